@@ -37,6 +37,8 @@ constexpr Help kHelp[] = {
     {"seed", "Seed of the switches' random numbers"},
     {"packet-memory", "Memory for the packets of all jobs: 512M, 4G (default: by the topology)"},
     {"lcores", "Cores that the daemon uses: 0,1 or 0-3 (default: all that are of use)"},
+    {"server-lcores",
+     "Lcores of each server, of those that --lcores names, where each has a daemon (default: 1)"},
     {"idle", "spin: poll without end; adaptive: sleep when there is nothing to do"},
     {"trainer-memory",
      "Shared memory that the trainers of a user may use together: 8G (default: half of the "

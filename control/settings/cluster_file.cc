@@ -41,7 +41,7 @@ const std::vector<Section>& sections() {
       {"topology", {"spec", "kind", "n", "k", "h", "absent", "aggregators"}},
       {"link", {"fabric", "rate", "mtu", "delay", "queue", "ecn-threshold", "greeting", "probing"}},
       {"impair", {"loss", "duplicate", "reorder", "corrupt", "seed"}},
-      {"engine", {"packet-memory", "lcores", "idle", "trainer-memory"}},
+      {"engine", {"packet-memory", "lcores", "server-lcores", "idle", "trainer-memory"}},
   };
   return all;
 }

@@ -11,7 +11,7 @@
 //     [impair]
 //     loss = 0.001                # also: duplicate, reorder, corrupt, seed
 //     [engine]
-//     lcores = [0, 1]             # or "0-1"; also: idle = "spin" or "adaptive",
+//     lcores = [0, 1]             # or "0-1"; also: server-lcores = 2, idle = "spin" or "adaptive",
 //                                 # packet-memory = "512M", trainer-memory = "8G"
 //
 // Every key may be left out. An unknown section, key or value is refused with the file, the line,

@@ -19,6 +19,7 @@ namespace gradcube::control {
 namespace {
 
 constexpr unsigned kMaxLcore = 1023;
+constexpr unsigned kMostServerLcores = 64;
 constexpr std::uint64_t kLeastTrainerMemory = 1 << 20;
 constexpr std::uint64_t kShortestGreeting = 1'000'000;
 constexpr std::uint64_t kLongestGreeting = 60'000'000'000;
@@ -130,6 +131,10 @@ constexpr Setting kSettings[] = {
      }},
     {"lcores", [](ClusterSettings& s, std::string_view text,
                   std::string_view where) { s.lcores = parse_lcores(text, where); }},
+    {"server-lcores",
+     [](ClusterSettings& s, std::string_view text, std::string_view where) {
+       s.server_lcores = static_cast<unsigned>(parse_integer(text, where, 1, kMostServerLcores));
+     }},
     {"idle", [](ClusterSettings& s, std::string_view text,
                 std::string_view where) { s.idle = parse_idle(text, where); }},
     {"trainer-memory",
@@ -285,6 +290,9 @@ void validate(const ClusterSettings& s) {
   require(
       distinct.size() == s.lcores.size() && (distinct.empty() || *distinct.rbegin() <= kMaxLcore),
       fmt::format("the lcores are not accepted: each is 0..{} and named once", kMaxLcore));
+  require(
+      s.server_lcores >= 1 && s.server_lcores <= kMostServerLcores,
+      fmt::format("a server has {} lcores; expected 1 to {}", s.server_lcores, kMostServerLcores));
 }
 
 nlohmann::ordered_json to_json(const ClusterSettings& s) {
@@ -304,6 +312,7 @@ nlohmann::ordered_json to_json(const ClusterSettings& s) {
           {"seed", s.seed},
           {"packet_memory_bytes", or_null(s.packet_memory_bytes)},
           {"lcores", s.lcores},
+          {"server_lcores", s.server_lcores},
           {"idle", idle_name(s.idle)},
           {"trainer_memory_bytes", or_null(s.trainer_memory_bytes)},
           {"greeting_ns", or_null(s.greeting_ns)},
@@ -332,6 +341,7 @@ ClusterSettings settings_from_json(const nlohmann::ordered_json& json) {
     s.seed = whole(json, "seed");
     s.packet_memory_bytes = whole_or_null(json, "packet_memory_bytes");
     s.lcores = json.at("lcores").get<std::vector<unsigned>>();
+    s.server_lcores = small(whole(json, "server_lcores"));
     s.idle = parse_idle(json.at("idle").get<std::string>(), kWhere);
     s.trainer_memory_bytes = whole_or_null(json, "trainer_memory_bytes");
     s.greeting_ns = whole_or_null(json, "greeting_ns");

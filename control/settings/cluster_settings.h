@@ -60,6 +60,8 @@ struct ClusterSettings {
   // For the segments of all jobs, over all lcores; none: the daemon chooses.
   std::optional<std::uint64_t> packet_memory_bytes;
   std::vector<unsigned> lcores;  // empty: the daemon chooses
+  // That each server of a test bed runs on. So many queues its memif links have, at both ends.
+  unsigned server_lcores = 1;
   Idle idle = Idle::adaptive;
   // That the trainers of a user may use together; none: half of the host's memory.
   std::optional<std::uint64_t> trainer_memory_bytes;
@@ -71,9 +73,9 @@ struct ClusterSettings {
 };
 
 // topology, absent, aggregators, fabric, rate, mtu, delay, queue, ecn-threshold, loss, duplicate,
-// reorder, corrupt, seed, packet-memory, lcores, idle, trainer-memory, greeting, probing. absent
-// and aggregators are of the topology: a setting of that makes it whole, and all its servers take
-// trainers.
+// reorder, corrupt, seed, packet-memory, lcores, server-lcores, idle, trainer-memory, greeting,
+// probing. absent and aggregators are of the topology: a setting of that makes it whole, and all
+// its servers take trainers.
 std::vector<std::string_view> setting_names();
 
 // Reads one setting. Throws a UsageError when the text is not accepted, or when there is no setting

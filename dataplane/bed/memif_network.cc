@@ -34,8 +34,8 @@ MemifNetwork::MemifNetwork(const control::ClusterSettings& settings,
 void MemifNetwork::prepare() {
   for (unsigned part = 0; part < parts_.count(); ++part) {
     control::ClusterSettings own = settings_;
-    own.lcores = {
-        settings_.lcores[(settings_.topology.servers() + part) % settings_.lcores.size()]};
+    const std::size_t of_servers = settings_.topology.servers() * settings_.server_lcores;
+    own.lcores = {settings_.lcores[(of_servers + part) % settings_.lcores.size()]};
     const control::RunDirectory directory = directory_.of_switches(part);
     daemons_.emplace_back(
         std::vector<std::string>{program_.string(), "--switches", std::to_string(part), "--run-dir",

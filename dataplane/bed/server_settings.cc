@@ -20,7 +20,10 @@ std::string address(const bcube::AddressSpace& space, bcube::ServerId server) {
 control::ClusterSettings server_settings(control::ClusterSettings settings, bcube::ServerId server,
                                          const std::vector<unsigned>& cores) {
   const std::uint64_t servers = settings.topology.servers();
-  settings.lcores = {cores[server % cores.size()]};
+  settings.lcores.clear();
+  for (std::uint64_t i = 0; i < settings.server_lcores; ++i) {
+    settings.lcores.push_back(cores[(server * settings.server_lcores + i) % cores.size()]);
+  }
   if (settings.packet_memory_bytes.has_value()) *settings.packet_memory_bytes /= servers;
   settings.trainer_memory_bytes =
       settings.trainer_memory_bytes.value_or(control::half_of_host_memory()) / servers;

@@ -12,8 +12,8 @@
 
 namespace gradcube::dataplane {
 
-// The cluster's, but that the servers take the cores in turn, one each, and divide the memory of
-// packets and of trainers. cores: not empty.
+// The cluster's, but that the servers take the cores in turn, server_lcores of them each, and
+// divide the memory of packets and of trainers. cores: at least so many.
 control::ClusterSettings server_settings(control::ClusterSettings settings, bcube::ServerId server,
                                          const std::vector<unsigned>& cores);
 

@@ -28,6 +28,12 @@ constexpr auto kAnswerPatience = std::chrono::seconds(2);
 
 control::ClusterSettings with_cores(control::ClusterSettings settings) {
   if (settings.lcores.empty()) settings.lcores = control::allowed_cores();
+  if (settings.server_lcores > settings.lcores.size()) {
+    throw control::UsageError(
+        fmt::format("server-lcores: each server is to run on {} lcores, and there are {}: expected "
+                    "at most as many",
+                    settings.server_lcores, settings.lcores.size()));
+  }
   return settings;
 }
 

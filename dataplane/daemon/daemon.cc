@@ -28,9 +28,8 @@ constexpr auto kLookAtCablingEvery = std::chrono::seconds(1);
 // How long a daemon that ends waits until the others know that its trainers are gone.
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 
-// Whether a port of the server has one queue: memif links and NICs have.
-bool has_one_queue(const control::ClusterSettings& settings, const LoneServer& lone) {
-  return settings.fabric == control::Fabric::memif || !lone.nics.empty();
+bool is_on_memif(const control::ClusterSettings& settings, const std::optional<LoneServer>& lone) {
+  return lone.has_value() && settings.fabric == control::Fabric::memif;
 }
 
 // How many lcores are of use to the servers that are here.
@@ -38,8 +37,12 @@ std::size_t useful_lcores(const control::ClusterSettings& settings,
                           const std::optional<LoneServer>& lone) {
   const std::size_t threads = settings.topology.ports();
   if (!lone.has_value()) return settings.topology.servers() * threads;
+  if (is_on_memif(settings, lone)) return settings.server_lcores;
+  // How many queues a NIC has is known when DPDK runs, and a frame that comes to the wrong one is
+  // handed over. So who wants several says so.
+  if (!lone->nics.empty()) return 1;
   // The queues of a port on an interface share its rate evenly, and a thread uses one at a time.
-  return settings.rates.limited() || has_one_queue(settings, *lone) ? 1 : threads;
+  return settings.rates.limited() ? 1 : threads;
 }
 
 control::ClusterSettings with_lcores(control::ClusterSettings settings,
@@ -49,10 +52,11 @@ control::ClusterSettings with_lcores(control::ClusterSettings settings,
     const std::size_t useful = std::min(useful_lcores(settings, lone), usable.size());
     settings.lcores.assign(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(useful));
   }
-  if (lone.has_value() && has_one_queue(settings, *lone) && settings.lcores.size() > 1) {
-    throw control::UsageError(
-        fmt::format("lcores: there are {}, and a server with memif links or NICs runs on one",
-                    settings.lcores.size()));
+  if (is_on_memif(settings, lone) && settings.lcores.size() != settings.server_lcores) {
+    throw control::UsageError(fmt::format(
+        "lcores: there are {}, and server-lcores is {}: expected as many, as the memif links have "
+        "that many queues at the switches",
+        settings.lcores.size(), settings.server_lcores));
   }
   for (const unsigned core : settings.lcores) {
     if (std::find(usable.begin(), usable.end(), core) == usable.end()) {
@@ -67,15 +71,17 @@ control::ClusterSettings with_lcores(control::ClusterSettings settings,
 EalOptions eal_options(const control::ClusterSettings& settings,
                        const std::optional<LoneServer>& lone) {
   const Payloads payloads = lone.has_value() ? Payloads::copied : Payloads::referenced;
+  const Steering steering =
+      lone.has_value() ? steering_of_ports(settings, lone->nics) : Steering::certain;
+  const auto lcores = static_cast<unsigned>(settings.lcores.size());
   EalOptions options;
   options.cores = settings.lcores;
-  options.memory_megabytes =
-      packet_megabytes(settings, static_cast<unsigned>(settings.lcores.size()), payloads);
+  options.memory_megabytes = packet_megabytes(settings, lcores, payloads, steering);
   options.log = stderr;
   if (lone.has_value() && !lone->nics.empty()) {
     check_nics(lone->nics);
     options.pci_devices = lone->nics;
-    options.memory_megabytes += nic_megabytes(settings);
+    options.memory_megabytes += nic_megabytes(settings, lcores);
     // A NIC is given addresses of memory, and only huge pages keep theirs.
     options.huge_pages = HugePages::always;
   }

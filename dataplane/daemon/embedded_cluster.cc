@@ -4,9 +4,18 @@
 
 namespace gradcube::dataplane {
 
+namespace {
+
+Steering steering_of(const EmbeddedClusterOptions& options) {
+  return options.replace_ports ? Steering::uncertain : Steering::certain;
+}
+
+}  // namespace
+
 EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& clock,
                                  const aggregation::Kernels& kernels, EventSink& events)
-    : LocalCluster(options, Payloads::referenced, clock, kernels, events) {
+    : LocalCluster(options, Payloads::referenced, steering_of(options), clock, kernels, events),
+      replace_ports_(options.replace_ports) {
   make_fabric();
   nodes().set_greet_each_other(options.nodes_greet_each_other);
   if (options.messages_pass_the_fabric) {
@@ -20,6 +29,11 @@ EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& c
 }
 
 EmbeddedCluster::~EmbeddedCluster() { end_traffic(); }
+
+std::vector<Port*> EmbeddedCluster::ports_of(bcube::ServerId server) {
+  const std::vector<Port*> ports = fabric_->ports(server);
+  return replace_ports_ ? replace_ports_(server, ports) : ports;
+}
 
 void EmbeddedCluster::make_fabric() {
   fabric_ = std::make_unique<EmbeddedFabric>(

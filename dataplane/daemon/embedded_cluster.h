@@ -9,7 +9,9 @@
 #ifndef GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
 #define GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "dataplane/daemon/local_cluster.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
@@ -21,6 +23,10 @@ struct EmbeddedClusterOptions : LocalClusterOptions {
   // different processes do.
   bool nodes_greet_each_other = false;
   bool messages_pass_the_fabric = false;
+  // Puts others in the place of a server's ports, which outlive the cluster and may bring frames to
+  // any queue. Then steering is uncertain.
+  std::function<std::vector<Port*>(bcube::ServerId server, const std::vector<Port*>& ports)>
+      replace_ports{};
 };
 
 class EmbeddedCluster final : public LocalCluster {
@@ -37,8 +43,10 @@ class EmbeddedCluster final : public LocalCluster {
   std::uint64_t pool_bytes() const override;
 
  private:
+  std::vector<Port*> ports_of(bcube::ServerId server) override;
   void make_fabric();
 
+  decltype(EmbeddedClusterOptions::replace_ports) replace_ports_;
   std::unique_ptr<PacketPool> message_frames_;  // null: messages do not pass the fabric
   std::unique_ptr<EmbeddedFabric> fabric_;
 };

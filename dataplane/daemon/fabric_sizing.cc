@@ -8,6 +8,7 @@
 #include "control/jobs/join_request.h"
 #include "control/plan/byte_range.h"
 #include "dataplane/daemon/memory_units.h"
+#include "dataplane/engine/hand_over.h"
 #include "dataplane/engine/message_inbox.h"
 #include "dataplane/engine/port_queue.h"
 #include "dataplane/engine/unasked_room.h"
@@ -192,6 +193,11 @@ std::uint32_t segment_bytes(const control::Topology& topology, unsigned mtu) {
   return static_cast<std::uint32_t>((mtu - headers) / control::kUnitBytes * control::kUnitBytes);
 }
 
+// At how many pollers the frames of an engine may come in.
+unsigned receivers(unsigned pollers, Steering steering) {
+  return steering == Steering::uncertain ? pollers : 1;
+}
+
 std::int64_t time_of(double bytes, std::uint64_t rate) {
   return static_cast<std::int64_t>(bytes * 8e9 / static_cast<double>(rate));
 }
@@ -276,7 +282,7 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings, Pay
 }
 
 PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned pollers,
-                         unsigned threads_on_poller, Payloads payloads) {
+                         unsigned threads_on_poller, Payloads payloads, Steering steering) {
   const control::Topology& topology = settings.topology;
   const std::uint64_t window = fabric_parameters(settings).window;
   const std::uint64_t of_a_job =
@@ -284,7 +290,8 @@ PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned poll
   std::uint64_t packets = std::clamp(of_a_job * kJobsAtOnce, kFewestPackets, kMostPackets);
   std::uint64_t bytes_of_packet = kMbufBytes;
   if (payloads == Payloads::copied) {
-    bytes_of_packet += (kMbufBytes + full_frame_bytes(settings.mtu)) / kPacketsPerSegment;
+    const std::uint64_t frame = kMbufBytes + full_frame_bytes(settings.mtu);
+    bytes_of_packet += receivers(pollers, steering) * frame / kPacketsPerSegment;
     packets = std::min(packets, kMostCopiedBytes / bytes_of_packet);
   }
   if (settings.packet_memory_bytes.has_value()) {
@@ -300,7 +307,8 @@ PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned poll
   if (payloads == Payloads::copied) {
     // Of the one engine that a server has on a poller.
     sizes.received_beside = static_cast<std::uint32_t>(
-        MessageInbox::kCapacity + topology.ports() * (RelayQueue::kCapacity + PortQueue::kBurst));
+        MessageInbox::kCapacity + topology.ports() * (RelayQueue::kCapacity + PortQueue::kBurst) +
+        (receivers(pollers, steering) - 1) * HandOver::kDepth);
   }
   return sizes;
 }
@@ -352,21 +360,22 @@ PacketPoolOptions message_pool(unsigned mtu) {
 }
 
 unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores,
-                          Payloads payloads) {
+                          Payloads payloads, Steering steering) {
   const control::Topology& topology = settings.topology;
   const unsigned servers = payloads == Payloads::copied ? 1 : topology.servers();
   const unsigned threads = servers * topology.ports();
   // A thread for each port. They are dealt out by server, so a poller may get one server's more
   // than its share.
   const unsigned per_poller = (threads + lcores - 1) / lcores + topology.ports();
-  const PacketSizes sizes = packet_sizes(settings, lcores, per_poller, payloads);
+  const PacketSizes sizes = packet_sizes(settings, lcores, per_poller, payloads, steering);
   const std::uint64_t packets =
       lcores * (std::uint64_t{kPacketsPerSegment} * sizes.segments + sizes.idle + sizes.answers);
   const std::uint64_t rings =
       std::uint64_t{threads} * topology.ports() * kRingsPerQueue * kRingEntries * sizeof(void*);
   std::uint64_t frames = kMessageFrames;
   if (payloads == Payloads::copied) {
-    frames += lcores * (std::uint64_t{sizes.segments} + sizes.received_beside + 2 * sizes.idle);
+    const std::uint64_t received = std::uint64_t{receivers(lcores, steering)} * sizes.segments;
+    frames += lcores * (received + sizes.received_beside + 2 * sizes.idle);
   } else {
     frames += clone_pool(settings.mtu).count;
   }

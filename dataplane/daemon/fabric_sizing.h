@@ -13,6 +13,7 @@
 #include "control/settings/cluster_settings.h"
 #include "dataplane/engine/flow.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
+#include "dataplane/fabric/fabric.h"
 #include "dataplane/fabric/kernel/interface_fabric.h"
 #include "dataplane/host/packet_pool.h"
 #include "protocol/port_credit.h"
@@ -50,8 +51,11 @@ struct PacketSizes {
   // With copied payloads: frames that are received and belong to no segment of a job.
   std::uint32_t received_beside = 0;
 };
+// With uncertain steering a frame may come in at any poller of its server: then each has room for
+// the received frames of all.
 PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned pollers,
-                         unsigned threads_on_poller, Payloads payloads = Payloads::referenced);
+                         unsigned threads_on_poller, Payloads payloads = Payloads::referenced,
+                         Steering steering = Steering::certain);
 
 // The embedded fabric that such a cluster's servers need, or some of them (in ascending order).
 EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& settings,
@@ -72,7 +76,8 @@ PacketPoolOptions message_pool(unsigned mtu);
 // Megabytes of memory that EAL must have for a process that runs such a cluster, or one server of
 // it with copied payloads, if its jobs reserve all they can.
 unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores,
-                          Payloads payloads = Payloads::referenced);
+                          Payloads payloads = Payloads::referenced,
+                          Steering steering = Steering::certain);
 
 }  // namespace gradcube::dataplane
 

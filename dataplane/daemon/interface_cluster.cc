@@ -34,9 +34,16 @@ void check_ports(std::string_view option, std::vector<std::string> names,
 
 }  // namespace
 
+Steering steering_of_ports(const control::ClusterSettings& settings,
+                           const std::vector<std::string>& nics) {
+  const bool are_ethdevs = settings.fabric == control::Fabric::memif || !nics.empty();
+  return are_ethdevs ? Steering::uncertain : Steering::certain;
+}
+
 InterfaceCluster::InterfaceCluster(const InterfaceClusterOptions& options, Clock& clock,
                                    const aggregation::Kernels& kernels, EventSink& events)
-    : LocalCluster(options, Payloads::copied, clock, kernels, events),
+    : LocalCluster(options, Payloads::copied, steering_of_ports(options.settings, options.nics),
+                   clock, kernels, events),
       message_frames_(message_pool(options.settings.mtu)) {
   if (options.settings.fabric == control::Fabric::memif) {
     make_memif(options, clock);
@@ -61,7 +68,7 @@ void InterfaceCluster::make_interfaces(const InterfaceClusterOptions& options, C
   InterfaceFabricOptions of_fabric = interface_fabric_options(settings(), options.interfaces);
   of_fabric.server = server;
   for (std::uint16_t queue = 0; queue < queues(); ++queue) {
-    of_fabric.pools.push_back(memory_of(poller_of(server, queue)).received());
+    of_fabric.pools.push_back(&received(queue));
   }
   auto fabric = std::make_unique<InterfaceFabric>(of_fabric, clock);
   interfaces_ = fabric.get();
@@ -72,22 +79,24 @@ void InterfaceCluster::make_interfaces(const InterfaceClusterOptions& options, C
 void InterfaceCluster::make_memif(const InterfaceClusterOptions& options, Clock& clock) {
   MemifFabricOptions of_fabric =
       memif_fabric_options(settings(), servers().front(), options.switches);
-  of_fabric.pools.received = &received();
+  for (std::uint16_t queue = 0; queue < queues(); ++queue) {
+    of_fabric.pools.push_back({.received = &received(queue), .device = nullptr, .sent = nullptr});
+  }
   take(std::make_unique<MemifFabric>(of_fabric, clock));
 }
 
 void InterfaceCluster::make_nics(const InterfaceClusterOptions& options, Clock& clock) {
   NicFabricOptions of_fabric = nic_fabric_options(settings(), servers().front(), options.nics);
-  into_nics_ = std::make_unique<PacketPool>(nic_device_pool(settings()));
-  out_of_nics_ = std::make_unique<PacketPool>(nic_sent_pool(settings()));
-  of_fabric.pools = {
-      .received = &received(), .device = into_nics_.get(), .sent = out_of_nics_.get()};
+  for (std::uint16_t queue = 0; queue < queues(); ++queue) {
+    PacketPool& into = nic_pools_.emplace_back(nic_device_pool(settings(), queue));
+    PacketPool& out = nic_pools_.emplace_back(nic_sent_pool(settings(), queue));
+    of_fabric.pools.push_back({.received = &received(queue), .device = &into, .sent = &out});
+  }
   take(std::make_unique<NicFabric>(of_fabric, clock));
 }
 
-// Ports of one queue, which the one poller has.
-PacketPool& InterfaceCluster::received() {
-  return *memory_of(poller_of(servers().front(), 0)).received();
+PacketPool& InterfaceCluster::received(std::uint16_t queue) {
+  return *memory_of(poller_of(servers().front(), queue)).received();
 }
 
 void InterfaceCluster::take(std::unique_ptr<EthdevFabric> fabric) {
@@ -98,9 +107,7 @@ void InterfaceCluster::take(std::unique_ptr<EthdevFabric> fabric) {
 
 std::uint64_t InterfaceCluster::pool_bytes() const {
   std::uint64_t bytes = LocalCluster::pool_bytes() + message_frames_.bytes();
-  for (const auto* pool : {into_nics_.get(), out_of_nics_.get()}) {
-    if (pool != nullptr) bytes += pool->bytes();
-  }
+  for (const PacketPool& pool : nic_pools_) bytes += pool.bytes();
   return bytes;
 }
 

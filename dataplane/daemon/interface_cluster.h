@@ -9,6 +9,8 @@
 #ifndef GRADCUBE_DATAPLANE_DAEMON_INTERFACE_CLUSTER_H_
 #define GRADCUBE_DATAPLANE_DAEMON_INTERFACE_CLUSTER_H_
 
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +30,10 @@ struct InterfaceClusterOptions : LocalClusterOptions {
   control::RunDirectory switches{""};
 };
 
+// Of such a server's ports. nics: as above.
+Steering steering_of_ports(const control::ClusterSettings& settings,
+                           const std::vector<std::string>& nics);
+
 class InterfaceCluster final : public LocalCluster {
  public:
   // options.servers is one server. Throws control::UsageError or SetupError.
@@ -46,7 +52,7 @@ class InterfaceCluster final : public LocalCluster {
   void make_interfaces(const InterfaceClusterOptions& options, Clock& clock);
   void make_memif(const InterfaceClusterOptions& options, Clock& clock);
   void make_nics(const InterfaceClusterOptions& options, Clock& clock);
-  PacketPool& received();
+  PacketPool& received(std::uint16_t queue);
   void take(std::unique_ptr<EthdevFabric> fabric);
   template <typename KindOfPort>
   void connect(ServerFabric<KindOfPort>& fabric) {
@@ -56,9 +62,7 @@ class InterfaceCluster final : public LocalCluster {
   }
 
   PacketPool message_frames_;
-  // Null: there are no NICs.
-  std::unique_ptr<PacketPool> into_nics_;
-  std::unique_ptr<PacketPool> out_of_nics_;
+  std::deque<PacketPool> nic_pools_;  // of each queue two
   std::unique_ptr<Fabric> fabric_;
   InterfaceFabric* interfaces_ = nullptr;
   EthdevFabric* ethdevs_ = nullptr;

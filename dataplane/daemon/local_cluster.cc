@@ -1,6 +1,7 @@
 #include "dataplane/daemon/local_cluster.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "control/jobs/message_codec.h"
 #include "control/plan/algorithms.h"
 #include "control/settings/cluster_fingerprint.h"
+#include "dataplane/daemon/engine_assignment.h"
 
 namespace gradcube::dataplane {
 
@@ -30,17 +32,10 @@ protocol::SettingsDigest digest_of(const control::ClusterSettings& settings,
           settings.rates.slowest()};
 }
 
-// The threads of a whole cluster's plan: jobs on some of the servers have their own grids.
-control::Assignment assignment_of(const control::Topology& whole,
-                                  const std::vector<control::Lcore>& lcores) {
-  return control::Assignment::all_servers(
-      control::make_plan(control::default_algorithm(whole), whole, "--topology"), lcores);
-}
-
 }  // namespace
 
-LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads, Clock& clock,
-                           const aggregation::Kernels& kernels, EventSink& events)
+LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads, Steering steering,
+                           Clock& clock, const aggregation::Kernels& kernels, EventSink& events)
     : settings_(options.settings),
       topology_(settings_.rated_topology()),
       servers_(all_of(options.servers, space())),
@@ -48,8 +43,9 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
       events_(events),
       default_algorithm_(control::default_algorithm(
           topology_, control::place_on_trainers_servers(topology_, settings_.aggregators))),
-      assignment_(assignment_of(topology_.whole(), options.lcores)),
+      assignment_(engine_assignment(topology_.whole(), options.lcores)),
       parameters_(fabric_parameters(settings_, payloads)),
+      steering_(steering),
       digest_(digest_of(settings_, parameters_, payloads)) {
   make_pollers(options.lcores, payloads, clock);
   share_packet_memory();
@@ -82,23 +78,38 @@ void LocalCluster::make_pollers(const std::vector<control::Lcore>& lcores, Paylo
     for (unsigned t = 0; t < assignment_.threads(); ++t)
       ++threads_on[index_of(assignment_.lcore(server, t))];
   }
-  const auto pollers = lcores.size() - static_cast<std::size_t>(
-                                           std::count(threads_on.begin(), threads_on.end(), 0U));
+  const auto pollers =
+      static_cast<unsigned>(lcores.size() - static_cast<std::size_t>(std::count(
+                                                threads_on.begin(), threads_on.end(), 0U)));
+  std::vector<PacketSizes> sizes;
   for (std::size_t i = 0; i < lcores.size(); ++i) {
     if (threads_on[i] == 0) continue;
     pollers_.push_back(std::make_unique<Poller>(clock, settings_.idle));
     poller_lcores_.push_back(lcores[i].id);
     poller_numa_nodes_.push_back(lcores[i].numa_node);
-    const PacketSizes sizes =
-        packet_sizes(settings_, static_cast<unsigned>(pollers), threads_on[i], payloads);
-    PacketMemoryOptions options{std::to_string(lcores[i].id), sizes.segments, sizes.answers,
-                                sizes.idle};
+    sizes.push_back(packet_sizes(settings_, pollers, threads_on[i], payloads, steering_));
+  }
+  make_packet_memory(sizes, payloads);
+}
+
+// sizes: by poller.
+void LocalCluster::make_packet_memory(const std::vector<PacketSizes>& sizes, Payloads payloads) {
+  const std::uint32_t all_segments =
+      std::accumulate(sizes.begin(), sizes.end(), std::uint32_t{0},
+                      [](std::uint32_t sum, const PacketSizes& one) { return sum + one.segments; });
+  std::vector<PacketMemory*> memories;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    PacketMemoryOptions options{std::to_string(poller_lcores_[i]), sizes[i].segments,
+                                sizes[i].answers, sizes[i].idle};
     if (payloads == Payloads::copied) {
       options.received_frame_bytes = full_frame_bytes(settings_.mtu);
-      options.received_beside = sizes.received_beside;
+      options.received_beside = sizes[i].received_beside;
+      if (steering_ == Steering::uncertain) options.received_segments = all_segments;
     }
-    memories_.push_back(std::make_unique<PacketMemory>(options, *pollers_.back()));
+    memories_.push_back(std::make_unique<PacketMemory>(options, *pollers_[i]));
+    memories.push_back(memories_.back().get());
   }
+  if (steering_ == Steering::uncertain) PacketMemory::receive_for_each_other(memories);
 }
 
 void LocalCluster::share_packet_memory() {
@@ -169,9 +180,9 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
 }
 
 void LocalCluster::start_node(bcube::ServerId server, control::Incarnation incarnation) {
-  auto engines = std::make_unique<NodeEngines>(space(), server, fabric().ports(server),
+  auto engines = std::make_unique<NodeEngines>(space(), server, ports_of(server),
                                                parameters_.credit, places(server, incarnation),
-                                               events_, nodes_->carries_messages());
+                                               events_, nodes_->carries_messages(), steering_);
   if (checksums_demanded_) {
     on_each(engines->all(), [](const EngineAt& at) { at.engine->set_checksums(true, true); });
   }

@@ -77,16 +77,19 @@ class LocalCluster {
   unsigned servers_per_core() const;
 
  protected:
-  // payloads: where those that the fabric brings lie. Throws control::UsageError or SetupError.
+  // payloads: where those that the fabric brings lie. steering: of its ports. Throws
+  // control::UsageError or SetupError.
   // Whoever derives makes the fabric, calls start_nodes(), and end_traffic() before the fabric
   // ends.
-  LocalCluster(const LocalClusterOptions& options, Payloads payloads, Clock& clock,
-               const aggregation::Kernels& kernels, EventSink& events);
+  LocalCluster(const LocalClusterOptions& options, Payloads payloads, Steering steering,
+               Clock& clock, const aggregation::Kernels& kernels, EventSink& events);
 
   void start_nodes(control::Incarnation incarnation);
   // Takes all nodes out and frees all packets: those on their way may still point into the
   // trainers' memory, which goes with the nodes' group.
   void end_traffic();
+  // Those that the engines of a server get.
+  virtual std::vector<Port*> ports_of(bcube::ServerId server) { return fabric().ports(server); }
   // From now on all frames carry a checksum and are refused without.
   void demand_checksums();
   // Nodes that are started from now on tell whoever hears their ports which they are.
@@ -101,6 +104,7 @@ class LocalCluster {
 
  private:
   void make_pollers(const std::vector<control::Lcore>& lcores, Payloads payloads, Clock& clock);
+  void make_packet_memory(const std::vector<PacketSizes>& sizes, Payloads payloads);
   void share_packet_memory();
   std::size_t poller_on(unsigned lcore) const;
   std::vector<EnginePlace> places(bcube::ServerId server, control::Incarnation incarnation) const;
@@ -116,6 +120,7 @@ class LocalCluster {
   std::string_view default_algorithm_;
   control::Assignment assignment_;
   FabricParameters parameters_;
+  Steering steering_;
   protocol::SettingsDigest digest_;  // as neighbours are told
   bool checksums_demanded_ = false;
   bool announces_ = false;

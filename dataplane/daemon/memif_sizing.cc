@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "control/settings/switch_parts.h"
+#include "dataplane/daemon/engine_assignment.h"
 #include "dataplane/daemon/fabric_sizing.h"
 #include "dataplane/daemon/memory_units.h"
 
@@ -43,6 +45,14 @@ std::uint16_t slots(const control::ClusterSettings& settings) {
 
 }  // namespace
 
+std::uint16_t memif_queues(const control::ClusterSettings& settings) {
+  std::vector<control::Lcore> lcores;
+  for (unsigned id = 0; id < settings.server_lcores; ++id) lcores.push_back({.id = id});
+  const std::size_t engines =
+      engine_assignment(settings.rated_topology().whole(), lcores).engines(0).size();
+  return static_cast<std::uint16_t>(engines);
+}
+
 MemifFabricOptions memif_fabric_options(const control::ClusterSettings& settings,
                                         bcube::ServerId server,
                                         const control::RunDirectory& directory) {
@@ -66,7 +76,8 @@ MemifSwitchesOptions memif_switches_options(const control::ClusterSettings& sett
       .fabric = embedded_fabric_options(settings, fabric_parameters(settings), 1,
                                         settings.topology.space().server_list()),
       .socket = std::move(socket),
-      .slots = slots(settings)};
+      .slots = slots(settings),
+      .queues = memif_queues(settings)};
   options.fabric.has_switch_at =
       [part,
        parts = control::SwitchParts(settings.topology.space(), control::kMaxSwitchProcessPorts)](
@@ -75,7 +86,9 @@ MemifSwitchesOptions memif_switches_options(const control::ClusterSettings& sett
 }
 
 PacketPoolOptions memif_frames_pool(const control::ClusterSettings& settings, unsigned part) {
-  std::uint64_t of_a_link = kFramesOfALink;
+  // Each queue of the memif may have frames that wait for the server.
+  std::uint64_t of_a_link =
+      kFramesOfALink + (memif_queues(settings) - 1U) * EthdevPortOptions{}.backlog;
   if (settings.rates.limited()) {
     double bits_per_second = 0;
     for (unsigned level = 0; level < settings.topology.levels(); ++level) {

@@ -14,6 +14,10 @@
 
 namespace gradcube::dataplane {
 
+// How many queues each of a server's ports has, and each memif at a switch: as many as the server
+// has engines on server_lcores.
+std::uint16_t memif_queues(const control::ClusterSettings& settings);
+
 // The ports of a server; its pools are left open. directory: the cluster's, whose daemons of
 // switches they lead to.
 MemifFabricOptions memif_fabric_options(const control::ClusterSettings& settings,

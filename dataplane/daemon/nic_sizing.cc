@@ -1,6 +1,7 @@
 #include "dataplane/daemon/nic_sizing.h"
 
 #include <cstdint>
+#include <fmt/format.h>
 #include <utility>
 
 #include "dataplane/daemon/fabric_sizing.h"
@@ -20,10 +21,10 @@ std::uint16_t descriptors(const control::ClusterSettings& settings) {
   return settings.rates.limited() ? kLimitedDescriptors : kUnlimitedDescriptors;
 }
 
-PacketPoolOptions frames(const char* name, std::uint32_t count,
+PacketPoolOptions frames(const char* name, std::uint16_t queue, std::uint32_t count,
                          const control::ClusterSettings& settings) {
   PacketPoolOptions options;
-  options.name = name;
+  options.name = fmt::format("{}-{}", name, queue);
   options.count = count;
   options.frame_bytes = full_frame_bytes(settings.mtu);
   options.cache = 0;
@@ -48,18 +49,18 @@ NicFabricOptions nic_fabric_options(const control::ClusterSettings& settings,
 }
 
 // Full rings, and as much in a burst.
-PacketPoolOptions nic_device_pool(const control::ClusterSettings& settings) {
-  return frames("device", settings.topology.ports() * 2 * descriptors(settings), settings);
+PacketPoolOptions nic_device_pool(const control::ClusterSettings& settings, std::uint16_t queue) {
+  return frames("device", queue, settings.topology.ports() * 2 * descriptors(settings), settings);
 }
 
-PacketPoolOptions nic_sent_pool(const control::ClusterSettings& settings) {
+PacketPoolOptions nic_sent_pool(const control::ClusterSettings& settings, std::uint16_t queue) {
   const std::uint32_t of_a_port = EthdevPortOptions{}.backlog + descriptors(settings);
-  return frames("sent", settings.topology.ports() * of_a_port, settings);
+  return frames("sent", queue, settings.topology.ports() * of_a_port, settings);
 }
 
-unsigned nic_megabytes(const control::ClusterSettings& settings) {
-  const std::uint64_t packets =
-      std::uint64_t{nic_device_pool(settings).count} + nic_sent_pool(settings).count;
+unsigned nic_megabytes(const control::ClusterSettings& settings, unsigned queues) {
+  const std::uint64_t packets = std::uint64_t{queues} * (nic_device_pool(settings, 0).count +
+                                                         nic_sent_pool(settings, 0).count);
   const std::uint64_t bytes = packets * (full_frame_bytes(settings.mtu) + kPacketBytes);
   return static_cast<unsigned>((bytes + bytes / kHeapReserve) / kMegabyte + 1);
 }

@@ -1,21 +1,35 @@
 #include "dataplane/daemon/node_engines.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "bcube_forwarding/path_set.h"
 #include "dataplane/host/memory_placement.h"
 
 namespace gradcube::dataplane {
 
+namespace {
+
+std::unique_ptr<HandOver> make_hand_over(const std::vector<EnginePlace>& places,
+                                         Steering steering) {
+  if (steering == Steering::certain || places.size() < 2) return nullptr;
+  std::vector<Doorbell*> doorbells;
+  for (const EnginePlace& place : places) doorbells.push_back(&place.poller->doorbell());
+  return std::make_unique<HandOver>(std::move(doorbells));
+}
+
+}  // namespace
+
 NodeEngines::NodeEngines(const bcube::AddressSpace& space, bcube::ServerId server,
                          const std::vector<Port*>& ports,
                          const std::vector<protocol::CreditSettings>& credit,
                          const std::vector<EnginePlace>& places, EventSink& events,
-                         bool hears_others)
+                         bool hears_others, Steering steering)
     : space_(space),
       server_(server),
       links_(space),
-      inbox_(hears_others ? std::make_unique<MessageInbox>() : nullptr) {
+      inbox_(hears_others ? std::make_unique<MessageInbox>() : nullptr),
+      hand_over_(make_hand_over(places, steering)) {
   std::vector<EnginePort> with_credit;
   for (unsigned port = 0; port < ports.size(); ++port) {
     with_credit.push_back(
@@ -28,6 +42,7 @@ NodeEngines::NodeEngines(const bcube::AddressSpace& space, bcube::ServerId serve
     EngineSettings settings = place.settings;
     settings.links = &links_;
     settings.inbox = inbox_.get();
+    settings.hand_over = hand_over_.get();
     engines_.push_back(std::make_unique<Engine>(settings, space, with_credit, pools, events));
     const auto& threads = place.settings.threads;
     const bool leader = std::find(threads.begin(), threads.end(), 0U) != threads.end();
@@ -43,6 +58,7 @@ void NodeEngines::stop() {
   if (!running_) return;
   running_ = false;
   on_each(all_, [](const EngineAt& at) { at.poller->remove(*at.engine); });
+  if (hand_over_ != nullptr) hand_over_->discard();
 }
 
 void NodeEngines::go_on() {

@@ -14,7 +14,7 @@
 
 #include "bcube_forwarding/address.h"
 #include "dataplane/daemon/engine_at.h"
-#include "dataplane/fabric/port.h"
+#include "dataplane/fabric/fabric.h"
 #include "dataplane/host/packet_memory.h"
 #include "protocol/port_credit.h"
 
@@ -33,10 +33,12 @@ class NodeEngines {
  public:
   // server: whose engines they are. ports: the server's, by number. credit: what each of them may
   // have granted, as many. Without places: a server that runs nothing. hears_others: whether nodes
-  // of other processes send messages to this one's.
+  // of other processes send messages to this one's. steering: of the ports; where it is uncertain,
+  // the engines hand over to each other what comes to the wrong queue.
   NodeEngines(const bcube::AddressSpace& space, bcube::ServerId server,
               const std::vector<Port*>& ports, const std::vector<protocol::CreditSettings>& credit,
-              const std::vector<EnginePlace>& places, EventSink& events, bool hears_others = false);
+              const std::vector<EnginePlace>& places, EventSink& events, bool hears_others = false,
+              Steering steering = Steering::certain);
   ~NodeEngines();
   NodeEngines(const NodeEngines&) = delete;
   NodeEngines& operator=(const NodeEngines&) = delete;
@@ -48,7 +50,7 @@ class NodeEngines {
   std::optional<unsigned> numa_node() const { return numa_node_; }
 
   // Takes them off their pollers, and puts them on again: what a stopped process looks like to the
-  // other servers.
+  // other servers. What was on its way from one to another is lost.
   void stop();
   void go_on();
 
@@ -69,6 +71,7 @@ class NodeEngines {
   bcube::ServerId server_ = 0;
   ServerLinks links_;
   std::unique_ptr<MessageInbox> inbox_;
+  std::unique_ptr<HandOver> hand_over_;  // null: every frame comes to the right queue
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<EngineAt> all_;
   std::optional<unsigned> numa_node_;

@@ -126,7 +126,8 @@ PacketPortCounts drops_of(PacketPort& port) {
 Json nic_json(const StatusSources& sources, unsigned number) {
   if (sources.settings.fabric == control::Fabric::memif) return Json::object();
   const EthdevPort& port = sources.ethdevs->port(number);
-  Json nic = {{"receive_interrupts", port.wake_descriptor(0) >= 0}};
+  Json nic = {{"receive_interrupts", port.wake_descriptor(0) >= 0},
+              {"steering", name(port.steering())}};
   if (const auto drops = port.nic_drop_counts()) nic.update(counters_json(*drops));
   return nic;
 }
@@ -148,7 +149,7 @@ Json servers_json(const StatusSources& sources) {
         port.update(counters_json(drops_of(sources.interfaces->port(number))));
       }
       if (sources.ethdevs != nullptr) {
-        port.update(counters_json(sources.ethdevs->port(number).drop_counts(0)));
+        port.update(counters_json(sources.ethdevs->port(number).drop_counts()));
         port.update(nic_json(sources, number));
       }
       port["down"] = neighbours_down_json(sources, server, number);

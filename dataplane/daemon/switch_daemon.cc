@@ -99,7 +99,7 @@ Json SwitchDaemon::status() {
   for (std::size_t link = 0; link < switches_.fabric().links().size(); ++link) {
     const EthdevPort& port = switches_.port(link);
     connected += port.has_link() ? 1 : 0;
-    add_counters(dropped, port.drop_counts(0));
+    add_counters(dropped, port.drop_counts());
   }
   Json status = {{"pid", getpid()},
                  {"part", part_},

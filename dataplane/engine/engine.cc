@@ -16,6 +16,7 @@ constexpr Nanoseconds kStarvedLook = 50'000;
 constexpr unsigned kTakenAtOnce = 256;
 
 // What the modules below fix on their own, and have to agree on.
+static_assert(PortQueue::kBurst <= HandOver::kBurst);
 static_assert(control::kMaxDimensions <= bcube::kMaxLevels);
 static_assert(control::kMaxDimensions < protocol::kMaxHops, "a relay adds a hop to any path");
 static_assert(bcube::kMaxLevels <= protocol::kMaxHops, "every route fits into a frame");
@@ -69,6 +70,10 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
   }
   links_.add(neighbour_counters_);
   if (settings.greeting_interval == 0) next_greeting_ = protocol::kNever;
+  if (settings.hand_over != nullptr &&
+      (settings.hand_over->engines() != settings.engines || settings.queue >= settings.engines)) {
+    throw std::invalid_argument("rings to hand frames over must be those of the server's engines");
+  }
 }
 
 Engine::~Engine() {
@@ -81,6 +86,7 @@ unsigned Engine::poll(Nanoseconds now) {
   loads_.sample(now_);
   unsigned moved = 0;
   for (const auto& port : ports_) moved += receive(*port);
+  if (settings_.hand_over != nullptr) moved += receive_handed();
   keep_links();
   keep_paths();
   if (attached_.empty()) return owes_others() ? moved + transmit_all() : moved;

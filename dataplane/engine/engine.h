@@ -3,6 +3,8 @@
 //
 //   for each port: receive a burst -> check -> flow (acknowledge, de-duplicate) -> its user
 //                                           -> relay, where hops remain
+//                                           -> a sibling, where the queue was the wrong one
+//   frames that siblings have handed over, likewise
 //   greetings of neighbours, and routes where links have gone down or come up
 //   probes of paths, and flows that move to one that has more left
 //   for each session: take submissions; mail between trainers of this server
@@ -21,7 +23,8 @@
 //
 // An engine owns one receive and one transmit queue (the same index) on each of its server's ports
 // and everything in its jobs between attach() and detach(). Engines share nothing but a Session's
-// counters (session.h). All members are called on the lcore's thread, or, by the control thread,
+// counters (session.h), and where frames may come to the wrong queue, the rings by which they hand
+// them over (hand_over.h). All members are called on the lcore's thread, or, by the control thread,
 // through Poller::call() while the lcore stands still.
 //
 // Time is handed in (poll(now)), in nanoseconds of the poller's Clock. Nothing on the data path
@@ -44,9 +47,11 @@
 #include "bcube_forwarding/path_set.h"
 #include "bcube_forwarding/route.h"
 #include "dataplane/engine/engine_counters.h"
+#include "dataplane/engine/engine_event.h"
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/engine/failed_hops.h"
 #include "dataplane/engine/flow_table.h"
+#include "dataplane/engine/hand_over.h"
 #include "dataplane/engine/job_watch.h"
 #include "dataplane/engine/message_inbox.h"
 #include "dataplane/engine/neighbour_counters.h"
@@ -63,34 +68,6 @@
 #include "protocol/timer_wheel.h"
 
 namespace gradcube::dataplane {
-
-// Something that the control thread has to act on. A disagreement or an overflow is told once of
-// each executor and epoch; again only if it turns out to concern an earlier collective. A violation
-// is told once. Progress: more has completed of a held job since hold() or since it was last told.
-struct EngineEvent {
-  enum class Kind : std::uint8_t {
-    disagreement,
-    overflow,
-    violation,
-    progress,
-    hub_disagreement,  // trainers have pushed a hub's key differently; told once of each executor
-  };
-  Kind kind{};
-  std::uint32_t job = 0;
-  std::uint16_t epoch = 0;
-  bcube::ServerId server = 0;  // where it was seen
-  Disagreement disagreement{};
-  Overflow overflow{};
-  std::uint32_t hub_key = 0;  // of a hub_disagreement: its number in the hub's model
-};
-
-// Where engines put events; the control thread empties it (event_queue.h).
-class EventSink {
- public:
-  virtual ~EventSink() = default;
-  // False: there is no room, and the engine tries again. On the engine's thread; must not block.
-  virtual bool report(const EngineEvent& event) = 0;
-};
 
 struct EngineSettings {
   bcube::ServerId server = 0;
@@ -121,6 +98,9 @@ struct EngineSettings {
   std::vector<std::uint64_t> bits_per_second;
   // Where the messages of other servers go; without, nobody here reads them.
   MessageInbox* inbox = nullptr;
+  // Where frames may come to the wrong queue: between this engine, whose number is that of its
+  // queue, and its siblings. Without, each frame is taken for this engine's.
+  HandOver* hand_over = nullptr;
 };
 
 // A port of the server's, and the credit for what comes in through it, which its engines share.
@@ -227,10 +207,13 @@ class Engine final : public Pollable {
  private:
   // engine_receive.cc
   unsigned receive(PortQueue& in);
-  template <bool kDemandChecksum>
+  unsigned receive_handed();
+  void receive_any(rte_mbuf** packets, unsigned count);
+  template <bool kDemandChecksum, bool kHandsOver>
   void receive_burst(rte_mbuf** packets, unsigned count);
-  template <bool kDemandChecksum>
+  template <bool kDemandChecksum, bool kHandsOver>
   bool receive_packet(rte_mbuf* packet);
+  bool hand_over(rte_mbuf* packet);
   bool receive_unsegmented(rte_mbuf* packet, const protocol::ParsedFrame& frame,
                            std::span<const std::uint8_t> head);
   bool relay(rte_mbuf* packet, const protocol::ParsedFrame& frame);

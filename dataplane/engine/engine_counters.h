@@ -19,7 +19,7 @@ enum class DropReason : std::uint8_t {
   unknown_job,
   stale_epoch,
   job_not_running,    // the job is halted: about to be reset, or aborted
-  foreign_thread,     // a thread that another engine of this server runs, or that the plan lacks
+  foreign_thread,     // a thread of another queue than the frame's, or that the plan lacks
   no_hub,             // of a hub that is not here: not yet, or no more
   not_a_neighbour,    // the source is no peer of this thread in this step
   scattered_payload,  // the payload is not in one piece of memory
@@ -34,8 +34,10 @@ enum class DropReason : std::uint8_t {
   unfitting_mail,   // a segment of a message between trainers that fits no receive of this server
   unfitting_chunk,  // a segment of a hub that does not fit what can come of its chunk
   stray_probe,      // a path probe whose route leads nowhere, or an answer that nobody awaits
+  hand_over_full,   // for a sibling for which too many frames wait
 };
-inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(DropReason::stray_probe) + 1;
+inline constexpr std::size_t kDropReasons =
+    static_cast<std::size_t>(DropReason::hand_over_full) + 1;
 std::string_view name(DropReason reason);
 
 struct EngineCounters {
@@ -46,6 +48,7 @@ struct EngineCounters {
   std::uint64_t segments_received = 0;
   std::uint64_t duplicates = 0;
   std::uint64_t relayed = 0;        // frames of other servers that were sent on
+  std::uint64_t handed_over = 0;    // frames that were passed on to the engine they are for
   std::uint64_t reroutes = 0;       // times that a flow took another route
   std::uint64_t path_failures = 0;  // that relays told of
   std::uint64_t path_probes = 0;    // that were sent
@@ -57,7 +60,9 @@ struct EngineCounters {
   std::array<std::uint64_t, protocol::kFrameErrorCount> malformed{};
   std::array<std::uint64_t, kDropReasons> dropped{};
 
-  void drop(DropReason reason) { ++dropped[static_cast<std::size_t>(reason)]; }
+  void drop(DropReason reason, std::uint64_t frames = 1) {
+    dropped[static_cast<std::size_t>(reason)] += frames;
+  }
 
   template <typename Visit, typename... Objects>
   static void for_each(Visit&& visit, Objects&... objects) {
@@ -68,6 +73,7 @@ struct EngineCounters {
     visit(CounterEntry{"credit_requests"}, objects.credit_requests...);
     visit(CounterEntry{"duplicates"}, objects.duplicates...);
     visit(CounterEntry{"relayed"}, objects.relayed...);
+    visit(CounterEntry{"handed_over"}, objects.handed_over...);
     visit(CounterEntry{"reroutes"}, objects.reroutes...);
     visit(CounterEntry{"path_failures"}, objects.path_failures...);
     visit(CounterEntry{"path_probes"}, objects.path_probes...);

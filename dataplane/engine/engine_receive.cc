@@ -5,6 +5,7 @@
 
 #include "dataplane/engine/engine.h"
 #include "dataplane/engine/flow_users.h"
+#include "dataplane/fabric/frame_fields.h"
 #include "protocol/crc.h"
 
 namespace gradcube::dataplane {
@@ -28,6 +29,25 @@ const std::uint8_t* payload_of(const rte_mbuf* packet, const ParsedFrame& frame)
   return nullptr;
 }
 
+// The same; null, and counted, also if the frame's checksum is wrong.
+template <bool kDemandChecksum>
+const std::uint8_t* checked_payload_of(const rte_mbuf* packet, const ParsedFrame& frame,
+                                       EngineCounters& counters) {
+  const std::uint8_t* payload = payload_of(packet, frame);
+  if (payload == nullptr) {
+    counters.drop(DropReason::scattered_payload);
+    return nullptr;
+  }
+  if constexpr (kDemandChecksum) {
+    const std::uint8_t* head = rte_pktmbuf_mtod(packet, const std::uint8_t*);
+    if (!protocol::crc_is_right({head, frame.header_bytes}, {payload, frame.payload_bytes})) {
+      ++counters.malformed[static_cast<std::size_t>(FrameError::bad_crc)];
+      return nullptr;
+    }
+  }
+  return payload;
+}
+
 }  // namespace
 
 unsigned Engine::receive(PortQueue& in) {
@@ -35,15 +55,45 @@ unsigned Engine::receive(PortQueue& in) {
   const unsigned count = in.port->receive(settings_.queue, packets, kBurst);
   if (count == 0) return 0;
   port_in_ = in.number;
-  if (checksum_demanded_) {
-    receive_burst<true>(packets, count);
-  } else {
-    receive_burst<false>(packets, count);
-  }
+  receive_any(packets, count);
   return count;
 }
 
-template <bool kDemandChecksum>
+// What siblings have received for this engine.
+unsigned Engine::receive_handed() {
+  unsigned received = 0;
+  for (unsigned sibling = 0; sibling < settings_.hand_over->engines(); ++sibling) {
+    if (sibling == settings_.queue) continue;
+    rte_mbuf* packets[kBurst];
+    const unsigned count = settings_.hand_over->take(sibling, settings_.queue, packets, kBurst);
+    // What came in through one port goes on as one burst.
+    unsigned end = 0;
+    for (unsigned begin = 0; begin < count; begin = end) {
+      port_in_ = packets[begin]->port;
+      while (end < count && packets[end]->port == port_in_) ++end;
+      receive_any(packets + begin, end - begin);
+    }
+    received += count;
+  }
+  return received;
+}
+
+void Engine::receive_any(rte_mbuf** packets, unsigned count) {
+  if (settings_.hand_over == nullptr) {
+    if (checksum_demanded_) return receive_burst<true, false>(packets, count);
+    return receive_burst<false, false>(packets, count);
+  }
+  if (checksum_demanded_) {
+    receive_burst<true, true>(packets, count);
+  } else {
+    receive_burst<false, true>(packets, count);
+  }
+  const HandOver::Flushed flushed = settings_.hand_over->flush(settings_.queue);
+  counters_.handed_over += flushed.passed;
+  counters_.drop(DropReason::hand_over_full, flushed.dropped);
+}
+
+template <bool kDemandChecksum, bool kHandsOver>
 void Engine::receive_burst(rte_mbuf** packets, unsigned count) {
   // Headers begin in one cache line and end in the next (protocol/wire.h). Without the second a
   // relay passed on two thirds of the segments.
@@ -53,12 +103,12 @@ void Engine::receive_burst(rte_mbuf** packets, unsigned count) {
       rte_prefetch0(rte_pktmbuf_mtod(packets[i + kAhead], void*));
       rte_prefetch0(rte_pktmbuf_mtod_offset(packets[i + kAhead], void*, RTE_CACHE_LINE_SIZE));
     }
-    if (!receive_packet<kDemandChecksum>(packets[i])) rte_pktmbuf_free(packets[i]);
+    if (!receive_packet<kDemandChecksum, kHandsOver>(packets[i])) rte_pktmbuf_free(packets[i]);
   }
 }
 
 // True if the packet is held; false: the caller frees it.
-template <bool kDemandChecksum>
+template <bool kDemandChecksum, bool kHandsOver>
 bool Engine::receive_packet(rte_mbuf* packet) {
   ParsedFrame frame;
   const std::span<const std::uint8_t> head{rte_pktmbuf_mtod(packet, const std::uint8_t*),
@@ -70,20 +120,14 @@ bool Engine::receive_packet(rte_mbuf* packet) {
   }
   // Before the checksum and the job: these are its destination's business.
   if (!protocol::destination_reached(frame.routing)) return relay(packet, frame);
+  if constexpr (kHandsOver) {
+    if (hand_over(packet)) return true;
+  }
   if (frame.type > protocol::FrameType::probe) {
     return receive_unsegmented(packet, frame, head);
   }
-  const std::uint8_t* payload = payload_of(packet, frame);
-  if (payload == nullptr) {
-    counters_.drop(DropReason::scattered_payload);
-    return false;
-  }
-  if constexpr (kDemandChecksum) {
-    if (!protocol::crc_is_right(head.first(frame.header_bytes), {payload, frame.payload_bytes})) {
-      ++counters_.malformed[static_cast<std::size_t>(FrameError::bad_crc)];
-      return false;
-    }
-  }
+  const std::uint8_t* payload = checked_payload_of<kDemandChecksum>(packet, frame, counters_);
+  if (payload == nullptr) return false;
   Flow* flow = find_flow(frame);
   if (flow == nullptr) return false;
   if (frame.congestion_marked) ++counters_.congestion_marks;
@@ -118,6 +162,17 @@ bool Engine::receive_packet(rte_mbuf* packet) {
                             ask_user(*flow, [flow](auto& user) { return user.granting(*flow); }));
   wake_answer(*flow);
   return held;
+}
+
+// True if the frame has asked for the queue of a sibling, to which it goes. What else it says is
+// the sibling's to check: a frame that lies about its queue is dropped there, and goes nowhere
+// else.
+bool Engine::hand_over(rte_mbuf* packet) {
+  const unsigned engine = thread_of(packet) % settings_.engines;
+  if (engine == settings_.queue) return false;
+  packet->port = static_cast<std::uint16_t>(port_in_);
+  settings_.hand_over->put(settings_.queue, engine, packet);
+  return true;
 }
 
 // What belongs to no flow. True if the packet waits in the inbox.

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "dataplane/engine/engine.h"
+#include "dataplane/engine/engine_event.h"
 
 namespace gradcube::dataplane {
 

@@ -38,6 +38,9 @@ class UnaskedRoom;
 
 struct Flow;
 
+// How many segments that wait to be sent a frame can tell of.
+inline constexpr std::uint64_t kMostBacklog = 255;
+
 // What all flows of an engine have in common.
 struct FlowSettings {
   protocol::RecoverySettings recovery;

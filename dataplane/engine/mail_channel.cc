@@ -15,8 +15,6 @@ namespace gradcube::dataplane {
 
 namespace {
 
-constexpr std::uint64_t kMostBacklog = 255;  // that a frame can tell
-
 // Where the fields of a want's payload lie; the number is that of the segment header.
 constexpr std::size_t kFrom = 0;
 constexpr std::size_t kTo = 1;

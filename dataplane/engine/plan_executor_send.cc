@@ -12,7 +12,6 @@ using protocol::Stage;
 
 namespace {
 
-constexpr std::uint64_t kMostBacklog = 255;  // that a frame can tell
 // Past the first step, segments become ready one by one. Where a port has many flows few are ready
 // at a time, and these are counted. Where it has one, as in a ring, it has to fill the round trip
 // alone: beyond the first few, looks at twice the distance each estimate how many more, up to a

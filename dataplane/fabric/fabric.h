@@ -11,12 +11,18 @@
 #ifndef GRADCUBE_DATAPLANE_FABRIC_FABRIC_H_
 #define GRADCUBE_DATAPLANE_FABRIC_FABRIC_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "bcube_forwarding/address.h"
 #include "dataplane/fabric/port.h"
 
 namespace gradcube::dataplane {
+
+// Whether each frame that a server receives comes to the queue that it asks for: its UDP source
+// port less 49152, modulo the port's queues. The kernel's filter and the embedded fabric see to it.
+// Of a device nobody knows, even where it has taken flow rules.
+enum class Steering : std::uint8_t { certain, uncertain };
 
 class Fabric {
  public:

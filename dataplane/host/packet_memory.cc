@@ -1,5 +1,6 @@
 #include "dataplane/host/packet_memory.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -26,7 +27,7 @@ PacketPoolOptions received_pool(const PacketMemoryOptions& options) {
   PacketPoolOptions pool;
   pool.name = "received-" + options.name;
   pool.at_start = options.received_beside + options.idle;
-  pool.count = options.segments + pool.at_start;
+  pool.count = std::max(options.segments, options.received_segments) + pool.at_start;
   pool.frame_bytes = options.received_frame_bytes;
   return pool;
 }
@@ -90,10 +91,22 @@ std::uint64_t PacketMemory::reserved() const {
 // The memory is taken from the host on this thread; the poller only stands still while the chunk's
 // packets are put into the pool.
 void PacketMemory::commit(std::uint32_t segments) {
-  const std::uint32_t all = committed_ + segments;
-  grow(segments_, kPacketsPerSegment * all + idle_);
-  if (received_ != nullptr) grow(*received_, all + received_beside_);
-  committed_ = all;
+  grow(segments_, kPacketsPerSegment * (committed_ + segments) + idle_);
+  for (PacketMemory* memory : receiving_) {
+    if (memory->received_ == nullptr) continue;
+    memory->grow(*memory->received_, memory->receivable_ + segments + memory->received_beside_);
+  }
+  committed_ += segments;
+  for (PacketMemory* memory : receiving_) memory->receivable_ += segments;
+}
+
+void PacketMemory::uncommit(std::uint32_t segments) {
+  committed_ -= segments;
+  for (PacketMemory* memory : receiving_) memory->receivable_ -= segments;
+}
+
+void PacketMemory::receive_for_each_other(const std::vector<PacketMemory*>& memories) {
+  for (PacketMemory* memory : memories) memory->receiving_ = memories;
 }
 
 void PacketMemory::grow(PacketPool& pool, std::uint32_t packets) {
@@ -106,7 +119,7 @@ void PacketMemory::grow(PacketPool& pool, std::uint32_t packets) {
 
 std::uint64_t PacketMemory::bytes_of_segment() const {
   return kPacketsPerSegment * segments_.bytes_of_packet() +
-         (received_ == nullptr ? 0 : received_->bytes_of_packet());
+         (received_ == nullptr ? 0 : receiving_.size() * received_->bytes_of_packet());
 }
 
 std::uint64_t PacketMemory::bytes() const {

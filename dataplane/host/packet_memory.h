@@ -13,7 +13,10 @@
 //
 // Where ports copy what they receive, segments that wait for their trainer lie in packets of this
 // side. A job holds no more of them than it may have segments out, as the window is the same in
-// both directions: so a reservation is also one for so many received frames.
+// both directions: so a reservation is also one for so many received frames. Where a frame may come
+// in at another poller of the server than its engine's, they may lie in that one's packets, all of
+// them: such memories receive for each other (receive_for_each_other()), and what is committed of
+// one has packets in all.
 //
 // Ownership: the shares belong to the memory, and outlive all reservations.
 //
@@ -30,6 +33,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "dataplane/host/packet_pool.h"
 #include "dataplane/host/poller.h"
@@ -102,6 +106,8 @@ struct PacketMemoryOptions {
   // Where a port copies what it receives: bytes of the longest frame. 0: ports pass on the packets
   // of their senders.
   std::uint32_t received_frame_bytes = 0;
+  // Of all memories that receive for each other, this one's included; 0: as many as `segments`.
+  std::uint32_t received_segments = 0;
   // Received frames that belong to no segment that a job may hold: in bursts, queues of relays, and
   // messages.
   std::uint32_t received_beside = 0;
@@ -113,6 +119,9 @@ class PacketMemory {
   PacketMemory(const PacketMemoryOptions& options, Poller& poller);
   PacketMemory(const PacketMemory&) = delete;
   PacketMemory& operator=(const PacketMemory&) = delete;
+
+  // Before anything is committed. They outlive each other's reservations.
+  static void receive_for_each_other(const std::vector<PacketMemory*>& memories);
 
   // The shares of all engines together have at most the options' segments.
   PacketShare& add_share(std::uint32_t segments) { return shares_.emplace_back(segments, this); }
@@ -133,7 +142,7 @@ class PacketMemory {
  private:
   friend class PacketReservation;
   void commit(std::uint32_t segments);
-  void uncommit(std::uint32_t segments) { committed_ -= segments; }
+  void uncommit(std::uint32_t segments);
   void grow(PacketPool& pool, std::uint32_t packets);
 
   Poller& poller_;
@@ -144,7 +153,9 @@ class PacketMemory {
   PacketPool answers_;
   std::unique_ptr<PacketPool> received_;
   std::deque<PacketShare> shares_;
+  std::vector<PacketMemory*> receiving_{this};  // where frames for this one's engines may lie
   std::uint32_t committed_ = 0;
+  std::uint32_t receivable_ = 0;  // of all that have this one in receiving_
 };
 
 }  // namespace gradcube::dataplane

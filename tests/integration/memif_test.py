@@ -1,13 +1,18 @@
 """What only memif links have: emulated switches in daemons of their own, their faults, and their deaths."""
 
 import contextlib
+import json
 import os
 import signal
+import subprocess
+import unittest
 
 from harness import Cluster, TestCase, arguments_of, command_of, main, wait_until
 
 SIZES = ("--sizes", "4,100K", "--iterations", "2")
 SMALL = ("--topology", "bcube:2,2")
+CORES = [str(core) for core in sorted(os.sched_getaffinity(0))]
+TWO_LCORES = ("--server-lcores", "2", "--lcores", ",".join(CORES))
 
 
 def resent(results):
@@ -160,6 +165,67 @@ class Death(TestCase):
         wait_until(lambda: trainers() == [0, 0, 0, 0], "all trainers to be gone")
         self.assertIn("switches 0: its daemon ended", cluster.log())
         self.assert_one_message(cluster.tool("impair", "--loss", "0.1"), 1, "a daemon of switches")
+
+
+@unittest.skipIf(len(CORES) < 2, "it takes two cores")
+class TwoLcoresOfEachServer(TestCase):
+    """Links of two queues, over which the switches spread frames without regard to threads."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(*SMALL, *TWO_LCORES)
+        cls.addClassCleanup(cls.cluster.end)
+
+    def counters(self):
+        return self.cluster.status()["counters"]
+
+    def test_add_to_the_last_bit_what_comes_to_the_wrong_engine(self):
+        self.assert_right(self.cluster.perf("--sizes", "4,100K,4M", "--iterations", "3"))
+        counters = self.counters()
+        self.assertGreater(counters["handed_over"], 0)
+        self.assertEqual(counters["dropped"]["foreign_thread"], 0)
+        self.assertEqual(self.cluster.links_down(), set())
+        (daemon,) = self.cluster.status()["switch_daemons"]
+        self.assertEqual((daemon["links"], daemon["connected"]), (8, 8))
+
+    def test_recover_from_lost_and_doubled_frames(self):
+        faults = ("--loss", "0.02", "--duplicate", "0.02", "--reorder", "0.02")
+        self.assertEqual(self.cluster.answer("impair", *faults)["changed"], 8)
+        results = self.cluster.perf("--sizes", "1M", "--iterations", "2")
+        self.cluster.answer("impair", "--clear")
+        self.assert_right(results)
+        self.assertGreater(resent(results), 0)
+
+    def test_are_as_many_as_the_links_have_queues(self):
+        pid = next(p for p in self.cluster.processes() if b"\x00--server\x000,1\x00" in command_of(p))
+        arguments = arguments_of(pid)
+        place = arguments.index(b"--settings") + 1
+        settings = json.loads(arguments[place])
+        settings["lcores"] = settings["lcores"][:1]
+        arguments[place] = json.dumps(settings).encode()
+        with Cluster(up=False) as other:
+            arguments[arguments.index(b"--run-dir") + 1] = str(other.directory).encode()
+            done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("lcores: there are 1, and server-lcores is 2", done.stderr + other.log())
+
+    def test_are_no_more_than_there_are(self):
+        with Cluster(*SMALL, "--server-lcores", "2", "--lcores", CORES[0], up=False) as cluster:
+            done = cluster.tool("up", *cluster.flags)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("server-lcores: each server is to run on 2 lcores, and there are 1", done.stderr)
+
+    def test_connect_again_when_a_daemon_was_killed(self):
+        with Cluster(*SMALL, *TWO_LCORES) as cluster:
+            pid = next(p for p in cluster.processes() if b"\x00--server\x001,1\x00" in command_of(p))
+            arguments = arguments_of(pid)
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: "why" in cluster.status()["servers"][3], "the end to be seen")
+            with cluster.daemon(arguments):
+                connected = lambda: cluster.status()["switch_daemons"][0]["connected"] == 8
+                wait_until(connected, "the new daemon to connect")
+                wait_until(lambda: "ports" in cluster.status()["servers"][3], "it to be ready")
+                self.assert_right(cluster.perf(*SIZES))
 
 
 class RunDirectory(TestCase):

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "control/base/errors.h"
@@ -136,6 +133,12 @@ void draw_absent(std::uint64_t seed, control::ClusterSettings& settings) {
   } catch (const std::invalid_argument&) {
     // In pieces: all are there.
   }
+}
+
+// Frames come to any engine of their server, where there are several. Drawn by itself, likewise.
+void draw_scattering(std::uint64_t seed, SimulationSettings& simulation) {
+  SeededRandom random(SeededRandom(seed + 2).next());
+  simulation.frames_are_scattered = simulation.lcores > 1 && one_in(random, 3);
 }
 
 // At every level some of the digits, and every combination of them whose server is not absent: at
@@ -290,12 +293,6 @@ void watch_relays(Scenario& scenario) {
   cluster.greeting_ns = 10 * kMillisecond;
 }
 
-// What describe() says of absent servers.
-std::string without(const control::Topology& topology) {
-  const std::string absent = topology.absent_text();
-  return absent.empty() ? "" : " without " + absent;
-}
-
 }  // namespace
 
 Collective Scenario::collective(unsigned job, std::size_t index) const {
@@ -327,6 +324,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   draw_absent(seed, scenario.simulation.cluster);
   scenario.simulation.seed = random.next();
   scenario.simulation.lcores = 1 + static_cast<unsigned>(random.below(3));
+  draw_scattering(seed, scenario.simulation);
   if (one_in(random, 3)) scenario.simulation.stalls = 0.001;
   draw_jobs(random, scenario);
   draw_work(random, scenario);
@@ -349,50 +347,6 @@ Scenario draw_scenario(std::uint64_t seed) {
   scenario.simulation.paths_are_probed = one_in(random, 2);
   scenario.simulation.cluster.probing_ns = kMillisecond + random.below(30 * kMillisecond);
   return scenario;
-}
-
-std::string describe(const Scenario& scenario) {
-  constexpr std::array<const char*, kMisfortunes> kNames = {
-      "nothing",          "a disagreement", "a leave",        "a death",
-      "a scribbled ring", "an overflow",    "a node's death", "a node's restart",
-      "a node's pause",   "a mute node",    "a node cut off"};
-  const control::ClusterSettings& cluster = scenario.simulation.cluster;
-  const dataplane::MessageFaults& messages = scenario.simulation.messages;
-  std::string text = fmt::format(
-      "{} mtu {} rate {} delay {} queue {} loss {:.4f} dup {:.4f} reorder {:.4f} corrupt {:.4f}, "
-      "{} lcores, stalls {}, guests {}, {} in flight, pause {}, rank {} late until {}, {} at rank "
-      "{} collective {} for {} ns, messages lost {:.2f} doubled {:.1f} delayed {} us;",
-      cluster.topology.spec() + without(cluster.topology), cluster.mtu,
-      control::to_json(cluster.rates).dump(), cluster.delay_ns, cluster.queue_bytes, cluster.loss,
-      cluster.duplicate, cluster.reorder, cluster.corrupt, scenario.simulation.lcores,
-      scenario.simulation.stalls, scenario.guests, scenario.most_in_flight, scenario.pause,
-      scenario.late_rank.has_value() ? std::to_string(*scenario.late_rank) : "none",
-      scenario.late_until, kNames[static_cast<std::size_t>(scenario.misfortune)], scenario.victim,
-      scenario.when + 1, scenario.lasts, messages.loss, messages.duplicate,
-      messages.longest_delay.count());
-  if (scenario.simulation.messages_pass_the_fabric) text += " in frames;";
-  if (scenario.simulation.links_are_watched) {
-    text += fmt::format(" greetings every {} ns;", cluster.greeting_ns.value_or(0));
-  }
-  if (scenario.simulation.paths_are_probed) {
-    text += fmt::format(" probes every {} ns;", cluster.probing_ns.value_or(0));
-  }
-  for (const Outage& outage : scenario.outages) {
-    text += fmt::format(" link {} down from {} to {};", outage.link, outage.from, outage.until);
-  }
-  for (const ScenarioJob& job : scenario.jobs) {
-    text += fmt::format(" job: {}, ranks [{}];", describe(job.options, cluster.topology.space()),
-                        fmt::join(job.ranks, " "));
-  }
-  for (std::size_t i = 0; i < scenario.collectives.size(); ++i) {
-    const Collective collective = scenario.collective(0, i);
-    text += fmt::format(" {}:{}x{}/{}/{}", collective.lane,
-                        control::collective_kind_name(collective.kind), collective.count,
-                        aggregation::data_type_name(collective.dtype),
-                        aggregation::operation_name(collective.operation));
-    if (control::has_root(collective.kind)) text += fmt::format("/{}", collective.root);
-  }
-  return text;
 }
 
 }  // namespace gradcube::simulation

@@ -44,6 +44,16 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   options.timing = settings.timing;
   options.nodes_greet_each_other = true;
   options.messages_pass_the_fabric = settings.messages_pass_the_fabric;
+  if (settings.frames_are_scattered) {
+    options.replace_ports = [this](bcube::ServerId, const std::vector<dataplane::Port*>& ports) {
+      std::vector<dataplane::Port*> scattering;
+      for (dataplane::Port* port : ports) {
+        scattering.push_back(
+            &scattering_.emplace_back(*port, settings_.seed + scattering_.size() + 1));
+      }
+      return scattering;
+    };
+  }
   cluster_ = std::make_unique<dataplane::EmbeddedCluster>(
       options, clock_, aggregation::select_kernels(512), events_);
   nodes().set_channel(this);

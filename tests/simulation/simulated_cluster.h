@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -31,6 +32,7 @@
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/fabric/emulated/random.h"
 #include "dataplane/host/clock.h"
+#include "tests/simulation/scattering_port.h"
 #include "tests/simulation/simulated_trainer.h"
 
 namespace gradcube::simulation {
@@ -50,6 +52,8 @@ struct SimulationSettings {
   // Whether the messages between nodes travel in frames over the fabric, as those of different
   // processes do.
   bool messages_pass_the_fabric = false;
+  // Whether ports bring frames to any engine of their server, as NICs may.
+  bool frames_are_scattered = false;
 };
 
 // What a node told its trainer.
@@ -172,6 +176,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   control::Plan plan_;
   dataplane::VirtualClock clock_{1'000'000};
   dataplane::EventQueue events_;
+  std::deque<ScatteringPort> scattering_;  // of all nodes ever
   std::unique_ptr<dataplane::EmbeddedCluster> cluster_;
   control::Incarnation incarnation_ = 1;  // the newest of any node
   std::map<dataplane::TrainerId, std::vector<Told>> told_;

@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "dataplane/fabric/emulated/packet_ring.h"
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/doorbell.h"
+#include "dataplane/host/packet_ring.h"
 
 namespace gradcube::dataplane {
 

@@ -29,13 +29,14 @@ EthdevPort& MemifFabric::add(const MemifFabricOptions& options, unsigned port, C
   const std::filesystem::path& socket = options.sockets[port];
   MemifOptions of_device;
   of_device.socket = sockets_.try_emplace(socket, socket).first->second.path();
-  of_device.number = memif_number(server(), port, static_cast<unsigned>(options.sockets.size()));
+  of_device.number = memif_number(server(), port, static_cast<unsigned>(options.sockets.size()),
+                                  static_cast<unsigned>(options.pools.size()));
   of_device.role = MemifOptions::Role::connects;
   of_device.mtu = options.mtu;
   of_device.slots = options.slots;
   devices_.push_back(std::make_unique<MemifDevice>(of_device));
   EthdevPortOptions of_port = devices_.back()->port_options();
-  of_port.pools = {options.pools};
+  of_port.pools = options.pools;
   if (!options.bits_per_second.empty()) of_port.bits_per_second = options.bits_per_second.at(port);
   try {
     return add_port(of_port, clock);

@@ -2,8 +2,8 @@
 // what a daemon has that runs one server without any right of root's.
 //
 // Port p is memif number server x ports + p, at the socket of the process that has the switch or
-// the cable there. A link comes back by itself when that process has ended and a new one listens
-// (memif_reconnection.h).
+// the cable there, if it has one queue; with more, memif_number() says it. A link comes back by
+// itself when that process has ended and a new one listens (memif_reconnection.h).
 //
 // Ownership and threads: as server_fabric.h says. Owns the devices, too.
 //
@@ -25,9 +25,13 @@
 
 namespace gradcube::dataplane {
 
-// Of the port at a server's port number, in a cluster whose servers have so many ports.
-constexpr std::uint32_t memif_number(bcube::ServerId server, unsigned port, unsigned ports) {
-  return server * ports + port;
+// Of the port at a server's port number, in a cluster whose servers have so many ports, each with
+// so many queues. The driver takes it for granted that both ends have as many, so ends that do not
+// must not find each other.
+constexpr std::uint32_t memif_number(bcube::ServerId server, unsigned port, unsigned ports,
+                                     unsigned queues) {
+  constexpr unsigned kBitsBelowQueues = 24;
+  return (queues - 1) << kBitsBelowQueues | (server * ports + port);
 }
 
 struct MemifFabricOptions {
@@ -36,8 +40,8 @@ struct MemifFabricOptions {
   std::uint32_t mtu = 1500;
   // By port, or without any: not limited.
   std::vector<std::uint64_t> bits_per_second = {};
-  std::uint16_t slots = 256;  // of each ring
-  EthdevQueuePools pools = {};
+  std::uint16_t slots = 256;                 // of each ring
+  std::vector<EthdevQueuePools> pools = {};  // by queue
 };
 
 class MemifFabric final : public EthdevFabric {

@@ -6,6 +6,10 @@
 // switches know nothing of processes, and their links have rate, queue, delay and faults as
 // everywhere.
 //
+// A memif with several queues brings each frame to the server on the queue that a hash of its
+// source says, as the RSS of a NIC does that knows nothing of threads. So what servers on such NICs
+// do is seen here.
+//
 // Where a ring has no room, frames wait in the memif, and then in the server's port. A server that
 // is gone or stands still takes no frames; its patch drops them soon (ethdev_port.h), so that the
 // other servers of the switch go on.
@@ -15,7 +19,8 @@
 //
 // Threads: as fabric.h says; all links are one poller's.
 //
-// Errors: the constructor's are those of EmbeddedFabric, MemifDevice and EthdevPort.
+// Errors: the constructor's are those of EmbeddedFabric, MemifDevice and EthdevPort, and
+// std::invalid_argument for too many queues.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_MEMIF_MEMIF_SWITCHES_H_
 #define GRADCUBE_DATAPLANE_FABRIC_MEMIF_MEMIF_SWITCHES_H_
 
@@ -36,11 +41,14 @@ struct MemifSwitchesOptions {
   EmbeddedFabricOptions fabric;  // its ports have one queue
   std::filesystem::path socket = {};
   std::uint16_t slots = 256;     // of each ring
+  std::uint16_t queues = 1;      // of each memif; at most kMostQueues
   PacketPool* frames = nullptr;  // of mtu + kEthernetBytes bytes at least
 };
 
 class MemifSwitches {
  public:
+  static constexpr std::uint16_t kMostQueues = 16;
+
   MemifSwitches(const MemifSwitchesOptions& options, Clock& clock);
   ~MemifSwitches();
   MemifSwitches(const MemifSwitches&) = delete;
@@ -62,9 +70,11 @@ class MemifSwitches {
    public:
     Patch(EthdevPort& outside, RingPort& inside) : outside_(outside), inside_(inside) {}
     unsigned poll(Nanoseconds now) override;
-    Nanoseconds next_event() const override { return outside_.next_event(0); }
+    Nanoseconds next_event() const override;
 
    private:
+    unsigned pass_to_server();
+
     EthdevPort& outside_;
     RingPort& inside_;
   };

@@ -8,7 +8,6 @@
 
 #include "control/base/errors.h"
 #include "dataplane/fabric/frame_fields.h"
-#include "dataplane/host/interrupt_thread.h"
 
 namespace gradcube::dataplane {
 
@@ -89,89 +88,10 @@ EthdevPort::~EthdevPort() {
   }
 }
 
-void EthdevPort::end_device() const {
-  const auto end = [this] {
-    rte_eth_dev_stop(device_);
-    rte_eth_dev_close(device_);
-  };
-  if (ends_on_interrupt_thread_) {
-    run_on_interrupt_thread(end);
-  } else {
-    end();
-  }
-}
-
-void EthdevPort::start(const EthdevPortOptions& options) {
-  // Of the drivers that have no receive interrupts, some say so when they are configured, others at
-  // the start.
-  const auto start_without_interrupts = [this, &options] {
-    EthdevPortOptions without = options;
-    without.receive_interrupts = false;
-    start(without);
-  };
-  rte_eth_conf configuration{};
-  configuration.intr_conf.rxq = options.receive_interrupts ? 1 : 0;
-  configuration.rxmode.mtu = options.device_mtu == 0 ? options.mtu : options.device_mtu;
-  rte_eth_dev_info facts{};
-  int failed = rte_eth_dev_info_get(device_, &facts);
-  if (failed == 0) {
-    configuration.txmode.offloads = facts.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-    configuration.rxmode.offloads = facts.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
-    failed = rte_eth_dev_configure(device_, queues(), queues(), &configuration);
-  }
-  if (failed != 0 && options.receive_interrupts) return start_without_interrupts();
-  if (failed != 0) {
-    throw control::SetupError(fmt::format("{} cannot have {} queues with an MTU of {}: {}", name_,
-                                          queues(), options.mtu, rte_strerror(-failed)));
-  }
-  const bool chains = (facts.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
-  const bool copies = std::all_of(options.pools.begin(), options.pools.end(),
-                                  [](const EthdevQueuePools& one) { return one.sent != nullptr; });
-  if (!chains && !copies) {
-    throw control::SetupError(fmt::format(
-        "{} sends no frames that lie in several packets: give it pools for copies", name_));
-  }
-  set_up_queues(options);
-  failed = rte_eth_dev_start(device_);
-  if (failed != 0 && options.receive_interrupts) return start_without_interrupts();
-  if (failed != 0) {
-    throw control::SetupError(fmt::format("{} does not start: {}", name_, rte_strerror(-failed)));
-  }
-  if (options.receive_interrupts) find_wake_descriptors();
-}
-
-void EthdevPort::find_wake_descriptors() {
-  for (std::uint16_t queue = 0; queue < queues(); ++queue) {
-    const int descriptor = rte_eth_dev_rx_intr_ctl_q_get_fd(device_, queue);
-    if (descriptor < 0 || rte_eth_dev_rx_intr_enable(device_, queue) != 0) continue;
-    rte_eth_dev_rx_intr_disable(device_, queue);
-    queues_[queue].wake_descriptor = descriptor;
-  }
-}
-
-void EthdevPort::set_up_queues(const EthdevPortOptions& options) {
-  const int node = rte_eth_dev_socket_id(device_);
-  const auto socket = static_cast<unsigned>(node < 0 ? SOCKET_ID_ANY : node);
-  for (std::uint16_t queue = 0; queue < queues(); ++queue) {
-    const EthdevQueuePools& pools = options.pools[queue];
-    rte_mempool* into = (pools.device == nullptr ? pools.received : pools.device)->get();
-    int failed =
-        rte_eth_rx_queue_setup(device_, queue, options.receive_depth, socket, nullptr, into);
-    if (failed == 0) {
-      failed = rte_eth_tx_queue_setup(device_, queue, options.transmit_depth, socket, nullptr);
-    }
-    if (failed != 0) {
-      throw control::SetupError(fmt::format(
-          "{} cannot have a queue {} of {} packets to receive and {} to send: {}", name_, queue,
-          options.receive_depth, options.transmit_depth, rte_strerror(-failed)));
-    }
-  }
-}
-
 std::uint16_t EthdevPort::receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
   Queue& own = queues_[queue];
   if (own.waiting() != 0) push(queue, clock_.now());
-  if (count == 0) return 0;
+  if (count == 0 || queue >= receive_queues_) return 0;
   own.fence.enter();
   const std::uint16_t arrived = running_.load(std::memory_order_acquire)
                                     ? rte_eth_rx_burst(device_, queue, packets, count)
@@ -294,7 +214,7 @@ Nanoseconds EthdevPort::next_event(std::uint16_t queue) const {
   const Nanoseconds now = clock_.now();
   const Nanoseconds quiet = std::max(now - own.busy_at, own.pause);
   const Nanoseconds look = std::clamp(quiet / kLooksPerPause, kShortestLook, kLongestLook);
-  Nanoseconds next = own.armed ? kNever : now + look;
+  Nanoseconds next = own.armed || queue >= receive_queues_ ? kNever : now + look;
   if (own.waiting() != 0) next = now + std::min(look, kRetry);
   return std::min(next, own.pacer.next_room(now));
 }
@@ -335,6 +255,12 @@ std::optional<NicDropCounts> EthdevPort::nic_drop_counts() const {
   rte_eth_stats stats{};
   if (rte_eth_stats_get(device_, &stats) != 0) return std::nullopt;
   return nic_drops_of(stats);
+}
+
+EthdevPortCounts EthdevPort::drop_counts() const {
+  EthdevPortCounts sum;
+  for (const Queue& own : queues_) add_counters(sum, own.numbers);
+  return sum;
 }
 
 EthdevPortCounts EthdevPort::drop_counts(std::uint16_t queue) const {

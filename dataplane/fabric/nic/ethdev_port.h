@@ -18,6 +18,13 @@
 //   (EthdevQueuePools::sent), are copied into one packet first: for devices that take no chains,
 //   that cannot read all memory, or that keep for long what they have sent.
 //
+// Steering. A port with several queues has one engine behind each, and a frame says by its UDP
+// source port which it wants. A device that takes flow rules is told so (queue_rules.h). One that
+// offers RSS on UDP spreads the frames by a hash. One that has fewer queues to receive from than
+// the port, or neither rules nor RSS, brings them to whichever it likes; with fewer, to queue 0
+// alone. Where a frame comes to a wrong queue, the engines set it right
+// (dataplane/engine/hand_over.h). To send, each queue needs one of the device's own.
+//
 // Pacing: as PacketPort (dataplane/fabric/kernel/packet_port.h). The queues share the rate evenly.
 //
 // Sleep. With receive interrupts (EthdevPortOptions::receive_interrupts, where the driver has them)
@@ -45,10 +52,12 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dataplane/fabric/nic/burst_fence.h"
 #include "dataplane/fabric/nic/ethdev_port_counters.h"
+#include "dataplane/fabric/nic/queue_rules.h"
 #include "dataplane/fabric/pacer.h"
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/clock.h"
@@ -79,12 +88,21 @@ struct EthdevPortOptions {
   // In bytes on the wire, with kWireOverheadBytes; 0: not limited. At least LinkClock::kMinRate for
   // each queue.
   std::uint64_t bits_per_second = 0;
-  // Asked for; a driver that has none goes without. Not for a port that is restarted.
+  // Asked for; a driver that has none goes without. Not for a port that is restarted, and flow
+  // rules are not either.
   bool receive_interrupts = false;
   // Where it is stopped and closed: for a driver that takes links down on that thread, without a
   // lock.
   bool ends_on_interrupt_thread = false;
 };
+
+// How a device with several queues was told which frame is for which.
+enum class DeviceSteering : std::uint8_t {
+  none,   // not: the queues are as the device likes, or there is but one
+  rss,    // by a hash
+  rules,  // by the frame's UDP source port
+};
+std::string_view name(DeviceSteering steering);
 
 class EthdevPort final : public Port {
  public:
@@ -99,7 +117,8 @@ class EthdevPort final : public Port {
   static constexpr Nanoseconds kLongestLook = 4'000'000;
 
   // Throws control::SetupError if the device refuses something, control::UsageError for a rate that
-  // is too low, std::invalid_argument if the pools or the backlog do not fit.
+  // is too low and for more queues than the device can send from, std::invalid_argument if the
+  // pools or the backlog do not fit.
   EthdevPort(const EthdevPortOptions& options, Clock& clock);
   ~EthdevPort() override;
 
@@ -108,8 +127,8 @@ class EthdevPort final : public Port {
   // In full frames; of shorter ones more may be accepted.
   std::uint16_t transmit_room(std::uint16_t queue) const override;
 
-  // The earliest time at which there may be something to receive or to send; kNever if the queue's
-  // descriptor tells of what comes, and nothing waits.
+  // The earliest time at which there may be something to receive or to send; kNever if nothing
+  // waits and the queue's descriptor tells of what comes, or nothing can come to this queue.
   Nanoseconds next_event(std::uint16_t queue) const;
 
   // That becomes readable, as edge-triggered epoll sees it, for each frame that arrives between
@@ -128,7 +147,11 @@ class EthdevPort final : public Port {
   // bursts that are under way.
   bool restart();
 
+  DeviceSteering steering() const { return steering_; }
+
   EthdevPortCounts drop_counts(std::uint16_t queue) const;
+  // Of all queues.
+  EthdevPortCounts drop_counts() const;
 
   // What the device has dropped since it was started; nothing if its driver does not tell. Asks the
   // driver, which reads registers beside the queues' bursts: for the control thread alone.
@@ -161,9 +184,11 @@ class EthdevPort final : public Port {
     EthdevPortNumbers<RelaxedCounter> numbers;
   };
 
+  // ethdev_port_start.cc
   void start(const EthdevPortOptions& options);
+  int configure(const EthdevPortOptions& options, const rte_eth_dev_info& facts);
   void find_wake_descriptors();
-  void end_device() const;
+  void end_device();
   void set_up_queues(const EthdevPortOptions& options);
   rte_mbuf* whole(Queue& own, rte_mbuf* packet) const;
   static rte_mbuf* sendable(Queue& own, rte_mbuf* packet);
@@ -176,6 +201,9 @@ class EthdevPort final : public Port {
   bool ends_on_interrupt_thread_;
   Clock& clock_;
   std::atomic<bool> running_{true};
+  std::uint16_t receive_queues_ = 1;  // of the device
+  DeviceSteering steering_ = DeviceSteering::none;
+  std::optional<QueueRules> rules_;
   std::deque<Queue> queues_;
 };
 

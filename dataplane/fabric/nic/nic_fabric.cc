@@ -11,7 +11,7 @@ NicFabric::NicFabric(const NicFabricOptions& options, Clock& clock) : EthdevFabr
     port.device = device_of_nic(options.nics[number]);
     port.name = "NIC " + options.nics[number];
     port.mtu = options.mtu;
-    port.pools = {options.pools};
+    port.pools = options.pools;
     port.receive_depth = options.descriptors;
     port.transmit_depth = options.descriptors;
     port.receive_interrupts = true;

@@ -28,8 +28,8 @@ struct NicFabricOptions {
   std::uint32_t mtu = 1500;
   // Of the ports by number, or without any: not limited.
   std::vector<std::uint64_t> bits_per_second = {};
-  std::uint16_t descriptors = 256;  // of each of a NIC's two rings
-  EthdevQueuePools pools = {};
+  std::uint16_t descriptors = 256;           // of each of a NIC's two rings, of each queue
+  std::vector<EthdevQueuePools> pools = {};  // by queue
 };
 
 class NicFabric final : public EthdevFabric {

@@ -23,13 +23,13 @@ std::string file_refusal(std::string_view text) {
 TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   ClusterSettings settings;
   const std::pair<const char*, const char*> flags[] = {
-      {"topology", "bcube:4,2"}, {"rate", "1gbit"},     {"mtu", "1500"},
-      {"delay", "50us"},         {"queue", "64K"},      {"ecn-threshold", "20K"},
-      {"loss", "0.01"},          {"duplicate", "0.02"}, {"reorder", "0.05"},
-      {"corrupt", "0.03"},       {"seed", "42"},        {"lcores", "0-2,5"},
-      {"packet-memory", "2G"},   {"idle", "spin"},      {"trainer-memory", "8G"},
-      {"greeting", "10ms"},      {"probing", "50ms"},   {"fabric", "embedded"},
-      {"absent", "3,3"},         {"aggregators", "3,2"}};
+      {"topology", "bcube:4,2"}, {"rate", "1gbit"},      {"mtu", "1500"},
+      {"delay", "50us"},         {"queue", "64K"},       {"ecn-threshold", "20K"},
+      {"loss", "0.01"},          {"duplicate", "0.02"},  {"reorder", "0.05"},
+      {"corrupt", "0.03"},       {"seed", "42"},         {"lcores", "0-2,5"},
+      {"packet-memory", "2G"},   {"idle", "spin"},       {"trainer-memory", "8G"},
+      {"greeting", "10ms"},      {"probing", "50ms"},    {"fabric", "embedded"},
+      {"absent", "3,3"},         {"aggregators", "3,2"}, {"server-lcores", "2"}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
   EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
@@ -45,6 +45,7 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   EXPECT_EQ(settings.corrupt, 0.03);
   EXPECT_EQ(settings.seed, 42u);
   EXPECT_EQ(settings.lcores, (std::vector<unsigned>{0, 1, 2, 5}));
+  EXPECT_EQ(settings.server_lcores, 2u);
   EXPECT_EQ(settings.packet_memory_bytes, 2'000'000'000u);
   EXPECT_EQ(settings.greeting_ns, 10'000'000u);
   EXPECT_EQ(settings.probing_ns, 50'000'000u);
@@ -251,6 +252,7 @@ seed = 7
 [engine]
 packet-memory = "100M"
 lcores = [0, 2]
+server-lcores = 2
 idle = "spin"
 trainer-memory = "8G"
 )",
@@ -264,6 +266,7 @@ trainer-memory = "8G"
   EXPECT_EQ(settings.seed, 7u);
   EXPECT_EQ(settings.packet_memory_bytes, 100'000'000u);
   EXPECT_EQ(settings.lcores, (std::vector<unsigned>{0, 2}));
+  EXPECT_EQ(settings.server_lcores, 2u);
   EXPECT_EQ(settings.idle, Idle::spin);
   EXPECT_EQ(settings.trainer_memory_bytes, 8'000'000'000u);
 }

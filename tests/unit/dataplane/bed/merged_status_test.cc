@@ -158,6 +158,8 @@ TEST(ServerSettings, TakeTheCoresInTurnAndDivideTheMemory) {
   const std::vector<unsigned> cores = {2, 5};
   EXPECT_EQ(server_settings(settings, 0, cores).lcores, std::vector<unsigned>{2});
   EXPECT_EQ(server_settings(settings, 3, cores).lcores, std::vector<unsigned>{5});
+  settings.server_lcores = 2;
+  EXPECT_EQ(server_settings(settings, 1, {1, 2, 5}).lcores, (std::vector<unsigned>{5, 1}));
   EXPECT_EQ(server_settings(settings, 3, cores).packet_memory_bytes, 10'000'000u);
   EXPECT_EQ(server_settings(settings, 3, cores).trainer_memory_bytes, 100'000'000u);
   settings.trainer_memory_bytes.reset();

@@ -7,6 +7,7 @@
 
 #include "control/base/units.h"
 #include "control/plan/byte_range.h"
+#include "dataplane/engine/hand_over.h"
 #include "dataplane/host/packet_memory.h"
 #include "protocol/wire.h"
 
@@ -173,6 +174,26 @@ TEST(FabricSizing, LeavesRoomForTheFramesThatAServerOnInterfacesCopies) {
         EXPECT_GT(sizes.segments, 1'000u);
       }
     }
+  }
+}
+
+TEST(FabricSizing, LeavesRoomForTheFramesThatComeToAnyPollerOfAServer) {
+  for (const unsigned lcores : {2U, 4U}) {
+    const control::ClusterSettings settings = settings_of("bcube:4,4", std::nullopt, 9000);
+    const unsigned threads = settings.topology.levels() / lcores;
+    const PacketSizes alone = packet_sizes(settings, lcores, threads, Payloads::copied);
+    const PacketSizes sizes =
+        packet_sizes(settings, lcores, threads, Payloads::copied, Steering::uncertain);
+    EXPECT_LT(sizes.segments, alone.segments) << "each takes a frame of every poller's memory";
+    EXPECT_EQ(sizes.received_beside, alone.received_beside + (lcores - 1) * HandOver::kDepth);
+    const std::uint64_t frames = std::uint64_t{lcores} * sizes.segments + sizes.received_beside;
+    EXPECT_LE(lcores * sizes.segments * std::uint64_t{settings.mtu}, 256'000'000u);
+    const std::uint64_t bytes =
+        lcores * (packets_of(sizes) * kLeastMbufBytes +
+                  frames * (full_frame_bytes(settings.mtu) + kLeastMbufBytes));
+    const std::uint64_t megabytes =
+        packet_megabytes(settings, lcores, Payloads::copied, Steering::uncertain);
+    EXPECT_GE(megabytes * 1'000'000, bytes);
   }
 }
 

@@ -8,12 +8,12 @@
 #include <string>
 #include <thread>
 
-#include "dataplane/fabric/emulated/packet_ring.h"
 #include "dataplane/fabric/emulated/random.h"
 #include "dataplane/host/clock.h"
 #include "dataplane/host/doorbell.h"
 #include "dataplane/host/eal.h"
 #include "dataplane/host/packet_pool.h"
+#include "dataplane/host/packet_ring.h"
 #include "tests/unit/dataplane/packets_in_use.h"
 #include "tests/unit/dataplane/wait_until_rung.h"
 

@@ -92,5 +92,35 @@ TEST_F(PacketMemoryTest, HasAReceivedFrameForEachSegmentThatIsCommitted) {
   for (rte_mbuf* frame : frames) rte_pktmbuf_free(frame);
 }
 
+TEST_F(PacketMemoryTest, HasAReceivedFrameForWhatIsCommittedWhereFramesMayComeToAnyPoller) {
+  PacketMemoryOptions options{"first", 300, 63, 10};
+  options.received_frame_bytes = 1514;
+  options.received_segments = 500;
+  PacketMemory first(options, poller_);
+  options.name = "second";
+  options.segments = 200;
+  PacketMemory second(options, poller_);
+  PacketMemory::receive_for_each_other({&first, &second});
+  PacketShare& of_first = first.add_share(300);
+  PacketShare& of_second = second.add_share(200);
+  EXPECT_GT(first.bytes_of_segment(), 2 * std::uint64_t{1514});
+  {
+    PacketReservation job = *of_first.reserve(300);
+    job.commit(300);
+    EXPECT_GE(second.received()->made(), 300u);
+    EXPECT_LT(second.segments().made(), kPacketsPerSegment * 200u) << "it sends none of them";
+  }
+  PacketReservation one = *of_first.reserve(300);
+  PacketReservation other = *of_second.reserve(200);
+  one.commit(300);
+  other.commit(200);
+  for (PacketMemory* memory : {&first, &second}) {
+    std::vector<rte_mbuf*> frames(500);
+    EXPECT_TRUE(memory->received()->allocate(frames.data(), 500));
+    for (rte_mbuf* frame : frames) rte_pktmbuf_free(frame);
+    EXPECT_LE(memory->received()->made(), memory->received()->most());
+  }
+}
+
 }  // namespace
 }  // namespace gradcube::dataplane

@@ -15,6 +15,8 @@
 
 #include "dataplane/daemon/embedded_cluster.h"
 #include "dataplane/engine/event_queue.h"
+#include "dataplane/engine/hand_over.h"
+#include "dataplane/host/packet_pool.h"
 #include "dataplane/host/poller.h"
 #include "tests/support/admissions.h"
 
@@ -181,6 +183,70 @@ TEST(PollerThreads, ACallDoesNotCountTimeInWhichItsCallerDidNotRun) {
   EXPECT_TRUE(called);
   poller.stop();
   late.join();
+}
+
+// Takes frames that another thread hands over. What it keeps is plain memory.
+class HandedFrames final : public Pollable {
+ public:
+  explicit HandedFrames(HandOver& hand_over) : hand_over_(hand_over) {}
+  unsigned poll(Nanoseconds) override {
+    rte_mbuf* frames[HandOver::kBurst];
+    const std::uint16_t count = hand_over_.take(0, 1, frames, HandOver::kBurst);
+    for (std::uint16_t i = 0; i < count; ++i) {
+      in_order = in_order && *rte_pktmbuf_mtod(frames[i], std::uint32_t*) >= next;
+      next = *rte_pktmbuf_mtod(frames[i], std::uint32_t*) + 1;
+      rte_pktmbuf_free(frames[i]);
+    }
+    taken.fetch_add(count);
+    return count;
+  }
+  Nanoseconds next_event() const override { return kNever; }
+
+  std::atomic<unsigned> taken{0};
+  bool in_order = true;    // the poller's thread
+  std::uint32_t next = 0;  // the poller's thread
+
+ private:
+  HandOver& hand_over_;
+};
+
+TEST(PollerThreads, FramesThatAreHandedOverWakeTheirPollerAndEachComesOnce) {
+  TscClock clock;
+  constexpr Nanoseconds kHour = 3'600'000'000'000;
+  PacketPool pool({.name = "handed", .count = 1023, .cache = 0});
+  Poller poller(clock, Idle::adaptive, Poller::kCallPatience, kHour);
+  Doorbell own;
+  HandOver hand_over({&own, &poller.doorbell()});
+  HandedFrames receiver(hand_over);
+  poller.add(receiver, Poller::TimeBase::attended);
+  unsigned passed = 0;
+  {
+    const RunningPoller running(poller);
+    std::uint32_t number = 0;
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    for (unsigned burst = 0; burst < 2'000; ++burst) {
+      for (unsigned i = 0; i < 1 + burst % HandOver::kBurst; ++i) {
+        rte_mbuf* frame = pool.allocate();
+        if (frame == nullptr) break;  // all are on their way
+        *reinterpret_cast<std::uint32_t*>(rte_pktmbuf_append(frame, 4)) = number++;
+        hand_over.put(0, 1, frame);
+      }
+      passed += hand_over.flush(0).passed;
+      if (burst % 100 != 0) continue;
+      while (receiver.taken.load() != passed) {
+        ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "a wake-up was lost";
+        std::this_thread::yield();
+      }
+      std::this_thread::sleep_for(milliseconds(2));  // it falls asleep
+    }
+    while (receiver.taken.load() != passed) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "a wake-up was lost";
+      std::this_thread::yield();
+    }
+  }
+  EXPECT_GT(passed, 2'000u);
+  EXPECT_TRUE(receiver.in_order);
+  EXPECT_EQ(pool.in_use(), 0u);
 }
 
 // A trainer's side of a session, on the daemon's own mapping of it, so that a race detector sees

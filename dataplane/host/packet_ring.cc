@@ -1,4 +1,4 @@
-#include "dataplane/fabric/emulated/packet_ring.h"
+#include "dataplane/host/packet_ring.h"
 
 #include <bit>
 #include <rte_errno.h>

@@ -4,8 +4,8 @@
 // zones, and an emulated cluster has hundreds of rings.
 //
 // Ownership: the packets inside belong to the ring and are freed with it.
-#ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_PACKET_RING_H_
-#define GRADCUBE_DATAPLANE_FABRIC_EMULATED_PACKET_RING_H_
+#ifndef GRADCUBE_DATAPLANE_HOST_PACKET_RING_H_
+#define GRADCUBE_DATAPLANE_HOST_PACKET_RING_H_
 
 #include <cstdint>
 #include <rte_mbuf.h>
@@ -42,4 +42,4 @@ class PacketRing {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_FABRIC_EMULATED_PACKET_RING_H_
+#endif  // GRADCUBE_DATAPLANE_HOST_PACKET_RING_H_
