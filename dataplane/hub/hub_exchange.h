@@ -12,7 +12,8 @@
 // ended at this server. So what a chunk's round needs at a server is consumed there before anything
 // of the next round can come: landing memory for one round of each chunk is enough, and nothing
 // that arrives ever has to wait for anything else. Keys may be pushed in any order, another one on
-// each server, and none can block another.
+// each server, and none can block another. An asynchronous root (stale_peers.h) is the exception: a
+// round of all servers waits there until all have done as many.
 //
 // Order of addition: as in an all-reduce of the chunk by this thread alone (docs/algorithms.md), so
 // the weights have the same bits whatever arrives first, is lost or is sent again.
@@ -332,6 +333,7 @@ class HubExchange {
   void step_alone(ChunkState& chunk, unsigned offset, std::uint32_t position);
   void step_with_held(ChunkState& chunk);
   bool is_together(ChunkState& chunk, const HubStream& from, const HubLabel& label);
+  void keep_results(ChunkState& chunk, std::uint32_t position, control::SegmentRange range);
   unsigned place_of_source(unsigned offset) const;
   const StalePeers::Peer* alone(const ChunkState& chunk, const HubStream& to) const;
   const std::uint8_t* stale_result(const ChunkState& chunk, unsigned offset,

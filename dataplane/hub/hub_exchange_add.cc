@@ -49,7 +49,11 @@ void HubExchange::reduce_if_complete(ChunkState& chunk, unsigned w, std::uint32_
     const bool is_last = w == schedule_.last_step() && round + 1 == step.rounds;
     if (range.bytes != 0) {
       combine(chunk, w, position, range, is_last);
-      give_back(chunk, w, position);
+      if (stale_.has_value()) {
+        keep_results(chunk, position, range);
+      } else {
+        give_back(chunk, w, position);
+      }
     }
     set_bit(reduced);
     ++chunk.reductions;

@@ -60,12 +60,8 @@ void HubExchange::load_plane(ChunkState& chunk, unsigned w, std::uint32_t positi
   const unsigned first = schedule_.step(w).sources_in(control::Stage::aggregation).first;
   const std::uint8_t* values = contribution(chunk, w, chunk.loader - first, position);
   const DataType type = type_of(chunk);
-  const std::uint64_t steps = chunk.digest - 1;  // of each server
-  keys_[place_of(chunk).key].steps = steps;
-  if (stale_.has_value()) {
-    const std::size_t index = index_[chunk.number];
-    stale_->steps(index) = steps * stale_->peers(index).size();
-  }
+  keys_[place_of(chunk).key].steps = chunk.digest - 1;
+  if (stale_.has_value()) stale_->steps(index_[chunk.number]) = chunk.digest - 1;
   if (chunk.plane == 0) {
     std::memcpy(weights_of(chunk) + range.begin, values, range.bytes);
     return;

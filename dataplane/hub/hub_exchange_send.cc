@@ -127,7 +127,7 @@ HubSegment HubExchange::segment(const HubStream& to, const HubLabel& label) cons
       layout_of(chunk).part_sent(schedule_, to.stage, to.step, to.offset, label.position);
   const SegmentRange range =
       layout_of(chunk).segment(schedule_, to.step, part.offset, part.position);
-  if (stale_.has_value() && label.kind == HubPush::Kind::gradients) {
+  if (stale_.has_value()) {
     return {label, stale_result(chunk, to.offset, label.position), range.bytes};
   }
   const std::uint8_t* values =

@@ -1,7 +1,8 @@
 // The root of an asynchronous hub: what it does with gradients of one server at a time.
 //
 // What a server contributes to a chunk lies in a slot until it may be stepped with. The new weights
-// then take its place, as the server's results: others' steps do not change what is on its way.
+// then take its place, as the server's results; so do the results of a round of all servers, in a
+// slot for each. Others' steps do not change what is on its way.
 
 #include <bit>
 #include <cstring>
@@ -85,7 +86,7 @@ void HubExchange::open_alone(ChunkState& chunk, unsigned offset, std::uint32_t d
 void HubExchange::forget_results(ChunkState& chunk, unsigned offset) {
   const HubShape& shape = shape_of(chunk);
   const unsigned place = place_of_source(offset);
-  if (!stale_->peer(index_[chunk.number], place).alone) return;
+  if (stale_->peer(index_[chunk.number], place).opened == 0) return;
   for (std::uint32_t position = 0; position < shape.length[kStep]; ++position) {
     const std::uint64_t landing = landing_of(chunk, kStep, place, position);
     stale_->set_stepped(landing, false);
@@ -144,6 +145,19 @@ void HubExchange::step_with_held(ChunkState& chunk) {
 }
 
 // Rounds of all ----------------------------------------------------------------
+
+// In the place of the contributions of all, which are used now.
+void HubExchange::keep_results(ChunkState& chunk, std::uint32_t position, SegmentRange range) {
+  LandingSlots& pool = pools_[shape_of(chunk).pool[kStep]];
+  const HubLabel label{.kind = chunk.kind, .plane = chunk.plane};
+  const std::uint8_t* values = spread_values(chunk, label) + range.begin;
+  const unsigned sources = schedule_.step(kStep).sources_in(Stage::aggregation).count();
+  for (unsigned place = 0; place < sources; ++place) {
+    const std::uint64_t landing = landing_of(chunk, kStep, place, position);
+    if (landing == arriving_.landing) landed_[landing] = pool.take();
+    std::memcpy(pool.at(landed_[landing]), values, range.bytes);
+  }
+}
 
 // Whether a contribution of anything but gradients may come: of a round that all servers have
 // together, which begins when all have done as many.

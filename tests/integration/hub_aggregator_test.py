@@ -131,6 +131,33 @@ class Checkpoints(CheckpointTestCase):
                 for file in self.folder.iterdir():
                     file.unlink()
 
+    def test_models_that_are_saved_in_several_parts_go_on_too(self):
+        elements = 3 << 20  # the aggregator's state of one key alone is 24 MiB
+        members = MEMBERS[:2]
+        gradients = numpy.ones(elements, "float32")
+
+        def train(session, steps, save):
+            weights = {name: numpy.full(elements, value, "float32") for value, name in enumerate("abc")}
+            options = {"aggregator": AGGREGATOR, "restore": self.shared(session), "timeout": LATE}
+            hub = gradcube.Hub(session, weights, "adam", **options)
+            for _ in range(hub.step or 0, steps):
+                for request in [hub.push_async(name, gradients, RATE) for name in hub.names]:
+                    request.wait(LATE)
+            if save:
+                hub.checkpoint(self.shared(session), steps, LATE)
+            found = {name: hub.weights(name).copy() for name in hub.names}
+            hub.free(LATE)
+            return found
+
+        found = []
+        for steps, save in ((2, True), (3, False)):
+            with job(self.cluster, "large", members, members=members) as sessions:
+                found = self.results(lambda session: train(session, steps, save), sessions)
+        self.assert_same(found)
+        # With gradients of 1 each step of Adam is about the learning rate.
+        for value, name in enumerate("abc"):
+            numpy.testing.assert_allclose(found[0][name], value - 3 * RATE, 0, 1e-5)
+
     def test_of_a_server_with_several_trainers_the_first_ones_count(self):
         def run(name, path, **options):
             with contextlib.ExitStack() as stack:
@@ -247,7 +274,17 @@ class Asynchronous(CheckpointTestCase):
                 lambda session: self.hub_of(session, staleness=1 if session.rank == 0 else None), sessions
             )
         for failure in failures:
-            self.assertIsInstance(failure, gradcube.MismatchError)
+            self.assert_fails(gradcube.MismatchError, failure, "staleness")
+
+    def test_rates_that_are_no_floats_are_refused_and_the_hub_goes_on(self):
+        def push(session):
+            hub = self.hub_of(session)
+            with self.assertRaisesRegex(gradcube.InvalidError, "learning rate"):
+                hub.push("short", gradients_of(0, 0)["short"], 1e39)
+            hub.free(LATE)
+
+        with job(self.cluster, "rates", MEMBERS, members=MEMBERS) as sessions:
+            self.results(push, sessions)
 
 
 @only_on("memif", "veth", why="a server has no daemon of its own there")

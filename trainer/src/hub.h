@@ -52,8 +52,10 @@ class Hub {
     std::uint32_t number = 0;  // by name
     std::size_t begin = 0;     // in the memory of the weights
     std::size_t bytes = 0;
-    bool pushed = false;      // the end of a push of it was not reported
-    std::uint64_t steps = 0;  // that the optimizer has taken
+    bool pushed = false;  // the end of a push of it was not reported
+    // That the optimizer has taken: where it is asynchronous, as many as servers push.
+    std::uint64_t steps = 0;
+    bool has_weights = false;  // that were pushed, restored or loaded
   };
 
   // Elements of a key that this server owns, in float32: the weights, and the optimizer's state.
@@ -113,6 +115,9 @@ class Hub {
   // A checkpoint that is being written, or one that another trainer of the server writes.
   bool saves = false;
   bool copies = false;  // of the memory, by a thread without the lock
+  // What an aggregator has was saved or loaded in part: something else may lie in the place of the
+  // weights.
+  bool torn = false;
   std::uint64_t saved_step = 0;
   std::unique_ptr<HubSaving> saving;
 

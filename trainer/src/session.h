@@ -151,7 +151,8 @@ class Session {
   void end_push(Lock& lock, const Push& push, int code);
   int no_key(const Hub& hub, std::size_t place);
   static std::uint64_t tag_of(const Hub& hub, const PushWish& wish);
-  static std::uint64_t steps_after(const Hub::Key& key, const PushWish& wish);
+  std::uint64_t steps_after(const Hub& hub, const Hub::Key& key, const PushWish& wish) const;
+  std::string problem_of_rate(const Hub& hub, const PushWish& wish) const;
   static std::string text_of_push(const Request& request);
 
   // While it lives the hub is not freed, though another thread asks for that: one that has given up
@@ -184,6 +185,7 @@ class Session {
   std::optional<HubCopy> save_planes(Hub& hub, const Deadline& deadline);
   void load_planes(Hub& hub, HubParts* parts, const Deadline& deadline);
   void push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& deadline);
+  bool set_copies(Hub& hub, bool copies);
   void push_plane(Hub& hub, const PlanePushes& pushes, unsigned plane, std::size_t first,
                   const std::vector<std::byte*>& blocks, const Deadline& deadline);
 

@@ -88,6 +88,11 @@ void Session::begin_checkpoint(Hub& hub, const char* path, std::uint64_t step) {
     const Lock lock = enter();
     reap();
     if (lost_code_ != GRADCUBE_OK) throw Failure(lost_code_, lost_message_);
+    if (hub.torn) {
+      throw Failure(GRADCUBE_EINVAL,
+                    "the checkpoint before was not made as a whole: leave the job, and restore one "
+                    "in another job");
+    }
     if (hub.saves) {
       throw Failure(GRADCUBE_EAGAIN,
                     "a checkpoint of the hub is being written: end it before the next one");

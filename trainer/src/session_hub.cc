@@ -14,6 +14,14 @@
 #include "trainer/src/session.h"
 
 namespace gradcube::trainer {
+namespace {
+
+constexpr const char* kTorn =
+    "what the hub's aggregator has was not saved or loaded as a whole, so its weights are not "
+    "here: "
+    "leave the job, and restore a checkpoint in another one";
+
+}  // namespace
 
 // What each rank says, on lane 0. Throws Failure. The words lie in shared memory, which stays the
 // all-gather's also where it comes too late.
@@ -61,8 +69,8 @@ std::unique_ptr<Hub> Session::make_hub(const gradcube_hub_settings& settings, in
     throw Failure(GRADCUBE_EMISMATCH,
                   "the trainers of job \"" + job_ + "\" ask for different hubs: rank " +
                       std::to_string(other - digests.begin()) +
-                      " has other keys than rank 0, another optimizer, chunk size, lane, work or "
-                      "aggregator, or has made another number of hubs");
+                      " has other keys than rank 0, another optimizer, chunk size, lane, work, "
+                      "aggregator or staleness, or has made another number of hubs");
   }
   int code = GRADCUBE_OK;
   std::string why;
@@ -192,15 +200,25 @@ std::uint64_t Session::tag_of(const Hub& hub, const PushWish& wish) {
   return control::crc32c({static_cast<const std::uint8_t*>(wish.buffer), hub.key(wish.key).bytes});
 }
 
-std::uint64_t Session::steps_after(const Hub::Key& key, const PushWish& wish) {
+std::uint64_t Session::steps_after(const Hub& hub, const Hub::Key& key,
+                                   const PushWish& wish) const {
   switch (wish.kind) {
     case shared::Kind::push_gradients:
-      return key.steps + 1;
+      return key.steps + (hub.is_asynchronous() ? place_.size / trainers_ : 1);
     case shared::Kind::push_saved:
       return key.steps;
     default:
       return wish.steps;  // 0 of weights
   }
+}
+
+std::string Session::problem_of_rate(const Hub& hub, const PushWish& wish) const {
+  if (wish.rate == GRADCUBE_HUB_RATE) return "";
+  // An aggregator is told it as a float.
+  const double rate = hub.has_aggregator() ? static_cast<float>(wish.rate) : wish.rate;
+  if (std::isfinite(rate) && wish.rate >= 0) return "";
+  return "the learning rate is " + std::to_string(wish.rate) +
+         ": expected a finite number, 0 or more, or GRADCUBE_HUB_RATE";
 }
 
 int Session::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
@@ -211,11 +229,18 @@ int Session::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
   if (wish.key >= hub.size()) return no_key(hub, wish.key);
   Hub::Key& key = hub.key(wish.key);
   if (wish.buffer == nullptr) return fail(GRADCUBE_EINVAL, "what is pushed is NULL");
-  if (wish.rate != GRADCUBE_HUB_RATE && !(std::isfinite(wish.rate) && wish.rate >= 0)) {
-    return fail(GRADCUBE_EINVAL, "the learning rate is " + std::to_string(wish.rate) +
-                                     ": expected a finite number, 0 or more, or GRADCUBE_HUB_RATE");
+  if (const std::string problem = problem_of_rate(hub, wish); !problem.empty()) {
+    return fail(GRADCUBE_EINVAL, problem);
   }
-  if (key.pushed || (hub.copies && wish.kind != shared::Kind::push_saved)) {
+  if (hub.torn) return fail(GRADCUBE_EINVAL, kTorn);
+  if (hub.is_asynchronous() && wish.kind == shared::Kind::push_gradients && !key.has_weights) {
+    return fail(GRADCUBE_EINVAL, "key " + quoted(key.name) +
+                                     " of the hub has no weights: push them first "
+                                     "(gradcube_hub_init())");
+  }
+  const bool is_of_plane =
+      wish.kind == shared::Kind::push_saved || wish.kind == shared::Kind::push_loaded;
+  if (key.pushed || (hub.copies && !is_of_plane)) {
     return fail(GRADCUBE_EAGAIN, "key " + quoted(key.name) + " of the hub is being " +
                                      (key.pushed ? "pushed: wait for its request first"
                                                  : "copied for a checkpoint by another thread"));
@@ -238,7 +263,7 @@ int Session::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
   submission.paths = hub.number();
   submission.tag = tag;
   submission.op = static_cast<std::uint8_t>(wish.plane);
-  push.steps = steps_after(key, wish);
+  push.steps = steps_after(hub, key, wish);
   collective.bytes = bytes;
   collective.carried_bytes = bytes;
   collective.buffer = static_cast<std::byte*>(const_cast<void*>(wish.buffer));
@@ -262,7 +287,10 @@ void Session::end_push(Lock& lock, const Push& push, int code) {
     std::memcpy(push.weights, push.hub->weights(key), key.bytes);
     lock = enter();
   }
-  if (code == GRADCUBE_OK) key.steps = push.steps;
+  if (code == GRADCUBE_OK) {
+    key.steps = push.steps;
+    key.has_weights = true;
+  }
   key.pushed = false;
   --push.hub->in_flight;
 }
@@ -273,6 +301,7 @@ int Session::pull(Hub& hub, std::size_t place, void* weights) {
   if (place >= hub.size()) return no_key(hub, place);
   if (weights == nullptr) return fail(GRADCUBE_EINVAL, "the pointer 'weights' is NULL");
   const Hub::Key& key = hub.key(place);
+  if (hub.torn) return fail(GRADCUBE_EINVAL, kTorn);
   if (key.pushed || (hub.copies && hub.has_aggregator())) {
     return fail(GRADCUBE_EAGAIN, "key " + quoted(key.name) +
                                      " of the hub is being pushed: wait for its request first");

@@ -114,6 +114,7 @@ void Session::load_planes(Hub& hub, HubParts* parts, const Deadline& deadline) {
 }
 
 void Session::push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& deadline) {
+  const bool copied = set_copies(hub, true);
   std::vector<std::byte*> blocks;
   const auto free_all = [&] {
     for (std::byte* block : blocks) free(block);
@@ -121,12 +122,13 @@ void Session::push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& d
   };
   try {
     for (std::size_t first = 0; first < hub.size(); first += blocks.size(), free_all()) {
+      // The same keys on all trainers: a plane of a key waits for all that push it.
       std::size_t bytes = 0;
       for (std::size_t number = first; number < hub.size() && blocks.size() < kMostKeys; ++number) {
-        bytes += pushes.block_bytes(number);
+        const Hub::Key& key = hub.key_by_name(number);
+        bytes += hub.bytes_to_restore(key) + key.bytes;
         if (!blocks.empty() && bytes > kMostBytes) break;
         auto* const block = static_cast<std::byte*>(allocate(pushes.block_bytes(number)));
-        if (block == nullptr && !blocks.empty()) break;
         if (block == nullptr) throw Failure(last_failure().code, last_failure().message);
         blocks.push_back(block);
         pushes.begin(number, block);
@@ -137,8 +139,17 @@ void Session::push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& d
     }
   } catch (...) {
     free_all();
+    set_copies(hub, copied);
+    const Lock lock = enter();
+    hub.torn = true;
     throw;
   }
+  set_copies(hub, copied);
+}
+
+bool Session::set_copies(Hub& hub, bool copies) {
+  const Lock lock = enter();
+  return std::exchange(hub.copies, copies);
 }
 
 // Of the keys from `first` on that have it.

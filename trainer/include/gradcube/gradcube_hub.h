@@ -90,8 +90,9 @@ typedef struct {
   /* Of an asynchronous hub, which has an aggregator: each server's gradients are stepped with by
    * themselves, as they come, and the push ends with the weights after that step. It waits for
    * others only where their pushes of the key are more than `staleness` behind those before this
-   * one. Trainers have different weights, and no two runs the same ones. 0 to 2^32 - 2, or
-   * GRADCUBE_HUB_SYNCHRONOUS. */
+   * one. Trainers have different weights, and no two runs the same ones. Weights come first, and
+   * before new ones all trainers wait for their pushes and meet in a gradcube_barrier(). 0 to
+   * 2^32 - 2, or GRADCUBE_HUB_SYNCHRONOUS. */
   uint64_t staleness;
 } gradcube_hub_settings;
 
@@ -157,7 +158,9 @@ GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
  * to the trainers first. Begin waits for that as long as gradcube_hub_create() could wait. It takes
  * as long as a push of all keys for the weights and for each array of state, of 16-bit keys twice
  * as many and one more; meanwhile the keys count as being pushed. Of an asynchronous hub begin is
- * also a collective on lane 0. After GRADCUBE_ETIMEDOUT leave the job.
+ * also a collective on lane 0. Where that fails in its midst, the hub is of no more use, and all
+ * its calls but gradcube_hub_free() are refused: leave the job. The same is so of
+ * gradcube_hub_restore().
  *
  * end: waits until the files of all servers are on their disks, and removes those of the step
  * before. After GRADCUBE_OK no crash loses it. Where a trainer's file could not be written, all

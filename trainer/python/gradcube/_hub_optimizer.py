@@ -326,6 +326,8 @@ class HubOptimizer(torch.optim.Optimizer):
         self._end_saving(self._timeout)
         self._open_hub().begin_checkpoint(self._checkpoint, self._steps)
         self._is_saving = True
+        # Trainers of an asynchronous hub had each their own before it.
+        self._take_weights()
 
     def _end_saving(self, timeout):
         if self._is_saving:

@@ -163,6 +163,7 @@ bool HubRun::send_one(unsigned rank, std::size_t execution) {
   for_each_target(exchange, [&streams](const HubStream& to) { streams.push_back(to); });
   std::shuffle(streams.begin(), streams.end(), random_);
   for (const HubStream& to : streams) {
+    if (may_send && !may_send(rank, schedule.peer(to.step, to.offset))) continue;
     const std::uint64_t waited = exchange.waiting(to);
     const std::optional<HubLabel> label = exchange.next(to);
     if (waited != exchange.waiting(to) + (label.has_value() ? 1 : 0) ||

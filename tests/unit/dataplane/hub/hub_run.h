@@ -59,6 +59,8 @@ class HubRun {
   // Of what is saved or loaded: the plane; and what a rank's first trainer has in its buffer.
   std::function<unsigned(unsigned round)> plane = {};
   std::function<const std::uint8_t*(unsigned rank, std::uint32_t key, unsigned round)> bytes = {};
+  // Whether a rank may send to another now, if not always.
+  std::function<bool(unsigned from, unsigned to)> may_send = {};
   // With which learning rate, if not the optimizer's.
   std::function<double(unsigned rank, unsigned round)> rate = {};
   // Of what is restored: the arrays of a key at a rank. Of that and of what is loaded: the steps.

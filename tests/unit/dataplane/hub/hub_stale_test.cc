@@ -122,24 +122,54 @@ TEST(AsynchronousHub, OfOneServerHasTheBitsOfASynchronousOne) {
   }
 }
 
-TEST(AsynchronousHub, IsLoadedWithTheStepsOfAllServers) {
+TEST(AsynchronousHub, GivesAllTheWeightsOfARoundOfAllThoughOthersStepMeanwhile) {
+  HubRun run(asynchronous("star:3", 0));
+  bool is_held = true;
+  run.may_send = [&is_held](unsigned from, unsigned to) {
+    return from != 0 || to != 2 || !is_held;
+  };
+  const auto may = [](unsigned rank, std::uint32_t, unsigned round) {
+    return rank == 1 || round == 0;
+  };
+  run.run(2, small_number, may);
+  EXPECT_EQ(run.ended(1, 0), 2U) << "it has stepped";
+  EXPECT_EQ(run.ended(2, 0), 0U);
+  is_held = false;
+  run.run(2, small_number, may);
+  for (std::uint32_t key = 0; key < run.model().keys().size(); ++key) {
+    const std::vector<float> weights = run.weights(2, key);
+    for (std::uint64_t i = 0; i < weights.size(); ++i) {
+      ASSERT_EQ(weights[i], small_number(0, 0, key, i, 0)) << "key " << key;
+    }
+    EXPECT_NE(run.weights(1, key), weights);
+  }
+}
+
+TEST(AsynchronousHub, IsLoadedWithTheStepsThatWereTaken) {
   // Adam's bias correction knows how many steps were taken.
   const auto weights_after = [](unsigned rounds, bool is_loaded) {
-    HubRunSettings settings = asynchronous("star:2", 2, OptimizerRule::adam);
+    HubRunSettings settings = asynchronous("star:3", 2, OptimizerRule::adam);
     HubRun run(settings);
     run.plane = [](unsigned round) { return 2 - round; };
-    run.steps = [](unsigned) { return 3U; };  // one more than were taken
+    run.steps = [](unsigned rank) { return rank == 1 ? 3U : 0U; };  // one more than were taken
     run.kind = [is_loaded](unsigned, unsigned round) {
       if (is_loaded && round < 3) return HubPush::Kind::loaded;
       return round == 0 ? HubPush::Kind::weights : HubPush::Kind::gradients;
     };
     // Gradients are the same in every run; of what is loaded the state is zeros.
-    run.run(rounds, [&](unsigned rank, unsigned trainer, std::uint32_t key, std::uint64_t element,
-                        unsigned round) {
-      if (is_loaded && round < 2) return 0.0F;
-      if (is_loaded && round == 2) return small_number(rank, trainer, key, element, 0);
-      return round == 0 ? small_number(rank, trainer, key, element, 0) : 1.0F;
-    });
+    const unsigned first_gradients = is_loaded ? 3 : 1;
+    const auto may = [&](unsigned rank, std::uint32_t, unsigned round) {
+      return rank == 1 || round < first_gradients;  // one step alone
+    };
+    run.run(
+        rounds,
+        [&](unsigned rank, unsigned trainer, std::uint32_t key, std::uint64_t element,
+            unsigned round) {
+          if (is_loaded && round < 2) return 0.0F;
+          const bool weights = round < first_gradients;
+          return weights ? small_number(rank, trainer, key, element, 0) : 1.0F;
+        },
+        may);
     return run.weights(1, 0);
   };
   const float first = weights_after(1, false)[0];
