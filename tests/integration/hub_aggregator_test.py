@@ -1,5 +1,5 @@
-"""A server without trainers aggregates a job's hub, and its trainers keep checkpoints of what it has. When it dies, they
-are told its name, and another job goes on."""
+"""A server without trainers aggregates a job's hub, also without waiting for the slowest, and the trainers keep
+checkpoints of what it has. When it dies, they are told its name, and another job goes on."""
 
 import contextlib
 import os
