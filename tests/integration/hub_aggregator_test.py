@@ -134,14 +134,14 @@ class Checkpoints(CheckpointTestCase):
     def test_models_that_are_saved_in_several_parts_go_on_too(self):
         elements = 3 << 20  # the aggregator's state of one key alone is 24 MiB
         members = MEMBERS[:2]
-        gradients = numpy.ones(elements, "float32")
 
         def train(session, steps, save):
+            gradients = {name: numpy.ones(elements, "float32") for name in "abc"}
             weights = {name: numpy.full(elements, value, "float32") for value, name in enumerate("abc")}
             options = {"aggregator": AGGREGATOR, "restore": self.shared(session), "timeout": LATE}
             hub = gradcube.Hub(session, weights, "adam", **options)
             for _ in range(hub.step or 0, steps):
-                for request in [hub.push_async(name, gradients, RATE) for name in hub.names]:
+                for request in [hub.push_async(name, gradients[name], RATE) for name in hub.names]:
                     request.wait(LATE)
             if save:
                 hub.checkpoint(self.shared(session), steps, LATE)
