@@ -98,7 +98,7 @@ class HostileTrainer(WithACluster):
                 self.check_closed(lambda culprit: culprit.put(dtype=dtype, op=op), "does not fit its element type")
 
     def test_an_unknown_kind(self):
-        self.check_closed(lambda culprit: culprit.put(kind=11), "kind")
+        self.check_closed(lambda culprit: culprit.put(kind=13), "kind")
 
     def test_messages_to_nobody_and_outside_the_heap(self):
         end = HEAP + (1 << 20)
