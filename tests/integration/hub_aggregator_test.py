@@ -2,6 +2,7 @@
 checkpoints of what it has. When it dies, they are told its name, and another job goes on."""
 
 import contextlib
+import functools
 import os
 import signal
 import threading
@@ -130,6 +131,22 @@ class Checkpoints(CheckpointTestCase):
                 self.assert_same(whole + self.run_job("second", self.shared, MEMBERS, aggregator=second))
                 for file in self.folder.iterdir():
                     file.unlink()
+
+    def test_a_hub_that_was_saved_in_part_shows_nothing_else_for_its_weights(self):
+        def save(session):
+            hub = self.hub_of(session, "adam", aggregator=AGGREGATOR, timeout=5)
+            if session.rank != 0:
+                with self.assertRaises(gradcube.TimeoutError):
+                    hub.begin_checkpoint(self.shared(session), 1)
+                pull = functools.partial(hub.pull, "short", numpy.zeros(10, "float32"))
+                for refused in (pull, lambda: hub.begin_checkpoint(self.shared(session), 1)):
+                    with self.assertRaisesRegex(gradcube.InvalidError, "as a whole"):
+                        refused()
+            with self.assertRaises(gradcube.Error):
+                hub.free(0.1)
+
+        with job(self.cluster, "torn", MEMBERS, members=MEMBERS) as sessions:
+            self.results(save, sessions)
 
     def test_models_that_are_saved_in_several_parts_go_on_too(self):
         elements = 3 << 20  # the aggregator's state of one key alone is 24 MiB

@@ -89,7 +89,7 @@ class HubTestCase(TestCase):
     def hub_of(self, session, optimizer="sgd", **options):
         weights = first_weights()
         ordered = {name: weights[name] for name in self.order(session)}
-        return gradcube.Hub(session, ordered, optimizer, bfloat16=["brain"], timeout=LATE, **options)
+        return gradcube.Hub(session, ordered, optimizer, bfloat16=["brain"], **{"timeout": LATE, **options})
 
     def train(self, session, optimizer, rounds=4, rate=RATE):
         """The weights of each key after some rounds: those of push_pull(), which the hub has, too."""

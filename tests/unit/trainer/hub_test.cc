@@ -78,6 +78,21 @@ TEST_F(HubTest, PushesAKeyByItsPlaceAmongTheNames) {
   EXPECT_EQ(heard.tag, control::crc32c({bytes, std::size_t{10} * 2})) << "what all push alike";
 }
 
+TEST_F(HubTest, ThatIsAsynchronousTakesWeightsBeforeGradients) {
+  gradcube_session* session = open("job");
+  settings_.aggregator = 7;
+  settings_.staleness = 2;
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  const std::vector<float> values(100, 1);
+  std::uint64_t request = 0;
+  EXPECT_EQ(gradcube_hub_push(hub, 0, values.data(), 0.5, &request), GRADCUBE_EINVAL);
+  EXPECT_NE(std::string(gradcube_last_error(session)).find("has no weights"), std::string::npos);
+  ASSERT_EQ(gradcube_hub_init(hub, 0, values.data(), &request), GRADCUBE_OK);
+  wait(session, request);
+  wait(session, push(session, hub, 0, values.data(), 0.5));
+}
+
 TEST_F(HubTest, IsNotMadeOfWeightsOfAnotherLength) {
   gradcube_session* session = open("misfit");
   EXPECT_NE(refusal(session, GRADCUBE_EPROTOCOL).find("another hub than it was asked for"),
