@@ -12,7 +12,6 @@
 namespace gradcube::dataplane {
 
 using control::SegmentRange;
-using control::Stage;
 
 namespace {
 
