@@ -185,7 +185,7 @@ first_build=$((SECONDS - first_build))
 step "testing"
 test_tree build-test
 
-if ! $quick && has_time 90 "ThreadSanitizer" 1; then
+if ! $quick && has_time 120 "ThreadSanitizer" 1; then
   # Builds only what these tests need.
   step "building and testing with ThreadSanitizer"
   sanitized_tree build-test-thread thread
@@ -195,7 +195,7 @@ if ! $quick && has_time 90 "ThreadSanitizer" 1; then
   under=()
 fi
 
-if ! $quick && has_time 150 "clang-tidy" 1; then
+if ! $quick && has_time 140 "clang-tidy" 1; then
   step "running clang-tidy"
   CXX=g++ configure_tree build-tidy -Db_ndebug=false
   check check_with_clang_tidy
@@ -203,7 +203,7 @@ fi
 
 # The release that users run has no assertions, so between the two compilers both forms are built
 # without a warning, and tested.
-if ! $quick && has_time 100 "clang++" 2; then
+if ! $quick && has_time 110 "clang++" 2; then
   step "building with clang++, warnings as errors"
   CXX='ccache clang++' configure_tree build-test-clang -Dwerror=true -Dtests=enabled \
     "${together[@]}"
@@ -214,7 +214,7 @@ if ! $quick && has_time 100 "clang++" 2; then
     --no-suite veth
 fi
 
-if ! $quick && has_time 390 "AddressSanitizer and UndefinedBehaviorSanitizer" 2; then
+if ! $quick && has_time 400 "AddressSanitizer and UndefinedBehaviorSanitizer" 2; then
   step "building with AddressSanitizer and UndefinedBehaviorSanitizer"
   sanitized_tree build-test-address address,undefined
   build_tree build-test-address
