@@ -28,8 +28,8 @@
 namespace gradcube::cli {
 namespace {
 
-constexpr double kShortestTimeout = 0.1;  // seconds
-constexpr double kLongestTimeout = 3600;
+constexpr double kShortestCheck = 0.1;  // seconds
+constexpr double kLongestCheck = 3600;
 constexpr double kShortestRoundTrip = 1e-6;
 constexpr double kLongestRoundTrip = 60;
 
@@ -123,7 +123,7 @@ void add_options(CLI::App* command, CheckOptions* options) {
   command
       ->add_option("--timeout", options->timeout_seconds,
                    "Seconds to wait for one all-reduce over a link")
-      ->check(seconds_in(kShortestTimeout, kLongestTimeout))
+      ->check(seconds_in(kShortestCheck, kLongestCheck))
       ->capture_default_str();
   command
       ->add_option("--job", options->settings.job,

@@ -36,7 +36,7 @@ void add_commands(CLI::App& tool, Action& action, const std::vector<std::string>
   add_doctor(tool, action);
 }
 
-constexpr const char* kFooter =
+constexpr const char* kToolFooter =
     "Examples:\n"
     "  gradcube up --topology bcube:3,2 --rate 200mbit     start nine servers on this host\n"
     "  gradcube perf allreduce --sizes 1K,12.5M --check    measure them, check every bit\n"
@@ -92,7 +92,7 @@ int run_command_line(int argc, const char* const* argv) {
   CLI::App tool("Starts a Gradcube cluster on this host, shows it and measures it.", "gradcube");
   tool.set_version_flag("--version", "gradcube " GRADCUBE_VERSION);
   tool.require_subcommand(0, 1);  // run() has a better message for 0
-  tool.footer(kFooter);
+  tool.footer(kToolFooter);
   Action action;
   const int own = end_of_own_words(argc, argv);
   const std::vector<std::string> words(argv + std::min(own + 1, argc), argv + argc);

@@ -27,7 +27,7 @@ using control::SetupError;
 
 constexpr int kReadyDescriptor = 3;
 constexpr std::size_t kLongestLine = 1 << 16;
-constexpr auto kSlice = std::chrono::milliseconds(100);
+constexpr auto kLineSlice = std::chrono::milliseconds(100);
 constexpr auto kTermPatience = std::chrono::seconds(2);
 
 bool is_executable(const fs::path& path) {
@@ -36,7 +36,7 @@ bool is_executable(const fs::path& path) {
 }
 
 // What the child needs, made before the fork.
-struct Child {
+struct DaemonChild {
   std::vector<const char*> arguments;
   std::string exec_failure;
   int log;
@@ -45,7 +45,7 @@ struct Child {
   sigset_t signal_mask;
 };
 
-[[noreturn]] void become_daemon(const Child& child) {
+[[noreturn]] void become_daemon(const DaemonChild& child) {
   setsid();
   sigprocmask(SIG_SETMASK, &child.signal_mask, nullptr);
   dup2(child.null_device, STDIN_FILENO);
@@ -131,14 +131,14 @@ pid_t fork_daemon(const RunDirectory& directory, const DaemonStart& start, int r
   const std::string ready_text = std::to_string(kReadyDescriptor);
   const nlohmann::json failure = {
       {"ok", false}, {"error", fmt::format("cannot run {}: is it a program?", executable)}};
-  const Child child{.arguments = {executable.c_str(), start.servers.c_str(), "--run-dir",
-                                  run_directory.c_str(), "--settings", start.settings.c_str(),
-                                  "--ready-fd", ready_text.c_str(), nullptr},
-                    .exec_failure = failure.dump() + "\n",
-                    .log = log.get(),
-                    .null_device = null_device.get(),
-                    .ready = ready,
-                    .signal_mask = interrupt.old_mask()};
+  const DaemonChild child{.arguments = {executable.c_str(), start.servers.c_str(), "--run-dir",
+                                        run_directory.c_str(), "--settings", start.settings.c_str(),
+                                        "--ready-fd", ready_text.c_str(), nullptr},
+                          .exec_failure = failure.dump() + "\n",
+                          .log = log.get(),
+                          .null_device = null_device.get(),
+                          .ready = ready,
+                          .signal_mask = interrupt.old_mask()};
   const pid_t pid = fork();
   if (pid < 0) throw SetupError(fmt::format("cannot start a process: {}", std::strerror(errno)));
   if (pid == 0) become_daemon(child);
@@ -149,7 +149,7 @@ LineEnd wait_until_ready(int ready, const DaemonStart& start, std::string* line)
   const Deadline deadline = std::chrono::steady_clock::now() + start.timeout;
   for (;;) {
     const LineEnd end =
-        read_line(ready, std::chrono::steady_clock::now() + kSlice, kLongestLine, line);
+        read_line(ready, std::chrono::steady_clock::now() + kLineSlice, kLongestLine, line);
     if (end != LineEnd::timed_out || InterruptGuard::interrupted() ||
         std::chrono::steady_clock::now() >= deadline) {
       return end;

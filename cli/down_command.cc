@@ -21,7 +21,7 @@ using control::DaemonLock;
 using control::RunDirectory;
 using control::SetupError;
 
-constexpr auto kPatience = std::chrono::seconds(10);
+constexpr auto kEndPatience = std::chrono::seconds(10);
 constexpr auto kAlreadyEnding = std::chrono::seconds(2);
 constexpr auto kDownPause = std::chrono::milliseconds(20);
 
@@ -55,7 +55,7 @@ bool ends_within(const RunDirectory& directory, pid_t pid, std::chrono::millisec
 
 // A daemon that is starting has no control socket yet.
 void await_start(const RunDirectory& directory, pid_t pid) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kEndPatience;
   while (!std::filesystem::exists(directory.control_socket()) && lives(directory, pid) &&
          std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(kDownPause);
@@ -65,7 +65,7 @@ void await_start(const RunDirectory& directory, pid_t pid) {
 void ask_to_end(const RunDirectory& directory, pid_t pid) {
   try {
     await_start(directory, pid);
-    ask_daemon(directory, {{"command", "down"}}, kPatience);
+    ask_daemon(directory, {{"command", "down"}}, kEndPatience);
   } catch (const SetupError& error) {
     // A daemon that has ended in the meantime, or is about to, does what it was asked.
     if (ends_within(directory, pid, kAlreadyEnding)) return;
@@ -82,9 +82,9 @@ int run_down(bool json) {
         fmt::format("no cluster runs in {}: there is nothing to end", directory.path().string()));
   }
   ask_to_end(directory, daemon->pid);
-  if (!ends_within(directory, daemon->pid, kPatience)) {
+  if (!ends_within(directory, daemon->pid, kEndPatience)) {
     throw SetupError(fmt::format("the daemon (pid {}) has not ended after {} s; {}", daemon->pid,
-                                 kPatience.count(), kill_message(daemon->pid)));
+                                 kEndPatience.count(), kill_message(daemon->pid)));
   }
   remove_leftovers(directory);
   if (json) {

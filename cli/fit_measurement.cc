@@ -29,7 +29,7 @@ constexpr std::uint64_t kElements[] = {16, 64, 256, 1024, 4096, 32'768, 131'072,
 constexpr unsigned kWarmup = 2;
 // Small all-reduces of all servers take little time, and differ by little.
 constexpr unsigned kMoreIterations = 5;
-constexpr unsigned kTurns = 3;
+constexpr unsigned kFitTurns = 3;
 // Of the default plan's latency and messages, what a plan that is measured may have.
 constexpr double kMostOfDefault = 3;
 constexpr std::chrono::seconds kTimeout{30};  // of each all-reduce
@@ -144,7 +144,7 @@ std::vector<TimedPlan> measure_plans(const RunningCluster& cluster, unsigned ite
   const auto plans = plans_to_measure(cluster.topology, placement_of(cluster, {}, "model fit"));
   std::vector<std::vector<double>> seconds(plans.size());
   show_progress(cluster, cluster.topology.levels());
-  for (unsigned turn = 0; turn < kTurns; ++turn) {
+  for (unsigned turn = 0; turn < kFitTurns; ++turn) {
     for (std::size_t i = 0; i < plans.size(); ++i) {
       const auto points = measure(cluster, plans[i]->algorithm(), all,
                                   fmt::format("fit-{}-all-{}-{}", getpid(), turn, i),

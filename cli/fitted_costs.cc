@@ -25,7 +25,7 @@ using control::CostParameters;
 using control::MessageCosts;
 using nlohmann::json;
 
-constexpr std::string_view kFile = "fitted.json";
+constexpr std::string_view kFittedFile = "fitted.json";
 constexpr double kStep = 1e-7;  // seconds; what a name says of a cost
 constexpr std::uint64_t kMostNanoseconds = 1'000'000'000;
 // Of the configured rate, what that of a line may be. Headers have a share, and timers are coarse.
@@ -143,19 +143,19 @@ std::vector<std::string> doubts_of(std::span<const LevelLine> levels,
 void keep_fitted_costs(const control::RunDirectory& directory, const std::string& cluster,
                        const MessageCosts& costs) {
   write_run_file(
-      directory, kFile,
+      directory, kFittedFile,
       {{"cluster", cluster}, {"overhead_ns", costs.overhead}, {"latency_ns", costs.latency}});
 }
 
 std::optional<MessageCosts> fitted_costs(const control::RunDirectory& directory,
                                          const std::string& cluster,
                                          const control::Topology& topology) {
-  const json content = read_run_file(directory, kFile);
+  const json content = read_run_file(directory, kFittedFile);
   const auto of = text_field(content, "cluster");
   auto costs = of == cluster ? read_costs(content, topology) : std::nullopt;
   if (costs) return costs;
   std::error_code error;
-  const auto path = directory.path() / kFile;
+  const auto path = directory.path() / kFittedFile;
   if (std::filesystem::exists(path, error) && (!of || of == cluster)) {
     complain(
         fmt::format("warning: {} is damaged and was not used; the next fit that `gradcube model "

@@ -32,7 +32,7 @@ constexpr std::uint64_t kSmallCount = 2;  // elements: one for each of the two
 constexpr double kUnlimitedBytes = 4e6;   // of a transfer where links have no rate
 // A frame or two are no rate; and both trainers hold the buffer in memory.
 constexpr double kLeastBytes = 64e3;
-constexpr double kMostBytes = 64e6;
+constexpr double kMostProbeBytes = 64e6;
 using Element = float;
 
 // The server's port that leads to its neighbour. On a torus two are at one level.
@@ -55,7 +55,7 @@ const json* port_to(const json& status, const control::AddressSpace& space,
 std::uint64_t transfer_count(double configured_bps) {
   const double seconds = std::chrono::duration<double>(LinkCheck::kTransfer).count();
   const double bytes = configured_bps > 0
-                           ? std::clamp(configured_bps / 8 * seconds, kLeastBytes, kMostBytes)
+                           ? std::clamp(configured_bps / 8 * seconds, kLeastBytes, kMostProbeBytes)
                            : kUnlimitedBytes;
   return static_cast<std::uint64_t>(bytes) / sizeof(Element);
 }

@@ -20,7 +20,7 @@ using bcube::ServerId;
 using nlohmann::json;
 
 constexpr auto kAskEvery = std::chrono::milliseconds(10);
-constexpr auto kPatience = std::chrono::seconds(1);
+constexpr auto kProbePatience = std::chrono::seconds(1);
 
 [[noreturn]] void refuse(const json& what) {
   throw control::SetupError(
@@ -72,7 +72,7 @@ std::vector<MeasuredPath> measure_paths(const control::RunDirectory& directory,
                                         const AddressSpace& space, ServerId from, ServerId to) {
   json request = {
       {"command", "paths"}, {"from", space.text(from)}, {"to", space.text(to)}, {"begin", true}};
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kProbePatience;
   json answer = ask_daemon(directory, request);
   request["begin"] = false;
   while (!flag_field(answer, "ready").value_or(false)) {

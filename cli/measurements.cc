@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kFile = "measured.json";
+constexpr std::string_view kMeasuredFile = "measured.json";
 
 }  // namespace
 
@@ -19,7 +19,7 @@ Measurements Measurements::read(const control::RunDirectory& directory,
                                 const std::string& cluster) {
   Measurements measurements;
   measurements.cluster_ = cluster;
-  const json content = read_run_file(directory, kFile);
+  const json content = read_run_file(directory, kMeasuredFile);
   if (text_field(content, "cluster") != cluster) return measurements;
   for (const json& entry : items(content, "all_reduce")) {
     const auto algorithm = text_field(entry, "algorithm");
@@ -50,7 +50,8 @@ void Measurements::write(const control::RunDirectory& directory) const {
   for (const auto& [key, seconds] : all_) {
     entries.push_back({{"algorithm", key.first}, {"bytes", key.second}, {"seconds", seconds}});
   }
-  write_run_file(directory, kFile, {{"cluster", cluster_}, {"all_reduce", std::move(entries)}});
+  write_run_file(directory, kMeasuredFile,
+                 {{"cluster", cluster_}, {"all_reduce", std::move(entries)}});
 }
 
 }  // namespace gradcube::cli

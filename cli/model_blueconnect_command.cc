@@ -25,7 +25,7 @@ using control::model::BlueConnectStage;
 using control::model::ModelLoad;
 using control::model::ModelRow;
 
-constexpr std::uint64_t kMostFactor = 65536;
+constexpr std::uint64_t kMostGroupFactor = 65536;
 
 struct BlueConnectOptions {
   std::string network = "tree";
@@ -46,8 +46,8 @@ std::vector<BlueConnectStage> stages_of(const BlueConnectOptions& options) {
   std::uint64_t learners = 1;
   for (std::size_t i = 0; i < options.factors.size(); ++i) {
     const bool may_be_one = i == 0 && options.network == "torus" && options.factors.size() > 1;
-    const std::uint64_t p =
-        control::parse_integer(options.factors[i], "--factors", may_be_one ? 1 : 2, kMostFactor);
+    const std::uint64_t p = control::parse_integer(options.factors[i], "--factors",
+                                                   may_be_one ? 1 : 2, kMostGroupFactor);
     learners *= p;
     if (learners > control::model::kMostServers) {
       throw control::UsageError(fmt::format("--factors {}: expected at most {} learners",

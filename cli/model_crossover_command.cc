@@ -30,7 +30,7 @@ struct CrossoverOptions {
   bool json = false;
 };
 
-struct Row {
+struct CrossoverRow {
   std::string topology;
   std::vector<std::string> algorithms;
   double from_bytes;
@@ -38,23 +38,24 @@ struct Row {
   double relative;  // of T_F, for long buffers
 };
 
-std::vector<Row> rows_of(const ModelTopology& topology, const ModelLoad& load) {
-  std::vector<Row> rows;
+std::vector<CrossoverRow> rows_of(const ModelTopology& topology, const ModelLoad& load) {
+  std::vector<CrossoverRow> rows;
   for (const Winners& winners : control::model::crossovers(gst_lines(topology, load))) {
     const GstLine& line = winners.lines.front();
-    Row& row = rows.emplace_back(Row{topology.spec(),
-                                     {},
-                                     winners.from_bytes,
-                                     line.latency_seconds,
-                                     line.seconds_per_byte * load.bits_per_second / 8});
+    CrossoverRow& row =
+        rows.emplace_back(CrossoverRow{topology.spec(),
+                                       {},
+                                       winners.from_bytes,
+                                       line.latency_seconds,
+                                       line.seconds_per_byte * load.bits_per_second / 8});
     for (const GstLine& winner : winners.lines) row.algorithms.push_back(winner.algorithm);
   }
   return rows;
 }
 
-ordered_json rows_json(const std::vector<Row>& rows) {
+ordered_json rows_json(const std::vector<CrossoverRow>& rows) {
   ordered_json list = ordered_json::array();
-  for (const Row& row : rows) {
+  for (const CrossoverRow& row : rows) {
     list.push_back({{"topology", row.topology},
                     {"from_bytes", row.from_bytes},
                     {"algorithms", row.algorithms},
@@ -64,13 +65,13 @@ ordered_json rows_json(const std::vector<Row>& rows) {
   return {{"rows", std::move(list)}};
 }
 
-std::string rows_text(const std::vector<Row>& rows, const ModelLoad& load) {
+std::string rows_text(const std::vector<CrossoverRow>& rows, const ModelLoad& load) {
   TextTable table({{"topology", Align::left},
                    {"from"},
                    {"least time by", Align::left},
                    {"latency"},
                    {"time/T_F"}});
-  for (const Row& row : rows) {
+  for (const CrossoverRow& row : rows) {
     table.add_row({row.topology, human_bytes(row.from_bytes),
                    fmt::format("{}", fmt::join(row.algorithms, ", ")),
                    human_seconds(row.latency_seconds), fmt::format("{:.4g}", row.relative)});
@@ -84,9 +85,9 @@ int run_crossover(const CrossoverOptions& options) {
       .bits_per_second = static_cast<double>(control::parse_rate(options.rate, "--rate")),
       .latency_seconds =
           static_cast<double>(control::parse_duration(options.latency, "--latency")) / 1e9};
-  std::vector<Row> rows;
+  std::vector<CrossoverRow> rows;
   for (const std::string& spec : options.topologies) {
-    const std::vector<Row> more =
+    const std::vector<CrossoverRow> more =
         rows_of(control::model::parse_model_topology(spec, "--topology"), load);
     rows.insert(rows.end(), more.begin(), more.end());
   }

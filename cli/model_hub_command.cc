@@ -33,7 +33,7 @@ using nlohmann::ordered_json;
 constexpr std::string_view kAllNetworks = "all";
 constexpr std::string_view kOwn = "own";  // the network that --bytes and --compute describe
 
-struct HubOptions {
+struct HubModelOptions {
   std::string network = std::string(kAllNetworks);
   std::string bytes;
   std::string compute;
@@ -54,7 +54,7 @@ std::vector<std::string> known_networks() {
   return names;
 }
 
-PhubNetwork own_network(const HubOptions& options) {
+PhubNetwork own_network(const HubModelOptions& options) {
   if (options.network != kAllNetworks) {
     throw UsageError(
         "--network: --bytes and --compute are a network of your own; expected one of them, or "
@@ -73,7 +73,7 @@ PhubNetwork own_network(const HubOptions& options) {
   return {kOwn, static_cast<double>(bytes), static_cast<double>(nanoseconds) * 1e-9};
 }
 
-std::vector<PhubNetwork> networks_of(const HubOptions& options) {
+std::vector<PhubNetwork> networks_of(const HubModelOptions& options) {
   if (!options.bytes.empty() || !options.compute.empty()) return {own_network(options)};
   std::vector<PhubNetwork> networks;
   for (const PhubNetwork& network : kPhubNetworks) {
@@ -120,7 +120,7 @@ std::string rows_text(const std::vector<HubRow>& rows) {
          table.text();
 }
 
-int run_hub(const HubOptions& options) {
+int run_hub(const HubModelOptions& options) {
   const std::vector<std::uint64_t> workers = parse_node_counts(options.workers, "--workers");
   std::vector<HubRow> rows;
   for (const PhubNetwork& network : networks_of(options)) {
@@ -141,7 +141,7 @@ int run_hub(const HubOptions& options) {
 void add_model_hub(CLI::App& model, Action& action) {
   CLI::App* command = model.add_subcommand(
       "hub", "The least bandwidth of parameter servers with which communication is hidden");
-  auto options = std::make_shared<HubOptions>();
+  auto options = std::make_shared<HubModelOptions>();
   command
       ->add_option("--network", options->network,
                    fmt::format("all, {}", fmt::join(known_networks(), ", ")))

@@ -32,7 +32,7 @@ using nlohmann::ordered_json;
 constexpr std::array<std::string_view, 4> kParts = {"exchange", "aggregation", "optimizer",
                                                     "synchronization"};
 
-constexpr unsigned kTurns = 3;  // of a breakdown
+constexpr unsigned kBreakdownTurns = 3;  // of a breakdown
 
 struct PerfHubOptions {
   HubOptions hub;
@@ -113,10 +113,11 @@ std::array<HubPart, 4> measure_parts(HubRunner& runner, std::uint64_t chunk,
       HubRun{chunk, GRADCUBE_HUB_WORK_COPY, true}, HubRun{chunk, GRADCUBE_HUB_WORK_ADD, true},
       HubRun{chunk, GRADCUBE_HUB_WORK_ALL, true}, HubRun{chunk, GRADCUBE_HUB_WORK_ALL, false}};
   std::array<std::vector<double>, 4> seconds;
-  for (unsigned turn = 0; turn < kTurns; ++turn) {
+  for (unsigned turn = 0; turn < kBreakdownTurns; ++turn) {
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      const ProgressLine progress(
-          [turn, i] { return fmt::format("turn {} of {}: {}", turn + 1, kTurns, kParts[i]); });
+      const ProgressLine progress([turn, i] {
+        return fmt::format("turn {} of {}: {}", turn + 1, kBreakdownTurns, kParts[i]);
+      });
       seconds[i].push_back(mean(measured(runner, runs[i], directory, cluster).seconds));
     }
   }

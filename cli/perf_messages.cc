@@ -39,7 +39,7 @@ using Clock = std::chrono::steady_clock;
 using Memory = Buffer<std::byte>;
 
 constexpr unsigned kMostPaths = 8;  // as gradcube_message::paths
-constexpr auto kSlice = std::chrono::milliseconds(200);
+constexpr auto kWaitSlice = std::chrono::milliseconds(200);
 
 void refuse(std::string_view flag, bool given) {
   if (!given) return;
@@ -133,7 +133,7 @@ class Measurement {
         return detail::check(gradcube_wait(session, request, 0), session);  // which says why
       }
       int done = 0;
-      const auto slice = std::min<std::chrono::milliseconds>(left, kSlice);
+      const auto slice = std::min<std::chrono::milliseconds>(left, kWaitSlice);
       detail::check(gradcube_poll(session, request, static_cast<int>(slice.count()), &done),
                     session);
       if (done != 0) return;

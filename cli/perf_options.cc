@@ -30,11 +30,11 @@ using control::CollectiveKind;
 using control::UsageError;
 
 constexpr const char* kDefaultSizes = "1K,64K,1M,12.5M";
-constexpr std::uint64_t kMostFactor = 1'000'000;
+constexpr std::uint64_t kMostSizeFactor = 1'000'000;
 constexpr double kShortestTimeout = 0.001;  // seconds
 constexpr double kLongestTimeout = 1e6;
 
-constexpr const char* kFooter =
+constexpr const char* kPerfFooter =
     "Collectives: allreduce, reduce_scatter, allgather, broadcast, reduce, barrier. And sendrecv:\n"
     "messages from one rank to another, over all parallel paths where they are large.\n"
     "And hub: rounds of a parameter hub, with options of its own (`gradcube perf hub --help`).\n"
@@ -232,7 +232,7 @@ void add_perf_options(CLI::App* command, PerfOptions* options) {
                     "Ask for results that have the same bits whatever the algorithm, the topology "
                     "and the cores; floats take 2 to 8 times their bytes on the links");
   command->add_flag("--json", options->json, "Print one JSON object");
-  command->footer(kFooter);
+  command->footer(kPerfFooter);
 }
 
 PerfSettings settings_of(const PerfOptions& options) {
@@ -268,7 +268,7 @@ std::vector<std::uint64_t> sizes_of(const PerfOptions& options) {
   range.least = control::parse_size(options.min_bytes, "--min-bytes");
   range.most = options.max_bytes.empty() ? range.least
                                          : control::parse_size(options.max_bytes, "--max-bytes");
-  range.factor = control::parse_integer(options.factor, "--factor", 2, kMostFactor);
+  range.factor = control::parse_integer(options.factor, "--factor", 2, kMostSizeFactor);
   return sizes_of(range);
 }
 

@@ -25,7 +25,7 @@ using control::CollectiveKind;
 using Clock = std::chrono::steady_clock;
 
 // How often a trainer that waits looks whether it should stop waiting.
-constexpr auto kSlice = std::chrono::milliseconds(200);
+constexpr auto kWaitSlice = std::chrono::milliseconds(200);
 
 // Words, since the element type is known only at run time.
 using Memory = Buffer<std::int64_t>;
@@ -151,7 +151,7 @@ class Row {
       int done = 0;
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
       const auto slice =
-          std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds(0), kSlice);
+          std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds(0), kWaitSlice);
       detail::check(gradcube_poll(session, request, static_cast<int>(slice.count()), &done),
                     session);
       if (done != 0) return;

@@ -254,7 +254,7 @@ void add_options(CLI::App* command, RunOptions* options) {
                     "error");
 }
 
-constexpr const char* kFooter =
+constexpr const char* kRunFooter =
     "gradcube run [OPTIONS] -- COMMAND ARGS...\n"
     "\n"
     "Each process finds in its environment\n"
@@ -285,7 +285,7 @@ void add_run(CLI::App& tool, Action& action, const std::vector<std::string>& wor
       "run", "Start a process of your own for each server of the running cluster");
   auto options = std::make_shared<RunOptions>();
   add_options(command, options.get());
-  command->footer(kFooter);
+  command->footer(kRunFooter);
   command->callback([options, &words, &action] {
     action = [options, &words] { return run_run(*options, words); };
   });

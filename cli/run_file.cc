@@ -14,7 +14,7 @@
 namespace gradcube::cli {
 namespace {
 
-constexpr std::size_t kMostBytes = 4 << 20;
+constexpr std::size_t kMostFileBytes = 4 << 20;
 
 [[noreturn]] void refuse(const std::filesystem::path& path) {
   throw control::SetupError(
@@ -28,10 +28,10 @@ nlohmann::json read_run_file(const control::RunDirectory& directory, std::string
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return nullptr;
   std::ifstream file(path, std::ios::binary);
-  std::string text(kMostBytes + 1, '\0');
+  std::string text(kMostFileBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMostBytes) return nullptr;
+  if (text.size() > kMostFileBytes) return nullptr;
   const auto content = nlohmann::json::parse(text, nullptr, false);
   return content.is_discarded() ? nlohmann::json(nullptr) : content;
 }

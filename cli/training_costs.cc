@@ -23,7 +23,7 @@ using control::SetupError;
 using control::UsageError;
 using control::model::NodeCosts;
 
-constexpr double kMostNanoseconds = 1e6;  // per byte
+constexpr double kMostNanosecondsPerByte = 1e6;  // per byte
 
 // "0.8ns" per byte: units.h has whole nanoseconds, and here they have decimals.
 double seconds_per_byte(std::string_view text, std::string_view option) {
@@ -31,7 +31,7 @@ double seconds_per_byte(std::string_view text, std::string_view option) {
   double value = 0;
   const auto result = std::from_chars(number.data(), number.data() + number.size(), value);
   if (result.ec != std::errc() || result.ptr != number.data() + number.size() ||
-      !(value >= 0 && value <= kMostNanoseconds) || std::signbit(value)) {
+      !(value >= 0 && value <= kMostNanosecondsPerByte) || std::signbit(value)) {
     throw UsageError(fmt::format(
         "{} {}: this is no time of a byte; expected nanoseconds with their unit, for example 0.8ns",
         option, control::quoted(text)));

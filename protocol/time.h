@@ -13,6 +13,8 @@ namespace gradcube::protocol {
 
 using Nanoseconds = std::int64_t;
 
+inline constexpr double kNanosecondsPerSecond = 1e9;
+
 // A deadline that never comes.
 inline constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 

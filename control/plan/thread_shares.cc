@@ -14,8 +14,8 @@ using Matrix = std::vector<Vector>;  // by row
 
 // That the buffer is shared in: weights fit into kMaxWeight, and simple fractions are exact.
 constexpr double kParts = 60'000;
-constexpr double kSingular = 1e-12;   // a pivot that is 0 but for rounding; the entries are below 1
-constexpr double kBetter = 1 - 1e-9;  // not better by rounding alone
+constexpr double kSingular = 1e-12;  // a pivot that is 0 but for rounding; the entries are below 1
+constexpr double kBetterBeyondRounding = 1 - 1e-9;  // not better by rounding alone
 
 // [l][t]: the time of level l's links for all of the buffer, if thread t has it.
 Matrix times_of(std::span<const LevelLinks> levels) {
@@ -106,7 +106,8 @@ Vector best_shares(const Matrix& times) {
     for (unsigned levels = 1; levels < 1U << k; ++levels) {
       if (std::popcount(threads) != std::popcount(levels)) continue;
       const std::optional<Vector> shares = shares_of(times, threads, levels);
-      if (shares && fullest(times, *shares) < fullest(times, best) * kBetter) best = *shares;
+      if (shares && fullest(times, *shares) < fullest(times, best) * kBetterBeyondRounding)
+        best = *shares;
     }
   }
   return best;

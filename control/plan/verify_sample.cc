@@ -78,7 +78,7 @@ class Trace {
   std::vector<std::uint8_t> times_;  // [rank]
 };
 
-enum class Direction : std::uint8_t { out, in };
+enum class LinkSide : std::uint8_t { out, in };
 
 // The links of one rank in one step: which thread uses them in a round, and what they carry.
 class Links {
@@ -87,12 +87,12 @@ class Links {
       : plan_(plan), rank_(rank), stage_(stage), step_(step) {}
 
   // `from` sends these pieces in a round of the pattern; from or to is the rank.
-  void use(unsigned thread, Direction direction, Rank from, Rank to, unsigned round,
+  void use(unsigned thread, LinkSide direction, Rank from, Rank to, unsigned round,
            std::uint32_t pieces) {
     if (pieces == 0) return;
     const unsigned w = plan_.mirrored(thread, stage_, step_);
     const PlanStep& s = plan_.step(thread, w);
-    const unsigned port = port_to(direction == Direction::out ? to : from, *plan_.level(thread, w));
+    const unsigned port = port_to(direction == LinkSide::out ? to : from, *plan_.level(thread, w));
     carried_[{port, direction}] += pieces;
     if (plan_.link_use() == LinkUse::shared) return;
     // In the rounds of a mesh as in those of a ring, each rank sends to one peer.
@@ -105,9 +105,7 @@ class Links {
   }
 
   // By port.
-  const std::map<std::pair<unsigned, Direction>, std::uint64_t>& carried() const {
-    return carried_;
-  }
+  const std::map<std::pair<unsigned, LinkSide>, std::uint64_t>& carried() const { return carried_; }
 
  private:
   unsigned port_to(Rank neighbour, unsigned level) const {
@@ -121,8 +119,8 @@ class Links {
   Rank rank_;
   Stage stage_;
   unsigned step_;
-  std::map<std::tuple<unsigned, unsigned, Direction>, unsigned> threads_;
-  std::map<std::pair<unsigned, Direction>, std::uint64_t> carried_;
+  std::map<std::tuple<unsigned, unsigned, LinkSide>, unsigned> threads_;
+  std::map<std::pair<unsigned, LinkSide>, std::uint64_t> carried_;
 };
 
 bool all_are_neighbours(const Plan& plan) {
@@ -208,15 +206,15 @@ void follow_piece(const Plan& plan, PieceId piece, const ExchangeFunction& excha
 
 std::vector<std::uint64_t> check_links(const Plan& plan, Rank rank,
                                        const ExchangeFunction& exchanges) {
-  std::map<std::pair<unsigned, Direction>, std::uint64_t> carried;
+  std::map<std::pair<unsigned, LinkSide>, std::uint64_t> carried;
   for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
     for (unsigned step = 0; step < plan.steps(); ++step) {
       Links links(plan, rank, stage, step);
       for (unsigned thread = 0; thread < plan.threads(); ++thread) {
         if (step >= plan.steps(thread)) continue;
         for (const Exchange& e : exchanges(rank, thread, stage, step)) {
-          links.use(thread, Direction::out, rank, e.peer, e.round, e.send.count());
-          links.use(thread, Direction::in, e.source, rank, e.round, e.receive.count());
+          links.use(thread, LinkSide::out, rank, e.peer, e.round, e.send.count());
+          links.use(thread, LinkSide::in, e.source, rank, e.round, e.receive.count());
         }
       }
       for (const auto& [link, pieces] : links.carried()) carried[link] += pieces;

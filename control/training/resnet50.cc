@@ -4,13 +4,14 @@
 namespace gradcube::control::training {
 namespace {
 
-struct Stage {
+struct Resnet50Stage {
   char number;
   unsigned blocks;
   std::uint64_t width;
 };
 
-constexpr Stage kStages[] = {{'2', 3, 64}, {'3', 4, 128}, {'4', 6, 256}, {'5', 3, 512}};
+constexpr Resnet50Stage kResnet50Stages[] = {
+    {'2', 3, 64}, {'3', 4, 128}, {'4', 6, 256}, {'5', 3, 512}};
 
 }  // namespace
 
@@ -18,7 +19,7 @@ std::vector<NetworkLayer> resnet50_layers() {
   LayerList list;
   list.normed_conv("conv1", 3, 64, 7);
   std::uint64_t inputs = 64;
-  for (const Stage& stage : kStages) {
+  for (const Resnet50Stage& stage : kResnet50Stages) {
     for (unsigned block = 0; block < stage.blocks; ++block) {
       const std::string name = std::string("res") + stage.number + "abcdef"[block] + "_branch";
       const std::uint64_t outputs = 4 * stage.width;

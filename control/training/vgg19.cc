@@ -5,13 +5,13 @@
 namespace gradcube::control::training {
 namespace {
 
-struct Stage {
+struct Vgg19Stage {
   char number;
   char convolutions;
   std::uint64_t width;
 };
 
-constexpr Stage kStages[] = {
+constexpr Vgg19Stage kVgg19Stages[] = {
     {'1', '2', 64}, {'2', '2', 128}, {'3', '4', 256}, {'4', '4', 512}, {'5', '4', 512}};
 
 }  // namespace
@@ -19,7 +19,7 @@ constexpr Stage kStages[] = {
 std::vector<NetworkLayer> vgg19_layers() {
   LayerList list;
   std::uint64_t inputs = 3;
-  for (const Stage& stage : kStages) {
+  for (const Vgg19Stage& stage : kVgg19Stages) {
     for (char number = '1'; number <= stage.convolutions; ++number) {
       list.conv(std::string("conv") + stage.number + "_" + number, inputs, stage.width, 3);
       inputs = stage.width;

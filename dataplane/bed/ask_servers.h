@@ -12,6 +12,9 @@
 
 namespace gradcube::dataplane {
 
+// Within it a daemon of this host answers what takes it no time.
+inline constexpr auto kAnswerPatience = std::chrono::seconds(2);
+
 struct ServerAnswer {
   nlohmann::ordered_json answer;  // null when there is none
   std::string why;                // there is none

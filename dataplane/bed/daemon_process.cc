@@ -10,13 +10,13 @@
 #include <nlohmann/json.hpp>
 #include <poll.h>
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
 
 #include "control/base/errors.h"
 #include "dataplane/bed/network_namespace.h"
+#include "dataplane/sockets/daemon_log.h"
 
 namespace gradcube::dataplane {
 
@@ -223,7 +223,7 @@ void end_daemons(std::deque<DaemonProcess>& daemons, const std::vector<std::stri
   const SteadyClock::time_point deadline = SteadyClock::now() + kEndPatience;
   for (std::size_t i = 0; i < daemons.size(); ++i) {
     if (daemons[i].process().ends_by(deadline)) continue;
-    spdlog::warn("{} does not end: killing its daemon", names[i]);
+    log::warn("{} does not end: killing its daemon", names[i]);
   }
   daemons.clear();
 }

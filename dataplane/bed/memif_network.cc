@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "control/base/errors.h"
 #include "dataplane/bed/ask_servers.h"
 #include "dataplane/bed/link_request.h"
 #include "dataplane/bed/merged_links.h"
+#include "dataplane/sockets/daemon_log.h"
 
 namespace gradcube::dataplane {
 
@@ -17,7 +17,6 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr auto kProcessPatience = std::chrono::seconds(10);
-constexpr auto kAnswerPatience = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -67,7 +66,7 @@ void MemifNetwork::watch(ControlLoop& loop) {
     loop.add(descriptor, [this, &loop, part, descriptor] {
       if (!daemons_[part].note_end()) return;
       loop.remove(descriptor);
-      spdlog::error("{}: {}", names()[part], daemons_[part].end_text());
+      log::error("{}: {}", names()[part], daemons_[part].end_text());
     });
   }
 }

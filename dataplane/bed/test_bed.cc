@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "dataplane/bed/merged_status.h"
 #include "dataplane/bed/server_settings.h"
 #include "dataplane/bed/veth_network.h"
+#include "dataplane/sockets/daemon_log.h"
 
 namespace gradcube::dataplane {
 
@@ -24,7 +24,6 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr auto kNamespacePatience = std::chrono::seconds(10);
-constexpr auto kAnswerPatience = std::chrono::seconds(2);
 
 control::ClusterSettings with_cores(control::ClusterSettings settings) {
   if (settings.lcores.empty()) settings.lcores = control::allowed_cores();
@@ -90,7 +89,7 @@ void TestBed::remove_sockets() {
   try {
     directory_.remove_stale_sockets(lock_);
   } catch (const SetupError& error) {
-    spdlog::warn("{}", error.what());
+    log::warn("{}", error.what());
   }
 }
 
@@ -115,7 +114,7 @@ void TestBed::watch_servers() {
     loop_.add(descriptor, [this, i, descriptor] {
       if (!servers_[i].note_end()) return;
       loop_.remove(descriptor);
-      spdlog::error("{}: {}", names()[i], servers_[i].end_text());
+      log::error("{}: {}", names()[i], servers_[i].end_text());
     });
   }
 }
@@ -129,7 +128,7 @@ void TestBed::add_commands() {
   control_->add("impair", [this](const nlohmann::json& request) { return impair(request); });
   control_->add("paths", [this](const nlohmann::json& request) { return paths(request); });
   control_->add("down", [this](const nlohmann::json&) -> Json {
-    spdlog::info("ending on request");
+    log::info("ending on request");
     ending_ = true;
     return Json::object();
   });
@@ -144,7 +143,7 @@ void TestBed::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
   control_->tick(now);
   if (const auto lost = directory_watch_.look(now); lost && !ending_) {
-    spdlog::error("{}: ending", *lost);
+    log::error("{}: ending", *lost);
     ending_ = true;
   }
   if (ending_ && control_->all_answered()) loop_.stop();

@@ -1,9 +1,9 @@
 #include "dataplane/daemon/connection_limit.h"
 
-#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
 #include "control/jobs/join_request.h"
+#include "dataplane/sockets/daemon_log.h"
 
 namespace gradcube::dataplane {
 
@@ -22,7 +22,7 @@ std::size_t most_connections(std::size_t servers) {
   const std::size_t possible = files.rlim_cur <= own ? 0 : (files.rlim_cur - own);
   const std::size_t most = possible / kDescriptorsPerTrainer;
   if (most >= wanted) return wanted;
-  spdlog::warn(
+  log::warn(
       "at most {} trainers can join: {} jobs on {} servers would be {}, but this process may open "
       "only {} files; raise its hard limit (ulimit -Hn)",
       most, control::kMaxJobs, servers, control::kMaxJobs * servers, files.rlim_cur);

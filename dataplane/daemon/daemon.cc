@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <map>
 #include <rte_launch.h>
-#include <spdlog/spdlog.h>
 
 #include "control/base/errors.h"
 #include "control/base/host_memory.h"
@@ -17,6 +16,7 @@
 #include "dataplane/daemon/status.h"
 #include "dataplane/engine/guarded_memory.h"
 #include "dataplane/fabric/nic/pci_nic.h"
+#include "dataplane/sockets/daemon_log.h"
 
 namespace gradcube::dataplane {
 
@@ -121,11 +121,6 @@ Options cluster_options(const control::ClusterSettings& settings, const Eal& eal
   return options;
 }
 
-int run_poller(void* poller) {
-  static_cast<Poller*>(poller)->run();
-  return 0;
-}
-
 }  // namespace
 
 Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer>& lone,
@@ -192,7 +187,7 @@ void Daemon::launch_pollers() {
     Poller& poller = *cluster_->pollers()[i];
     poller.announce_run();
     running_.push_back(&poller);
-    if (rte_eal_remote_launch(run_poller, &poller, cluster_->lcore_of(i)) != 0) {
+    if (rte_eal_remote_launch(Poller::run_at, &poller, cluster_->lcore_of(i)) != 0) {
       running_.pop_back();
       stop_pollers();
       throw control::SetupError(
@@ -235,7 +230,7 @@ void Daemon::add_commands() {
     return paths_report(*cluster_, request);
   });
   control_.add("down", [this](const nlohmann::json&) -> nlohmann::ordered_json {
-    spdlog::info("ending on request");
+    log::info("ending on request");
     ending_ = true;
     return nlohmann::ordered_json::object();
   });
@@ -264,7 +259,7 @@ void Daemon::tick() {
   }
   control_.tick(now);
   if (const auto lost = directory_watch_.look(now); lost && !ending_) {
-    spdlog::error("{}: ending", *lost);
+    log::error("{}: ending", *lost);
     sessions_.set_closing_cause(*lost);
     ending_ = true;
   }
@@ -286,7 +281,7 @@ void Daemon::end_soon(SteadyClock::time_point now) {
 void Daemon::look_at_cabling(SteadyClock::time_point now) {
   next_look_at_cabling_ = now + kLookAtCablingEvery;
   const WrongPorts wrong = wrong_ports(cluster_->topology().space(), cluster_->engines());
-  for (const std::string& text : wrong_ports_log_.news(wrong, now)) spdlog::warn("{}", text);
+  for (const std::string& text : wrong_ports_log_.news(wrong, now)) log::warn("{}", text);
 }
 
 void Daemon::run() { loop_.run(); }

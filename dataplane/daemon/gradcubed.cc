@@ -14,8 +14,6 @@
 #include <optional>
 #include <poll.h>
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -34,6 +32,7 @@
 #include "dataplane/daemon/daemon.h"
 #include "dataplane/daemon/switch_daemon.h"
 #include "dataplane/fabric/nic/pci_nic.h"
+#include "dataplane/sockets/daemon_log.h"
 
 namespace {
 
@@ -44,6 +43,7 @@ using gradcube::control::RunDirectory;
 using gradcube::control::SetupError;
 using gradcube::control::UsageError;
 using gradcube::dataplane::LoneServer;
+namespace log = gradcube::dataplane::log;
 
 // The end of the pipe to the process that started this daemon.
 class Starter {
@@ -174,7 +174,7 @@ ClusterSettings with_fabric(ClusterSettings settings, Fabric fabric) {
 // Serves until it is told to end.
 template <typename Server>
 void run(Server& server, const std::string& what, Starter& starter) {
-  spdlog::info("ready: {}", what);
+  log::info("ready: {}", what);
   if (!starter.tell({{"ok", true}, {"pid", getpid()}})) {
     throw SetupError("the process that started this daemon ended before it was ready");
   }
@@ -256,7 +256,7 @@ int serve(const Options& options, Starter& starter) {
   }
   const auto run_chosen = bed ? run_bed : options.switches.has_value() ? run_switches : run_daemon;
   run_chosen(options, settings_of(options), directory, *lock, starter);
-  spdlog::info("down");
+  log::info("down");
   return 0;
 }
 
@@ -340,9 +340,7 @@ int main(int argc, char** argv) {
   Options options;
   if (const auto end = read_options(argc, argv, options); end.has_value()) return *end;
 
-  spdlog::set_default_logger(spdlog::stderr_logger_st("gradcubed"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
-  spdlog::flush_on(spdlog::level::info);
+  log::begin("gradcubed");
 
   // Before any thread exists, so that all of them leave these signals to the control loop.
   sigset_t set;
@@ -362,15 +360,15 @@ int main(int argc, char** argv) {
     raise_descriptor_limit();
     return serve(options, starter);
   } catch (const nlohmann::json::exception& error) {
-    spdlog::error("--settings: {}", error.what());
+    log::error("--settings: {}", error.what());
     starter.tell({{"ok", false}, {"error", error.what()}});
     return 2;
   } catch (const UsageError& error) {
-    spdlog::error("{}", error.what());
+    log::error("{}", error.what());
     starter.tell({{"ok", false}, {"usage", true}, {"error", error.what()}});
     return 2;
   } catch (const std::exception& error) {
-    spdlog::error("{}", error.what());
+    log::error("{}", error.what());
     starter.tell({{"ok", false}, {"error", error.what()}});
     return 1;
   }

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <string_view>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -16,6 +15,7 @@
 #include "dataplane/daemon/connection_limit.h"
 #include "dataplane/daemon/session_messages.h"
 #include "dataplane/daemon/trainer_region.h"
+#include "dataplane/sockets/daemon_log.h"
 
 #include "gradcube/gradcube.h"
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <rte_launch.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "dataplane/daemon/memif_sizing.h"
 #include "dataplane/daemon/resident_memory.h"
 #include "dataplane/daemon/switch_status.h"
+#include "dataplane/sockets/daemon_log.h"
 
 namespace gradcube::dataplane {
 
@@ -44,11 +44,6 @@ MemifSwitchesOptions switches_options(const control::ClusterSettings& settings, 
   return options;
 }
 
-int run_poller(void* poller) {
-  static_cast<Poller*>(poller)->run();
-  return 0;
-}
-
 }  // namespace
 
 SwitchDaemon::SwitchDaemon(const control::ClusterSettings& settings, unsigned part,
@@ -69,7 +64,7 @@ SwitchDaemon::SwitchDaemon(const control::ClusterSettings& settings, unsigned pa
   add_commands();
   loop_.on_tick([this] { tick(); });
   poller_.announce_run();
-  if (rte_eal_remote_launch(run_poller, &poller_, eal_.workers().front()) != 0) {
+  if (rte_eal_remote_launch(Poller::run_at, &poller_, eal_.workers().front()) != 0) {
     throw control::SetupError("cannot start a poller for the switches");
   }
 }
@@ -87,7 +82,7 @@ void SwitchDaemon::add_commands() {
     return impair(switches_.fabric(), settings_.topology, request, settings_.seed);
   });
   control_.add("down", [this](const nlohmann::json&) -> Json {
-    spdlog::info("ending on request");
+    log::info("ending on request");
     ending_ = true;
     return Json::object();
   });
@@ -119,7 +114,7 @@ void SwitchDaemon::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
   control_.tick(now);
   if (const auto lost = directory_watch_.look(now); lost && !ending_) {
-    spdlog::error("{}: ending", *lost);
+    log::error("{}: ending", *lost);
     ending_ = true;
   }
   if (ending_ && control_.all_answered()) loop_.stop();

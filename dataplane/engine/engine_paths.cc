@@ -23,12 +23,12 @@ namespace {
 
 // A flow that sends less than this part of its port's rate is left alone.
 constexpr std::uint64_t kLeastPart = 32;
-constexpr double kSecond = 1e9;
 
 void measure(PathUse& use, Nanoseconds now) {
   const auto passed = static_cast<double>(std::max<Nanoseconds>(now - use.measured_at, 1));
-  use.bits_per_second = static_cast<std::uint64_t>(
-      8.0 * static_cast<double>(use.bytes - use.bytes_then) * kSecond / passed);
+  use.bits_per_second =
+      static_cast<std::uint64_t>(8.0 * static_cast<double>(use.bytes - use.bytes_then) *
+                                 protocol::kNanosecondsPerSecond / passed);
   use.bytes_then = use.bytes;
   use.measured_at = now;
 }

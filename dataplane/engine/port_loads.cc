@@ -5,7 +5,6 @@ namespace gradcube::dataplane {
 namespace {
 
 constexpr std::uint64_t kBesideAFrame = 24;  // preamble, FCS and gap
-constexpr double kSecond = 1e9;
 
 std::uint64_t bits(std::uint64_t bytes, std::uint64_t packets) {
   return 8 * (bytes + packets * kBesideAFrame);
@@ -29,8 +28,8 @@ void PortLoads::sample(protocol::Nanoseconds now) {
   sampled_at_ = now;
   const double weight = static_cast<double>(passed) / static_cast<double>(passed + kAverage);
   const auto take = [&](Direction& direction, std::uint64_t in_all) {
-    const double carried =
-        static_cast<double>(in_all - direction.bits) * kSecond / static_cast<double>(passed);
+    const double carried = static_cast<double>(in_all - direction.bits) *
+                           protocol::kNanosecondsPerSecond / static_cast<double>(passed);
     direction.bits = in_all;
     direction.average += weight * (carried - direction.average);
   };

@@ -112,6 +112,11 @@ void Poller::announce_run() {
   running_.store(true);
 }
 
+int Poller::run_at(void* poller) {
+  static_cast<Poller*>(poller)->run();
+  return 0;
+}
+
 void Poller::run() {
   announce_run();
   prctl(PR_SET_TIMERSLACK, kTimerSlack);

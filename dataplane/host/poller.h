@@ -75,6 +75,8 @@ class Poller {
   // call() waits for that thread.
   void announce_run();
   void run();
+  // For rte_eal_remote_launch(): run() of the Poller at this address.
+  static int run_at(void* poller);
   void stop();
   // After stop(): waits until run() has returned. If it does not within the patience of call(), the
   // process ends as it does there.

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <utility>
+
+#include "dataplane/sockets/daemon_log.h"
 
 namespace gradcube::dataplane {
 
-ClientLog::ClientLog() : ClientLog([](const std::string& text) { spdlog::warn("{}", text); }) {}
+ClientLog::ClientLog() : ClientLog([](const std::string& text) { log::warn("{}", text); }) {}
 
 ClientLog::ClientLog(std::function<void(const std::string&)> write) : write_(std::move(write)) {}
 

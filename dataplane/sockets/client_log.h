@@ -21,7 +21,7 @@ class ClientLog {
   static constexpr unsigned kBurst = 100;
   static constexpr auto kInterval = std::chrono::seconds(1);
 
-  // write: puts a line into the log; by default as a warning of spdlog's default logger.
+  // write: puts a line into the log; by default as a warning of the daemon's log.
   ClientLog();
   explicit ClientLog(std::function<void(const std::string&)> write);
 

@@ -2,11 +2,12 @@
 
 #include <cerrno>
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
+
+#include "dataplane/sockets/daemon_log.h"
 
 namespace gradcube::dataplane {
 
@@ -30,7 +31,7 @@ StopSignals::StopSignals(ControlLoop& loop, std::function<void()> on_signal)
   loop_.add(signals_.get(), [this, on_signal = std::move(on_signal)] {
     signalfd_siginfo info{};
     if (::read(signals_.get(), &info, sizeof info) != sizeof info) return;
-    spdlog::info("ending on signal {}", info.ssi_signo);
+    log::info("ending on signal {}", info.ssi_signo);
     on_signal();
   });
 }

@@ -18,7 +18,7 @@ namespace gradcube::trainer {
 namespace {
 
 constexpr std::size_t kMostKeys = 65536;
-constexpr std::size_t kLongestName = 255;
+constexpr std::size_t kLongestKeyName = 255;
 constexpr std::size_t kLongestOptimizer = 4096;
 constexpr std::size_t kMostHubBytes = std::size_t{1} << 46;
 constexpr std::size_t kAlignment = 64;
@@ -36,9 +36,9 @@ Hub::Key read_key(const gradcube_hub_key& given, std::size_t place) {
   if (given.name == nullptr) refuse_hub("the name of " + which + " is NULL");
   Hub::Key key;
   key.name = given.name;
-  if (key.name.empty() || key.name.size() > kLongestName) {
+  if (key.name.empty() || key.name.size() > kLongestKeyName) {
     refuse_hub("the name of " + which + " has " + std::to_string(key.name.size()) +
-               " bytes: expected 1 to " + std::to_string(kLongestName));
+               " bytes: expected 1 to " + std::to_string(kLongestKeyName));
   }
   if (given.dtype != GRADCUBE_FLOAT32 && given.dtype != GRADCUBE_FLOAT16 &&
       given.dtype != GRADCUBE_BFLOAT16) {

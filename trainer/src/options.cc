@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kFirstOptionsSize =
     offsetof(gradcube_options, member_count) + sizeof(gradcube_options::member_count);
-constexpr std::size_t kLongestName = shared::kAlgorithmNameBytes - 1;
+constexpr std::size_t kLongestAlgorithmName = shared::kAlgorithmNameBytes - 1;
 constexpr int kMostRank = 65535;
 
 Failure invalid(const std::string& what) {
@@ -35,9 +35,9 @@ shared::Lane lane_of(const char* algorithm, int priority) {
   lane.priority = priority;
   if (algorithm == nullptr) return lane;
   const std::size_t length = ::strnlen(algorithm, shared::kAlgorithmNameBytes);
-  if (length > kLongestName) {
+  if (length > kLongestAlgorithmName) {
     throw invalid("the algorithm's name " + quoted(std::string_view(algorithm, length)) +
-                  " is too long: expected at most " + std::to_string(kLongestName) +
+                  " is too long: expected at most " + std::to_string(kLongestAlgorithmName) +
                   " characters (`gradcube plan --help` lists the algorithms)");
   }
   std::memcpy(lane.algorithm, algorithm, length);

@@ -16,8 +16,8 @@ namespace {
 
 using aggregation::DataType;
 
-constexpr std::size_t kMostKeys = 64;
-constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+constexpr std::size_t kMostKeysPerRound = 64;
+constexpr std::size_t kMostBytesPerRound = std::size_t{64} << 20;
 
 DataType type_of(const Hub::Key& key) { return static_cast<DataType>(key.dtype); }
 
@@ -124,10 +124,11 @@ void Session::push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& d
     for (std::size_t first = 0; first < hub.size(); first += blocks.size(), free_all()) {
       // The same keys on all trainers: a plane of a key waits for all that push it.
       std::size_t bytes = 0;
-      for (std::size_t number = first; number < hub.size() && blocks.size() < kMostKeys; ++number) {
+      for (std::size_t number = first; number < hub.size() && blocks.size() < kMostKeysPerRound;
+           ++number) {
         const Hub::Key& key = hub.key_by_name(number);
         bytes += hub.bytes_to_restore(key) + key.bytes;
-        if (!blocks.empty() && bytes > kMostBytes) break;
+        if (!blocks.empty() && bytes > kMostBytesPerRound) break;
         auto* const block = static_cast<std::byte*>(allocate(pushes.block_bytes(number)));
         if (block == nullptr) throw Failure(last_failure().code, last_failure().message);
         blocks.push_back(block);
