@@ -38,14 +38,14 @@ fi
 packages=("${build_packages[@]}" "${bench_packages[@]}")
 backend=disabled
 if [[ $groups == *training* || $groups == *hub* ]]; then
-  packages+=("${training_packages[@]}")
+  packages+=("${training_packages[@]}" "${torch_packages[@]}")
   backend=enabled
 fi
 
 # Standard output is the table's, or with --json the object's: what is told on the way goes to
 # standard error.
 {
-  steps_total=3
+  expect 70 300 1800
   step "installing what is missing"
   install_packages "${packages[@]}"
   # A directory of its own: meson remembers for the life of a build directory that a header of the

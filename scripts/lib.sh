@@ -16,8 +16,8 @@ export PATH="/usr/bin:$PATH"
     libdpdk-dev libisal-dev libcli11-dev libtomlplusplus-dev libfmt-dev libspdlog-dev
     libnuma-dev nlohmann-json3-dev
   )
-  training_packages=(python3 python3-numpy python3-torch python3-sklearn python3-matplotlib
-    libtorch-dev pybind11-dev)
+  training_packages=(python3 python3-numpy)
+  torch_packages=(python3-torch python3-sklearn python3-matplotlib libtorch-dev pybind11-dev)
   test_packages=(ccache libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev clang-format clang-tidy
     shellcheck iproute2)
   bench_packages=(python3 libbenchmark-dev openmpi-bin libopenmpi-dev libgloo-dev iproute2
@@ -42,10 +42,31 @@ misuse() {
   exit 2
 }
 
-# Steps: `steps_total=5`, then `step "building"` before each one and `step_done` after the last.
-steps_total=0
+# Steps. `expect 60 180 5` says how many seconds each takes on two cores; then `step "building"` comes
+# before each one, and `step_done` after the last.
+steps_expected=()
 steps_begun=0
-step_started=0
+step_started=0 # nanoseconds; 0: none is under way
+
+expect() { steps_expected=("$@"); }
+
+# roughly SECONDS: as people say it.
+roughly() {
+  if (($1 < 10)); then
+    echo "seconds"
+  elif (($1 < 100)); then
+    echo "$((($1 + 5) / 10 * 10)) s"
+  else
+    echo "$((($1 + 30) / 60)) min"
+  fi
+}
+
+# What steps from this one on take, by what is expected.
+seconds_to_come() {
+  local sum=0 i
+  for ((i = $1; i < ${#steps_expected[@]}; ++i)); do sum=$((sum + steps_expected[i])); done
+  echo "$sum"
+}
 
 step_done() {
   if ((step_started > 0)); then
@@ -57,9 +78,42 @@ step_done() {
 
 step() {
   step_done
+  local takes to_come=''
+  takes=$(roughly "${steps_expected[steps_begun]}")
   steps_begun=$((steps_begun + 1))
+  if ((steps_begun < ${#steps_expected[@]})); then
+    to_come="; then $(roughly "$(seconds_to_come "$steps_begun")") to come"
+  fi
   step_started=$(date +%s%N)
-  printf '%s[%d/%d] %s ...%s\n' "$bold" "$steps_begun" "$steps_total" "$*" "$plain"
+  printf '%s[%d/%d] %s%s (about %s%s)\n' "$bold" "$steps_begun" "${#steps_expected[@]}" "$*" "$plain" \
+    "$takes" "$to_come"
+}
+
+# attended COMMAND...: runs it in a process group of its own, so that a signal to this script is acted
+# on at once, and end_attended() ends the command with all that it has started.
+attended_group=0
+attended() {
+  set -m
+  "$@" </dev/null &
+  attended_group=$!
+  set +m
+  local code=0
+  wait "$attended_group" || code=$?
+  attended_group=0
+  return "$code"
+}
+
+# SIGTERM, and SIGKILL for what is there ten seconds later.
+end_attended() {
+  ((attended_group > 0)) || return 0
+  local group=$attended_group i
+  attended_group=0
+  kill -TERM -- "-$group" 2>/dev/null || return 0
+  for ((i = 0; i < 100; ++i)); do
+    kill -0 -- "-$group" 2>/dev/null || return 0
+    sleep 0.1
+  done
+  kill -KILL -- "-$group" 2>/dev/null || true
 }
 
 missing_packages() {
@@ -106,10 +160,10 @@ configure_tree() {
     log=$(meson setup --reconfigure "$directory" "$source_root" "$@" 2>&1) ||
       # Left by another meson or another place of the sources: begin again.
       log=$(meson setup --wipe "$directory" "$source_root" "$@" 2>&1) ||
-      die "meson setup failed:"$'\n'"$log"
+      die "meson setup failed (log: $directory/meson-logs/meson-log.txt):"$'\n'"$log"
   else
     log=$(meson setup "$directory" "$source_root" "$@" 2>&1) ||
-      die "meson setup failed:"$'\n'"$log"
+      die "meson setup failed (log: $directory/meson-logs/meson-log.txt):"$'\n'"$log"
   fi
 }
 
@@ -118,5 +172,6 @@ configure_tree() {
 build_tree() {
   local directory=$1
   shift
-  meson compile -C "$directory" -j "$(nproc)" "$@"
+  attended meson compile -C "$directory" -j "$(nproc)" "$@" ||
+    die "the build failed; its messages are above. By hand: meson compile -C $directory $*"
 }

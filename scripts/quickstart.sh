@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# From a fresh clone to nine ranks that train one model with PyTorch's DistributedDataParallel over
-# an embedded BCube(3,2): installs what is missing, builds, measures, trains, and leaves nothing
-# running. See --help.
+# From a fresh clone to nine ranks that train one model over an embedded BCube(3,2): installs what is
+# missing, builds, measures, trains, and leaves nothing running. See --help.
+#
+# Without PyTorch it trains with NumPy: PyTorch and its headers are three quarters of the download,
+# and who has no use for them sees the same all-reduce sooner.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -12,12 +14,13 @@ log=out/quickstart.log
 
 usage() {
   cat <<'USAGE'
-usage: ./scripts/quickstart.sh [OPTION OF `gradcube up`...]
+usage: ./scripts/quickstart.sh [--torch] [OPTION OF `gradcube up`...]
 Builds Gradcube, brings up an embedded BCube(3,2), measures all-reduce on the gradient sizes of
-LeNet-5 and ResNet-50, trains a LeNet-5-style network on handwritten digits with nine ranks of
-DistributedDataParallel, and brings everything down again. For instance, on links of 1 Gbit/s that
-lose a packet in 1000:
+LeNet-5 and ResNet-50, trains a model with nine ranks, and brings everything down again: where
+PyTorch is installed a LeNet-5-style network on handwritten digits by DistributedDataParallel, else
+a network of NumPy's. For instance, on links of 1 Gbit/s that lose a packet in 1000:
   ./scripts/quickstart.sh --rate 1gbit --mtu 9000 --loss 0.001
+  --torch   installs PyTorch and its headers first (300 MB)
 USAGE
 }
 
@@ -27,15 +30,21 @@ is_up_option() {
     sed -n 's/^    {"\([a-z-]*\)",.*/--\1/p' cli/settings_options.cc | grep -qxF -- "$1"
 }
 
-up_options=("$@")
+up_options=()
+with_torch=false
 has_topology=false
 value_of= # the option whose value comes next
 for argument in "$@"; do
   if [[ -n $value_of ]]; then
     value_of=
+    up_options+=("$argument")
     continue
   fi
   case $argument in
+    --torch)
+      with_torch=true
+      continue
+      ;;
     -h | --help)
       usage
       exit 0
@@ -44,23 +53,13 @@ for argument in "$@"; do
   esac
   is_up_option "${argument%%=*}" || misuse "\"$argument\" is no option of gradcube up"
   if [[ $argument != *=* && $argument != --json ]]; then value_of=$argument; fi
+  up_options+=("$argument")
 done
 if [[ -n $value_of ]]; then misuse "$value_of: the value is missing"; fi
 if ! $has_topology; then up_options=(--topology "bcube:3,2" "${up_options[@]}"); fi
 
-child=0
 run_directory=
 cluster=none # none, starting, up
-
-# Children run in the background and are waited for, so that a signal is acted on at once.
-attended() {
-  "$@" &
-  child=$!
-  local code=0
-  wait "$child" || code=$?
-  child=0
-  return "$code"
-}
 
 bring_down() {
   case $cluster in
@@ -73,17 +72,16 @@ bring_down() {
   run_directory=
 }
 
+by_hand= # how a user does what the script does now
 finish() {
   local code=$?
   trap '' INT TERM
-  if ((child > 0)); then
-    kill -TERM "$child" 2>/dev/null || true
-    wait "$child" 2>/dev/null || true
-  fi
+  end_attended
   bring_down || echo "the cluster did not come down; see:" \
     "GRADCUBE_RUN=$run_directory $gradcube status" >&2
   if ((code != 0)); then
     echo "${red}the quick start did not finish (exit code $code)$plain" >&2
+    if [[ -n $by_hand ]]; then echo "the last step by hand: $by_hand" >&2; fi
   fi
   exit "$code"
 }
@@ -91,20 +89,31 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-steps_total=6
+packages=("${build_packages[@]}" "${training_packages[@]}")
+if $with_torch || [[ -z $(missing_packages "${torch_packages[@]}") ]]; then
+  with_torch=true
+  packages+=("${torch_packages[@]}")
+fi
 
+expect 70 170 1 10 10 1
 step "installing what is missing"
-install_packages "${build_packages[@]}" "${training_packages[@]}"
+install_packages "${packages[@]}"
 
-step "building the tool, the daemon, the trainer's library and the backend for PyTorch (release)"
-configure_tree build -Dbuildtype=release
 targets=(cli/gradcube:executable gradcubed trainer/gradcube:shared_library)
-# With clang++, for instance, meson leaves it out, and says why.
-backend=$(meson introspect build --targets | grep -o '"_gradcube_torch[^"]*"' | tr -d '"' || true)
-if [[ -n $backend ]]; then
-  targets+=("$backend")
+backend=
+if $with_torch; then
+  step "building the tool, the daemon, the trainer's library and the backend for PyTorch"
+  configure_tree build -Dbuildtype=release -Dtorch=auto
+  # With clang++, for instance, meson leaves it out, and says why.
+  backend=$(meson introspect build --targets | grep -o '"_gradcube_torch[^"]*"' | tr -d '"' || true)
+  if [[ -n $backend ]]; then
+    targets+=("$backend")
+  else
+    grep -o 'the backend for PyTorch .*' build/meson-logs/meson-log.txt | sed 's/^/      /'
+  fi
 else
-  grep -o 'the backend for PyTorch .*' build/meson-logs/meson-log.txt | sed 's/^/      /'
+  step "building the tool, the daemon and the trainer's library"
+  configure_tree build -Dbuildtype=release -Dtorch=disabled
 fi
 build_tree build "${targets[@]}"
 gradcube=$source_root/build/cli/gradcube
@@ -120,29 +129,34 @@ export GRADCUBE_RUN=$run_directory
 
 step "bringing up: gradcube up ${up_options[*]}"
 cluster=starting
+by_hand="./build/cli/gradcube up ${up_options[*]}"
 attended "$gradcube" up "${up_options[@]}"
 cluster=up
 
 step "measuring all-reduce: LeNet-5's gradient (12.5 MB), ResNet-50's (97 MB), every element checked"
+by_hand="./build/cli/gradcube perf allreduce --sizes 12.5M,97M --check (after gradcube up)"
 attended "$gradcube" perf allreduce --sizes 12.5M,97M --iterations 5 --check
 
+mkdir -p out
+training=("$gradcube" run --no-prefix -- /usr/bin/python3 -u)
 if [[ -n $backend ]]; then
   step "training on handwritten digits with DistributedDataParallel, one rank per server"
-  training=("$gradcube" run --no-prefix -- /usr/bin/python3 -u trainer/examples/ddp_digits.py)
+  rm -f "$picture"
+  training+=(trainer/examples/ddp_digits.py --picture "$picture")
 else
-  step "training on handwritten digits, one trainer per server, by Gradcube's own calls in Python"
-  training=(/usr/bin/python3 -u trainer/examples/digits_cluster.py)
+  step "training on points of three spirals with NumPy, one rank per server"
+  training+=(trainer/examples/spirals.py)
 fi
-mkdir -p out
-rm -f "$picture"
+by_hand="./build/cli/gradcube run -- python3 ${training[*]:5} (after gradcube up); its output: $log"
 # Through a pipe with a name, so that the launcher itself is what a signal ends.
 mkfifo "$run_directory/training"
 tee "$log" <"$run_directory/training" &
 tee_process=$!
-attended "${training[@]}" --picture "$picture" >"$run_directory/training"
+attended "${training[@]}" >"$run_directory/training"
 wait "$tee_process"
-[[ -s $picture ]] || die "training wrote no $picture"
+if [[ -n $backend && ! -s $picture ]]; then die "training wrote no $picture"; fi
 
+by_hand="GRADCUBE_RUN=$run_directory ./build/cli/gradcube down"
 step "bringing everything down"
 bring_down || die "the cluster did not come down"
 step_done
@@ -151,12 +165,19 @@ echo
 echo "${bold}It works.$plain One model, trained by a process for every server:"
 grep -E '^(test accuracy|seconds per step|weights):' "$log" | sed 's/^/  /' ||
   die "training told no results"
+if [[ -n $backend ]]; then
+  echo "  picture of loss and step time: $picture"
+  example="trainer/examples/ddp_digits.py, docs/pytorch.md"
+else
+  example="trainer/examples/spirals.py"
+fi
 cat <<NEXT
-  picture of loss and step time: $picture
 
 What to try next:
-  trainer/examples/ddp_digits.py, docs/pytorch.md
-      the script that was trained, and how to run one of your own
+  $example
+      the script that was trained, for one of your own
+  ./scripts/quickstart.sh --torch
+      the same with PyTorch's DistributedDataParallel
   ./scripts/quickstart.sh --rate 1gbit --mtu 9000 --loss 0.001
       the same on slow links that lose packets
   ./build/cli/gradcube plan --topology bcube:3,2 --algorithm bml --server 2,1

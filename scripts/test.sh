@@ -7,36 +7,32 @@ cd "$source_root"
 
 usage() {
   cat <<'USAGE'
-usage: ./scripts/test.sh [--quick] [--minutes N]
+usage: ./scripts/test.sh [--full | --deep]
 Installs the Debian packages that are missing, then:
   1. checks the sources: format (clang-format), width of lines, direction of includes
      (check_includes.py), shell scripts (shellcheck)
-  2. builds with g++, warnings as errors and assertions on, in build-test/, and runs all tests
-  3. builds with ThreadSanitizer in build-test-thread/, and runs the tests that have threads, and a
-     live cluster
-  4. runs clang-tidy over each source alone (.clang-tidy)
-  5. builds with clang++, warnings as errors and no assertions, as in a release, in
-     build-test-clang/, and runs all tests but most of those with live clusters
-  6. builds with AddressSanitizer and UndefinedBehaviorSanitizer in build-test-address/, and runs
-     the unit tests, part of the simulation, and a live cluster
+  2. builds with g++, warnings as errors and assertions on, in build-test/
+  3. runs the unit tests, the fuzzers' replays and the simulation, then the integration tests on the
+     embedded fabric
+  4. builds the daemon, the tool and the library with clang++, AddressSanitizer and
+     UndefinedBehaviorSanitizer in build-test-clang/, and runs a live cluster
 The last lines name what failed, and the last of all is "N passed, N failed". The exit code is 0
 only if every stage passed something and none failed.
-  --quick       1 and 2 only
-  --minutes N   of 3 to 6 only what will have ended by then, as far as the time of the first build
-                tells; the last lines name what was left out
+  --full   also the integration tests on memif, on veth and with PyTorch; all of clang++'s build, its
+           warnings as errors, and the unit tests and part of the simulation in it; what has threads
+           under ThreadSanitizer, in build-test-thread/; clang-tidy over what commits of the last day
+           changed. Continuous integration runs this.
+  --deep   also what takes hours: every integration test on every fabric that it can run on, 100,000
+           seeds of the simulation, the tests of clang++'s release build, clang-tidy over all sources,
+           fuzzing by libFuzzer (10 minutes a target), unit tests under valgrind
 USAGE
 }
 
-quick=false
-minutes=
+extent=usual # usual, full, deep
 while (($# > 0)); do
   case $1 in
-    --quick) quick=true ;;
-    --minutes)
-      [[ ${2:-} =~ ^[1-9][0-9]{0,4}$ ]] || misuse "--minutes \"${2:-}\": expected 1 to 99999"
-      minutes=$2
-      shift
-      ;;
+    --full) extent=full ;;
+    --deep) extent=deep ;;
     -h | --help)
       usage
       exit 0
@@ -45,18 +41,20 @@ while (($# > 0)); do
   esac
   shift
 done
+beyond_usual() { [[ $extent != usual ]]; }
+deep() { [[ $extent == deep ]]; }
 
 passed=0
 failed=0
 failures=()
-left_out=()
 
 # However this ends, it ends with the line that says how.
 finish() {
   local code=$?
+  trap '' INT TERM
+  end_attended
   if ((code != 0 && failed == 0)); then failed=1; fi
   if ((${#failures[@]} > 0)); then printf 'failed: %s\n' "${failures[@]}"; fi
-  if ((${#left_out[@]} > 0)); then printf 'left out for want of time: %s\n' "${left_out[@]}"; fi
   echo "$passed passed, $failed failed"
   if ((failed > 0 && code == 0)); then code=1; fi
   exit "$code"
@@ -103,124 +101,206 @@ check_widths() {
        END { exit wide }' "${files[@]}"
 }
 
-# Most of a build's time goes into headers of libraries, so the trees that are only for tests take
-# eight sources at a time. clang-tidy reads each source alone, and finds includes that are missing.
-together=(-Dunity=on -Dunity_size=8)
+# Our folders with sources.
+product=(aggregation protocol bcube_forwarding control dataplane trainer cli)
 
-# clang-tidy over our sources, each alone; the tests' own are left out for the time it takes.
-check_with_clang_tidy() {
-  local log code=0
-  log=$(run-clang-tidy -quiet -p build-tidy -j "$(nproc)" \
-    "^$source_root/(aggregation|protocol|bcube_forwarding|control|dataplane|trainer|cli)/" 2>&1) ||
-    code=$?
-  grep -q 'clang-tidy.*/protocol/wire.cc' <<<"$log" || code=1
-  grep -v '^clang-tidy\|warnings.* generated' <<<"$log" || true
-  return "$code"
+# Live clusters that are tested side by side: most of a test with processes is waiting for them.
+clusters=2
+
+# Trees of any clone share what ccache holds: it sees paths from the clone's root on, and so does
+# __FILE__.
+export CCACHE_BASEDIR=$source_root CCACHE_NOHASHDIR=1
+paths="-ffile-prefix-map=$source_root/="
+
+# tree DIRECTORY COMPILER [MESON OPTION...]: configures a tree with tests, of g++ or clang++.
+tree() {
+  local directory=$1 compiler=$2
+  shift 2
+  local c=gcc
+  if [[ $compiler == clang++ ]]; then c=clang; fi
+  CXX="ccache $compiler" CC="ccache $c" configure_tree "$directory" -Dtests=enabled -Dwerror=true \
+    -Db_ndebug=false -Dcpp_args="$paths" -Dc_args="$paths" "$@"
+}
+
+# sanitized_tree DIRECTORY COMPILER SANITIZERS: optimised a little, so that it is built and run soon;
+# with lines, so that reports name them.
+sanitized_tree() {
+  tree "$1" "$2" -Db_sanitize="$3" -Db_lundef=false -Doptimization=1 -Ddebug=false \
+    -Dcpp_args="$paths -g1" -Dc_args="$paths -g1"
 }
 
 # What the tests run under; empty for most.
 under=()
 
-# test_tree DIRECTORY [MESON TEST OPTION...]: builds what the tests need, runs them, counts.
-test_tree() {
+# run_tests DIRECTORY [MESON TEST OPTION...]: builds what these tests need, runs them, counts.
+run_tests() {
   local directory=$1
   shift
   local log=$directory/meson-logs/testlog.json
   rm -f "$log"
   local code=0
-  "${under[@]}" meson test -C "$directory" --print-errorlogs "$@" || code=$?
-  [[ -f $log ]] || die "no test ran in $directory"
-  local tree_passed tree_failed name
+  attended "${under[@]}" meson test -C "$directory" --print-errorlogs "$@" || code=$?
+  [[ -f $log ]] || die "no test ran. By hand: meson test -C $directory $*"
+  local run_passed run_failed name
   {
-    read -r tree_passed tree_failed
+    read -r run_passed run_failed
     while read -r name; do failures+=("$directory: $name"); done
   } < <(/usr/bin/python3 scripts/count_tests.py "$log")
-  ((tree_passed + tree_failed > 0)) || die "no test ran in $directory"
-  if ((code != 0 && tree_failed == 0)); then tree_failed=1; fi
-  passed=$((passed + tree_passed))
-  failed=$((failed + tree_failed))
+  ((run_passed + run_failed > 0)) || die "no test ran. By hand: meson test -C $directory $*"
+  if ((code != 0 && run_failed == 0)); then run_failed=1; fi
+  if ((run_failed > 0)); then
+    echo "      By hand: meson test -C $directory $* (log: $directory/meson-logs/testlog.txt)"
+  fi
+  passed=$((passed + run_passed))
+  failed=$((failed + run_failed))
 }
 
-# sanitized_tree DIRECTORY SANITIZERS: for tests alone. Optimised a little, so that it is built and
-# run soon; with lines, so that reports name them. Its warnings are the other builds' business.
-sanitized_tree() {
-  CXX='ccache g++' CC='ccache gcc' configure_tree "$1" -Db_sanitize="$2" -Db_lundef=false \
-    -Db_ndebug=false -Doptimization=g -Ddebug=false -Dcpp_args=-g1 -Dc_args=-g1 \
-    -Dtests=enabled "${together[@]}"
+install() {
+  local packages=("${build_packages[@]}" "${training_packages[@]}" "${test_packages[@]}")
+  if beyond_usual; then packages+=("${torch_packages[@]}"); fi
+  if deep; then packages+=(valgrind); fi
+  install_packages "${packages[@]}"
 }
 
-# has_time PERCENT STAGE STEPS: whether a stage of so many steps, which takes so much of the time of
-# the first build, will end in time. It is left out else.
-first_build=0  # seconds
-has_time() {
-  [[ -n $minutes ]] || return 0
-  ((SECONDS + first_build * $1 / 100 <= minutes * 60)) && return 0
-  left_out+=("$2")
-  steps_total=$((steps_total - $3))
-  return 1
+check_sources() {
+  check check_format
+  check check_widths
+  check /usr/bin/python3 scripts/check_includes.py
+  check shellcheck -x .ci/run scripts/*.sh tests/nics/init tests/unit/aggregation/*.sh
 }
 
-packages=("${build_packages[@]}" "${training_packages[@]}" "${test_packages[@]}")
-steps_total=4
-if ! $quick; then
-  packages+=(clang)
-  steps_total=$((steps_total + 6))
-fi
+build_with_gnu() {
+  local torch=disabled
+  if beyond_usual; then torch=enabled; fi
+  tree build-test g++ -Dbenches=auto -Dtorch="$torch"
+  build_tree build-test
+}
 
-step "installing what is missing"
-install_packages "${packages[@]}"
+test_units() { run_tests build-test --no-suite integration; }
+test_embedded() { run_tests build-test --suite embedded --num-processes "$clusters"; }
+test_memif() { run_tests build-test --suite memif --num-processes "$clusters"; }
+test_veth() { run_tests build-test --suite veth --num-processes "$clusters"; }
+test_torch() { run_tests build-test --suite torch --num-processes "$clusters"; }
 
-step "checking format, includes and shell scripts"
-check check_format
-check check_widths
-check /usr/bin/python3 scripts/check_includes.py
-check shellcheck -x .ci/run scripts/*.sh tests/nics/init tests/unit/aggregation/*.sh
+test_with_clang() {
+  sanitized_tree build-test-clang clang++ address,undefined
+  export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 GRADCUBE_SIMULATION_SEEDS=100
+  if beyond_usual; then
+    build_tree build-test-clang
+    run_tests build-test-clang --timeout-multiplier 5
+  else
+    run_tests build-test-clang --timeout-multiplier 5 integration_tools
+  fi
+  unset UBSAN_OPTIONS GRADCUBE_SIMULATION_SEEDS
+}
 
-step "building with g++, warnings as errors"
-CXX='ccache g++' configure_tree build-test -Dwerror=true -Db_ndebug=false \
-  -Dtests=enabled -Dbenches=auto -Dheaders=true "${together[@]}"
-first_build=$SECONDS
-build_tree build-test
-first_build=$((SECONDS - first_build))
-step "testing"
-test_tree build-test
-
-if ! $quick && has_time 120 "ThreadSanitizer" 1; then
-  # Builds only what these tests need.
-  step "building and testing with ThreadSanitizer"
-  sanitized_tree build-test-thread thread
+test_threads() {
   # g++ 12's ThreadSanitizer finds no room for itself where the kernel randomises addresses widely.
   if setarch --addr-no-randomize true 2>/dev/null; then under=(setarch --addr-no-randomize); fi
-  test_tree build-test-thread --suite threads --timeout-multiplier 5
+  sanitized_tree build-test-thread g++ thread
+  run_tests build-test-thread --suite threads --timeout-multiplier 5
   under=()
+}
+
+# What clang-tidy is to read of what commits of the last day changed: a header's own source, or the
+# header alone. Nothing without git's history.
+changed_sources() {
+  local base file
+  base=$(git rev-list -1 --before="$(($(git log -1 --format=%ct) - 86400))" HEAD 2>/dev/null) || return 0
+  git diff --name-only --diff-filter=d "${base:-HEAD}" HEAD -- "${product[@]/%//*.h}" "${product[@]/%//*.cc}" |
+    while read -r file; do
+      if [[ -f ${file%.h}.cc ]]; then file=${file%.h}.cc; fi
+      if [[ $file != trainer/torch/* ]]; then echo "$file"; fi
+    done | sort -u
+}
+
+# clang_tidy SOURCE...: reads each alone. Those of tests are left out for the time it takes.
+clang_tidy() {
+  CXX=g++ configure_tree build-tidy -Db_ndebug=false -Dunity=off -Dtorch=disabled
+  local log code=0
+  log=$(printf '%s\0' "$@" |
+    xargs -0 -n 1 -P "$(nproc)" clang-tidy -quiet -p build-tidy 2>&1) || code=$?
+  if ((code != 0)); then grep -v 'warnings.* generated\|^Suppressed\|^Use -header' <<<"$log" || true; fi
+  return "$code"
+}
+
+tidy_changes() {
+  local sources
+  mapfile -t sources < <(changed_sources)
+  echo "      ${#sources[@]} sources"
+  if ((${#sources[@]} > 0)); then check clang_tidy "${sources[@]}"; fi
+}
+
+tidy_everything() {
+  local sources
+  mapfile -t sources < <(find "${product[@]}" -name '*.cc' -not -path 'trainer/torch/*' | sort)
+  check clang_tidy "${sources[@]}"
+  # A source includes its own header first; the other headers are compiled alone here.
+  tree build-test g++ -Dheaders=true
+  check build_tree build-test headers_alone
+}
+
+# Each test on each fabric that can run it: what is thinned elsewhere (tests/integration/meson.build).
+test_thinned() { run_tests build-test --suite thinned --num-processes "$clusters"; }
+
+test_seeds() { check build-test/tests/simulation/simulate --seeds 100000; }
+
+test_clang_release() {
+  tree build-test-release clang++ -Db_ndebug=true
+  run_tests build-test-release --no-suite integration
+}
+
+fuzz_minutes=10
+fuzz() {
+  sanitized_tree build-fuzz clang++ address,undefined
+  configure_tree build-fuzz -Dfuzz=true
+  local fuzzer
+  for fuzzer in checkpoint cluster_file control_socket frame hub_table message trainer_rings; do
+    build_tree build-fuzz "tests/fuzz/${fuzzer}_fuzzer:executable"
+    check build-fuzz/tests/fuzz/"${fuzzer}_fuzzer" -max_total_time=$((fuzz_minutes * 60)) -print_final_stats=1
+  done
+}
+
+# What valgrind can follow: no DPDK, no AVX-512.
+test_under_valgrind() {
+  run_tests build-test --wrap 'valgrind -q --error-exitcode=1' --timeout-multiplier 60 \
+    bcube_forwarding checkpoint hub control merge model sockets bed
+}
+
+# stage SECONDS FUNCTION TITLE: what is to run, and for how long on two cores.
+stages=()
+stage() {
+  steps_expected+=("$1")
+  stages+=("$2|$3")
+}
+
+stage 70 install "installing what is missing"
+stage 6 check_sources "checking format, includes and shell scripts"
+stage 240 build_with_gnu "building with g++, warnings as errors"
+stage 100 test_units "testing units and the simulation"
+stage 240 test_embedded "testing on the embedded fabric"
+if beyond_usual; then
+  stage 200 test_memif "testing on memif"
+  stage 200 test_veth "testing on veth"
+  stage 200 test_torch "testing with PyTorch"
+  stage 400 test_with_clang "building with clang++ and its sanitizers, and testing"
+  stage 200 test_threads "building and testing with ThreadSanitizer"
+  stage 100 tidy_changes "running clang-tidy over what commits of the last day changed"
+fi
+if deep; then
+  stage 1500 tidy_everything "reading all sources and headers alone, with clang-tidy"
+  stage 2000 test_thinned "running what is thinned elsewhere, each test on each fabric"
+  stage 6000 test_seeds "playing 100,000 seeds of the simulation"
+  stage 900 test_clang_release "testing the release build of clang++"
+  stage $((7 * (fuzz_minutes * 60 + 60))) fuzz "fuzzing by libFuzzer"
+  stage 3000 test_under_valgrind "running unit tests under valgrind"
+fi
+if ! beyond_usual; then
+  stage 150 test_with_clang "building with clang++ and its sanitizers, and testing a live cluster"
 fi
 
-if ! $quick && has_time 140 "clang-tidy" 1; then
-  step "running clang-tidy"
-  CXX=g++ configure_tree build-tidy -Db_ndebug=false
-  check check_with_clang_tidy
-fi
-
-# The release that users run has no assertions, so between the two compilers both forms are built
-# without a warning, and tested.
-if ! $quick && has_time 110 "clang++" 2; then
-  step "building with clang++, warnings as errors"
-  CXX='ccache clang++' configure_tree build-test-clang -Dwerror=true -Dtests=enabled \
-    "${together[@]}"
-  build_tree build-test-clang
-  # What the integration tests add to the one that runs in every tree does not hang on the compiler.
-  step "testing clang's build"
-  GRADCUBE_SIMULATION_SEEDS=100 test_tree build-test-clang --no-suite embedded --no-suite memif \
-    --no-suite veth
-fi
-
-if ! $quick && has_time 400 "AddressSanitizer and UndefinedBehaviorSanitizer" 2; then
-  step "building with AddressSanitizer and UndefinedBehaviorSanitizer"
-  sanitized_tree build-test-address address,undefined
-  build_tree build-test-address
-  step "testing with AddressSanitizer and UndefinedBehaviorSanitizer"
-  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 GRADCUBE_SIMULATION_SEEDS=100 \
-    test_tree build-test-address --timeout-multiplier 5
-fi
-
+for one in "${stages[@]}"; do
+  step "${one#*|}"
+  "${one%%|*}"
+done
 step_done

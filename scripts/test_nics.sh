@@ -137,7 +137,7 @@ run_machines() {
   machines=()
 }
 
-steps_total=4
+expect 60 150 60 300
 step "installing what is missing"
 install_packages "${build_packages[@]}" qemu-system-x86 busybox-static cpio kmod iproute2
 step "building (release)"

@@ -347,5 +347,7 @@ class WithACluster(TestCase):
 def main():
     prepare()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a test that takes too long ends its clusters
+    # A shell that started this in the background left it ignored, and so would each tool that the test starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     print(f"seed {seed()} (GRADCUBE_TEST_SEED replays)", file=sys.stderr)
     unittest.main(verbosity=2)

@@ -26,14 +26,12 @@ class Misuse(unittest.TestCase):
         self.assertEqual(done.stderr.splitlines()[0], f"{script}: {words}")
 
     def test_an_option_that_is_not_there_is_named(self):
-        for script in ("test.sh", "bench.sh"):
-            self.expect(script, ["--quick", "--quik"], 'there is no option "--quik"')
+        self.expect("test.sh", ["--full", "--ful"], 'there is no option "--ful"')
+        self.expect("bench.sh", ["--quick", "--quik"], 'there is no option "--quik"')
         self.expect("quickstart.sh", ["--rate", "1gbit", "--los=1"], '"--los=1" is no option of gradcube up')
 
     def test_a_word_too_many_is_named(self):
         self.expect("test.sh", ["unit"], 'there is no option "unit"')
-        self.expect("test.sh", ["--minutes", "0"], '--minutes "0": expected 1 to 99999')
-        self.expect("test.sh", ["--minutes"], '--minutes "": expected 1 to 99999')
         self.expect("quickstart.sh", ["--rate", "1gbit", "fast"], '"fast" is no option of gradcube up')
         self.expect("quickstart.sh", ["--json", "--mtu"], "--mtu: the value is missing")
 
