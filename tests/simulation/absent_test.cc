@@ -29,13 +29,7 @@ SimulationSettings part_of(const Part& part) {
 
 // Of a job that asks for this algorithm; the cluster's default if it is empty.
 Trainers join_with(SimulatedCluster& cluster, const std::string& algorithm, std::uint64_t heap) {
-  Trainers trainers;
-  for (const bcube::ServerId server : cluster.plan().space().server_list()) {
-    dataplane::TrainerRequest request{"part", 1000 + server, 1000, heap};
-    request.options.lanes.resize(1);
-    request.options.lanes[0].algorithm = algorithm;
-    trainers.push_back(cluster.join(server, request));
-  }
+  Trainers trainers = cluster.join_all("part", heap, algorithm);
   EXPECT_TRUE(cluster.run_until(
       [&] {
         return std::all_of(trainers.begin(), trainers.end(),

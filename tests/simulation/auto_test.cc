@@ -23,14 +23,8 @@ class AutoLane : public testing::Test {
   explicit AutoLane(const std::string& loss = "0")
       : cluster_(settings_of({{"topology", "bcube:3,2"}, {"rate", "1gbit"}, {"loss", loss}})),
         choice_(control::make_choice(kAlgorithm, cluster_.plan().topology(),
-                                     control::Placement::all(cluster_.plan().topology()), "test")) {
-    dataplane::TrainerRequest request{"auto", 1000, 1000, 9 * kPlace};
-    request.options.lanes.resize(1);
-    request.options.lanes[0].algorithm = kAlgorithm;
-    for (bcube::ServerId server = 0; server < cluster_.servers(); ++server) {
-      trainers_.push_back(cluster_.join(server, request));
-    }
-  }
+                                     control::Placement::all(cluster_.plan().topology()), "test")),
+        trainers_(cluster_.join_all("auto", 9 * kPlace, kAlgorithm)) {}
 
   static Collective order(std::size_t place, std::uint64_t count,
                           control::CollectiveKind kind = control::CollectiveKind::all_reduce) {

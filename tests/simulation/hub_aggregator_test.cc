@@ -19,18 +19,6 @@ std::vector<control::hub::HubKey> small_keys() {
   return {{"bias", 10, kType}, {"conv", 9'000, kType}, {"fc", 3'001, kType}};
 }
 
-float value_of(unsigned rank, std::uint32_t key, std::uint64_t element, unsigned round) {
-  const std::uint64_t mixed =
-      (rank * 31 + key * 7 + element * 13 + round * 101 + 1) * 0x9e3779b97f4a7c15U;
-  return static_cast<float>(static_cast<double>(mixed >> 40) / 1e7 - 0.8);
-}
-
-void push_first(HubJob& job) {
-  job.push_all(shared::Kind::push_weights, [](unsigned, std::uint32_t key, std::uint64_t element) {
-    return value_of(0, key, element, 0);
-  });
-}
-
 // The status of the aggregator shows the hub, and no other server's does.
 void expect_shown(SimulatedCluster& cluster, std::uint32_t aggregator) {
   const std::vector<dataplane::HubFacts> hubs = cluster.nodes().hubs();
@@ -48,8 +36,9 @@ void expect_shown(SimulatedCluster& cluster, std::uint32_t aggregator) {
   EXPECT_EQ(cluster.nodes().job_names().at(hubs[0].id), "hub") << "by which flows are shown";
 }
 
-std::vector<std::uint8_t> trained(const std::string& topology, std::uint32_t aggregator,
-                                  const char* loss, std::uint64_t seed) {
+std::vector<std::uint8_t> trained_with_aggregator(const std::string& topology,
+                                                  std::uint32_t aggregator, const char* loss,
+                                                  std::uint64_t seed) {
   SimulationSettings settings =
       settings_of({{"topology", topology}, {"loss", loss}, {"mtu", "1500"}});
   settings.seed = seed;
@@ -59,12 +48,7 @@ std::vector<std::uint8_t> trained(const std::string& topology, std::uint32_t agg
   if (testing::Test::HasFatalFailure()) return {};
   expect_shown(cluster, aggregator);
   push_first(job);
-  for (unsigned round = 1; round < kSteps; ++round) {
-    job.push_all(shared::Kind::push_gradients,
-                 [round](unsigned rank, std::uint32_t key, std::uint64_t element) {
-                   return value_of(rank, key, element, round);
-                 });
-  }
+  for (unsigned round = 1; round < kSteps; ++round) push_gradients(job, round);
   const std::vector<std::uint8_t> weights = job.weights(*job.trainers()[0]);
   for (const auto& trainer : job.trainers()) EXPECT_EQ(job.weights(*trainer), weights);
   // Whether they free the hub or just leave, the aggregator is told that it is over.
@@ -80,9 +64,9 @@ std::vector<std::uint8_t> trained(const std::string& topology, std::uint32_t agg
 TEST(HubAggregators, GiveTheSameWeightsWhateverIsLost) {
   for (const auto& [topology, aggregator] :
        {std::pair("star:4", 3U), std::pair("star:4", 0U), std::pair("bcube:2,2", 3U)}) {
-    const std::vector<std::uint8_t> weights = trained(topology, aggregator, "0", 1);
+    const std::vector<std::uint8_t> weights = trained_with_aggregator(topology, aggregator, "0", 1);
     for (const std::uint64_t seed : {2U, 3U}) {
-      EXPECT_EQ(trained(topology, aggregator, "0.05", seed), weights)
+      EXPECT_EQ(trained_with_aggregator(topology, aggregator, "0.05", seed), weights)
           << topology << ", aggregator " << aggregator << ", seed " << seed;
     }
   }

@@ -147,6 +147,28 @@ class HubJob {
   Trainers trainers_;
 };
 
+// Numbers whose sum shows the order in which they were added.
+inline float hub_number(unsigned rank, std::uint32_t key, std::uint64_t element, unsigned round) {
+  const std::uint64_t mixed =
+      (rank * 31 + key * 7 + element * 13 + round * 101 + 1) * 0x9e3779b97f4a7c15U;
+  return static_cast<float>(static_cast<double>(mixed >> 40) / 1e7 - 0.8);
+}
+
+// The first weights, which are the same at all.
+inline void push_first(HubJob& job) {
+  job.push_all(shared::Kind::push_weights, [](unsigned, std::uint32_t key, std::uint64_t element) {
+    return hub_number(0, key, element, 0);
+  });
+}
+
+// Of a round from 1 on.
+inline void push_gradients(HubJob& job, unsigned round) {
+  job.push_all(shared::Kind::push_gradients,
+               [round](unsigned rank, std::uint32_t key, std::uint64_t element) {
+                 return hub_number(rank, key, element, round);
+               });
+}
+
 }  // namespace gradcube::simulation
 
 #endif  // GRADCUBE_TESTS_SIMULATION_HUB_JOB_H_

@@ -19,13 +19,6 @@ std::vector<control::hub::HubKey> keys() {
   return {{"bias", 10, kType}, {"conv", 9'000, kType}, {"fc", 3'001, kType}, {"norm", 64, kType}};
 }
 
-// Numbers whose sum shows the order in which they were added.
-float number(unsigned rank, std::uint32_t key, std::uint64_t element, unsigned round) {
-  const std::uint64_t mixed =
-      (rank * 31 + key * 7 + element * 13 + round * 101 + 1) * 0x9e3779b97f4a7c15U;
-  return static_cast<float>(static_cast<double>(mixed >> 40) / 1e7 - 0.8);
-}
-
 // What all servers have, bit by bit, when trainers have pushed weights and then gradients.
 std::vector<std::uint8_t> trained(const char* topology, const char* algorithm, const char* loss,
                                   std::uint64_t seed) {
@@ -36,16 +29,9 @@ std::vector<std::uint8_t> trained(const char* topology, const char* algorithm, c
   HubJob job(cluster, keys(), "adam:lr=0.01", algorithm);
   job.make();
   if (testing::Test::HasFatalFailure()) return {};
-  job.push_all(shared::Kind::push_weights, [](unsigned, std::uint32_t key, std::uint64_t element) {
-    return number(0, key, element, 0);
-  });
+  push_first(job);
   const std::vector<std::uint8_t> first = job.weights(*job.trainers()[0]);
-  for (unsigned round = 1; round < kRounds; ++round) {
-    job.push_all(shared::Kind::push_gradients,
-                 [round](unsigned rank, std::uint32_t key, std::uint64_t element) {
-                   return number(rank, key, element, round);
-                 });
-  }
+  for (unsigned round = 1; round < kRounds; ++round) push_gradients(job, round);
   const std::vector<std::uint8_t> weights = job.weights(*job.trainers()[0]);
   EXPECT_NE(weights, first);
   for (const auto& trainer : job.trainers()) {

@@ -43,12 +43,6 @@ Collective chunks_for(const SimulatedCluster& cluster, CollectiveKind kind) {
   return collective;
 }
 
-std::string test_name(const testing::TestParamInfo<CollectiveKind>& info) {
-  std::string name(control::collective_kind_name(info.param));
-  std::erase(name, '-');
-  return name;
-}
-
 class CollectivesThatMoveOneWay : public testing::TestWithParam<CollectiveKind> {};
 
 // The last trainer's segments reach one neighbour before another. The first then has all that it
@@ -78,7 +72,7 @@ TEST_P(CollectivesThatMoveOneWay, EndOnlyWhenTheNeighboursHaveUsedWhatTheyGot) {
 INSTANTIATE_TEST_SUITE_P(Kinds, CollectivesThatMoveOneWay,
                          testing::Values(CollectiveKind::reduce_scatter, CollectiveKind::broadcast,
                                          CollectiveKind::reduce),
-                         test_name);
+                         kind_test_name);
 
 class EarlyResults : public testing::TestWithParam<const char*> {};
 
@@ -191,7 +185,7 @@ TEST_P(DifferentKinds, AsTheFirstCollectiveFailOnEveryTrainerAndTheJobGoesOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, DifferentKinds, testing::ValuesIn(control::kCollectiveKinds),
-                         test_name);
+                         kind_test_name);
 
 TEST(Kinds, WithDifferentRootsFailOnEveryTrainer) {
   for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {

@@ -32,12 +32,7 @@ class FailingLinks : public testing::TestWithParam<const char*> {
  protected:
   explicit FailingLinks(const std::string& topology = "bcube:3,2") : cluster_(settings(topology)) {
     collective_.count = 300'007;
-    for (bcube::ServerId server = 0; server < cluster_.servers(); ++server) {
-      dataplane::TrainerRequest request{"links", 1000 + server, 1000, heap_for(collective_)};
-      request.options.lanes.resize(1);
-      request.options.lanes[0].algorithm = GetParam();
-      trainers_.push_back(cluster_.join(server, request));
-    }
+    trainers_ = cluster_.join_all("links", heap_for(collective_), GetParam());
     allreduce(cluster_, plan_, trainers_, collective_);
   }
 

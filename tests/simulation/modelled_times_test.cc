@@ -32,13 +32,7 @@ double time_of(const char* algorithm, const char* topology, const char* rate,
   SimulatedCluster cluster(
       settings_of({{"topology", topology}, {"rate", rate}, {"queue", kQueue}}));
   const control::Plan plan = control::make_plan(algorithm, cluster.plan().topology(), "test");
-  dataplane::TrainerRequest request{"modelled", 1000, 1000, heap_for(collective)};
-  request.options.lanes.resize(1);
-  request.options.lanes[0].algorithm = algorithm;
-  Trainers trainers;
-  for (bcube::ServerId server = 0; server < cluster.servers(); ++server) {
-    trainers.push_back(cluster.join(server, request));
-  }
+  const Trainers trainers = cluster.join_all("modelled", heap_for(collective), algorithm);
   const auto taken = static_cast<double>(allreduce(cluster, plan, trainers, collective));
   EXPECT_EQ(cluster.switch_counts().dropped_queue, 0u);
   leave_all(cluster, trainers);

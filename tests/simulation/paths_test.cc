@@ -150,13 +150,7 @@ TEST_P(ParallelPaths, LeaveASumItsBitsWhileItsFlowsChoose) {
   const control::Plan plan = control::make_plan("mesh", cluster.plan().topology(), "test");
   Collective collective;
   collective.count = 100'003;
-  Trainers trainers;
-  for (bcube::ServerId server = 0; server < cluster.servers(); ++server) {
-    dataplane::TrainerRequest request{"mesh", 1000 + server, 1000, heap_for(collective)};
-    request.options.lanes.resize(1);
-    request.options.lanes[0].algorithm = "mesh";
-    trainers.push_back(cluster.join(server, request));
-  }
+  const Trainers trainers = cluster.join_all("mesh", heap_for(collective), "mesh");
   MailJob job(cluster, 13 * kMegabyte);
   const auto messages = through_one_relay(6 * kMegabyte);
   std::vector<MailJob::Receipt> receipts;

@@ -19,19 +19,7 @@ struct RatesCase {
   double rate;           // of that level
 };
 
-class RatesByLevel : public testing::TestWithParam<RatesCase> {
- protected:
-  static Trainers join_all(SimulatedCluster& cluster, std::uint64_t heap_bytes) {
-    dataplane::TrainerRequest request{"rates", 1000, 1000, heap_bytes};
-    request.options.lanes.resize(1);
-    request.options.lanes[0].algorithm = GetParam().algorithm;
-    Trainers trainers;
-    for (bcube::ServerId server = 0; server < cluster.servers(); ++server) {
-      trainers.push_back(cluster.join(server, request));
-    }
-    return trainers;
-  }
-};
+class RatesByLevel : public testing::TestWithParam<RatesCase> {};
 
 TEST_P(RatesByLevel, TakeTheTimeOfTheBusiestLink) {
   SimulatedCluster cluster(
@@ -40,7 +28,7 @@ TEST_P(RatesByLevel, TakeTheTimeOfTheBusiestLink) {
       control::make_plan(GetParam().algorithm, cluster.plan().topology(), "test");
   Collective collective;
   collective.count = 1'000'000;
-  const Trainers trainers = join_all(cluster, heap_for(collective));
+  const Trainers trainers = cluster.join_all("rates", heap_for(collective), GetParam().algorithm);
   const double bound =
       GetParam().busiest_share * static_cast<double>(collective.bytes()) * 8e9 / GetParam().rate;
   const auto taken = static_cast<double>(allreduce(cluster, plan, trainers, collective));

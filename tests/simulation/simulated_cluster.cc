@@ -82,10 +82,12 @@ std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(bcube::ServerId server,
 }
 
 std::vector<std::unique_ptr<SimulatedTrainer>> SimulatedCluster::join_all(
-    const std::string& job, std::uint64_t heap_bytes) {
+    const std::string& job, std::uint64_t heap_bytes, const std::string& algorithm) {
   std::vector<std::unique_ptr<SimulatedTrainer>> trainers;
   for (const bcube::ServerId server : plan().space().server_list()) {
-    trainers.push_back(join(job, server, heap_bytes));
+    dataplane::TrainerRequest request{job, 1000 + server, 1000, heap_bytes};
+    request.options.lanes = {{algorithm, 0}};
+    trainers.push_back(join(server, request));
   }
   return trainers;
 }

@@ -86,9 +86,11 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
                                          const dataplane::TrainerRequest& request);
   std::unique_ptr<SimulatedTrainer> join(const std::string& job, bcube::ServerId server,
                                          std::uint64_t heap_bytes);
-  // Joins one trainer per server; in the order of the servers.
+  // Joins one trainer per server, in the order of the servers, of a job that asks for this
+  // algorithm; the cluster's default if it is empty.
   std::vector<std::unique_ptr<SimulatedTrainer>> join_all(const std::string& job,
-                                                          std::uint64_t heap_bytes);
+                                                          std::uint64_t heap_bytes,
+                                                          const std::string& algorithm = "");
   void leave(const SimulatedTrainer& trainer, dataplane::Departure departure);
   const std::vector<Told>& told(const SimulatedTrainer& trainer) { return told_[trainer.id()]; }
   // The memory of the hub that the trainer was given last; -1 if there is none.

@@ -1,9 +1,6 @@
 // What a small collective does not wait for, and what nobody does while it waits. With a rate an
 // acknowledgement may be delayed by many times what such a collective takes.
 
-#include <fmt/format.h>
-#include <string>
-
 #include "dataplane/daemon/fabric_sizing.h"
 #include "tests/simulation/work.h"
 
@@ -24,12 +21,6 @@ Collective small(const SimulatedCluster& cluster, CollectiveKind kind) {
   collective.count = kind == CollectiveKind::barrier ? 0 : 10 * cluster.servers();
   if (control::has_root(kind)) collective.root = cluster.servers() - 1;
   return collective;
-}
-
-std::string test_name(const testing::TestParamInfo<CollectiveKind>& info) {
-  std::string name(control::collective_kind_name(info.param));
-  std::erase(name, '-');
-  return name;
 }
 
 class SmallCollectives : public testing::TestWithParam<CollectiveKind> {};
@@ -54,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SmallCollectives,
                          testing::Values(CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
                                          CollectiveKind::all_gather, CollectiveKind::broadcast,
                                          CollectiveKind::reduce, CollectiveKind::barrier),
-                         test_name);
+                         kind_test_name);
 
 // One for each flow of results, whose end nothing answers, and none for contributions, which the
 // results answer. In each of 2 threads at 9 servers results go to 2 neighbours in 2 steps.

@@ -15,18 +15,6 @@ namespace {
 
 using LinkAt = dataplane::EmbeddedFabric::LinkAt;
 
-Trainers join_all(SimulatedCluster& cluster, const std::string& algorithm,
-                  const Collective& collective) {
-  dataplane::TrainerRequest request{"torus", 1000, 1000, heap_for(collective)};
-  request.options.lanes.resize(1);
-  request.options.lanes[0].algorithm = algorithm;
-  Trainers trainers;
-  for (bcube::ServerId server = 0; server < cluster.servers(); ++server) {
-    trainers.push_back(cluster.join(server, request));
-  }
-  return trainers;
-}
-
 // Those of all that fit the cluster.
 std::vector<control::Plan> plans_on(const SimulatedCluster& cluster) {
   std::vector<control::Plan> plans;
@@ -55,7 +43,7 @@ TEST_P(OnATorus, EveryAlgorithmIsRightOverFaultyCables) {
   EXPECT_GE(plans.size(), 8u);
   for (const control::Plan& plan : plans) {
     SCOPED_TRACE(plan.algorithm());
-    const Trainers trainers = join_all(cluster, plan.algorithm(), collective);
+    const Trainers trainers = cluster.join_all("torus", heap_for(collective), plan.algorithm());
     allreduce(cluster, plan, trainers, collective);
     leave_all(cluster, trainers);
   }
@@ -91,7 +79,7 @@ TEST(ALongRing, RunsWhereNoFrameReachesAllServers) {
   collective.count = 30'011;
   for (const char* algorithm : {"hips:ring", "ring"}) {
     const control::Plan plan = control::make_plan(algorithm, cluster.plan().topology(), "test");
-    const Trainers trainers = join_all(cluster, algorithm, collective);
+    const Trainers trainers = cluster.join_all("torus", heap_for(collective), algorithm);
     allreduce(cluster, plan, trainers, collective);
     leave_all(cluster, trainers);
   }
@@ -156,7 +144,7 @@ class FailingCables : public testing::TestWithParam<const char*> {
     cluster_ = std::make_unique<SimulatedCluster>(settings);
     plan_ = std::make_unique<control::Plan>(
         control::make_plan(GetParam(), cluster_->plan().topology(), "test"));
-    trainers_ = join_all(*cluster_, GetParam(), collective_);
+    trainers_ = cluster_->join_all("torus", heap_for(collective_), GetParam());
     allreduce(*cluster_, *plan_, trainers_, collective_);
   }
 

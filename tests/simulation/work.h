@@ -75,6 +75,13 @@ inline std::int64_t allreduce(SimulatedCluster& cluster, const Trainers& trainer
   return allreduce(cluster, cluster.plan(), trainers, collective);
 }
 
+// Of a test with a kind of collective as its parameter.
+inline std::string kind_test_name(const testing::TestParamInfo<control::CollectiveKind>& info) {
+  std::string name(control::collective_kind_name(info.param));
+  std::erase(name, '-');
+  return name;
+}
+
 // All trainers leave; then every packet must be back in its pool.
 inline void leave_all(SimulatedCluster& cluster, const Trainers& trainers) {
   for (const auto& trainer : trainers) cluster.leave(*trainer, dataplane::Departure::orderly);

@@ -22,10 +22,6 @@ std::uint16_t small_infinity_of(DataType type) {
 
 std::uint16_t half(float value) { return float32_to_float16(value); }
 
-bool is_finite(DataType type, std::uint16_t bits) {
-  return (bits & 0x7fff) < small_infinity_of(type);
-}
-
 // The average of `sources`, one array for each.
 template <typename Element>
 std::vector<Element> average(const Kernels& kernels, DataType type,

@@ -86,6 +86,8 @@ bool is_float(DataType type) {
          type == DataType::bfloat16;
 }
 
+bool is_finite(DataType type, Bits element) { return (element & infinity(type)) != infinity(type); }
+
 bool is_nan(DataType type, Bits element) {
   return is_float(type) && (element & (sign_bit(type) - 1)) > infinity(type);
 }
@@ -101,7 +103,7 @@ double decode_small_float(DataType type, std::uint16_t element) {
   const auto mantissa = static_cast<double>(element & mantissa_mask(type));
   const double sign = (element & sign_bit(type)) != 0 ? -1.0 : 1.0;
   if (is_nan(type, element)) return std::numeric_limits<double>::quiet_NaN();
-  if ((element & infinity(type)) == infinity(type)) {
+  if (!is_finite(type, element)) {
     return sign * std::numeric_limits<double>::infinity();
   }
   const double one = exponent == 0 ? 0.0 : std::ldexp(1.0, format_of(type).mantissa_bits);
@@ -133,7 +135,7 @@ std::uint16_t encode_small_float(DataType type, double value) {
 namespace {
 
 // The mean of 16-bit floats with scaled additions in float32, each computed in float64.
-Bits mean(DataType type, std::span<const Bits> elements) {
+Bits small_float_mean(DataType type, std::span<const Bits> elements) {
   int halvings = 0;
   while ((std::size_t{1} << halvings) < elements.size()) ++halvings;
   double sum = std::ldexp(to_double(type, elements[0]), -halvings);
@@ -157,7 +159,9 @@ bool oracle_overflows(DataType type, std::span<const Bits> elements) {
 }
 
 Bits oracle_reduce(DataType type, Operation operation, std::span<const Bits> elements) {
-  if (operation == Operation::average && element_bytes(type) == 2) return mean(type, elements);
+  if (operation == Operation::average && element_bytes(type) == 2) {
+    return small_float_mean(type, elements);
+  }
   Bits acc = elements[0];
   if (operation == Operation::min || operation == Operation::max) {
     for (const Bits x : elements.subspan(1)) acc = replaces(type, operation, acc, x) ? x : acc;

@@ -25,6 +25,7 @@ bool oracle_overflows(DataType type, std::span<const Bits> elements);
 Bits oracle_divide(DataType type, Bits element, std::uint32_t divisor);
 
 bool is_float(DataType type);
+bool is_finite(DataType type, Bits element);  // a float
 bool is_nan(DataType type, Bits element);
 bool is_quiet_nan(DataType type, Bits element);
 

@@ -31,7 +31,6 @@ Bits infinity_of(DataType type) {
   return (sign_of(type) - 1) & ~((Bits{1} << mantissa_bits(type)) - 1);
 }
 Bits nan_of(DataType type) { return infinity_of(type) | Bits{1} << (mantissa_bits(type) - 1); }
-bool is_finite(DataType type, Bits bits) { return (bits & infinity_of(type)) != infinity_of(type); }
 
 // A float with these exponents, at random; never special.
 Bits random_float(DataType type, Bits lowest, Bits highest, std::mt19937_64& random) {

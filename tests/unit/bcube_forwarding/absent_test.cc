@@ -14,6 +14,7 @@
 #include "bcube_forwarding/neighbours.h"
 #include "bcube_forwarding/path_set.h"
 #include "bcube_forwarding/route.h"
+#include "tests/unit/bcube_forwarding/paths.h"
 #include "tests/unit/protocol/seed.h"
 
 namespace gradcube::bcube {
@@ -141,16 +142,10 @@ std::map<ServerId, unsigned> hops_from(const AddressSpace& space, ServerId from)
   return hops;
 }
 
-std::string text_of(const AddressSpace& space, ServerId from, const Route& route) {
-  std::string text;
-  for (const ServerId server : servers_on(space, from, route)) text += space.text(server);
-  return text;
-}
-
 // Each hop leads to a server that is there, and the last one to the end.
 void expect_a_way(const AddressSpace& space, ServerId from, ServerId to, const Route& route) {
   const std::vector<ServerId> servers = servers_on(space, from, route);
-  SCOPED_TRACE(text_of(space, from, route));
+  SCOPED_TRACE(text_of(space, from, {route}));
   EXPECT_EQ(servers.back(), to);
   for (std::size_t i = 1; i < servers.size(); ++i) {
     EXPECT_TRUE(space.contains(servers[i])) << "an absent relay";

@@ -11,12 +11,12 @@ namespace {
 
 using Ports = std::vector<ServerPort>;
 
-AddressSpace space_of(std::vector<unsigned> radices, Joint joint) {
+AddressSpace joined_space(std::vector<unsigned> radices, Joint joint) {
   return AddressSpace(radices, joint);
 }
 
 TEST(JoinedPorts, AreThoseOfEachSwitchByLevelAndFirstServer) {
-  const auto joined = joined_ports(space_of({2, 3}, Joint::switches));
+  const auto joined = joined_ports(joined_space({2, 3}, Joint::switches));
   ASSERT_EQ(joined.size(), 5u);
   EXPECT_EQ(joined[0], (Ports{{0, 0}, {1, 0}}));
   EXPECT_EQ(joined[2], (Ports{{4, 0}, {5, 0}}));
@@ -25,7 +25,7 @@ TEST(JoinedPorts, AreThoseOfEachSwitchByLevelAndFirstServer) {
 }
 
 TEST(JoinedPorts, AreTheTwoEndsOfEachCableFirstTheEvenPort) {
-  const auto joined = joined_ports(space_of({3, 3}, Joint::cables));
+  const auto joined = joined_ports(joined_space({3, 3}, Joint::cables));
   ASSERT_EQ(joined.size(), 18u);
   EXPECT_EQ(joined[0], (Ports{{0, 0}, {1, 1}}));
   EXPECT_EQ(joined[2], (Ports{{2, 0}, {0, 1}}));
@@ -35,7 +35,7 @@ TEST(JoinedPorts, AreTheTwoEndsOfEachCableFirstTheEvenPort) {
 
 TEST(JoinedPorts, AreEachPortOnceAndTheSameJointAtAllOfThem) {
   for (const Joint joint : {Joint::switches, Joint::cables}) {
-    const AddressSpace space = space_of({3, 4, 5}, joint);
+    const AddressSpace space = joined_space({3, 4, 5}, joint);
     std::map<std::pair<ServerId, unsigned>, unsigned> seen;
     for (const Ports& ports : joined_ports(space)) {
       const std::string name = space.joint_text(ports.front().server, ports.front().port);

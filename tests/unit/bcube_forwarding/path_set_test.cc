@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/bcube_forwarding/paths.h"
 #include "tests/unit/protocol/seed.h"
 
 namespace gradcube::bcube {
@@ -36,15 +37,6 @@ unsigned differing_digits(const AddressSpace& space, ServerId one, ServerId othe
     if (space.digit(one, level) != space.digit(other, level)) ++differing;
   }
   return differing;
-}
-
-std::string text_of(const AddressSpace& space, ServerId from, const std::vector<Route>& paths) {
-  std::string text = space.text(from) + ':';
-  for (const Route& route : paths) {
-    for (const ServerId server : servers_on(space, from, route)) text += ' ' + space.text(server);
-    text += ';';
-  }
-  return text;
 }
 
 // What is wrong with a set of paths; empty if each arrives by hops to neighbours, no two share a

@@ -9,6 +9,7 @@
 #include "bcube_forwarding/link_watch.h"
 #include "bcube_forwarding/neighbours.h"
 #include "bcube_forwarding/path_set.h"
+#include "tests/unit/bcube_forwarding/paths.h"
 #include "tests/unit/protocol/seed.h"
 
 namespace gradcube::bcube {
@@ -125,19 +126,10 @@ TEST(Torus, AFrameHasRoomForAWayAroundAFailureUpTo8Hops) {
   EXPECT_EQ(most_hops(torus(100, 1)), 8u);
 }
 
-std::string text_of(const AddressSpace& space, ServerId from, const std::vector<Route>& paths) {
-  std::string text = space.text(from) + ':';
-  for (const Route& route : paths) {
-    for (const ServerId server : servers_on(space, from, route)) text += ' ' + space.text(server);
-    text += ';';
-  }
-  return text;
-}
-
 // What is wrong with a set of paths; empty if each arrives over cables, no two share a cable or a
 // server but the ends, and they are in order.
-std::string fault_of(const AddressSpace& space, ServerId from, ServerId to,
-                     const std::vector<Route>& paths) {
+std::string fault_on_torus(const AddressSpace& space, ServerId from, ServerId to,
+                           const std::vector<Route>& paths) {
   std::set<ServerId> passed = {from, to};
   std::set<SwitchId> cables;
   const Route* before = nullptr;
@@ -182,7 +174,7 @@ TEST(Torus, HasADisjointPathThroughEachPortBetweenAnyTwoServersThatAreNotTooFarA
         const std::vector<Route> paths = parallel_paths(space, from, to);
         std::multiset<unsigned> hops;
         for (const Route& route : paths) hops.insert(route.size());
-        ASSERT_EQ(fault_of(space, from, to, paths), "") << text_of(space, from, paths);
+        ASSERT_EQ(fault_on_torus(space, from, to, paths), "") << text_of(space, from, paths);
         // In the place of a path that is too long there may be a substitute.
         const std::multiset<unsigned> expected = expected_hops(space, from, to);
         ASSERT_TRUE(std::includes(hops.begin(), hops.end(), expected.begin(), expected.end()))
@@ -197,8 +189,8 @@ TEST(Torus, HasADisjointPathThroughEachPortBetweenAnyTwoServersThatAreNotTooFarA
 }
 
 // Whether cables that work, 8 at most, lead from one server to the other.
-bool are_connected(const AddressSpace& space, const std::set<SwitchId>& down, ServerId from,
-                   ServerId to) {
+bool do_cables_connect(const AddressSpace& space, const std::set<SwitchId>& down, ServerId from,
+                       ServerId to) {
   std::set<ServerId> reached = {from};
   for (unsigned hops = 0; hops < kMaxLevels; ++hops) {
     std::set<ServerId> more = reached;
@@ -243,8 +235,8 @@ TEST(Torus, FindsPathsAroundCablesThatAreDownWhileThereAreAny) {
     };
     const std::vector<Route> paths = parallel_paths(space, from, to, works);
     SCOPED_TRACE(text_of(space, from, paths) + " to " + space.text(to));
-    EXPECT_EQ(fault_of(space, from, to, paths), "");
-    EXPECT_EQ(!paths.empty(), are_connected(space, down, from, to));
+    EXPECT_EQ(fault_on_torus(space, from, to, paths), "");
+    EXPECT_EQ(!paths.empty(), do_cables_connect(space, down, from, to));
     for (const Route& route : paths) {
       for (const SwitchId cable : switches_on(space, from, route))
         EXPECT_FALSE(down.contains(cable));

@@ -58,6 +58,15 @@ class CommandLine : public testing::Test {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(out), text_of(err)};
   }
 
+  // Standard output of what succeeds and has nothing to say on standard error.
+  std::string output(const std::vector<std::string>& arguments) {
+    const Outcome outcome = gradcube(arguments);
+    SCOPED_TRACE(testing::PrintToString(arguments));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, testing::IsEmpty());
+    return outcome.out;
+  }
+
   // One message on standard error, nothing on standard output, nothing started.
   void expect_usage_error(const std::vector<std::string>& arguments, const std::string& what) {
     const Outcome outcome = gradcube(arguments);

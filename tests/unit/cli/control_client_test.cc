@@ -14,6 +14,7 @@
 
 #include "cli/line_channel.h"
 #include "control/base/errors.h"
+#include "tests/unit/control/message.h"
 
 namespace gradcube::cli {
 namespace {
@@ -52,12 +53,9 @@ class ControlClientTest : public testing::Test {
   }
 
   std::string message_of_failure() {
-    try {
+    return control::message_of<SetupError>([&] {
       ask_daemon(directory_, {{"command", "status"}}, std::chrono::seconds(10));
-    } catch (const SetupError& error) {
-      return error.what();
-    }
-    return "";
+    });
   }
 
   static std::string make_root() {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "control/base/errors.h"
+#include "tests/unit/control/message.h"
 
 namespace gradcube::cli {
 namespace {
@@ -37,12 +38,7 @@ class DaemonProcessTest : public testing::Test {
   }
 
   std::string message_of_failure(const DaemonStart& start) {
-    try {
-      start_daemon(directory_, start);
-    } catch (const SetupError& error) {
-      return error.what();
-    }
-    return "";
+    return control::message_of<SetupError>([&] { start_daemon(directory_, start); });
   }
 
   static std::string text_of(const fs::path& path) {

@@ -8,32 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/cli/command_line_fixture.h"
+#include "tests/unit/cli/model_fixture.h"
 
 namespace gradcube::cli {
 namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 
-class ModelCommand : public CommandLine {
- protected:
-  std::string output(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "model");
-    const Outcome outcome = gradcube(arguments);
-    SCOPED_TRACE(testing::PrintToString(arguments));
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_THAT(outcome.err, IsEmpty());
-    return outcome.out;
-  }
-
-  json rows(std::vector<std::string> arguments) {
-    arguments.emplace_back("--json");
-    return json::parse(output(std::move(arguments)))["rows"];
-  }
-};
+class ModelCommand : public ModelCommandLine {};
 
 TEST_F(ModelCommand, PrintsOneJsonObjectWithARowForEachAlgorithm) {
   const json list = rows({"gst", "--topology", "bcube:4,2", "--bytes", "100M", "--rate", "10gbit",

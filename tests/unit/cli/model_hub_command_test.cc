@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/cli/command_line_fixture.h"
+#include "tests/unit/cli/model_fixture.h"
 
 namespace gradcube::cli {
 namespace {
@@ -14,25 +14,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-class ModelHub : public CommandLine {
- protected:
-  std::string output(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "model");
-    const Outcome outcome = gradcube(arguments);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return outcome.out;
-  }
-
-  json rows(std::vector<std::string> arguments) {
-    arguments.emplace_back("--json");
-    return json::parse(output(std::move(arguments)))["rows"];
-  }
-
-  void refuse(std::vector<std::string> arguments, const std::string& what) {
-    arguments.insert(arguments.begin(), "model");
-    expect_usage_error(arguments, what);
-  }
-};
+class ModelHub : public ModelCommandLine {};
 
 TEST_F(ModelHub, HasARowForEachNetworkAndLayout) {
   EXPECT_EQ(rows({"hub"}).size(), 9u * 4);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/cli/command_line_fixture.h"
+#include "tests/unit/cli/model_fixture.h"
 
 namespace gradcube::cli {
 namespace {
@@ -14,24 +14,9 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-class ModelLines : public CommandLine {
+class ModelLines : public ModelCommandLine {
  protected:
-  std::string output(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"model", "lines"});
-    const Outcome outcome = gradcube(arguments);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return outcome.out;
-  }
-
-  json rows(std::vector<std::string> arguments) {
-    arguments.emplace_back("--json");
-    return json::parse(output(std::move(arguments)))["rows"];
-  }
-
-  void refuse(std::vector<std::string> arguments, const std::string& what) {
-    arguments.insert(arguments.begin(), {"model", "lines"});
-    expect_usage_error(arguments, what);
-  }
+  ModelLines() : ModelCommandLine({"model", "lines"}) {}
 };
 
 const std::vector<std::string> kSimple = {"--nodes", "8",       "--alpha", "1us",     "--beta",

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/cli/command_line_fixture.h"
+#include "tests/unit/cli/model_fixture.h"
 
 namespace gradcube::cli {
 namespace {
@@ -16,25 +16,9 @@ using nlohmann::json;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-class ModelTraining : public CommandLine {
+class ModelTraining : public ModelCommandLine {
  protected:
-  std::string output(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"model", "training"});
-    const Outcome outcome = gradcube(arguments);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_THAT(outcome.err, testing::IsEmpty());
-    return outcome.out;
-  }
-
-  json rows(std::vector<std::string> arguments) {
-    arguments.emplace_back("--json");
-    return json::parse(output(arguments))["rows"];
-  }
-
-  void refuse(std::vector<std::string> arguments, const std::string& what) {
-    arguments.insert(arguments.begin(), {"model", "training"});
-    expect_usage_error(arguments, what);
-  }
+  ModelTraining() : ModelCommandLine({"model", "training"}) {}
 };
 
 TEST_F(ModelTraining, HasARowForEachNetworkNumberOfNodesAndPolicy) {

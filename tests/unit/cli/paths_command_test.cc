@@ -14,8 +14,6 @@
 namespace gradcube::cli {
 namespace {
 
-using testing::IsEmpty;
-
 class PathsCommand : public CommandLine {
  protected:
   static std::vector<std::string> paths_on(const std::string& topology, const std::string& from,
@@ -28,11 +26,8 @@ class PathsCommand : public CommandLine {
   }
 
   void expect_output(const std::vector<std::string>& arguments, const std::string& expected) {
-    const Outcome outcome = gradcube(arguments);
     SCOPED_TRACE(testing::PrintToString(arguments));
-    EXPECT_EQ(outcome.code, 0);
-    EXPECT_EQ(outcome.out, expected);
-    EXPECT_THAT(outcome.err, IsEmpty());
+    EXPECT_EQ(output(arguments), expected);
   }
 };
 

@@ -13,15 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-class PlanCommand : public CommandLine {
- protected:
-  std::string output(const std::vector<std::string>& arguments) {
-    const Outcome outcome = gradcube(arguments);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_THAT(outcome.err, testing::IsEmpty());
-    return outcome.out;
-  }
-};
+class PlanCommand : public CommandLine {};
 
 TEST_F(PlanCommand, ProvesThePlanOfWhatIsThereWhereServersAreAbsent) {
   EXPECT_EQ(

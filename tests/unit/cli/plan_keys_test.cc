@@ -28,10 +28,7 @@ class PlanKeys : public CommandLine {
   }
   json report(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"plan", "--json", "--keys", keys()});
-    const Outcome outcome = gradcube(arguments);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_EQ(outcome.err, "");
-    return json::parse(outcome.out);
+    return json::parse(output(arguments));
   }
 };
 

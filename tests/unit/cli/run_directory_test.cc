@@ -12,6 +12,7 @@
 
 #include "control/base/errors.h"
 #include "control/settings/run_directory_watch.h"
+#include "tests/unit/control/message.h"
 
 namespace gradcube::control {
 namespace {
@@ -27,12 +28,7 @@ class RunDirectoryTest : public testing::Test {
   ~RunDirectoryTest() override { fs::remove_all(root_); }
 
   static std::string message_of(const RunDirectory& directory) {
-    try {
-      directory.create();
-    } catch (const SetupError& error) {
-      return error.what();
-    }
-    return "";
+    return control::message_of<SetupError>([&] { directory.create(); });
   }
 
   fs::path root_;

@@ -4,12 +4,10 @@
 #include <map>
 
 #include "control/base/errors.h"
-#include "control/plan/algorithms.h"
+#include "tests/unit/control/plans.h"
 
 namespace gradcube::control {
 namespace {
-
-Plan bml(const char* spec) { return make_plan("bml", parse_topology(spec, "test"), "test"); }
 
 std::vector<Lcore> lcores(std::vector<int> nodes) {
   std::vector<Lcore> result;
@@ -18,7 +16,7 @@ std::vector<Lcore> lcores(std::vector<int> nodes) {
 }
 
 TEST(Assignment, SpreadsTheThreadsOverFewLcoresAlikeOnAllServers) {
-  const Plan plan = bml("bcube:2,3");
+  const Plan plan = plan_of("bml", "bcube:2,3");
   const Assignment assignment = Assignment::all_servers(plan, lcores({0, 0}));
   for (ServerId server = 0; server < plan.servers(); ++server) {
     EXPECT_EQ(assignment.lcore(server, 0), 10u);
@@ -35,7 +33,7 @@ TEST(Assignment, SpreadsTheThreadsOverFewLcoresAlikeOnAllServers) {
 }
 
 TEST(Assignment, SpreadsTheServersOverGroupsOfManyLcores) {
-  const Plan plan = bml("bcube:3,2");
+  const Plan plan = plan_of("bml", "bcube:3,2");
   const Assignment assignment = Assignment::all_servers(plan, lcores({0, 0, 0, 0, 0}));
   std::map<unsigned, unsigned> load;
   for (ServerId server = 0; server < plan.servers(); ++server) {
@@ -48,14 +46,14 @@ TEST(Assignment, SpreadsTheServersOverGroupsOfManyLcores) {
 }
 
 TEST(Assignment, RunsEverythingOnTheOnlyLcore) {
-  const Plan plan = bml("bcube:3,2");
+  const Plan plan = plan_of("bml", "bcube:3,2");
   const Assignment assignment = Assignment::all_servers(plan, lcores({0}));
   EXPECT_EQ(assignment.engines(8).size(), 1u);
   EXPECT_EQ(assignment.engines(8)[0].threads, (std::vector<unsigned>{0, 1}));
 }
 
 TEST(Assignment, PrefersAnLcoreOnTheNodeOfThePortThatAThreadUsesFirst) {
-  const Plan plan = bml("bcube:3,2");
+  const Plan plan = plan_of("bml", "bcube:3,2");
   const std::vector<int> nodes = {1, 0};
   const Assignment assignment = Assignment::one_server(plan, lcores({0, 0, 1, 1}), nodes);
   EXPECT_EQ(assignment.lcore(4, 0), 12u);
@@ -63,7 +61,7 @@ TEST(Assignment, PrefersAnLcoreOnTheNodeOfThePortThatAThreadUsesFirst) {
 }
 
 TEST(Assignment, LeavesTheNodeRatherThanOverloadItsOnlyLcore) {
-  const Plan plan = bml("bcube:2,4");
+  const Plan plan = plan_of("bml", "bcube:2,4");
   const std::vector<int> nodes = {0, 0, 0, 0};
   const Assignment assignment = Assignment::one_server(plan, lcores({0, 1, 1, 1}), nodes);
   std::map<unsigned, unsigned> load;
@@ -73,21 +71,21 @@ TEST(Assignment, LeavesTheNodeRatherThanOverloadItsOnlyLcore) {
 }
 
 TEST(Assignment, TakesAnUnknownNodeForAnyNode) {
-  const Plan plan = bml("bcube:3,2");
+  const Plan plan = plan_of("bml", "bcube:3,2");
   const std::vector<int> nodes = {-1, -1};
   const Assignment assignment = Assignment::one_server(plan, lcores({0, 1}), nodes);
   EXPECT_NE(assignment.lcore(0, 0), assignment.lcore(0, 1));
 }
 
 TEST(Assignment, NeedsAnLcore) {
-  const Plan plan = bml("bcube:3,2");
+  const Plan plan = plan_of("bml", "bcube:3,2");
   EXPECT_THROW(Assignment::all_servers(plan, {}), SetupError);
   EXPECT_THROW(Assignment::one_server(plan, {}, {}), SetupError);
 }
 
 TEST(Assignment, GivesEachEngineOfAServerItsOwnQueueFromZero) {
   for (const char* spec : {"star:4", "bcube:2,3", "bcube:2,5"}) {
-    const Plan plan = bml(spec);
+    const Plan plan = plan_of("bml", spec);
     for (unsigned count = 1; count < 12; ++count) {
       const Assignment assignment =
           Assignment::all_servers(plan, lcores(std::vector<int>(count, 0)));

@@ -3,6 +3,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/plan/algorithms.h"
@@ -43,14 +44,11 @@ void for_every_plan(const std::function<void(const Plan&)>& visit) {
   visit(Plan("flat", wide, Placement::all(wide), {{1, {{16, 1}}}}));
 }
 
-// Of a buffer or a chunk: no whole units, pieces of several segments, and segments of several
-// pieces.
-struct Size {
-  std::uint64_t bytes;
-  std::uint32_t segment_bytes;
-};
-constexpr Size kOddSizes[] = {{0, 64},   {1, 64},    {3, 64},     {61, 64},    {64, 64},
-                              {199, 64}, {1000, 64}, {1000, 448}, {9001, 448}, {9001, 1408}};
+// Bytes of a buffer or a chunk, and of a segment: no whole units, pieces of several segments, and
+// segments of several pieces.
+constexpr std::pair<std::uint64_t, std::uint32_t> kOddSizes[] = {
+    {0, 64},   {1, 64},    {3, 64},     {61, 64},    {64, 64},
+    {199, 64}, {1000, 64}, {1000, 448}, {9001, 448}, {9001, 1408}};
 
 // Expects of what `rank` has of a segment that it is what `expected` says of each rank.
 template <typename Expected>

@@ -178,8 +178,8 @@ TEST(CollectiveLayout, GivesASmallCollectiveOneSegmentForEachExchange) {
   EXPECT_EQ(positions(shorter, 0), 3u) << "17 units do not fit";
 }
 
-// Bytes of several segments, side by side or not.
-struct Bytes {
+// What several segments cover, side by side or not.
+struct CoveredBytes {
   std::uint64_t begin = UINT64_MAX;
   std::uint64_t end = 0;
   std::uint64_t count = 0;
@@ -189,7 +189,7 @@ struct Bytes {
     end = std::max(end, range.begin + range.bytes);
     count += range.bytes;
   }
-  bool operator==(const Bytes&) const = default;
+  bool operator==(const CoveredBytes&) const = default;
 };
 
 void expect_the_same_bytes_wherever_needed(const ThreadSchedule& schedule,
@@ -202,7 +202,7 @@ void expect_the_same_bytes_wherever_needed(const ThreadSchedule& schedule,
     const auto count = static_cast<std::uint32_t>(layout.end(Stage::broadcast, w));
     for (std::uint32_t q = 0; q < count; ++q) {
       const StreamPositions::ResultSource source = positions.result_source(w, q);
-      Bytes needed, known;
+      CoveredBytes needed, known;
       needed.add(at(w, 0, q));
       if (source.own) {
         known.add(at(schedule.last_step(), 0, source.position));

@@ -10,7 +10,7 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
 }
 
-std::uint32_t positions(const CollectiveLayout& layout, Stage stage, unsigned w) {
+std::uint32_t stage_length(const CollectiveLayout& layout, Stage stage, unsigned w) {
   return static_cast<std::uint32_t>(layout.end(stage, w) - layout.first(stage, w));
 }
 
@@ -106,8 +106,8 @@ void CollectiveRun::exchange(const Member& from, const Member& to, Stage stage, 
   const bool carries = from.layout.sends(from.schedule, stage, w, to_offset, round);
   require(carries == to.layout.receives(to.schedule, stage, w, from_offset, round),
           "the ends of a stream do not agree whether it carries");
-  const std::uint32_t count = positions(from.layout, stage, w);
-  require(count == positions(to.layout, stage, w), "the ends of a stream have other lengths");
+  const std::uint32_t count = stage_length(from.layout, stage, w);
+  require(count == stage_length(to.layout, stage, w), "the ends of a stream have other lengths");
   require((count > 0) == (plan_.has_root_step() || has_stage(shape_.kind, stage)),
           "a stage has streams if it runs");
   const std::uint32_t length = count / from.schedule.step(w).rounds;

@@ -18,7 +18,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr Instant kTick = std::chrono::milliseconds(5);
 constexpr bcube::ServerId kCaller = 1;
 constexpr bcube::ServerId kAggregator = 7;
 
@@ -45,7 +44,7 @@ class HubCallTest : public testing::Test {
 
   // One of `loss` messages is lost, and one of `loss` comes twice.
   void step(unsigned loss = 0) {
-    now_ += kTick;
+    now_ += std::chrono::milliseconds(5);
     NodeMessages out;
     caller_.on_time(now_, out);
     std::shuffle(under_way_.begin(), under_way_.end(), random_);

@@ -19,7 +19,7 @@ JobOptions options_of(std::vector<ServerId> members = {0, 1, 2}) {
 Join join_of() { return {{7, 7}, options_of(), std::nullopt, {1500, 64, false}}; }
 
 template <typename Body>
-std::vector<Body> sent(const JobActions& actions) {
+std::vector<Body> sent_to_anyone(const JobActions& actions) {
   std::vector<Body> bodies;
   for (const JobAction& action : actions) {
     const auto* message = std::get_if<JobMessage>(&action);
@@ -66,10 +66,10 @@ TEST(JobNode, AnswersForAgentsAndLeadersThatItDoesNotKnow) {
   JobNode node(0, 10, kNodeSpace, {}, 1);
   JobActions out;
   node.on_message({{1, 11, 5}, {0, 10, 99}, 3, "mnist", Pending{}}, {}, out);
-  EXPECT_EQ(sent<Unknown>(out).size(), 1u);
+  EXPECT_EQ(sent_to_anyone<Unknown>(out).size(), 1u);
   out.clear();
   node.on_message({{1, 11, 5}, {0, 10, 0}, 3, "mnist", Started{}}, {}, out);
-  EXPECT_EQ(sent<Unknown>(out).size(), 1u);
+  EXPECT_EQ(sent_to_anyone<Unknown>(out).size(), 1u);
   out.clear();
   node.on_message({{1, 11, 5}, {0, 10, 0}, 3, "mnist", Unknown{}}, {}, out);
   EXPECT_TRUE(out.empty());
@@ -106,23 +106,23 @@ TEST(JobNode, GathersNoMoreForAnotherServerThanItMayHave) {
   }
   EXPECT_GE(kMostGatheredForOne, kMaxJobs);
   EXPECT_EQ(node.leaders().size(), kMostGatheredForOne);
-  EXPECT_TRUE(sent<Refused>(out).empty());
+  EXPECT_TRUE(sent_to_anyone<Refused>(out).empty());
   out.clear();
   node.on_message(join_alone(1, kMostGatheredForOne, {0, 1}), {}, out);
   EXPECT_EQ(node.leaders().size(), kMostGatheredForOne);
-  ASSERT_EQ(sent<Refused>(out).size(), 1u);
-  EXPECT_EQ(sent<Refused>(out)[0].text,
+  ASSERT_EQ(sent_to_anyone<Refused>(out).size(), 1u);
+  EXPECT_EQ(sent_to_anyone<Refused>(out)[0].text,
             "job \"job128\" cannot start: 128 jobs with trainers of server [1] wait for one on "
             "server [0], which is the most that it keeps for a server: let some begin or end "
             "first");
   out.clear();
   node.on_message(join_alone(2, 1'000, {0, 2}), {}, out);
-  EXPECT_TRUE(sent<Refused>(out).empty()) << "another server has its own";
+  EXPECT_TRUE(sent_to_anyone<Refused>(out).empty()) << "another server has its own";
   // Nor is a trainer of this server refused, nor one that joins a job that is there.
   EXPECT_TRUE(std::holds_alternative<Attempt>(
       node.join({"own", 0, {1, 1}, options_of(), std::nullopt}, {}, {}, out)));
   node.on_message(join_alone(1, 0, {0, 1}), {}, out);
-  EXPECT_TRUE(sent<Refused>(out).empty());
+  EXPECT_TRUE(sent_to_anyone<Refused>(out).empty());
 }
 
 TEST(JobNode, GathersNoMoreForAllOthersThanItCanHold) {
@@ -134,10 +134,10 @@ TEST(JobNode, GathersNoMoreForAllOthersThanItCanHold) {
     node.on_message(join_alone(server, i, {0, server}), {}, out);
   }
   EXPECT_EQ(node.leaders().size(), kMostGathered);
-  EXPECT_TRUE(sent<Refused>(out).empty());
+  EXPECT_TRUE(sent_to_anyone<Refused>(out).empty());
   node.on_message(join_alone(3, kMostGathered, {0, 3}), {}, out);
-  ASSERT_EQ(sent<Refused>(out).size(), 1u);
-  EXPECT_EQ(sent<Refused>(out)[0].text,
+  ASSERT_EQ(sent_to_anyone<Refused>(out).size(), 1u);
+  EXPECT_EQ(sent_to_anyone<Refused>(out)[0].text,
             "job \"job256\" cannot start: 256 jobs wait for a trainer on server [0], which is the "
             "most that it keeps: let some begin or end first");
 }
@@ -154,15 +154,15 @@ TEST(JobNode, GathersAgainForAServerWhoseJobsHaveBegunOrEnded) {
   node.on_message({who, {0, 10, 0}, left, name, Leave{"left", false}}, {}, out);
   out.clear();
   node.on_message(join_alone(1, 500, {0, 1}), {}, out);
-  EXPECT_TRUE(sent<Refused>(out).empty()) << "one has ended";
+  EXPECT_TRUE(sent_to_anyone<Refused>(out).empty()) << "one has ended";
   node.on_message(join_alone(1, 501, {0, 1}), {}, out);
-  EXPECT_EQ(sent<Refused>(out).size(), 1u);
+  EXPECT_EQ(sent_to_anyone<Refused>(out).size(), 1u);
   out.clear();
   const JobOptions options = options_of({0, 1});
   EXPECT_TRUE(std::holds_alternative<Attempt>(
       node.join({"job500", 0, {1, 1}, options, std::nullopt}, {}, {}, out)));
   node.on_message(join_alone(1, 501, {0, 1}), {}, out);
-  EXPECT_TRUE(sent<Refused>(out).empty()) << "one has begun";
+  EXPECT_TRUE(sent_to_anyone<Refused>(out).empty()) << "one has begun";
 }
 
 TEST(JobNode, TakesATrainerInPlaceOfOneThatHasGone) {
@@ -193,8 +193,8 @@ TEST(JobNode, BeginsNoJobForALateJoinOfOneThatHasEnded) {
   out.clear();
   node.on_message(join, {}, out);
   EXPECT_EQ(node.leaders().begin()->second.agents().size(), 1u) << "nor does it join a new one";
-  ASSERT_EQ(sent<Abort>(out).size(), 1u);
-  EXPECT_EQ(sent<Abort>(out)[0].why, "it left");
+  ASSERT_EQ(sent_to_anyone<Abort>(out).size(), 1u);
+  EXPECT_EQ(sent_to_anyone<Abort>(out)[0].why, "it left");
 }
 
 TEST(JobNode, KeepsAJobWhoseMemberWasRestartedBeforeItJoined) {

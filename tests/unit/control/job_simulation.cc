@@ -12,7 +12,7 @@ namespace {
 using bcube::ServerId;
 using std::chrono::milliseconds;
 
-constexpr Instant kTick = milliseconds(20);
+constexpr Instant kDaemonTick = milliseconds(20);
 constexpr Instant kLongest = std::chrono::seconds(60);
 // So many in the time of silence that chance alone makes no server silent.
 constexpr GreetingTiming kGreetings{milliseconds(40), milliseconds(600)};
@@ -278,7 +278,7 @@ void JobSimulation::tick(ServerId server) {
   Node& node = nodes_[server];
   const Incarnation incarnation = node.incarnation;
   if (node.control == nullptr) return;
-  at(now_ + kTick, [this, server, incarnation] {
+  at(now_ + kDaemonTick, [this, server, incarnation] {
     on_node(server, incarnation, [this, server](Node&) { tick(server); });
   });
   for (auto& [attempt, trainer] : node.trainers) {

@@ -20,14 +20,16 @@ bcube::AddressSpace space_of(std::initializer_list<unsigned> radices) {
   return bcube::AddressSpace(std::span(radices.begin(), radices.size()));
 }
 
-const bcube::AddressSpace kNine = space_of({3, 3});
+const bcube::AddressSpace kSpaceOfNine = space_of({3, 3});
 
 NodeMessage with(JobBody body) {
   return {1, 2, JobMessage{{1, 10, 1}, {2, 20, 0}, 7, "job", std::move(body)}};
 }
 
-Bytes encoded(const NodeMessage& message) { return encode_message(message, kNine); }
-std::optional<NodeMessage> decoded(const Bytes& bytes) { return decode_message(bytes, kNine); }
+Bytes encoded(const NodeMessage& message) { return encode_message(message, kSpaceOfNine); }
+std::optional<NodeMessage> decoded(const Bytes& bytes) {
+  return decode_message(bytes, kSpaceOfNine);
+}
 
 JobOptions options() { return {{{"bml", 3}}, 2, {1, 2, 5}}; }
 
@@ -45,7 +47,7 @@ void on_random_messages(
   for (std::size_t kind = 0; kind < kMessageKinds; ++kind) {
     SCOPED_TRACE("kind " + std::to_string(kind));
     for (unsigned i = 0; i < each; ++i) {
-      const NodeMessage message = random_message(kind, random, kNine);
+      const NodeMessage message = random_message(kind, random, kSpaceOfNine);
       const Bytes bytes = encoded(message);
       ASSERT_FALSE(bytes.empty());
       check(message, bytes, random);
@@ -215,7 +217,7 @@ TEST(MessageCodec, BothSidesRefuseWhatBreaksARule) {
   };
   for (std::size_t i = 0; i < broken.size(); ++i) {
     EXPECT_TRUE(encoded(broken[i]).empty()) << "the message in place " << i;
-    ByteWriter writer(kNine);
+    ByteWriter writer(kSpaceOfNine);
     fields(writer, broken[i]);
     EXPECT_FALSE(decoded(writer.take()).has_value()) << "the message in place " << i;
   }
@@ -298,7 +300,7 @@ TEST(MessageCodec, TextsAreCutAndNeverRefused) {
 }
 
 TEST(MessageCodec, EveryMessageOfAPartialClusterComesBackAsItWas) {
-  const auto part = kNine.without(std::vector<bcube::ServerId>{0, 5});
+  const auto part = kSpaceOfNine.without(std::vector<bcube::ServerId>{0, 5});
   std::mt19937_64 random(20261123);
   for (std::size_t kind = 0; kind < kMessageKinds; ++kind) {
     for (unsigned i = 0; i < 100; ++i) {
@@ -310,10 +312,10 @@ TEST(MessageCodec, EveryMessageOfAPartialClusterComesBackAsItWas) {
 
 TEST(MessageCodec, AbsentServersNeitherSendNorReceiveNorTakePart) {
   const Bytes bytes = encoded(with(Refused{"no"}));
-  ASSERT_TRUE(decode_message(bytes, kNine).has_value());
-  const NodeMessage message = *decode_message(bytes, kNine);
+  ASSERT_TRUE(decode_message(bytes, kSpaceOfNine).has_value());
+  const NodeMessage message = *decode_message(bytes, kSpaceOfNine);
   for (const bcube::ServerId absent : {message.from, message.to}) {
-    const auto part = kNine.without(std::vector<bcube::ServerId>{absent});
+    const auto part = kSpaceOfNine.without(std::vector<bcube::ServerId>{absent});
     EXPECT_FALSE(decode_message(bytes, part).has_value()) << absent;
     EXPECT_TRUE(encode_message(message, part).empty()) << absent;
   }

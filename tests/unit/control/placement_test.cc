@@ -111,12 +111,9 @@ TEST(Placement, PutsTheTrainersOfAServerSideBySide) {
 }
 
 std::string refusal_of_trainers(const std::string& topology, std::uint32_t trainers) {
-  try {
+  return message_of<UsageError>([&] {
     Placement::all(parse_topology(topology, "test")).with_trainers(trainers, "--trainers");
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  });
 }
 
 TEST(Placement, RefusesMoreTrainersThanAServerOrAJobMayHave) {

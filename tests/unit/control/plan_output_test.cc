@@ -6,13 +6,12 @@
 #include "control/plan/algorithms.h"
 #include "control/plan/plan_json.h"
 #include "control/plan/plan_text.h"
+#include "tests/unit/control/plans.h"
 
 namespace gradcube::control {
 namespace {
 
 using nlohmann::json;
-
-Plan bml(const char* spec) { return make_plan("bml", parse_topology(spec, "test"), "test"); }
 
 std::string written(const Plan& plan, std::optional<ServerId> server) {
   const std::vector<Lcore> lcores = {{4, 0}, {6, 0}};
@@ -22,7 +21,7 @@ std::string written(const Plan& plan, std::optional<ServerId> server) {
 }
 
 TEST(PlanJson, HasTheFormThatToolsRelyOn) {
-  const std::string text = written(bml("bcube:3,2"), 7);
+  const std::string text = written(plan_of("bml", "bcube:3,2"), 7);
   EXPECT_EQ(text.back(), '\n');
   const json plan = json::parse(text);
   EXPECT_EQ(plan["topology"], json::parse(R"({"kind":"bcube","n":3,"k":2,"servers":9})"));
@@ -47,7 +46,7 @@ TEST(PlanJson, HasTheFormThatToolsRelyOn) {
 }
 
 TEST(PlanJson, ListsAllServersAndAllExchangesOfThePlan) {
-  const Plan plan = bml("bcube:2,3");
+  const Plan plan = plan_of("bml", "bcube:2,3");
   const json parsed = json::parse(written(plan, std::nullopt));
   ASSERT_EQ(parsed["servers"].size(), 8u);
   for (ServerId s = 0; s < 8; ++s) {
@@ -76,7 +75,7 @@ TEST(PlanJson, ListsAllServersAndAllExchangesOfThePlan) {
 }
 
 TEST(PlanJson, StaysSmallForOneServerOf65536) {
-  const std::string text = written(bml("bcube:16,4"), 65535);
+  const std::string text = written(plan_of("bml", "bcube:16,4"), 65535);
   EXPECT_LT(text.size(), 4u << 20);
   const json plan = json::parse(text);
   EXPECT_EQ(plan["topology"]["servers"], 65536);
@@ -89,7 +88,7 @@ TEST(PlanJson, StaysSmallForOneServerOf65536) {
 }
 
 TEST(PlanText, ShowsThePapersExample) {
-  const Plan plan = bml("bcube:3,2");
+  const Plan plan = plan_of("bml", "bcube:3,2");
   const std::vector<Lcore> lcores = {{0, 0}};
   std::ostringstream out;
   write_plan_text(out, plan, Assignment::all_servers(plan, lcores), 0);

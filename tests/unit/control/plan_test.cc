@@ -16,8 +16,8 @@
 namespace gradcube::control {
 namespace {
 
-constexpr uint64_t kSizes[] = {0,   1,    4,    63,   64,   65,     127,    640,
-                               641, 1000, 4096, 9999, 6400, 115200, 123456, UINT64_MAX};
+constexpr uint64_t kBufferSizes[] = {0,   1,    4,    63,   64,   65,     127,    640,
+                                     641, 1000, 4096, 9999, 6400, 115200, 123456, UINT64_MAX};
 
 std::vector<PieceId> members(const PieceSet& set) {
   std::vector<PieceId> all;
@@ -86,7 +86,7 @@ TEST(BmlPlan, FollowsThePapersExampleOfBCube32) {
 TEST(Plan, GivesEachThreadAShareOfEveryBufferWithoutGapOrOverlap) {
   for (const Topology& topology : small_topologies(81)) {
     const Plan plan = make_plan("bml", topology, "test");
-    for (const uint64_t bytes : kSizes) {
+    for (const uint64_t bytes : kBufferSizes) {
       SCOPED_TRACE(topology.spec() + " " + std::to_string(bytes));
       uint64_t at = 0;
       for (unsigned t = 0; t < plan.threads(); ++t) {
@@ -159,7 +159,7 @@ TEST(Plan, GivesEachThreadTheShareThatItsWeightSays) {
   EXPECT_EQ(plan.thread_range(1, 100), (ByteRange{0, 100}));
   const Plan uneven("weighted", topology, Placement::all(topology),
                     {{5, steps}, {65535, steps}, {1, steps}, {7, steps}});
-  for (const uint64_t bytes : kSizes) {
+  for (const uint64_t bytes : kBufferSizes) {
     uint64_t at = 0;
     for (unsigned t = 0; t < uneven.threads(); ++t) {
       const ByteRange share = uneven.thread_range(t, bytes);
@@ -179,7 +179,7 @@ TEST(Plan, GivesEqualWeightsExactlyTheSharesOfEqualParts) {
     for (const unsigned threads : {1u, 2u, 3u, 7u, kMaxPlanThreads}) {
       const Plan plan("equal", topology, Placement::all(topology),
                       std::vector<PlanThread>(threads, {weight, steps}));
-      for (const uint64_t bytes : kSizes) {
+      for (const uint64_t bytes : kBufferSizes) {
         for (unsigned t = 0; t < threads; ++t) {
           ASSERT_EQ(plan.thread_range(t, bytes),
                     bytes_of(part(units_of(bytes), t, threads), bytes));

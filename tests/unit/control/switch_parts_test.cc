@@ -12,12 +12,12 @@
 namespace gradcube::control {
 namespace {
 
-bcube::AddressSpace space_of(const std::string& topology) {
+bcube::AddressSpace space_named(const std::string& topology) {
   return parse_topology(topology, "").space();
 }
 
 TEST(SwitchParts, PutAllSwitchesThatFitIntoOneProcess) {
-  const SwitchParts parts(space_of("bcube:4,2"), 32);
+  const SwitchParts parts(space_named("bcube:4,2"), 32);
   EXPECT_EQ(parts.count(), 1u);
   EXPECT_EQ(parts.of(15, 1), 0u);
 }
@@ -40,7 +40,7 @@ TEST(SwitchParts, HaveNoRoomForAbsentServers) {
 TEST(SwitchParts, NeverDivideASwitchAndNeverExceedThePortsOfAProcess) {
   for (const char* topology : {"bcube:3,3", "bcube:2,4", "bcube:8,2", "bcube:4x3x2", "star:32",
                                "torus:3,2", "torus:4,2", "torus:5,1", "torus:4,3"}) {
-    const bcube::AddressSpace space = space_of(topology);
+    const bcube::AddressSpace space = space_named(topology);
     const SwitchParts parts(space, 32);
     std::map<std::string, std::set<unsigned>> of_switch;
     std::map<unsigned, unsigned> ports;
@@ -56,12 +56,12 @@ TEST(SwitchParts, NeverDivideASwitchAndNeverExceedThePortsOfAProcess) {
     EXPECT_EQ(ports.size(), parts.count()) << topology;
     for (const auto& [part, count] : ports) EXPECT_LE(count, 32u) << topology << " " << part;
   }
-  EXPECT_EQ(SwitchParts(space_of("bcube:8,2"), 32).count(), 4u);
+  EXPECT_EQ(SwitchParts(space_named("bcube:8,2"), 32).count(), 4u);
 }
 
 TEST(SwitchParts, TakeACableForASwitchWithTwoPorts) {
   // 18 cables, and 16 in a process.
-  const SwitchParts parts(space_of("torus:3,2"), 32);
+  const SwitchParts parts(space_named("torus:3,2"), 32);
   EXPECT_EQ(parts.count(), 2u);
   EXPECT_EQ(parts.of(4, 0), 0u);
   // The cable from [1,2] to [2,2], and the last one, from there to [0,2].
@@ -72,7 +72,7 @@ TEST(SwitchParts, TakeACableForASwitchWithTwoPorts) {
 }
 
 TEST(SwitchParts, RefuseASwitchThatNoProcessHolds) {
-  EXPECT_THROW(SwitchParts(space_of("star:33"), 32), UsageError);
+  EXPECT_THROW(SwitchParts(space_named("star:33"), 32), UsageError);
 }
 
 }  // namespace

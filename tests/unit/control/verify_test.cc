@@ -7,6 +7,7 @@
 
 #include "control/plan/algorithms.h"
 #include "tests/unit/control/message.h"
+#include "tests/unit/control/plans.h"
 #include "tests/unit/control/topologies.h"
 
 namespace gradcube::control {
@@ -18,8 +19,6 @@ std::vector<PieceId> all_of_thread_0() {
   for (ServerId owner = 0; owner < 9; ++owner) pieces.push_back({0, owner});
   return pieces;
 }
-
-Plan bml(const std::string& spec) { return make_plan("bml", parse_topology(spec, "test"), "test"); }
 
 TEST(Verify, ProvesBmlOnEveryBCubeUpTo81Servers) {
   for (const Topology& topology : small_cubes(81)) {
@@ -190,7 +189,7 @@ TEST(Verify, FindsTwoThreadsOnOneLink) {
 // Runs the verifier on bcube(3,2) with the transfers of one (server, thread, stage, step) changed.
 template <typename Change>
 std::string sabotage(ServerId where, unsigned thread, Stage stage, unsigned step, Change&& change) {
-  const Plan plan = bml("bcube:3,2");
+  const Plan plan = plan_of("bml", "bcube:3,2");
   const Streams streams(plan, plan.steps());
   return message_of<PlanError>([&] {
     verify(plan, [&](ServerId server, unsigned t, Stage s, unsigned w) {
@@ -229,7 +228,7 @@ TEST(Verify, FindsThatTheTwoEndsDisagree) {
 // All servers alike do something wrong, so that the two ends agree and only the outcome shows it.
 template <typename Change>
 std::string sabotage_everywhere(Stage stage, unsigned step, Change&& change) {
-  const Plan plan = bml("bcube:3,2");
+  const Plan plan = plan_of("bml", "bcube:3,2");
   const Streams streams(plan, plan.steps());
   return message_of<PlanError>([&] {
     verify(plan, [&](ServerId server, unsigned t, Stage s, unsigned w) {
@@ -296,7 +295,7 @@ TEST(Verify, FindsALostContribution) {
 }
 
 TEST(Verify, FindsAContributionAddedTwice) {
-  const Plan plan = bml("bcube:3,2");
+  const Plan plan = plan_of("bml", "bcube:3,2");
   const Streams streams(plan, plan.steps());
   // Thread 1 carries thread 0's pieces over level 1 at step 0; thread 0 does so again at step 1.
   EXPECT_EQ(message_of<PlanError>([&] {

@@ -9,7 +9,7 @@ namespace {
 
 // A round in which the first so many segments are marked, or were sent again. True if the budget
 // has changed.
-bool round_of(CreditBudget& budget, std::uint64_t marked, std::uint64_t sent_again = 0) {
+bool budget_round(CreditBudget& budget, std::uint64_t marked, std::uint64_t sent_again = 0) {
   bool changed = false;
   const std::uint64_t length = std::max<std::uint64_t>(budget.segments(), 8);
   for (std::uint64_t arrival = 0; arrival < length; ++arrival) {
@@ -23,7 +23,7 @@ bool round_of(CreditBudget& budget, std::uint64_t marked, std::uint64_t sent_aga
 std::uint64_t settled(std::uint64_t most, unsigned rounds, std::uint64_t marked_in_ten) {
   CreditBudget budget(most);
   for (unsigned round = 0; round < rounds; ++round) {
-    round_of(budget, budget.segments() * marked_in_ten / 10);
+    budget_round(budget, budget.segments() * marked_in_ten / 10);
   }
   return budget.segments();
 }
@@ -31,26 +31,26 @@ std::uint64_t settled(std::uint64_t most, unsigned rounds, std::uint64_t marked_
 TEST(CreditBudget, WithoutASignalItStaysTheMost) {
   CreditBudget budget(100);
   EXPECT_EQ(budget.most(), 100U);
-  for (int round = 0; round < 50; ++round) EXPECT_FALSE(round_of(budget, 0));
+  for (int round = 0; round < 50; ++round) EXPECT_FALSE(budget_round(budget, 0));
   EXPECT_EQ(budget.segments(), 100U);
 }
 
 TEST(CreditBudget, IsNeverLessThanTheLeast) {
   EXPECT_EQ(CreditBudget(0).segments(), CreditBudget::kLeast);
   CreditBudget budget(50);
-  for (int round = 0; round < 300; ++round) round_of(budget, ~0ULL, ~0ULL);
+  for (int round = 0; round < 300; ++round) budget_round(budget, ~0ULL, ~0ULL);
   EXPECT_EQ(budget.segments(), CreditBudget::kLeast);
 }
 
 TEST(CreditBudget, MarksOfAllSegmentsOverManyRoundsHalveIt) {
   CreditBudget budget(1'000'000);
-  for (int round = 0; round < 100; ++round) round_of(budget, 0);
+  for (int round = 0; round < 100; ++round) budget_round(budget, 0);
   // The smoothed share is all of them only after many rounds; meanwhile the budget shrinks.
   std::uint64_t before = 0;
   for (int round = 0; budget.segments() > 1'000; ++round) {
     ASSERT_LT(round, 200);
     before = budget.segments();
-    round_of(budget, ~0ULL);
+    budget_round(budget, ~0ULL);
   }
   const double left = static_cast<double>(budget.segments()) / static_cast<double>(before);
   EXPECT_GE(left, 0.5);
@@ -59,15 +59,15 @@ TEST(CreditBudget, MarksOfAllSegmentsOverManyRoundsHalveIt) {
 
 TEST(CreditBudget, TheFirstRoundOfMarksCountsASixteenth) {
   CreditBudget budget(3'200);
-  EXPECT_TRUE(round_of(budget, 3'200));
+  EXPECT_TRUE(budget_round(budget, 3'200));
   EXPECT_EQ(budget.segments(), 3'100U);  // 3200 * (1 - 1 / 16 / 2)
 }
 
 TEST(CreditBudget, AThirdOfTheMarksShrinkItByAThird) {
   CreditBudget all(48'000);
   CreditBudget some(48'000);
-  round_of(all, 48'000);
-  round_of(some, 16'000);
+  budget_round(all, 48'000);
+  budget_round(some, 16'000);
   const std::uint64_t by_all = 48'000 - all.segments();
   const std::uint64_t by_some = 48'000 - some.segments();
   EXPECT_NEAR(static_cast<double>(by_all), 3.0 * static_cast<double>(by_some), 6);
@@ -75,7 +75,7 @@ TEST(CreditBudget, AThirdOfTheMarksShrinkItByAThird) {
 
 TEST(CreditBudget, ASingleMarkTakesASegment) {
   CreditBudget budget(20);
-  EXPECT_TRUE(round_of(budget, 1));
+  EXPECT_TRUE(budget_round(budget, 1));
   EXPECT_EQ(budget.segments(), 19U);
 }
 
@@ -84,7 +84,7 @@ TEST(CreditBudget, FewMarksThatLastAreNotRoundedAway) {
   std::uint64_t before = 0;
   for (int round = 0; round < 60; ++round) {
     before = budget.segments();
-    round_of(budget, before / 100);
+    budget_round(budget, before / 100);
   }
   const double taken = static_cast<double>(before - budget.segments());
   EXPECT_NEAR(taken / static_cast<double>(before), 0.005, 0.0005);
@@ -97,42 +97,42 @@ TEST(CreditBudget, MoreMarksLeaveLess) {
 
 TEST(CreditBudget, GrowsByOneInEachRoundWithoutASignalUpToTheMost) {
   CreditBudget budget(40);
-  for (int round = 0; round < 20 && budget.segments() > 30; ++round) round_of(budget, ~0ULL);
+  for (int round = 0; round < 20 && budget.segments() > 30; ++round) budget_round(budget, ~0ULL);
   ASSERT_LE(budget.segments(), 30U);
   for (std::uint64_t expected = budget.segments() + 1; expected <= 40; ++expected) {
-    EXPECT_TRUE(round_of(budget, 0));
+    EXPECT_TRUE(budget_round(budget, 0));
     EXPECT_EQ(budget.segments(), expected);
   }
-  EXPECT_FALSE(round_of(budget, 0));
+  EXPECT_FALSE(budget_round(budget, 0));
   EXPECT_EQ(budget.segments(), 40U);
 }
 
 TEST(CreditBudget, TwoLossesInAHundredAreTakenForDamage) {
   CreditBudget budget(100);
-  for (int round = 0; round < 50; ++round) EXPECT_FALSE(round_of(budget, 0, 2));
+  for (int round = 0; round < 50; ++round) EXPECT_FALSE(budget_round(budget, 0, 2));
   EXPECT_EQ(budget.segments(), 100U);
 }
 
 TEST(CreditBudget, MoreLossesHalveIt) {
   CreditBudget budget(100);
-  EXPECT_TRUE(round_of(budget, 0, 3));
+  EXPECT_TRUE(budget_round(budget, 0, 3));
   EXPECT_EQ(budget.segments(), 50U);
 }
 
 TEST(CreditBudget, LossesOfShortRoundsAreJudgedTogether) {
   CreditBudget budget(10);
   // One loss in ten rounds of ten is 1 %.
-  for (int round = 0; round < 200; ++round) round_of(budget, 0, round % 10 == 3 ? 1 : 0);
+  for (int round = 0; round < 200; ++round) budget_round(budget, 0, round % 10 == 3 ? 1 : 0);
   EXPECT_EQ(budget.segments(), 10U);
   // One in each is 10 %. It counts once a hundred segments have arrived.
-  for (int round = 0; round < 9; ++round) EXPECT_FALSE(round_of(budget, 0, 1));
-  EXPECT_TRUE(round_of(budget, 0, 1));
+  for (int round = 0; round < 9; ++round) EXPECT_FALSE(budget_round(budget, 0, 1));
+  EXPECT_TRUE(budget_round(budget, 0, 1));
   EXPECT_EQ(budget.segments(), 5U);
 }
 
 TEST(CreditBudget, LossesAndMarksInOneRoundHalveItOnce) {
   CreditBudget budget(100);
-  round_of(budget, 100, 100);
+  budget_round(budget, 100, 100);
   EXPECT_EQ(budget.segments(), 50U);
 }
 

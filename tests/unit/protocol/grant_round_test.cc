@@ -31,7 +31,7 @@ std::map<std::uint32_t, std::uint64_t> hand_out(GrantRound& round, const std::ve
   return granted;
 }
 
-GrantRound round_of(std::size_t flows) {
+GrantRound grant_round(std::size_t flows) {
   GrantRound round;
   round.reserve(flows);
   return round;
@@ -40,7 +40,7 @@ GrantRound round_of(std::size_t flows) {
 // The sums of what the flows get when `rounds` rounds hand out so many segments each.
 std::vector<std::uint64_t> sums(const std::vector<Ask>& asks, unsigned rounds,
                                 std::uint64_t segments) {
-  GrantRound round = round_of(asks.size());
+  GrantRound round = grant_round(asks.size());
   std::vector<std::uint64_t> sum(asks.size());
   for (unsigned turn = 0; turn < rounds; ++turn) {
     for (const auto& [flow, granted] : hand_out(round, asks, segments)) sum[flow] += granted;
@@ -51,14 +51,14 @@ std::vector<std::uint64_t> sums(const std::vector<Ask>& asks, unsigned rounds,
 using Sums = std::vector<std::uint64_t>;
 
 TEST(GrantRound, WithoutAClaimThereIsNothingToHandOut) {
-  GrantRound round = round_of(4);
+  GrantRound round = grant_round(4);
   EXPECT_EQ(round.wanted(), 0U);
   round.hand_out(10);
   EXPECT_TRUE(round.claims().empty());
 }
 
 TEST(GrantRound, NobodyGetsMoreThanItWants) {
-  GrantRound round = round_of(3);
+  GrantRound round = grant_round(3);
   const auto granted = hand_out(round, {{0, {}, 3}, {1, {}, 50}, {2, {}, 1}}, 1'000);
   EXPECT_EQ(round.wanted(), 54U);
   EXPECT_EQ(granted, (std::map<std::uint32_t, std::uint64_t>{{0, 3}, {1, 50}, {2, 1}}));
@@ -73,7 +73,7 @@ TEST(GrantRound, WhatOneDoesNotWantIsSharedByTheOthers) {
 }
 
 TEST(GrantRound, ClearForgetsTheClaims) {
-  GrantRound round = round_of(2);
+  GrantRound round = grant_round(2);
   hand_out(round, {{0, {}, 5}, {1, {}, 5}}, 4);
   EXPECT_EQ(hand_out(round, {{1, {}, 5}}, 4), (std::map<std::uint32_t, std::uint64_t>{{1, 4}}));
 }
@@ -91,7 +91,7 @@ TEST(GrantRound, ARankDoesNotMatterBetweenJobs) {
 }
 
 TEST(GrantRound, NamesTheRankThatComesFirstOfTheFirstJob) {
-  GrantRound round = round_of(3);
+  GrantRound round = grant_round(3);
   round.add(0, {.job = 1, .step = 4}, 1);
   round.add(1, {.job = 9, .step = 2}, 1);
   round.add(2, {.job = 5, .step = 3}, 1);
@@ -129,7 +129,7 @@ TEST(GrantRound, FlowsTakeTurnsAlsoWhileJobsDo) {
 }
 
 TEST(GrantRound, FlowsTakeTurnsAlsoWhileALowerRankComesBetween) {
-  GrantRound round = round_of(3);
+  GrantRound round = grant_round(3);
   Sums sum(3);
   for (int turn = 0; turn < 40; ++turn) {
     std::vector<Ask> asks{{0, {.step = 1}, 9}, {1, {.step = 1}, 9}};
@@ -201,7 +201,7 @@ TEST(GrantRound, DoesWhatItsRulesSayWhoeverAsksForHowMuch) {
                        .weight = 1 + job * heavier,
                        .step = static_cast<std::uint16_t>(random() % 3)});
     }
-    GrantRound round = round_of(kFlows);
+    GrantRound round = grant_round(kFlows);
     PlainRules rules;
     for (int turn = 0; turn < 100; ++turn) {
       std::vector<Ask> asks;

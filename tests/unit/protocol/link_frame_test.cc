@@ -11,7 +11,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-Bytes frame_of(FrameType type, const LinkHeader& link, unsigned hops = 1) {
+Bytes link_frame(FrameType type, const LinkHeader& link, unsigned hops = 1) {
   const SampleFrame sample(0, hops);
   Bytes frame(200, 0xee);
   frame.resize(
@@ -19,10 +19,10 @@ Bytes frame_of(FrameType type, const LinkHeader& link, unsigned hops = 1) {
   return frame;
 }
 
-constexpr SettingsDigest kSettings = {0x11121314, 0x2122, 0x3132333435363738};
+constexpr SettingsDigest kDigest = {0x11121314, 0x2122, 0x3132333435363738};
 
 TEST(LinkFrame, IsWhatTheTableSays) {
-  const Bytes frame = frame_of(FrameType::greeting, {0x0102, 3, 4, true, kSettings});
+  const Bytes frame = link_frame(FrameType::greeting, {0x0102, 3, 4, true, kDigest});
   const Bytes from_udp(frame.begin() + 34, frame.begin() + 70);
   const Bytes expected = {0xc0, 0x03, 0xb8, 0xe2, 0,    40,   0,    0,     // UDP
                           0x54, 0x10, 0x02, 0x01, 0x04, 0x03, 1,    0x20,  // routing
@@ -34,7 +34,7 @@ TEST(LinkFrame, IsWhatTheTableSays) {
 }
 
 TEST(LinkFrame, OfAPathFailureEndsWithItsLink) {
-  const Bytes frame = frame_of(FrameType::path_failure, {0x0102, 3, 4, true, kSettings});
+  const Bytes frame = link_frame(FrameType::path_failure, {0x0102, 3, 4, true, kDigest});
   const Bytes link(frame.begin() + 50, frame.begin() + 56);
   EXPECT_EQ(link, (Bytes{0x02, 0x01, 3, 4, 0, 0}));
   EXPECT_EQ(frame.size(), 60u);
@@ -45,7 +45,7 @@ TEST(LinkFrame, ComesBackFieldByFieldForEveryNumberOfHops) {
     for (const FrameType type : {FrameType::greeting, FrameType::path_failure}) {
       for (const bool hears : {false, true}) {
         const bool greets = type == FrameType::greeting;
-        const Bytes frame = frame_of(type, {60'000, 7, 255, hears, kSettings}, hops);
+        const Bytes frame = link_frame(type, {60'000, 7, 255, hears, kDigest}, hops);
         ParsedFrame parsed;
         ASSERT_EQ(parse_frame(frame, frame.size(), parsed), FrameError::none);
         EXPECT_EQ(parsed.type, type);
@@ -55,7 +55,7 @@ TEST(LinkFrame, ComesBackFieldByFieldForEveryNumberOfHops) {
         EXPECT_EQ(parsed.link.level, 7);
         EXPECT_EQ(parsed.link.digit, 255);
         EXPECT_EQ(parsed.link.hears_you, greets && hears);
-        EXPECT_EQ(parsed.link.settings, greets ? kSettings : SettingsDigest{});
+        EXPECT_EQ(parsed.link.settings, greets ? kDigest : SettingsDigest{});
         EXPECT_EQ(parsed.header_bytes, frame.size());
         EXPECT_TRUE(crc_is_right(frame, {}));
       }
@@ -65,7 +65,7 @@ TEST(LinkFrame, ComesBackFieldByFieldForEveryNumberOfHops) {
 
 TEST(LinkFrame, IsRefusedWhereverItIsCut) {
   for (const FrameType type : {FrameType::greeting, FrameType::path_failure}) {
-    const Bytes frame = frame_of(type, {1, 0, 2}, 3);
+    const Bytes frame = link_frame(type, {1, 0, 2}, 3);
     for (std::size_t length = 0; length < frame.size(); ++length) {
       ParsedFrame parsed;
       EXPECT_NE(parse_frame(std::span(frame).first(length), length, parsed), FrameError::none);

@@ -26,7 +26,7 @@ MessageSplitter split(const Bytes& message, std::size_t frame_bytes, unsigned ho
   return {sample.link, sample.routing, frame_bytes, kIncarnation, kNumber, message};
 }
 
-Bytes frame_of(const MessageSplitter& splitter, unsigned index) {
+Bytes message_frame(const MessageSplitter& splitter, unsigned index) {
   Bytes frame(10'000, 0xee);
   frame.resize(splitter.write(index, frame));
   return frame;
@@ -49,7 +49,7 @@ TEST(MessageFrame, IsWhatTheTableSays) {
       0,    1,    5,    0,                                                     //
       0xb0, 0xd5, 0x55, 0xe4,                                                  // CRC
       'h',  'e',  'l',  'l',  'o'};
-  EXPECT_EQ(frame_of(split(message, 1514), 0), expected);
+  EXPECT_EQ(message_frame(split(message, 1514), 0), expected);
 }
 
 TEST(MessageFrame, ComesBackFieldByFieldForEveryNumberOfHops) {
@@ -58,7 +58,7 @@ TEST(MessageFrame, ComesBackFieldByFieldForEveryNumberOfHops) {
     const SampleFrame sample(0, hops);
     const MessageSplitter splitter = split(message, 1514, hops);
     ASSERT_EQ(splitter.fragments(), 1U);
-    const Bytes frame = frame_of(splitter, 0);
+    const Bytes frame = message_frame(splitter, 0);
     ASSERT_EQ(frame.size(), message_header_bytes(hops) + 1000);
     MessageFragment fragment;
     ASSERT_EQ(read_message_frame(frame, fragment), FrameError::none);
@@ -78,7 +78,7 @@ TEST(MessageFrame, ComesBackFieldByFieldForEveryNumberOfHops) {
 
 TEST(MessageFrame, EverySingleBitFlippedThatMeansSomethingToAReceiverIsRefused) {
   for (const unsigned hops : {1U, 3U}) {
-    const Bytes good = frame_of(split(counting(64), 1514, hops), 0);
+    const Bytes good = message_frame(split(counting(64), 1514, hops), 0);
     ASSERT_EQ(read(good), FrameError::none);
     for (std::size_t bit = 12 * 8; bit < good.size() * 8; ++bit) {
       if (bit / 8 == 43 && bit % 8 < 4) continue;    // the current hop, which relays change
@@ -91,7 +91,7 @@ TEST(MessageFrame, EverySingleBitFlippedThatMeansSomethingToAReceiverIsRefused) 
 }
 
 TEST(MessageFrame, EveryTruncationIsRefused) {
-  const Bytes whole = frame_of(split(counting(30), 1514, 2), 0);
+  const Bytes whole = message_frame(split(counting(30), 1514, 2), 0);
   for (std::size_t length = 0; length < whole.size(); ++length) {
     const Bytes frame(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
     const FrameError error = read(frame);
@@ -100,7 +100,7 @@ TEST(MessageFrame, EveryTruncationIsRefused) {
 }
 
 TEST(MessageFrame, EthernetPaddingIsNoPartOfTheFragment) {
-  Bytes frame = frame_of(split(counting(2), 1514), 0);
+  Bytes frame = message_frame(split(counting(2), 1514), 0);
   frame.resize(frame.size() + 18, 0xaa);
   MessageFragment fragment;
   ASSERT_EQ(read_message_frame(frame, fragment), FrameError::none);
@@ -109,7 +109,7 @@ TEST(MessageFrame, EthernetPaddingIsNoPartOfTheFragment) {
 
 TEST(MessageFrame, WithAnotherLengthThanItsFragmentIsRefused) {
   for (const std::uint8_t length : {0, 19, 21}) {
-    Bytes frame = frame_of(split(counting(20), 1514), 0);
+    Bytes frame = message_frame(split(counting(20), 1514), 0);
     frame[64] = length;
     ParsedFrame parsed;
     EXPECT_EQ(parse_frame(frame, frame.size(), parsed), FrameError::bad_length) << +length;
@@ -117,7 +117,7 @@ TEST(MessageFrame, WithAnotherLengthThanItsFragmentIsRefused) {
 }
 
 TEST(MessageFrame, WithoutItsCrcIsRefused) {
-  Bytes frame = frame_of(split(counting(20), 1514), 0);
+  Bytes frame = message_frame(split(counting(20), 1514), 0);
   const std::size_t crc = message_header_bytes(1) - kCrcBytes;
   std::fill_n(frame.begin() + static_cast<std::ptrdiff_t>(crc), kCrcBytes, std::uint8_t{0});
   EXPECT_EQ(read(frame), FrameError::bad_crc);
@@ -130,7 +130,7 @@ TEST(MessageFrame, IsNotWhatASegmentOrAnAcknowledgementIs) {
 
 TEST(MessageFrame, PassesASwitchAndARelay) {
   const LinkAddresses next{{2, 9, 9, 9, 9, 1}, {2, 9, 9, 9, 9, 2}, 0x0a010203, 0x0a010209};
-  Bytes frame = frame_of(split(counting(20), 1514, 2), 0);
+  Bytes frame = message_frame(split(counting(20), 1514, 2), 0);
   mark_congestion(frame);
   advance_hop(frame);
   readdress(frame, next);
@@ -145,7 +145,7 @@ TEST(MessageSplitter, FillsEveryFrameButTheLast) {
     ASSERT_EQ(splitter.fragments(), (1000 + room - 1) / room);
     Bytes together;
     for (unsigned index = 0; index < splitter.fragments(); ++index) {
-      const Bytes frame = frame_of(splitter, index);
+      const Bytes frame = message_frame(splitter, index);
       MessageFragment fragment;
       ASSERT_EQ(read_message_frame(frame, fragment), FrameError::none);
       EXPECT_EQ(fragment.header.index, index);

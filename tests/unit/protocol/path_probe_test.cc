@@ -11,7 +11,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-Bytes frame_of(const PathProbeHeader& probe, unsigned hops = 1) {
+Bytes probe_frame(const PathProbeHeader& probe, unsigned hops = 1) {
   const SampleFrame sample(0, hops);
   Bytes frame(200, 0xee);
   frame.resize(write_path_probe(frame, sample.link, sample.routing, kFirstSourcePort + 3, probe));
@@ -25,7 +25,7 @@ ParsedFrame parsed(const Bytes& frame) {
 }
 
 TEST(PathProbe, IsWhatTheTableSays) {
-  const Bytes frame = frame_of({0x11121314, true, 0x2122232425262728});
+  const Bytes frame = probe_frame({0x11121314, true, 0x2122232425262728});
   const Bytes from_udp(frame.begin() + 34, frame.begin() + 64);
   const Bytes expected = {0xc0, 0x03, 0xb8, 0xe2, 0,    34,   0,    0,     // UDP
                           0x56, 0x10, 0x02, 0x01, 0x04, 0x03, 1,    0x20,  // routing
@@ -38,7 +38,7 @@ TEST(PathProbe, IsWhatTheTableSays) {
 TEST(PathProbe, ComesBackFieldByFieldForEveryNumberOfHops) {
   for (unsigned hops = 1; hops <= kMaxHops; ++hops) {
     for (const bool answer : {false, true}) {
-      const Bytes frame = frame_of({7, answer, 123'456'789'012}, hops);
+      const Bytes frame = probe_frame({7, answer, 123'456'789'012}, hops);
       const ParsedFrame read = parsed(frame);
       EXPECT_EQ(read.type, FrameType::path_probe);
       EXPECT_FALSE(read.is_segment);
@@ -53,7 +53,7 @@ TEST(PathProbe, ComesBackFieldByFieldForEveryNumberOfHops) {
 }
 
 TEST(PathProbe, IsRefusedWhereverItIsCut) {
-  const Bytes frame = frame_of({1, false, 2}, 3);
+  const Bytes frame = probe_frame({1, false, 2}, 3);
   for (std::size_t length = 0; length < frame.size(); ++length) {
     ParsedFrame read;
     EXPECT_NE(parse_frame(std::span(frame).first(length), length, read), FrameError::none);
@@ -61,7 +61,7 @@ TEST(PathProbe, IsRefusedWhereverItIsCut) {
 }
 
 TEST(PathProbe, IsLoweredByRelaysAndNeverRaised) {
-  Bytes frame = frame_of({1, false, PathProbeHeader::kUnbounded}, 3);
+  Bytes frame = probe_frame({1, false, PathProbeHeader::kUnbounded}, 3);
   const std::uint64_t steps[][2] = {{PathProbeHeader::kUnbounded, PathProbeHeader::kUnbounded},
                                     {500, 500},
                                     {700, 500},

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kAll = 1'000;  // more than any budget here
 
-CreditSettings segments(std::uint64_t budget) {
+CreditSettings segments_of_100(std::uint64_t budget) {
   return {.budget_bytes = budget * 100, .segment_bytes = 100};
 }
 
@@ -23,12 +23,12 @@ TEST(PortCredit, ASegmentOfNoBytesIsRefused) {
 
 TEST(PortCredit, CountsItsBudgetInWholeSegments) {
   EXPECT_EQ(PortCredit({.budget_bytes = 399, .segment_bytes = 100}).most(), 3U);
-  EXPECT_FALSE(PortCredit(segments(3)).unlimited());
+  EXPECT_FALSE(PortCredit(segments_of_100(3)).unlimited());
   EXPECT_TRUE(PortCredit(CreditSettings{}).unlimited());
 }
 
 TEST(PortCredit, AnEngineMayUseAllThatNoOtherWants) {
-  PortCredit port(segments(10));
+  PortCredit port(segments_of_100(10));
   EXPECT_EQ(port.take(0, {}, 0, 4, 10), 4U);
   EXPECT_EQ(port.take(0, {}, 4, kAll, 10), 6U);
   EXPECT_EQ(port.take(0, {}, 10, kAll, 10), 0U);
@@ -38,7 +38,7 @@ TEST(PortCredit, AnEngineMayUseAllThatNoOtherWants) {
 }
 
 TEST(PortCredit, EnginesThatWantSomeForDifferentJobsGetEqualParts) {
-  PortCredit port(segments(12));
+  PortCredit port(segments_of_100(12));
   port.set_wanting(0, true);
   port.set_wanting(1, true);
   port.set_wanting(2, true);
@@ -49,7 +49,7 @@ TEST(PortCredit, EnginesThatWantSomeForDifferentJobsGetEqualParts) {
 }
 
 TEST(PortCredit, AnEngineThatWantsNoMoreHasNoPart) {
-  PortCredit port(segments(12));
+  PortCredit port(segments_of_100(12));
   port.set_wanting(0, true);
   port.set_wanting(1, true);
   EXPECT_EQ(port.take(0, {}, 0, kAll, 12), 6U);
@@ -58,7 +58,7 @@ TEST(PortCredit, AnEngineThatWantsNoMoreHasNoPart) {
 }
 
 TEST(PortCredit, AnEngineWithMoreThanItsPartGetsNothingUntilItHasLess) {
-  PortCredit port(segments(12));
+  PortCredit port(segments_of_100(12));
   ASSERT_EQ(port.take(0, {.job = 1}, 0, kAll, 12), 12U);
   port.set_wanting(0, true);
   EXPECT_EQ(port.take(1, {.job = 2}, 0, kAll, 12), 0U);
@@ -71,7 +71,7 @@ TEST(PortCredit, AnEngineWithMoreThanItsPartGetsNothingUntilItHasLess) {
 }
 
 TEST(PortCredit, EqualRanksOfAJobGetEqualParts) {
-  PortCredit port(segments(12));
+  PortCredit port(segments_of_100(12));
   port.set_wanting(0, true);
   port.set_wanting(1, true);
   EXPECT_EQ(port.take(0, {.job = 1, .step = 2}, 0, kAll, 12), 6U);
@@ -79,7 +79,7 @@ TEST(PortCredit, EqualRanksOfAJobGetEqualParts) {
 }
 
 TEST(PortCredit, TheLowerRankOfAJobIsServedFirstAndTheOtherKeepsASegment) {
-  PortCredit port(segments(12));
+  PortCredit port(segments_of_100(12));
   port.set_wanting(0, true);
   port.set_wanting(1, true);
   port.take(0, {.job = 1, .step = 0}, 0, 1, 12);  // the other now knows its rank
@@ -89,7 +89,7 @@ TEST(PortCredit, TheLowerRankOfAJobIsServedFirstAndTheOtherKeepsASegment) {
 }
 
 TEST(PortCredit, AnEngineWithNothingGetsASegmentAboveItsBudgetButNotAboveThePorts) {
-  PortCredit port(segments(12));
+  PortCredit port(segments_of_100(12));
   ASSERT_EQ(port.take(0, {.job = 1}, 0, 11, 12), 11U);
   EXPECT_TRUE(port.has_room(0, 4));
   EXPECT_FALSE(port.has_room(1, 4));
@@ -105,7 +105,7 @@ TEST(PortCredit, TheSumNeverExceedsTheBudgetHoweverManyThreadsTakeAtOnce) {
   constexpr std::uint64_t kBudget = 24;
   constexpr unsigned kEngines = 4;
   constexpr int kTurns = 20'000;
-  PortCredit port(segments(kBudget));
+  PortCredit port(segments_of_100(kBudget));
   std::atomic<std::uint64_t> held{0};  // never more than the port's own sum
   std::atomic<std::uint64_t> most_held{0};
   const auto run = [&](unsigned engine) {

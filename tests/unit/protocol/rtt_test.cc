@@ -2,11 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/protocol/link.h"
+
 namespace gradcube::protocol {
 namespace {
 
 constexpr Nanoseconds kInitial = 100 * kMicrosecond;
-constexpr Nanoseconds kSecond = 1'000 * kMillisecond;
 
 TEST(RttEstimator, StandsOnTheInitialValueUntilTheFirstSample) {
   RttEstimator rtt(kInitial);

@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "protocol/send_window.h"
+#include "tests/unit/protocol/send_window_fixture.h"
 
 namespace gradcube::protocol {
 namespace {
-
-constexpr RecoverySettings kSettings;
 
 // With credit for `segments`, of which all are sent at `now`.
 SendWindow window_with(unsigned segments, Nanoseconds now) {

@@ -12,13 +12,12 @@
 #include <sys/stat.h>
 #include <vector>
 
+#include "tests/unit/trainer/mebibyte.h"
 #include "trainer/src/descriptor.h"
 #include "trainer/src/pages.h"
 
 namespace gradcube::trainer {
 namespace {
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 // A shared file mapping, as the session's heap is one.
 class SharedMemory {

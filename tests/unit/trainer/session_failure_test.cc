@@ -27,12 +27,6 @@ class FailureTest : public SessionTest {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
     return code;
   }
-
-  static bool says(gradcube_session* session, const char* words) {
-    const char* message = gradcube_last_error(session);
-    EXPECT_NE(std::strstr(message, words), nullptr) << message;
-    return std::strstr(message, words) != nullptr;
-  }
 };
 
 TEST_F(FailureTest, WithoutADaemonTheMessageNamesThePathAndTheCommand) {

@@ -3,6 +3,7 @@
 #define GRADCUBE_TESTS_UNIT_TRAINER_SESSION_FIXTURE_H_
 
 #include <cstdint>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <string>
 #include <unistd.h>
@@ -53,6 +54,13 @@ class SessionTest : public ::testing::Test {
 
   static float* floats(gradcube_session* session, std::size_t count, float value = 1) {
     return elements<float>(session, count, value);
+  }
+
+  // Whether the session's last error has these words.
+  static bool says(gradcube_session* session, const char* words) {
+    const char* message = gradcube_last_error(session);
+    EXPECT_NE(std::strstr(message, words), nullptr) << message;
+    return std::strstr(message, words) != nullptr;
   }
 
   // Until the daemon's thread has come as far as the test wants to see it; gives up after many

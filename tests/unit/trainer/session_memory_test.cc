@@ -6,12 +6,11 @@
 #include <thread>
 #include <vector>
 
+#include "tests/unit/trainer/mebibyte.h"
 #include "tests/unit/trainer/session_fixture.h"
 
 namespace gradcube::trainer {
 namespace {
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 class MemoryTest : public SessionTest {
  protected:
@@ -29,11 +28,6 @@ class MemoryTest : public SessionTest {
     EXPECT_EQ(gradcube_allreduce(session, buffer, 1000, GRADCUBE_FLOAT32, GRADCUBE_SUM, &request),
               code)
         << gradcube_last_error(session);
-  }
-  static bool says(gradcube_session* session, const char* words) {
-    const char* message = gradcube_last_error(session);
-    EXPECT_NE(std::strstr(message, words), nullptr) << message;
-    return std::strstr(message, words) != nullptr;
   }
 };
 

@@ -14,6 +14,7 @@
 #include "control/checkpoint/checkpoint_reader.h"
 #include "control/checkpoint/checkpoint_writer.h"
 #include "control/checkpoint/optimizer_settings.h"
+#include "tests/unit/control/message.h"
 
 namespace gradcube::control {
 
@@ -73,12 +74,7 @@ class Checkpoint : public testing::Test {
 
   // Why the file is refused; empty if it is not.
   std::string refusal() {
-    try {
-      reader().check_rest();
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<UsageError>([&] { reader().check_rest(); });
   }
 
   std::size_t files() {

@@ -8,6 +8,7 @@
 
 #include "protocol/bytes.h"
 #include "tests/unit/control/checkpoint/checkpoint_fixture.h"
+#include "tests/unit/control/message.h"
 
 namespace gradcube::control {
 namespace {
@@ -221,45 +222,32 @@ TEST_F(Checkpoint, StaysTheOldOneWhereTheDiskIsFull) {
 
 TEST_F(Checkpoint, NamesTheFileThatCannotBeWrittenOrRead) {
   path_ = (root_ / "missing" / "model.hub").string();
-  const auto message_of = [](auto action) -> std::string {
-    try {
-      action();
-    } catch (const SetupError& error) {
-      return error.what();
-    }
-    return "";
-  };
-  EXPECT_EQ(message_of([&] { CheckpointWriter(path_, header()); }),
+  EXPECT_EQ(message_of<SetupError>([&] { CheckpointWriter(path_, header()); }),
             "checkpoint \"" + path_ + "\" cannot be written: No such file or directory");
-  EXPECT_EQ(message_of([&] { reader(); }),
+  EXPECT_EQ(message_of<SetupError>([&] { reader(); }),
             "checkpoint \"" + path_ + "\" cannot be read: No such file or directory");
   path_ = (root_ / "pipe").string();
   mkfifo(path_.c_str(), 0600);
-  EXPECT_THAT(message_of([&] { reader(); }), HasSubstr("it is no regular file"));
+  EXPECT_THAT(message_of<SetupError>([&] { reader(); }), HasSubstr("it is no regular file"));
 }
 
 TEST_F(Checkpoint, IsNotOfAHubWithOtherKeysOrAnotherOptimizer) {
   write(header());
   const CheckpointReader back = reader();
-  const auto message_of = [&](const std::vector<HubKey>& keys, aggregation::OptimizerRule rule) {
-    try {
-      back.require_same_hub(keys, rule);
-    } catch (const UsageError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+  const auto refusal_of = [&](const std::vector<HubKey>& keys, aggregation::OptimizerRule rule) {
+    return message_of<UsageError>([&] { back.require_same_hub(keys, rule); });
   };
   std::vector<HubKey> keys = header().keys;
   constexpr auto kRule = aggregation::OptimizerRule::adamw;
-  EXPECT_EQ(message_of(keys, kRule), "");
-  EXPECT_EQ(message_of(keys, aggregation::OptimizerRule::adam),
+  EXPECT_EQ(refusal_of(keys, kRule), "");
+  EXPECT_EQ(refusal_of(keys, aggregation::OptimizerRule::adam),
             "checkpoint: it is of the optimizer adamw, and this hub runs adam");
   keys[1].elements = 999;
-  EXPECT_EQ(message_of(keys, kRule),
+  EXPECT_EQ(refusal_of(keys, kRule),
             "checkpoint: it is of other keys: it has \"weight\", 1000 elements of float32 where "
             "this hub has \"weight\", 999 elements of float32");
   keys.pop_back();
-  EXPECT_THAT(message_of(keys, kRule), testing::EndsWith("where this hub has nothing"));
+  EXPECT_THAT(refusal_of(keys, kRule), testing::EndsWith("where this hub has nothing"));
 }
 
 TEST_F(Checkpoint, RefusesAWriterThatMakesNoSense) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "control/base/errors.h"
+#include "tests/unit/control/message.h"
 
 namespace gradcube::control {
 namespace {
@@ -13,12 +14,7 @@ using aggregation::OptimizerRule;
 using aggregation::OptimizerSettings;
 
 std::string refusal(std::string_view text) {
-  try {
-    parse_optimizer(text, "--optimizer");
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<UsageError>([&] { parse_optimizer(text, "--optimizer"); });
 }
 
 TEST(OptimizerSettings, HaveDefaultsOfTheirRule) {

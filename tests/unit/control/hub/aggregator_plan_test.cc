@@ -7,6 +7,7 @@
 
 #include "control/base/errors.h"
 #include "control/plan/thread_schedule.h"
+#include "tests/unit/control/message.h"
 
 namespace gradcube::control::hub {
 namespace {
@@ -20,13 +21,8 @@ PlanChoice choice_of(const std::vector<ServerId>& members, ServerId aggregator) 
   return aggregated(grid(), Placement::of(grid(), members, "test"), aggregator, "the hub");
 }
 
-std::string refusal(const std::vector<ServerId>& members, ServerId aggregator) {
-  try {
-    choice_of(members, aggregator);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+std::string choice_refusal(const std::vector<ServerId>& members, ServerId aggregator) {
+  return message_of<UsageError>([&] { choice_of(members, aggregator); });
 }
 
 TEST(AggregatorPlan, HasTheAggregatorAsTheRootOfAllOthers) {
@@ -54,8 +50,9 @@ TEST(AggregatorPlan, IsForAnyServersThatARelayReaches) {
 }
 
 TEST(AggregatorPlan, RefusesAServerThatIsNotThereOrHasTrainers) {
-  EXPECT_EQ(refusal({0, 1}, 9), "the hub: the aggregator: there is no server 9 in bcube:3,2");
-  EXPECT_EQ(refusal({0, 1}, 1),
+  EXPECT_EQ(choice_refusal({0, 1}, 9),
+            "the hub: the aggregator: there is no server 9 in bcube:3,2");
+  EXPECT_EQ(choice_refusal({0, 1}, 1),
             "the hub: the aggregator, server [0,1], has trainers of the job: expected a server "
             "that has none; with one that has, take the algorithm ps");
 }

@@ -7,14 +7,11 @@
 #include "control/base/errors.h"
 #include "control/hub/optimizer_settings.h"
 #include "control/plan/algorithms.h"
+#include "tests/unit/control/plans.h"
 #include "tests/unit/protocol/seed.h"
 
 namespace gradcube::control::hub {
 namespace {
-
-Plan plan_of(const char* algorithm, const char* topology) {
-  return make_plan(algorithm, parse_topology(topology, "topology"), "algorithm");
-}
 
 std::vector<Lcore> lcores_on(const std::vector<int>& nodes) {
   std::vector<Lcore> lcores;

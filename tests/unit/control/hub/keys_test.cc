@@ -8,6 +8,7 @@
 
 #include "control/base/errors.h"
 #include "control/hub/chunks.h"
+#include "tests/unit/control/message.h"
 #include "tests/unit/protocol/seed.h"
 
 namespace gradcube::control::hub {
@@ -16,13 +17,8 @@ namespace {
 using aggregation::DataType;
 using testing::HasSubstr;
 
-std::string refusal(const std::vector<HubKey>& keys) {
-  try {
-    ordered_keys(keys, "keys");
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+std::string keys_refusal(const std::vector<HubKey>& keys) {
+  return message_of<UsageError>([&] { ordered_keys(keys, "keys"); });
 }
 
 TEST(HubKeys, AreTheSameInWhateverOrderATrainerNamesThem) {
@@ -41,20 +37,21 @@ TEST(HubKeys, AreTheSameInWhateverOrderATrainerNamesThem) {
 }
 
 TEST(HubKeys, AreRefusedWithTheReason) {
-  EXPECT_EQ(refusal({}), "keys: there are 0 keys; expected 1 to 65536");
-  EXPECT_THAT(refusal({{std::string("a\0b", 3), 1}}), testing::HasSubstr("has a NUL"));
-  EXPECT_EQ(refusal({{"", 1}}), "keys: a key's name \"\" has 0 bytes; expected 1 to 255");
-  EXPECT_THAT(refusal({{std::string(256, 'x'), 1}}), HasSubstr("has 256 bytes"));
-  EXPECT_EQ(refusal({{"a", 0}}), "keys: key \"a\" has 0 elements; expected 1 to 70368744177664");
-  EXPECT_EQ(refusal({{"a", 1, DataType::int32}}),
+  EXPECT_EQ(keys_refusal({}), "keys: there are 0 keys; expected 1 to 65536");
+  EXPECT_THAT(keys_refusal({{std::string("a\0b", 3), 1}}), testing::HasSubstr("has a NUL"));
+  EXPECT_EQ(keys_refusal({{"", 1}}), "keys: a key's name \"\" has 0 bytes; expected 1 to 255");
+  EXPECT_THAT(keys_refusal({{std::string(256, 'x'), 1}}), HasSubstr("has 256 bytes"));
+  EXPECT_EQ(keys_refusal({{"a", 0}}),
+            "keys: key \"a\" has 0 elements; expected 1 to 70368744177664");
+  EXPECT_EQ(keys_refusal({{"a", 1, DataType::int32}}),
             "keys: key \"a\" is of int32; expected float32, float16 or bfloat16");
-  EXPECT_EQ(refusal({{"a", 1}, {"b", 1}, {"a", 2}}),
+  EXPECT_EQ(keys_refusal({{"a", 1}, {"b", 1}, {"a", 2}}),
             "keys: there are two keys \"a\"; expected a name of its own for each");
-  EXPECT_THAT(refusal({{"a", kMostHubBytes / 4}, {"b", 1}}),
+  EXPECT_THAT(keys_refusal({{"a", kMostHubBytes / 4}, {"b", 1}}),
               HasSubstr("the keys up to \"b\" have more than 70368744177664 bytes together"));
-  EXPECT_THAT(refusal({{"a", UINT64_MAX}}), HasSubstr("elements"));
-  EXPECT_THAT(refusal(std::vector<HubKey>(kMostKeys + 1)), HasSubstr("65537 keys"));
-  EXPECT_EQ(refusal({{"a", kMostHubBytes / 4}}), "");
+  EXPECT_THAT(keys_refusal({{"a", UINT64_MAX}}), HasSubstr("elements"));
+  EXPECT_THAT(keys_refusal(std::vector<HubKey>(kMostKeys + 1)), HasSubstr("65537 keys"));
+  EXPECT_EQ(keys_refusal({{"a", kMostHubBytes / 4}}), "");
 }
 
 TEST(Chunks, HoldEveryElementOfEveryKeyOnce) {
@@ -90,12 +87,7 @@ TEST(Chunks, HoldEveryElementOfEveryKeyOnce) {
 }
 
 std::string chunk_refusal(const std::vector<HubKey>& keys, std::uint64_t chunk_bytes) {
-  try {
-    cut_into_chunks(keys, chunk_bytes, "--chunk");
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<UsageError>([&] { cut_into_chunks(keys, chunk_bytes, "--chunk"); });
 }
 
 TEST(Chunks, HaveASizeWithinBounds) {

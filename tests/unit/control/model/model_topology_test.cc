@@ -5,17 +5,13 @@
 
 #include "control/base/errors.h"
 #include "control/model/grid.h"
+#include "tests/unit/control/message.h"
 
 namespace gradcube::control::model {
 namespace {
 
 std::string refusal(const std::string& spec) {
-  try {
-    parse_model_topology(spec, "--topology");
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<UsageError>([&] { parse_model_topology(spec, "--topology"); });
 }
 
 TEST(ModelTopology, IsReadAndWrittenTheSameWay) {

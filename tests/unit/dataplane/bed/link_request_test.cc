@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "control/base/errors.h"
+#include "tests/unit/control/message.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -17,12 +18,7 @@ class LinkRequestTest : public testing::Test {
   }
 
   std::string refusal(const nlohmann::json& request) const {
-    try {
-      read(request);
-    } catch (const control::UsageError& error) {
-      return error.what();
-    }
-    return "";
+    return control::message_of<control::UsageError>([&] { read(request); });
   }
 
   std::vector<std::string> ports(const nlohmann::json& request) const {

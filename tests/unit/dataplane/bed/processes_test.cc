@@ -13,23 +13,16 @@
 #include "control/base/errors.h"
 #include "dataplane/bed/child_process.h"
 #include "dataplane/bed/run_batch.h"
+#include "tests/unit/control/message.h"
 
 namespace gradcube::dataplane {
 namespace {
 
+using control::message_of;
+using control::SetupError;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kPatience = std::chrono::seconds(20);
-
-template <typename Function>
-std::string message_of(Function function) {
-  try {
-    function();
-  } catch (const control::SetupError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -120,7 +113,7 @@ TEST(RunBatch, NamesTheCommandThatFailedAndWhatToDo) {
 }
 
 TEST(RunBatch, SaysWhatToInstallForAProgramThatIsNotThere) {
-  EXPECT_TRUE(contains(message_of([] { find_network_program("no-such-program"); }),
+  EXPECT_TRUE(contains(message_of<SetupError>([] { find_network_program("no-such-program"); }),
                        "cannot find the program no-such-program"));
   EXPECT_EQ(find_network_program("true").filename(), "true");
 }
@@ -130,14 +123,15 @@ TEST(RunBatch, DoesNotWaitForEver) {
   std::ofstream(program) << "#!/bin/sh\nexec sleep 60\n";
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   const auto patience = std::chrono::milliseconds(50);
-  EXPECT_EQ(message_of([&] { run_batch(program, "link\n", kOwnNamespace, patience); }),
+  EXPECT_EQ(message_of<SetupError>([&] { run_batch(program, "link\n", kOwnNamespace, patience); }),
             program.filename().string() + " did not end within 50 ms");
   std::filesystem::remove(program);
 }
 
 TEST(RunBatch, ReportsAProgramThatEndsInSilence) {
-  EXPECT_EQ(message_of([] { run_batch("/bin/false", "link\n"); }), "false ended with exit code 1");
-  EXPECT_EQ(message_of([] { run_batch("/bin/true", "link\n"); }), "");
+  EXPECT_EQ(message_of<SetupError>([] { run_batch("/bin/false", "link\n"); }),
+            "false ended with exit code 1");
+  EXPECT_EQ(message_of<SetupError>([] { run_batch("/bin/true", "link\n"); }), "");
 }
 
 TEST(RunBatch, GivesTheProgramTheCommandsAndReturnsItsComplaint) {
@@ -145,11 +139,11 @@ TEST(RunBatch, GivesTheProgramTheCommandsAndReturnsItsComplaint) {
     GTEST_SKIP() << "iproute2 is not installed";
   }
   const auto ip = find_network_program("ip");
-  const std::string said =
-      message_of([&] { run_batch(ip, "link show dev lo\nlink show dev no-such-link\n"); });
+  const std::string said = message_of<SetupError>(
+      [&] { run_batch(ip, "link show dev lo\nlink show dev no-such-link\n"); });
   EXPECT_TRUE(contains(said, "`ip link show dev no-such-link` failed: ")) << said;
   EXPECT_TRUE(contains(said, "does not exist")) << said;
-  EXPECT_EQ(message_of([&] { run_batch(ip, "link show dev lo\n"); }), "");
+  EXPECT_EQ(message_of<SetupError>([&] { run_batch(ip, "link show dev lo\n"); }), "");
 }
 
 }  // namespace

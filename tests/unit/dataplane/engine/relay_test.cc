@@ -19,7 +19,7 @@ using protocol::Hop;
 using testing::IsEmpty;
 
 // A frame of a daemon's message.
-std::vector<std::uint8_t> message(const protocol::RoutingHeader& route) {
+std::vector<std::uint8_t> message_frame(const protocol::RoutingHeader& route) {
   const std::vector<std::uint8_t> content(100, 0x5a);
   std::vector<std::uint8_t> bytes(1024);
   bytes.resize(protocol::MessageSplitter({}, route, bytes.size(), 1, 1, content).write(0, bytes));
@@ -86,7 +86,7 @@ TEST_F(RelayTest, DropsWhatFindsNoRoomAndSendsTheRestInOrder) {
 }
 
 TEST_F(RelayTest, HandsMessagesToTheControlThreadAsLongAsThereIsRoom) {
-  const std::vector<std::uint8_t> mine = message(routing(1, 0, {{0, 0}}));
+  const std::vector<std::uint8_t> mine = message_frame(routing(1, 0, {{0, 0}}));
   for (unsigned i = 0; i < MessageInbox::kCapacity + 2; ++i) {
     put(here_, 0, mine);
     poll();
@@ -105,8 +105,8 @@ TEST_F(RelayTest, HandsMessagesToTheControlThreadAsLongAsThereIsRoom) {
 }
 
 TEST_F(RelayTest, SendsAMessageOnLikeAnyOtherFrame) {
-  put(here_, 0, message(routing(1, 6, kThroughHere)));
-  put(here_, 0, message(routing(1, 6, {{0, 0}})));
+  put(here_, 0, message_frame(routing(1, 6, kThroughHere)));
+  put(here_, 0, message_frame(routing(1, 6, {{0, 0}})));
   poll();
   EXPECT_EQ(sent(here_.ports[1]).size(), 1u);
   EXPECT_EQ(dropped(DropReason::not_for_this_server), 1u);
@@ -114,7 +114,7 @@ TEST_F(RelayTest, SendsAMessageOnLikeAnyOtherFrame) {
 }
 
 TEST_F(RelayTest, SendsWhatTheControlThreadPosts) {
-  const std::vector<std::uint8_t> bytes = message(routing(0, 3, {{1, 1}}));
+  const std::vector<std::uint8_t> bytes = message_frame(routing(0, 3, {{1, 1}}));
   rte_mbuf* frame = frames_.allocate();
   std::memcpy(rte_pktmbuf_append(frame, static_cast<std::uint16_t>(bytes.size())), bytes.data(),
               bytes.size());

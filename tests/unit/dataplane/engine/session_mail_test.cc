@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMailHeap = 1 << 16;
 
-shared::Submission message(shared::Kind kind, std::uint64_t request) {
+shared::Submission mail_entry(shared::Kind kind, std::uint64_t request) {
   shared::Submission entry{};
   entry.request = request;
   entry.kind = static_cast<std::uint8_t>(kind);
@@ -35,8 +35,8 @@ class SessionMail : public testing::Test {
 };
 
 TEST_F(SessionMail, IsTakenBesideCollectivesAndEndsInAnyOrder) {
-  submit(message(shared::Kind::send, 1));
-  submit(message(shared::Kind::receive, 2));
+  submit(mail_entry(shared::Kind::send, 1));
+  submit(mail_entry(shared::Kind::receive, 2));
   shared::Submission collective{};
   collective.request = 3;
   collective.offset = shared::kHeapOffset;
@@ -68,7 +68,7 @@ TEST_F(SessionMail, IsTakenBesideCollectivesAndEndsInAnyOrder) {
 
 TEST_F(SessionMail, FailsAllThatHasNotEnded) {
   for (std::uint64_t request = 1; request <= 5; ++request) {
-    submit(message(request % 2 == 0 ? shared::Kind::send : shared::Kind::receive, request));
+    submit(mail_entry(request % 2 == 0 ? shared::Kind::send : shared::Kind::receive, request));
     ASSERT_EQ(session_->take(), Session::Take::taken);
   }
   session_->end_mail(*session_->mail().next_fresh(), 0, 0);
@@ -86,7 +86,7 @@ TEST_F(SessionMail, RefusesWhatNoLibraryWrites) {
   const std::uint64_t end = shared::kHeapOffset + kMailHeap;
   for (const std::uint64_t bytes : {kMailHeap, kMailHeap + 1, UINT64_MAX, UINT64_MAX - 63}) {
     TestSession session(1, kMailHeap, 1, 2);
-    shared::Submission entry = message(shared::Kind::receive, 1);
+    shared::Submission entry = mail_entry(shared::Kind::receive, 1);
     entry.count = bytes;
     submission_entry(session->region(), 0) = entry;
     session->region().header().submission_tail.store(1);
@@ -94,13 +94,13 @@ TEST_F(SessionMail, RefusesWhatNoLibraryWrites) {
   }
   for (const std::uint64_t offset : {std::uint64_t{0}, shared::kHeapOffset + 1, end, UINT64_MAX}) {
     TestSession session(1, kMailHeap, 1, 2);
-    shared::Submission entry = message(shared::Kind::send, 1);
+    shared::Submission entry = mail_entry(shared::Kind::send, 1);
     entry.offset = offset;
     submission_entry(session->region(), 0) = entry;
     session->region().header().submission_tail.store(1);
     EXPECT_EQ(session->take(), Session::Take::violation) << offset;
   }
-  shared::Submission entry = message(shared::Kind::send, 1);
+  shared::Submission entry = mail_entry(shared::Kind::send, 1);
   entry.root = 2;
   submit(entry);
   ASSERT_EQ(session_->take(), Session::Take::violation);

@@ -14,6 +14,7 @@
 #include "dataplane/host/eal.h"
 #include "dataplane/host/packet_pool.h"
 #include "dataplane/host/packet_ring.h"
+#include "tests/unit/control/message.h"
 #include "tests/unit/dataplane/packets_in_use.h"
 #include "tests/unit/dataplane/wait_until_rung.h"
 
@@ -21,12 +22,7 @@ namespace gradcube::dataplane {
 namespace {
 
 std::string message_of(const EalOptions& options) {
-  try {
-    const Eal eal(options);
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return {};
+  return control::message_of<std::runtime_error>([&] { const Eal eal(options); });
 }
 
 int report_cpus(void* set) {

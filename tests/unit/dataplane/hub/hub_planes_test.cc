@@ -51,7 +51,7 @@ struct Saving {
 };
 
 // Saves in the midst of a run, and returns what rank 1 has after each plane, by plane.
-std::vector<std::vector<std::uint8_t>> save(HubRun& run, const Saving& saving) {
+std::vector<std::vector<std::uint8_t>> save_planes(HubRun& run, const Saving& saving) {
   run.kind = [saving](unsigned, unsigned round) { return saving.kind(round); };
   run.plane = [saving](unsigned round) { return saving.plane(round); };
   const auto value = [saving](unsigned rank, unsigned trainer, std::uint32_t key,
@@ -86,7 +86,7 @@ void expect_is_saved_and_loaded(const HubRunSettings& settings, const std::strin
 
   const Saving saving{planes_of(settings)};
   HubRun before(settings);
-  const std::vector<std::vector<std::uint8_t>> saved = save(before, saving);
+  const std::vector<std::vector<std::uint8_t>> saved = save_planes(before, saving);
   expect_same_weights(before, whole, where + ", which goes on");
 
   HubRunSettings other = settings;

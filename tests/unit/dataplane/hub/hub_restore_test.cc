@@ -26,7 +26,7 @@ struct SavedKey {
   std::array<std::vector<float>, kHubArrays> arrays;
 };
 
-std::vector<SavedKey> save(const HubRun& run, unsigned rank) {
+std::vector<SavedKey> save_owned(const HubRun& run, unsigned rank) {
   std::vector<SavedKey> saved(run.model().keys().size());
   for (std::uint32_t key = 0; key < saved.size(); ++key) {
     saved[key].weights.assign(run.model().keys()[key].elements, kForeign);
@@ -52,7 +52,7 @@ void expect_goes_on(const HubRunSettings& settings, const std::string& where) {
   HubRun before(settings);
   before.run(1 + kBefore, small_number);
   std::vector<std::vector<SavedKey>> saved;
-  for (unsigned rank = 0; rank < before.ranks(); ++rank) saved.push_back(save(before, rank));
+  for (unsigned rank = 0; rank < before.ranks(); ++rank) saved.push_back(save_owned(before, rank));
 
   HubRun after(settings);
   after.kind = [](unsigned, unsigned round) {
