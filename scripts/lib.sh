@@ -55,9 +55,9 @@ roughly() {
   if (($1 < 10)); then
     echo "seconds"
   elif (($1 < 100)); then
-    echo "$((($1 + 5) / 10 * 10)) s"
+    echo "about $((($1 + 5) / 10 * 10)) s"
   else
-    echo "$((($1 + 30) / 60)) min"
+    echo "about $((($1 + 30) / 60)) min"
   fi
 }
 
@@ -85,7 +85,7 @@ step() {
     to_come="; then $(roughly "$(seconds_to_come "$steps_begun")") to come"
   fi
   step_started=$(date +%s%N)
-  printf '%s[%d/%d] %s%s (about %s%s)\n' "$bold" "$steps_begun" "${#steps_expected[@]}" "$*" "$plain" \
+  printf '%s[%d/%d] %s%s (%s%s)\n' "$bold" "$steps_begun" "${#steps_expected[@]}" "$*" "$plain" \
     "$takes" "$to_come"
 }
 

@@ -1,7 +1,6 @@
 #include "tests/simulation/inputs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -19,7 +18,7 @@ using aggregation::Operation;
 // the order of addition.
 double spread(std::uint64_t bits) {
   const double mantissa = static_cast<double>(static_cast<std::int32_t>(bits)) * 0x1p-31;
-  return std::ldexp(mantissa, static_cast<int>(bits >> 32 & 0xf) - 8);
+  return mantissa * static_cast<double>(1u << (bits >> 32 & 0xf)) * 0x1p-8;  // exact
 }
 
 template <typename Element>
