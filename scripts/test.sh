@@ -104,9 +104,6 @@ check_widths() {
 # Our folders with sources.
 product=(aggregation protocol bcube_forwarding control dataplane trainer cli)
 
-# Live clusters that are tested side by side: most of a test with processes is waiting for them.
-clusters=2
-
 # Trees of any clone share what ccache holds: it sees paths from the clone's root on, and so does
 # __FILE__.
 export CCACHE_BASEDIR=$source_root CCACHE_NOHASHDIR=1
@@ -139,7 +136,8 @@ run_tests() {
   local log=$directory/meson-logs/testlog.json
   rm -f "$log"
   local code=0
-  attended "${under[@]}" meson test -C "$directory" --print-errorlogs "$@" || code=$?
+  # A shell that started this in the background left SIGINT ignored, and tests send it.
+  attended env --default-signal=INT "${under[@]}" meson test -C "$directory" --print-errorlogs "$@" || code=$?
   [[ -f $log ]] || die "no test ran. By hand: meson test -C $directory $*"
   local run_passed run_failed name
   {
@@ -177,10 +175,12 @@ build_with_gnu() {
 }
 
 test_units() { run_tests build-test --no-suite integration; }
-test_embedded() { run_tests build-test --suite embedded --num-processes "$clusters"; }
-test_memif() { run_tests build-test --suite memif --num-processes "$clusters"; }
-test_veth() { run_tests build-test --suite veth --num-processes "$clusters"; }
-test_torch() { run_tests build-test --suite torch --num-processes "$clusters"; }
+# Side by side: most of a test with processes is waiting for them.
+test_clusters() {
+  local suites=(--suite embedded)
+  if beyond_usual; then suites+=(--suite memif --suite veth --suite torch); fi
+  run_tests build-test "${suites[@]}" --num-processes 3
+}
 
 test_with_clang() {
   sanitized_tree build-test-clang clang++ address,undefined
@@ -241,7 +241,7 @@ tidy_everything() {
 }
 
 # Each test on each fabric that can run it: what is thinned elsewhere (tests/integration/meson.build).
-test_thinned() { run_tests build-test --suite thinned --num-processes "$clusters"; }
+test_thinned() { run_tests build-test --suite thinned --num-processes 3; }
 
 test_seeds() { check build-test/tests/simulation/simulate --seeds 100000; }
 
@@ -278,14 +278,14 @@ stage 70 install "installing what is missing"
 stage 6 check_sources "checking format, includes and shell scripts"
 stage 240 build_with_gnu "building with g++, warnings as errors"
 stage 100 test_units "testing units and the simulation"
-stage 240 test_embedded "testing on the embedded fabric"
 if beyond_usual; then
-  stage 200 test_memif "testing on memif"
-  stage 200 test_veth "testing on veth"
-  stage 200 test_torch "testing with PyTorch"
+  stage 600 test_clusters "testing on the embedded fabric, on memif, on veth and with PyTorch"
   stage 400 test_with_clang "building with clang++ and its sanitizers, and testing"
   stage 200 test_threads "building and testing with ThreadSanitizer"
   stage 100 tidy_changes "running clang-tidy over what commits of the last day changed"
+else
+  stage 200 test_clusters "testing on the embedded fabric"
+  stage 150 test_with_clang "building with clang++ and its sanitizers, and testing a live cluster"
 fi
 if deep; then
   stage 1500 tidy_everything "reading all sources and headers alone, with clang-tidy"
@@ -294,9 +294,6 @@ if deep; then
   stage 900 test_clang_release "testing the release build of clang++"
   stage $((7 * (fuzz_minutes * 60 + 60))) fuzz "fuzzing by libFuzzer"
   stage 3000 test_under_valgrind "running unit tests under valgrind"
-fi
-if ! beyond_usual; then
-  stage 150 test_with_clang "building with clang++ and its sanitizers, and testing a live cluster"
 fi
 
 for one in "${stages[@]}"; do
