@@ -100,13 +100,16 @@ void read_hostile(std::span<const std::uint8_t> input) {
           "the socket's buffer holds the request");
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   std::string answers;
-  loop.on_tick([&] {
-    server.tick(std::chrono::steady_clock::now());
+  loop.add(client, [&] {
     require(receive(client, answers), "a client with short lines is not cut off");
-    require(std::chrono::steady_clock::now() < deadline, "a client is answered in time");
     if (lines(answers) == lines(request)) loop.stop();
   });
+  loop.on_tick([&] {
+    server.tick(std::chrono::steady_clock::now());
+    require(std::chrono::steady_clock::now() < deadline, "a client is answered in time");
+  });
   loop.run();
+  loop.remove(client);
   close(client);
   require_answers(answers);
 }
