@@ -5,7 +5,7 @@ import json
 
 import numpy
 
-from fabrics import GRID, faults, needs_faults, needs_many_servers, only_on, some
+from fabrics import GRID, PATIENCE, faults, needs_faults, needs_many_servers, only_on, some
 from harness import Cluster, TestCase, all_of, job, main, wait_until
 
 DTYPES = {
@@ -225,7 +225,7 @@ class Reproducible(TestCase):
                 for count in (1, 8, 12345, 700001):
                     gradients = session.alloc(count)
                     gradients[:] = generator.standard_normal(count, dtype=numpy.float32)
-                    session.allreduce(gradients, op="sum", timeout=40)
+                    session.allreduce(gradients, op="sum", timeout=PATIENCE)
                     digest.update(gradients.tobytes())
                 return digest.hexdigest()
 

@@ -14,7 +14,7 @@ import gradcube
 import numpy
 
 import raw_session
-from fabrics import FABRIC, PATIENCE, RADIX, SERVERS, SOON, needs_many_servers, some
+from fabrics import FABRIC, PATIENCE, RADIX, SERVERS, needs_many_servers, some
 from harness import Clockwork, Cluster, TestCase, WithACluster, all_of, job, main, wait_until
 from raw_session import HEAP, RING_ENTRIES, RawSession
 
@@ -61,9 +61,9 @@ class HostileTrainer(WithACluster):
                 self.assertEqual(said[0], EPROTOCOL)
                 for word in words:
                     self.assertIn(word, said[1])
-                for failure in all_of(lambda request: request.wait(SOON), requests):
+                for failure in all_of(lambda request: request.wait(PATIENCE), requests):
                     self.assert_fails(gradcube.PeerError, failure, "[1,1]", *words)
-            wait_until(lambda: self.cluster.job("victims") is None, "the job to be forgotten", SOON)
+            wait_until(lambda: self.cluster.job("victims") is None, "the job to be forgotten", PATIENCE)
 
     def test_a_tail_far_ahead(self):
         def crime(culprit):
@@ -147,7 +147,7 @@ class HostileTrainer(WithACluster):
                     culprit.ring()
                     code, _ = culprit.farewell()
                     self.assertEqual(code, EPROTOCOL)
-                    for result in all_of(lambda request: request.wait(SOON), requests):
+                    for result in all_of(lambda request: request.wait(PATIENCE), requests):
                         if result is not None:  # whose collective had ended before
                             self.assert_fails(gradcube.PeerError, result, self.address(server))
         self.assert_undisturbed(other)
@@ -168,7 +168,7 @@ class HostileTrainer(WithACluster):
                         culprit.memory[where] ^= 1 << generator.randrange(8)
                         culprit.ring()
                     culprit.socket.close()
-                    for result in all_of(lambda request: request.wait(SOON), requests):
+                    for result in all_of(lambda request: request.wait(PATIENCE), requests):
                         if result is not None:
                             self.assert_fails(gradcube.PeerError, result)
         self.assert_undisturbed(other)
@@ -213,7 +213,7 @@ class HostileTrainer(WithACluster):
                 culprit.doorbell.close()
                 requests = [session.allreduce_async(numpy.ones(10, "float32")) for session in sessions]
                 culprit.put(count=10)
-                self.assertEqual(all_of(lambda request: request.wait(SOON), requests), [None] * (SERVERS - 1))
+                self.assertEqual(all_of(lambda request: request.wait(PATIENCE), requests), [None] * (SERVERS - 1))
 
     def test_one_that_says_it_sleeps_and_never_reads(self):
         with Clockwork(self.cluster) as other, RawSession(self.path, "sleepy") as culprit:
@@ -222,7 +222,7 @@ class HostileTrainer(WithACluster):
                 for _ in range(RING_ENTRIES):
                     requests = [session.allreduce_async(numpy.ones(10, "float32")) for session in sessions]
                     culprit.put(count=10)
-                    self.assertEqual(all_of(lambda request: request.wait(SOON), requests), [None] * (SERVERS - 1))
+                    self.assertEqual(all_of(lambda request: request.wait(PATIENCE), requests), [None] * (SERVERS - 1))
                 # It has not taken one completion: nothing more of it is taken, and the others are told why.
                 requests = [session.allreduce_async(numpy.ones(10, "float32")) for session in sessions]
                 culprit.put(count=10)
@@ -273,11 +273,11 @@ class Inquirer(TestCase):
                 other.socket.send(raw_session.inquiry(1))
                 self.assertIn("joined", raw_session.read_notice(other.socket.recv(4096)).text)
             self.assert_works(cluster, "beside")
-            self.assertEqual(cluster.tool("down", timeout=10).returncode, 0)
+            self.assertEqual(cluster.tool("down", timeout=PATIENCE).returncode, 0)
 
     def seconds_of_status(self, cluster):
         started = time.monotonic()
-        done = cluster.tool("status", "--json", timeout=20)
+        done = cluster.tool("status", "--json", timeout=PATIENCE)
         self.assertEqual(done.returncode, 0, done.stderr)
         return time.monotonic() - started
 
@@ -334,7 +334,7 @@ class HostileClient(WithACluster):
 
     def control(self):
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(15)
+        connection.settimeout(PATIENCE)
         connection.connect(str(self.cluster.directory / "control.sock"))
         return connection
 

@@ -134,7 +134,7 @@ class Checkpoints(CheckpointTestCase):
 
     def test_a_hub_that_was_saved_in_part_shows_nothing_else_for_its_weights(self):
         def save(session):
-            hub = self.hub_of(session, "adam", aggregator=AGGREGATOR, timeout=5)
+            hub = self.hub_of(session, "adam", aggregator=AGGREGATOR, timeout=5)  # also of what is not to come
             if session.rank != 0:
                 with self.assertRaises(gradcube.TimeoutError):
                     hub.begin_checkpoint(self.shared(session), 1)

@@ -6,11 +6,11 @@ import random
 import gradcube
 import numpy
 
-from fabrics import GRID
+from fabrics import GRID, PATIENCE
 from harness import Cluster, TestCase, all_of, wait_until
 
 SHAPES = {"long": (300, 401), "short": (10,), "scalar": (), "odd": (33333,), "half": (2000,), "brain": (999,)}
-LATE = 30  # seconds
+LATE = PATIENCE
 RATE = 0.125
 
 

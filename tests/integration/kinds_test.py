@@ -2,7 +2,7 @@
 
 import contextlib
 
-from fabrics import FABRIC, GRID, RADIX, SERVERS, faults, needs_faults, needs_many_servers, only_on, some
+from fabrics import FABRIC, GRID, PATIENCE, RADIX, SERVERS, faults, needs_faults, needs_many_servers, only_on, some
 from harness import Cluster, TestCase, main
 
 ADDED = ["float32", "bfloat16", "int64", "int8", "uint8"]
@@ -125,7 +125,7 @@ class Members(TestCase):
             for tool in tools:
                 stack.enter_context(tool)
             for tool in tools:
-                out, err = tool.communicate(timeout=60)
+                out, err = tool.communicate(timeout=PATIENCE)
                 self.assertEqual(tool.returncode, 0, err)
                 self.assertIn(f"{RADIX} of {SERVERS} servers", out)
 

@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from fabrics import CALM, faults, needs_faults, only_on
+from fabrics import CALM, PATIENCE, faults, needs_faults, only_on
 from harness import Cluster, TestCase, main, wait_until
 
 # How fast a link is, and what is sent again, depends on what else the machine does.
@@ -58,8 +58,8 @@ class Check(TestCase):
     @only_on("veth", why="only there switch ports have an MTU of their own")
     def test_names_the_mtu_where_a_switch_takes_small_frames_alone(self):
         set_port = ["nsenter", "-t", str(self.cluster.pid()), "-n", "ip", "link", "set", "dev", "p1-0.1", "mtu"]
-        subprocess.run([*set_port, "1500"], check=True, timeout=20)
-        self.addCleanup(subprocess.run, [*set_port, "9000"], check=True, timeout=20)
+        subprocess.run([*set_port, "1500"], check=True, timeout=PATIENCE)
+        self.addCleanup(subprocess.run, [*set_port, "9000"], check=True, timeout=PATIENCE)
         code, report = self.check(*LENIENT, "--timeout", "3")
         self.assertEqual(code, 1)
         problems = {tuple(map(tuple, link["between"])): link["problem"] for link in report["links"] if link["problem"]}

@@ -6,7 +6,7 @@ import hashlib
 import gradcube
 import numpy
 
-from fabrics import GRID, faults, needs_many_servers, some
+from fabrics import GRID, PATIENCE, faults, needs_many_servers, some
 from harness import Cluster, TestCase, all_of, main
 
 NINE = ["bml", "ring", "mesh", "hips:ring", "hips:mesh,ring", "hips:root", "blueconnect", "ps", "two-level"]
@@ -50,26 +50,26 @@ class Reproducible(TestCase):
             for operation in OPERATIONS:
                 values = session.alloc(COUNT, dtype)
                 values[:] = self.inputs(session.rank, dtype, COUNT)
-                session.allreduce(values, op=operation, timeout=40)
+                session.allreduce(values, op=operation, timeout=PATIENCE)
                 found[dtype, operation] = hashlib.sha256(values.tobytes()).hexdigest()
                 # In memory of its own, and a part: an element does not depend on the others.
                 part = self.inputs(session.rank, dtype, COUNT)[:-1000].copy()
-                session.allreduce(part, op=operation, timeout=40)
+                session.allreduce(part, op=operation, timeout=PATIENCE)
                 self.assertEqual(part.tobytes(), values[:-1000].tobytes())
                 rooted = self.inputs(session.rank, dtype, COUNT)
-                session.reduce(rooted, op=operation, root=1, timeout=40)
+                session.reduce(rooted, op=operation, root=1, timeout=PATIENCE)
                 if session.rank == 1:
                     self.assertEqual(rooted.tobytes(), values.tobytes())
                 chunk = COUNT // session.size
                 scattered = self.inputs(session.rank, dtype, COUNT)[: chunk * session.size].copy()
-                session.reduce_scatter(scattered, op=operation, timeout=40)
+                session.reduce_scatter(scattered, op=operation, timeout=PATIENCE)
                 mine = slice(chunk * session.rank, chunk * (session.rank + 1))
                 self.assertEqual(scattered[mine].tobytes(), values[mine].tobytes())
         averages = numpy.full(COUNT, 2147483647 - session.rank, dtype="int32")
-        session.allreduce(averages, op="average", timeout=40)
+        session.allreduce(averages, op="average", timeout=PATIENCE)
         self.assertTrue((averages == 2147483647 - session.size // 2).all(), averages[:3])
         copied = self.inputs(0, "float32", COUNT) if session.rank == 0 else numpy.zeros(COUNT, "float32")
-        session.broadcast(copied, root=0, timeout=40)
+        session.broadcast(copied, root=0, timeout=PATIENCE)
         self.assertEqual(copied.tobytes(), self.inputs(0, "float32", COUNT).tobytes())
         return found
 
