@@ -12,7 +12,9 @@ DTYPES = {
     "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8, "int8": 1, "uint8": 1
 }
 OPERATIONS = ["sum", "average", "min", "max"]
-PAIRS = [(dtype, operation) for dtype in DTYPES for operation in OPERATIONS if operation != "average" or DTYPES[dtype] > 1]
+PAIRS = [
+    (dtype, operation) for dtype in DTYPES for operation in OPERATIONS if operation != "average" or DTYPES[dtype] > 1
+]
 ONE_OF_EACH_SIZE = [("float64", "sum"), ("int32", "min"), ("bfloat16", "average"), ("int8", "max")]
 
 

@@ -220,9 +220,8 @@ class HostileTrainer(WithACluster):
                 culprit.set_word(raw_session.TRAINER_ASLEEP, 1)
                 at_once = 64
                 for _ in range(RING_ENTRIES // at_once):
-                    requests = [
-                        session.allreduce_async(numpy.ones(10, "float32")) for _ in range(at_once) for session in sessions
-                    ]
+                    arrays = [numpy.ones(10, "float32") for _ in range(at_once)]
+                    requests = [session.allreduce_async(array) for array in arrays for session in sessions]
                     for _ in range(at_once):
                         culprit.put(count=10)
                     for request in requests:
