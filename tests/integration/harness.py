@@ -105,6 +105,22 @@ class Cluster:
     def perf(self, *arguments, **options):
         return self.answer("perf", "allreduce", "--check", *arguments, **options)["results"]
 
+    def check(self, *arguments, down=0):
+        """The exit code and the report of `gradcube check`, once so many links are down.
+
+        Others may seem to be for a moment while their ends wait for a core.
+        """
+        done, report = None, None
+
+        def asked():
+            nonlocal done, report
+            done = self.tool("check", "--json", *arguments)
+            report = json.loads(done.stdout)
+            return sum("down: " in (link["problem"] or "") for link in report["links"]) == down
+
+        wait_until(asked, f"{down} links to be down")
+        return done.returncode, report
+
     def pid(self):
         return self.status()["pid"]
 

@@ -1,6 +1,5 @@
 """`gradcube check` and `gradcube paths` on a real cluster: what they say of links that are right, down, lossy and slow."""
 
-import json
 import subprocess
 
 from fabrics import CALM, PATIENCE, faults, needs_faults, only_on
@@ -20,13 +19,8 @@ class Check(TestCase):
         self.cluster.answer("impair", *faults("--clear"), "--up")
         wait_until(lambda: not self.cluster.links_down(), "all links to be seen again")
 
-    def check(self, *arguments):
-        """The exit code and the object that it prints."""
-        done = self.cluster.tool("check", "--json", *arguments)
-        return done.returncode, json.loads(done.stdout)
-
     def test_measures_every_link_once(self):
-        code, report = self.check(*LENIENT)
+        code, report = self.cluster.check(*LENIENT)
         self.assertEqual((code, report["ok"]), (0, True), report)
         pairs = [(link["level"], *map(tuple, link["between"])) for link in report["links"]]
         expected = [(0, (0, 0), (0, 1)), (0, (1, 0), (1, 1)), (1, (0, 0), (1, 0)), (1, (0, 1), (1, 1))]
@@ -41,7 +35,7 @@ class Check(TestCase):
     def test_names_the_link_that_is_down(self):
         self.cluster.answer("impair", "--down", "1,0:1")
         wait_until(lambda: ((1, 0), 1) in self.cluster.links_down(), "the cut to be seen")
-        code, report = self.check(*LENIENT)
+        code, report = self.cluster.check(*LENIENT, down=1)
         self.assertEqual(code, 1)
         problems = [link["problem"] for link in report["links"] if link["problem"]]
         self.assertEqual(len(problems), 1, report)
@@ -59,7 +53,7 @@ class Check(TestCase):
         set_port = ["nsenter", "-t", str(self.cluster.pid()), "-n", "ip", "link", "set", "dev", "p1-0.1", "mtu"]
         subprocess.run([*set_port, "1500"], check=True, timeout=PATIENCE)
         self.addCleanup(subprocess.run, [*set_port, "9000"], check=True, timeout=PATIENCE)
-        code, report = self.check(*LENIENT, "--timeout", "3")
+        code, report = self.cluster.check(*LENIENT, "--timeout", "3")
         self.assertEqual(code, 1)
         problems = {tuple(map(tuple, link["between"])): link["problem"] for link in report["links"] if link["problem"]}
         self.assertEqual(set(problems), {((0, 0), (1, 0))}, report)
@@ -68,18 +62,25 @@ class Check(TestCase):
     @needs_faults
     def test_names_links_that_lose_frames(self):
         self.cluster.answer("impair", "--loss", "0.1")
-        code, report = self.check("--least-rate", "0", "--most-lost", "0.001")
+        code, report = self.cluster.check("--least-rate", "0", "--most-lost", "0.001")
         self.assertEqual(code, 1)
         self.assertIn("lossy", " ".join(link["problem"] or "" for link in report["links"]))
 
     def test_names_links_that_are_slow(self):
-        code, report = self.check("--least-rate", "1", "--most-lost", "1")  # headers have a share
+        code, report = self.cluster.check("--least-rate", "1", "--most-lost", "1")  # headers have a share
         self.assertEqual(code, 1)
         for link in report["links"]:
             self.assertIn("slow", link["problem"])
 
     def test_prints_a_table_for_people(self):
-        done = self.cluster.tool("check", *LENIENT)
+        done = None
+
+        def all_are_up():
+            nonlocal done
+            done = self.cluster.tool("check", *LENIENT)
+            return "down: " not in done.stdout
+
+        wait_until(all_are_up, "all links to be seen at once")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("all 4 links of bcube:2,2 are as configured", done.stdout)
 
@@ -90,9 +91,14 @@ class Check(TestCase):
             self.assertIn(arguments[0], done.stderr)
 
     def test_shows_what_paths_have_left(self):
-        paths = self.cluster.answer("paths", "--from", "0,0", "--to", "1,1")["paths"]
+        paths = []
+
+        def all_answer():
+            paths[:] = self.cluster.answer("paths", "--from", "0,0", "--to", "1,1")["paths"]
+            return [path["state"] for path in paths] == ["answers", "answers"]
+
+        wait_until(all_answer, "both paths to answer")
         self.assertEqual([path["servers"][1] for path in paths], [[0, 1], [1, 0]])
-        self.assertEqual([path["state"] for path in paths], ["answers", "answers"])
         for path in paths:
             self.assertGreater(path["round_trip_ns"], 0)
             self.assertGreater(path["left_bps"], 50e6)
@@ -101,11 +107,12 @@ class Check(TestCase):
     def test_shows_which_paths_are_down(self):
         self.cluster.answer("impair", "--down", "0,0:1")
         wait_until(lambda: ((0, 0), 1) in self.cluster.links_down(), "the cut to be seen")
-        paths = self.cluster.answer("paths", "--from", "0,0", "--to", "1,1")["paths"]
-        self.assertEqual([(path["ports"], path["state"]) for path in paths], [([0, 1], "answers"), ([1, 0], "down")])
-        self.assertIsNone(paths[1]["left_bps"])
-        done = self.cluster.tool("paths", "--from", "0,0", "--to", "1,1")
-        self.assertIn("from [0,0] to [1,1]: 1 of 2 paths answer", done.stdout)
+        paths = lambda: self.cluster.answer("paths", "--from", "0,0", "--to", "1,1")["paths"]
+        expected = [([0, 1], "answers"), ([1, 0], "down")]
+        wait_until(lambda: [(path["ports"], path["state"]) for path in paths()] == expected, f"{expected}")
+        self.assertIsNone(paths()[1]["left_bps"])
+        text = lambda: self.cluster.tool("paths", "--from", "0,0", "--to", "1,1").stdout
+        wait_until(lambda: "from [0,0] to [1,1]: 1 of 2 paths answer" in text(), "the same in words")
 
     def test_refuses_paths_of_servers_that_there_are_not(self):
         for arguments in (["--from", "0,2", "--to", "1,1"], ["--from", "1,1", "--to", "1,1"]):

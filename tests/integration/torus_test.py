@@ -1,7 +1,5 @@
 """A torus from the command line: cables in the place of switches, and every server's ports."""
 
-import json
-
 from fabrics import FABRIC, faults, needs_many_servers, some
 from harness import Cluster, TestCase, main, wait_until
 
@@ -60,7 +58,7 @@ class Torus(TestCase):
             ends = [([0, 1], 3, [2, 1]), ([2, 1], 2, [0, 1])]
             wait_until(lambda: self.down(cluster) == ends, "the cable to be found to be down")
             self.assertGreater(cluster.status()["counters"]["relayed"], 0)
-            report = json.loads(cluster.tool("check", "--json", "--most-lost", "0.9").stdout)
+            _, report = cluster.check("--most-lost", "0.9", "--least-rate", "0", down=1)
             self.assertEqual(len(report["links"]), 18)
             bad = [link["between"] for link in report["links"] if link["problem"]]
             self.assertEqual(bad, [[[0, 1], [2, 1]]])
