@@ -32,7 +32,7 @@ class Check(TestCase):
             self.assertGreaterEqual(link["core_wait"], 0)
         wait_until(lambda: self.cluster.status()["jobs"] == [], "the jobs to be forgotten")
 
-    def test_names_the_link_that_is_down(self):
+    def test_a_link_that_is_down_is_named_and_its_paths_are_and_no_costs_are_fitted(self):
         self.cluster.answer("impair", "--down", "1,0:1")
         wait_until(lambda: ((1, 0), 1) in self.cluster.links_down(), "the cut to be seen")
         code, report = self.cluster.check(*LENIENT, down=1)
@@ -40,13 +40,18 @@ class Check(TestCase):
         problems = [link["problem"] for link in report["links"] if link["problem"]]
         self.assertEqual(len(problems), 1, report)
         self.assertRegex(problems[0], r"down: \[.,0\] does not hear \[.,0\]")
-
-    def test_fits_no_costs_while_a_link_is_down(self):
-        self.cluster.answer("impair", "--down", "1,0:1")
-        wait_until(lambda: ((1, 0), 1) in self.cluster.links_down(), "the cut to be seen")
         done = self.cluster.tool("model", "fit")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"the link between \[0,0\] and \[1,0\] at level 1 is not as configured: down")
+        self.check_paths_are_down()
+
+    def check_paths_are_down(self):
+        paths = lambda: self.cluster.answer("paths", "--from", "0,0", "--to", "1,1")["paths"]
+        expected = [([0, 1], "answers"), ([1, 0], "down")]
+        wait_until(lambda: [(path["ports"], path["state"]) for path in paths()] == expected, f"{expected}")
+        self.assertIsNone(paths()[1]["left_bps"])
+        text = lambda: self.cluster.tool("paths", "--from", "0,0", "--to", "1,1").stdout
+        wait_until(lambda: "from [0,0] to [1,1]: 1 of 2 paths answer" in text(), "the same in words")
 
     @only_on("veth", why="only there switch ports have an MTU of their own")
     def test_names_the_mtu_where_a_switch_takes_small_frames_alone(self):
@@ -103,16 +108,6 @@ class Check(TestCase):
             self.assertGreater(path["round_trip_ns"], 0)
             self.assertGreater(path["left_bps"], 50e6)
             self.assertLessEqual(path["left_bps"], 100e6)
-
-    def test_shows_which_paths_are_down(self):
-        self.cluster.answer("impair", "--down", "0,0:1")
-        wait_until(lambda: ((0, 0), 1) in self.cluster.links_down(), "the cut to be seen")
-        paths = lambda: self.cluster.answer("paths", "--from", "0,0", "--to", "1,1")["paths"]
-        expected = [([0, 1], "answers"), ([1, 0], "down")]
-        wait_until(lambda: [(path["ports"], path["state"]) for path in paths()] == expected, f"{expected}")
-        self.assertIsNone(paths()[1]["left_bps"])
-        text = lambda: self.cluster.tool("paths", "--from", "0,0", "--to", "1,1").stdout
-        wait_until(lambda: "from [0,0] to [1,1]: 1 of 2 paths answer" in text(), "the same in words")
 
     def test_refuses_paths_of_servers_that_there_are_not(self):
         for arguments in (["--from", "0,2", "--to", "1,1"], ["--from", "1,1", "--to", "1,1"]):
