@@ -68,7 +68,8 @@ def own_links():
 
 
 def in_namespace_of(pid, *command):
-    done = subprocess.run(["nsenter", "-t", str(pid), "-n", *command], capture_output=True, check=True, timeout=PATIENCE)
+    command = ["nsenter", "-t", str(pid), "-n", *command]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE)
     return json.loads(done.stdout)
 
 

@@ -89,8 +89,9 @@ class OtherPaths(TestCase):
                 self.assert_right(cluster.perf("--sizes", "1M", "--iterations", "5"))
                 return cluster.status()["counters"]["relayed"] == relayed
 
-            # Links may seem to be down while who hears their greetings waits for a core.
-            wait_until(returns, "collectives that need no relay")
+            # Links may seem to be down while who hears their greetings waits for a core. Between daemons of their own,
+            # relays pass messages on in any case.
+            wait_until(lambda: returns() or FABRIC != "embedded", "collectives that need no relay")
 
     def test_collectives_go_around_a_whole_switch(self):
         with Cluster("--topology", GRID, "--greeting", GREETING, *faults("--loss", "0.01")) as cluster:

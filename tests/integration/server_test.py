@@ -40,7 +40,8 @@ IN_A_NAMESPACE = ["unshare", "--net", "sh", "-c"]
 def why_there_are_no_ports():
     """What the system says when it refuses them; empty if it does not."""
     try:
-        done = subprocess.run([*IN_A_NAMESPACE, MAKE_PORTS, "sh", "true"], capture_output=True, text=True, timeout=PATIENCE)
+        command = [*IN_A_NAMESPACE, MAKE_PORTS, "sh", "true"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     except OSError as error:
         return str(error)
     return done.stderr if done.returncode != 0 else ""
