@@ -85,8 +85,7 @@ class Absent(TestCase):
         )
 
     def test_check_measures_the_links_that_are_there(self):
-        done = self.cluster.tool("check", "--json", "--least-rate", "0", "--most-lost", "1")
-        report = json.loads(done.stdout)
+        _, report = self.cluster.check("--least-rate", "0", "--most-lost", "1")
         self.assertTrue(report["ok"], report)
         # Two rows of two, and columns of three and of two.
         self.assertEqual(len(report["links"]), 1 + 1 + 3 + 1)

@@ -3,7 +3,7 @@
 import gradcube
 import numpy
 
-from fabrics import GRID, SERVERS
+from fabrics import GRID, PATIENCE, SERVERS
 from harness import Cluster, TestCase, all_of, job, main
 
 COUNT = 20000  # some segments for each server
@@ -18,7 +18,7 @@ class Average(TestCase):
     def average(self, session, values, dtype=None):
         """The array, or the failure."""
         try:
-            session.allreduce(values, op="average", dtype=dtype, timeout=20)
+            session.allreduce(values, op="average", dtype=dtype, timeout=PATIENCE)
         except gradcube.Error as failure:
             return failure
         return values

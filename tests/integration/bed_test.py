@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 
+from fabrics import PATIENCE
 from harness import Cluster, TestCase, main, wait_until
 
 STAND_IN = pathlib.Path(__file__).parent / "clients" / "bed_server.py"
@@ -40,7 +41,7 @@ def bed(*flags, up=True, **environment):
 def ask(cluster, server, **request):
     """Asks the stand-in of server "2-1" directly."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(10)
+        connection.settimeout(PATIENCE)
         connection.connect(str(cluster.directory / server / "control.sock"))
         with connection.makefile("rw") as stream:
             stream.write(json.dumps(request) + "\n")
@@ -62,12 +63,13 @@ def namespaces(processes=None):
 
 
 def own_links():
-    done = subprocess.run(["ip", "-json", "link"], capture_output=True, check=True, timeout=20)
+    done = subprocess.run(["ip", "-json", "link"], capture_output=True, check=True, timeout=PATIENCE)
     return sorted(link["ifname"] for link in json.loads(done.stdout))
 
 
 def in_namespace_of(pid, *command):
-    done = subprocess.run(["nsenter", "-t", str(pid), "-n", *command], capture_output=True, check=True, timeout=20)
+    command = ["nsenter", "-t", str(pid), "-n", *command]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE)
     return json.loads(done.stdout)
 
 
@@ -92,7 +94,7 @@ class Network(TestCase):
                 listen = lambda: [entry for entry in self.heard(server)["heard"] if entry[1] == text]
                 if expected:
                     got = []
-                    wait_until(lambda: got.extend(listen()) or got, f"{server} to hear", 10)
+                    wait_until(lambda: got.extend(listen()) or got, f"{server} to hear")
                     self.assertEqual(got, expected)
                 else:
                     self.assertEqual(listen(), [], server)
@@ -130,11 +132,11 @@ class Network(TestCase):
             return [link["ifname"] for link in self.heard("2-1")["links"] if "NO-CARRIER" in link["flags"]]
 
         self.cluster.answer("impair", "--down", "2,1:0")
-        wait_until(lambda: without_carrier() == ["level0"], "no carrier", 10)
+        wait_until(lambda: without_carrier() == ["level0"], "no carrier")
         differing = self.cluster.status()["impaired_links"]
         self.assertEqual([(link["server"], link["level"], link["up"]) for link in differing], [([2, 1], 0, False)])
         self.cluster.answer("impair", "--up")
-        wait_until(lambda: without_carrier() == [], "the link to be back", 10)
+        wait_until(lambda: without_carrier() == [], "the link to be back")
         self.assertEqual(self.cluster.status()["impaired_links"], [])
 
     def test_refuses_other_impairments(self):
@@ -164,8 +166,8 @@ class End(TestCase):
 
     def assert_nothing_left(self, cluster, spaces):
         """spaces: the namespaces that there were. They have no names, so they end with their last process."""
-        wait_until(lambda: cluster.processes() == [], "all processes to be gone", 20)
-        wait_until(lambda: not spaces & namespaces(), "all namespaces to be gone", 20)
+        wait_until(lambda: cluster.processes() == [], "all processes to be gone")
+        wait_until(lambda: not spaces & namespaces(), "all namespaces to be gone")
         self.assertEqual(own_links(), self.links)
 
     def test_leaves_nothing(self):
@@ -197,7 +199,7 @@ class End(TestCase):
     def test_leaves_nothing_when_up_is_killed(self):
         with bed("--topology", "bcube:2,2", up=False, BED_SERVER_SILENT="1,1") as cluster:
             with cluster.start_tool("up", *cluster.flags) as tool:
-                wait_until(lambda: len(cluster.processes()) == 5, "the bed to start", 20)
+                wait_until(lambda: len(cluster.processes()) == 5, "the bed to start")
                 spaces = self.namespaces_of(cluster)
                 tool.send_signal(signal.SIGKILL)
             self.assert_nothing_left(cluster, spaces)
@@ -214,7 +216,7 @@ class End(TestCase):
         with bed("--topology", "star:3") as cluster:
             os.kill(pids(cluster)[1], signal.SIGKILL)
             why = lambda: cluster.status()["servers"][1].get("why", "")
-            wait_until(lambda: "signal 9" in why(), "the end to be seen", 10)
+            wait_until(lambda: "signal 9" in why(), "the end to be seen")
             self.assertEqual([server.get("trainers") for server in cluster.status()["servers"]], [0, None, 0])
             self.assertIn("servers that do not answer", cluster.tool("status").stdout)
             self.assertIn("server [1]: its daemon ended", cluster.log())
@@ -254,7 +256,7 @@ class Refusal(TestCase):
             done = subprocess.run(
                 ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /usr/sbin && exec \"$@\"", "sh",
                  os.environ["GRADCUBE_TOOL"], "up", *cluster.flags],
-                env=cluster.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                env=cluster.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE,
             )  # fmt: skip
             if "cannot find" not in done.stderr:
                 self.skipTest(f"this host has iproute2 elsewhere: {done.stderr}")
@@ -265,7 +267,7 @@ class Refusal(TestCase):
             done = subprocess.run(
                 ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin",
                  os.environ["GRADCUBE_TOOL"], "up", *cluster.flags],
-                env=cluster.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                env=cluster.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE,
             )  # fmt: skip
             self.assert_refused(done, "run it as root", "--fabric embedded")
 

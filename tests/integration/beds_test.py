@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 
-from fabrics import CALM, TOOL, only_on
+from fabrics import CALM, PATIENCE, TOOL, only_on
 from harness import Cluster, TestCase, main, wait_until
 from telemetry_client import TelemetryClient
 
@@ -72,10 +72,10 @@ class Collectives(TestCase):
     def test_go_around_a_link_that_the_server_cuts(self):
         pid = self.cluster.status()["servers"][1]["pid"]
         set_link = ["nsenter", "-t", str(pid), "-n", "ip", "link", "set", "dev", "level1"]
-        subprocess.run([*set_link, "down"], check=True, timeout=20)
+        subprocess.run([*set_link, "down"], check=True, timeout=PATIENCE)
         self.assert_right(self.cluster.perf(*SIZES))
         wait_until(lambda: ((0, 1), 1) in self.cluster.links_down(), "the cut to be seen")
-        subprocess.run([*set_link, "up"], check=True, timeout=20)
+        subprocess.run([*set_link, "up"], check=True, timeout=PATIENCE)
         wait_until(lambda: not self.cluster.links_down(), "the link to be seen again")
 
 
@@ -99,10 +99,10 @@ class EachHost(TestCase):
                 checks.append(check)
             self.assertEqual(len(checks), 4)
             for check in checks:
-                output, errors = check.communicate(timeout=60)
+                output, errors = check.communicate(timeout=PATIENCE)
                 self.assertEqual(check.returncode, 0, output + errors)
                 self.assertEqual(len(json.loads(output)["links"]), 2)
-        alone = subprocess.run([TOOL, "check"], env=environment, capture_output=True, text=True, timeout=60)
+        alone = subprocess.run([TOOL, "check"], env=environment, capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(alone.returncode, 2)
         self.assertIn("--job", alone.stderr)
 
@@ -130,7 +130,7 @@ class Death(TestCase):
                     wait_until(all_told, "all others to be told")
                 finally:
                     tool.send_signal(signal.SIGCONT)
-                _, errors = tool.communicate(timeout=60)
+                _, errors = tool.communicate(timeout=PATIENCE)
             self.assertEqual(tool.returncode, 1)
             self.assertNotIn("does not answer", errors)
 
@@ -150,7 +150,7 @@ class Death(TestCase):
                 with cluster.start_tool("perf", kind, "--sizes", "64K", "--iterations", "1000000") as tool:
                     wait_until(lambda: cluster.status()["counters"]["segments_sent"] > 100, "segments")
                     os.kill(cluster.status()["servers"][3]["pid"], signal.SIGKILL)
-                    _, errors = tool.communicate(timeout=60)
+                    _, errors = tool.communicate(timeout=PATIENCE)
                 self.assertEqual(tool.returncode, 1)
                 self.assertIn("server [1,1]: its daemon ended", errors)
                 cluster.answer("down")
@@ -161,7 +161,7 @@ class Death(TestCase):
             with cluster.start_tool("perf", "allreduce", "--sizes", "1M", "--iterations", "100000") as tool:
                 wait_until(lambda: cluster.status()["counters"]["collectives"] > 0, "the first collective")
                 cluster.answer("impair", "--down", "1")
-                _, errors = tool.communicate(timeout=60)
+                _, errors = tool.communicate(timeout=PATIENCE)
             self.assertEqual(tool.returncode, 1)
             no_way = r"nothing is heard of the daemon on server \[\d\]: links are down, and no other way leads there"
             self.assertRegex(errors, no_way)

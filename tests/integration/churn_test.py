@@ -3,11 +3,11 @@
 import os
 import subprocess
 
-from fabrics import FABRIC
+from fabrics import PATIENCE
 from harness import Cluster, TestCase, main, wait_until
 
 CHURN = os.environ["GRADCUBE_CHURN"]
-SECONDS = 20 if FABRIC == "embedded" else 8
+SECONDS = 6
 JOBS = 6
 
 
@@ -20,7 +20,7 @@ class Churn(TestCase):
                 env=dict(os.environ, GRADCUBE_HEAP="1M"),
                 stdout=subprocess.PIPE,
                 text=True,
-                timeout=SECONDS + 60,
+                timeout=SECONDS + 2 * PATIENCE,
             )
             lines = done.stdout.splitlines()
             self.assertEqual([line for line in lines if not line.startswith("rounds ")], [])

@@ -1,13 +1,12 @@
 """Trainers that disagree on a collective, or do not come to it: told, by name, and the job goes on."""
 
 import gc
-import time
 import weakref
 
 import gradcube
 import numpy
 
-from fabrics import AT_ONCE, GRID, LAST, MIDDLE, RADIX, SERVERS, only_on
+from fabrics import GRID, LAST, MIDDLE, PATIENCE, RADIX, SERVERS, only_on
 from harness import Cluster, TestCase, all_of, job, main, wait_until
 
 
@@ -18,20 +17,17 @@ class Disagreement(TestCase):
         cls.addClassCleanup(cls.cluster.end)
 
     def reduce(self, session, count, dtype="float32", op="sum"):
-        """The seconds that it took, or the failure."""
+        """The sums, or the failure."""
         array = numpy.ones(count, dtype)
-        started = time.monotonic()
         try:
-            session.allreduce(array, op=op, timeout=20)
+            session.allreduce(array, op=op, timeout=PATIENCE)
         except gradcube.MismatchError as failure:
-            failure.seconds = time.monotonic() - started
             return failure
         return array
 
     def assert_all_told(self, results, *words):
         for result in results:
             self.assert_fails(gradcube.MismatchError, result, *words)
-            self.assertLess(result.seconds, AT_ONCE)
 
     def assert_next_is_right(self, sessions):
         for result in all_of(lambda session: self.reduce(session, 1000), sessions):
@@ -97,7 +93,7 @@ class Disagreement(TestCase):
             sessions[0].close()
             wait_until(lambda: self.cluster.job("upset")["state"] == "aborted", "the job to be aborted")
             late = [self.reduce(sessions[-1], 1000)]
-            for result in all_of(lambda request: request.wait(20), requests) + late:
+            for result in all_of(lambda request: request.wait(PATIENCE), requests) + late:
                 self.assert_fails(gradcube.MismatchError, result, "disagree", "999 float32 sum")
                 self.assertNotIn("left", str(result))
 
@@ -124,7 +120,7 @@ class Disagreement(TestCase):
                 ends = []
                 for request, array in zip(requests, arrays, strict=True):
                     try:
-                        request.wait(20)
+                        request.wait(PATIENCE)
                         ends.append(array)
                     except gradcube.MismatchError as failure:
                         ends.append(failure)
@@ -141,11 +137,9 @@ class Disagreement(TestCase):
 class Missing(TestCase):
     def test_who_has_not_joined_is_named(self):
         with Cluster("--topology", GRID) as cluster, job(cluster, "few", range(SERVERS - 2)) as sessions:
-            started = time.monotonic()
-            results = all_of(lambda session: session.barrier(timeout=0.3), sessions)
-            self.assertGreaterEqual(time.monotonic() - started, 0.3)
-            for result in results:
-                self.assert_fails(gradcube.TimeoutError, result, f"2 of {SERVERS}", "few", f"[{RADIX - 1},{RADIX - 2}]", LAST)
+            absent = (f"[{RADIX - 1},{RADIX - 2}]", LAST)
+            for result in all_of(lambda session: session.barrier(timeout=0.3), sessions):
+                self.assert_fails(gradcube.TimeoutError, result, f"2 of {SERVERS}", "few", *absent)
             self.assertEqual(cluster.job("few")["state"], "gathering")
 
     def test_who_has_not_submitted_is_named_and_may_still_come(self):
@@ -160,7 +154,7 @@ class Missing(TestCase):
                 self.assert_fails(gradcube.TimeoutError, result, "collective 1", "slow", "[1,1]", "pid")
                 self.assertNotIn("[0,0]", str(result))
             requests[MIDDLE] = sessions[MIDDLE].allreduce_async(arrays[MIDDLE])
-            self.assertEqual(all_of(lambda request: request.wait(20), requests.values()), [None] * SERVERS)
+            self.assertEqual(all_of(lambda request: request.wait(PATIENCE), requests.values()), [None] * SERVERS)
             for array in arrays:
                 numpy.testing.assert_array_equal(array, numpy.full(10000, SERVERS, "float32"))
 

@@ -1,13 +1,12 @@
 """A trainer to be killed: endless_trainer.py SOCKET JOB COUNT [--with-child | --hub].
 
 All-reduces COUNT float32 elements again and again; with --hub, it pushes them to key "endless" of a hub. Says "joined"
-once it is in the job. With --with-child, a child that it has forked keeps its sockets open for some seconds after its
-death.
+once it is in the job. With --with-child, a child that it has forked keeps its sockets open after its death, until its
+standard input ends.
 """
 
 import os
 import sys
-import time
 
 import gradcube
 import numpy
@@ -16,7 +15,7 @@ socket, job, count, *options = sys.argv[1:]
 with gradcube.Session(socket, job) as session:
     if options == ["--with-child"] and os.fork() == 0:
         sys.stdout.close()
-        time.sleep(6)
+        sys.stdin.read()
         os._exit(0)
     gradients = session.alloc(int(count))
     gradients.fill(1)

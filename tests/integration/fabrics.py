@@ -3,8 +3,8 @@
 A test has one body and runs on the fabric that $GRADCUBE_TEST_FABRIC names; meson.build lists what runs on which.
 "embedded" is one daemon with all servers; on "memif" (as an ordinary user) and "veth" (as root) each server has a
 daemon of its own. Those share the machine's cores and are slow. So GRID is smaller there, and some() takes a few of
-many cases; nothing asserts how long anything takes (AT_ONCE and SOON are long). A test that only some fabrics can run
-says so and why: only_on().
+many cases. Nothing asserts how long anything takes: a wait ends with its event, and fails after PATIENCE. A test that
+only some fabrics can run says so and why: only_on().
 """
 
 import os
@@ -17,8 +17,6 @@ import unittest
 TOOL = os.environ["GRADCUBE_TOOL"]
 PATIENCE = 60  # seconds for everything that must end by itself
 FABRIC = os.environ.get("GRADCUBE_TEST_FABRIC", "embedded")
-AT_ONCE = 1.0 if FABRIC == "embedded" else PATIENCE  # seconds until a trainer must know of a failure elsewhere
-SOON = 5 if FABRIC == "embedded" else PATIENCE  # seconds for what a daemon does beside its work
 RADIX = 3 if FABRIC == "embedded" else 2
 GRID = f"bcube:{RADIX},2"
 SERVERS = RADIX**2

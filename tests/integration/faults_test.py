@@ -28,7 +28,7 @@ def faults_so_far(cluster):
 class Faults(TestCase):
     def test_twelve_megabytes_are_right_many_times_under_all_faults_together(self):
         with Cluster("--topology", GRID, *FAULTS, "--seed", str(self.seed)) as cluster:
-            iterations = 20 if FABRIC == "embedded" else 2
+            iterations = 5 if FABRIC == "embedded" else 2
             results = cluster.perf("--sizes", "12.5M", "--iterations", str(iterations), "--warmup", "0")
             self.assertEqual(results[0]["iterations"], iterations)
             self.assert_right(results)
@@ -83,10 +83,15 @@ class OtherPaths(TestCase):
 
             cluster.answer("impair", "--up")
             wait_until(lambda: self.down(cluster) == [], "the link to be found to be up")
-            relayed = cluster.status()["counters"]["relayed"]
-            self.assert_right(cluster.perf("--sizes", "1M", "--iterations", "5"))
-            if FABRIC == "embedded":  # elsewhere links may seem to be down while their daemons wait for a core
-                self.assertEqual(cluster.status()["counters"]["relayed"], relayed)
+
+            def returns():
+                relayed = cluster.status()["counters"]["relayed"]
+                self.assert_right(cluster.perf("--sizes", "1M", "--iterations", "5"))
+                return cluster.status()["counters"]["relayed"] == relayed
+
+            # Links may seem to be down while who hears their greetings waits for a core. Between daemons of their own,
+            # relays pass messages on in any case.
+            wait_until(lambda: returns() or FABRIC != "embedded", "collectives that need no relay")
 
     def test_collectives_go_around_a_whole_switch(self):
         with Cluster("--topology", GRID, "--greeting", GREETING, *faults("--loss", "0.01")) as cluster:

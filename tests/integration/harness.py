@@ -24,7 +24,7 @@ import unittest
 
 import gradcube
 
-from fabrics import FABRIC, GRID, MIDDLE, PATIENCE, SERVERS, SOON, TOOL, prepare, seed
+from fabrics import FABRIC, GRID, MIDDLE, PATIENCE, SERVERS, TOOL, prepare, seed
 
 
 class Cluster:
@@ -50,7 +50,7 @@ class Cluster:
     def __exit__(self, *_):
         self.end()
 
-    def tool(self, *arguments, timeout=PATIENCE):
+    def tool(self, *arguments, timeout=2 * PATIENCE):
         """Runs `gradcube ...` to its end and returns its CompletedProcess, for any exit code."""
         return subprocess.run(
             [TOOL, *arguments],
@@ -82,9 +82,9 @@ class Cluster:
                 process.kill()
                 process.wait(PATIENCE)
 
-    def answer(self, *arguments, timeout=PATIENCE):
+    def answer(self, *arguments, **options):
         """The one JSON object that `gradcube ... --json` prints."""
-        return self.parsed(self.tool(*arguments, "--json", timeout=timeout))
+        return self.parsed(self.tool(*arguments, "--json", **options))
 
     def parsed(self, done):
         if done.returncode != 0:
@@ -95,15 +95,31 @@ class Cluster:
         return self.answer("up", *self.flags)
 
     def status(self):
-        """Asked again where many daemons share cores with others and the tool has waited in vain."""
+        """Asked again where daemons share cores with others and the tool has waited in vain."""
         done = None
-        deadline = time.monotonic() + (0 if FABRIC == "embedded" else PATIENCE)
+        deadline = time.monotonic() + PATIENCE
         while done is None or ("did not answer in time" in done.stderr and time.monotonic() < deadline):
             done = self.tool("status", "--json")
         return self.parsed(done)
 
-    def perf(self, *arguments, timeout=PATIENCE):
-        return self.answer("perf", "allreduce", "--check", *arguments, timeout=timeout)["results"]
+    def perf(self, *arguments, **options):
+        return self.answer("perf", "allreduce", "--check", *arguments, **options)["results"]
+
+    def check(self, *arguments, down=0):
+        """The exit code and the report of `gradcube check`, once so many links are down.
+
+        Others may seem to be for a moment while their ends wait for a core.
+        """
+        done, report = None, None
+
+        def asked():
+            nonlocal done, report
+            done = self.tool("check", "--json", *arguments)
+            report = json.loads(done.stdout)
+            return sum("down: " in (link["problem"] or "") for link in report["links"]) == down
+
+        wait_until(asked, f"{down} links to be down")
+        return done.returncode, report
 
     def pid(self):
         return self.status()["pid"]
@@ -154,7 +170,7 @@ class Cluster:
 
     def end(self):
         with contextlib.suppress(Exception):
-            self.tool("down", timeout=20)
+            self.tool("down")
         with contextlib.suppress(OSError, ValueError):
             lock = (self.directory / "gradcubed.lock").resolve()
             pid = int(lock.read_text())
@@ -162,7 +178,7 @@ class Cluster:
                 os.kill(pid, signal.SIGKILL)
         # What a daemon has started ends with it, but not at once.
         with contextlib.suppress(AssertionError):
-            wait_until(lambda: self.processes() == [], "all daemons to be gone", 20)
+            wait_until(lambda: self.processes() == [], "all daemons to be gone")
         for process in self.processes():
             with contextlib.suppress(OSError):
                 os.kill(process, signal.SIGKILL)
@@ -259,9 +275,7 @@ class Clockwork(threading.Thread):
 
     def run(self):
         while not self.stopping.is_set():
-            done = self.cluster.tool(
-                "perf", "allreduce", "--sizes", "4K,1M", "--iterations", "3", "--check", "--timeout", str(SOON), "--json"
-            )
+            done = self.cluster.tool("perf", "allreduce", "--sizes", "4K,1M", "--iterations", "3", "--check", "--json")
             if done.returncode != 0:
                 self.complaint = done.stderr
                 return
@@ -274,18 +288,20 @@ class Clockwork(threading.Thread):
 
     def __exit__(self, *_):
         before = self.rounds
-        with contextlib.suppress(AssertionError):  # one whole round after the event
-            wait_until(lambda: self.rounds > before + 1 or not self.is_alive(), "another round", 4 * SOON)
+        try:  # one whole round after the event
+            wait_until(lambda: self.rounds > before + 1 or not self.is_alive(), "another round")
+        except AssertionError as error:
+            self.complaint = str(error)
         self.stopping.set()
         self.join(PATIENCE)
 
-    def goes_on_beside(self, work, seconds=1.5):
-        """Whether a round ends while work() is repeated: for some time, and then until one has ended."""
+    def goes_on_beside(self, work):
+        """Whether rounds that begin while work() is repeated end, too."""
         before = self.rounds
-        enough = time.monotonic() + seconds
-        while time.monotonic() < enough or (self.rounds == before and time.monotonic() < enough + SOON):
+        deadline = time.monotonic() + PATIENCE
+        while self.rounds < before + 4 and self.is_alive() and time.monotonic() < deadline:
             work()
-        return self.rounds > before
+        return self.rounds >= before + 4
 
 
 class TestCase(unittest.TestCase):

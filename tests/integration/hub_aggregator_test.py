@@ -92,7 +92,7 @@ class Checkpoints(CheckpointTestCase):
     FLAGS = CALM
 
     def test_a_job_goes_on_from_the_one_file_that_rank_0_writes(self):
-        for optimizer in some(["adam", "momentum:momentum=0.9", "sgd"], 1):
+        for optimizer in some(["adam", "momentum:momentum=0.9"], 1):
             with self.subTest(optimizer=optimizer):
                 options = {"optimizer": optimizer, "aggregator": AGGREGATOR}
                 whole = self.run_job("whole", self.nowhere, MEMBERS, **options)
@@ -134,7 +134,7 @@ class Checkpoints(CheckpointTestCase):
 
     def test_a_hub_that_was_saved_in_part_shows_nothing_else_for_its_weights(self):
         def save(session):
-            hub = self.hub_of(session, "adam", aggregator=AGGREGATOR, timeout=5)
+            hub = self.hub_of(session, "adam", aggregator=AGGREGATOR, timeout=5)  # also of what is not to come
             if session.rank != 0:
                 with self.assertRaises(gradcube.TimeoutError):
                     hub.begin_checkpoint(self.shared(session), 1)

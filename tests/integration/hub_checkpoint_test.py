@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import threading
-import time
 
 import gradcube
 
@@ -115,10 +114,12 @@ class KilledRoot(CheckpointTestCase):
         daemon = self.cluster.status()["servers"][0]["pid"]
         arguments = arguments_of(daemon)
         ready = threading.Barrier(SERVERS + 1)
+        rounds = lambda: self.cluster.status()["counters"]["hub_rounds"]
 
         def kill():
+            before = rounds()
             ready.wait(LATE)
-            time.sleep(0.2)  # pushes are under way
+            wait_until(lambda: rounds() > before, "pushes to be under way")
             os.kill(daemon, signal.SIGKILL)
 
         with job(self.cluster, "killed", algorithm="ps") as sessions:

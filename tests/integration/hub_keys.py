@@ -1,16 +1,17 @@
 """The keys of hub_test.py: first weights, a trainer's gradients in each round, and an oracle of what comes of them."""
 
+import functools
 import os
 import random
 
 import gradcube
 import numpy
 
-from fabrics import GRID
+from fabrics import GRID, PATIENCE
 from harness import Cluster, TestCase, all_of, wait_until
 
 SHAPES = {"long": (300, 401), "short": (10,), "scalar": (), "odd": (33333,), "half": (2000,), "brain": (999,)}
-LATE = 30  # seconds
+LATE = PATIENCE
 RATE = 0.125
 
 
@@ -29,8 +30,9 @@ def as_floats(name, array):
     return array.astype("float32")
 
 
+@functools.lru_cache(128)
 def gradients_of(rank, number):
-    """Small multiples of 1/4, whose sums are exact in all three types."""
+    """Not to be written to. Small multiples of 1/4, whose sums are exact in all three types."""
     draw = numpy.random.default_rng([rank, number])
     gradients = {name: numpy.asarray(draw.integers(-4, 5, shape) / 4, "float32") for name, shape in SHAPES.items()}
     gradients["half"] = gradients["half"].astype("float16")

@@ -41,9 +41,10 @@ class HubPerf(TestCase):
         return self.cluster.answer("perf", "hub", "--check", *arguments)
 
     def test_every_optimizer_has_the_right_weights_with_any_chunks(self):
+        keys, chunks = self.keys_file(), ("--chunk", "auto,32Ki,4Mi")
         for optimizer in ("sgd:lr=0.3", "nesterov", "adam", "adamw"):
             with self.subTest(optimizer=optimizer):
-                report = self.measured(*LENET5, "--optimizer", optimizer, "--chunk", "auto,32Ki,4Mi")
+                report = self.measured("--keys", keys, "--iterations", "2", "--optimizer", optimizer, *chunks)
                 self.assertEqual([row["chunk_bytes"] for row in report["results"]], [None, 32 << 10, 4 << 20])
                 self.assertEqual([row["wrong"] for row in report["results"]], [0, 0, 0])
                 self.assertEqual([row["iterations"] for row in report["results"]], [2, 2, 2])
@@ -63,11 +64,12 @@ class HubPerf(TestCase):
         self.assertIn("hub of lenet5", lines[0])
         self.assertEqual([line.split()[0] for line in lines[3:5]], ["65536", "262144"])
         self.assertIn("every weight of every server", lines[5])
-        outcome = self.cluster.tool("perf", "hub", *LENET5, "--aggregator", "2,2")
+        outcome = self.cluster.tool("perf", "hub", "--keys", self.keys_file(), "--aggregator", "2,2")
         self.assertIn("aggregated by server 2,2, bcube:3,2, 8 of 9 servers", outcome.stdout.splitlines()[0])
 
     def test_a_breakdown_has_the_parts_of_a_round(self):
-        report = self.cluster.answer("perf", "hub", *LENET5, "--optimizer", "adamw", "--breakdown")
+        measured = ["perf", "hub", "--keys", self.keys_file(), "--iterations", "2", "--breakdown"]
+        report = self.cluster.answer(*measured, "--optimizer", "adamw")
         parts = report["breakdown"]
         self.assertEqual(
             [part["part"] for part in parts], ["exchange", "aggregation", "optimizer", "synchronization"]
@@ -75,7 +77,7 @@ class HubPerf(TestCase):
         self.assertAlmostEqual(sum(part["seconds"] for part in parts), report["seconds"])
         self.assertAlmostEqual(sum(part["share"] for part in parts), 1)
         self.assertGreater(parts[0]["seconds"], 0)
-        outcome = self.cluster.tool("perf", "hub", *LENET5, "--breakdown")
+        outcome = self.cluster.tool(*measured)
         self.assertEqual(outcome.returncode, 0, outcome.stderr)
         self.assertEqual(outcome.stdout.splitlines()[-1].split()[0], "all")
 
@@ -106,7 +108,7 @@ class HubPerf(TestCase):
 
     def test_a_hub_of_many_keys_is_measured(self):
         keys = self.keys_file([(f"key{number}", 3, "float32") for number in range(1100)])
-        self.assertEqual(self.measured("--keys", keys)["results"][0]["wrong"], 0)
+        self.assertEqual(self.measured("--keys", keys, "--iterations", "1")["results"][0]["wrong"], 0)
         self.cluster.answer("perf", "hub", "--keys", keys, "--breakdown", "--iterations", "1")
 
     def test_what_takes_longer_than_the_limit_is_told(self):

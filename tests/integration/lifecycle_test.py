@@ -14,7 +14,7 @@ import unittest
 import gradcube
 import numpy
 
-from fabrics import TOOL
+from fabrics import PATIENCE, TOOL
 from harness import Cluster, TestCase, alive, all_of, job, main, wait_until
 from raw_session import RawSession
 
@@ -42,7 +42,7 @@ class Parent(TestCase):
     def test_is_the_one_that_started_it(self):
         with Cluster(up=False) as cluster:
             command = [DAEMON, "--all", "--run-dir", str(cluster.directory), "--parent", "1"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("--parent 1: that process has not started this one, or has ended", done.stderr)
             self.assertEqual(cluster.files(), [])
@@ -113,7 +113,7 @@ class Lifecycle(TestCase):
                 pid = cluster.up()["pid"]
                 self.assert_works(cluster)
                 self.assertEqual(cluster.tool("down").returncode, 0)
-                wait_until(lambda pid=pid: not alive(pid), "the daemon to be gone", 20)
+                wait_until(lambda pid=pid: not alive(pid), "the daemon to be gone")
                 self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
 
     def test_down_beside_an_up_or_another_down_ends_the_cluster_and_succeeds(self):
@@ -122,12 +122,12 @@ class Lifecycle(TestCase):
                 cluster.up()
                 ends = [cluster.start_tool("down") for _ in range(2)]
                 for end in ends:
-                    _, said = end.communicate(timeout=20)
+                    _, said = end.communicate(timeout=PATIENCE)
                     self.assertTrue(end.returncode == 0 or "no cluster runs" in said, said)
             cluster.up()
             end = cluster.start_tool("down")
-            wait_until(lambda: cluster.tool("up", *cluster.flags).returncode == 0, "the next cluster", 20)
-            _, said = end.communicate(timeout=5)
+            wait_until(lambda: cluster.tool("up", *cluster.flags).returncode == 0, "the next cluster")
+            _, said = end.communicate(timeout=PATIENCE)
             self.assertEqual(end.returncode, 0, said)
             self.assert_works(cluster)
 
@@ -135,16 +135,16 @@ class Lifecycle(TestCase):
         with Cluster(up=False) as cluster:
             up = cluster.start_tool("up", "--topology", "star:2")
             lock = cluster.directory / "gradcubed.lock"
-            wait_until(lambda: lock.exists() and lock.read_text().strip(), "the daemon to start", 20)
+            wait_until(lambda: lock.exists() and lock.read_text().strip(), "the daemon to start")
             down = cluster.tool("down")
             self.assertEqual(down.returncode, 0, down.stderr)
-            up.communicate(timeout=20)
+            up.communicate(timeout=PATIENCE)
             self.assert_one_message(cluster.tool("status"), 1, "gradcube up")
 
     def test_an_up_that_cannot_tell_says_that_the_cluster_is_up(self):
         with Cluster(up=False) as cluster, open("/dev/full", "w") as full:
             up = subprocess.run(
-                [TOOL, "up"], env=cluster.environment, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+                [TOOL, "up"], env=cluster.environment, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE
             )
             self.assertEqual(up.returncode, 1)
             self.assertIn("the cluster is up: `gradcube down` ends it", up.stderr)
@@ -165,7 +165,7 @@ class Lifecycle(TestCase):
                     env=cluster.environment,
                     capture_output=True,
                     text=True,
-                    timeout=60,
+                    timeout=PATIENCE,
                     preexec_fn=few(limit),
                 )
                 self.assertEqual(done.returncode, 1, done.stderr)
@@ -176,7 +176,7 @@ class Lifecycle(TestCase):
                 env=cluster.environment,
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=PATIENCE,
                 preexec_fn=few(16),
             )
             self.assertEqual(done.returncode, 1, done.stderr)
@@ -208,14 +208,14 @@ class Lifecycle(TestCase):
             lock = cluster.directory / "gradcubed.lock"
             up = cluster.start_tool("up", "--topology", "bcube:8,2")
             try:
-                wait_until(lambda: lock.exists() and lock.read_text().strip(), "the daemon to start", 20)
+                wait_until(lambda: lock.exists() and lock.read_text().strip(), "the daemon to start")
                 pid = int(lock.read_text())
             finally:
                 up.kill()
                 up.communicate()
             if up.returncode == 0:
                 self.skipTest("the daemon was ready before `up` could be killed")
-            wait_until(lambda: not alive(pid), "the daemon to end", 20)
+            wait_until(lambda: not alive(pid), "the daemon to end")
             self.assertIn("ended before it was ready", cluster.log())
             self.assert_one_message(cluster.tool("status"), 1, "gradcube up")
             cluster.up()
@@ -229,8 +229,8 @@ class Lifecycle(TestCase):
                 shutil.rmtree(cluster.directory)
                 new = cluster.up()["pid"]
                 self.assertNotEqual(new, old)
-                wait_until(lambda: not alive(old), "the daemon without a directory to end", 20)
-                self.assert_fails(gradcube.NoDaemonError, all_of(lambda r: r.wait(5), [request])[0])
+                wait_until(lambda: not alive(old), "the daemon without a directory to end")
+                self.assert_fails(gradcube.NoDaemonError, all_of(lambda r: r.wait(PATIENCE), [request])[0])
                 self.assertIn("was removed or replaced", log.read())
             # The old daemon has left the new one's sockets in peace.
             self.assertEqual(cluster.pid(), new)
@@ -240,7 +240,7 @@ class Lifecycle(TestCase):
         with Cluster("--topology", "star:2") as cluster:
             pid = cluster.pid()
             (cluster.directory / "gradcubed.lock").unlink()
-            wait_until(lambda: not alive(pid), "the daemon to end", 20)
+            wait_until(lambda: not alive(pid), "the daemon to end")
             self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
             cluster.up()
             self.assert_works(cluster)
@@ -251,7 +251,7 @@ class Lifecycle(TestCase):
                 gradcube.Session(cluster.sockets()[1], "victims")
             with job(cluster, "victims", [1]), RawSession(cluster.sockets()[0], "victims") as culprit:
                 culprit.socket.close()
-                wait_until(lambda: "is aborted" in cluster.log(), "the aborted job to be logged", 5)
+                wait_until(lambda: "is aborted" in cluster.log(), "the aborted job to be logged")
             lines = cluster.log()
             self.assertRegex(lines, rf"refused a trainer on server \[1\] \(pid {os.getpid()}\).*already has a trainer")
             self.assertRegex(lines, rf'trainer of job "victims" on server \[0\] \(pid {os.getpid()}\) died')
@@ -268,7 +268,7 @@ class Lifecycle(TestCase):
         with Cluster("--topology", "star:4") as cluster:
             pid = cluster.pid()
             os.kill(pid, signal.SIGINT)
-            wait_until(lambda: not alive(pid), "the daemon to end", 10)
+            wait_until(lambda: not alive(pid), "the daemon to end")
             self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
 
     def test_a_run_directory_open_to_others_is_refused(self):
@@ -309,7 +309,7 @@ class WithoutRoot(TestCase):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=PATIENCE,
         )
 
     def may_run(self, user):

@@ -1,9 +1,8 @@
 """`gradcube check` and `gradcube paths` on a real cluster: what they say of links that are right, down, lossy and slow."""
 
-import json
 import subprocess
 
-from fabrics import CALM, faults, needs_faults, only_on
+from fabrics import CALM, PATIENCE, faults, needs_faults, only_on
 from harness import Cluster, TestCase, main, wait_until
 
 # How fast a link is, and what is sent again, depends on what else the machine does.
@@ -13,54 +12,53 @@ LENIENT = ("--least-rate", "0.01", "--most-lost", "0.9")
 class Check(TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster("--topology", "bcube:2,2", "--rate", "20mbit", *CALM)
+        cls.cluster = Cluster("--topology", "bcube:2,2", "--rate", "100mbit", *CALM)
         cls.addClassCleanup(cls.cluster.end)
 
     def tearDown(self):
         self.cluster.answer("impair", *faults("--clear"), "--up")
         wait_until(lambda: not self.cluster.links_down(), "all links to be seen again")
 
-    def check(self, *arguments):
-        """The exit code and the object that it prints."""
-        done = self.cluster.tool("check", "--json", *arguments)
-        return done.returncode, json.loads(done.stdout)
-
     def test_measures_every_link_once(self):
-        code, report = self.check(*LENIENT)
+        code, report = self.cluster.check(*LENIENT)
         self.assertEqual((code, report["ok"]), (0, True), report)
         pairs = [(link["level"], *map(tuple, link["between"])) for link in report["links"]]
         expected = [(0, (0, 0), (0, 1)), (0, (1, 0), (1, 1)), (1, (0, 0), (1, 0)), (1, (0, 1), (1, 1))]
         self.assertEqual(pairs, expected)
         for link in report["links"]:
-            self.assertEqual(link["configured_bps"], 20e6)
+            self.assertEqual(link["configured_bps"], 100e6)
             self.assertGreater(link["payload_bps"], 0)
-            self.assertLess(link["payload_bps"], 25e6)
             self.assertGreater(link["sent"], 0)
             self.assertGreaterEqual(link["core_wait"], 0)
         wait_until(lambda: self.cluster.status()["jobs"] == [], "the jobs to be forgotten")
 
-    def test_names_the_link_that_is_down(self):
+    def test_a_link_that_is_down_is_named_and_its_paths_are_and_no_costs_are_fitted(self):
         self.cluster.answer("impair", "--down", "1,0:1")
         wait_until(lambda: ((1, 0), 1) in self.cluster.links_down(), "the cut to be seen")
-        code, report = self.check(*LENIENT)
+        code, report = self.cluster.check(*LENIENT, down=1)
         self.assertEqual(code, 1)
         problems = [link["problem"] for link in report["links"] if link["problem"]]
         self.assertEqual(len(problems), 1, report)
         self.assertRegex(problems[0], r"down: \[.,0\] does not hear \[.,0\]")
-
-    def test_fits_no_costs_while_a_link_is_down(self):
-        self.cluster.answer("impair", "--down", "1,0:1")
-        wait_until(lambda: ((1, 0), 1) in self.cluster.links_down(), "the cut to be seen")
         done = self.cluster.tool("model", "fit")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"the link between \[0,0\] and \[1,0\] at level 1 is not as configured: down")
+        self.check_paths_are_down()
+
+    def check_paths_are_down(self):
+        paths = lambda: self.cluster.answer("paths", "--from", "0,0", "--to", "1,1")["paths"]
+        expected = [([0, 1], "answers"), ([1, 0], "down")]
+        wait_until(lambda: [(path["ports"], path["state"]) for path in paths()] == expected, f"{expected}")
+        self.assertIsNone(paths()[1]["left_bps"])
+        text = lambda: self.cluster.tool("paths", "--from", "0,0", "--to", "1,1").stdout
+        wait_until(lambda: "from [0,0] to [1,1]: 1 of 2 paths answer" in text(), "the same in words")
 
     @only_on("veth", why="only there switch ports have an MTU of their own")
     def test_names_the_mtu_where_a_switch_takes_small_frames_alone(self):
         set_port = ["nsenter", "-t", str(self.cluster.pid()), "-n", "ip", "link", "set", "dev", "p1-0.1", "mtu"]
-        subprocess.run([*set_port, "1500"], check=True, timeout=20)
-        self.addCleanup(subprocess.run, [*set_port, "9000"], check=True, timeout=20)
-        code, report = self.check(*LENIENT, "--timeout", "3")
+        subprocess.run([*set_port, "1500"], check=True, timeout=PATIENCE)
+        self.addCleanup(subprocess.run, [*set_port, "9000"], check=True, timeout=PATIENCE)
+        code, report = self.cluster.check(*LENIENT, "--timeout", "3")
         self.assertEqual(code, 1)
         problems = {tuple(map(tuple, link["between"])): link["problem"] for link in report["links"] if link["problem"]}
         self.assertEqual(set(problems), {((0, 0), (1, 0))}, report)
@@ -69,18 +67,25 @@ class Check(TestCase):
     @needs_faults
     def test_names_links_that_lose_frames(self):
         self.cluster.answer("impair", "--loss", "0.1")
-        code, report = self.check("--least-rate", "0", "--most-lost", "0.001")
+        code, report = self.cluster.check("--least-rate", "0", "--most-lost", "0.001")
         self.assertEqual(code, 1)
         self.assertIn("lossy", " ".join(link["problem"] or "" for link in report["links"]))
 
     def test_names_links_that_are_slow(self):
-        code, report = self.check("--least-rate", "1", "--most-lost", "1")  # headers have a share
+        code, report = self.cluster.check("--least-rate", "1", "--most-lost", "1")  # headers have a share
         self.assertEqual(code, 1)
         for link in report["links"]:
             self.assertIn("slow", link["problem"])
 
     def test_prints_a_table_for_people(self):
-        done = self.cluster.tool("check", *LENIENT)
+        done = None
+
+        def all_are_up():
+            nonlocal done
+            done = self.cluster.tool("check", *LENIENT)
+            return "down: " not in done.stdout
+
+        wait_until(all_are_up, "all links to be seen at once")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("all 4 links of bcube:2,2 are as configured", done.stdout)
 
@@ -91,22 +96,18 @@ class Check(TestCase):
             self.assertIn(arguments[0], done.stderr)
 
     def test_shows_what_paths_have_left(self):
-        paths = self.cluster.answer("paths", "--from", "0,0", "--to", "1,1")["paths"]
+        paths = []
+
+        def all_answer():
+            paths[:] = self.cluster.answer("paths", "--from", "0,0", "--to", "1,1")["paths"]
+            return [path["state"] for path in paths] == ["answers", "answers"]
+
+        wait_until(all_answer, "both paths to answer")
         self.assertEqual([path["servers"][1] for path in paths], [[0, 1], [1, 0]])
-        self.assertEqual([path["state"] for path in paths], ["answers", "answers"])
         for path in paths:
             self.assertGreater(path["round_trip_ns"], 0)
-            self.assertGreater(path["left_bps"], 10e6)
-            self.assertLessEqual(path["left_bps"], 20e6)
-
-    def test_shows_which_paths_are_down(self):
-        self.cluster.answer("impair", "--down", "0,0:1")
-        wait_until(lambda: ((0, 0), 1) in self.cluster.links_down(), "the cut to be seen")
-        paths = self.cluster.answer("paths", "--from", "0,0", "--to", "1,1")["paths"]
-        self.assertEqual([(path["ports"], path["state"]) for path in paths], [([0, 1], "answers"), ([1, 0], "down")])
-        self.assertIsNone(paths[1]["left_bps"])
-        done = self.cluster.tool("paths", "--from", "0,0", "--to", "1,1")
-        self.assertIn("from [0,0] to [1,1]: 1 of 2 paths answer", done.stdout)
+            self.assertGreater(path["left_bps"], 50e6)
+            self.assertLessEqual(path["left_bps"], 100e6)
 
     def test_refuses_paths_of_servers_that_there_are_not(self):
         for arguments in (["--from", "0,2", "--to", "1,1"], ["--from", "1,1", "--to", "1,1"]):

@@ -6,7 +6,7 @@ import contextlib
 import gradcube
 import numpy
 
-from fabrics import GRID, faults, some
+from fabrics import GRID, PATIENCE, faults, some
 from harness import Cluster, TestCase, main
 
 SIZES = "0,8,999,100003,1M"
@@ -52,7 +52,7 @@ class LocalTrainers(TestCase):
 
             def add(session):
                 array = numpy.full(1000, session.rank + 1, "float32")
-                session.allreduce(array, timeout=20)
+                session.allreduce(array, timeout=PATIENCE)
                 return array
 
             for result in self.all_of(add, sessions):
@@ -88,7 +88,7 @@ class LocalTrainers(TestCase):
             sessions[3].close()
             for session in sessions[:3]:
                 with self.assertRaises(gradcube.PeerError) as failure:
-                    session.allreduce(numpy.ones(10, "float32"), timeout=20)
+                    session.allreduce(numpy.ones(10, "float32"), timeout=PATIENCE)
                 self.assertIn("trainer 1 of job \"parted\" on server [1]", str(failure.exception))
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import unittest
 
+from fabrics import PATIENCE
 from harness import Cluster, TestCase, arguments_of, command_of, main, wait_until
 
 SIZES = ("--sizes", "4,100K", "--iterations", "2")
@@ -28,7 +29,7 @@ class Switches(TestCase):
     def tearDown(self):
         self.cluster.answer("impair", "--clear")
         self.assert_right(self.cluster.perf(*SIZES))
-        wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten", 10)
+        wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten")
 
     def switches(self, name):
         return sum(switch[name] for switch in self.cluster.status()["switches"])
@@ -126,12 +127,12 @@ class Death(TestCase):
                 pid = next(p for p in cluster.processes() if b"\x001,1\x00" in command_of(p))
                 arguments = arguments_of(pid)
                 os.kill(pid, signal.SIGKILL)
-                tool.communicate(timeout=60)
+                tool.communicate(timeout=PATIENCE)
                 self.assertEqual(tool.returncode, 1)
                 stack.enter_context(cluster.daemon(arguments))
                 connected = lambda: cluster.status()["switch_daemons"][0]["connected"] == 8
-                wait_until(connected, "the new daemon to connect", 20)
-                wait_until(lambda: "ports" in cluster.status()["servers"][3], "it to be ready", 20)
+                wait_until(connected, "the new daemon to connect")
+                wait_until(lambda: "ports" in cluster.status()["servers"][3], "it to be ready")
                 self.assert_right(cluster.perf(*SIZES))
 
     def test_of_switches_ends_jobs_and_is_reported_and_new_ones_take_their_places(self):
@@ -143,7 +144,7 @@ class Death(TestCase):
                     before = cluster.status()["counters"]["collectives"]
                     wait_until(lambda: cluster.status()["counters"]["collectives"] > before, "the first collective")
                     os.kill(cluster.status()["switch_daemons"][0]["pid"], signal.SIGKILL)
-                    _, errors = tool.communicate(timeout=60)
+                    _, errors = tool.communicate(timeout=PATIENCE)
                 self.assertEqual(tool.returncode, 1)
                 self.assertRegex(errors, r"server \[\d,\d\]")
                 self.check_without_switches(cluster)
@@ -205,7 +206,7 @@ class TwoLcoresOfEachServer(TestCase):
         arguments[place] = json.dumps(settings).encode()
         with Cluster(up=False) as other:
             arguments[arguments.index(b"--run-dir") + 1] = str(other.directory).encode()
-            done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn("lcores: there are 1, and server-lcores is 2", done.stderr + other.log())
 

@@ -10,7 +10,7 @@ import gradcube
 import numpy
 
 import raw_session
-from fabrics import SOON, only_on
+from fabrics import PATIENCE, only_on
 from harness import Clockwork, Cluster, TestCase, WithACluster, all_of, job, main, wait_until
 from raw_session import HEAP, RawSession
 
@@ -42,7 +42,7 @@ class HostileMemory(WithACluster):
                         code, text = culprit.farewell()
                         self.assertEqual(code, EPROTOCOL)
                         self.assertIn("daemon has confirmed", text)
-                        for failure in all_of(lambda request: request.wait(SOON), requests):
+                        for failure in all_of(lambda request: request.wait(PATIENCE), requests):
                             self.assert_fails(gradcube.PeerError, failure, "[1,1]")
             grown = self.daemon_bytes() - before
             self.assertLess(grown, 64 << 20)
@@ -123,9 +123,9 @@ class Quota(TestCase):
                 for buffer in buffers:
                     buffer[:] = 1
                 pairs = list(zip(sessions, buffers))
-                self.assertEqual(all_of(lambda pair: pair[0].allreduce(pair[1], timeout=20), pairs), [None, None])
+                self.assertEqual(all_of(lambda pair: pair[0].allreduce(pair[1], timeout=PATIENCE), pairs), [None, None])
                 self.assertEqual([float(buffer[0]) for buffer in buffers], [2.0, 2.0])
-            wait_until(lambda: cluster.status()["memory"]["users"] == [], "the memory to be given back", 5)
+            wait_until(lambda: cluster.status()["memory"]["users"] == [], "the memory to be given back")
             self.assert_works(cluster)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import gradcube
 import numpy
 
-from fabrics import GRID, faults, needs_many_servers
+from fabrics import GRID, PATIENCE, faults, needs_many_servers
 from harness import Cluster, TestCase, main
 
 
@@ -31,7 +31,7 @@ class Messages(TestCase):
                     requests = [session.recv_async(boxes[r], r, tag=9) for r in range(session.size)]
                     requests += [session.send_async(out[r], r, tag=9) for r in range(session.size)]
                     for request in requests:
-                        request.wait(timeout=60)
+                        request.wait(timeout=PATIENCE)
                     return out, boxes
 
                 with concurrent.futures.ThreadPoolExecutor(len(sessions)) as pool:
@@ -52,13 +52,13 @@ class Messages(TestCase):
             request = second.recv_async(shared, 0, tag=4)
             self.assertIsNone(first.recv_async(box, 1).received)
             for text in texts:
-                self.assertEqual(second.recv_bytes(200_000, 0, tag=3, timeout=20), text)
-            request.wait(timeout=20)
+                self.assertEqual(second.recv_bytes(200_000, 0, tag=3, timeout=PATIENCE), text)
+            request.wait(timeout=PATIENCE)
             self.assertEqual(request.received, 96)
             numpy.testing.assert_array_equal(shared[:12], numbers.ravel())
             for send in sends:
-                send.wait(timeout=20)
-            second.send(numpy.ones(12), 0, timeout=20)
+                send.wait(timeout=PATIENCE)
+            second.send(numpy.ones(12), 0, timeout=PATIENCE)
 
     def test_trainers_of_one_server_and_a_trainer_itself_exchange(self):
         with Cluster("--topology", "star:2") as cluster, contextlib.ExitStack() as stack:
@@ -66,8 +66,8 @@ class Messages(TestCase):
             for source, target in [(0, 1), (1, 1), (1, 0), (2, 0)]:
                 data = numpy.random.default_rng(target).bytes(700_001)
                 send = sessions[source].send_async(data, target)
-                self.assertEqual(sessions[target].recv_bytes(700_001, source, timeout=20), data)
-                send.wait(timeout=20)
+                self.assertEqual(sessions[target].recv_bytes(700_001, source, timeout=PATIENCE), data)
+                send.wait(timeout=PATIENCE)
 
     def test_collectives_go_on_beside_messages(self):
         with Cluster("--topology", "bcube:2,2") as cluster, contextlib.ExitStack() as stack:
@@ -76,25 +76,25 @@ class Messages(TestCase):
 
             def add(session):
                 array = numpy.full(10_000, session.rank, "float32")
-                session.allreduce(array, timeout=20)
+                session.allreduce(array, timeout=PATIENCE)
                 return array[-1]
 
             with concurrent.futures.ThreadPoolExecutor(4) as pool:
                 self.assertEqual(list(pool.map(add, sessions)), [6.0] * 4)
             self.assertFalse(waiting.test())
-            self.assertEqual(sessions[3].recv_bytes(10, 0, tag=1, timeout=20), b"late")
-            waiting.wait(timeout=20)
+            self.assertEqual(sessions[3].recv_bytes(10, 0, tag=1, timeout=PATIENCE), b"late")
+            waiting.wait(timeout=PATIENCE)
 
     def test_failures_are_told_with_rank_and_tag(self):
         with Cluster("--topology", "star:2") as cluster, contextlib.ExitStack() as stack:
             first, second = self.join(stack, cluster, "failing")
             send = first.send_async(b"x" * 100, 1, tag=77)
             with self.assertRaises(gradcube.MismatchError) as failure:
-                second.recv(bytearray(99), 0, tag=77, timeout=20)
+                second.recv(bytearray(99), 0, tag=77, timeout=PATIENCE)
             self.assertIn("receive of up to 99 bytes from rank 0 with tag 77", str(failure.exception))
             self.assertIn('job "failing" failed: the message has 100 bytes', str(failure.exception))
             with self.assertRaisesRegex(gradcube.MismatchError, "send of 100 bytes to rank 1 with tag 77"):
-                send.wait(timeout=20)
+                send.wait(timeout=PATIENCE)
             with self.assertRaises(gradcube.TimeoutError) as late:
                 first.recv(bytearray(10), 1, tag=78, timeout=0.1)
             for words in ["10 bytes from rank 1 with tag 78", "not done after", 'a message of job "failing" waits']:
@@ -102,9 +102,9 @@ class Messages(TestCase):
             pending = first.recv_async(bytearray(10), 1, tag=79)
             second.close()
             with self.assertRaisesRegex(gradcube.PeerError, "failing"):
-                pending.wait(timeout=20)
+                pending.wait(timeout=PATIENCE)
             with self.assertRaises(gradcube.PeerError):
-                first.send(b"x", 0, timeout=20)
+                first.send(b"x", 0, timeout=PATIENCE)
 
     def test_a_trainer_that_has_not_joined_is_named(self):
         with Cluster("--topology", "star:2") as cluster:

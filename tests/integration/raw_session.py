@@ -11,7 +11,7 @@ import struct
 import time
 import typing
 
-from fabrics import SOON
+from fabrics import PATIENCE
 
 HELLO, WELCOME, REFUSED, FAILURE, INQUIRY, REPORT, GOODBYE, CLOSING, ABORT, OFFER, MAPPED, GROW, GROWN = range(1, 14)
 ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, BARRIER = range(6)
@@ -84,7 +84,7 @@ def read_notice(message):
     return Notice(kind, code, number, request, text.rstrip(b"\0").decode())
 
 
-def connect(path, timeout=SOON):
+def connect(path, timeout=PATIENCE):
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.connect(str(path))  # blocks while the daemon's backlog is full
     connection.settimeout(timeout)
@@ -176,7 +176,7 @@ class RawSession:
         with contextlib.suppress(OSError):
             self.doorbell.send(b"\0")
 
-    def completion(self, timeout=SOON):
+    def completion(self, timeout=PATIENCE):
         """The next one, (request, code), taken out of its ring."""
         head = self.word(COMPLETION_HEAD)
         deadline = time.monotonic() + timeout
@@ -190,7 +190,7 @@ class RawSession:
         self.set_word(COMPLETION_HEAD, head + 1)
         return request, code
 
-    def farewell(self, timeout=SOON):
+    def farewell(self, timeout=PATIENCE):
         """What the daemon says when it closes the session: (code, message); None if it only closes."""
         said = None
         deadline = time.monotonic() + timeout

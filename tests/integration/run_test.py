@@ -29,7 +29,7 @@ TRAINER = textwrap.dedent(
     ) as session:
         assert (session.rank, session.size) == (environment["RANK"], environment["WORLD_SIZE"]), session
         numbers = numpy.full(100003, session.rank + 1, "float32")
-        session.allreduce(numbers, timeout=60)
+        session.allreduce(numbers, timeout=PATIENCE)
         print(f"sum {numbers[-1]:g}")
     """
 )
@@ -86,7 +86,7 @@ class Run(TestCase):
     def end_of(self, process):
         """Exit code, standard output and standard error; nothing is left of it."""
         output, errors = process.communicate(timeout=PATIENCE)
-        wait_until(lambda: self.marked() == [], "all processes of the run to be gone", 10)
+        wait_until(lambda: self.marked() == [], "all processes of the run to be gone")
         return process.returncode, output.decode(errors="surrogateescape"), errors.decode()
 
     def run_it(self, *arguments):
@@ -227,7 +227,7 @@ except OSError as error:
         self.assertEqual(process.wait(PATIENCE), 1)
         process.stderr.close()
         self.assertIn("cannot write to standard output: Broken pipe", errors)
-        wait_until(lambda: self.marked() == [], "all processes of the run to be gone", 10)
+        wait_until(lambda: self.marked() == [], "all processes of the run to be gone")
 
     def test_can_be_interrupted_while_nobody_reads(self):
         process = self.start("--", "yes")

@@ -7,11 +7,11 @@ import contextlib
 import os
 import subprocess
 import tempfile
-import time
 import unittest
 
 import gradcube
 
+from fabrics import PATIENCE
 from harness import Cluster, TestCase, main, wait_until
 from raw_session import connect, hello, knock, read_notice
 
@@ -40,7 +40,8 @@ IN_A_NAMESPACE = ["unshare", "--net", "sh", "-c"]
 def why_there_are_no_ports():
     """What the system says when it refuses them; empty if it does not."""
     try:
-        done = subprocess.run([*IN_A_NAMESPACE, MAKE_PORTS, "sh", "true"], capture_output=True, text=True, timeout=20)
+        command = [*IN_A_NAMESPACE, MAKE_PORTS, "sh", "true"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     except OSError as error:
         return str(error)
     return done.stderr if done.returncode != 0 else ""
@@ -56,7 +57,7 @@ def run_daemon(*arguments, cluster):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=PATIENCE,
     )
 
 
@@ -84,7 +85,7 @@ def one_server(address, make_ports=MAKE_PORTS):
             if process.poll() is None:
                 process.terminate()
                 try:
-                    process.wait(20)
+                    process.wait(PATIENCE)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
@@ -171,21 +172,18 @@ class OneServer(TestCase):
         with one_server("2,1") as (cluster, process):
             done = cluster.tool("down")
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(process.wait(20), 0)
+            self.assertEqual(process.wait(PATIENCE), 0)
             self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
             self.assert_one_message(cluster.tool("status"), 1, "gradcube up")
 
     def test_refuses_a_trainer_whose_jobs_leader_is_on_another_server(self):
         with one_server("2,1") as (cluster, _):
-            with connect(cluster.sockets()[0], timeout=20) as connection:
+            with connect(cluster.sockets()[0], timeout=PATIENCE) as connection:
                 self.assertIsNone(knock(connection, hello("lonely")))
-                waiting = lambda: cluster.job("lonely")
-                wait_until(waiting, "the trainer to wait", 5)
-                self.assertEqual(waiting()["state"], "gathering")
                 refusal = read_notice(connection.recv(4096))
                 self.assertIn("the daemon on server [0,0] does not answer", refusal.text)
                 self.assertEqual(connection.recv(4096), b"", "the session is closed")
-            wait_until(lambda: cluster.job("lonely") is None, "the job to be forgotten", 20)
+            wait_until(lambda: cluster.job("lonely") is None, "the job to be forgotten")
 
     def test_lets_a_trainer_wait_and_names_what_it_waits_for(self):
         with one_server("2,1") as (cluster, _):
@@ -197,12 +195,10 @@ class OneServer(TestCase):
                 self.assertEqual(len(job["trainers"]), 1)
                 values = session.alloc(5, "float32")
                 values[:] = 1
-                begin = time.monotonic()
                 with self.assertRaises(gradcube.TimeoutError) as late:
-                    session.allreduce(values, op="sum", timeout=3)
-                self.assertGreater(time.monotonic() - begin, 2.5)
+                    session.allreduce(values, op="sum", timeout=0.5)
                 self.assert_fails(gradcube.TimeoutError, late.exception, "1 of 2 trainers has not joined", "[2,2]")
-            wait_until(lambda: cluster.job("pair") is None, "the job to be forgotten", 20)
+            wait_until(lambda: cluster.job("pair") is None, "the job to be forgotten")
 
     def test_keeps_a_second_daemon_out_of_its_run_directory(self):
         with one_server("2,1") as (cluster, process):

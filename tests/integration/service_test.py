@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
-from fabrics import TOOL
+from fabrics import PATIENCE, TOOL
 from harness import main, wait_until
 
 UNIT = pathlib.Path(os.environ["GRADCUBE_SERVICE_UNIT"])
@@ -39,7 +39,7 @@ def settings():
 def may_make_ports():
     try:
         done = subprocess.run(
-            ["unshare", "--net", "sh", "-c", MAKE_PORTS, "sh", *RIGHTS, "true"], capture_output=True, timeout=20
+            ["unshare", "--net", "sh", "-c", MAKE_PORTS, "sh", *RIGHTS, "true"], capture_output=True, timeout=PATIENCE
         )
     except OSError:
         return False
@@ -53,7 +53,7 @@ class Unit(unittest.TestCase):
             unit = pathlib.Path(directory) / "gradcubed@daemon.service"
             text = re.sub(r"(?m)^ExecStart=\S+", f"ExecStart={DAEMON}", UNIT.read_text())
             unit.write_text(text)  # the daemon is not installed where the unit says
-            done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=60)
+            done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=PATIENCE)
             about = [line for line in done.stderr.splitlines() if "gradcubed" in line]
             self.assertEqual(about, [])
 
@@ -93,13 +93,13 @@ class Unit(unittest.TestCase):
             )
             try:
                 ask = [*RIGHTS, "env", f"GRADCUBE_RUN={run}", tool, "status"]
-                status = lambda: subprocess.run(ask, capture_output=True, text=True, timeout=20)
-                wait_until(lambda: status().returncode == 0 or process.poll() is not None, "the daemon", 20)
+                status = lambda: subprocess.run(ask, capture_output=True, text=True, timeout=PATIENCE)
+                wait_until(lambda: status().returncode == 0 or process.poll() is not None, "the daemon")
                 self.assertIsNone(process.poll())
                 self.assertIn("[2,1]", status().stdout)
             finally:
                 process.terminate()
-                _, errors = process.communicate(timeout=20)
+                _, errors = process.communicate(timeout=PATIENCE)
             self.assertEqual(process.returncode, 0, errors)
 
 

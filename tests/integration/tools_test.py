@@ -56,7 +56,7 @@ class Tools(TestCase):
         with Cluster("--topology", "star:3") as cluster:
             jobs = 2
             done = subprocess.run(
-                [CHURN, "5", str(jobs), str(self.seed), *cluster.sockets()],
+                [CHURN, "2", str(jobs), str(self.seed), *cluster.sockets()],
                 env=dict(os.environ, GRADCUBE_HEAP="1M"),
                 stdout=subprocess.PIPE,
                 text=True,
