@@ -7,6 +7,7 @@ kills what still runs.
 """
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -41,6 +42,7 @@ def serve(modules):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of Ctrl-C, which the test gets, too
     for module in modules:
         importlib.import_module(module)
+    gc.freeze()  # so that no process that ends looks through all of PyTorch, and copies its pages for it
     requests = os.fdopen(os.dup(0), "r", buffering=1)
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     running = set()
