@@ -31,6 +31,10 @@ import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from torch.nn.parallel import _replicated_tensor_ddp_utils as replicated_tensors  # noqa: E402
 from torch.testing._internal import common_distributed  # noqa: E402
+
+if not torch.cuda.is_available():  # else each of these starts its ranks, which then find that out
+    common_distributed.skip_if_no_gpu = unittest.skip("needs CUDA")
+    common_distributed.skip_if_lt_x_gpu = lambda gpus: unittest.skip(f"needs CUDA on {gpus} devices")
 from torch.testing._internal.distributed import distributed_test  # noqa: E402
 
 import gradcube.torch  # noqa: E402, F401
@@ -43,6 +47,7 @@ init_process_group = dist.init_process_group
 # How often a rank and its test look whether the others have come, five times in each test.
 often = types.SimpleNamespace(**{**vars(time), "sleep": lambda seconds: time.sleep(0.01 if seconds == 0.1 else seconds)})
 common_distributed.time = distributed_test.time = often
+distributed_test.Barrier.sync.__func__.__defaults__ = (None, 240)  # seconds: the cores may be busy
 
 
 class OwnTest(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
