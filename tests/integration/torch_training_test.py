@@ -69,8 +69,6 @@ class TorchTraining(TestCase):
             for process in ranks.processes:
                 process.send_signal(signal.SIGUSR1)
             ranks.succeed()
-            for rank in range(2):
-                self.assertLess(ranks.said(rank, "busy_seconds")[0], 0.05)
 
     def test_a_daemon_that_says_nothing_is_asked_once_for_all_that_is_late(self):
         with Cluster("--topology", "star:2") as cluster, Ranks(cluster, [PROGRAM, "silent"]) as ranks:
