@@ -15,6 +15,7 @@ import time
 from fabrics import PATIENCE
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "torch_ranks.py"
+PRELOADED = ["torch", "torch.utils.data"]  # by what ranks are forked from; a test may add what its ranks load, too
 LONG = 4 * PATIENCE  # seconds: PyTorch takes long to load where other processes want the cores, too
 
 # For every process of PyTorch's. gloo is not to look for an interface by the name of this host.
@@ -57,7 +58,7 @@ class Forks:
 
     def __init__(self):
         self.process = subprocess.Popen(
-            [sys.executable, str(PROGRAM.parent / "torch_forks.py"), "torch", "torch.utils.data"],
+            [sys.executable, str(PROGRAM.parent / "torch_forks.py"), *PRELOADED],
             env={**os.environ, **ENVIRONMENT},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
