@@ -83,10 +83,10 @@ class TorchTraining(TestCase):
         # Not --standalone: of 1.13 that is port 29400 of localhost, for all that run on the host.
         launcher = [sys.executable, "-m", "torch.distributed.run", "--redirects", "1", "--tee", "1"]
         with reserved_port() as port:
-            where = ["--nproc_per_node", "4", "--master_addr", "127.0.0.1", "--master_port", port]
-            done = run_launcher([*launcher, *where, EXAMPLE, "--epochs", "2"], self.cluster.environment)
+            where = ["--nproc_per_node", "2", "--master_addr", "127.0.0.1", "--master_port", port]
+            done = run_launcher([*launcher, *where, EXAMPLE, "--epochs", "1"], self.cluster.environment)
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertIn("weights: bit-identical on all 4 ranks", done.stdout)
+        self.assertIn("weights: bit-identical on all 2 ranks", done.stdout)
 
     @unittest.skipUnless(shutil.which("mpirun"), "Open MPI is not installed")
     def test_mpirun_starts_it_by_a_shell_that_names_its_variables(self):
