@@ -29,7 +29,7 @@ class Examples(TestCase):
         cls.cluster = Cluster("--topology", "bcube:2,2")
         cls.addClassCleanup(cls.cluster.end)
         with contextlib.ExitStack() as held:
-            ports = [held.enter_context(reserved_port()) for _ in range(len(BACKENDS) * len(SCRIPTS))]
+            ports = [held.enter_context(reserved_port()) for _ in range(len(BACKENDS) * len(SCRIPTS) - 1)]
             with Ranks(cls.cluster, [PROGRAM, *ports]) as ranks:
                 ranks.wait()
                 cls.everything = ranks.everything()

@@ -12,13 +12,27 @@ import importlib
 import json
 import os
 import signal
+import socket
 import sys
+import time
+
+LONGEST = 5  # seconds for rank 0 to listen; then PyTorch goes on to try
 
 
 def exit_code(process):
     """None: it runs."""
     ended, status = os.waitpid(process, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if ended else None
+
+
+def wait_for_store():
+    """Until rank 0 has PyTorch's store: a rank that finds none would look again after a second."""
+    deadline = time.monotonic() + LONGEST
+    while os.environ["RANK"] != "0" and time.monotonic() < deadline:
+        try:
+            return socket.create_connection((os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"])).close()
+        except OSError:
+            time.sleep(0.01)
 
 
 def become(request):
@@ -35,6 +49,7 @@ def become(request):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = request["arguments"]
     sys.path[0] = os.path.dirname(sys.argv[0])
+    wait_for_store()
 
 
 def serve(modules):

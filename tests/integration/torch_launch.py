@@ -84,9 +84,9 @@ class Forks:
 class Forked:
     """A process that was forked there, with what is used of subprocess.Popen."""
 
-    def __init__(self, arguments, environment, output, errors):
+    def __init__(self, **request):
         self.forks = Forks.of_this_test()
-        self.pid = self.forks.ask(arguments=arguments, environment=environment, output=output, errors=errors)
+        self.pid = self.forks.ask(**request)
         self.returncode = None
 
     def poll(self):
@@ -130,7 +130,8 @@ class Ranks:
             with open(self.file(rank, "out"), "wb") as output, open(self.file(rank, "err"), "wb") as errors:
                 words, environment = [*map(str, arguments)], {**cluster.environment, **common, **place}
                 if forked:
-                    process = Forked(words, environment, output.name, errors.name)
+                    files = {"output": output.name, "errors": errors.name}
+                    process = Forked(arguments=words, environment=environment, **files)
                 else:
                     process = subprocess.Popen(
                         [sys.executable, *words],
