@@ -73,7 +73,10 @@ class Forks:
 
     def ask(self, **request):
         print(json.dumps(request), file=self.process.stdin, flush=True)
-        return json.loads(self.process.stdout.readline())
+        answer = self.process.stdout.readline()
+        if answer == "":
+            raise AssertionError(f"the process that forks ranks has ended: exit {self.process.wait()}")
+        return json.loads(answer)
 
     def end(self):
         self.process.stdin.close()

@@ -45,7 +45,8 @@ for feature in ("ddp", "subgroup", "plugin"):
 replicated_tensors._set_ddp_with_replicated_tensor = lambda is_on: None
 init_process_group = dist.init_process_group
 # How often a rank and its test look whether the others have come, five times in each test.
-often = types.SimpleNamespace(**{**vars(time), "sleep": lambda seconds: time.sleep(0.01 if seconds == 0.1 else seconds)})
+often = types.SimpleNamespace(**vars(time))
+often.sleep = lambda seconds: time.sleep(0.01 if seconds == 0.1 else seconds)
 common_distributed.time = distributed_test.time = often
 distributed_test.Barrier.sync.__func__.__defaults__ = (None, 240)  # seconds: the cores may be busy
 
