@@ -4,8 +4,8 @@ import json
 import pathlib
 import sys
 
-from fabrics import PATIENCE
 from harness import Cluster, TestCase, main
+from torch_launch import LONG
 
 PROGRAMS = pathlib.Path(__file__).resolve().parents[1] / "bench" / "training"
 
@@ -18,7 +18,7 @@ class BenchTrainers(TestCase):
 
     def printed(self, program, *arguments):
         command = [sys.executable, str(PROGRAMS / program), *arguments]
-        done = self.cluster.tool("run", "--no-prefix", "--", *command, timeout=2 * PATIENCE)
+        done = self.cluster.tool("run", "--no-prefix", "--", *command, timeout=LONG)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 

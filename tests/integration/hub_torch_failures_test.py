@@ -4,9 +4,8 @@ import gradcube
 import torch
 from gradcube._hub_optimizer import HubOptimizer
 
+from fabrics import PATIENCE as LATE
 from harness import Cluster, TestCase, all_of, job, main
-
-LATE = 30  # seconds
 
 
 def optimizer_of(session):

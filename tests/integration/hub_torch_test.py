@@ -12,10 +12,11 @@ import gradcube
 import torch
 from gradcube._hub_optimizer import HubOptimizer
 
+from fabrics import PATIENCE
 from harness import Cluster, TestCase, all_of, job, main, wait_until
 from torch_launch import LONG
 
-LATE = 30  # seconds
+LATE = PATIENCE
 STEPS = 5
 DRAWING = threading.Lock()  # PyTorch's generator is of all threads
 

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from merging_models import POLICIES, SlowBackward, SlowLayer, averaged_by_hand, batches, loss_of, model_of
-from merging_models import raises, same_on_all_ranks, sgd_of, weights
+from merging_models import raises, same_on_all_ranks, sgd_of, slow_by_clock, weights
 
 ENDLESS = (1000.0, 0.0)  # costs that no time of a layer outweighs: all buckets share a message
 
@@ -54,8 +54,9 @@ def hook_policies():
         assert torch.allclose(weights(model), expected, atol=1e-5), (policy, weights(model) - expected)
 
 
+@slow_by_clock()
 def hook_planning():
-    """The times are far apart, so a busy machine finds the same order. Buckets are biases and weights."""
+    """Buckets are biases and weights."""
     _merge_planner._BETWEEN_LOOKS = 6
     model = nn.Sequential(SlowLayer("first"), SlowLayer("second"), nn.Linear(30, 7))
     state = MergedGradientState(costs=(0.1, 1e-5))

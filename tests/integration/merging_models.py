@@ -1,10 +1,13 @@
 """Models and data of the ranks of merging_test.py, and what they compare."""
 
+import contextlib
 import hashlib
 import time
+import types
 
 import torch
 import torch.distributed as dist
+from gradcube import _backward_times
 from torch import nn
 
 POLICIES = ("wfbp", "synceasgd", "mgwfbp", "optimal")
@@ -66,6 +69,7 @@ class SlowBackward(torch.autograd.Function):
     """Nothing but time."""
 
     seconds = {}
+    pass_by = time.sleep
 
     @staticmethod
     def forward(context, numbers, name):
@@ -74,8 +78,25 @@ class SlowBackward(torch.autograd.Function):
 
     @staticmethod
     def backward(context, gradient):
-        time.sleep(SlowBackward.seconds.get(context.name, 0))
+        SlowBackward.pass_by(SlowBackward.seconds.get(context.name, 0))
         return gradient.clone(), None
+
+
+@contextlib.contextmanager
+def slow_by_clock():
+    """Slow layers take no time, but what measures layers sees a clock by which they do, and nothing of a busy host."""
+    now = [0.0]
+
+    def pass_by(seconds):
+        now[0] += seconds
+
+    before = _backward_times.time, SlowBackward.pass_by
+    _backward_times.time = types.SimpleNamespace(perf_counter=lambda: now[0])
+    SlowBackward.pass_by = pass_by
+    try:
+        yield
+    finally:
+        _backward_times.time, SlowBackward.pass_by = before
 
 
 class SlowLayer(nn.Linear):

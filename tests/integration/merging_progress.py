@@ -9,7 +9,8 @@ from gradcube.torch import MergedGradientOptimizer, MergedGradientState
 from torch import nn
 
 from merging_hook import ENDLESS, ddp_of
-from merging_models import SlowBackward, SlowLayer, batches, loss_of, model_of, same_on_all_ranks, sgd_of, weights
+from merging_models import SlowBackward, SlowLayer, batches, loss_of, model_of, same_on_all_ranks, sgd_of
+from merging_models import slow_by_clock, weights
 
 NOTHING_TO_TELL = "0 iterations, 0.0 ms each; 0 all-reduces in 0.0 ms, 0% hidden"
 
@@ -42,8 +43,8 @@ def progress_of_the_optimizer():
     """What of it was hidden depends on the cores: tests/unit/trainer/progress_test.py has its arithmetic."""
     model, optimizer = slow_optimizer()
     assert optimizer.progress.iterations == 0 and optimizer.progress.hidden == 0, optimizer.progress
-    train(model, optimizer, batches(6))
-    check(optimizer.progress, 6, 3)
+    train(model, optimizer, batches(4))
+    check(optimizer.progress, 4, 3)
     assert optimizer.progress.messages == optimizer.messages
     assert optimizer.progress.iteration_seconds > 0.2, optimizer.progress
     SlowBackward.seconds = {}
@@ -52,8 +53,8 @@ def progress_of_the_optimizer():
 def progress_by_need():
     """Between two iterations ranks do something else, and messages go on meanwhile."""
     model, optimizer = slow_optimizer(priority="need")
-    train(model, optimizer, batches(6), lambda number: time.sleep(0.2))
-    check(optimizer.progress, 6, 3)
+    train(model, optimizer, batches(4), lambda number: time.sleep(0.2))
+    check(optimizer.progress, 4, 3)
     assert optimizer.progress.iteration_seconds > 0.4, optimizer.progress
     SlowBackward.seconds = {}
 
@@ -63,12 +64,13 @@ def progress_of_the_hook():
     state = MergedGradientState("wfbp")
     assert str(state.progress) == NOTHING_TO_TELL, state.progress
     model = ddp_of(nn.Sequential(SlowLayer("first"), nn.Linear(30, 7)), state)
-    train(model, sgd_of(model), batches(6))
-    check(state.progress, 6, 4)
+    train(model, sgd_of(model), batches(4))
+    check(state.progress, 4, 4)
     assert state.progress.iteration_seconds > 0.2, state.progress
     SlowBackward.seconds = {}
 
 
+@slow_by_clock()
 def costs_that_change():
     """They are measured again, and messages planned anew, though layers take as long as before; not where costs are
     given."""

@@ -16,7 +16,7 @@ import merging_hook
 import merging_need
 import merging_progress
 from merging_models import POLICIES, SlowBackward, SlowLayer, averaged_by_hand, batches, loss_of, model_of
-from merging_models import raises, same_on_all_ranks, sgd_of, weights
+from merging_models import raises, same_on_all_ranks, sgd_of, slow_by_clock, weights
 
 
 def policies():
@@ -51,8 +51,8 @@ def in_place():
     assert after["staged_bytes"] == before["staged_bytes"], (before, after)
 
 
+@slow_by_clock()
 def planning():
-    """The times are far apart, so a busy machine finds the same order."""
     _merge_planner._BETWEEN_LOOKS = 6
     model = nn.Sequential(SlowLayer("first"), SlowLayer("second"), nn.Linear(30, 7))
     optimizer = MergedGradientOptimizer(sgd_of(model), model, costs=(0.1, 1e-5))

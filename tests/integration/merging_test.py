@@ -5,12 +5,12 @@ import pathlib
 import re
 import sys
 
-from fabrics import TOOL
 from harness import Cluster, TestCase, main
-from torch_launch import Ranks, reserved_port, run_launcher
+from torch_launch import PRELOADED, Ranks, run_launcher
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "merging_ranks.py"
 EXAMPLE = PROGRAM.parents[2] / "trainer" / "examples" / "merged_digits.py"
+PRELOADED.append("sklearn.datasets")
 
 
 class MergedGradients(TestCase):
@@ -115,13 +115,13 @@ class Example(TestCase):
         timeline = self.cluster.directory / "trace.json"
         picture = self.cluster.directory / "trace.svg"
         for priority in ("ready", "need"):
-            with self.subTest(priority=priority), reserved_port() as port:
-                script = [sys.executable, EXAMPLE, "--epochs", "2", "--priority", priority, "--timeline", timeline]
-                done = run_launcher([TOOL, "run", "--port", port, "--", *script], self.cluster.environment)
-                self.assertEqual(done.returncode, 0, done.stdout)
-                self.assertRegex(done.stdout, r"epoch 2/2 .* 44 iterations, .* ms each; \d+ all-reduces in .* hidden")
-                self.assertIn("weights: bit-identical on all 4 ranks", done.stdout)
-                self.assertGreater(float(re.search(r"test accuracy: ([\d.]+)%", done.stdout)[1]), 50)
+            script = [EXAMPLE, "--epochs", "2", "--priority", priority, "--timeline", timeline]
+            with self.subTest(priority=priority), Ranks(self.cluster, script) as ranks:
+                ranks.succeed()
+                said = ranks.output(0)
+                self.assertRegex(said, r"epoch 2/2 .* 44 iterations, .* ms each; \d+ all-reduces in .* hidden")
+                self.assertIn("weights: bit-identical on all 4 ranks", said)
+                self.assertGreater(float(re.search(r"test accuracy: ([\d.]+)%", said)[1]), 50)
                 draw = [sys.executable, "-m", "gradcube.draw_timeline", timeline, picture]
                 drawn = run_launcher(draw, self.cluster.environment)
                 self.assertEqual(drawn.returncode, 0, drawn.stdout)

@@ -1,10 +1,12 @@
-"""Scenarios of torch_ranks.py with much in flight at a time, and with a daemon that says nothing."""
+"""Scenarios of torch_ranks.py with much in flight at a time, and with a daemon that says nothing or is gone."""
 
 import datetime
 import json
 import os
+import pathlib
 import signal
 import threading
+import time
 
 import torch
 import torch.distributed as dist
@@ -36,6 +38,31 @@ def silent():
     # Those that were late a moment before the others have had an inquiry of their own.
     assert len(failures) < len(works) / 2 and all("did not say why" in str(each) for each in failures), failures
     os._exit(0)  # leaving would wait for the daemon
+
+
+def has_run():
+    """Nanoseconds that each thread of this process but this one has had on a core."""
+    threads = [thread for thread in pathlib.Path("/proc/self/task").iterdir() if thread.name != str(os.getpid())]
+    return {thread.name: (thread / "schedstat").read_text().split()[0] for thread in threads}
+
+
+def orphaned():
+    """The daemon has ended, and nobody asks anything of it: the group's threads sleep until then.
+
+    For a second none gets a core: one that looks for something again and again would, however busy the host is.
+    """
+    told = threading.Event()
+    signal.signal(signal.SIGUSR1, lambda *_: told.set())
+    dist.all_reduce(torch.ones(10))
+    print(json.dumps({"rank": dist.get_rank()}), flush=True)
+    assert told.wait(LONG)
+    deadline, before = time.monotonic() + LONG / 4, None
+    while (now := has_run()) != before:
+        assert now and time.monotonic() < deadline, (before, now)
+        before = now
+        time.sleep(1)
+    failure = failure_of(lambda: dist.all_reduce(torch.ones(10)))
+    assert "went away" in str(failure), failure
 
 
 def many_messages():

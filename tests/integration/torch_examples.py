@@ -1,7 +1,7 @@
 """What a rank of torch_examples_test.py runs: `torch_examples.py PORT...`.
 
 All scripts of trainer/examples/distributed, first with gloo, then with gradcube, each with a port of its own for its
-store. Says in lines of JSON what each has printed.
+store: the first with $MASTER_PORT. Says in lines of JSON what each has printed.
 """
 
 import contextlib
@@ -11,6 +11,8 @@ import os
 import pathlib
 import runpy
 import sys
+
+from torch_forks import wait_for_store
 
 SCRIPTS = sorted((pathlib.Path(__file__).resolve().parents[2] / "trainer" / "examples" / "distributed").glob("*.py"))
 BACKENDS = ("gloo", "gradcube")
@@ -35,6 +37,7 @@ def main(ports):
     for backend in BACKENDS:
         for script in SCRIPTS:
             os.environ["MASTER_PORT"] = next(ports)
+            wait_for_store()
             sys.argv = [str(script), "--backend", backend]
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
@@ -44,4 +47,4 @@ def main(ports):
 
 
 if __name__ == "__main__":
-    main(iter(sys.argv[1:]))
+    main(iter([os.environ["MASTER_PORT"], *sys.argv[1:]]))

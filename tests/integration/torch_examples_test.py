@@ -12,9 +12,10 @@ import sys
 from fabrics import TOOL
 from harness import Cluster, TestCase, main
 from torch_examples import BACKENDS, SCRIPTS
-from torch_launch import Ranks, reserved_port, run_launcher
+from torch_launch import PRELOADED, Ranks, reserved_port, run_launcher
 
 PROGRAM = SCRIPTS[0].parents[3] / "tests" / "integration" / "torch_examples.py"
+PRELOADED += ["torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "torch.distributed.optim"]
 EQUAL = {"groups", "metrics", "pipeline"}
 ROUGH = {"compressed": 1e-2}  # sums of float16, and matrices of low rank; all others: 1e-4
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -28,7 +29,7 @@ class Examples(TestCase):
         cls.cluster = Cluster("--topology", "bcube:2,2")
         cls.addClassCleanup(cls.cluster.end)
         with contextlib.ExitStack() as held:
-            ports = [held.enter_context(reserved_port()) for _ in range(len(BACKENDS) * len(SCRIPTS))]
+            ports = [held.enter_context(reserved_port()) for _ in range(len(BACKENDS) * len(SCRIPTS) - 1)]
             with Ranks(cls.cluster, [PROGRAM, *ports]) as ranks:
                 ranks.wait()
                 cls.everything = ranks.everything()

@@ -1,6 +1,8 @@
 """Starts the ranks of a torch.distributed program at the servers of a cluster, as a launcher would."""
 
+import atexit
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -13,6 +15,7 @@ import time
 from fabrics import PATIENCE
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "torch_ranks.py"
+PRELOADED = ["torch", "torch.utils.data"]  # by what ranks are forked from; a test may add what its ranks load, too
 LONG = 4 * PATIENCE  # seconds: PyTorch takes long to load where other processes want the cores, too
 
 # For every process of PyTorch's. gloo is not to look for an interface by the name of this host.
@@ -50,14 +53,71 @@ def run_launcher(command, environment):
     return subprocess.CompletedProcess(command, process.returncode, output)
 
 
+class Forks:
+    """torch_forks.py, which has loaded PyTorch."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(
+            [sys.executable, str(PROGRAM.parent / "torch_forks.py"), *PRELOADED],
+            env={**os.environ, **ENVIRONMENT},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        atexit.register(self.end)
+
+    @staticmethod
+    @functools.cache
+    def of_this_test():
+        return Forks()
+
+    def ask(self, **request):
+        print(json.dumps(request), file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline()
+        if answer == "":
+            raise AssertionError(f"the process that forks ranks has ended: exit {self.process.wait()}")
+        return json.loads(answer)
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Forked:
+    """A process that was forked there, with what is used of subprocess.Popen."""
+
+    def __init__(self, **request):
+        self.forks = Forks.of_this_test()
+        self.pid = self.forks.ask(**request)
+        self.returncode = None
+
+    def poll(self):
+        if self.returncode is None:
+            self.returncode = self.forks.ask(poll=self.pid)
+        return self.returncode
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self):
+        while self.poll() is None:
+            time.sleep(0.01)
+
+
 class Ranks:
     """with Ranks(cluster, [PROGRAM, ...]) as ranks: ranks.wait() ... ; ends those that still run.
 
     ``sockets``: those of the ranks in their order; None: each server's. ``local``: no socket is named, and the ranks
-    find theirs by their local ranks, so many of them.
+    find theirs by their local ranks, so many of them. ``forked``: from a process that has loaded PyTorch; False, where
+    it matters how a rank starts or ends: each is a new interpreter.
     """
 
-    def __init__(self, cluster, arguments, sockets=None, local=None):
+    def __init__(self, cluster, arguments, sockets=None, local=None, forked=True):
         sockets = cluster.sockets() if sockets is None else sockets
         size = len(sockets) if local is None else local
         self.held = contextlib.ExitStack()
@@ -71,13 +131,18 @@ class Ranks:
             if local is None:
                 place["GRADCUBE_SOCKET"] = sockets[rank]
             with open(self.file(rank, "out"), "wb") as output, open(self.file(rank, "err"), "wb") as errors:
-                process = subprocess.Popen(
-                    [sys.executable, *map(str, arguments)],
-                    env={**cluster.environment, **common, **place},
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=errors,
-                )
+                words, environment = [*map(str, arguments)], {**cluster.environment, **common, **place}
+                if forked:
+                    files = {"output": output.name, "errors": errors.name}
+                    process = Forked(arguments=words, environment=environment, **files)
+                else:
+                    process = subprocess.Popen(
+                        [sys.executable, *words],
+                        env=environment,
+                        stdin=subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=errors,
+                    )
             self.processes.append(process)
 
     def __enter__(self):

@@ -4,10 +4,12 @@ What a test needs, PyTorch's decorators ask of a backend's name. BACKEND is the 
 and PyTorch say that CPU backends can, "mpi" for all_to_all, or "gradcube" itself. The groups are always gradcube's.
 """
 
+import gc
 import logging
 import os
 import sys
 import tempfile
+import time
 import types
 import unittest
 
@@ -28,16 +30,25 @@ sys.modules["expecttest"] = types.SimpleNamespace(TestCase=unittest.TestCase, AC
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from torch.nn.parallel import _replicated_tensor_ddp_utils as replicated_tensors  # noqa: E402
-from torch.testing._internal.common_distributed import DistTestCases  # noqa: E402
+from torch.testing._internal import common_distributed  # noqa: E402
+
+if not torch.cuda.is_available():  # else each of these starts its ranks, which then find that out
+    common_distributed.skip_if_no_gpu = unittest.skip("needs CUDA")
+    common_distributed.skip_if_lt_x_gpu = lambda gpus: unittest.skip(f"needs CUDA on {gpus} devices")
 from torch.testing._internal.distributed import distributed_test  # noqa: E402
 
 import gradcube.torch  # noqa: E402, F401
 
 for feature in ("ddp", "subgroup", "plugin"):
-    DistTestCases.backend_feature[feature].add("gradcube")
+    common_distributed.DistTestCases.backend_feature[feature].add("gradcube")
 # Of an experiment that does not load under Python 3.11.
 replicated_tensors._set_ddp_with_replicated_tensor = lambda is_on: None
 init_process_group = dist.init_process_group
+# How often a rank and its test look whether the others have come, five times in each test.
+often = types.SimpleNamespace(**vars(time))
+often.sleep = lambda seconds: time.sleep(0.01 if seconds == 0.1 else seconds)
+common_distributed.time = distributed_test.time = often
+distributed_test.Barrier.sync.__func__.__defaults__ = (None, 240)  # seconds: the cores may be busy
 
 
 class OwnTest(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
@@ -61,4 +72,5 @@ for test in [test for test in dir(OwnTest) if test.startswith("test_")]:
 if __name__ == "__main__":
     logging.disable(logging.INFO)
     torch.set_num_threads(1)
+    gc.freeze()  # so that no process looks through all of PyTorch, and copies its pages for it
     unittest.main(verbosity=2)

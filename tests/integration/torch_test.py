@@ -126,7 +126,7 @@ class Places(TestCase):
             ranks.succeed()
 
     def test_a_rank_whose_script_ends_first_does_not_end_what_the_others_still_do(self):
-        with Ranks(self.cluster, [PROGRAM, "undestroyed"]) as ranks:
+        with Ranks(self.cluster, [PROGRAM, "undestroyed"], forked=False) as ranks:
             ranks.succeed()
 
     def test_servers_behind_absent_ones_are_a_job_of_their_own(self):
