@@ -74,8 +74,8 @@ class Check(TestCase):
     def test_names_links_that_are_slow(self):
         code, report = self.cluster.check("--least-rate", "1", "--most-lost", "1")  # headers have a share
         self.assertEqual(code, 1)
-        for link in report["links"]:
-            self.assertIn("slow", link["problem"])
+        # Not each: what a bucket of the kernel's has saved up can make up for a link's headers.
+        self.assertIn("slow", " ".join(link["problem"] or "" for link in report["links"]))
 
     def test_prints_a_table_for_people(self):
         done = None
