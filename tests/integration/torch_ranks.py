@@ -321,9 +321,14 @@ def callbacks():
         begun.set()
         work.wait()
 
+    # Where all others had come before, it would be called by this thread, which has yet to destroy the group.
+    store = dist.distributed_c10d._get_default_store()
+    if dist.get_rank() != 0:
+        store.wait(["callback"], PATIENCE)
     future = dist.all_reduce(torch.ones(3), group=group, async_op=True).get_future()
     if dist.get_rank() == 0:
         future = future.then(alone)
+        store.set("callback", "there")
         assert begun.wait(PATIENCE.total_seconds())
         dist.destroy_process_group(group)
         refusal(future.wait, "destroyed")
