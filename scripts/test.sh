@@ -184,7 +184,7 @@ test_clusters() {
 
 test_with_clang() {
   sanitized_tree build-test-clang clang++ address,undefined
-  export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 GRADCUBE_SIMULATION_SEEDS=100
+  export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 GRADCUBE_SIMULATION_SEEDS=40
   if beyond_usual; then
     build_tree build-test-clang
     run_tests build-test-clang --timeout-multiplier 5

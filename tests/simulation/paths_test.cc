@@ -166,7 +166,7 @@ TEST_P(ParallelPaths, LeaveASumItsBitsWhileItsFlowsChoose) {
   leave_all(cluster, job.trainers());
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ParallelPaths, testing::Values(1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(Seeds, ParallelPaths, testing::Values(1));
 
 }  // namespace
 }  // namespace gradcube::simulation
