@@ -20,8 +20,8 @@ The last lines name what failed, and the last of all is "N passed, N failed". Th
 only if every stage passed something and none failed.
   --full   also the integration tests on memif, on veth and with PyTorch; all of clang++'s build, its
            warnings as errors, and the unit tests and part of the simulation in it; what has threads
-           under ThreadSanitizer, in build-test-thread/; clang-tidy over what commits of the last day
-           changed. Continuous integration runs this.
+           under ThreadSanitizer, in build-test-thread/; clang-tidy over what commits of the last six
+           hours changed. Continuous integration runs this.
   --deep   also what takes hours: every integration test on every fabric that it can run on, 100,000
            seeds of the simulation, the tests of clang++'s release build, clang-tidy over all sources,
            fuzzing by libFuzzer (10 minutes a target), unit tests under valgrind
@@ -66,13 +66,16 @@ trap 'exit 143' TERM
 # check COMMAND...: counts one, and prints what the command says only if it fails.
 check() {
   local log
-  if log=$("$@" 2>&1); then
+  log=$(mktemp)
+  if attended "$@" >"$log" 2>&1; then
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
     failures+=("$*")
-    printf '      failed: %s\n%s\n' "$*" "$log"
+    printf '      failed: %s\n' "$*"
+    cat "$log"
   fi
+  rm -f "$log"
 }
 
 # files_named GLOB...: in git; without git (an unpacked archive), outside build directories.
@@ -202,11 +205,11 @@ test_threads() {
   under=()
 }
 
-# What clang-tidy is to read of what commits of the last day changed: a header's own source, or the
+# What clang-tidy is to read of what commits of the last six hours changed: a header's own source, or the
 # header alone. Nothing without git's history.
 changed_sources() {
   local base file
-  base=$(git rev-list -1 --before="$(($(git log -1 --format=%ct) - 86400))" HEAD 2>/dev/null) || return 0
+  base=$(git rev-list -1 --before="$(($(git log -1 --format=%ct) - 21600))" HEAD 2>/dev/null) || return 0
   git diff --name-only --diff-filter=d "${base:-HEAD}" HEAD -- "${product[@]/%//*.h}" "${product[@]/%//*.cc}" |
     while read -r file; do
       if [[ -f ${file%.h}.cc ]]; then file=${file%.h}.cc; fi
@@ -237,7 +240,7 @@ tidy_everything() {
   check clang_tidy "${sources[@]}"
   # A source includes its own header first; the other headers are compiled alone here.
   tree build-test g++ -Dheaders=true
-  check build_tree build-test headers_alone
+  check meson compile -C build-test headers_alone
 }
 
 # Each test on each fabric that can run it: what is thinned elsewhere (tests/integration/meson.build).
@@ -282,7 +285,7 @@ if beyond_usual; then
   stage 600 test_clusters "testing on the embedded fabric, on memif, on veth and with PyTorch"
   stage 400 test_with_clang "building with clang++ and its sanitizers, and testing"
   stage 200 test_threads "building and testing with ThreadSanitizer"
-  stage 100 tidy_changes "running clang-tidy over what commits of the last day changed"
+  stage 100 tidy_changes "running clang-tidy over what commits of the last six hours changed"
 else
   stage 200 test_clusters "testing on the embedded fabric"
   stage 150 test_with_clang "building with clang++ and its sanitizers, and testing a live cluster"
