@@ -63,11 +63,19 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+# into FILE COMMAND...
+into() {
+  local file=$1
+  shift
+  "$@" >"$file" 2>&1
+}
+
 # check COMMAND...: counts one, and prints what the command says only if it fails.
 check() {
   local log
   log=$(mktemp)
-  if attended "$@" >"$log" 2>&1; then
+  # A redirection of attended() would take what the script says when a signal ends it here.
+  if attended into "$log" "$@"; then
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
