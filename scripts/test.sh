@@ -185,7 +185,7 @@ build_with_gnu() {
   build_tree build-test
 }
 
-test_units() { run_tests build-test --no-suite integration; }
+test_units() { run_tests build-test --no-suite integration --num-processes 3; }
 # Side by side: most of a test with processes is waiting for them.
 test_clusters() {
   local suites=(--suite embedded)
