@@ -213,15 +213,19 @@ test_threads() {
   under=()
 }
 
-# What clang-tidy is to read of what commits of the last six hours changed: a header's own source, or the
-# header alone. Nothing without git's history.
+# What clang-tidy is to read of what commits of the last six hours changed: a header's own source, or one
+# that includes it. Nothing without git's history.
 changed_sources() {
   local base file
   base=$(git rev-list -1 --before="$(($(git log -1 --format=%ct) - 21600))" HEAD 2>/dev/null) || return 0
   git diff --name-only --diff-filter=d "${base:-HEAD}" HEAD -- "${product[@]/%//*.h}" "${product[@]/%//*.cc}" |
     while read -r file; do
-      if [[ -f ${file%.h}.cc ]]; then file=${file%.h}.cc; fi
-      if [[ $file != trainer/torch/* ]]; then echo "$file"; fi
+      if [[ -f ${file%.h}.cc ]]; then
+        file=${file%.h}.cc
+      elif [[ $file == *.h ]]; then
+        file=$(grep -rlF --include='*.cc' "#include \"$file\"" "${product[@]}" | sort | head -n 1)
+      fi
+      if [[ -n $file && $file != trainer/torch/* ]]; then echo "$file"; fi
     done | sort -u
 }
 
