@@ -118,7 +118,7 @@ product=(aggregation protocol bcube_forwarding control dataplane trainer cli)
 # Trees of any clone share what ccache holds: it sees paths from the clone's root on, and so does
 # __FILE__.
 export CCACHE_BASEDIR=$source_root CCACHE_NOHASHDIR=1
-paths="-ffile-prefix-map=$source_root/="
+paths="'-ffile-prefix-map=$source_root/='"
 
 # tree DIRECTORY COMPILER [MESON OPTION...]: configures a tree with tests, of g++ or clang++.
 tree() {
@@ -127,14 +127,14 @@ tree() {
   local c=gcc
   if [[ $compiler == clang++ ]]; then c=clang; fi
   CXX="ccache $compiler" CC="ccache $c" configure_tree "$directory" -Dtests=enabled -Dwerror=true \
-    -Db_ndebug=false -Dcpp_args="$paths" -Dc_args="$paths" "$@"
+    -Db_ndebug=false -Dcpp_args="[$paths]" -Dc_args="[$paths]" "$@"
 }
 
 # sanitized_tree DIRECTORY COMPILER SANITIZERS: optimised a little, so that it is built and run soon;
 # with lines, so that reports name them.
 sanitized_tree() {
   tree "$1" "$2" -Db_sanitize="$3" -Db_lundef=false -Doptimization=1 -Ddebug=false \
-    -Dcpp_args="$paths -g1" -Dc_args="$paths -g1"
+    -Dcpp_args="[$paths, '-g1']" -Dc_args="[$paths, '-g1']"
 }
 
 # What the tests run under; empty for most.
