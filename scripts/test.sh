@@ -291,15 +291,15 @@ stage() {
 
 stage 70 install "installing what is missing"
 stage 6 check_sources "checking format, includes and shell scripts"
-stage 240 build_with_gnu "building with g++, warnings as errors"
-stage 100 test_units "testing units and the simulation"
+stage 280 build_with_gnu "building with g++, warnings as errors"
+stage 180 test_units "testing units and the simulation"
 if beyond_usual; then
-  stage 600 test_clusters "testing on the embedded fabric, on memif, on veth and with PyTorch"
-  stage 400 test_with_clang "building with clang++ and its sanitizers, and testing"
-  stage 200 test_threads "building and testing with ThreadSanitizer"
+  stage 370 test_clusters "testing on the embedded fabric, on memif, on veth and with PyTorch"
+  stage 540 test_with_clang "building with clang++ and its sanitizers, and testing"
+  stage 260 test_threads "building and testing with ThreadSanitizer"
   stage 100 tidy_changes "running clang-tidy over what commits of the last six hours changed"
 else
-  stage 200 test_clusters "testing on the embedded fabric"
+  stage 130 test_clusters "testing on the embedded fabric"
   stage 150 test_with_clang "building with clang++ and its sanitizers, and testing a live cluster"
 fi
 if deep; then
