@@ -165,19 +165,23 @@ echo
 echo "${bold}It works.$plain One model, trained by a process for every server:"
 grep -E '^(test accuracy|seconds per step|weights):' "$log" | sed 's/^/  /' ||
   die "training told no results"
+if [[ -n $backend ]]; then echo "  picture of loss and step time: $picture"; fi
+echo
+echo "What to try next:"
 if [[ -n $backend ]]; then
-  echo "  picture of loss and step time: $picture"
-  example="trainer/examples/ddp_digits.py, docs/pytorch.md"
+  cat <<NEXT
+  trainer/examples/ddp_digits.py, docs/pytorch.md
+      the script that was trained, and how to run one of your own
+NEXT
 else
-  example="trainer/examples/spirals.py"
-fi
-cat <<NEXT
-
-What to try next:
-  $example
-      the script that was trained, for one of your own
+  cat <<NEXT
+  trainer/examples/spirals.py
+      the script that was trained, to begin one of your own with
   ./scripts/quickstart.sh --torch
       the same with PyTorch's DistributedDataParallel
+NEXT
+fi
+cat <<NEXT
   ./scripts/quickstart.sh --rate 1gbit --mtu 9000 --loss 0.001
       the same on slow links that lose packets
   ./build/cli/gradcube plan --topology bcube:3,2 --algorithm bml --server 2,1

@@ -86,9 +86,12 @@ check() {
   rm -f "$log"
 }
 
-# files_named GLOB...: in git; without git (an unpacked archive), outside build directories.
+# files_named GLOB...: in git; in an unpacked archive, outside build directories.
 files_named() {
-  git ls-files "$@" 2>/dev/null && return
+  if [[ -e .git ]]; then
+    git ls-files "$@"
+    return
+  fi
   local names=()
   for glob in "$@"; do names+=(-o -name "$glob"); done
   find . -path './build*' -prune -o \( "${names[@]:1}" \) -print
@@ -130,11 +133,11 @@ tree() {
     -Db_ndebug=false -Dcpp_args="[$paths]" -Dc_args="[$paths]" "$@"
 }
 
-# sanitized_tree DIRECTORY COMPILER SANITIZERS: optimised a little, so that it is built and run soon;
-# with lines, so that reports name them.
+# sanitized_tree DIRECTORY COMPILER SANITIZERS [MESON OPTION...]: optimised a little, so that it is
+# built and run soon; with lines, so that reports name them.
 sanitized_tree() {
   tree "$1" "$2" -Db_sanitize="$3" -Db_lundef=false -Doptimization=1 -Ddebug=false \
-    -Dcpp_args="[$paths, '-g1']" -Dc_args="[$paths, '-g1']"
+    -Dcpp_args="[$paths, '-g1']" -Dc_args="[$paths, '-g1']" "${@:4}"
 }
 
 # What the tests run under; empty for most.
@@ -185,8 +188,9 @@ build_with_gnu() {
   build_tree build-test
 }
 
+# Three side by side: many tests wait for most of their time.
 test_units() { run_tests build-test --no-suite integration --num-processes 3; }
-# Side by side: most of a test with processes is waiting for them.
+
 test_clusters() {
   local suites=(--suite embedded)
   if beyond_usual; then suites+=(--suite memif --suite veth --suite torch); fi
@@ -229,27 +233,26 @@ changed_sources() {
     done | sort -u
 }
 
-# clang_tidy SOURCE...: reads each alone. Those of tests are left out for the time it takes.
+# Reads each of $sources alone. Those of tests are left out for the time it takes.
+sources=()
 clang_tidy() {
   CXX=g++ configure_tree build-tidy -Db_ndebug=false -Dunity=off -Dtorch=disabled
   local log code=0
-  log=$(printf '%s\0' "$@" |
+  log=$(printf '%s\0' "${sources[@]}" |
     xargs -0 -n 1 -P "$(nproc)" clang-tidy -quiet -p build-tidy 2>&1) || code=$?
   if ((code != 0)); then grep -v 'warnings.* generated\|^Suppressed\|^Use -header' <<<"$log" || true; fi
   return "$code"
 }
 
 tidy_changes() {
-  local sources
   mapfile -t sources < <(changed_sources)
   echo "      ${#sources[@]} sources"
-  if ((${#sources[@]} > 0)); then check clang_tidy "${sources[@]}"; fi
+  if ((${#sources[@]} > 0)); then check clang_tidy; fi
 }
 
 tidy_everything() {
-  local sources
   mapfile -t sources < <(find "${product[@]}" -name '*.cc' -not -path 'trainer/torch/*' | sort)
-  check clang_tidy "${sources[@]}"
+  check clang_tidy
   # A source includes its own header first; the other headers are compiled alone here.
   tree build-test g++ -Dheaders=true
   check meson compile -C build-test headers_alone
@@ -267,8 +270,7 @@ test_clang_release() {
 
 fuzz_minutes=10
 fuzz() {
-  sanitized_tree build-fuzz clang++ address,undefined
-  configure_tree build-fuzz -Dfuzz=true
+  sanitized_tree build-fuzz clang++ address,undefined -Dfuzz=true
   local fuzzer
   for fuzzer in checkpoint cluster_file control_socket frame hub_table message trainer_rings; do
     build_tree build-fuzz "tests/fuzz/${fuzzer}_fuzzer:executable"
