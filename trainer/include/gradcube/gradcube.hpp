@@ -19,16 +19,16 @@
 // Fork. In a forked child, calls throw with GRADCUBE_EINVAL, and destructors free the child's
 // copies alone: the parent's session goes on.
 //
-// gradcube_hub.hpp has the parameter hub.
+// gradcube_elements.hpp says which types a buffer may hold; gradcube_hub.hpp has the parameter hub.
 #ifndef GRADCUBE_HPP_
 #define GRADCUBE_HPP_
 
 #include <chrono>
 #include <cmath>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <gradcube/gradcube.h>
+#include <gradcube/gradcube_elements.hpp>
 #include <limits>
 #include <memory>
 #include <span>
@@ -59,55 +59,7 @@ enum class Op {
   max = GRADCUBE_MAX
 };
 
-// The bits of a 16-bit float; C++20 has no such types.
-struct Float16 {
-  std::uint16_t bits;
-};
-struct BFloat16 {
-  std::uint16_t bits;
-};
-
 namespace detail {
-
-template <typename T>
-struct DtypeOf;
-template <>
-struct DtypeOf<float> {
-  static constexpr gradcube_dtype value = GRADCUBE_FLOAT32;
-};
-template <>
-struct DtypeOf<double> {
-  static constexpr gradcube_dtype value = GRADCUBE_FLOAT64;
-};
-template <>
-struct DtypeOf<Float16> {
-  static constexpr gradcube_dtype value = GRADCUBE_FLOAT16;
-};
-template <>
-struct DtypeOf<BFloat16> {
-  static constexpr gradcube_dtype value = GRADCUBE_BFLOAT16;
-};
-template <>
-struct DtypeOf<std::int32_t> {
-  static constexpr gradcube_dtype value = GRADCUBE_INT32;
-};
-template <>
-struct DtypeOf<std::int64_t> {
-  static constexpr gradcube_dtype value = GRADCUBE_INT64;
-};
-
-template <>
-struct DtypeOf<std::int8_t> {
-  static constexpr gradcube_dtype value = GRADCUBE_INT8;
-};
-template <>
-struct DtypeOf<std::uint8_t> {
-  static constexpr gradcube_dtype value = GRADCUBE_UINT8;
-};
-template <>
-struct DtypeOf<std::byte> {
-  static constexpr gradcube_dtype value = GRADCUBE_BYTES;
-};
 
 inline void check(int code, const gradcube_session* session) {
   if (code != GRADCUBE_OK) throw Error(code, gradcube_last_error(session));
@@ -124,15 +76,6 @@ inline int milliseconds(std::chrono::duration<double, std::milli> timeout) {
 }
 
 }  // namespace detail
-
-template <typename T>
-concept Element = requires {
-  detail::DtypeOf<T>::value;
-};
-
-// What can be added. std::byte can only be gathered and broadcast.
-template <typename T>
-concept Number = Element<T> && detail::DtypeOf<T>::value != GRADCUBE_BYTES;
 
 // A lane of a job: see gradcube_lane. The algorithm "" is the cluster's default, "auto" a choice.
 struct Lane {
