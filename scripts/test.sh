@@ -140,6 +140,9 @@ sanitized_tree() {
     -Dcpp_args="[$paths, '-g1']" -Dc_args="[$paths, '-g1']" "${@:4}"
 }
 
+# Tests run side by side: many wait for most of their time, and none may need a core for itself.
+side_by_side=(--num-processes $((2 * $(nproc) + 1)))
+
 # What the tests run under; empty for most.
 under=()
 
@@ -188,13 +191,12 @@ build_with_gnu() {
   build_tree build-test
 }
 
-# Three side by side: many tests wait for most of their time.
-test_units() { run_tests build-test --no-suite integration --num-processes 3; }
+test_units() { run_tests build-test --no-suite integration "${side_by_side[@]}"; }
 
 test_clusters() {
   local suites=(--suite embedded)
   if beyond_usual; then suites+=(--suite memif --suite veth --suite torch); fi
-  run_tests build-test "${suites[@]}" --num-processes 3
+  run_tests build-test "${suites[@]}" "${side_by_side[@]}"
 }
 
 test_with_clang() {
@@ -259,7 +261,7 @@ tidy_everything() {
 }
 
 # Each test on each fabric that can run it: what is thinned elsewhere (tests/integration/meson.build).
-test_thinned() { run_tests build-test --suite thinned --num-processes 3; }
+test_thinned() { run_tests build-test --suite thinned "${side_by_side[@]}"; }
 
 test_seeds() { check build-test/tests/simulation/simulate --seeds 100000; }
 
