@@ -1,5 +1,5 @@
-"""Counts what a `meson test` run passed and failed: prints "PASSED FAILED", then what failed, a
-line each: "simulation: Simulation.EndsInTime", "integration_run: TIMEOUT".
+"""Counts what a `meson test` run passed and failed: prints "PASSED FAILED SKIPPED", then what
+failed, a line each: "simulation: Simulation.EndsInTime", "integration_run: TIMEOUT".
 
 A GoogleTest program counts with each of its tests, any other program as one. A program that ends
 badly without saying which test failed (a crash, a timeout) counts as one failure.
@@ -35,14 +35,15 @@ def passes(record):
 
 
 def main():
-    passed = 0
+    passed = skipped = 0
     failed = []
     with open(sys.argv[1], encoding="utf-8") as log:
         for line in log:
             record = json.loads(line)
             passed += passes(record)
             failed += failures(record)
-    print(passed, len(failed))
+            skipped += record["result"] in NEUTRAL
+    print(passed, len(failed), skipped)
     for failure in failed:
         print(failure)
 

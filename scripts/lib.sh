@@ -18,8 +18,8 @@ export PATH="/usr/bin:$PATH"
   )
   training_packages=(python3 python3-numpy)
   torch_packages=(python3-torch python3-sklearn python3-matplotlib libtorch-dev pybind11-dev)
-  test_packages=(ccache libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev clang-format clang-tidy
-    shellcheck iproute2)
+  test_packages=(ccache clang libclang-rt-dev libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
+    clang-format clang-tidy shellcheck iproute2)
   bench_packages=(python3 libbenchmark-dev openmpi-bin libopenmpi-dev libgloo-dev iproute2
     dpdk-dev)
 }
@@ -90,7 +90,7 @@ step() {
 }
 
 # attended COMMAND...: runs it in a process group of its own, so that a signal to this script is acted
-# on at once, and end_attended() ends the command with all that it has started.
+# on at once, and end_attended() ends the command with what it has started. (Daemons leave the group.)
 attended_group=0
 attended() {
   set -m
@@ -103,13 +103,25 @@ attended() {
   return "$code"
 }
 
-# SIGTERM, and SIGKILL for what is there ten seconds later.
+# attended_into FILE COMMAND...: its output goes there. A redirection of attended() itself would take
+# what the script says when a signal ends it meanwhile, too.
+attended_into() {
+  attended write_into "$@"
+}
+write_into() {
+  local file=$1
+  shift
+  "$@" >"$file" 2>&1
+}
+
+# SIGTERM, and SIGKILL for what is there later.
+tenths_to_end=100
 end_attended() {
   ((attended_group > 0)) || return 0
   local group=$attended_group i
   attended_group=0
   kill -TERM -- "-$group" 2>/dev/null || return 0
-  for ((i = 0; i < 100; ++i)); do
+  for ((i = 0; i < tenths_to_end; ++i)); do
     kill -0 -- "-$group" 2>/dev/null || return 0
     sleep 0.1
   done

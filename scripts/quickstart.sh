@@ -16,9 +16,10 @@ usage() {
   cat <<'USAGE'
 usage: ./scripts/quickstart.sh [--torch] [OPTION OF `gradcube up`...]
 Builds Gradcube, brings up an embedded BCube(3,2), measures all-reduce on the gradient sizes of
-LeNet-5 and ResNet-50, trains a model with nine ranks, and brings everything down again: where
-PyTorch is installed a LeNet-5-style network on handwritten digits by DistributedDataParallel, else
-a network of NumPy's. For instance, on links of 1 Gbit/s that lose a packet in 1000:
+LeNet-5 and ResNet-50, trains a model with nine ranks, and brings everything down again. Where PyTorch (with its headers,
+scikit-learn and Matplotlib) is installed, the model is a LeNet-5-style network on handwritten digits
+by DistributedDataParallel, else a network of NumPy's. For instance, on links of 1 Gbit/s that lose a
+packet in 1000:
   ./scripts/quickstart.sh --rate 1gbit --mtu 9000 --loss 0.001
   --torch   installs PyTorch and its headers first (300 MB)
 USAGE
@@ -147,7 +148,7 @@ else
   step "training on points of three spirals with NumPy, one rank per server"
   training+=(trainer/examples/spirals.py)
 fi
-by_hand="./build/cli/gradcube run -- python3 ${training[*]:5} (after gradcube up); its output: $log"
+by_hand="PYTHONPATH=trainer/python ./build/cli/gradcube run -- ${training[*]:4} (after gradcube up); its output: $log"
 # Through a pipe with a name, so that the launcher itself is what a signal ends.
 mkfifo "$run_directory/training"
 tee "$log" <"$run_directory/training" &
@@ -177,6 +178,10 @@ else
   cat <<NEXT
   trainer/examples/spirals.py
       the script that was trained, to begin one of your own with
+NEXT
+fi
+if ! $with_torch; then
+  cat <<NEXT
   ./scripts/quickstart.sh --torch
       the same with PyTorch's DistributedDataParallel
 NEXT

@@ -20,11 +20,11 @@ The last lines name what failed, and the last of all is "N passed, N failed". Th
 only if every stage passed something and none failed.
   --full   also the integration tests on memif, on veth and with PyTorch; all of clang++'s build, its
            warnings as errors, and the unit tests and part of the simulation in it; what has threads
-           under ThreadSanitizer, in build-test-thread/; clang-tidy over what commits of the last six
+           under ThreadSanitizer, in build-test-thread/; clang-tidy over what the commits of six
            hours changed. Continuous integration runs this.
-  --deep   also what takes hours: every integration test on every fabric that it can run on, 100,000
-           seeds of the simulation, the tests of clang++'s release build, clang-tidy over all sources,
-           fuzzing by libFuzzer (10 minutes a target), unit tests under valgrind
+  --deep   also what takes hours: the integration tests that --full leaves out on veth, longer rounds,
+           100,000 seeds of the simulation, all tests under the sanitizers, the tests of clang++'s
+           release build, clang-tidy over all sources, libFuzzer (10 minutes a target), valgrind
 USAGE
 }
 
@@ -48,11 +48,14 @@ passed=0
 failed=0
 failures=()
 
+scratch=$(mktemp -d)
+
 # However this ends, it ends with the line that says how.
 finish() {
   local code=$?
   trap '' INT TERM
   end_attended
+  rm -rf "$scratch"
   if ((code != 0 && failed == 0)); then failed=1; fi
   if ((${#failures[@]} > 0)); then printf 'failed: %s\n' "${failures[@]}"; fi
   echo "$passed passed, $failed failed"
@@ -63,35 +66,21 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# into FILE COMMAND...
-into() {
-  local file=$1
-  shift
-  "$@" >"$file" 2>&1
-}
-
 # check COMMAND...: counts one, and prints what the command says only if it fails.
 check() {
-  local log
-  log=$(mktemp)
-  # A redirection of attended() would take what the script says when a signal ends it here.
-  if attended into "$log" "$@"; then
+  if attended_into "$scratch/check" "$@"; then
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
     failures+=("$*")
     printf '      failed: %s\n' "$*"
-    cat "$log"
+    cat "$scratch/check"
   fi
-  rm -f "$log"
 }
 
 # files_named GLOB...: in git; in an unpacked archive, outside build directories.
 files_named() {
-  if [[ -e .git ]]; then
-    git ls-files "$@"
-    return
-  fi
+  if [[ -e .git ]] && git ls-files "$@" 2>/dev/null; then return; fi
   local names=()
   for glob in "$@"; do names+=(-o -name "$glob"); done
   find . -path './build*' -prune -o \( "${names[@]:1}" \) -print
@@ -121,6 +110,8 @@ product=(aggregation protocol bcube_forwarding control dataplane trainer cli)
 # Trees of any clone share what ccache holds: it sees paths from the clone's root on, and so does
 # __FILE__.
 export CCACHE_BASEDIR=$source_root CCACHE_NOHASHDIR=1
+# What the sanitizer finds ends the program that does it.
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 paths="'-ffile-prefix-map=$source_root/='"
 
 # tree DIRECTORY COMPILER [MESON OPTION...]: configures a tree with tests, of g++ or clang++.
@@ -143,34 +134,35 @@ sanitized_tree() {
 # Tests run side by side: many wait for most of their time, and none may need a core for itself.
 side_by_side=(--num-processes $((2 * $(nproc) + 1)))
 
-# What the tests run under; empty for most.
+# What meson runs under, for all tests of a stage.
 under=()
 
 # run_tests DIRECTORY [MESON TEST OPTION...]: builds what these tests need, runs them, counts.
 run_tests() {
   local directory=$1
   shift
-  local log=$directory/meson-logs/testlog.json
-  rm -f "$log"
+  rm -f "$directory"/meson-logs/testlog*
   local code=0
   # A shell that started this in the background left SIGINT ignored, and tests send it.
-  attended env --default-signal=INT "${under[@]}" meson test -C "$directory" --print-errorlogs "$@" || code=$?
-  [[ -f $log ]] || die "no test ran. By hand: meson test -C $directory $*"
-  local run_passed run_failed name
+  attended env --default-signal=INT "${under[@]}" meson test -C "$directory" \
+    --print-errorlogs "$@" || code=$?
+  local log=("$directory"/meson-logs/testlog*.json)  # under a wrapper, its name is in this
+  [[ -f ${log[0]} ]] || die "no test ran. By hand: meson test -C $directory $*"
+  local run_passed run_failed run_skipped name
   {
-    read -r run_passed run_failed
+    read -r run_passed run_failed run_skipped
     while read -r name; do failures+=("$directory: $name"); done
-  } < <(/usr/bin/python3 scripts/count_tests.py "$log")
-  ((run_passed + run_failed > 0)) || die "no test ran. By hand: meson test -C $directory $*"
+  } < <(/usr/bin/python3 scripts/count_tests.py "${log[0]}")
+  ((run_passed + run_failed + run_skipped > 0)) || die "no test ran. By hand: meson test -C $directory $*"
   if ((code != 0 && run_failed == 0)); then run_failed=1; fi
   if ((run_failed > 0)); then
-    echo "      By hand: meson test -C $directory $* (log: $directory/meson-logs/testlog.txt)"
+    echo "      By hand: meson test -C $directory $* (log: ${log[0]%.json}.txt)"
   fi
   passed=$((passed + run_passed))
   failed=$((failed + run_failed))
 }
 
-install() {
+install_missing() {
   local packages=("${build_packages[@]}" "${training_packages[@]}" "${test_packages[@]}")
   if beyond_usual; then packages+=("${torch_packages[@]}"); fi
   if deep; then packages+=(valgrind); fi
@@ -185,9 +177,9 @@ check_sources() {
 }
 
 build_with_gnu() {
-  local torch=disabled
-  if beyond_usual; then torch=enabled; fi
-  tree build-test g++ -Dbenches=auto -Dtorch="$torch"
+  local torch=disabled headers=false
+  if beyond_usual; then torch=enabled headers=true; fi
+  tree build-test g++ -Dbenches=auto -Dtorch="$torch" -Dheaders="$headers"
   build_tree build-test
 }
 
@@ -201,38 +193,49 @@ test_clusters() {
 
 test_with_clang() {
   sanitized_tree build-test-clang clang++ address,undefined
-  export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 GRADCUBE_SIMULATION_SEEDS=40
   if beyond_usual; then
     build_tree build-test-clang
-    run_tests build-test-clang --timeout-multiplier 5
+    GRADCUBE_SIMULATION_SEEDS=40 run_tests build-test-clang --timeout-multiplier 5
   else
     run_tests build-test-clang --timeout-multiplier 5 integration_tools
   fi
-  unset UBSAN_OPTIONS GRADCUBE_SIMULATION_SEEDS
 }
 
+# Without assertions, as what users run.
 test_threads() {
   # g++ 12's ThreadSanitizer finds no room for itself where the kernel randomises addresses widely.
   if setarch --addr-no-randomize true 2>/dev/null; then under=(setarch --addr-no-randomize); fi
-  sanitized_tree build-test-thread g++ thread
+  sanitized_tree build-test-thread g++ thread -Db_ndebug=true
   run_tests build-test-thread --suite threads --timeout-multiplier 5
   under=()
 }
 
-# What clang-tidy is to read of what commits of the last six hours changed: a header's own source, or one
-# that includes it. Nothing without git's history.
-changed_sources() {
-  local base file
-  base=$(git rev-list -1 --before="$(($(git log -1 --format=%ct) - 21600))" HEAD 2>/dev/null) || return 0
-  git diff --name-only --diff-filter=d "${base:-HEAD}" HEAD -- "${product[@]/%//*.h}" "${product[@]/%//*.cc}" |
-    while read -r file; do
-      if [[ -f ${file%.h}.cc ]]; then
-        file=${file%.h}.cc
-      elif [[ $file == *.h ]]; then
-        file=$(grep -rlF --include='*.cc' "#include \"$file\"" "${product[@]}" | sort | head -n 1)
-      fi
-      if [[ -n $file && $file != trainer/torch/* ]]; then echo "$file"; fi
-    done | sort -u
+# Of our sources and headers those that differ from the newest commit of six hours before the last one;
+# all of them where git does not know it.
+changed_files() {
+  local base=
+  if [[ -e .git ]]; then
+    base=$(git rev-list -1 --before="$(($(git log -1 --format=%ct) - 21600))" HEAD 2>/dev/null || true)
+  fi
+  if [[ -n $base ]]; then
+    git diff --name-only --diff-filter=d "$base" -- "${product[@]}"
+  else
+    find "${product[@]}" -type f
+  fi | grep -E '\.(h|hpp|cc)$'
+}
+
+# What clang-tidy has to read for these files: a header's own source, or one that includes it.
+sources_for() {
+  local file
+  while read -r file; do
+    if [[ $file == *.cc ]]; then
+      echo "$file"
+    elif [[ -f ${file%.h}.cc ]]; then
+      echo "${file%.h}.cc"
+    else
+      grep -rlE --include='*.cc' "#include [\"<]([^\">]*/)?${file##*/}[\">]" "${product[@]}" | sort | head -n 1 || true
+    fi
+  done | grep -v '^trainer/torch/' | sort -u
 }
 
 # Reads each of $sources alone. Those of tests are left out for the time it takes.
@@ -247,17 +250,14 @@ clang_tidy() {
 }
 
 tidy_changes() {
-  mapfile -t sources < <(changed_sources)
+  mapfile -t sources < <(changed_files | sources_for)
   echo "      ${#sources[@]} sources"
   if ((${#sources[@]} > 0)); then check clang_tidy; fi
 }
 
 tidy_everything() {
-  mapfile -t sources < <(find "${product[@]}" -name '*.cc' -not -path 'trainer/torch/*' | sort)
+  mapfile -t sources < <(find "${product[@]}" -name '*.cc' | grep -v '^trainer/torch/' | sort)
   check clang_tidy
-  # A source includes its own header first; the other headers are compiled alone here.
-  tree build-test g++ -Dheaders=true
-  check meson compile -C build-test headers_alone
 }
 
 # Each test on each fabric that can run it: what is thinned elsewhere (tests/integration/meson.build).
@@ -265,18 +265,30 @@ test_thinned() { run_tests build-test --suite thinned "${side_by_side[@]}"; }
 
 test_seeds() { check build-test/tests/simulation/simulate --seeds 100000; }
 
+# What is filtered out of a sanitizer's tests elsewhere, for the time it takes.
+test_all_sanitized() {
+  local program
+  for program in simulation/simulation_test unit/control/control_test unit/bcube_forwarding/bcube_forwarding_test; do
+    check build-test-clang/tests/"$program"
+  done
+}
+
+# Also each source alone, tests' own, too.
 test_clang_release() {
-  tree build-test-release clang++ -Db_ndebug=true
-  run_tests build-test-release --no-suite integration
+  tree build-test-release clang++ -Db_ndebug=true -Dunity=off
+  build_tree build-test-release
+  run_tests build-test-release --no-suite integration "${side_by_side[@]}"
 }
 
 fuzz_minutes=10
 fuzz() {
   sanitized_tree build-fuzz clang++ address,undefined -Dfuzz=true
-  local fuzzer
-  for fuzzer in checkpoint cluster_file control_socket frame hub_table message trainer_rings; do
-    build_tree build-fuzz "tests/fuzz/${fuzzer}_fuzzer:executable"
-    check build-fuzz/tests/fuzz/"${fuzzer}_fuzzer" -max_total_time=$((fuzz_minutes * 60)) -print_final_stats=1
+  local target
+  for target in tests/fuzz/*_target.cc; do
+    target=$(basename "$target" _target.cc)
+    build_tree build-fuzz "tests/fuzz/${target}_fuzzer:executable"
+    check build-fuzz/tests/fuzz/"${target}_fuzzer" -max_total_time=$((fuzz_minutes * 60)) \
+      -artifact_prefix="build-fuzz/$target-" -print_final_stats=1
   done
 }
 
@@ -293,7 +305,10 @@ stage() {
   stages+=("$2|$3")
 }
 
-stage 70 install "installing what is missing"
+# What is cut for the time it takes is whole there.
+if deep; then export GRADCUBE_TEST_DEEP=1; fi
+
+stage 70 install_missing "installing what is missing"
 stage 6 check_sources "checking format, includes and shell scripts"
 stage 280 build_with_gnu "building with g++, warnings as errors"
 stage 180 test_units "testing units and the simulation"
@@ -301,17 +316,18 @@ if beyond_usual; then
   stage 370 test_clusters "testing on the embedded fabric, on memif, on veth and with PyTorch"
   stage 540 test_with_clang "building with clang++ and its sanitizers, and testing"
   stage 260 test_threads "building and testing with ThreadSanitizer"
-  stage 100 tidy_changes "running clang-tidy over what commits of the last six hours changed"
+  stage 100 tidy_changes "running clang-tidy over what the commits of six hours changed"
 else
   stage 130 test_clusters "testing on the embedded fabric"
   stage 150 test_with_clang "building with clang++ and its sanitizers, and testing a live cluster"
 fi
 if deep; then
-  stage 1500 tidy_everything "reading all sources and headers alone, with clang-tidy"
+  stage 1500 test_all_sanitized "testing with clang++'s sanitizers what is left out elsewhere"
+  stage 1500 tidy_everything "running clang-tidy over all sources"
   stage 2000 test_thinned "running what is thinned elsewhere, each test on each fabric"
   stage 6000 test_seeds "playing 100,000 seeds of the simulation"
-  stage 900 test_clang_release "testing the release build of clang++"
-  stage $((7 * (fuzz_minutes * 60 + 60))) fuzz "fuzzing by libFuzzer"
+  stage 2400 test_clang_release "testing the release build of clang++, each source compiled alone"
+  stage $((8 * fuzz_minutes * 60)) fuzz "fuzzing by libFuzzer"
   stage 3000 test_under_valgrind "running unit tests under valgrind"
 fi
 
