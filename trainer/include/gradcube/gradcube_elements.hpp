@@ -1,5 +1,5 @@
-// gradcube_elements.hpp: the C++ types whose elements are added up, gathered and sent, and their dtypes
-// of the C ABI. gradcube.hpp includes it. Header only; C++20.
+// gradcube_elements.hpp: the C++ types whose elements are added up, gathered and sent, and the
+// dtypes that they are to the C ABI. gradcube.hpp includes it. Header only; C++20.
 #ifndef GRADCUBE_ELEMENTS_HPP_
 #define GRADCUBE_ELEMENTS_HPP_
 
