@@ -60,7 +60,7 @@ class Check(TestCase):
                     self.assert_right(results)
 
     def test_every_type_is_right_on_a_grid(self):
-        self.check_all(GRID, PAIRS[::4] + PAIRS[1::9])
+        self.check_all(GRID, PAIRS[::4] + PAIRS[1::8] + PAIRS[-1:])
 
     @needs_many_servers
     def test_every_size_of_a_type_is_right_with_three_levels(self):

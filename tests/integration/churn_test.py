@@ -3,11 +3,11 @@
 import os
 import subprocess
 
-from fabrics import PATIENCE
+from fabrics import PATIENCE, rounds
 from harness import Cluster, TestCase, main, wait_until
 
 CHURN = os.environ["GRADCUBE_CHURN"]
-SECONDS = 6
+SECONDS = rounds(6, 6, deep=60)
 JOBS = 6
 
 

@@ -10,7 +10,7 @@ import time
 import gradcube
 import numpy
 
-from fabrics import FABRIC, GRID, LAST, MIDDLE, PATIENCE, RADIX, SERVERS, faults, only_on, some
+from fabrics import GRID, LAST, MIDDLE, PATIENCE, RADIX, SERVERS, faults, only_on, rounds, some
 from harness import Clockwork, Cluster, TestCase, alive, all_of, job, main, wait_until
 
 BIG = 1_500_000  # float32 elements: at SLOW, an all-reduce of them takes half a second
@@ -52,7 +52,10 @@ def reduce_until_failure(session, count):
 
 def failures_when(do, works):
     """The results of all works, during which do() is done."""
-    return all_of(lambda task: task(), [*works, do])[:-1]
+    *results, done = all_of(lambda task: task(), [*works, do])
+    if done is not None:
+        raise done
+    return results
 
 
 def in_mid_collective(cluster, name):
@@ -109,7 +112,7 @@ class DeathOfATrainer(TestCase):
     def check_nothing_remains(self, cluster):
         wait_until(lambda: cluster.job("mortal") is None, "the job to be forgotten")
         wait_until(
-            lambda: cluster.status()["memory"]["trainer_bytes"] == 0, "the trainers' memory to be freed", PATIENCE
+            lambda: cluster.status()["memory"]["trainer_bytes"] == 0, "the trainers' memory to be freed"
         )
         self.assert_works(cluster, "mortal")
 
@@ -224,7 +227,7 @@ class Leaving(TestCase):
                     session.allreduce(array, timeout=PATIENCE)
                 return float(array.min()) if array.min() == array.max() else array
 
-            for life in range(60 if FABRIC == "embedded" else 8):
+            for life in range(rounds(60, 8, deep=200)):
                 results = all_of(short_life, [(f"brief-{life % 2}", socket) for socket in sockets])
                 self.assertEqual(results, [SERVERS] * SERVERS, f"job {life}")
             wait_until(lambda: cluster.status()["jobs"] == [], "all jobs to be forgotten")
@@ -232,7 +235,7 @@ class Leaving(TestCase):
     def test_under_heavy_loss(self):
         flags = faults("--loss", "0.25", "--duplicate", "0.05", "--reorder", "0.05", "--seed", str(self.seed))
         with Cluster("--topology", GRID, *flags) as cluster:
-            for life in range(4 if FABRIC == "embedded" else 2):
+            for life in range(rounds(4, 2, deep=10)):
                 with job(cluster, f"lossy-{life}") as sessions:
 
                     def work(session):

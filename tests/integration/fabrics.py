@@ -48,6 +48,13 @@ def some(cases, count=2):
     return [cases[place] for place in sorted(chosen)]
 
 
+def rounds(embedded, elsewhere, deep):
+    """How often a test repeats what it does; `deep` on the embedded fabric with ./scripts/test.sh --deep."""
+    if FABRIC != "embedded":
+        return elsewhere
+    return deep if os.environ.get("GRADCUBE_TEST_DEEP") == "1" else embedded
+
+
 def faults(*flags):
     """These flags of `up`, where the fabric's links can lose frames; none on veth, whose bridges cannot."""
     return [] if FABRIC == "veth" else list(flags)

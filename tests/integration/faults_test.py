@@ -5,7 +5,7 @@ import json
 import gradcube
 import numpy
 
-from fabrics import FABRIC, GRID, PATIENCE, RADIX, faults, needs_faults, only_on
+from fabrics import FABRIC, GRID, PATIENCE, RADIX, faults, needs_faults, only_on, rounds
 from harness import Cluster, TestCase, all_of, job, main, wait_until
 
 FAULTS = ["--loss", "0.02", "--duplicate", "0.02", "--reorder", "0.05", "--corrupt", "0.01"]
@@ -28,7 +28,7 @@ def faults_so_far(cluster):
 class Faults(TestCase):
     def test_twelve_megabytes_are_right_many_times_under_all_faults_together(self):
         with Cluster("--topology", GRID, *FAULTS, "--seed", str(self.seed)) as cluster:
-            iterations = 5 if FABRIC == "embedded" else 2
+            iterations = rounds(5, 2, deep=20)
             results = cluster.perf("--sizes", "12.5M", "--iterations", str(iterations), "--warmup", "0")
             self.assertEqual(results[0]["iterations"], iterations)
             self.assert_right(results)

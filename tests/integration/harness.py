@@ -170,7 +170,7 @@ class Cluster:
 
     def end(self):
         with contextlib.suppress(Exception):
-            self.tool("down")
+            self.tool("down", timeout=20)
         with contextlib.suppress(OSError, ValueError):
             lock = (self.directory / "gradcubed.lock").resolve()
             pid = int(lock.read_text())
@@ -178,7 +178,7 @@ class Cluster:
                 os.kill(pid, signal.SIGKILL)
         # What a daemon has started ends with it, but not at once.
         with contextlib.suppress(AssertionError):
-            wait_until(lambda: self.processes() == [], "all daemons to be gone")
+            wait_until(lambda: self.processes() == [], "all daemons to be gone", 20)
         for process in self.processes():
             with contextlib.suppress(OSError):
                 os.kill(process, signal.SIGKILL)
@@ -241,8 +241,11 @@ def job(cluster, name, servers=None, **options):
             session.close()
 
 
-def all_of(work, things, timeout=PATIENCE):
-    """Runs work(thing) for all things at once, one thread each. Returns the results, or the exceptions."""
+def all_of(work, things, timeout=2 * PATIENCE):
+    """Runs work(thing) for all things at once, one thread each. Returns the results, or the exceptions.
+
+    Longer than PATIENCE, within which the work itself says what it waits for.
+    """
     things = list(things)
     results = [None] * len(things)
 

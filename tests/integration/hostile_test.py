@@ -15,7 +15,7 @@ import gradcube
 import numpy
 
 import raw_session
-from fabrics import FABRIC, PATIENCE, RADIX, SERVERS, needs_many_servers, some
+from fabrics import PATIENCE, RADIX, SERVERS, needs_many_servers, rounds, some
 from harness import Clockwork, Cluster, TestCase, WithACluster, all_of, job, main, wait_until
 from raw_session import HEAP, RING_ENTRIES, RawSession
 
@@ -62,7 +62,7 @@ class HostileTrainer(WithACluster):
                     self.assertIn(word, said[1])
                 for failure in all_of(lambda request: request.wait(PATIENCE), requests):
                     self.assert_fails(gradcube.PeerError, failure, "[1,1]", *words)
-            wait_until(lambda: self.cluster.job("victims") is None, "the job to be forgotten", PATIENCE)
+            wait_until(lambda: self.cluster.job("victims") is None, "the job to be forgotten")
 
     def test_a_tail_far_ahead(self):
         def crime(culprit):
@@ -133,7 +133,7 @@ class HostileTrainer(WithACluster):
         generator = random.Random(self.seed)
         sockets = self.cluster.sockets()
         with Clockwork(self.cluster) as other:
-            for attempt in range(12 if FABRIC == "embedded" else 6):
+            for attempt in range(rounds(12, 6, deep=30)):
                 server = generator.randrange(SERVERS)
                 others = [] if attempt % 2 else [rank for rank in range(SERVERS) if rank != server]
                 with contextlib.ExitStack() as stack:
@@ -158,7 +158,7 @@ class HostileTrainer(WithACluster):
         """What is not the daemon's own to keep may hang or break the culprit's job, but nothing else."""
         generator = random.Random(self.seed)
         with Clockwork(self.cluster) as other:
-            for _ in range(10 if FABRIC == "embedded" else 3):
+            for _ in range(rounds(10, 3, deep=10)):
                 with job(self.cluster, "flips", self.others) as sessions, RawSession(self.path, "flips") as culprit:
                     requests = [session.allreduce_async(numpy.ones(20000, "float32")) for session in sessions]
                     culprit.put(count=20000)

@@ -7,8 +7,9 @@ import threading
 
 import gradcube
 
+from death_test import failures_when
 from fabrics import CALM, MIDDLE, PATIENCE, SERVERS, only_on, some
-from harness import all_of, arguments_of, job, main, wait_until
+from harness import arguments_of, job, main, wait_until
 from hub_checkpoints import SAVED, CheckpointTestCase
 from hub_keys import LATE, RATE, gradients_of
 
@@ -117,14 +118,14 @@ class KilledRoot(CheckpointTestCase):
         rounds = lambda: self.cluster.status()["counters"]["hub_rounds"]
 
         def kill():
-            before = rounds()
             ready.wait(LATE)
+            before = rounds()
             wait_until(lambda: rounds() > before, "pushes to be under way")
             os.kill(daemon, signal.SIGKILL)
 
         with job(self.cluster, "killed", algorithm="ps") as sessions:
             tasks = [lambda session=session: self.train_until_failure(session, ready) for session in sessions]
-            root, *others, _ = all_of(lambda task: task(), [*tasks, kill])
+            root, *others = failures_when(kill, tasks)
         self.assert_fails(gradcube.NoDaemonError, root)
         for failure in others:
             self.assert_fails(gradcube.PeerError, failure, "the daemon on server [0,0]")

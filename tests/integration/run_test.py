@@ -34,6 +34,7 @@ TRAINER = textwrap.dedent(
     """
 )
 
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "trainer" / "examples"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -118,6 +119,13 @@ class Run(TestCase):
         self.assertEqual(code, 0)
         expected = [f"[{rank}] {rank} {rank % 3} {rank // 3} 6" for rank in range(6)]
         self.assertEqual(sorted(output.splitlines()), expected)
+
+    def test_the_example_that_needs_numpy_alone_ends_with_the_same_weights_everywhere(self):
+        command = [sys.executable, str(EXAMPLES / "spirals.py"), "--steps", "20"]
+        code, output, errors = self.run_it("--no-prefix", "--", *command)
+        self.assertEqual(code, 0, errors)
+        self.assertIn("step 20/20", output)
+        self.assertIn(f"weights: bit-identical on all {SERVERS} ranks", output)
 
     def test_python_trainers_add_up(self):
         for trainers in (1, 2):

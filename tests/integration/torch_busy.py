@@ -11,17 +11,11 @@ import time
 import torch
 import torch.distributed as dist
 
+from torch_missed import refusal
+
 MANY = 1100  # more than a session takes at a time
 LONG = 240  # seconds
 MOMENT = datetime.timedelta(seconds=1)
-
-
-def failure_of(call):
-    try:
-        call()
-    except RuntimeError as error:
-        return str(error)
-    return None
 
 
 def silent():
@@ -34,7 +28,7 @@ def silent():
     print(json.dumps({"rank": dist.get_rank()}), flush=True)
     assert told.wait(LONG)
     works = [dist.all_reduce(torch.ones(1), group=group, async_op=True) for _ in range(20)]
-    failures = {failure_of(work.wait) for work in works}
+    failures = {refusal(work.wait) for work in works}
     # Those that were late a moment before the others have had an inquiry of their own.
     assert len(failures) < len(works) / 2 and all("did not say why" in str(each) for each in failures), failures
     os._exit(0)  # leaving would wait for the daemon
@@ -61,7 +55,7 @@ def orphaned():
         assert now and time.monotonic() < deadline, (before, now)
         before = now
         time.sleep(1)
-    failure = failure_of(lambda: dist.all_reduce(torch.ones(10)))
+    failure = refusal(lambda: dist.all_reduce(torch.ones(10)))
     assert "went away" in str(failure), failure
 
 

@@ -16,15 +16,18 @@ SOON = datetime.timedelta(milliseconds=500)
 LATER = datetime.timedelta(seconds=120)
 
 
-def fails(call, *words):
-    """The call raises a RuntimeError with these words."""
+def refusal(call, *words):
+    """The message of the RuntimeError that the call must raise."""
     try:
         call()
     except RuntimeError as error:
-        for word in words:
-            assert word in str(error), (word, str(error))
+        text = str(error)
     else:
         raise AssertionError(f"no error that says {words}")
+    for word in words:
+        assert word in text, (word, text)
+    assert "Exception raised from" not in text, text
+    return text
 
 
 def messages_work():
@@ -46,7 +49,7 @@ def miss(*missing):
     if rank in missing:
         return
     if rank != 0:
-        fails(barrier, f"Rank {rank} successfully reached monitoredBarrier", "rank 0 has given it up")
+        refusal(barrier, f"Rank {rank} successfully reached monitoredBarrier", "rank 0 has given it up")
         return
     never_seen = set(range(1, dist.get_world_size()))
     deadline = time.monotonic() + LATER.total_seconds()
@@ -56,6 +59,8 @@ def miss(*missing):
             barrier(SOON, every=True)
         except RuntimeError as error:
             named = re.search(r"^(Rank|Ranks) ([\d, ]+) failed to pass monitoredBarrier in 500 ms", str(error))
+        else:
+            raise AssertionError(f"the barrier has passed without ranks {missing}")
         assert (named[1] == "Ranks") == ("," in named[2]), named
         never_seen &= {int(number) for number in named[2].split(", ")}
 
@@ -77,15 +82,15 @@ def interrupted_barriers():
     dist.barrier()
     if rank == 0:
         while store.add("interrupted", 0) < 2:
-            threading.Timer(SOON.total_seconds(), os.kill, (os.getpid(), signal.SIGINT)).start()
             try:
+                threading.Timer(SOON.total_seconds(), os.kill, (os.getpid(), signal.SIGINT)).start()
                 barrier()
             except KeyboardInterrupt:
                 time.sleep(0.1)  # usually enough for the others to learn it
             else:
                 raise AssertionError("the barrier has passed without rank 3")
     elif rank != 3:
-        fails(barrier, "rank 0 has given it up")
+        refusal(barrier, "rank 0 has given it up")
         store.add("interrupted", 1)
     dist.barrier()
     barrier()
@@ -96,7 +101,7 @@ def abandoned_barriers():
     rank = dist.get_rank()
     for _ in range(2):
         if rank == 3:
-            fails(lambda: barrier(datetime.timedelta(milliseconds=100)), "Rank 3 successfully", "100 ms")
+            refusal(lambda: barrier(datetime.timedelta(milliseconds=100)), "Rank 3 successfully", "100 ms")
         dist.barrier()
         for _ in range(2):
             miss(3)
@@ -105,9 +110,9 @@ def abandoned_barriers():
         messages_work()
     # What rank 0 tells rank 3 of a barrier that it had come to, but left, is not about its next one.
     if rank == 0:
-        fails(lambda: barrier(2 * SOON), "Rank 1 failed")
+        refusal(lambda: barrier(2 * SOON), "Rank 1 failed")
     elif rank == 3:
-        fails(lambda: barrier(SOON / 3), "Rank 3 successfully")
+        refusal(lambda: barrier(SOON / 3), "Rank 3 successfully")
     dist.barrier()
     barrier()
 
@@ -128,7 +133,7 @@ def wrong_lists():
     ]
     for call in calls:
         if rank == 2:
-            fails(lambda: call(True), "expected")
+            refusal(lambda: call(True), "expected")
         else:
             work = call(False)
             try:

@@ -20,7 +20,7 @@ from torch import nn
 import torch_collectives
 from torch_busy import many_messages, orphaned, silent  # noqa: F401
 from torch_missed import (  # noqa: F401
-    SOON, abandoned_barriers, interrupted_barriers, miss, missed_barriers, sequence_numbers, wrong_lists,
+    SOON, abandoned_barriers, interrupted_barriers, miss, missed_barriers, refusal, sequence_numbers, wrong_lists,
 )  # fmt: skip
 
 PATIENCE = datetime.timedelta(seconds=240)  # also for ranks that start late on a busy host
@@ -28,20 +28,6 @@ PATIENCE = datetime.timedelta(seconds=240)  # also for ranks that start late on 
 
 def say(**facts):
     print(json.dumps(facts), flush=True)
-
-
-def refusal(call, *words):
-    """The message of the RuntimeError that the call must raise."""
-    try:
-        call()
-    except RuntimeError as error:
-        text = str(error)
-    else:
-        raise AssertionError(f"no error that says {words}")
-    for word in words:
-        assert word in text, (word, text)
-    assert "Exception raised from" not in text, text
-    return text
 
 
 def works(group=None):

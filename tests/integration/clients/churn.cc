@@ -91,10 +91,10 @@ void run_jobs(const std::vector<std::string>& sockets, const std::string& name,
   auto& arrived = *new (memory) std::atomic<unsigned>(0);
   std::mt19937_64 random(seed);
   unsigned rounds = 0;
-  while (Clock::now() < end) {
+  do {
     run_round(sockets, name + "-" + std::to_string(rounds), arrived, random);
     ++rounds;
-  }
+  } while (Clock::now() < end);
   print("rounds " + std::to_string(rounds));
 }
 

@@ -13,7 +13,7 @@ PATIENCE = 60  # seconds
 
 
 def start(body):
-    script = f"set -euo pipefail; source '{LIBRARY}'; trap end_attended EXIT; trap 'exit 143' TERM\n{body}"
+    script = f"set -euo pipefail; source '{LIBRARY}'; trap end_attended EXIT; trap 'exit 143' TERM; tenths_to_end=5\n{body}"
     return subprocess.Popen(
         ["bash", "-c", script],
         env={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"},

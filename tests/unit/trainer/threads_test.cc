@@ -11,8 +11,6 @@
 namespace gradcube::trainer {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 class Threads : public SessionTest {
  protected:
   // Ends when all have: jthreads join.
@@ -240,7 +238,6 @@ TEST_F(Threads, AnAbortEndsEveryWaitAtOnceAndTellsTheDaemon) {
     ::usleep(20'000);
     EXPECT_EQ(gradcube_abort(session), GRADCUBE_OK);
   });
-  const Clock::time_point begin = Clock::now();
   run(8, [&](unsigned i) {
     ++begun;
     EXPECT_EQ(gradcube_wait(session, requests[i], kLong), GRADCUBE_EABORTED);
@@ -248,7 +245,6 @@ TEST_F(Threads, AnAbortEndsEveryWaitAtOnceAndTellsTheDaemon) {
                  "gradcube_abort() ended this trainer's job: open a new session");
   });
   aborter.join();
-  EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(kLong) / 2);  // bounds hanging
   EXPECT_TRUE(eventually([&] { return daemon_.aborts() == 1; }));
   EXPECT_EQ(gradcube_abort(session), GRADCUBE_OK) << "a second one changes nothing";
   std::uint64_t request = 0;
