@@ -24,7 +24,8 @@ only if every stage passed something and none failed.
            hours changed. Continuous integration runs this.
   --deep   also what takes hours: the integration tests that --full leaves out on veth, longer rounds,
            100,000 seeds of the simulation, all tests under the sanitizers, the tests of clang++'s
-           release build, clang-tidy over all sources, libFuzzer (10 minutes a target), valgrind
+           release build, clang-tidy over all sources, libFuzzer (10 minutes a target), valgrind, and
+           bugs planted that tests must notice
 USAGE
 }
 
@@ -183,19 +184,18 @@ build_with_gnu() {
   build_tree build-test
 }
 
-test_units() { run_tests build-test --no-suite integration "${side_by_side[@]}"; }
-
-test_clusters() {
-  local suites=(--suite embedded)
-  if beyond_usual; then suites+=(--suite memif --suite veth --suite torch); fi
-  run_tests build-test "${suites[@]}" "${side_by_side[@]}"
+# In one run: what computes keeps the cores from idling while clusters wait.
+test_with_gnu() {
+  local left_out=(--no-suite thinned)
+  if ! beyond_usual; then left_out+=(--no-suite memif --no-suite veth); fi
+  run_tests build-test "${left_out[@]}" "${side_by_side[@]}"
 }
 
 test_with_clang() {
   sanitized_tree build-test-clang clang++ address,undefined
   if beyond_usual; then
     build_tree build-test-clang
-    GRADCUBE_SIMULATION_SEEDS=40 run_tests build-test-clang --timeout-multiplier 5
+    GRADCUBE_SIMULATION_SEEDS=40 run_tests build-test-clang --timeout-multiplier 5 "${side_by_side[@]}"
   else
     run_tests build-test-clang --timeout-multiplier 5 integration_tools
   fi
@@ -206,7 +206,7 @@ test_threads() {
   # g++ 12's ThreadSanitizer finds no room for itself where the kernel randomises addresses widely.
   if setarch --addr-no-randomize true 2>/dev/null; then under=(setarch --addr-no-randomize); fi
   sanitized_tree build-test-thread g++ thread -Db_ndebug=true
-  run_tests build-test-thread --suite threads --timeout-multiplier 5
+  run_tests build-test-thread --suite threads --timeout-multiplier 5 "${side_by_side[@]}"
   under=()
 }
 
@@ -298,6 +298,8 @@ test_under_valgrind() {
     bcube_forwarding checkpoint hub control merge model sockets bed
 }
 
+plant_bugs() { check /usr/bin/python3 scripts/plant_bugs.py; }
+
 # stage SECONDS FUNCTION TITLE: what is to run, and for how long on two cores.
 stages=()
 stage() {
@@ -311,14 +313,13 @@ if deep; then export GRADCUBE_TEST_DEEP=1; fi
 stage 70 install_missing "installing what is missing"
 stage 6 check_sources "checking format, includes and shell scripts"
 stage 280 build_with_gnu "building with g++, warnings as errors"
-stage 180 test_units "testing units and the simulation"
 if beyond_usual; then
-  stage 370 test_clusters "testing on the embedded fabric, on memif, on veth and with PyTorch"
+  stage 420 test_with_gnu "testing units, the simulation, clusters on the embedded fabric, memif and veth, PyTorch"
   stage 540 test_with_clang "building with clang++ and its sanitizers, and testing"
   stage 260 test_threads "building and testing with ThreadSanitizer"
   stage 100 tidy_changes "running clang-tidy over what the commits of six hours changed"
 else
-  stage 130 test_clusters "testing on the embedded fabric"
+  stage 250 test_with_gnu "testing units, the simulation, and clusters on the embedded fabric"
   stage 150 test_with_clang "building with clang++ and its sanitizers, and testing a live cluster"
 fi
 if deep; then
@@ -329,6 +330,7 @@ if deep; then
   stage 2400 test_clang_release "testing the release build of clang++, each source compiled alone"
   stage $((8 * fuzz_minutes * 60)) fuzz "fuzzing by libFuzzer"
   stage 3000 test_under_valgrind "running unit tests under valgrind"
+  stage 1500 plant_bugs "planting bugs that tests must notice"
 fi
 
 for one in "${stages[@]}"; do

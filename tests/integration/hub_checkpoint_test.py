@@ -9,7 +9,7 @@ import gradcube
 
 from death_test import failures_when
 from fabrics import CALM, MIDDLE, PATIENCE, SERVERS, only_on, some
-from harness import arguments_of, job, main, wait_until
+from harness import all_of, arguments_of, job, main, wait_until
 from hub_checkpoints import SAVED, CheckpointTestCase
 from hub_keys import LATE, RATE, gradients_of
 
