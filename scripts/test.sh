@@ -10,7 +10,7 @@ usage() {
 usage: ./scripts/test.sh [--full | --deep]
 Installs the Debian packages that are missing, then:
   1. checks the sources: format (clang-format), width of lines, direction of includes
-     (check_includes.py), shell scripts (shellcheck)
+     (check_includes.py), Python (pyflakes), shell scripts (shellcheck)
   2. builds with g++, warnings as errors and assertions on, in build-test/
   3. runs the unit tests, the fuzzers' replays and the simulation, then the integration tests on the
      embedded fabric
@@ -73,8 +73,9 @@ check() {
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
-    failures+=("$*")
-    printf '      failed: %s\n' "$*"
+    local what="$*"
+    failures+=("${what:0:100}")
+    printf '      failed: %s\n' "${what:0:100}"
     cat "$scratch/check"
   fi
 }
@@ -103,6 +104,16 @@ check_widths() {
   awk '{ most = FILENAME ~ /md$/ ? 120 : 100 }
        length > most && !/^\|/ { print FILENAME ":" FNR ": wider than " most; wide = 1 }
        END { exit wide }' "${files[@]}"
+}
+
+# Names that nothing defines. What is imported for its effect is not unused.
+check_python() {
+  local files said
+  mapfile -t files < <(files_named '*.py')
+  said=$(pyflakes3 "${files[@]}" 2>&1 | grep -v 'imported but unused' || true)
+  if [[ -z $said ]]; then return; fi
+  echo "$said"
+  return 1
 }
 
 # Our folders with sources.
@@ -174,6 +185,7 @@ check_sources() {
   check check_format
   check check_widths
   check /usr/bin/python3 scripts/check_includes.py
+  check check_python
   check shellcheck -x .ci/run scripts/*.sh tests/nics/init tests/unit/aggregation/*.sh
 }
 
@@ -238,26 +250,23 @@ sources_for() {
   done | grep -v '^trainer/torch/' | sort -u
 }
 
-# Reads each of $sources alone. Those of tests are left out for the time it takes.
-sources=()
+# clang_tidy SOURCE...: those of tests are left out for the time it takes.
 clang_tidy() {
   CXX=g++ configure_tree build-tidy -Db_ndebug=false -Dunity=off -Dtorch=disabled
-  local log code=0
-  log=$(printf '%s\0' "${sources[@]}" |
-    xargs -0 -n 1 -P "$(nproc)" clang-tidy -quiet -p build-tidy 2>&1) || code=$?
-  if ((code != 0)); then grep -v 'warnings.* generated\|^Suppressed\|^Use -header' <<<"$log" || true; fi
-  return "$code"
+  /usr/bin/python3 scripts/clang_tidy.py build-tidy "$@"
 }
 
 tidy_changes() {
+  local sources
   mapfile -t sources < <(changed_files | sources_for)
   echo "      ${#sources[@]} sources"
-  if ((${#sources[@]} > 0)); then check clang_tidy; fi
+  if ((${#sources[@]} > 0)); then check clang_tidy "${sources[@]}"; fi
 }
 
 tidy_everything() {
+  local sources
   mapfile -t sources < <(find "${product[@]}" -name '*.cc' | grep -v '^trainer/torch/' | sort)
-  check clang_tidy
+  check clang_tidy "${sources[@]}"
 }
 
 # Each test on each fabric that can run it: what is thinned elsewhere (tests/integration/meson.build).

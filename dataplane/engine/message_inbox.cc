@@ -40,16 +40,18 @@ void MessageInbox::Free::operator()(rte_ring* ring) const { rte_free(ring); }
 
 bool MessageInbox::put(rte_mbuf* frame) {
   if (rte_ring_mp_enqueue(ring_.get(), frame) != 0) return false;
-  eventfd_write(descriptor_, 1);
+  if (!rung_.exchange(true, std::memory_order_acq_rel)) eventfd_write(descriptor_, 1);
   return true;
 }
 
 rte_mbuf* MessageInbox::take() {
   void* frame = nullptr;
   if (rte_ring_sc_dequeue(ring_.get(), &frame) == 0) return static_cast<rte_mbuf*>(frame);
-  // What is put in from here on rings again; what was put in before is seen by the second look.
+  if (!rung_.load(std::memory_order_relaxed)) return nullptr;
+  // Who has rung may not have written yet: then that will be read. What is put in once this no
+  // longer counts as rung rings again; what was put in before is seen by the second look.
   eventfd_t rung = 0;
-  eventfd_read(descriptor_, &rung);
+  if (eventfd_read(descriptor_, &rung) == 0) rung_.exchange(false, std::memory_order_acq_rel);
   return rte_ring_sc_dequeue(ring_.get(), &frame) == 0 ? static_cast<rte_mbuf*>(frame) : nullptr;
 }
 

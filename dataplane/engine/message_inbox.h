@@ -11,6 +11,7 @@
 #ifndef GRADCUBE_DATAPLANE_ENGINE_MESSAGE_INBOX_H_
 #define GRADCUBE_DATAPLANE_ENGINE_MESSAGE_INBOX_H_
 
+#include <atomic>
 #include <memory>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
@@ -41,6 +42,7 @@ class MessageInbox {
 
   std::unique_ptr<rte_ring, Free> ring_;
   int descriptor_ = -1;
+  std::atomic<bool> rung_ = false;  // the descriptor is readable, or soon will be
 };
 
 }  // namespace gradcube::dataplane

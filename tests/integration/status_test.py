@@ -64,10 +64,14 @@ class OneBadLink(TestCase):
         with Cluster("--topology", GRID, "--seed", str(self.seed)) as cluster:
             made = cluster.answer("impair", "--server", "1,1", "--level", "1", "--loss", "0.2")
             self.assertEqual(made["changed"], 1)
-            self.assert_right(cluster.perf("--sizes", "1M", "--iterations", "3"))
-            dropped = dropped_by_switch(cluster)
-            self.assertGreater(dropped.pop("1/[*,1]"), 0)
-            self.assertEqual(set(dropped.values()), {0}, "other switches have lost frames")
+
+            def loses_frames():  # not while its ends, on busy cores, take it for broken and send round it
+                self.assert_right(cluster.perf("--sizes", "1M", "--iterations", "3"))
+                return dropped_by_switch(cluster)["1/[*,1]"] > 0
+
+            wait_until(loses_frames, "the link to lose frames")
+            dropped = {name for name, frames in dropped_by_switch(cluster).items() if frames != 0}
+            self.assertEqual(dropped, {"1/[*,1]"})
 
             (link,) = cluster.status()["impaired_links"]
             self.assertEqual((link["server"], link["level"], link["loss"]), ([1, 1], 1, 0.2))

@@ -1,0 +1,70 @@
+"""Reads sources with clang-tidy, as many at a time as there are cores. What it found nothing in before, in this clone
+or another, it does not read again: that it has read lies in ~/.cache/gradcube/clang-tidy by a hash of all that it sees.
+
+    usage: scripts/clang_tidy.py BUILD_DIRECTORY SOURCE...      BUILD_DIRECTORY has a compile_commands.json
+"""
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gradcube" / "clang-tidy"
+SETTINGS = Path(".clang-tidy").read_bytes() + subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
+
+
+def text_of(command):
+    """The source with all that it includes, comments and macros too, as they may silence a check."""
+    arguments = shlex.split(command["command"])
+    while arguments[0] != "-I" and not arguments[0].startswith("-"):  # ccache and the compiler
+        arguments.pop(0)
+    kept = []
+    for argument in (words := iter(arguments)):
+        if argument in ("-o", "-MF", "-MQ"):
+            next(words)
+        elif argument not in ("-c", "-MD"):
+            kept.append(argument)
+    preprocessed = subprocess.run(
+        ["clang++", "-w", "-E", "-P", "-C", "-dD", *kept], cwd=command["directory"], capture_output=True, check=False
+    )
+    return b"\0".join([preprocessed.stdout, preprocessed.stderr, " ".join(kept).encode(), SETTINGS])
+
+
+def complaints(build, source, command):
+    """What clang-tidy has against it: empty if it is as it should be."""
+    mark = CACHE / hashlib.sha256(text_of(command)).hexdigest()
+    if mark.exists():
+        return ""
+    read = subprocess.run(
+        ["clang-tidy", "-quiet", "-p", build, source], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if read.returncode == 0:
+        mark.touch()
+        return ""
+    return re.sub(r"(?m)^(.*warnings.* generated|Suppressed|Use -header).*\n", "", read.stdout)
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    build, *sources = sys.argv[1:]
+    CACHE.mkdir(parents=True, exist_ok=True)
+    commands = {}
+    for command in json.loads((Path(build) / "compile_commands.json").read_text(encoding="utf-8")):
+        commands[os.path.realpath(os.path.join(command["directory"], command["file"]))] = command
+    if unknown := [source for source in sources if os.path.realpath(source) not in commands]:
+        sys.exit(f"{build} compiles none of: {' '.join(unknown)}")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda source: complaints(build, source, commands[os.path.realpath(source)]), sources)
+        said = [text for text in found if text]
+    print("\n".join(said))
+    return bool(said)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
