@@ -68,7 +68,7 @@ void run_each_kind(const std::string& topology, const std::string& algorithm,
       collective.kind = kind;
       collective.salt = ++salt;
       collective.dtype = static_cast<aggregation::DataType>(salt % 4);
-      collective.operation = salt % 3 == 0 && control::reduces(kind)
+      collective.operation = salt % 8 >= 4 && control::reduces(kind)
                                  ? aggregation::Operation::average
                                  : aggregation::Operation::sum;
       collective.count = kind == CollectiveKind::barrier ? 0 : count;
