@@ -2,7 +2,6 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <chrono>
-#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -22,7 +21,6 @@ using control::RunDirectory;
 using control::SetupError;
 
 constexpr auto kEndPatience = std::chrono::seconds(10);
-constexpr auto kAlreadyEnding = std::chrono::seconds(2);
 constexpr auto kDownPause = std::chrono::milliseconds(20);
 
 // The advice for a daemon that does not end by itself.
@@ -53,23 +51,21 @@ bool ends_within(const RunDirectory& directory, pid_t pid, std::chrono::millisec
   return true;
 }
 
-// A daemon that is starting has no control socket yet.
-void await_start(const RunDirectory& directory, pid_t pid) {
-  const auto deadline = std::chrono::steady_clock::now() + kEndPatience;
-  while (!std::filesystem::exists(directory.control_socket()) && lives(directory, pid) &&
-         std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(kDownPause);
-  }
-}
-
 void ask_to_end(const RunDirectory& directory, pid_t pid) {
-  try {
-    await_start(directory, pid);
-    ask_daemon(directory, {{"command", "down"}}, kEndPatience);
-  } catch (const SetupError& error) {
-    // A daemon that has ended in the meantime, or is about to, does what it was asked.
-    if (ends_within(directory, pid, kAlreadyEnding)) return;
-    throw SetupError(fmt::format("{}; {}", error.what(), kill_message(pid)));
+  const auto deadline = std::chrono::steady_clock::now() + kEndPatience;
+  for (;;) {
+    try {
+      ask_daemon(directory, {{"command", "down"}}, kEndPatience);
+      return;
+    } catch (const SetupError& error) {
+      // One that is starting does not listen yet. One that has ended in the meantime, or is about
+      // to, does what it was asked.
+      if (!lives(directory, pid)) return;
+      if (std::chrono::steady_clock::now() >= deadline) {
+        throw SetupError(fmt::format("{}; {}", error.what(), kill_message(pid)));
+      }
+    }
+    std::this_thread::sleep_for(kDownPause);
   }
 }
 

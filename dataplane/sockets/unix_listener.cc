@@ -1,6 +1,7 @@
 #include "dataplane/sockets/unix_listener.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -21,22 +22,23 @@ UnixListener::UnixListener(std::filesystem::path path, int type) : path_(std::mo
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string name = path_.string();
-  if (name.size() >= sizeof address.sun_path) {
+  const std::string unborn = name + "~";
+  if (unborn.size() >= sizeof address.sun_path) {
     throw control::SetupError(
         fmt::format("the socket path {} is too long: choose a shorter GRADCUBE_RUN", name));
   }
-  name.copy(address.sun_path, sizeof address.sun_path - 1);
+  unborn.copy(address.sun_path, sizeof address.sun_path - 1);
   descriptor_ = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (descriptor_ < 0) {
     throw control::SetupError(fmt::format("cannot make a socket for {}: {}{}", name,
                                           std::strerror(errno),
                                           errno == EMFILE ? ": raise `ulimit -n`" : ""));
   }
-  unlink(name.c_str());
+  unlink(unborn.c_str());
   struct stat facts {};
   if (bind(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      chmod(name.c_str(), 0600) != 0 || lstat(name.c_str(), &facts) != 0 ||
-      listen(descriptor_, kBacklog) != 0) {
+      chmod(unborn.c_str(), 0600) != 0 || lstat(unborn.c_str(), &facts) != 0 ||
+      listen(descriptor_, kBacklog) != 0 || rename(unborn.c_str(), name.c_str()) != 0) {
     const int error = errno;
     close(descriptor_);
     throw control::SetupError(fmt::format("cannot listen on {}: {}", name, std::strerror(error)));

@@ -1,5 +1,8 @@
 #include "dataplane/sockets/unix_listener.h"
 
+#include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <memory>
@@ -7,6 +10,7 @@
 #include <string>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <thread>
 #include <unistd.h>
 
 #include "control/base/errors.h"
@@ -29,7 +33,9 @@ class Listener : public testing::Test {
     address.sun_family = AF_UNIX;
     path.string().copy(address.sun_path, sizeof address.sun_path - 1);
     if (connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return socket;
+    const int error = errno;
     close(socket);
+    errno = error;
     return -1;
   }
 
@@ -63,6 +69,24 @@ TEST_F(Listener, LeavesTheSocketOfAnotherDaemonInItsPlace) {
   const int client = connect_to(directory_ / "s");
   EXPECT_GE(client, 0);
   close(client);
+}
+
+TEST_F(Listener, CanBeConnectedToFromTheMomentOnAtWhichItIsThere) {
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<bool> looks = false;
+    int error = ENOENT;
+    std::thread client([&] {
+      for (; error == ENOENT; looks = true) {
+        const int socket = connect_to(directory_ / "s");
+        error = socket < 0 ? errno : 0;
+        if (socket >= 0) close(socket);
+      }
+    });
+    while (!looks) std::this_thread::yield();
+    const UnixListener listener(directory_ / "s", SOCK_STREAM);
+    client.join();
+    ASSERT_EQ(error, 0) << std::strerror(error);
+  }
 }
 
 TEST_F(Listener, SaysThatAPathIsTooLong) {
