@@ -15,13 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gradcube" / "clang-tidy"
-SETTINGS = Path(".clang-tidy").read_bytes() + subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
+VERSION = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
+SETTINGS = VERSION + Path(".clang-tidy").read_bytes()
 
 
 def text_of(command):
     """The source with all that it includes, comments and macros too, as they may silence a check."""
     arguments = shlex.split(command["command"])
-    while arguments[0] != "-I" and not arguments[0].startswith("-"):  # ccache and the compiler
+    while not arguments[0].startswith("-"):  # ccache and the compiler
         arguments.pop(0)
     kept = []
     for argument in (words := iter(arguments)):
@@ -40,9 +41,8 @@ def complaints(build, source, command):
     mark = CACHE / hashlib.sha256(text_of(command)).hexdigest()
     if mark.exists():
         return ""
-    read = subprocess.run(
-        ["clang-tidy", "-quiet", "-p", build, source], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
+    tidy = ["clang-tidy", "-quiet", "-p", build, source]
+    read = subprocess.run(tidy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if read.returncode == 0:
         mark.touch()
         return ""

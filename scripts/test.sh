@@ -321,12 +321,12 @@ if deep; then export GRADCUBE_TEST_DEEP=1; fi
 
 stage 70 install_missing "installing what is missing"
 stage 6 check_sources "checking format, includes and shell scripts"
-stage 280 build_with_gnu "building with g++, warnings as errors"
+stage 300 build_with_gnu "building with g++, warnings as errors"
 if beyond_usual; then
-  stage 420 test_with_gnu "testing units, the simulation, clusters on the embedded fabric, memif and veth, PyTorch"
-  stage 540 test_with_clang "building with clang++ and its sanitizers, and testing"
-  stage 260 test_threads "building and testing with ThreadSanitizer"
-  stage 100 tidy_changes "running clang-tidy over what the commits of six hours changed"
+  stage 430 test_with_gnu "testing units, the simulation, clusters on the embedded fabric, memif and veth, PyTorch"
+  stage 510 test_with_clang "building with clang++ and its sanitizers, and testing"
+  stage 160 test_threads "building and testing with ThreadSanitizer"
+  stage 110 tidy_changes "running clang-tidy over what the commits of six hours changed"
 else
   stage 250 test_with_gnu "testing units, the simulation, and clusters on the embedded fabric"
   stage 150 test_with_clang "building with clang++ and its sanitizers, and testing a live cluster"
