@@ -56,6 +56,7 @@ namespace gradcube::trainer {
 inline constexpr char kRefusal[] = "server [2,1]'s place in this job is taken by process 1";
 inline constexpr char kOtherVersion[] = "the trainer's library speaks version 2, this daemon 8";
 inline constexpr char kReport[] = "trainers [0,1] and [2,2] have not submitted request ";
+inline constexpr char kAgain[] = ", as before";  // where the last inquiry was about it, too
 inline constexpr char kFailure[] = "trainer [0,2] of this job died in request ";
 inline constexpr char kClosing[] = "request 1 names a buffer outside the heap";
 inline constexpr char kQuota[] = "the trainers of user 7 may use 4M of shared memory on this host";

@@ -54,10 +54,12 @@ FakeSession::Message FakeSession::understand(const char* packet, std::size_t byt
     return Message::grow;
   }
   if (type == shared::MessageType::inquiry && bytes == sizeof(shared::Inquiry)) {
+    const std::uint64_t before = last_inquiry_.request;
     std::memcpy(&last_inquiry_, packet, sizeof(last_inquiry_));
+    const std::string again = last_inquiry_.request == before ? kAgain : "";
     if (job_ != "silent") {
       notify(shared::MessageType::report, GRADCUBE_ETIMEDOUT,
-             kReport + std::to_string(last_inquiry_.request), 0, last_inquiry_.request);
+             kReport + std::to_string(last_inquiry_.request) + again, 0, last_inquiry_.request);
     }
     return Message::inquiry;
   }

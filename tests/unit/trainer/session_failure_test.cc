@@ -124,6 +124,16 @@ TEST_F(FailureTest, ATimeoutBringsTheDaemonsReportAndTheRequestGoesOn) {
   EXPECT_EQ(buffer[0], 9);
 }
 
+TEST_F(FailureTest, ALaterTimeoutBringsTheDaemonsReportOfThatTime) {
+  gradcube_session* session = open("hold");
+  const std::uint64_t request = start(session, floats(session, 100), 100);
+  const std::string said = std::string("not done after 10 ms: ") + kReport + "1";
+  EXPECT_EQ(gradcube_wait(session, request, 10), GRADCUBE_ETIMEDOUT);
+  EXPECT_EQ(gradcube_last_error(session), said);
+  EXPECT_EQ(gradcube_wait(session, request, 10), GRADCUBE_ETIMEDOUT);
+  EXPECT_EQ(gradcube_last_error(session), said + kAgain);
+}
+
 TEST_F(FailureTest, ATimeoutAsksForTheCollectiveByItsPlaceInItsLane) {
   const gradcube_lane lanes[2] = {};
   gradcube_options options = GRADCUBE_OPTIONS_INIT;

@@ -43,6 +43,30 @@ double exhaustive_seconds(const Iteration& iteration) {
   return least;
 }
 
+// Algorithm 1 as its text reads: from the last layer on, a layer joins the one before where its
+// message would begin less than a startup time before that one is ready. What was decided before
+// says what travels with what.
+std::vector<Message> read_algorithm1(const Iteration& iteration) {
+  const std::size_t layers = iteration.layers.size();
+  const std::vector<double> ready = ready_seconds(iteration);
+  std::vector<std::size_t> last(layers);  // of the message whose first layer this is
+  for (std::size_t l = 0; l < layers; ++l) last[l] = l;
+  std::vector<Message> messages;
+  double travelled = 0;  // all that was sent before this layer's message
+  for (std::size_t l = layers; l-- > 0;) {
+    const double begin = std::max(travelled, ready[l]);
+    if (l > 0 && ready[l - 1] - begin < iteration.cost.a) {
+      last[l - 1] = last[l];
+      continue;
+    }
+    std::uint64_t bytes = 0;
+    for (std::size_t m = l; m <= last[l]; ++m) bytes += iteration.layers[m].bytes;
+    travelled = begin + iteration.cost.seconds(static_cast<double>(bytes));
+    messages.push_back({.first = l, .last = last[l]});
+  }
+  return messages;
+}
+
 // Small numbers, and those of real networks: startup times, passes and transfers of like size,
 // because only then is there something to decide.
 class RandomNetworks : public testing::Test {
@@ -160,6 +184,13 @@ TEST_F(RandomNetworks, NeverEndLaterWithTheOptimalMessagesThanUnderAnotherPolicy
     for (const Policy policy : kPolicies) {
       ASSERT_LE(optimal, seconds_of(policy, iteration)) << name_of(policy) << ", " << i;
     }
+  }
+}
+
+TEST_F(RandomNetworks, AreMergedAsTheTextOfAlgorithm1Says) {
+  for (int i = 0; i < 3000; ++i) {
+    const Iteration iteration = draw(40);
+    ASSERT_EQ(messages_of(Policy::mgwfbp, iteration), read_algorithm1(iteration)) << i;
   }
 }
 
