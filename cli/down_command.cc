@@ -1,6 +1,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
 #include <memory>
@@ -53,15 +54,19 @@ bool ends_within(const RunDirectory& directory, pid_t pid, std::chrono::millisec
 
 void ask_to_end(const RunDirectory& directory, pid_t pid) {
   const auto deadline = std::chrono::steady_clock::now() + kEndPatience;
+  const auto left = [deadline] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(deadline -
+                                                                 std::chrono::steady_clock::now());
+  };
   for (;;) {
     try {
-      ask_daemon(directory, {{"command", "down"}}, kEndPatience);
+      ask_daemon(directory, {{"command", "down"}}, std::max(left(), kDownPause));
       return;
     } catch (const SetupError& error) {
       // One that is starting does not listen yet. One that has ended in the meantime, or is about
       // to, does what it was asked.
       if (!lives(directory, pid)) return;
-      if (std::chrono::steady_clock::now() >= deadline) {
+      if (left().count() <= 0) {
         throw SetupError(fmt::format("{}; {}", error.what(), kill_message(pid)));
       }
     }

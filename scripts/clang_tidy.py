@@ -16,11 +16,11 @@ from pathlib import Path
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gradcube" / "clang-tidy"
 VERSION = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
-SETTINGS = VERSION + Path(".clang-tidy").read_bytes()
+SETTINGS = VERSION + (Path(__file__).resolve().parent.parent / ".clang-tidy").read_bytes()
 
 
 def text_of(command):
-    """The source with all that it includes, comments and macros too, as they may silence a check."""
+    """The source with all that it includes, comments and macros too, as they may silence a check; None if it cannot be had."""
     arguments = shlex.split(command["command"])
     while not arguments[0].startswith("-"):  # ccache and the compiler
         arguments.pop(0)
@@ -31,20 +31,24 @@ def text_of(command):
         elif argument not in ("-c", "-MD"):
             kept.append(argument)
     preprocessed = subprocess.run(
-        ["clang++", "-w", "-E", "-P", "-C", "-dD", *kept], cwd=command["directory"], capture_output=True, check=False
+        ["clang++", "-w", "-E", "-P", "-CC", "-dD", *kept], cwd=command["directory"], capture_output=True, check=False
     )
-    return b"\0".join([preprocessed.stdout, preprocessed.stderr, " ".join(kept).encode(), SETTINGS])
+    if preprocessed.returncode != 0:
+        return None
+    return b"\0".join([preprocessed.stdout, " ".join(kept).encode(), SETTINGS])
 
 
 def complaints(build, source, command):
     """What clang-tidy has against it: empty if it is as it should be."""
-    mark = CACHE / hashlib.sha256(text_of(command)).hexdigest()
-    if mark.exists():
+    text = text_of(command)
+    mark = CACHE / hashlib.sha256(text or b"").hexdigest()
+    if text is not None and mark.exists():
         return ""
     tidy = ["clang-tidy", "-quiet", "-p", build, source]
     read = subprocess.run(tidy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if read.returncode == 0:
-        mark.touch()
+        if text is not None:
+            mark.touch()
         return ""
     return re.sub(r"(?m)^(.*warnings.* generated|Suppressed|Use -header).*\n", "", read.stdout)
 
@@ -58,7 +62,7 @@ def main():
     for command in json.loads((Path(build) / "compile_commands.json").read_text(encoding="utf-8")):
         commands[os.path.realpath(os.path.join(command["directory"], command["file"]))] = command
     if unknown := [source for source in sources if os.path.realpath(source) not in commands]:
-        sys.exit(f"{build} compiles none of: {' '.join(unknown)}")
+        sys.exit(f"{build} does not compile: {' '.join(unknown)}")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(lambda source: complaints(build, source, commands[os.path.realpath(source)]), sources)
         said = [text for text in found if text]

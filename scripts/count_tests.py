@@ -23,6 +23,8 @@ def failures(record):
         tests = re.findall(r"^\[  FAILED  \] ([^ \n]+)", output[listed.end() :], re.MULTILINE)
     if not tests and record["result"] not in GOOD | NEUTRAL:
         tests = [record["result"]]
+    if "[==========]" in output and not re.search(r"^\[       OK \] |^\[  (FAILED |SKIPPED) \] ", output, re.MULTILINE):
+        tests = tests or ["ran no test"]
     return [f"{name}: {test}" for test in tests]
 
 

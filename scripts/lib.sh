@@ -42,8 +42,8 @@ misuse() {
   exit 2
 }
 
-# Steps. `expect 60 180 5` says how many seconds each takes on two cores; then `step "building"` comes
-# before each one, and `step_done` after the last.
+# Steps. `expect 60 180 5` (or what fills steps_expected) says how many seconds each takes on two
+# cores; then `step "building"` comes before each one, and `step_done` after the last.
 steps_expected=()
 steps_begun=0
 step_started=0 # nanoseconds; 0: none is under way
@@ -157,26 +157,32 @@ install_packages() {
   fi
   local apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q
     -o 'DPkg::Lock::Timeout=300' -o 'Dpkg::Use-Pty=0')
-  "${apt[@]}" update ||
+  attended "${apt[@]}" update ||
     die "apt-get update failed; check the network and /etc/apt/sources.list, then run this again"
-  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
+  attended "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
     die "these packages could not be installed: ${missing[*]}"
 }
 
 # configure_tree DIRECTORY [MESON OPTION...]: for the first time, or again with these options.
 configure_tree() {
-  local directory=$1
+  local directory=$1 log code=0
   shift
-  local log
-  if [[ -f $directory/build.ninja ]]; then
-    log=$(meson setup --reconfigure "$directory" "$source_root" "$@" 2>&1) ||
-      # Left by another meson or another place of the sources: begin again.
-      log=$(meson setup --wipe "$directory" "$source_root" "$@" 2>&1) ||
-      die "meson setup failed (log: $directory/meson-logs/meson-log.txt):"$'\n'"$log"
-  else
-    log=$(meson setup "$directory" "$source_root" "$@" 2>&1) ||
-      die "meson setup failed (log: $directory/meson-logs/meson-log.txt):"$'\n'"$log"
+  [[ -w $source_root ]] || die "$source_root cannot be written to: builds lie in it"
+  log=$(mktemp)
+  if [[ ! -f $directory/build.ninja ]]; then
+    attended_into "$log" meson setup "$directory" "$source_root" "$@" || code=$?
+  elif ! attended_into "$log" meson setup --reconfigure "$directory" "$source_root" "$@"; then
+    # Left by another meson or another place of the sources: begin again, if it can be begun.
+    attended_into "$log" meson setup "$directory-anew" "$source_root" "$@" || code=$?
+    rm -rf "$directory-anew"
+    if ((code == 0)); then
+      attended_into "$log" meson setup --wipe "$directory" "$source_root" "$@" || code=$?
+    fi
   fi
+  local said
+  said=$(<"$log")
+  rm -f "$log"
+  ((code == 0)) || die "meson setup failed. By hand: meson setup $directory-by-hand $*"$'\n'"$said"
 }
 
 # build_tree DIRECTORY [TARGET...]: builds these targets (as `meson compile` names them), or

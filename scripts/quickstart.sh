@@ -52,6 +52,7 @@ for argument in "$@"; do
       ;;
     --topology | --topology=*) has_topology=true ;;
   esac
+  if [[ $argument == *= ]]; then misuse "$argument: the value is missing"; fi
   is_up_option "${argument%%=*}" || misuse "\"$argument\" is no option of gradcube up"
   if [[ $argument != *=* && $argument != --json ]]; then value_of=$argument; fi
   up_options+=("$argument")

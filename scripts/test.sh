@@ -17,7 +17,7 @@ Installs the Debian packages that are missing, then:
   4. builds the daemon, the tool and the library with clang++, AddressSanitizer and
      UndefinedBehaviorSanitizer in build-test-clang/, and runs a live cluster
 The last lines name what failed, and the last of all is "N passed, N failed". The exit code is 0
-only if every stage passed something and none failed.
+only if nothing failed and every stage of tests ran some.
   --full   also the integration tests on memif, on veth and with PyTorch; all of clang++'s build, its
            warnings as errors, and the unit tests and part of the simulation in it; what has threads
            under ThreadSanitizer, in build-test-thread/; clang-tidy over what the commits of six
@@ -47,18 +47,25 @@ deep() { [[ $extent == deep ]]; }
 
 passed=0
 failed=0
+skipped=0
 failures=()
-
-scratch=$(mktemp -d)
+under_way= # the stage
+scratch=
 
 # However this ends, it ends with the line that says how.
 finish() {
   local code=$?
   trap '' INT TERM
   end_attended
-  rm -rf "$scratch"
-  if ((code != 0 && failed == 0)); then failed=1; fi
+  if [[ -n $scratch ]]; then rm -rf "$scratch"; fi
+  if ((code != 0)); then
+    failed=$((failed + 1))
+    local what="ended"
+    if ((code > 128)); then what="ended by a signal"; fi
+    failures+=("$what${under_way:+ while $under_way}")
+  fi
   if ((${#failures[@]} > 0)); then printf 'failed: %s\n' "${failures[@]}"; fi
+  if ((skipped > 0)); then echo "skipped: $skipped programs, which say why"; fi
   echo "$passed passed, $failed failed"
   if ((failed > 0 && code == 0)); then code=1; fi
   exit "$code"
@@ -66,6 +73,7 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+scratch=$(mktemp -d)
 
 # check COMMAND...: counts one, and prints what the command says only if it fails.
 check() {
@@ -88,9 +96,20 @@ files_named() {
   find . -path './build*' -prune -o \( "${names[@]:1}" \) -print
 }
 
+# list_files ARRAY GLOB...: fails if there is none.
+list_files() {
+  local -n listed=$1
+  shift
+  mapfile -t listed < <(files_named "$@")
+  if ((${#listed[@]} == 0)); then
+    echo "there is no file named $*"
+    return 1
+  fi
+}
+
 check_format() {
   local files log
-  mapfile -t files < <(files_named '*.h' '*.hpp' '*.c' '*.cc')
+  list_files files '*.h' '*.hpp' '*.c' '*.cc' || return
   log=$(clang-format --dry-run -Werror "${files[@]}" 2>&1) && return
   echo "run clang-format -i on:"
   grep -o '^[^ :]*:[0-9]*:[0-9]*: error' <<<"$log" | cut -d: -f1 | sort -u
@@ -100,7 +119,7 @@ check_format() {
 # clang-format leaves comments as they are, and knows no documents. Tables may be wide.
 check_widths() {
   local files
-  mapfile -t files < <(files_named '*.h' '*.hpp' '*.c' '*.cc' '*.md')
+  list_files files '*.h' '*.hpp' '*.c' '*.cc' '*.md' || return
   awk '{ most = FILENAME ~ /md$/ ? 120 : 100 }
        length > most && !/^\|/ { print FILENAME ":" FNR ": wider than " most; wide = 1 }
        END { exit wide }' "${files[@]}"
@@ -109,7 +128,7 @@ check_widths() {
 # Names that nothing defines. What is imported for its effect is not unused.
 check_python() {
   local files said
-  mapfile -t files < <(files_named '*.py')
+  list_files files '*.py' || return
   said=$(pyflakes3 "${files[@]}" 2>&1 | grep -v 'imported but unused' || true)
   if [[ -z $said ]]; then return; fi
   echo "$said"
@@ -165,13 +184,17 @@ run_tests() {
     read -r run_passed run_failed run_skipped
     while read -r name; do failures+=("$directory: $name"); done
   } < <(/usr/bin/python3 scripts/count_tests.py "${log[0]}")
-  ((run_passed + run_failed + run_skipped > 0)) || die "no test ran. By hand: meson test -C $directory $*"
-  if ((code != 0 && run_failed == 0)); then run_failed=1; fi
+  ((run_passed + run_failed > 0)) || die "no test ran. By hand: meson test -C $directory $*"
+  if ((code != 0 && run_failed == 0)); then
+    run_failed=1
+    failures+=("$directory: meson test")
+  fi
   if ((run_failed > 0)); then
     echo "      By hand: meson test -C $directory $* (log: ${log[0]%.json}.txt)"
   fi
   passed=$((passed + run_passed))
   failed=$((failed + run_failed))
+  skipped=$((skipped + run_skipped))
 }
 
 install_missing() {
@@ -231,9 +254,10 @@ changed_files() {
   fi
   if [[ -n $base ]]; then
     git diff --name-only --diff-filter=d "$base" -- "${product[@]}"
+    git ls-files --others --exclude-standard -- "${product[@]}"
   else
     find "${product[@]}" -type f
-  fi | grep -E '\.(h|hpp|cc)$'
+  fi | { grep -E '\.(h|hpp|cc)$' || [[ $? == 1 ]]; }
 }
 
 # What clang-tidy has to read for these files: a header's own source, or one that includes it.
@@ -247,7 +271,7 @@ sources_for() {
     else
       grep -rlE --include='*.cc' "#include [\"<]([^\">]*/)?${file##*/}[\">]" "${product[@]}" | sort | head -n 1 || true
     fi
-  done | grep -v '^trainer/torch/' | sort -u
+  done | { grep -v '^trainer/torch/' || [[ $? == 1 ]]; } | sort -u
 }
 
 # clang_tidy SOURCE...: those of tests are left out for the time it takes.
@@ -258,7 +282,8 @@ clang_tidy() {
 
 tidy_changes() {
   local sources
-  mapfile -t sources < <(changed_files | sources_for)
+  changed_files | sources_for >"$scratch/sources"
+  mapfile -t sources <"$scratch/sources"
   echo "      ${#sources[@]} sources"
   if ((${#sources[@]} > 0)); then check clang_tidy "${sources[@]}"; fi
 }
@@ -337,13 +362,14 @@ if deep; then
   stage 2000 test_thinned "running what is thinned elsewhere, each test on each fabric"
   stage 6000 test_seeds "playing 100,000 seeds of the simulation"
   stage 2400 test_clang_release "testing the release build of clang++, each source compiled alone"
-  stage $((8 * fuzz_minutes * 60)) fuzz "fuzzing by libFuzzer"
+  stage $((7 * fuzz_minutes * 60 + 300)) fuzz "fuzzing by libFuzzer"
   stage 3000 test_under_valgrind "running unit tests under valgrind"
   stage 1500 plant_bugs "planting bugs that tests must notice"
 fi
 
 for one in "${stages[@]}"; do
-  step "${one#*|}"
+  under_way=${one#*|}
+  step "$under_way"
   "${one%%|*}"
 done
 step_done

@@ -48,6 +48,7 @@ constexpr std::string_view kMemifSocket = "memif.sock";
 constexpr std::string_view kSwitchesPrefix = "switches-";
 
 bool is_socket_name(std::string_view name) {
+  if (name.ends_with('~')) name.remove_suffix(1);  // of a daemon that died before it listened
   return name == "control.sock" || name == "dpdk_telemetry.v2" || name == kMemifSocket ||
          (name.starts_with("server-") && name.ends_with(".sock"));
 }

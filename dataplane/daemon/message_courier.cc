@@ -96,7 +96,8 @@ bool MessageCourier::put(const Departing& message, const std::vector<bcube::Rout
 
 std::optional<control::NodeMessage> MessageCourier::receive(control::Instant now,
                                                             unsigned& frames) {
-  for (; frames != 0; --frames) {
+  while (frames != 0) {
+    --frames;
     rte_mbuf* frame = engines_.inbox()->take();
     if (frame == nullptr) return std::nullopt;
     auto message = take_frame(*frame, now);

@@ -52,7 +52,10 @@ rte_mbuf* MessageInbox::take() {
   // longer counts as rung rings again; what was put in before is seen by the second look.
   eventfd_t rung = 0;
   if (eventfd_read(descriptor_, &rung) == 0) rung_.exchange(false, std::memory_order_acq_rel);
-  return rte_ring_sc_dequeue(ring_.get(), &frame) == 0 ? static_cast<rte_mbuf*>(frame) : nullptr;
+  if (rte_ring_sc_dequeue(ring_.get(), &frame) != 0) return nullptr;
+  // Others may wait behind it, and the caller may stop here.
+  if (!rung_.exchange(true, std::memory_order_acq_rel)) eventfd_write(descriptor_, 1);
+  return static_cast<rte_mbuf*>(frame);
 }
 
 }  // namespace gradcube::dataplane

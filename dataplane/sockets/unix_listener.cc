@@ -41,6 +41,7 @@ UnixListener::UnixListener(std::filesystem::path path, int type) : path_(std::mo
       listen(descriptor_, kBacklog) != 0 || rename(unborn.c_str(), name.c_str()) != 0) {
     const int error = errno;
     close(descriptor_);
+    unlink(unborn.c_str());
     throw control::SetupError(fmt::format("cannot listen on {}: {}", name, std::strerror(error)));
   }
   device_ = facts.st_dev;

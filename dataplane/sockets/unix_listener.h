@@ -26,7 +26,8 @@ class UnixListener {
   };
 
   // Listens without blocking on a socket of mode 0600 at `path`, in place of one that a dead daemon
-  // has left there. Who finds it there can connect: it has another name until then. type: SOCK_STREAM or SOCK_SEQPACKET. Throws control::SetupError.
+  // has left there. Who finds it there can connect: until then it has another name, with a tilde at
+  // the end. type: SOCK_STREAM or SOCK_SEQPACKET. Throws control::SetupError.
   UnixListener(std::filesystem::path path, int type);
   // Removes the socket's file, unless another daemon has put its own in that place.
   ~UnixListener();

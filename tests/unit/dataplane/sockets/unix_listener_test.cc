@@ -75,8 +75,8 @@ TEST_F(Listener, CanBeConnectedToFromTheMomentOnAtWhichItIsThere) {
   for (int round = 0; round < 200; ++round) {
     std::atomic<bool> looks = false;
     int error = ENOENT;
-    std::thread client([&] {
-      for (; error == ENOENT; looks = true) {
+    std::jthread client([&](const std::stop_token& end) {
+      for (; error == ENOENT && !end.stop_requested(); looks = true) {
         const int socket = connect_to(directory_ / "s");
         error = socket < 0 ? errno : 0;
         if (socket >= 0) close(socket);
