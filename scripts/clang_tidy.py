@@ -20,7 +20,10 @@ SETTINGS = VERSION + (Path(__file__).resolve().parent.parent / ".clang-tidy").re
 
 
 def text_of(command):
-    """The source with all that it includes, comments and macros too, as they may silence a check; None if it cannot be had."""
+    """The source with all that it includes, comments and macros too: they may silence a check.
+
+    None if clang++ fails.
+    """
     arguments = shlex.split(command["command"])
     while not arguments[0].startswith("-"):  # ccache and the compiler
         arguments.pop(0)

@@ -157,9 +157,10 @@ install_packages() {
   fi
   local apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q
     -o 'DPkg::Lock::Timeout=300' -o 'Dpkg::Use-Pty=0')
-  attended "${apt[@]}" update ||
+  # Not attended: sudo may have to ask the terminal for a password.
+  "${apt[@]}" update ||
     die "apt-get update failed; check the network and /etc/apt/sources.list, then run this again"
-  attended "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
+  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
     die "these packages could not be installed: ${missing[*]}"
 }
 

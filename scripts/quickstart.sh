@@ -16,10 +16,10 @@ usage() {
   cat <<'USAGE'
 usage: ./scripts/quickstart.sh [--torch] [OPTION OF `gradcube up`...]
 Builds Gradcube, brings up an embedded BCube(3,2), measures all-reduce on the gradient sizes of
-LeNet-5 and ResNet-50, trains a model with nine ranks, and brings everything down again. Where PyTorch (with its headers,
-scikit-learn and Matplotlib) is installed, the model is a LeNet-5-style network on handwritten digits
-by DistributedDataParallel, else a network of NumPy's. For instance, on links of 1 Gbit/s that lose a
-packet in 1000:
+LeNet-5 and ResNet-50, trains a model with nine ranks, and brings everything down again. Where
+PyTorch (with its headers, scikit-learn and Matplotlib) is installed, the model is a LeNet-5-style
+network on handwritten digits by DistributedDataParallel, else a network of NumPy's. For instance,
+on links of 1 Gbit/s that lose a packet in 1000:
   ./scripts/quickstart.sh --rate 1gbit --mtu 9000 --loss 0.001
   --torch   installs PyTorch and its headers first (300 MB)
 USAGE

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <gradcube/gradcube.h>
+#include <type_traits>
 
 namespace gradcube {
 
@@ -19,44 +20,29 @@ struct BFloat16 {
 
 namespace detail {
 
+template <gradcube_dtype kDtype>
+using Dtype = std::integral_constant<gradcube_dtype, kDtype>;
+
 template <typename T>
 struct DtypeOf;
 template <>
-struct DtypeOf<float> {
-  static constexpr gradcube_dtype value = GRADCUBE_FLOAT32;
-};
+struct DtypeOf<float> : Dtype<GRADCUBE_FLOAT32> {};
 template <>
-struct DtypeOf<double> {
-  static constexpr gradcube_dtype value = GRADCUBE_FLOAT64;
-};
+struct DtypeOf<double> : Dtype<GRADCUBE_FLOAT64> {};
 template <>
-struct DtypeOf<Float16> {
-  static constexpr gradcube_dtype value = GRADCUBE_FLOAT16;
-};
+struct DtypeOf<Float16> : Dtype<GRADCUBE_FLOAT16> {};
 template <>
-struct DtypeOf<BFloat16> {
-  static constexpr gradcube_dtype value = GRADCUBE_BFLOAT16;
-};
+struct DtypeOf<BFloat16> : Dtype<GRADCUBE_BFLOAT16> {};
 template <>
-struct DtypeOf<std::int32_t> {
-  static constexpr gradcube_dtype value = GRADCUBE_INT32;
-};
+struct DtypeOf<std::int32_t> : Dtype<GRADCUBE_INT32> {};
 template <>
-struct DtypeOf<std::int64_t> {
-  static constexpr gradcube_dtype value = GRADCUBE_INT64;
-};
+struct DtypeOf<std::int64_t> : Dtype<GRADCUBE_INT64> {};
 template <>
-struct DtypeOf<std::int8_t> {
-  static constexpr gradcube_dtype value = GRADCUBE_INT8;
-};
+struct DtypeOf<std::int8_t> : Dtype<GRADCUBE_INT8> {};
 template <>
-struct DtypeOf<std::uint8_t> {
-  static constexpr gradcube_dtype value = GRADCUBE_UINT8;
-};
+struct DtypeOf<std::uint8_t> : Dtype<GRADCUBE_UINT8> {};
 template <>
-struct DtypeOf<std::byte> {
-  static constexpr gradcube_dtype value = GRADCUBE_BYTES;
-};
+struct DtypeOf<std::byte> : Dtype<GRADCUBE_BYTES> {};
 
 }  // namespace detail
 
