@@ -39,7 +39,7 @@
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 11;
+inline constexpr std::uint32_t kLayoutVersion = 12;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -323,6 +323,13 @@ struct HubState {
   std::uint32_t rule;  // aggregation::OptimizerRule
   // lr, momentum, dampening, beta1, beta2, eps, weight-decay, clip.
   double settings[8];
+  // How the hub has ended: a GRADCUBE_E... code, and the number of the notice that says why, which is
+  // written before it; 0 while the hub is there. The weights stay as the last step left them.
+  std::int32_t end_code;
+  std::uint32_t end_notice;
+  // Not 0 while all of the memory is there: whoever has copied some of it looks again.
+  std::uint32_t readable;
+  std::uint32_t reserved;
 };
 
 // Where the daemon has what it owns of a key, from the begin of the hub's memory: the weights in

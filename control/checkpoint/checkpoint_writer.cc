@@ -26,6 +26,16 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// A name is durable once its folder is.
+bool sync_folder_of(const std::string& path) {
+  const Descriptor folder(open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return folder.get() >= 0 && fsync(folder.get()) == 0;
+}
+
+[[noreturn]] void throw_refusal(const std::string& path) {
+  throw SetupError("checkpoint " + quoted(path) + " cannot be written: " + std::strerror(errno));
+}
+
 // Replaces the text's last six bytes at random. False, with errno, where the system has no random
 // numbers.
 bool draw_suffix(std::string& text) {
@@ -73,7 +83,7 @@ CheckpointWriter::~CheckpointWriter() {
 
 void CheckpointWriter::refuse() {
   failed_ = true;
-  throw SetupError("checkpoint " + quoted(path_) + " cannot be written: " + std::strerror(errno));
+  throw_refusal(path_);
 }
 
 // What has failed is not tried again: a second fsync() returns success for bytes that are lost.
@@ -116,13 +126,16 @@ void CheckpointWriter::finish() {
   finished_ = true;
 }
 
-void CheckpointWriter::commit() {
+void CheckpointWriter::commit(const std::string& path) {
   finish();
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) refuse();
+  if (rename(temporary_.c_str(), path.c_str()) != 0) refuse();
   renamed_ = true;
-  // The new name is durable once its folder is.
-  const Descriptor folder(open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0 || fsync(folder.get()) != 0) refuse();
+  if (!sync_folder_of(path)) refuse();
+}
+
+void rename_durably(const std::string& from, const std::string& to) {
+  if (rename(from.c_str(), to.c_str()) == 0 && sync_folder_of(to)) return;
+  throw_refusal(to);
 }
 
 }  // namespace gradcube::control

@@ -39,9 +39,11 @@ class CheckpointWriter {
   // durable, and at the path nothing has changed.
   void finish();
 
-  // finish(), if that has not been called, and then the new checkpoint is at its path. It is
-  // durable there when this returns. After a SetupError it may or may not be there, whole.
-  void commit();
+  // finish(), if that has not been called, and then the new checkpoint is at its path, or at another
+  // one of its folder. It is durable there when this returns. After a SetupError it may or may not
+  // be there, whole.
+  void commit() { commit(path_); }
+  void commit(const std::string& path);
 
  private:
   void write_bytes(std::span<const std::uint8_t> bytes);
@@ -58,6 +60,9 @@ class CheckpointWriter {
   bool renamed_ = false;
   bool failed_ = false;
 };
+
+// Replaces what is at `to`, in the same folder, durably. Throws SetupError.
+void rename_durably(const std::string& from, const std::string& to);
 
 }  // namespace gradcube::control
 

@@ -147,6 +147,7 @@ void HubGuests::drop(Guest& guest) {
   for (std::unique_ptr<HubMaking>& making : guest.member->take_dropped_hubs()) {
     given_up_.push_back(std::move(making));
   }
+  guest.member->forget_hub();
   guest.member->release(departed_);
   guest.member.reset();
 }

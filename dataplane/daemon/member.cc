@@ -132,6 +132,11 @@ bool Member::any_stays() const {
                      [](const auto& each) { return each.has_value() && !each->gone; });
 }
 
+void Member::leave(unsigned local) {
+  locals_[local]->gone = true;
+  forget_unread_hub();
+}
+
 void Member::admit(unsigned rank, unsigned size) { place_ = {rank, size}; }
 
 std::vector<unsigned> Member::untold() const {
@@ -314,7 +319,8 @@ const char* Member::fail_submissions() {
   }
   session_->fail_mail(GRADCUBE_EPEER, end_notice_.value_or(0));
   session_->end_hub(GRADCUBE_EPEER, end_notice_.value_or(0));
-  hub_.end(GRADCUBE_EPEER, "the job has ended");
+  hub_.end(GRADCUBE_EPEER, "the job has ended", end_notice_.value_or(0));
+  forget_unread_hub();
   return session_->violation();
 }
 

@@ -62,7 +62,7 @@ class Member {
   // It is here and has not gone.
   bool stays(unsigned local) const { return has(local) && !locals_[local]->gone; }
   bool any_stays() const;
-  void leave(unsigned local) { locals_[local]->gone = true; }
+  void leave(unsigned local);
 
   // The job has taken this server, with this rank of so many servers.
   void admit(unsigned rank, unsigned size);
@@ -116,18 +116,21 @@ class Member {
   void host_hub(HubWish wish, ServerHubShape shape, MemoryQuota::Charge charge);
   // The trainer has wished for one, and was not answered yet.
   bool waits_for_hub(unsigned local) const { return hub_.waits(local); }
-  void end_hub(std::uint32_t number);
+  void end_hub(unsigned local, std::uint32_t number);
   // To be called about every 20 ms: answers to trainers. is_whole: as of MemberHub.
   std::vector<HubAnswer> work_hub(const MemberHub::IsWhole& is_whole = nullptr);
   // Its hub cannot be, for what others lack: trainers of this server are told so.
   void refuse_hub(std::int32_t code, const std::string& why) {
     take_hub_off_engines(code, 0);
     hub_.fail(code, why);
+    forget_unread_hub();
   }
   const HubWish& hub_wish() const { return hub_.wish(); }
   // What still runs for hubs that nobody waits for: to be kept until each is_idle(). release()
   // hands over what was not taken.
   std::vector<std::unique_ptr<HubMaking>> take_dropped_hubs() { return hub_.take_dropped(); }
+  // All its trainers have gone: its hub is not read any more.
+  void forget_hub() { hub_.forget(); }
   // What a push of the key waits for, in words: "key ... waits for ...".
   std::string why_pushed(std::uint64_t key) const;
   // Null if there is none.
@@ -170,6 +173,7 @@ class Member {
   void use_hub(const std::shared_ptr<ServerHub>& hub);
   void take_hub_off(std::int32_t code, const std::string& why, std::uint32_t notice);
   void take_hub_off_engines(std::int32_t code, std::uint32_t notice);
+  void forget_unread_hub();
 
   struct Local {
     control::TrainerInfo info;

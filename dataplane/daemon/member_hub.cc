@@ -48,6 +48,7 @@ void MemberHub::ask(unsigned local, HubWish wish, const HubDesign& design,
   }
   answer_all(GRADCUBE_EINVAL, fmt::format("hub {} of the job is over", wish_.number));
   drop();
+  forget();
   waiting_.push_back(local);
   make(std::move(wish), design, std::move(charge));
 }
@@ -96,15 +97,29 @@ std::vector<HubAnswer> MemberHub::work(
   return std::exchange(answers_, {});
 }
 
-void MemberHub::end(std::int32_t code, const std::string& text) {
-  fail(code, text);
+void MemberHub::end(std::int32_t code, const std::string& text, std::uint32_t notice) {
+  fail(code, text, notice);
   code_ = GRADCUBE_OK;
 }
 
-void MemberHub::fail(std::int32_t code, const std::string& text) {
+void MemberHub::fail(std::int32_t code, const std::string& text, std::uint32_t notice) {
   drop();
-  hub_.reset();
+  if (hub_ != nullptr) {
+    hub_->set_end(code, notice);
+    ended_ = std::move(hub_);
+  }
   answer_all(code, text);
+}
+
+bool MemberHub::is_freed_by(unsigned local) const {
+  return std::find(freed_.begin(), freed_.end(), local) != freed_.end();
+}
+
+void MemberHub::forget() {
+  if (hub_ != nullptr) hub_->readers_have_left();
+  if (ended_ != nullptr) ended_->readers_have_left();
+  ended_.reset();
+  freed_.clear();
 }
 
 void MemberHub::drop() {

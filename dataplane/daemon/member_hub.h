@@ -1,8 +1,18 @@
-// The hub of a job at one server, as its node sees it: from the trainers' wish for it until it
-// ends. There is one at a time.
+// The hub of a job at one server, as its node sees it: from the trainers' wish for it until none of
+// them reads it any more. There is one at a time.
 //
 // Trainers of a server wish for the same hub, each with a message of its own; the first wish makes
 // it (hub_making.h), and all are answered when it is there, or cannot be.
+//
+//   state    | wished for | made       | cannot be  | ends (freed, job reset, job over) | unread
+//   none     | making     |            |            | none                              | none
+//   making   | making     | stands     | none       | none; who waits is refused        |
+//   stands   | stands     |            | ended      | ended                             |
+//   ended    | refused    |            |            | ended                             | none
+//
+// Ended, engines have let it go and what was being pushed has failed. Its memory stays for trainers,
+// who find there how it has ended and, of each key whose last push has ended well, the weights of
+// that step; "unread" is when each of them has freed it, has gone, or wishes for the next hub.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_MEMBER_HUB_H_
@@ -39,10 +49,16 @@ class MemberHub {
   using IsWhole = std::function<bool(const ServerHub&)>;
   std::vector<HubAnswer> work(const std::function<void(const std::shared_ptr<ServerHub>&)>& use,
                               const IsWhole& is_whole = nullptr);
-  // There is none any more, and who waits for one is told so by the next work().
-  void end(std::int32_t code, const std::string& text);
+  // It has ended, and who waits for one is told so by the next work(). notice: of trainers, which
+  // says why.
+  void end(std::int32_t code, const std::string& text, std::uint32_t notice = 0);
   // It cannot be, as others have not what it needs of them. Also told to those that ask later.
-  void fail(std::int32_t code, const std::string& text);
+  void fail(std::int32_t code, const std::string& text, std::uint32_t notice = 0);
+  // This trainer does not read it any more.
+  void freed_by(unsigned local) { freed_.push_back(local); }
+  bool is_freed_by(unsigned local) const;
+  // No trainer reads what has ended, or what is there once it ends.
+  void forget();
 
   // Whether the trainer has asked, and was not answered.
   bool waits(unsigned local) const;
@@ -61,6 +77,8 @@ class MemberHub {
   HubWish wish_;  // of what is being made, or is there
   std::unique_ptr<HubMaking> making_;
   std::shared_ptr<ServerHub> hub_;
+  std::shared_ptr<ServerHub> ended_;  // the one before, which trainers may still read
+  std::vector<unsigned> freed_;       // by these of them
   // Why there is none of what was wished for last, where it was made in vain.
   std::int32_t code_ = 0;
   std::string why_;

@@ -121,14 +121,25 @@ std::string Member::why_pushed(std::uint64_t number) const {
       engines_.space().text(missing->server), missing->step + 1);
 }
 
-void Member::end_hub(std::uint32_t number) {
+void Member::end_hub(unsigned local, std::uint32_t number) {
   if (number != hub_.wish().number) return;  // that one is over
+  hub_.freed_by(local);
   take_hub_off(GRADCUBE_EINVAL, "the job's hub was freed", 0);
 }
 
 void Member::take_hub_off(std::int32_t code, const std::string& why, std::uint32_t notice) {
   take_hub_off_engines(code, notice);
-  hub_.end(code, why);
+  hub_.end(code, why, notice);
+  forget_unread_hub();
+}
+
+// Before a hub stands, none has its memory; one that stands may be read until it ends.
+void Member::forget_unread_hub() {
+  if (hub_.hub() != nullptr) return;
+  for (unsigned local = 0; local < trainers(); ++local) {
+    if (has(local) && stays(local) && !hub_.is_freed_by(local)) return;
+  }
+  hub_.forget();
 }
 
 void Member::take_hub_off_engines(std::int32_t code, std::uint32_t notice) {

@@ -259,6 +259,7 @@ void Node::forget_the_gone(control::Instant now) {
     const bool over = agent == nullptr || agent->is_ending();
     if (!resident.gone || !over || resident.member->attached()) return false;
     if (resident.caller.has_value()) resident.caller->end(ends);
+    resident.member->forget_hub();
     resident.member->release(around_.departed);
     return true;
   });

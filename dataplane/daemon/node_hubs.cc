@@ -30,7 +30,7 @@ bool Node::ask_hub(TrainerId trainer, const shared::MakeHub& wish) {
 
 void Node::end_hub(TrainerId trainer, std::uint32_t number) {
   Resident* resident = find(trainer.attempt);
-  if (resident != nullptr && resident->member->attached()) resident->member->end_hub(number);
+  if (resident != nullptr) resident->member->end_hub(trainer.local, number);
 }
 
 void Node::answer_hubs(control::Instant now) {

@@ -36,31 +36,35 @@ HubMemory::HubMemory(std::uint64_t bytes, std::optional<unsigned> numa_node) : b
   // Unlike a write, it says when there is no memory.
   if (const int error = posix_fallocate(file_.get(), 0, static_cast<off_t>(bytes)); error != 0) {
     errno = error;
-    give_back();
+    unmap();
     fail("get");
   }
   std::memset(base_, 0, bytes);
   shared::take_huge_pages({reinterpret_cast<std::byte*>(base_), bytes});
   if (fcntl(file_.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
-    give_back();
+    unmap();
     fail("seal");
   }
   const std::string path = fmt::format("/proc/self/fd/{}", file_.get());
   readers_ = control::Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (readers_.get() < 0) {
-    give_back();
+    unmap();
     fail("open for reading");
   }
 }
 
-HubMemory::~HubMemory() { give_back(); }
+HubMemory::~HubMemory() {
+  if (!read_) {
+    const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+              static_cast<off_t>((bytes_ + page - 1) / page * page));
+  }
+  unmap();
+}
 
 // Keeps errno.
-void HubMemory::give_back() {
+void HubMemory::unmap() {
   const int error = errno;
-  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-            static_cast<off_t>((bytes_ + page - 1) / page * page));
   munmap(base_, bytes_);
   errno = error;
 }

@@ -9,10 +9,11 @@
 // file anew and write to it; it would spoil its own job's weights, as it could with its gradients:
 // the daemon reads no place and no length there.
 //
-// At the end its pages are given back, also where a trainer still maps it: what is read there then
-// is zeros, in pages that the reader pays for.
+// What a trainer maps stays as it is for as long as the trainer may read it, also when the job has
+// ended or the daemon goes. Only when all its trainers have freed the hub or have gone are its pages
+// given back at the end, lest one that keeps a mapping keeps memory that nobody pays for.
 //
-// Threads: any makes and destroys; the engines write.
+// Threads: any makes and destroys; the engines write. readers_have_left(): the control thread.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_HUB_MEMORY_H_
 #define GRADCUBE_DATAPLANE_ENGINE_HUB_MEMORY_H_
 
@@ -35,14 +36,17 @@ class HubMemory {
   std::uint64_t bytes() const { return bytes_; }
   // For trainers.
   int descriptor() const { return readers_.get(); }
+  // No trainer reads it any more: at the end its pages go, wherever it is still mapped.
+  void readers_have_left() { read_ = false; }
 
  private:
-  void give_back();
+  void unmap();
 
   control::Descriptor file_;
   control::Descriptor readers_;
   std::uint64_t bytes_;
   std::uint8_t* base_ = nullptr;
+  bool read_ = true;
 };
 
 }  // namespace gradcube::dataplane

@@ -97,15 +97,32 @@ HubExchangeContext ServerHub::context_of(const control::hub::HubModel& model,
           nullptr};
 }
 
+shared::HubState& ServerHub::state() const {
+  return *reinterpret_cast<shared::HubState*>(memory_.base() + model_->bytes());
+}
+
+void ServerHub::set_end(std::int32_t code, std::uint32_t notice) {
+  __atomic_store_n(&state().end_notice, notice, __ATOMIC_RELAXED);
+  __atomic_store_n(&state().end_code, code, __ATOMIC_RELEASE);
+}
+
+void ServerHub::readers_have_left() {
+  __atomic_store_n(&state().readable, 0, __ATOMIC_SEQ_CST);
+  memory_.readers_have_left();
+}
+
 void ServerHub::list_ranges() {
   const aggregation::OptimizerSettings& its = model_->settings();
   std::uint8_t* const base = memory_.base();
-  auto* state = reinterpret_cast<shared::HubState*>(base + model_->bytes());
-  *state = {.ranges = static_cast<std::uint32_t>(layout_.ranges),
-            .rule = static_cast<std::uint32_t>(its.rule),
-            .settings = {its.learning_rate, its.momentum, its.dampening, its.beta1, its.beta2,
-                         its.epsilon, its.weight_decay, its.clip}};
-  auto* const first = reinterpret_cast<shared::HubRange*>(state + 1);
+  state() = {.ranges = static_cast<std::uint32_t>(layout_.ranges),
+             .rule = static_cast<std::uint32_t>(its.rule),
+             .settings = {its.learning_rate, its.momentum, its.dampening, its.beta1, its.beta2,
+                          its.epsilon, its.weight_decay, its.clip},
+             .end_code = 0,
+             .end_notice = 0,
+             .readable = 1,
+             .reserved = 0};
+  auto* const first = reinterpret_cast<shared::HubRange*>(&state() + 1);
   shared::HubRange* next = first;
   for (const HubExchange& exchange : exchanges_) {
     exchange.for_each_owned([&](const HubOwnedRange& owned) {

@@ -24,6 +24,7 @@
 #include "dataplane/engine/memory_quota.h"
 #include "dataplane/hub/hub_board.h"
 #include "dataplane/hub/hub_exchange.h"
+#include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
 
@@ -65,6 +66,10 @@ class ServerHub {
   const control::hub::HubModel& model() const { return *model_; }
   const ServerHubShape& shape() const { return shape_; }
   const HubMemory& memory() const { return memory_; }
+  // Control thread, once no engine has it: tells trainers, who look there, that it has ended.
+  void set_end(std::int32_t code, std::uint32_t notice);
+  // No trainer that keeps to the rules reads it any more.
+  void readers_have_left();
   HubBoard& board() { return board_; }
   const HubBoard& board() const { return board_; }
   // By the places of model().executions().
@@ -85,6 +90,7 @@ class ServerHub {
   static Layout layout_of(const control::hub::HubModel& model, const ServerHubShape& shape);
   static HubExchangeContext context_of(const control::hub::HubModel& model,
                                        const ServerHubShape& shape, std::size_t execution);
+  shared::HubState& state() const;
   void list_ranges();
 
   std::uint32_t number_;

@@ -1,10 +1,11 @@
 #include "trainer/src/checkpoint_files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <dirent.h>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <system_error>
 #include <unistd.h>
@@ -16,6 +17,8 @@
 
 namespace gradcube::trainer {
 namespace {
+
+constexpr std::string_view kPrepared = ".prepared";
 
 // Takes a number without a sign and leading zeros off the front.
 template <typename Number>
@@ -36,21 +39,45 @@ bool take_text(std::string_view& text, std::string_view expected) {
 
 std::optional<CheckpointFile> read_name(std::string_view name, std::string_view base) {
   CheckpointFile file;
+  if (!take_text(name, base) || !take_text(name, ".") || !take_number(name, file.version.step) ||
+      !take_text(name, ".")) {
+    return std::nullopt;
+  }
+  std::string_view ahead = name;
+  if (take_number(ahead, file.version.generation) && take_text(ahead, ".")) {
+    if (file.version.generation == 0) return std::nullopt;  // which is not written
+    name = ahead;
+  } else {
+    file.version.generation = 0;
+  }
   std::uint32_t part = 0;
-  if (!take_text(name, base) || !take_text(name, ".") || !take_number(name, file.step) ||
-      !take_text(name, ".") || !take_number(name, part) || !take_text(name, "-of-") ||
-      !take_number(name, file.parts) || !name.empty() || part < 1 || part > file.parts) {
+  if (!take_number(name, part) || !take_text(name, "-of-") || !take_number(name, file.parts) ||
+      part < 1 || part > file.parts) {
     return std::nullopt;
   }
   file.part = part - 1;
-  return file;
+  file.prepared = take_text(name, kPrepared);
+  return name.empty() ? std::optional(file) : std::nullopt;
 }
 
 }  // namespace
 
+std::string checkpoint_base(const char* path) {
+  if (path == nullptr) throw Failure(GRADCUBE_EINVAL, "the path of the checkpoint is NULL");
+  const std::string base = path;
+  if (base.empty() || base.back() == '/') {
+    throw Failure(GRADCUBE_EINVAL, "invalid path of a checkpoint " + quoted(base) +
+                                       ": expected that of a file, such as \"model.hub\"");
+  }
+  return base;
+}
+
 std::string path_of(const std::string& base, const CheckpointFile& file) {
-  return base + "." + std::to_string(file.step) + "." + std::to_string(file.part + 1) + "-of-" +
-         std::to_string(file.parts);
+  std::string path = base + "." + std::to_string(file.version.step) + ".";
+  if (file.version.generation != 0) path += std::to_string(file.version.generation) + ".";
+  path += std::to_string(file.part + 1) + "-of-" + std::to_string(file.parts);
+  if (file.prepared) path += kPrepared;
+  return path;
 }
 
 std::vector<CheckpointFile> checkpoint_files(const std::string& base) {
@@ -71,7 +98,28 @@ std::vector<CheckpointFile> checkpoint_files(const std::string& base) {
                 with_system_error("checkpoints cannot be looked for in " + quoted(folder), errno));
 }
 
-void remove_older_files(const std::string& base, const CheckpointFile& kept) {
+std::optional<CheckpointVersion> newest_version(const std::vector<CheckpointFile>& files,
+                                                const CheckpointFile& own,
+                                                const std::optional<CheckpointVersion>& before) {
+  std::map<std::pair<CheckpointVersion, std::uint32_t>, std::uint32_t> counts;  // of some parts
+  std::optional<CheckpointVersion> newest;
+  for (const CheckpointFile& file : files) {
+    if (before.has_value() && file.version >= *before) continue;
+    const std::uint32_t count = ++counts[{file.version, file.parts}];
+    if (count == file.parts || file.is_part(own)) newest = std::max(newest, {file.version});
+  }
+  return newest;
+}
+
+std::uint64_t next_generation(const std::string& base, std::uint64_t step) {
+  std::uint64_t next = 0;
+  for (const CheckpointFile& file : checkpoint_files(base)) {
+    if (file.version.step == step) next = std::max(next, file.version.generation + 1);
+  }
+  return next;
+}
+
+void remove_earlier_generations(const std::string& base, const CheckpointFile& kept) {
   std::vector<CheckpointFile> files;
   try {
     files = checkpoint_files(base);
@@ -79,9 +127,10 @@ void remove_older_files(const std::string& base, const CheckpointFile& kept) {
     return;
   }
   for (const CheckpointFile& file : files) {
-    const bool mine = file.part == kept.part && file.parts == kept.parts && file.step != kept.step;
-    const bool of_others = file.parts != kept.parts && file.step < kept.step;
-    if (mine || of_others) ::unlink(path_of(base, file).c_str());
+    if (file.is_part(kept) && file.version.step == kept.version.step &&
+        file.version.generation < kept.version.generation) {
+      ::unlink(path_of(base, file).c_str());
+    }
   }
 }
 

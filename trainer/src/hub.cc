@@ -1,6 +1,7 @@
 #include "trainer/src/hub.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <numeric>
@@ -122,14 +123,14 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
 
 HubMapping::~HubMapping() { ::munmap(base_, bytes_); }
 
-void HubMapping::blank() noexcept {
-  constexpr int kZeros = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+void HubMapping::close() noexcept {
+  constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   // Where the kernel refuses, what was shown stays.
-  [[maybe_unused]] const void* zeros = ::mmap(base_, bytes_, PROT_READ, kZeros, -1, 0);
+  [[maybe_unused]] const void* nothing = ::mmap(base_, bytes_, PROT_NONE, kNothing, -1, 0);
 }
 
 Hub::~Hub() {
-  if (mapping_.use_count() > 1) mapping_->blank();
+  if (mapping_.use_count() > 1) mapping_->close();
 }
 
 void Hub::disown_saving() noexcept { [[maybe_unused]] const HubSaving* parents = saving.release(); }
@@ -191,18 +192,29 @@ void Hub::map_memory(int descriptor) {
   read_state();
 }
 
+int Hub::end_code(std::uint32_t& notice) const {
+  const int code = __atomic_load_n(&state().end_code, __ATOMIC_ACQUIRE);
+  notice = __atomic_load_n(&state().end_notice, __ATOMIC_RELAXED);
+  return code;
+}
+
+bool Hub::is_readable() const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return __atomic_load_n(&state().readable, __ATOMIC_RELAXED) != 0;
+}
+
 void Hub::read_state() {
   const auto require = [](bool right) {
     if (!right) refuse_memory();
   };
   const std::size_t all = mapping_->bytes();
   require(all - bytes_ >= sizeof(shared::HubState));
-  const auto* state = reinterpret_cast<const shared::HubState*>(memory() + bytes_);
+  const shared::HubState& its = state();
   const std::size_t room = all - bytes_ - sizeof(shared::HubState);
-  require(state->rule < aggregation::kOptimizerRules);
-  require(state->ranges <= room / sizeof(shared::HubRange));
-  const double* const numbers = state->settings;
-  settings_ = {.rule = static_cast<aggregation::OptimizerRule>(state->rule),
+  require(its.rule < aggregation::kOptimizerRules);
+  require(its.ranges <= room / sizeof(shared::HubRange));
+  const double* const numbers = its.settings;
+  settings_ = {.rule = static_cast<aggregation::OptimizerRule>(its.rule),
                .learning_rate = numbers[0],
                .momentum = numbers[1],
                .dampening = numbers[2],
@@ -212,8 +224,8 @@ void Hub::read_state() {
                .weight_decay = numbers[6],
                .clip = numbers[7]};
   const std::size_t arrays = 1 + aggregation::optimizer_states(settings_.rule);
-  const auto* const ranges = reinterpret_cast<const shared::HubRange*>(state + 1);
-  for (std::uint32_t i = 0; i < state->ranges; ++i) {
+  const auto* const ranges = reinterpret_cast<const shared::HubRange*>(&its + 1);
+  for (std::uint32_t i = 0; i < its.ranges; ++i) {
     const shared::HubRange& range = ranges[i];
     require(range.key < keys_.size());
     const std::uint64_t elements = key_by_name(range.key).elements;

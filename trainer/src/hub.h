@@ -12,12 +12,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "aggregation/optimizer_step.h"
 #include "trainer/shared_layout.h"
+#include "trainer/src/checkpoint_files.h"
 
 #include "gradcube/gradcube_hub.h"
 
@@ -35,8 +37,8 @@ class HubMapping {
 
   std::byte* base() const { return base_; }
   std::size_t bytes() const { return bytes_; }
-  // From now on it reads as zeros, and takes no memory.
-  void blank() noexcept;
+  // From now on whoever reads it is killed by SIGSEGV, and it takes no memory.
+  void close() noexcept;
 
  private:
   std::byte* base_;
@@ -55,7 +57,9 @@ class Hub {
     bool pushed = false;  // the end of a push of it was not reported
     // That the optimizer has taken: where it is asynchronous, as many as servers push.
     std::uint64_t steps = 0;
-    bool has_weights = false;  // that were pushed, restored or loaded
+    // The last push has ended well, and what lies at its place are the weights after it.
+    bool has_weights = false;
+    int failure = 0;  // else: of the last push, if there was one
   };
 
   // Elements of a key that this server owns, in float32: the weights, and the optimizer's state.
@@ -94,7 +98,11 @@ class Hub {
   // The daemon's memory of the hub. Throws Failure, also for what shared::HubState must not say.
   void map_memory(int descriptor);
   const std::byte* weights(const Key& key) const { return memory() + key.begin; }
-  // What a caller has a pointer into: whoever keeps it when the hub has gone has zeros.
+  // How it has ended, and the notice that says why: GRADCUBE_OK while it is there.
+  int end_code(std::uint32_t& notice) const;
+  // What was copied of the memory before was there.
+  bool is_readable() const;
+  // What a caller has a pointer into: nobody can read it when the hub has gone.
   const std::shared_ptr<HubMapping>& mapping() const { return mapping_; }
   // By key and first element. Nothing that is read changes while none of this server's trainers has
   // a push of the key in flight.
@@ -120,6 +128,8 @@ class Hub {
   bool torn = false;
   std::uint64_t saved_step = 0;
   std::unique_ptr<HubSaving> saving;
+  // By path: what this trainer has saved or restored, which the next checkpoint there replaces.
+  std::map<std::string, std::vector<CheckpointFile>> replaceable;
 
   // In a forked child, before its copy of the hub is destroyed: what is saved is the parent's, its
   // file and the thread that writes it.
@@ -128,6 +138,9 @@ class Hub {
  private:
   void read_state();
   const std::byte* memory() const { return mapping_->base(); }
+  const shared::HubState& state() const {
+    return *reinterpret_cast<const shared::HubState*>(memory() + bytes_);
+  }
 
   std::uint32_t number_;
   unsigned lane_ = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <tuple>
 #include <utility>
 
@@ -68,19 +67,6 @@ void write_weight(DataType type, std::byte* to, float value) {
 
 }  // namespace
 
-bool find_newest(const std::vector<CheckpointFile>& files, const CheckpointFile& own,
-                 std::uint64_t& step) {
-  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> counts;  // of step and parts
-  bool any = false;
-  for (const CheckpointFile& file : files) {
-    const bool mine = file.part == own.part && file.parts == own.parts;
-    if (++counts[{file.step, file.parts}] != file.parts && !mine) continue;
-    if (!any || file.step > step) step = file.step;
-    any = true;
-  }
-  return any;
-}
-
 HubParts::HubParts(const Hub& hub, const std::string& base, const CheckpointFile& own)
     : hub_(hub),
       wanted_(hub.to_restore()),
@@ -90,12 +76,12 @@ HubParts::HubParts(const Hub& hub, const std::string& base, const CheckpointFile
     choose(base, own);
     if (found_ != elements_of(wanted_)) {
       throw Failure(GRADCUBE_ESYSTEM,
-                    "checkpoint " + quoted(base) + " of step " + std::to_string(own.step) +
+                    "checkpoint " + quoted(base) + " of step " + std::to_string(own.version.step) +
                         ": this server owns other parts of the model than when it was written, "
                         "and does not see the files of all parts: expected them in one folder");
     }
-    for (const std::string& path : paths_) open_file(path).check_rest();
-    open();
+    for (const CheckpointFile& file : chosen_) open_file(path_of(base, file)).check_rest();
+    for (const CheckpointFile& file : chosen_) files_.push_back({open_file(path_of(base, file))});
   } catch (const control::UsageError& error) {
     throw Failure(GRADCUBE_EINVAL, error.what());
   } catch (const control::SetupError& error) {
@@ -105,8 +91,10 @@ HubParts::HubParts(const Hub& hub, const std::string& base, const CheckpointFile
 
 void HubParts::choose(const std::string& base, const CheckpointFile& own) {
   std::vector<CheckpointFile> files = checkpoint_files(base);
-  std::erase_if(files, [&own](const CheckpointFile& file) { return file.step != own.step; });
-  if (std::find(files.begin(), files.end(), own) != files.end() && add(path_of(base, own))) return;
+  std::erase_if(files, [&](const CheckpointFile& file) { return file.version != own.version; });
+  const auto mine = std::find_if(files.begin(), files.end(),
+                                 [&own](const CheckpointFile& file) { return file.is_part(own); });
+  if (mine != files.end() && add(base, *mine)) return;
   // One number of parts after the other, the own one first.
   std::sort(files.begin(), files.end(), [&own](const CheckpointFile& a, const CheckpointFile& b) {
     const auto order = [&own](const CheckpointFile& file) {
@@ -116,26 +104,22 @@ void HubParts::choose(const std::string& base, const CheckpointFile& own) {
   });
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (i == 0 || files[i].parts != files[i - 1].parts) {
-      paths_.clear();
+      chosen_.clear();
       found_ = 0;
     }
-    if (add(path_of(base, files[i]))) return;
+    if (add(base, files[i])) return;
   }
 }
 
 // True: nothing is missing any more.
-bool HubParts::add(const std::string& path) {
-  const control::CheckpointReader reader = open_file(path);
+bool HubParts::add(const std::string& base, const CheckpointFile& file) {
+  const control::CheckpointReader reader = open_file(path_of(base, file));
   reader.require_same_hub(checkpoint_keys(hub_), hub_.optimizer().rule);
   const std::uint64_t found = in_both(wanted_, reader.header().ranges);
   if (steps_.empty()) steps_ = reader.header().steps;
-  if (found != 0) paths_.push_back(path);
+  if (found != 0) chosen_.push_back(file);
   found_ += found;
   return found_ == elements_of(wanted_);
-}
-
-void HubParts::open() {
-  for (const std::string& path : paths_) files_.push_back({open_file(path)});
 }
 
 void HubParts::read_key(std::size_t number, std::byte* to) {

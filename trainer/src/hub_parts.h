@@ -20,19 +20,16 @@
 
 namespace gradcube::trainer {
 
-// The newest step of which `files` have what this part of a job needs: its own file, or all of some
-// number of parts. False if there is none.
-bool find_newest(const std::vector<CheckpointFile>& files, const CheckpointFile& own,
-                 std::uint64_t& step);
-
 class HubParts {
  public:
-  // own: the step to take, and this server's part. Reads all that will be read once, to the end.
+  // own: the version to take, and this server's part. Reads all that will be read once, to the end.
   // Throws Failure: of what is missing, or damaged, or of another model or optimizer.
   HubParts(const Hub& hub, const std::string& base, const CheckpointFile& own);
 
   // How many steps the optimizer had taken of the key, by name.
   std::uint64_t steps(std::size_t number) const { return steps_[number]; }
+  // Those that were read.
+  const std::vector<CheckpointFile>& files() const { return chosen_; }
   // Puts what is restored here of the key (Hub::to_restore()) into what is pushed
   // (shared::restored_array()). Keys ascend from call to call. Throws Failure.
   void read_key(std::size_t number, std::byte* to);
@@ -44,15 +41,14 @@ class HubParts {
   };
 
   void choose(const std::string& base, const CheckpointFile& own);
-  bool add(const std::string& path);
-  void open();
+  bool add(const std::string& base, const CheckpointFile& file);
   void take(const Hub::Key& key, const control::CheckpointRange& range, std::byte* to) const;
 
   const Hub& hub_;
   std::vector<Hub::Owned> wanted_;
   std::size_t arrays_;  // of a range
   std::vector<std::uint64_t> steps_;
-  std::vector<std::string> paths_;
+  std::vector<CheckpointFile> chosen_;
   std::uint64_t found_ = 0;  // elements
   std::deque<File> files_;
   std::vector<std::vector<float>> values_;  // of a range

@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "control/base/errors.h"
 #include "trainer/src/failure.h"
 
 #include "gradcube/gradcube.h"
@@ -33,7 +34,7 @@ HubCopy copy_of_owned(const Hub& hub) {
 HubSaving::HubSaving(const Hub& hub, HubCopy copy, std::string base, const CheckpointFile& file)
     : base_(std::move(base)), file_(file), arrays_(std::move(copy.arrays)) {
   header_.settings = hub.optimizer();
-  header_.step = file.step;
+  header_.step = file.version.step;
   header_.part = file.part;
   header_.parts = file.parts;
   header_.keys = checkpoint_keys(hub);
@@ -50,6 +51,10 @@ HubSaving::HubSaving(const Hub& hub, HubCopy copy, std::string base, const Check
   });
 }
 
+HubSaving::~HubSaving() {
+  if (is_prepared_) ::unlink(path_of(base_, file_).c_str());
+}
+
 bool HubSaving::wait(const Deadline& deadline) {
   if (deadline.never()) {
     writing_.wait();
@@ -58,14 +63,35 @@ bool HubSaving::wait(const Deadline& deadline) {
   return writing_.wait_until(deadline.time_point()) == std::future_status::ready;
 }
 
-void HubSaving::publish() {
+std::uint64_t HubSaving::finish() {
   try {
-    writing_.get()->commit();
+    written_ = writing_.get();
   } catch (const std::exception& error) {
+    throw Failure(GRADCUBE_ESYSTEM, error.what());
+  }
+  return next_generation(base_, file_.version.step);
+}
+
+void HubSaving::prepare(std::uint64_t generation) {
+  file_.version.generation = generation;
+  file_.prepared = true;
+  is_prepared_ = true;
+  try {
+    written_->commit(path_of(base_, file_));
+  } catch (const control::SetupError& error) {
     throw Failure(GRADCUBE_ESYSTEM, error.what());
   }
 }
 
-void HubSaving::discard() { ::unlink(path_of(base_, file_).c_str()); }
+void HubSaving::publish() {
+  const std::string prepared = path_of(base_, file_);
+  file_.prepared = false;
+  is_prepared_ = false;  // all are: it stays, under one name or the other
+  try {
+    control::rename_durably(prepared, path_of(base_, file_));
+  } catch (const control::SetupError& error) {
+    throw Failure(GRADCUBE_ESYSTEM, error.what());
+  }
+}
 
 }  // namespace gradcube::trainer

@@ -1,12 +1,15 @@
 // One server's part of a checkpoint, from the copy of what it owns until its file is there. Of a
 // hub with an aggregator there is one part, which rank 0 has.
 //
-// A thread of its own writes the copy while the training goes on. Then, when all servers have
-// theirs, one of:
+// A thread of its own writes the copy while the training goes on. Then, each when all servers have
+// done what is before it (checkpoint_files.h):
 //
-//   publish()   gives the file its name, durably;  then all_done() or discard()
+//   finish()    it is on the disk
+//   prepare()   and has its name, as prepared
+//   publish()   and counts
 //
-// The destructor waits for the thread, and removes what was not published.
+// The destructor waits for the thread, and removes what was not published; what is prepared stays
+// where nobody knows whether the others have heard of it: keep().
 //
 // One thread at a time. No push of the hub by this server's trainers is in flight while it is
 // copied.
@@ -42,15 +45,21 @@ class HubSaving {
   HubSaving(const HubSaving&) = delete;
   HubSaving& operator=(const HubSaving&) = delete;
 
+  ~HubSaving();
+
   // Until all is on the disk, or cannot be. False: not in time.
   bool wait(const Deadline& deadline);
 
-  // Each once, after wait(). Throw Failure with the reason.
+  // Each once, after wait(). Throw Failure with the reason. finish(): the generation that it needs
+  // at least, for what is in its folder.
+  std::uint64_t finish();
+  void prepare(std::uint64_t generation);
   void publish();
-  // All servers have published theirs: the steps before are not needed any more.
-  void all_done() { remove_older_files(base_, file_); }
-  // Some server has not.
-  void discard();
+  void keep() { is_prepared_ = false; }
+
+  // Of what is published.
+  const std::string& base() const { return base_; }
+  const CheckpointFile& file() const { return file_; }
 
  private:
   std::string base_;
@@ -58,6 +67,8 @@ class HubSaving {
   control::CheckpointHeader header_;
   std::vector<std::vector<float>> arrays_;
   std::future<std::unique_ptr<control::CheckpointWriter>> writing_;
+  std::unique_ptr<control::CheckpointWriter> written_;
+  bool is_prepared_ = false;
 };
 
 // The hub's keys as files have them.

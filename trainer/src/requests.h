@@ -45,6 +45,7 @@ struct Request {
   // The copy in the heap that the daemon works on; null when it works on the buffer itself.
   std::byte* staging = nullptr;
   bool ended = false;
+  bool abandoned = false;           // nobody asks for its end
   int code = GRADCUBE_OK;           // valid once ended
   std::uint64_t message_bytes = 0;  // of a message, once ended
   Wanted wanted;

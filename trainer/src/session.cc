@@ -154,7 +154,7 @@ int Session::unknown(std::uint64_t number) {
 
 // Reports the end to the caller: no other thread finds the request from here on.
 int Session::report(Lock& lock, Request& request) {
-  const int code = request.code;
+  int code = request.code;
   requests_.unlist(request);
   --unreported_ends_;
   update_events();
@@ -162,7 +162,7 @@ int Session::report(Lock& lock, Request& request) {
   if (request.wanted.received != nullptr) {
     *request.wanted.received = code == GRADCUBE_OK ? request.message_bytes : 0;
   }
-  if (request.wanted.push.has_value()) end_push(lock, *request.wanted.push, code);
+  if (request.wanted.push.has_value()) code = end_push(lock, *request.wanted.push, code);
   const Part& output = request.collective.output;
   if (code == GRADCUBE_OK && request.staging != nullptr && output.bytes != 0) {
     lock.unlock();
@@ -171,6 +171,30 @@ int Session::report(Lock& lock, Request& request) {
   }
   withdraw(request);
   return code;
+}
+
+// A caller that gives up does not ask for the ends of what it has begun: they are taken when they
+// come.
+void Session::abandon(std::uint64_t number) {
+  const Lock lock = enter();
+  Request* request = requests_.find(number);
+  if (request == nullptr) return;
+  request->abandoned = true;
+  ++abandoned_;
+  end_abandoned();
+  update_events();
+}
+
+void Session::end_abandoned() {
+  if (abandoned_ == 0) return;
+  requests_.for_each_listed([this](Request& request) {
+    if (!request.abandoned || !request.ended) return;
+    --abandoned_;
+    --unreported_ends_;
+    requests_.unlist(request);
+    if (request.wanted.push.has_value()) settle(*request.wanted.push, request.code);
+    withdraw(request);
+  });
 }
 
 // Gives back what the request holds, and its place.

@@ -141,14 +141,26 @@ class Session {
   void ring_daemon();
   int report(Lock& lock, Request& request);
   void withdraw(Request& request);
+  void abandon(std::uint64_t number);
+  void end_abandoned();
   int unknown(std::uint64_t number);
 
   // session_hub.cc
-  std::vector<std::uint64_t> gather(std::uint64_t own, const Deadline& deadline);
+  // What a rank tells all others: how a call goes on there, and what it is about.
+  struct Said {
+    std::int64_t code = GRADCUBE_OK;
+    std::uint64_t value = 0;  // a digest, or a step
+    std::uint64_t generation = 0;
+    std::uint64_t has = 0;
+  };
+  std::vector<Said> gather(const Said& own, const Deadline& deadline);
   void ask_for_hub(Hub& hub, const Deadline& deadline);
   void let_go_of(Hub& hub);
   void take_hub(const shared::Notice& notice, Descriptor weights);
-  void end_push(Lock& lock, const Push& push, int code);
+  int end_push(Lock& lock, const Push& push, int code);
+  static void settle(const Push& push, int code);
+  int no_weights(const Hub::Key& key);
+  int no_memory();
   int no_key(const Hub& hub, std::size_t place);
   static std::uint64_t tag_of(const Hub& hub, const PushWish& wish);
   std::uint64_t steps_after(const Hub& hub, const Hub::Key& key, const PushWish& wish) const;
@@ -174,11 +186,39 @@ class Session {
   bool has_files(const Hub& hub) const {
     return hub.has_aggregator() ? place_.rank == 0 : place_.rank % trainers_ == 0;
   }
-  CheckpointFile own_file(const Hub& hub, std::uint64_t step) const;
-  void require_all(const std::vector<std::uint64_t>& words, const Failure* own,
-                   const std::string& what) const;
-  void require_one_step(const std::vector<std::uint64_t>& words, std::uint64_t step) const;
-  HubParts take_parts(const Hub& hub, const std::string& base, std::uint64_t step) const;
+  CheckpointFile own_file(const Hub& hub, const CheckpointVersion& version) const;
+  void may_save(Hub& hub);
+  // What this rank does of a call, and what it says to the others of how that went.
+  struct Attempt {
+    template <typename Act>  // act(said)
+    Attempt(const Said& about, const Act& act) : said(about) {
+      try {
+        act(said);
+      } catch (const Failure& its) {
+        failure = its;
+        said.code = its.code();
+      }
+    }
+    Said said;
+    std::optional<Failure> failure;
+  };
+  static void require_all(const Attempt& own, const std::vector<Said>& all,
+                          const std::string& what);
+  // What all have said. Throws the first failure.
+  std::vector<Said> agree(const Attempt& own, const std::string& what, const Deadline& deadline);
+  void require_one_step(const std::vector<Said>& said, std::uint64_t step) const;
+  void make_all(HubSaving* saving, std::uint64_t step, const Deadline& deadline);
+  static void replace(Hub& hub, const HubSaving& saving);
+
+  // session_restore.cc
+  Attempt offer(const Hub& hub, const std::string& base,
+                const std::optional<CheckpointVersion>& before) const;
+  [[noreturn]] static void refuse_missing(const std::vector<Said>& newest, std::size_t rank,
+                                          const std::string& what, const std::string& base);
+  std::optional<CheckpointVersion> newest_of_all(const Hub& hub, const std::string& base,
+                                                 const Deadline& deadline);
+  HubParts take_parts(const Hub& hub, const std::string& base,
+                      const CheckpointVersion& version) const;
   void push_restored(Hub& hub, HubParts* parts, const Deadline& deadline);
 
   // session_planes.cc: of a hub with an aggregator. has_files: as above.
@@ -247,6 +287,7 @@ class Session {
   std::optional<EventDescriptor> events_;
   std::size_t in_flight_ = 0;  // listed and not ended
   std::size_t unreported_ends_ = 0;
+  std::size_t abandoned_ = 0;          // listed, and nobody asks for their end
   std::vector<void*> deferred_frees_;  // freed by the trainer while a collective used them
   // How far the region has been touched, from its start.
   std::uint64_t touched_ = shared::kHeapOffset;

@@ -25,7 +25,7 @@ constexpr const char* kTorn =
 
 // What each rank says, on lane 0. Throws Failure. The words lie in shared memory, which stays the
 // all-gather's also where it comes too late.
-std::vector<std::uint64_t> Session::gather(std::uint64_t own, const Deadline& deadline) {
+std::vector<Session::Said> Session::gather(const Said& own, const Deadline& deadline) {
   const std::size_t bytes = place_.size * sizeof(own);
   auto* const block = static_cast<std::byte*>(allocate(bytes));
   if (block == nullptr) throw Failure(last_failure().code, last_failure().message);
@@ -34,17 +34,17 @@ std::vector<std::uint64_t> Session::gather(std::uint64_t own, const Deadline& de
   gradcube_collective all_gather = GRADCUBE_COLLECTIVE_INIT;
   all_gather.kind = GRADCUBE_ALL_GATHER;
   all_gather.buffer = block;
-  all_gather.count = 1;
+  all_gather.count = sizeof(own) / sizeof(std::uint64_t);
   all_gather.dtype = GRADCUBE_INT64;
   std::uint64_t request = 0;
   int code = submit(all_gather, request);
   if (code == GRADCUBE_OK) code = wait(request, deadline.poll_timeout());
-  std::vector<std::uint64_t> words(place_.size);
-  if (code == GRADCUBE_OK) std::memcpy(words.data(), block, bytes);
+  std::vector<Said> said(place_.size);
+  if (code == GRADCUBE_OK) std::memcpy(said.data(), block, bytes);
   const std::string why = code == GRADCUBE_OK ? "" : last_failure().message;
   free(block);
   if (code != GRADCUBE_OK) throw Failure(code, why);
-  return words;
+  return said;
 }
 
 std::unique_ptr<Hub> Session::make_hub(const gradcube_hub_settings& settings, int timeout_ms) {
@@ -57,14 +57,14 @@ std::unique_ptr<Hub> Session::make_hub(const gradcube_hub_settings& settings, in
     number = hubs_ + 1;
   }
   auto hub = std::make_unique<Hub>(settings, number);
-  const std::vector<std::uint64_t> digests = gather(hub->digest(), deadline);
+  const std::vector<Said> digests = gather({.value = hub->digest()}, deadline);
   {
     // On all trainers alike, whatever fails at one of them from here on.
     const Lock lock = enter();
     hubs_ = number;
   }
   const auto other = std::find_if(digests.begin(), digests.end(),
-                                  [&](std::uint64_t digest) { return digest != digests.front(); });
+                                  [&](const Said& said) { return said.value != digests[0].value; });
   if (other != digests.end()) {
     throw Failure(GRADCUBE_EMISMATCH,
                   "the trainers of job \"" + job_ + "\" ask for different hubs: rank " +
@@ -80,10 +80,9 @@ std::unique_ptr<Hub> Session::make_hub(const gradcube_hub_settings& settings, in
     code = failure.code();
     why = failure.what();
   }
-  const std::vector<std::uint64_t> codes =
-      gather(static_cast<std::uint64_t>(std::int64_t{code}), deadline);
-  const auto failed =
-      std::find_if(codes.begin(), codes.end(), [](std::uint64_t each) { return each != 0; });
+  const std::vector<Said> codes = gather({.code = code}, deadline);
+  const auto failed = std::find_if(codes.begin(), codes.end(),
+                                   [](const Said& said) { return said.code != GRADCUBE_OK; });
   if (failed == codes.end()) {
     const Lock lock = enter();
     hub->timeout_ms = timeout_ms;
@@ -92,10 +91,10 @@ std::unique_ptr<Hub> Session::make_hub(const gradcube_hub_settings& settings, in
   }
   connection_.send_end_hub(hub->number());
   if (code != GRADCUBE_OK) throw Failure(code, why);
-  throw Failure(static_cast<int>(static_cast<std::int64_t>(*failed)),
-                "the hub of job \"" + job_ + "\" was not made: the daemon of rank " +
-                    std::to_string(failed - codes.begin()) +
-                    " refused it; that trainer's message says why");
+  throw Failure(static_cast<int>(failed->code), "the hub of job \"" + job_ +
+                                                    "\" was not made: the daemon of rank " +
+                                                    std::to_string(failed - codes.begin()) +
+                                                    " refused it; that trainer's message says why");
 }
 
 // Has this server's daemon make its part, and maps the weights.
@@ -233,10 +232,8 @@ int Session::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
     return fail(GRADCUBE_EINVAL, problem);
   }
   if (hub.torn) return fail(GRADCUBE_EINVAL, kTorn);
-  if (hub.is_asynchronous() && wish.kind == shared::Kind::push_gradients && !key.has_weights) {
-    return fail(GRADCUBE_EINVAL, "key " + quoted(key.name) +
-                                     " of the hub has no weights: push them first "
-                                     "(gradcube_hub_init())");
+  if (wish.kind == shared::Kind::push_gradients && !key.pushed && !key.has_weights) {
+    return no_weights(key);
   }
   const bool is_of_plane =
       wish.kind == shared::Kind::push_saved || wish.kind == shared::Kind::push_loaded;
@@ -280,19 +277,42 @@ int Session::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
 }
 
 // Nobody finds the request any more, and the key is still this push's.
-void Session::end_push(Lock& lock, const Push& push, int code) {
-  Hub::Key& key = push.hub->key(push.key);
+int Session::end_push(Lock& lock, const Push& push, int code) {
   if (code == GRADCUBE_OK && push.weights != nullptr) {
+    const Hub::Key& key = push.hub->key(push.key);
     lock.unlock();
     std::memcpy(push.weights, push.hub->weights(key), key.bytes);
+    const bool is_whole = push.hub->is_readable();
     lock = enter();
+    if (!is_whole) code = no_memory();
   }
-  if (code == GRADCUBE_OK) {
-    key.steps = push.steps;
-    key.has_weights = true;
-  }
+  settle(push, code);
+  return code;
+}
+
+void Session::settle(const Push& push, int code) {
+  Hub::Key& key = push.hub->key(push.key);
+  if (code == GRADCUBE_OK) key.steps = push.steps;
+  key.has_weights = code == GRADCUBE_OK;
+  key.failure = code;
   key.pushed = false;
   --push.hub->in_flight;
+}
+
+int Session::no_weights(const Hub::Key& key) {
+  const std::string text = "key " + quoted(key.name) + " of the hub has no weights: ";
+  if (key.failure == GRADCUBE_OK) {
+    return fail(GRADCUBE_EINVAL,
+                text + "push them first (gradcube_hub_init()), or restore a checkpoint");
+  }
+  return fail(key.failure, text + "its last push failed (" + gradcube_strerror(key.failure) +
+                               "): restore a checkpoint in another hub");
+}
+
+int Session::no_memory() {
+  if (lost_code_ != GRADCUBE_OK) return fail(lost_code_, lost_message_);
+  return fail(GRADCUBE_ENODAEMON, "the daemon at " + connection_.path() +
+                                      " has taken the hub's memory back: open a new session");
 }
 
 int Session::pull(Hub& hub, std::size_t place, void* weights) {
@@ -306,18 +326,27 @@ int Session::pull(Hub& hub, std::size_t place, void* weights) {
     return fail(GRADCUBE_EAGAIN, "key " + quoted(key.name) +
                                      " of the hub is being pushed: wait for its request first");
   }
+  if (!key.has_weights) return no_weights(key);
   lock.unlock();
   std::memcpy(weights, hub.weights(key), key.bytes);
-  return GRADCUBE_OK;
+  if (hub.is_readable()) return GRADCUBE_OK;
+  lock = enter();
+  return no_memory();
 }
 
 const void* Session::weights(Hub& hub, std::size_t place) {
   const Lock lock = enter();
-  if (place < hub.size()) {
+  reap();
+  if (place >= hub.size()) {
+    no_key(hub, place);
+  } else if (hub.torn) {
+    fail(GRADCUBE_EINVAL, kTorn);
+  } else if (const Hub::Key& key = hub.key(place); !key.has_weights && !key.pushed) {
+    no_weights(key);
+  } else {
     if (shown_.empty() || shown_.back() != hub.mapping()) shown_.push_back(hub.mapping());
-    return hub.weights(hub.key(place));
+    return hub.weights(key);
   }
-  no_key(hub, place);
   return nullptr;
 }
 

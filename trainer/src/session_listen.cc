@@ -34,6 +34,7 @@ void Session::reap() {
     }
   }
   if (unreported_ends_ == before) return;
+  end_abandoned();
   update_events();
   call_served();
 }
@@ -162,6 +163,7 @@ void Session::lose(int code, std::string message) {
   requests_.for_each_listed([this](Request& request) {
     if (!request.ended) end(request, lost_code_, lost_message_);
   });
+  end_abandoned();
   update_events();
   connection_.shut_down();
   ::shutdown(admission_.doorbell.get(), SHUT_RDWR);

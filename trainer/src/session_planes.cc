@@ -102,7 +102,7 @@ class PlanesLoaded final : public PlanePushes {
 
 std::optional<HubCopy> Session::save_planes(Hub& hub, const Deadline& deadline) {
   // The aggregator saves nothing before all trainers have pushed as often.
-  if (hub.is_asynchronous()) gather(0, deadline);
+  if (hub.is_asynchronous()) gather({}, deadline);
   std::optional<HubCopy> copy;
   if (has_files(hub)) copy.emplace();
   push_planes(hub, PlanesSaved(hub, copy.has_value() ? &*copy : nullptr), deadline);
@@ -157,6 +157,11 @@ bool Session::set_copies(Hub& hub, bool copies) {
 void Session::push_plane(Hub& hub, const PlanePushes& pushes, unsigned plane, std::size_t first,
                          const std::vector<std::byte*>& blocks, const Deadline& deadline) {
   std::vector<std::pair<std::size_t, std::uint64_t>> pushed;  // keys and requests
+  const auto fail_with = [&](int code) {
+    const std::string why = last_failure().message;
+    for (const auto& [number, request] : pushed) abandon(request);
+    throw Failure(code, why);
+  };
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const std::size_t number = first + i;
     if (plane >= planes_of(hub, hub.key_by_name(number))) continue;
@@ -170,13 +175,13 @@ void Session::push_plane(Hub& hub, const PlanePushes& pushes, unsigned plane, st
                                .has_plane = pushes.has_plane()},
                               request);
         code != GRADCUBE_OK) {
-      throw Failure(code, last_failure().message);
+      fail_with(code);
     }
     pushed.emplace_back(number, request);
   }
   for (const auto& [number, request] : pushed) {
     if (const int code = wait(request, deadline.poll_timeout()); code != GRADCUBE_OK) {
-      throw Failure(code, last_failure().message);
+      fail_with(code);
     }
     pushes.take_end(number, plane);
   }

@@ -67,7 +67,13 @@ FakeHub::~FakeHub() { ::munmap(weights_, all_bytes_); }
 
 void FakeHub::list_ranges() {
   auto* state = reinterpret_cast<shared::HubState*>(weights_ + bytes_);
-  *state = {static_cast<std::uint32_t>(keys_.size()), rule_, {0.5, 0.9, 0, 0.9, 0.999, 1e-8, 0, 1}};
+  *state = {static_cast<std::uint32_t>(keys_.size()),
+            rule_,
+            {0.5, 0.9, 0, 0.9, 0.999, 1e-8, 0, 1},
+            0,
+            0,
+            1,
+            0};
   std::size_t next = keys_.back().range + sizeof(shared::HubRange);
   for (std::size_t k = 0; k < keys_.size(); ++k) {
     const FakeHubKey& key = keys_[k];
@@ -78,6 +84,20 @@ void FakeHub::list_ranges() {
     }
     std::memcpy(weights_ + key.range, &range, sizeof(range));
   }
+}
+
+shared::HubState& FakeHub::state() const {
+  return *reinterpret_cast<shared::HubState*>(weights_ + bytes_);
+}
+
+void FakeHub::end(int code, std::uint32_t notice) {
+  __atomic_store_n(&state().end_notice, notice, __ATOMIC_RELAXED);
+  __atomic_store_n(&state().end_code, code, __ATOMIC_RELEASE);
+}
+
+void FakeHub::take_back() {
+  __atomic_store_n(&state().readable, 0, __ATOMIC_RELEASE);
+  std::memset(weights_, 0, bytes_);
 }
 
 float* FakeHub::array(const FakeHubKey& key, unsigned number) const {

@@ -41,6 +41,10 @@ class FakeHub {
   std::size_t bytes() const { return bytes_; }
   int descriptor() const { return memory_.get(); }
 
+  // As a daemon tells trainers of its end, and takes the memory of a trainer that has gone.
+  void end(int code, std::uint32_t notice);
+  void take_back();
+
  private:
   std::uint64_t chunk_bytes_ = 0;
   std::uint32_t work_ = 0;
@@ -48,6 +52,7 @@ class FakeHub {
   std::uint32_t staleness_ = 0;
   std::string optimizer_;
   std::vector<FakeHubKey> keys_;
+  shared::HubState& state() const;
   void list_ranges();
   float* array(const FakeHubKey& key, unsigned number) const;
 

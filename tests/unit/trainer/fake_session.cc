@@ -165,9 +165,33 @@ bool FakeSession::push(const shared::Submission& submission) {
     complete(submission.request, GRADCUBE_EINVAL);
   } else {
     hub_->push(submission, region_ + submission.offset);
-    complete(submission.request, GRADCUBE_OK);
+    const auto kind = static_cast<shared::Kind>(submission.kind);
+    const bool fails = (job_ == "gradientless" && kind == shared::Kind::push_gradients) ||
+                       (job_ == "planeless" && kind == shared::Kind::push_saved);
+    complete(submission.request, fails ? GRADCUBE_EPEER : GRADCUBE_OK);
   }
   return true;
+}
+
+// What befalls the hub of a job at its barriers, before they end.
+void FakeSession::strike_hub(const shared::Submission& submission) {
+  if (hub_ == nullptr || submission.kind != static_cast<std::uint8_t>(shared::Kind::barrier))
+    return;
+  if (job_ == "bereft") {
+    notify(shared::MessageType::failure, GRADCUBE_EPEER, kFailure, ++notices_);
+    hub_->end(GRADCUBE_EPEER, notices_);
+  } else if (job_ == "dispossessed") {
+    hub_->take_back();
+  }
+}
+
+// In "dissent-N" rank 0 says in the Nth all-gather after the first push that it could not.
+void FakeSession::dissent(const shared::Submission& submission) {
+  if (!was_pushed_to_ || submission.kind != static_cast<std::uint8_t>(shared::Kind::all_gather))
+    return;
+  if (job_ != "dissent-" + std::to_string(++gathers_)) return;
+  const std::int64_t code = GRADCUBE_ESYSTEM;
+  std::memcpy(region_ + submission.offset, &code, sizeof(code));
 }
 
 void FakeSession::make_region(std::uint64_t bytes) {
@@ -269,8 +293,9 @@ bool FakeSession::work(bool released) {
 void FakeSession::serve_all(bool released) {
   std::deque<shared::Submission> held;
   for (; !waiting_.empty(); waiting_.pop_front()) {
-    const bool is_held =
-        is_push(waiting_.front()) ? job_ == "unpushed" : job_ == "unheard" && was_pushed_to_;
+    const bool is_held = is_push(waiting_.front()) ? job_ == "unpushed"
+                                                   : (job_ == "unheard" && was_pushed_to_) ||
+                                                         (job_ == "unprepared" && gathers_ == 4);
     if (is_held && !released) {
       held.push_back(waiting_.front());
     } else {
@@ -344,6 +369,8 @@ void FakeSession::serve(const shared::Submission& submission) {
   if (!aligned || !inside) return complete(submission.request, GRADCUBE_EINVAL);
   compute_result(submission, region_ + submission.offset, static_cast<std::size_t>(rank_),
                  static_cast<std::size_t>(size_));
+  strike_hub(submission);
+  dissent(submission);
   complete(submission.request, GRADCUBE_OK);
   if (job_ == "twice") complete(submission.request, GRADCUBE_OK);
 }

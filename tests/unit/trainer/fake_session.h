@@ -69,6 +69,8 @@ class FakeSession {
   bool push(const shared::Submission& submission);
   void notify(shared::MessageType type, int code, const std::string& message,
               std::uint32_t number = 0, std::uint64_t request = 0);
+  void strike_hub(const shared::Submission& submission);
+  void dissent(const shared::Submission& submission);
   bool may_serve(bool released);
   void serve_all(bool released);
   void serve(const shared::Submission& submission);
@@ -95,6 +97,7 @@ class FakeSession {
   shared::MakeHub last_wish_{};
   std::unique_ptr<FakeHub> hub_;
   bool was_pushed_to_ = false;
+  int gathers_ = 0;
   std::uint64_t confirmed_ = shared::kHeapOffset;
   int swapped_out_ = 0;
   int turns_waited_ = 0;

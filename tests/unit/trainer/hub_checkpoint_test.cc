@@ -55,6 +55,7 @@ class HubCheckpoint : public HubTest {
     wait(session, request);
     ASSERT_EQ(gradcube_hub_init(hub, 1, second.data(), &request), GRADCUBE_OK);
     wait(session, request);
+    init(session, hub, 2);
     for (int step = 1; step <= steps; ++step) {
       wait(session, push(session, hub, 0, std::vector<float>(100, 0.5F * step).data()));
       if (step < steps) wait(session, push(session, hub, 1, second.data()));
@@ -182,9 +183,7 @@ TEST_F(HubCheckpoint, ThatCannotBeWrittenLeavesTheOneBefore) {
   EXPECT_EQ(save(hub, path_, 2), GRADCUBE_OK) << "and the next one is made";
 }
 
-// Another trainer may have heard that all have the new one, and have removed its part of the one
-// before.
-TEST_F(HubCheckpoint, WhoseEndNobodyToldLeavesBoth) {
+TEST_F(HubCheckpoint, ThatIsNotPreparedByAllIsNone) {
   gradcube_session* session = open("job");
   gradcube_hub* hub = create(session);
   ASSERT_NE(hub, nullptr);
@@ -193,7 +192,110 @@ TEST_F(HubCheckpoint, WhoseEndNobodyToldLeavesBoth) {
   ASSERT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 2), GRADCUBE_OK);
   daemon_.kill();
   EXPECT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_ENODAEMON);
+  EXPECT_EQ(names(), std::set<std::string>{"model.hub.1.8-of-9"});
+}
+
+// Another trainer may have heard that all are prepared, and have removed its part of the one before.
+TEST_F(HubCheckpoint, WhoseEndNobodyToldLeavesBoth) {
+  gradcube_session* session = open("unprepared");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  train(session, hub, 1);
+  ASSERT_EQ(save(hub, path_, 1), GRADCUBE_OK);
+  ASSERT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 2), GRADCUBE_OK);
+  std::jthread ending(
+      [&] { EXPECT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_ENODAEMON); });
+  const std::set<std::string> both = {"model.hub.1.8-of-9", "model.hub.2.8-of-9.prepared"};
+  EXPECT_TRUE(eventually([&] { return names() == both; }));
+  daemon_.kill();
+  ending.join();
+  EXPECT_EQ(names(), both);
+}
+
+// At whatever moment another server fails: before it is prepared, when it is, and when it counts.
+TEST_F(HubCheckpoint, OfAStepThatIsSavedLeavesThatOneWhereItFails) {
+  for (const int moment : {4, 5}) {
+    gradcube_session* session = open(("dissent-" + std::to_string(moment)).c_str());
+    gradcube_hub* hub = create(session);
+    ASSERT_NE(hub, nullptr);
+    train(session, hub, 1);
+    ASSERT_EQ(save(hub, path_, 5), GRADCUBE_OK);
+    const std::vector<char> first = bytes_of(path_ + ".5.8-of-9");
+    wait(session, push(session, hub, 0, std::vector<float>(100, 9).data()));
+    EXPECT_EQ(save(hub, path_, 5), GRADCUBE_ESYSTEM);
+    expect_says(gradcube_last_error(session), "rank 0 could not");
+    EXPECT_EQ(names(), std::set<std::string>{"model.hub.5.8-of-9"});
+    EXPECT_EQ(bytes_of(path_ + ".5.8-of-9"), first);
+    EXPECT_EQ(save(hub, path_, 5), GRADCUBE_OK) << "and the next one takes its place";
+    EXPECT_EQ(names(), std::set<std::string>{"model.hub.5.1.8-of-9"});
+    ASSERT_EQ(free(hub), GRADCUBE_OK);
+    fs::remove(path_ + ".5.1.8-of-9");
+  }
+}
+
+TEST_F(HubCheckpoint, ThatAllHavePreparedCounts) {
+  gradcube_session* session = open("dissent-6");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  train(session, hub, 1);
+  ASSERT_EQ(save(hub, path_, 1), GRADCUBE_OK);
+  EXPECT_EQ(save(hub, path_, 2), GRADCUBE_ESYSTEM);
+  expect_says(gradcube_last_error(session), "is whole");
   EXPECT_EQ(names(), (std::set<std::string>{"model.hub.1.8-of-9", "model.hub.2.8-of-9"}));
+}
+
+TEST_F(HubCheckpoint, RemovesNoneThatAnotherRunHasSaved) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  train(session, hub, 1);
+  ASSERT_EQ(save(hub, path_, 5000), GRADCUBE_OK);
+  ASSERT_EQ(free(hub), GRADCUBE_OK);
+  gradcube_session* other = open("other");
+  hub = create(other);
+  ASSERT_NE(hub, nullptr);
+  train(other, hub, 1);
+  ASSERT_EQ(save(hub, path_, 10), GRADCUBE_OK);
+  ASSERT_EQ(save(hub, path_, 20), GRADCUBE_OK);
+  EXPECT_EQ(names(), (std::set<std::string>{"model.hub.20.8-of-9", "model.hub.5000.8-of-9"}));
+  std::uint64_t step = 0;
+  ASSERT_EQ(gradcube_hub_restore(hub, path_.c_str(), kLong, &step), GRADCUBE_OK);
+  EXPECT_EQ(step, 5000U);
+  ASSERT_EQ(save(hub, path_, 5001), GRADCUBE_OK);
+  EXPECT_EQ(names(), (std::set<std::string>{"model.hub.20.8-of-9", "model.hub.5001.8-of-9"}))
+      << "what it went on from is replaced";
+}
+
+// What a job has left that died while its first one was written.
+TEST_F(HubCheckpoint, ThatNobodyHasPublishedIsNoneUnlessAllArePrepared) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  std::ofstream(path_ + ".7.1-of-9.prepared").put('x');
+  std::ofstream(path_ + ".7.8-of-9.aBcDeF").put('x');
+  std::uint64_t step = 0;
+  ASSERT_EQ(gradcube_hub_restore(hub, path_.c_str(), kLong, &step), GRADCUBE_OK);
+  EXPECT_EQ(step, GRADCUBE_HUB_NO_STEP);
+  train(session, hub, 1);
+  ASSERT_EQ(save(hub, path_, 7), GRADCUBE_OK);
+  EXPECT_TRUE(names().contains("model.hub.7.1.8-of-9")) << "of a version of its own";
+  fs::rename(path_ + ".7.1.8-of-9", path_ + ".7.1.8-of-9.prepared");
+  ASSERT_EQ(gradcube_hub_restore(hub, path_.c_str(), kLong, &step), GRADCUBE_OK)
+      << gradcube_last_error(session);
+  EXPECT_EQ(step, 7U);
+}
+
+TEST_F(HubCheckpoint, OfWhichThePlanesCannotBeHadLeavesAHubThatCanBeFreed) {
+  gradcube_session* session = open("planeless");
+  settings_.aggregator = 7;
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  for (const std::size_t key : {0, 1, 2}) init(session, hub, key);
+  EXPECT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 1), GRADCUBE_EPEER);
+  std::vector<float> weights(100);
+  EXPECT_EQ(gradcube_hub_pull(hub, 0, weights.data()), GRADCUBE_EINVAL);
+  EXPECT_EQ(gradcube_hub_weights(hub, 0), nullptr);
+  EXPECT_EQ(free(hub), GRADCUBE_OK) << gradcube_last_error(session);
 }
 
 TEST_F(HubCheckpoint, KeepsItsHubWhileAnotherThreadEndsIt) {
@@ -203,7 +305,7 @@ TEST_F(HubCheckpoint, KeepsItsHubWhileAnotherThreadEndsIt) {
   train(session, hub, 1);
   ASSERT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 1), GRADCUBE_OK);
   std::jthread ending([&] { EXPECT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_OK); });
-  ASSERT_TRUE(eventually([&] { return names().contains("model.hub.1.8-of-9"); }));
+  ASSERT_TRUE(eventually([&] { return daemon_.heard().submission.kind == GRADCUBE_ALL_GATHER; }));
   EXPECT_EQ(free(hub), GRADCUBE_EAGAIN);
   expect_says(gradcube_last_error(session), "another thread");
   daemon_.release();
@@ -216,6 +318,9 @@ TEST_F(HubCheckpoint, HasItsOrder) {
   gradcube_hub* hub = create(session);
   ASSERT_NE(hub, nullptr);
   EXPECT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_EINVAL);
+  EXPECT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 1), GRADCUBE_EINVAL);
+  expect_says(gradcube_last_error(session), "has no weights");
+  for (const std::size_t key : {0, 1, 2}) init(session, hub, key);
   EXPECT_EQ(gradcube_hub_begin_checkpoint(hub, nullptr, 1), GRADCUBE_EINVAL);
   EXPECT_EQ(gradcube_hub_begin_checkpoint(hub, "", 1), GRADCUBE_EINVAL);
   EXPECT_EQ(gradcube_hub_begin_checkpoint(hub, "/tmp/", 1), GRADCUBE_EINVAL);
@@ -235,25 +340,43 @@ TEST(CheckpointFiles, AreFoundByTheirNames) {
   for (const char* file :
        {"m.hub.10.1-of-2", "m.hub.9.2-of-2", "m.hub.10.3-of-2", "m.hub.10.0-of-2",
         "m.hub.01.1-of-2", "m.hub.10.1-of-2.aBcDeF", "m.hub.10", "m.hub", "n.hub.10.1-of-2",
-        "m.hub.-1.1-of-2", "m.hub.99999999999999999999.1-of-2"}) {
+        "m.hub.-1.1-of-2", "m.hub.99999999999999999999.1-of-2", "m.hub.11.4.1-of-2",
+        "m.hub.12.2-of-2.prepared", "m.hub.13.0.1-of-2", "m.hub.14.01.1-of-2",
+        "m.hub.15.1.2.1-of-2", "m.hub.16.1-of-2.prepared.x"}) {
     std::ofstream(folder / file).put('x');
   }
   std::vector<CheckpointFile> files = checkpoint_files((folder / "m.hub").string());
   std::sort(files.begin(), files.end(),
-            [](const CheckpointFile& a, const CheckpointFile& b) { return a.step < b.step; });
-  EXPECT_EQ(files, (std::vector<CheckpointFile>{{9, 1, 2}, {10, 0, 2}}));
+            [](const auto& a, const auto& b) { return a.version < b.version; });
+  EXPECT_EQ(files, (std::vector<CheckpointFile>{
+                       {{9, 0}, 1, 2}, {{10, 0}, 0, 2}, {{11, 4}, 0, 2}, {{12, 0}, 1, 2, true}}));
+  for (const CheckpointFile& file : files) {
+    EXPECT_TRUE(fs::exists(path_of((folder / "m.hub").string(), file)));
+  }
+  EXPECT_EQ(next_generation((folder / "m.hub").string(), 11), 5U);
+  EXPECT_EQ(next_generation((folder / "m.hub").string(), 8), 0U);
   fs::remove_all(folder);
 }
 
 TEST(CheckpointFiles, ANewestIsOwnOrWhole) {
-  std::uint64_t step = 0;
-  const CheckpointFile own{0, 1, 3};
-  EXPECT_FALSE(find_newest({}, own, step));
-  EXPECT_FALSE(find_newest({{5, 0, 3}, {5, 2, 3}}, own, step)) << "parts of others";
-  ASSERT_TRUE(find_newest({{5, 0, 3}, {5, 1, 3}, {4, 1, 3}}, own, step));
-  EXPECT_EQ(step, 5U);
-  ASSERT_TRUE(find_newest({{5, 1, 3}, {8, 1, 2}, {8, 0, 2}, {9, 0, 4}}, own, step));
-  EXPECT_EQ(step, 8U) << "all parts of another number";
+  using Version = CheckpointVersion;
+  const CheckpointFile own{{}, 1, 3};
+  const auto file = [](std::uint64_t step, std::uint32_t part, std::uint32_t parts,
+                       std::uint64_t generation = 0) {
+    return CheckpointFile{{step, generation}, part, parts};
+  };
+  EXPECT_EQ(newest_version({}, own), std::nullopt);
+  EXPECT_EQ(newest_version({file(5, 0, 3), file(5, 2, 3)}, own), std::nullopt) << "parts of others";
+  EXPECT_EQ(newest_version({file(5, 0, 3), file(5, 1, 3), file(4, 1, 3)}, own), Version{5, 0});
+  EXPECT_EQ(newest_version({file(5, 1, 3), file(8, 1, 2), file(8, 0, 2), file(9, 0, 4)}, own),
+            Version{8, 0})
+      << "all parts of another number";
+  EXPECT_EQ(newest_version({file(8, 0, 2), file(8, 1, 2, 1)}, own), std::nullopt)
+      << "of two generations";
+  const std::vector<CheckpointFile> twice = {file(5, 1, 3), file(5, 1, 3, 2)};
+  EXPECT_EQ(newest_version(twice, own), Version{5, 2});
+  EXPECT_EQ(newest_version(twice, own, Version{5, 2}), Version{5, 0});
+  EXPECT_EQ(newest_version(twice, own, Version{5, 0}), std::nullopt);
 }
 
 }  // namespace

@@ -43,6 +43,17 @@ class HubTest : public SessionTest {
     if (code != GRADCUBE_EAGAIN) std::erase(hubs_, hub);
     return code;
   }
+  // Starts the first push of a key: of its weights, each of whose bytes is that of 1.5 in float32.
+  static std::uint64_t push_first(gradcube_session* session, gradcube_hub* hub, std::size_t key) {
+    static const std::vector<float> weights(100, 1.5F);
+    std::uint64_t request = 0;
+    EXPECT_EQ(gradcube_hub_init(hub, key, weights.data(), &request), GRADCUBE_OK)
+        << gradcube_last_error(session);
+    return request;
+  }
+  static void init(gradcube_session* session, gradcube_hub* hub, std::size_t key) {
+    wait(session, push_first(session, hub, key));
+  }
   // Starts a push of gradients.
   static std::uint64_t push(gradcube_session* session, gradcube_hub* hub, std::size_t key,
                             const void* gradients, double rate = GRADCUBE_HUB_RATE) {
@@ -61,6 +72,7 @@ class HubTest : public SessionTest {
                                          {"norm", 7, GRADCUBE_FLOAT16}};
   gradcube_hub_settings settings_ = GRADCUBE_HUB_SETTINGS_INIT;
   std::vector<gradcube_hub*> hubs_;
+  std::uint64_t request_ = 0;
 };
 
 }  // namespace gradcube::trainer

@@ -2,7 +2,9 @@
 
 #include <bit>
 #include <cmath>
+#include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <limits>
 #include <string>
 #include <vector>
@@ -40,6 +42,7 @@ TEST_F(HubTest, CopiesNewWeightsWhenTheEndOfAPushIsReported) {
   ASSERT_NE(hub, nullptr);
   float* in_heap = floats(session, 100, 3);
   const std::vector<float> elsewhere(100, 5);
+  init(session, hub, 0);
   for (const float* gradients : {static_cast<const float*>(in_heap), elsewhere.data()}) {
     std::vector<float> weights(100);
     std::uint64_t request = 0;
@@ -56,6 +59,7 @@ TEST_F(HubTest, PushesAKeyByItsPlaceAmongTheNames) {
   gradcube_hub* hub = create(session);
   ASSERT_NE(hub, nullptr);
   const std::vector<float> gradients(100, 1);
+  init(session, hub, 0);
   wait(session, push(session, hub, 0, gradients.data(), 0.125));
   ASSERT_TRUE(eventually([&] { return daemon_.heard().submission.kind == 8; }));
   shared::Submission heard = daemon_.heard().submission;
@@ -78,19 +82,89 @@ TEST_F(HubTest, PushesAKeyByItsPlaceAmongTheNames) {
   EXPECT_EQ(heard.tag, control::crc32c({bytes, std::size_t{10} * 2})) << "what all push alike";
 }
 
-TEST_F(HubTest, ThatIsAsynchronousTakesWeightsBeforeGradients) {
+TEST_F(HubTest, HasNoWeightsOfAKeyBeforeItsFirstPush) {
   gradcube_session* session = open("job");
-  settings_.aggregator = 7;
-  settings_.staleness = 2;
   gradcube_hub* hub = create(session);
   ASSERT_NE(hub, nullptr);
-  const std::vector<float> values(100, 1);
+  std::vector<float> values(100, 1);
   std::uint64_t request = 0;
+  const auto refused = [&] {
+    const std::string why = gradcube_last_error(session);
+    return why.find("\"weight\" of the hub has no weights: push them first") != std::string::npos;
+  };
   EXPECT_EQ(gradcube_hub_push(hub, 0, values.data(), 0.5, &request), GRADCUBE_EINVAL);
-  EXPECT_NE(std::string(gradcube_last_error(session)).find("has no weights"), std::string::npos);
-  ASSERT_EQ(gradcube_hub_init(hub, 0, values.data(), &request), GRADCUBE_OK);
-  wait(session, request);
+  EXPECT_TRUE(refused());
+  EXPECT_EQ(gradcube_hub_pull(hub, 0, values.data()), GRADCUBE_EINVAL);
+  EXPECT_TRUE(refused());
+  EXPECT_EQ(gradcube_hub_weights(hub, 0), nullptr);
+  EXPECT_TRUE(refused());
+  EXPECT_EQ(values, std::vector<float>(100, 1)) << "and nothing was written";
+  init(session, hub, 0);
   wait(session, push(session, hub, 0, values.data(), 0.5));
+}
+
+TEST_F(HubTest, HasNoWeightsOfAKeyWhoseLastPushHasFailed) {
+  gradcube_session* session = open("gradientless");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  init(session, hub, 0);
+  init(session, hub, 1);
+  std::vector<float> values(100, 1);
+  EXPECT_EQ(gradcube_wait(session, push(session, hub, 0, values.data()), kLong), GRADCUBE_EPEER);
+  EXPECT_EQ(gradcube_hub_pull(hub, 0, values.data()), GRADCUBE_EPEER);
+  EXPECT_NE(std::string(gradcube_last_error(session)).find("its last push failed"),
+            std::string::npos);
+  EXPECT_EQ(gradcube_hub_weights(hub, 0), nullptr);
+  EXPECT_EQ(gradcube_hub_begin_checkpoint(hub, "/nowhere/model.hub", 1), GRADCUBE_EPEER);
+  EXPECT_EQ(gradcube_hub_pull(hub, 1, values.data()), GRADCUBE_OK) << "another key";
+}
+
+// The job has ended, and the daemon keeps the weights for those that read them.
+TEST_F(HubTest, ThatHasEndedHasTheWeightsOfTheLastStepAndMakesNoCheckpoint) {
+  gradcube_session* session = open("bereft");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  for (const std::size_t key : {0, 1, 2}) init(session, hub, key);
+  ASSERT_EQ(gradcube_barrier(session, &request_), GRADCUBE_OK);
+  wait(session, request_);  // and the hub has ended
+  std::vector<float> weights(100);
+  EXPECT_EQ(gradcube_hub_pull(hub, 0, weights.data()), GRADCUBE_OK);
+  EXPECT_EQ(weights, std::vector<float>(100, 1.5F));
+  EXPECT_EQ(gradcube_hub_begin_checkpoint(hub, "/nowhere/model.hub", 1), GRADCUBE_EPEER);
+  EXPECT_NE(std::string(gradcube_last_error(session)).find(kFailure), std::string::npos)
+      << gradcube_last_error(session);
+}
+
+// Whoever has copied some of what a daemon has taken back has zeros.
+TEST_F(HubTest, WhoseMemoryIsTakenBackIsNotReadAsZeros) {
+  gradcube_session* session = open("dispossessed");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  for (const std::size_t key : {0, 1, 2}) init(session, hub, key);
+  ASSERT_EQ(gradcube_barrier(session, &request_), GRADCUBE_OK);
+  wait(session, request_);
+  std::vector<float> weights(100);
+  EXPECT_EQ(gradcube_hub_pull(hub, 0, weights.data()), GRADCUBE_ENODAEMON);
+  EXPECT_EQ(gradcube_hub_begin_checkpoint(hub, "/nowhere/model.hub", 1), GRADCUBE_ENODAEMON);
+  std::uint64_t request = 0;
+  ASSERT_EQ(gradcube_hub_push_pull(hub, 0, weights.data(), weights.data(), 0.5, &request),
+            GRADCUBE_OK);
+  EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_ENODAEMON);
+}
+
+using HubDeathTest = HubTest;
+
+TEST_F(HubDeathTest, WeightsThatAreShownCannotBeReadWhenTheHubWasFreed) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  init(session, hub, 0);
+  const auto* shown = static_cast<const volatile float*>(gradcube_hub_weights(hub, 0));
+  ASSERT_NE(shown, nullptr);
+  EXPECT_EQ(shown[99], 1.5F);
+  EXPECT_EQ(free(hub), GRADCUBE_OK);
+  EXPECT_EXIT(std::printf("%g", static_cast<double>(shown[99])), testing::KilledBySignal(SIGSEGV),
+              "");
 }
 
 TEST_F(HubTest, IsNotMadeOfWeightsOfAnotherLength) {
@@ -140,6 +214,7 @@ TEST_F(HubTest, IsOneAtATime) {
   EXPECT_TRUE(eventually([&] { return daemon_.heard().hub_ends == 1; }));
   hub = create(session);
   ASSERT_NE(hub, nullptr);
+  init(session, hub, 0);
   const std::vector<float> gradients(100, 1);
   wait(session, push(session, hub, 0, gradients.data()));
   ASSERT_TRUE(eventually([&] { return daemon_.heard().submission.kind == 8; }));
@@ -150,8 +225,7 @@ TEST_F(HubTest, IsNotFreedWhileAPushIsInFlight) {
   gradcube_session* session = open("unpushed");
   gradcube_hub* hub = create(session);
   ASSERT_NE(hub, nullptr);
-  const std::vector<float> gradients(100, 1);
-  const std::uint64_t request = push(session, hub, 0, gradients.data());
+  const std::uint64_t request = push_first(session, hub, 0);
   EXPECT_EQ(free(hub), GRADCUBE_EAGAIN);
   EXPECT_EQ(daemon_.heard().hub_ends, 0);
   daemon_.release();
@@ -174,8 +248,7 @@ TEST_F(HubTest, IsNotFreedWhileNothingMoreCanBeSubmitted) {
   EXPECT_NE(std::string(gradcube_last_error(session)).find("which is the limit"),
             std::string::npos);
   for (const std::uint64_t request : requests) wait(session, request);
-  const std::vector<float> gradients(100, 1);
-  wait(session, push(session, hub, 0, gradients.data()));
+  init(session, hub, 0);
   EXPECT_EQ(free(hub), GRADCUBE_OK);
   EXPECT_TRUE(eventually([&] { return daemon_.heard().hub_ends == 1; }));
 }
@@ -184,9 +257,8 @@ TEST_F(HubTest, TakesNoKeyTwiceBeforeItsEndIsReported) {
   gradcube_session* session = open("unpushed");
   gradcube_hub* hub = create(session);
   ASSERT_NE(hub, nullptr);
-  std::vector<float> gradients(100, 1);
   std::vector<float> weights(100);
-  const std::uint64_t request = push(session, hub, 0, gradients.data());
+  const std::uint64_t request = push_first(session, hub, 0);
   std::uint64_t other = 0;
   EXPECT_EQ(gradcube_hub_push(hub, 0, weights.data(), 0.5, &other), GRADCUBE_EAGAIN);
   EXPECT_NE(std::string(gradcube_last_error(session)).find("weight"), std::string::npos);
@@ -194,12 +266,11 @@ TEST_F(HubTest, TakesNoKeyTwiceBeforeItsEndIsReported) {
   EXPECT_EQ(gradcube_hub_push_pull(hub, 0, weights.data(), weights.data(), 0.5, &other),
             GRADCUBE_EAGAIN);
   EXPECT_EQ(gradcube_hub_pull(hub, 0, weights.data()), GRADCUBE_EAGAIN);
-  EXPECT_EQ(gradcube_hub_pull(hub, 1, weights.data()), GRADCUBE_OK) << "another key";
-  const std::uint64_t second = push(session, hub, 1, weights.data());
+  const std::uint64_t second = push_first(session, hub, 1);
   daemon_.release();
   wait(session, request);
   wait(session, second);
-  wait(session, push(session, hub, 0, gradients.data()));
+  wait(session, push(session, hub, 0, weights.data()));
 }
 
 TEST_F(HubTest, RefusesKeysAndBuffersThatAreNone) {
@@ -220,6 +291,7 @@ TEST_F(HubTest, RefusesKeysAndBuffersThatAreNone) {
   EXPECT_EQ(gradcube_hub_pull(hub, 0, nullptr), GRADCUBE_EINVAL);
   EXPECT_EQ(gradcube_hub_push(hub, 0, buffer.data(), 0.5, nullptr), GRADCUBE_EINVAL);
   // No key is taken by a push that was refused.
+  init(session, hub, 0);
   wait(session, push(session, hub, 0, buffer.data()));
 }
 
@@ -229,6 +301,7 @@ TEST_F(HubTest, RefusesLearningRatesThatAreNone) {
   ASSERT_NE(hub, nullptr);
   const std::vector<float> gradients(100);
   std::uint64_t request = 0;
+  init(session, hub, 0);
   for (const double rate : {std::nan(""), std::numeric_limits<double>::infinity(),
                             -std::numeric_limits<double>::infinity(), -0.5, -2.0}) {
     EXPECT_EQ(gradcube_hub_push(hub, 0, gradients.data(), rate, &request), GRADCUBE_EINVAL);
@@ -252,7 +325,7 @@ TEST_F(HubTest, EndsPushesWithTheReasonOfADaemonThatDies) {
   gradcube_hub* hub = create(session);
   ASSERT_NE(hub, nullptr);
   const std::vector<float> gradients(100, 1);
-  const std::uint64_t request = push(session, hub, 0, gradients.data());
+  const std::uint64_t request = push_first(session, hub, 0);
   daemon_.kill();
   EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_ENODAEMON);
   std::uint64_t other = 0;
