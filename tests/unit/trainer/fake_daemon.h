@@ -36,6 +36,11 @@
 //   late      before a hub comes a refusal of the one before it
 //   unpushed  pushes to the hub wait until release() is called, and nothing else
 //   unheard   from the first push to the hub on, all but pushes waits until release() is called
+//   unprepared  the same, from the fifth all-gather after it on
+//   gradientless, planeless  pushes of gradients, or of what is saved, fail with GRADCUBE_EPEER
+//   bereft    at a barrier its hub ends with GRADCUBE_EPEER, explained by kFailure
+//   dispossessed  at a barrier its hub's memory is taken back
+//   dissent-N  in the Nth all-gather after the first push rank 0 says that it could not
 #ifndef GRADCUBE_TESTS_UNIT_TRAINER_FAKE_DAEMON_H_
 #define GRADCUBE_TESTS_UNIT_TRAINER_FAKE_DAEMON_H_
 

@@ -25,7 +25,7 @@ shared::RegionHeader& header_of(std::byte* region) {
 
 bool is_push(const shared::Submission& submission) {
   return submission.kind >= static_cast<std::uint8_t>(shared::Kind::push_gradients) &&
-         submission.kind <= static_cast<std::uint8_t>(shared::Kind::push_restored);
+         submission.kind <= static_cast<std::uint8_t>(shared::Kind::push_loaded);
 }
 
 }  // namespace

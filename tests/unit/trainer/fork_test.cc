@@ -247,6 +247,7 @@ TEST_F(HubFork, AChildThatFreesAHubDoesNotRemoveTheCheckpointThatItsParentWrites
   gradcube_session* session = open("job");
   gradcube_hub* hub = create(session);
   ASSERT_NE(hub, nullptr);
+  for (const std::size_t key : {0, 1, 2}) init(session, hub, key);
   ASSERT_EQ(gradcube_hub_begin_checkpoint(hub, (folder / "model.hub").c_str(), 1), GRADCUBE_OK);
   ASSERT_TRUE(eventually([&] { return !fs::is_empty(folder.path()); }));
   EXPECT_EQ(in_child([&] {

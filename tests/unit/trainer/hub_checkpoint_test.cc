@@ -367,16 +367,16 @@ TEST(CheckpointFiles, ANewestIsOwnOrWhole) {
   };
   EXPECT_EQ(newest_version({}, own), std::nullopt);
   EXPECT_EQ(newest_version({file(5, 0, 3), file(5, 2, 3)}, own), std::nullopt) << "parts of others";
-  EXPECT_EQ(newest_version({file(5, 0, 3), file(5, 1, 3), file(4, 1, 3)}, own), Version{5, 0});
+  EXPECT_EQ(newest_version({file(5, 0, 3), file(5, 1, 3), file(4, 1, 3)}, own), (Version{5, 0}));
   EXPECT_EQ(newest_version({file(5, 1, 3), file(8, 1, 2), file(8, 0, 2), file(9, 0, 4)}, own),
-            Version{8, 0})
+            (Version{8, 0}))
       << "all parts of another number";
   EXPECT_EQ(newest_version({file(8, 0, 2), file(8, 1, 2, 1)}, own), std::nullopt)
       << "of two generations";
   const std::vector<CheckpointFile> twice = {file(5, 1, 3), file(5, 1, 3, 2)};
-  EXPECT_EQ(newest_version(twice, own), Version{5, 2});
-  EXPECT_EQ(newest_version(twice, own, Version{5, 2}), Version{5, 0});
-  EXPECT_EQ(newest_version(twice, own, Version{5, 0}), std::nullopt);
+  EXPECT_EQ(newest_version(twice, own), (Version{5, 2}));
+  EXPECT_EQ(newest_version(twice, own, (Version{5, 2})), (Version{5, 0}));
+  EXPECT_EQ(newest_version(twice, own, (Version{5, 0})), std::nullopt);
 }
 
 }  // namespace

@@ -261,7 +261,43 @@ TEST_F(MemberHubs, AreNoMoreChargedForWhenTheLastHasThem) {
   ask(0, wish());
   answers();
   member_.end(GRADCUBE_EINVAL, "it was freed");
+  EXPECT_NE(quota_.used(kUser), 0U) << "trainers read it";
+  member_.forget();
   EXPECT_EQ(quota_.used(kUser), 0U);
+}
+
+TEST_F(MemberHubs, StayAsTheyAreForTheirReadersWhenTheyHaveEnded) {
+  ask(0, wish());
+  const std::vector<HubAnswer> told = answers();
+  const control::Descriptor kept(dup(told[0].descriptor));
+  member_.hub()->memory().base()[7] = 77;
+  member_.end(GRADCUBE_EPEER, "a trainer has died", 5);
+  std::uint8_t byte = 0;
+  ASSERT_EQ(pread(kept.get(), &byte, 1, 7), 1);
+  EXPECT_EQ(byte, 77);
+  shared::HubState state{};
+  ASSERT_EQ(pread(kept.get(), &state, sizeof(state), static_cast<off_t>(told[0].bytes)),
+            static_cast<ssize_t>(sizeof(state)));
+  EXPECT_EQ(state.end_code, GRADCUBE_EPEER);
+  EXPECT_EQ(state.end_notice, 5U);
+  EXPECT_EQ(state.readable, 1U);
+  ask(0, wish(2));  // the next one
+  answers();
+  ASSERT_EQ(pread(kept.get(), &byte, 1, 7), 1);
+  EXPECT_EQ(byte, 0) << "and its memory is given back";
+}
+
+TEST_F(MemberHubs, AreKnownByTheTrainersThatHaveFreedThem) {
+  ask(0, wish());
+  ask(1, wish());
+  answers();
+  member_.freed_by(1);
+  EXPECT_TRUE(member_.is_freed_by(1));
+  EXPECT_FALSE(member_.is_freed_by(0));
+  member_.end(GRADCUBE_EINVAL, "it was freed");
+  ask(0, wish(2));
+  answers();
+  EXPECT_FALSE(member_.is_freed_by(1)) << "the next one";
 }
 
 TEST_F(MemberHubs, GiveTheirPagesBackWhereATrainerKeepsADescriptor) {
@@ -276,6 +312,7 @@ TEST_F(MemberHubs, GiveTheirPagesBackWhereATrainerKeepsADescriptor) {
   EXPECT_EQ(mmap(nullptr, 64, PROT_READ | PROT_WRITE, MAP_SHARED, kept.get(), 0), MAP_FAILED);
   EXPECT_NE(ftruncate(kept.get(), 0), 0);
   member_.end(GRADCUBE_EINVAL, "it was freed");
+  member_.forget();
   ASSERT_EQ(fstat(kept.get(), &file), 0);
   EXPECT_EQ(file.st_blocks, 0);
   EXPECT_EQ(*static_cast<const char*>(mapping), 0);
