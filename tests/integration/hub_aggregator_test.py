@@ -148,6 +148,19 @@ class Checkpoints(CheckpointTestCase):
         with job(self.cluster, "torn", MEMBERS, members=MEMBERS) as sessions:
             self.results(save, sessions)
 
+    def test_a_hub_can_be_freed_when_a_trainer_goes_while_it_is_saved(self):
+        def save(session):
+            hub = self.hub_of(session, "adam", aggregator=AGGREGATOR)
+            if session.rank == 0:
+                return session.abort()
+            with self.assertRaises(gradcube.PeerError):
+                hub.begin_checkpoint(self.shared(session), 1)
+            with self.assertRaises(gradcube.PeerError):  # and not AgainError: it is freed
+                hub.free(LATE)
+
+        with job(self.cluster, "deserted", MEMBERS, members=MEMBERS) as sessions:
+            self.results(save, sessions)
+
     def test_models_that_are_saved_in_several_parts_go_on_too(self):
         elements = 3 << 20  # the aggregator's state of one key alone is 24 MiB
         members = MEMBERS[:2]

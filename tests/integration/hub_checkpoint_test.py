@@ -42,7 +42,7 @@ class Checkpoints(CheckpointTestCase):
             )
         self.assert_same(saved + found)
         names = sorted(file.name for file in self.folder.iterdir())
-        self.assertEqual(len(names), SERVERS + 2, "files of as many steps, but of another job, stay")
+        self.assertEqual(names, [f"model.hub.{SAVED}.1.{part}-of-2" for part in (1, 2)], "it has replaced them")
 
     def test_several_trainers_of_a_server_go_on(self):
         def run(name, path, **options):
@@ -77,6 +77,23 @@ class Checkpoints(CheckpointTestCase):
         with job(self.cluster, "second") as sessions:
             steps = self.results(lambda session: self.go_on(session, self.own, rounds=0)[0].step, sessions)
         self.assertEqual(steps, [SAVED] * SERVERS)
+
+    def test_a_first_checkpoint_that_is_not_ended_is_none(self):
+        def begin(session):
+            hub, _ = self.go_on(session, self.own, rounds=SAVED)
+            hub.begin_checkpoint(self.own(session), SAVED)
+            if session.rank == SERVERS - 1:
+                return session.abort()
+            hub.end_checkpoint(LATE)
+
+        with job(self.cluster, "first") as sessions:
+            for rank, result in enumerate(all_of(begin, sessions)):
+                if rank != SERVERS - 1:
+                    self.assert_fails(gradcube.PeerError, result)
+        whole = self.run_job("whole", self.nowhere)
+        saved = self.run_job("second", self.own, rounds=SAVED, save=True)
+        self.assert_same(saved)
+        self.assert_same(whole + self.run_job("third", self.own))
 
     def test_a_file_that_is_damaged_or_missing_is_told_to_all_with_the_rank(self):
         self.run_job("first", self.own, rounds=SAVED, save=True)

@@ -12,7 +12,7 @@ import numpy
 from death_test import endless_trainer, failures_when
 from fabrics import LAST, MIDDLE, PATIENCE, SERVERS, needs_faults, only_on, some
 from harness import Cluster, TestCase, all_of, job, main, wait_until
-from hub_keys import LATE, RATE, SHAPES, HubTestCase, first_weights, gradients_of
+from hub_keys import LATE, RATE, SHAPES, HubTestCase, Oracle, first_weights, gradients_of
 
 PUSHER = os.environ["GRADCUBE_HUB_PUSHER"]
 FAULTS = ["--loss", "0.02", "--duplicate", "0.02", "--reorder", "0.05", "--corrupt", "0.01"]
@@ -291,18 +291,70 @@ class Death(HubTestCase):
 
 
 class Ends(HubTestCase):
-    def test_weights_that_are_shown_are_zeros_when_the_hub_was_freed(self):
+    def after_one_step(self, name):
+        oracle = Oracle(SERVERS)
+        oracle.sgd(name, 0, RATE)
+        return oracle.weights[name]
+
+    def test_a_hub_whose_weights_are_shown_is_not_freed(self):
         with job(self.cluster, "shown") as sessions:
             hubs = self.results(self.hub_of, sessions)
             shown = [hub.weights("odd") for hub in hubs]
             for array in shown:
                 numpy.testing.assert_array_equal(array, first_weights()["odd"])
+            for failure in all_of(lambda hub: hub.free(LATE), hubs):
+                self.assert_fails(gradcube.InvalidError, failure, "copy what is needed")
+            del shown, array
             self.assertEqual(all_of(lambda hub: hub.free(LATE), hubs), [None] * SERVERS)
-            for array in shown:
-                self.assertFalse(array.any())
             self.assert_same(self.results(lambda session: self.train(session, "sgd", 1), sessions))
-        for array in shown:
-            self.assertFalse(array.any(), "also when the session was closed")
+
+    def test_weights_of_a_step_that_has_ended_are_there_though_a_trainer_has_gone(self):
+        hub_rounds = lambda: self.cluster.status()["counters"]["hub_rounds"]
+        with job(self.cluster, "bereft") as sessions, tempfile.TemporaryDirectory() as folder:
+            hubs = self.results(self.hub_of, sessions)
+            before = hub_rounds()
+            found = [numpy.zeros_like(first_weights()["odd"]) for _ in hubs]
+            requests = [
+                hub.push_pull_async("odd", gradients_of(rank, 0)["odd"], found[rank], RATE)
+                for rank, hub in enumerate(hubs)
+            ]
+            wait_until(lambda: hub_rounds() == before + SERVERS, "all to have the step")
+            sessions[-1].abort()
+            wait_until(lambda: self.cluster.job("bereft")["state"] == "aborted", "the job to end")
+            for rank, hub in enumerate(hubs[:-1]):
+                requests[rank].wait(LATE)
+                numpy.testing.assert_allclose(found[rank], self.after_one_step("odd"), rtol=1e-5, atol=1e-5)
+                pulled = numpy.zeros_like(found[rank])
+                hub.pull("odd", pulled)
+                numpy.testing.assert_array_equal(pulled, found[rank])
+                hub.pull("long", numpy.zeros(SHAPES["long"], "float32"))
+                with self.assertRaisesRegex(gradcube.PeerError, "bereft"):
+                    hub.begin_checkpoint(f"{folder}/model.hub", 1)
+                with self.assertRaises(gradcube.PeerError):
+                    hub.push("long", gradients_of(rank, 0)["long"], RATE, LATE)
+                with self.assertRaisesRegex(gradcube.PeerError, "its last push failed"):
+                    hub.pull("long", numpy.zeros(SHAPES["long"], "float32"))
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_weights_are_there_after_a_disagreement_and_no_checkpoint_of_them_is_made(self):
+        def disagree(session):
+            with self.assertRaises(gradcube.MismatchError):
+                session.allreduce(session.alloc(10 + session.rank % 2), timeout=LATE)
+
+        with job(self.cluster, "divided") as sessions, tempfile.TemporaryDirectory() as folder:
+            hubs = self.results(self.hub_of, sessions)
+            step = lambda hub, rank: hub.push("odd", gradients_of(rank, 0)["odd"], RATE, LATE)
+            self.results(lambda session: step(hubs[session.rank], session.rank), sessions)
+            self.results(disagree, sessions)
+            for hub in hubs:
+                pulled = numpy.zeros_like(first_weights()["odd"])
+                hub.pull("odd", pulled)
+                numpy.testing.assert_allclose(pulled, self.after_one_step("odd"), rtol=1e-5, atol=1e-5)
+                with self.assertRaises(gradcube.MismatchError):
+                    hub.begin_checkpoint(f"{folder}/model.hub", 1)
+            self.assertEqual(os.listdir(folder), [])
+            self.assertEqual(all_of(lambda hub: hub.free(LATE), hubs), [None] * SERVERS)
+            self.assert_same(self.results(lambda session: self.train(session, "sgd", 1), sessions))
 
     def mappings(self):
         with open("/proc/self/maps", encoding="ascii") as maps:

@@ -131,12 +131,17 @@ class Hub {
     check(gradcube_hub_pull(hub(), key, weights.data()));
   }
 
-  // The key's weights where they lie: only while no push of the key is in flight. After free() they
-  // are zeros, as long as the session is there.
+  // The key's weights where they lie: only while no push of the key is in flight, and not after
+  // free().
   template <Element T>
   std::span<const T> weights(std::size_t key) {
     expect_type<T>(key);
-    return {static_cast<const T*>(gradcube_hub_weights(hub(), key)), keys_[key].elements};
+    const void* const weights = gradcube_hub_weights(hub(), key);
+    if (weights == nullptr) {
+      std::vector<T> none(keys_[key].elements);
+      pull(key, std::span(none));  // throws the reason
+    }
+    return {static_cast<const T*>(weights), keys_[key].elements};
   }
 
   // Begins to write what this server owns, and goes on: see gradcube_hub_begin_checkpoint().

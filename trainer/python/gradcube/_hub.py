@@ -6,6 +6,7 @@ import ctypes
 import os
 import threading
 import time
+import weakref
 
 import numpy
 
@@ -94,6 +95,7 @@ class _Handle:
     def __init__(self, session, hub):
         self.session = session  # the Handle of the session, which owns the hub
         self.hub = hub
+        self.shown = weakref.WeakSet()  # the bases of arrays that show its weights where they lie
         session.keep_hub(hub)
 
     def free(self, milliseconds):
@@ -259,12 +261,17 @@ class Hub:
     def weights(self, name):
         """The key's weights where they lie, as an array that cannot be written to.
 
-        They change with each push of the key: read them only while none is in flight. After free() they are zeros.
+        They change with each push of the key: read them only while none is in flight. free() is refused while such an
+        array is in use.
         """
         handle = self._open_handle()
         address = handle.session.native.gradcube_hub_weights(handle.hub, self._place(name))
+        if address is None:
+            raise handle.session.failure()
         shape, dtype = self._shapes[name]
-        return numpy.asarray(_ReadOnly(handle, address, shape, dtype))
+        shown = _ReadOnly(handle, address, shape, dtype)
+        handle.shown.add(shown)
+        return numpy.asarray(shown)
 
     def begin_checkpoint(self, path, step):
         """Copies what this server has of the hub, and begins to write it to PATH.STEP.PART-of-PARTS.
@@ -320,6 +327,9 @@ class Hub:
         or restores the hub.
         """
         handle = self._open_handle()
+        if handle.shown:
+            # Who would read them then would be killed: the hub's memory can be read no more.
+            raise InvalidError("arrays of weights() are in use: copy what is needed, and delete them before free()")
         deadline = deadline_of(timeout)
         for ended in self._left_behind:
             while not ended.wait(_WAIT_SECONDS) and (deadline is None or time.monotonic() < deadline):
