@@ -1,16 +1,17 @@
-// A job of a simulated cluster with a hub, as its trainers' libraries make one and push to it.
+// A job of a simulated cluster with a hub, as its trainers' libraries make one and push to it. Its
+// functions throw std::runtime_error where the cluster does not do what it must.
 #ifndef GRADCUBE_TESTS_SIMULATION_HUB_JOB_H_
 #define GRADCUBE_TESTS_SIMULATION_HUB_JOB_H_
 
 #include <bit>
 #include <cstring>
-#include <gtest/gtest.h>
+#include <stdexcept>
 #include <string>
 #include <unistd.h>
 #include <vector>
 
 #include "control/hub/keys.h"
-#include "tests/simulation/work.h"
+#include "tests/simulation/trainers.h"
 #include "tests/unit/dataplane/daemon/hub_table_bytes.h"
 
 #include "gradcube/gradcube_hub.h"
@@ -21,7 +22,7 @@ class HubJob {
  public:
   HubJob(SimulatedCluster& cluster, std::vector<control::hub::HubKey> keys,
          const std::string& optimizer, const std::string& algorithm = "",
-         std::uint32_t aggregator = shared::kNoAggregator)
+         std::uint32_t aggregator = shared::kNoAggregator, unsigned trainers = 1)
       : cluster_(cluster), keys_(std::move(keys)), optimizer_(optimizer), aggregator_(aggregator) {
     for (const control::hub::HubKey& key : keys_) {
       offsets_.push_back(heap_end_);
@@ -37,7 +38,10 @@ class HubJob {
                                         heap_end_ - shared::kHeapOffset};
       request.options.members = members;
       request.options.lanes = {{algorithm, 0}};
-      trainers_.push_back(cluster.join(server, request));
+      request.options.trainers = trainers;
+      for (unsigned local = 0; local < trainers; ++local) {
+        trainers_.push_back(cluster.join(server, request));
+      }
     }
   }
 
@@ -48,7 +52,7 @@ class HubJob {
   void make(std::uint32_t number = 1, std::uint32_t work = GRADCUBE_HUB_WORK_ALL) {
     number_ = number;
     const std::string table = dataplane::hub_table(keys_, optimizer_, 4096, work, aggregator_);
-    ASSERT_LE(table.size(), kTable);
+    require(table.size() <= kTable, "the table is too long");
     for (const auto& trainer : trainers_) {
       std::memcpy(trainer->at(shared::kHeapOffset), table.data(), table.size());
       shared::MakeHub wish{};
@@ -56,7 +60,8 @@ class HubJob {
       wish.number = number;
       wish.offset = shared::kHeapOffset;
       wish.bytes = table.size();
-      ASSERT_TRUE(cluster_.nodes().at(trainer->server()).ask_hub(trainer->id(), wish));
+      require(cluster_.nodes().at(trainer->server()).ask_hub(trainer->id(), wish),
+              "the wish is refused");
     }
     for (unsigned turn = 0; turn < 20'000 && !all_told(); ++turn) {
       cluster_.run_for(20 * kMillisecond);
@@ -64,8 +69,8 @@ class HubJob {
     }
     for (const auto& trainer : trainers_) {
       const shared::Notice notice = answer(*trainer);
-      ASSERT_EQ(notice.code, 0) << notice.text;
-      ASSERT_EQ(notice.request, weights_);
+      require(notice.code == 0, notice.text);
+      require(notice.request == weights_, "the hub has another length");
     }
   }
   void end() {
@@ -76,8 +81,8 @@ class HubJob {
 
   // Of a key of float32.
   template <typename Value>  // value(rank, key, element)
-  void push(SimulatedTrainer& trainer, std::uint32_t key, shared::Kind kind, const Value& value,
-            double rate = shared::kOwnRate) {
+  std::uint64_t push(SimulatedTrainer& trainer, std::uint32_t key, shared::Kind kind,
+                     const Value& value, double rate = shared::kOwnRate) {
     auto* values = reinterpret_cast<float*>(trainer.at(offsets_[key]));
     for (std::uint64_t i = 0; i < keys_[key].elements; ++i)
       values[i] = value(trainer.rank(), key, i);
@@ -91,7 +96,7 @@ class HubJob {
     if (kind == shared::Kind::push_gradients) {
       entry.tag = std::bit_cast<std::uint64_t>(rate);
     }
-    trainer.submit(entry);
+    return trainer.submit(entry);
   }
   // Of all keys.
   template <typename Value>
@@ -103,22 +108,44 @@ class HubJob {
              value);
       }
     }
-    EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers_); }, 60 * kSecond));
+    require(cluster_.run_until([&] { return all_idle(trainers_); }, 60 * kSecond),
+            "pushes do not end");
     for (const auto& trainer : trainers_) {
-      for (const shared::Completion& end : trainer->take_completions()) EXPECT_EQ(end.code, 0);
+      for (const shared::Completion& end : trainer->take_completions()) {
+        require(end.code == 0, "a push has failed");
+      }
     }
   }
 
   std::vector<std::uint8_t> weights(const SimulatedTrainer& trainer) const {
     std::vector<std::uint8_t> bytes(weights_);
-    EXPECT_EQ(pread(cluster_.hub_of(trainer), bytes.data(), bytes.size(), 0),
-              static_cast<ssize_t>(bytes.size()));
+    read(trainer, 0, bytes.data(), bytes.size());
     return bytes;
+  }
+  // Of a key of float32.
+  std::vector<float> weights(const SimulatedTrainer& trainer, std::uint32_t key) const {
+    std::vector<float> values(keys_[key].elements);
+    read(trainer, offsets_[key] - shared::kHeapOffset - kTable, values.data(),
+         values.size() * sizeof(float));
+    return values;
+  }
+  shared::HubState state(const SimulatedTrainer& trainer) const {
+    shared::HubState state{};
+    read(trainer, weights_, &state, sizeof(state));
+    return state;
   }
 
  private:
   static constexpr std::uint64_t kTable = 4096;
 
+  static void require(bool right, const std::string& what) {
+    if (!right) throw std::runtime_error(what);
+  }
+  void read(const SimulatedTrainer& trainer, std::uint64_t at, void* to, std::size_t bytes) const {
+    require(pread(cluster_.hub_of(trainer), to, bytes, static_cast<off_t>(at)) ==
+                static_cast<ssize_t>(bytes),
+            "the hub's memory cannot be read");
+  }
   shared::Notice answer(const SimulatedTrainer& trainer) {
     for (const Told& told : cluster_.told(trainer)) {
       if (told.notice.type == shared::MessageType::hub_made && told.notice.number == number_) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <set>
 
+#include "tests/simulation/random_hub.h"
 #include "tests/simulation/scenario.h"
 
 namespace gradcube::simulation {
@@ -39,6 +40,27 @@ TEST(RandomCluster, EndsEveryCollectiveRightOrWithTheRightErrorAndLosesNoPacket)
   if (!replay && seeds >= kSeeds) {
     EXPECT_GT(succeeded, failed) << "the scenarios have become too rough to show anything";
     EXPECT_GT(failed, 0u) << "the scenarios have become too tame to show anything";
+  }
+}
+
+constexpr std::uint64_t kHubSeeds = 100;
+
+TEST(RandomHub, HasTheWeightsOfTheStepsThatEndedWhateverBefallsItsJob) {
+  const bool replay = std::getenv("GRADCUBE_TEST_SEED") != nullptr;
+  const std::uint64_t first = from_environment("GRADCUBE_TEST_SEED", 1);
+  const std::uint64_t seeds = replay ? 1 : from_environment("GRADCUBE_SIMULATION_SEEDS", kHubSeeds);
+  unsigned succeeded = 0;
+  unsigned failed = 0;
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    SCOPED_TRACE("GRADCUBE_TEST_SEED=" + std::to_string(seed));
+    const Outcome outcome = play_hub(seed);
+    for (const std::string& complaint : outcome.complaints) ADD_FAILURE() << complaint;
+    succeeded += outcome.succeeded;
+    failed += outcome.failed;
+  }
+  if (!replay && seeds >= kHubSeeds) {
+    EXPECT_GT(succeeded, failed) << "too rough to show anything";
+    EXPECT_GT(failed, 0u) << "too tame to show anything";
   }
 }
 

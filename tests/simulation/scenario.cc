@@ -9,6 +9,7 @@
 #include "control/plan/algorithms.h"
 #include "control/plan/auto_plans.h"
 #include "control/plan/topology.h"
+#include "tests/simulation/trainers.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::simulation {
@@ -20,8 +21,6 @@ using aggregation::Operation;
 using control::CollectiveKind;
 using dataplane::SeededRandom;
 
-constexpr std::int64_t kMillisecond = 1'000'000;
-constexpr std::int64_t kSecond = 1'000'000'000;
 // Elements that are left free behind each buffer, so that every job can round its count up.
 constexpr std::uint64_t kSlack = 64;
 constexpr std::uint64_t kWidestElement = 8;

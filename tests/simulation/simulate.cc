@@ -1,4 +1,4 @@
-// Plays random clusters from seeds: one seed again, or many seeds in a row.
+// Plays random clusters from seeds, and a job with a hub on each: one seed again, or many in a row.
 //
 // Each seed's line begins before the seed is played, so that a seed that ends the program (a failed
 // assertion, a sanitizer's report) is named by the last line. Exit code: 0 when every seed ended as
@@ -10,6 +10,7 @@
 #include <exception>
 
 #include "tests/simulation/eal_options.h"
+#include "tests/simulation/random_hub.h"
 #include "tests/simulation/scenario.h"
 
 namespace gradcube::simulation {
@@ -22,11 +23,16 @@ bool play_seed(std::uint64_t seed, bool verbose) {
   if (verbose) std::printf("%s\n  ", describe(scenario).c_str());
   std::fflush(stdout);
 
-  const Outcome outcome = play(scenario);
-  std::printf("%s, %u collectives succeeded, %u failed, %.3f ms of virtual time, trace %016jx\n",
-              outcome.complaints.empty() ? "ok" : "WRONG", outcome.succeeded, outcome.failed,
-              static_cast<double>(outcome.virtual_time) * 1e-6,
-              static_cast<std::uintmax_t>(outcome.trace));
+  Outcome outcome = play(scenario);
+  const Outcome of_hub = play_hub(seed);
+  outcome.complaints.insert(outcome.complaints.end(), of_hub.complaints.begin(),
+                            of_hub.complaints.end());
+  std::printf(
+      "%s, %u collectives and %u pushes succeeded, %u and %u failed, %.3f ms of virtual time, "
+      "trace %016jx\n",
+      outcome.complaints.empty() ? "ok" : "WRONG", outcome.succeeded, of_hub.succeeded,
+      outcome.failed, of_hub.failed, static_cast<double>(outcome.virtual_time) * 1e-6,
+      static_cast<std::uintmax_t>(outcome.trace));
   if (outcome.complaints.empty()) return true;
   if (!verbose) std::printf("  %s\n", describe(scenario).c_str());
   for (const std::string& complaint : outcome.complaints) std::printf("  %s\n", complaint.c_str());

@@ -1,43 +1,17 @@
-// Helpers of the tests of particular situations: a cluster's settings from text, and one collective
-// of all trainers, compared with the oracle.
+// Helpers of the tests of particular situations: one collective of all trainers, compared with the
+// oracle.
 #ifndef GRADCUBE_TESTS_SIMULATION_WORK_H_
 #define GRADCUBE_TESTS_SIMULATION_WORK_H_
 
 #include <gtest/gtest.h>
-#include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "tests/simulation/inputs.h"
-#include "tests/simulation/simulated_cluster.h"
+#include "tests/simulation/trainers.h"
 
 namespace gradcube::simulation {
 
-inline constexpr std::int64_t kMillisecond = 1'000'000;
-inline constexpr std::int64_t kSecond = 1'000'000'000;
-
-using Trainers = std::vector<std::unique_ptr<SimulatedTrainer>>;
-
-// Flags as for `gradcube up`: {"rate", "200mbit"}.
-inline SimulationSettings settings_of(
-    const std::vector<std::pair<std::string, std::string>>& flags) {
-  SimulationSettings settings;
-  for (const auto& [name, text] : flags) {
-    control::apply_setting(settings.cluster, name, text, "--" + name);
-  }
-  return settings;
-}
-
 inline std::uint64_t heap_for(const Collective& collective) { return collective.bytes() + 4096; }
-
-inline bool all_idle(const Trainers& trainers) {
-  for (const auto& trainer : trainers) {
-    const auto& header = trainer->header();
-    if (header.submission_tail.load() != header.completion_tail.load()) return false;
-  }
-  return true;
-}
 
 // All collectives that have ended must have succeeded with the right bits, as the plan adds them.
 inline void expect_right(const control::Plan& plan, const Trainers& trainers,

@@ -11,6 +11,13 @@
 
 namespace gradcube::trainer {
 
+namespace {
+
+// Explains whatever came of an abort.
+constexpr const char* kAborted = "gradcube_abort() ended this trainer's job: open a new session";
+
+}  // namespace
+
 // Takes what has come. Where an event descriptor was given out, this is also what makes it
 // unreadable: the doorbell is silenced before the rings are looked at, so a ring that comes after
 // is heard.
@@ -50,6 +57,9 @@ void Session::take(const shared::Completion& completion) {
   }
   request->message_bytes = completion.bytes;
   if (request->collective.is_receive()) request->collective.output.bytes = completion.bytes;
+  if (aborted_ && completion.code != GRADCUBE_OK) {
+    return end(*request, GRADCUBE_EABORTED, kAborted);
+  }
   // Before listen(), which may lose the session and end all that have not ended.
   end(*request, completion.code, "");
   if (completion.code == GRADCUBE_OK) return;
@@ -154,10 +164,8 @@ void Session::lose_ring(const char* what) {
 
 void Session::lose(int code, std::string message) {
   if (lost_code_ != GRADCUBE_OK) return;
-  // An abort explains whatever came of it.
   lost_code_ = aborted_ ? GRADCUBE_EABORTED : code;
-  lost_message_ = aborted_ ? "gradcube_abort() ended this trainer's job: open a new session"
-                           : std::move(message);
+  lost_message_ = aborted_ ? kAborted : std::move(message);
   reap();  // a collective that completed before keeps its result
   ring_is_open_ = false;
   requests_.for_each_listed([this](Request& request) {
