@@ -2,16 +2,24 @@
 
 import contextlib
 import os
+import pathlib
+import random
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
+import time
 
 import gradcube
 
 from death_test import failures_when
-from fabrics import CALM, MIDDLE, PATIENCE, SERVERS, only_on, some
-from harness import all_of, arguments_of, job, main, wait_until
+from fabrics import CALM, MIDDLE, PATIENCE, SERVERS, only_on, rounds, some
+from harness import Cluster, TestCase, all_of, arguments_of, job, main, wait_until
 from hub_checkpoints import SAVED, CheckpointTestCase
 from hub_keys import LATE, RATE, gradients_of
+
+HERE = pathlib.Path(__file__).parent
 
 
 class Checkpoints(CheckpointTestCase):
@@ -108,6 +116,61 @@ class Checkpoints(CheckpointTestCase):
         with job(self.cluster, "missing") as sessions:
             for result in all_of(lambda session: self.train(session, self.own), sessions):
                 self.assert_fails(gradcube.SystemRefusedError, result, f"rank {MIDDLE} has none")
+
+
+@only_on("embedded", why="what is written does not depend on the fabric")
+class KilledTrainer(TestCase):
+    """At any moment of a checkpoint, right before it counts and right after that, too."""
+
+    TRAINERS = 3
+
+    def train_until_one_is_killed(self, paths):
+        """What each trainer has said, when all have ended."""
+        victim = self.random.randrange(self.TRAINERS)
+        saves, pause = self.random.randrange(1, 4), self.random.uniform(0, 0.02)
+        said = [[] for _ in paths]
+        struck = threading.Event()
+
+        def listen(rank):
+            for line in trainers[rank].stdout:
+                said[rank].append(line.split())
+                if rank == victim and not struck.is_set() and len(said[rank]) > saves:
+                    struck.set()
+                    time.sleep(pause)
+                    trainers[rank].kill()
+
+        command = [sys.executable, str(HERE / "saving_trainer.py")]
+        with contextlib.ExitStack() as stack:
+            trainers = [
+                stack.enter_context(
+                    subprocess.Popen([*command, socket, "killed", str(path)], stdout=subprocess.PIPE, text=True)
+                )
+                for socket, path in zip(self.cluster.sockets(), paths)
+            ]
+            for trainer in trainers:
+                stack.callback(trainer.kill)
+            all_of(listen, range(self.TRAINERS))
+            codes = [trainer.wait() for trainer in trainers]
+        for rank, code in enumerate(codes):
+            self.assertIn(code, (1, -signal.SIGKILL) if rank == victim else (1,), said)
+        return said
+
+    def test_loses_no_checkpoint_that_was_acknowledged_and_leaves_none_that_is_not_whole(self):
+        self.random = random.Random(self.seed)
+        self.cluster = Cluster("--topology", f"star:{self.TRAINERS}")
+        self.addCleanup(self.cluster.end)
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [f"{folder}/{rank}.hub" for rank in range(self.TRAINERS)]  # as if each had a disk of its own
+            acknowledged = 0
+            for number in range(rounds(4, elsewhere=0, deep=150)):
+                with self.subTest(seed=self.seed, number=number):
+                    said = self.train_until_one_is_killed(paths)
+                    restored = {words[1] for lines in said for words in lines if words[0] == "restored"}
+                    self.assertEqual(len(restored), 1, said)
+                    self.assertGreaterEqual(int(restored.pop()), acknowledged, said)
+                    saved = [int(words[1]) for lines in said for words in lines if words[0] == "saved"]
+                    acknowledged = max(saved, default=acknowledged)
+                wait_until(lambda: self.cluster.status()["jobs"] == [], "the job to be forgotten")
 
 
 @only_on("memif", why="there another daemon can take the place of a server's")
