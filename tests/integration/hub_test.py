@@ -356,6 +356,20 @@ class Ends(HubTestCase):
             self.assertEqual(all_of(lambda hub: hub.free(LATE), hubs), [None] * SERVERS)
             self.assert_same(self.results(lambda session: self.train(session, "sgd", 1), sessions))
 
+    @only_on("embedded", why="there one daemon has all sessions")
+    def test_weights_are_there_when_the_daemon_has_gone(self):
+        cluster = Cluster("--topology", "star:2")
+        self.addCleanup(cluster.end)
+        with job(cluster, "orphaned") as sessions:
+            hubs = self.results(self.hub_of, sessions)
+            cluster.end()
+            for hub in hubs:
+                pulled = numpy.zeros_like(first_weights()["odd"])
+                hub.pull("odd", pulled)
+                numpy.testing.assert_array_equal(pulled, first_weights()["odd"])
+                with self.assertRaises(gradcube.NoDaemonError):
+                    hub.begin_checkpoint("/nowhere/model.hub", 1)
+
     def mappings(self):
         with open("/proc/self/maps", encoding="ascii") as maps:
             return sum("memfd:gradcube-hub" in line for line in maps)

@@ -32,8 +32,8 @@ def main(socket, name, path):
                 if not numpy.array_equal(weights, first[name] - step):
                     say("wrong weights of", name, "at step", step)
                     return 3
-            gradients = numpy.full(ELEMENTS, 1 if step == 0 else 0.5, "float32")
-            for request in [hub.push_async(name, gradients) for name in found]:
+            gradients = {name: numpy.full(ELEMENTS, 1 if step == 0 else 0.5, "float32") for name in found}
+            for request in [hub.push_async(name, array) for name, array in gradients.items()]:
                 request.wait(LATE)
             step += 1
             hub.checkpoint(path, step, LATE)

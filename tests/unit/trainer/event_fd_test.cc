@@ -42,6 +42,18 @@ TEST_F(EventFd, RequestsCanBeDrivenByPollOnItAlone) {
   }
 }
 
+// The daemon ends what was in flight as it does for the others, and that may come first.
+TEST_F(EventFd, OfWhatAnAbortHasEndedSaysThatItWasAborted) {
+  gradcube_session* session = open("fail");
+  const int fd = gradcube_event_fd(session);
+  const std::uint64_t request = start(session, floats(session, 10), 10);
+  ASSERT_TRUE(readable(fd, kLong));  // it has failed, and nobody has looked
+  EXPECT_EQ(gradcube_abort(session), GRADCUBE_OK);
+  EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_EABORTED);
+  EXPECT_STREQ(gradcube_last_error(session),
+               "gradcube_abort() ended this trainer's job: open a new session");
+}
+
 TEST_F(EventFd, IsReadableWhileAnEndIsUnreportedAndNotAfter) {
   gradcube_session* session = open("hold");
   const int fd = gradcube_event_fd(session);
