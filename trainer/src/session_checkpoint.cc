@@ -62,10 +62,10 @@ CheckpointFile Session::own_file(const Hub& hub, const CheckpointVersion& versio
 
 // With the lock. Throws Failure.
 void Session::may_save(Hub& hub) {
+  listen();
   if (lost_code_ != GRADCUBE_OK) throw Failure(lost_code_, lost_message_);
   std::uint32_t notice = 0;
   if (const int code = hub.end_code(notice); code != GRADCUBE_OK) {
-    listen();
     const std::string* why = notices_.text_of(notice);
     throw Failure(code, "the hub of job \"" + job_ +
                             "\" has ended: " + (why != nullptr ? *why : gradcube_strerror(code)));
@@ -184,8 +184,8 @@ void Session::make_all(HubSaving* saving, std::uint64_t step, const Deadline& de
   try {
     heard = gather(prepared.said, deadline);
   } catch (const Failure&) {
-    if (saving != nullptr)
-      saving->keep();  // others may have heard that all are, and publish theirs
+    // Others may have heard that all are, and publish theirs.
+    if (saving != nullptr) saving->keep();
     throw;
   }
   require_all(prepared, heard, what);
