@@ -173,11 +173,11 @@ int Session::report(Lock& lock, Request& request) {
   return code;
 }
 
-// A caller that gives up does not ask for the ends of what it has begun: they are taken when they
-// come.
-void Session::abandon(std::uint64_t number) {
-  const Lock lock = enter();
-  Request* request = requests_.find(number);
+// Waits for the end of a request that nobody asks for any more. What has not ended in time is taken
+// when it ends.
+void Session::give_up(std::uint64_t number, const Deadline& deadline) {
+  Lock lock = enter();
+  Request* request = await(lock, number, deadline.poll_timeout(), OnSignal::go_on);
   if (request == nullptr) return;
   request->abandoned = true;
   ++abandoned_;

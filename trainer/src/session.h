@@ -141,7 +141,7 @@ class Session {
   void ring_daemon();
   int report(Lock& lock, Request& request);
   void withdraw(Request& request);
-  void abandon(std::uint64_t number);
+  void give_up(std::uint64_t number, const Deadline& deadline);
   void end_abandoned();
   int unknown(std::uint64_t number);
 

@@ -159,7 +159,8 @@ void Session::push_plane(Hub& hub, const PlanePushes& pushes, unsigned plane, st
   std::vector<std::pair<std::size_t, std::uint64_t>> pushed;  // keys and requests
   const auto fail_with = [&](int code) {
     const std::string why = last_failure().message;
-    for (const auto& [number, request] : pushed) abandon(request);
+    // What has failed one fails all, so that the hub can be freed then.
+    for (const auto& [number, request] : pushed) give_up(request, deadline);
     throw Failure(code, why);
   };
   for (std::size_t i = 0; i < blocks.size(); ++i) {

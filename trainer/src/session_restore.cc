@@ -178,7 +178,7 @@ void Session::push_restored(Hub& hub, HubParts* parts, const Deadline& deadline)
     while (!pushed.empty()) finish_one();
   } catch (const Failure&) {
     for (const Pushed& each : pushed) {
-      abandon(each.request);
+      give_up(each.request, deadline);
       free(each.block);
     }
     throw;
