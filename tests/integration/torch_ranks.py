@@ -19,6 +19,7 @@ from torch import nn
 
 import torch_collectives
 from torch_busy import many_messages, orphaned, silent  # noqa: F401
+from torch_children import workers  # noqa: F401
 from torch_missed import (  # noqa: F401
     SOON, abandoned_barriers, interrupted_barriers, miss, missed_barriers, refusal, sequence_numbers, wrong_lists,
 )  # fmt: skip

@@ -8,8 +8,8 @@ from harness import Cluster, TestCase, main, wait_until
 from torch_launch import LONG, PROGRAM, Ranks
 
 SCENARIOS = [
-    "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "lateness", "callbacks",
-    "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers", "many_messages",
+    "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "workers", "lateness",
+       "callbacks", "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers", "many_messages",
     "again",
 ]  # fmt: skip
 
@@ -53,6 +53,9 @@ class Scenarios(TestCase):
 
     def test_a_forked_child_is_refused_and_its_parent_goes_on(self):
         self.assert_done("forks")
+
+    def test_children_of_all_kinds_write_to_gradients_of_their_own(self):
+        self.assert_done("workers")
 
     def test_ranks_that_do_not_come_are_named(self):
         self.assert_done("lateness")

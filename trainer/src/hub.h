@@ -13,11 +13,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "aggregation/optimizer_step.h"
 #include "trainer/shared_layout.h"
+#include "trainer/src/private_in_child.h"
 
 #include "gradcube/gradcube_hub.h"
 
@@ -35,12 +37,16 @@ class HubMapping {
 
   std::byte* base() const { return base_; }
   std::size_t bytes() const { return bytes_; }
+  // A caller has a pointer into its first `bytes`, the weights: a forked child has those of the
+  // moment of the fork. The first time counts.
+  void show(std::size_t bytes);
   // From now on it reads as zeros, and takes no memory.
   void blank() noexcept;
 
  private:
   std::byte* base_;
   std::size_t bytes_;
+  std::optional<PrivateInChild> private_in_child_;
 };
 
 class Hub {

@@ -20,6 +20,7 @@ Session::Session(Connection connection, const std::string& job, std::uint64_t he
       trainers_(options.trainers),
       job_(job),
       heap_(region_.heap(), 0),
+      private_in_child_(region_.memory(), [this] { return heap_.blocks(); }),
       sleeper_(admission_.doorbell.get(), connection_.fd()),
       submissions_(region_.header(), region_.submissions()),
       completions_(region_.header(), region_.completions()) {

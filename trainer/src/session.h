@@ -21,9 +21,10 @@
 // trainer leaves or aborts, the session is lost: every collective in flight ends with that reason,
 // later ones are refused with it. Memory and descriptors last until the destructor.
 //
-// Fork. A forked child shares the rings, the heap and the socket with its parent, and any use of
-// them would corrupt the parent's session. So the C ABI asks is_forked_copy() before it calls
-// anything else, and disowns what close_forked_copy() could not free.
+// Fork. A forked child shares the socket with its parent, and has private copies of the heap's
+// blocks and of the tables (private_in_child.h), so its session is none. So the C ABI asks
+// is_forked_copy() before it calls anything else, and disowns what close_forked_copy() could not
+// free.
 #ifndef GRADCUBE_TRAINER_SRC_SESSION_H_
 #define GRADCUBE_TRAINER_SRC_SESSION_H_
 
@@ -52,6 +53,7 @@
 #include "trainer/src/hub.h"
 #include "trainer/src/notices.h"
 #include "trainer/src/options.h"
+#include "trainer/src/private_in_child.h"
 #include "trainer/src/region.h"
 #include "trainer/src/requests.h"
 #include "trainer/src/rings.h"
@@ -231,6 +233,7 @@ class Session {
   const unsigned trainers_;  // of the job, on each server
   const std::string job_;
   Heap heap_;
+  PrivateInChild private_in_child_;
   Sleeper sleeper_;
   Failures failures_;
   const pid_t owner_ = getpid();  // the process that opened the session

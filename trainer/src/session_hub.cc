@@ -315,6 +315,7 @@ const void* Session::weights(Hub& hub, std::size_t place) {
   const Lock lock = enter();
   if (place < hub.size()) {
     if (shown_.empty() || shown_.back() != hub.mapping()) shown_.push_back(hub.mapping());
+    hub.mapping()->show(hub.bytes());
     return hub.weights(hub.key(place));
   }
   no_key(hub, place);

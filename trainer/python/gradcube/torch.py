@@ -163,7 +163,7 @@ def shared_memory(group=None):
             buffer = torch.empty(1000000)
         dist.all_reduce(buffer)                # copies nothing
 
-    Such a tensor is shared with forked children, which must not write to it.
+    A forked child has a private copy of such a tensor, as of any other.
     """
     return _extension.SharingScope(_our_group(group))
 
