@@ -24,7 +24,7 @@ namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 constexpr auto kLookAtWaitsEvery = std::chrono::milliseconds(100);
-constexpr auto kLookAtCablingEvery = std::chrono::seconds(1);
+constexpr auto kLookAtPortsEvery = std::chrono::seconds(1);
 // How long a daemon that ends waits until the others know that its trainers are gone.
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 
@@ -263,7 +263,7 @@ void Daemon::tick() {
     sessions_.set_closing_cause(*lost);
     ending_ = true;
   }
-  if (embedded_ == nullptr && now >= next_look_at_cabling_) look_at_cabling(now);
+  if (embedded_ == nullptr && now >= next_look_at_ports_) look_at_ports(now);
   if (ending_) end_soon(now);
 }
 
@@ -278,10 +278,21 @@ void Daemon::end_soon(SteadyClock::time_point now) {
   loop_.stop();
 }
 
-void Daemon::look_at_cabling(SteadyClock::time_point now) {
-  next_look_at_cabling_ = now + kLookAtCablingEvery;
+void Daemon::look_at_ports(SteadyClock::time_point now) {
+  next_look_at_ports_ = now + kLookAtPortsEvery;
   const WrongPorts wrong = wrong_ports(cluster_->topology().space(), cluster_->engines());
   for (const std::string& text : wrong_ports_log_.news(wrong, now)) log::warn("{}", text);
+  for (unsigned i = 0; interfaces_ != nullptr && i < cluster_->topology().ports(); ++i) {
+    PacketPort& port = interfaces_->port(i);
+    const std::string before = port.problem();
+    port.look_for_interface();
+    if (port.problem() == before) continue;
+    if (port.problem().empty()) {
+      log::info("port {}: its network interface is there again", i);
+    } else {
+      log::error("port {}: {}", i, port.problem());
+    }
+  }
 }
 
 void Daemon::run() { loop_.run(); }

@@ -155,6 +155,9 @@ Json servers_json(const StatusSources& sources) {
       port["down"] = neighbours_down_json(sources, server, number);
       const auto found = wrong.find({server, number});
       port["wrong"] = found == wrong.end() ? Json(nullptr) : Json(found->second);
+      if (sources.interfaces != nullptr && !sources.interfaces->port(number).problem().empty()) {
+        port["wrong"] = sources.interfaces->port(number).problem();
+      }
       ports.push_back(std::move(port));
     }
     servers.push_back({{"address", control::address_json(space, server)},

@@ -9,8 +9,8 @@ from torch_launch import LONG, PROGRAM, Ranks
 
 SCENARIOS = [
     "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "workers", "lateness",
-       "callbacks", "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers", "many_messages",
-    "again",
+    "callbacks", "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers",
+    "many_messages", "again",
 ]  # fmt: skip
 
 

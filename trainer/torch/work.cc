@@ -54,7 +54,7 @@ void GradcubeWork::end(const std::string& failure) {
 }
 
 bool GradcubeWork::has_ended_within(std::chrono::milliseconds time) {
-  const Clock::time_point until = Clock::now() + time;
+  const Clock::time_point until = deadline_after(time);
   std::unique_lock<std::mutex> lock(mutex_);
   while (!completed_) {
     const Clock::time_point now = Clock::now();

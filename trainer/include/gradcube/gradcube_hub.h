@@ -61,9 +61,9 @@ typedef struct {
 /* What a hub does with what is pushed. All but the first is for measurements: the weights are of no
  * use then. `gradcube perf hub --breakdown` shows what each part takes. */
 typedef enum {
-  GRADCUBE_HUB_WORK_ALL = 0,  /* adds the gradients, and takes the optimizer's step */
-  GRADCUBE_HUB_WORK_ADD = 1,  /* adds them: their sum is in the place of the weights */
-  GRADCUBE_HUB_WORK_COPY = 2, /* sends and receives as much, and adds nothing */
+  GRADCUBE_HUB_WORK_ALL = 0, /* adds the gradients, and takes the optimizer's step */
+  GRADCUBE_HUB_WORK_ADD = 1, /* adds them: their sum is in the place of the weights */
+  GRADCUBE_HUB_WORK_COPY = 2 /* sends and receives as much, and adds nothing */
 } gradcube_hub_work;
 
 /* The trainers' own servers make the sums. */
