@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "aggregation/kernels.h"
@@ -137,16 +139,19 @@ HostCheck check_open_files() {
           "raise the hard limit: ulimit -Hn"};
 }
 
-// Of a trainer's heap, if GRADCUBE_HEAP says nothing else.
-HostCheck check_file_size() {
+// Of a trainer's heap, if GRADCUBE_HEAP says nothing else: how long a file may be, and how much the
+// daemon may map.
+HostCheck check_heap(std::string name, int resource, std::string_view ulimit) {
   constexpr rlim_t kHeap = rlim_t{16} << 30;
   rlimit limit{};
-  getrlimit(RLIMIT_FSIZE, &limit);
-  if (limit.rlim_cur > kHeap) return {"file size", Verdict::ok, "enough for trainers' memory", ""};
-  const std::string amount = human_bytes(static_cast<double>(limit.rlim_cur));
-  return {"file size", Verdict::warn,
-          fmt::format("{} at most: the daemon can give no trainer more memory than that", amount),
-          "ulimit -f unlimited before `gradcube up`, or set GRADCUBE_HEAP to less"};
+  getrlimit(static_cast<__rlimit_resource>(resource), &limit);
+  if (limit.rlim_cur > kHeap) {
+    return {std::move(name), Verdict::ok, "enough for a trainer's memory", ""};
+  }
+  return {std::move(name), Verdict::warn,
+          fmt::format("{} at most: the daemon can give no trainer more memory than that",
+                      human_bytes(static_cast<double>(limit.rlim_cur))),
+          fmt::format("{} unlimited before `gradcube up`, or set GRADCUBE_HEAP to less", ulimit)};
 }
 
 HostCheck check_cpu_time() {

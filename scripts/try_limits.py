@@ -16,7 +16,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import re
 import resource
 import shutil
 import subprocess
@@ -28,7 +27,7 @@ PAGE = ROOT / "docs/operations.md"
 BEGIN, END = "<!-- made by scripts/try_limits.py --write -->\n", "<!-- end -->\n"
 LONGEST = 120  # seconds, of one command
 NOBODY = 65534
-KIB, GIB = 1 << 10, 1 << 30
+KIB = 1 << 10
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 
@@ -116,31 +115,53 @@ class Limit:
     set_up: object
     up: str = "works"  # or what its refusal says
     job: str = "works"
+    doctor: str = "OK"  # or its verdict, and the check that has it
 
 
-WORKS = "works"
+MAPS = "raise the daemon's limit of memory (ulimit -v), or set GRADCUBE_HEAP to less"
 LIMITS = [
     Limit("`ulimit -c 0`", soft_and_hard(resource.RLIMIT_CORE, 0)),
-    Limit("`ulimit -f 0`", soft_and_hard(resource.RLIMIT_FSIZE, 0), up="TODO"),
-    Limit("`ulimit -f 4194304`", soft_and_hard(resource.RLIMIT_FSIZE, 4194304 * KIB), job="TODO"),
+    Limit("`ulimit -f 0`", soft_and_hard(resource.RLIMIT_FSIZE, 0), "File too large", doctor="FAIL shared memory"),
+    Limit(
+        "`ulimit -f 4194304` (4 GiB)",
+        soft_and_hard(resource.RLIMIT_FSIZE, 4194304 * KIB),
+        job="raise the daemon's limit of file sizes (ulimit -f), or set GRADCUBE_HEAP to less",
+        doctor="WARN file size",
+    ),
     Limit("`ulimit -l 0`", soft_and_hard(resource.RLIMIT_MEMLOCK, 0)),
-    Limit("`ulimit -n 20`", soft_and_hard(resource.RLIMIT_NOFILE, 20), up="TODO"),
-    Limit("`ulimit -n 100`", soft_and_hard(resource.RLIMIT_NOFILE, 100), up="TODO"),
+    Limit("`ulimit -n 20`", soft_and_hard(resource.RLIMIT_NOFILE, 20), "raise `ulimit -n`", doctor="FAIL open files"),
+    Limit(
+        "`ulimit -n 100`",
+        soft_and_hard(resource.RLIMIT_NOFILE, 100),
+        "raise the hard limit (ulimit -Hn)",
+        doctor="FAIL open files",
+    ),
     Limit("`ulimit -n 256`", soft_and_hard(resource.RLIMIT_NOFILE, 256)),
     Limit("`ulimit -s 256`", soft_and_hard(resource.RLIMIT_STACK, 256 * KIB)),
-    Limit("`ulimit -u 1`", processes(1), up="TODO"),
-    Limit("`ulimit -v 400000`", soft_and_hard(resource.RLIMIT_AS, 400000 * KIB), up="TODO"),
-    Limit("`ulimit -v 20000000`", soft_and_hard(resource.RLIMIT_AS, 20000000 * KIB), job="TODO"),
-    Limit("control group: 100 MB", cgroup("memory", "memory.limit_in_bytes", "memory.max", 100_000_000), up="TODO"),
-    Limit("control group: 8 tasks", cgroup("pids", "pids.max", "pids.max", 8), up="TODO"),
-    Limit("`/sys` empty", empty("/sys"), up="TODO"),
+    Limit("`ulimit -t 60`", soft_and_hard(resource.RLIMIT_CPU, 60), doctor="WARN CPU time"),
+    Limit(
+        "`ulimit -u 1` (not as root)",
+        processes(1),
+        "cannot start a process: Resource temporarily unavailable",
+        doctor="FAIL daemon",
+    ),
+    Limit("`ulimit -v 400000`", soft_and_hard(resource.RLIMIT_AS, 400000 * KIB), job=MAPS, doctor="WARN address space"),
+    Limit("`ulimit -v 20000000`", soft_and_hard(resource.RLIMIT_AS, 20000000 * KIB), job=MAPS),
+    Limit("control group: 100 MB", cgroup("memory", "memory.limit_in_bytes", "memory.max", 100_000_000)),
+    Limit("control group: 8 tasks", cgroup("pids", "pids.max", "pids.max", 8)),
+    Limit("`/sys` empty", empty("/sys"), "mount -t sysfs sysfs /sys", doctor="FAIL cores"),
     Limit("`/sys` read-only", read_only("/sys")),
-    Limit("`/proc` empty", empty("/proc"), up="TODO"),
+    Limit("`/proc` empty", empty("/proc"), "mount /proc", doctor="FAIL daemon"),
     Limit("`/proc` read-only", read_only("/proc")),
     Limit("`/tmp` read-only", read_only("/tmp")),
     Limit("`/dev/shm` read-only", read_only("/dev/shm")),
-    Limit("the run directory read-only", None, up="TODO"),
-    Limit("a run directory that is not UTF-8", lambda: Place(run_directory=b"r\xfcn"), up="TODO"),
+    Limit("the run directory read-only", read_only("$HOLDER"), "Read-only file system", doctor="FAIL run directory"),
+    Limit(
+        "a run directory that is not UTF-8",
+        lambda: Place(run_directory=b"r\xfcn"),
+        "has a path that is not UTF-8",
+        doctor="FAIL run directory",
+    ),
 ]
 
 
@@ -153,14 +174,15 @@ def tool():
 
 
 class Trial:
-    """The limit's place, with a run directory."""
+    """A limit, and a run directory of its own."""
 
-    def __init__(self, limit, folder):
+    def __init__(self, limit, holder):
+        self.limit = limit
         self.place = limit.set_up()
         self.problems = []
-        os.chmod(folder, 0o777)
-        self.environment = {os.fsencode(key): os.fsencode(value) for key, value in os.environ.items()}
-        self.environment[b"GRADCUBE_RUN"] = os.path.join(os.fsencode(folder), self.place.run_directory)
+        os.chmod(holder, 0o777)
+        self.environment = {**os.environb, b"HOLDER": os.fsencode(holder)}
+        self.environment[b"GRADCUBE_RUN"] = os.path.join(os.fsencode(holder), self.place.run_directory)
 
     def run(self, *arguments, limited=True):
         done = subprocess.run(
@@ -176,63 +198,86 @@ class Trial:
             self.problems.append(f"{arguments[0]} ended with {done.returncode}")
         return done
 
-    def outcome(self, *arguments):
+    def expect(self, expected, *arguments):
+        """Whether the command works."""
         done = self.run(*arguments)
-        if done.returncode == 0:
-            return WORKS
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        if not lines:
-            self.problems.append(f"{arguments[0]} says nothing: exit {done.returncode}")
-            return "refused"
-        if "signal" in lines[-1] and "by signal" not in arguments:
-            self.problems.append(f"{arguments[0]}: {lines[-1]}")
-        return lines[-1]
+        said = done.stderr.strip()
+        if done.returncode == 0 and expected != "works":
+            self.problems.append(f"{arguments[0]} works: expected that it says {expected!r}")
+        elif done.returncode != 0 and (expected == "works" or expected not in said or " signal " in said):
+            self.problems.append(f"{arguments[0]}: exit {done.returncode}, expected {expected!r}: {said}")
+        return done.returncode == 0
 
-    def tried(self):
+    def go(self):
         doctor = self.run("doctor", "--json")
-        try:
-            verdict = json.loads(doctor.stdout)
-        except ValueError:
-            verdict = {"ok": None, "checks": []}
+        checks = {}
+        with contextlib.suppress(ValueError):
+            checks = {one["name"]: one["verdict"] for one in json.loads(doctor.stdout)["checks"]}
+        if not checks:
             self.problems.append(f"doctor: exit {doctor.returncode}: {doctor.stderr.strip()}")
-        doubts = [one["name"] for one in verdict["checks"] if one["verdict"] != "OK"]
-        self.doctor = ("can run" if verdict["ok"] else "cannot") + "; " + ", ".join(doubts)
-        up = self.outcome("up", "--topology", "star:2")
-        job = "-"
-        if up == WORKS:
-            job = self.outcome("perf", "allreduce", "--sizes", "64K", "--iterations", "1", "--check")
+        verdict, _, name = self.limit.doctor.partition(" ")
+        if name and checks.get(name) != verdict:
+            self.problems.append(f"doctor says {checks.get(name)} of {name}: expected {verdict}")
+        up = self.expect(self.limit.up, "up", "--topology", "star:2")
+        if up:
+            self.expect(self.limit.job, "perf", "allreduce", "--sizes", "64K", "--iterations", "1", "--check")
             if self.run("status", limited=False).returncode != 0:
-                self.problems.append("the daemon is gone")
+                self.problems.append("the daemon answers no more")
+        if up != (doctor.returncode == 0):
+            self.problems.append(f"up {'works' if up else 'does not'}, and doctor says the contrary")
         self.run("down", limited=False)
-        if (up == WORKS) != verdict["ok"]:
-            self.problems.append(f"doctor says {verdict['ok']}, up {up}")
-        return up, job
+
+
+def table():
+    row = lambda *cells: "| " + " | ".join(cells) + " |\n"
+    quoted = lambda said: said if said == "works" else f"refused: {said}"
+    lines = [row("where", "`gradcube doctor`", "`gradcube up`", "a job's trainers"), "|---|---|---|---|\n"]
+    for limit in LIMITS:
+        job = quoted(limit.job) if limit.up == "works" else "-"
+        lines.append(row(limit.name, limit.doctor, quoted(limit.up), job))
+    return "".join(lines)
+
+
+def tried(limit):
+    """The problems."""
+    holder = tempfile.mkdtemp(prefix="gradcube-limits-", dir="/var/tmp")
+    trial = None
+    try:
+        trial = Trial(limit, holder)
+        trial.go()
+        return trial.problems
+    except subprocess.TimeoutExpired as error:
+        return [str(error)]
+    finally:
+        if trial is not None and trial.place.leave is not None:
+            trial.place.leave()
+        shutil.rmtree(os.fsencode(holder), ignore_errors=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("words", nargs="*", help="of the names of those to be tried")
+    parser.add_argument("--write", action="store_true", help="write the table in docs/operations.md")
     options = parser.parse_args()
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    written, _, after = rest.partition(END)
+    if options.write:
+        PAGE.write_text(before + BEGIN + table() + END + after)
+        return 0
+    failed = written != table()
+    if failed:
+        print(f"{PAGE.name} has another table: {sys.argv[0]} --write")
     for limit in LIMITS:
-        if limit.set_up is None or not all(word in limit.name for word in options.words):
+        if not all(word in limit.name for word in options.words):
             continue
-        folder = tempfile.mkdtemp(prefix="gradcube-limits-", dir="/var/tmp")
-        trial = None
         try:
-            trial = Trial(limit, folder)
-            up, job = trial.tried()
-            print(f"{limit.name}\n  doctor: {trial.doctor}\n  up: {up}\n  job: {job}")
-            for problem in trial.problems:
-                print(f"  PROBLEM {problem}")
+            problems = tried(limit)
         except Unavailable as error:
-            print(f"{limit.name}: {error}")
-        except subprocess.TimeoutExpired as error:
-            print(f"{limit.name}: PROBLEM {error}")
-        finally:
-            if trial is not None and trial.place.leave is not None:
-                trial.place.leave()
-            shutil.rmtree(folder, ignore_errors=True)
+            print(f"left out   {limit.name}: {error}")
+            continue
+        print(f"{'FAILED' if problems else 'as written'} {limit.name}", *problems, sep="\n    ")
+        failed = failed or bool(problems)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ namespace gradcube::dataplane {
 
 namespace {
 
+// Of what job control asks for in one go. Then a step may follow that was about to begin.
+constexpr auto kPart = std::chrono::milliseconds(20);
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 constexpr auto kLookAtWaitsEvery = std::chrono::milliseconds(100);
 constexpr auto kLookAtPortsEvery = std::chrono::seconds(1);
@@ -239,7 +241,7 @@ void Daemon::add_commands() {
 nlohmann::ordered_json Daemon::status() {
   const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
   return status_json({settings_, sockets_, eal_, *cluster_, embedded_, interfaces_, ethdevs_,
-                      quota_, nodes_clock_.now(), uptime.count()});
+                      quota_, loop_.steps(), nodes_clock_.now(), uptime.count()});
 }
 
 void Daemon::tick() {
@@ -248,7 +250,9 @@ void Daemon::tick() {
   nodes_clock_.advance();
   sessions_.tick(now);
   if (cluster_status_.has_value()) cluster_status_->tick(nodes_clock_.now());
-  nodes.run(nodes_clock_.now());
+  // Whoever asks meanwhile is answered between two parts.
+  nodes.run(nodes_clock_.now(), [until = now + kPart] { return SteadyClock::now() < until; });
+  if (nodes.has_more()) loop_.hurry();
   if (now >= next_look_) {
     nodes.look(nodes_clock_.now());
     next_look_ = now + kLookEvery;

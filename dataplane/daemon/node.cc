@@ -149,8 +149,11 @@ void Node::on_event(const EngineEvent& event, control::Instant now) {
   }
 }
 
-void Node::on_time(control::Instant now) {
+void Node::greet_on_time(control::Instant now) {
   if (const auto due = greetings_.deadline(); due.has_value() && *due <= now) greet(now);
+}
+
+void Node::on_time(control::Instant now) {
   if (const auto due = jobs_.deadline(); due.has_value() && *due <= now) {
     jobs_.on_time(now, actions_);
     stirred_ = true;
@@ -164,13 +167,17 @@ std::optional<control::Instant> Node::deadline() const {
   return std::min(*greeting, *job);
 }
 
-bool Node::work(control::Instant now) {
+bool Node::work(control::Instant now, const MayGoOn& may_go_on) {
   if (!std::exchange(stirred_, false) && actions_.empty()) return false;
   admit_untold();
-  while (!actions_.empty()) {
-    for (const control::JobAction& action : std::exchange(actions_, {}))
-      try_to_carry_out(action, now);
+  for (; carried_out_ < actions_.size(); ++carried_out_) {
+    if (!may_go_on()) return true;
+    // What is carried out may add more.
+    const control::JobAction action = std::move(actions_[carried_out_]);
+    try_to_carry_out(action, now);
   }
+  actions_.clear();
+  carried_out_ = 0;
   forget_the_gone(now);
   set_peers(now);
   return true;

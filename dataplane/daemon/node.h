@@ -35,6 +35,7 @@
 #include "control/plan/topology.h"
 #include "control/settings/server_roles.h"
 #include "dataplane/daemon/hub_guests.h"
+#include "dataplane/daemon/job_plans.h"
 #include "dataplane/daemon/job_report.h"
 #include "dataplane/daemon/member.h"
 #include "dataplane/daemon/message_courier.h"
@@ -52,6 +53,9 @@ class StatusChannel {
   virtual void on_status_message(const control::NodeMessage& message, control::Instant now) = 0;
 };
 
+// Asked between two steps of the control thread: false leaves the rest for another round.
+using MayGoOn = std::function<bool()>;
+
 struct NodeTiming {
   control::JobTiming jobs;
   control::GreetingTiming greetings;
@@ -63,6 +67,7 @@ struct NodeSurroundings {
   const aggregation::Kernels& kernels;
   MessageQueue& messages;
   DepartedSessions& departed;
+  PlanShelf& plans;
   TrainerChannel*& channel;  // null: nobody is told anything
   StatusChannel*& status;    // null: nobody answers
   // The servers whose nodes live in this process. They fall silent only together, so they need not
@@ -116,12 +121,14 @@ class Node {
   bool take_messages(control::Instant now);
   // Sends what carry() has gathered.
   void send_carried();
-  // What is due: repetitions, deadlines, greetings. To be called at deadline() or soon after.
+  // What is due: greetings; and of jobs, repetitions and deadlines. To be called at deadline() or
+  // soon after; of jobs when nothing is left to be done.
+  void greet_on_time(control::Instant now);
   void on_time(control::Instant now);
   std::optional<control::Instant> deadline() const;
 
-  // Carries out what is to be done. Whether there was something.
-  bool work(control::Instant now);
+  // Carries out what is to be done, as long as it may go on. Whether there was something.
+  bool work(control::Instant now, const MayGoOn& may_go_on);
   // Takes what trainers submit whose jobs have not begun, fails what those of ended jobs submit,
   // closes the sessions whose memory has faulted, goes on with hubs, and notes how far jobs have
   // come. To be called about every 20 ms.
@@ -239,6 +246,7 @@ class Node {
   control::Greetings greetings_;
   HubGuests guests_;
   control::JobActions actions_;  // to be carried out
+  std::size_t carried_out_ = 0;  // of them
   std::map<Attempt, Resident> residents_;
   // Since the last work(). An agent may be over without an action: then nobody is greeted for it.
   bool stirred_ = false;

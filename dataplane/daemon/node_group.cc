@@ -11,10 +11,10 @@ NodeGroup::NodeGroup(const control::Topology& topology, const aggregation::Kerne
 
 Node& NodeGroup::add(bcube::ServerId server, control::Incarnation incarnation,
                      std::unique_ptr<NodeEngines> engines) {
-  const NodeSurroundings around{topology_, kernels_,        messages_, departed_,
-                                channel_,  status_channel_, here_,     greet_each_other_,
-                                logged_,   timing_,         frames_,   servers_per_core_,
-                                quota_,    aggregators_};
+  const NodeSurroundings around{
+      topology_,         kernels_, messages_,         departed_, plans_,  channel_,
+      status_channel_,   here_,    greet_each_other_, logged_,   timing_, frames_,
+      servers_per_core_, quota_,   aggregators_};
   here_.insert(server);
   auto node = std::make_unique<Node>(server, incarnation, around, std::move(engines));
   return *nodes_.emplace(server, std::move(node)).first->second;
@@ -54,28 +54,39 @@ void NodeGroup::handle(const EngineEvent& event, control::Instant now) {
   if (Node* node = find(event.server); node != nullptr) node->on_event(event, now);
 }
 
-bool NodeGroup::run(control::Instant now) {
+bool NodeGroup::run(control::Instant now, const MayGoOn& may_go_on) {
+  const unsigned before = std::exchange(runs_put_off_, 0);
   // What has come is heard before anyone is taken for silent.
-  bool any = deliver(now);
+  bool any = deliver(now, may_go_on);
+  if (has_more()) runs_put_off_ = before + 1;
   for (const auto& [server, node] : nodes_) {
-    if (!stopped_.contains(server)) node->on_time(now);
+    if (stopped_.contains(server)) continue;
+    node->greet_on_time(now);
+    if (runs_put_off_ % kMostPutOff == 0) node->on_time(now);
   }
-  return deliver(now) || any;
+  return deliver(now, may_go_on) || any;
 }
 
-bool NodeGroup::deliver(control::Instant now) {
+bool NodeGroup::deliver(control::Instant now, const MayGoOn& may_go_on) {
   bool any = false;
   for (const auto& [server, node] : nodes_) {
     if (!stopped_.contains(server)) any = node->take_messages(now) || any;
   }
-  for (bool worked = true; worked;) {
+  bool may = true;
+  for (bool worked = true; worked && may;) {
     worked = false;
     for (const auto& [server, node] : nodes_) {
-      if (!stopped_.contains(server)) worked = node->work(now) || worked;
+      if (!stopped_.contains(server)) worked = node->work(now, may_go_on) || worked;
     }
-    for (; const auto message = messages_.take(now); worked = true) deliver(*message, now);
+    while ((may = may_go_on())) {
+      const auto message = messages_.take(now);
+      if (!message.has_value()) break;
+      deliver(*message, now);
+      worked = true;
+    }
     any = any || worked;
   }
+  if (!may && runs_put_off_ == 0) runs_put_off_ = 1;
   for (const auto& [server, node] : nodes_) node->send_carried();
   return any;
 }

@@ -251,6 +251,14 @@ Json hubs_json(const StatusSources& sources) {
   return hubs;
 }
 
+Json steps_json(const ControlLoop::Steps& steps) {
+  const std::chrono::duration<double, std::milli> longest = steps.longest;
+  return {{"steps", steps.steps},
+          {"long_steps", steps.long_ones},
+          {"longest_step_ms", longest.count()},
+          {"put_off", steps.hurries}};
+}
+
 }  // namespace
 
 Json status_json(const StatusSources& sources) {
@@ -282,6 +290,7 @@ Json status_json(const StatusSources& sources) {
   status["queue_bytes"] = settings.queue_bytes;
   status["lcores"] = std::move(lcores);
   status["stalls"] = std::move(stalls);
+  status["control"] = steps_json(sources.steps);
   status["idle"] = control::idle_name(settings.idle);
   status["instruction_set"] =
       aggregation::instruction_set_name(sources.cluster.kernels().instruction_set);

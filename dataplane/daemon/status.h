@@ -17,6 +17,7 @@
 #include "dataplane/fabric/kernel/interface_fabric.h"
 #include "dataplane/fabric/nic/ethdev_fabric.h"
 #include "dataplane/host/eal.h"
+#include "dataplane/sockets/control_loop.h"
 
 namespace gradcube::dataplane {
 
@@ -29,6 +30,7 @@ struct StatusSources {
   InterfaceFabric* interfaces;     // the cluster's; null if it has no interfaces
   const EthdevFabric* ethdevs;     // the cluster's; null if it has no memif links and no NICs
   const MemoryQuota& quota;
+  const ControlLoop::Steps& steps;
   control::Instant now;  // of the nodes
   double uptime_seconds;
 };

@@ -1,5 +1,6 @@
 // Who is admitted to a job, who is refused with which sentence, and what a trainer that asks hears.
 
+#include "dataplane/daemon/attended_clock.h"
 #include "tests/unit/dataplane/daemon/nodes_fixture.h"
 
 namespace gradcube::dataplane {
@@ -28,6 +29,31 @@ TEST_F(Nodes, AdmitATrainerWhenItsLeaderHasAnsweredAndNotBefore) {
   EXPECT_EQ(told(trainer).admitted->rank, 2u);
   EXPECT_EQ(told(trainer).admitted->size, 3u);
   EXPECT_GE(told(trainer).admitted->region_descriptor, 0);
+}
+
+// As where a round's work takes so long that others must have their turn, and so does the rest.
+TEST_F(Nodes, BeginAJobInRoundsThatMayDoLittleAndTakeNobodyForLateMeanwhile) {
+  std::vector<TrainerId> trainers;
+  for (const bcube::ServerId server : nodes_.servers()) trainers.push_back(join(server));
+  unsigned rounds = 0;
+  do {
+    int may = 2;
+    nodes_.run(now_, [&may] { return may-- > 0; });
+    EXPECT_GE(may, -8) << "it goes on though it may not";
+    nodes_.look(now_);
+    now_ += AttendedClock::kMost;
+    ASSERT_LT(++rounds, 1000u);
+  } while (nodes_.has_more());
+  EXPECT_GT(rounds * AttendedClock::kMost, control::JobTiming{}.phase) << "nobody would be late";
+  run_for(milliseconds(100));
+  for (const TrainerId trainer : trainers) {
+    EXPECT_TRUE(told(trainer).admitted.has_value());
+    EXPECT_EQ(told(trainer).failure(), "");
+  }
+  ASSERT_EQ(nodes_.jobs(now_).size(), 1u);
+  EXPECT_EQ(nodes_.jobs(now_)[0].state, JobState::running);
+  for (const TrainerId trainer : trainers) leave(trainer);
+  expect_nothing_left();
 }
 
 TEST_F(Nodes, AdmitTrainersByTheRanksThatTheyAskFor) {
