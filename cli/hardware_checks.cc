@@ -139,19 +139,22 @@ HostCheck check_open_files() {
           "raise the hard limit: ulimit -Hn"};
 }
 
-// Of a trainer's heap, if GRADCUBE_HEAP says nothing else: how long a file may be, and how much the
-// daemon may map.
-HostCheck check_heap(std::string name, int resource, std::string_view ulimit) {
+// Of so many trainers' heaps, if GRADCUBE_HEAP says nothing else: how long a file may be, which each
+// has to itself, and how much the daemon may map.
+HostCheck check_heaps(std::string name, int resource, rlim_t heaps, std::string_view ulimit) {
   constexpr rlim_t kHeap = rlim_t{16} << 30;
   rlimit limit{};
   getrlimit(static_cast<__rlimit_resource>(resource), &limit);
-  if (limit.rlim_cur > kHeap) {
-    return {std::move(name), Verdict::ok, "enough for a trainer's memory", ""};
+  if (limit.rlim_cur > heaps * kHeap) {
+    return {std::move(name), Verdict::ok, "enough for trainers' memory", ""};
   }
-  return {std::move(name), Verdict::warn,
-          fmt::format("{} at most: the daemon can give no trainer more memory than that",
-                      human_bytes(static_cast<double>(limit.rlim_cur))),
-          fmt::format("{} unlimited before `gradcube up`, or set GRADCUBE_HEAP to less", ulimit)};
+  return {
+      std::move(name), Verdict::warn,
+      fmt::format("{} at most: a trainer's memory is of {} of address space, and the daemon of a "
+                  "BCube(3,2) maps those of nine",
+                  human_bytes(static_cast<double>(limit.rlim_cur)),
+                  human_bytes(static_cast<double>(kHeap))),
+      fmt::format("{} unlimited before `gradcube up`, or set GRADCUBE_HEAP to less", ulimit)};
 }
 
 HostCheck check_cpu_time() {
@@ -166,9 +169,16 @@ HostCheck check_cpu_time() {
 }  // namespace
 
 std::vector<HostCheck> check_hardware() {
-  return {
-      check_cores(),   check_vector_instructions(), check_memory(),    check_memfd(),   check_shm(),
-      check_memlock(), check_open_files(),          check_file_size(), check_cpu_time()};
+  return {check_cores(),
+          check_vector_instructions(),
+          check_memory(),
+          check_memfd(),
+          check_shm(),
+          check_memlock(),
+          check_open_files(),
+          check_heaps("file size", RLIMIT_FSIZE, 1, "ulimit -f"),
+          check_heaps("address space", RLIMIT_AS, 9, "ulimit -v"),
+          check_cpu_time()};
 }
 
 }  // namespace gradcube::cli

@@ -146,7 +146,9 @@ LIMITS = [
         doctor="FAIL daemon",
     ),
     Limit("`ulimit -v 400000`", soft_and_hard(resource.RLIMIT_AS, 400000 * KIB), job=MAPS, doctor="WARN address space"),
-    Limit("`ulimit -v 20000000`", soft_and_hard(resource.RLIMIT_AS, 20000000 * KIB), job=MAPS),
+    Limit(
+        "`ulimit -v 20000000`", soft_and_hard(resource.RLIMIT_AS, 20000000 * KIB), job=MAPS, doctor="WARN address space"
+    ),
     Limit("control group: 100 MB", cgroup("memory", "memory.limit_in_bytes", "memory.max", 100_000_000)),
     Limit("control group: 8 tasks", cgroup("pids", "pids.max", "pids.max", 8)),
     Limit("`/sys` empty", empty("/sys"), "mount -t sysfs sysfs /sys", doctor="FAIL cores"),

@@ -25,7 +25,8 @@ struct JobTiming {
   Instant repeat = std::chrono::milliseconds(20);  // of a request without an answer
   // Of signs of life. An unanswered Join is repeated as fast as any request, later this often.
   Instant ping = std::chrono::milliseconds(500);
-  Instant phase = std::chrono::seconds(2);  // for all members to answer
+  // For all members to answer; for their engines to be prepared, reset or started, for the next one.
+  Instant phase = std::chrono::seconds(2);
   // For a trainer to leave another job of the same name, with other members.
   Instant elsewhere = std::chrono::seconds(2);
   // For all trainers to submit what comes before a collective that cannot be done.

@@ -131,7 +131,11 @@ bool JobLeader::all_answered() const {
 }
 
 void JobLeader::answered(Member& member, Instant now, JobActions& out) {
-  member.answered = true;
+  const bool is_new = !std::exchange(member.answered, true);
+  const bool of_engines =
+      phase_ == Phase::preparing || phase_ == Phase::resetting || phase_ == Phase::starting;
+  // A process that does this for many servers or jobs does it for one after the other.
+  if (is_new && of_engines) phase_deadline_ = now + longest(phase_);
   if (!all_answered()) return;
   if (phase_ == Phase::preparing || phase_ == Phase::resetting) {
     enter(Phase::starting, now, out);

@@ -136,7 +136,14 @@ Json merged_status(Json head, const control::ClusterSettings& settings, const Js
   status["servers"] = servers_json(settings.topology.space(), servers);
   status["jobs"] = merged_jobs(joined(servers, "jobs"));
   status["hubs"] = joined(servers, "hubs");
+  std::size_t flows = 0;
+  for (const ServerReport& one : servers) {
+    if (one.status.is_object()) flows += one.status.value("flow_count", std::size_t{0});
+  }
   status["flows"] = joined(servers, "flows");
+  // All or none, as of one daemon.
+  if (status["flows"].size() != flows) status["flows"] = Json::array();
+  status["flow_count"] = flows;
   status["counters"] = sum_of(servers, "counters");
   return status;
 }

@@ -8,6 +8,7 @@
 
 #include "control/base/errors.h"
 #include "control/base/host_memory.h"
+#include "dataplane/bed/flows_request.h"
 #include "dataplane/daemon/embedded_cluster.h"
 #include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/interface_cluster.h"
@@ -207,6 +208,9 @@ void Daemon::stop_pollers() {
 void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     return {{"status", status()}};
+  });
+  control_.add("flows", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
+    return flows_json(*cluster_, first_flow(request));
   });
   if (cluster_status_.has_value()) {
     control_.add_text("status-of-all", [this](const nlohmann::json& request) {
