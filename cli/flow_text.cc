@@ -31,7 +31,7 @@ std::string flows_text(const json& status, bool all_flows) {
   const json& flows = items(status, "flows");
   const std::uint64_t count = count_field(status, "flow_count").value_or(flows.size());
   if (count == 0) return "";
-  if (count > kFewFlows && !all_flows) {
+  if (count > kFewFlows && (!all_flows || flows.size() < count)) {
     return fmt::format("\nflows: {}; `gradcube status --flows` lists them\n", count);
   }
   TextTable table({{"flow: job"},

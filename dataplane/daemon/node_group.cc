@@ -72,23 +72,31 @@ bool NodeGroup::deliver(control::Instant now, const MayGoOn& may_go_on) {
   for (const auto& [server, node] : nodes_) {
     if (!stopped_.contains(server)) any = node->take_messages(now) || any;
   }
-  bool may = true;
-  for (bool worked = true; worked && may;) {
-    worked = false;
+  bool worked = true;
+  while (worked) {
+    // First what is quickly done, and what others wait for.
+    worked = pass_on(now, may_go_on);
     for (const auto& [server, node] : nodes_) {
       if (!stopped_.contains(server)) worked = node->work(now, may_go_on) || worked;
     }
-    while ((may = may_go_on())) {
-      const auto message = messages_.take(now);
-      if (!message.has_value()) break;
-      deliver(*message, now);
-      worked = true;
-    }
     any = any || worked;
+    if (!worked || may_go_on()) continue;
+    runs_put_off_ = std::max(runs_put_off_, 1U);
+    break;
   }
-  if (!may && runs_put_off_ == 0) runs_put_off_ = 1;
   for (const auto& [server, node] : nodes_) node->send_carried();
   return any;
+}
+
+// What is due, or a part of it.
+bool NodeGroup::pass_on(control::Instant now, const MayGoOn& may_go_on) {
+  unsigned passed = 0;
+  for (; passed < kLeastPassedOn || may_go_on(); ++passed) {
+    const auto message = messages_.take(now);
+    if (!message.has_value()) break;
+    deliver(*message, now);
+  }
+  return passed != 0;
 }
 
 void NodeGroup::deliver(const control::NodeMessage& message, control::Instant now) {

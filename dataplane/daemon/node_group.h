@@ -105,7 +105,11 @@ class NodeGroup {
   // is late. But not for so many runs that nobody is ever late.
   static constexpr unsigned kMostPutOff = 100;
 
+  // Messages of one go, even if it may not go on.
+  static constexpr unsigned kLeastPassedOn = 64;
+
   bool deliver(control::Instant now, const MayGoOn& may_go_on);
+  bool pass_on(control::Instant now, const MayGoOn& may_go_on);
   void deliver(const control::NodeMessage& message, control::Instant now);
 
   const control::Topology& topology_;

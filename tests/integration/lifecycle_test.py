@@ -209,6 +209,22 @@ class Lifecycle(TestCase):
             said = next(one["finding"] for one in checks if one["name"] == "run directory")
             self.assertIn("is not UTF-8", said)
 
+    def test_a_job_of_many_servers_is_prepared_and_told_of_in_parts(self):
+        with Cluster("--topology", "star:48") as cluster:
+            perf = cluster.start_tool("perf", "allreduce", "--sizes", "1K", "--iterations", "1000000", "--job", "large")
+            try:
+                wait_until(lambda: (cluster.job("large") or {}).get("collectives", 0) > 0, "the job to run")
+                status = cluster.status()  # with all flows
+                self.assertGreaterEqual(status["flow_count"], 48 * 2 * 47)
+                self.assertEqual(len(status["flows"]), status["flow_count"])
+                pairs = {(*flow["server"], *flow["peer"], flow["stage"]) for flow in status["flows"]}
+                self.assertEqual(len(pairs), 48 * 2 * 47)
+                self.assertIn(f"flows: {status['flow_count']};", cluster.tool("status").stdout)
+                self.assertGreater(status["control"]["put_off"], 0)
+            finally:
+                perf.kill()
+                perf.communicate()
+
     def test_a_killed_daemon_leaves_nothing_that_stands_in_the_way(self):
         with Cluster("--topology", "bcube:3,2") as cluster:
             cluster.kill()

@@ -33,13 +33,13 @@ TEST_F(Nodes, AdmitATrainerWhenItsLeaderHasAnsweredAndNotBefore) {
 
 // As where a round's work takes so long that others must have their turn, and so does the rest.
 TEST_F(Nodes, BeginAJobInRoundsThatMayDoLittleAndTakeNobodyForLateMeanwhile) {
+  nodes_.set_greet_each_other(false);  // as in one process
   std::vector<TrainerId> trainers;
   for (const bcube::ServerId server : nodes_.servers()) trainers.push_back(join(server));
   unsigned rounds = 0;
   do {
-    int may = 2;
+    int may = 1;
     nodes_.run(now_, [&may] { return may-- > 0; });
-    EXPECT_GE(may, -8) << "it goes on though it may not";
     nodes_.look(now_);
     now_ += AttendedClock::kMost;
     ASSERT_LT(++rounds, 1000u);
