@@ -133,7 +133,7 @@ LIMITS = [
     Limit(
         "`ulimit -n 100`",
         soft_and_hard(resource.RLIMIT_NOFILE, 100),
-        "raise the hard limit (ulimit -Hn)",
+        "with a trainer on each of its 2 servers it needs 138",
         doctor="FAIL open files",
     ),
     Limit("`ulimit -n 256`", soft_and_hard(resource.RLIMIT_NOFILE, 256)),

@@ -18,7 +18,7 @@ std::size_t most_connections(std::size_t servers) {
   if (files.rlim_cur < least) {
     throw control::SetupError(fmt::format(
         "this process may open {} files, and with a trainer on each of its {} servers it needs "
-        "{}: raise the hard limit (ulimit -Hn)",
+        "{}: raise `ulimit -n`",
         files.rlim_cur, servers, least));
   }
   const std::size_t own = control::descriptors_for(servers, 0);

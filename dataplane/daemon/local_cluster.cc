@@ -16,9 +16,9 @@ namespace gradcube::dataplane {
 namespace {
 
 // Of packets that are there at the start, at each poller, where other processes would take this one
-// for silent while it gets memory for its first jobs: those of eight jobs of a BCube(3,2), some
-// 10 MB with a large MTU.
-constexpr std::uint32_t kReadySegments = 1024;
+// for silent while it gets memory for its first jobs: those of eight jobs of a BCube(3,2), with
+// their messages; some 15 MB with a large MTU.
+constexpr std::uint32_t kReadySegments = 1536;
 
 std::vector<bcube::ServerId> all_of(const std::vector<bcube::ServerId>& servers,
                                     const bcube::AddressSpace& space) {

@@ -36,7 +36,7 @@ the callback calls test() on the requests.
 
 Arrays may outlive their session: a session that is closed or garbage-collected leaves its job at once, and the
 memory is freed when the last array is gone. In a forked child every call raises InvalidError, and the parent's
-session goes on: a child opens a session of its own.
+session goes on: a child opens a session of its own. Its copies of the parent's arrays are private.
 """
 
 __version__ = "0.1.0"  # the project's, in meson.build
