@@ -139,8 +139,8 @@ HostCheck check_open_files() {
           "raise the hard limit: ulimit -Hn"};
 }
 
-// Of so many trainers' heaps, if GRADCUBE_HEAP says nothing else: how long a file may be, which each
-// has to itself, and how much the daemon may map.
+// Of so many trainers' heaps, if GRADCUBE_HEAP says nothing else: how long a file may be, which
+// each has to itself, and how much the daemon may map.
 HostCheck check_heaps(std::string name, int resource, rlim_t heaps, std::string_view ulimit) {
   constexpr rlim_t kHeap = rlim_t{16} << 30;
   rlimit limit{};

@@ -1,5 +1,5 @@
-// How many files a daemon opens: what gradcubed asks of its limit at its start, and `gradcube doctor`
-// before.
+// How many files a daemon opens: what gradcubed asks of its limit at its start, and `gradcube
+// doctor` before.
 #ifndef GRADCUBE_CONTROL_BASE_DESCRIPTORS_H_
 #define GRADCUBE_CONTROL_BASE_DESCRIPTORS_H_
 

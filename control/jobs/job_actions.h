@@ -25,7 +25,7 @@ struct JobTiming {
   Instant repeat = std::chrono::milliseconds(20);  // of a request without an answer
   // Of signs of life. An unanswered Join is repeated as fast as any request, later this often.
   Instant ping = std::chrono::milliseconds(500);
-  // For all members to answer; for their engines to be prepared, reset or started, for the next one.
+  // For all members to answer; where engines are prepared, reset or started, for the next one to.
   Instant phase = std::chrono::seconds(2);
   // For a trainer to leave another job of the same name, with other members.
   Instant elsewhere = std::chrono::seconds(2);

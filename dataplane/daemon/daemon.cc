@@ -24,7 +24,7 @@ namespace gradcube::dataplane {
 namespace {
 
 // Of what job control asks for in one go. Then a step may follow that was about to begin.
-constexpr auto kPart = std::chrono::milliseconds(20);
+constexpr auto kPart = std::chrono::milliseconds(10);
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 constexpr auto kLookAtWaitsEvery = std::chrono::milliseconds(100);
 constexpr auto kLookAtPortsEvery = std::chrono::seconds(1);

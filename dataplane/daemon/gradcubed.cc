@@ -351,8 +351,8 @@ int main(int argc, char** argv) {
   sigaddset(&set, SIGINT);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  // Of a file that is longer than `ulimit -f` allows, which may be a trainer's memory: the call that
-  // makes it fails.
+  // Of a file that is longer than `ulimit -f` allows, which may be a trainer's memory: the call
+  // that makes it fails.
   signal(SIGXFSZ, SIG_IGN);
 
   Starter starter(options.ready_descriptor);

@@ -17,9 +17,9 @@ namespace {
 
 constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-// All memory of this process that is to be private in its children. It is the library's only global:
-// pthread_atfork() hands its handlers nothing. It is never destroyed, as a process may fork while it
-// ends.
+// All memory of this process that is to be private in its children. It is the library's only
+// global: pthread_atfork() hands its handlers nothing. It is never destroyed, as a process may fork
+// while it ends.
 struct Shared {
   std::mutex mutex;  // held while a thread forks
   std::vector<PrivateInChild*> memories;
@@ -70,8 +70,8 @@ void PrivateInChild::in_parent() noexcept {
   shared.mutex.unlock();
 }
 
-// No other code of the child has run, and none of it may allocate here: another thread may have held
-// the allocator's locks at the fork.
+// No other code of the child has run. Nothing is allocated here: another thread may have held the
+// allocator's locks at the fork.
 void PrivateInChild::in_child() noexcept {
   Shared& shared = shared_memories();
   for (PrivateInChild* memory : shared.memories) {

@@ -3,12 +3,12 @@
 // what parent and daemon write later does not show in the child.
 //
 // The thread that forks makes the copy before (pthread_atfork), and the child puts it in the place
-// of the shared memory before any other code of it runs. So the child sees what that thread saw. It
-// costs a copy of the memory in use for each fork(), and memory that an ordinary copy on write would
-// take, too, as soon as the parent has written to all of it. Where the system has none, the child
-// has nothing there: it gets SIGSEGV where it looks. The kernel alone would do no better: its copy
-// on write is for private memory, MADV_WIPEONFORK too, and a private mapping of the same file goes
-// on to show what others write.
+// of the shared memory before any other code of it runs. So the child sees what that thread saw.
+// It costs a copy of the memory in use for each fork(), and memory that an ordinary copy on write
+// would take, too, as soon as the parent has written to all of it. Where the system has none, the
+// child has nothing there: it gets SIGSEGV where it looks. The kernel alone would do no better: its
+// copy on write is for private memory, MADV_WIPEONFORK too, and a private mapping of the same file
+// goes on to show what others write.
 //
 // vfork(), posix_spawn() and what runs a program by them copy nothing, and need nothing: their child
 // has no memory of its own. A child of clone() or _Fork() runs no handlers: it shares the memory.

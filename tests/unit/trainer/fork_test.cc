@@ -19,8 +19,8 @@
 namespace gradcube::trainer {
 namespace {
 
-// What `call` returns in a forked child; "" when the child does not come to its end. The parent does
-// `meanwhile` before the child begins.
+// What `call` returns in a forked child; "" when the child does not come to its end. The parent
+// does `meanwhile` before the child begins.
 std::string in_child(const std::function<std::string()>& call,
                      const std::function<void()>& meanwhile = {}) {
   int ends[2];

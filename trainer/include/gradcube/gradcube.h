@@ -70,20 +70,16 @@
  * Threads. Any function may be called from any thread, except that gradcube_close() must be the
  * last call on its session. Where several threads submit to one lane, the order of their
  * submissions is theirs to agree on, on all trainers alike. Several threads may wait at once, for
- * different requests: the end of a request is reported to one caller. The messages of
- * gradcube_last_error() and the codes of gradcube_last_code() are kept per thread. No call may be
- * made in a signal handler.
+ * different requests: an end is reported to one caller. gradcube_last_error() and _last_code() are
+ * kept per thread. No call may be made in a signal handler.
  *
  * Fork. A session belongs to the process that opened it. In a forked child every call on it
  * returns GRADCUBE_EINVAL (gradcube_alloc: NULL) and changes nothing, neither at the daemon nor in
- * the parent; gradcube_rank() and gradcube_size() still work, and gradcube_last_error() says what
- * was refused in the child. gradcube_close() in the child frees the child's copies alone. A child
- * that takes part in a job opens a session of its own.
- * Memory of gradcube_alloc() is private in the child, as all other memory is: it has what it had for
- * the thread that forked, and what child and parent write later is their own. For that fork() copies
- * what is allocated, some 0.6 ms for each MB; where the system has no memory for the copy, the child
- * gets SIGSEGV where it looks at it. vfork() and posix_spawn() copy nothing. A child that is made
- * without the handlers of pthread_atfork(), by clone() or _Fork(), must not touch this memory.
+ * the parent; but gradcube_rank(), _size() and _last_error() work, and gradcube_close() frees the
+ * child's copies. A child that takes part in a job opens a session of its own. Memory of
+ * gradcube_alloc() is private in the child, as it was at the fork: fork() copies it, 0.6 ms for each
+ * MB. Without room for that the child gets SIGSEGV there; of clone() and _Fork(), which run no
+ * pthread_atfork() handlers, it must not touch it. vfork() and posix_spawn() copy nothing.
  *
  * Trust. The daemon can read and write a session's shared memory. gradcube_open() therefore
  * accepts only a daemon of the caller's effective user or of root, as the kernel reports it, for

@@ -138,8 +138,8 @@ GRADCUBE_API int gradcube_hub_push_pull(gradcube_hub* hub, size_t key, const voi
 GRADCUBE_API int gradcube_hub_pull(gradcube_hub* hub, size_t key, void* weights);
 
 /* The key's weights where they lie: read only, and only while no push of the key is in flight. When
- * the hub was freed they are zeros, until gradcube_close(). A forked child has those of the moment of
- * the fork. NULL for a key that there is not. */
+ * the hub was freed they are zeros, until gradcube_close(). A forked child has those of the moment
+ * of the fork. NULL for a key that there is not. */
 GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
 
 /* Checkpoints. A checkpoint is what the hub has at one step of the training: weights, the
