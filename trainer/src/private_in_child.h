@@ -10,8 +10,9 @@
 // copy on write is for private memory, MADV_WIPEONFORK too, and a private mapping of the same file
 // goes on to show what others write.
 //
-// vfork(), posix_spawn() and what runs a program by them copy nothing, and need nothing: their child
-// has no memory of its own. A child of clone() or _Fork() runs no handlers: it shares the memory.
+// vfork(), posix_spawn() and what runs a program by them copy nothing, and need nothing: their
+// child has no memory of its own. A child of clone() or _Fork() runs no handlers: it shares the
+// memory.
 //
 // Any thread. The destructor waits while another thread forks.
 #ifndef GRADCUBE_TRAINER_SRC_PRIVATE_IN_CHILD_H_

@@ -76,10 +76,10 @@
  * Fork. A session belongs to the process that opened it. In a forked child every call on it
  * returns GRADCUBE_EINVAL (gradcube_alloc: NULL) and changes nothing, neither at the daemon nor in
  * the parent; but gradcube_rank(), _size() and _last_error() work, and gradcube_close() frees the
- * child's copies. A child that takes part in a job opens a session of its own. Memory of
- * gradcube_alloc() is private in the child, as it was at the fork: fork() copies it, 0.6 ms for each
- * MB. Without room for that the child gets SIGSEGV there; of clone() and _Fork(), which run no
- * pthread_atfork() handlers, it must not touch it. vfork() and posix_spawn() copy nothing.
+ * child's copies. It may open a session of its own. Memory of gradcube_alloc() is private in the
+ * child, as it was at the fork: fork() copies it, 0.6 ms for each MB, and vfork() and posix_spawn()
+ * do not. Without room for that the child gets SIGSEGV there; one of clone() or _Fork(), which run
+ * no pthread_atfork() handlers, must not touch it.
  *
  * Trust. The daemon can read and write a session's shared memory. gradcube_open() therefore
  * accepts only a daemon of the caller's effective user or of root, as the kernel reports it, for
