@@ -64,8 +64,7 @@
  * undefined. Two collectives in flight must not share a byte; the same holds for messages, but
  * sends may share theirs.
  *
- * Timeouts are in milliseconds. 0 looks once and does not wait; a negative timeout means no
- * limit.
+ * Timeouts are in milliseconds. 0 looks once and does not wait; a negative one means no limit.
  *
  * Threads. Any function may be called from any thread, except that gradcube_close() must be the
  * last call on its session. Where several threads submit to one lane, the order of their
