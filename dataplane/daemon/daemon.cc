@@ -255,10 +255,14 @@ void Daemon::tick() {
   sessions_.tick(now);
   if (cluster_status_.has_value()) cluster_status_->tick(nodes_clock_.now());
   // Whoever asks meanwhile is answered between two parts.
-  nodes.run(nodes_clock_.now(), [until = now + kPart] { return SteadyClock::now() < until; });
+  const auto for_a_part = [] {
+    return [until = SteadyClock::now() + kPart] { return SteadyClock::now() < until; };
+  };
+  nodes.run(nodes_clock_.now(), for_a_part());
   if (nodes.has_more()) loop_.hurry();
   if (now >= next_look_) {
-    nodes.look(nodes_clock_.now());
+    const MayGoOn never = [] { return false; };
+    nodes.look(nodes_clock_.now(), nodes.has_more() ? never : MayGoOn(for_a_part()));
     next_look_ = now + kLookEvery;
   }
   if (now >= next_look_at_waits_) {

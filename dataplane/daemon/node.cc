@@ -217,7 +217,6 @@ void Node::look(control::Instant now) {
     const char* violation = member.ended() ? member.fail_submissions() : member.take_submissions();
     if (violation != nullptr) violators.push_back({attempt, member.violator(), violation});
   }
-  answer_hubs(now);
   control::NodeMessages out;
   for (const std::string& line : guests_.look(now, out)) record(line);
   send(out, now);

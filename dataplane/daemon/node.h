@@ -130,9 +130,12 @@ class Node {
   // Carries out what is to be done, as long as it may go on. Whether there was something.
   bool work(control::Instant now, const MayGoOn& may_go_on);
   // Takes what trainers submit whose jobs have not begun, fails what those of ended jobs submit,
-  // closes the sessions whose memory has faulted, goes on with hubs, and notes how far jobs have
-  // come. To be called about every 20 ms.
+  // closes the sessions whose memory has faulted, goes on with hubs of other servers, and notes how
+  // far jobs have come. To be called about every 20 ms.
   void look(control::Instant now);
+
+  // Goes on with the hubs that its trainers have asked for. To be called as often.
+  void answer_hubs(control::Instant now);
 
   // It has nothing of any job.
   bool idle() const { return residents_.empty() && guests_.empty() && jobs_.idle(); }
@@ -207,7 +210,6 @@ class Node {
   void call_aggregator(Attempt attempt, Resident& resident, control::Instant now);
 
   // node_hubs.cc
-  void answer_hubs(control::Instant now);
   void on_hub_disagreement(Attempt attempt, const Resident& resident, const EngineEvent& event,
                            control::Instant now);
 

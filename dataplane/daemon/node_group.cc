@@ -116,12 +116,23 @@ std::optional<control::Instant> NodeGroup::deadline() const {
   return first;
 }
 
-void NodeGroup::look(control::Instant now) {
+void NodeGroup::answer_hubs(control::Instant now, const MayGoOn& may_go_on) {
+  auto next = nodes_.lower_bound(next_for_hubs_);
+  for (std::size_t i = 0; i < nodes_.size() && may_go_on(); ++i) {
+    if (next == nodes_.end()) next = nodes_.begin();
+    if (!stopped_.contains(next->first)) next->second->answer_hubs(now);
+    ++next;
+  }
+  next_for_hubs_ = next == nodes_.end() ? 0 : next->first;
+}
+
+void NodeGroup::look(control::Instant now, const MayGoOn& may_go_on) {
   // The jobs of those that the last look found have been halted since.
   GuardedMemory::settle(std::exchange(faults_found_, GuardedMemory::faults()));
   for (const auto& [server, node] : nodes_) {
     if (!stopped_.contains(server)) node->look(now);
   }
+  answer_hubs(now, may_go_on);
   departed_.reap();
   std::erase_if(logged_, [this](protocol::JobId job) {
     return std::none_of(nodes_.begin(), nodes_.end(),

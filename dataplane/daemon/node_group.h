@@ -86,8 +86,10 @@ class NodeGroup {
   // When run() has something to do next.
   std::optional<control::Instant> deadline() const;
   // To be called about every 20 ms, with a run() between two calls: see Node::look(). Frees what
-  // departed trainers have left behind once nothing points to it.
-  void look(control::Instant now);
+  // departed trainers have left behind once nothing points to it. Answers the nodes' wishes for
+  // hubs as long as it may go on; the next look() goes on there.
+  void look(
+      control::Instant now, const MayGoOn& may_go_on = [] { return true; });
 
   // No node has anything of a job, and no message is under way.
   bool idle() const;
@@ -110,6 +112,7 @@ class NodeGroup {
 
   bool deliver(control::Instant now, const MayGoOn& may_go_on);
   bool pass_on(control::Instant now, const MayGoOn& may_go_on);
+  void answer_hubs(control::Instant now, const MayGoOn& may_go_on);
   void deliver(const control::NodeMessage& message, control::Instant now);
 
   const control::Topology& topology_;
@@ -130,6 +133,7 @@ class NodeGroup {
   control::Aggregators aggregators_;
   bool carries_all_ = false;
   unsigned runs_put_off_ = 0;  // in a row
+  bcube::ServerId next_for_hubs_ = 0;
   MemoryQuota* quota_ = nullptr;
   std::uint32_t faults_found_ = 0;  // by the last look(): see GuardedMemory
   WaitTimes waits_;
