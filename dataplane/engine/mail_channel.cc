@@ -20,7 +20,13 @@ constexpr std::size_t kFrom = 0;
 constexpr std::size_t kTo = 1;
 constexpr std::size_t kTag = 2;
 constexpr std::size_t kRoom = 10;
-static_assert(kRoom + sizeof(std::uint64_t) == kWantBytes);
+constexpr std::size_t kWantDtype = 18;
+static_assert(kWantDtype + 1 == kWantBytes);
+// And of a refusal's, behind the message's length.
+constexpr std::size_t kRefusalDtype = 8;
+static_assert(kRefusalDtype + 1 == kRefusalBytes);
+
+constexpr std::uint8_t kNothing = 0;  // the payload of a segment that has none
 
 CollectiveSignature signature_of(MailKind kind, std::uint32_t number, std::uint32_t segment,
                                  bool last) {
@@ -33,7 +39,13 @@ Want read_want(const Contribution& segment, std::uint64_t sequence) {
           segment.signature.collective,
           {segment.payload[kFrom], segment.payload[kTo],
            protocol::load_little<std::uint64_t>(segment.payload + kTag)},
-          protocol::load_little<std::uint64_t>(segment.payload + kRoom)};
+          protocol::load_little<std::uint64_t>(segment.payload + kRoom),
+          static_cast<aggregation::DataType>(segment.payload[kWantDtype])};
+}
+
+// Of a refusal: its message and the receive differ in type, or the message is too long.
+aggregation::DataType refused_dtype(const Contribution& refusal) {
+  return static_cast<aggregation::DataType>(refusal.payload[kRefusalDtype]);
 }
 
 }  // namespace
@@ -44,7 +56,9 @@ MailChannel::MailChannel(Mailroom& room, bcube::ServerId peer, std::size_t most_
       peer_(peer),
       most_in_flight_(most_in_flight),
       segment_bytes_(segment_bytes),
-      matcher_(most_in_flight, most_in_flight, key) {}
+      matcher_(most_in_flight, most_in_flight, key) {
+  withdrawn_.reserve(most_in_flight);
+}
 
 void MailChannel::add_flow(const FlowKey& key, EngineJob& job, const FlowSettings& settings,
                            unsigned window) {
@@ -63,6 +77,7 @@ void MailChannel::receive(std::uint32_t number) {
   letter.notice[kTo] = letter.address.to;
   protocol::store_little(&letter.notice[kTag], letter.address.tag);
   protocol::store_little(&letter.notice[kRoom], letter.request.bytes);
+  letter.notice[kWantDtype] = static_cast<std::uint8_t>(letter.request.dtype);
   const std::uint8_t* region = room_.region_of(letter);
   letter.bits = room_.arrived(letter).begin(
       static_cast<std::uint64_t>(letter.request.buffer - region), letter.request.bytes);
@@ -70,9 +85,39 @@ void MailChannel::receive(std::uint32_t number) {
   wake_segment(flows_[0]);
 }
 
+void MailChannel::withdraw(std::uint32_t number) {
+  Letter& letter = room_.letter(number);
+  if (letter.request.sends) {
+    if (matcher_.take_out_send(number)) room_.end(number, GRADCUBE_ECANCELED, 0);
+    return;
+  }
+  if (letter.withdrawal != Letter::Withdrawal::none) return;
+  if (room_.is_own(peer_)) {
+    matcher_.add_withdrawal(room_.next_own_sequence(), number);
+    settle(room_.own_sequence());
+  } else if (letter.asked == UINT64_MAX) {  // nobody has heard of it
+    untold_.remove(room_.letters(), number);
+    room_.end(number, GRADCUBE_ECANCELED, 0);
+  } else {
+    letter.withdrawal = Letter::Withdrawal::untold;
+    withdrawals_.push(room_.letters(), number);
+    wake_segment(flows_[0]);
+  }
+}
+
 void MailChannel::add_want(const Want& want, std::uint64_t settled) {
   matcher_.add_want(want);
-  matcher_.settle(settled, [this](std::uint32_t number, const Want& met) { meet(number, met); });
+  settle(settled);
+}
+
+void MailChannel::settle(std::uint64_t sequence) {
+  matcher_.settle(
+      sequence, [this](std::uint32_t number, const Want& met) { meet(number, met); },
+      [this](std::uint32_t number) {
+        if (room_.is_own(peer_)) return room_.end(number, GRADCUBE_ECANCELED, 0);
+        withdrawn_.push_back(number);
+        wake_segment(flows_[0]);
+      });
 }
 
 // From now on the flows send it.
@@ -82,10 +127,12 @@ void MailChannel::meet(std::uint32_t number, const Want& want) {
   Letter& letter = room_.letter(number);
   const std::uint64_t bytes = letter.request.bytes;
   letter.number = want.number;
-  letter.refused = bytes > want.room;
+  letter.peer_dtype = want.dtype;
+  letter.refused = bytes > want.room || aggregation::differ(letter.request.dtype, want.dtype);
   letter.segments = 1;
   if (letter.refused) {
     protocol::store_little(letter.notice.data(), bytes);
+    letter.notice[kRefusalDtype] = static_cast<std::uint8_t>(letter.request.dtype);
   } else if (bytes != 0) {
     letter.segments = static_cast<std::uint32_t>((bytes + segment_bytes_ - 1) / segment_bytes_);
   }
@@ -103,13 +150,16 @@ void MailChannel::on_acknowledged(const Flow& flow) {
   Path& path = paths_[flow.step];
   for (; path.acknowledged < flow.send.cumulative(); ++path.acknowledged) {
     const Entry& entry = path.entries[place_of(path.acknowledged)];
-    if (entry.segment == kWantEntry) continue;
+    if (entry.segment >= kWithdrawnEntry) continue;
     Letter& letter = room_.letter(entry.letter);
     --letter.unanswered;
     if (letter.unanswered != 0 || letter.taken != letter.segments) continue;
     room_.table().remove_unanswered();
-    room_.end(entry.letter, letter.refused ? GRADCUBE_EMISMATCH : GRADCUBE_OK,
-              letter.request.bytes);
+    if (letter.refused) {
+      room_.refuse(entry.letter, letter.request.bytes, letter.peer_dtype);
+    } else {
+      room_.end(entry.letter, GRADCUBE_OK, letter.request.bytes);
+    }
   }
 }
 
@@ -127,13 +177,28 @@ MailChannel::Unsent* MailChannel::next_unsent(unsigned path) {
   return next;
 }
 
-// The next segment of a flow: a want before all else, then one of the mail whose turn it is.
-bool MailChannel::choose(const Flow& flow, Entry& entry) {
-  if (flow.step == 0 && !untold_.empty()) {
+// What a trainer has asked for or taken back, or an answer to the latter.
+bool MailChannel::choose_notice(std::uint64_t sequence, Entry& entry) {
+  if (!untold_.empty()) {
     entry = {untold_.pop(room_.letters()), kWantEntry};
-    room_.letter(entry.letter).asked = flow.send.next();
-    return true;
+    room_.letter(entry.letter).asked = sequence;
+  } else if (!withdrawals_.empty()) {
+    entry = {withdrawals_.pop(room_.letters()), kWithdrawalEntry};
+    Letter& letter = room_.letter(entry.letter);
+    letter.withdrawal = Letter::Withdrawal::told;
+    letter.withdrawal_asked = sequence;
+  } else if (!withdrawn_.empty()) {
+    entry = {withdrawn_.back(), kWithdrawnEntry};
+    withdrawn_.pop_back();
+  } else {
+    return false;
   }
+  return true;
+}
+
+// The next segment of a flow: a notice before all else, then one of the mail whose turn it is.
+bool MailChannel::choose(const Flow& flow, Entry& entry) {
+  if (flow.step == 0 && choose_notice(flow.send.next(), entry)) return true;
   Unsent* unsent = next_unsent(flow.step);
   if (unsent == nullptr) return false;
   const std::uint32_t number = unsent->letters.pop(room_.letters());
@@ -168,6 +233,11 @@ OutgoingSegment MailChannel::sent_segment(const Flow& flow, std::uint64_t sequen
 // A want may be sent again although its receive has ended, because only the word of its arrival was
 // lost. Then nobody reads it.
 OutgoingSegment MailChannel::outgoing(const Entry& entry) const {
+  if (entry.segment == kWithdrawalEntry || entry.segment == kWithdrawnEntry) {
+    const MailKind kind =
+        entry.segment == kWithdrawalEntry ? MailKind::withdrawal : MailKind::withdrawn;
+    return {entry.letter, signature_of(kind, entry.letter, 0, false), &kNothing, 0};
+  }
   const Letter& letter = room_.letter(entry.letter);
   if (entry.segment == kWantEntry) {
     return {entry.letter, signature_of(MailKind::want, entry.letter, 0, false),
@@ -191,7 +261,7 @@ OutgoingSegment MailChannel::outgoing(const Entry& entry) const {
 std::uint8_t MailChannel::backlog(Flow& flow) const {
   const unsigned path = flow.step;
   std::uint64_t ready = paths_[path].chosen > flow.send.next() ? 1 : 0;
-  if (path == 0) ready += untold_.size();
+  if (path == 0) ready += untold_.size() + withdrawals_.size() + withdrawn_.size();
   for (std::size_t more = path; more < flows_.size(); ++more) {
     ready += (unsent_[more].segments + more) / (more + 1);
   }
@@ -205,12 +275,16 @@ MailChannel::Acceptance MailChannel::accept(Flow& flow, std::uint64_t,
   bool fitting = false;
   switch (static_cast<MailKind>(signature.kind)) {
     case MailKind::want:
-      fitting = flow.step == 0 && segment.bytes == kWantBytes &&
-                segment.payload[kFrom] < room_.trainers() &&
-                segment.payload[kTo] < room_.trainers() && matcher_.wants() < most_in_flight_;
+      fitting = flow.step == 0 && takes_want(segment);
+      break;
+    case MailKind::withdrawal:
+      // Of wants that have been here: so many answers wait at most.
+      fitting = flow.step == 0 && segment.bytes == 0 && signature.collective < most_in_flight_ &&
+                matcher_.withdrawals() + withdrawn_.size() < most_in_flight_;
       break;
     case MailKind::data:
-    case MailKind::refusal: {
+    case MailKind::refusal:
+    case MailKind::withdrawn: {
       const Letter* receive = room_.find_receive(signature.collective, peer_);
       fitting = receive != nullptr && fits(*receive, segment);
       break;
@@ -220,14 +294,30 @@ MailChannel::Acceptance MailChannel::accept(Flow& flow, std::uint64_t,
   return {DropReason::unfitting_mail};
 }
 
+bool MailChannel::takes_want(const Contribution& segment) const {
+  return segment.bytes == kWantBytes && segment.payload[kFrom] < room_.trainers() &&
+         segment.payload[kTo] < room_.trainers() &&
+         segment.signature.collective < most_in_flight_ && matcher_.wants() < most_in_flight_;
+}
+
+// Nobody can answer a withdrawal that has not been sent; and the message has not met its want.
+bool MailChannel::can_be_withdrawn(const Letter& receive) const {
+  return receive.withdrawal == Letter::Withdrawal::told &&
+         receive.withdrawal_asked < flows_[0].send.next() && receive.arrived == 0;
+}
+
 // Nobody can answer a want that has not been sent; each segment counts once; and none lies behind
 // the last. So a message is whole when as many have arrived as it has.
 bool MailChannel::fits(const Letter& receive, const Contribution& segment) const {
   const CollectiveSignature& signature = segment.signature;
   if (receive.asked >= flows_[0].send.next() || signature.count == UINT32_MAX) return false;
+  if (signature.kind == static_cast<std::uint8_t>(MailKind::withdrawn)) {
+    return segment.bytes == 0 && can_be_withdrawn(receive);
+  }
   if (signature.kind == static_cast<std::uint8_t>(MailKind::refusal)) {
     return segment.bytes == kRefusalBytes && receive.arrived == 0 &&
-           protocol::load_little<std::uint64_t>(segment.payload) > receive.request.bytes;
+           (protocol::load_little<std::uint64_t>(segment.payload) > receive.request.bytes ||
+            aggregation::differ(receive.request.dtype, refused_dtype(segment)));
   }
   const std::uint64_t begin = std::uint64_t{signature.count} * segment_bytes_;
   if (begin > receive.request.bytes || segment.bytes > receive.request.bytes - begin) return false;
@@ -252,13 +342,19 @@ bool MailChannel::take(Flow& flow, std::uint64_t sequence, const Contribution& s
       take_data(room_.letter(number), number, segment);
       break;
     case MailKind::refusal:
-      room_.end(number, GRADCUBE_EMISMATCH, protocol::load_little<std::uint64_t>(segment.payload));
+      forget_withdrawal(number);
+      room_.refuse(number, protocol::load_little<std::uint64_t>(segment.payload),
+                   refused_dtype(segment));
       acknowledge();
       break;
+    case MailKind::withdrawal:
+      matcher_.add_withdrawal(sequence, number);
+      break;
+    case MailKind::withdrawn:
+      room_.end(number, GRADCUBE_ECANCELED, 0);
+      break;
   }
-  if (flow.step == 0 && matcher_.any_unsettled()) {
-    matcher_.settle(settled, [this](std::uint32_t send, const Want& want) { meet(send, want); });
-  }
+  if (flow.step == 0 && matcher_.any_unsettled()) settle(settled);
   wake_consumed(flow);
   return false;
 }
@@ -277,8 +373,16 @@ void MailChannel::take_data(Letter& receive, std::uint32_t number, const Contrib
     room_.arrived(receive).add(receive.bits + segment.signature.count);
   }
   if (receive.arrived != receive.expected) return;
+  forget_withdrawal(number);
   room_.end(number, GRADCUBE_OK, receive.length);
   acknowledge();
+}
+
+// The receive ends, and its number is soon another one's.
+void MailChannel::forget_withdrawal(std::uint32_t number) {
+  if (room_.letter(number).withdrawal == Letter::Withdrawal::untold) {
+    withdrawals_.remove(room_.letters(), number);
+  }
 }
 
 // The sender's trainer waits for the last word of each path.

@@ -42,6 +42,12 @@ unsigned Mailroom::work() {
     if (!number.has_value()) break;
     begin(*number);
   }
+  for (; begun < kBegunAtOnce; ++begun) {
+    const auto number = table().next_withdrawn();
+    if (!number.has_value()) break;
+    const Letter& letter = letters_[*number];
+    if (letter.open) channel_to(letter.peer)->withdraw(*number);
+  }
   return begun + copy_some();
 }
 
@@ -65,8 +71,9 @@ void Mailroom::begin(std::uint32_t number) {
   } else if (letter.peer != server_) {
     channel.receive(number);
   } else {
-    const std::uint64_t sequence = own_wants_++;
-    channel.add_want({sequence, number, letter.address, letter.request.bytes}, own_wants_);
+    const std::uint64_t sequence = next_own_sequence();
+    channel.add_want({sequence, number, letter.address, letter.request.bytes, letter.request.dtype},
+                     own_sequence());
   }
 }
 
@@ -110,23 +117,33 @@ Letter* Mailroom::find_receive(std::uint32_t number, bcube::ServerId from) {
   return letter.open && !letter.request.sends && letter.peer == from ? &letter : nullptr;
 }
 
-void Mailroom::end(std::uint32_t number, std::int32_t code, std::uint64_t bytes) {
+void Mailroom::end(std::uint32_t number, std::int32_t code, std::uint64_t bytes,
+                   std::uint32_t notice) {
   letters_[number].open = false;
-  ends_.push_back({number, code, bytes});
+  ends_.push_back({number, code, bytes, notice});
+}
+
+// What a trainer reads instead of a notice: shared::Completion.
+void Mailroom::refuse(std::uint32_t number, std::uint64_t bytes, aggregation::DataType other) {
+  const bool differ = aggregation::differ(letters_[number].request.dtype, other);
+  end(number, GRADCUBE_EMISMATCH, bytes, differ ? static_cast<std::uint32_t>(other) + 1 : 0);
 }
 
 void Mailroom::publish_ends() {
-  for (const End& end : ends_) job_.session().end_mail(end.number, end.code, end.bytes);
+  for (const End& end : ends_) {
+    job_.session().end_mail(end.number, end.code, end.bytes, end.notice);
+  }
   ends_.clear();
 }
 
 void Mailroom::copy(std::uint32_t send, std::uint32_t receive) {
   table().begin(send);
   table().begin(receive);
-  const std::uint64_t bytes = letters_[send].request.bytes;
-  if (bytes > letters_[receive].request.bytes) {
-    end(send, GRADCUBE_EMISMATCH, bytes);
-    end(receive, GRADCUBE_EMISMATCH, bytes);
+  const MailRequest& from = letters_[send].request;
+  const MailRequest& to = letters_[receive].request;
+  if (from.bytes > to.bytes || aggregation::differ(from.dtype, to.dtype)) {
+    refuse(send, from.bytes, to.dtype);
+    refuse(receive, from.bytes, from.dtype);
   } else {
     letters_[send].number = receive;
     copies_.push(letters_, send);

@@ -52,8 +52,9 @@ class Mailroom {
   // Calls open(channel) for each new channel: who gives its flows to an engine.
   void set_opener(std::function<void(MailChannel&)> open) { open_ = std::move(open); }
 
-  // Begins what trainers have submitted, and copies mail between trainers of this server. How much
-  // it found to do: while that is not 0 there may be more.
+  // Begins what trainers have submitted, takes back what they have withdrawn, and copies mail
+  // between trainers of this server. How much it found to do: while that is not 0 there may be
+  // more.
   unsigned work();
   // Tells the trainers what has ended since.
   void publish_ends();
@@ -77,7 +78,13 @@ class Mailroom {
   // A receive from this server that has not ended; null if there is none of this number.
   Letter* find_receive(std::uint32_t number, bcube::ServerId from);
   // bytes: of the message.
-  void end(std::uint32_t number, std::int32_t code, std::uint64_t bytes);
+  void end(std::uint32_t number, std::int32_t code, std::uint64_t bytes, std::uint32_t notice = 0);
+  // It does not fit the other trainer's, which is of this type.
+  void refuse(std::uint32_t number, std::uint64_t bytes, aggregation::DataType other);
+  // Of wants and withdrawals of this server's trainers among themselves: the next one, and how many
+  // there were.
+  std::uint64_t next_own_sequence() { return own_sequence_++; }
+  std::uint64_t own_sequence() const { return own_sequence_; }
   // Both are of trainers of this server.
   void copy(std::uint32_t send, std::uint32_t receive);
   bool is_own(bcube::ServerId server) const { return server == server_; }
@@ -87,6 +94,7 @@ class Mailroom {
     std::uint32_t number;
     std::int32_t code;
     std::uint64_t bytes;
+    std::uint32_t notice;
   };
 
   std::size_t most_in_flight() const;
@@ -106,7 +114,7 @@ class Mailroom {
   std::vector<ArrivedSegments> arrived_;  // by trainer
   LetterQueue copies_;     // sends to trainers of this server, under way; the first one is next
   std::vector<End> ends_;  // not published yet
-  std::uint64_t own_wants_ = 0;
+  std::uint64_t own_sequence_ = 0;
   std::uint64_t key_;  // of the matchers' hashes
 };
 

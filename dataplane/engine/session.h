@@ -183,6 +183,7 @@ class Session {
   }
 
  private:
+  static constexpr std::uint32_t kNoMail = UINT32_MAX;
   struct alignas(shared::kCacheLine) Counter {
     std::atomic<std::uint64_t> value{0};
   };
@@ -205,8 +206,10 @@ class Session {
     int doorbell = -1;
     bool dismissed = false;
     std::uint64_t submissions_taken = 0;
+    std::uint64_t withdrawals = 0;  // of those: the others end with a completion each
     std::uint64_t completions_written = 0;
     std::deque<SeatLane> lanes;
+    std::vector<std::uint32_t> mail;  // in flight, by the trainer's places; kNoMail
   };
 
   Take take(unsigned local);
@@ -214,6 +217,7 @@ class Session {
   void publish_common(unsigned lane);
   bool agree_on(unsigned lane, std::uint64_t number) const;
   Take take_mail(Seat& seat, unsigned local, const shared::Submission& submission);
+  Take take_withdrawal(Seat& seat, unsigned local, const shared::Submission& submission);
   Take take_push(Seat& seat, unsigned local, const shared::Submission& submission);
   const char* check_push(const Seat& seat, unsigned local,
                          const shared::Submission& submission) const;

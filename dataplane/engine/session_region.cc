@@ -76,7 +76,7 @@ SessionRegion::~SessionRegion() {
 
 shared::Submission SessionRegion::read_submission(std::uint64_t index) const {
   const auto* ring = reinterpret_cast<const shared::Submission*>(base_ + shared::kSubmissions);
-  const shared::Submission& entry = ring[index % shared::kRingEntries];
+  const shared::Submission& entry = ring[index % shared::kSubmissionEntries];
   shared::Submission copy{};
   copy.request = read_once(entry.request);
   copy.offset = read_once(entry.offset);
@@ -88,6 +88,7 @@ shared::Submission SessionRegion::read_submission(std::uint64_t index) const {
   copy.lane = read_once(entry.lane);
   copy.tag = read_once(entry.tag);
   copy.paths = read_once(entry.paths);
+  copy.place = read_once(entry.place);
   return copy;
 }
 

@@ -3,6 +3,7 @@
 #ifndef GRADCUBE_TESTS_SIMULATION_WORK_H_
 #define GRADCUBE_TESTS_SIMULATION_WORK_H_
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
@@ -32,11 +33,8 @@ inline SimulationSettings settings_of(
 inline std::uint64_t heap_for(const Collective& collective) { return collective.bytes() + 4096; }
 
 inline bool all_idle(const Trainers& trainers) {
-  for (const auto& trainer : trainers) {
-    const auto& header = trainer->header();
-    if (header.submission_tail.load() != header.completion_tail.load()) return false;
-  }
-  return true;
+  return std::all_of(trainers.begin(), trainers.end(),
+                     [](const auto& trainer) { return trainer->idle(); });
 }
 
 // All collectives that have ended must have succeeded with the right bits, as the plan adds them.

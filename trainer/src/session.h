@@ -111,6 +111,7 @@ class Session {
   // Returns early, with `done` false, at the deadline and when a signal was caught.
   int poll(std::uint64_t number, int timeout_ms, bool& done);
   int wait(std::uint64_t number, int timeout_ms);
+  int cancel(std::uint64_t number);
 
   // Throws Failure when the system has no descriptor.
   int event_fd();
@@ -214,7 +215,7 @@ class Session {
   void reap();
   void take(const shared::Completion& completion);
   void end(Request& request, int code, std::string message);
-  std::string why_unfitting(const Request& request) const;
+  std::string why_unfitting(const Request& request, std::uint32_t other_dtype) const;
   std::string why_too_far(const Request& request) const;
   void call_served();
   void listen();

@@ -142,7 +142,7 @@ class Installed(WithDaemon):
         self.assertEqual(self.flags("--modversion"), [".".join(parts)])
 
     def test_the_library_exports_what_the_headers_declare_and_nothing_else(self):
-        headers = [only(self.root.rglob(name)).read_text() for name in ("gradcube.h", "gradcube_hub.h")]
+        headers = [only(self.root.rglob(name)).read_text() for name in ("gradcube.h", "gradcube_hub.h", "gradcube_messages.h")]
         declared = set(re.findall(r"^GRADCUBE_API .*?(gradcube_\w+)\(", "\n".join(headers), re.MULTILINE))
         symbols = run("nm", "--dynamic", "--defined-only", "--format=posix", self.shared_object).splitlines()
         exported = {line.split("@")[0] for line in symbols if line.split()[1] != "A"}
