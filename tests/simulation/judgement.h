@@ -52,6 +52,10 @@ class Judgement {
   std::optional<Collective> take(Worker& worker, const shared::Completion& completion);
   // Judges the codes of all that has ended.
   void judge(const std::vector<Worker>& workers, const Damage& damage);
+  // Whether the job may end before its trainers leave.
+  bool may_fail(unsigned job, const Damage& damage) const {
+    return is_concerned(job, damage) && !job_survives();
+  }
 
   void complain(const std::string& what) { outcome_.complaints.push_back(what); }
   // The first ten or so: the others tend to say the same.
