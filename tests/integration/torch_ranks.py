@@ -18,9 +18,10 @@ import torch.distributed as dist
 from torch import nn
 
 import torch_collectives
-from torch_busy import many_messages, orphaned, silent  # noqa: F401
+from torch_busy import many_messages, orphaned, silent, withdrawals  # noqa: F401
 from torch_missed import (  # noqa: F401
-    SOON, abandoned_barriers, interrupted_barriers, miss, missed_barriers, refusal, sequence_numbers, wrong_lists,
+    SOON, abandoned_barriers, interrupted_barriers, miss, missed_barriers, refusal, sequence_numbers, types,
+    wrong_lists,
 )  # fmt: skip
 
 PATIENCE = datetime.timedelta(seconds=240)  # also for ranks that start late on a busy host

@@ -10,7 +10,7 @@ from torch_launch import LONG, PROGRAM, Ranks
 SCENARIOS = [
     "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "lateness", "callbacks",
     "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers", "many_messages",
-    "again",
+    "types", "withdrawals", "again",
 ]  # fmt: skip
 
 
@@ -53,6 +53,12 @@ class Scenarios(TestCase):
 
     def test_a_forked_child_is_refused_and_its_parent_goes_on(self):
         self.assert_done("forks")
+
+    def test_ranks_whose_types_differ_learn_both(self):
+        self.assert_done("types")
+
+    def test_messages_that_are_late_give_and_take_nothing(self):
+        self.assert_done("withdrawals")
 
     def test_ranks_that_do_not_come_are_named(self):
         self.assert_done("lateness")
