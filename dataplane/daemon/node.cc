@@ -70,18 +70,20 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
   if (departure != Departure::orderly && is_news) record(text);
   const control::JobAgent* agent = jobs_.agent(trainer.attempt);
   const bool ends_the_job = agent != nullptr && !agent->is_ending();
+  const bool goes_on = departure == Departure::orderly && !member.needs_all();
   const bool orderly = departure == Departure::orderly && !member.anything_outstanding();
   // A trainer that gives up waiting is not the cause of what follows.
   if (departure == Departure::orderly && !resident->last_report.empty()) {
     text += "; " + resident->last_report;
   }
-  if (ends_the_job && member.admitted() && !orderly) record_abort(*resident, text);
-  if (departure == Departure::violation) {
+  if (ends_the_job && member.admitted() && !orderly && !goes_on) record_abort(*resident, text);
+  if (departure == Departure::orderly) {
+    leave_in_order(trainer, text, now);
+  } else if (departure == Departure::violation) {
     happened(trainer.attempt, control::event::TrainerAborted{text, !resident->gone}, now);
   } else {
     happened(trainer.attempt,
-             control::event::TrainerLeft{text, departure == Departure::death, !resident->gone},
-             now);
+             control::event::TrainerLeft{text, true, !resident->gone, trainer.local}, now);
   }
 }
 
@@ -204,7 +206,10 @@ void Node::look(control::Instant now) {
       violators.push_back({attempt, local, kMemoryFault});
       faulted = true;
     }
-    if (faulted || resident.gone) continue;
+    if (faulted) continue;
+    settle_leaving(attempt, resident, now);
+    if (resident.gone) continue;
+    miss_the_gone(attempt, resident, now);
     note_progress(resident);
     if (member.attached() || !member.admitted()) continue;
     const char* violation = member.ended() ? member.fail_submissions() : member.take_submissions();

@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/jobs/departures.h"
 #include "control/jobs/greetings.h"
 #include "control/jobs/hub_caller.h"
 #include "control/jobs/job_node.h"
@@ -155,6 +156,14 @@ class Node {
     std::string last_report;  // the last explanation, while nothing has completed since
     // Of its hub's aggregator, if this is the job's first server.
     std::optional<control::HubCaller> caller;
+    // Trainers that have left in order while the job goes on: of this server, by number, until what
+    // they had submitted is known; and all of which the leader has told.
+    struct Leaving {
+      std::string how;
+      unsigned looks = 0;
+    };
+    std::map<unsigned, Leaving> leaving;
+    control::Departures departures;
     // By trainer: what it has asked about and has not heard of yet.
     std::map<unsigned, std::pair<std::uint64_t, control::CollectiveName>> asking;
     // How far it had come when its collectives last made progress, and what its neighbours'
@@ -174,6 +183,7 @@ class Node {
   void carry_out(Attempt attempt, const control::command::Halt& halt, control::Instant now);
   void carry_out(Attempt attempt, const control::command::Reset& reset, control::Instant now);
   void carry_out(Attempt attempt, const control::command::Count& count, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Note& note, control::Instant now);
   void carry_out(Attempt attempt, const control::command::Detach& detach, control::Instant now);
   void tell(Attempt attempt, const control::notice::Joined& joined, control::Instant now);
   void tell(Attempt attempt, const control::notice::Refused& refused, control::Instant now);
@@ -203,6 +213,12 @@ class Node {
   void answer_hubs(control::Instant now);
   void on_hub_disagreement(Attempt attempt, const Resident& resident, const EngineEvent& event,
                            control::Instant now);
+
+  // node_departures.cc
+  void leave_in_order(TrainerId trainer, const std::string& how, control::Instant now);
+  void settle_leaving(Attempt attempt, Resident& resident, control::Instant now);
+  void miss_the_gone(Attempt attempt, Resident& resident, control::Instant now);
+  std::uint32_t explain(Attempt attempt, Resident& resident, const std::string& text);
 
   static std::string end_text(const Resident& resident, const control::notice::Ended& ended);
   std::vector<control::PeerFacts> peer_facts(const Resident& resident,

@@ -26,6 +26,7 @@ enum class MailKind : std::uint8_t {
   want = 16,     // a receive waits for its send
   data = 17,     // a segment of a message
   refusal = 18,  // the message is too long for its receive, and is not sent
+  absence = 20,  // the sender has left and has sent no such message
 };
 inline constexpr std::size_t kWantBytes = 18;
 inline constexpr std::size_t kRefusalBytes = 8;
@@ -45,6 +46,8 @@ struct Letter {
   unsigned paths = 0;        // that it takes
   std::uint64_t turn = 0;    // when a flow has last taken one, in turns of its channel
   std::uint64_t copied = 0;  // bytes, where both trainers are of this server
+
+  bool deserted = false;  // the other trainer has left: it ends when it is known why (mailroom.h)
 
   // Of a receive.
   std::uint32_t arrived = 0;   // segments

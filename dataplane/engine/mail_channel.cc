@@ -72,7 +72,36 @@ void MailChannel::receive(std::uint32_t number) {
 
 void MailChannel::add_want(const Want& want, std::uint64_t settled) {
   matcher_.add_want(want);
-  matcher_.settle(settled, [this](std::uint32_t number, const Want& met) { meet(number, met); });
+  settle(settled);
+}
+
+void MailChannel::settle(std::uint64_t sequence) {
+  matcher_.settle(
+      sequence, [this](std::uint32_t number, const Want& met) { meet(number, met); },
+      [this](const Want& want) {
+        if (!room_.has_left(want.address.from)) return true;
+        answer_absence(want.number);
+        return false;
+      });
+}
+
+void MailChannel::leave_own(unsigned local) {
+  absences_.reserve(most_in_flight_);
+  matcher_.take_out(
+      false, [local](const MailAddress& address) { return address.from == local; },
+      [this](std::uint32_t want) { answer_absence(want); });
+}
+
+void MailChannel::leave_peer(unsigned local) {
+  matcher_.take_out(
+      true, [local](const MailAddress& address) { return address.to == local; },
+      [this](std::uint32_t send) { room_.desert(send); });
+}
+
+void MailChannel::answer_absence(std::uint32_t want) {
+  if (room_.is_own(peer_)) return room_.desert(want);
+  absences_.push_back(want);
+  wake_segment(flows_[0]);
 }
 
 // From now on the flows send it.
@@ -103,7 +132,7 @@ void MailChannel::on_acknowledged(const Flow& flow) {
   Path& path = paths_[flow.step];
   for (; path.acknowledged < flow.send.cumulative(); ++path.acknowledged) {
     const Entry& entry = path.entries[place_of(path.acknowledged)];
-    if (entry.segment == kWantEntry) continue;
+    if (entry.segment == kWantEntry || entry.segment == kAbsenceEntry) continue;
     Letter& letter = room_.letter(entry.letter);
     --letter.unanswered;
     if (letter.unanswered != 0 || letter.taken != letter.segments) continue;
@@ -127,11 +156,17 @@ MailChannel::Unsent* MailChannel::next_unsent(unsigned path) {
   return next;
 }
 
-// The next segment of a flow: a want before all else, then one of the mail whose turn it is.
+// The next segment of a flow: a want or an absence before all else, then one of the mail whose turn
+// it is.
 bool MailChannel::choose(const Flow& flow, Entry& entry) {
   if (flow.step == 0 && !untold_.empty()) {
     entry = {untold_.pop(room_.letters()), kWantEntry};
     room_.letter(entry.letter).asked = flow.send.next();
+    return true;
+  }
+  if (flow.step == 0 && !absences_.empty()) {
+    entry = {absences_.back(), kAbsenceEntry};
+    absences_.pop_back();
     return true;
   }
   Unsent* unsent = next_unsent(flow.step);
@@ -168,6 +203,10 @@ OutgoingSegment MailChannel::sent_segment(const Flow& flow, std::uint64_t sequen
 // A want may be sent again although its receive has ended, because only the word of its arrival was
 // lost. Then nobody reads it.
 OutgoingSegment MailChannel::outgoing(const Entry& entry) const {
+  static constexpr std::uint8_t kNothing = 0;
+  if (entry.segment == kAbsenceEntry) {
+    return {entry.letter, signature_of(MailKind::absence, entry.letter, 0, false), &kNothing, 0};
+  }
   const Letter& letter = room_.letter(entry.letter);
   if (entry.segment == kWantEntry) {
     return {entry.letter, signature_of(MailKind::want, entry.letter, 0, false),
@@ -191,7 +230,7 @@ OutgoingSegment MailChannel::outgoing(const Entry& entry) const {
 std::uint8_t MailChannel::backlog(Flow& flow) const {
   const unsigned path = flow.step;
   std::uint64_t ready = paths_[path].chosen > flow.send.next() ? 1 : 0;
-  if (path == 0) ready += untold_.size();
+  if (path == 0) ready += untold_.size() + absences_.size();
   for (std::size_t more = path; more < flows_.size(); ++more) {
     ready += (unsent_[more].segments + more) / (more + 1);
   }
@@ -207,10 +246,12 @@ MailChannel::Acceptance MailChannel::accept(Flow& flow, std::uint64_t,
     case MailKind::want:
       fitting = flow.step == 0 && segment.bytes == kWantBytes &&
                 segment.payload[kFrom] < room_.trainers() &&
-                segment.payload[kTo] < room_.trainers() && matcher_.wants() < most_in_flight_;
+                segment.payload[kTo] < room_.trainers() &&
+                matcher_.wants() + absences_.size() < most_in_flight_;
       break;
     case MailKind::data:
-    case MailKind::refusal: {
+    case MailKind::refusal:
+    case MailKind::absence: {
       const Letter* receive = room_.find_receive(signature.collective, peer_);
       fitting = receive != nullptr && fits(*receive, segment);
       break;
@@ -224,7 +265,12 @@ MailChannel::Acceptance MailChannel::accept(Flow& flow, std::uint64_t,
 // the last. So a message is whole when as many have arrived as it has.
 bool MailChannel::fits(const Letter& receive, const Contribution& segment) const {
   const CollectiveSignature& signature = segment.signature;
-  if (receive.asked >= flows_[0].send.next() || signature.count == UINT32_MAX) return false;
+  if (receive.asked >= flows_[0].send.next() || signature.count == UINT32_MAX || receive.deserted) {
+    return false;
+  }
+  if (signature.kind == static_cast<std::uint8_t>(MailKind::absence)) {
+    return segment.bytes == 0 && receive.arrived == 0;
+  }
   if (signature.kind == static_cast<std::uint8_t>(MailKind::refusal)) {
     return segment.bytes == kRefusalBytes && receive.arrived == 0 &&
            protocol::load_little<std::uint64_t>(segment.payload) > receive.request.bytes;
@@ -255,10 +301,11 @@ bool MailChannel::take(Flow& flow, std::uint64_t sequence, const Contribution& s
       room_.end(number, GRADCUBE_EMISMATCH, protocol::load_little<std::uint64_t>(segment.payload));
       acknowledge();
       break;
+    case MailKind::absence:
+      room_.desert(number);
+      break;
   }
-  if (flow.step == 0 && matcher_.any_unsettled()) {
-    matcher_.settle(settled, [this](std::uint32_t send, const Want& want) { meet(send, want); });
-  }
+  if (flow.step == 0 && matcher_.any_unsettled()) settle(settled);
   wake_consumed(flow);
   return false;
 }

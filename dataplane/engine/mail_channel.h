@@ -6,7 +6,7 @@
 // share a large message by what each of them carries, whatever their rates, and no message waits
 // for a longer one before it. What a sequence stands for is remembered until it is acknowledged.
 //
-// Both directions of a flow carry wants, data and refusals (letter.h). Wants take the first path
+// Both directions of a flow carry wants, data, refusals and absences (letter.h). Wants take the first path
 // alone, the only one whose order matters (mail_matcher.h), and go before data. What arrives is
 // copied to its receive's buffer at once: a segment comes only after its receive has asked for it.
 // So nothing is held, whatever the trainers do.
@@ -53,6 +53,10 @@ class MailChannel {
   void receive(std::uint32_t number);
   // Of the peer's; or of this server's own, where the peer is this server.
   void add_want(const Want& want, std::uint64_t settled);
+  // A trainer has left, and all that it had sent is here: what waits for more of it is told. local:
+  // among those of this server, or of the peer's.
+  void leave_own(unsigned local);
+  void leave_peer(unsigned local);
   // More has been acknowledged on this one of the flows.
   void on_acknowledged(const Flow& flow);
 
@@ -80,6 +84,8 @@ class MailChannel {
     std::uint32_t segment = 0;
   };
   static constexpr std::uint32_t kWantEntry = UINT32_MAX;
+  // `letter` is the number of the peer's receive.
+  static constexpr std::uint32_t kAbsenceEntry = UINT32_MAX - 1;
   struct Path {
     // By sequence: those that are not acknowledged, and the next one. A power of two.
     std::array<Entry, 2 * std::size_t{protocol::SendWindow::kWindow}> entries{};
@@ -100,6 +106,8 @@ class MailChannel {
   Unsent* next_unsent(unsigned path);
   OutgoingSegment outgoing(const Entry& entry) const;
   void meet(std::uint32_t number, const Want& want);
+  void settle(std::uint64_t sequence);
+  void answer_absence(std::uint32_t want);
   bool fits(const Letter& receive, const Contribution& segment) const;
   void take_data(Letter& receive, std::uint32_t number, const Contribution& segment);
   void acknowledge();
@@ -112,6 +120,7 @@ class MailChannel {
   std::vector<Path> paths_;
   MailMatcher matcher_;
   LetterQueue untold_;                         // receives whose want has not been taken by a flow
+  std::vector<std::uint32_t> absences_;        // the peer's receives, to be told
   std::array<Unsent, kMostMailPaths> unsent_;  // by the number of paths less 1
   std::uint64_t turns_ = 0;
 };

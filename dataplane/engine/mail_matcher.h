@@ -81,15 +81,36 @@ class MailMatcher {
   }
 
   // All segments below this sequence are here. Calls meet(send's number, want) for each want that
-  // counts now and has a send.
-  template <typename Meet>
-  void settle(std::uint64_t sequence, Meet&& meet) {
+  // counts now and has a send; waits(want), for each that has none, says whether it waits for one.
+  template <typename Meet, typename Waits>
+  void settle(std::uint64_t sequence, Meet&& meet, Waits&& waits) {
     for (; unsettled_ != 0 && next_ < sequence; ++next_) {
       std::uint32_t& place = unsettled_places_[place_of(next_)];
       if (place == kNone) continue;
-      settle_one(next_, place, meet);
+      settle_one(next_, place, meet, waits);
       place = kNone;
       --unsettled_;
+    }
+  }
+  template <typename Meet>
+  void settle(std::uint64_t sequence, Meet&& meet) {
+    settle(sequence, meet, [](const Want&) { return true; });
+  }
+
+  // All sends that wait, or all settled wants, whose address is chosen(): they wait no more. Calls
+  // taken(number) for each. Looks at all that waits.
+  template <typename Chosen, typename Taken>
+  void take_out(bool sends, Chosen&& chosen, Taken&& taken) {
+    for (std::uint32_t& bucket : buckets_) {
+      for (std::uint32_t* link = &bucket; *link != kNone;) {
+        const Waiting& first = waiting_[*link];
+        if (first.sends != sends || !chosen(first.address)) {
+          link = &waiting_[*link].chained;
+          continue;
+        }
+        if (!sends) --wants_;
+        taken(waiting_[take_first(*link)].number);
+      }
     }
   }
 
@@ -111,13 +132,18 @@ class MailMatcher {
     return static_cast<std::size_t>(sequence % protocol::ReceiveWindow::kWindow);
   }
 
-  template <typename Meet>
-  void settle_one(std::uint64_t sequence, std::uint32_t place, Meet& meet) {
+  template <typename Meet, typename Waits>
+  void settle_one(std::uint64_t sequence, std::uint32_t place, Meet& meet, Waits& waits) {
     const Waiting& want = waiting_[place];
-    std::uint32_t& first = first_of(want.address);
-    if (first == kNone || !waiting_[first].sends) return append(first, place);
-    const std::uint32_t send = waiting_[take_first(first)].number;
     const Want met{sequence, want.number, want.address, want.room};
+    std::uint32_t& first = first_of(want.address);
+    if (first == kNone || !waiting_[first].sends) {
+      if (waits(met)) return append(first, place);
+      release(place);
+      --wants_;
+      return;
+    }
+    const std::uint32_t send = waiting_[take_first(first)].number;
     release(place);
     --wants_;
     meet(send, met);

@@ -74,10 +74,14 @@ std::uint64_t Session::resident_bytes() const {
 }
 
 bool Session::has_submission() const {
-  return std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
-    return seat.region != nullptr && seat.region->header().submission_tail.load(
-                                         std::memory_order_acquire) != seat.submissions_taken;
-  });
+  return std::any_of(seats_.begin(), seats_.end(),
+                     [](const Seat& seat) { return has_submission(seat); });
+}
+
+bool Session::has_submission(const Seat& seat) {
+  return seat.region != nullptr && !seat.dismissed &&
+         seat.region->header().submission_tail.load(std::memory_order_acquire) !=
+             seat.submissions_taken;
 }
 
 // The trainers take turns, so that none fills the lanes while others wait.

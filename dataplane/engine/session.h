@@ -82,8 +82,8 @@ class Session {
 
   // Before the engines know the session: another trainer takes its seat, which is free.
   void seat(unsigned local, std::shared_ptr<SessionRegion> region, int doorbell);
-  // While no engine knows the session: nothing is taken from this trainer any more, and its
-  // violation is forgotten.
+  // Leader engine, or while no engine knows the session: nothing is taken from this trainer any
+  // more, and its violation is forgotten.
   void dismiss(unsigned local);
   bool is_seated(unsigned local) const { return seats_[local].region != nullptr; }
 
@@ -150,6 +150,8 @@ class Session {
 
   void set_asleep(bool asleep);
   bool has_submission() const;
+  // Of one trainer.
+  bool has_submission(unsigned local) const { return has_submission(seats_[local]); }
   void drain_doorbells();
 
   // Any engine of the server, and the control thread ------------------------
@@ -171,6 +173,7 @@ class Session {
   }
   bool anything_in_flight() const;
   std::uint32_t unanswered() const { return mail_.unanswered(); }
+  bool any_deserted() const { return mail_.deserted() != 0; }
   MailTable::Counts mail_counts(unsigned local) const { return mail_.counts(local); }
   // As a trainer has submitted it. Those of all trainers are alike but for their buffers and names,
   // if that of the first says `agreed`.
@@ -233,6 +236,7 @@ class Session {
                                   std::uint64_t bytes);
   void end(Seat& seat, unsigned lane, std::uint64_t through, std::int32_t code,
            std::uint32_t notice);
+  static bool has_submission(const Seat& seat);
   static void count_taken(Seat& seat);
   static void ring(const Seat& seat);
   template <typename Function>

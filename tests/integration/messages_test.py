@@ -104,7 +104,7 @@ class Messages(TestCase):
             with self.assertRaisesRegex(gradcube.PeerError, "failing"):
                 pending.wait(timeout=PATIENCE)
             with self.assertRaises(gradcube.PeerError):
-                first.send(b"x", 0, timeout=PATIENCE)
+                first.send(b"x", 1, timeout=PATIENCE)
 
     def test_a_trainer_that_has_not_joined_is_named(self):
         with Cluster("--topology", "star:2") as cluster:

@@ -40,6 +40,7 @@ struct Worker {
 struct Damage {
   std::optional<bcube::ServerId> struck;  // the server whose node it befell
   bool all_ended_before_leaving = false;  // the trainer that left had nothing in flight
+  bool ran_before_leaving = false;        // something had ended by then
 };
 
 class Judgement {

@@ -202,6 +202,7 @@ class Run {
         }
         worker.gone = true;
         damage_.all_ended_before_leaving = worker.trainer->in_flight() == 0;
+        damage_.ran_before_leaving = worker.ended != 0;
         cluster_.leave(*worker.trainer, scenario_.misfortune == Misfortune::death
                                             ? dataplane::Departure::death
                                             : dataplane::Departure::orderly);

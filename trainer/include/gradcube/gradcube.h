@@ -159,9 +159,9 @@ enum {
   /* The trainers of the job disagree on a collective, or a message is longer than the buffer of its
    * receive. */
   GRADCUBE_EMISMATCH = -5,
-  /* Another trainer of the job died, left or aborted the job, or the daemon of its server is silent
-   * or was restarted. The message says who, and which collective was the last that ended alike on
-   * all of the others: well, or with GRADCUBE_EMISMATCH. */
+  /* Another trainer of the job died or aborted the job, or the daemon of its server is silent or was
+   * restarted: the message says who, and which collective was the last that ended alike on all of
+   * the others: well, or with GRADCUBE_EMISMATCH. Or this needs a trainer that has left. */
   GRADCUBE_EPEER = -6,
   GRADCUBE_ETIMEDOUT = -7, /* not done within the timeout; the collective goes on */
   /* Protocol error between trainer and daemon: their versions differ, or the shared rings are
@@ -230,8 +230,8 @@ GRADCUBE_API int gradcube_open(const char* socket_path, const char* job,
  * gradcube_close() must still be called. A second call changes nothing. */
 GRADCUBE_API int gradcube_abort(gradcube_session* session);
 
-/* Leaves the job and frees everything. Collectives still in flight are abandoned: the job's other
- * trainers get GRADCUBE_EPEER. NULL is allowed. */
+/* Leaves the job, in order, and frees everything. What was submitted before still completes at the
+ * others; what needs more of this trainer ends there with GRADCUBE_EPEER. NULL is allowed. */
 GRADCUBE_API void gradcube_close(gradcube_session* session);
 
 /* Leaves the job as gradcube_close() does, but keeps the memory from gradcube_alloc() mapped until

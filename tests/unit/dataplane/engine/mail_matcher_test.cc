@@ -142,5 +142,38 @@ TEST(MailMatcher, LooksAtFewHoweverManyWait) {
   }
 }
 
+TEST(MailMatcher, TakesOutWhatWaitsForATrainerThatHasGone) {
+  Matcher matcher;
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    matcher.send(i, {0, static_cast<std::uint8_t>(i % 3), i / 6});
+    matcher.want(i, i, {static_cast<std::uint8_t>(1 + i % 3), 9, i / 6});
+    matcher.settle(i + 1);
+  }
+  EXPECT_TRUE(matcher.met.empty());
+  std::map<std::uint32_t, unsigned> taken;
+  const auto take = [&](std::uint32_t number) { ++taken[number]; };
+  matcher.matcher.take_out(
+      true, [](const MailAddress& each) { return each.to == 1; }, take);
+  EXPECT_EQ(taken.size(), 100u);
+  for (const auto& [number, times] : taken)
+    EXPECT_EQ(std::pair(number % 3, times), std::pair(1u, 1u));
+  taken.clear();
+  matcher.matcher.take_out(
+      false, [](const MailAddress& each) { return each.from == 2; }, take);
+  EXPECT_EQ(taken.size(), 100u);
+  for (const auto& [number, times] : taken)
+    EXPECT_EQ(std::pair(number % 3, times), std::pair(1u, 1u));
+  EXPECT_EQ(matcher.matcher.wants(), 200u);
+  // The others still find each other, in their order; those that were taken out do not.
+  matcher.send(1000, {1, 9, 0});
+  matcher.send(1001, {2, 9, 0});
+  EXPECT_EQ(matcher.met, (Met{{1000, 0}}));
+  const Want asked{300, 400, {5, 9, 1}, 0};
+  matcher.matcher.add_want(asked);
+  matcher.matcher.settle(
+      301, [](std::uint32_t, const Want&) {}, [](const Want&) { return false; });
+  EXPECT_EQ(matcher.matcher.wants(), 199u) << "it was told not to wait";
+}
+
 }  // namespace
 }  // namespace gradcube::dataplane
