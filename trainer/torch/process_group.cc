@@ -48,6 +48,10 @@ void ProcessGroupGradcube::close() {
   progress_->stop();
 }
 
+void ProcessGroupGradcube::leave_at_exit() {
+  if (progress_ != nullptr) progress_->stop_at_exit();
+}
+
 std::array<Usage, kKinds> ProcessGroupGradcube::statistics() const {
   std::array<Usage, kKinds> result;
   for (std::size_t kind = 0; kind < kKinds; ++kind) {

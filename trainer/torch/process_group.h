@@ -69,6 +69,8 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
 
   // Leaves the job. What is in flight fails, as does every later call.
   void close();
+  // The same, as the interpreter is about to end: threads that wait for a call sleep on.
+  void leave_at_exit();
 
   unsigned lanes() const { return lanes_; }  // each of higher priority than the one before it
 

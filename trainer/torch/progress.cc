@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "trainer/torch/interpreter.h"
+
 namespace gradcube::pytorch {
 namespace {
 
@@ -90,6 +92,7 @@ void Progress::check_process() const {
 
 void Progress::submit(const TaskPointer& task) {
   check_process();
+  if (at_exit_ && !is_main_thread()) sleep_until_exit();
   hand_over();
   task->open_ = task->requests_.size();
   const std::lock_guard<std::mutex> order(order_);
@@ -206,6 +209,21 @@ void Progress::stop() {
       thread.join();
     }
   }
+}
+
+void Progress::stop_at_exit() {
+  if (!session_->is_own()) return stop();
+  std::unique_lock<std::mutex> order(order_);
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (std::exchange(stopping_, true)) return;
+  at_exit_ = true;
+  // Some may wait in what `ended` runs.
+  for (std::thread& former : former_) former.detach();
+  former_.clear();
+  thread_.detach();
+  order.unlock();
+  wake();
+  left_.wait_for(lock, std::chrono::seconds(3), [this] { return has_left_; });
 }
 
 void Progress::wake() {
@@ -360,6 +378,12 @@ void Progress::retire() {
 
 void Progress::fail_all() {
   session_->leave();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    has_left_ = true;
+    left_.notify_all();
+    if (at_exit_) return;
+  }
   const std::vector<TaskPointer> waiting = tasks_waiting();
   {
     const std::lock_guard<std::mutex> order(order_);

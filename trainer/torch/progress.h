@@ -27,6 +27,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -104,6 +105,10 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // Leaves the job, and fails all tasks that have not ended. Returns when all threads have ended,
   // or at once if one of them calls it. A second call changes nothing.
   void stop();
+  // Leaves the job, but fails no task: who waits for one would come back to an interpreter that
+  // ends, and so sleeps on. So does who submits one later, unless it is the main thread. Returns
+  // when no more task can end, or after a while if one of them does not come to its end.
+  void stop_at_exit();
 
  private:
   struct Flight {
@@ -159,6 +164,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::array<std::atomic<unsigned>, kKinds> in_flight_{};
   // Whether there are any: a thread that copies a tensor holds order_ for long.
   std::atomic<bool> some_wait_{false};
+  std::atomic<bool> at_exit_{false};
 
   std::mutex mutex_;  // guards all below
   std::vector<Flight> arrivals_;
@@ -166,6 +172,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // None: it is awake, and looks at arrivals_ before it sleeps.
   std::optional<Clock::time_point> sleeps_until_;
   bool stopping_ = false;
+  bool has_left_ = false;
+  std::condition_variable left_;
   std::thread thread_;                    // the progress thread
   std::vector<std::thread> former_;       // those that were it
   std::vector<std::thread::id> retired_;  // of former_, those that touch nothing any more
