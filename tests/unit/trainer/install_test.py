@@ -206,7 +206,7 @@ class Readme(WithDaemon):
         line = only(line for line in self.programs[""].splitlines() if line.startswith("gcc "))
         program = self.scratch / "allreduce"
         line = line.replace("-o allreduce", f"-o {program}")
-        line = line.replace("-Lbuild/trainer", f"-L{BUILD / 'trainer'}").replace("$PWD/build", str(BUILD))
+        line = line.replace("-Lbuild/trainer", f"-L'{BUILD / 'trainer'}'").replace("$PWD/build", str(BUILD))
         run("bash", "-c", line, cwd=SOURCE)
         self.assertEqual(run(program, self.socket, env=trainers_environment()), SUM)
 
