@@ -203,7 +203,7 @@ class Readme(WithDaemon):
         self.assertEqual(run(*command, env=environment), SUM)
 
     def test_its_compile_line_works_in_the_source_tree(self):
-        line = only(line for line in self.programs[""].splitlines() if line.startswith("gcc "))
+        line = only(line for line in self.programs[""].replace("\\\n", "").splitlines() if line.startswith("gcc "))
         program = self.scratch / "allreduce"
         line = line.replace("-o allreduce", f"-o {program}")
         line = line.replace("-Lbuild/trainer", f"-L'{BUILD / 'trainer'}'").replace("$PWD/build", str(BUILD))
