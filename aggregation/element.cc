@@ -17,7 +17,8 @@ constexpr std::string_view kUnknown = "?";
 
 std::string_view data_type_name(DataType type) noexcept {
   const auto index = static_cast<std::size_t>(type);
-  return index < kDataTypes ? kDataTypeNames[index] : kUnknown;
+  if (index < kDataTypes) return kDataTypeNames[index];
+  return is_data_type(index) ? kCopiedTypes[index - kFirstCopiedType].name : kUnknown;
 }
 
 std::string_view operation_name(Operation operation) noexcept {

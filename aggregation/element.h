@@ -1,8 +1,8 @@
-// The element types that a collective may carry, the operations that combine elements, which
-// operation fits which type, and the scalar conversions of the two 16-bit floats.
+// The element types that a collective or a message may carry, the operations that combine elements,
+// which operation fits which type, and the scalar conversions of the two 16-bit floats.
 //
 // The numbers of both enumerations are those of trainer/include/gradcube/gradcube.h. They cross
-// process and host boundaries. Compare a number from a ring or a packet with kDataTypes or
+// process and host boundaries. Compare a number from a ring or a packet by is_data_type() or with
 // kOperations before you cast it, and check the pair with supports(). The names are those of
 // command lines and reports ("float32", "sum").
 //
@@ -10,6 +10,7 @@
 #ifndef GRADCUBE_AGGREGATION_ELEMENT_H_
 #define GRADCUBE_AGGREGATION_ELEMENT_H_
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -32,8 +33,39 @@ enum class DataType : std::uint8_t {
   sum64 = 9,
   sum128 = 10,
 };
-inline constexpr std::size_t kDataTypes = 9;      // that a trainer may name
+inline constexpr std::size_t kDataTypes = 9;      // that kernels know by these names
 inline constexpr std::size_t kElementTypes = 11;  // that kernels may add
+
+// Types that no kernel knows, numbered from kFirstCopiedType on. They are moved, and trainers name
+// them so that it is seen if they differ. Those that parts_of() has are combined, too.
+struct CopiedType {
+  std::string_view name;
+  std::uint8_t bytes;
+};
+inline constexpr std::size_t kFirstCopiedType = 16;
+inline constexpr std::array<CopiedType, 12> kCopiedTypes = {{{"bool", 1},
+                                                             {"int16", 2},
+                                                             {"uint16", 2},
+                                                             {"uint32", 4},
+                                                             {"uint64", 8},
+                                                             {"complex32", 4},
+                                                             {"complex64", 8},
+                                                             {"complex128", 16},
+                                                             {"float8_e4m3fn", 1},
+                                                             {"float8_e4m3fnuz", 1},
+                                                             {"float8_e5m2", 1},
+                                                             {"float8_e5m2fnuz", 1}}};
+
+// Whether a trainer may name the type of this number.
+constexpr bool is_data_type(std::size_t number) noexcept {
+  return number < kDataTypes ||
+         (number >= kFirstCopiedType && number < kFirstCopiedType + kCopiedTypes.size());
+}
+
+// Whether trainers that exchange data mean different things by it. Bytes may be anything.
+constexpr bool differ(DataType one, DataType other) noexcept {
+  return one != other && one != DataType::bytes && other != DataType::bytes;
+}
 
 enum class Operation : std::uint8_t {
   sum = 0,
@@ -63,13 +95,41 @@ constexpr std::size_t element_bytes(DataType type) noexcept {
     case DataType::sum128:
       return 16;
   }
-  return 0;
+  const auto number = static_cast<std::size_t>(type);
+  return number >= kFirstCopiedType && is_data_type(number)
+             ? kCopiedTypes[number - kFirstCopiedType].bytes
+             : 0;
+}
+
+// How a kernel sees elements that consist of others: a complex number as its two parts, and truth
+// as a byte of 0 or 1, of which the greatest is "or".
+struct Parts {
+  DataType type{};
+  unsigned count = 1;
+  bool sum_is_max = false;
+};
+inline constexpr DataType kTruth{16};
+inline constexpr DataType kComplex64{22};
+inline constexpr DataType kComplex128{23};
+constexpr Parts parts_of(DataType type) noexcept {
+  if (type == kTruth) return {DataType::uint8, 1, true};
+  if (type == kComplex64) return {DataType::float32, 2};
+  if (type == kComplex128) return {DataType::float64, 2};
+  return {type};
+}
+// What a kernel does with the parts.
+constexpr Operation operation_on_parts(DataType type, Operation operation) noexcept {
+  return parts_of(type).sum_is_max && operation == Operation::sum ? Operation::max : operation;
 }
 
 // Whether elements of the type can be combined by the operation. Bytes cannot be combined at all.
 // int8 and uint8 have no average: a sum of a few such numbers does not fit in the type any more.
 // sum64 and sum128 can only be added. False for values outside the enumerations.
 constexpr bool supports(DataType type, Operation operation) noexcept {
+  const Parts parts = parts_of(type);
+  // Complex numbers have no order.
+  if (parts.count != 1) return operation == Operation::sum || operation == Operation::average;
+  type = parts.type;
   const bool known = element_bytes(type) != 0 && static_cast<std::size_t>(operation) < kOperations;
   switch (type) {
     case DataType::bytes:
@@ -81,7 +141,7 @@ constexpr bool supports(DataType type, Operation operation) noexcept {
     case DataType::sum128:
       return operation == Operation::sum;
     default:
-      return known;
+      return known && static_cast<std::size_t>(type) < kDataTypes;
   }
 }
 
@@ -89,7 +149,7 @@ constexpr bool supports(DataType type, Operation operation) noexcept {
 std::string_view data_type_name(DataType type) noexcept;
 std::string_view operation_name(Operation operation) noexcept;
 
-// The reverse. Names must match exactly.
+// The reverse, of what kernels know. Names must match exactly.
 std::optional<DataType> parse_data_type(std::string_view name) noexcept;
 std::optional<Operation> parse_operation(std::string_view name) noexcept;
 

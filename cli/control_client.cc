@@ -120,13 +120,23 @@ json ask_status_of_all(const RunDirectory& directory) {
   throw SetupError("the daemon did not gather the status of all servers in time");
 }
 
-json ask_status(const RunDirectory& directory) {
+json ask_status(const RunDirectory& directory, WantedFlows flows) {
   const json answer = ask_daemon(directory, {{"command", "status"}});
   const auto status = answer.find("status");
   if (status == answer.end() || !status->is_object()) {
     throw SetupError("the daemon's answer has no status: is it another version of gradcubed?");
   }
-  return *status;
+  json whole = *status;
+  const auto count = count_field(whole, "flow_count");
+  if (flows == WantedFlows::all && items(whole, "flows").size() < count.value_or(0)) {
+    json& all = whole["flows"] = json::array();
+    for (bool more = true; more;) {
+      const json part = ask_daemon(directory, {{"command", "flows"}, {"from", all.size()}});
+      more = !items(part, "flows").empty();
+      for (const json& flow : items(part, "flows")) all.push_back(flow);
+    }
+  }
+  return whole;
 }
 
 std::optional<std::uint64_t> resent_so_far(const RunDirectory& directory) {

@@ -28,8 +28,11 @@ void require_cluster(const control::RunDirectory& directory);
 nlohmann::json ask_daemon(const control::RunDirectory& directory, const nlohmann::json& request,
                           std::chrono::milliseconds timeout = std::chrono::seconds(10));
 
-// The "status" of the answer to {"command":"status"}.
-nlohmann::json ask_status(const control::RunDirectory& directory);
+// The "status" of the answer to {"command":"status"}. Where there are very many flows, it has none
+// of them; unless all are wanted, which are asked for part by part.
+enum class WantedFlows { few, all };
+nlohmann::json ask_status(const control::RunDirectory& directory,
+                          WantedFlows flows = WantedFlows::few);
 
 // How many frames the daemons have sent again so far, as they say.
 std::optional<std::uint64_t> resent_so_far(const control::RunDirectory& directory);

@@ -131,14 +131,15 @@ pid_t fork_daemon(const RunDirectory& directory, const DaemonStart& start, int r
   const std::string ready_text = std::to_string(kReadyDescriptor);
   const nlohmann::json failure = {
       {"ok", false}, {"error", fmt::format("cannot run {}: is it a program?", executable)}};
-  const DaemonChild child{.arguments = {executable.c_str(), start.servers.c_str(), "--run-dir",
-                                        run_directory.c_str(), "--settings", start.settings.c_str(),
-                                        "--ready-fd", ready_text.c_str(), nullptr},
-                          .exec_failure = failure.dump() + "\n",
-                          .log = log.get(),
-                          .null_device = null_device.get(),
-                          .ready = ready,
-                          .signal_mask = interrupt.old_mask()};
+  const DaemonChild child{
+      .arguments = {executable.c_str(), start.servers.c_str(), "--run-dir", run_directory.c_str(),
+                    "--settings", start.settings.c_str(), "--ready-fd", ready_text.c_str(),
+                    nullptr},
+      .exec_failure = failure.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+      .log = log.get(),
+      .null_device = null_device.get(),
+      .ready = ready,
+      .signal_mask = interrupt.old_mask()};
   const pid_t pid = fork();
   if (pid < 0) throw SetupError(fmt::format("cannot start a process: {}", std::strerror(errno)));
   if (pid == 0) become_daemon(child);
@@ -177,6 +178,13 @@ fs::path find_daemon() {
     if (!folder.empty() && is_executable(fs::path(folder) / "gradcubed")) {
       return fs::path(folder) / "gradcubed";
     }
+  }
+  if (error) {
+    throw SetupError(
+        fmt::format("cannot find gradcubed: /proc/self/exe does not say where this program lies "
+                    "({}), and it is "
+                    "not in PATH: mount /proc, or name it by the environment variable GRADCUBED",
+                    error.message()));
   }
   throw SetupError(fmt::format(
       "cannot find gradcubed beside {} nor in PATH: build it with `ninja -C build`, or name it by "

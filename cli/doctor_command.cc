@@ -31,7 +31,8 @@ int run_doctor(const DoctorOptions& options) {
     checks.insert(checks.end(), more.begin(), more.end());
   }
   if (options.json) {
-    print("{}\n", checks_json(checks).dump());
+    print("{}\n",
+          checks_json(checks).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     print("{}\n{}\n", checks_text(checks),
           can_run(checks)

@@ -1,6 +1,7 @@
 #include "cli/flow_text.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <fmt/format.h>
 
 #include "cli/json_fields.h"
@@ -28,9 +29,10 @@ void add_counters(const json& counters, const std::string& prefix, TextTable* ta
 
 std::string flows_text(const json& status, bool all_flows) {
   const json& flows = items(status, "flows");
-  if (flows.empty()) return "";
-  if (flows.size() > kFewFlows && !all_flows) {
-    return fmt::format("\nflows: {}; `gradcube status --flows` lists them\n", flows.size());
+  const std::uint64_t count = count_field(status, "flow_count").value_or(flows.size());
+  if (count == 0) return "";
+  if (count > kFewFlows && (!all_flows || flows.size() < count)) {
+    return fmt::format("\nflows: {}; `gradcube status --flows` lists them\n", count);
   }
   TextTable table({{"flow: job"},
                    {"server"},

@@ -1,7 +1,9 @@
 #include "cli/host_checks.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <exception>
 #include <filesystem>
@@ -12,6 +14,7 @@
 #include <utility>
 
 #include "cli/daemon_process.h"
+#include "control/base/printable.h"
 
 namespace gradcube::cli {
 namespace {
@@ -70,6 +73,16 @@ HostCheck check_daemon() {
   }
 }
 
+// Of it, or of the folder in which it would be made.
+std::string why_unwritable(const RunDirectory& directory) {
+  fs::path folder = directory.path();
+  std::error_code error;
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return "";
+  const int reason = errno;
+  return fmt::format("cannot write to {}: {}", folder.string(), std::strerror(reason));
+}
+
 // The exit status of `program`, which finds a Python module without running it; empty when there is
 // no such program.
 std::optional<int> find_module(const std::string& python, const std::string& module) {
@@ -100,11 +113,16 @@ std::vector<HostCheck> check_programs() { return {check_dpdk(), check_daemon()};
 
 std::vector<HostCheck> check_cluster(const RunDirectory& directory) {
   const std::string path = directory.path().string();
-  if (!directory.exists()) {
-    return {good("run directory", path + " is not there yet: `gradcube up` makes it"),
-            good("cluster", "none runs")};
-  }
   try {
+    directory.check_path();
+    if (const std::string problem = why_unwritable(directory); !problem.empty()) {
+      return {{"run directory", Verdict::fail, problem,
+               "set GRADCUBE_RUN to a directory that you can write to"}};
+    }
+    if (!directory.exists()) {
+      return {good("run directory", path + " is not there yet: `gradcube up` makes it"),
+              good("cluster", "none runs")};
+    }
     directory.check();
     const auto daemon = directory.living_daemon();
     std::vector<HostCheck> checks = {good("run directory", path)};
@@ -121,7 +139,7 @@ std::vector<HostCheck> check_cluster(const RunDirectory& directory) {
   } catch (const std::exception& error) {
     return {{"run directory", Verdict::fail, error.what(),
              fmt::format("export GRADCUBE_RUN={} after mkdir -m 700 of it",
-                         shell_quoted(fs::path(path + "-mine")))}};
+                         shell_quoted(control::printable(path, path.size()) + "-mine"))}};
   }
 }
 

@@ -259,7 +259,7 @@ void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std:
       longest_core_wait(waits, core_waits(processes)) /
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
-  const json after = ask_status(directory_);
+  const json after = ask_status(directory_, WantedFlows::all);
   for (const Measured& one : measured) {
     LinkResult& result = results[one.result];
     // A link that went down a moment ago may have been measured over other paths.

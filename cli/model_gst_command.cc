@@ -2,6 +2,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "cli/closest.h"
 #include "cli/model_options.h"
 #include "cli/model_report.h"
+#include "cli/option_checks.h"
 #include "cli/output.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
@@ -33,6 +35,7 @@ struct GstOptions {
   std::vector<std::string> algorithms = {std::string(kAllAlgorithms)};
   std::string rate = "10gbit";
   ModelLoadOptions load;
+  std::uint64_t group = 0;
   bool json = false;
 };
 
@@ -85,14 +88,19 @@ void require_rows(const std::string& algorithm, const std::vector<ModelTopology>
   for (const ModelRow& row : rows_of(topologies.front(), known_algorithms(), load)) {
     names.push_back(row.algorithm);
   }
+  const bool lacks_group = algorithm == "two-level" && topologies.front().levels() == 1;
   throw control::UsageError(
-      fmt::format("--algorithm {}: no paper gives its time on {}; expected, on {}, {}", algorithm,
+      fmt::format("--algorithm {}: {} on {}; expected, on {}, {}", algorithm,
+                  lacks_group ? "its time depends on how many servers are in a group: name with "
+                                "--group a number that divides those"
+                              : "no paper gives its time",
                   fmt::join(specs, ", "), specs.front(), fmt::join(names, ", ")));
 }
 
 int run_gst(const GstOptions& options) {
   ModelLoad load = load_of(options.load);
   load.bits_per_second = static_cast<double>(control::parse_rate(options.rate, "--rate"));
+  load.group = options.group;
   std::vector<ModelTopology> topologies;
   for (const std::string& spec : options.topologies) {
     topologies.push_back(control::model::parse_model_topology(spec, "--topology"));
@@ -129,10 +137,16 @@ void add_model_gst(CLI::App& model, Action& action) {
       ->capture_default_str();
   command->add_option("--rate", options->rate, "Rate of every link: 200mbit, 10gbit")
       ->capture_default_str();
+  command
+      ->add_option("--group", options->group,
+                   "Of two-level on star:N and fattree:N: servers under one switch; it divides N")
+      ->check(whole_number_in(2, 1'000'000));
   add_load_options(command, options->load);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
-      "An algorithm has no row on a topology for which no paper gives its time. ps is a parameter\n"
+      "An algorithm has no row on a topology for which no paper gives its time; two-level has one "
+      "on\n"
+      "star:N and fattree:N with --group. ps is a parameter\n"
       "server on one of the servers, mesh one that is spread over all of them. docs/models.md "
       "lists\n"
       "what is assumed.\n"

@@ -36,7 +36,8 @@ struct StatusOptions {
 };
 
 nlohmann::json ask(const RunDirectory& directory, const StatusOptions& options) {
-  return options.all ? ask_status_of_all(directory) : ask_status(directory);
+  if (options.all) return ask_status_of_all(directory);
+  return ask_status(directory, options.flows || options.json ? WantedFlows::all : WantedFlows::few);
 }
 
 void watch(const RunDirectory& directory, const StatusOptions& options) {

@@ -24,8 +24,8 @@ only if nothing failed and every stage of tests ran some.
            hours changed. Continuous integration runs this.
   --deep   also what takes hours: the integration tests that --full leaves out on veth, longer rounds,
            100,000 seeds of the simulation, all tests under the sanitizers, the tests of clang++'s
-           release build, clang-tidy over all sources, libFuzzer (10 minutes a target), valgrind, and
-           bugs planted that tests must notice
+           release build, clang-tidy over all sources, libFuzzer (10 minutes a target), valgrind, what
+           a host may limit (scripts/try_limits.py), and bugs planted that tests must notice
 USAGE
 }
 
@@ -332,6 +332,8 @@ test_under_valgrind() {
     bcube_forwarding checkpoint hub control merge model sockets bed
 }
 
+try_limits() { check /usr/bin/python3 scripts/try_limits.py; }
+
 plant_bugs() { check /usr/bin/python3 scripts/plant_bugs.py; }
 
 # stage SECONDS FUNCTION TITLE: what is to run, and for how long on two cores.
@@ -364,6 +366,7 @@ if deep; then
   stage 2400 test_clang_release "testing the release build of clang++, each source compiled alone"
   stage $((7 * fuzz_minutes * 60 + 300)) fuzz "fuzzing by libFuzzer"
   stage 3000 test_under_valgrind "running unit tests under valgrind"
+  stage 60 try_limits "trying what a host may limit"
   stage 1500 plant_bugs "planting bugs that tests must notice"
 fi
 

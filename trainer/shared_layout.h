@@ -11,13 +11,13 @@
 // beyond what the daemon has confirmed closes the session.
 //
 //   offset 0       RegionHeader: control words, each written by one side only
-//   kSubmissions   Submission[kRingEntries]: written by the trainer, read by the daemon
+//   kSubmissions   Submission[kSubmissionEntries]: written by the trainer, read by the daemon
 //   kCompletions   Completion[kRingEntries]: written by the daemon, read by the trainer
 //   kHeapOffset    the trainer's heap; the daemon keeps nothing in it
 //
 // Rings are single producer, single consumer: head is the consumer's, tail the producer's, both
-// count entries since the start and are never reduced; entry i lies at i % kRingEntries. A tail is
-// published with release order after the entry.
+// count entries since the start and are never reduced; entry i lies at i modulo the ring's entries.
+// A tail is published with release order after the entry.
 //
 // The daemon trusts nothing in the region. It keeps its own copies of the words it writes, reads
 // each submission once into its own memory, and checks every field; an invalid field closes the
@@ -45,14 +45,17 @@ inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", litt
 // bits and uses what both have. No bit is defined yet.
 inline constexpr std::uint64_t kFeatures = 0;
 inline constexpr std::uint32_t kRingEntries = 1024;  // the most collectives in flight per session
-inline constexpr std::uint32_t kMaxLanes = 8;        // of a job
-inline constexpr std::uint32_t kMostWeight = 1000;   // of a job
-inline constexpr std::uint32_t kMaxMembers = 4096;   // that a Hello names
+// Beside those, as many that withdraw one of them: a trainer writes a withdrawal only where fewer
+// than kRingEntries entries wait to be read.
+inline constexpr std::uint32_t kSubmissionEntries = 2 * kRingEntries;
+inline constexpr std::uint32_t kMaxLanes = 8;              // of a job
+inline constexpr std::uint32_t kMostWeight = 1000;         // of a job
+inline constexpr std::uint32_t kMaxMembers = 4096;         // that a Hello names
 inline constexpr std::uint32_t kMaxLocalTrainers = 16;     // of a job on one server
 inline constexpr std::uint64_t kLargeMessage = 64 * 1024;  // bytes: it takes all parallel paths
 inline constexpr std::size_t kCacheLine = 64;
 inline constexpr std::size_t kSubmissions = 4096;
-inline constexpr std::size_t kCompletions = 1 << 17;
+inline constexpr std::size_t kCompletions = 1 << 18;
 inline constexpr std::size_t kHeapOffset = 1 << 21;  // a multiple of a huge page
 inline constexpr std::size_t kBufferAlignment = 64;  // of every submitted buffer's offset
 
@@ -89,6 +92,8 @@ enum class Kind : std::uint8_t {
   push_restored = 10,
   push_saved = 11,
   push_loaded = 12,
+  // Of a message in flight: no request of its own, and no Completion.
+  withdrawal = 13,
 };
 inline constexpr unsigned kKinds = 6;  // of collectives
 inline constexpr double kOwnRate = -1;
@@ -105,8 +110,13 @@ inline constexpr std::uint32_t kHubLane = UINT32_MAX;          // of an Inquiry 
 // calls are matched, is its place in its lane.
 //
 // Of a send and a receive `count` is that of the buffer's bytes, `root` the other trainer's rank,
-// dtype, op and lane are 0, and `tag` is any number. `paths` is the most that a send may take; 0:
-// by its length. Messages have no numbers in lanes. In a collective both fields are 0.
+// op and lane are 0, and `tag` is any number. `paths` is the most that a send may take; 0: by its
+// length. `place` is below kRingEntries, and no other message in flight of the trainer has it.
+// Messages have no numbers in lanes. In a collective these fields are 0.
+//
+// A withdrawal has the `request` and the `place` of a message, and nothing else. The message ends
+// with GRADCUBE_ECANCELED if it has not met the other trainer's; else it ends as it would have. Of
+// a message that has ended a withdrawal means nothing.
 //
 // Of a push `root` is the key's number among those of the hub, ordered by name, count and dtype are
 // the key's, and `paths` is the hub's number. op and lane are 0. `tag` of gradients has the bits of
@@ -138,15 +148,16 @@ struct Submission {
   std::uint8_t lane;   // below the job's number of lanes
   std::uint64_t tag;
   std::uint32_t paths;
-  std::uint32_t reserved;
+  std::uint32_t place;
   std::uint64_t more_reserved[2];
 };
 static_assert(sizeof(Submission) == 64);
-static_assert(kSubmissions + kRingEntries * sizeof(Submission) <= kCompletions);
+static_assert(kSubmissions + kSubmissionEntries * sizeof(Submission) <= kCompletions);
 
 // The end of a collective: 0 or a negative GRADCUBE_E... code. The collectives of a lane end in the
 // order of their submission, those of different lanes and messages in any order. A send or a
-// receive that does not fit the other ends with GRADCUBE_EMISMATCH and no notice.
+// receive that does not fit the other ends with GRADCUBE_EMISMATCH and no notice: `notice` is then
+// one more than the other trainer's dtype if the two differ, else 0: the message is too long.
 struct Completion {
   std::uint64_t request;
   std::int32_t code;

@@ -2,7 +2,9 @@
 
 #include <cerrno>
 #include <sched.h>
+#include <string>
 #include <system_error>
+#include <unistd.h>
 
 namespace gradcube::control {
 
@@ -18,6 +20,12 @@ std::vector<unsigned> allowed_cores() {
     if (CPU_ISSET(core, &set)) cores.push_back(core);
   }
   return cores;
+}
+
+bool is_described(unsigned core) {
+  const std::string path =
+      "/sys/devices/system/cpu/cpu" + std::to_string(core) + "/topology/core_id";
+  return access(path.c_str(), F_OK) == 0;
 }
 
 }  // namespace gradcube::control

@@ -10,6 +10,9 @@ namespace gradcube::control {
 // not say. Any thread.
 std::vector<unsigned> allowed_cores();
 
+// Whether /sys describes the core: DPDK takes no other.
+bool is_described(unsigned core);
+
 }  // namespace gradcube::control
 
 #endif  // GRADCUBE_CONTROL_BASE_CORES_H_

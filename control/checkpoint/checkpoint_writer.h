@@ -39,9 +39,9 @@ class CheckpointWriter {
   // durable, and at the path nothing has changed.
   void finish();
 
-  // finish(), if that has not been called, and then the new checkpoint is at its path, or at another
-  // one of its folder. It is durable there when this returns. After a SetupError it may or may not
-  // be there, whole.
+  // finish(), if that has not been called, and then the new checkpoint is at its path, or at
+  // another one of its folder. It is durable there when this returns. After a SetupError it may or
+  // may not be there, whole.
   void commit() { commit(path_); }
   void commit(const std::string& path);
 

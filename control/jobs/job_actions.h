@@ -25,7 +25,8 @@ struct JobTiming {
   Instant repeat = std::chrono::milliseconds(20);  // of a request without an answer
   // Of signs of life. An unanswered Join is repeated as fast as any request, later this often.
   Instant ping = std::chrono::milliseconds(500);
-  Instant phase = std::chrono::seconds(2);  // for all members to answer
+  // For all members to answer; where engines are prepared, reset or started, for the next one to.
+  Instant phase = std::chrono::seconds(2);
   // For a trainer to leave another job of the same name, with other members.
   Instant elsewhere = std::chrono::seconds(2);
   // For all trainers to submit what comes before a collective that cannot be done.
@@ -67,11 +68,16 @@ struct Disagreed {
 // One more of the server's trainers is there.
 struct TrainerJoined {};
 // A trainer left or died; what it has submitted can still be done. `how` is a whole sentence.
-// others_stay: of the same server.
+// others_stay: of the same server. local, submitted: as Leave says. settled: what it has submitted
+// in all is known, or does not matter; until then it has gone, and this comes again when the job
+// runs.
 struct TrainerLeft {
   std::string how;
   bool died = false;
   bool others_stay = false;
+  std::uint32_t local = 0;
+  std::optional<LaneNumbers> submitted{};
+  bool settled = true;
 };
 // A trainer aborted its job, or was evicted: nothing of it may be used any more.
 struct TrainerAborted {
@@ -116,6 +122,11 @@ struct Reset {
   Epoch epoch = 0;
   JobCut cut;
 };
+// A trainer has left, and the job goes on: from now on what needs it fails (departures.h). Its own
+// server is told, too. No answer.
+struct Note {
+  Departure departure;
+};
 // Forget the job. No answer.
 struct Detach {};
 // How far has the trainer come? Also without engines, before Prepare: then all counts are 0, or
@@ -123,7 +134,7 @@ struct Detach {};
 struct Count {};
 }  // namespace command
 using JobCommand = std::variant<command::Prepare, command::Start, command::Hold, command::Halt,
-                                command::Reset, command::Detach, command::Count>;
+                                command::Reset, command::Note, command::Detach, command::Count>;
 
 // How far a member has come, as it says itself.
 struct MemberStanding {

@@ -41,7 +41,7 @@ void JobAgent::handle(const JobMessage& message, const Pending& pending, Instant
   if (phase_ != Phase::joining) return;
   leader_ = message.from;
   missing_ = pending.missing;
-  if (!leaving_.has_value()) phase_deadline_ = now + 2 * timing_.phase;
+  if (leaving_.empty()) phase_deadline_ = now + 2 * timing_.phase;
   if (message.job != protocol::kNoJob) admit(message.job, out);
   if (inquiry_.has_value()) report(missing_, out);
 }
@@ -81,7 +81,7 @@ void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Instant
   enter(Phase::preparing, now);
   admit(descriptor_.id, out);
   order(command::Prepare{descriptor_}, out);
-  if (aborted_) return begin_abort(leaving_->how, now, out);
+  if (aborted_) return begin_abort(leaving_.front().leave.how, now, out);
   if (!inquiry_.has_value()) return;
   next_inquiry_ = now + timing_.repeat;
   ask_members(out);
@@ -188,7 +188,7 @@ void JobAgent::handle(const JobMessage& message, const Abort& abort, Instant now
 void JobAgent::handle(const JobMessage& message, const Unknown&, Instant now, JobActions& out) {
   if (phase_ == Phase::joining) {
     // Of a Leave: the leader has never heard of this trainer, or has forgotten it.
-    if (leaving_.has_value()) leave_alone(now, out);
+    if (!leaving_.empty()) leave_alone(now, out);
     return;
   }
   if (is_ending()) {
@@ -241,7 +241,7 @@ void JobAgent::on(const event::Disagreed& disagreed, Instant, JobActions& out) {
 
 void JobAgent::on(const event::TrainerJoined&, Instant now, JobActions& out) {
   ++trainers_;
-  if (phase_ != Phase::joining || leaving_.has_value()) return;
+  if (phase_ != Phase::joining || !leaving_.empty()) return;
   repeat(out);
   next_repeat_ = now + interval();
 }
@@ -249,10 +249,39 @@ void JobAgent::on(const event::TrainerJoined&, Instant now, JobActions& out) {
 void JobAgent::on(const event::TrainerLeft& left, Instant now, JobActions& out) {
   trainer_gone_ = true;
   deserted_ = !left.others_stay;
-  if (leaving_.has_value() || is_ending()) return;
-  leaving_ = Leave{left.how, left.died};
-  if (phase_ == Phase::joining) phase_deadline_ = now + timing_.phase;
-  answer(*leaving_, out);
+  if (is_ending()) return;
+  if (phase_ == Phase::joining && leaving_.empty()) phase_deadline_ = now + timing_.phase;
+  std::erase_if(leaving_, [&](const Leaving& each) { return each.leave.local == left.local; });
+  leaving_.push_back({{left.how, left.died, left.local, left.submitted}, left.settled});
+  tell_leaving(out);
+}
+
+// While it joins, one is enough: nothing begins without it.
+void JobAgent::tell_leaving(JobActions& out) const {
+  for (const Leaving& each : leaving_) {
+    if (phase_ == Phase::joining) return answer(leaving_.front().leave, out);
+    if (each.settled) answer(each.leave, out);
+  }
+}
+
+void JobAgent::handle(const JobMessage&, const Left& left, Instant, JobActions& out) {
+  if (phase_ == Phase::joining || is_ending() || left.first > departures_) return;
+  for (std::size_t i = departures_ - left.first; i < left.departures.size(); ++i) {
+    const Departure& departure = left.departures[i];
+    ++departures_;
+    const JobMember* of = member(departure.server);
+    if (of == nullptr || departure.local >= descriptor_.options.trainers ||
+        departure.submitted.size() != descriptor_.options.lanes.size()) {
+      continue;
+    }
+    if (departure.server == self_.server) {
+      std::erase_if(leaving_, [&](const Leaving& each) {
+        return each.leave.local == departure.local && each.leave.submitted.has_value();
+      });
+    }
+    order(command::Note{departure}, out);
+  }
+  answer(Noted{departures_}, out);
 }
 
 void JobAgent::on(const event::TrainerAborted& aborted, Instant now, JobActions& out) {
@@ -270,7 +299,7 @@ void JobAgent::on(const event::TrainerAborted& aborted, Instant now, JobActions&
 // Of a job that never was: those of the server's trainers that stay are told.
 void JobAgent::leave_alone(Instant now, JobActions& out) {
   if (deserted_) return enter(Phase::over, now);
-  why_ = leaving_->how;
+  why_ = leaving_.front().leave.how;
   end(std::nullopt, now, out);
 }
 
@@ -302,7 +331,7 @@ void JobAgent::on_server_gone(bcube::ServerId server, const std::string& why, In
 void JobAgent::miss_deadline(Instant now, JobActions& out) {
   if (phase_ == Phase::ended) {
     enter(Phase::over, now);
-  } else if (phase_ == Phase::joining && leaving_.has_value()) {
+  } else if (phase_ == Phase::joining && !leaving_.empty()) {
     leave_alone(now, out);
   } else if (phase_ == Phase::joining) {
     why_ = fmt::format("the daemon on server {} does not answer", space_.text(leader_server()));

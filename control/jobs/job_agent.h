@@ -26,6 +26,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "control/jobs/abort_exchange.h"
 #include "control/jobs/inquiry.h"
@@ -104,6 +105,7 @@ class JobAgent {
   void handle(const JobMessage& message, const Unknown& unknown, Instant now, JobActions& out);
   void handle(const JobMessage& message, const Ask& ask, Instant now, JobActions& out);
   void handle(const JobMessage& message, const Counts& counts, Instant now, JobActions& out);
+  void handle(const JobMessage& message, const Left& left, Instant now, JobActions& out);
   template <typename NotForAgents>
   void handle(const JobMessage&, const NotForAgents&, Instant, JobActions&) {}
 
@@ -118,6 +120,7 @@ class JobAgent {
   void on(const event::Counted& counted, Instant now, JobActions& out);
 
   bool asks_anew(const Hold& hold) const;
+  void tell_leaving(JobActions& out) const;
   void admit(JobId job, JobActions& out);
   std::string ending_text() const;
   std::string stopping_text() const;
@@ -154,8 +157,14 @@ class JobAgent {
   std::optional<Instant> phase_deadline_;
   Instant next_repeat_;
   unsigned decide_rounds_ = 0;
-  std::string missing_;           // as the leader last said
-  std::optional<Leave> leaving_;  // how the trainer has gone
+  std::string missing_;  // as the leader last said
+  // How trainers of this server have gone, until the leader has said so.
+  struct Leaving {
+    Leave leave;
+    bool settled = true;
+  };
+  std::vector<Leaving> leaving_;
+  std::uint32_t departures_ = 0;  // of the job, that are known
   std::uint32_t trainers_ = 1;    // of this server, that have joined
   bool trainer_gone_ = false;
   bool deserted_ = false;  // the last one has gone, too: nobody is left to be told anything

@@ -21,7 +21,7 @@ void JobAgent::on(const event::Asked& asked, Instant now, JobActions& out) {
   if (is_ending()) {
     report(ending_text(), out);
   } else if (phase_ == Phase::joining) {
-    if (!leaving_.has_value()) repeat(out);
+    if (leaving_.empty()) repeat(out);
     next_inquiry_ = inquiry_->deadline();
   } else if (stopping()) {
     report(stopping_text(), out);

@@ -36,16 +36,16 @@ void JobAgent::enter(Phase phase, Instant now) {
 
 Instant JobAgent::interval() const {
   const bool is_running = phase_ == Phase::running;
-  const bool asks = is_running && (leaving_.has_value() || !disagreements_.empty());
-  const bool waits_for_trainers = phase_ == Phase::joining && admitted() && !leaving_.has_value();
+  const bool asks = is_running && (!leaving_.empty() || !disagreements_.empty());
+  const bool waits_for_trainers = phase_ == Phase::joining && admitted() && leaving_.empty();
   return (is_running && !asks) || waits_for_trainers ? timing_.ping : timing_.repeat;
 }
 
 void JobAgent::repeat(JobActions& out) const {
   switch (phase_) {
     case Phase::joining:
-      if (leaving_.has_value()) {
-        answer(*leaving_, out);
+      if (!leaving_.empty()) {
+        tell_leaving(out);
       } else {
         answer(Join{request_.trainer, request_.options, request_.rank, transport_, trainers_}, out);
       }
@@ -53,7 +53,7 @@ void JobAgent::repeat(JobActions& out) const {
     case Phase::running:
       answer(Started{epoch_}, out);
       for (const auto& [lane, what] : disagreements_) answer(Disagree{epoch_, what}, out);
-      if (leaving_.has_value()) answer(*leaving_, out);
+      tell_leaving(out);
       break;
     case Phase::aborting:
     case Phase::ended:

@@ -82,7 +82,11 @@ void JobLeader::handle(Member*, const JobMessage&, const Disagree& disagree, Ins
 void JobLeader::handle(Member* member, const JobMessage& message, const Leave& leave, Instant now,
                        JobActions& out) {
   if (phase_ == Phase::gathering) end(leave.how, {}, now, out);
-  if (phase_ == Phase::running) stop(std::nullopt, leave, now, out);
+  if (phase_ == Phase::running && goes_on_without(member->server, leave)) {
+    note(member->server, leave, now);
+  } else if (phase_ == Phase::running) {
+    stop(std::nullopt, leave, now, out);
+  }
   if (phase_ == Phase::stopping && departure_.has_value() && leave.died) {
     phase_deadline_ = std::min(*phase_deadline_, now + timing_.run_on_after_death);
   }
@@ -131,7 +135,11 @@ bool JobLeader::all_answered() const {
 }
 
 void JobLeader::answered(Member& member, Instant now, JobActions& out) {
-  member.answered = true;
+  const bool is_new = !std::exchange(member.answered, true);
+  const bool of_engines =
+      phase_ == Phase::preparing || phase_ == Phase::resetting || phase_ == Phase::starting;
+  // A process that does this for many servers or jobs does it for one after the other.
+  if (is_new && of_engines) phase_deadline_ = now + longest(phase_);
   if (!all_answered()) return;
   if (phase_ == Phase::preparing || phase_ == Phase::resetting) {
     enter(Phase::starting, now, out);
@@ -145,6 +153,7 @@ void JobLeader::answered(Member& member, Instant now, JobActions& out) {
 void JobLeader::enter(Phase phase, Instant now, JobActions& out) {
   phase_ = phase;
   phase_deadline_.reset();
+  next_ask_ = now;
   if (phase == Phase::running || phase == Phase::over) return;
   for (Member& member : members_) member.answered = false;
   phase_deadline_ = now + longest(phase);
@@ -211,8 +220,12 @@ std::string JobLeader::overdue() const {
 }
 
 void JobLeader::on_time(Instant now, JobActions& out) {
-  if (phase_ == Phase::running || over()) return;
-  if (phase_deadline_.has_value() && now >= *phase_deadline_) {
+  if (over()) return;
+  if (phase_ == Phase::running) {
+    if (now < next_ask_ || !any_lacks_departures()) return;
+    for (const Member& member : members_) tell_departures(member, out);
+    next_ask_ = now + timing_.repeat;
+  } else if (phase_deadline_.has_value() && now >= *phase_deadline_) {
     if (phase_ == Phase::ending) {
       enter(Phase::over, now, out);
     } else if (phase_ == Phase::catching_up) {
@@ -233,7 +246,7 @@ void JobLeader::on_time(Instant now, JobActions& out) {
 }
 
 std::optional<Instant> JobLeader::deadline() const {
-  if (phase_ == Phase::running || over()) return std::nullopt;
+  if (over() || (phase_ == Phase::running && !any_lacks_departures())) return std::nullopt;
   return std::min(next_ask_, phase_deadline_.value_or(next_ask_));
 }
 

@@ -11,7 +11,7 @@
 //               this name, with other members, ends this one
 //   preparing   all attach their engines, armed
 //   starting    all begin to send
-//   running     until a Disagree or a Leave
+//   running     until a Disagree or a Leave that the job does not go on without
 //   catching_up after a Disagree: all run on, until every trainer has submitted what comes before
 //               the collective that cannot be done, or has left, or the time for that is over
 //   stopping    all take no more submissions and run on until every member has completed all that
@@ -24,9 +24,11 @@
 // An earlier failure of the same lane that turns up later becomes the cause of the stop: all hear
 // of it, and are asked who submitted what as it.
 //
-// A Leave goes from stopping to ending; but if an overflow turns up meanwhile, as a trainer may
-// leave with its own result, the others hear of that first, and the Leave comes again. What a phase
-// has no use for is left to its sender's repetition.
+// A trainer that leaves in order ends nothing for the others: all are told (departures.h). The
+// Leave of the last trainer, and of one that the job cannot go on without, goes from stopping to
+// ending; but if an overflow turns up meanwhile, as a trainer may leave with its own result, the
+// others hear of that first, and the Leave comes again. What a phase has no use for is left to its
+// sender's repetition.
 //
 // A trainer that joins anew, while the agent of its predecessor is still a member, ends nothing: it
 // hears that the old job is ending, until it has.
@@ -111,6 +113,7 @@ class JobLeader {
     LaneNumbers published;              // while all catch up; empty if it has not told
     bool has_left = false;              // while all catch up: its trainer
     std::optional<Held> held;           // of this stop, the newest counts
+    std::uint32_t noted = 0;            // of the departures, that it knows
   };
 
   void handle(Member* member, const JobMessage& message, const Join& join, Instant now,
@@ -127,6 +130,7 @@ class JobLeader {
   void handle(Member* member, const JobMessage&, const Held& held, Instant now, JobActions& out);
   void handle(Member* member, const JobMessage& message, const Leave& leave, Instant now,
               JobActions& out);
+  void handle(Member* member, const JobMessage&, const Noted& noted, Instant now, JobActions& out);
   void handle(Member* member, const JobMessage&, const Abort& abort, Instant now, JobActions& out);
   void handle(Member* member, const JobMessage& message, const Unknown&, Instant now,
               JobActions& out);
@@ -136,6 +140,12 @@ class JobLeader {
   std::string old_job_ends(const Member* member) const;
   std::optional<std::string> objection(const Member* member, const JobMessage& message,
                                        const Join& join) const;
+  bool has_left(bcube::ServerId server, std::uint32_t local) const;
+  bool goes_on_without(bcube::ServerId server, const Leave& leave) const;
+  void note(bcube::ServerId server, const Leave& leave, Instant now);
+  bool lacks_departures(const Member& member) const { return member.noted < departures_.size(); }
+  bool any_lacks_departures() const;
+  void tell_departures(const Member& member, JobActions& out) const;
   std::uint32_t missing_of(const Member& member) const;
   Member* find(bcube::ServerId server);
   void leave_out(Member& member);
@@ -190,7 +200,8 @@ class JobLeader {
   std::optional<Disagreement> first_;  // of this stop
   // While all catch up: the first collective of a lane that cannot be done.
   std::map<std::uint32_t, std::uint64_t> failing_;
-  std::optional<Leave> departure_;  // of this stop: the job ends with it
+  std::optional<Leave> departure_;     // of this stop: the job ends with it
+  std::vector<Departure> departures_;  // that it goes on without
   JobCut cut_;
   std::string why_;
   std::set<bcube::ServerId> gone_;

@@ -134,6 +134,10 @@ std::string JobLeader::old_job_ends(const Member* member) const {
     cause = departure_->how;
   }
   if (cause.empty()) return "";
+  if (phase_ == Phase::running && !departures_.empty()) {
+    return fmt::format("the old job \"{}\" goes on until its other trainers have left, too: {}",
+                       name_, cause);
+  }
   return fmt::format("the old job \"{}\" is ending: {}", name_, cause);
 }
 

@@ -207,7 +207,7 @@ bool JobLeader::note_overflow_before_departure() {
 
 // The whole sentence about the cause of this stop.
 std::string JobLeader::disagreement() const {
-  if (first_->cause == Disagreement::Cause::overflow) return first_->text;
+  if (first_->cause != Disagreement::Cause::signatures) return first_->text;
   std::vector<Submitted> submitted;
   for (const Member& member : members_) {
     submitted.push_back({member.server, member.held->submitted});
@@ -230,7 +230,7 @@ std::string JobLeader::late_text() const {
 // For trainers that wait while the job stops.
 std::string JobLeader::why_it_stops() const {
   if (departure_.has_value()) return departure_->how;
-  if (first_->cause == Disagreement::Cause::overflow) return first_->text;
+  if (first_->cause != Disagreement::Cause::signatures) return first_->text;
   return fmt::format(
       "the trainers disagree on {}",
       collective_text(name_, options_.lanes.size(), {first_->lane, first_->collective}));
@@ -271,7 +271,7 @@ void JobLeader::reset(const LaneNumbers& done, Instant now, JobActions& out) {
     take_greater(cut_.failed, member.held->reached);
   }
   // What an overflow has failed on one member may have ended well on another.
-  if (first_->cause == Disagreement::Cause::signatures) cut_.text += failed_text(cut_);
+  if (first_->cause != Disagreement::Cause::overflow) cut_.text += failed_text(cut_);
   ++epoch_;
   enter(Phase::resetting, now, out);
 }

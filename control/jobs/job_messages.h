@@ -8,6 +8,7 @@
 //   gathering   Join -> Pending | Refused; Seek -> Elsewhere, if so
 //   set-up      Prepare -> Armed(0), then Start(0) -> Started(0)
 //   catch up    Disagree -> Ask -> Counts, from the leader to the agents, again and again
+//   part        Leave -> Left -> Noted, of a trainer that the job goes on without (departures.h)
 //   stop        then, or after a Leave: Hold(e) -> Held(e), again whenever its counts grow
 //   reset       Reset(e + 1) -> Armed(e + 1), then Start(e + 1) -> Started(e + 1)
 //   end         Abort among all
@@ -78,14 +79,15 @@ struct JobDescriptor {
 // A collective that cannot be done: its trainers disagree on it, or an average overflowed in it.
 struct Disagreement {
   // signatures: no server can complete it. overflow: servers that do not need the element that
-  // overflowed may complete it, and small later ones of its lane.
-  enum class Cause { signatures, overflow };
+  // overflowed may complete it, and small later ones of its lane. departure: a trainer that has
+  // left has not submitted it, so no server can complete it.
+  enum class Cause { signatures, overflow, departure };
 
   std::uint32_t lane = 0;
   std::uint64_t collective = 0;
   std::int32_t code = 0;
-  // overflow: the whole sentence. signatures: only where it was met: "server [1,0], thread 0, step
-  // 1"; the leader adds who submitted what.
+  // overflow, departure: the whole sentence. signatures: only where it was met: "server [1,0],
+  // thread 0, step 1"; the leader adds who submitted what.
   std::string text;
   Cause cause = Cause::signatures;
 
@@ -200,8 +202,35 @@ struct Reset {
 struct Leave {
   std::string how;  // "the trainer ... left"
   bool died = false;
+  std::uint32_t local = 0;  // the trainer's number among those of its server
+  // By lane, how many collectives it has submitted in all: the job goes on without it. Nothing: it
+  // cannot.
+  std::optional<LaneNumbers> submitted{};
 
   bool operator==(const Leave&) const = default;
+};
+// A trainer that the job goes on without.
+struct Departure {
+  bcube::ServerId server = 0;
+  std::uint32_t local = 0;
+  std::string how;
+  LaneNumbers submitted;
+
+  bool operator==(const Departure&) const = default;
+};
+// Some of the job's departures, in the order in which its leader has heard of them; `first` have
+// come before these.
+struct Left {
+  std::uint32_t first = 0;
+  std::vector<Departure> departures;
+
+  bool operator==(const Left&) const = default;
+};
+// So many departures are known.
+struct Noted {
+  std::uint32_t departures = 0;
+
+  bool operator==(const Noted&) const = default;
 };
 // The job is over. Among agents: see abort_exchange.h.
 struct Abort {
@@ -235,7 +264,7 @@ struct Counts {
 // The place in this list is the body's number in the byte form.
 using JobBody =
     std::variant<Join, Pending, Refused, Seek, Elsewhere, Prepare, Armed, Start, Started, Disagree,
-                 Hold, Held, Reset, Leave, Abort, Unknown, Ask, Counts>;
+                 Hold, Held, Reset, Leave, Abort, Unknown, Ask, Counts, Left, Noted>;
 
 // One end of a message: the agent of this attempt, or with attempt 0 the job's leader.
 struct JobEnd {

@@ -11,6 +11,7 @@
 #include <limits>
 #include <variant>
 
+#include "control/jobs/departures.h"
 #include "control/jobs/message_codec.h"
 #include "control/jobs/node_message.h"
 #include "protocol/wire.h"
@@ -118,7 +119,7 @@ void fields(Form& form, Of<Form, Disagreement>& what) {
   form.number(what.collective);
   form.number(what.code);
   text_field(form, what.text);
-  form.choice(what.cause, Disagreement::Cause::overflow);
+  form.choice(what.cause, Disagreement::Cause::departure);
 }
 
 template <typename Form>
@@ -213,6 +214,27 @@ template <typename Form>
 void fields(Form& form, Of<Form, Leave>& leave) {
   text_field(form, leave.how);
   form.flag(leave.died);
+  form.number(leave.local);
+  form.maybe(leave.submitted, [&](auto& submitted) { lanes_field(form, submitted); });
+}
+
+template <typename Form>
+void fields(Form& form, Of<Form, Departure>& departure) {
+  form.server(departure.server);
+  form.number(departure.local);
+  text_field(form, departure.how);
+  lanes_field(form, departure.submitted);
+}
+
+template <typename Form>
+void fields(Form& form, Of<Form, Left>& left) {
+  form.number(left.first);
+  form.list(left.departures, kMostDeparturesTold, [&](auto& each) { fields(form, each); });
+}
+
+template <typename Form>
+void fields(Form& form, Of<Form, Noted>& noted) {
+  form.number(noted.departures);
 }
 
 template <typename Form>

@@ -138,9 +138,9 @@ Answer halving_doubling(const Question& q) {
 }
 
 Answer two_level(const Question& q) {
-  if (q.topology.kind != Kind::bcube || q.levels() < 2) return std::nullopt;
   const ModelLoad& load = q.load;
-  const std::uint64_t n = q.topology.radices.front();
+  const std::uint64_t n = q.levels() > 1 ? q.topology.radices.front() : load.group;
+  if (q.is_torus() || n < 2 || n >= q.N || q.N % n != 0) return std::nullopt;
   return Estimate{two_level_seconds(n, q.N / n, load.bytes, load.latency_seconds,
                                     load.bits_per_second, load.bits_per_second),
                   "BlueConnect Eq. 7"};

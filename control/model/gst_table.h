@@ -15,7 +15,8 @@
 //                     ring, as in the plan: half of a ring is not one hop away
 //   halving_doubling  recursive halving, then doubling, of all servers: for powers of two
 //   two-level         groups of n servers under one level-0 switch, then a ring, or halving and
-//                     doubling, of one of each group: BlueConnect's Eq. 7 with p_0 = n
+//                     doubling, of one of each group: BlueConnect's Eq. 7 with p_0 = n. On a star
+//                     and a Fat-Tree, which have one level, p_0 is the load's group
 //
 // BML and HiPS have one radix n for all levels. On a generalized BCube their levels carry different
 // shares, and the time is that of the busiest: 2(n-1)/n for the largest n with mesh, and
@@ -44,6 +45,8 @@ struct ModelLoad {
   double bytes = 0;            // of each server's gradient
   double bits_per_second = 0;  // of a link
   double latency_seconds = 0;  // of a message
+  // Of two-level: servers in a group, where the topology has one level; 0: not known.
+  std::uint64_t group = 0;
 };
 
 struct ModelRow {

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "control/base/errors.h"
+#include "control/base/printable.h"
 
 namespace gradcube::control {
 namespace {
@@ -110,7 +111,24 @@ bool RunDirectory::exists() const {
   return lstat(path_.c_str(), &status) == 0;
 }
 
+void RunDirectory::check_path() const {
+  const std::string& path = path_.native();
+  // It stands in JSON and in lines of text.
+  if (const std::string shown = printable(path, path.size()); shown != path) {
+    throw SetupError(
+        "the run directory " + shown +
+        " has a path that is not UTF-8, or has control characters: set GRADCUBE_RUN to "
+        "another one");
+  }
+  if (path.size() > kLongestPath) {
+    throw SetupError("the run directory " + path + " has a path of " + std::to_string(path.size()) +
+                     " characters, and Unix sockets leave room for " +
+                     std::to_string(kLongestPath) + ": set GRADCUBE_RUN to a shorter one");
+  }
+}
+
 void RunDirectory::create() const {
+  check_path();
   if (!exists()) {
     std::error_code error;
     std::filesystem::create_directories(path_.parent_path(), error);
@@ -123,12 +141,8 @@ void RunDirectory::create() const {
 }
 
 void RunDirectory::check() const {
+  check_path();
   const std::string name = "the run directory " + path_.string();
-  if (path_.native().size() > kLongestPath) {
-    throw SetupError(name + " has a path of " + std::to_string(path_.native().size()) +
-                     " characters, and Unix sockets leave room for " +
-                     std::to_string(kLongestPath) + ": set GRADCUBE_RUN to a shorter one");
-  }
   struct stat status;
   if (lstat(path_.c_str(), &status) != 0) {
     throw SetupError("cannot look at " + name + ": " + reason(errno));

@@ -61,11 +61,15 @@ class RunDirectory {
   RunDirectory of_switches(unsigned part) const;
   std::filesystem::path memif_socket() const;
 
+  // Throws SetupError unless its path is text that can be shown, and short enough for Unix sockets
+  // in it. Looks at nothing on the disk.
+  void check_path() const;
+
   // Makes the directory (0700) where it is missing, then check()s it.
   void create() const;
 
-  // Throws SetupError unless this is a directory, not a symbolic link, ours, writable by nobody
-  // else, and its path is short enough for Unix sockets in it.
+  // Throws SetupError unless its path is right and this is a directory, not a symbolic link, ours,
+  // and writable by nobody else.
   void check() const;
 
   bool exists() const;

@@ -84,13 +84,14 @@ ChildProcess start(std::vector<std::string> program, const RunDirectory& directo
   program.emplace_back("--parent");
   program.push_back(std::to_string(getpid()));
   const nlohmann::json failure = {{"ok", false}, {"error", "cannot run " + program.front()}};
-  Child child{.own_network = own_network,
-              .arguments = {},
-              .exec_failure = failure.dump() + "\n",
-              .gate = gate,
-              .report = report,
-              .log = log.get(),
-              .null_device = null_device.get()};
+  Child child{
+      .own_network = own_network,
+      .arguments = {},
+      .exec_failure = failure.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+      .gate = gate,
+      .report = report,
+      .log = log.get(),
+      .null_device = null_device.get()};
   for (const std::string& word : program) child.arguments.push_back(word.c_str());
   child.arguments.push_back(nullptr);
   return ChildProcess::start([&] { become_daemon(child); });

@@ -34,6 +34,18 @@ Json sum_of(const std::vector<ServerReport>& servers, const char* key) {
   return sum;
 }
 
+Json control_of(const std::vector<ServerReport>& servers) {
+  Json control = sum_of(servers, "control");
+  double longest = 0;
+  for (const ServerReport& one : servers) {
+    if (!one.status.is_object()) continue;
+    longest = std::max(longest,
+                       one.status.value("control", Json::object()).value("longest_step_ms", 0.0));
+  }
+  control["longest_step_ms"] = longest;
+  return control;
+}
+
 Json joined(const std::vector<ServerReport>& servers, const char* key) {
   Json all = Json::array();
   for (const ServerReport& one : servers) {
@@ -114,6 +126,7 @@ Json merged_status(Json head, const control::ClusterSettings& settings, const Js
   status["delay_ns"] = settings.delay_ns;
   status["queue_bytes"] = settings.queue_bytes;
   std::tie(status["lcores"], status["stalls"]) = cores_of(servers);
+  status["control"] = control_of(servers);
   status["idle"] = control::idle_name(settings.idle);
   status["instruction_set"] = common("instruction_set");
   status["huge_pages"] = common("huge_pages");
@@ -123,7 +136,14 @@ Json merged_status(Json head, const control::ClusterSettings& settings, const Js
   status["servers"] = servers_json(settings.topology.space(), servers);
   status["jobs"] = merged_jobs(joined(servers, "jobs"));
   status["hubs"] = joined(servers, "hubs");
+  std::size_t flows = 0;
+  for (const ServerReport& one : servers) {
+    if (one.status.is_object()) flows += one.status.value("flow_count", std::size_t{0});
+  }
   status["flows"] = joined(servers, "flows");
+  // All or none, as of one daemon.
+  if (status["flows"].size() != flows) status["flows"] = Json::array();
+  status["flow_count"] = flows;
   status["counters"] = sum_of(servers, "counters");
   return status;
 }

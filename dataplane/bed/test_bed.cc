@@ -9,6 +9,7 @@
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
 #include "dataplane/bed/ask_servers.h"
+#include "dataplane/bed/flows_request.h"
 #include "dataplane/bed/memif_network.h"
 #include "dataplane/bed/merged_status.h"
 #include "dataplane/bed/server_settings.h"
@@ -125,6 +126,9 @@ void TestBed::add_commands() {
       return {{"status", status()}};
     });
   }
+  control_->add("flows", [this](const nlohmann::json& request) {
+    return flows_of(control_sockets(), first_flow(request));
+  });
   control_->add("impair", [this](const nlohmann::json& request) { return impair(request); });
   control_->add("paths", [this](const nlohmann::json& request) { return paths(request); });
   control_->add("down", [this](const nlohmann::json&) -> Json {
@@ -156,14 +160,18 @@ std::vector<std::string> TestBed::names() const {
   return names;
 }
 
-Json TestBed::status() {
-  const bcube::AddressSpace& space = settings_.topology.space();
+std::vector<std::filesystem::path> TestBed::control_sockets() const {
   std::vector<std::filesystem::path> sockets;
   for (const DaemonProcess& server : servers_) {
     sockets.push_back(server.directory().control_socket());
   }
+  return sockets;
+}
+
+Json TestBed::status() {
+  const bcube::AddressSpace& space = settings_.topology.space();
   const std::vector<ServerAnswer> answers =
-      ask_servers(sockets, {{"command", "status"}}, kAnswerPatience);
+      ask_servers(control_sockets(), {{"command", "status"}}, kAnswerPatience);
   std::vector<ServerReport> reports;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     const std::string end = servers_[i].end_text();

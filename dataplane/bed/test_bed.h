@@ -67,6 +67,7 @@ class TestBed {
   void tick();
   // "server [2,1]", of each.
   std::vector<std::string> names() const;
+  std::vector<std::filesystem::path> control_sockets() const;
   nlohmann::ordered_json status();
   nlohmann::ordered_json paths(const nlohmann::json& request);
   nlohmann::ordered_json impair(const nlohmann::json& request);

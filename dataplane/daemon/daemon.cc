@@ -8,6 +8,7 @@
 
 #include "control/base/errors.h"
 #include "control/base/host_memory.h"
+#include "dataplane/bed/flows_request.h"
 #include "dataplane/daemon/embedded_cluster.h"
 #include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/interface_cluster.h"
@@ -22,9 +23,11 @@ namespace gradcube::dataplane {
 
 namespace {
 
+// Of what job control asks for in one go. Then a step may follow that was about to begin.
+constexpr auto kPart = std::chrono::milliseconds(10);
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 constexpr auto kLookAtWaitsEvery = std::chrono::milliseconds(100);
-constexpr auto kLookAtCablingEvery = std::chrono::seconds(1);
+constexpr auto kLookAtPortsEvery = std::chrono::seconds(1);
 // How long a daemon that ends waits until the others know that its trainers are gone.
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 
@@ -206,6 +209,9 @@ void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     return {{"status", status()}};
   });
+  control_.add("flows", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
+    return flows_json(*cluster_, first_flow(request));
+  });
   if (cluster_status_.has_value()) {
     control_.add_text("status-of-all", [this](const nlohmann::json& request) {
       return cluster_status_->answer(request);
@@ -239,7 +245,7 @@ void Daemon::add_commands() {
 nlohmann::ordered_json Daemon::status() {
   const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
   return status_json({settings_, sockets_, eal_, *cluster_, embedded_, interfaces_, ethdevs_,
-                      quota_, nodes_clock_.now(), uptime.count()});
+                      quota_, loop_.steps(), nodes_clock_.now(), uptime.count()});
 }
 
 void Daemon::tick() {
@@ -248,9 +254,15 @@ void Daemon::tick() {
   nodes_clock_.advance();
   sessions_.tick(now);
   if (cluster_status_.has_value()) cluster_status_->tick(nodes_clock_.now());
-  nodes.run(nodes_clock_.now());
+  // Whoever asks meanwhile is answered between two parts.
+  const auto for_a_part = [] {
+    return [until = SteadyClock::now() + kPart] { return SteadyClock::now() < until; };
+  };
+  nodes.run(nodes_clock_.now(), for_a_part());
+  if (nodes.has_more()) loop_.hurry();
   if (now >= next_look_) {
-    nodes.look(nodes_clock_.now());
+    const MayGoOn never = [] { return false; };
+    nodes.look(nodes_clock_.now(), nodes.has_more() ? never : MayGoOn(for_a_part()));
     next_look_ = now + kLookEvery;
   }
   if (now >= next_look_at_waits_) {
@@ -263,7 +275,7 @@ void Daemon::tick() {
     sessions_.set_closing_cause(*lost);
     ending_ = true;
   }
-  if (embedded_ == nullptr && now >= next_look_at_cabling_) look_at_cabling(now);
+  if (embedded_ == nullptr && now >= next_look_at_ports_) look_at_ports(now);
   if (ending_) end_soon(now);
 }
 
@@ -278,10 +290,21 @@ void Daemon::end_soon(SteadyClock::time_point now) {
   loop_.stop();
 }
 
-void Daemon::look_at_cabling(SteadyClock::time_point now) {
-  next_look_at_cabling_ = now + kLookAtCablingEvery;
+void Daemon::look_at_ports(SteadyClock::time_point now) {
+  next_look_at_ports_ = now + kLookAtPortsEvery;
   const WrongPorts wrong = wrong_ports(cluster_->topology().space(), cluster_->engines());
   for (const std::string& text : wrong_ports_log_.news(wrong, now)) log::warn("{}", text);
+  for (unsigned i = 0; interfaces_ != nullptr && i < cluster_->topology().ports(); ++i) {
+    PacketPort& port = interfaces_->port(i);
+    const std::string before = port.problem();
+    port.look_for_interface();
+    if (port.problem() == before) continue;
+    if (port.problem().empty()) {
+      log::info("port {}: its network interface is there again", i);
+    } else {
+      log::error("port {}: {}", i, port.problem());
+    }
+  }
 }
 
 void Daemon::run() { loop_.run(); }

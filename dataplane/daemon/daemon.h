@@ -70,7 +70,7 @@ class Daemon {
   void add_commands();
   nlohmann::ordered_json status();
   void tick();
-  void look_at_cabling(SteadyClock::time_point now);
+  void look_at_ports(SteadyClock::time_point now);
   void end_soon(SteadyClock::time_point now);
 
   control::ClusterSettings settings_;
@@ -99,7 +99,7 @@ class Daemon {
   std::optional<SteadyClock::time_point> farewell_until_;
   SteadyClock::time_point next_look_;
   SteadyClock::time_point next_look_at_waits_;
-  SteadyClock::time_point next_look_at_cabling_;
+  SteadyClock::time_point next_look_at_ports_;
   WrongPortsLog wrong_ports_log_;
 };
 

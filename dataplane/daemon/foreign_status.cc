@@ -48,6 +48,7 @@ const Json& form_of_status() {
       "why": "text", "members": ["address"], "trainers_per_server": "count", "uid": "count",
       "keys": "count", "weights_bytes": "count", "memory_bytes": "count",
       "packets_reserved_bytes": "count"}],
+    "flow_count": "count",
     "flows": [{
       "job": "text", "server": "address", "lane": "count", "thread": "count", "stage": "text",
       "peer": "address", "srtt_us": "number", "*": "count"}],

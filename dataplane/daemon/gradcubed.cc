@@ -64,7 +64,9 @@ class Starter {
   bool tell(const nlohmann::ordered_json& line) {
     if (descriptor_ < 0) return true;
     stop_watching();
-    const std::string text = line.dump() + "\n";
+    // What it names may be any bytes.
+    const std::string text =
+        line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
     const bool told =
         write(descriptor_, text.data(), text.size()) == static_cast<ssize_t>(text.size());
     close(descriptor_);
@@ -349,6 +351,9 @@ int main(int argc, char** argv) {
   sigaddset(&set, SIGINT);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  // Of a file that is longer than `ulimit -f` allows, which may be a trainer's memory: the call
+  // that makes it fails.
+  signal(SIGXFSZ, SIG_IGN);
 
   Starter starter(options.ready_descriptor);
   try {

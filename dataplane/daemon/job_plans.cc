@@ -43,16 +43,32 @@ control::JobOptions completed(control::JobOptions options, const control::Topolo
   return options;
 }
 
-LanePlans make_plans(const control::JobOptions& options, const control::Topology& topology) {
+LanePlans PlanShelf::plans(const control::JobOptions& options, const control::Topology& topology) {
+  std::erase_if(kept_, [](const Kept& each) { return each.choice.expired(); });
   LanePlans lanes;
-  const auto placement = control::Placement::of(topology, options.members, "members")
-                             .with_trainers(options.trainers, "trainers_per_server");
   for (const control::LaneOptions& lane : options.lanes) {
-    lanes.emplace_back(std::make_shared<control::PlanChoice>(
-                           control::make_choice(lane.algorithm, topology, placement, "algorithm")),
-                       lane.priority);
+    Choice choice = find(options, lane.algorithm);
+    if (choice == nullptr) {
+      const auto placement = control::Placement::of(topology, options.members, "members")
+                                 .with_trainers(options.trainers, "trainers_per_server");
+      choice = std::make_shared<control::PlanChoice>(
+          control::make_choice(lane.algorithm, topology, placement, "algorithm"));
+      kept_.push_back({options.members, options.trainers, lane.algorithm, choice});
+    }
+    lanes.emplace_back(std::move(choice), lane.priority);
   }
   return lanes;
+}
+
+PlanShelf::Choice PlanShelf::find(const control::JobOptions& options,
+                                  const std::string& algorithm) const {
+  for (const Kept& each : kept_) {
+    if (each.trainers == options.trainers && each.algorithm == algorithm &&
+        each.members == options.members) {
+      return each.choice.lock();
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace gradcube::dataplane

@@ -2,6 +2,10 @@
 #ifndef GRADCUBE_DATAPLANE_DAEMON_JOB_PLANS_H_
 #define GRADCUBE_DATAPLANE_DAEMON_JOB_PLANS_H_
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "control/jobs/job_options.h"
 #include "control/plan/topology.h"
 #include "control/settings/server_roles.h"
@@ -15,9 +19,28 @@ control::JobOptions completed(control::JobOptions options, const control::Topolo
                               unsigned servers_per_core,
                               const control::Aggregators& aggregators = {});
 
-// Of completed options. Throws control::UsageError: an algorithm that there is not, or that does
-// not run on the members.
-LanePlans make_plans(const control::JobOptions& options, const control::Topology& topology);
+// The plans that there are, on one topology: what all servers of a process, and all lanes of a job,
+// ask for alike is made once, and is kept as long as one of them has it.
+class PlanShelf {
+ public:
+  // Of completed options. Throws control::UsageError: an algorithm that there is not, or that does
+  // not run on the members.
+  LanePlans plans(const control::JobOptions& options, const control::Topology& topology);
+
+ private:
+  using Choice = std::shared_ptr<const control::PlanChoice>;
+
+  struct Kept {
+    std::vector<bcube::ServerId> members;
+    unsigned trainers;
+    std::string algorithm;
+    std::weak_ptr<const control::PlanChoice> choice;
+  };
+
+  Choice find(const control::JobOptions& options, const std::string& algorithm) const;
+
+  std::vector<Kept> kept_;
+};
 
 }  // namespace gradcube::dataplane
 

@@ -15,6 +15,11 @@ namespace gradcube::dataplane {
 
 namespace {
 
+// Of packets that are there at the start, at each poller, where other processes would take this one
+// for silent while it gets memory for its first jobs: those of eight jobs of a BCube(3,2), with
+// their messages; some 15 MB with a large MTU.
+constexpr std::uint32_t kReadySegments = 1536;
+
 std::vector<bcube::ServerId> all_of(const std::vector<bcube::ServerId>& servers,
                                     const bcube::AddressSpace& space) {
   if (!servers.empty()) return servers;
@@ -110,6 +115,7 @@ void LocalCluster::make_packet_memory(const std::vector<PacketSizes>& sizes, Pay
     memories.push_back(memories_.back().get());
   }
   if (steering_ == Steering::uncertain) PacketMemory::receive_for_each_other(memories);
+  if (payloads == Payloads::copied) PacketMemory::make_ready(memories, kReadySegments);
 }
 
 void LocalCluster::share_packet_memory() {

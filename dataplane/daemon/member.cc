@@ -216,6 +216,57 @@ void Member::detach() {
   parts_.clear();
 }
 
+// The leader engine's part.
+template <typename Function>
+void Member::on_leader(const Function& function) const {
+  for (const Part& part : parts_) {
+    if (part.job->is_leader()) part.at.poller->call([&] { function(part); });
+  }
+}
+
+bool Member::take_last(unsigned local) {
+  bool taken = parts_.empty();  // without engines
+  on_leader([&](const Part& part) { taken = part.at.engine->take_last(job_, local); });
+  return taken;
+}
+
+void Member::note(const control::Departure& departure) {
+  on_leader(
+      [&](const Part& part) { part.at.engine->depart(job_, departure.server, departure.local); });
+}
+
+std::vector<MailPeer> Member::deserters() const {
+  std::vector<MailPeer> peers;
+  if (!session_->any_deserted()) return peers;
+  on_leader([&](const Part& part) { peers = part.job->mailroom()->deserters(); });
+  return peers;
+}
+
+void Member::end_deserted(const MailPeer& peer, std::uint32_t notice) {
+  on_leader([&](const Part& part) { part.job->mailroom()->end_deserted(peer, notice); });
+}
+
+std::vector<std::uint64_t> Member::missed(const control::Departures& departures) const {
+  const control::LaneNumbers reached = this->reached();
+  const control::LaneNumbers completed = counts().completed;
+  std::vector<std::uint64_t> missed(reached.size(), 0);
+  bool all_ended = true;
+  for (unsigned lane = 0; lane < reached.size(); ++lane) {
+    const std::uint64_t shared =
+        std::max(departures.first_in(lane)->submitted[lane], cuts_[lane].through);
+    all_ended = all_ended && completed[lane] >= std::min(shared, reached[lane]);
+    if (reached[lane] > shared) missed[lane] = shared + 1;
+  }
+  if (!all_ended) missed.assign(missed.size(), 0);
+  return missed;
+}
+
+bool Member::needs_all() const {
+  bool waits = hub_.hub() != nullptr;
+  for (unsigned local = 0; local < trainers(); ++local) waits = waits || hub_.waits(local);
+  return waits;
+}
+
 void Member::give_back_packets() {
   for (const Part& part : parts_) part.job->reap_hubs();
   std::erase_if(detached_, [](const auto& job) { return job->references() == 0; });

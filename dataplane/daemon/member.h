@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "aggregation/kernels.h"
+#include "control/jobs/departures.h"
 #include "control/jobs/job_actions.h"
 #include "control/jobs/join_request.h"
 #include "control/plan/topology.h"
@@ -87,6 +88,26 @@ class Member {
   void reset(control::Epoch epoch, const control::JobCut& cut, std::uint32_t notice);
   void detach();
 
+  // Departures (control/jobs/departures.h). While it is attached.
+  // All that a trainer which has left in order had submitted is taken, and will be counted by
+  // submitted(). False: not yet.
+  bool take_last(unsigned local);
+  void note(const control::Departure& departure);
+  // Who has left what messages of these trainers wait for, and what ends those.
+  std::vector<MailPeer> deserters() const;
+  void end_deserted(const MailPeer& peer, std::uint32_t notice);
+  // By lane, the first collective that a trainer here has submitted and one that has left has not;
+  // 0 if there is none, or something that they share has not ended yet. Where some have left.
+  std::vector<std::uint64_t> missed(const control::Departures& departures) const;
+  // It has a hub, or a trainer has wished for one.
+  bool needs_all() const;
+  // There is none any more, and cannot be: as refuse_hub(), with the notice of this number.
+  void lose_hub(std::int32_t code, const std::string& why, std::uint32_t notice) {
+    take_hub_off_engines(code, notice);
+    hub_.fail(code, why, notice);
+    forget_unread_hub();
+  }
+
   const LanePlans& plans() const { return plans_; }
 
   // Counts go on over resets: what a reset has failed counts as published and completed, whether or
@@ -120,11 +141,7 @@ class Member {
   // To be called about every 20 ms: answers to trainers. is_whole: as of MemberHub.
   std::vector<HubAnswer> work_hub(const MemberHub::IsWhole& is_whole = nullptr);
   // Its hub cannot be, for what others lack: trainers of this server are told so.
-  void refuse_hub(std::int32_t code, const std::string& why) {
-    take_hub_off_engines(code, 0);
-    hub_.fail(code, why);
-    forget_unread_hub();
-  }
+  void refuse_hub(std::int32_t code, const std::string& why) { lose_hub(code, why, 0); }
   const HubWish& hub_wish() const { return hub_.wish(); }
   // What still runs for hubs that nobody waits for: to be kept until each is_idle(). release()
   // hands over what was not taken.
@@ -193,6 +210,9 @@ class Member {
   void on_engines(const Function& function) const {
     on_each(parts_, [&function](const Part& part) { function(*part.at.engine); });
   }
+
+  template <typename Function>
+  void on_leader(const Function& function) const;
 
   control::JoinRequest request_;
   LanePlans plans_;

@@ -10,9 +10,10 @@
 //   stands   | stands     |            | ended      | ended                             |
 //   ended    | refused    |            |            | ended                             | none
 //
-// Ended, engines have let it go and what was being pushed has failed. Its memory stays for trainers,
-// who find there how it has ended and, of each key whose last push has ended well, the weights of
-// that step; "unread" is when each of them has freed it, has gone, or wishes for the next hub.
+// Ended, engines have let it go and what was being pushed has failed. Its memory stays for
+// trainers, who find there how it has ended and, of each key whose last push has ended well, the
+// weights of that step; "unread" is when each of them has freed it, has gone, or wishes for the
+// next hub.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_MEMBER_HUB_H_

@@ -70,18 +70,20 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
   if (departure != Departure::orderly && is_news) record(text);
   const control::JobAgent* agent = jobs_.agent(trainer.attempt);
   const bool ends_the_job = agent != nullptr && !agent->is_ending();
+  const bool goes_on = departure == Departure::orderly && !member.needs_all();
   const bool orderly = departure == Departure::orderly && !member.anything_outstanding();
   // A trainer that gives up waiting is not the cause of what follows.
   if (departure == Departure::orderly && !resident->last_report.empty()) {
     text += "; " + resident->last_report;
   }
-  if (ends_the_job && member.admitted() && !orderly) record_abort(*resident, text);
-  if (departure == Departure::violation) {
+  if (ends_the_job && member.admitted() && !orderly && !goes_on) record_abort(*resident, text);
+  if (departure == Departure::orderly) {
+    leave_in_order(trainer, text, now);
+  } else if (departure == Departure::violation) {
     happened(trainer.attempt, control::event::TrainerAborted{text, !resident->gone}, now);
   } else {
     happened(trainer.attempt,
-             control::event::TrainerLeft{text, departure == Departure::death, !resident->gone},
-             now);
+             control::event::TrainerLeft{text, true, !resident->gone, trainer.local}, now);
   }
 }
 
@@ -149,8 +151,11 @@ void Node::on_event(const EngineEvent& event, control::Instant now) {
   }
 }
 
-void Node::on_time(control::Instant now) {
+void Node::greet_on_time(control::Instant now) {
   if (const auto due = greetings_.deadline(); due.has_value() && *due <= now) greet(now);
+}
+
+void Node::on_time(control::Instant now) {
   if (const auto due = jobs_.deadline(); due.has_value() && *due <= now) {
     jobs_.on_time(now, actions_);
     stirred_ = true;
@@ -164,13 +169,17 @@ std::optional<control::Instant> Node::deadline() const {
   return std::min(*greeting, *job);
 }
 
-bool Node::work(control::Instant now) {
+bool Node::work(control::Instant now, const MayGoOn& may_go_on) {
   if (!std::exchange(stirred_, false) && actions_.empty()) return false;
   admit_untold();
-  while (!actions_.empty()) {
-    for (const control::JobAction& action : std::exchange(actions_, {}))
-      try_to_carry_out(action, now);
+  for (; carried_out_ < actions_.size(); ++carried_out_) {
+    if (!may_go_on()) return true;
+    // What is carried out may add more.
+    const control::JobAction action = std::move(actions_[carried_out_]);
+    try_to_carry_out(action, now);
   }
+  actions_.clear();
+  carried_out_ = 0;
   forget_the_gone(now);
   set_peers(now);
   return true;
@@ -204,13 +213,15 @@ void Node::look(control::Instant now) {
       violators.push_back({attempt, local, kMemoryFault});
       faulted = true;
     }
-    if (faulted || resident.gone) continue;
+    if (faulted) continue;
+    settle_leaving(attempt, resident, now);
+    if (resident.gone) continue;
+    miss_the_gone(attempt, resident, now);
     note_progress(resident);
     if (member.attached() || !member.admitted()) continue;
     const char* violation = member.ended() ? member.fail_submissions() : member.take_submissions();
     if (violation != nullptr) violators.push_back({attempt, member.violator(), violation});
   }
-  answer_hubs(now);
   control::NodeMessages out;
   for (const std::string& line : guests_.look(now, out)) record(line);
   send(out, now);

@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/jobs/departures.h"
 #include "control/jobs/greetings.h"
 #include "control/jobs/hub_caller.h"
 #include "control/jobs/job_node.h"
@@ -35,6 +36,7 @@
 #include "control/plan/topology.h"
 #include "control/settings/server_roles.h"
 #include "dataplane/daemon/hub_guests.h"
+#include "dataplane/daemon/job_plans.h"
 #include "dataplane/daemon/job_report.h"
 #include "dataplane/daemon/member.h"
 #include "dataplane/daemon/message_courier.h"
@@ -52,6 +54,9 @@ class StatusChannel {
   virtual void on_status_message(const control::NodeMessage& message, control::Instant now) = 0;
 };
 
+// Asked between two steps of the control thread: false leaves the rest for another round.
+using MayGoOn = std::function<bool()>;
+
 struct NodeTiming {
   control::JobTiming jobs;
   control::GreetingTiming greetings;
@@ -63,6 +68,7 @@ struct NodeSurroundings {
   const aggregation::Kernels& kernels;
   MessageQueue& messages;
   DepartedSessions& departed;
+  PlanShelf& plans;
   TrainerChannel*& channel;  // null: nobody is told anything
   StatusChannel*& status;    // null: nobody answers
   // The servers whose nodes live in this process. They fall silent only together, so they need not
@@ -116,16 +122,21 @@ class Node {
   bool take_messages(control::Instant now);
   // Sends what carry() has gathered.
   void send_carried();
-  // What is due: repetitions, deadlines, greetings. To be called at deadline() or soon after.
+  // What is due: greetings; and of jobs, repetitions and deadlines. To be called at deadline() or
+  // soon after; of jobs when nothing is left to be done.
+  void greet_on_time(control::Instant now);
   void on_time(control::Instant now);
   std::optional<control::Instant> deadline() const;
 
-  // Carries out what is to be done. Whether there was something.
-  bool work(control::Instant now);
+  // Carries out what is to be done, as long as it may go on. Whether there was something.
+  bool work(control::Instant now, const MayGoOn& may_go_on);
   // Takes what trainers submit whose jobs have not begun, fails what those of ended jobs submit,
-  // closes the sessions whose memory has faulted, goes on with hubs, and notes how far jobs have
-  // come. To be called about every 20 ms.
+  // closes the sessions whose memory has faulted, goes on with hubs of other servers, and notes how
+  // far jobs have come. To be called about every 20 ms.
   void look(control::Instant now);
+
+  // Goes on with the hubs that its trainers have asked for. To be called as often.
+  void answer_hubs(control::Instant now);
 
   // It has nothing of any job.
   bool idle() const { return residents_.empty() && guests_.empty() && jobs_.idle(); }
@@ -155,6 +166,14 @@ class Node {
     std::string last_report;  // the last explanation, while nothing has completed since
     // Of its hub's aggregator, if this is the job's first server.
     std::optional<control::HubCaller> caller;
+    // Trainers that have left in order while the job goes on: of this server, by number, until what
+    // they had submitted is known; and all of which the leader has told.
+    struct Leaving {
+      std::string how;
+      unsigned looks = 0;
+    };
+    std::map<unsigned, Leaving> leaving;
+    control::Departures departures;
     // By trainer: what it has asked about and has not heard of yet.
     std::map<unsigned, std::pair<std::uint64_t, control::CollectiveName>> asking;
     // How far it had come when its collectives last made progress, and what its neighbours'
@@ -174,6 +193,7 @@ class Node {
   void carry_out(Attempt attempt, const control::command::Halt& halt, control::Instant now);
   void carry_out(Attempt attempt, const control::command::Reset& reset, control::Instant now);
   void carry_out(Attempt attempt, const control::command::Count& count, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Note& note, control::Instant now);
   void carry_out(Attempt attempt, const control::command::Detach& detach, control::Instant now);
   void tell(Attempt attempt, const control::notice::Joined& joined, control::Instant now);
   void tell(Attempt attempt, const control::notice::Refused& refused, control::Instant now);
@@ -200,9 +220,14 @@ class Node {
   void call_aggregator(Attempt attempt, Resident& resident, control::Instant now);
 
   // node_hubs.cc
-  void answer_hubs(control::Instant now);
   void on_hub_disagreement(Attempt attempt, const Resident& resident, const EngineEvent& event,
                            control::Instant now);
+
+  // node_departures.cc
+  void leave_in_order(TrainerId trainer, const std::string& how, control::Instant now);
+  void settle_leaving(Attempt attempt, Resident& resident, control::Instant now);
+  void miss_the_gone(Attempt attempt, Resident& resident, control::Instant now);
+  std::uint32_t explain(Attempt attempt, Resident& resident, const std::string& text);
 
   static std::string end_text(const Resident& resident, const control::notice::Ended& ended);
   std::vector<control::PeerFacts> peer_facts(const Resident& resident,
@@ -239,6 +264,7 @@ class Node {
   control::Greetings greetings_;
   HubGuests guests_;
   control::JobActions actions_;  // to be carried out
+  std::size_t carried_out_ = 0;  // of them
   std::map<Attempt, Resident> residents_;
   // Since the last work(). An agent may be over without an action: then nobody is greeted for it.
   bool stirred_ = false;

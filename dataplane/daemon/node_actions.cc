@@ -112,6 +112,12 @@ void Node::carry_out(Attempt attempt, const command::Count&, control::Instant no
            now);
 }
 
+void Node::carry_out(Attempt attempt, const command::Note& note, control::Instant) {
+  Resident& resident = residents_.at(attempt);
+  resident.departures.note(note.departure);
+  resident.member->note(note.departure);
+}
+
 void Node::carry_out(Attempt attempt, const command::Detach&, control::Instant) {
   Resident& resident = residents_.at(attempt);
   if (resident.member->attached()) resident.member->detach();

@@ -11,10 +11,10 @@ NodeGroup::NodeGroup(const control::Topology& topology, const aggregation::Kerne
 
 Node& NodeGroup::add(bcube::ServerId server, control::Incarnation incarnation,
                      std::unique_ptr<NodeEngines> engines) {
-  const NodeSurroundings around{topology_, kernels_,        messages_, departed_,
-                                channel_,  status_channel_, here_,     greet_each_other_,
-                                logged_,   timing_,         frames_,   servers_per_core_,
-                                quota_,    aggregators_};
+  const NodeSurroundings around{
+      topology_,         kernels_, messages_,         departed_, plans_,  channel_,
+      status_channel_,   here_,    greet_each_other_, logged_,   timing_, frames_,
+      servers_per_core_, quota_,   aggregators_};
   here_.insert(server);
   auto node = std::make_unique<Node>(server, incarnation, around, std::move(engines));
   return *nodes_.emplace(server, std::move(node)).first->second;
@@ -54,30 +54,49 @@ void NodeGroup::handle(const EngineEvent& event, control::Instant now) {
   if (Node* node = find(event.server); node != nullptr) node->on_event(event, now);
 }
 
-bool NodeGroup::run(control::Instant now) {
+bool NodeGroup::run(control::Instant now, const MayGoOn& may_go_on) {
+  const unsigned before = std::exchange(runs_put_off_, 0);
   // What has come is heard before anyone is taken for silent.
-  bool any = deliver(now);
+  bool any = deliver(now, may_go_on);
+  if (has_more()) runs_put_off_ = before + 1;
   for (const auto& [server, node] : nodes_) {
-    if (!stopped_.contains(server)) node->on_time(now);
+    if (stopped_.contains(server)) continue;
+    node->greet_on_time(now);
+    if (runs_put_off_ % kMostPutOff == 0) node->on_time(now);
   }
-  return deliver(now) || any;
+  return deliver(now, may_go_on) || any;
 }
 
-bool NodeGroup::deliver(control::Instant now) {
+bool NodeGroup::deliver(control::Instant now, const MayGoOn& may_go_on) {
   bool any = false;
   for (const auto& [server, node] : nodes_) {
     if (!stopped_.contains(server)) any = node->take_messages(now) || any;
   }
-  for (bool worked = true; worked;) {
-    worked = false;
+  bool worked = true;
+  while (worked) {
+    // First what is quickly done, and what others wait for.
+    worked = pass_on(now, may_go_on);
     for (const auto& [server, node] : nodes_) {
-      if (!stopped_.contains(server)) worked = node->work(now) || worked;
+      if (!stopped_.contains(server)) worked = node->work(now, may_go_on) || worked;
     }
-    for (; const auto message = messages_.take(now); worked = true) deliver(*message, now);
     any = any || worked;
+    if (!worked || may_go_on()) continue;
+    runs_put_off_ = std::max(runs_put_off_, 1U);
+    break;
   }
   for (const auto& [server, node] : nodes_) node->send_carried();
   return any;
+}
+
+// What is due, or a part of it.
+bool NodeGroup::pass_on(control::Instant now, const MayGoOn& may_go_on) {
+  unsigned passed = 0;
+  for (; passed < kLeastPassedOn || may_go_on(); ++passed) {
+    const auto message = messages_.take(now);
+    if (!message.has_value()) break;
+    deliver(*message, now);
+  }
+  return passed != 0;
 }
 
 void NodeGroup::deliver(const control::NodeMessage& message, control::Instant now) {
@@ -97,12 +116,23 @@ std::optional<control::Instant> NodeGroup::deadline() const {
   return first;
 }
 
-void NodeGroup::look(control::Instant now) {
+void NodeGroup::answer_hubs(control::Instant now, const MayGoOn& may_go_on) {
+  auto next = nodes_.lower_bound(next_for_hubs_);
+  for (std::size_t i = 0; i < nodes_.size() && may_go_on(); ++i) {
+    if (next == nodes_.end()) next = nodes_.begin();
+    if (!stopped_.contains(next->first)) next->second->answer_hubs(now);
+    ++next;
+  }
+  next_for_hubs_ = next == nodes_.end() ? 0 : next->first;
+}
+
+void NodeGroup::look(control::Instant now, const MayGoOn& may_go_on) {
   // The jobs of those that the last look found have been halted since.
   GuardedMemory::settle(std::exchange(faults_found_, GuardedMemory::faults()));
   for (const auto& [server, node] : nodes_) {
     if (!stopped_.contains(server)) node->look(now);
   }
+  answer_hubs(now, may_go_on);
   departed_.reap();
   std::erase_if(logged_, [this](protocol::JobId job) {
     return std::none_of(nodes_.begin(), nodes_.end(),

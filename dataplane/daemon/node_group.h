@@ -78,14 +78,18 @@ class NodeGroup {
 
   // An engine's event, for its node.
   void handle(const EngineEvent& event, control::Instant now);
-  // Delivers what is due and carries out what follows, until nothing more is to be done now.
-  // Whether there was something.
-  bool run(control::Instant now);
+  // Delivers what is due and carries out what follows, until nothing more is to be done now, or it
+  // may not go on: then has_more(), and the next run() goes on there. Whether there was something.
+  bool run(
+      control::Instant now, const MayGoOn& may_go_on = [] { return true; });
+  bool has_more() const { return runs_put_off_ != 0; }
   // When run() has something to do next.
   std::optional<control::Instant> deadline() const;
   // To be called about every 20 ms, with a run() between two calls: see Node::look(). Frees what
-  // departed trainers have left behind once nothing points to it.
-  void look(control::Instant now);
+  // departed trainers have left behind once nothing points to it. Answers the nodes' wishes for
+  // hubs as long as it may go on; the next look() goes on there.
+  void look(
+      control::Instant now, const MayGoOn& may_go_on = [] { return true; });
 
   // No node has anything of a job, and no message is under way.
   bool idle() const;
@@ -99,7 +103,16 @@ class NodeGroup {
   std::map<protocol::JobId, std::string> job_names() const;
 
  private:
-  bool deliver(control::Instant now);
+  // While there is more to be done, time stands still for jobs: nothing is asked again, and nobody
+  // is late. But not for so many runs that nobody is ever late.
+  static constexpr unsigned kMostPutOff = 100;
+
+  // Messages of one go, even if it may not go on.
+  static constexpr unsigned kLeastPassedOn = 64;
+
+  bool deliver(control::Instant now, const MayGoOn& may_go_on);
+  bool pass_on(control::Instant now, const MayGoOn& may_go_on);
+  void answer_hubs(control::Instant now, const MayGoOn& may_go_on);
   void deliver(const control::NodeMessage& message, control::Instant now);
 
   const control::Topology& topology_;
@@ -109,6 +122,7 @@ class NodeGroup {
   StatusChannel* status_channel_ = nullptr;
   std::set<protocol::JobId> logged_;  // jobs whose abort is in the log
   DepartedSessions departed_;
+  PlanShelf plans_;
   MessageQueue messages_;
   std::map<bcube::ServerId, std::unique_ptr<Node>> nodes_;
   std::set<bcube::ServerId> here_;
@@ -118,6 +132,8 @@ class NodeGroup {
   unsigned servers_per_core_ = 1;
   control::Aggregators aggregators_;
   bool carries_all_ = false;
+  unsigned runs_put_off_ = 0;  // in a row
+  bcube::ServerId next_for_hubs_ = 0;
   MemoryQuota* quota_ = nullptr;
   std::uint32_t faults_found_ = 0;  // by the last look(): see GuardedMemory
   WaitTimes waits_;

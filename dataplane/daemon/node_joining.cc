@@ -117,7 +117,7 @@ TrainerId Node::begin_group(const control::JobOptions& options, const TrainerReq
   }
   LanePlans plans;
   try {
-    plans = make_plans(options, around_.topology);
+    plans = around_.plans.plans(options, around_.topology);
   } catch (const control::UsageError& error) {
     throw JoinRefused(GRADCUBE_EINVAL, error.what());
   }

@@ -53,7 +53,14 @@ void Node::greet(control::Instant now) {
   std::vector<control::NodeMessage> out;
   std::vector<bcube::ServerId> silent;
   greetings_.on_time(now, out, silent);
-  for (const control::NodeMessage& message : out) around_.messages.send(message, now);
+  for (const control::NodeMessage& message : out) {
+    // Others wait for a sign of life, whatever else there is to be done here.
+    if (around_.here.contains(message.to)) {
+      around_.messages.send(message, now);
+    } else {
+      carry(message);
+    }
+  }
   for (const bcube::ServerId server : silent) {
     jobs_.on_server_silent(server, !engines_->reaches(server), now, actions_);
   }

@@ -1,6 +1,7 @@
 #include "dataplane/daemon/status.h"
 
 #include <map>
+#include <numeric>
 #include <string>
 #include <sys/types.h>
 #include <unistd.h>
@@ -36,31 +37,67 @@ struct FlowFacts {
 
 struct EngineFacts {
   EngineCounters counters;
-  std::vector<FlowFacts> flows;
+  std::size_t flows = 0;
 };
 
-EngineFacts read_engine(const Engine& engine) {
-  EngineFacts facts{engine.counters(), {}};
-  for (EngineJob* job : engine.jobs()) {
-    job->for_each_flow([&](const Flow& flow) {
-      const FlowName name = name_of(flow);
-      facts.flows.push_back(
-          {job->id(), engine.settings().server, name.lane, name.thread, flow.stage, flow.peer,
-           flow.send.next(), flow.send.in_flight(), flow.send.limit() - flow.send.next(),
-           static_cast<double>(flow.send.rtt().smoothed()) / 1000.0, flow.send.counters()});
-    });
-  }
-  return facts;
+FlowFacts facts_of(const Flow& flow, protocol::JobId job, bcube::ServerId server) {
+  const FlowName name = name_of(flow);
+  return {job,
+          server,
+          name.lane,
+          name.thread,
+          flow.stage,
+          flow.peer,
+          flow.send.next(),
+          flow.send.in_flight(),
+          flow.send.limit() - flow.send.next(),
+          static_cast<double>(flow.send.rtt().smoothed()) / 1000.0,
+          flow.send.counters()};
 }
 
 std::vector<EngineFacts> read_engines(const LocalCluster& cluster) {
   const std::vector<EngineAt> all = cluster.engines();
   std::map<const Engine*, EngineFacts> facts;
   for (const EngineAt& at : all) facts[at.engine];
-  on_each(all, [&](const EngineAt& at) { facts.at(at.engine) = read_engine(*at.engine); });
+  on_each(all, [&](const EngineAt& at) {
+    EngineFacts& own = facts.at(at.engine);
+    own.counters = at.engine->counters();
+    for (EngineJob* job : at.engine->jobs()) job->for_each_flow([&](const Flow&) { ++own.flows; });
+  });
   std::vector<EngineFacts> ordered;
-  for (const EngineAt& at : all) ordered.push_back(std::move(facts.at(at.engine)));
+  for (const EngineAt& at : all) ordered.push_back(facts.at(at.engine));
   return ordered;
+}
+
+std::size_t count_flows(const std::vector<EngineFacts>& engines) {
+  return std::accumulate(engines.begin(), engines.end(), std::size_t{0},
+                         [](std::size_t sum, const EngineFacts& one) { return sum + one.flows; });
+}
+
+// Of the cluster's flows, in the order of its engines, those from this one on: kMostFlows at most.
+std::vector<FlowFacts> read_flows(const LocalCluster& cluster,
+                                  const std::vector<EngineFacts>& engines, std::size_t from) {
+  std::vector<FlowFacts> flows;
+  const std::vector<EngineAt> all = cluster.engines();
+  for (std::size_t i = 0; i < all.size() && flows.size() < kMostFlows; ++i) {
+    if (from >= engines[i].flows) {
+      from -= engines[i].flows;
+      continue;
+    }
+    on_each(std::vector{all[i]}, [&](const EngineAt& at) {
+      for (EngineJob* job : at.engine->jobs()) {
+        job->for_each_flow([&](const Flow& flow) {
+          if (from != 0) {
+            --from;
+          } else if (flows.size() < kMostFlows) {
+            flows.push_back(facts_of(flow, job->id(), at.engine->settings().server));
+          }
+        });
+      }
+    });
+    from = 0;
+  }
+  return flows;
 }
 
 Json engine_counters_json(const std::vector<EngineFacts>& engines) {
@@ -69,26 +106,23 @@ Json engine_counters_json(const std::vector<EngineFacts>& engines) {
   return counters_json(sum);
 }
 
-Json flows_json(const StatusSources& sources, const std::vector<EngineFacts>& engines) {
-  const bcube::AddressSpace& space = sources.cluster.topology().space();
-  const std::map<protocol::JobId, std::string> names = sources.cluster.nodes().job_names();
+Json flows_json(const LocalCluster& cluster, const std::vector<FlowFacts>& facts) {
+  const bcube::AddressSpace& space = cluster.topology().space();
+  const std::map<protocol::JobId, std::string> names = cluster.nodes().job_names();
   Json flows = Json::array();
-  for (const EngineFacts& facts : engines) {
-    for (const FlowFacts& flow : facts.flows) {
-      Json one = {
-          {"job", names.contains(flow.job) ? names.at(flow.job) : ""},
-          {"server", control::address_json(space, flow.server)},
-          {"lane", flow.lane},
-          {"thread", flow.thread},
-          {"stage", flow.stage == protocol::Stage::aggregation ? "aggregation" : "broadcast"},
-          {"peer", control::address_json(space, flow.peer)},
-          {"sent", flow.sent},
-          {"in_flight", flow.in_flight},
-          {"srtt_us", flow.srtt_us},
-          {"credit", flow.credit}};
-      one.update(counters_json<FlowCounters>(flow.counters));
-      flows.push_back(std::move(one));
-    }
+  for (const FlowFacts& flow : facts) {
+    Json one = {{"job", names.contains(flow.job) ? names.at(flow.job) : ""},
+                {"server", control::address_json(space, flow.server)},
+                {"lane", flow.lane},
+                {"thread", flow.thread},
+                {"stage", flow.stage == protocol::Stage::aggregation ? "aggregation" : "broadcast"},
+                {"peer", control::address_json(space, flow.peer)},
+                {"sent", flow.sent},
+                {"in_flight", flow.in_flight},
+                {"srtt_us", flow.srtt_us},
+                {"credit", flow.credit}};
+    one.update(counters_json<FlowCounters>(flow.counters));
+    flows.push_back(std::move(one));
   }
   return flows;
 }
@@ -155,6 +189,9 @@ Json servers_json(const StatusSources& sources) {
       port["down"] = neighbours_down_json(sources, server, number);
       const auto found = wrong.find({server, number});
       port["wrong"] = found == wrong.end() ? Json(nullptr) : Json(found->second);
+      if (sources.interfaces != nullptr && !sources.interfaces->port(number).problem().empty()) {
+        port["wrong"] = sources.interfaces->port(number).problem();
+      }
       ports.push_back(std::move(port));
     }
     servers.push_back({{"address", control::address_json(space, server)},
@@ -248,6 +285,14 @@ Json hubs_json(const StatusSources& sources) {
   return hubs;
 }
 
+Json steps_json(const ControlLoop::Steps& steps) {
+  const std::chrono::duration<double, std::milli> longest = steps.longest;
+  return {{"steps", steps.steps},
+          {"long_steps", steps.long_ones},
+          {"longest_step_ms", longest.count()},
+          {"put_off", steps.hurries}};
+}
+
 }  // namespace
 
 Json status_json(const StatusSources& sources) {
@@ -279,6 +324,7 @@ Json status_json(const StatusSources& sources) {
   status["queue_bytes"] = settings.queue_bytes;
   status["lcores"] = std::move(lcores);
   status["stalls"] = std::move(stalls);
+  status["control"] = steps_json(sources.steps);
   status["idle"] = control::idle_name(settings.idle);
   status["instruction_set"] =
       aggregation::instruction_set_name(sources.cluster.kernels().instruction_set);
@@ -298,9 +344,18 @@ Json status_json(const StatusSources& sources) {
       sources.embedded == nullptr ? Json::array() : switches_json(*sources.embedded);
   status["jobs"] = jobs_json(sources);
   status["hubs"] = hubs_json(sources);
-  status["flows"] = flows_json(sources, engines);
+  status["flow_count"] = count_flows(engines);
+  status["flows"] = count_flows(engines) > kMostFlows
+                        ? Json::array()
+                        : flows_json(sources.cluster, read_flows(sources.cluster, engines, 0));
   status["counters"] = engine_counters_json(engines);
   return status;
+}
+
+Json flows_json(const LocalCluster& cluster, std::size_t from) {
+  const std::vector<EngineFacts> engines = read_engines(cluster);
+  return {{"flow_count", count_flows(engines)},
+          {"flows", flows_json(cluster, read_flows(cluster, engines, from))}};
 }
 
 }  // namespace gradcube::dataplane

@@ -1,13 +1,15 @@
 // What `gradcube status` shows, gathered from a running cluster as JSON.
 //
-// Each poller copies the counters and the flows of its engines between two iterations
-// (Poller::call): the time and the memory that this takes grow with the number of flows. Other
+// Each poller copies the counters and some flows of its engines between two iterations
+// (Poller::call). More than kMostFlows are not in the status, which would take long to write: they
+// are asked for one by one part, by the command "flows". Other
 // programs rely on the names of the fields, and other daemons take only those that
 // foreign_status.cc lists. cli/status_text.h shows them to people, and docs/counters.md says what
 // each counter means. The control thread's.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_STATUS_H_
 #define GRADCUBE_DATAPLANE_DAEMON_STATUS_H_
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 
 #include "control/settings/cluster_settings.h"
@@ -17,6 +19,7 @@
 #include "dataplane/fabric/kernel/interface_fabric.h"
 #include "dataplane/fabric/nic/ethdev_fabric.h"
 #include "dataplane/host/eal.h"
+#include "dataplane/sockets/control_loop.h"
 
 namespace gradcube::dataplane {
 
@@ -29,11 +32,19 @@ struct StatusSources {
   InterfaceFabric* interfaces;     // the cluster's; null if it has no interfaces
   const EthdevFabric* ethdevs;     // the cluster's; null if it has no memif links and no NICs
   const MemoryQuota& quota;
+  const ControlLoop::Steps& steps;
   control::Instant now;  // of the nodes
   double uptime_seconds;
 };
 
+// In one answer.
+inline constexpr std::size_t kMostFlows = 1000;
+
 nlohmann::ordered_json status_json(const StatusSources& sources);
+
+// "flow_count", of all; and "flows", as in the status: those from this one on, as far as one answer
+// has them.
+nlohmann::ordered_json flows_json(const LocalCluster& cluster, std::size_t from);
 
 }  // namespace gradcube::dataplane
 

@@ -20,6 +20,7 @@ struct CollectiveRequest {
   std::uint64_t bytes = 0;  // of the whole buffer
   aggregation::DataType dtype{};
   aggregation::Operation operation{};
+  unsigned parts = 1;            // carriers of each element
   aggregation::Carrier carrier;  // what is in the buffer and is added; mostly dtype and operation
   bool agreed = true;            // whether all trainers of the server have submitted the same
 };

@@ -165,6 +165,11 @@ class Engine final : public Pollable {
   // Of a held or a halted job: drops what is in flight, fails everything through the cuts (what is
   // published at once, the rest as it is taken), and arms the job in the epoch, in fresh streams.
   void reset(protocol::JobId job, const LaneCuts& cuts, std::uint16_t epoch);
+  // For a trainer of this server that has gone, in order: takes what it has submitted, and nothing
+  // that its memory may still say later. False: not yet, as the job does not run, or not here.
+  bool take_last(protocol::JobId job, unsigned local);
+  // A trainer that the job goes on without. Of this server: after take_last().
+  void depart(protocol::JobId job, bcube::ServerId server, unsigned local);
   // Drops all that it holds of the job.
   void detach(protocol::JobId job);
 

@@ -190,6 +190,26 @@ void Engine::reset(protocol::JobId id, const LaneCuts& cuts, std::uint16_t epoch
   if (job->is_leader()) await_completions(*job);
 }
 
+bool Engine::take_last(protocol::JobId id, unsigned local) {
+  EngineJob* job = wake_job(id);
+  if (job == nullptr || !job->is_leader() || job->state != EngineJob::State::running) return false;
+  Session& session = job->session();
+  // Others may go on submitting: a ring full of each at most.
+  for (unsigned all = 0; all <= session.trainers() * Session::kMaxInFlight;) {
+    const unsigned taken = take_submissions(*job);
+    if (taken == 0) break;
+    all += taken;
+  }
+  if (session.violation() != nullptr || session.has_submission(local)) return false;
+  session.dismiss(local);
+  return true;
+}
+
+void Engine::depart(protocol::JobId id, bcube::ServerId server, unsigned local) {
+  EngineJob* job = wake_job(id);
+  if (job != nullptr && job->mailroom() != nullptr) job->mailroom()->depart(server, local);
+}
+
 void Engine::await_completions(EngineJob& job) {
   if (std::find(completing_.begin(), completing_.end(), &job) == completing_.end()) {
     completing_.push_back(&job);

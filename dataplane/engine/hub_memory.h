@@ -10,8 +10,8 @@
 // the daemon reads no place and no length there.
 //
 // What a trainer maps stays as it is for as long as the trainer may read it, also when the job has
-// ended or the daemon goes. Only when all its trainers have freed the hub or have gone are its pages
-// given back at the end, lest one that keeps a mapping keeps memory that nobody pays for.
+// ended or the daemon goes. Only when all its trainers have freed the hub or have gone are its
+// pages given back at the end, lest one that keeps a mapping keeps memory that nobody pays for.
 //
 // Threads: any makes and destroys; the engines write. readers_have_left(): the control thread.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_HUB_MEMORY_H_

@@ -15,25 +15,12 @@ namespace gradcube::dataplane {
 
 namespace {
 
-// Where the fields of a want's payload lie; the number is that of the segment header.
-constexpr std::size_t kFrom = 0;
-constexpr std::size_t kTo = 1;
-constexpr std::size_t kTag = 2;
-constexpr std::size_t kRoom = 10;
-static_assert(kRoom + sizeof(std::uint64_t) == kWantBytes);
+constexpr std::uint8_t kNothing = 0;  // the payload of a segment that has none
 
 CollectiveSignature signature_of(MailKind kind, std::uint32_t number, std::uint32_t segment,
                                  bool last) {
   return {0, segment, static_cast<std::uint16_t>(last ? 1 : 0), static_cast<std::uint8_t>(kind),
           number};
-}
-
-Want read_want(const Contribution& segment, std::uint64_t sequence) {
-  return {sequence,
-          segment.signature.collective,
-          {segment.payload[kFrom], segment.payload[kTo],
-           protocol::load_little<std::uint64_t>(segment.payload + kTag)},
-          protocol::load_little<std::uint64_t>(segment.payload + kRoom)};
 }
 
 }  // namespace
@@ -44,7 +31,9 @@ MailChannel::MailChannel(Mailroom& room, bcube::ServerId peer, std::size_t most_
       peer_(peer),
       most_in_flight_(most_in_flight),
       segment_bytes_(segment_bytes),
-      matcher_(most_in_flight, most_in_flight, key) {}
+      matcher_(most_in_flight, most_in_flight, key) {
+  withdrawn_.reserve(most_in_flight);
+}
 
 void MailChannel::add_flow(const FlowKey& key, EngineJob& job, const FlowSettings& settings,
                            unsigned window) {
@@ -59,10 +48,11 @@ void MailChannel::send(std::uint32_t number) {
 
 void MailChannel::receive(std::uint32_t number) {
   Letter& letter = room_.letter(number);
-  letter.notice[kFrom] = letter.address.from;
-  letter.notice[kTo] = letter.address.to;
-  protocol::store_little(&letter.notice[kTag], letter.address.tag);
-  protocol::store_little(&letter.notice[kRoom], letter.request.bytes);
+  letter.notice[kWantFrom] = letter.address.from;
+  letter.notice[kWantTo] = letter.address.to;
+  protocol::store_little(&letter.notice[kWantTag], letter.address.tag);
+  protocol::store_little(&letter.notice[kWantRoom], letter.request.bytes);
+  letter.notice[kWantDtype] = static_cast<std::uint8_t>(letter.request.dtype);
   const std::uint8_t* region = room_.region_of(letter);
   letter.bits = room_.arrived(letter).begin(
       static_cast<std::uint64_t>(letter.request.buffer - region), letter.request.bytes);
@@ -70,9 +60,63 @@ void MailChannel::receive(std::uint32_t number) {
   wake_segment(flows_[0]);
 }
 
+void MailChannel::withdraw(std::uint32_t number) {
+  Letter& letter = room_.letter(number);
+  if (letter.request.sends) {
+    if (matcher_.take_out_send(number)) room_.end(number, GRADCUBE_ECANCELED, 0);
+    return;
+  }
+  if (letter.withdrawal != Letter::Withdrawal::none) return;
+  if (room_.is_own(peer_)) {
+    matcher_.add_withdrawal(room_.next_own_sequence(), number);
+    settle(room_.own_sequence());
+  } else if (letter.asked == UINT64_MAX) {  // nobody has heard of it
+    untold_.remove(room_.letters(), number);
+    room_.end(number, GRADCUBE_ECANCELED, 0);
+  } else {
+    letter.withdrawal = Letter::Withdrawal::untold;
+    withdrawals_.push(room_.letters(), number);
+    wake_segment(flows_[0]);
+  }
+}
+
 void MailChannel::add_want(const Want& want, std::uint64_t settled) {
   matcher_.add_want(want);
-  matcher_.settle(settled, [this](std::uint32_t number, const Want& met) { meet(number, met); });
+  settle(settled);
+}
+
+void MailChannel::settle(std::uint64_t sequence) {
+  matcher_.settle(
+      sequence, [this](std::uint32_t number, const Want& met) { meet(number, met); },
+      [this](std::uint32_t number) {
+        if (room_.is_own(peer_)) return room_.end(number, GRADCUBE_ECANCELED, 0);
+        withdrawn_.push_back(number);
+        wake_segment(flows_[0]);
+      },
+      [this](const Want& want) {
+        if (!room_.has_left(want.address.from)) return true;
+        answer_absence(want.number);
+        return false;
+      });
+}
+
+void MailChannel::leave_own(unsigned local) {
+  absences_.reserve(most_in_flight_);
+  matcher_.take_out_all(
+      false, [local](const MailAddress& address) { return address.from == local; },
+      [this](std::uint32_t want) { answer_absence(want); });
+}
+
+void MailChannel::leave_peer(unsigned local) {
+  matcher_.take_out_all(
+      true, [local](const MailAddress& address) { return address.to == local; },
+      [this](std::uint32_t send) { room_.desert(send); });
+}
+
+void MailChannel::answer_absence(std::uint32_t want) {
+  if (room_.is_own(peer_)) return room_.desert(want);
+  absences_.push_back(want);
+  wake_segment(flows_[0]);
 }
 
 // From now on the flows send it.
@@ -82,10 +126,12 @@ void MailChannel::meet(std::uint32_t number, const Want& want) {
   Letter& letter = room_.letter(number);
   const std::uint64_t bytes = letter.request.bytes;
   letter.number = want.number;
-  letter.refused = bytes > want.room;
+  letter.peer_dtype = want.dtype;
+  letter.refused = bytes > want.room || aggregation::differ(letter.request.dtype, want.dtype);
   letter.segments = 1;
   if (letter.refused) {
     protocol::store_little(letter.notice.data(), bytes);
+    letter.notice[kRefusalDtype] = static_cast<std::uint8_t>(letter.request.dtype);
   } else if (bytes != 0) {
     letter.segments = static_cast<std::uint32_t>((bytes + segment_bytes_ - 1) / segment_bytes_);
   }
@@ -103,13 +149,16 @@ void MailChannel::on_acknowledged(const Flow& flow) {
   Path& path = paths_[flow.step];
   for (; path.acknowledged < flow.send.cumulative(); ++path.acknowledged) {
     const Entry& entry = path.entries[place_of(path.acknowledged)];
-    if (entry.segment == kWantEntry) continue;
+    if (entry.segment >= kAbsenceEntry) continue;
     Letter& letter = room_.letter(entry.letter);
     --letter.unanswered;
     if (letter.unanswered != 0 || letter.taken != letter.segments) continue;
     room_.table().remove_unanswered();
-    room_.end(entry.letter, letter.refused ? GRADCUBE_EMISMATCH : GRADCUBE_OK,
-              letter.request.bytes);
+    if (letter.refused) {
+      room_.refuse(entry.letter, letter.request.bytes, letter.peer_dtype);
+    } else {
+      room_.end(entry.letter, GRADCUBE_OK, letter.request.bytes);
+    }
   }
 }
 
@@ -127,13 +176,31 @@ MailChannel::Unsent* MailChannel::next_unsent(unsigned path) {
   return next;
 }
 
-// The next segment of a flow: a want before all else, then one of the mail whose turn it is.
-bool MailChannel::choose(const Flow& flow, Entry& entry) {
-  if (flow.step == 0 && !untold_.empty()) {
+// What a trainer has asked for or taken back, or an answer to either.
+bool MailChannel::choose_notice(std::uint64_t sequence, Entry& entry) {
+  if (!untold_.empty()) {
     entry = {untold_.pop(room_.letters()), kWantEntry};
-    room_.letter(entry.letter).asked = flow.send.next();
-    return true;
+    room_.letter(entry.letter).asked = sequence;
+  } else if (!withdrawals_.empty()) {
+    entry = {withdrawals_.pop(room_.letters()), kWithdrawalEntry};
+    Letter& letter = room_.letter(entry.letter);
+    letter.withdrawal = Letter::Withdrawal::told;
+    letter.withdrawal_asked = sequence;
+  } else if (!withdrawn_.empty()) {
+    entry = {withdrawn_.back(), kWithdrawnEntry};
+    withdrawn_.pop_back();
+  } else if (!absences_.empty()) {
+    entry = {absences_.back(), kAbsenceEntry};
+    absences_.pop_back();
+  } else {
+    return false;
   }
+  return true;
+}
+
+// The next segment of a flow: a notice before all else, then one of the mail whose turn it is.
+bool MailChannel::choose(const Flow& flow, Entry& entry) {
+  if (flow.step == 0 && choose_notice(flow.send.next(), entry)) return true;
   Unsent* unsent = next_unsent(flow.step);
   if (unsent == nullptr) return false;
   const std::uint32_t number = unsent->letters.pop(room_.letters());
@@ -168,6 +235,12 @@ OutgoingSegment MailChannel::sent_segment(const Flow& flow, std::uint64_t sequen
 // A want may be sent again although its receive has ended, because only the word of its arrival was
 // lost. Then nobody reads it.
 OutgoingSegment MailChannel::outgoing(const Entry& entry) const {
+  if (entry.segment >= kAbsenceEntry && entry.segment != kWantEntry) {
+    const MailKind kind = entry.segment == kWithdrawalEntry  ? MailKind::withdrawal
+                          : entry.segment == kWithdrawnEntry ? MailKind::withdrawn
+                                                             : MailKind::absence;
+    return {entry.letter, signature_of(kind, entry.letter, 0, false), &kNothing, 0};
+  }
   const Letter& letter = room_.letter(entry.letter);
   if (entry.segment == kWantEntry) {
     return {entry.letter, signature_of(MailKind::want, entry.letter, 0, false),
@@ -191,103 +264,13 @@ OutgoingSegment MailChannel::outgoing(const Entry& entry) const {
 std::uint8_t MailChannel::backlog(Flow& flow) const {
   const unsigned path = flow.step;
   std::uint64_t ready = paths_[path].chosen > flow.send.next() ? 1 : 0;
-  if (path == 0) ready += untold_.size();
+  if (path == 0) {
+    ready += untold_.size() + withdrawals_.size() + withdrawn_.size() + absences_.size();
+  }
   for (std::size_t more = path; more < flows_.size(); ++more) {
     ready += (unsent_[more].segments + more) / (more + 1);
   }
   return static_cast<std::uint8_t>(std::min(ready, kMostBacklog));
-}
-
-// Every field is hostile.
-MailChannel::Acceptance MailChannel::accept(Flow& flow, std::uint64_t,
-                                            const Contribution& segment) {
-  const CollectiveSignature& signature = segment.signature;
-  bool fitting = false;
-  switch (static_cast<MailKind>(signature.kind)) {
-    case MailKind::want:
-      fitting = flow.step == 0 && segment.bytes == kWantBytes &&
-                segment.payload[kFrom] < room_.trainers() &&
-                segment.payload[kTo] < room_.trainers() && matcher_.wants() < most_in_flight_;
-      break;
-    case MailKind::data:
-    case MailKind::refusal: {
-      const Letter* receive = room_.find_receive(signature.collective, peer_);
-      fitting = receive != nullptr && fits(*receive, segment);
-      break;
-    }
-  }
-  if (fitting) return {};
-  return {DropReason::unfitting_mail};
-}
-
-// Nobody can answer a want that has not been sent; each segment counts once; and none lies behind
-// the last. So a message is whole when as many have arrived as it has.
-bool MailChannel::fits(const Letter& receive, const Contribution& segment) const {
-  const CollectiveSignature& signature = segment.signature;
-  if (receive.asked >= flows_[0].send.next() || signature.count == UINT32_MAX) return false;
-  if (signature.kind == static_cast<std::uint8_t>(MailKind::refusal)) {
-    return segment.bytes == kRefusalBytes && receive.arrived == 0 &&
-           protocol::load_little<std::uint64_t>(segment.payload) > receive.request.bytes;
-  }
-  const std::uint64_t begin = std::uint64_t{signature.count} * segment_bytes_;
-  if (begin > receive.request.bytes || segment.bytes > receive.request.bytes - begin) return false;
-  if (signature.root == 1) {
-    return segment.bytes <= segment_bytes_ && receive.expected == 0 &&
-           receive.end <= signature.count;
-  }
-  return signature.root == 0 && segment.bytes == segment_bytes_ &&
-         (receive.expected == 0 || signature.count + 1 < receive.expected) &&
-         !room_.arrived(receive).has(receive.bits + signature.count);
-}
-
-bool MailChannel::take(Flow& flow, std::uint64_t sequence, const Contribution& segment,
-                       const Acceptance&) {
-  const std::uint32_t number = segment.signature.collective;
-  const std::uint64_t settled = flow.receive.cumulative();
-  switch (static_cast<MailKind>(segment.signature.kind)) {
-    case MailKind::want:
-      add_want(read_want(segment, sequence), settled);
-      break;
-    case MailKind::data:
-      take_data(room_.letter(number), number, segment);
-      break;
-    case MailKind::refusal:
-      room_.end(number, GRADCUBE_EMISMATCH, protocol::load_little<std::uint64_t>(segment.payload));
-      acknowledge();
-      break;
-  }
-  if (flow.step == 0 && matcher_.any_unsettled()) {
-    matcher_.settle(settled, [this](std::uint32_t send, const Want& want) { meet(send, want); });
-  }
-  wake_consumed(flow);
-  return false;
-}
-
-void MailChannel::take_data(Letter& receive, std::uint32_t number, const Contribution& segment) {
-  const std::uint64_t begin = std::uint64_t{segment.signature.count} * segment_bytes_;
-  if (segment.bytes != 0) {
-    std::memcpy(receive.request.buffer + begin, segment.payload, segment.bytes);
-  }
-  if (receive.arrived++ == 0) room_.table().begin(number);
-  receive.end = std::max(receive.end, segment.signature.count + 1);
-  if (segment.signature.root == 1) {
-    receive.expected = receive.end;
-    receive.length = begin + segment.bytes;
-  } else {
-    room_.arrived(receive).add(receive.bits + segment.signature.count);
-  }
-  if (receive.arrived != receive.expected) return;
-  room_.end(number, GRADCUBE_OK, receive.length);
-  acknowledge();
-}
-
-// The sender's trainer waits for the last word of each path.
-void MailChannel::acknowledge() {
-  for (Flow& flow : flows_) {
-    if (flow.receive.acknowledgement_deadline() == protocol::kNever) continue;
-    flow.receive.acknowledge_at_once();
-    wake_answer(flow);
-  }
 }
 
 }  // namespace gradcube::dataplane

@@ -6,10 +6,14 @@
 // share a large message by what each of them carries, whatever their rates, and no message waits
 // for a longer one before it. What a sequence stands for is remembered until it is acknowledged.
 //
-// Both directions of a flow carry wants, data and refusals (letter.h). Wants take the first path
-// alone, the only one whose order matters (mail_matcher.h), and go before data. What arrives is
-// copied to its receive's buffer at once: a segment comes only after its receive has asked for it.
-// So nothing is held, whatever the trainers do.
+// Both directions of a flow carry wants, their withdrawals, data, refusals and absences (letter.h).
+// Wants and what answers them without data take the first path alone, the only one whose order
+// matters (mail_matcher.h), and go before data. What arrives is copied to its receive's buffer at
+// once: a segment comes only after its receive has asked for it. So nothing is held, whatever the
+// trainers do.
+//
+// Whether a message meets a receive or its withdrawal is decided where the sends are, by the order
+// of wants and withdrawals. The receive ends with the answer, or with the message.
 //
 // Each call takes the same time however many messages wait: what a flow may take next stands in a
 // queue for each number of paths, and an acknowledgement touches what it acknowledges.
@@ -51,8 +55,14 @@ class MailChannel {
   // A letter of this server's trainers to or from the peer's.
   void send(std::uint32_t number);
   void receive(std::uint32_t number);
+  // Its trainer wants it back: it ends soon, if it has not met the other one's.
+  void withdraw(std::uint32_t number);
   // Of the peer's; or of this server's own, where the peer is this server.
   void add_want(const Want& want, std::uint64_t settled);
+  // A trainer has left, and all that it had sent is here: what waits for more of it is told. local:
+  // among those of this server, or of the peer's.
+  void leave_own(unsigned local);
+  void leave_peer(unsigned local);
   // More has been acknowledged on this one of the flows.
   void on_acknowledged(const Flow& flow);
 
@@ -79,7 +89,10 @@ class MailChannel {
     std::uint32_t letter = 0;
     std::uint32_t segment = 0;
   };
-  static constexpr std::uint32_t kWantEntry = UINT32_MAX;
+  static constexpr std::uint32_t kWantEntry = UINT32_MAX;  // in the place of a segment
+  static constexpr std::uint32_t kWithdrawalEntry = UINT32_MAX - 1;
+  static constexpr std::uint32_t kWithdrawnEntry = UINT32_MAX - 2;  // of a letter of the peer's
+  static constexpr std::uint32_t kAbsenceEntry = UINT32_MAX - 3;    // the same
   struct Path {
     // By sequence: those that are not acknowledged, and the next one. A power of two.
     std::array<Entry, 2 * std::size_t{protocol::SendWindow::kWindow}> entries{};
@@ -97,11 +110,17 @@ class MailChannel {
     return static_cast<std::size_t>(sequence % (2 * std::size_t{protocol::SendWindow::kWindow}));
   }
   bool choose(const Flow& flow, Entry& entry);
+  bool choose_notice(std::uint64_t sequence, Entry& entry);
   Unsent* next_unsent(unsigned path);
   OutgoingSegment outgoing(const Entry& entry) const;
   void meet(std::uint32_t number, const Want& want);
+  void settle(std::uint64_t sequence);
+  bool takes_want(const Contribution& segment) const;
+  bool can_be_withdrawn(const Letter& receive) const;
+  void answer_absence(std::uint32_t want);
   bool fits(const Letter& receive, const Contribution& segment) const;
   void take_data(Letter& receive, std::uint32_t number, const Contribution& segment);
+  void forget_withdrawal(std::uint32_t number);
   void acknowledge();
 
   Mailroom& room_;
@@ -112,6 +131,9 @@ class MailChannel {
   std::vector<Path> paths_;
   MailMatcher matcher_;
   LetterQueue untold_;                         // receives whose want has not been taken by a flow
+  LetterQueue withdrawals_;                    // those whose withdrawal has not
+  std::vector<std::uint32_t> withdrawn_;       // wants of the peer's; it is yet to be told
+  std::vector<std::uint32_t> absences_;        // the peer's receives, to be told
   std::array<Unsent, kMostMailPaths> unsent_;  // by the number of paths less 1
   std::uint64_t turns_ = 0;
 };

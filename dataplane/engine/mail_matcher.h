@@ -3,7 +3,8 @@
 //
 // Kept at the sends' server. The receives come as WANTS, which their server numbers, and which a
 // flow may bring in another order than they were sent in. So a want counts only when all that was
-// sent before it is here: settle().
+// sent before it is here: settle(). The same holds for its WITHDRAWAL, which takes it out again,
+// unless it has met a send before.
 //
 // What waits stands in a hash table by its address, first come, first served; of one address either
 // sends wait or wants. So each call takes the same time however much waits. The hash has a key that
@@ -11,7 +12,7 @@
 //
 // Memory: that of the most that can wait, which the constructor allocates; what has never waited is
 // not touched. Wants are at most as many as the trainers of the other server can have in flight,
-// which MailChannel::accept() ensures; sends as many as those of this server can.
+// and their numbers are below that, which MailChannel::accept() ensures; sends those of this one.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_MAIL_MATCHER_H_
 #define GRADCUBE_DATAPLANE_ENGINE_MAIL_MATCHER_H_
 
@@ -21,8 +22,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "aggregation/element.h"
 #include "protocol/receive_window.h"
 
 namespace gradcube::dataplane {
@@ -41,6 +44,7 @@ struct Want {
   std::uint32_t number = 0;    // of the receive at its server
   MailAddress address;
   std::uint64_t room = 0;  // bytes that it takes at most
+  aggregation::DataType dtype = aggregation::DataType::bytes;
 };
 
 class MailMatcher {
@@ -48,13 +52,17 @@ class MailMatcher {
   // The most of each that wait at a time. key: of the hash.
   MailMatcher(std::size_t most_sends, std::size_t most_wants, std::uint64_t key)
       : key_(key),
-        buckets_(std::bit_ceil(std::max<std::size_t>(1, (most_sends + most_wants) / 4)), kNone) {
+        buckets_(std::bit_ceil(std::max<std::size_t>(1, (most_sends + most_wants) / 4)), kNone),
+        places_{std::vector<std::uint32_t>(most_wants, kNone),
+                std::vector<std::uint32_t>(most_sends, kNone)} {
     waiting_.reserve(most_sends + most_wants);
     unsettled_places_.fill(kNone);
   }
 
   // That wait here, settled or not.
   std::size_t wants() const { return wants_; }
+  // Withdrawals that are not settled.
+  std::size_t withdrawals() const { return withdrawals_; }
   bool any_unsettled() const { return unsettled_ != 0; }
   // What all calls so far have compared.
   std::uint64_t looks() const { return looks_; }
@@ -65,36 +73,71 @@ class MailMatcher {
     if (first != kNone && !waiting_[first].sends) {
       --wants_;
       const Waiting& met = waiting_[take_first(first)];
-      return Want{0, met.number, met.address, met.room};
+      return Want{0, met.number, met.address, met.room, met.dtype};
     }
     append(first, make({address, 0, number, true}));
     return std::nullopt;
   }
+  // It waits no more. False: it has met its want.
+  bool take_out_send(std::uint32_t number) { return take_out(number, true); }
 
   // At most ReceiveWindow::kWindow sequences lie between those that are not settled.
   void add_want(const Want& want) {
-    next_ = unsettled_ == 0 ? want.sequence : std::min(next_, want.sequence);
-    unsettled_places_[place_of(want.sequence)] =
-        make({want.address, want.room, want.number, false});
-    ++unsettled_;
+    await(want.sequence, make({want.address, want.room, want.number, false, want.dtype}));
     ++wants_;
+  }
+  // Of the want of this number that was sent last before it.
+  void add_withdrawal(std::uint64_t sequence, std::uint32_t number) {
+    await(sequence, kWithdrawal | number);
+    ++withdrawals_;
   }
 
   // All segments below this sequence are here. Calls meet(send's number, want) for each want that
-  // counts now and has a send.
-  template <typename Meet>
-  void settle(std::uint64_t sequence, Meet&& meet) {
+  // counts now and has a send, and withdrawn(want's number) for each that waits no more;
+  // waits(want), for each that has no send, says whether it waits for one.
+  template <typename Meet, typename Withdrawn, typename Waits>
+  void settle(std::uint64_t sequence, Meet&& meet, Withdrawn&& withdrawn, Waits&& waits) {
     for (; unsettled_ != 0 && next_ < sequence; ++next_) {
-      std::uint32_t& place = unsettled_places_[place_of(next_)];
+      const std::uint32_t place =
+          std::exchange(unsettled_places_[place_of(next_)], std::uint32_t{kNone});
       if (place == kNone) continue;
-      settle_one(next_, place, meet);
-      place = kNone;
       --unsettled_;
+      if ((place & kWithdrawal) == 0) {
+        settle_one(next_, place, meet, waits);
+        continue;
+      }
+      --withdrawals_;
+      const std::uint32_t number = place & ~kWithdrawal;
+      if (!take_out(number, false)) continue;
+      --wants_;
+      withdrawn(number);
+    }
+  }
+  template <typename Meet, typename Withdrawn>
+  void settle(std::uint64_t sequence, Meet&& meet, Withdrawn&& withdrawn) {
+    settle(sequence, meet, withdrawn, [](const Want&) { return true; });
+  }
+
+  // All sends that wait, or all settled wants, whose address is chosen(): they wait no more. Calls
+  // taken(number) for each. Looks at all that waits.
+  template <typename Chosen, typename Taken>
+  void take_out_all(bool sends, Chosen&& chosen, Taken&& taken) {
+    for (std::uint32_t& bucket : buckets_) {
+      for (std::uint32_t* link = &bucket; *link != kNone;) {
+        const Waiting& first = waiting_[*link];
+        if (first.sends != sends || !chosen(first.address)) {
+          link = &waiting_[*link].chained;
+          continue;
+        }
+        if (!sends) --wants_;
+        taken(waiting_[take_first(*link)].number);
+      }
     }
   }
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr std::uint32_t kWithdrawal = std::uint32_t{1} << 31;  // in unsettled_places_
 
   // The first one of its address stands in a bucket, and the others behind it.
   struct Waiting {
@@ -102,7 +145,9 @@ class MailMatcher {
     std::uint64_t room;  // of a want
     std::uint32_t number;
     bool sends;
+    aggregation::DataType dtype = aggregation::DataType::bytes;  // of a want
     std::uint32_t behind = kNone;   // of the same address; of what is free: the next one
+    std::uint32_t before = kNone;   // of the same address, of all but a first one
     std::uint32_t last = kNone;     // of a first one: the last of its address
     std::uint32_t chained = kNone;  // of a first one: the next first one of its bucket
   };
@@ -111,16 +156,43 @@ class MailMatcher {
     return static_cast<std::size_t>(sequence % protocol::ReceiveWindow::kWindow);
   }
 
-  template <typename Meet>
-  void settle_one(std::uint64_t sequence, std::uint32_t place, Meet& meet) {
+  template <typename Meet, typename Waits>
+  void settle_one(std::uint64_t sequence, std::uint32_t place, Meet& meet, Waits& waits) {
     const Waiting& want = waiting_[place];
+    const Want met{sequence, want.number, want.address, want.room, want.dtype};
     std::uint32_t& first = first_of(want.address);
-    if (first == kNone || !waiting_[first].sends) return append(first, place);
+    if (first == kNone || !waiting_[first].sends) {
+      if (waits(met)) return append(first, place);
+      release(place);
+      --wants_;
+      return;
+    }
     const std::uint32_t send = waiting_[take_first(first)].number;
-    const Want met{sequence, want.number, want.address, want.room};
     release(place);
     --wants_;
     meet(send, met);
+  }
+
+  void await(std::uint64_t sequence, std::uint32_t what) {
+    next_ = unsettled_ == 0 ? sequence : std::min(next_, sequence);
+    unsettled_places_[place_of(sequence)] = what;
+    ++unsettled_;
+  }
+
+  // What waits under this number, whether or not others are before it. False: nothing does.
+  bool take_out(std::uint32_t number, bool sends) {
+    const std::uint32_t place = places_[sends ? 1 : 0][number];
+    if (place == kNone) return false;
+    std::uint32_t& first = first_of(waiting_[place].address);
+    if (first == place) {
+      take_first(first);
+      return true;
+    }
+    const Waiting& taken = waiting_[place];
+    waiting_[taken.before].behind = taken.behind;
+    (taken.behind == kNone ? waiting_[first].last : waiting_[taken.behind].before) = taken.before;
+    leave(place);
+    return true;
   }
 
   std::uint32_t make(const Waiting& waiting) {
@@ -132,6 +204,14 @@ class MailMatcher {
     free_ = waiting_[place].behind;
     waiting_[place] = waiting;
     return place;
+  }
+  // It waited under its number.
+  void leave(std::uint32_t place) {
+    place_under(waiting_[place]) = kNone;
+    release(place);
+  }
+  std::uint32_t& place_under(const Waiting& waiting) {
+    return places_[waiting.sends ? 1 : 0][waiting.number];
   }
   // What it says can be read until the next make().
   void release(std::uint32_t place) {
@@ -154,9 +234,11 @@ class MailMatcher {
     if (first == kNone) {
       first = place;
     } else {
+      waiting_[place].before = waiting_[first].last;
       waiting_[waiting_[first].last].behind = place;
     }
     waiting_[first].last = place;
+    place_under(waiting_[place]) = place;
   }
   std::uint32_t take_first(std::uint32_t& first) {
     const std::uint32_t place = first;
@@ -168,7 +250,7 @@ class MailMatcher {
       waiting_[first].last = taken.last;
       waiting_[first].chained = taken.chained;
     }
-    release(place);
+    leave(place);
     return place;
   }
 
@@ -190,7 +272,10 @@ class MailMatcher {
   std::uint32_t free_ = kNone;          // places in waiting_
   std::size_t wants_ = 0;
   std::uint64_t looks_ = 0;
-  // Wants that do not count yet, by sequence; none below next_.
+  // By the numbers of wants and of sends: where they wait.
+  std::array<std::vector<std::uint32_t>, 2> places_;
+  std::size_t withdrawals_ = 0;
+  // Wants and withdrawals that do not count yet, by sequence; none below next_.
   std::array<std::uint32_t, protocol::ReceiveWindow::kWindow> unsettled_places_{};
   std::size_t unsettled_ = 0;
   std::uint64_t next_ = 0;

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "aggregation/element.h"
+
 namespace gradcube::dataplane {
 
 struct MailRequest {
@@ -18,6 +20,8 @@ struct MailRequest {
   std::uint8_t* buffer = nullptr;
   std::uint64_t bytes = 0;  // of a send: of the message; of a receive: the most that it takes
   unsigned paths = 0;       // of a send: the most paths that it may take; 0: by its length
+  aggregation::DataType dtype = aggregation::DataType::bytes;
+  std::uint32_t place = 0;  // the trainer's, among its messages in flight
 };
 
 }  // namespace gradcube::dataplane

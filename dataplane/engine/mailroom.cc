@@ -42,6 +42,12 @@ unsigned Mailroom::work() {
     if (!number.has_value()) break;
     begin(*number);
   }
+  for (; begun < kBegunAtOnce; ++begun) {
+    const auto number = table().next_withdrawn();
+    if (!number.has_value()) break;
+    const Letter& letter = letters_[*number];
+    if (letter.open && !letter.deserted) channel_to(letter.peer)->withdraw(*number);
+  }
   return begun + copy_some();
 }
 
@@ -60,13 +66,16 @@ void Mailroom::begin(std::uint32_t number) {
   MailChannel& channel = *channel_to(letter.peer);
   // On a long ring the peer may be farther away than a frame goes.
   if (letter.peer != server_ && channel.flows().empty()) return end(number, GRADCUBE_EINVAL, 0);
-  if (letter.request.sends) {
+  if (letter.request.sends && gone_.contains(other_of(number))) {
+    desert(number);
+  } else if (letter.request.sends) {
     channel.send(number);
   } else if (letter.peer != server_) {
     channel.receive(number);
   } else {
-    const std::uint64_t sequence = own_wants_++;
-    channel.add_want({sequence, number, letter.address, letter.request.bytes}, own_wants_);
+    const std::uint64_t sequence = next_own_sequence();
+    channel.add_want({sequence, number, letter.address, letter.request.bytes, letter.request.dtype},
+                     own_sequence());
   }
 }
 
@@ -110,23 +119,80 @@ Letter* Mailroom::find_receive(std::uint32_t number, bcube::ServerId from) {
   return letter.open && !letter.request.sends && letter.peer == from ? &letter : nullptr;
 }
 
-void Mailroom::end(std::uint32_t number, std::int32_t code, std::uint64_t bytes) {
+MailPeer Mailroom::other_of(std::uint32_t number) const {
+  const Letter& letter = letters_[number];
+  return {letter.peer, letter.request.sends ? letter.address.to : letter.address.from};
+}
+
+void Mailroom::depart(bcube::ServerId server, unsigned local) {
+  if (!gone_.emplace(server, local).second) return;
+  if (is_own(server)) {
+    // What it has sent comes before.
+    while (const auto number = table().next_fresh()) begin(*number);
+    own_gone_ |= std::uint32_t{1} << local;
+    for_each_channel([local](MailChannel& channel) { channel.leave_own(local); });
+  }
+  const auto channel = channels_.find(server);
+  if (channel != channels_.end()) channel->second->leave_peer(local);
+}
+
+void Mailroom::desert(std::uint32_t number) {
+  letters_[number].deserted = true;
+  deserted_.push_back(number);
+  table().set_deserted(deserted_.size());
+}
+
+// One that has ended since, and whose number may be that of another, waits for nobody.
+bool Mailroom::waits_for_the_gone(std::uint32_t number) const {
+  return letters_[number].open && letters_[number].deserted;
+}
+
+std::vector<MailPeer> Mailroom::deserters() const {
+  std::set<MailPeer> peers;
+  for (const std::uint32_t number : deserted_) {
+    if (waits_for_the_gone(number)) peers.insert(other_of(number));
+  }
+  return {peers.begin(), peers.end()};
+}
+
+void Mailroom::end_deserted(const MailPeer& peer, std::uint32_t notice) {
+  std::erase_if(deserted_, [&](std::uint32_t number) {
+    if (!waits_for_the_gone(number)) return true;
+    if (other_of(number) != peer) return false;
+    end(number, GRADCUBE_EPEER, 0, notice);
+    return true;
+  });
+  table().set_deserted(deserted_.size());
+  publish_ends();
+}
+
+void Mailroom::end(std::uint32_t number, std::int32_t code, std::uint64_t bytes,
+                   std::uint32_t notice) {
   letters_[number].open = false;
-  ends_.push_back({number, code, bytes});
+  ends_.push_back({number, code, bytes, notice});
+}
+
+// What a trainer reads instead of a notice: shared::Completion.
+void Mailroom::refuse(std::uint32_t number, std::uint64_t bytes, aggregation::DataType other) {
+  const bool differ = aggregation::differ(letters_[number].request.dtype, other);
+  end(number, GRADCUBE_EMISMATCH, bytes, differ ? static_cast<std::uint32_t>(other) + 1 : 0);
 }
 
 void Mailroom::publish_ends() {
-  for (const End& end : ends_) job_.session().end_mail(end.number, end.code, end.bytes);
+  for (const End& end : ends_) {
+    job_.session().end_mail(end.number, end.code, end.bytes, end.notice);
+  }
   ends_.clear();
 }
 
 void Mailroom::copy(std::uint32_t send, std::uint32_t receive) {
   table().begin(send);
   table().begin(receive);
-  const std::uint64_t bytes = letters_[send].request.bytes;
-  if (bytes > letters_[receive].request.bytes) {
-    end(send, GRADCUBE_EMISMATCH, bytes);
-    end(receive, GRADCUBE_EMISMATCH, bytes);
+  const MailRequest& from = letters_[send].request;
+  const MailRequest& to = letters_[receive].request;
+  if (from.bytes > to.bytes || aggregation::differ(from.dtype, to.dtype)) {
+    refuse(send, from.bytes, to.dtype);
+    refuse(receive, from.bytes, from.dtype);
   } else {
     letters_[send].number = receive;
     copies_.push(letters_, send);

@@ -12,6 +12,11 @@
 // Resets. Mail knows no epochs: it waits while the job is reset and then goes on. It ends with the
 // job.
 //
+// Departures (control/jobs/departures.h). What waits for a trainer that has left is DESERTED: a
+// receive when the sender's server says that no such message was sent, a send when this server
+// knows of the departure. It ends when the control thread, which sees that there is some
+// (MailTable::deserted()), has told the trainer why.
+//
 // Owned by its EngineJob; touched only by the leader engine's thread, but for its construction.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_MAILROOM_H_
 #define GRADCUBE_DATAPLANE_ENGINE_MAILROOM_H_
@@ -20,6 +25,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "control/plan/placement.h"
@@ -27,11 +34,16 @@
 #include "dataplane/engine/letter.h"
 #include "dataplane/engine/mail_channel.h"
 #include "dataplane/engine/mail_table.h"
+#include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
 
 class EngineJob;
 class Session;
+
+// A trainer of a job: its server, and its number there.
+using MailPeer = std::pair<bcube::ServerId, unsigned>;
+static_assert(shared::kMaxLocalTrainers <= 32, "a bit for each of a server's trainers");
 
 class Mailroom {
  public:
@@ -52,11 +64,19 @@ class Mailroom {
   // Calls open(channel) for each new channel: who gives its flows to an engine.
   void set_opener(std::function<void(MailChannel&)> open) { open_ = std::move(open); }
 
-  // Begins what trainers have submitted, and copies mail between trainers of this server. How much
-  // it found to do: while that is not 0 there may be more.
+  // Begins what trainers have submitted, takes back what they have withdrawn, and copies mail
+  // between trainers of this server. How much it found to do: while that is not 0 there may be
+  // more.
   unsigned work();
   // Tells the trainers what has ended since.
   void publish_ends();
+
+  // This trainer of the job has left; of one of this server all that it had submitted was taken.
+  void depart(bcube::ServerId server, unsigned local);
+  // Who has left something that waits here to be ended; each once.
+  std::vector<MailPeer> deserters() const;
+  // Ends what waits for this one with GRADCUBE_EPEER.
+  void end_deserted(const MailPeer& peer, std::uint32_t notice);
 
   // To another server of the job, or this one; null if it is none. Made when it is asked for first.
   MailChannel* channel_to(bcube::ServerId server);
@@ -77,7 +97,17 @@ class Mailroom {
   // A receive from this server that has not ended; null if there is none of this number.
   Letter* find_receive(std::uint32_t number, bcube::ServerId from);
   // bytes: of the message.
-  void end(std::uint32_t number, std::int32_t code, std::uint64_t bytes);
+  void end(std::uint32_t number, std::int32_t code, std::uint64_t bytes, std::uint32_t notice = 0);
+  // It does not fit the other trainer's, which is of this type.
+  void refuse(std::uint32_t number, std::uint64_t bytes, aggregation::DataType other);
+  // Of wants and withdrawals of this server's trainers among themselves: the next one, and how many
+  // there were.
+  std::uint64_t next_own_sequence() { return own_sequence_++; }
+  std::uint64_t own_sequence() const { return own_sequence_; }
+  // The other trainer of this letter has left.
+  void desert(std::uint32_t number);
+  // Of this server's trainers.
+  bool has_left(unsigned local) const { return (own_gone_ >> local & 1) != 0; }
   // Both are of trainers of this server.
   void copy(std::uint32_t send, std::uint32_t receive);
   bool is_own(bcube::ServerId server) const { return server == server_; }
@@ -87,12 +117,15 @@ class Mailroom {
     std::uint32_t number;
     std::int32_t code;
     std::uint64_t bytes;
+    std::uint32_t notice;
   };
 
   std::size_t most_in_flight() const;
   void begin(std::uint32_t number);
   unsigned copy_some();
   void add_flows(MailChannel& channel);
+  MailPeer other_of(std::uint32_t number) const;
+  bool waits_for_the_gone(std::uint32_t number) const;
 
   EngineJob& job_;
   control::Placement placement_;
@@ -106,8 +139,11 @@ class Mailroom {
   std::vector<ArrivedSegments> arrived_;  // by trainer
   LetterQueue copies_;     // sends to trainers of this server, under way; the first one is next
   std::vector<End> ends_;  // not published yet
-  std::uint64_t own_wants_ = 0;
-  std::uint64_t key_;  // of the matchers' hashes
+  std::uint64_t own_sequence_ = 0;
+  std::set<MailPeer> gone_;              // trainers that have left
+  std::uint32_t own_gone_ = 0;           // those of this server, a bit each
+  std::vector<std::uint32_t> deserted_;  // some may have ended since
+  std::uint64_t key_;                    // of the matchers' hashes
 };
 
 }  // namespace gradcube::dataplane

@@ -10,14 +10,29 @@ namespace gradcube::dataplane {
 
 using protocol::Stage;
 
-// A segment header has four bits for each (docs/protocol.md).
-static_assert(aggregation::kDataTypes <= 16 && aggregation::kOperations <= 16);
+namespace {
+
+// Of the types that no kernel knows those that are combined all the same, in their order.
+constexpr unsigned kFirstCombinedOnWire = 11;
+
+}  // namespace
+
+// A segment header has four bits for each of type and operation, and eight for the type where
+// nothing is added (docs/protocol.md).
+static_assert(aggregation::kDataTypes <= kFirstCombinedOnWire && aggregation::kOperations <= 16 &&
+              aggregation::kFirstCopiedType + aggregation::kCopiedTypes.size() <= 256);
 
 CollectiveSignature signature(const CollectiveRequest& request) {
-  return {static_cast<std::uint8_t>(static_cast<unsigned>(request.dtype) |
-                                    static_cast<unsigned>(request.operation) << 4),
-          static_cast<std::uint32_t>(request.count), static_cast<std::uint16_t>(request.root),
-          static_cast<std::uint8_t>(request.kind), static_cast<std::uint32_t>(request.number)};
+  auto type = static_cast<unsigned>(request.dtype);
+  if (control::reduces(request.kind)) {
+    if (request.dtype == aggregation::kTruth) type = kFirstCombinedOnWire;
+    if (request.dtype == aggregation::kComplex64) type = kFirstCombinedOnWire + 1;
+    if (request.dtype == aggregation::kComplex128) type = kFirstCombinedOnWire + 2;
+    type |= static_cast<unsigned>(request.operation) << 4;
+  }
+  return {static_cast<std::uint8_t>(type), static_cast<std::uint32_t>(request.count),
+          static_cast<std::uint16_t>(request.root), static_cast<std::uint8_t>(request.kind),
+          static_cast<std::uint32_t>(request.number)};
 }
 
 namespace {

@@ -54,6 +54,7 @@ void Session::seat(unsigned local, std::shared_ptr<SessionRegion> region, int do
   seat.region = std::move(region);
   seat.doorbell = doorbell;
   seat.lanes.resize(lanes_.size());
+  seat.mail.assign(shared::kRingEntries, kNoMail);
 }
 
 void Session::dismiss(unsigned local) {
@@ -74,10 +75,14 @@ std::uint64_t Session::resident_bytes() const {
 }
 
 bool Session::has_submission() const {
-  return std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
-    return seat.region != nullptr && seat.region->header().submission_tail.load(
-                                         std::memory_order_acquire) != seat.submissions_taken;
-  });
+  return std::any_of(seats_.begin(), seats_.end(),
+                     [](const Seat& seat) { return has_submission(seat); });
+}
+
+bool Session::has_submission(const Seat& seat) {
+  return seat.region != nullptr && !seat.dismissed &&
+         seat.region->header().submission_tail.load(std::memory_order_acquire) !=
+             seat.submissions_taken;
 }
 
 // The trainers take turns, so that none fills the lanes while others wait.
@@ -105,7 +110,7 @@ Session::Take Session::take(unsigned local) {
   RegionHeader& header = region.header();
   const std::uint64_t tail = header.submission_tail.load(std::memory_order_acquire);
   if (tail == seat.submissions_taken) return Take::none;
-  if (tail - seat.submissions_taken > shared::kRingEntries) {
+  if (tail - seat.submissions_taken > shared::kSubmissionEntries) {
     return violate(local, "its submission ring's tail is out of range");
   }
   // Room for the completion of everything in flight, so that completing never has to wait for the
@@ -115,9 +120,11 @@ Session::Take Session::take(unsigned local) {
       seat.completions_written - consumed > shared::kRingEntries) {
     return violate(local, "its completion ring's head is out of range");
   }
-  if (seat.submissions_taken - consumed >= kMaxInFlight) return Take::none;
-
   const shared::Submission submission = region.read_submission(seat.submissions_taken);
+  if (submission.kind == static_cast<std::uint8_t>(shared::Kind::withdrawal)) {
+    return take_withdrawal(seat, local, submission);
+  }
+  if (seat.submissions_taken - seat.withdrawals - consumed >= kMaxInFlight) return Take::none;
   if (submission.kind == static_cast<std::uint8_t>(shared::Kind::send) ||
       submission.kind == static_cast<std::uint8_t>(shared::Kind::receive)) {
     return take_mail(seat, local, submission);
@@ -143,27 +150,6 @@ void Session::count_taken(Seat& seat) {
   seat.region->header().submission_head.store(seat.submissions_taken, std::memory_order_release);
 }
 
-Session::Take Session::take_mail(Seat& seat, unsigned local, const shared::Submission& submission) {
-  MailRequest mail;
-  mail.request = submission.request;
-  mail.local = local;
-  mail.sends = submission.kind == static_cast<std::uint8_t>(shared::Kind::send);
-  mail.peer = submission.root;
-  mail.tag = submission.tag;
-  mail.bytes = submission.count;
-  mail.paths = submission.paths;
-  if (mail.peer >= ranks_) return violate(local, "a message's other rank is none of its job");
-  CollectiveRequest memory;
-  memory.carrier = {aggregation::DataType::bytes, aggregation::Operation::sum};
-  if (const char* violation = check_buffer(*seat.region, submission, memory)) {
-    return violate(local, violation);
-  }
-  mail.buffer = memory.buffer;
-  mail_.add(mail);
-  count_taken(seat);
-  return Take::taken;
-}
-
 void Session::complete(Seat& seat, std::uint64_t request, std::int32_t code, std::uint32_t notice) {
   seat.region->completion(seat.completions_written++) = {request, code, notice, 0};
 }
@@ -171,20 +157,6 @@ void Session::complete(Seat& seat, std::uint64_t request, std::int32_t code, std
 void Session::publish_completions(const Seat& seat) {
   seat.region->header().completion_tail.store(seat.completions_written, std::memory_order_release);
   ring(seat);
-}
-
-void Session::end_mail(std::uint32_t number, std::int32_t code, std::uint64_t bytes,
-                       std::uint32_t notice) {
-  const MailRequest& mail = mail_.at(number);
-  Seat& seat = seats_[mail.local];
-  seat.region->completion(seat.completions_written++) = {mail.request, code, notice, bytes};
-  mail_.remove(number);
-  publish_completions(seat);
-}
-
-void Session::fail_mail(std::int32_t code, std::uint32_t notice) {
-  mail_.forget_fresh();
-  mail_.for_each([&](std::uint32_t number) { end_mail(number, code, 0, notice); });
 }
 
 // What the last of the trainers has submitted now.
@@ -236,17 +208,25 @@ const char* Session::check(const SessionRegion& region, const shared::Submission
 
 const char* Session::check_elements(const shared::Submission& submission,
                                     CollectiveRequest& request) const {
-  if (submission.dtype >= aggregation::kDataTypes) return "a submission's element type is unknown";
+  if (!aggregation::is_data_type(submission.dtype)) return "a submission's element type is unknown";
   if (submission.op >= aggregation::kOperations) return "a submission's operation is unknown";
   request.dtype = static_cast<aggregation::DataType>(submission.dtype);
   request.operation = static_cast<aggregation::Operation>(submission.op);
   request.carrier = {request.dtype, request.operation};
-  if (!control::reduces(request.kind)) return nullptr;
+  if (!control::reduces(request.kind)) {
+    // On the wire a type that no kernel knows has the bits of the operation, too.
+    return submission.op == 0 || submission.dtype < aggregation::kFirstCopiedType
+               ? nullptr
+               : "a submission has an operation that its kind has not";
+  }
   if (!aggregation::supports(request.dtype, request.operation)) {
     return "a submission's operation does not fit its element type";
   }
+  const aggregation::Parts parts = aggregation::parts_of(request.dtype);
+  request.parts = parts.count;
+  request.carrier = {parts.type, aggregation::operation_on_parts(request.dtype, request.operation)};
   if (!reproducible_) return nullptr;
-  const auto carrier = aggregation::carrier_of({request.dtype, request.operation, ranks_});
+  const auto carrier = aggregation::carrier_of({parts.type, request.carrier.operation, ranks_});
   if (!carrier.has_value()) return "a submission adds more trainers than can be reproduced";
   request.carrier = *carrier;
   return nullptr;
@@ -255,7 +235,8 @@ const char* Session::check_elements(const shared::Submission& submission,
 const char* Session::check_buffer(const SessionRegion& region, const shared::Submission& submission,
                                   CollectiveRequest& request) const {
   const std::uint64_t chunks = control::is_rank_ordered(request.kind) ? ranks_ : 1;
-  const std::uint64_t size = aggregation::element_bytes(request.carrier.type) * chunks;
+  const std::uint64_t size =
+      aggregation::element_bytes(request.carrier.type) * request.parts * chunks;
   // So that the product does not overflow.
   if (submission.count > region.bytes() / size) {
     return "a submission's buffer lies outside its heap";

@@ -82,8 +82,8 @@ class Session {
 
   // Before the engines know the session: another trainer takes its seat, which is free.
   void seat(unsigned local, std::shared_ptr<SessionRegion> region, int doorbell);
-  // While no engine knows the session: nothing is taken from this trainer any more, and its
-  // violation is forgotten.
+  // Leader engine, or while no engine knows the session: nothing is taken from this trainer any
+  // more, and its violation is forgotten.
   void dismiss(unsigned local);
   bool is_seated(unsigned local) const { return seats_[local].region != nullptr; }
 
@@ -150,6 +150,8 @@ class Session {
 
   void set_asleep(bool asleep);
   bool has_submission() const;
+  // Of one trainer.
+  bool has_submission(unsigned local) const { return has_submission(seats_[local]); }
   void drain_doorbells();
 
   // Any engine of the server, and the control thread ------------------------
@@ -171,6 +173,7 @@ class Session {
   }
   bool anything_in_flight() const;
   std::uint32_t unanswered() const { return mail_.unanswered(); }
+  bool any_deserted() const { return mail_.deserted() != 0; }
   MailTable::Counts mail_counts(unsigned local) const { return mail_.counts(local); }
   // As a trainer has submitted it. Those of all trainers are alike but for their buffers and names,
   // if that of the first says `agreed`.
@@ -183,6 +186,7 @@ class Session {
   }
 
  private:
+  static constexpr std::uint32_t kNoMail = UINT32_MAX;
   struct alignas(shared::kCacheLine) Counter {
     std::atomic<std::uint64_t> value{0};
   };
@@ -205,8 +209,10 @@ class Session {
     int doorbell = -1;
     bool dismissed = false;
     std::uint64_t submissions_taken = 0;
+    std::uint64_t withdrawals = 0;  // of those: the others end with a completion each
     std::uint64_t completions_written = 0;
     std::deque<SeatLane> lanes;
+    std::vector<std::uint32_t> mail;  // in flight, by the trainer's places; kNoMail
   };
 
   Take take(unsigned local);
@@ -214,6 +220,7 @@ class Session {
   void publish_common(unsigned lane);
   bool agree_on(unsigned lane, std::uint64_t number) const;
   Take take_mail(Seat& seat, unsigned local, const shared::Submission& submission);
+  Take take_withdrawal(Seat& seat, unsigned local, const shared::Submission& submission);
   Take take_push(Seat& seat, unsigned local, const shared::Submission& submission);
   const char* check_push(const Seat& seat, unsigned local,
                          const shared::Submission& submission) const;
@@ -233,6 +240,7 @@ class Session {
                                   std::uint64_t bytes);
   void end(Seat& seat, unsigned lane, std::uint64_t through, std::int32_t code,
            std::uint32_t notice);
+  static bool has_submission(const Seat& seat);
   static void count_taken(Seat& seat);
   static void ring(const Seat& seat);
   template <typename Function>

@@ -65,7 +65,7 @@ const char* Session::check_push(const Seat& seat, unsigned local,
   }
   const auto kind = static_cast<shared::Kind>(submission.kind);
   const unsigned planes = is_of_plane(kind) ? planes_of(key) : 1;
-  if (submission.op >= planes || submission.lane != 0 || submission.reserved != 0) {
+  if (submission.op >= planes || submission.lane != 0 || submission.place != 0) {
     return "a push with fields that pushes have not";
   }
   if (const char* violation = check_saved(kind, submission.tag)) return violation;

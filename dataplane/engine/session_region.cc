@@ -39,8 +39,13 @@ SessionRegion::SessionRegion(std::uint64_t heap_bytes, MemoryQuota::Charge charg
   const auto fail = [&](const char* what) {
     const int error = errno;
     if (descriptor_ >= 0) close(descriptor_);
-    throw control::SetupError(fmt::format("cannot {} a session's shared memory of {} bytes: {}",
-                                          what, bytes_, std::strerror(error)));
+    throw control::SetupError(fmt::format(
+        "cannot {} a session's shared memory of {} bytes: {}{}", what, bytes_, std::strerror(error),
+        error == EFBIG    ? ": raise the daemon's limit of file sizes (ulimit -f), or set "
+                            "GRADCUBE_HEAP to less"
+        : error == ENOMEM ? ": raise the daemon's limit of memory (ulimit -v), or set "
+                            "GRADCUBE_HEAP to less"
+                          : ""));
   };
   if (descriptor_ < 0) fail("create");
   if (ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0) fail("size");
@@ -76,7 +81,7 @@ SessionRegion::~SessionRegion() {
 
 shared::Submission SessionRegion::read_submission(std::uint64_t index) const {
   const auto* ring = reinterpret_cast<const shared::Submission*>(base_ + shared::kSubmissions);
-  const shared::Submission& entry = ring[index % shared::kRingEntries];
+  const shared::Submission& entry = ring[index % shared::kSubmissionEntries];
   shared::Submission copy{};
   copy.request = read_once(entry.request);
   copy.offset = read_once(entry.offset);
@@ -88,6 +93,7 @@ shared::Submission SessionRegion::read_submission(std::uint64_t index) const {
   copy.lane = read_once(entry.lane);
   copy.tag = read_once(entry.tag);
   copy.paths = read_once(entry.paths);
+  copy.place = read_once(entry.place);
   return copy;
 }
 

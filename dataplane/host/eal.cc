@@ -140,7 +140,14 @@ void remove_runtime_folder() {
 
 std::vector<unsigned> usable_cores() {
   std::vector<unsigned> cores = control::allowed_cores();
-  std::erase_if(cores, [](unsigned core) { return core >= kCpuLimit; });
+  std::erase_if(cores,
+                [](unsigned core) { return core >= kCpuLimit || !control::is_described(core); });
+  if (cores.empty()) {
+    throw std::runtime_error(
+        "DPDK can use no core of this process: those under /sys/devices/system/cpu, and below " +
+        std::to_string(kCpuLimit) +
+        ", are none of its; is /sys there (mount -t sysfs sysfs /sys)?");
+  }
   return cores;
 }
 

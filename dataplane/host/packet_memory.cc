@@ -109,6 +109,15 @@ void PacketMemory::receive_for_each_other(const std::vector<PacketMemory*>& memo
   for (PacketMemory* memory : memories) memory->receiving_ = memories;
 }
 
+void PacketMemory::make_ready(const std::vector<PacketMemory*>& memories, std::uint32_t segments) {
+  const auto of = [segments](const PacketMemory& memory) {
+    return std::min(segments, memory.most_);
+  };
+  // What a pool has grown stays.
+  for (PacketMemory* memory : memories) memory->commit(of(*memory));
+  for (PacketMemory* memory : memories) memory->uncommit(of(*memory));
+}
+
 void PacketMemory::grow(PacketPool& pool, std::uint32_t packets) {
   while (pool.made() < packets) {
     PacketPool::Chunk chunk = pool.make_chunk(packets - pool.made());

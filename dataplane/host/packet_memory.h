@@ -123,6 +123,10 @@ class PacketMemory {
   // Before anything is committed. They outlive each other's reservations.
   static void receive_for_each_other(const std::vector<PacketMemory*>& memories);
 
+  // Before anything is committed: the packets of so many segments of each are there from now on, or
+  // of all that it has. Nobody waits for memory then who commits no more.
+  static void make_ready(const std::vector<PacketMemory*>& memories, std::uint32_t segments);
+
   // The shares of all engines together have at most the options' segments.
   PacketShare& add_share(std::uint32_t segments) { return shares_.emplace_back(segments, this); }
 

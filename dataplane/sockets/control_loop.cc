@@ -1,10 +1,12 @@
 #include "dataplane/sockets/control_loop.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <sys/epoll.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 namespace gradcube::dataplane {
 
@@ -60,18 +62,24 @@ void ControlLoop::remove(int descriptor) {
 
 // One trainer's or tool's failure must not end the daemon for all others.
 void ControlLoop::guarded(const std::function<void()>& callback) {
+  const Clock::time_point begin = Clock::now();
   try {
     callback();
   } catch (const std::exception& error) {
     log_.line(error.what());
   }
+  const Clock::duration took = Clock::now() - begin;
+  ++steps_.steps;
+  if (took > kLongStep) ++steps_.long_ones;
+  steps_.longest = std::max(steps_.longest, took);
 }
 
 void ControlLoop::run() {
   stopped_ = false;
   std::array<epoll_event, 64> events{};
   while (!stopped_) {
-    const int count = epoll_wait(epoll_, events.data(), events.size(), kTickMilliseconds);
+    const int longest = std::exchange(hurries_, false) ? 0 : kTickMilliseconds;
+    const int count = epoll_wait(epoll_, events.data(), events.size(), longest);
     if (count < 0 && errno != EINTR) {
       throw std::system_error(errno, std::generic_category(), "cannot wait for events");
     }

@@ -1,5 +1,8 @@
 // The control thread's event loop: descriptors with what to do when they are readable, and a tick.
 //
+// No callback and no tick should take longer than kLongStep: whoever else waits for this thread,
+// waits. What takes longer is done in parts, with hurry() between them.
+//
 // One thread. What a callback throws is logged (ClientLog), and ends nothing but that callback. A
 // callback may add and remove descriptors, its own too: a removed one is not called again.
 //
@@ -9,6 +12,7 @@
 #ifndef GRADCUBE_DATAPLANE_SOCKETS_CONTROL_LOOP_H_
 #define GRADCUBE_DATAPLANE_SOCKETS_CONTROL_LOOP_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,6 +25,18 @@ namespace gradcube::dataplane {
 
 class ControlLoop {
  public:
+  using Clock = std::chrono::steady_clock;
+
+  static constexpr auto kLongStep = std::chrono::milliseconds(50);
+
+  // A step is a callback or a tick.
+  struct Steps {
+    std::uint64_t steps = 0;
+    std::uint64_t long_ones = 0;  // that took longer than kLongStep, waiting for a core included
+    Clock::duration longest{};
+    std::uint64_t hurries = 0;  // calls of hurry()
+  };
+
   ControlLoop();
   ~ControlLoop();
   ControlLoop(const ControlLoop&) = delete;
@@ -38,6 +54,14 @@ class ControlLoop {
   // Called after every round of events, and at least every 20 ms.
   void on_tick(std::function<void()> tick) { tick_ = std::move(tick); }
 
+  // From a callback or the tick: the next round does not wait for events.
+  void hurry() {
+    hurries_ = true;
+    ++steps_.hurries;
+  }
+
+  const Steps& steps() const { return steps_; }
+
   void run();                       // until stop(); may be called again
   void stop() { stopped_ = true; }  // from a callback
 
@@ -52,6 +76,8 @@ class ControlLoop {
 
   int epoll_;
   bool stopped_ = false;
+  bool hurries_ = false;
+  Steps steps_;
   std::uint32_t next_generation_ = 0;
   std::map<int, std::shared_ptr<const Watch>> watches_;  // by descriptor
   std::function<void()> tick_;

@@ -43,6 +43,7 @@ enum class Where : std::uint8_t {
   lane,
   tag,
   paths,
+  place,
   places,
 };
 
@@ -88,6 +89,9 @@ void store(dataplane::Session& session, unsigned local, Where where, std::uint64
     case Where::paths:
       submission.paths = static_cast<std::uint32_t>(value);
       break;
+    case Where::place:
+      submission.place = static_cast<std::uint32_t>(value);
+      break;
     case Where::places:
       break;
   }
@@ -100,12 +104,16 @@ void require_in_heap(const dataplane::Session& session, unsigned local, const st
   require(buffer >= heap && buffer + bytes <= heap + kHeap, "a buffer lies in its trainer's heap");
 }
 
-aggregation::DataType type_in_buffer(const dataplane::CollectiveRequest& request,
-                                     bool reproducible) {
-  if (!reproducible || !control::reduces(request.kind)) return request.dtype;
-  const auto carrier = aggregation::carrier_of({request.dtype, request.operation, kRanks});
+// What an element takes in the buffer.
+std::size_t bytes_in_buffer(const dataplane::CollectiveRequest& request, bool reproducible) {
+  if (!reproducible || !control::reduces(request.kind)) {
+    return aggregation::element_bytes(request.dtype);
+  }
+  const aggregation::Parts parts = aggregation::parts_of(request.dtype);
+  const auto carrier = aggregation::carrier_of(
+      {parts.type, aggregation::operation_on_parts(request.dtype, request.operation), kRanks});
   require(carrier.has_value(), "what nothing carries is refused");
-  return carrier->type;
+  return parts.count * aggregation::element_bytes(carrier->type);
 }
 
 // What a trainer has submitted last on the lane.
@@ -117,9 +125,8 @@ void require_right(const dataplane::Session& session, unsigned local, unsigned l
   require(request.root < kRanks, "a root is a rank");
   require(request.count <= kHeap && request.bytes <= kHeap, "a buffer is no longer than the heap");
   const bool chunks = control::is_rank_ordered(request.kind);
-  require(request.bytes == request.count *
-                               aggregation::element_bytes(type_in_buffer(request, reproducible)) *
-                               (chunks ? kRanks : 1),
+  require(request.bytes ==
+              request.count * bytes_in_buffer(request, reproducible) * (chunks ? kRanks : 1),
           "a buffer's bytes are its elements'");
   require_in_heap(session, local, request.buffer, request.bytes);
 }
@@ -200,6 +207,9 @@ class Rings {
       require(taken && hub_->board().in_flight() == pushes + 1, "a push is what is taken");
       require(submitted() == before, "a push belongs to no lane");
       take_rounds();
+    } else if (taken && submitted() == before) {
+      require(session_->published() == published, "a withdrawal belongs to no lane");
+      take_withdrawn();
     } else if (taken) {
       take_collective(before);
     } else {
@@ -228,6 +238,13 @@ class Rings {
     require(mail.bytes <= kHeap, "a message is no longer than the heap");
     require_in_heap(*session_, mail.local, mail.buffer, mail.bytes);
     if (number % 2 == 0) session_->end_mail(number, 0, 0);
+  }
+
+  void take_withdrawn() {
+    const auto number = session_->mail().next_withdrawn();
+    if (!number.has_value()) return;  // of what has ended
+    session_->end_mail(*number, 0, 0);
+    require(!session_->mail().next_withdrawn().has_value(), "a withdrawal is of one message");
   }
 
   // Of keys that all trainers have pushed alike. They end at once.

@@ -254,6 +254,30 @@ class Leaving(TestCase):
             for failure in all_of(lambda session: session.barrier(timeout=PATIENCE), others):
                 self.assert_fails(gradcube.PeerError, failure, "deserted", "[1,1]", "left")
 
+    def test_who_leaves_ends_nothing_that_does_not_need_it(self):
+        with Cluster("--topology", GRID) as cluster, job(cluster, "pipeline") as sessions:
+            leaver, others = sessions[MIDDLE], sessions[:MIDDLE] + sessions[MIDDLE + 1 :]
+            arrays = [numpy.ones(33, "float32") for _ in sessions]
+            leaver.allreduce_async(arrays[MIDDLE])
+            leaver.send_async(b"left behind", 0, tag=1)
+            waiting = others[1].recv_async(bytearray(9), MIDDLE, tag=2)
+            leaver.close()
+            rank = f"rank {MIDDLE} exchanges no more messages"
+            with self.assertRaisesRegex(gradcube.PeerError, rank + r".*pipeline.*\[1,1\].* left"):
+                waiting.wait(timeout=PATIENCE)
+            with self.assertRaisesRegex(gradcube.PeerError, rank):
+                others[1].send(b"x", MIDDLE, timeout=PATIENCE)
+            # It is known to have left by now. What it had part in works all the same.
+            self.assertEqual(sessions[0].recv_bytes(99, MIDDLE, tag=1, timeout=PATIENCE), b"left behind")
+            done = all_of(lambda session: session.allreduce(arrays[session.rank], timeout=PATIENCE), others)
+            self.assertEqual([done, float(arrays[0][32])], [[None] * len(others), SERVERS])
+            for _ in range(2):
+                (failure,) = all_of(lambda session: session.barrier(timeout=PATIENCE), others[:1])
+                self.assert_fails(gradcube.PeerError, failure, "collective", f"needs rank {MIDDLE}", "[1,1]", "left")
+                echo = others[-1].recv_async(bytearray(5), 0)
+                sessions[0].send(b"still", others[-1].rank, timeout=PATIENCE)
+                echo.wait(timeout=PATIENCE)
+
     def test_a_perf_that_is_interrupted_leaves_a_working_cluster(self):
         with Cluster("--topology", GRID) as cluster:
             perf = cluster.start_tool("perf", "allreduce", "--sizes", "1M", "--iterations", "1000000")

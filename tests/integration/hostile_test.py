@@ -17,7 +17,7 @@ import numpy
 import raw_session
 from fabrics import PATIENCE, RADIX, SERVERS, needs_many_servers, rounds, some
 from harness import Clockwork, Cluster, TestCase, WithACluster, all_of, job, main, wait_until
-from raw_session import HEAP, RING_ENTRIES, RawSession
+from raw_session import HEAP, RING_ENTRIES, SUBMISSION_ENTRIES, RawSession
 
 EPROTOCOL = -8
 EPEER = -6
@@ -66,7 +66,7 @@ class HostileTrainer(WithACluster):
 
     def test_a_tail_far_ahead(self):
         def crime(culprit):
-            culprit.set_word(raw_session.SUBMISSION_TAIL, RING_ENTRIES + 1)
+            culprit.set_word(raw_session.SUBMISSION_TAIL, SUBMISSION_ENTRIES + 1)
             culprit.ring()
 
         self.check_closed(crime, "tail is out of range")
@@ -97,7 +97,7 @@ class HostileTrainer(WithACluster):
                 self.check_closed(lambda culprit: culprit.put(dtype=dtype, op=op), "does not fit its element type")
 
     def test_an_unknown_kind(self):
-        self.check_closed(lambda culprit: culprit.put(kind=13), "kind")
+        self.check_closed(lambda culprit: culprit.put(kind=14), "kind")
 
     def test_messages_to_nobody_and_outside_the_heap(self):
         end = HEAP + (1 << 20)

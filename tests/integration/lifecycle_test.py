@@ -1,5 +1,6 @@
 """up, down, and what stands in their way."""
 
+import json
 import os
 import pathlib
 import pwd
@@ -181,6 +182,48 @@ class Lifecycle(TestCase):
             )
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertRegex(done.stderr, "ulimit -n|Too many open files")
+
+    def test_a_limit_of_file_sizes_costs_a_trainer_its_place_and_nobody_else_anything(self):
+        with Cluster("--topology", "star:2", up=False) as cluster:
+            few = 1 << 30  # a trainer's memory is a file of the daemon's
+            done = subprocess.run(
+                [TOOL, "up", *cluster.flags],
+                env=cluster.environment,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (few, few)),
+            )
+            self.assertEqual(done.returncode, 0, done.stderr)
+            pid = cluster.pid()
+            self.assert_one_message(cluster.tool("perf", "allreduce", "--sizes", "1K"), 1, "ulimit -f", "GRADCUBE_HEAP")
+            cluster.environment["GRADCUBE_HEAP"] = "64Mi"
+            self.assert_works(cluster)
+            self.assertEqual(cluster.pid(), pid)
+
+    def test_a_run_directory_that_is_not_utf_8_is_refused_by_up_and_doctor_alike(self):
+        with Cluster(up=False) as cluster:
+            cluster.environment["GRADCUBE_RUN"] = os.fsencode(cluster.directory) + b"/r\xfcn"
+            self.assert_one_message(cluster.tool("up"), 1, "is not UTF-8", "r\\xfcn")
+            checks = json.loads(cluster.tool("doctor", "--json").stdout)["checks"]
+            said = next(one["finding"] for one in checks if one["name"] == "run directory")
+            self.assertIn("is not UTF-8", said)
+
+    def test_a_job_of_many_servers_is_prepared_and_told_of_in_parts(self):
+        with Cluster("--topology", "star:48") as cluster:
+            perf = cluster.start_tool("perf", "allreduce", "--sizes", "1K", "--iterations", "1000000", "--job", "large")
+            try:
+                wait_until(lambda: (cluster.job("large") or {}).get("collectives", 0) > 0, "the job to run")
+                status = cluster.status()  # with all flows
+                self.assertGreaterEqual(status["flow_count"], 48 * 2 * 47)
+                self.assertEqual(len(status["flows"]), status["flow_count"])
+                pairs = {(*flow["server"], *flow["peer"], flow["stage"]) for flow in status["flows"]}
+                self.assertEqual(len(pairs), 48 * 2 * 47)
+                self.assertIn(f"flows: {status['flow_count']};", cluster.tool("status").stdout)
+                self.assertGreater(status["control"]["put_off"], 0)
+            finally:
+                perf.kill()
+                perf.communicate()
 
     def test_a_killed_daemon_leaves_nothing_that_stands_in_the_way(self):
         with Cluster("--topology", "bcube:3,2") as cluster:

@@ -74,6 +74,12 @@ class Settings(TestCase):
 
     def test_may_leave_links_unlimited_and_frames_short(self):
         with Cluster(*SMALL, "--mtu", "1500") as cluster:
+            before = cluster.status()["memory"]["pool_bytes"]
+            at_once = [cluster.start_tool("perf", "allreduce", "--sizes", "1K", "--job", f"job-{i}") for i in range(8)]
+            for tool in at_once:
+                said = tool.communicate(timeout=4 * PATIENCE)
+                self.assertEqual(tool.returncode, 0, said)
+            self.assertEqual(cluster.status()["memory"]["pool_bytes"], before, "first jobs wait for no memory")
             self.assert_right(cluster.perf("--sizes", "4,100K,4M", "--iterations", "2"))
 
     def test_that_do_not_fit_are_refused(self):

@@ -99,12 +99,34 @@ class Messages(TestCase):
                 first.recv(bytearray(10), 1, tag=78, timeout=0.1)
             for words in ["10 bytes from rank 1 with tag 78", "not done after", 'a message of job "failing" waits']:
                 self.assertIn(words, str(late.exception))
+            # What was late has taken nothing.
+            box = numpy.zeros(1)
+            with self.assertRaisesRegex(gradcube.TimeoutError, "it was withdrawn"):
+                first.recv(box, 1, tag=5, timeout=0.1)
+            withdrawn = first.recv_async(box[:0], 1, tag=5)
+            withdrawn.cancel()
+            with self.assertRaises(gradcube.CanceledError):
+                withdrawn.wait(timeout=PATIENCE)
+            with self.assertRaisesRegex(gradcube.TimeoutError, "it was withdrawn"):
+                second.send(numpy.zeros(1), 0, tag=5, timeout=0.1)
+            sends = [second.send_async(numpy.full(1, number), 0, tag=5) for number in (1.0, 2.0)]
+            for number in (1.0, 2.0):
+                first.recv(box, 1, tag=5, timeout=PATIENCE)
+                self.assertEqual(box[0], number)
+            for each in sends:
+                each.wait(timeout=PATIENCE)
+            # Nor is a number taken for one of another type.
+            send = first.send_async(numpy.ones(3, "int32"), 1, tag=6)
+            with self.assertRaisesRegex(gradcube.MismatchError, "rank 0 sends int32, and this trainer receives float32"):
+                second.recv(numpy.ones(3, "float32"), 0, tag=6, timeout=PATIENCE)
+            with self.assertRaisesRegex(gradcube.MismatchError, "rank 1 receives float32, and this trainer sends int32"):
+                send.wait(timeout=PATIENCE)
             pending = first.recv_async(bytearray(10), 1, tag=79)
             second.close()
             with self.assertRaisesRegex(gradcube.PeerError, "failing"):
                 pending.wait(timeout=PATIENCE)
             with self.assertRaises(gradcube.PeerError):
-                first.send(b"x", 0, timeout=PATIENCE)
+                first.send(b"x", 1, timeout=PATIENCE)
 
     def test_a_trainer_that_has_not_joined_is_named(self):
         with Cluster("--topology", "star:2") as cluster:

@@ -15,11 +15,12 @@ from fabrics import PATIENCE
 
 HELLO, WELCOME, REFUSED, FAILURE, INQUIRY, REPORT, GOODBYE, CLOSING, ABORT, OFFER, MAPPED, GROW, GROWN = range(1, 14)
 ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, BARRIER = range(6)
-LAYOUT_VERSION = 11
+LAYOUT_VERSION = 12
 RING_ENTRIES = 1024
+SUBMISSION_ENTRIES = 2 * RING_ENTRIES
 MOST_LANES = 8
 SUBMISSIONS = 4096
-COMPLETIONS = 1 << 17
+COMPLETIONS = 1 << 18
 HEAP = 1 << 21
 SEALS = 0x1F ^ fcntl.F_SEAL_WRITE  # of a mapped region
 CONTROL_PAGES = COMPLETIONS + RING_ENTRIES * 24
@@ -167,7 +168,7 @@ class RawSession:
         if request is None:
             request = self.next_request
             self.next_request += 1
-        place = SUBMISSIONS + tail % RING_ENTRIES * _SUBMISSION.size
+        place = SUBMISSIONS + tail % SUBMISSION_ENTRIES * _SUBMISSION.size
         _SUBMISSION.pack_into(self.memory, place, request, offset, count, root, kind, dtype, op, lane)
         self.set_word(SUBMISSION_TAIL, tail + 1)
         self.ring()

@@ -168,6 +168,20 @@ class OneServer(TestCase):
             wait_until(lambda: all(len(port["down"]) == 2 for port in ports()), "its links to be down")
             self.assertEqual([port["wrong"] for port in ports()], [None, None])
 
+    def test_goes_on_with_interfaces_that_get_the_names_of_deleted_ones(self):
+        with one_server("2,1", LOOP_PORTS) as (cluster, process):
+            there = ["nsenter", "-t", str(process.pid), "-n"]
+            wrong = lambda: [port["wrong"] or "" for port in cluster.status()["servers"][0]["ports"]]
+            hears = lambda: all("of the same server" in text for text in wrong())
+            wait_until(hears, "both ports to hear each other")
+            subprocess.run([*there, "ip", "link", "del", "dev", "port0"], check=True, timeout=PATIENCE)
+            wait_until(lambda: all("was deleted" in text for text in wrong()), "status to say so")
+            self.assertIn("port 1: its network interface port1 was deleted", cluster.log())
+            subprocess.run([*there, "sh", "-c", LOOP_PORTS, "sh", "true"], check=True, timeout=PATIENCE)
+            wait_until(lambda: not any("deleted" in text for text in wrong()), "the ports to be there again")
+            self.assertIn("port 1: its network interface is there again", cluster.log())
+            wait_until(hears, "both ports to hear each other again")
+
     def test_ends_with_down(self):
         with one_server("2,1") as (cluster, process):
             done = cluster.tool("down")

@@ -51,7 +51,7 @@ class Unit(unittest.TestCase):
     def test_is_accepted_by_systemd(self):
         with tempfile.TemporaryDirectory() as directory:
             unit = pathlib.Path(directory) / "gradcubed@daemon.service"
-            text = re.sub(r"(?m)^ExecStart=\S+", f"ExecStart={DAEMON}", UNIT.read_text())
+            text = re.sub(r'(?m)^ExecStart="[^"]+"', f'ExecStart="{DAEMON}"', UNIT.read_text())
             unit.write_text(text)  # the daemon is not installed where the unit says
             done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=PATIENCE)
             about = [line for line in done.stderr.splitlines() if "gradcubed" in line]

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch_missed import refusal
 
 MANY = 1100  # more than a session takes at a time
+FEW = 400  # more receives than it takes
 LONG = 240  # seconds
 MOMENT = datetime.timedelta(seconds=1)
 
@@ -69,3 +70,52 @@ def many_messages():
         work.wait()
     assert [int(one) for one in got] == list(range(MANY))
     dist.barrier()
+
+
+def withdrawals():
+    """What is late gives and takes nothing: the stream of messages goes on where it was, and memory is free again."""
+    rank, other = dist.get_rank(), dist.get_rank() ^ 1
+    soon, late = datetime.timedelta(milliseconds=100), "the timeout has passed"
+    box = torch.zeros(1)
+    if rank % 2 == 0:
+        for work in (dist.irecv(box, other), dist.irecv(box[:0], other), dist.isend(torch.full((1,), 7.0), other)):
+            refusal(lambda: work.wait(soon), late)
+    dist.barrier()
+    for number in (1.0, 2.0):
+        got = box if rank % 2 == 0 else torch.zeros(1)
+        receive = dist.irecv(got, other)
+        dist.send(torch.full((1,), number), other)
+        receive.wait()
+        assert float(got) == number, (got, number)
+    # Those that were not even begun, as more than fit were before them, take nothing either.
+    got = [torch.zeros(1) for _ in range(FEW)]
+    if rank % 2 == 0:
+        works = [dist.irecv(one, other) for one in got]
+        for work in works[FEW - 20 :]:
+            refusal(lambda: work.wait(soon / 100), late)
+        dist.barrier()
+        for work in works[: FEW - 20]:
+            work.wait()
+        dist.recv(got[FEW - 20], other)
+        assert [int(one) for one in got] == [*range(FEW - 19), *[0] * 19], got
+    else:
+        dist.barrier()
+        for work in [dist.isend(torch.full((1,), float(i)), other) for i in range(FEW - 19)]:
+            work.wait()
+    # A call of several messages withdraws all of them, and its tensor can be used again: also where one is refused.
+    whole = torch.zeros(4)
+    for reason in (late, "the buffer overlaps"):
+        if rank == 0:
+            held = dist.irecv(whole[1:2] if reason != late else box, 1, tag=9)
+            work = dist.all_to_all_single(whole, torch.ones(4), async_op=True)
+            refusal(lambda: work.wait(soon), reason)
+            for one in (dist.irecv(whole[2:], 1, tag=10), held):
+                refusal(lambda: one.wait(soon), late)
+        dist.barrier()
+        if rank != 0:
+            work = dist.all_to_all_single(whole, torch.ones(4), async_op=True)
+            refusal(lambda: work.wait(soon), late)
+        dist.barrier()
+    whole.fill_(1)
+    dist.all_reduce(whole)
+    assert float(whole[3]) == 4, whole

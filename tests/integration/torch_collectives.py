@@ -5,6 +5,7 @@ Sums are of small whole numbers, so they are exact in any order and type; an ave
 
 import datetime
 
+import gradcube.torch
 import torch
 import torch.distributed as dist
 
@@ -250,6 +251,61 @@ def without_autograd():
     got(mine, torch.full((3,), float(sum(ranks()))))
 
 
+def inference():
+    """In inference_mode(), whose tensors another thread's copies cannot write to as they are."""
+    rank, size = dist.get_rank(), len(ranks())
+    with torch.inference_mode():
+        columns = torch.full((5, 3), float(rank)).t()
+        dist.all_reduce(columns)
+        same(columns.contiguous(), torch.full((3, 5), float(sum(ranks()))))
+        lists = [torch.zeros(2, 3).t() for _ in ranks()]
+        dist.all_gather(lists, torch.full((3, 2), float(rank)))
+        for other, got in enumerate(lists):
+            same(got.contiguous(), torch.full((3, 2), float(other)))
+        whole = torch.zeros(2 * size)
+        dist._all_gather_base(whole, torch.full((2,), float(rank)))
+        mine = torch.zeros(2)
+        dist.reduce_scatter(mine, list(whole.view(size, 2)))
+        same(mine, torch.full((2,), float(rank * size)))
+        dist._reduce_scatter_base(mine, whole)
+        same(mine, torch.full((2,), float(rank * size)))
+        dist.broadcast(columns, 1)
+        exchanged = torch.zeros(size, 2).t()[:1].t()
+        dist.all_to_all_single(exchanged, torch.full((size, 1), float(rank)))
+        same(exchanged.contiguous().view(-1), torch.arange(float(size)))
+    # Outside of it PyTorch allows nobody to write to them, but what is exchanged is values.
+    dist.all_gather(lists, torch.full((3, 2), float(rank)))
+    with torch.no_grad(), torch.autocast("cpu"):
+        dist.all_reduce(columns)
+
+
+def in_place():
+    """What is given may lie where something is got."""
+    rank, size = dist.get_rank(), len(ranks())
+    expected_rows = torch.arange(float(size)).view(-1, 1).expand(-1, 3) * 10 + rank
+
+    def given():
+        return (10.0 * rank + torch.arange(float(size))).view(-1, 1).expand(-1, 3).contiguous()
+
+    whole = given()
+    dist.all_to_all_single(whole, whole)
+    same(whole, expected_rows)
+    with gradcube.torch.shared_memory():
+        whole = given()
+    rows = list(whole)
+    dist.all_to_all(rows[::-1], rows)
+    same(whole.flip(0), expected_rows)
+    for root in ranks():
+        whole = torch.arange(float(size)).view(-1, 1).repeat(1, 3) + root
+        mine = whole[(root + 1) % size] if rank == root else torch.zeros(3)
+        dist.scatter(mine, list(whole) if rank == root else None, root)
+        same(mine, torch.full((3,), float(rank + root)))
+        whole = torch.full((size, 3), float(rank))
+        dist.gather(whole[rank], list(whole) if rank == root else None, root)
+        if rank == root:
+            same(whole, torch.arange(float(size)).view(-1, 1).repeat(1, 3))
+
+
 def barriers():
     dist.barrier()
     dist.monitored_barrier(timeout=datetime.timedelta(seconds=60), wait_all_ranks=True)
@@ -261,7 +317,7 @@ def barriers():
 def all_calls():
     for call in (
         all_reduce, shapes, asynchronous, broadcast, reduce, all_gather, reduce_scatter, gather_and_scatter,
-        all_to_all, messages, coalesced, objects, without_autograd, barriers,
+        all_to_all, messages, coalesced, objects, without_autograd, inference, in_place, barriers,
     ):  # fmt: skip
         try:
             call()

@@ -112,23 +112,24 @@ class Forked:
 class Ranks:
     """with Ranks(cluster, [PROGRAM, ...]) as ranks: ranks.wait() ... ; ends those that still run.
 
-    ``sockets``: those of the ranks in their order; None: each server's. ``local``: no socket is named, and the ranks
-    find theirs by their local ranks, so many of them. ``forked``: from a process that has loaded PyTorch; False, where
-    it matters how a rank starts or ends: each is a new interpreter.
+    ``sockets``: those of the ranks in their order; None: each server's. ``untold``: no socket is named, and the ranks
+    find theirs by their ranks, so many of them. ``forked``: from a process that has loaded PyTorch; False, where it
+    matters how a rank starts or ends: each is a new interpreter. ``run``: another run directory than the cluster's.
     """
 
-    def __init__(self, cluster, arguments, sockets=None, local=None, forked=True):
+    def __init__(self, cluster, arguments, sockets=None, untold=None, forked=True, run=None):
         sockets = cluster.sockets() if sockets is None else sockets
-        size = len(sockets) if local is None else local
+        size = len(sockets) if untold is None else untold
         self.held = contextlib.ExitStack()
         port = self.held.enter_context(reserved_port())
         common = {**ENVIRONMENT, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
-        common["LOCAL_WORLD_SIZE"] = str(size)
+        if run is not None:
+            common["GRADCUBE_RUN"] = run
         self.directory = cluster.directory
         self.processes = []
         for rank in range(size):
-            place = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-            if local is None:
+            place = {"RANK": str(rank)}
+            if untold is None:
                 place["GRADCUBE_SOCKET"] = sockets[rank]
             with open(self.file(rank, "out"), "wb") as output, open(self.file(rank, "err"), "wb") as errors:
                 words, environment = [*map(str, arguments)], {**cluster.environment, **common, **place}

@@ -144,6 +144,45 @@ def wrong_lists():
         messages_work()
 
 
+def types():
+    """Ranks whose tensors have as many bytes, and not the same types, learn both; the group goes on."""
+    rank = dist.get_rank()
+
+    def name(dtype):
+        return str(dtype).split(".")[1]
+
+    pairs = [(torch.int32, torch.float32), (torch.bool, torch.uint8), (torch.int16, torch.bfloat16)]
+    for pair in pairs + [(torch.complex64, torch.float64), (torch.complex64, torch.int64)]:
+        mine, words = pair[rank == 2], [name(dtype) for dtype in pair]
+
+        def zeros(*shape):
+            return torch.zeros(*shape, dtype=mine)
+
+        calls = [lambda: dist.broadcast(zeros(4), 1)]
+        if torch.complex64 not in pair:  # which PyTorch itself gives as floats to all calls but broadcast and messages
+            calls.append(lambda: dist.all_gather(list(zeros(4, 4)), zeros(4)))
+        if torch.int16 not in pair and torch.complex64 not in pair:
+            calls.append(lambda: dist.all_reduce(zeros(4)))
+            calls.append(lambda: dist.reduce_scatter(zeros(4), list(zeros(4, 4))))
+        for call in calls:
+            refusal(call, *words)
+            dist.barrier()
+    for pair in (pairs[0], pairs[2]):
+        mine, words, other = pair[rank % 2], [name(dtype) for dtype in pair], rank ^ 1
+        refusal(lambda: dist.all_to_all_single(zeros(4), zeros(4)), *words)
+        dist.barrier()
+        call = dist.send if rank % 2 == 0 else dist.recv
+        refusal(lambda: call(zeros(4), other), *words)
+        lists = list(zeros(4, 4)) if rank == 0 else None
+        for call in (lambda: dist.gather(zeros(4), lists, 0), lambda: dist.scatter(zeros(4), lists, 0)):
+            if rank == 2:
+                call()  # as rank 0 has it
+            else:
+                refusal(call, *words)
+            dist.barrier()
+    messages_work()
+
+
 def sequence_numbers():
     """They count collectives, so they are the same on all ranks whatever messages each has sent."""
     rank = dist.get_rank()

@@ -18,9 +18,12 @@ import torch.distributed as dist
 from torch import nn
 
 import torch_collectives
-from torch_busy import many_messages, orphaned, silent  # noqa: F401
+from torch_busy import many_messages, orphaned, silent, withdrawals  # noqa: F401
+from torch_children import workers  # noqa: F401
+from torch_leaving import listening, parting, stopped_store, undestroyed  # noqa: F401
 from torch_missed import (  # noqa: F401
-    SOON, abandoned_barriers, interrupted_barriers, miss, missed_barriers, refusal, sequence_numbers, wrong_lists,
+    SOON, abandoned_barriers, interrupted_barriers, miss, missed_barriers, refusal, sequence_numbers, types,
+    wrong_lists,
 )  # fmt: skip
 
 PATIENCE = datetime.timedelta(seconds=240)  # also for ranks that start late on a busy host
@@ -208,6 +211,7 @@ def disagreements():
 def lateness():
     """Rank 3 does not come: the others learn it, and the monitored barrier leaves the group as it was."""
     rank = dist.get_rank()
+    dist.all_reduce(torch.ones(4), async_op=True).wait(datetime.timedelta(days=200000))  # more than a clock counts
     miss(3)
     works()
     if rank == 0:
@@ -340,23 +344,6 @@ def waiting():
     works()
 
 
-def parting():
-    """The last rank is done while the others still have messages for each other."""
-    rank = dist.get_rank()
-    others = dist.get_world_size() - 1
-    if rank < others:
-        time.sleep(0.3)
-        got = torch.zeros(1)
-        receive = dist.irecv(got, (rank - 1) % others)
-        dist.send(torch.tensor([float(rank)]), (rank + 1) % others)
-        receive.wait()
-        assert int(got) == (rank - 1) % others
-
-
-def undestroyed():
-    """The same, and the scripts end without destroy_process_group()."""
-    parting()
-    sys.exit(0)
 
 
 def main():

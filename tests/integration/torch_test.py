@@ -1,16 +1,19 @@
 """The backend of torch.distributed: its calls against references, its groups, its refusals, and where ranks run."""
 
 import os
+import pathlib
+import signal
 import subprocess
 import sys
 
 from harness import Cluster, TestCase, main, wait_until
-from torch_launch import LONG, PROGRAM, Ranks
+from torch_launch import LONG, PROGRAM, Ranks, reserved_port, run_launcher
 
+SPAWNED = pathlib.Path(__file__).resolve().parent / "torch_spawned.py"
 SCENARIOS = [
-    "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "lateness", "callbacks",
-    "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers", "many_messages",
-    "again",
+    "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "workers", "lateness",
+    "callbacks", "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers",
+    "many_messages", "types", "withdrawals", "again",
 ]  # fmt: skip
 
 
@@ -53,6 +56,15 @@ class Scenarios(TestCase):
 
     def test_a_forked_child_is_refused_and_its_parent_goes_on(self):
         self.assert_done("forks")
+
+    def test_children_of_all_kinds_write_to_gradients_of_their_own(self):
+        self.assert_done("workers")
+
+    def test_ranks_whose_types_differ_learn_both(self):
+        self.assert_done("types")
+
+    def test_messages_that_are_late_give_and_take_nothing(self):
+        self.assert_done("withdrawals")
 
     def test_ranks_that_do_not_come_are_named(self):
         self.assert_done("lateness")
@@ -105,7 +117,14 @@ class Places(TestCase):
         self.run_at(2, sockets=self.cluster.sockets()[2:])
 
     def test_ranks_that_are_told_no_server_share_those_of_the_run_directory(self):
-        self.run_at(8, local=8)
+        self.run_at(8, untold=8)
+        self.run_at(6, untold=6)  # two on each of three
+        self.run_at(3, untold=3)
+
+    def test_those_that_torch_starts_by_itself_find_them_too(self):
+        with reserved_port() as port:
+            spawned = run_launcher([sys.executable, SPAWNED, port, 4], self.cluster.environment)
+        self.assertEqual((spawned.returncode, spawned.stdout.count("trained")), (0, 4), spawned.stdout)
 
     def test_a_rank_alone_needs_no_cluster(self):
         environment = {**os.environ, "GRADCUBE_RUN": "/nowhere", "RANK": "0", "WORLD_SIZE": "1"}
@@ -129,15 +148,34 @@ class Places(TestCase):
         with Ranks(self.cluster, [PROGRAM, "undestroyed"], forked=False) as ranks:
             ranks.succeed()
 
+    def test_threads_that_wait_when_the_interpreter_ends_are_left_alone(self):
+        with Ranks(self.cluster, [PROGRAM, "listening"], forked=False) as ranks:
+            self.assertEqual(ranks.wait(), [1, 0, 0, 0], ranks.everything())
+            self.assertIn("the script of rank 0 fails", ranks.errors(0))
+
+    def test_ranks_leave_whatever_becomes_of_the_store(self):
+        with Ranks(self.cluster, [PROGRAM, "stopped_store"]) as ranks:
+            wait_until(lambda: all(process.poll() is not None for process in ranks.processes[1:]), "them to end")
+            ranks.processes[0].send_signal(signal.SIGCONT)
+            ranks.succeed()
+
     def test_servers_behind_absent_ones_are_a_job_of_their_own(self):
         with Cluster("--topology", "star:4", "--absent", "1") as cluster:
             with Ranks(cluster, [PROGRAM, "places"], sockets=cluster.sockets()[1:]) as ranks:
                 ranks.succeed()
 
     def test_without_a_cluster_the_error_says_what_to_start(self):
-        with Ranks(self.cluster, [PROGRAM], sockets=["/nowhere/server-0-0.sock"] * 2) as ranks:
+        for place in ({"sockets": ["/nowhere/server-0-0.sock"] * 2}, {"untold": 2, "run": "/nowhere"}):
+            with Ranks(self.cluster, [PROGRAM], **place) as ranks:
+                self.assertNotIn(0, ranks.wait())
+                self.assertRegex(ranks.errors(0), "ranks 0, 1: .*gradcube up")
+                self.assertNotIn("gradcube up", ranks.errors(1), "once is enough")
+                self.assertIn("rank 0 says", ranks.errors(1))
+
+    def test_numbers_of_ranks_that_no_servers_fit_are_told(self):
+        with Ranks(self.cluster, [PROGRAM], untold=5) as ranks:
             self.assertNotIn(0, ranks.wait())
-            self.assertIn("gradcube up", ranks.errors(0))
+            self.assertIn("ranks on a host with 4 servers: 5", ranks.errors(0))
 
 
 if __name__ == "__main__":

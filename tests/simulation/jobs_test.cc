@@ -124,6 +124,51 @@ TEST_F(Jobs, LetTheOthersFinishWhatALeavingTrainerHasFinished) {
   leave_all(cluster_, trainers);
 }
 
+// However late: a pipeline's last stage may be slow.
+TEST_F(Jobs, EndNothingThatDoesNotNeedATrainerThatHasLeft) {
+  const Trainers trainers = join();
+  fill_and_submit(*trainers[1], collective_);
+  cluster_.run_for(kMillisecond);
+  cluster_.leave(*trainers[1], Departure::orderly);
+  cluster_.run_for(60 * kSecond);
+  for (const auto& trainer : trainers) {
+    EXPECT_TRUE(cluster_.told(*trainer).empty());
+    if (trainer != trainers[1]) fill_and_submit(*trainer, collective_);
+  }
+  EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
+  expect_right(cluster_, trainers, collective_);
+  for (unsigned round = 0; round < 2; ++round) {
+    fill_and_submit(*trainers[0], collective_);
+    EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
+    const std::string number = std::to_string(2 + round);
+    EXPECT_EQ(last_message(*trainers[0]),
+              "collective " + number +
+                  " of job \"job\" needs rank 1: the trainer of job \"job\" on "
+                  "server [0,1] (pid 1001) left; failed: collective " +
+                  number);
+    EXPECT_EQ(trainers[0]->take_completions().back().code, GRADCUBE_EPEER);
+  }
+  leave_all(cluster_, trainers);
+}
+
+TEST_F(Jobs, PassOnWhyATrainerGaveUpWaiting) {
+  const Trainers trainers = join();
+  fill_and_submit(*trainers[1], collective_);
+  cluster_.run_for(kMillisecond);
+  cluster_.explain(*trainers[1], {0, 1});
+  cluster_.leave(*trainers[1], Departure::orderly);
+  for (const auto& trainer : trainers) {
+    if (trainer == trainers[1]) continue;
+    fill_and_submit(*trainer, collective_);
+    fill_and_submit(*trainer, collective_);
+  }
+  EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
+  const std::string text = last_message(*trainers[0]);
+  EXPECT_NE(text.find("(pid 1001) left; collective 1 of job \"job\""), std::string::npos) << text;
+  EXPECT_NE(text.find("not submitted"), std::string::npos) << text;
+  leave_all(cluster_, trainers);
+}
+
 TEST_F(Jobs, CloseASessionThatHoldsNonsenseAndTellTheOthers) {
   const Trainers trainers = join();
   const Trainers bystanders = cluster_.join_all("other", heap_for(collective_));

@@ -40,6 +40,7 @@ struct Worker {
 struct Damage {
   std::optional<bcube::ServerId> struck;  // the server whose node it befell
   bool all_ended_before_leaving = false;  // the trainer that left had nothing in flight
+  bool ran_before_leaving = false;        // something had ended by then
 };
 
 class Judgement {
@@ -52,6 +53,10 @@ class Judgement {
   std::optional<Collective> take(Worker& worker, const shared::Completion& completion);
   // Judges the codes of all that has ended.
   void judge(const std::vector<Worker>& workers, const Damage& damage);
+  // Whether the job may end before its trainers leave.
+  bool may_fail(unsigned job, const Damage& damage) const {
+    return is_concerned(job, damage) && !job_survives();
+  }
 
   void complain(const std::string& what) { outcome_.complaints.push_back(what); }
   // The first ten or so: the others tend to say the same.

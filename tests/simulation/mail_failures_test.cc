@@ -128,7 +128,7 @@ TEST(Mail, EndsWellForASenderWhoseReceiverLeavesAtOnce) {
     const Message message{1, 2, 1, round % 2 == 0 ? 100u : 40'000u};
     const auto receipt = job.receive(message);
     const std::uint64_t sent = job.send(message, round);
-    const std::uint64_t unmatched = job.send({1, 0, 9, 100}, 1);  // which nobody receives
+    const std::uint64_t unmatched = job.send({1, 2, 9, 100}, 1);  // which nobody receives
     ASSERT_TRUE(cluster.run_until(
         [&] { return job.trainers()[2]->header().completion_tail.load() == 1; }, 10 * kSecond));
     job.expect_here(message, receipt, round);
@@ -141,6 +141,65 @@ TEST(Mail, EndsWellForASenderWhoseReceiverLeavesAtOnce) {
       EXPECT_EQ(completion.code, completion.request == sent ? 0 : GRADCUBE_EPEER)
           << "in round " << round << (completion.request == unmatched ? ", of no receive" : "");
     }
+    leave_all(cluster, job.trainers());
+  }
+}
+
+// What a trainer has sent before it left in order arrives, however late it is asked for. What it has
+// not, and what is sent to it, fails with its name; all others go on. So between servers as between
+// the trainers of one.
+TEST(Mail, OutlivesATrainerThatLeavesInOrder) {
+  for (const char* loss : {"0", "0.2"}) {
+    SimulatedCluster cluster(
+        settings_of({{"topology", "bcube:2,2"}, {"rate", "1gbit"}, {"loss", loss}}));
+    MailJob job(cluster, 1 << 20, 2);
+    const Message far{1, 6, 1, 40'000};
+    const Message near{1, 0, 1, 100};
+    job.send(far, 1);
+    job.send(near, 2);
+    const std::uint64_t waits = job.receive({1, 6, 2, 100}).name;  // of what it has not sent
+    const std::uint64_t lost = job.send({0, 1, 3, 100}, 3);        // what it does not receive
+    cluster.run_for(kMillisecond);
+    const auto gone = std::move(job.trainers()[1]);
+    cluster.leave(*gone, dataplane::Departure::orderly);
+    const auto await_end = [&](unsigned rank) {
+      const auto& header = job.trainers()[rank]->header();
+      const auto ended = [&] { return header.submission_tail == header.completion_tail; };
+      EXPECT_TRUE(cluster.run_until(ended, 10 * kSecond)) << "at rank " << rank;
+    };
+    const auto failed = [&](unsigned rank, std::uint64_t name) {
+      await_end(rank);
+      for (const shared::Completion& completion : job.trainers()[rank]->take_completions()) {
+        EXPECT_EQ(completion.request, name);
+        EXPECT_EQ(completion.code, GRADCUBE_EPEER);
+        EXPECT_NE(completion.notice, 0u);
+      }
+      const std::string text = cluster.told(*job.trainers()[rank]).back().notice.text;
+      EXPECT_NE(text.find("rank 1 exchanges no more messages in job \"mail\""), std::string::npos)
+          << text;
+    };
+    failed(6, waits);
+    failed(0, lost);
+    cluster.run_for(10 * kSecond);
+    const auto from_far = job.receive(far);
+    const auto from_near = job.receive(near);
+    const Message other{6, 0, 5, 1000};
+    const auto between = job.receive(other);
+    job.send(other, 4);
+    for (const unsigned rank : {0u, 6u}) {
+      await_end(rank);
+      for (const shared::Completion& completion : job.trainers()[rank]->take_completions()) {
+        EXPECT_EQ(completion.code, 0) << "at rank " << rank;
+      }
+    }
+    job.expect_here(far, from_far, 1);
+    job.expect_here(near, from_near, 2);
+    job.expect_here(other, between, 4);
+    // What comes later fails as well.
+    const std::uint64_t later = job.send({0, 1, 3, 100}, 3);
+    await_end(0);
+    EXPECT_EQ(job.trainers()[0]->take_completions().at(0).request, later);
+    job.trainers().erase(job.trainers().begin() + 1);
     leave_all(cluster, job.trainers());
   }
 }

@@ -5,17 +5,14 @@
 #include <optional>
 #include <set>
 
+#include "tests/simulation/disagree.h"
 #include "tests/simulation/judgement.h"
+#include "tests/simulation/mail_streams.h"
 #include "tests/simulation/scenario.h"
 
 namespace gradcube::simulation {
 
 namespace {
-
-bool has_same_signature(const Collective& one, const Collective& other) {
-  return one.kind == other.kind && one.root == other.root && one.count == other.count &&
-         one.dtype == other.dtype && one.operation == other.operation;
-}
 
 class Run {
  public:
@@ -28,6 +25,7 @@ class Run {
     join();
     if (!outcome_.complaints.empty()) return std::move(outcome_);
     const bool ended = cluster_.run_until([this] { return step(); }, scenario_.limit);
+    if (ended) finish_mail();
     if (!ended) complain_of_the_unfinished();
     judgement_.judge(workers_, damage_);
     outcome_.virtual_time = cluster_.now();
@@ -50,9 +48,11 @@ class Run {
 
   void join() {
     const std::size_t last = scenario_.collectives.size() - 1;
-    const std::uint64_t heap =
-        scenario_.collectives[last].offset + scenario_.room(last) + 4096 - shared::kHeapOffset;
+    const std::uint64_t mail =
+        (scenario_.collectives[last].offset + scenario_.room(last) + 4096) / 4096 * 4096;
+    const std::uint64_t heap = mail + MailStreams::kRoom - shared::kHeapOffset;
     for (unsigned job = 0; job < scenario_.jobs.size(); ++job) {
+      mail_.emplace_back(scenario_.simulation.seed ^ (job + 2), mail);
       const ScenarioJob& facts = scenario_.jobs[job];
       for (std::size_t i = 0; i < facts.options.members.size(); ++i) {
         const unsigned place = facts.ranks.empty() ? static_cast<unsigned>(i) : facts.ranks[i];
@@ -74,7 +74,8 @@ class Run {
                  !any_job_gathers();
         },
         scenario_.limit);
-    if (!all) judgement_.complain("a trainer was not admitted");
+    if (!all) return judgement_.complain("a trainer was not admitted");
+    for (const Worker& worker : workers_) mail_[worker.job].add(worker.rank, *worker.trainer);
   }
 
   // A server's first trainer is admitted before its job's leader has heard of the others there.
@@ -110,15 +111,49 @@ class Run {
     bool all_done = true;
     for (Worker& worker : workers_) {
       if (worker.gone || stands_still(worker)) continue;
-      for (const shared::Completion& completion : worker.trainer->take_completions()) {
-        end(worker, completion);
-      }
+      take_completions(worker);
       submit(worker);
+      if (!worker.gone) cluster_.look_at(mail_[worker.job].act(worker.rank, cluster_.now()));
       if (!worker.gone && worker.ended < scenario_.collectives.size()) all_done = false;
     }
     cluster_.look_at(over_at_);
     // What has gone wrong is said at once, not at the end of all time.
     return (all_done && over_at_ == dataplane::kNever) || !outcome_.complaints.empty();
+  }
+
+  void take_completions(Worker& worker) {
+    for (const shared::Completion& completion : worker.trainer->take_completions()) {
+      if (completion.request >= MailStreams::kNames) {
+        mail_[worker.job].take(worker.rank, completion);
+      } else {
+        end(worker, completion);
+      }
+    }
+  }
+
+  // What nobody has met is withdrawn, and the rest arrives.
+  void finish_mail() {
+    for (Worker& worker : workers_) {
+      MailStreams& mail = mail_[worker.job];
+      worker.gone ? mail.lose(worker.rank) : mail.finish(worker.rank);
+    }
+    const bool ended = cluster_.run_until(
+        [this] {
+          for (OutageState& outage : outages_) change_link(outage);
+          for (Worker& worker : workers_) {
+            if (!worker.gone) take_completions(worker);
+          }
+          return std::all_of(mail_.begin(), mail_.end(),
+                             [](const MailStreams& mail) { return mail.has_ended(); });
+        },
+        scenario_.limit);
+    if (!ended) judgement_.complain("messages that were withdrawn do not end");
+    for (unsigned job = 0; job < mail_.size(); ++job) {
+      const bool may_fail = judgement_.may_fail(job, damage_);
+      for (const std::string& what : mail_[job].judge(may_fail)) {
+        judgement_.complain(fmt::format("job {}: {}", job, what));
+      }
+    }
   }
 
   // Takes its link down or brings it up, when it is time.
@@ -166,7 +201,7 @@ class Run {
 
   void submit(Worker& worker) {
     while (!worker.gone && !stands_still(worker) && worker.next < scenario_.collectives.size() &&
-           worker.trainer->in_flight() < scenario_.most_in_flight) {
+           worker.next - worker.ended < scenario_.most_in_flight) {
       if (cluster_.now() < worker.submits_at) return cluster_.look_at(worker.submits_at);
       Collective order = scenario_.collective(worker.job, worker.next);
       if (unlucky(worker) && worker.next == scenario_.when && strike(worker, order)) return;
@@ -183,7 +218,7 @@ class Run {
       case Misfortune::overflow:  // of all trainers' inputs
         return false;
       case Misfortune::disagreement:
-        disagree(order);
+        disagree(order, scenario_.jobs[0].options.all_trainers(), random_);
         return false;
       case Misfortune::node_death:
       case Misfortune::node_restart:
@@ -201,7 +236,8 @@ class Run {
           fill_and_submit(*worker.trainer, order);
         }
         worker.gone = true;
-        damage_.all_ended_before_leaving = worker.trainer->in_flight() == 0;
+        damage_.all_ended_before_leaving = worker.next == worker.ended;
+        damage_.ran_before_leaving = worker.ended != 0;
         cluster_.leave(*worker.trainer, scenario_.misfortune == Misfortune::death
                                             ? dataplane::Departure::death
                                             : dataplane::Departure::orderly);
@@ -245,55 +281,6 @@ class Run {
       cluster_.go_on(*damage_.struck);
     } else {
       cluster_.mend();
-    }
-  }
-
-  void disagree(Collective& order) {
-    const Collective right = order;
-    while (has_same_signature(order, right)) change(order);
-  }
-
-  // Changes one thing, or nothing where it cannot be changed. The buffer grows by a little at most.
-  void change(Collective& order) {
-    const std::uint32_t ranks = scenario_.jobs[0].options.all_trainers();
-    const bool chunks = control::is_rank_ordered(order.kind);
-    switch (random_.below(5)) {
-      case 0:
-        if (order.kind == control::CollectiveKind::barrier) return;
-        order.count = order.count == 0 ? (chunks ? ranks : 1) : order.count - (chunks ? ranks : 1);
-        return;
-      case 1:
-        if (!control::reduces(order.kind)) return;
-        do {
-          order.operation = static_cast<aggregation::Operation>(
-              (static_cast<unsigned>(order.operation) + 1) % aggregation::kOperations);
-        } while (!aggregation::supports(order.dtype, order.operation));
-        return;
-      case 2: {
-        // Of no more bytes, so that it fits where the right one would have been.
-        const std::uint64_t room = order.bytes();
-        order.dtype = order.dtype == aggregation::DataType::float32
-                          ? aggregation::DataType::int32
-                          : aggregation::DataType::float32;
-        order.count = std::min<std::uint64_t>(order.count, room / 8);
-        if (chunks) order.count -= order.count % ranks;
-        return;
-      }
-      case 3:
-        if (control::has_root(order.kind)) order.root = (order.root + 1) % ranks;
-        return;
-      default:
-        return change_kind(order, ranks);
-    }
-  }
-
-  void change_kind(Collective& order, std::uint32_t ranks) {
-    order.kind = control::kCollectiveKinds[random_.below(control::kCollectiveKinds.size())];
-    if (order.kind == control::CollectiveKind::barrier) order.count = 0;
-    if (control::is_rank_ordered(order.kind)) order.count -= order.count % ranks;
-    if (!control::has_root(order.kind)) order.root = 0;
-    if (control::reduces(order.kind) && !aggregation::supports(order.dtype, order.operation)) {
-      order.dtype = aggregation::DataType::uint8;
     }
   }
 
@@ -376,6 +363,7 @@ class Run {
   SimulatedCluster cluster_;
   dataplane::SeededRandom random_;
   std::vector<Worker> workers_;
+  std::vector<MailStreams> mail_;  // by job
   std::vector<std::unique_ptr<SimulatedTrainer>> guests_;
   std::int64_t guests_come_at_ = 0;  // not before
   std::vector<OutageState> outages_;

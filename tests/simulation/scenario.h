@@ -6,6 +6,7 @@
 // - it ends with the right bits, or with the error that fits the fault;
 // - it ends alike at all servers, unless a server fails or what is shared cannot be done in time;
 //   after a server's death the others learn the same number of the last collective that did;
+// - the messages that trainers exchange beside them arrive as mail_streams.h says;
 // - a collective's buffer is the trainer's again at its end: each trainer overwrites it then;
 // - when all trainers have left, every packet is back in its pool.
 #ifndef GRADCUBE_TESTS_SIMULATION_SCENARIO_H_

@@ -26,16 +26,36 @@ SimulatedTrainer::~SimulatedTrainer() {
 }
 
 shared::Submission& SimulatedTrainer::submission(std::uint64_t index) {
-  return reinterpret_cast<shared::Submission*>(base_ +
-                                               shared::kSubmissions)[index % shared::kRingEntries];
+  return reinterpret_cast<shared::Submission*>(
+      base_ + shared::kSubmissions)[index % shared::kSubmissionEntries];
 }
 
 std::uint64_t SimulatedTrainer::submit(const shared::Submission& asked) {
   shared::Submission& entry = submission(submitted_);
   entry = asked;
-  entry.request = ++submitted_;
+  if (entry.request == 0) entry.request = ++names_;
+  const std::uint64_t name = entry.request;
+  ++submitted_;
+  if (entry.kind == static_cast<std::uint8_t>(shared::Kind::send) ||
+      entry.kind == static_cast<std::uint8_t>(shared::Kind::receive)) {
+    const auto fresh = static_cast<std::uint32_t>(places_.size());
+    entry.place = free_places_.empty() ? fresh : *free_places_.begin();
+    free_places_.erase(entry.place);
+    places_[name] = entry.place;
+  }
   header().submission_tail.store(submitted_, std::memory_order_release);
-  return submitted_;
+  return name;
+}
+
+void SimulatedTrainer::withdraw(std::uint64_t name) {
+  shared::Submission& entry = submission(submitted_);
+  entry = {};
+  entry.kind = static_cast<std::uint8_t>(shared::Kind::withdrawal);
+  entry.request = name;
+  const auto place = places_.find(name);
+  entry.place = place == places_.end() ? 0 : place->second;
+  ++withdrawals_;
+  header().submission_tail.store(++submitted_, std::memory_order_release);
 }
 
 std::uint64_t SimulatedTrainer::submit(std::uint64_t offset, std::uint64_t count,
@@ -54,7 +74,13 @@ std::vector<shared::Completion> SimulatedTrainer::take_completions() {
   std::vector<shared::Completion> taken;
   const std::uint64_t tail = header().completion_tail.load(std::memory_order_acquire);
   const auto* ring = reinterpret_cast<const shared::Completion*>(base_ + shared::kCompletions);
-  for (; taken_ < tail; ++taken_) taken.push_back(ring[taken_ % shared::kRingEntries]);
+  for (; taken_ < tail; ++taken_) {
+    taken.push_back(ring[taken_ % shared::kRingEntries]);
+    const auto place = places_.find(taken.back().request);
+    if (place == places_.end()) continue;
+    free_places_.insert(place->second);
+    places_.erase(place);
+  }
   header().completion_head.store(taken_, std::memory_order_release);
   return taken;
 }

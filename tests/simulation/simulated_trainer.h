@@ -10,7 +10,9 @@
 #define GRADCUBE_TESTS_SIMULATION_SIMULATED_TRAINER_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,9 +45,14 @@ class SimulatedTrainer {
   std::uint8_t* at(std::uint64_t offset) { return base_ + offset; }
 
   // Completions that have not been taken count as in flight, as in the trainer's library.
-  std::uint64_t in_flight() const { return submitted_ - taken_; }
-  // Submits what the entry says, under the next number as its name. Returns the name.
+  std::uint64_t in_flight() const { return submitted_ - withdrawals_ - taken_; }
+  // Whether all that it has submitted has ended, taken or not.
+  bool idle() { return header().completion_tail.load() == submitted_ - withdrawals_; }
+  // Submits what the entry says, under its name; without one under the next number. Returns the
+  // name.
   std::uint64_t submit(const shared::Submission& asked);
+  // Withdraws the message of this name, which may have ended.
+  void withdraw(std::uint64_t name);
   // An all-reduce in lane 0.
   std::uint64_t submit(std::uint64_t offset, std::uint64_t count, aggregation::DataType dtype,
                        aggregation::Operation operation);
@@ -58,7 +65,11 @@ class SimulatedTrainer {
   dataplane::JoinedSession joined_;
   std::uint8_t* base_ = nullptr;
   std::uint64_t submitted_ = 0;
+  std::uint64_t withdrawals_ = 0;
+  std::uint64_t names_ = 0;
   std::uint64_t taken_ = 0;
+  std::map<std::uint64_t, std::uint32_t> places_;  // of messages in flight, by their names
+  std::set<std::uint32_t> free_places_;            // that have been used
 };
 
 }  // namespace gradcube::simulation

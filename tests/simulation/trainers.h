@@ -2,6 +2,7 @@
 #ifndef GRADCUBE_TESTS_SIMULATION_TRAINERS_H_
 #define GRADCUBE_TESTS_SIMULATION_TRAINERS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,11 +29,8 @@ inline SimulationSettings settings_of(
 }
 
 inline bool all_idle(const Trainers& trainers) {
-  for (const auto& trainer : trainers) {
-    const auto& header = trainer->header();
-    if (header.submission_tail.load() != header.completion_tail.load()) return false;
-  }
-  return true;
+  return std::all_of(trainers.begin(), trainers.end(),
+                     [](const auto& trainer) { return trainer->idle(); });
 }
 
 }  // namespace gradcube::simulation

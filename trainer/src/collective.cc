@@ -35,34 +35,42 @@ std::string check_numbers(const gradcube_collective& given, const Place& place) 
   return "";
 }
 
+std::string invalid_dtype(int dtype) {
+  return "invalid dtype " + std::to_string(dtype) +
+         ": expected GRADCUBE_FLOAT32 to GRADCUBE_BYTES, or GRADCUBE_BOOL to "
+         "GRADCUBE_FLOAT8_E5M2FNUZ";
+}
+
 std::string check_elements(const gradcube_collective& given) {
   if (element_size(given.dtype) == 0) {
-    return "invalid dtype " + std::to_string(given.dtype) +
-           ": expected GRADCUBE_FLOAT32 to GRADCUBE_BYTES";
+    return invalid_dtype(given.dtype);
   }
   if (!adds(given.kind)) return "";
-  if (given.dtype == GRADCUBE_BYTES) {
-    return "GRADCUBE_BYTES cannot be added: expected another dtype, or the kind "
-           "GRADCUBE_ALL_GATHER or GRADCUBE_BROADCAST";
+  if (!is_combined(given.dtype, GRADCUBE_SUM)) {
+    return type_name(given.dtype) +
+           " cannot be added: expected another dtype, or the kind GRADCUBE_ALL_GATHER or "
+           "GRADCUBE_BROADCAST";
   }
   if (!is_op(given.op)) {
     return "invalid operation " + std::to_string(given.op) +
            ": expected GRADCUBE_SUM to GRADCUBE_MAX";
   }
-  if (given.op == GRADCUBE_AVERAGE && !has_average(given.dtype)) {
-    return "int8 and uint8 have no average: expected GRADCUBE_SUM, GRADCUBE_MIN or GRADCUBE_MAX, "
-           "or a wider dtype";
-  }
-  return "";
+  if (is_combined(given.dtype, given.op)) return "";
+  return given.op == GRADCUBE_AVERAGE
+             ? "int8, uint8 and bool have no average: expected GRADCUBE_SUM, GRADCUBE_MIN or "
+               "GRADCUBE_MAX, or a wider dtype"
+             : "complex numbers have no order: expected GRADCUBE_SUM or GRADCUBE_AVERAGE";
 }
 
 // Sets how the elements travel, if not as they are.
 std::string set_reduction(const gradcube_collective& given, const Place& place,
                           Collective& collective) {
   if (!place.reproducible || !adds(given.kind)) return "";
+  const auto type = static_cast<aggregation::DataType>(given.dtype);
   const aggregation::ReproducibleReduction reduction = {
-      static_cast<aggregation::DataType>(given.dtype),
-      static_cast<aggregation::Operation>(given.op), place.size};
+      aggregation::parts_of(type).type,
+      aggregation::operation_on_parts(type, static_cast<aggregation::Operation>(given.op)),
+      place.size};
   if (!aggregation::carrier_of(reduction).has_value()) {
     return "a reproducible sum of float64 takes at most " +
            std::to_string(aggregation::kMostReproducibleFloat64) + " trainers, of other floats " +
@@ -75,9 +83,9 @@ std::string set_reduction(const gradcube_collective& given, const Place& place,
 
 // Of an element as the daemon gets it.
 std::size_t carried_size(const gradcube_collective& given, const Collective& collective) {
-  return collective.reduction.has_value()
-             ? aggregation::element_bytes(aggregation::carrier_of(*collective.reduction)->type)
-             : element_size(given.dtype);
+  if (!collective.reduction.has_value()) return element_size(given.dtype);
+  return aggregation::element_bytes(aggregation::carrier_of(*collective.reduction)->type) *
+         aggregation::parts_of(static_cast<aggregation::DataType>(given.dtype)).count;
 }
 
 std::string check_buffer(const gradcube_collective& given, const Place& place,
@@ -212,6 +220,7 @@ std::string read_message(const gradcube_message* given, const Place& place, std:
     return "invalid rank " + std::to_string(asked.peer) + " of the other trainer: expected 0 to " +
            std::to_string(place.size - 1);
   }
+  if (element_size(asked.dtype) == 0) return invalid_dtype(asked.dtype);
   if (asked.buffer == nullptr && asked.bytes != 0) {
     return "the buffer is NULL but the message has " + std::to_string(asked.bytes) + " bytes";
   }
@@ -222,6 +231,7 @@ std::string read_message(const gradcube_message* given, const Place& place, std:
   collective = Collective();
   collective.submission.kind =
       static_cast<std::uint8_t>(sends ? shared::Kind::send : shared::Kind::receive);
+  collective.submission.dtype = static_cast<std::uint8_t>(asked.dtype);
   collective.submission.count = asked.bytes;
   collective.submission.root = asked.peer;
   collective.submission.tag = asked.tag;
@@ -231,6 +241,10 @@ std::string read_message(const gradcube_message* given, const Place& place, std:
   if (asked.bytes != 0) collective.buffer = static_cast<std::byte*>(asked.buffer);
   (sends ? collective.input : collective.output) = {0, asked.bytes};
   return "";
+}
+
+std::string type_name(int dtype) {
+  return std::string(aggregation::data_type_name(static_cast<aggregation::DataType>(dtype)));
 }
 
 std::string text_of_message(const Collective& message) {

@@ -59,6 +59,9 @@ std::string read_collective(const gradcube_collective* given, const Place& place
 std::string read_message(const gradcube_message* given, const Place& place, std::size_t most_bytes,
                          Collective& collective);
 
+// "float32"; "?" of a number that is no gradcube_dtype.
+std::string type_name(int dtype);
+
 // For messages: `the receive of up to 100 bytes from rank 3 with tag 7`.
 std::string text_of_message(const Collective& message);
 

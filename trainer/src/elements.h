@@ -4,36 +4,26 @@
 
 #include <cstddef>
 
+#include "aggregation/element.h"
+
 #include "gradcube/gradcube.h"
 
 namespace gradcube::trainer {
 
 // Bytes of one element; 0 when `dtype` is no gradcube_dtype.
 constexpr std::size_t element_size(int dtype) {
-  switch (dtype) {
-    case GRADCUBE_INT8:
-    case GRADCUBE_UINT8:
-    case GRADCUBE_BYTES:
-      return 1;
-    case GRADCUBE_FLOAT16:
-    case GRADCUBE_BFLOAT16:
-      return 2;
-    case GRADCUBE_FLOAT32:
-    case GRADCUBE_INT32:
-      return 4;
-    case GRADCUBE_FLOAT64:
-    case GRADCUBE_INT64:
-      return 8;
-    default:
-      return 0;
-  }
+  return dtype >= 0 && aggregation::is_data_type(static_cast<std::size_t>(dtype))
+             ? aggregation::element_bytes(static_cast<aggregation::DataType>(dtype))
+             : 0;
 }
 
 constexpr bool is_op(int op) { return op >= GRADCUBE_SUM && op <= GRADCUBE_MAX; }
 
-// Sums of 8-bit integers overflow too soon for an average to be of use.
-constexpr bool has_average(int dtype) {
-  return dtype != GRADCUBE_INT8 && dtype != GRADCUBE_UINT8 && dtype != GRADCUBE_BYTES;
+// Whether its elements are combined by this gradcube_op.
+constexpr bool is_combined(int dtype, int op) {
+  return element_size(dtype) != 0 && is_op(op) &&
+         aggregation::supports(static_cast<aggregation::DataType>(dtype),
+                               static_cast<aggregation::Operation>(op));
 }
 
 }  // namespace gradcube::trainer

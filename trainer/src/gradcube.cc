@@ -179,6 +179,10 @@ int gradcube_recv(gradcube_session* session, void* buffer, std::size_t bytes, un
   return gradcube_submit_message(session, &message, request);
 }
 
+int gradcube_cancel(gradcube_session* session, std::uint64_t request) {
+  return guarded(session, [&](Session& s) { return s.cancel(request); });
+}
+
 int gradcube_event_fd(gradcube_session* session) {
   return guarded(session, [](Session& s) { return s.event_fd(); });
 }
@@ -241,6 +245,8 @@ const char* gradcube_strerror(int code) {
       return "a partial sum of an integer average does not fit in the type";
     case GRADCUBE_EABORTED:
       return "gradcube_abort() was called on this session";
+    case GRADCUBE_ECANCELED:
+      return "gradcube_cancel() has withdrawn the message";
     default:
       return "unknown code";
   }

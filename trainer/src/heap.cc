@@ -108,6 +108,14 @@ std::span<std::byte> Heap::block_of(const void* address) const {
   return memory_.subspan(block->first, block->second);
 }
 
+std::vector<std::span<const std::byte>> Heap::blocks() const {
+  std::vector<std::span<const std::byte>> all;
+  const std::scoped_lock lock(mutex_);
+  all.reserve(blocks_.size());
+  for (const auto& [offset, bytes] : blocks_) all.emplace_back(memory_.subspan(offset, bytes));
+  return all;
+}
+
 std::size_t Heap::used() const {
   const std::scoped_lock lock(mutex_);
   return used_;

@@ -22,6 +22,7 @@
 #include <set>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace gradcube::trainer {
 
@@ -50,6 +51,9 @@ class Heap {
 
   // The allocated block that `address` points into; empty when there is none.
   std::span<std::byte> block_of(const void* address) const;
+
+  // All that are allocated.
+  std::vector<std::span<const std::byte>> blocks() const;
 
   std::size_t capacity() const { return memory_.size(); }
   std::size_t usable() const;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <numeric>
+#include <span>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -121,9 +122,20 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
   }
 }
 
-HubMapping::~HubMapping() { ::munmap(base_, bytes_); }
+HubMapping::~HubMapping() {
+  private_in_child_.reset();
+  ::munmap(base_, bytes_);
+}
+
+void HubMapping::show(std::size_t bytes) {
+  if (private_in_child_.has_value()) return;
+  private_in_child_.emplace(std::span(base_, bytes_), [this, bytes] {
+    return std::vector<std::span<const std::byte>>{{base_, bytes}};
+  });
+}
 
 void HubMapping::close() noexcept {
+  private_in_child_.reset();
   constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   // Where the kernel refuses, what was shown stays.
   [[maybe_unused]] const void* nothing = ::mmap(base_, bytes_, PROT_NONE, kNothing, -1, 0);

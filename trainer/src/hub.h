@@ -14,12 +14,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "aggregation/optimizer_step.h"
 #include "trainer/shared_layout.h"
 #include "trainer/src/checkpoint_files.h"
+#include "trainer/src/private_in_child.h"
 
 #include "gradcube/gradcube_hub.h"
 
@@ -37,12 +39,16 @@ class HubMapping {
 
   std::byte* base() const { return base_; }
   std::size_t bytes() const { return bytes_; }
+  // A caller has a pointer into its first `bytes`, the weights: a forked child has those of the
+  // moment of the fork. The first time counts.
+  void show(std::size_t bytes);
   // From now on whoever reads it is killed by SIGSEGV, and it takes no memory.
   void close() noexcept;
 
  private:
   std::byte* base_;
   std::size_t bytes_;
+  std::optional<PrivateInChild> private_in_child_;
 };
 
 class Hub {

@@ -35,6 +35,7 @@ class Region {
   shared::Submission* submissions() const;
   const shared::Completion* completions() const;
   std::span<std::byte> heap() const;
+  std::span<std::byte> memory() const { return {base_, bytes_}; }
 
   // Of an address in the region, from the region's start: what a Submission carries.
   std::uint64_t offset_of(const void* address) const;

@@ -44,6 +44,7 @@ struct Request {
   Collective collective;
   // The copy in the heap that the daemon works on; null when it works on the buffer itself.
   std::byte* staging = nullptr;
+  bool withdrawn = false;  // the daemon was asked to withdraw it
   bool ended = false;
   bool abandoned = false;           // nobody asks for its end
   int code = GRADCUBE_OK;           // valid once ended
@@ -69,6 +70,9 @@ class Requests {
   }
 
   bool full() const { return free_places_ == 0; }
+
+  // Of one that is taken: no other has it meanwhile.
+  std::uint32_t place_of(const Request& request) const { return index_of(request); }
 
   // The table must not be full.
   Request& take_place() { return places_[free_[--free_places_]]; }

@@ -7,7 +7,9 @@
 namespace gradcube::trainer {
 
 // The codes have no gap: from 0 down to the latest one.
-constexpr bool is_result_code(int code) { return code <= GRADCUBE_OK && code >= GRADCUBE_EABORTED; }
+constexpr bool is_result_code(int code) {
+  return code <= GRADCUBE_OK && code >= GRADCUBE_ECANCELED;
+}
 
 }  // namespace gradcube::trainer
 

@@ -17,11 +17,15 @@ class SubmissionRing {
   SubmissionRing(shared::RegionHeader& header, shared::Submission* entries)
       : header_(header), entries_(entries) {}
 
-  // False when the daemon has not yet read kRingEntries earlier ones.
+  // That the daemon has not yet read.
+  std::uint64_t unread() const {
+    return tail_ - header_.submission_head.load(std::memory_order_acquire);
+  }
+
+  // False when the daemon has not yet read kSubmissionEntries earlier ones.
   bool push(const shared::Submission& submission) {
-    const std::uint64_t head = header_.submission_head.load(std::memory_order_acquire);
-    if (tail_ - head >= shared::kRingEntries) return false;
-    entries_[tail_ % shared::kRingEntries] = submission;
+    if (unread() >= shared::kSubmissionEntries) return false;
+    entries_[tail_ % shared::kSubmissionEntries] = submission;
     // Sequentially consistent, as is the load in consumer_sleeps(): of a producer that publishes
     // and then looks whether the consumer sleeps, and a consumer that says so and then looks at the
     // ring, one must see the other.

@@ -20,6 +20,7 @@ Session::Session(Connection connection, const std::string& job, std::uint64_t he
       trainers_(options.trainers),
       job_(job),
       heap_(region_.heap(), 0),
+      private_in_child_(region_.memory(), [this] { return heap_.blocks(); }),
       sleeper_(admission_.doorbell.get(), connection_.fd()),
       submissions_(region_.header(), region_.submissions()),
       completions_(region_.header(), region_.completions()) {
@@ -130,15 +131,42 @@ void Session::copy_in(Lock& lock, const Request& request) {
 void Session::publish(Request& request) {
   shared::Submission submission = request.collective.submission;
   submission.request = request.number;
+  if (request.collective.is_message()) submission.place = requests_.place_of(request);
   submission.offset = request.collective.bytes == 0 ? shared::kHeapOffset
                                                     : region_.offset_of(request.shared_memory());
-  // The table of requests is no larger than the ring, so the ring is full only if its head is
-  // wrong. The request then ends at once.
+  // The ring has room for all that the table of requests holds and as many withdrawals, so it is
+  // full only if its head is wrong. The request then ends at once.
   if (submissions_.push(submission)) {
     ring_daemon();
   } else {
     lose_ring("an invalid head to the submission ring");
   }
+}
+
+int Session::cancel(std::uint64_t number) {
+  const Lock lock = enter();
+  look();
+  Request* request = requests_.find(number);
+  if (request == nullptr) return unknown(number);
+  if (!request->collective.is_message()) {
+    return fail(GRADCUBE_EINVAL, "request " + std::to_string(number) +
+                                     " is no message: the other trainers count on it, so it "
+                                     "cannot be withdrawn");
+  }
+  if (request->ended || request->withdrawn) return GRADCUBE_OK;
+  if (submissions_.unread() >= shared::kRingEntries) {
+    return fail(GRADCUBE_EAGAIN, "the daemon has yet to read " +
+                                     std::to_string(submissions_.unread()) +
+                                     " submissions: call again");
+  }
+  shared::Submission withdrawal{};
+  withdrawal.kind = static_cast<std::uint8_t>(shared::Kind::withdrawal);
+  withdrawal.request = number;
+  withdrawal.place = requests_.place_of(*request);
+  request->withdrawn = true;
+  submissions_.push(withdrawal);
+  ring_daemon();
+  return GRADCUBE_OK;
 }
 
 void Session::ring_daemon() {

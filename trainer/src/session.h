@@ -21,9 +21,10 @@
 // trainer leaves or aborts, the session is lost: every collective in flight ends with that reason,
 // later ones are refused with it. Memory and descriptors last until the destructor.
 //
-// Fork. A forked child shares the rings, the heap and the socket with its parent, and any use of
-// them would corrupt the parent's session. So the C ABI asks is_forked_copy() before it calls
-// anything else, and disowns what close_forked_copy() could not free.
+// Fork. A forked child shares the socket with its parent, and has private copies of the heap's
+// blocks and of the tables (private_in_child.h), so its session is none. So the C ABI asks
+// is_forked_copy() before it calls anything else, and disowns what close_forked_copy() could not
+// free.
 #ifndef GRADCUBE_TRAINER_SRC_SESSION_H_
 #define GRADCUBE_TRAINER_SRC_SESSION_H_
 
@@ -52,6 +53,7 @@
 #include "trainer/src/hub.h"
 #include "trainer/src/notices.h"
 #include "trainer/src/options.h"
+#include "trainer/src/private_in_child.h"
 #include "trainer/src/region.h"
 #include "trainer/src/requests.h"
 #include "trainer/src/rings.h"
@@ -111,6 +113,7 @@ class Session {
   // Returns early, with `done` false, at the deadline and when a signal was caught.
   int poll(std::uint64_t number, int timeout_ms, bool& done);
   int wait(std::uint64_t number, int timeout_ms);
+  int cancel(std::uint64_t number);
 
   // Throws Failure when the system has no descriptor.
   int event_fd();
@@ -254,7 +257,7 @@ class Session {
   void reap();
   void take(const shared::Completion& completion);
   void end(Request& request, int code, std::string message);
-  std::string why_unfitting(const Request& request) const;
+  std::string why_unfitting(const Request& request, std::uint32_t other_dtype) const;
   std::string why_too_far(const Request& request) const;
   void call_served();
   void listen();
@@ -271,6 +274,7 @@ class Session {
   const unsigned trainers_;  // of the job, on each server
   const std::string job_;
   Heap heap_;
+  PrivateInChild private_in_child_;
   Sleeper sleeper_;
   Failures failures_;
   const pid_t owner_ = getpid();  // the process that opened the session

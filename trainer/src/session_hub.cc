@@ -345,6 +345,7 @@ const void* Session::weights(Hub& hub, std::size_t place) {
     no_weights(key);
   } else {
     if (shown_.empty() || shown_.back() != hub.mapping()) shown_.push_back(hub.mapping());
+    hub.mapping()->show(hub.bytes());
     return hub.weights(key);
   }
   return nullptr;

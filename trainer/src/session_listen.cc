@@ -50,7 +50,8 @@ void Session::take(const shared::Completion& completion) {
   Request* request = requests_.find(completion.request);
   const bool fits = request != nullptr && !request->ended && is_result_code(completion.code) &&
                     (completion.code != GRADCUBE_OK || !request->collective.is_receive() ||
-                     completion.bytes <= request->collective.bytes);
+                     completion.bytes <= request->collective.bytes) &&
+                    (completion.code != GRADCUBE_ECANCELED || request->withdrawn);
   if (!fits) {
     lose_ring("an invalid entry to the completion ring");
     return;
@@ -64,7 +65,13 @@ void Session::take(const shared::Completion& completion) {
   end(*request, completion.code, "");
   if (completion.code == GRADCUBE_OK) return;
   if (completion.code == GRADCUBE_EMISMATCH && request->collective.is_message()) {
-    request->message = why_unfitting(*request);
+    request->message = why_unfitting(*request, completion.notice);
+    return;
+  }
+  if (completion.code == GRADCUBE_ECANCELED) {
+    request->message = text_of_message(request->collective) + " in job \"" + job_ +
+                       "\" was withdrawn before it met the other trainer's: it has " +
+                       (request->collective.is_send() ? "given" : "taken") + " nothing";
     return;
   }
   // What a message can be wrong in was checked at its submission, but not where its peer is.
@@ -80,12 +87,20 @@ void Session::take(const shared::Completion& completion) {
                                            gradcube_strerror(completion.code);
 }
 
-std::string Session::why_unfitting(const Request& request) const {
+// other_dtype: one more than the other trainer's, where the two differ: shared::Completion.
+std::string Session::why_unfitting(const Request& request, std::uint32_t other_dtype) const {
   const Collective& message = request.collective;
-  return text_of_message(message) + " in job \"" + job_ + "\" failed: " +
-         (message.is_send()
-              ? "it is longer than the buffer of its receive"
-              : "the message has " + std::to_string(request.message_bytes) + " bytes") +
+  std::string why = message.is_send()
+                        ? "it is longer than the buffer of its receive"
+                        : "the message has " + std::to_string(request.message_bytes) + " bytes";
+  if (other_dtype != 0) {
+    const std::string own = type_name(message.submission.dtype);
+    const std::string other = type_name(static_cast<int>(other_dtype - 1));
+    why = "rank " + std::to_string(message.submission.root) +
+          (message.is_send() ? " receives " : " sends ") + other + ", and this trainer " +
+          (message.is_send() ? "sends " : "receives ") + own;
+  }
+  return text_of_message(message) + " in job \"" + job_ + "\" failed: " + why +
          "; nothing was transferred";
 }
 

@@ -9,6 +9,17 @@ namespace gradcube::pytorch {
 // How long a signal may wait for its handler.
 inline constexpr std::chrono::milliseconds kSignalInterval(50);
 
+// The one that ends the interpreter.
+bool is_main_thread();
+
+// The interpreter is about to end. From then on Python unwinds each thread that asks for its lock,
+// such as one that comes back from a call of PyTorch's, and a destructor in the way would end the
+// process by std::terminate. Such a thread sleeps instead.
+void expect_exit();
+
+// Sleeps until the process has ended.
+[[noreturn]] void sleep_until_exit();
+
 // On the main thread: runs the handlers of signals that have come, and throws what they raise.
 // Takes the interpreter lock for that.
 void handle_signals();

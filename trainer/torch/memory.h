@@ -5,9 +5,9 @@
 // scope replaces PyTorch's CPU allocator, for the process, by one that asks whether the thread is
 // in a scope, and leaves all else to the allocator that was there.
 //
-// Not every tensor is taken, as a large one might be: shared memory is shared with forked children
-// as well, and a child that writes to a tensor, as the workers of a DataLoader may, must not change
-// its parent's.
+// Not every tensor is taken, as a large one might be: a fork copies what lies in shared memory,
+// because a child that writes to a tensor, as the workers of a DataLoader may, must not change its
+// parent's.
 //
 // A scope can be told how many bytes to keep side by side: with the first tensor it takes them from
 // the session as one block, all zeros, and what is allocated in the scope lies in it, one after the

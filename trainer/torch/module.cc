@@ -2,10 +2,12 @@
 // tensors are allocated in its shared memory, side by side if that is wanted. gradcube/torch.py is
 // what users import.
 
+#include <exception>
 #include <pybind11/chrono.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
+#include <unistd.h>
 
 #include "trainer/torch/interpreter.h"
 #include "trainer/torch/memory.h"
@@ -70,8 +72,23 @@ c10::intrusive_ptr<ProcessGroupGradcube> create(const std::string& socket, const
 
 }  // namespace
 
+bool is_main_thread() { return ::gettid() == ::getpid(); }
+
+void sleep_until_exit() {
+  for (;;) ::pause();
+}
+
+void expect_exit() {
+  static const std::terminate_handler before = std::get_terminate();
+  std::set_terminate([] {
+    // No exception: this thread is being unwound.
+    if (!is_main_thread() && std::current_exception() == nullptr) sleep_until_exit();
+    before();
+  });
+}
+
 void handle_signals() {
-  if (Py_IsInitialized() == 0) return;
+  if (Py_IsInitialized() == 0 || !is_main_thread()) return;
   const py::gil_scoped_acquire lock;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
@@ -99,11 +116,14 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
            py::arg("trainers_per_server"), py::arg("algorithm"), py::arg("reproducible"),
            py::arg("weight"), py::arg("lanes"), py::arg("timeout"))
       .def("close", &ProcessGroupGradcube::close, Released())
+      .def("leave_at_exit", &ProcessGroupGradcube::leave_at_exit, Released())
       .def("all_reduce_on", &ProcessGroupGradcube::all_reduce_on, Released(), py::arg("tensor"),
            py::arg("lane"))
       .def_property_readonly("lanes", &ProcessGroupGradcube::lanes)
       .def("joined", &gradcube::pytorch::joined_in, py::arg("tensors"))
       .def("statistics", &gradcube::pytorch::statistics_of);
+
+  module.def("expect_exit", &gradcube::pytorch::expect_exit);
 
   py::class_<SharingScope>(module, "SharingScope")
       .def(py::init<const ProcessGroupGradcube&, std::size_t>(), py::arg("group"),

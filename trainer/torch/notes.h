@@ -1,9 +1,9 @@
 // Numbers that ranks of a process group send each other, beside its other messages and in a space
 // of tags of their own: what a monitored barrier consists of.
 //
-// Those from one rank come in the order in which it has sent them. A receive of Gradcube's cannot
-// be taken back, so one that has no number yet stays when nobody waits any more: its number is
-// among the next that are asked for. There is at most one receive from each rank at a time.
+// Those from one rank come in the order in which it has sent them. A receive that has no number yet
+// stays when nobody waits any more: its number is among the next that are asked for. There is at
+// most one receive from each rank at a time.
 //
 // Threads. One thread at a time calls; the progress thread delivers. If it is the caller
 // itself, next() and wait_for() give its role to another one first.

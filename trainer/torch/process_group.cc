@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <algorithm>
+#include <c10/core/InferenceMode.h>
 #include <stdexcept>
 #include <utility>
 
@@ -17,6 +18,15 @@ using c10d::OpType;
 gradcube_collective collective_of(int kind) {
   gradcube_collective asked = GRADCUBE_COLLECTIVE_INIT;
   asked.kind = kind;
+  return asked;
+}
+
+// Of as many elements as the tensor has, which are moved and not combined.
+gradcube_collective moving_of(int kind, const at::Tensor& tensor) {
+  gradcube_collective asked = collective_of(kind);
+  asked.dtype = dtype_of(tensor.scalar_type());
+  asked.count =
+      asked.dtype == GRADCUBE_BYTES ? tensor.nbytes() : static_cast<std::size_t>(tensor.numel());
   return asked;
 }
 
@@ -46,6 +56,10 @@ void ProcessGroupGradcube::close() {
   if (progress_ == nullptr) return;
   const WithoutInterpreterLock released;
   progress_->stop();
+}
+
+void ProcessGroupGradcube::leave_at_exit() {
+  if (progress_ != nullptr) progress_->stop_at_exit();
 }
 
 std::array<Usage, kKinds> ProcessGroupGradcube::statistics() const {
@@ -87,11 +101,18 @@ at::Tensor ProcessGroupGradcube::plain(Call& call, const at::Tensor& tensor, Use
   return copy;
 }
 
-void ProcessGroupGradcube::count(std::size_t kind, const void* memory, std::size_t bytes) {
+// `bytes` from the tensor's first element on; nothing if it is undefined.
+void ProcessGroupGradcube::use(Call& call, const at::Tensor& memory, std::size_t bytes,
+                               bool is_written, std::size_t kind) {
+  const void* begin = memory.defined() ? memory.data_ptr() : nullptr;
+  if (memory.defined()) {
+    call.memory.push_back(memory);
+    call.uses.push_back({static_cast<const char*>(begin), bytes, is_written});
+  }
   Counters& counters = counters_[kind];
   ++counters.requests;
   counters.bytes += bytes;
-  if (!is_in_place(memory, bytes)) counters.staged += bytes;
+  if (!is_in_place(begin, bytes)) counters.staged += bytes;
 }
 
 bool ProcessGroupGradcube::is_in_place(const void* memory, std::size_t bytes) const {
@@ -101,16 +122,15 @@ bool ProcessGroupGradcube::is_in_place(const void* memory, std::size_t bytes) co
 // On `bytes` from the tensor's first element on.
 void ProcessGroupGradcube::add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
                                           gradcube_collective asked) {
-  if (memory.defined()) {
-    asked.buffer = memory.data_ptr();
-    call.memory.push_back(memory);
-  }
-  count(static_cast<std::size_t>(asked.kind), asked.buffer, bytes);
+  if (memory.defined()) asked.buffer = memory.data_ptr();
+  use(call, memory, bytes, true, static_cast<std::size_t>(asked.kind));
   call.requests.emplace_back(asked);
 }
 
 ProcessGroupGradcube::WorkPointer ProcessGroupGradcube::start(Call call, Milliseconds timeout) {
   const Clock::time_point deadline = deadline_after(limit_of(timeout));
+  check_apart(call.uses);
+  for (const Copy& copy : call.own) copy.to.copy_(copy.from);
   if (call.type != OpType::SEND && call.type != OpType::RECV) ++collectives_;
   const auto work = c10::make_intrusive<GradcubeWork>(
       rank_, call.type, call.title, std::move(call.inputs), std::move(call.outputs),
@@ -135,14 +155,14 @@ void ProcessGroupGradcube::add_reduction(Call& call, const at::Tensor& tensor,
 }
 
 Pointer ProcessGroupGradcube::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   Call call{OpType::ALLREDUCE, "gradcube:all_reduce", tensors, tensors};
   add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
   return start(std::move(call), options.timeout);
 }
 
 Pointer ProcessGroupGradcube::all_reduce_on(const at::Tensor& tensor, unsigned lane) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   Call call{OpType::ALLREDUCE, "gradcube:all_reduce", {tensor}, {tensor}};
   add_reduction(call, tensor, c10d::ReduceOp::SUM, GRADCUBE_ALL_REDUCE, 0, lane);
   return start(std::move(call), c10d::kUnsetTimeout);
@@ -150,7 +170,7 @@ Pointer ProcessGroupGradcube::all_reduce_on(const at::Tensor& tensor, unsigned l
 
 Pointer ProcessGroupGradcube::allreduce_coalesced(Tensors& tensors,
                                                   const c10d::AllreduceCoalescedOptions& options) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   Call call{OpType::ALLREDUCE_COALESCED, "gradcube:all_reduce", tensors, tensors};
   for (const at::Tensor& tensor : tensors) {
     add_reduction(call, tensor, options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
@@ -159,7 +179,7 @@ Pointer ProcessGroupGradcube::allreduce_coalesced(Tensors& tensors,
 }
 
 Pointer ProcessGroupGradcube::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   check_rank("root", options.rootRank);
   Call call{OpType::REDUCE, "gradcube:reduce", tensors, tensors};
   add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_REDUCE,
@@ -168,15 +188,13 @@ Pointer ProcessGroupGradcube::reduce(Tensors& tensors, const c10d::ReduceOptions
 }
 
 Pointer ProcessGroupGradcube::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   check_rank("root", options.rootRank);
   Call call{OpType::BROADCAST, "gradcube:broadcast", tensors, tensors};
   const bool is_root = options.rootRank == rank_;
   const at::Tensor memory =
       plain(call, only_one(tensors), is_root ? Use::read : Use::write, GRADCUBE_BROADCAST);
-  gradcube_collective asked = collective_of(GRADCUBE_BROADCAST);
-  asked.dtype = GRADCUBE_BYTES;
-  asked.count = memory.nbytes();
+  gradcube_collective asked = moving_of(GRADCUBE_BROADCAST, memory);
   asked.root = static_cast<unsigned>(options.rootRank);
   add_collective(call, memory, memory.nbytes(), asked);
   return start(std::move(call), options.timeout);
@@ -191,22 +209,20 @@ void ProcessGroupGradcube::add_gathering(Call& call, const Tensors& outputs,
   const at::Tensor flat =
       in_place ? outputs.front() : workspace(input, input.numel() * size_, GRADCUBE_ALL_GATHER);
   const at::Tensor own = in_place ? outputs[rank_] : part_of(flat, rank_, size_);
-  own.view(input.sizes()).copy_(input);
+  call.own.push_back({own.view(input.sizes()), input});
   if (!in_place) {
     for (int rank = 0; rank < size_; ++rank) {
       call.copies.push_back(
           {outputs[rank], part_of(flat, rank, size_).view(outputs[rank].sizes())});
     }
   }
-  gradcube_collective asked = collective_of(GRADCUBE_ALL_GATHER);
-  asked.dtype = GRADCUBE_BYTES;
-  asked.count = input.nbytes();
+  const gradcube_collective asked = moving_of(GRADCUBE_ALL_GATHER, input);
   add_collective(call, flat, input.nbytes() * static_cast<std::size_t>(size_), asked);
 }
 
 Pointer ProcessGroupGradcube::allgather(TensorLists& outputs, Tensors& inputs,
                                         const c10d::AllgatherOptions& options) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   const Tensors& list = only_one(outputs);
   Call call{OpType::ALLGATHER, "gradcube:all_gather", inputs, list};
   add_gathering(call, list, only_one(inputs));
@@ -215,7 +231,7 @@ Pointer ProcessGroupGradcube::allgather(TensorLists& outputs, Tensors& inputs,
 
 Pointer ProcessGroupGradcube::allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                                   const c10d::AllgatherOptions& options) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   Call call{OpType::ALLGATHER_COALESCED, "gradcube:all_gather", inputs, {}};
   if (outputs.size() != static_cast<std::size_t>(size_)) {
     throw std::runtime_error("all_gather_coalesced has " + std::to_string(outputs.size()) +
@@ -233,7 +249,7 @@ Pointer ProcessGroupGradcube::allgather_coalesced(TensorLists& outputs, Tensors&
 
 Pointer ProcessGroupGradcube::_allgather_base(at::Tensor& output, at::Tensor& input,
                                               const c10d::AllgatherOptions& options) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   check_memory(input);
   check_whole(output, input, size_);
   Call call{OpType::_ALLGATHER_BASE, "gradcube:all_gather", {input}, {output}};
@@ -266,7 +282,7 @@ void ProcessGroupGradcube::add_scattering(Call& call, const at::Tensor& output,
 
 Pointer ProcessGroupGradcube::reduce_scatter(Tensors& outputs, TensorLists& inputs,
                                              const c10d::ReduceScatterOptions& options) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   const Tensors& list = only_one(inputs);
   Call call{OpType::REDUCE_SCATTER, "gradcube:reduce_scatter", list, outputs};
   add_scattering(call, only_one(outputs), list, options.reduceOp);
@@ -275,7 +291,7 @@ Pointer ProcessGroupGradcube::reduce_scatter(Tensors& outputs, TensorLists& inpu
 
 Pointer ProcessGroupGradcube::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                                    const c10d::ReduceScatterOptions& options) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   check_memory(output);
   check_whole(input, output, size_);
   Call call{OpType::_REDUCE_SCATTER_BASE, "gradcube:reduce_scatter", {input}, {output}};

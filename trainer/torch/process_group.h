@@ -15,8 +15,15 @@
 // all_to_all takes its tag before it looks at what may be wrong on one rank alone. So a rank whose
 // call is refused has the same tag as the others in the next one.
 //
-// Tensors are exchanged as values: every call runs without autograd, so copies of what requires a
-// gradient are none of its operations.
+// Tensors are exchanged as values: every call, and what its end copies, runs in PyTorch's inference
+// mode. So copies of what requires a gradient are none of autograd's operations, and the caller may
+// be in that mode or not.
+//
+// Types. What is moved carries the type of its tensor, which the job compares: ranks that name
+// different ones all fail with an error that names them.
+//
+// Memory. What a call writes shares no byte with what else it writes or reads: start() refuses it
+// before anything begins. scatter and all_to_all may be done in place: they send copies then.
 //
 // Threads. Any thread may call; the session's end is looked for on one thread of the group
 // (progress.h). The destructor leaves the job. It releases Python's interpreter lock while it waits
@@ -39,6 +46,7 @@
 #include "trainer/torch/monitored_barrier.h"
 #include "trainer/torch/progress.h"
 #include "trainer/torch/session.h"
+#include "trainer/torch/tensors.h"
 #include "trainer/torch/work.h"
 
 namespace gradcube::pytorch {
@@ -69,6 +77,8 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
 
   // Leaves the job. What is in flight fails, as does every later call.
   void close();
+  // The same, as the interpreter is about to end: threads that wait for a call sleep on.
+  void leave_at_exit();
 
   unsigned lanes() const { return lanes_; }  // each of higher priority than the one before it
 
@@ -124,7 +134,9 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
     Tensors inputs;
     Tensors outputs;
     std::vector<Request> requests = {};
-    Tensors memory = {};  // that the requests use
+    Tensors memory = {};          // that the requests use
+    std::vector<Span> uses = {};  // of it
+    std::vector<Copy> own = {};   // what this rank gives itself, before the requests
     std::vector<Copy> copies = {};
     int source = -1;
   };
@@ -139,6 +151,8 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
   Milliseconds limit_of(Milliseconds timeout) const;
   at::Tensor workspace(const at::Tensor& like, std::int64_t elements, std::size_t kind);
   at::Tensor plain(Call& call, const at::Tensor& tensor, Use use, std::size_t kind);
+  void use(Call& call, const at::Tensor& memory, std::size_t bytes, bool is_written,
+           std::size_t kind);
   void add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
                       gradcube_collective asked);
   void add_reduction(Call& call, const at::Tensor& tensor, const c10d::ReduceOp& op, int kind,
@@ -148,9 +162,9 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
                       const c10d::ReduceOp& op);
   void add_send(Call& call, const at::Tensor& tensor, int to, std::uint64_t tag);
   void add_receive(Call& call, const at::Tensor& tensor, int from, std::uint64_t tag);
+  Tensors apart_from(const Tensors& written, const Tensors& read, std::size_t kind);
   void add_exchange(Call& call, const Tensors& outputs, const Tensors& inputs, std::uint64_t tag);
   bool is_in_place(const void* memory, std::size_t bytes) const;
-  void count(std::size_t kind, const void* memory, std::size_t bytes);
   std::uint64_t next_tag() { return kCollectiveTag | tags_++; }
   WorkPointer start(Call call, Milliseconds timeout);
 

@@ -1,6 +1,7 @@
 // The calls of the process group that consist of messages.
 
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -52,6 +53,7 @@ Message message_of(gradcube_direction direction, const at::Tensor& memory, int p
   request.message.buffer = memory.data_ptr();
   request.message.bytes = memory.nbytes();
   request.message.tag = tag;
+  request.message.dtype = dtype_of(memory.scalar_type());
   return request;
 }
 
@@ -69,8 +71,7 @@ void ProcessGroupGradcube::add_send(Call& call, const at::Tensor& tensor, int to
                                     std::uint64_t tag) {
   check_memory(tensor);
   const at::Tensor memory = plain(call, tensor, Use::read, kMessages);
-  call.memory.push_back(memory);
-  count(kMessages, memory.data_ptr(), memory.nbytes());
+  use(call, memory, memory.nbytes(), false, kMessages);
   call.requests.emplace_back(message_of(GRADCUBE_SEND, memory, to, tag));
 }
 
@@ -78,13 +79,12 @@ void ProcessGroupGradcube::add_receive(Call& call, const at::Tensor& tensor, int
                                        std::uint64_t tag) {
   check_memory(tensor);
   const at::Tensor memory = plain(call, tensor, Use::write, kMessages);
-  call.memory.push_back(memory);
-  count(kMessages, memory.data_ptr(), memory.nbytes());
+  use(call, memory, memory.nbytes(), true, kMessages);
   call.requests.emplace_back(message_of(GRADCUBE_RECEIVE, memory, from, tag));
 }
 
 Pointer ProcessGroupGradcube::send(Tensors& tensors, int to, int tag) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   check_company(size_);
   check_rank("rank", to);
   Call call{OpType::SEND, "gradcube:send", tensors, tensors};
@@ -93,7 +93,7 @@ Pointer ProcessGroupGradcube::send(Tensors& tensors, int to, int tag) {
 }
 
 Pointer ProcessGroupGradcube::recv(Tensors& tensors, int from, int tag) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   check_company(size_);
   check_rank("rank", from);
   Call call{OpType::RECV, "gradcube:recv", {}, tensors};
@@ -110,7 +110,7 @@ Pointer ProcessGroupGradcube::recvAnysource(Tensors& /*tensors*/, int /*tag*/) {
 
 Pointer ProcessGroupGradcube::gather(TensorLists& outputs, Tensors& inputs,
                                      const c10d::GatherOptions& options) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   const std::uint64_t tag = next_tag();
   const at::Tensor& input = only_one(inputs);
   check_rank("root", options.rootRank);
@@ -125,14 +125,15 @@ Pointer ProcessGroupGradcube::gather(TensorLists& outputs, Tensors& inputs,
       if (rank == root) continue;
       add_receive(call, call.outputs[rank], rank, tag);
     }
-    call.outputs[root].copy_(input);
+    call.own.push_back(
+        {call.outputs[root], apart_from({call.outputs[root]}, {input}, kMessages)[0]});
   }
   return start(std::move(call), options.timeout);
 }
 
 Pointer ProcessGroupGradcube::scatter(Tensors& outputs, TensorLists& inputs,
                                       const c10d::ScatterOptions& options) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   const std::uint64_t tag = next_tag();
   const at::Tensor& output = only_one(outputs);
   check_rank("root", options.rootRank);
@@ -143,13 +144,26 @@ Pointer ProcessGroupGradcube::scatter(Tensors& outputs, TensorLists& inputs,
   } else {
     call.inputs = only_one(inputs);
     check_list(call.inputs, output, size_);
+    const Tensors given = apart_from({output}, call.inputs, kMessages);
     for (int rank = 0; rank < size_; ++rank) {
       if (rank == root) continue;
-      add_send(call, call.inputs[rank], rank, tag);
+      add_send(call, given[rank], rank, tag);
     }
-    output.copy_(call.inputs[root]);
+    call.own.push_back({output, given[root]});
   }
   return start(std::move(call), options.timeout);
+}
+
+// What is read, or copies of it where it shares memory with what is written.
+Tensors ProcessGroupGradcube::apart_from(const Tensors& written, const Tensors& read,
+                                         std::size_t kind) {
+  if (!share_memory(written, read)) return read;
+  Tensors copies;
+  for (const at::Tensor& one : read) {
+    copies.push_back(workspace(one, one.numel(), kind).view(one.sizes()));
+    copies.back().copy_(one);
+  }
+  return copies;
 }
 
 void ProcessGroupGradcube::add_exchange(Call& call, const Tensors& outputs, const Tensors& inputs,
@@ -161,19 +175,22 @@ void ProcessGroupGradcube::add_exchange(Call& call, const Tensors& outputs, cons
                              " outputs: expected one for each of the group's " +
                              std::to_string(size_) + " ranks");
   }
+  for (const Tensors* list : {&outputs, &inputs}) {
+    for (const at::Tensor& tensor : *list) check_memory(tensor);
+  }
+  check_whole(outputs[rank_], inputs[rank_], 1);
+  const Tensors given = apart_from(outputs, inputs, kMessages);
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
     add_receive(call, outputs[rank], rank, tag);
-    add_send(call, inputs[rank], rank, tag);
+    add_send(call, given[rank], rank, tag);
   }
-  check_memory(inputs[rank_]);
-  check_whole(outputs[rank_], inputs[rank_], 1);
-  outputs[rank_].copy_(inputs[rank_]);
+  call.own.push_back({outputs[rank_], given[rank_]});
 }
 
 Pointer ProcessGroupGradcube::alltoall(Tensors& outputs, Tensors& inputs,
                                        const c10d::AllToAllOptions& options) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   const std::uint64_t tag = next_tag();
   Call call{OpType::ALLTOALL, "gradcube:all_to_all", inputs, outputs};
   add_exchange(call, outputs, inputs, tag);
@@ -184,7 +201,7 @@ Pointer ProcessGroupGradcube::alltoall_base(at::Tensor& output, at::Tensor& inpu
                                             std::vector<std::int64_t>& output_splits,
                                             std::vector<std::int64_t>& input_splits,
                                             const c10d::AllToAllOptions& options) {
-  const at::NoGradGuard no_grad;
+  const c10::InferenceMode as_values;
   const std::uint64_t tag = next_tag();
   check_memory(output);
   check_memory(input);

@@ -11,18 +11,15 @@
 #include <unistd.h>
 #include <utility>
 
+#include "trainer/torch/interpreter.h"
+
 namespace gradcube::pytorch {
 namespace {
 
 const char* const kStopped = "this process group was destroyed: make another one";
 
-const std::string kLate = "the timeout has passed: ";
-
 // Of each kind: a third of what a session takes.
 constexpr unsigned kMostInFlight = 1024 / 3;
-
-// An inquiry that takes longer was not answered by the daemon.
-constexpr std::chrono::milliseconds kAnswered(100);
 
 // Of the progress thread, while it listens for ends. Requests with later deadlines do not wake it.
 constexpr std::chrono::minutes kLongestSleep(1);
@@ -45,18 +42,6 @@ int milliseconds_until(Clock::time_point then) {
   if (then == Clock::time_point::max()) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(then - Clock::now()).count();
   return static_cast<int>(std::clamp<decltype(left)>(left, 0, INT_MAX));
-}
-
-// A message that came, but not with the bytes that its receiver has room for.
-std::string shortage_of(const Request& request) {
-  const auto* message = std::get_if<Message>(&request);
-  if (message == nullptr || message->message.direction != GRADCUBE_RECEIVE ||
-      message->received == message->message.bytes) {
-    return "";
-  }
-  return "the message from rank " + std::to_string(message->message.peer) + " has " +
-         std::to_string(message->received) + " bytes, but the tensor that receives it has " +
-         std::to_string(message->message.bytes) + ": expected the same of both";
 }
 
 }  // namespace
@@ -90,8 +75,12 @@ void Progress::check_process() const {
 
 void Progress::submit(const TaskPointer& task) {
   check_process();
+  if (at_exit_ && !is_main_thread()) sleep_until_exit();
   hand_over();
   task->open_ = task->requests_.size();
+  task->messages_ = static_cast<std::size_t>(
+      std::count_if(task->requests_.begin(), task->requests_.end(),
+                    [](const Request& one) { return kind_of(one) != kCollectives; }));
   const std::lock_guard<std::mutex> order(order_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -208,6 +197,21 @@ void Progress::stop() {
   }
 }
 
+void Progress::stop_at_exit() {
+  if (!session_->is_own()) return stop();
+  std::unique_lock<std::mutex> order(order_);
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (std::exchange(stopping_, true)) return;
+  at_exit_ = true;
+  // Some may wait in what `ended` runs.
+  for (std::thread& former : former_) former.detach();
+  former_.clear();
+  thread_.detach();
+  order.unlock();
+  wake();
+  left_.wait_for(lock, std::chrono::seconds(3), [this] { return has_left_; });
+}
+
 void Progress::wake() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t bytes = ::write(wake_fd_, &one, sizeof(one));
@@ -219,6 +223,7 @@ void Progress::run() {
     look_for_ends();
     if (!tell_endings()) return retire();
     look_for_timeouts();
+    withdraw_failing();
     start_waiting();
     if (!tell_endings()) return retire();
     sleep();
@@ -238,22 +243,6 @@ bool Progress::take_arrivals() {
   return !stopping_;
 }
 
-void Progress::look_for_ends() {
-  const auto has_ended = [this](const Flight& flight) {
-    if (!flight.refusal.empty()) {
-      end(flight, flight.refusal);
-      return true;
-    }
-    int done = 0;
-    const int code = gradcube_test(session_->get(), flight.request, &done);
-    if (done == 0 && code == GRADCUBE_OK) return false;
-    end(flight, code == GRADCUBE_OK ? shortage_of(flight.task->requests_[flight.place])
-                                    : session_->last_error());
-    return true;
-  };
-  flights_.erase(std::remove_if(flights_.begin(), flights_.end(), has_ended), flights_.end());
-}
-
 void Progress::start_waiting() {
   if (!some_wait_) return;
   const std::lock_guard<std::mutex> order(order_);
@@ -265,40 +254,6 @@ void Progress::start_waiting() {
     some_wait = some_wait || !waiting.empty();
   }
   some_wait_ = some_wait;
-}
-
-bool Progress::is_late(const Task& task, Clock::time_point now) {
-  if (task.told_) return false;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return task.deadline_ <= now;
-}
-
-void Progress::look_for_timeouts() {
-  const Clock::time_point now = Clock::now();
-  std::string silence;  // why the daemon, which says nothing, is not asked again now
-  // Asks the daemon why. What ended just now is over; else the request stays in flight.
-  const auto has_ended = [&](const Flight& flight) {
-    if (!is_late(*flight.task, now)) return false;
-    if (!silence.empty()) {
-      add_ending(flight.task, silence);
-      return false;
-    }
-    const Clock::time_point asked = Clock::now();
-    const int code = gradcube_wait(session_->get(), flight.request, 0);
-    if (code == GRADCUBE_ETIMEDOUT) {
-      const std::string why = kLate + session_->last_error();
-      if (Clock::now() - asked > kAnswered) silence = why;
-      add_ending(flight.task, why);
-      return false;
-    }
-    end(flight, code == GRADCUBE_OK ? shortage_of(flight.task->requests_[flight.place])
-                                    : session_->last_error());
-    return true;
-  };
-  flights_.erase(std::remove_if(flights_.begin(), flights_.end(), has_ended), flights_.end());
-  for (const TaskPointer& task : tasks_waiting()) {
-    if (is_late(*task, now)) add_ending(task, kLate + "too much before it is in flight");
-  }
 }
 
 std::vector<Progress::TaskPointer> Progress::tasks_waiting() {
@@ -319,23 +274,18 @@ void Progress::sleep() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_ || !arrivals_.empty()) return;
     const auto look = [&until](const TaskPointer& task) {
-      if (!task->told_) until = std::min(until, task->deadline_);
+      if (task->told_) return;
+      until = std::min(until, task->failure_.has_value() ? task->patience_ : task->deadline_);
     };
     for (const Flight& flight : flights_) look(flight.task);
     for (const TaskPointer& task : waiting) look(task);
+    if (withdraws_again_) until = std::min(until, Clock::now() + std::chrono::milliseconds(1));
     if (listens) until = std::min(until, Clock::now() + kLongestSleep);
     sleeps_until_ = until;
   }
   pollfd descriptors[] = {{wake_fd_, POLLIN, 0}, {event_fd_, POLLIN, 0}};
   ::poll(descriptors, listens ? 2 : 1, milliseconds_until(until));
   rang_ = descriptors[1].revents != 0;
-}
-
-void Progress::end(const Flight& flight, const std::string& failure) {
-  Task& task = *flight.task;
-  --in_flight_[kind_of(task.requests_[flight.place])];
-  --task.open_;
-  if (!failure.empty() || task.open_ == 0) add_ending(flight.task, failure);
 }
 
 void Progress::add_ending(const TaskPointer& task, const std::string& failure) {
@@ -360,6 +310,12 @@ void Progress::retire() {
 
 void Progress::fail_all() {
   session_->leave();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    has_left_ = true;
+    left_.notify_all();
+    if (at_exit_) return;
+  }
   const std::vector<TaskPointer> waiting = tasks_waiting();
   {
     const std::lock_guard<std::mutex> order(order_);
@@ -369,6 +325,7 @@ void Progress::fail_all() {
   for (const Flight& flight : flights_) add_ending(flight.task, kStopped);
   for (const TaskPointer& task : waiting) add_ending(task, kStopped);
   flights_.clear();
+  failing_.clear();
   tell_endings();
 }
 

@@ -2,9 +2,16 @@
 // progress thread.
 //
 // A Task is one call of the process group: one request to the session, or several, such as the
-// messages of an all-to-all. It is told its end once: when all of its requests have ended, at its
-// first failure, or when its time is up. Its requests go on after that, since the daemon may still
-// use their memory, and the task lives until they have ended.
+// messages of an all-to-all. It is told its end once: when all of its requests have ended, or at
+// the first failure of one.
+//
+// Where its time is up, or the session refuses one of its requests, its messages are withdrawn:
+// what has not met the other rank's gives and takes nothing. It is told when they have ended; if it
+// was only late and all have ended well after all, it has, too. A message that was under way is
+// waited for, but not for long; then the failure says that it is lost.
+//
+// Collectives go on after the end, because the other ranks count on them, as do messages after the
+// failure of another one. The task lives until all have ended: the daemon uses their memory.
 //
 // Threads. Any thread submits, and the order of submissions is that in which they take a mutex: the
 // caller's thread copies what has to be staged. The progress thread alone looks for ends. It sleeps
@@ -27,6 +34,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -75,9 +83,13 @@ class Task {
 
   std::vector<Request> requests_;  // does not grow: the library writes to them
   Clock::time_point deadline_;     // guarded by Progress::mutex_
-  // Of the progress thread:
-  std::size_t open_ = 0;  // requests that have not ended; set before the task is submitted
-  bool told_ = false;     // or about to be
+  // Of the progress thread; the first two are set before the task is submitted.
+  std::size_t open_ = 0;                // requests that have not ended
+  std::size_t messages_ = 0;            // of those, that can be withdrawn
+  std::optional<std::string> failure_;  // or why it was late
+  bool broken_ = false;                 // not all of its requests have ended well
+  Clock::time_point patience_;          // of one with a failure: how long its messages may take
+  bool told_ = false;                   // or about to be
   Ended ended_;
 };
 
@@ -104,6 +116,10 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // Leaves the job, and fails all tasks that have not ended. Returns when all threads have ended,
   // or at once if one of them calls it. A second call changes nothing.
   void stop();
+  // Leaves the job, but fails no task: who waits for one would come back to an interpreter that
+  // ends, and so sleeps on. So does who submits one later, unless it is the main thread. Returns
+  // when no more task can end, or after a while if one of them does not come to its end.
+  void stop_at_exit();
 
  private:
   struct Flight {
@@ -111,6 +127,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
     std::size_t place = 0;      // among the task's requests
     std::uint64_t request = 0;  // 0: it was refused
     std::string refusal;
+    bool withdrawn = false;  // the session was asked to
   };
   using TaskPointer = std::shared_ptr<Task>;
   // A request that waits for room.
@@ -137,10 +154,13 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void look_for_ends();
   void start_waiting();
   void look_for_timeouts();
+  void withdraw_failing();
+  void forget_waiting();
   bool is_late(const Task& task, Clock::time_point now);
   std::vector<TaskPointer> tasks_waiting();
   void sleep();
   void end(const Flight& flight, const std::string& failure);
+  void fail(const TaskPointer& task, const std::string& failure);
   void add_ending(const TaskPointer& task, const std::string& failure);
   bool tell_endings();
   void retire();
@@ -159,6 +179,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::array<std::atomic<unsigned>, kKinds> in_flight_{};
   // Whether there are any: a thread that copies a tensor holds order_ for long.
   std::atomic<bool> some_wait_{false};
+  std::atomic<bool> at_exit_{false};
 
   std::mutex mutex_;  // guards all below
   std::vector<Flight> arrivals_;
@@ -166,13 +187,17 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // None: it is awake, and looks at arrivals_ before it sleeps.
   std::optional<Clock::time_point> sleeps_until_;
   bool stopping_ = false;
+  bool has_left_ = false;
+  std::condition_variable left_;
   std::thread thread_;                    // the progress thread
   std::vector<std::thread> former_;       // those that were it
   std::vector<std::thread::id> retired_;  // of former_, those that touch nothing any more
 
   // Of the progress thread:
   std::vector<Flight> flights_;
-  std::deque<Ending> endings_;  // to be told
+  std::vector<TaskPointer> failing_;  // those with a failure that are not told
+  bool withdraws_again_ = false;      // the session could not take all
+  std::deque<Ending> endings_;        // to be told
   // The session's descriptor was readable: as nothing is in flight, for a reason that lasts, such
   // as a daemon that has ended. Then the thread does not listen to it until the next request.
   bool rang_ = false;

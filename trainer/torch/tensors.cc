@@ -1,8 +1,11 @@
 #include "trainer/torch/tensors.h"
 
 #include <ATen/ATen.h>
+#include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "gradcube/gradcube.h"
 
@@ -59,44 +62,112 @@ int op_of(Op::RedOpType op, at::ScalarType type) {
   }
 }
 
-int dtype_of(at::ScalarType type, Op::RedOpType op) {
-  switch (type) {
-    case at::kFloat:
-    case at::kComplexFloat:
-      return GRADCUBE_FLOAT32;
-    case at::kDouble:
-    case at::kComplexDouble:
-      return GRADCUBE_FLOAT64;
-    case at::kHalf:
-      return GRADCUBE_FLOAT16;
-    case at::kBFloat16:
-      return GRADCUBE_BFLOAT16;
-    case at::kInt:
-      return GRADCUBE_INT32;
-    case at::kLong:
-      return GRADCUBE_INT64;
-    case at::kChar:
-      return GRADCUBE_INT8;
-    case at::kByte:
-    case at::kBool:
-      return GRADCUBE_UINT8;
-    default:
-      throw unsupported(op, type);
+// From the tensor's first element to behind its last one, whatever is between them.
+Span extent_of(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return {};
+  std::int64_t last = 0;
+  for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+  return {static_cast<const char*>(tensor.data_ptr()),
+          static_cast<std::size_t>(last + 1) * tensor.element_size(), false};
+}
+
+Span extent_of(const std::vector<at::Tensor>& tensors) {
+  const std::less<const char*> before;
+  Span whole;
+  const char* end = nullptr;
+  for (const at::Tensor& tensor : tensors) {
+    const Span one = extent_of(tensor);
+    if (one.bytes == 0) continue;
+    if (end == nullptr || before(one.begin, whole.begin)) whole.begin = one.begin;
+    end = std::max(end, one.begin + one.bytes, before);
   }
+  whole.bytes = static_cast<std::size_t>(end - whole.begin);
+  return whole;
+}
+
+bool overlap(const Span& one, const Span& other) {
+  const std::less<const char*> before;
+  return one.bytes != 0 && other.bytes != 0 && before(one.begin, other.begin + other.bytes) &&
+         before(other.begin, one.begin + one.bytes);
 }
 
 }  // namespace
 
+// By PyTorch's names, of which later versions have more.
+int dtype_of(at::ScalarType type) {
+  struct Name {
+    std::string_view name;
+    int dtype;
+  };
+  constexpr Name kNames[] = {{"Float", GRADCUBE_FLOAT32},
+                             {"Double", GRADCUBE_FLOAT64},
+                             {"Half", GRADCUBE_FLOAT16},
+                             {"BFloat16", GRADCUBE_BFLOAT16},
+                             {"Int", GRADCUBE_INT32},
+                             {"Long", GRADCUBE_INT64},
+                             {"Char", GRADCUBE_INT8},
+                             {"Byte", GRADCUBE_UINT8},
+                             {"Bool", GRADCUBE_BOOL},
+                             {"Short", GRADCUBE_INT16},
+                             {"UInt16", GRADCUBE_UINT16},
+                             {"UInt32", GRADCUBE_UINT32},
+                             {"UInt64", GRADCUBE_UINT64},
+                             {"ComplexHalf", GRADCUBE_COMPLEX32},
+                             {"ComplexFloat", GRADCUBE_COMPLEX64},
+                             {"ComplexDouble", GRADCUBE_COMPLEX128},
+                             {"Float8_e4m3fn", GRADCUBE_FLOAT8_E4M3FN},
+                             {"Float8_e4m3fnuz", GRADCUBE_FLOAT8_E4M3FNUZ},
+                             {"Float8_e5m2", GRADCUBE_FLOAT8_E5M2},
+                             {"Float8_e5m2fnuz", GRADCUBE_FLOAT8_E5M2FNUZ}};
+  const std::string_view name = c10::toString(type);
+  const auto found = std::find_if(std::begin(kNames), std::end(kNames),
+                                  [name](const Name& one) { return one.name == name; });
+  return found == std::end(kNames) ? GRADCUBE_BYTES : found->dtype;
+}
+
+void check_apart(std::vector<Span> spans) {
+  const auto is_empty = [](const Span& span) { return span.bytes == 0; };
+  spans.erase(std::remove_if(spans.begin(), spans.end(), is_empty), spans.end());
+  std::sort(spans.begin(), spans.end(), [](const Span& one, const Span& other) {
+    return std::less<const char*>()(one.begin, other.begin);
+  });
+  // Of those so far, how far any reaches, and any that is written.
+  const char* end = nullptr;
+  const char* written_end = nullptr;
+  const std::less<const char*> before;
+  for (const Span& span : spans) {
+    if (before(span.begin, span.is_written ? end : written_end)) {
+      throw std::runtime_error(
+          "tensors of this call share memory, and it is written: expected memory of its own for "
+          "each of them");
+    }
+    end = std::max(end, span.begin + span.bytes, before);
+    if (span.is_written) written_end = std::max(written_end, span.begin + span.bytes, before);
+  }
+}
+
+bool share_memory(const std::vector<at::Tensor>& these, const std::vector<at::Tensor>& those) {
+  // As a rule the two lists lie apart as a whole.
+  if (!overlap(extent_of(these), extent_of(those))) return false;
+  return std::any_of(these.begin(), these.end(), [&those](const at::Tensor& one) {
+    const Span extent = extent_of(one);
+    return std::any_of(those.begin(), those.end(), [&extent](const at::Tensor& other) {
+      return overlap(extent, extent_of(other));
+    });
+  });
+}
+
 Elements elements_of(const at::Tensor& tensor, const Op& op) {
   const at::ScalarType type = tensor.scalar_type();
-  Elements elements{dtype_of(type, op.op_), op_of(op.op_, type),
-                    static_cast<std::size_t>(tensor.numel())};
+  const Elements elements{dtype_of(type), op_of(op.op_, type),
+                          static_cast<std::size_t>(tensor.numel())};
   const bool is_small = type == at::kChar || type == at::kByte || type == at::kBool;
-  if (is_small && elements.op == GRADCUBE_AVERAGE) throw unsupported(op.op_, type);
-  if (type == at::kBool && elements.op == GRADCUBE_SUM) elements.op = GRADCUBE_MAX;
-  if (tensor.is_complex()) {
-    if (elements.op == GRADCUBE_MIN || elements.op == GRADCUBE_MAX) throw unsupported(op.op_, type);
-    elements.count *= 2;
+  const bool is_extreme = elements.op == GRADCUBE_MIN || elements.op == GRADCUBE_MAX;
+  const bool is_known = elements.dtype < GRADCUBE_BYTES || type == at::kBool ||
+                        type == at::kComplexFloat || type == at::kComplexDouble;
+  if (!is_known || (is_small && elements.op == GRADCUBE_AVERAGE) ||
+      (tensor.is_complex() && is_extreme)) {
+    throw unsupported(op.op_, type);
   }
   return elements;
 }

@@ -19,8 +19,24 @@ struct Elements {
   std::size_t count = 0;
 };
 
-// bool is combined as the numbers 0 and 1, a sum as "or"; complex numbers as pairs of floats.
 Elements elements_of(const at::Tensor& tensor, const c10d::ReduceOp& op);
+
+// The gradcube_dtype of this type. GRADCUBE_BYTES where there is none: the bytes of two such types
+// are not told apart.
+int dtype_of(at::ScalarType type);
+
+// Bytes that a call reads or writes.
+struct Span {
+  const char* begin = nullptr;
+  std::size_t bytes = 0;
+  bool is_written = false;
+};
+
+// None that is written shares a byte with another one.
+void check_apart(std::vector<Span> spans);
+
+// Whether one of these tensors may share a byte with one of those.
+bool share_memory(const std::vector<at::Tensor>& these, const std::vector<at::Tensor>& those);
 
 // Dense, and in the memory of the CPU.
 void check_memory(const at::Tensor& tensor);

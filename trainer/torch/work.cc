@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <algorithm>
+#include <c10/core/InferenceMode.h>
 #include <exception>
 #include <stdexcept>
 
@@ -39,7 +40,9 @@ void GradcubeWork::end(const std::string& failure) {
   std::exception_ptr error;
   try {
     if (!failure.empty()) throw std::runtime_error(failure);
-    const at::NoGradGuard no_grad;
+    // Whatever mode the call was made in, which this thread does not know: an inference tensor can
+    // be written to in this one alone, and any other tensor as well.
+    const c10::InferenceMode as_values;
     for (const Copy& copy : copies_) copy.to.copy_(copy.from);
   } catch (...) {
     error = std::current_exception();
@@ -54,7 +57,7 @@ void GradcubeWork::end(const std::string& failure) {
 }
 
 bool GradcubeWork::has_ended_within(std::chrono::milliseconds time) {
-  const Clock::time_point until = Clock::now() + time;
+  const Clock::time_point until = deadline_after(time);
   std::unique_lock<std::mutex> lock(mutex_);
   while (!completed_) {
     const Clock::time_point now = Clock::now();

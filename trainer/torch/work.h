@@ -5,7 +5,8 @@
 // (or whatever a handler of a signal raises); the call goes on.
 //
 // wait() with a timeout fails the work for good when the time is up, with the reason that Gradcube
-// knows: who is missing. What the call uses stays alive until its requests have ended.
+// knows: who is missing. Messages are withdrawn then; if all had met the other ranks' already, the
+// work ends well (progress.h). What the call uses stays alive until its requests have ended.
 #ifndef GRADCUBE_TRAINER_TORCH_WORK_H_
 #define GRADCUBE_TRAINER_TORCH_WORK_H_
 

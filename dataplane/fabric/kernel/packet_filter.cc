@@ -34,6 +34,10 @@ constexpr sock_filter expect_none_of(std::uint32_t bits, std::uint8_t otherwise_
   return BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, otherwise_skip, 0);
 }
 
+constexpr sock_filter calculate(std::uint16_t operation, std::uint32_t value) {
+  return BPF_STMT(static_cast<std::uint16_t>(BPF_ALU | operation | BPF_K), value);
+}
+
 // The first four bytes of a MAC address, and the last two.
 constexpr std::uint32_t high_of(const std::array<std::uint8_t, 6>& mac) {
   return std::uint32_t{mac[0]} << 24 | std::uint32_t{mac[1]} << 16 | std::uint32_t{mac[2]} << 8 |
@@ -48,13 +52,6 @@ constexpr std::array<std::uint8_t, 6> kToAll{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
 constexpr std::array kNoFrames{give(0)};
 
-constexpr std::array kThreadOfFrame{
-    load16(kUdpAt - kEthernetBytes),
-    sock_filter BPF_STMT(BPF_ALU | BPF_SUB | BPF_K, protocol::kFirstSourcePort),
-    sock_filter BPF_STMT(BPF_ALU | BPF_AND | BPF_K, UINT16_MAX),
-    sock_filter BPF_STMT(BPF_RET | BPF_A, 0),
-};
-
 }  // namespace
 
 PacketProgram no_frames() { return kNoFrames; }
@@ -63,33 +60,37 @@ PacketProgram no_frames() { return kNoFrames; }
 // out of the frame; a frame of a VLAN that the interface is not in counts as one for another host,
 // and so does one for a MAC that is not the interface's. One to all hosts counts as such, and what
 // this host sends itself as neither.
-FrameFilter frames_of_gradcube(const std::array<std::uint8_t, 6>& mac, bool is_the_interfaces) {
+FrameFilter frames_of_gradcube(const std::array<std::uint8_t, 6>& mac, bool is_the_interfaces,
+                               QueueOfPort queue) {
   return {
       load32(0),
       expect(high_of(kToAll), 5),
       load16(4),
-      expect(low_of(kToAll), 17),
+      expect(low_of(kToAll), 22),
       load8(kKindOfHost),
-      expect(PACKET_BROADCAST, 15),
+      expect(PACKET_BROADCAST, 20),
       skip(5),
-      expect(high_of(mac), 13),
+      expect(high_of(mac), 18),
       load16(4),
-      expect(low_of(mac), 11),
+      expect(low_of(mac), 16),
       load8(kKindOfHost),
-      expect_at_most(is_the_interfaces ? PACKET_HOST : PACKET_OTHERHOST, 9),
+      expect_at_most(is_the_interfaces ? PACKET_HOST : PACKET_OTHERHOST, 14),
       load8(kEthernetBytes),
-      expect(kIpv4WithoutOptions, 7),
+      expect(kIpv4WithoutOptions, 12),
       load16(kEthernetBytes + 6),
-      expect_none_of(kFragment, 5),
+      expect_none_of(kFragment, 10),
       load8(kEthernetBytes + 9),
-      expect(protocol::kProtocolUdp, 3),
+      expect(protocol::kProtocolUdp, 8),
       load16(kUdpAt + 2),
-      expect(protocol::kUdpPort, 1),
+      expect(protocol::kUdpPort, 6),
+      load16(kUdpAt),
+      calculate(BPF_SUB, protocol::kFirstSourcePort),
+      calculate(BPF_AND, UINT16_MAX),
+      calculate(BPF_MOD, queue.queues),
+      expect(queue.number, 1),
       give(kWholeFrame),
       give(0),
   };
 }
-
-PacketProgram thread_of_frame() { return kThreadOfFrame; }
 
 }  // namespace gradcube::dataplane

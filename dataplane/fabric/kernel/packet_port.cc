@@ -13,13 +13,17 @@ namespace gradcube::dataplane {
 
 namespace {
 
+std::string too_small(const NetworkInterface& interface, std::uint32_t mtu) {
+  return fmt::format(
+      "network interface {0} carries IP packets of at most {1} bytes (its MTU), and the cluster's "
+      "MTU is {2}: `ip link set dev {0} mtu {2}`, or an MTU of {1} for the cluster",
+      interface.name, interface.mtu, mtu);
+}
+
 std::uint32_t checked_mtu(const PacketPortOptions& options, const NetworkInterface& interface) {
   const std::uint32_t mtu = options.mtu == 0 ? interface.mtu : options.mtu;
   if (mtu <= interface.mtu) return mtu;
-  throw control::SetupError(fmt::format(
-      "network interface {0} carries IP packets of at most {1} bytes (its MTU), and the cluster's "
-      "MTU is {2}: `ip link set dev {0} mtu {2}`, or an MTU of {1} for the cluster",
-      interface.name, interface.mtu, mtu));
+  throw control::SetupError(too_small(interface, mtu));
 }
 
 std::uint32_t frame_room(const PacketPool& pool) {
@@ -52,6 +56,7 @@ PacketPort::PacketPort(const PacketPortOptions& options, Clock& clock)
 PacketPort::PacketPort(const PacketPortOptions& options, const NetworkInterface& interface,
                        Clock& clock)
     : Port(static_cast<std::uint16_t>(options.pools.size()), checked_mtu(options, interface)),
+      name_(interface.name),
       mac_(options.mac == decltype(options.mac){} ? interface.mac : options.mac),
       clock_(clock) {
   const std::uint32_t full_frame = mtu() + kEthernetBytes;
@@ -66,13 +71,28 @@ PacketPort::PacketPort(const PacketPortOptions& options, const NetworkInterface&
                                          .transmit_slots = options.transmit_depth},
                          *pool, pacer);
   }
-  if (queues_.size() > 1) {
-    const PacketSocket::Group group = queues_.front().socket.found_group();
-    for (auto queue = queues_.begin() + 1; queue != queues_.end(); ++queue) {
-      queue->socket.join(group);
-    }
+  listen();
+}
+
+void PacketPort::listen() {
+  const auto queues = static_cast<std::uint16_t>(queues_.size());
+  for (std::uint16_t queue = 0; queue < queues; ++queue) {
+    queues_[queue].socket.listen(mac_, {queue, queues});
   }
-  for (Queue& queue : queues_) queue.socket.listen(mac_);
+}
+
+void PacketPort::look_for_interface() {
+  const auto is_there = [](const Queue& queue) { return queue.socket.is_on_interface(); };
+  if (std::all_of(queues_.begin(), queues_.end(), is_there) && problem_.empty()) return;
+  try {
+    const NetworkInterface interface = find_network_interface(name_);
+    if (interface.mtu < mtu()) throw control::SetupError(too_small(interface, mtu()));
+    for (Queue& queue : queues_) queue.socket.move_to(interface);
+    listen();
+    problem_.clear();
+  } catch (const control::SetupError& error) {
+    problem_ = fmt::format("its network interface {} was deleted, and {}", name_, error.what());
+  }
 }
 
 std::uint16_t PacketPort::receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {

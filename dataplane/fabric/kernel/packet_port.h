@@ -29,8 +29,9 @@
 // Back-pressure. Without a free mbuf frames stay in the ring; when no slot is free the kernel drops
 // them. What the kernel does not take, because its queue is full or the interface is down, stays in
 // the ring, in order; transmit() and receive() try again. It is sent when the interface is up
-// again. A port whose interface was deleted sends and receives no more. transmit() drops frames
-// that the interface cannot carry.
+// again. A port whose interface was deleted sends and receives no more until there is one of its
+// name again, which look_for_interface() finds. transmit() drops frames that the interface cannot
+// carry.
 //
 // Pacing. With a rate, transmit_room() is 0 while a wire of that rate would be busy (pacer.h), so
 // frames queue in the engines, where they have an order, and not in the kernel. The queues share
@@ -41,7 +42,7 @@
 // made it.
 //
 // Threads: as port.h says; next_event() too is for the queue's thread, and the clock is read there.
-// drop_counts() is for one thread at a time.
+// drop_counts(), look_for_interface() and problem() are for one thread at a time.
 //
 // Errors: only the constructor throws.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_PORT_H_
@@ -116,6 +117,12 @@ class PacketPort final : public Port {
   // Asks the kernel for its part of them.
   PacketPortCounts drop_counts(std::uint16_t queue);
 
+  // Now and then: whether the interface is still there. If it is not, and one of its name is, the
+  // port goes on with that one. Sets problem().
+  void look_for_interface();
+  // Why it can send and receive nothing, in words; empty while its interface is there.
+  const std::string& problem() const { return problem_; }
+
  private:
   // A cache line per queue, so that engines do not share one.
   struct alignas(64) Queue {
@@ -137,7 +144,10 @@ class PacketPort final : public Port {
   PacketPort(const PacketPortOptions& options, const NetworkInterface& interface, Clock& clock);
   rte_mbuf* take_frame(Queue& own);
   void kick(Queue& own, Nanoseconds now);
+  void listen();
 
+  const std::string name_;
+  std::string problem_;
   std::array<std::uint8_t, 6> mac_;
   Clock& clock_;
   std::deque<Queue> queues_;

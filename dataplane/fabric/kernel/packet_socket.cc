@@ -21,8 +21,6 @@ namespace {
 // What the kernel allocates in one piece. A slot lies within one.
 constexpr std::uint32_t kBlockBytes = 64 * 1024;
 
-constexpr const char* kDistribute = "distribute frames to queues";
-
 // A ring of at least so many slots, each for a header of the kernel's and a frame whose IP packet
 // begins at a multiple of TPACKET_ALIGNMENT.
 tpacket_req ring_of(std::uint32_t slots, std::uint32_t mtu) {
@@ -54,7 +52,7 @@ PacketSocket::Slots slots_of(const tpacket_req& ring, std::byte* base) {
 }  // namespace
 
 PacketSocket::PacketSocket(const NetworkInterface& interface, const PacketRingSizes& sizes)
-    : interface_(interface.name), index_(interface.index), mac_(interface.mac) {
+    : interface_(interface.name) {
   // Without a protocol it is bound to nothing.
   descriptor_ = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
   if (descriptor_ < 0 && errno == EPERM) {
@@ -65,9 +63,8 @@ PacketSocket::PacketSocket(const NetworkInterface& interface, const PacketRingSi
   }
   if (descriptor_ < 0) fail("open a packet socket");
   try {
-    attach(SOL_SOCKET, SO_ATTACH_FILTER, no_frames(), "filter frames");
     make_rings(sizes);
-    bind_to(interface.index);
+    move_to(interface);
   } catch (...) {
     release();
     throw;
@@ -102,39 +99,40 @@ void PacketSocket::make_rings(const PacketRingSizes& sizes) {
 }
 
 // To IPv4 alone: a socket of one protocol sees no frame that this host sends. (To ignore outgoing
-// frames is an option for sockets of all protocols; older kernels forget it in a group.)
-void PacketSocket::bind_to(int interface_index) {
+// frames is an option for sockets of all protocols.)
+void PacketSocket::move_to(const NetworkInterface& interface) {
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
   address.sll_protocol = htons(ETH_P_IP);
-  address.sll_ifindex = interface_index;
+  address.sll_ifindex = interface.index;
+  attach(SOL_SOCKET, SO_ATTACH_FILTER, no_frames(), "filter frames");
   if (bind(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     fail("bind a packet socket");
   }
+  index_ = interface.index;
+  mac_ = interface.mac;
 }
 
-PacketSocket::Group PacketSocket::found_group() {
-  // The kernel chooses a number that is free in the network namespace.
-  set(PACKET_FANOUT, (PACKET_FANOUT_CBPF | PACKET_FANOUT_FLAG_UNIQUEID) << 16, kDistribute);
-  attach(SOL_PACKET, PACKET_FANOUT_DATA, thread_of_frame(), kDistribute);
-  std::uint32_t group = 0;
-  socklen_t bytes = sizeof group;
-  if (getsockopt(descriptor_, SOL_PACKET, PACKET_FANOUT, &group, &bytes) != 0) fail(kDistribute);
-  return static_cast<Group>(group);
+bool PacketSocket::is_on_interface() const {
+  // An error that the kernel keeps for the socket would wake who sleeps on it again and again.
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  getsockopt(descriptor_, SOL_SOCKET, SO_ERROR, &error, &bytes);
+  sockaddr_ll address{};
+  bytes = sizeof address;
+  return getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &bytes) == 0 &&
+         address.sll_ifindex == index_;
 }
 
-void PacketSocket::join(Group group) {
-  set(PACKET_FANOUT, group | PACKET_FANOUT_CBPF << 16, kDistribute);
-}
-
-void PacketSocket::listen(const std::array<std::uint8_t, 6>& mac) {
+void PacketSocket::listen(const std::array<std::uint8_t, 6>& mac, QueueOfPort queue) {
   packet_mreq membership{};
   membership.mr_ifindex = index_;
   membership.mr_type = PACKET_MR_UNICAST;
   membership.mr_alen = static_cast<unsigned short>(mac.size());
   std::copy(mac.begin(), mac.end(), std::begin(membership.mr_address));
   set(PACKET_ADD_MEMBERSHIP, membership, "listen to another MAC address");
-  attach(SOL_SOCKET, SO_ATTACH_FILTER, frames_of_gradcube(mac, mac == mac_), "filter frames");
+  attach(SOL_SOCKET, SO_ATTACH_FILTER, frames_of_gradcube(mac, mac == mac_, queue),
+         "filter frames");
 }
 
 std::uint32_t PacketSocket::take_drops() {

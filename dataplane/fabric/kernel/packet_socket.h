@@ -1,12 +1,13 @@
 // A packet socket of the kernel on one network interface, with the two rings of slots that the
 // process shares with it: received frames lie in one, frames to send in the other.
 //
-// A socket is made deaf: it sees no frame until listen(). So the sockets of one port first form
-// their group, and no frame reaches one of them that is meant for another.
+// A socket is made deaf: it sees no frame until listen(). When its interface is deleted it is deaf
+// again, until it moves to another one; the rings stay.
 //
 // Owns the descriptor and the mapping. Who uses the slots: receive_ring.h, transmit_ring.h.
 //
-// Threads: one makes it and takes its drops; any asks for the descriptor and the slots.
+// Threads: one makes and moves it and takes its drops; any asks for the descriptor and the slots,
+// and uses the rings meanwhile.
 //
 // Errors: control::SetupError.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_SOCKET_H_
@@ -33,24 +34,20 @@ class PacketSocket {
  public:
   using Slots = std::vector<std::byte*>;
 
-  // The number of a group of sockets, among which the kernel distributes the interface's frames.
-  using Group = std::uint16_t;
-
   // On an interface that is up. The process needs CAP_NET_RAW in the interface's network namespace.
   PacketSocket(const NetworkInterface& interface, const PacketRingSizes& sizes);
   ~PacketSocket();
   PacketSocket(const PacketSocket&) = delete;
   PacketSocket& operator=(const PacketSocket&) = delete;
 
-  // A group of its own, which gives a frame to member thread_of() mod members. Sockets join in the
-  // order in which they were made: in that order the kernel numbers them when the interface comes
-  // up.
-  Group found_group();
-  void join(Group group);
+  // From now on it gets the queue's frames of Gradcube for this MAC, which need not be the
+  // interface's own: as long as the socket lives, the interface takes frames for both.
+  void listen(const std::array<std::uint8_t, 6>& mac, QueueOfPort queue);
 
-  // From now on it gets the frames of Gradcube for this MAC, which need not be the interface's own:
-  // as long as the socket lives, the interface takes frames for both.
-  void listen(const std::array<std::uint8_t, 6>& mac);
+  // Whether it is on an interface: not, when that was deleted or has left the network namespace.
+  bool is_on_interface() const;
+  // To one that is up, where it is deaf.
+  void move_to(const NetworkInterface& interface);
 
   int descriptor() const { return descriptor_; }
   const Slots& receive_slots() const { return receive_slots_; }
@@ -64,14 +61,13 @@ class PacketSocket {
   void set(int option, const Value& value, const std::string& purpose);
   void attach(int level, int option, PacketProgram program, const std::string& purpose);
   void make_rings(const PacketRingSizes& sizes);
-  void bind_to(int interface_index);
   void release();
   // With errno.
   [[noreturn]] void fail(const std::string& purpose) const;
 
   std::string interface_;  // its name, for messages
-  int index_;
-  std::array<std::uint8_t, 6> mac_;
+  int index_ = 0;
+  std::array<std::uint8_t, 6> mac_{};
   int descriptor_ = -1;
   void* mapping_ = nullptr;
   std::size_t mapped_bytes_ = 0;

@@ -214,7 +214,7 @@ class Cluster {
     entry.request = submitted_ + 1;
     entry.offset = shared::kHeapOffset;
     entry.count = kBytes / sizeof(float);
-    ring[submitted_ % shared::kRingEntries] = entry;
+    ring[submitted_ % shared::kSubmissionEntries] = entry;
     region.header().submission_tail.store(submitted_ + 1, std::memory_order_release);
   }
 

@@ -39,7 +39,7 @@ struct Trainer {
     submission.request = submitted + 1;
     submission.offset = shared::kHeapOffset;
     submission.count = count;
-    ring[submitted % shared::kRingEntries] = submission;
+    ring[submitted % shared::kSubmissionEntries] = submission;
     header().submission_tail.store(++submitted, std::memory_order_release);
   }
   bool done() const {

@@ -65,6 +65,33 @@ TEST(Element, EveryTypeHasEveryOperationButSmallIntegersAnAverageAndBytesAny) {
   EXPECT_FALSE(supports(static_cast<DataType>(255), static_cast<Operation>(255)));
 }
 
+TEST(Element, TypesThatNoKernelKnowsAreCombinedAsTheirParts) {
+  EXPECT_EQ(data_type_name(kTruth), "bool");
+  EXPECT_EQ(data_type_name(kComplex64), "complex64");
+  EXPECT_EQ(data_type_name(kComplex128), "complex128");
+  EXPECT_EQ(element_bytes(kComplex128), 16u);
+  for (std::size_t number = 0; number < 256; ++number) {
+    const auto type = static_cast<DataType>(number);
+    const bool is_named = number < kDataTypes || (number >= 16 && number < 28);
+    EXPECT_EQ(is_data_type(number), is_named);
+    if (number >= kElementTypes) {
+      EXPECT_EQ(element_bytes(type) != 0, is_named);
+      EXPECT_EQ(data_type_name(type) != "?", is_named);
+    }
+    const bool is_complex = type == kComplex64 || type == kComplex128;
+    if (number >= kElementTypes) {
+      EXPECT_EQ(supports(type, Operation::sum), is_complex || type == kTruth);
+      EXPECT_EQ(supports(type, Operation::average), is_complex);
+      EXPECT_EQ(supports(type, Operation::max), type == kTruth);
+    }
+    EXPECT_EQ(element_bytes(type), parts_of(type).count * element_bytes(parts_of(type).type));
+  }
+  EXPECT_EQ(operation_on_parts(kTruth, Operation::sum), Operation::max);
+  EXPECT_EQ(operation_on_parts(kComplex64, Operation::sum), Operation::sum);
+  EXPECT_FALSE(differ(kComplex64, kComplex64) || differ(kComplex64, DataType::bytes));
+  EXPECT_TRUE(differ(kComplex64, DataType::float64));
+}
+
 TEST(Element, UnknownNamesAndNumbersAreToldApart) {
   EXPECT_EQ(parse_data_type("float"), std::nullopt);
   EXPECT_EQ(parse_data_type(""), std::nullopt);

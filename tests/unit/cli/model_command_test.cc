@@ -63,6 +63,15 @@ TEST_F(ModelCommand, LeavesOutTopologiesThatHaveNoTimeOfAnAlgorithmIfOthersHave)
                      "torus:4,2, mesh, ring, hips:ring, blueconnect");
 }
 
+TEST_F(ModelCommand, AsksForTheGroupsOfTwoLevelsOnAFatTree) {
+  expect_usage_error({"model", "gst", "--topology", "fattree:16", "--algorithm", "two-level"},
+                     "name with --group a number that divides those on fattree:16");
+  const json list =
+      rows({"gst", "--topology", "fattree:16", "--algorithm", "two-level", "--group", "4"});
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0]["source"], "BlueConnect Eq. 7");
+}
+
 TEST_F(ModelCommand, PrintsATableWithTheTransferTime) {
   const std::string text =
       output({"gst", "--topology", "bcube:4,2", "--algorithm", "hips:mesh", "--latency", "10us"});

@@ -197,6 +197,33 @@ TEST_F(JobAgentTest, RepeatsALeaveUntilTheLeaderActs) {
   EXPECT_TRUE(sent<Leave>(wait(timing_.repeat), 0).empty());
 }
 
+TEST_F(JobAgentTest, NotesDeparturesOnceAndInTheirOrder) {
+  run();
+  happen(event::TrainerLeft{"left", false, false, 0, LaneNumbers{4}});
+  const Left own{0, {{1, 0, "left", {4}}}};
+  const JobActions out = hear(own);
+  EXPECT_TRUE(ordered<command::Note>(out));
+  EXPECT_EQ(first<Noted>(out, 0).departures, 1u);
+  EXPECT_TRUE(sent<Leave>(wait(timing_.repeat), 0).empty()) << "the leader knows it";
+  EXPECT_FALSE(ordered<command::Note>(hear(own)));
+  EXPECT_EQ(first<Noted>(hear(own), 0).departures, 1u) << "the first answer was lost";
+  EXPECT_TRUE(hear(Left{2, {{2, 0, "left", {4}}}}).empty()) << "one is missing before it";
+  const JobActions strange =
+      hear(Left{1, {{7, 0, "left", {4}}, {2, 1, "x", {4}}, {2, 0, "x", {}}}});
+  EXPECT_FALSE(ordered<command::Note>(strange)) << "none of its trainers, or lanes";
+  EXPECT_EQ(first<Noted>(strange, 0).departures, 4u);
+}
+
+TEST_F(JobAgentTest, TellsWhatATrainerHadSubmittedWhenTheJobRuns) {
+  wait(milliseconds(0));
+  const event::TrainerLeft early{"left", false, false, 0, std::nullopt, false};
+  EXPECT_EQ(sent<Leave>(happen(early), 0).size(), 1u);
+  run();
+  EXPECT_TRUE(sent<Leave>(wait(timing_.repeat), 0).empty());
+  const JobActions out = happen(event::TrainerLeft{"left", false, false, 0, LaneNumbers{2}});
+  EXPECT_EQ(first<Leave>(out, 0).submitted, LaneNumbers{2});
+}
+
 TEST_F(JobAgentTest, EndsWhenTheLeadersDaemonKnowsNoSuchJob) {
   run();
   EXPECT_EQ(sent<Started>(wait(timing_.ping), 0).size(), 1u) << "its sign of life";

@@ -77,6 +77,18 @@ TEST_F(JobLeaderTest, NamesTheServerThatIsSilent) {
   EXPECT_TRUE(leader_.over());
 }
 
+// As where one process prepares the engines of many servers, one after the other.
+TEST_F(JobLeaderTest, WaitsForTheNextEnginesAndNotForAllInTheTimeOfOne) {
+  all(join_of());
+  hear(0, Armed{0});
+  wait(timing_.phase - milliseconds(1));
+  hear(2, Armed{0});
+  wait(timing_.phase - milliseconds(1));
+  EXPECT_EQ(leader_.phase(), Phase::preparing);
+  hear(2, Armed{0});
+  EXPECT_EQ(asked<Abort>(wait(milliseconds(1))), (Servers{0, 1, 2})) << "that was no other one";
+}
+
 TEST_F(JobLeaderTest, NamesARefusedTrainerUntilOneThatFitsComes) {
   hear(1, join_of());
   Join other = join_of();

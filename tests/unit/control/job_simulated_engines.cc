@@ -206,6 +206,8 @@ void JobSimulation::carry_out(Node& node, ServerId server, const ToEngines& orde
     engine.epoch = reset->epoch;
     engine.state = State::armed;
     event(server, order.attempt, event::EnginesArmed{});
+  } else if (const auto* note = std::get_if<command::Note>(&order.command)) {
+    engine.departures.note(note->departure);
   } else {
     node.engines.erase(found);
   }
@@ -310,6 +312,23 @@ void JobSimulation::advance(Node& node, ServerId server, Attempt attempt, Engine
   const event::EnginesHeld counts = held(node.trainers[attempt], engine);
   for (const Disagreement& what : odd) event(server, attempt, event::Disagreed{epoch, what});
   if (grown && holds) event(server, attempt, counts);
+}
+
+// What its trainer submits and a trainer that has left had not.
+void JobSimulation::miss_the_gone(Node& node, ServerId server, Attempt attempt,
+                                  const Engine& engine) {
+  const Trainer& trainer = node.trainers[attempt];
+  const bool cares = trainer.alive && !trainer.leaves && engine.state == State::sending;
+  if (!cares || !engine.departures.any()) return;
+  for (std::uint32_t lane = 0; lane < engine.published.size(); ++lane) {
+    const Departure& first = *engine.departures.first_in(lane);
+    const std::uint64_t shared = std::max(first.submitted[lane], engine.failed[lane]);
+    if (engine.published[lane] <= shared || engine.completed[lane] < shared) continue;
+    event(
+        server, attempt,
+        event::Disagreed{engine.epoch,
+                         {lane, shared + 1, kDeparted, first.how, Disagreement::Cause::departure}});
+  }
 }
 
 void JobSimulation::event(ServerId server, Attempt attempt, JobEvent event) {

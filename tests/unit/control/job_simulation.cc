@@ -61,6 +61,9 @@ void JobSimulation::plan_faults() {
     auto& kind = chance(0.3) ? overflows_ : odd_;
     kind[{lane, 1 + any(collectives_)}] = any(space_.servers());
   }
+  for (unsigned i = options_.departures ? 1 + any(3) : 0; i > 0; --i) {
+    at(milliseconds(any(1200)), [this, server = any(space_.servers())] { leave(server, 0); });
+  }
   for (unsigned i = options_.trainer_faults ? 1 + any(2) : 0; i > 0; --i) {
     const ServerId server = any(space_.servers());
     const unsigned how = any(3);
@@ -79,9 +82,27 @@ void JobSimulation::leave(ServerId server, unsigned how) {
   if (!trainer.alive || trainer.ended || trainer.leaves) return;
   trainer.alive = false;
   const std::string who = fmt::format("the trainer on server {} ", server);
-  if (how == 0) event(server, attempt, event::TrainerLeft{who + "left", false});
+  if (how == 0) leave_in_order(server, attempt, trainer);
   if (how == 1) event(server, attempt, event::TrainerLeft{who + "died", true});
   if (how == 2) event(server, attempt, event::TrainerAborted{who + "aborted"});
+}
+
+// What it has submitted is known when its job runs. Until then its daemon comes back to it.
+void JobSimulation::leave_in_order(ServerId server, Attempt attempt, Trainer& trainer) {
+  const JobAgent* agent = nodes_[server].control->agent(attempt);
+  const bool over = agent == nullptr || agent->is_ending();
+  const bool runs = !over && agent->phase() == JobAgent::Phase::running;
+  if (!over && agent->phase() == JobAgent::Phase::joining) trainer.left_early = true;
+  const bool again = std::exchange(trainer.leaving, !over && !runs);
+  if (over || (again && !runs)) return;
+  event::TrainerLeft left{fmt::format("the trainer on server {} left", server), false};
+  left.settled = runs;
+  if (runs) {
+    trainer.left_with.emplace();
+    for (const auto& lane : trainer.submitted) trainer.left_with->push_back(lane.size());
+    left.submitted = trainer.left_with;
+  }
+  event(server, attempt, left);
 }
 
 // When all have joined. Each joins again at once, while the old job may still run on. Some daemons
@@ -223,8 +244,7 @@ void JobSimulation::live(Node& node, Attempt attempt, Trainer& trainer) {
   }
   if (!all && now_ < trainer.give_up) return;
   trainer.leaves = true;
-  event(server, attempt,
-        event::TrainerLeft{fmt::format("the trainer on server {} left", server), false});
+  leave_in_order(server, attempt, trainer);
 }
 
 void JobSimulation::inquire(ServerId server, Attempt attempt, Trainer& trainer) {
@@ -282,6 +302,7 @@ void JobSimulation::tick(ServerId server) {
     on_node(server, incarnation, [this, server](Node&) { tick(server); });
   });
   for (auto& [attempt, trainer] : node.trainers) {
+    if (trainer.leaving) leave_in_order(server, attempt, trainer);
     live(node, attempt, trainer);
     inquire(server, attempt, trainer);
   }
@@ -289,6 +310,7 @@ void JobSimulation::tick(ServerId server) {
     take(node, attempt, engine);
     contribute(server, engine);
     advance(node, server, attempt, engine);
+    miss_the_gone(node, server, attempt, engine);
   }
   greet(server);
   JobActions out;

@@ -18,6 +18,9 @@
 //   8. In a calm run with one failure, all that comes before it in its lane completes.
 //   9. Two servers between which a link has broken for good, one way or both, both find it out.
 //  10. Every message comes out of its byte form as it went in.
+//  11. Where trainers leave in order, and nothing else goes wrong, all that those had submitted
+//      completes on the others, and nothing beyond. (Of several lanes, the reset for one fails what
+//      not all have submitted yet in the others.)
 #ifndef GRADCUBE_TESTS_UNIT_CONTROL_JOB_SIMULATION_H_
 #define GRADCUBE_TESTS_UNIT_CONTROL_JOB_SIMULATION_H_
 
@@ -32,6 +35,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/jobs/departures.h"
 #include "control/jobs/greetings.h"
 #include "control/jobs/job_node.h"
 
@@ -43,6 +47,7 @@ struct SimulationOptions {
   bool trainer_faults = false;  // leaves in the middle, deaths, aborts
   bool node_faults = false;     // kills, restarts, stops, partitions
   bool rejoins = false;         // all trainers leave in the middle and join again
+  bool departures = false;      // some leave in the middle, in order
 };
 
 class JobSimulation {
@@ -64,6 +69,7 @@ class JobSimulation {
   static constexpr int kDone = 1;
   static constexpr int kMismatch = 3;
   static constexpr int kOverflow = 4;
+  static constexpr int kDeparted = 5;
   static constexpr int kPeer = -1;
 
   // A trainer with its session. Collectives count from 1: [c - 1].
@@ -71,6 +77,9 @@ class JobSimulation {
     bool alive = true;   // it cares for its outcomes
     bool ended = false;  // was refused, or its job is over
     bool leaves = false;
+    bool leaving = false;                  // in order; its daemon has not told what it submitted
+    bool left_early = false;               // before its job ran
+    std::optional<LaneNumbers> left_with;  // what it had submitted, by lane
     JobId job = protocol::kNoJob;
     Lanes submitted;  // what it has asked for
     Lanes outcomes;
@@ -92,6 +101,7 @@ class JobSimulation {
     std::map<bcube::ServerId, std::vector<std::map<std::uint64_t, int>>> heard;
     std::set<std::pair<std::uint32_t, std::uint64_t>> reported;
     std::optional<CollectiveName> asked;  // by the newest command::Hold
+    Departures departures;
     Instant busy_until{};
   };
   struct Node {
@@ -128,6 +138,7 @@ class JobSimulation {
   void plan_node_faults();
   void plan_rejoins();
   void leave(bcube::ServerId server, unsigned how);
+  void leave_in_order(bcube::ServerId server, Attempt attempt, Trainer& trainer);
   void stop_for_a_while(bcube::ServerId server, Instant begin, Instant end);
   void break_links(std::uint64_t side, bool both_ways);
   void boot(bcube::ServerId server);
@@ -160,6 +171,7 @@ class JobSimulation {
   void contribute(bcube::ServerId server, Engine& engine);
   void receive(Node& node, bcube::ServerId server, bcube::ServerId from, const Contribution& what);
   void advance(Node& node, bcube::ServerId server, Attempt attempt, Engine& engine);
+  void miss_the_gone(Node& node, bcube::ServerId server, Attempt attempt, const Engine& engine);
   void event(bcube::ServerId server, Attempt attempt, JobEvent event);
   void note_gone(Node& node);
   static void note_given_up(Node& node, const JobMessage& message);
@@ -175,6 +187,7 @@ class JobSimulation {
                   std::pair<bcube::ServerId, const Trainer*> other);
   bool may_differ(std::size_t lane, std::uint64_t collective) const;
   void judge_order(const Trainer& trainer);
+  void judge_departures(const std::vector<std::pair<bcube::ServerId, const Trainer*>>& trainers);
   void judge_job(const std::vector<std::pair<bcube::ServerId, const Trainer*>>& trainers);
   void complain(const std::string& what);
 

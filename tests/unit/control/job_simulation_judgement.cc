@@ -84,9 +84,36 @@ void JobSimulation::judge_order(const Trainer& trainer) {
   }
 }
 
+// Of a job that ran until its last trainer left.
+void JobSimulation::judge_departures(
+    const std::vector<std::pair<ServerId, const Trainer*>>& trainers) {
+  const bool began = std::all_of(trainers.begin(), trainers.end(), [](const auto& each) {
+    return !each.second->left_early && each.second->was_set_up;
+  });
+  if (!began || trainers.size() != space_.servers()) return;
+  for (std::size_t lane = 0; lane < job_options_.lanes.size(); ++lane) {
+    std::uint64_t shared = collectives_;
+    for (const auto& [server, trainer] : trainers) {
+      if (trainer->left_with.has_value()) shared = std::min(shared, (*trainer->left_with)[lane]);
+    }
+    for (const auto& [server, trainer] : trainers) {
+      if (!trainer->alive) continue;
+      for (std::uint64_t i = 0; i < trainer->outcomes[lane].size(); ++i) {
+        const int outcome = trainer->outcomes[lane][i];
+        const bool may_fail = i >= shared || job_options_.lanes.size() > 1;
+        if ((i < shared && outcome == kDone) || (may_fail && outcome == kDeparted)) continue;
+        complain(fmt::format("collective {} of lane {} is {} on server {}: all have submitted {}",
+                             i + 1, lane, outcome, server, shared));
+      }
+    }
+  }
+}
+
 void JobSimulation::judge_job(const std::vector<std::pair<ServerId, const Trainer*>>& trainers) {
-  const bool calm = !options_.trainer_faults && !options_.node_faults && !options_.rejoins;
+  const bool calm = !options_.trainer_faults && !options_.node_faults && !options_.rejoins &&
+                    !options_.departures;
   const LaneNumbers all(job_options_.lanes.size(), collectives_);
+  if (options_.departures) judge_departures(trainers);
   for (const auto& one : trainers) {
     if (calm && one.second->common.value_or(LaneNumbers{}) != all && !one.second->leaves) {
       complain(fmt::format("a calm job did not end all collectives on server {}", one.first));

@@ -18,6 +18,7 @@ constexpr SimulationOptions kPerfectNetwork{.message_faults = false};
 constexpr SimulationOptions kTrainersGo{.trainer_faults = true};
 constexpr SimulationOptions kAllFaults{.trainer_faults = true, .node_faults = true};
 constexpr SimulationOptions kRejoins{.rejoins = true};
+constexpr SimulationOptions kSomeLeave{.disagreements = false, .departures = true};
 
 struct Sums {
   unsigned resets = 0;
@@ -73,12 +74,17 @@ TEST(JobSimulation, TellsAllSurvivorsTheSameNumberWhenTrainersGo) {
 }
 
 TEST(JobSimulation, EndsEveryRunWhateverHappensToDaemonsAndLinks) {
-  const Sums sums = play(300'000'001, 700, kAllFaults);
+  const Sums sums = play(300'000'001, 500, kAllFaults);
   EXPECT_GT(sums.ends, 0u);
 }
 
+TEST(JobSimulation, EndsAllThatDoesNotNeedTrainersThatHaveLeft) {
+  const Sums sums = play(500'000'001, 300, kSomeLeave);
+  EXPECT_GT(sums.resets, 0u);
+}
+
 TEST(JobSimulation, GivesTrainersThatAllJoinAgainANewJob) {
-  const Sums sums = play(400'000'001, 300, kRejoins);
+  const Sums sums = play(400'000'001, 200, kRejoins);
   EXPECT_GT(sums.ends, 0u);
 }
 

@@ -112,9 +112,9 @@ TEST(MessageCodec, RandomBytesCostLittleMemory) {
 }
 
 TEST(MessageCodec, IsWhatTheTableSays) {
-  const Bytes greeting = {4, 1, 0, 2, 0, 0, 0xa8, 0xa7, 0xa6, 0xa5, 0xa4, 0xa3, 0xa2, 0xa1, 1};
+  const Bytes greeting = {5, 1, 0, 2, 0, 0, 0xa8, 0xa7, 0xa6, 0xa5, 0xa4, 0xa3, 0xa2, 0xa1, 1};
   EXPECT_EQ(encoded({1, 2, Greeting{0xa1a2a3a4a5a6a7a8, true}}), greeting);
-  const Bytes hold = {4,  1, 0,   2,   0,   1,               // format, from, to, a job message
+  const Bytes hold = {5,  1, 0,   2,   0,   1,               // format, from, to, a job message
                       1,  0, 10,  0,   0,   0, 0, 0, 0, 0,   // from: server, incarnation
                       1,  0, 0,   0,   0,   0, 0, 0,         // attempt
                       2,  0, 20,  0,   0,   0, 0, 0, 0, 0,   // to: server, incarnation
@@ -146,7 +146,9 @@ TEST(MessageCodec, EveryBodyKeepsItsNumber) {
                                        Abort{},
                                        Unknown{},
                                        Ask{},
-                                       Counts{}};
+                                       Counts{},
+                                       Left{},
+                                       Noted{}};
   ASSERT_EQ(bodies.size(), std::variant_size_v<JobBody>);
   constexpr std::size_t kKindAt = 6 + 18 + 18 + 4 + 5;
   for (std::size_t number = 0; number < bodies.size(); ++number) {
@@ -204,12 +206,16 @@ TEST(MessageCodec, BothSidesRefuseWhatBreaksARule) {
       in_prepare([](JobDescriptor& job) { job.members[0].rank = 9; }),
       with(Join{{}, options(), 9, {}}),
       with(Disagree{0, {8, 1, 0, "", Disagreement::Cause::overflow}}),
-      with(Disagree{0, {0, 1, 0, "", static_cast<Disagreement::Cause>(2)}}),
+      with(Disagree{0, {0, 1, 0, "", static_cast<Disagreement::Cause>(3)}}),
       with(Hold{0, "", CollectiveName{8, 1}}),
       with(Held{0, LaneNumbers(9), {}, {}, {}, ""}),
       with(Held{0, {}, LaneNumbers(9), {}, {}, ""}),
       with(Held{0, {}, {}, {{1, 1, 0, "", {}}, {1, 2, 0, "", {}}}, {}, ""}),
       with(Held{0, {}, {}, std::vector<Disagreement>(9), {}, ""}),
+      with(Leave{"", false, 0, LaneNumbers(9)}),
+      with(Left{0, {{9, 0, "", {}}}}),
+      with(Left{0, {{1, 0, "", LaneNumbers(9)}}}),
+      with(Left{0, std::vector<Departure>(9)}),
       with(Abort{"", {9}, {}, {}, false}),
       with(Abort{"", {5, 4}, {}, {}, false}),
       with(Abort{"", {}, LaneNumbers(9), {}, false}),

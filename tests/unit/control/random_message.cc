@@ -114,7 +114,7 @@ class Maker {
   TransportFacts transport() { return {word(), word(), flag()}; }
   CollectiveName collective() { return {lane(), random_()}; }
   Disagreement disagreement(std::uint32_t lane) {
-    const auto cause = flag() ? Disagreement::Cause::signatures : Disagreement::Cause::overflow;
+    const auto cause = static_cast<Disagreement::Cause>(below(3));
     return {lane, random_(), code(), text(), cause};
   }
   template <typename T>
@@ -146,7 +146,14 @@ class Maker {
     }
   }
   void fill(Reset& reset) { reset = {word(), {numbers(), numbers(), code(), text()}}; }
-  void fill(Leave& leave) { leave = {text(), flag()}; }
+  void fill(Leave& leave) { leave = {text(), flag(), word(), maybe(numbers())}; }
+  void fill(Left& left) {
+    left.first = word();
+    for (std::uint32_t count = below(9); count > 0; --count) {
+      left.departures.push_back({server(), word(), text(), numbers()});
+    }
+  }
+  void fill(Noted& noted) { noted = {word()}; }
   void fill(Abort& abort) {
     abort = {text(), servers(), maybe(numbers()), maybe(numbers()), flag()};
   }

@@ -75,6 +75,7 @@ inline constexpr int kReceived = 0x09;
 inline constexpr std::uint64_t kTooLong = 1'000'001;
 inline constexpr std::uint64_t kLie = 1'000'002;
 inline constexpr std::uint64_t kTooFar = 1'000'003;
+inline constexpr std::uint64_t kOtherType = 1'000'004;
 
 // What the latest trainer said at the door, and what it submitted and asked last.
 struct Heard {

@@ -277,17 +277,29 @@ bool FakeSession::work(bool released) {
   while (submission_head_ < tail) {
     std::memcpy(&last_submission_,
                 region_ + shared::kSubmissions +
-                    submission_head_ % shared::kRingEntries * sizeof(last_submission_),
+                    submission_head_ % shared::kSubmissionEntries * sizeof(last_submission_),
                 sizeof(last_submission_));
     header.submission_head.store(++submission_head_, std::memory_order_release);
     if (misbehave()) return true;
-    waiting_.push_back(last_submission_);
+    if (last_submission_.kind == static_cast<std::uint8_t>(shared::Kind::withdrawal)) {
+      withdraw(last_submission_);
+    } else {
+      waiting_.push_back(last_submission_);
+    }
   }
   if (may_serve(released)) {
     if (job_ == "backwards") std::reverse(waiting_.begin(), waiting_.end());
     serve_all(released);
   }
   return submission_head_ != before;
+}
+
+// What waits here is withdrawn; all else has met the other trainer's.
+void FakeSession::withdraw(const shared::Submission& withdrawal) {
+  const auto is_it = [&](const shared::Submission& waiting) {
+    return waiting.request == withdrawal.request && waiting.place == withdrawal.place;
+  };
+  if (std::erase_if(waiting_, is_it) != 0) complete(withdrawal.request, GRADCUBE_ECANCELED);
 }
 
 void FakeSession::serve_all(bool released) {
@@ -343,11 +355,13 @@ bool FakeSession::fail(const shared::Submission& submission) {
 
 // Sends end at once, and receives get what the tag says: so many bytes of kReceived; but with
 // kTooLong a message that does not fit, with kLie one that is longer than the buffer, and with
-// kTooFar none.
+// kTooFar none; and with kOtherType the other trainer has int32.
 bool FakeSession::exchange(const shared::Submission& submission) {
   const bool sends = submission.kind == static_cast<std::uint8_t>(shared::Kind::send);
   if (!sends && submission.kind != static_cast<std::uint8_t>(shared::Kind::receive)) return false;
-  if (submission.tag == kTooLong) {
+  if (submission.tag == kOtherType) {
+    complete(submission.request, GRADCUBE_EMISMATCH, GRADCUBE_INT32 + 1, submission.count);
+  } else if (submission.tag == kTooLong) {
     complete(submission.request, GRADCUBE_EMISMATCH, 0, submission.count + (sends ? 0 : 1));
   } else if (submission.tag == kLie) {
     complete(submission.request, GRADCUBE_OK, 0, submission.count + 1);

@@ -73,6 +73,7 @@ class FakeSession {
   void dissent(const shared::Submission& submission);
   bool may_serve(bool released);
   void serve_all(bool released);
+  void withdraw(const shared::Submission& withdrawal);
   void serve(const shared::Submission& submission);
   bool fail(const shared::Submission& submission);
   void complete(std::uint64_t request, int code, std::uint32_t notice = 0, std::uint64_t bytes = 0);

@@ -1,9 +1,11 @@
 // Sessions in a child made by fork(): refused there, unharmed in the parent.
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <vector>
@@ -17,17 +19,25 @@
 namespace gradcube::trainer {
 namespace {
 
-// What `call` returns in a forked child; "" when the child does not come to its end.
-std::string in_child(const std::function<std::string()>& call) {
+// What `call` returns in a forked child; "" when the child does not come to its end. The parent
+// does `meanwhile` before the child begins.
+std::string in_child(const std::function<std::string()>& call,
+                     const std::function<void()>& meanwhile = {}) {
   int ends[2];
-  if (::pipe(ends) != 0) return "";
+  int begin[2];
+  if (::pipe(ends) != 0 || ::pipe(begin) != 0) return "";
   const pid_t child = ::fork();
+  ::close(begin[child == 0 ? 1 : 0]);
   if (child == 0) {
+    char nothing = 0;
+    while (::read(begin[0], &nothing, 1) < 0 && errno == EINTR) continue;
     const std::string text = call();
     const bool written =
         ::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
     ::_exit(written ? 0 : 1);
   }
+  if (meanwhile) meanwhile();
+  ::close(begin[1]);
   ::close(ends[1]);
   std::string text;
   char part[512];
@@ -183,6 +193,55 @@ TEST_F(Fork, AChildOfAProcessWithBusyThreadsIsRefusedAndCloses) {
   expect_unharmed(session, buffer, request);
 }
 
+TEST_F(Fork, AChildAndItsParentWriteToMemoryOfTheirOwn) {
+  gradcube_session* session = open("job");
+  float* buffer = floats(session, 100000);
+  const std::string said = in_child(
+      [&] {
+        const float found = buffer[99999];
+        for (int i = 0; i < 100000; ++i) buffer[i] += 400;
+        const std::string childs = in_child([&] { return std::to_string(buffer[0] += 1); });
+        return std::to_string(found) + " " + childs + " " + std::to_string(buffer[0]);
+      },
+      [&] { std::fill_n(buffer, 100000, 2.0F); });
+  EXPECT_EQ(said, "1.000000 402.000000 401.000000");
+  EXPECT_EQ(std::count(buffer, buffer + 100000, 2.0F), 100000);
+  EXPECT_EQ(gradcube_wait(session, start(session, buffer, 100000), kLong), GRADCUBE_OK);
+  EXPECT_EQ(buffer[99999], 18);
+}
+
+TEST_F(Fork, AChildOfAThreadAndOfAParentWithSeveralSessionsHasMemoryOfItsOwn) {
+  float* first = floats(open("job"), 10);
+  float* second = floats(open("job"), 10, 2);
+  gradcube_session* closed = open("job");
+  floats(closed, 10);
+  close(closed);
+  std::thread([&] {
+    EXPECT_EQ(in_child([&] { return std::to_string((first[9] += 5) + (second[9] += 5)); }),
+              "13.000000");
+  }).join();
+  EXPECT_EQ(first[9] + second[9], 3);
+}
+
+// A child that finds its parent's memory in its place would answer.
+TEST_F(Fork, AChildHasNoMemoryWhereTheSystemHasNoneForACopy) {
+  float* buffer = floats(open("job"), 10);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &limit), 0);
+  const rlimit lower{std::size_t{1} << 20, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &lower), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    *static_cast<volatile float*>(buffer) = 401;
+    ::_exit(0);
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(buffer[0], 1);
+}
+
 TEST_F(Fork, AChildStillKnowsTheRankAndSizeOfItsParent) {
   gradcube_session* session = open("job");
   EXPECT_EQ(in_child([&] {
@@ -239,6 +298,20 @@ TEST_F(Fork, DestructorsOfTheCppBindingInAChildLeaveTheParentAlone) {
 }
 
 class HubFork : public HubTest {};
+
+TEST_F(HubFork, AChildHasTheWeightsOfTheMomentOfTheFork) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  const std::vector<float> others(100, 2);
+  init(session, hub, 0);
+  const auto* weights = static_cast<const float*>(gradcube_hub_weights(hub, 0));
+  const float before = weights[99];
+  EXPECT_EQ(in_child([&] { return std::to_string(weights[99]); },
+                     [&] { wait(session, push(session, hub, 0, others.data())); }),
+            std::to_string(before));
+  EXPECT_NE(weights[99], before);
+}
 
 // The child has a copy of what knows the temporary file, and not the thread that writes it.
 TEST_F(HubFork, AChildThatFreesAHubDoesNotRemoveTheCheckpointThatItsParentWrites) {

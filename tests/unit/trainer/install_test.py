@@ -142,7 +142,7 @@ class Installed(WithDaemon):
         self.assertEqual(self.flags("--modversion"), [".".join(parts)])
 
     def test_the_library_exports_what_the_headers_declare_and_nothing_else(self):
-        headers = [only(self.root.rglob(name)).read_text() for name in ("gradcube.h", "gradcube_hub.h")]
+        headers = [only(self.root.rglob(name)).read_text() for name in ("gradcube.h", "gradcube_hub.h", "gradcube_messages.h")]
         declared = set(re.findall(r"^GRADCUBE_API .*?(gradcube_\w+)\(", "\n".join(headers), re.MULTILINE))
         symbols = run("nm", "--dynamic", "--defined-only", "--format=posix", self.shared_object).splitlines()
         exported = {line.split("@")[0] for line in symbols if line.split()[1] != "A"}
@@ -203,10 +203,10 @@ class Readme(WithDaemon):
         self.assertEqual(run(*command, env=environment), SUM)
 
     def test_its_compile_line_works_in_the_source_tree(self):
-        line = only(line for line in self.programs[""].splitlines() if line.startswith("gcc "))
+        line = only(line for line in self.programs[""].replace("\\\n", "").splitlines() if line.startswith("gcc "))
         program = self.scratch / "allreduce"
         line = line.replace("-o allreduce", f"-o {program}")
-        line = line.replace("-Lbuild/trainer", f"-L{BUILD / 'trainer'}").replace("$PWD/build", str(BUILD))
+        line = line.replace("-Lbuild/trainer", f"-L'{BUILD / 'trainer'}'").replace("$PWD/build", str(BUILD))
         run("bash", "-c", line, cwd=SOURCE)
         self.assertEqual(run(program, self.socket, env=trainers_environment()), SUM)
 

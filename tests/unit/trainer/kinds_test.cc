@@ -167,13 +167,16 @@ TEST_F(Kinds, WhatCannotBeCombinedIsRefusedWithWhatCan) {
     return std::string(gradcube_last_error(session));
   };
   const std::string no_average =
-      "int8 and uint8 have no average: expected GRADCUBE_SUM, GRADCUBE_MIN or GRADCUBE_MAX, or a "
-      "wider dtype";
+      "int8, uint8 and bool have no average: expected GRADCUBE_SUM, GRADCUBE_MIN or GRADCUBE_MAX, "
+      "or a wider dtype";
   for (const gradcube_kind kind : {GRADCUBE_ALL_REDUCE, GRADCUBE_REDUCE_SCATTER, GRADCUBE_REDUCE}) {
     EXPECT_EQ(refused(kind, GRADCUBE_INT8, GRADCUBE_AVERAGE, 0), no_average);
     EXPECT_EQ(refused(kind, GRADCUBE_UINT8, GRADCUBE_AVERAGE, 0), no_average);
-    EXPECT_EQ(refused(kind, GRADCUBE_BYTES, GRADCUBE_SUM, 0).find("GRADCUBE_BYTES cannot be added"),
+    EXPECT_EQ(refused(kind, GRADCUBE_BOOL, GRADCUBE_AVERAGE, 0), no_average);
+    EXPECT_EQ(refused(kind, GRADCUBE_COMPLEX64, GRADCUBE_MAX, 0).find("complex numbers have no"),
               0U);
+    EXPECT_EQ(refused(kind, GRADCUBE_BYTES, GRADCUBE_SUM, 0).find("bytes cannot be added"), 0U);
+    EXPECT_EQ(refused(kind, GRADCUBE_INT16, GRADCUBE_SUM, 0).find("int16 cannot be added"), 0U);
     refused(kind, GRADCUBE_FLOAT32, 4, 0);
   }
   for (const gradcube_kind kind : {GRADCUBE_BROADCAST, GRADCUBE_REDUCE}) {

@@ -47,10 +47,58 @@ class KindsTest(WithDaemon):
             pairs = numpy.zeros(3, "complex64")
             session.broadcast(pairs, root=1, dtype="bytes", timeout=60)
             self.assertEqual(pairs.tobytes(), bytes([BROADCAST]) * 24)
+            session.allreduce(pairs, timeout=60)
             with self.assertRaises(gradcube.InvalidError):
                 session.allreduce(pairs, dtype="bytes")
             with self.assertRaises(gradcube.InvalidError):
                 session.broadcast(numpy.array([None]), dtype="bytes")
+
+    def test_types_that_are_not_added_are_copied_by_their_names(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            for dtype in ("bool", "int16", "uint16", "uint32", "uint64", "complex64", "complex128"):
+                array = session.alloc(6, dtype)
+                session.broadcast(array, root=0, timeout=60)
+                self.assertEqual(array.tobytes(), bytes([BROADCAST]) * array.nbytes)
+                with self.assertRaisesRegex(gradcube.InvalidError, f"{dtype} cannot be combined|have no"):
+                    session.allreduce(array, op="average" if dtype == "bool" else "max")
+
+    def test_late_messages_are_withdrawn(self):
+        array = numpy.zeros(4)
+        with gradcube.Session(self.socket, job="hold") as session:
+            for call in (
+                lambda: session.recv(array, 1, tag=3, timeout=0.05),
+                lambda: session.send(array, 1, tag=3, timeout=0.05),
+                lambda: session.recv_bytes(4, 1, tag=3, timeout=0.05),
+            ):
+                with self.assertRaisesRegex(gradcube.TimeoutError, "with tag 3 is not done after .* it was withdrawn"):
+                    call()
+            request = session.recv_async(array, 1)
+            request.cancel()
+            request.cancel()
+            for _ in range(2):
+                with self.assertRaisesRegex(gradcube.CanceledError, "it has taken nothing"):
+                    request.wait(timeout=60)
+            with self.assertRaisesRegex(gradcube.InvalidError, "is no message"):
+                session.barrier_async().cancel()
+            session.send_async(array, 1)  # which belongs to nobody else
+            self.release()
+        with gradcube.Session(self.socket, job="job") as session:
+            request = session.recv_async(array, 1, tag=8)
+            request.wait(timeout=60)
+            request.cancel()
+            self.assertEqual(request.received, 8)
+
+    def test_control_c_withdraws_a_receive(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            array = session.alloc(4)
+            timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            with self.assertRaises(KeyboardInterrupt):
+                session.recv(array, 1)
+            timer.join()
+            self.wait_for(lambda: session._reap_abandoned(1) or not session._unreported)
+            with self.assertRaises(gradcube.TimeoutError):
+                session.recv(array, 1, timeout=0.05)
 
     def test_what_cannot_be_is_refused(self):
         with gradcube.Session(self.socket, job="job") as session:

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import unittest
+import weakref
 
 from python_daemon import FAKE_DAEMON, RANK, SIZE, WithDaemon
 
@@ -76,7 +77,7 @@ class SessionTest(WithDaemon):
             with self.assertRaises(ValueError):
                 session.allreduce(numpy.ones(4), dtype="float32")
             with self.assertRaises(ValueError):
-                session.alloc(4, "complex64")
+                session.alloc(4, "U8")
 
     def test_memory_returns_when_the_array_is_collected_not_before(self):
         with gradcube.Session(self.socket, job="job") as session:
@@ -137,7 +138,7 @@ class SessionTest(WithDaemon):
             for shape in (2.5, (2, 2.5), "3", None, -1, (3, -1), 1 << 62, {"a": 1}):
                 with self.assertRaises(gradcube.InvalidError, msg=repr(shape)):
                     session.alloc(shape)
-            for dtype in ("nonsense", object(), 7, "complex64"):
+            for dtype in ("nonsense", object(), 7, "U8"):
                 with self.assertRaises(gradcube.InvalidError, msg=repr(dtype)):
                     session.alloc(3, dtype)
             for shape in (3, numpy.int64(3), [3], (numpy.int32(1), 3), numpy.array([3, 1])):
@@ -187,6 +188,20 @@ class SessionTest(WithDaemon):
                     session.allreduce_async(numpy.ones(10))
                 except gradcube.AgainError:
                     time.sleep(0.001)  # the daemon has all 1,024 still
+
+    def test_what_has_ended_and_nobody_keeps_is_freed(self):
+        with gradcube.Session(self.socket, job="poor") as session:  # 4 MiB
+            arrays = []
+            for _ in range(20):
+                array = numpy.ones(1 << 18, "float32")
+                arrays.append(weakref.ref(array))
+                session.allreduce_async(array)
+                del array
+                session.barrier(timeout=60)
+            self.assertLess(sum(array() is not None for array in arrays), 3)
+            session.allreduce_async(numpy.ones(3 << 18, "float32"))
+            session.barrier(timeout=60)
+            session.alloc(3 << 18)
 
 
 class FailureTest(WithDaemon):

@@ -155,7 +155,8 @@ TEST_F(SessionTest, BadArgumentsAreRefusedWithAMessageAndChangeNothing) {
   EXPECT_EQ(refused(nullptr, 1, 0, 0), GRADCUBE_EINVAL);
   EXPECT_EQ(refused(buffer, 1, 9, 0), GRADCUBE_EINVAL);
   EXPECT_STREQ(gradcube_last_error(session),
-               "invalid dtype 9: expected GRADCUBE_FLOAT32 to GRADCUBE_BYTES");
+               "invalid dtype 9: expected GRADCUBE_FLOAT32 to GRADCUBE_BYTES, or GRADCUBE_BOOL to "
+               "GRADCUBE_FLOAT8_E5M2FNUZ");
   EXPECT_EQ(refused(buffer, 1, -1, 0), GRADCUBE_EINVAL);
   EXPECT_EQ(refused(buffer, 1, 0, 4), GRADCUBE_EINVAL);
   EXPECT_EQ(refused(buffer, std::numeric_limits<std::size_t>::max() / 2, 0, 0), GRADCUBE_EINVAL);

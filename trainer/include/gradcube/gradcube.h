@@ -38,6 +38,10 @@
  * collectives. Large ones take all parallel paths between the servers. docs/messages.md has the
  * details.
  *
+ * Types. Each collective names the type of its elements, and where trainers name different ones all
+ * get GRADCUBE_EMISMATCH and what each has named; in collectives GRADCUBE_BYTES is a type like
+ * others. Messages may name a type, too: gradcube_message.
+ *
  * Results. Functions return 0 or a negative GRADCUBE_E... code. gradcube_strerror() describes the
  * code; gradcube_last_error() describes this failure: what failed, where, and what to do.
  *
@@ -64,21 +68,21 @@
  * undefined. Two collectives in flight must not share a byte; the same holds for messages, but
  * sends may share theirs.
  *
- * Timeouts are in milliseconds. 0 looks once and does not wait; a negative timeout means no
- * limit.
+ * Timeouts are in milliseconds. 0 looks once and does not wait; a negative one means no limit.
  *
  * Threads. Any function may be called from any thread, except that gradcube_close() must be the
  * last call on its session. Where several threads submit to one lane, the order of their
  * submissions is theirs to agree on, on all trainers alike. Several threads may wait at once, for
- * different requests: the end of a request is reported to one caller. The messages of
- * gradcube_last_error() and the codes of gradcube_last_code() are kept per thread. No call may be
- * made in a signal handler.
+ * different requests: an end is reported to one caller. gradcube_last_error() and _last_code() are
+ * kept per thread. No call may be made in a signal handler.
  *
  * Fork. A session belongs to the process that opened it. In a forked child every call on it
  * returns GRADCUBE_EINVAL (gradcube_alloc: NULL) and changes nothing, neither at the daemon nor in
- * the parent; gradcube_rank() and gradcube_size() still work, and gradcube_last_error() says what
- * was refused in the child. gradcube_close() in the child frees the child's copies alone. A child
- * that takes part in a job opens a session of its own.
+ * the parent; but gradcube_rank(), _size() and _last_error() work, and gradcube_close() frees the
+ * child's copies. It may open a session of its own. Memory of gradcube_alloc() is private in the
+ * child, as it was at the fork: fork() copies it, 0.6 ms for each MB, and vfork() and posix_spawn()
+ * do not. Without room for that the child gets SIGSEGV there; one of clone() or _Fork(), which run
+ * no pthread_atfork() handlers, must not touch it.
  *
  * Trust. The daemon can read and write a session's shared memory. gradcube_open() therefore
  * accepts only a daemon of the caller's effective user or of root, as the kernel reports it, for
@@ -128,7 +132,21 @@ typedef enum {
   GRADCUBE_INT64 = 5,
   GRADCUBE_INT8 = 6,  /* sum, minimum and maximum: no average */
   GRADCUBE_UINT8 = 7, /* the same */
-  GRADCUBE_BYTES = 8  /* all_gather and broadcast alone: nothing is added */
+  GRADCUBE_BYTES = 8, /* of any type. From here on: messages, all_gather and broadcast alone, unless
+                         said otherwise. All trainers name the same; if they do not, it is an error
+                         that says what each has named */
+  GRADCUBE_BOOL = 16, /* bytes of 0 or 1: sum, which is "or", minimum and maximum */
+  GRADCUBE_INT16 = 17,
+  GRADCUBE_UINT16 = 18,
+  GRADCUBE_UINT32 = 19,
+  GRADCUBE_UINT64 = 20,
+  GRADCUBE_COMPLEX32 = 21,
+  GRADCUBE_COMPLEX64 = 22,  /* sum and average */
+  GRADCUBE_COMPLEX128 = 23, /* the same */
+  GRADCUBE_FLOAT8_E4M3FN = 24,
+  GRADCUBE_FLOAT8_E4M3FNUZ = 25,
+  GRADCUBE_FLOAT8_E5M2 = 26,
+  GRADCUBE_FLOAT8_E5M2FNUZ = 27
 } gradcube_dtype;
 
 typedef enum {
@@ -157,20 +175,23 @@ enum {
    * user. */
   GRADCUBE_EJOB = -4,
   /* The trainers of the job disagree on a collective, or a message is longer than the buffer of its
-   * receive. */
+   * receive, or of another type. */
   GRADCUBE_EMISMATCH = -5,
-  /* Another trainer of the job died, left or aborted the job, or the daemon of its server is silent
-   * or was restarted. The message says who, and which collective was the last that ended alike on
-   * all of the others: well, or with GRADCUBE_EMISMATCH. */
+  /* Another trainer of the job died or aborted the job, or the daemon of its server is silent or was
+   * restarted: the message says who, and which collective was the last that ended alike on all of
+   * the others: well, or with GRADCUBE_EMISMATCH. Or this needs a trainer that has left. */
   GRADCUBE_EPEER = -6,
-  GRADCUBE_ETIMEDOUT = -7, /* not done within the timeout; the collective goes on */
+  /* Not done within the timeout. What was waited for goes on, and its buffer stays the daemon's; a
+   * message can be withdrawn: gradcube_cancel(). */
+  GRADCUBE_ETIMEDOUT = -7,
   /* Protocol error between trainer and daemon: their versions differ, or the shared rings are
    * corrupt. */
   GRADCUBE_EPROTOCOL = -8,
   GRADCUBE_EAGAIN = -9,     /* too many collectives and messages in flight: wait for one first */
   GRADCUBE_ESYSTEM = -10,   /* a system call failed */
   GRADCUBE_EOVERFLOW = -11, /* a partial sum of an integer average does not fit in the type */
-  GRADCUBE_EABORTED = -12   /* gradcube_abort() was called on this session */
+  GRADCUBE_EABORTED = -12,  /* gradcube_abort() was called on this session */
+  GRADCUBE_ECANCELED = -13  /* gradcube_cancel() has withdrawn the message */
 };
 
 /* GRADCUBE_VERSION_CODE of the library: MAJOR * 10000 + MINOR * 100 + PATCH; 0.1.0 is 100. */
@@ -230,8 +251,8 @@ GRADCUBE_API int gradcube_open(const char* socket_path, const char* job,
  * gradcube_close() must still be called. A second call changes nothing. */
 GRADCUBE_API int gradcube_abort(gradcube_session* session);
 
-/* Leaves the job and frees everything. Collectives still in flight are abandoned: the job's other
- * trainers get GRADCUBE_EPEER. NULL is allowed. */
+/* Leaves the job, in order, and frees everything. What was submitted before still completes at the
+ * others; what needs more of this trainer ends there with GRADCUBE_EPEER. NULL is allowed. */
 GRADCUBE_API void gradcube_close(gradcube_session* session);
 
 /* Leaves the job as gradcube_close() does, but keeps the memory from gradcube_alloc() mapped until
@@ -293,45 +314,6 @@ GRADCUBE_API int gradcube_reduce(gradcube_session* session, void* buffer, size_t
                                  int op, unsigned root, uint64_t* request);
 GRADCUBE_API int gradcube_barrier(gradcube_session* session, uint64_t* request);
 
-/* Starts a send or a receive; returns at once. test, poll and wait serve its request as those of
- * collectives. `tag` is any number.
- *
- * A receive takes messages of up to `bytes`; the length of the one that came is written to
- * *received when the end is reported, unless that is NULL: it must be valid until then. After an
- * error it is 0. A longer message fails with GRADCUBE_EMISMATCH at both trainers, and nothing of it
- * is transferred. Between servers that are more than 8 hops apart a message fails with
- * GRADCUBE_EINVAL.
- *
- * A receive names its sender and its tag: there is none from any rank, and no probe. It cannot be
- * taken back either. After a wait that timed out it still gets its message, so keep the request,
- * and wait for it again. */
-GRADCUBE_API int gradcube_send(gradcube_session* session, const void* buffer, size_t bytes,
-                               unsigned to, uint64_t tag, uint64_t* request);
-GRADCUBE_API int gradcube_recv(gradcube_session* session, void* buffer, size_t bytes, unsigned from,
-                               uint64_t tag, size_t* received, uint64_t* request);
-
-typedef enum { GRADCUBE_SEND = 0, GRADCUBE_RECEIVE = 1 } gradcube_direction;
-
-/* A message to submit. Begin with GRADCUBE_MESSAGE_INIT. */
-typedef struct {
-  size_t size;   /* sizeof(gradcube_message) */
-  int direction; /* a gradcube_direction */
-  unsigned peer; /* the other trainer's rank */
-  void* buffer;  /* a send only reads it */
-  size_t bytes;  /* of the message; of a receive the most that it takes */
-  uint64_t tag;
-  unsigned paths;   /* the most paths that a send may take, of 8 at most; more than there are: all;
-                       0: one, or all where it is large */
-  size_t* received; /* of a receive: gets the message's length when the end is reported; or NULL */
-} gradcube_message;
-
-#define GRADCUBE_MESSAGE_INIT \
-  { sizeof(gradcube_message), GRADCUBE_SEND, 0, NULL, 0, 0, 0, NULL }
-
-/* What gradcube_send() and gradcube_recv() do, with all choices. */
-GRADCUBE_API int gradcube_submit_message(gradcube_session* session, const gradcube_message* message,
-                                         uint64_t* request);
-
 /* A descriptor for poll(), epoll and asyncio that becomes readable when a request may have ended.
  * Then call gradcube_test() on the requests: once the end of each that has ended was reported, it
  * is unreadable again. It also wakes when the daemon has sent a message, such as that another
@@ -354,8 +336,9 @@ GRADCUBE_API int gradcube_test(gradcube_session* session, uint64_t request, int*
 GRADCUBE_API int gradcube_poll(gradcube_session* session, uint64_t request, int timeout_ms,
                                int* done);
 
-/* Waits until the request has ended, at most timeout_ms. On GRADCUBE_ETIMEDOUT the request goes on,
- * and gradcube_last_error() says which trainers are missing, and how long was waited, also by
+/* Waits until the request has ended, at most timeout_ms. On GRADCUBE_ETIMEDOUT the request goes on
+ * and its buffer stays the daemon's: until the end is reported another request with it is refused.
+ * gradcube_last_error() says which trainers are missing, and how long was waited, also by
  * gradcube_poll() (with an event descriptor: since the submission). To find that out the daemon
  * may take up to 200 ms more, where a daemon or a trainer is silent. */
 GRADCUBE_API int gradcube_wait(gradcube_session* session, uint64_t request, int timeout_ms);
@@ -396,5 +379,7 @@ GRADCUBE_API int gradcube_last_code(const gradcube_session* session);
 #ifdef __cplusplus
 }
 #endif
+
+#include <gradcube/gradcube_messages.h>
 
 #endif /* GRADCUBE_H_ */

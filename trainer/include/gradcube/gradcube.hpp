@@ -149,6 +149,10 @@ class [[nodiscard]] Request {
     return done != 0;
   }
 
+  // Withdraws a message that has not met the other trainer's: it then ends with GRADCUBE_ECANCELED;
+  // else as it would have. wait() or test() reports which: see gradcube_cancel().
+  void cancel() { detail::check(gradcube_cancel(session_.get(), number_), session_.get()); }
+
   std::uint64_t number() const { return number_; }
 
   // Of a receive, once wait() or test() has reported its end: the message's bytes. Else 0.
@@ -262,7 +266,8 @@ class Session {
   }
 
   // Messages: see gradcube_send() and gradcube_recv(). `memory` belongs to the daemon until the
-  // request's end was reported, and that of several sends may be the same.
+  // request's end was reported, and that of several sends may be the same. What is received has the
+  // type of what was sent; std::byte fits all.
 
   // paths: the most that it may take, as in gradcube_message.
   template <typename T>
@@ -274,20 +279,23 @@ class Session {
     message.bytes = memory.size_bytes();
     message.tag = tag;
     message.paths = paths;
-    std::uint64_t number = 0;
-    detail::check(gradcube_submit_message(session_.get(), &message, &number), session_.get());
-    return Request(session_, number);
+    message.dtype = detail::DtypeOf<std::remove_const_t<T>>::value;
+    return submit(message, nullptr);
   }
 
   // Takes a message that is as long or shorter: see Request::received().
   template <Element T>
   Request receive(std::span<T> memory, unsigned from, std::uint64_t tag = 0) {
-    std::uint64_t number = 0;
     auto received = std::make_shared<std::size_t>(0);
-    detail::check(gradcube_recv(session_.get(), memory.data(), memory.size_bytes(), from, tag,
-                                received.get(), &number),
-                  session_.get());
-    return Request(session_, number, std::move(received));
+    gradcube_message message = GRADCUBE_MESSAGE_INIT;
+    message.direction = GRADCUBE_RECEIVE;
+    message.peer = from;
+    message.buffer = memory.data();
+    message.bytes = memory.size_bytes();
+    message.tag = tag;
+    message.received = received.get();
+    message.dtype = detail::DtypeOf<T>::value;
+    return submit(message, std::move(received));
   }
 
   // Any collective, as C describes it.
@@ -311,6 +319,12 @@ class Session {
 
  private:
   friend class Hub;
+
+  Request submit(const gradcube_message& message, std::shared_ptr<std::size_t> received) {
+    std::uint64_t number = 0;
+    detail::check(gradcube_submit_message(session_.get(), &message, &number), session_.get());
+    return Request(session_, number, std::move(received));
+  }
 
   template <Element T>
   Request start(gradcube_kind kind, std::span<T> memory, std::size_t count, Op op, unsigned root,

@@ -76,9 +76,9 @@ typedef struct {
 /* What a hub does with what is pushed. All but the first is for measurements: the weights are of no
  * use then. `gradcube perf hub --breakdown` shows what each part takes. */
 typedef enum {
-  GRADCUBE_HUB_WORK_ALL = 0,  /* adds the gradients, and takes the optimizer's step */
-  GRADCUBE_HUB_WORK_ADD = 1,  /* adds them: their sum is in the place of the weights */
-  GRADCUBE_HUB_WORK_COPY = 2, /* sends and receives as much, and adds nothing */
+  GRADCUBE_HUB_WORK_ALL = 0, /* adds the gradients, and takes the optimizer's step */
+  GRADCUBE_HUB_WORK_ADD = 1, /* adds them: their sum is in the place of the weights */
+  GRADCUBE_HUB_WORK_COPY = 2 /* sends and receives as much, and adds nothing */
 } gradcube_hub_work;
 
 /* The trainers' own servers make the sums. */
@@ -154,7 +154,8 @@ GRADCUBE_API int gradcube_hub_pull(gradcube_hub* hub, size_t key, void* weights)
 
 /* The key's weights where they lie: read only, and only while no push of the key is in flight and
  * after one that has ended well. Reading them when the hub was freed is an access to memory that is
- * not there (SIGSEGV). NULL for a key that there is not, or that has no weights. */
+ * not there (SIGSEGV). A forked child has those of the moment of the fork. NULL for a key that there
+ * is not, or that has no weights. */
 GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
 
 /* Checkpoints. A checkpoint is what the hub has at one step of the training: weights, the

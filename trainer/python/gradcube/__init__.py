@@ -19,11 +19,15 @@ Messages go from one trainer to another, and are matched by rank and tag, in the
     count = session.recv(array, source=0, tag=7)     # at the one of rank 3; the message's bytes
     text = session.recv_bytes(100, source=0, tag=8)
 
-each also as ..._async. An array of any type can be sent, and all that has a buffer, such as bytes.
+each also as ..._async. An array of any type can be sent, and all that has a buffer, such as bytes. Where both arrays
+have one of the types that can be combined or copied by name, it is the same one; else MismatchError names both. A
+send() or recv() whose time is up, or that Ctrl-C ends, is withdrawn: it gives and takes nothing. Requests have
+cancel().
 
 Any C-contiguous, writeable array of float32, float64, float16, int32, int64, int8 or uint8 may be given. An array
 that is not from ``alloc`` is copied to shared memory and back. NumPy has no bfloat16: pass a uint16 array of its bits
-with ``dtype="bfloat16"``. With ``dtype="bytes"`` an array of any type can be gathered and broadcast.
+with ``dtype="bfloat16"``. Arrays of bool, int16, uint16, uint32, uint64, complex64 and complex128 can be gathered and
+broadcast, too, and with ``dtype="bytes"`` those of any type.
 
 Timeouts are in seconds. None and negative ones mean no limit, as in C and C++; 0 looks once.
 
@@ -36,7 +40,7 @@ the callback calls test() on the requests.
 
 Arrays may outlive their session: a session that is closed or garbage-collected leaves its job at once, and the
 memory is freed when the last array is gone. In a forked child every call raises InvalidError, and the parent's
-session goes on: a child opens a session of its own.
+session goes on: a child opens a session of its own. Its copies of the parent's arrays are private.
 """
 
 __version__ = "0.1.0"  # the project's, in meson.build
@@ -44,6 +48,7 @@ __version__ = "0.1.0"  # the project's, in meson.build
 from ._errors import (
     AbortedError,
     AgainError,
+    CanceledError,
     Error,
     InvalidError,
     JobError,
@@ -64,6 +69,7 @@ from ._session import Session
 __all__ = [
     "AbortedError",
     "AgainError",
+    "CanceledError",
     "Error",
     "Hub",
     "InvalidError",

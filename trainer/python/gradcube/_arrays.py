@@ -16,7 +16,21 @@ DTYPES = {
     "int8": 6,
     "uint8": 7,
     "bytes": 8,
+    # From here on: copied, and mostly never combined.
+    "bool": 16,
+    "int16": 17,
+    "uint16": 18,
+    "uint32": 19,
+    "uint64": 20,
+    "complex32": 21,
+    "complex64": 22,
+    "complex128": 23,
+    "float8_e4m3fn": 24,
+    "float8_e4m3fnuz": 25,
+    "float8_e5m2": 26,
+    "float8_e5m2fnuz": 27,
 }
+_COMBINED = [name for name, number in DTYPES.items() if number < DTYPES["bytes"]] + ["bool", "complex64", "complex128"]
 OPS = {"sum": 0, "average": 1, "min": 2, "max": 3}
 
 # Names of the library that NumPy does not have, and the type that holds their elements.
@@ -35,13 +49,16 @@ def storage_dtype(dtype):
     if isinstance(dtype, str) and dtype in _STORAGE:
         return numpy.dtype(_STORAGE[dtype])
     storage = _numpy_dtype(dtype)
-    if storage.name not in DTYPES and storage.name != "uint16":
+    if storage.name not in DTYPES:
         raise InvalidError(f"invalid dtype {storage.name}: expected one of {', '.join(DTYPES)}")
     return storage
 
 
-def elements_of(array, dtype):
-    """The library's number for the elements of `array`, which the caller calls `dtype`, and how many there are."""
+def elements_of(array, dtype, copied=False):
+    """The library's number for the elements of `array`, which the caller calls `dtype`, and how many there are.
+
+    ``copied``: they are not combined.
+    """
     if not isinstance(array, numpy.ndarray):
         raise InvalidError(f"invalid array: expected a NumPy array, not {type(array).__name__}")
     if not array.flags.c_contiguous or not array.flags.writeable or not array.dtype.isnative:
@@ -56,19 +73,25 @@ def elements_of(array, dtype):
         name = dtype if isinstance(dtype, str) else _numpy_dtype(dtype).name
     if name == "bfloat16" and array.dtype == numpy.uint16:
         return DTYPES[name], array.size
-    if name not in DTYPES or array.dtype.name != name:
+    known = DTYPES if copied else _COMBINED
+    if name not in known or array.dtype.name != name:
         raise InvalidError(
-            f"an array of {array.dtype.name} cannot be combined as {name:.64}: expected an array of one of "
-            + ", ".join(DTYPES)
+            f"an array of {array.dtype.name} cannot be {'copied' if copied else 'combined'} as {name:.64}: expected an "
+            "array of one of "
+            + ", ".join(known)
             + ' (bfloat16: uint16 with dtype="bfloat16"; any type for allgather and broadcast with dtype="bytes")'
         )
     return DTYPES[name], array.size
 
 
 def memory_of(data, is_written):
-    """The address and the bytes of `data`, a NumPy array or an object with a buffer, and what keeps them alive."""
+    """Of `data`, a NumPy array or an object with a buffer: the address, the bytes, the library's number for the type,
+    and what keeps them alive."""
+    dtype = DTYPES["bytes"]
     if isinstance(data, numpy.ndarray):
         array = data
+        if array.dtype.isnative:
+            dtype = DTYPES.get(array.dtype.name, dtype)
     else:
         try:
             array = numpy.asarray(memoryview(data).cast("B"))
@@ -82,7 +105,7 @@ def memory_of(data, is_written):
         raise InvalidError("invalid array: it must be C-contiguous")
     if is_written and not array.flags.writeable:
         raise InvalidError("invalid array: a message cannot be received in it, because it is not writeable")
-    return array.ctypes.data, array.nbytes, array
+    return array.ctypes.data, array.nbytes, dtype, array
 
 
 def number_of_op(op):

@@ -38,7 +38,7 @@ class JobError(Error):
 
 
 class MismatchError(Error):
-    """The trainers of the job disagree on a collective, or a message is longer than the buffer of its receive."""
+    """The trainers of the job disagree on a collective, or a message is longer than its receive, or of another type."""
 
     code = -5
 
@@ -50,7 +50,8 @@ class PeerError(Error):
 
 
 class TimeoutError(Error, builtins.TimeoutError):  # noqa: A001 - the name that asyncio and socket use, too
-    """Not done within the timeout; the collective goes on."""
+    """Not done within the timeout. A collective goes on, and its array must be left alone until it has ended; a send or
+    a receive that blocks is withdrawn."""
 
     code = -7
 
@@ -83,6 +84,12 @@ class AbortedError(Error):
     """abort() was called on this session."""
 
     code = -12
+
+
+class CanceledError(Error):
+    """The message was withdrawn by cancel(): it has given or taken nothing."""
+
+    code = -13
 
 
 _BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}

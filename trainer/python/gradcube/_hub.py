@@ -363,16 +363,14 @@ class Hub:
         handle = self._open_handle()
         pulled = arguments[0] if arguments and isinstance(arguments[0], numpy.ndarray) else None
         native = [each.ctypes.data if isinstance(each, numpy.ndarray) else each for each in arguments]
-        number = ctypes.c_uint64()
         function = getattr(handle.session.native, function)
-        arguments = (handle.hub, self._places[name], array.ctypes.data, *native, ctypes.byref(number))
-        code = function(*arguments)
-        if code == AgainError.code and self._session._reap_abandoned():
-            code = function(*arguments)
-        if code != 0:
-            raise handle.session.failure()
-        self._session._unreported[number.value] = (array, pulled, handle)
-        return Request(self._session, number.value)
+        number = self._session._submitted(
+            lambda number: function(handle.hub, self._places[name], array.ctypes.data, *native, number),
+            array,
+            pulled,
+            handle,
+        )
+        return Request(self._session, number)
 
     def _open_handle(self):
         self._session._open_handle()

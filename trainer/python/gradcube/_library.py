@@ -69,6 +69,7 @@ class Message(ctypes.Structure):
         ("tag", ctypes.c_uint64),
         ("paths", ctypes.c_uint),
         ("received", ctypes.POINTER(ctypes.c_size_t)),
+        ("dtype", ctypes.c_int),
     ]
 
 
@@ -125,6 +126,7 @@ _FUNCTIONS = {
         ctypes.c_int,
         [_SESSION, ctypes.POINTER(Message), ctypes.POINTER(ctypes.c_uint64)],
     ),
+    "gradcube_cancel": (ctypes.c_int, [_SESSION, ctypes.c_uint64]),
     "gradcube_event_fd": (ctypes.c_int, [_SESSION]),
     "gradcube_poll": (
         ctypes.c_int,

@@ -1,21 +1,24 @@
 """How the ranks of a process group find the job that they share, and each other's servers.
 
-Through the group's Store, a dictionary that all ranks of the group see: rank 0 names the job, and each rank tells the
-number of its server. At the end each tells that it leaves.
+Through the group's Store, a dictionary that all ranks of the group see: rank 0 names the job, and each rank tells where
+it runs and then the number of its server. After that nothing is asked of the store: it may be gone when ranks leave.
 """
 
-import contextlib
+import json
 import os
 import pathlib
 import re
 import secrets
-import time
+import socket
 
+from ._errors import Error
 from ._session import Session
 
 _LONGEST_LABEL = 24  # of a group's name in the job's
-_PATIENCE = 3  # seconds, for ranks that leave later
-_BETWEEN_LOOKS = 0.01
+
+
+class _NoServer(RuntimeError):
+    """Of a rank that reaches no server: mostly all ranks of a host fail so, and rank 0 speaks for them."""
 
 
 def _run_directory():
@@ -26,25 +29,56 @@ def _run_directory():
     return f"/tmp/gradcube-{os.geteuid()}"
 
 
-def socket_path():
-    """The daemon's socket for this process: $GRADCUBE_SOCKET, else one of the run directory's.
-
-    torchrun starts several processes on a host with the same environment, and tells each its number there. They share
-    the servers of the run directory out evenly. Empty: the library is to look for it, or to say why there is none.
-    """
-    if os.environ.get("GRADCUBE_SOCKET"):
-        return os.environ["GRADCUBE_SOCKET"]
-    sockets = sorted(
-        pathlib.Path(_run_directory()).glob("server-*.sock"),
-        key=lambda path: [int(digit) for digit in re.findall(r"\d+", path.name)],
+def _sockets():
+    """Those of the daemons that this process finds, in the order of their servers."""
+    return sorted(
+        map(str, pathlib.Path(_run_directory()).glob("server-*.sock")),
+        key=lambda path: [int(digit) for digit in re.findall(r"\d+", os.path.basename(path))],
     )
-    local = int(os.environ.get("LOCAL_RANK", "-1"))
-    processes = int(os.environ.get("LOCAL_WORLD_SIZE", "0"))
-    if len(sockets) < 2 or not 0 <= local < processes:
+
+
+def _place():
+    """The same for the processes of a host that see the same run directory, and for no others."""
+    try:
+        host = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        host = socket.gethostname()
+    try:
+        directory = os.stat(_run_directory())
+    except OSError:
+        return f"{host} {_run_directory()}"
+    return f"{host} {directory.st_dev} {directory.st_ino}"
+
+
+def _where(held):
+    """What a rank tells the others about its place. `held`: the socket at which it has joined another group."""
+    chosen = os.environ.get("GRADCUBE_SOCKET") or held
+    return {"chosen": chosen, "place": _place(), "sockets": [] if chosen else _sockets()}
+
+
+def _shared_out(told, rank):
+    """The rank's socket, from what all ranks tell. Those of one place that have not chosen share its servers out in the
+    order of their ranks, with as many on each of them in all places, and as few as can be. A job needs two servers.
+    Empty: it finds none."""
+    if told[rank]["chosen"]:
+        return told[rank]["chosen"]
+    places = {}
+    for other, one in enumerate(told):
+        if one["sockets"]:
+            places.setdefault(one["place"], []).append(other)
+    if not told[rank]["sockets"]:
         return ""
-    if processes <= len(sockets):
-        return str(sockets[local])
-    return str(sockets[local * len(sockets) // processes])
+    servers = {place: len(told[ranks[0]]["sockets"]) for place, ranks in places.items()}
+    elsewhere = sum(1 for one in told if not one["sockets"])
+    for each in range(1, len(told) + 1):
+        fits = all(len(ranks) % each == 0 and len(ranks) <= each * servers[place] for place, ranks in places.items())
+        if fits and elsewhere + sum(len(ranks) // each for ranks in places.values()) > 1:
+            return told[rank]["sockets"][places[told[rank]["place"]].index(rank) // each]
+    counts = ", ".join(f"ranks on a host with {servers[place]} servers: {len(ranks)}" for place, ranks in places.items())
+    raise _NoServer(
+        f"gradcube needs two servers or more, and the same number of ranks on each ({counts}): start other numbers, or "
+        "set GRADCUBE_SOCKET to the socket of each rank's server"
+    )
 
 
 def launched_session():
@@ -55,13 +89,16 @@ def launched_session():
     return Session(trainers_per_server=int(os.environ["LOCAL_WORLD_SIZE"]), local=int(os.environ["LOCAL_RANK"]))
 
 
-def _server_and_cluster(socket):
-    """The number of the server behind the socket, and how many the cluster has.
+def _server_and_cluster(path):
+    """The number of the server behind the socket of this path, and how many the cluster has.
 
     In a job of all servers, which never starts, because no other trainer joins it.
     """
-    with Session(socket or None, f"torch-probe-{secrets.token_hex(8)}") as session:
-        return session.server, session.size
+    try:
+        with Session(path or None, f"torch-probe-{secrets.token_hex(8)}") as session:
+            return session.server, session.size
+    except Error as error:
+        raise _NoServer(str(error)) from None
 
 
 def _layout(servers, cluster):
@@ -83,69 +120,64 @@ def _layout(servers, cluster):
     return [] if len(members) == cluster else members, trainers
 
 
+def _gather(store, key, rank, size, mine):
+    """What each rank has, in their order: rank 0 puts it together."""
+    store.set(f"gradcube/{key}/{rank}", json.dumps(mine))
+    if rank == 0:
+        each = [json.loads(store.get(f"gradcube/{key}/{other}")) for other in range(size)]
+        store.set(f"gradcube/{key}", json.dumps(each))
+    return json.loads(store.get(f"gradcube/{key}"))
+
+
 def _agree(store, key, rank, size, act):
-    """What `act` returned on each rank, as strings. If it failed on one, all ranks raise, and name each that failed."""
+    """What `act` returned on each rank. If it failed on one, all ranks raise, and name each that failed; what servers
+    are not found rank 0 says alone."""
+    failure, mine = None, {}
     try:
-        mine, failure = act(), None
-        told = f"+{mine}"
+        mine["value"] = act()
     except Exception as error:
         failure = error
-        told = f"-{error}"
-    store.set(f"gradcube/{key}/{rank}", told)
-    answers = [store.get(f"gradcube/{key}/{other}").decode() for other in range(size)]
-    failures = [f"rank {other}: {answer[1:]}" for other, answer in enumerate(answers) if answer[0] == "-"]
-    if failures:
-        raise RuntimeError("not all ranks can join: " + "; ".join(failures)) from failure
-    return [answer[1:] for answer in answers]
+        mine = {"failure": str(error), "found": not isinstance(error, _NoServer)}
+    answers = _gather(store, key, rank, size, mine)
+    failures = {}  # by text: whose
+    for other, answer in enumerate(answers):
+        if "failure" in answer:
+            failures.setdefault(answer["failure"], []).append(str(other))
+    if not failures:
+        return [answer["value"] for answer in answers]
+    if rank != 0 and not any(answer.get("found") for answer in answers):
+        raise RuntimeError(f"rank {rank} cannot join: rank 0 says which ranks find no server, and why") from None
+    raise RuntimeError(
+        "not all ranks can join: "
+        + "; ".join(f"rank{'s' if len(who) > 1 else ''} {', '.join(who)}: {text}" for text, who in failures.items())
+    ) from (None if isinstance(failure, _NoServer) else failure)
 
 
-def join(store, rank, size, name, check, open_group):
+def join(store, rank, size, name, check, open_group, held=None):
     """The result of `open_group`, which gets socket, job, servers and trainers_per_server, when all ranks have one.
 
-    `check` raises what is wrong with this rank's own wishes: the others are to learn of it, too.
+    `check` raises what is wrong with this rank's own wishes: the others are to learn of it, too. `held`: the socket at
+    which this process has joined another group.
     """
     if rank == 0:
         label = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:_LONGEST_LABEL]
         store.set("gradcube/job", f"torch-{label}-{secrets.token_hex(8)}")
-    sockets = []
+
+    def where():
+        check()
+        return _where(held)
+
+    told = _agree(store, "place", rank, size, where)
+    paths = []
 
     def find():
-        check()
-        sockets.append(socket_path())
-        return "%d of %d" % _server_and_cluster(*sockets)
+        paths.append(_shared_out(told, rank))
+        return _server_and_cluster(paths[0])
 
     found = _agree(store, "server", rank, size, find)
-    servers = [int(text.split()[0]) for text in found]
-    members, trainers = _layout(servers, int(found[rank].split()[2]))
+    members, trainers = _layout([server for server, _ in found], found[rank][1])
     opened = []
-    place = {"socket": sockets[0], "servers": members, "trainers_per_server": trainers}
+    place = {"socket": paths[0], "servers": members, "trainers_per_server": trainers}
     place["job"] = store.get("gradcube/job").decode()
     _agree(store, "joined", rank, size, lambda: opened.append(open_group(**place)))
     return opened[0]
-
-
-class Leaving:
-    """The end of a group. A rank that leaves ends the group on all others, so ranks that have done their last call wait
-    until the others have done theirs, too; for a moment only, as some may be in trouble, or may never come."""
-
-    def __init__(self, store, size):
-        self._store = store
-        self._size = size
-        self._process = os.getpid()
-        self._job = store.get("gradcube/job").decode()  # a later group may have the same store
-
-    @staticmethod
-    def together(groups):
-        """One moment for all of these groups. Store and ranks may be gone: nothing is raised."""
-        groups = [group for group in groups if group._process == os.getpid()]
-        deadline = time.monotonic() + _PATIENCE
-        with contextlib.suppress(Exception):
-            for group in groups:
-                group._come(1)
-            # Not by the store's wait(): where its time is up, PyTorch 1.13's TCPStore misreads what comes next.
-            while not all(group._come(0) for group in groups) and time.monotonic() < deadline:
-                time.sleep(_BETWEEN_LOOKS)
-
-    def _come(self, ranks):
-        """Whether all have come, with these."""
-        return self._store.add(f"gradcube/leaving/{self._job}", ranks) >= self._size

@@ -4,11 +4,13 @@ import copy
 import threading
 import time
 
-from ._errors import InvalidError
+from ._errors import CanceledError, InvalidError, TimeoutError
 
 # The longest stay inside the library. Python handles Ctrl-C between two stays: only one of the threads that wait
 # in a session sleeps where a signal would wake it.
 _SLICE_MILLISECONDS = 100
+# How long a withdrawal is waited for, whose answer takes a round trip between servers; or a message that was under way.
+_WITHDRAWAL_SECONDS = 5
 
 
 def deadline_of(timeout):
@@ -50,7 +52,10 @@ class Request:
         return self._look(0)
 
     def wait(self, timeout=None):
-        """Blocks until the collective has ended, at most `timeout` seconds: then TimeoutError, and it goes on."""
+        """Blocks until the collective has ended, at most `timeout` seconds: then TimeoutError, and it goes on.
+
+        Its array must be left alone until it has ended. A message can be withdrawn: cancel().
+        """
         deadline = deadline_of(timeout)
         while not self._ended:
             left = None if deadline is None else deadline - time.monotonic()
@@ -61,6 +66,38 @@ class Request:
                 return
             self._look(int(_SLICE_MILLISECONDS if left is None else min(_SLICE_MILLISECONDS, left * 1000 + 1)))
         self._repeat()
+
+    def cancel(self):
+        """Withdraws a message that has not met the other trainer's.
+
+        It then ends with CanceledError, and has given or taken nothing; else it ends as it would have. wait() and
+        test() report which. InvalidError for all that is no message.
+        """
+        if not self._ended:
+            self._session._cancel(self._number)
+
+    def _finish(self, timeout):
+        """wait(), of a message for whose end nobody could ask any more: it is withdrawn if it does not come."""
+        try:
+            self.wait(timeout)
+        except TimeoutError as late:
+            self._withdraw(late)
+        finally:
+            if not self._ended:
+                self.cancel()
+
+    def _withdraw(self, late):
+        """Returns if it has come after all."""
+        self.cancel()
+        try:
+            self.wait(_WITHDRAWAL_SECONDS)
+        except CanceledError:
+            raise TimeoutError(f"{late}; it was withdrawn, and has taken or given nothing") from None
+        except TimeoutError:
+            raise TimeoutError(
+                f"{late}; nor was it withdrawn in {_WITHDRAWAL_SECONDS} s, because a message is on its way, or servers "
+                "do not answer: no later receive gets that message, and the array must be left alone"
+            ) from None
 
     def _look(self, milliseconds):
         if not self._ended:

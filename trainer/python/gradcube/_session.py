@@ -1,21 +1,26 @@
 """Session: gradcube.h on NumPy arrays."""
 
+import collections
 import ctypes
 import os
+import time
 
 import numpy
 
 from ._arrays import elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
-from ._errors import AgainError, InvalidError, JobError, TimeoutError, error_of
+from ._errors import AgainError, InvalidError, JobError, MemoryFullError, TimeoutError, error_of
 from ._library import Collective, Message, library
 from ._memory import Block, Handle
 from ._options import options_of
 from ._request import Request, deadline_of
 
 KINDS = {"all_reduce": 0, "reduce_scatter": 1, "all_gather": 2, "broadcast": 3, "reduce": 4, "barrier": 5}
+_COPIED = ("all_gather", "broadcast")
 _SEND, _RECEIVE = 0, 1
 _MOST = (1 << 32) - 1
 _MOST_TAG = (1 << 64) - 1
+_REAPED_AT_ONCE = 2  # with each submission, which leaves one more behind at most
+_CANCEL_ATTEMPTS = 1000  # of a millisecond
 
 
 def _job_name(job):
@@ -91,7 +96,7 @@ class Session:
             raise error_of(code, library().gradcube_last_error(None).decode(errors="replace"))
         self._handle = Handle(session)
         self._unreported = {}  # request -> its array, which must live until the request has ended
-        self._abandoned = set()  # requests in _unreported whose Request object is gone
+        self._abandoned = collections.deque()  # requests in _unreported whose Request object is gone
         self.rank = library().gradcube_rank(session)
         self.size = library().gradcube_size(session)
         self.server = library().gradcube_server(session)
@@ -144,6 +149,8 @@ class Session:
         if size >= 1 << 63:
             raise InvalidError(f"invalid shape {str(shape):.64}: it is too large")
         address = handle.native.gradcube_alloc(handle.session, size)
+        if not address and self._reap_abandoned(len(self._abandoned)):
+            address = handle.native.gradcube_alloc(handle.session, size)
         if not address:
             raise handle.failure()
         array = numpy.asarray(Block(handle, address, shape, storage))
@@ -202,9 +209,12 @@ class Session:
         return self._submit("barrier", None, lane=whole_number(lane, "lane", 0, _MOST))
 
     def send(self, data, to, tag=0, timeout=None):
-        """Sends `data`, an array or bytes, to the trainer of rank `to`. Returns when it has them."""
+        """Sends `data`, an array or bytes, to the trainer of rank `to`. Returns when it has them.
+
+        After TimeoutError it was withdrawn, and nothing was given.
+        """
         deadline_of(timeout)
-        self.send_async(data, to, tag).wait(timeout)
+        self.send_async(data, to, tag)._finish(timeout)
 
     def send_async(self, data, to, tag=0, paths=0):
         """``paths``: the most parallel paths that it may take, of 8 at most; more than there are: all;
@@ -213,10 +223,14 @@ class Session:
         return self._exchange(_SEND, data, whole_number(to, "rank", 0, _MOST), tag, paths)
 
     def recv(self, array, source, tag=0, timeout=None):
-        """Fills `array` with a message from the trainer of rank `source`, which may be shorter: returns its bytes."""
+        """Fills `array` with a message from the trainer of rank `source`, which may be shorter: returns its bytes.
+
+        After TimeoutError it was withdrawn: it has taken nothing, and a later receive gets the message. One that is
+        under way when the time is up is waited for, some seconds; if it takes longer, the error says that it is lost.
+        """
         deadline_of(timeout)
         request = self.recv_async(array, source, tag)
-        request.wait(timeout)
+        request._finish(timeout)
         return request.received
 
     def recv_async(self, array, source, tag=0):
@@ -226,10 +240,10 @@ class Session:
     def recv_bytes(self, most, source, tag=0, timeout=None):
         """A message of at most `most` bytes, as bytes."""
         buffer = numpy.empty(whole_number(most, "length", 0, (1 << 62)), numpy.uint8)
-        return buffer[: self.recv(buffer, source, tag, timeout)].tobytes()
+        return buffer[: self.recv(memoryview(buffer), source, tag, timeout)].tobytes()
 
     def _exchange(self, direction, data, peer, tag, paths):
-        address, count, owner = memory_of(data, is_written=direction == _RECEIVE)
+        address, count, dtype, owner = memory_of(data, is_written=direction == _RECEIVE)
         received = ctypes.c_size_t()
         message = Message(
             size=ctypes.sizeof(Message),
@@ -239,15 +253,15 @@ class Session:
             bytes=count,
             tag=whole_number(tag, "tag", 0, _MOST_TAG),
             paths=paths,
+            dtype=dtype,
         )
         if direction == _RECEIVE:
             message.received = ctypes.pointer(received)
-        number = self._call("gradcube_submit_message", message)
-        self._unreported[number] = (owner, received)
+        number = self._call("gradcube_submit_message", message, owner, received)
         return Request(self, number, received if direction == _RECEIVE else None)
 
     def _start(self, kind, array, dtype, lane, op="sum", root=0, in_chunks=False):
-        number, count = elements_of(array, dtype)
+        number, count = elements_of(array, dtype, copied=kind in _COPIED)
         if in_chunks and count % self.size != 0:
             raise InvalidError(
                 f"invalid array: {count} elements have no chunks of one length for {self.size} trainers: "
@@ -266,21 +280,36 @@ class Session:
 
     def _submit(self, kind, array, **fields):
         collective = Collective(size=ctypes.sizeof(Collective), kind=KINDS[kind], **fields)
-        number = self._call("gradcube_submit", collective)
-        self._unreported[number] = array
-        return Request(self, number)
+        return Request(self, self._call("gradcube_submit", collective, array))
 
-    def _call(self, function, asked):
+    def _call(self, function, asked, *owned):
         """Submits what `asked` describes. The request's number."""
         handle = self._open_handle()
+        function = getattr(handle.native, function)
+        return self._submitted(lambda number: function(handle.session, ctypes.byref(asked), number), *owned)
+
+    def _submitted(self, submit, *owned):
+        """Calls `submit(number)`, and again if what has ended made room. `owned` lives until the request has ended."""
+        handle = self._open_handle()
         number = ctypes.c_uint64()
-        arguments = (handle.session, ctypes.byref(asked), ctypes.byref(number))
-        code = getattr(handle.native, function)(*arguments)
-        if code == AgainError.code and self._reap_abandoned():
-            code = getattr(handle.native, function)(*arguments)
+        self._reap_abandoned(_REAPED_AT_ONCE)
+        code = submit(ctypes.byref(number))
+        if code in (AgainError.code, MemoryFullError.code) and self._reap_abandoned(len(self._abandoned)):
+            code = submit(ctypes.byref(number))
         if code != 0:
             raise handle.failure()
+        self._unreported[number.value] = owned
         return number.value
+
+    def _cancel(self, number):
+        handle = self._open_handle()
+        for _ in range(_CANCEL_ATTEMPTS):
+            code = handle.native.gradcube_cancel(handle.session, number)
+            if code != AgainError.code:
+                break
+            time.sleep(0.001)
+        if code != 0:
+            raise handle.failure()
 
     def _open_handle(self):
         handle = self._handle
@@ -309,18 +338,31 @@ class Session:
             raise handle.failure()
 
     def _abandon(self, number):
-        if number in self._unreported:
-            self._abandoned.add(number)
+        """Nobody asks for its end any more. What it holds is given back when it has ended."""
+        if number in self._unreported and not self._forget(number):
+            self._abandoned.append(number)
 
-    def _reap_abandoned(self):
-        """Takes the end of requests that no Request object can report any more. True when that made room."""
-        handle = self._open_handle()
+    def _forget(self, number):
+        """True when it has ended, or the session has."""
+        handle = self._handle
+        if handle is None:
+            return True
         done = ctypes.c_int()
+        handle.native.gradcube_poll(handle.session, number, 0, ctypes.byref(done))
+        if done.value:
+            self._unreported.pop(number, None)
+        return bool(done.value)
+
+    def _reap_abandoned(self, most):
+        """Looks at so many of those that nobody asks for, in turn. True when one has ended."""
         room = False
-        for number in sorted(self._abandoned.copy()):
-            handle.native.gradcube_poll(handle.session, number, 0, ctypes.byref(done))
-            if done.value:
-                self._unreported.pop(number, None)
-                self._abandoned.discard(number)
+        for _ in range(min(most, len(self._abandoned))):
+            try:
+                number = self._abandoned.popleft()
+            except IndexError:  # another thread was faster
+                break
+            if self._forget(number):
                 room = True
+            else:
+                self._abandoned.append(number)
         return room

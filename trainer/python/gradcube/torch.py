@@ -6,9 +6,9 @@
     dist.init_process_group("gradcube")      # rank and size from torchrun's environment variables
     model = torch.nn.parallel.DistributedDataParallel(model)
 
-Each rank joins at a server of the running cluster: the one that $GRADCUBE_SOCKET names, else the only one of the run
-directory, or, under torchrun, one of those there by its LOCAL_RANK. Several ranks may share a server, if all servers
-have as many.
+Each rank joins at a server of the running cluster: the one that $GRADCUBE_SOCKET names, else one of the run directory.
+The ranks that see the same run directory, those of a host, tell each other by the group's store, and share its servers
+out in the order of their ranks, whatever started them. Several ranks may share a server, if all servers have as many.
 
 What DistributedDataParallel exchanges lies in memory that the trainer shares with its daemon, so nothing is copied.
 statistics() counts what has to be. For other tensors there is the scope shared_memory().
@@ -19,9 +19,8 @@ HubOptimizer is an optimizer whose steps the servers take. It needs a gradcube.S
 backend was not built, `from gradcube._hub_optimizer import HubOptimizer`. Its errors are gradcube.Error's.
 
 Importing this module changes torch.distributed in these places, for groups of this backend alone:
-destroy_process_group() leaves the job, also if a model still refers to the group, and before it waits a moment for
-ranks that still need this one, as the end of a script does; monitored_barrier() is allowed; and the buckets of
-DistributedDataParallel are allocated in shared memory.
+destroy_process_group() leaves the job, also if a model still refers to the group, as the end of the process does;
+monitored_barrier() is allowed; and the buckets of DistributedDataParallel are allocated in shared memory.
 """
 
 import atexit
@@ -29,9 +28,9 @@ import dataclasses
 import functools
 import importlib.machinery
 import importlib.util
+import multiprocessing.util
 import os
 import pathlib
-import sys
 import typing
 import weakref
 
@@ -45,7 +44,6 @@ from ._gradient_layers import padded
 from ._hub_optimizer import HubOptimizer
 from ._merged_gradients import MergedGradientOptimizer
 from ._merged_hook import MergedGradientState, merged_gradient_hook
-from ._rendezvous import Leaving
 from ._rendezvous import join
 
 __all__ = [
@@ -87,7 +85,7 @@ def _load_extension():
 
 
 _extension = _load_extension()
-_groups = weakref.WeakKeyDictionary()  # how each leaves
+_groups = weakref.WeakKeyDictionary()  # of each: the process that made it, and the socket at which it has joined
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +114,7 @@ def _create(backend_options, group_options):
         whole_number(options.lanes, "lanes", 1, 8)
 
     def open_group(**place):
-        return _extension.ProcessGroupGradcube(
+        group = _extension.ProcessGroupGradcube(
             rank=rank,
             size=size,
             algorithm=options.algorithm or "",
@@ -126,13 +124,15 @@ def _create(backend_options, group_options):
             timeout=backend_options.timeout,
             **place,
         )
+        _groups[group] = os.getpid(), place["socket"]
+        return group
 
     if size == 1:  # it exchanges nothing
         check()
         return open_group(socket="", job="", servers=[], trainers_per_server=1)
-    group = join(backend_options.store, rank, size, backend_options.group_id, check, open_group)
-    _groups[group] = Leaving(backend_options.store, size)
-    return group
+    _leave_with(os.getpid())
+    held = next((path for process, path in list(_groups.values()) if path and process == os.getpid()), None)
+    return join(backend_options.store, rank, size, backend_options.group_id, check, open_group, held)
 
 
 def _is_ours(group):
@@ -163,7 +163,7 @@ def shared_memory(group=None):
             buffer = torch.empty(1000000)
         dist.all_reduce(buffer)                # copies nothing
 
-    Such a tensor is shared with forked children, which must not write to it.
+    A forked child has a private copy of such a tensor, as of any other.
     """
     return _extension.SharingScope(_our_group(group))
 
@@ -244,27 +244,30 @@ def _close_what_is_destroyed():
     def destroy_process_group(group=None):
         before = set(distributed_c10d._pg_map)
         other(group)
-        destroyed = [one for one in before - set(distributed_c10d._pg_map) if _is_ours(one)]
-        if sys.exc_info()[0] is None:  # else this rank leaves because of an error, and the others are to learn of it
-            Leaving.together([_groups[one] for one in destroyed if one in _groups])
-        for one in destroyed:
-            one.close()
-            _groups.pop(one, None)
+        for one in before - set(distributed_c10d._pg_map):
+            if _is_ours(one):
+                one.close()
+                _groups.pop(one, None)
 
     _replace("destroy_process_group", destroy_process_group)
 
 
+@functools.cache
+def _leave_with(process):
+    """A child that was forked ends as multiprocessing ends it, without atexit."""
+    multiprocessing.util.Finalize(None, _leave_all, exitpriority=0)
+
+
 @atexit.register
-def _close_all():
+def _leave_all():
     """Before the interpreter ends: a group's thread may run callbacks that need it.
 
-    As destroy_process_group(), which not every script calls: unless an exception has ended this one, of which the
-    others are to learn.
+    As destroy_process_group(), which not every script calls. But daemon threads that wait for a call are left alone:
+    they may not come back to an interpreter that ends.
     """
-    if not hasattr(sys, "last_type"):
-        Leaving.together(list(_groups.values()))
+    _extension.expect_exit()
     for group in list(_groups):
-        group.close()
+        group.leave_at_exit()
 
 
 _share_buckets()

@@ -89,6 +89,21 @@ TEST(GstTable, DescribesEachRow) {
   EXPECT_EQ(row.source, "BML 3.2");
 }
 
+TEST(GstTable, HasTwoLevelsOnATopologyOfOneLevelForGroupsThatDivideIt) {
+  ModelLoad load{.bytes = 1.25e9, .bits_per_second = 10e9};
+  EXPECT_EQ(rows("fattree:16", load).count("two-level"), 0u);
+  load.group = 4;
+  for (const char* spec : {"fattree:16", "star:16"}) {
+    EXPECT_DOUBLE_EQ(rows(spec, load).at("two-level").relative,
+                     rows("bcube:4,2", load).at("two-level").relative);
+  }
+  for (const std::uint64_t group : {1U, 3U, 16U, 32U}) {
+    load.group = group;
+    EXPECT_EQ(rows("fattree:16", load).count("two-level"), 0u) << group;
+  }
+  EXPECT_EQ(rows("torus:4,2", load).count("two-level"), 0u);
+}
+
 // Messages that a server's busiest port passes one after the other in both stages.
 TEST(GstTable, AddsTheLatencyOfEveryMessage) {
   const ModelLoad slow{.bytes = 1.25e9, .bits_per_second = 10e9, .latency_seconds = 1};

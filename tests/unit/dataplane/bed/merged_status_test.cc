@@ -91,6 +91,7 @@ std::vector<ServerReport> three_servers() {
         {"servers", {{{"address", {server}}, {"trainers", 1}, {"ports", {{{"level", 0}}}}}}},
         {"jobs", Json::array()},
         {"hubs", {{{"job", "train"}, {"address", {server}}}}},
+        {"flow_count", 1},
         {"flows", {{{"job", "train"}}}},
         {"counters", {{"resent", server}, {"dropped", {{"crc", 1}}}}}};
   }
@@ -116,6 +117,7 @@ TEST(MergedStatus, AddsUpWhatCountsAndJoinsWhatLists) {
   EXPECT_EQ(status["lcores"], Json({0, 1}));
   EXPECT_EQ(status["stalls"], Json({2, 1})) << "of servers 0 and 2, and of server 1";
   EXPECT_EQ(status["flows"].size(), 3u);
+  EXPECT_EQ(status["flow_count"], 3u);
   ASSERT_EQ(status["hubs"].size(), 3u);
   EXPECT_EQ(status["hubs"][1]["address"], Json::array({1}));
   EXPECT_TRUE(status["switches"].empty());

@@ -40,6 +40,7 @@ Json good() {
     "hubs": [{"job": "digits", "id": 8, "number": 1, "address": [2, 1], "state": "running",
               "why": "", "members": [[0, 0], [1, 2]], "trainers_per_server": 1, "uid": 0,
               "keys": 4, "weights_bytes": 64, "memory_bytes": 640, "packets_reserved_bytes": 9}],
+    "flow_count": 1,
     "flows": [{"job": "mnist", "server": [2, 1], "lane": 0, "thread": 0, "stage": "broadcast",
                "peer": [2, 0], "srtt_us": 0.5, "sent": 4}],
     "counters": {"resent": 1, "dropped": {"bad_crc": 2}}

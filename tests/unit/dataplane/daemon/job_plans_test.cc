@@ -32,7 +32,7 @@ TEST(JobPlans, OfAJobThatNamesNoMembersAreOnThoseThatTakeTrainers) {
   const control::JobOptions on_eight = completed({}, nine, 1, {8});
   EXPECT_EQ(on_eight.members.size(), 8u);
   EXPECT_NE(on_eight.lanes[0].algorithm, "bml") << "which needs a grid";
-  EXPECT_NO_THROW(make_plans(on_eight, nine));
+  EXPECT_NO_THROW(PlanShelf().plans(on_eight, nine));
   control::JobOptions named;
   named.members = {0, 1};
   EXPECT_EQ(completed(named, nine, 1, {8}).members, named.members);
@@ -45,11 +45,38 @@ TEST(JobPlans, SayOfAutoHowManyServersShareACore) {
   EXPECT_EQ(algorithm_of("ring", 2), "ring");
 }
 
+TEST(JobPlans, AreMadeOnceForAllWhoAskAlikeAndKeptNoLonger) {
+  PlanShelf shelf;
+  control::JobOptions two;
+  two.lanes.resize(2);
+  const control::JobOptions options = completed(two, kStar, 1);
+  std::weak_ptr<const control::PlanChoice> choice;
+  {
+    const LanePlans first = shelf.plans(options, kStar);
+    const LanePlans second = shelf.plans(options, kStar);
+    EXPECT_EQ(first[0].choice, first[1].choice);
+    EXPECT_EQ(first[0].choice, second[1].choice);
+    choice = first[0].choice;
+    control::JobOptions other = options;
+    other.lanes[1].algorithm = "ring";
+    EXPECT_EQ(shelf.plans(other, kStar)[0].choice, first[0].choice);
+    EXPECT_NE(shelf.plans(other, kStar)[1].choice, first[0].choice);
+    other = options;
+    other.members.pop_back();
+    EXPECT_NE(shelf.plans(other, kStar)[0].choice, first[0].choice);
+    other = options;
+    other.trainers = 2;
+    EXPECT_NE(shelf.plans(other, kStar)[0].choice, first[0].choice);
+  }
+  EXPECT_TRUE(choice.expired());
+  EXPECT_EQ(shelf.plans(options, kStar)[0].choice->plans(), 1u);
+}
+
 TEST(JobPlans, AreThoseOfTheCompletedAlgorithm) {
   control::JobOptions options;
   options.lanes.resize(1);
   options.lanes[0].algorithm = "auto";
-  const LanePlans plans = make_plans(completed(options, kStar, 4), kStar);
+  const LanePlans plans = PlanShelf().plans(completed(options, kStar, 4), kStar);
   ASSERT_EQ(plans.size(), 1u);
   const auto expected =
       control::make_choice("auto:1us,40us/4", kStar, control::Placement::all(kStar), "test");

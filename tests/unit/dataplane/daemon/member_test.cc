@@ -40,7 +40,7 @@ class MembersWithoutEngines : public testing::Test {
     request.options.trainers = 2;
     request.options = completed(request.options, topology_, 1);
     member_ = std::make_unique<Member>(request, "[0]", std::make_shared<SessionRegion>(4096),
-                                       make_plans(request.options, topology_), engines_);
+                                       PlanShelf().plans(request.options, topology_), engines_);
     member_->add(1, {}, std::make_shared<SessionRegion>(4096));
   }
 

@@ -74,13 +74,14 @@ TEST_F(Nodes, TakeTrainersThatLeaveAndJoinAgainAtOnceByTheSameName) {
   expect_nothing_left();
 }
 
-TEST_F(Nodes, TakeOneTrainerThatComesBackWhileTheOthersHaveNotHeardYet) {
+TEST_F(Nodes, LetATrainerThatComesBackWaitUntilTheOthersHaveLeftTheOldJob) {
   const auto before = join_all();
   leave(before[1]);
   const TrainerId again = join(1);
-  run_for(seconds(2));
+  run_for(seconds(20));
+  EXPECT_FALSE(told(again).admitted.has_value());
   for (const TrainerId other : {before[0], before[2]}) {
-    expect_words(told(other).failure(), {"server [1] (pid 101) left"});
+    EXPECT_TRUE(told(other).notices.empty()) << "nothing has ended for them";
     leave(other);
   }
   const TrainerId lowest = join(0);
@@ -200,9 +201,11 @@ TEST_F(Nodes, SetUpAndEndJobsOverALinkThatLosesDoublesAndReordersMessages) {
     run_for(seconds(3));
     for (const TrainerId trainer : trainers) {
       if (trainer == goes) continue;
-      ASSERT_EQ(told(trainer).notices.size(), 1u);
-      expect_words(told(trainer).failure(),
-                   {topology_.space().text(goes.server) + " (pid", "no collective ended"});
+      ASSERT_EQ(told(trainer).notices.size(), round % 2);
+      if (round % 2 == 1) {
+        expect_words(told(trainer).failure(),
+                     {topology_.space().text(goes.server) + " (pid", "no collective ended"});
+      }
       leave(trainer);
     }
   }

@@ -1,5 +1,6 @@
 // Who is admitted to a job, who is refused with which sentence, and what a trainer that asks hears.
 
+#include "dataplane/daemon/attended_clock.h"
 #include "tests/unit/dataplane/daemon/nodes_fixture.h"
 
 namespace gradcube::dataplane {
@@ -28,6 +29,31 @@ TEST_F(Nodes, AdmitATrainerWhenItsLeaderHasAnsweredAndNotBefore) {
   EXPECT_EQ(told(trainer).admitted->rank, 2u);
   EXPECT_EQ(told(trainer).admitted->size, 3u);
   EXPECT_GE(told(trainer).admitted->region_descriptor, 0);
+}
+
+// As where a round's work takes so long that others must have their turn, and so does the rest.
+TEST_F(Nodes, BeginAJobInRoundsThatMayDoLittleAndTakeNobodyForLateMeanwhile) {
+  nodes_.set_greet_each_other(false);  // as in one process
+  std::vector<TrainerId> trainers;
+  for (const bcube::ServerId server : nodes_.servers()) trainers.push_back(join(server));
+  unsigned rounds = 0;
+  do {
+    int may = 1;
+    nodes_.run(now_, [&may] { return may-- > 0; });
+    nodes_.look(now_);
+    now_ += AttendedClock::kMost;
+    ASSERT_LT(++rounds, 1000u);
+  } while (nodes_.has_more());
+  EXPECT_GT(rounds * AttendedClock::kMost, control::JobTiming{}.phase) << "nobody would be late";
+  run_for(milliseconds(100));
+  for (const TrainerId trainer : trainers) {
+    EXPECT_TRUE(told(trainer).admitted.has_value());
+    EXPECT_EQ(told(trainer).failure(), "");
+  }
+  ASSERT_EQ(nodes_.jobs(now_).size(), 1u);
+  EXPECT_EQ(nodes_.jobs(now_)[0].state, JobState::running);
+  for (const TrainerId trainer : trainers) leave(trainer);
+  expect_nothing_left();
 }
 
 TEST_F(Nodes, AdmitTrainersByTheRanksThatTheyAskFor) {
@@ -303,7 +329,7 @@ TEST_F(Nodes, AnswerThatTheJobHasEndedOrHasNoSuchLane) {
   const auto trainers = join_all();
   nodes_.at(0).inquire(trainers[0], 8, {5, 1}, now_);
   EXPECT_EQ(told(trainers[0]).report(), "the job has no such lane");
-  leave(trainers[1]);
+  leave(trainers[1], Departure::death);
   run_for(seconds(1));
   EXPECT_EQ(ask(trainers[0]), "the job has ended");
   const std::size_t before = told(trainers[0]).notices.size();
@@ -312,15 +338,6 @@ TEST_F(Nodes, AnswerThatTheJobHasEndedOrHasNoSuchLane) {
   run_for(seconds(1));
   EXPECT_EQ(told(trainers[0]).notices.size(), before);
   EXPECT_TRUE(told(trainers[1]).notices.empty());
-}
-
-TEST_F(Nodes, PassOnWhyATrainerGaveUpWaiting) {
-  const auto trainers = join_all();
-  ask(trainers[1]);
-  leave(trainers[1]);
-  run_for(seconds(1));
-  expect_words(told(trainers[0]).failure(),
-               {"server [1] (pid 101) left; collective 1 of job \"mnist\"", "not submitted"});
 }
 
 }  // namespace

@@ -133,10 +133,14 @@ TEST_F(SessionMemory, IsRefusedBeyondTheQuotaOfItsUserWithAReason) {
   EXPECT_EQ(report(*other_, kBegin, kBegin + 31 * kMiB).code, GRADCUBE_ENOMEM);
   EXPECT_EQ(report(*other_, kBegin, kBegin + 30 * kMiB).code, GRADCUBE_OK);
   EXPECT_EQ(report(*other_, kBegin + 30 * kMiB).code, GRADCUBE_OK);
-  // When a session ends, others may use what it used.
+  // When it has left, what it had sent may still be received. When its job ends, others may use what
+  // it used.
   trainer_->say_goodbye();
-  run(500, [this] { return quota_.used(getuid()) == 30 * kMiB; });
-  EXPECT_EQ(quota_.used(getuid()), 30 * kMiB);
+  run(10, [] { return false; });
+  EXPECT_EQ(quota_.used(getuid()), 80 * kMiB);
+  other_->say_goodbye();
+  run(500, [this] { return quota_.used(getuid()) == 0; });
+  EXPECT_EQ(quota_.used(getuid()), 0u);
 }
 
 TEST_F(SessionMemory, IsLookedAtInSlicesBetweenWhichOthersAreServed) {

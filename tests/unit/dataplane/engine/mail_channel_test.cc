@@ -3,109 +3,15 @@
 
 #include "dataplane/engine/mail_channel.h"
 
-#include <cstring>
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <vector>
 
-#include "dataplane/engine/engine_job.h"
-#include "dataplane/engine/mailroom.h"
-#include "protocol/bytes.h"
-#include "tests/unit/dataplane/engine/engine_fixture.h"
+#include "tests/unit/dataplane/engine/mail_channel_fixture.h"
 
 #include "gradcube/gradcube.h"
 
 namespace gradcube::dataplane {
 namespace {
-
-constexpr std::uint32_t kSegment = 128;
-
-class MailChannelTest : public testing::Test {
- protected:
-  MailChannelTest() {
-    room_.set_opener([](MailChannel&) {});
-    channel_ = room_.channel_to(3);
-  }
-
-  // The number of what a trainer submits.
-  std::uint32_t submit(shared::Kind kind, std::uint64_t bytes, std::uint64_t tag = 7,
-                       std::uint32_t peer = 3, std::uint32_t paths = 0) {
-    take(kind, bytes, tag, peer, paths);
-    room_.work();
-    return static_cast<std::uint32_t>(submitted_ - 1);
-  }
-  void take(shared::Kind kind, std::uint64_t bytes, std::uint64_t tag, std::uint32_t peer,
-            std::uint32_t paths = 0) {
-    shared::Submission& entry = submission_entry(session_->region(), submitted_);
-    entry = {};
-    entry.request = ++submitted_;
-    entry.kind = static_cast<std::uint8_t>(kind);
-    entry.offset = shared::kHeapOffset + offset_;
-    entry.count = bytes;
-    entry.root = peer;
-    entry.tag = tag;
-    entry.paths = paths;
-    session_->region().header().submission_tail.store(submitted_);
-    EXPECT_EQ(session_->take(), Session::Take::taken);
-  }
-
-  // A receive whose want has been sent.
-  std::uint32_t receive(std::uint64_t bytes, std::uint64_t tag = 7) {
-    const std::uint32_t number = submit(shared::Kind::receive, bytes, tag);
-    EXPECT_TRUE(channel_->next_segment(flow()).has_value());
-    flow().send.record_send(0);
-    return number;
-  }
-
-  Contribution segment(MailKind kind, std::uint32_t number, std::uint32_t count, bool last,
-                       std::size_t bytes) {
-    payload_.assign(std::max<std::size_t>(bytes, 1), 9);
-    return {nullptr,
-            payload_.data(),
-            0,
-            static_cast<std::uint16_t>(bytes),
-            {0, count, static_cast<std::uint16_t>(last ? 1 : 0), static_cast<std::uint8_t>(kind),
-             number}};
-  }
-  Contribution want(std::uint8_t from, std::uint8_t to, std::uint64_t tag, std::uint64_t room) {
-    Contribution segment = this->segment(MailKind::want, 40, 0, false, kWantBytes);
-    payload_[0] = from;
-    payload_[1] = to;
-    protocol::store_little(&payload_[2], tag);
-    protocol::store_little(&payload_[10], room);
-    return segment;
-  }
-
-  Flow& flow(unsigned path = 0) { return channel_->flows()[path]; }
-  bool fits(const Contribution& segment, unsigned path = 0) {
-    return !channel_->accept(flow(path), 0, segment).refused.has_value();
-  }
-  // As the engine does when it has come for the first time.
-  void arrive(const Contribution& segment, unsigned path = 0) {
-    const auto accepted = channel_->accept(flow(path), next_[path], segment);
-    ASSERT_FALSE(accepted.refused.has_value());
-    std::uint64_t sequence = 0;
-    flow(path).receive.arrive(static_cast<std::uint32_t>(next_[path]++), sequence, 0);
-    channel_->take(flow(path), sequence, segment, accepted);
-  }
-  const shared::Completion& completion(std::uint64_t index) {
-    room_.publish_ends();
-    EXPECT_GT(session_->region().header().completion_tail.load(), index);
-    return session_->region().completion(index);
-  }
-
-  TestSession session_{1, 1 << 19, 1, 4};
-  EngineJob job_{1, *session_, {}, 1, true, {16, {}}};
-  Mailroom room_{job_, control::Placement::all(control::parse_topology("bcube:2,2", "test")),
-                 0,    kSegment,
-                 16,   {}};
-  MailChannel* channel_ = nullptr;
-  std::vector<std::uint8_t> payload_;
-  std::uint64_t offset_ = 0;  // of the next buffer, in the heap
-  std::uint64_t submitted_ = 0;
-  std::uint64_t next_[2] = {};
-};
 
 TEST_F(MailChannelTest, HasAFlowForEachPath) {
   ASSERT_EQ(channel_->flows().size(), 2u);
@@ -161,6 +67,9 @@ TEST_F(MailChannelTest, TakesWantsOverTheFirstPathAloneAndOnlySoMany) {
   Contribution longer = want(0, 0, 1, 10);
   longer.bytes += 1;
   EXPECT_FALSE(fits(longer));
+  Contribution unnumbered = want(0, 0, 1, 10);
+  unnumbered.signature.collective = Session::kMaxInFlight;
+  EXPECT_FALSE(fits(unnumbered));
   for (unsigned i = 0; i < Session::kMaxInFlight; ++i) {
     channel_->add_want({i, i, {0, 0, 99}, 10}, i + 1);
   }

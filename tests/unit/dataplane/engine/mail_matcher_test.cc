@@ -25,15 +25,17 @@ class Matcher {
     matcher.add_want({sequence, number, address, 0});
   }
   void settle(std::uint64_t sequence) {
-    matcher.settle(sequence, [this](std::uint32_t number, const Want& want) {
-      met.emplace_back(number, want.number);
-    });
+    matcher.settle(
+        sequence,
+        [this](std::uint32_t number, const Want& want) { met.emplace_back(number, want.number); },
+        [this](std::uint32_t number) { withdrawn.push_back(number); });
   }
 
   explicit Matcher(std::size_t most = 1024) : matcher(most, most, 0x5eed) {}
 
   MailMatcher matcher;
   Met met;
+  std::vector<std::uint32_t> withdrawn;
 };
 
 TEST(MailMatcher, PairsByTrainersAndTag) {
@@ -66,6 +68,69 @@ TEST(MailMatcher, WaitsForWantsThatWereSentBefore) {
   EXPECT_FALSE(matcher.matcher.any_unsettled());
   matcher.send(2, {});
   EXPECT_EQ(matcher.met.back(), (std::pair<std::uint32_t, std::uint32_t>{2, 11}));
+}
+
+TEST(MailMatcher, TakesOutWhatHasNotMetAnythingAndNothingElse) {
+  for (std::uint32_t which = 0; which < 3; ++which) {
+    Matcher matcher;
+    for (std::uint32_t i = 0; i < 3; ++i) matcher.want(i, 10 + i, {});
+    matcher.matcher.add_withdrawal(3, 10 + which);
+    EXPECT_EQ(matcher.matcher.withdrawals(), 1u);
+    matcher.settle(3);
+    EXPECT_TRUE(matcher.withdrawn.empty()) << "it counts where it was sent";
+    matcher.settle(4);
+    EXPECT_EQ(matcher.withdrawn, (std::vector<std::uint32_t>{10 + which}));
+    EXPECT_EQ(matcher.matcher.withdrawals(), 0u);
+    EXPECT_EQ(matcher.matcher.wants(), 2u);
+    matcher.want(4, 20, {});
+    matcher.settle(5);
+    for (std::uint32_t i = 0; i < 3; ++i) matcher.send(i, {});
+    Met met;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      if (i != which) met.emplace_back(static_cast<std::uint32_t>(met.size()), 10 + i);
+    }
+    met.emplace_back(2u, 20u);
+    EXPECT_EQ(matcher.met, met);
+    matcher.matcher.add_withdrawal(5, 20);  // which has met
+    matcher.matcher.add_withdrawal(6, 77);  // which was never here
+    matcher.settle(7);
+    EXPECT_EQ(matcher.withdrawn.size(), 1u);
+  }
+}
+
+TEST(MailMatcher, TakesOutSendsInTheSameWay) {
+  for (std::uint32_t which = 0; which < 3; ++which) {
+    Matcher matcher;
+    for (std::uint32_t i = 0; i < 3; ++i) matcher.send(i, {});
+    EXPECT_TRUE(matcher.matcher.take_out_send(which));
+    EXPECT_FALSE(matcher.matcher.take_out_send(which));
+    matcher.send(7, {});
+    for (std::uint32_t i = 0; i < 3; ++i) matcher.want(i, i, {});
+    matcher.settle(3);
+    Met met;
+    for (const std::uint32_t send : {0u, 1u, 2u, 7u}) {
+      if (send != which) met.emplace_back(send, static_cast<std::uint32_t>(met.size()));
+    }
+    EXPECT_EQ(matcher.met, met);
+    EXPECT_FALSE(matcher.matcher.take_out_send(7));
+  }
+}
+
+// A number that is used again stands for what was sent last under it.
+TEST(MailMatcher, WithdrawsTheLastWantOfItsNumberThatWasSentBefore) {
+  Matcher matcher;
+  matcher.want(0, 5, {0, 0, 1});
+  matcher.settle(1);
+  matcher.send(0, {0, 0, 1});
+  matcher.matcher.add_withdrawal(1, 5);
+  matcher.want(2, 5, {0, 0, 2});
+  matcher.settle(3);
+  EXPECT_TRUE(matcher.withdrawn.empty());
+  matcher.matcher.add_withdrawal(3, 5);
+  matcher.settle(4);
+  EXPECT_EQ(matcher.withdrawn, (std::vector<std::uint32_t>{5}));
+  matcher.send(1, {0, 0, 2});
+  EXPECT_EQ(matcher.met.size(), 1u);
 }
 
 // The k-th of each address meets the k-th, however the wants are reordered on their way.
@@ -140,6 +205,40 @@ TEST(MailMatcher, LooksAtFewHoweverManyWait) {
       matcher.met.clear();
     }
   }
+}
+
+TEST(MailMatcher, TakesOutWhatWaitsForATrainerThatHasGone) {
+  Matcher matcher;
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    matcher.send(i, {0, static_cast<std::uint8_t>(i % 3), i / 6});
+    matcher.want(i, i, {static_cast<std::uint8_t>(1 + i % 3), 9, i / 6});
+    matcher.settle(i + 1);
+  }
+  EXPECT_TRUE(matcher.met.empty());
+  std::map<std::uint32_t, unsigned> taken;
+  const auto take = [&](std::uint32_t number) { ++taken[number]; };
+  matcher.matcher.take_out_all(
+      true, [](const MailAddress& each) { return each.to == 1; }, take);
+  EXPECT_EQ(taken.size(), 100u);
+  for (const auto& [number, times] : taken)
+    EXPECT_EQ(std::pair(number % 3, times), std::pair(1u, 1u));
+  taken.clear();
+  matcher.matcher.take_out_all(
+      false, [](const MailAddress& each) { return each.from == 2; }, take);
+  EXPECT_EQ(taken.size(), 100u);
+  for (const auto& [number, times] : taken)
+    EXPECT_EQ(std::pair(number % 3, times), std::pair(1u, 1u));
+  EXPECT_EQ(matcher.matcher.wants(), 200u);
+  // The others still find each other, in their order; those that were taken out do not.
+  matcher.send(1000, {1, 9, 0});
+  matcher.send(1001, {2, 9, 0});
+  EXPECT_EQ(matcher.met, (Met{{1000, 0}}));
+  const Want asked{300, 400, {5, 9, 1}, 0};
+  matcher.matcher.add_want(asked);
+  matcher.matcher.settle(
+      301, [](std::uint32_t, const Want&) {}, [](std::uint32_t) {},
+      [](const Want&) { return false; });
+  EXPECT_EQ(matcher.matcher.wants(), 199u) << "it was told not to wait";
 }
 
 }  // namespace

@@ -15,6 +15,8 @@ constexpr std::uint64_t kMailHeap = 1 << 16;
 shared::Submission mail_entry(shared::Kind kind, std::uint64_t request) {
   shared::Submission entry{};
   entry.request = request;
+  entry.place = static_cast<std::uint32_t>(request);
+  entry.dtype = static_cast<std::uint8_t>(aggregation::DataType::bytes);
   entry.kind = static_cast<std::uint8_t>(kind);
   entry.offset = shared::kHeapOffset + 64;
   entry.count = 100;
@@ -82,6 +84,58 @@ TEST_F(SessionMail, FailsAllThatHasNotEnded) {
   }
 }
 
+// Before an engine has begun it, as while the job gathers.
+TEST_F(SessionMail, IsWithdrawnAtOnceWhereNothingHasBegunIt) {
+  for (std::uint64_t request = 1; request <= 3; ++request) {
+    submit(mail_entry(shared::Kind::receive, request));
+  }
+  shared::Submission withdrawal{};
+  withdrawal.kind = static_cast<std::uint8_t>(shared::Kind::withdrawal);
+  withdrawal.request = 2;
+  withdrawal.place = 2;
+  submit(withdrawal);
+  submit(withdrawal);  // which means nothing
+  withdrawal.place = 3;
+  submit(withdrawal);  // nor does this, whose message is another one
+  for (int i = 0; i < 6; ++i) ASSERT_EQ(session_->take(), Session::Take::taken);
+  ASSERT_EQ(session_->region().header().completion_tail.load(), 1u);
+  EXPECT_EQ(session_->region().completion(0).request, 2u);
+  EXPECT_EQ(session_->region().completion(0).code, GRADCUBE_ECANCELED);
+  EXPECT_EQ(session_->mail().at(*session_->mail().next_fresh()).request, 1u);
+  const auto last = session_->mail().next_fresh();
+  EXPECT_EQ(session_->mail().at(*last).request, 3u);
+  EXPECT_FALSE(session_->mail().next_fresh().has_value());
+  withdrawal.request = 3;
+  submit(withdrawal);
+  ASSERT_EQ(session_->take(), Session::Take::taken);
+  EXPECT_EQ(session_->mail().next_withdrawn(), last);
+  EXPECT_FALSE(session_->mail().next_withdrawn().has_value());
+}
+
+// A withdrawal is taken however much is in flight.
+TEST_F(SessionMail, IsWithdrawnWhereNothingMoreFits) {
+  TestSession session(1, kMailHeap, 1, 2);
+  const auto put = [&](std::uint64_t index, const shared::Submission& entry) {
+    submission_entry(session->region(), index) = entry;
+    session->region().header().submission_tail.store(index + 1);
+  };
+  for (std::uint64_t i = 0; i < Session::kMaxInFlight; ++i) {
+    shared::Submission entry = mail_entry(shared::Kind::receive, i + 1);
+    entry.place = static_cast<std::uint32_t>(i);
+    put(i, entry);
+    ASSERT_EQ(session->take(), Session::Take::taken);
+  }
+  put(Session::kMaxInFlight, mail_entry(shared::Kind::receive, 5000));
+  EXPECT_EQ(session->take(), Session::Take::none);
+  shared::Submission withdrawal{};
+  withdrawal.kind = static_cast<std::uint8_t>(shared::Kind::withdrawal);
+  withdrawal.request = 8;
+  withdrawal.place = 7;
+  put(Session::kMaxInFlight, withdrawal);
+  EXPECT_EQ(session->take(), Session::Take::taken);
+  EXPECT_EQ(session->region().completion(0).request, 8u);
+}
+
 TEST_F(SessionMail, RefusesWhatNoLibraryWrites) {
   const std::uint64_t end = shared::kHeapOffset + kMailHeap;
   for (const std::uint64_t bytes : {kMailHeap, kMailHeap + 1, UINT64_MAX, UINT64_MAX - 63}) {
@@ -105,6 +159,87 @@ TEST_F(SessionMail, RefusesWhatNoLibraryWrites) {
   submit(entry);
   ASSERT_EQ(session_->take(), Session::Take::violation);
   EXPECT_STREQ(session_->violation(), "a message's other rank is none of its job");
+  const auto violation_of = [](const auto& change) {
+    TestSession session(1, kMailHeap, 1, 2);
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      shared::Submission entry = mail_entry(shared::Kind::send, i + 1);
+      if (i == 1) change(entry);
+      submission_entry(session->region(), i) = entry;
+      session->region().header().submission_tail.store(i + 1);
+      if (i == 0) {
+        EXPECT_EQ(session->take(), Session::Take::taken);
+      }
+    }
+    EXPECT_EQ(session->take(), Session::Take::violation);
+    return std::string(session->violation());
+  };
+  EXPECT_EQ(violation_of([](auto& entry) { entry.dtype = 9; }),
+            "a message's element type is unknown");
+  const std::string place = "a message's place is another one's, or there is none";
+  EXPECT_EQ(violation_of([](auto& entry) { entry.place = 1; }), place);
+  EXPECT_EQ(violation_of([](auto& entry) { entry.place = shared::kRingEntries; }), place);
+  EXPECT_EQ(violation_of([](auto& entry) {
+              entry.kind = static_cast<std::uint8_t>(shared::Kind::withdrawal);
+              entry.place = UINT32_MAX;
+            }),
+            "a withdrawal's place is out of range");
+}
+
+// What no kernel knows by its own name.
+TEST(SessionTypes, AreAddedAsTheirPartsOrMovedAsTheyAre) {
+  struct Case {
+    shared::Kind kind;
+    int dtype;
+    int op;
+    std::uint64_t element_bytes;  // 0: refused
+    aggregation::Carrier carrier;
+  };
+  using aggregation::DataType;
+  using aggregation::Operation;
+  for (const Case& each : {Case{shared::Kind::all_reduce,
+                                GRADCUBE_COMPLEX64,
+                                GRADCUBE_AVERAGE,
+                                8,
+                                {DataType::float32, Operation::average}},
+                           Case{shared::Kind::reduce,
+                                GRADCUBE_COMPLEX128,
+                                GRADCUBE_SUM,
+                                16,
+                                {DataType::float64, Operation::sum}},
+                           Case{shared::Kind::all_reduce,
+                                GRADCUBE_BOOL,
+                                GRADCUBE_SUM,
+                                1,
+                                {DataType::uint8, Operation::max}},
+                           Case{shared::Kind::broadcast,
+                                GRADCUBE_COMPLEX64,
+                                0,
+                                8,
+                                {aggregation::kComplex64, Operation::sum}},
+                           Case{shared::Kind::broadcast, GRADCUBE_COMPLEX64, 1, 0, {}},
+                           Case{shared::Kind::all_reduce, GRADCUBE_COMPLEX64, GRADCUBE_MAX, 0, {}},
+                           Case{shared::Kind::all_reduce, GRADCUBE_INT16, GRADCUBE_SUM, 0, {}},
+                           Case{shared::Kind::all_reduce, 9, GRADCUBE_SUM, 0, {}}}) {
+    for (const std::uint64_t more : {0, 1}) {
+      TestSession session(1, kMailHeap, 1, 2);
+      shared::Submission entry{};
+      entry.kind = static_cast<std::uint8_t>(each.kind);
+      entry.dtype = static_cast<std::uint8_t>(each.dtype);
+      entry.op = static_cast<std::uint8_t>(each.op);
+      entry.offset = shared::kHeapOffset;
+      entry.count = each.element_bytes == 0 ? 1 : kMailHeap / each.element_bytes + more;
+      submission_entry(session->region(), 0) = entry;
+      session->region().header().submission_tail.store(1);
+      const bool fits = each.element_bytes != 0 && more == 0;
+      ASSERT_EQ(session->take(), fits ? Session::Take::taken : Session::Take::violation)
+          << each.dtype << " " << each.op;
+      if (!fits) continue;
+      const CollectiveRequest& request = session->request(0, 1);
+      EXPECT_EQ(request.bytes, kMailHeap);
+      EXPECT_EQ(request.carrier.type, each.carrier.type);
+      EXPECT_EQ(request.carrier.operation, each.carrier.operation);
+    }
+  }
 }
 
 }  // namespace

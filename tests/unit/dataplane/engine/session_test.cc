@@ -178,7 +178,7 @@ TEST_F(SessionTest, TakesNoMoreThanItHasRoomToComplete) {
 }
 
 TEST_F(SessionTest, RefusesCountersOutOfRange) {
-  header().submission_tail.store(shared::kRingEntries + 1);
+  header().submission_tail.store(shared::kSubmissionEntries + 1);
   expect_violation("submission ring's tail");
 }
 
@@ -209,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(
     Fields, HostileSubmission,
     testing::Values(
         Nonsense{"Lane", [](auto& s) { s.lane = 2; }, "lane"},
-        Nonsense{"Kind", [](auto& s) { s.kind = 13; }, "kind of collective"},
+        Nonsense{"Kind", [](auto& s) { s.kind = 14; }, "kind of collective"},
         Nonsense{"Dtype", [](auto& s) { s.dtype = aggregation::kDataTypes; }, "element type"},
         Nonsense{"SumOfBytes",
                  [](auto& s) { s.dtype = static_cast<std::uint8_t>(aggregation::DataType::bytes); },

@@ -10,8 +10,8 @@ namespace gradcube::dataplane {
 
 // The ring's entry where a trainer writes its submission number `index`, counted from 0.
 inline shared::Submission& submission_entry(const SessionRegion& region, std::uint64_t index) {
-  return reinterpret_cast<shared::Submission*>(region.base() +
-                                               shared::kSubmissions)[index % shared::kRingEntries];
+  return reinterpret_cast<shared::Submission*>(
+      region.base() + shared::kSubmissions)[index % shared::kSubmissionEntries];
 }
 
 }  // namespace gradcube::dataplane

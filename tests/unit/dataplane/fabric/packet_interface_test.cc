@@ -1,6 +1,7 @@
 // A port whose interface is not as it should be, at the start or later.
 #include <algorithm>
 #include <cstdint>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <stdexcept>
@@ -139,7 +140,7 @@ TEST_F(PacketInterfaceTest, FramesWaitWhileTheInterfaceIsDown) {
   EXPECT_EQ(awaited(*to, sent.size(), from.get()), sent);
 }
 
-TEST_F(PacketInterfaceTest, APortWhoseInterfaceWasDeletedStandsStill) {
+TEST_F(PacketInterfaceTest, APortWhoseInterfaceIsDeletedStandsStill) {
   const auto from = port("a", {.transmit_depth = 8});
   const auto to = port_of_queues("b", 2);
   ASSERT_TRUE(send(*from, Frames{frame(1000, 0)}));
@@ -152,6 +153,37 @@ TEST_F(PacketInterfaceTest, APortWhoseInterfaceWasDeletedStandsStill) {
   }
   EXPECT_GT(from->drop_counts(0).tx_failed, 10u);
   EXPECT_EQ(to->drop_counts(1).tx_failed, 0u);
+}
+
+TEST_F(PacketInterfaceTest, APortGoesOnWithTheInterfaceThatGetsTheNameOfADeletedOne) {
+  using testing::HasSubstr;
+  const auto from = port("a");
+  const auto to = port_of_queues("b", 2);
+  const auto look = [&] {
+    from->look_for_interface();
+    to->look_for_interface();
+  };
+  for (int i = 0; i < 2; ++i) {
+    look();
+    EXPECT_EQ(from->problem() + to->problem(), "");
+    ASSERT_TRUE(run("ip link del dev a"));
+    look();
+    EXPECT_THAT(from->problem(), HasSubstr("was deleted, and there is no network interface 'a'"));
+    EXPECT_THAT(to->problem(), HasSubstr("was deleted, and there is no network interface 'b'"));
+    make_veth();
+    look();
+    EXPECT_THAT(to->problem(), HasSubstr("network interface b is down"));
+    connect();
+    look();
+    EXPECT_EQ(from->problem() + to->problem(), "");
+    for (std::uint16_t thread = 0; thread < 4; ++thread) {
+      const std::uint16_t queue = thread % 2;
+      ASSERT_TRUE(send(*from, Frames{frame(1000, thread, thread)}));
+      EXPECT_EQ(awaited(*to, 1, from.get(), queue), Frames{frame(1000, thread, thread)});
+      ASSERT_TRUE(send(*to, Frames{frame(1000, thread, thread, true)}, queue));
+      EXPECT_EQ(awaited(*from, 1, to.get()), Frames{frame(1000, thread, thread, true)});
+    }
+  }
 }
 
 TEST_F(PacketInterfaceTest, FramesThatNoLongerFitAreDroppedAndTheOthersLeave) {

@@ -32,10 +32,7 @@ class PacketPortTest : public testing::Test {
     if (!namespace_->refusal().empty()) {
       GTEST_SKIP() << "this process may not make a network namespace: " << namespace_->refusal();
     }
-    ASSERT_TRUE(
-        run("ip link add name a mtu 9000 type veth peer name b mtu 9000 && "
-            "ip link set dev a addrgenmode none && ip link set dev b addrgenmode none"))
-        << "is iproute2 installed?";
+    make_veth();
     connect();
     a_ = find_network_interface("a");
     b_ = find_network_interface("b");
@@ -48,6 +45,13 @@ class PacketPortTest : public testing::Test {
     }
     EXPECT_EQ(external_.size(), released_) << "external buffers were not released";
     namespace_.reset();
+  }
+
+  static void make_veth() {
+    ASSERT_TRUE(
+        run("ip link add name a mtu 9000 type veth peer name b mtu 9000 && "
+            "ip link set dev a addrgenmode none && ip link set dev b addrgenmode none"))
+        << "is iproute2 installed?";
   }
 
   // Until frames pass both ways: after "up" the kernel needs a moment, and drops what comes before.

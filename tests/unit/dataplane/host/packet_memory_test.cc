@@ -53,6 +53,21 @@ TEST_F(PacketMemoryTest, GrowsWhenAReservationIsCommittedAndKeepsWhatItHasGrown)
   EXPECT_EQ(memory_.segments().made(), made);
 }
 
+TEST_F(PacketMemoryTest, ThatWasMadeReadyGrowsForNothingLess) {
+  PacketMemory::make_ready({&memory_}, 1'000);
+  const std::uint64_t ready = memory_.bytes();
+  EXPECT_GE(memory_.segments().made(), kPacketsPerSegment * 1'000);
+  EXPECT_EQ(memory_.reserved(), 0u);
+  PacketReservation one = *share_.reserve(400);
+  PacketReservation two = *other_.reserve(600);
+  one.commit(400);
+  two.commit(600);
+  EXPECT_EQ(memory_.bytes(), ready);
+  PacketReservation more = *share_.reserve(1'000);
+  more.commit(1'000);
+  EXPECT_GT(memory_.bytes(), ready);
+}
+
 TEST_F(PacketMemoryTest, HasAPacketForAllThatIsCommitted) {
   PacketReservation one = *share_.reserve(4'000);
   PacketReservation two = *other_.reserve(6'000);
@@ -101,6 +116,9 @@ TEST_F(PacketMemoryTest, HasAReceivedFrameForWhatIsCommittedWhereFramesMayComeTo
   options.segments = 200;
   PacketMemory second(options, poller_);
   PacketMemory::receive_for_each_other({&first, &second});
+  PacketMemory::make_ready({&first, &second}, 50);
+  EXPECT_GE(first.received()->made(), 100u) << "frames for the engines of both";
+  EXPECT_LT(first.received()->made(), 200u);
   PacketShare& of_first = first.add_share(300);
   PacketShare& of_second = second.add_share(200);
   EXPECT_GT(first.bytes_of_segment(), 2 * std::uint64_t{1514});

@@ -283,7 +283,7 @@ class Trainer {
     submission.request = submitted_ + 1;
     submission.offset = shared::kHeapOffset;
     submission.count = count;
-    ring[submitted_ % shared::kRingEntries] = submission;
+    ring[submitted_ % shared::kSubmissionEntries] = submission;
     ++submitted_;
     header().submission_tail.store(submitted_);
     std::atomic_thread_fence(std::memory_order_seq_cst);

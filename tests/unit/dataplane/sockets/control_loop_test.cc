@@ -104,6 +104,28 @@ TEST(ControlLoop, CallsTheNextDescriptorOfANumberForItsOwnEvents) {
   EXPECT_EQ(calls, 1u);
 }
 
+TEST(ControlLoop, LooksAtDescriptorsBetweenTheStepsOfATickThatHurries) {
+  ControlLoop loop;
+  Pipe pipe;
+  unsigned calls = 0;
+  loop.add(pipe.reader, [&] {
+    pipe.drain();
+    ++calls;
+  });
+  unsigned ticks = 0;
+  loop.on_tick([&] {
+    EXPECT_EQ(calls, ticks);
+    if (++ticks == 5) return loop.stop();
+    pipe.fill();
+    loop.hurry();
+  });
+  loop.run();
+  EXPECT_EQ(loop.steps().hurries, 4u);
+  EXPECT_EQ(loop.steps().steps, 5u + 4u);
+  EXPECT_GE(loop.steps().longest, ControlLoop::Clock::duration::zero());
+  loop.remove(pipe.reader);
+}
+
 TEST(ControlLoop, OutlivesWhatACallbackThrows) {
   ControlLoop loop;
   const Pipe full;

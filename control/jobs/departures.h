@@ -1,0 +1,80 @@
+// How trainers leave a job, and what the others are told: one table for all of them.
+//
+// A trainer leaves in order (gradcube_close(), gradcube_leave(), destroy_process_group(), the end
+// of a Python process), dies (its process ends in any other way: its socket closes without a word),
+// aborts or is evicted.
+//
+//   the job        in order                         dies             aborts, is evicted
+//   gathers        ends: it cannot begin            ends             ends
+//   runs           goes on (below)                  stops, ends      ends at once
+//   stops or       the same, when it runs again;    ends             ends at once
+//   is reset       if it ends, nothing more
+//   has a hub      stops, ends                      stops, ends      ends at once
+//   has no other   stops, ends: nobody is left      the same         the same
+//
+// Where it goes on, the leader tells all members, and each notes it. From then on
+//
+//   collectives    those that the trainer had submitted come to their end when the others have
+//                  submitted them, too, however late. The first one beyond, in its lane, fails on
+//                  all that submit it, as after a disagreement, once what is before it has ended:
+//                  with GRADCUBE_EPEER, and a sentence that names job, collective, rank and server
+//   messages       what it had sent is received, however late. A receive of what it had not sent,
+//                  and a send that it had not received, fail alike. So does what comes later
+//   all else       is as before: other lanes, messages among others, other jobs
+//   its memory     its daemon keeps it until the job ends, which is when the last trainer leaves;
+//                  and so the place among the server's jobs
+//   its name       a trainer that joins the same job waits until the old one has ended
+//
+// So who leaves late is waited for by nobody, and who leaves early keeps nobody from what does not
+// need it. A job that stops runs on until all have completed what all had submitted, for
+// JobTiming's run_on or run_on_after_death at most; then all that has not ended, and all that
+// comes, fails with the sentence of who left.
+#ifndef GRADCUBE_CONTROL_JOBS_DEPARTURES_H_
+#define GRADCUBE_CONTROL_JOBS_DEPARTURES_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bcube_forwarding/address.h"
+#include "control/jobs/job_messages.h"
+
+namespace gradcube::control {
+
+// In one message, whose texts may be long.
+inline constexpr std::size_t kMostDeparturesTold = 8;
+
+// What a server knows of its job's departures.
+class Departures {
+ public:
+  void note(const Departure& departure) {
+    known_.emplace(std::pair(departure.server, departure.local), departure);
+  }
+  bool any() const { return !known_.empty(); }
+  // Null if it has not left, as far as is known.
+  const Departure* of(bcube::ServerId server, std::uint32_t local) const {
+    const auto found = known_.find({server, local});
+    return found == known_.end() ? nullptr : &found->second;
+  }
+  // Who has submitted least in the lane. Null if nobody has left.
+  const Departure* first_in(std::size_t lane) const {
+    const Departure* first = nullptr;
+    for (const auto& [who, departure] : known_) {
+      const bool is_less = first == nullptr || departure.submitted[lane] < first->submitted[lane];
+      if (is_less) first = &departure;
+    }
+    return first;
+  }
+
+ private:
+  std::map<std::pair<bcube::ServerId, std::uint32_t>, Departure> known_;
+};
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_JOBS_DEPARTURES_H_

@@ -1,0 +1,98 @@
+// Trainers that leave their jobs in order, and what needs them afterwards
+// (control/jobs/departures.h).
+
+#include <fmt/format.h>
+#include <utility>
+
+#include "control/jobs/collective_text.h"
+#include "dataplane/daemon/node.h"
+#include "dataplane/daemon/session_messages.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// While its job runs, the engines have taken what a trainer has submitted long before.
+constexpr unsigned kMostLooks = 100;
+
+std::string rank_text(const control::JobDescriptor& job, const control::Departure& departure) {
+  std::uint32_t rank = 0;
+  for (const control::JobMember& member : job.members) {
+    if (member.server == departure.server) rank = member.rank * job.options.trainers;
+  }
+  return fmt::format("rank {}", rank + departure.local);
+}
+
+}  // namespace
+
+void Node::leave_in_order(TrainerId trainer, const std::string& how, control::Instant now) {
+  Resident& resident = residents_.at(trainer.attempt);
+  resident.leaving[trainer.local] = {how};
+  happened(trainer.attempt,
+           control::event::TrainerLeft{how, false, !resident.gone, trainer.local, {}, false}, now);
+  settle_leaving(trainer.attempt, resident, now);
+}
+
+// What they had submitted is known when the engines have taken it. A hub's rounds need all
+// trainers: its job ends.
+void Node::settle_leaving(Attempt attempt, Resident& resident, control::Instant now) {
+  Member& member = *resident.member;
+  const control::JobAgent* agent = jobs_.agent(attempt);
+  if (agent == nullptr || agent->is_ending()) resident.leaving.clear();
+  if (resident.leaving.empty() || agent->phase() != control::JobAgent::Phase::running) return;
+  auto some = std::exchange(resident.leaving, {});
+  for (auto& [local, leaving] : some) {
+    control::event::TrainerLeft left{leaving.how, false, !resident.gone, local};
+    const bool ends = member.needs_all() || ++leaving.looks > kMostLooks;
+    if (!ends && !member.take_last(local)) {
+      resident.leaving[local] = std::move(leaving);
+      continue;
+    }
+    if (!ends) left.submitted = member.submitted(local).published;
+    happened(attempt, left, now);
+  }
+}
+
+// Tells the trainers here that stay.
+std::uint32_t Node::explain(Attempt attempt, Resident& resident, const std::string& text) {
+  const std::uint32_t number = ++resident.notices;
+  notify(attempt, make_failure(number, GRADCUBE_EPEER, text));
+  return number;
+}
+
+// What they have submitted and a trainer that has left has not.
+void Node::miss_the_gone(Attempt attempt, Resident& resident, control::Instant now) {
+  Member& member = *resident.member;
+  if (!resident.departures.any() || !member.attached()) return;
+  const control::JobDescriptor& job = *resident.descriptor;
+  const std::vector<std::uint64_t> missed = member.missed(resident.departures);
+  for (unsigned lane = 0; lane < missed.size(); ++lane) {
+    if (missed[lane] == 0) continue;
+    const control::Departure& first = *resident.departures.first_in(lane);
+    const std::string text = fmt::format(
+        "{} needs {}: {}", control::collective_text(job.name, missed.size(), {lane, missed[lane]}),
+        rank_text(job, first), first.how);
+    happened(attempt,
+             control::event::Disagreed{resident.epoch,
+                                       {lane, missed[lane], GRADCUBE_EPEER, text,
+                                        control::Disagreement::Cause::departure}},
+             now);
+  }
+  for (const MailPeer& peer : member.deserters()) {
+    const control::Departure* departure = resident.departures.of(peer.first, peer.second);
+    // The leader may not have told of it yet.
+    if (departure == nullptr) continue;
+    const std::string text = fmt::format("{} exchanges no more messages in job \"{}\": {}",
+                                         rank_text(job, *departure), job.name, departure->how);
+    member.end_deserted(peer, explain(attempt, resident, text));
+  }
+  if (!member.needs_all()) return;
+  const control::Departure& first = *resident.departures.first_in(0);
+  const std::string text =
+      fmt::format("the hub of job \"{}\" needs {}: {}", job.name, rank_text(job, first), first.how);
+  member.lose_hub(GRADCUBE_EPEER, text, explain(attempt, resident, text));
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,84 @@
+// A leader whose trainers leave in order.
+
+#include "control/jobs/departures.h"
+#include "tests/unit/control/job_leader_fixture.h"
+
+namespace gradcube::control {
+namespace {
+
+Leave in_order(LaneNumbers submitted) { return {"it left", false, 0, std::move(submitted)}; }
+
+TEST_F(JobLeaderTest, GoesOnWithoutATrainerThatLeavesInOrder) {
+  run();
+  EXPECT_TRUE(hear(1, in_order({4, 0})).empty());
+  const JobActions told = wait(timing_.repeat);
+  EXPECT_EQ(asked<Left>(told), (Servers{0, 1, 2})) << "its own daemon, too: it need not repeat it";
+  EXPECT_EQ(first<Left>(told).departures, (std::vector<Departure>{{1, 0, "it left", {4, 0}}}));
+  EXPECT_EQ(leader_.phase(), Phase::running);
+  hear(1, in_order({4, 0}));
+  hear(0, Noted{1});
+  hear(1, Noted{1});
+  EXPECT_EQ(asked<Left>(wait(timing_.repeat)), Servers{2}) << "who has not answered";
+  hear(2, Noted{1});
+  EXPECT_TRUE(wait(timing_.run_on).empty());
+  EXPECT_EQ(leader_.deadline(), std::nullopt);
+}
+
+TEST_F(JobLeaderTest, EndsWithTheLastTrainerThatLeavesInOrder) {
+  run();
+  hear(1, in_order({4, 0}));
+  hear(2, in_order({3, 0}));
+  EXPECT_EQ(asked<Hold>(hear(0, in_order({5, 0}))).size(), 3u);
+  hear(0, held(0, {5, 0}, {3, 0}, {}, {}));
+  hear(1, held(0, {4, 0}, {3, 0}, {}, {}));
+  EXPECT_EQ(first<Abort>(hear(2, held(0, {3, 0}, {3, 0}, {}, {}))).common, (LaneNumbers{3, 0}));
+}
+
+TEST_F(JobLeaderTest, StopsWhereATrainerDiesAfterAnotherHasLeft) {
+  run();
+  hear(1, in_order({4, 0}));
+  EXPECT_EQ(first<Hold>(hear(2, Leave{"it died", true})).why, "it died");
+}
+
+TEST_F(JobLeaderTest, FailsWhatATrainerThatHasLeftHasNotSubmitted) {
+  run();
+  hear(1, in_order({4, 0}));
+  wait(timing_.repeat);
+  const std::string why = "collective 5 needs the trainer that left";
+  hear(0, Disagree{0, {0, 5, -6, why, Disagreement::Cause::departure}});
+  all(Counts{0, 7, {4, 0}, {}});
+  hear(0, held(0, {5, 0}, {4, 0}, {}, {}));
+  hear(1, held(0, {4, 0}, {4, 0}, {}, {}));
+  const JobCut cut = first<Reset>(hear(2, held(0, {4, 0}, {4, 0}, {}, {}))).cut;
+  EXPECT_EQ(cut.code, -6);
+  EXPECT_EQ(cut.done, (LaneNumbers{4, 0}));
+  EXPECT_EQ(cut.failed, (LaneNumbers{5, 0}));
+  EXPECT_EQ(cut.text, why + "; failed: collective 5 of lane 0");
+  all(Armed{1});
+  all(Started{1});
+  EXPECT_EQ(asked<Left>(wait(timing_.repeat)).size(), 3u) << "nobody has answered yet";
+}
+
+TEST_F(JobLeaderTest, TellsManyDeparturesInParts) {
+  JobOptions options = options_of();
+  options.trainers = 16;
+  leader_ = JobLeader(kSelf, 77, "mnist", options, kSpace, timing_);
+  Join join = join_of();
+  join.options = options;
+  join.trainers = 16;
+  all(join);
+  all(Armed{0});
+  all(Started{0});
+  for (std::uint32_t local = 0; local < 10; ++local) {
+    hear(1, Leave{"it left", false, local, LaneNumbers{1, 1}});
+  }
+  hear(1, Leave{"nobody", false, 3, LaneNumbers{1, 1}});
+  EXPECT_EQ(first<Left>(wait(timing_.repeat)).departures.size(), kMostDeparturesTold);
+  const JobActions more = hear(2, Noted{kMostDeparturesTold});
+  EXPECT_EQ(asked<Left>(more), Servers{2});
+  EXPECT_EQ(first<Left>(more).first, kMostDeparturesTold);
+  EXPECT_EQ(first<Left>(more).departures.size(), 2u);
+}
+
+}  // namespace
+}  // namespace gradcube::control

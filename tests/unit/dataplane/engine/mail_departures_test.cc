@@ -1,0 +1,54 @@
+// What a channel does of trainers that have left, of this server and of the other one.
+
+#include <map>
+
+#include "tests/unit/dataplane/engine/mail_channel_fixture.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+// Of server 3, trainer 0; this server has one trainer.
+TEST_F(MailChannelTest, EndsWhatWaitsForATrainerThatHasLeft) {
+  submit(shared::Kind::send, 10, 1);
+  const std::uint32_t wants = receive(10, 2);
+  room_.depart(3, 0);
+  submit(shared::Kind::send, 10, 3);
+  EXPECT_EQ(room_.deserters(), (std::vector<MailPeer>{{3, 0}}));
+  EXPECT_TRUE(session_->any_deserted());
+  EXPECT_FALSE(fits(segment(MailKind::absence, wants, 0, false, 1)));
+  EXPECT_FALSE(fits(segment(MailKind::absence, 0, 0, false, 0))) << "it is a send";
+  arrive(segment(MailKind::absence, wants, 0, false, 0));
+  EXPECT_FALSE(fits(segment(MailKind::data, wants, 0, true, 10))) << "it has said that none comes";
+  room_.end_deserted({3, 1}, 4);
+  EXPECT_TRUE(session_->any_deserted()) << "of another trainer";
+  room_.end_deserted({3, 0}, 5);
+  EXPECT_FALSE(session_->any_deserted());
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(completion(i).code, GRADCUBE_EPEER);
+    EXPECT_EQ(completion(i).notice, 5u);
+  }
+}
+
+// What it has sent goes out all the same.
+TEST_F(MailChannelTest, AnswersForItsTrainerThatHasLeft) {
+  submit(shared::Kind::send, 10, 1);
+  channel_->add_want({0, 40, {0, 0, 2}, 10}, 1);
+  room_.depart(0, 0);
+  channel_->add_want({1, 41, {0, 0, 1}, 10}, 2);
+  channel_->add_want({2, 42, {0, 0, 1}, 10}, 3);
+  std::map<std::uint32_t, std::uint8_t> answers;
+  while (const auto sent = channel_->next_segment(flow())) {
+    answers[sent->signature.collective] = sent->signature.kind;
+    EXPECT_EQ(sent->bytes, sent->signature.collective == 41 ? 10u : 0u);
+    flow().send.record_send(0);
+  }
+  const auto kind = [](MailKind kind) { return static_cast<std::uint8_t>(kind); };
+  EXPECT_EQ(answers, (std::map<std::uint32_t, std::uint8_t>{{40, kind(MailKind::absence)},
+                                                            {41, kind(MailKind::data)},
+                                                            {42, kind(MailKind::absence)}}));
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane

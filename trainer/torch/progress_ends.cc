@@ -1,0 +1,156 @@
+// The half of Progress that ends tasks: well, by failures, late, and withdrawn.
+
+#include <algorithm>
+#include <utility>
+
+#include "trainer/torch/progress.h"
+
+namespace gradcube::pytorch {
+namespace {
+
+const std::string kLate = "the timeout has passed: ";
+
+// An inquiry that takes longer was not answered by the daemon.
+constexpr std::chrono::milliseconds kAnswered(100);
+
+// What a message may take that is withdrawn, or was under way.
+constexpr std::chrono::seconds kPatience(5);
+
+const std::string kTooLate =
+    "; nor was it withdrawn in 5 s, because a message is on its way, or servers do not answer: no "
+    "later receive gets that message, and the tensors must be left alone";
+
+// A message that came, but not with the bytes that its receiver has room for.
+std::string shortage_of(const Request& request) {
+  const auto* message = std::get_if<Message>(&request);
+  if (message == nullptr || message->message.direction != GRADCUBE_RECEIVE ||
+      message->received == message->message.bytes) {
+    return "";
+  }
+  return "the message from rank " + std::to_string(message->message.peer) + " has " +
+         std::to_string(message->received) + " bytes, but the tensor that receives it has " +
+         std::to_string(message->message.bytes) + ": expected the same of both";
+}
+
+}  // namespace
+
+void Progress::look_for_ends() {
+  const auto has_ended = [this](const Flight& flight) {
+    if (!flight.refusal.empty()) {
+      end(flight, flight.refusal);
+      return true;
+    }
+    int done = 0;
+    const int code = gradcube_test(session_->get(), flight.request, &done);
+    if (done == 0 && code == GRADCUBE_OK) return false;
+    end(flight, code == GRADCUBE_OK ? shortage_of(flight.task->requests_[flight.place])
+                                    : session_->last_error());
+    return true;
+  };
+  flights_.erase(std::remove_if(flights_.begin(), flights_.end(), has_ended), flights_.end());
+}
+
+bool Progress::is_late(const Task& task, Clock::time_point now) {
+  if (task.told_ || task.failure_.has_value()) return false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return task.deadline_ <= now;
+}
+
+void Progress::look_for_timeouts() {
+  const Clock::time_point now = Clock::now();
+  std::string silence;  // why the daemon, which says nothing, is not asked again now
+  // Asks the daemon why. What ended just now is over; else the request stays in flight.
+  const auto has_ended = [&](const Flight& flight) {
+    if (!is_late(*flight.task, now)) return false;
+    if (!silence.empty()) {
+      fail(flight.task, silence);
+      return false;
+    }
+    const Clock::time_point asked = Clock::now();
+    const int code = gradcube_wait(session_->get(), flight.request, 0);
+    if (code == GRADCUBE_ETIMEDOUT) {
+      const std::string why = kLate + session_->last_error();
+      if (Clock::now() - asked > kAnswered) silence = why;
+      fail(flight.task, why);
+      return false;
+    }
+    end(flight, code == GRADCUBE_OK ? shortage_of(flight.task->requests_[flight.place])
+                                    : session_->last_error());
+    return true;
+  };
+  flights_.erase(std::remove_if(flights_.begin(), flights_.end(), has_ended), flights_.end());
+  for (const TaskPointer& task : tasks_waiting()) {
+    if (is_late(*task, now)) fail(task, kLate + "too much before it is in flight");
+  }
+}
+
+void Progress::withdraw_failing() {
+  withdraws_again_ = false;
+  if (failing_.empty()) return;
+  forget_waiting();
+  for (Flight& flight : flights_) {
+    const Request& request = flight.task->requests_[flight.place];
+    if (!flight.task->failure_.has_value() || flight.withdrawn || !flight.refusal.empty() ||
+        kind_of(request) == kCollectives) {
+      continue;
+    }
+    flight.withdrawn = gradcube_cancel(session_->get(), flight.request) != GRADCUBE_EAGAIN;
+    withdraws_again_ = withdraws_again_ || !flight.withdrawn;
+  }
+  const Clock::time_point now = Clock::now();
+  const auto is_told = [this, now](const TaskPointer& task) {
+    if (task->messages_ == 0 && (task->broken_ || task->open_ != 0)) {
+      add_ending(task, *task->failure_);
+    } else if (task->patience_ <= now) {
+      add_ending(task, *task->failure_ + kTooLate);
+    }
+    return task->told_;
+  };
+  failing_.erase(std::remove_if(failing_.begin(), failing_.end(), is_told), failing_.end());
+}
+
+// Of the tasks that fail, what was not begun. Collectives are begun even so: their order is the
+// same on all ranks.
+void Progress::forget_waiting() {
+  if (!some_wait_) return;
+  const auto is_forgotten = [](const Waiting& one) {
+    if (!one.task->failure_.has_value()) return false;
+    --one.task->open_;
+    --one.task->messages_;
+    one.task->broken_ = true;
+    return true;
+  };
+  const std::lock_guard<std::mutex> order(order_);
+  for (const std::size_t kind : {kSends, kReceives}) {
+    std::deque<Waiting>& waiting = waiting_[kind];
+    waiting.erase(std::remove_if(waiting.begin(), waiting.end(), is_forgotten), waiting.end());
+  }
+}
+
+void Progress::end(const Flight& flight, const std::string& failure) {
+  Task& task = *flight.task;
+  const std::size_t kind = kind_of(task.requests_[flight.place]);
+  --in_flight_[kind];
+  --task.open_;
+  if (kind != kCollectives) --task.messages_;
+  if (!failure.empty()) {
+    task.broken_ = true;
+    if (!flight.refusal.empty()) {
+      fail(flight.task, failure);
+    } else if (!task.failure_.has_value()) {
+      add_ending(flight.task, failure);
+    }
+  }
+  if (task.open_ != 0) return;
+  add_ending(flight.task, task.failure_.has_value() && task.broken_ ? *task.failure_ : "");
+}
+
+// It was late or refused: its messages are withdrawn before it is told.
+void Progress::fail(const TaskPointer& task, const std::string& failure) {
+  if (task->told_ || task->failure_.has_value()) return;
+  task->failure_ = failure;
+  task->patience_ = Clock::now() + kPatience;
+  failing_.push_back(task);
+}
+
+}  // namespace gradcube::pytorch
