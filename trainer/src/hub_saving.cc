@@ -1,5 +1,6 @@
 #include "trainer/src/hub_saving.h"
 
+#include <csignal>
 #include <unistd.h>
 #include <utility>
 
@@ -9,6 +10,18 @@
 #include "gradcube/gradcube.h"
 
 namespace gradcube::trainer {
+
+namespace {
+
+// A file that grows beyond `ulimit -f` is an error of this thread's, and not the trainer's end.
+void block_file_size_signal() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+}  // namespace
 
 std::vector<control::HubKey> checkpoint_keys(const Hub& hub) {
   std::vector<control::HubKey> keys;
@@ -43,6 +56,7 @@ HubSaving::HubSaving(const Hub& hub, HubCopy copy, std::string base, const Check
   }
   header_.ranges = std::move(copy.ranges);
   writing_ = std::async(std::launch::async, [this] {
+    block_file_size_signal();
     auto writer = std::make_unique<control::CheckpointWriter>(path_of(base_, file_), header_);
     for (const std::vector<float>& array : arrays_) writer->write(array);
     arrays_ = {};

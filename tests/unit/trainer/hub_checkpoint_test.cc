@@ -6,6 +6,7 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <sys/resource.h>
 #include <thread>
 #include <vector>
 
@@ -181,6 +182,23 @@ TEST_F(HubCheckpoint, ThatCannotBeWrittenLeavesTheOneBefore) {
   expect_says(gradcube_last_error(session), "No such file");
   EXPECT_EQ(names(), std::set<std::string>{"model.hub.1.8-of-9"});
   EXPECT_EQ(save(hub, path_, 2), GRADCUBE_OK) << "and the next one is made";
+}
+
+TEST_F(HubCheckpoint, ThatIsLongerThanFilesMayBeIsAnError) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  train(session, hub, 1);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit little = {100, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+  const int code = save(hub, path_, 1);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(code, GRADCUBE_ESYSTEM);
+  expect_says(gradcube_last_error(session), "File too large");
+  EXPECT_EQ(names(), std::set<std::string>());
+  EXPECT_EQ(save(hub, path_, 1), GRADCUBE_OK);
 }
 
 TEST_F(HubCheckpoint, ThatIsNotPreparedByAllIsNone) {
