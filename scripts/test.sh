@@ -297,14 +297,24 @@ tidy_everything() {
 # Each test on each fabric that can run it: what is thinned elsewhere (tests/integration/meson.build).
 test_thinned() { run_tests build-test --suite thinned "${side_by_side[@]}"; }
 
-test_seeds() { check build-test/tests/simulation/simulate --seeds 100000; }
+# check_each COMMAND...: counts one for this command with each line of standard input in the place of
+# {}, one on each core at a time.
+check_each() {
+  cat >"$scratch/each"
+  check xargs -a "$scratch/each" -P "$(nproc)" -I '{}' "$@"
+}
+
+test_seeds() {
+  check_each build-test/tests/simulation/simulate --seeds 2500 --first '{}' < <(seq 1 2500 97501)
+}
 
 # What is filtered out of a sanitizer's tests elsewhere, for the time it takes.
 test_all_sanitized() {
-  local program
-  for program in simulation/simulation_test unit/control/control_test unit/bcube_forwarding/bcube_forwarding_test; do
-    check build-test-clang/tests/"$program"
-  done
+  check_each build-test-clang/tests/'{}' <<'PROGRAMS'
+simulation/simulation_test
+unit/control/control_test
+unit/bcube_forwarding/bcube_forwarding_test
+PROGRAMS
 }
 
 # Also each source alone, tests' own, too.
@@ -321,9 +331,10 @@ fuzz() {
   for target in tests/fuzz/*_target.cc; do
     target=$(basename "$target" _target.cc)
     build_tree build-fuzz "tests/fuzz/${target}_fuzzer:executable"
-    check build-fuzz/tests/fuzz/"${target}_fuzzer" -max_total_time=$((fuzz_minutes * 60)) \
-      -artifact_prefix="build-fuzz/$target-" -print_final_stats=1
+    echo "$target" >>"$scratch/fuzzers"
   done
+  check_each build-fuzz/tests/fuzz/'{}'_fuzzer -max_total_time=$((fuzz_minutes * 60)) \
+    -artifact_prefix=build-fuzz/'{}'- -print_final_stats=1 <"$scratch/fuzzers"
 }
 
 # What valgrind can follow: no DPDK, no AVX-512.
