@@ -328,14 +328,14 @@ constexpr std::uint64_t restored_array(std::uint64_t elements, std::uint64_t ele
 
 // What a server owns of its hub. It lies in the hub's memory behind the weights, with `ranges`
 // times a HubRange behind it, by key and first element, without overlap. The daemon writes it
-// before hub_made, and never again.
+// before hub_made, and its end later.
 struct HubState {
   std::uint32_t ranges;
   std::uint32_t rule;  // aggregation::OptimizerRule
   // lr, momentum, dampening, beta1, beta2, eps, weight-decay, clip.
   double settings[8];
-  // How the hub has ended: a GRADCUBE_E... code, and the number of the notice that says why, which is
-  // written before it; 0 while the hub is there. The weights stay as the last step left them.
+  // How the hub has ended: a GRADCUBE_E... code, and the number of the notice that says why, which
+  // is written before it; 0 while the hub is there. The weights stay as the last step left them.
   std::int32_t end_code;
   std::uint32_t end_notice;
   // Not 0 while all of the memory is there: whoever has copied some of it looks again.

@@ -138,6 +138,9 @@ CheckpointHeader parse_contents(std::span<const std::uint8_t> bytes, std::string
     header.settings.*value = std::bit_cast<double>(reader.number<std::uint64_t>());
   }
   check_settings(header.settings, where);
+  if (load_little<std::uint32_t>(bytes.data() + kVersionAt) != kOldestCheckpointVersion) {
+    header.run = reader.number<std::uint64_t>();
+  }
   parse_keys(reader, keys, header, where);
   for (std::uint64_t r = 0; r < ranges; ++r) {
     CheckpointRange range;
@@ -185,6 +188,7 @@ std::vector<std::uint8_t> encode_checkpoint_header(const CheckpointHeader& heade
   for (double OptimizerSettings::*value : kNumbers) {
     writer.number(std::bit_cast<std::uint64_t>(header.settings.*value));
   }
+  writer.number(header.run);
   for (std::size_t k = 0; k < header.keys.size(); ++k) {
     const HubKey& key = header.keys[k];
     writer.number(key.elements);
@@ -220,9 +224,11 @@ std::uint64_t checkpoint_header_bytes(std::span<const std::uint8_t> prefix,
     refuse(where, "it is no checkpoint of a hub, or its beginning is lost");
   }
   const auto version = load_little<std::uint32_t>(prefix.data() + kVersionAt);
-  if (version != kCheckpointVersion) {
+  if (version < kOldestCheckpointVersion || version > kCheckpointVersion) {
     refuse(where, "its format is version " + std::to_string(version) +
-                      "; this version of Gradcube reads " + std::to_string(kCheckpointVersion));
+                      "; this version of Gradcube reads " +
+                      std::to_string(kOldestCheckpointVersion) + " to " +
+                      std::to_string(kCheckpointVersion));
   }
   const auto header = load_little<std::uint64_t>(prefix.data() + kHeaderBytesAt);
   const auto whole = load_little<std::uint64_t>(prefix.data() + kFileBytesAt);

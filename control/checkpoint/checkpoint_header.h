@@ -21,7 +21,8 @@
 
 namespace gradcube::control {
 
-inline constexpr std::uint32_t kCheckpointVersion = 2;
+inline constexpr std::uint32_t kCheckpointVersion = 3;
+inline constexpr std::uint32_t kOldestCheckpointVersion = 2;  // that is read
 inline constexpr std::size_t kCheckpointPrefix = 128;  // of the header: all but keys and ranges
 inline constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{256} << 20;
 inline constexpr std::uint32_t kMostCheckpointParts = 65536;
@@ -40,6 +41,7 @@ struct CheckpointHeader {
   std::uint64_t step = 0;                   // that are done
   std::uint32_t part = 0;
   std::uint32_t parts = 1;
+  std::uint64_t run = 0;                // of the hub that has written all parts; 0: it is not known
   std::vector<HubKey> keys;             // as ordered_keys() returns them
   std::vector<std::uint64_t> steps;     // of each key: that the optimizer has taken with it
   std::vector<CheckpointRange> ranges;  // ascending, without overlap

@@ -235,8 +235,8 @@ void Member::note(const control::Departure& departure) {
       [&](const Part& part) { part.at.engine->depart(job_, departure.server, departure.local); });
 }
 
-std::vector<MailPeer> Member::deserters() const {
-  std::vector<MailPeer> peers;
+std::map<MailPeer, std::uint32_t> Member::deserters() const {
+  std::map<MailPeer, std::uint32_t> peers;
   if (!session_->any_deserted()) return peers;
   on_leader([&](const Part& part) { peers = part.job->mailroom()->deserters(); });
   return peers;

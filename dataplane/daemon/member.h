@@ -94,7 +94,7 @@ class Member {
   bool take_last(unsigned local);
   void note(const control::Departure& departure);
   // Who has left what messages of these trainers wait for, and what ends those.
-  std::vector<MailPeer> deserters() const;
+  std::map<MailPeer, std::uint32_t> deserters() const;
   void end_deserted(const MailPeer& peer, std::uint32_t notice);
   // By lane, the first collective that a trainer here has submitted and one that has left has not;
   // 0 if there is none, or something that they share has not ended yet. Where some have left.
@@ -147,7 +147,11 @@ class Member {
   // hands over what was not taken.
   std::vector<std::unique_ptr<HubMaking>> take_dropped_hubs() { return hub_.take_dropped(); }
   // All its trainers have gone: its hub is not read any more.
-  void forget_hub() { hub_.forget(); }
+  void forget_hub() {
+    if (!hub_is_kept_) hub_.forget();
+  }
+  // From now on trainers that go keep what they map of it, as their daemon ends.
+  void keep_hub() { hub_is_kept_ = true; }
   // What a push of the key waits for, in words: "key ... waits for ...".
   std::string why_pushed(std::uint64_t key) const;
   // Null if there is none.
@@ -229,6 +233,7 @@ class Member {
   std::vector<std::unique_ptr<EngineJob>> detached_;
   LaneCuts cuts_{};  // of the resets so far
   MemberHub hub_;
+  bool hub_is_kept_ = false;
   std::optional<std::uint32_t> end_notice_;
 };
 

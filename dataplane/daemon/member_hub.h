@@ -12,8 +12,8 @@
 //
 // Ended, engines have let it go and what was being pushed has failed. Its memory stays for
 // trainers, who find there how it has ended and, of each key whose last push has ended well, the
-// weights of that step; "unread" is when each of them has freed it, has gone, or wishes for the
-// next hub.
+// weights of that step; "unread" is when each of them has freed it or has gone, or one, as all have
+// freed it, wishes for the next hub.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_MEMBER_HUB_H_
@@ -56,7 +56,9 @@ class MemberHub {
   // It cannot be, as others have not what it needs of them. Also told to those that ask later.
   void fail(std::int32_t code, const std::string& text, std::uint32_t notice = 0);
   // This trainer does not read it any more.
-  void freed_by(unsigned local) { freed_.push_back(local); }
+  void freed_by(unsigned local) {
+    if (!is_freed_by(local)) freed_.push_back(local);
+  }
   bool is_freed_by(unsigned local) const;
   // No trainer reads what has ended, or what is there once it ends.
   void forget();

@@ -139,7 +139,7 @@ void Member::forget_unread_hub() {
   for (unsigned local = 0; local < trainers(); ++local) {
     if (has(local) && stays(local) && !hub_.is_freed_by(local)) return;
   }
-  hub_.forget();
+  forget_hub();
 }
 
 void Member::take_hub_off_engines(std::int32_t code, std::uint32_t notice) {

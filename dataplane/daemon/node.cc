@@ -53,6 +53,10 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
   Resident* resident = find(trainer.attempt);
   if (resident == nullptr || !resident->member->stays(trainer.local)) return;
   Member& member = *resident->member;
+  if (departure == Departure::shutdown) {
+    member.keep_hub();
+    departure = Departure::violation;
+  }
   member.leave(trainer.local);
   resident->asking.erase(trainer.local);
   resident->gone = !member.any_stays();

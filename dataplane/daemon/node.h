@@ -227,6 +227,7 @@ class Node {
   void leave_in_order(TrainerId trainer, const std::string& how, control::Instant now);
   void settle_leaving(Attempt attempt, Resident& resident, control::Instant now);
   void miss_the_gone(Attempt attempt, Resident& resident, control::Instant now);
+  void end_deserted(Attempt attempt, Resident& resident);
   std::uint32_t explain(Attempt attempt, Resident& resident, const std::string& text);
 
   static std::string end_text(const Resident& resident, const control::notice::Ended& ended);

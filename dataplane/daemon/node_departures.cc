@@ -17,6 +17,9 @@ namespace {
 // While its job runs, the engines have taken what a trainer has submitted long before.
 constexpr unsigned kMostLooks = 100;
 
+// Of those that have left, between two looks.
+constexpr unsigned kMostToldAtOnce = 8;
+
 std::string rank_text(const control::JobDescriptor& job, const control::Departure& departure) {
   std::uint32_t rank = 0;
   for (const control::JobMember& member : job.members) {
@@ -80,19 +83,33 @@ void Node::miss_the_gone(Attempt attempt, Resident& resident, control::Instant n
                                         control::Disagreement::Cause::departure}},
              now);
   }
-  for (const MailPeer& peer : member.deserters()) {
-    const control::Departure* departure = resident.departures.of(peer.first, peer.second);
-    // The leader may not have told of it yet.
-    if (departure == nullptr) continue;
-    const std::string text = fmt::format("{} exchanges no more messages in job \"{}\": {}",
-                                         rank_text(job, *departure), job.name, departure->how);
-    member.end_deserted(peer, explain(attempt, resident, text));
-  }
+  end_deserted(attempt, resident);
   if (!member.needs_all()) return;
   const control::Departure& first = *resident.departures.first_in(0);
   const std::string text =
       fmt::format("the hub of job \"{}\" needs {}: {}", job.name, rank_text(job, first), first.how);
   member.lose_hub(GRADCUBE_EPEER, text, explain(attempt, resident, text));
+}
+
+// Only who waits for it is told; and of a few at a time, as a trainer keeps the newest notices
+// alone, and its socket has room for so many.
+void Node::end_deserted(Attempt attempt, Resident& resident) {
+  unsigned told = 0;
+  for (const auto& [peer, locals] : resident.member->deserters()) {
+    const control::Departure* departure = resident.departures.of(peer.first, peer.second);
+    // The leader may not have told of it yet.
+    if (departure == nullptr) continue;
+    if (++told > kMostToldAtOnce) return;
+    const std::string text = fmt::format("{} exchanges no more messages in job \"{}\": {}",
+                                         rank_text(*resident.descriptor, *departure),
+                                         resident.descriptor->name, departure->how);
+    const std::uint32_t number = ++resident.notices;
+    for (unsigned local = 0; local < resident.member->trainers(); ++local) {
+      if ((locals >> local & 1) == 0) continue;
+      notify(attempt, local, make_failure(number, GRADCUBE_EPEER, text));
+    }
+    resident.member->end_deserted(peer, number);
+  }
 }
 
 }  // namespace gradcube::dataplane

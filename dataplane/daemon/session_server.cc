@@ -78,7 +78,7 @@ void SessionServer::close() {
   while (!connections_.empty()) {
     const int socket = connections_.begin()->first;
     tell_closing(socket);
-    end(socket, Departure::violation, "lost its daemon, which was shut down");
+    end(socket, Departure::shutdown, "lost its daemon, which was shut down");
   }
 }
 

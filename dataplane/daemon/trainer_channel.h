@@ -69,7 +69,8 @@ class JoinRefused : public std::runtime_error {
 };
 
 // violation: also of a trainer that aborts its job. Nothing that is shared with it is completed.
-enum class Departure { orderly, death, violation };
+// shutdown: its daemon ends, and the trainer keeps what it maps.
+enum class Departure { orderly, death, violation, shutdown };
 
 // The trainers and the daemon's log, as the nodes see them. Never blocks. After refuse() and
 // evict() the node knows no such trainer any more.

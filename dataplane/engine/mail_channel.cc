@@ -33,6 +33,7 @@ MailChannel::MailChannel(Mailroom& room, bcube::ServerId peer, std::size_t most_
       segment_bytes_(segment_bytes),
       matcher_(most_in_flight, most_in_flight, key) {
   withdrawn_.reserve(most_in_flight);
+  absences_.reserve(most_in_flight);
 }
 
 void MailChannel::add_flow(const FlowKey& key, EngineJob& job, const FlowSettings& settings,
@@ -101,7 +102,7 @@ void MailChannel::settle(std::uint64_t sequence) {
 }
 
 void MailChannel::leave_own(unsigned local) {
-  absences_.reserve(most_in_flight_);
+  if (matcher_.wants() == 0) return;
   matcher_.take_out_all(
       false, [local](const MailAddress& address) { return address.from == local; },
       [this](std::uint32_t want) { answer_absence(want); });

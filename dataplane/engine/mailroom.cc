@@ -24,6 +24,7 @@ Mailroom::Mailroom(EngineJob& job, const control::Placement& placement, bcube::S
   key_ = std::uint64_t{random()} << 32 | random();
   letters_.reserve(most_in_flight());
   ends_.reserve(most_in_flight());
+  deserted_.reserve(most_in_flight());
   for (unsigned local = 0; local < trainers(); ++local) {
     arrived_.emplace_back(job_.session().region(local).bytes(), segment_bytes_);
   }
@@ -147,12 +148,14 @@ bool Mailroom::waits_for_the_gone(std::uint32_t number) const {
   return letters_[number].open && letters_[number].deserted;
 }
 
-std::vector<MailPeer> Mailroom::deserters() const {
-  std::set<MailPeer> peers;
+std::map<MailPeer, std::uint32_t> Mailroom::deserters() const {
+  std::map<MailPeer, std::uint32_t> peers;
   for (const std::uint32_t number : deserted_) {
-    if (waits_for_the_gone(number)) peers.insert(other_of(number));
+    if (waits_for_the_gone(number)) {
+      peers[other_of(number)] |= std::uint32_t{1} << letters_[number].request.local;
+    }
   }
-  return {peers.begin(), peers.end()};
+  return peers;
 }
 
 void Mailroom::end_deserted(const MailPeer& peer, std::uint32_t notice) {
@@ -163,7 +166,6 @@ void Mailroom::end_deserted(const MailPeer& peer, std::uint32_t notice) {
     return true;
   });
   table().set_deserted(deserted_.size());
-  publish_ends();
 }
 
 void Mailroom::end(std::uint32_t number, std::int32_t code, std::uint64_t bytes,

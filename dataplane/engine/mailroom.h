@@ -73,9 +73,11 @@ class Mailroom {
 
   // This trainer of the job has left; of one of this server all that it had submitted was taken.
   void depart(bcube::ServerId server, unsigned local);
-  // Who has left something that waits here to be ended; each once.
-  std::vector<MailPeer> deserters() const;
-  // Ends what waits for this one with GRADCUBE_EPEER.
+  // Who has left something that waits here to be ended, and for which of this server's trainers: a
+  // bit each.
+  std::map<MailPeer, std::uint32_t> deserters() const;
+  // Ends what waits for this one with GRADCUBE_EPEER; published with all that ends, as a memory
+  // fault may hold that back.
   void end_deserted(const MailPeer& peer, std::uint32_t notice);
 
   // To another server of the job, or this one; null if it is none. Made when it is asked for first.

@@ -23,7 +23,7 @@ def wrapper():
     """A program that is gradcubed with stand-ins for its servers."""
     with tempfile.TemporaryDirectory(prefix="gradcube-test-") as folder:
         path = pathlib.Path(folder) / "gradcubed"
-        path.write_text(f'#!/bin/sh\nexec {os.environ["GRADCUBE_DAEMON"]} "$@" --server-program {STAND_IN}\n')
+        path.write_text(f'#!/bin/sh\nexec "{os.environ["GRADCUBE_DAEMON"]}" "$@" --server-program "{STAND_IN}"\n')
         path.chmod(0o755)
         yield str(path)
 

@@ -50,7 +50,7 @@ class Checkpoints(CheckpointTestCase):
             )
         self.assert_same(saved + found)
         names = sorted(file.name for file in self.folder.iterdir())
-        self.assertEqual(names, [f"model.hub.{SAVED}.1.{part}-of-2" for part in (1, 2)], "it has replaced them")
+        self.assertEqual(names, [f"model.hub.{SAVED}.g1.{part}-of-2" for part in (1, 2)], "it has replaced them")
 
     def test_several_trainers_of_a_server_go_on(self):
         def run(name, path, **options):

@@ -332,8 +332,7 @@ class Ends(HubTestCase):
                     hub.begin_checkpoint(f"{folder}/model.hub", 1)
                 with self.assertRaises(gradcube.PeerError):
                     hub.push("long", gradients_of(rank, 0)["long"], RATE, LATE)
-                with self.assertRaisesRegex(gradcube.PeerError, "its last push failed"):
-                    hub.pull("long", numpy.zeros(SHAPES["long"], "float32"))
+                hub.pull("long", numpy.zeros(SHAPES["long"], "float32"))  # what was refused has changed nothing
             self.assertEqual(os.listdir(folder), [])
 
     def test_weights_are_there_after_a_disagreement_and_no_checkpoint_of_them_is_made(self):
@@ -356,14 +355,16 @@ class Ends(HubTestCase):
             self.assertEqual(all_of(lambda hub: hub.free(LATE), hubs), [None] * SERVERS)
             self.assert_same(self.results(lambda session: self.train(session, "sgd", 1), sessions))
 
-    @only_on("embedded", why="there one daemon has all sessions")
-    def test_weights_are_there_when_the_daemon_has_gone(self):
+    @only_on("embedded", "memif", why="daemons of veths take as long to start, and end as those of memif do")
+    def test_weights_are_there_when_the_daemons_have_gone(self):
         cluster = Cluster("--topology", "star:2")
         self.addCleanup(cluster.end)
         with job(cluster, "orphaned") as sessions:
             hubs = self.results(self.hub_of, sessions)
-            cluster.end()
-            for hub in hubs:
+            shown = [hub.weights("odd") for hub in hubs]
+            cluster.tool("down")
+            for hub, array in zip(hubs, shown):
+                numpy.testing.assert_array_equal(array, first_weights()["odd"])
                 pulled = numpy.zeros_like(first_weights()["odd"])
                 hub.pull("odd", pulled)
                 numpy.testing.assert_array_equal(pulled, first_weights()["odd"])

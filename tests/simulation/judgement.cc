@@ -143,8 +143,8 @@ void Judgement::check_code(const Worker& worker, std::size_t index, const Damage
   if (befalls_a_node(scenario_.misfortune)) return;
   const bool submitted_by_all = index < scenario_.when;
   if (!submitted_by_all && code == 0 && scenario_.misfortune != Misfortune::death) refuse();
-  // Who leaves in order ends nothing that it has submitted. Where there are several lanes, the reset
-  // for a later one fails what not all others have submitted yet.
+  // Who leaves in order ends nothing that it has submitted. Where there are several lanes, the
+  // reset for a later one fails what not all others have submitted yet.
   const bool ends_nothing = scenario_.misfortune == Misfortune::orderly_leave &&
                             damage.ran_before_leaving &&
                             scenario_.jobs[0].options.lanes.size() == 1;

@@ -145,9 +145,9 @@ TEST(Mail, EndsWellForASenderWhoseReceiverLeavesAtOnce) {
   }
 }
 
-// What a trainer has sent before it left in order arrives, however late it is asked for. What it has
-// not, and what is sent to it, fails with its name; all others go on. So between servers as between
-// the trainers of one.
+// What a trainer has sent before it left in order arrives, however late it is asked for. What it
+// has not, and what is sent to it, fails with its name; all others go on. So between servers as
+// between the trainers of one.
 TEST(Mail, OutlivesATrainerThatLeavesInOrder) {
   for (const char* loss : {"0", "0.2"}) {
     SimulatedCluster cluster(

@@ -2,9 +2,11 @@
 // befalls a trainer or a node while all trainers push. play_hub() runs it and returns every
 // violation of these invariants:
 //
-// - a push that ends well leaves at its trainer's server the weights of the step that it says: those
+// - a push that ends well leaves at its trainer's server the weights of the step that it says:
+// those
 //   after so many steps with the mean of all trainers' gradients, to the bit;
-// - they stay there until the trainer pushes the key again: whether its job ends or is reset, or its
+// - they stay there until the trainer pushes the key again: whether its job ends or is reset, or
+// its
 //   daemon dies, and as long as it stays;
 // - every push ends, within bounded virtual time; and where one has failed, the hub says how it has
 //   ended;

@@ -43,12 +43,9 @@ std::optional<CheckpointFile> read_name(std::string_view name, std::string_view 
       !take_text(name, ".")) {
     return std::nullopt;
   }
-  std::string_view ahead = name;
-  if (take_number(ahead, file.version.generation) && take_text(ahead, ".")) {
-    if (file.version.generation == 0) return std::nullopt;  // which is not written
-    name = ahead;
-  } else {
-    file.version.generation = 0;
+  if (take_text(name, "g") && (!take_number(name, file.version.generation) ||
+                               file.version.generation == 0 || !take_text(name, "."))) {
+    return std::nullopt;
   }
   std::uint32_t part = 0;
   if (!take_number(name, part) || !take_text(name, "-of-") || !take_number(name, file.parts) ||
@@ -74,7 +71,7 @@ std::string checkpoint_base(const char* path) {
 
 std::string path_of(const std::string& base, const CheckpointFile& file) {
   std::string path = base + "." + std::to_string(file.version.step) + ".";
-  if (file.version.generation != 0) path += std::to_string(file.version.generation) + ".";
+  if (file.version.generation != 0) path += "g" + std::to_string(file.version.generation) + ".";
   path += std::to_string(file.part + 1) + "-of-" + std::to_string(file.parts);
   if (file.prepared) path += kPrepared;
   return path;
@@ -119,7 +116,7 @@ std::uint64_t next_generation(const std::string& base, std::uint64_t step) {
   return next;
 }
 
-void remove_earlier_generations(const std::string& base, const CheckpointFile& kept) {
+void remove_unfinished(const std::string& base, const CheckpointFile& kept) {
   std::vector<CheckpointFile> files;
   try {
     files = checkpoint_files(base);
@@ -127,7 +124,7 @@ void remove_earlier_generations(const std::string& base, const CheckpointFile& k
     return;
   }
   for (const CheckpointFile& file : files) {
-    if (file.is_part(kept) && file.version.step == kept.version.step &&
+    if (file.prepared && file.is_part(kept) && file.version.step == kept.version.step &&
         file.version.generation < kept.version.generation) {
       ::unlink(path_of(base, file).c_str());
     }

@@ -1,11 +1,13 @@
 // The files of a hub's checkpoints. Each server's part is a file of its own,
 //
 //   PATH.STEP.PART-of-PARTS               model.hub.1200.3-of-9
-//   PATH.STEP.GENERATION.PART-of-PARTS    model.hub.1200.1.3-of-9
+//   PATH.STEP.gGENERATION.PART-of-PARTS   model.hub.1200.g1.3-of-9
 //
-// so that servers may write to one folder that all see, or each to a disk of its own. A step that is
-// saved while files of it are there has the next generation, which is greater than all that there
-// are: so the parts of one version, a step and a generation, are of one checkpoint.
+// so that servers may write to one folder that all see, or each to a disk of its own. A step that
+// is saved while files of it are there has the next generation, which is greater than all that
+// there are in the folders of the job's servers. Headers tell the run that has written a file, so
+// that parts of one version, a step and a generation, that are of different runs are found and
+// refused.
 //
 // How one comes to be: each part is written and made durable under a passing name, gets this name
 // with ".prepared" behind it when all are, and this name alone when all are prepared. So where a
@@ -59,8 +61,9 @@ std::optional<CheckpointVersion> newest_version(
 // For a checkpoint of this step: behind all of the step that there are.
 std::uint64_t next_generation(const std::string& base, std::uint64_t step);
 
-// Removes the part's files of earlier generations of its step. What cannot be removed stays.
-void remove_earlier_generations(const std::string& base, const CheckpointFile& kept);
+// Removes what is prepared of the part in earlier generations of its step: of attempts that nobody
+// goes on with. What cannot be removed stays.
+void remove_unfinished(const std::string& base, const CheckpointFile& kept);
 
 }  // namespace gradcube::trainer
 

@@ -124,25 +124,46 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
 
 HubMapping::~HubMapping() {
   private_in_child_.reset();
+  if (shown_ != nullptr) ::munmap(shown_, bytes_);
   ::munmap(base_, bytes_);
 }
 
-void HubMapping::show(std::size_t bytes) {
-  if (private_in_child_.has_value()) return;
-  private_in_child_.emplace(std::span(base_, bytes_), [this, bytes] {
-    return std::vector<std::span<const std::byte>>{{base_, bytes}};
+const std::byte* HubMapping::show(std::size_t bytes) {
+  if (shown_ != nullptr) return shown_;
+  void* view = ::mremap(base_, 0, bytes_, MREMAP_MAYMOVE);  // of shared memory: a second view
+  if (view == MAP_FAILED) return nullptr;
+  shown_ = static_cast<std::byte*>(view);
+  shown_bytes_ = bytes;
+  private_in_child_.emplace(std::span(shown_, bytes_), [this] {
+    return std::vector<std::span<const std::byte>>{{shown_, shown_bytes_}};
   });
+  return shown_;
 }
 
-void HubMapping::close() noexcept {
+void HubMapping::keep_shown() noexcept {
+  if (shown_ == nullptr || is_closed_) return;
+  void* copy = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return close_shown();
+  std::memcpy(copy, base_, shown_bytes_);
+  private_in_child_.reset();
+  if (::mprotect(copy, bytes_, PROT_READ) != 0 ||
+      ::mremap(copy, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, shown_) == MAP_FAILED) {
+    ::munmap(copy, bytes_);
+    return close_shown();
+  }
+  is_closed_ = true;
+}
+
+void HubMapping::close_shown() noexcept {
+  if (shown_ == nullptr || std::exchange(is_closed_, true)) return;
   private_in_child_.reset();
   constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   // Where the kernel refuses, what was shown stays.
-  [[maybe_unused]] const void* nothing = ::mmap(base_, bytes_, PROT_NONE, kNothing, -1, 0);
+  [[maybe_unused]] const void* nothing = ::mmap(shown_, bytes_, PROT_NONE, kNothing, -1, 0);
 }
 
 Hub::~Hub() {
-  if (mapping_.use_count() > 1) mapping_->close();
+  if (mapping_ != nullptr) mapping_->close_shown();
 }
 
 void Hub::disown_saving() noexcept { [[maybe_unused]] const HubSaving* parents = saving.release(); }

@@ -29,7 +29,8 @@ namespace gradcube::trainer {
 
 class HubSaving;
 
-// The daemon's memory of a hub.
+// The daemon's memory of a hub: as the library reads it, and once more as callers have pointers
+// into it, whose view can be closed while another thread of the library reads.
 class HubMapping {
  public:
   HubMapping(std::byte* base, std::size_t bytes) : base_(base), bytes_(bytes) {}
@@ -39,15 +40,21 @@ class HubMapping {
 
   std::byte* base() const { return base_; }
   std::size_t bytes() const { return bytes_; }
-  // A caller has a pointer into its first `bytes`, the weights: a forked child has those of the
-  // moment of the fork. The first time counts.
-  void show(std::size_t bytes);
-  // From now on whoever reads it is killed by SIGSEGV, and it takes no memory.
-  void close() noexcept;
+  // For a caller's pointers into its first `bytes`, the weights; null, with errno, if the system
+  // has no room for the view. A forked child has those of the moment of the fork. The first time
+  // counts.
+  const std::byte* show(std::size_t bytes);
+  // From now on who reads what was shown is killed by SIGSEGV, and it takes no memory.
+  void close_shown() noexcept;
+  // Or reads a copy of it, which nobody changes, if there is memory for one.
+  void keep_shown() noexcept;
 
  private:
   std::byte* base_;
   std::size_t bytes_;
+  std::byte* shown_ = nullptr;
+  std::size_t shown_bytes_ = 0;
+  bool is_closed_ = false;  // what was shown is not the daemon's memory any more
   std::optional<PrivateInChild> private_in_child_;
 };
 
@@ -122,6 +129,9 @@ class Hub {
 
   // How long it may take to save what an aggregator has.
   int timeout_ms = -1;
+  // A number that all trainers have of it, and no other hub has: its checkpoints tell it.
+  std::uint64_t run = 0;
+  bool is_being_freed = false;
   // Pushes whose end was not reported.
   unsigned in_flight = 0;
   // Threads that save or restore it at the moment.

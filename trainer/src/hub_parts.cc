@@ -114,10 +114,22 @@ void HubParts::choose(const std::string& base, const CheckpointFile& own) {
 // True: nothing is missing any more.
 bool HubParts::add(const std::string& base, const CheckpointFile& file) {
   const control::CheckpointReader reader = open_file(path_of(base, file));
+  const control::CheckpointHeader& header = reader.header();
+  if (header.step != file.version.step || header.part != file.part || header.parts != file.parts) {
+    throw Failure(GRADCUBE_EINVAL, "checkpoint " + quoted(path_of(base, file)) +
+                                       ": it has the name of another step or part");
+  }
   reader.require_same_hub(checkpoint_keys(hub_), hub_.optimizer().rule);
+  if (!chosen_.empty() && header.run != run_) {
+    throw Failure(GRADCUBE_EINVAL, "checkpoint " + quoted(path_of(base, file)) +
+                                       ": another run has written it than the other parts");
+  }
   const std::uint64_t found = in_both(wanted_, reader.header().ranges);
   if (steps_.empty()) steps_ = reader.header().steps;
-  if (found != 0) chosen_.push_back(file);
+  if (found != 0) {
+    chosen_.push_back(file);
+    run_ = header.run;
+  }
   found_ += found;
   return found_ == elements_of(wanted_);
 }

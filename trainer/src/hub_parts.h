@@ -30,6 +30,8 @@ class HubParts {
   std::uint64_t steps(std::size_t number) const { return steps_[number]; }
   // Those that were read.
   const std::vector<CheckpointFile>& files() const { return chosen_; }
+  // The run that has written them.
+  std::uint64_t run() const { return run_; }
   // Puts what is restored here of the key (Hub::to_restore()) into what is pushed
   // (shared::restored_array()). Keys ascend from call to call. Throws Failure.
   void read_key(std::size_t number, std::byte* to);
@@ -49,6 +51,7 @@ class HubParts {
   std::size_t arrays_;  // of a range
   std::vector<std::uint64_t> steps_;
   std::vector<CheckpointFile> chosen_;
+  std::uint64_t run_ = 0;
   std::uint64_t found_ = 0;  // elements
   std::deque<File> files_;
   std::vector<std::vector<float>> values_;  // of a range

@@ -50,6 +50,7 @@ HubSaving::HubSaving(const Hub& hub, HubCopy copy, std::string base, const Check
   header_.step = file.version.step;
   header_.part = file.part;
   header_.parts = file.parts;
+  header_.run = hub.run;
   header_.keys = checkpoint_keys(hub);
   for (std::size_t number = 0; number < hub.size(); ++number) {
     header_.steps.push_back(hub.key_by_name(number).steps);
@@ -67,6 +68,13 @@ HubSaving::HubSaving(const Hub& hub, HubCopy copy, std::string base, const Check
 
 HubSaving::~HubSaving() {
   if (is_prepared_) ::unlink(path_of(base_, file_).c_str());
+}
+
+void publish_checkpoint(const std::string& base, CheckpointFile& file) {
+  CheckpointFile published = file;
+  published.prepared = false;
+  control::rename_durably(path_of(base, file), path_of(base, published));
+  file = published;
 }
 
 bool HubSaving::wait(const Deadline& deadline) {
@@ -98,11 +106,9 @@ void HubSaving::prepare(std::uint64_t generation) {
 }
 
 void HubSaving::publish() {
-  const std::string prepared = path_of(base_, file_);
-  file_.prepared = false;
-  is_prepared_ = false;  // all are: it stays, under one name or the other
+  keep();  // all are prepared: it stays, under one name or the other
   try {
-    control::rename_durably(prepared, path_of(base_, file_));
+    publish_checkpoint(base_, file_);
   } catch (const control::SetupError& error) {
     throw Failure(GRADCUBE_ESYSTEM, error.what());
   }

@@ -55,9 +55,13 @@ class HubSaving {
   std::uint64_t finish();
   void prepare(std::uint64_t generation);
   void publish();
-  void keep() { is_prepared_ = false; }
+  void keep() {
+    stays_ = is_prepared_;
+    is_prepared_ = false;
+  }
 
-  // Of what is published.
+  // It is prepared or published, and is not removed at the end.
+  bool stays() const { return stays_; }
   const std::string& base() const { return base_; }
   const CheckpointFile& file() const { return file_; }
 
@@ -69,7 +73,11 @@ class HubSaving {
   std::future<std::unique_ptr<control::CheckpointWriter>> writing_;
   std::unique_ptr<control::CheckpointWriter> written_;
   bool is_prepared_ = false;
+  bool stays_ = false;
 };
+
+// Gives a prepared file its last name. Throws control::SetupError.
+void publish_checkpoint(const std::string& base, CheckpointFile& file);
 
 // The hub's keys as files have them.
 std::vector<control::HubKey> checkpoint_keys(const Hub& hub);

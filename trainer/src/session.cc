@@ -54,7 +54,11 @@ Session::Lock Session::enter() {
 
 void Session::leave() {
   const Lock lock = enter();
-  if (lost_code_ == GRADCUBE_OK) connection_.send_goodbye();
+  if (lost_code_ == GRADCUBE_OK) {
+    // Before the daemon takes it back; who leaves waits for that.
+    for (const auto& shown : shown_) shown->keep_shown();
+    connection_.send_goodbye();
+  }
   lose(GRADCUBE_EINVAL, "this session has left its job: open another one");
 }
 

@@ -154,7 +154,7 @@ class Session {
     std::int64_t code = GRADCUBE_OK;
     std::uint64_t value = 0;  // a digest, or a step
     std::uint64_t generation = 0;
-    std::uint64_t has = 0;
+    std::uint64_t has = 0;  // what the rank has; or which of the steps of a call this is
   };
   std::vector<Said> gather(const Said& own, const Deadline& deadline);
   void ask_for_hub(Hub& hub, const Deadline& deadline);
@@ -162,6 +162,7 @@ class Session {
   void take_hub(const shared::Notice& notice, Descriptor weights);
   int end_push(Lock& lock, const Push& push, int code);
   static void settle(const Push& push, int code);
+  int fail_if_ended(const Hub& hub);
   int no_weights(const Hub::Key& key);
   int no_memory();
   int no_key(const Hub& hub, std::size_t place);
@@ -190,7 +191,8 @@ class Session {
     return hub.has_aggregator() ? place_.rank == 0 : place_.rank % trainers_ == 0;
   }
   CheckpointFile own_file(const Hub& hub, const CheckpointVersion& version) const;
-  void may_save(Hub& hub);
+  void may_change(const Hub& hub);
+  void may_save(const Hub& hub);
   // What this rank does of a call, and what it says to the others of how that went.
   struct Attempt {
     template <typename Act>  // act(said)
@@ -199,8 +201,10 @@ class Session {
         act(said);
       } catch (const Failure& its) {
         failure = its;
-        said.code = its.code();
+      } catch (const std::exception& its) {
+        failure = Failure(GRADCUBE_ENOMEM, its.what());
       }
+      if (failure.has_value()) said.code = failure->code();
     }
     Said said;
     std::optional<Failure> failure;
@@ -209,13 +213,15 @@ class Session {
                           const std::string& what);
   // What all have said. Throws the first failure.
   std::vector<Said> agree(const Attempt& own, const std::string& what, const Deadline& deadline);
-  void require_one_step(const std::vector<Said>& said, std::uint64_t step) const;
+  void require_alike(const std::vector<Said>& said, const Said& own) const;
   void make_all(HubSaving* saving, std::uint64_t step, const Deadline& deadline);
   static void replace(Hub& hub, const HubSaving& saving);
 
   // session_restore.cc
   Attempt offer(const Hub& hub, const std::string& base,
-                const std::optional<CheckpointVersion>& before) const;
+                const std::optional<CheckpointVersion>& before);
+  static void require_one_run(const std::vector<Said>& said, const std::string& what);
+  void take_over(Hub& hub, const std::string& base, std::vector<CheckpointFile> files);
   [[noreturn]] static void refuse_missing(const std::vector<Said>& newest, std::size_t rank,
                                           const std::string& what, const std::string& base);
   std::optional<CheckpointVersion> newest_of_all(const Hub& hub, const std::string& base,

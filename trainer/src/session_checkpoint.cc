@@ -18,6 +18,11 @@ constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 62;
 
 Session::HubCall::HubCall(Session& session, Hub& hub) : session_(session), hub_(hub) {
   const Lock lock(session_.mutex_);
+  if (hub_.is_being_freed) throw Failure(GRADCUBE_EINVAL, "the hub is being freed");
+  if (hub_.calls != 0) {
+    throw Failure(GRADCUBE_EAGAIN,
+                  "another thread saves or restores the hub: wait for that call's end first");
+  }
   ++hub_.calls;
 }
 
@@ -45,14 +50,21 @@ std::vector<Session::Said> Session::agree(const Attempt& own, const std::string&
   return all;
 }
 
-void Session::require_one_step(const std::vector<Said>& said, std::uint64_t step) const {
-  const auto other =
-      std::find_if(said.begin(), said.end(), [step](const Said& its) { return its.value != step; });
+void Session::require_alike(const std::vector<Said>& said, const Said& own) const {
+  const auto other = std::find_if(said.begin(), said.end(), [&own](const Said& its) {
+    return its.value != own.value || its.has != own.has;
+  });
   if (other == said.end()) return;
-  throw Failure(GRADCUBE_EMISMATCH,
-                "the trainers of job \"" + job_ + "\" make checkpoints of different steps: rank " +
-                    std::to_string(other - said.begin()) + " of " + std::to_string(other->value) +
-                    ", this one of " + std::to_string(step));
+  const std::string rank = std::to_string(other - said.begin());
+  if (other->has != own.has) {
+    throw Failure(GRADCUBE_EMISMATCH, "the trainers of job \"" + job_ +
+                                          "\" are not in one call: rank " + rank +
+                                          " has come to another one; leave the job");
+  }
+  throw Failure(GRADCUBE_EMISMATCH, "the trainers of job \"" + job_ +
+                                        "\" make checkpoints of different steps: rank " + rank +
+                                        " of " + std::to_string(other->value) + ", this one of " +
+                                        std::to_string(own.value));
 }
 
 CheckpointFile Session::own_file(const Hub& hub, const CheckpointVersion& version) const {
@@ -61,14 +73,11 @@ CheckpointFile Session::own_file(const Hub& hub, const CheckpointVersion& versio
 }
 
 // With the lock. Throws Failure.
-void Session::may_save(Hub& hub) {
+void Session::may_change(const Hub& hub) {
   listen();
   if (lost_code_ != GRADCUBE_OK) throw Failure(lost_code_, lost_message_);
-  std::uint32_t notice = 0;
-  if (const int code = hub.end_code(notice); code != GRADCUBE_OK) {
-    const std::string* why = notices_.text_of(notice);
-    throw Failure(code, "the hub of job \"" + job_ +
-                            "\" has ended: " + (why != nullptr ? *why : gradcube_strerror(code)));
+  if (const int code = fail_if_ended(hub); code != GRADCUBE_OK) {
+    throw Failure(code, last_failure().message);
   }
   if (hub.torn) {
     throw Failure(GRADCUBE_EINVAL,
@@ -84,6 +93,10 @@ void Session::may_save(Hub& hub) {
                                        " pushes to the hub are in flight: wait for their "
                                        "requests first");
   }
+}
+
+void Session::may_save(const Hub& hub) {
+  may_change(hub);
   for (std::size_t place = 0; place < hub.size(); ++place) {
     if (hub.key(place).has_weights) continue;
     const int code = no_weights(hub.key(place));
@@ -160,22 +173,30 @@ void Session::end_checkpoint(Hub& hub, int timeout_ms) {
     const Lock lock = enter();
     hub.saves = false;
   }
-  make_all(saving.get(), hub.saved_step, deadline);
+  try {
+    make_all(saving.get(), hub.saved_step, deadline);
+  } catch (const Failure&) {
+    if (saving != nullptr && saving->stays()) {
+      hub.replaceable[saving->base()].push_back(saving->file());
+    }
+    throw;
+  }
   if (saving != nullptr) replace(hub, *saving);
 }
 
 // saving: null where another trainer has the server's files, or rank 0 those of all.
 void Session::make_all(HubSaving* saving, std::uint64_t step, const Deadline& deadline) {
   const std::string what = "the checkpoint of job \"" + job_ + "\" was not made";
-  const auto attempt = [saving](const auto& act) {
-    return Attempt({}, [&](Said& own) {
+  Said about{.value = step};
+  const auto attempt = [&](const auto& act) {
+    ++about.has;
+    return Attempt(about, [&](Said& own) {
       if (saving != nullptr) act(own);
     });
   };
-  Attempt finished = attempt([&](Said& own) { own.generation = saving->finish(); });
-  finished.said.value = step;
+  const Attempt finished = attempt([&](Said& own) { own.generation = saving->finish(); });
   const std::vector<Said> all = agree(finished, what, deadline);
-  require_one_step(all, step);
+  require_alike(all, about);
   std::uint64_t generation = 0;
   for (const Said& said : all) generation = std::max(generation, said.generation);
 
@@ -183,15 +204,19 @@ void Session::make_all(HubSaving* saving, std::uint64_t step, const Deadline& de
   std::vector<Said> heard;
   try {
     heard = gather(prepared.said, deadline);
+    require_alike(heard, about);
   } catch (const Failure&) {
     // Others may have heard that all are, and publish theirs.
     if (saving != nullptr) saving->keep();
     throw;
   }
   require_all(prepared, heard, what);
-  agree(attempt([&](Said&) { saving->publish(); }),
-        "the checkpoint of job \"" + job_ + "\" is whole, but a file could not be renamed",
-        deadline);
+  const Attempt published = attempt([&](Said&) { saving->publish(); });
+  require_alike(
+      agree(published,
+            "the checkpoint of job \"" + job_ + "\" is whole, but a file could not be renamed",
+            deadline),
+      about);
 }
 
 // What this trainer has saved or restored before is not needed any more. Files of others stay.
@@ -201,7 +226,7 @@ void Session::replace(Hub& hub, const HubSaving& saving) {
     if (file != saving.file()) ::unlink(path_of(saving.base(), file).c_str());
   }
   before = {saving.file()};
-  remove_earlier_generations(saving.base(), saving.file());
+  remove_unfinished(saving.base(), saving.file());
 }
 
 }  // namespace gradcube::trainer

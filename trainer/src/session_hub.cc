@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,7 @@ std::vector<Session::Said> Session::gather(const Said& own, const Deadline& dead
   std::vector<Said> said(place_.size);
   if (code == GRADCUBE_OK) std::memcpy(said.data(), block, bytes);
   const std::string why = code == GRADCUBE_OK ? "" : last_failure().message;
+  if (code != GRADCUBE_OK) give_up(request, Deadline::in_milliseconds(0));
   free(block);
   if (code != GRADCUBE_OK) throw Failure(code, why);
   return said;
@@ -80,12 +83,15 @@ std::unique_ptr<Hub> Session::make_hub(const gradcube_hub_settings& settings, in
     code = failure.code();
     why = failure.what();
   }
-  const std::vector<Said> codes = gather({.code = code}, deadline);
+  std::uint64_t run = 0;
+  if (::getentropy(&run, sizeof(run)) != 0) run = hub->digest();
+  const std::vector<Said> codes = gather({.code = code, .value = run}, deadline);
   const auto failed = std::find_if(codes.begin(), codes.end(),
                                    [](const Said& said) { return said.code != GRADCUBE_OK; });
   if (failed == codes.end()) {
     const Lock lock = enter();
     hub->timeout_ms = timeout_ms;
+    hub->run = codes.front().value;
     hub_ = hub.get();
     return hub;
   }
@@ -156,15 +162,21 @@ int Session::free_hub(Hub& hub, int timeout_ms) {
                                        " pushes to the hub are in flight: wait for their requests "
                                        "first");
     }
+    hub.is_being_freed = true;
   }
   const Deadline deadline = Deadline::in_milliseconds(timeout_ms);
   gradcube_collective barrier = GRADCUBE_COLLECTIVE_INIT;
   barrier.kind = GRADCUBE_BARRIER;
   std::uint64_t request = 0;
   int code = submit(barrier, request);
-  if (code == GRADCUBE_EAGAIN) return code;  // nothing was submitted
+  if (code == GRADCUBE_EAGAIN) {  // nothing was submitted
+    const Lock lock = enter();
+    hub.is_being_freed = false;
+    return code;
+  }
   if (code == GRADCUBE_OK) code = wait(request, deadline.poll_timeout());
   const std::string why = code == GRADCUBE_OK ? "" : last_failure().message;
+  if (code != GRADCUBE_OK) give_up(request, Deadline::in_milliseconds(0));
   const Lock lock = enter();
   if (lost_code_ == GRADCUBE_OK) connection_.send_end_hub(hub.number());
   if (hub_ == &hub) hub_ = nullptr;
@@ -231,6 +243,8 @@ int Session::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
   if (const std::string problem = problem_of_rate(hub, wish); !problem.empty()) {
     return fail(GRADCUBE_EINVAL, problem);
   }
+  if (const int code = fail_if_ended(hub); code != GRADCUBE_OK) return code;
+  if (hub.is_being_freed) return fail(GRADCUBE_EINVAL, "the hub is being freed by another thread");
   if (hub.torn) return fail(GRADCUBE_EINVAL, kTorn);
   if (wish.kind == shared::Kind::push_gradients && !key.pushed && !key.has_weights) {
     return no_weights(key);
@@ -299,6 +313,17 @@ void Session::settle(const Push& push, int code) {
   --push.hub->in_flight;
 }
 
+// What is pushed then changes nothing.
+int Session::fail_if_ended(const Hub& hub) {
+  std::uint32_t notice = 0;
+  const int code = hub.end_code(notice);
+  if (code == GRADCUBE_OK) return code;
+  listen();
+  const std::string* why = notices_.text_of(notice);
+  return fail(code, "the hub of job \"" + job_ +
+                        "\" has ended: " + (why != nullptr ? *why : gradcube_strerror(code)));
+}
+
 int Session::no_weights(const Hub::Key& key) {
   const std::string text = "key " + quoted(key.name) + " of the hub has no weights: ";
   if (key.failure == GRADCUBE_OK) {
@@ -343,10 +368,16 @@ const void* Session::weights(Hub& hub, std::size_t place) {
     fail(GRADCUBE_EINVAL, kTorn);
   } else if (const Hub::Key& key = hub.key(place); !key.has_weights && !key.pushed) {
     no_weights(key);
+  } else if (!hub.is_readable() ||
+             (lost_code_ != GRADCUBE_OK && lost_code_ != GRADCUBE_ENODAEMON)) {
+    no_memory();  // or it will soon be taken back
   } else {
-    if (shown_.empty() || shown_.back() != hub.mapping()) shown_.push_back(hub.mapping());
-    hub.mapping()->show(hub.bytes());
-    return hub.weights(key);
+    const std::byte* shown = hub.mapping()->show(hub.bytes());
+    if (shown != nullptr) {
+      if (shown_.empty() || shown_.back() != hub.mapping()) shown_.push_back(hub.mapping());
+      return shown + key.begin;
+    }
+    fail(GRADCUBE_ENOMEM, with_system_error("the hub's weights cannot be shown", errno));
   }
   return nullptr;
 }

@@ -188,6 +188,10 @@ void Session::lose(int code, std::string message) {
   });
   end_abandoned();
   update_events();
+  // A daemon that goes leaves trainers what they map; one that goes on takes it back.
+  if (lost_code_ != GRADCUBE_ENODAEMON) {
+    for (const auto& shown : shown_) shown->close_shown();
+  }
   connection_.shut_down();
   ::shutdown(admission_.doorbell.get(), SHUT_RDWR);
   call_served();

@@ -140,9 +140,9 @@ void Session::push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& d
     }
   } catch (...) {
     free_all();
-    set_copies(hub, copied);
     const Lock lock = enter();
     hub.torn = true;
+    hub.copies = copied;
     throw;
   }
   set_copies(hub, copied);

@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "control/base/errors.h"
 #include "trainer/src/failure.h"
 #include "trainer/src/hub_parts.h"
+#include "trainer/src/hub_saving.h"
 #include "trainer/src/quoted.h"
 #include "trainer/src/session.h"
 
@@ -32,8 +34,13 @@ auto has(std::uint64_t flags) {
 
 // What is there for this rank, older than `before`.
 Session::Attempt Session::offer(const Hub& hub, const std::string& base,
-                                const std::optional<CheckpointVersion>& before) const {
+                                const std::optional<CheckpointVersion>& before) {
   return Attempt({.has = kNoFiles}, [&](Said& own) {
+    {
+      const Lock lock = enter();
+      reap();
+      may_change(hub);
+    }
     if (!has_files(hub)) return;
     const std::vector<CheckpointFile> files = checkpoint_files(base);
     const auto newest = newest_version(files, own_file(hub, {}), before);
@@ -101,18 +108,49 @@ std::uint64_t Session::restore(Hub& hub, const char* path, int timeout_ms) {
   const std::optional<CheckpointVersion> version = newest_of_all(hub, base, deadline);
   if (!version.has_value()) return GRADCUBE_HUB_NO_STEP;
   std::optional<HubParts> parts;
-  const Attempt taking({}, [&](Said&) {
-    if (has_files(hub)) parts.emplace(take_parts(hub, base, *version));
+  const Attempt taking({}, [&](Said& own) {
+    if (!has_files(hub)) return;
+    parts.emplace(take_parts(hub, base, *version));
+    own.value = parts->run();
+    own.has = kVersion;
   });
-  agree(taking, "the checkpoint of job \"" + job_ + "\" cannot be restored", deadline);
+  const std::string what = "the checkpoint of job \"" + job_ + "\" cannot be restored";
+  require_one_run(agree(taking, what, deadline), what);
   HubParts* const own_parts = parts.has_value() ? &*parts : nullptr;
   if (hub.has_aggregator()) {
     load_planes(hub, own_parts, deadline);
   } else {
     push_restored(hub, own_parts, deadline);
   }
-  if (own_parts != nullptr) hub.replaceable[base] = own_parts->files();
+  if (own_parts != nullptr) take_over(hub, base, own_parts->files());
   return version->step;
+}
+
+void Session::require_one_run(const std::vector<Said>& said, const std::string& what) {
+  const auto first = std::find_if(said.begin(), said.end(), has<Said>(kVersion));
+  const auto other = std::find_if(first, said.end(), [&first](const Said& its) {
+    return (its.has & kVersion) != 0 && its.value != first->value;
+  });
+  if (other == said.end()) return;
+  throw Failure(GRADCUBE_EINVAL, what + ": the files of rank " +
+                                     std::to_string(other - said.begin()) +
+                                     " are of another run than those of rank " +
+                                     std::to_string(first - said.begin()));
+}
+
+// What this trainer has restored is its own from now on. It has been told to the trainers, so it
+// counts, also where the run before could only prepare it.
+void Session::take_over(Hub& hub, const std::string& base, std::vector<CheckpointFile> files) {
+  const CheckpointFile own = own_file(hub, {});
+  for (CheckpointFile& file : files) {
+    if (!file.prepared || !file.is_part(own)) continue;
+    try {
+      publish_checkpoint(base, file);
+    } catch (const control::SetupError&) {
+      // It is whole under this name, too.
+    }
+  }
+  hub.replaceable[base] = std::move(files);
 }
 
 HubParts Session::take_parts(const Hub& hub, const std::string& base,
@@ -176,7 +214,7 @@ void Session::push_restored(Hub& hub, HubParts* parts, const Deadline& deadline)
       bytes_pushed += bytes;
     }
     while (!pushed.empty()) finish_one();
-  } catch (const Failure&) {
+  } catch (...) {
     for (const Pushed& each : pushed) {
       give_up(each.request, deadline);
       free(each.block);

@@ -85,7 +85,9 @@ TEST(JobSimulation, EndsAllThatDoesNotNeedTrainersThatHaveLeft) {
 
 TEST(JobSimulation, GivesTrainersThatAllJoinAgainANewJob) {
   const Sums sums = play(400'000'001, 200, kRejoins);
-  EXPECT_GT(sums.ends, 0u);
+  if (std::getenv("GRADCUBE_SIMULATION_SEEDS") == nullptr) {
+    EXPECT_GT(sums.ends, 0u) << "of so many";
+  }
 }
 
 TEST(JobSimulation, RepeatsItselfForTheSameSeedOnly) {

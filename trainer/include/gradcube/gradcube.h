@@ -177,9 +177,9 @@ enum {
   /* The trainers of the job disagree on a collective, or a message is longer than the buffer of its
    * receive, or of another type. */
   GRADCUBE_EMISMATCH = -5,
-  /* Another trainer of the job died or aborted the job, or the daemon of its server is silent or was
-   * restarted: the message says who, and which collective was the last that ended alike on all of
-   * the others: well, or with GRADCUBE_EMISMATCH. Or this needs a trainer that has left. */
+  /* Another trainer of the job died or aborted the job, or the daemon of its server is silent or
+   * was restarted: the message says who, and which collective was the last that ended alike on all
+   * of the others: well, or with GRADCUBE_EMISMATCH. Or this needs a trainer that has left. */
   GRADCUBE_EPEER = -6,
   /* Not done within the timeout. What was waited for goes on, and its buffer stays the daemon's; a
    * message can be withdrawn: gradcube_cancel(). */

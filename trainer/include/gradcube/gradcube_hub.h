@@ -27,8 +27,8 @@
  *
  * The first push of each key gives its weights: gradcube_hub_init(). All trainers give the same
  * ones. A later one sets them anew; the optimizer's state begins from zero. Before the first push,
- * and after a push that has failed, a key has no weights: gradients, pulls and checkpoints of it are
- * refused with its name (GRADCUBE_EINVAL, or the code of the push).
+ * and after a push that has failed, a key has no weights: gradients, pulls and checkpoints of it
+ * are refused with its name (GRADCUBE_EINVAL, or the code of the push).
  *
  * Requests are those of gradcube_test(), gradcube_poll() and gradcube_wait(), and count among the
  * session's. Buffers follow the rules of collectives; after a push the content of a buffer in
@@ -47,9 +47,9 @@
  *   restore                  the weights  the reason           the weights       -
  *   hub_free                 as a barrier, and all is freed    -                 -
  *
- * "The last step" of a key is that of its last push that has ended with GRADCUBE_OK: what is read is
- * never of a step that has not ended. The weights stay, for this trainer, until it frees the hub or
- * closes the session, also when its daemon has gone.
+ * "The last step" of a key is that of its last push that has ended with GRADCUBE_OK: what is read
+ * is never of a step that has not ended. The weights stay, for this trainer, until it frees the hub
+ * or leaves or aborts the job, also when its daemon has gone.
  *
  * A job has one hub at a time. docs/hub.md has the optimizers, their settings, and what happens
  * inside.
@@ -154,14 +154,15 @@ GRADCUBE_API int gradcube_hub_pull(gradcube_hub* hub, size_t key, void* weights)
 
 /* The key's weights where they lie: read only, and only while no push of the key is in flight and
  * after one that has ended well. Reading them when the hub was freed is an access to memory that is
- * not there (SIGSEGV). A forked child has those of the moment of the fork. NULL for a key that there
- * is not, or that has no weights. */
+ * not there (SIGSEGV). A forked child has those of the moment of the fork. NULL for a key that
+ * there is not, or that has no weights. */
 GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
 
 /* Checkpoints. A checkpoint is what the hub has at one step of the training: weights, the
  * optimizer's state, and how many steps each key has taken. Each server's first trainer writes what
  * its server owns to a file of its own, PATH.STEP.PART-of-PARTS (of a step that is saved once more,
- * PATH.STEP.GENERATION.PART-of-PARTS): all in one folder, or each on a disk of its own. docs/hub.md has the format, and `gradcube checkpoint FILE` checks and shows one.
+ * PATH.STEP.gGENERATION.PART-of-PARTS): all in one folder, or each on a disk of its own.
+ * docs/hub.md has the format, and `gradcube checkpoint FILE` checks and shows one.
  *
  *     gradcube_hub_begin_checkpoint(hub, "model.hub", step);      all trainers, between two steps
  *     ... train on: the files are being written ...
@@ -180,12 +181,13 @@ GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
  * gradcube_hub_restore().
  *
  * end: waits until the files of all servers are on their disks and have their names, and removes
- * those that it replaces: which this trainer has saved or restored at the path before, and earlier
- * ones of the same step; no other one. After GRADCUBE_OK no crash loses it. Where a trainer's file
- * could not be written, all learn it, and the checkpoint before is the one that counts, whatever its
- * step. After any other failure, such as GRADCUBE_ETIMEDOUT, this trainer does not know what the
- * others have heard: the files of both stay, and gradcube_hub_restore() finds the newest one that
- * all have. A collective on lane 0, three times; after GRADCUBE_ETIMEDOUT leave the job. */
+ * those that it replaces: which this trainer has saved or restored at the path before; no other
+ * run's. After GRADCUBE_OK no crash loses it. Where a trainer's file could not be written, all
+ * learn it, and the checkpoint before is the one that counts, whatever its step; where one could
+ * only not get its last name, the message says that the new one is whole, and it counts. After any
+ * other failure, such as GRADCUBE_ETIMEDOUT, this trainer does not know what the others have heard:
+ * the files of both stay, and gradcube_hub_restore() finds the newest one that all have. A
+ * collective on lane 0, three times; after GRADCUBE_ETIMEDOUT leave the job. */
 GRADCUBE_API int gradcube_hub_begin_checkpoint(gradcube_hub* hub, const char* path, uint64_t step);
 GRADCUBE_API int gradcube_hub_end_checkpoint(gradcube_hub* hub, int timeout_ms);
 

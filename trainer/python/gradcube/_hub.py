@@ -287,7 +287,7 @@ class Hub:
     def end_checkpoint(self, timeout=None):
         """Waits until all servers have written theirs. From then on no crash loses it.
 
-        All trainers call it. After an error the checkpoint before is the one that counts.
+        All trainers call it. After an error the checkpoint before counts, or the new one, as the message says.
         """
         milliseconds = _milliseconds(timeout)
         handle = self._open_handle()

@@ -76,10 +76,10 @@ TEST_F(Checkpoint, IsRefusedWithWhatIsWrong) {
   };
   EXPECT_EQ(refusal_of([](auto& bytes) { bytes.assign(500, '{'); }),
             "checkpoint: it is no checkpoint of a hub, or its beginning is lost");
-  for (const std::uint8_t version : {1, 3}) {
+  for (const std::uint8_t version : {1, 4}) {
     EXPECT_EQ(refusal_of([&](auto& bytes) { bytes[8] = version; }),
               "checkpoint: its format is version " + std::to_string(version) +
-                  "; this version of Gradcube reads 2");
+                  "; this version of Gradcube reads 2 to 3");
   }
   EXPECT_EQ(refusal_of([](auto& bytes) { bytes.push_back(0); }),
             "checkpoint: it has 1 bytes behind its end");
@@ -111,9 +111,9 @@ TEST_F(Checkpoint, IsRefusedWhereAHeaderWithTheRightChecksumMakesNoSense) {
   EXPECT_THAT(refusal_of(56, UINT64_MAX), HasSubstr("it ends within its lists"));
   EXPECT_THAT(refusal_of(56, 2), HasSubstr("bytes behind its lists"));
   EXPECT_THAT(refusal_of(64, 0x7ff8000000000000), HasSubstr("lr=nan; expected 0 to 3.4e38"));
-  EXPECT_THAT(refusal_of(128, 2), HasSubstr("a range beyond its key"));
-  EXPECT_THAT(refusal_of(136, kMostKeySteps + 1), HasSubstr("makes no sense: a key's steps"));
-  EXPECT_EQ(refusal_of(136, kMostKeySteps), "");
+  EXPECT_THAT(refusal_of(136, 2), HasSubstr("a range beyond its key"));
+  EXPECT_THAT(refusal_of(144, kMostKeySteps + 1), HasSubstr("makes no sense: a key's steps"));
+  EXPECT_EQ(refusal_of(144, kMostKeySteps), "");
   EXPECT_THAT(refusal_of(header_size - 16, 4), HasSubstr("ranges overlap"));
   EXPECT_THAT(refusal_of(header_size - 24, 7), HasSubstr("a range of a key that is not there"));
   EXPECT_THAT(refusal_of(header_size - 8, 9), HasSubstr("another size than the file"));

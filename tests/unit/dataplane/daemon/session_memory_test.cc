@@ -133,8 +133,8 @@ TEST_F(SessionMemory, IsRefusedBeyondTheQuotaOfItsUserWithAReason) {
   EXPECT_EQ(report(*other_, kBegin, kBegin + 31 * kMiB).code, GRADCUBE_ENOMEM);
   EXPECT_EQ(report(*other_, kBegin, kBegin + 30 * kMiB).code, GRADCUBE_OK);
   EXPECT_EQ(report(*other_, kBegin + 30 * kMiB).code, GRADCUBE_OK);
-  // When it has left, what it had sent may still be received. When its job ends, others may use what
-  // it used.
+  // When it has left, what it had sent may still be received. When its job ends, others may use
+  // what it used.
   trainer_->say_goodbye();
   run(10, [] { return false; });
   EXPECT_EQ(quota_.used(getuid()), 80 * kMiB);

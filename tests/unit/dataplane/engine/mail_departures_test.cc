@@ -15,7 +15,7 @@ TEST_F(MailChannelTest, EndsWhatWaitsForATrainerThatHasLeft) {
   const std::uint32_t wants = receive(10, 2);
   room_.depart(3, 0);
   submit(shared::Kind::send, 10, 3);
-  EXPECT_EQ(room_.deserters(), (std::vector<MailPeer>{{3, 0}}));
+  EXPECT_EQ(room_.deserters(), (std::map<MailPeer, std::uint32_t>{{{3, 0}, 1}}));
   EXPECT_TRUE(session_->any_deserted());
   EXPECT_FALSE(fits(segment(MailKind::absence, wants, 0, false, 1)));
   EXPECT_FALSE(fits(segment(MailKind::absence, 0, 0, false, 0))) << "it is a send";
