@@ -94,7 +94,11 @@ void HubParts::choose(const std::string& base, const CheckpointFile& own) {
   std::erase_if(files, [&](const CheckpointFile& file) { return file.version != own.version; });
   const auto mine = std::find_if(files.begin(), files.end(),
                                  [&own](const CheckpointFile& file) { return file.is_part(own); });
-  if (mine != files.end() && add(base, *mine)) return;
+  if (mine != files.end() && add(base, *mine)) {
+    // Also where it owns nothing of the model: the next checkpoint replaces it.
+    if (chosen_.empty()) chosen_.push_back(*mine);
+    return;
+  }
   // One number of parts after the other, the own one first.
   std::sort(files.begin(), files.end(), [&own](const CheckpointFile& a, const CheckpointFile& b) {
     const auto order = [&own](const CheckpointFile& file) {
@@ -120,16 +124,14 @@ bool HubParts::add(const std::string& base, const CheckpointFile& file) {
                                        ": it has the name of another step or part");
   }
   reader.require_same_hub(checkpoint_keys(hub_), hub_.optimizer().rule);
-  if (!chosen_.empty() && header.run != run_) {
+  if (found_ != 0 && header.run != run_) {
     throw Failure(GRADCUBE_EINVAL, "checkpoint " + quoted(path_of(base, file)) +
                                        ": another run has written it than the other parts");
   }
   const std::uint64_t found = in_both(wanted_, reader.header().ranges);
   if (steps_.empty()) steps_ = reader.header().steps;
-  if (found != 0) {
-    chosen_.push_back(file);
-    run_ = header.run;
-  }
+  run_ = header.run;
+  if (found != 0) chosen_.push_back(file);
   found_ += found;
   return found_ == elements_of(wanted_);
 }

@@ -306,7 +306,7 @@ TEST_F(HubCheckpoint, ThatNobodyHasPublishedIsNoneUnlessAllArePrepared) {
   train(session, hub, 1);
   ASSERT_EQ(save(hub, path_, 7), GRADCUBE_OK);
   EXPECT_TRUE(names().contains("model.hub.7.g1.8-of-9")) << "of a version of its own";
-  fs::rename(path_ + ".7.g1.8-of-9", path_ + ".7.1.8-of-9.prepared");
+  fs::rename(path_ + ".7.g1.8-of-9", path_ + ".7.g1.8-of-9.prepared");
   ASSERT_EQ(gradcube_hub_restore(hub, path_.c_str(), kLong, &step), GRADCUBE_OK)
       << gradcube_last_error(session);
   EXPECT_EQ(step, 7U);
