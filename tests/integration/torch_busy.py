@@ -38,7 +38,8 @@ def silent():
 def has_run():
     """Nanoseconds that each thread of this process but this one has had on a core."""
     threads = [thread for thread in pathlib.Path("/proc/self/task").iterdir() if thread.name != str(os.getpid())]
-    return {thread.name: (thread / "schedstat").read_text().split()[0] for thread in threads}
+    about = lambda thread: f"{thread.name} {(thread / 'comm').read_text().strip()}"
+    return {about(thread): (thread / "schedstat").read_text().split()[0] for thread in threads}
 
 
 def orphaned():

@@ -218,6 +218,7 @@ void Progress::wake() {
 }
 
 void Progress::run() {
+  ::pthread_setname_np(::pthread_self(), "gc-progress");
   led = this;
   while (take_arrivals()) {
     look_for_ends();
