@@ -5,6 +5,7 @@
 
 #include "dataplane/engine/mail_channel.h"
 #include "dataplane/engine/mailroom.h"
+#include "dataplane/engine/port_queue.h"
 #include "protocol/bytes.h"
 
 #include "gradcube/gradcube.h"

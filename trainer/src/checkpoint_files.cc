@@ -101,7 +101,7 @@ std::optional<CheckpointVersion> newest_version(const std::vector<CheckpointFile
   std::map<std::pair<CheckpointVersion, std::uint32_t>, std::uint32_t> counts;  // of some parts
   std::optional<CheckpointVersion> newest;
   for (const CheckpointFile& file : files) {
-    if (before.has_value() && file.version >= *before) continue;
+    if (before.has_value() && !(file.version < *before)) continue;
     const std::uint32_t count = ++counts[{file.version, file.parts}];
     if (count == file.parts || file.is_part(own)) newest = std::max(newest, {file.version});
   }

@@ -17,10 +17,10 @@
 #ifndef GRADCUBE_TRAINER_SRC_CHECKPOINT_FILES_H_
 #define GRADCUBE_TRAINER_SRC_CHECKPOINT_FILES_H_
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace gradcube::trainer {
@@ -29,7 +29,10 @@ struct CheckpointVersion {
   std::uint64_t step = 0;
   std::uint64_t generation = 0;
 
-  auto operator<=>(const CheckpointVersion&) const = default;
+  bool operator==(const CheckpointVersion&) const = default;
+  bool operator<(const CheckpointVersion& other) const {
+    return std::tie(step, generation) < std::tie(other.step, other.generation);
+  }
 };
 
 struct CheckpointFile {

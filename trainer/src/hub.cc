@@ -8,6 +8,7 @@
 #include <span>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <utility>
 
 #include "trainer/shared_layout.h"
 #include "trainer/src/elements.h"
