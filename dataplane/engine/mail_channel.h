@@ -7,8 +7,8 @@
 // for a longer one before it. What a sequence stands for is remembered until it is acknowledged.
 //
 // Both directions of a flow carry wants, their withdrawals, data, refusals and absences (letter.h).
-// Wants and what answers them without data take the first path alone, the only one whose order
-// matters (mail_matcher.h), and go before data. What arrives is copied to its receive's buffer at
+// Wants, withdrawals, the answers to these and absences take the first path alone, the only one
+// whose order matters (mail_matcher.h), and go before data and refusals. What arrives is copied to its receive's buffer at
 // once: a segment comes only after its receive has asked for it. So nothing is held, whatever the
 // trainers do.
 //

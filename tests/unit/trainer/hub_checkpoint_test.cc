@@ -11,8 +11,6 @@
 #include <vector>
 
 #include "tests/unit/trainer/hub_fixture.h"
-#include "trainer/src/checkpoint_files.h"
-#include "trainer/src/hub_parts.h"
 
 namespace gradcube::trainer {
 namespace {
@@ -359,51 +357,6 @@ TEST_F(HubCheckpoint, HasItsOrder) {
   EXPECT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 1), GRADCUBE_OK);
   EXPECT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 2), GRADCUBE_EAGAIN);
   EXPECT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_OK);
-}
-
-TEST(CheckpointFiles, AreFoundByTheirNames) {
-  std::string name = (fs::temp_directory_path() / "gradcube-test-XXXXXX").string();
-  const fs::path folder = mkdtemp(name.data());
-  for (const char* file :
-       {"m.hub.10.1-of-2", "m.hub.9.2-of-2", "m.hub.10.3-of-2", "m.hub.10.0-of-2",
-        "m.hub.01.1-of-2", "m.hub.10.1-of-2.aBcDeF", "m.hub.10", "m.hub", "n.hub.10.1-of-2",
-        "m.hub.-1.1-of-2", "m.hub.99999999999999999999.1-of-2", "m.hub.11.g4.1-of-2",
-        "m.hub.12.2-of-2.prepared", "m.hub.13.g0.1-of-2", "m.hub.14.g01.1-of-2",
-        "m.hub.15.g1.g2.1-of-2", "m.hub.16.1-of-2.prepared.x", "m.hub.17.3.1-of-2"}) {
-    std::ofstream(folder / file).put('x');
-  }
-  std::vector<CheckpointFile> files = checkpoint_files((folder / "m.hub").string());
-  std::sort(files.begin(), files.end(),
-            [](const auto& a, const auto& b) { return a.version < b.version; });
-  EXPECT_EQ(files, (std::vector<CheckpointFile>{
-                       {{9, 0}, 1, 2}, {{10, 0}, 0, 2}, {{11, 4}, 0, 2}, {{12, 0}, 1, 2, true}}));
-  for (const CheckpointFile& file : files) {
-    EXPECT_TRUE(fs::exists(path_of((folder / "m.hub").string(), file)));
-  }
-  EXPECT_EQ(next_generation((folder / "m.hub").string(), 11), 5U);
-  EXPECT_EQ(next_generation((folder / "m.hub").string(), 8), 0U);
-  fs::remove_all(folder);
-}
-
-TEST(CheckpointFiles, ANewestIsOwnOrWhole) {
-  using Version = CheckpointVersion;
-  const CheckpointFile own{{}, 1, 3};
-  const auto file = [](std::uint64_t step, std::uint32_t part, std::uint32_t parts,
-                       std::uint64_t generation = 0) {
-    return CheckpointFile{{step, generation}, part, parts};
-  };
-  EXPECT_EQ(newest_version({}, own), std::nullopt);
-  EXPECT_EQ(newest_version({file(5, 0, 3), file(5, 2, 3)}, own), std::nullopt) << "parts of others";
-  EXPECT_EQ(newest_version({file(5, 0, 3), file(5, 1, 3), file(4, 1, 3)}, own), (Version{5, 0}));
-  EXPECT_EQ(newest_version({file(5, 1, 3), file(8, 1, 2), file(8, 0, 2), file(9, 0, 4)}, own),
-            (Version{8, 0}))
-      << "all parts of another number";
-  EXPECT_EQ(newest_version({file(8, 0, 2), file(8, 1, 2, 1)}, own), std::nullopt)
-      << "of two generations";
-  const std::vector<CheckpointFile> twice = {file(5, 1, 3), file(5, 1, 3, 2)};
-  EXPECT_EQ(newest_version(twice, own), (Version{5, 2}));
-  EXPECT_EQ(newest_version(twice, own, (Version{5, 2})), (Version{5, 0}));
-  EXPECT_EQ(newest_version(twice, own, (Version{5, 0})), std::nullopt);
 }
 
 }  // namespace

@@ -57,9 +57,10 @@ GRADCUBE_API int gradcube_submit_message(gradcube_session* session, const gradcu
 /* Withdraws a message: the sender's server decides, at one moment for both sides, whether the
  * message has met its receive. If not, the request ends with GRADCUBE_ECANCELED: a receive has
  * taken nothing, its buffer is as it was, and the message goes to the next receive; a send has
- * given nothing, and the next send goes to the receive. If the two have met, it is too late, also
- * if nothing has landed yet: the request ends as if this function had not been called, as soon as
- * the message is there. So no message is lost, split or taken twice.
+ * given nothing, and the next send goes to the receive. Where the other trainer has left without
+ * its part, it may end with GRADCUBE_EPEER instead, which says the same. If the two have met, it is
+ * too late, also if nothing has landed yet: the request ends as if this function had not been
+ * called, as soon as the message is there. So no message is lost, split or taken twice.
  *
  * Returns at once; the end comes by test, poll and wait, like every end, and the buffer stays the
  * daemon's until then. For a send it is decided here and for a receive within a round trip between
