@@ -8,9 +8,9 @@
 //
 // Both directions of a flow carry wants, their withdrawals, data, refusals and absences (letter.h).
 // Wants, withdrawals, the answers to these and absences take the first path alone, the only one
-// whose order matters (mail_matcher.h), and go before data and refusals. What arrives is copied to its receive's buffer at
-// once: a segment comes only after its receive has asked for it. So nothing is held, whatever the
-// trainers do.
+// whose order matters (mail_matcher.h), and go before data and refusals. What arrives is copied to
+// its receive's buffer at once: a segment comes only after its receive has asked for it. So nothing
+// is held, whatever the trainers do.
 //
 // Whether a message meets a receive or its withdrawal is decided where the sends are, by the order
 // of wants and withdrawals. The receive ends with the answer, or with the message.
