@@ -197,12 +197,11 @@ run_tests() {
   skipped=$((skipped + run_skipped))
 }
 
-install_missing() {
-  local packages=("${build_packages[@]}" "${training_packages[@]}" "${test_packages[@]}")
-  if beyond_usual; then packages+=("${torch_packages[@]}"); fi
-  if deep; then packages+=(valgrind); fi
-  install_packages "${packages[@]}"
-}
+packages=("${build_packages[@]}" "${training_packages[@]}" "${test_packages[@]}")
+if beyond_usual; then packages+=("${torch_packages[@]}"); fi
+if deep; then packages+=(valgrind); fi
+
+install_missing() { install_packages "${packages[@]}"; }
 
 check_sources() {
   check check_format
@@ -357,7 +356,9 @@ stage() {
 # What is cut for the time it takes is whole there.
 if deep; then export GRADCUBE_TEST_DEEP=1; fi
 
-stage 70 install_missing "installing what is missing"
+to_install=70
+if [[ -z $(missing_packages "${packages[@]}") ]]; then to_install=1; fi
+stage "$to_install" install_missing "installing what is missing"
 stage 6 check_sources "checking format, includes and shell scripts"
 stage 300 build_with_gnu "building with g++, warnings as errors"
 if beyond_usual; then
