@@ -7,7 +7,7 @@ cd "$source_root"
 
 usage() {
   cat <<'USAGE'
-usage: ./scripts/test.sh [--full | --deep]
+usage: ./scripts/test.sh [--full | --deep] [STAGE...]
 Installs the Debian packages that are missing, then:
   1. checks the sources: format (clang-format), width of lines, direction of includes
      (check_includes.py), Python (pyflakes), shell scripts (shellcheck)
@@ -26,10 +26,13 @@ only if nothing failed and every stage of tests ran some.
            100,000 seeds of the simulation, all tests under the sanitizers, the tests of clang++'s
            release build, clang-tidy over all sources, libFuzzer (10 minutes a target), valgrind, what
            a host may limit (scripts/try_limits.py), and bugs planted that tests must notice
+  STAGE    runs only this one of them, as its name stands before its title: a --deep run in parts, for
+           instance, or once more what failed: ./scripts/test.sh --deep test_seeds fuzz
 USAGE
 }
 
 extent=usual # usual, full, deep
+only=()      # the stages to run; none: all
 while (($# > 0)); do
   case $1 in
     --full) extent=full ;;
@@ -38,7 +41,8 @@ while (($# > 0)); do
       usage
       exit 0
       ;;
-    *) misuse "there is no option \"$1\"" ;;
+    -*) misuse "there is no option \"$1\"" ;;
+    *) only+=("$1") ;;
   esac
   shift
 done
@@ -211,10 +215,17 @@ check_sources() {
   check shellcheck -x .ci/run scripts/*.sh tests/nics/init tests/unit/aggregation/*.sh
 }
 
-build_with_gnu() {
+gnu_tree() {
   local torch=disabled headers=false
   if beyond_usual; then torch=enabled headers=true; fi
   tree build-test g++ -Dbenches=auto -Dtorch="$torch" -Dheaders="$headers"
+}
+
+# For a stage that is run alone in a new clone.
+some_gnu_tree() { [[ -f build-test/build.ninja ]] || gnu_tree; }
+
+build_with_gnu() {
+  gnu_tree
   build_tree build-test
 }
 
@@ -225,8 +236,10 @@ test_with_gnu() {
   run_tests build-test "${left_out[@]}" "${side_by_side[@]}"
 }
 
+clang_tree() { sanitized_tree build-test-clang clang++ address,undefined; }
+
 test_with_clang() {
-  sanitized_tree build-test-clang clang++ address,undefined
+  clang_tree
   if beyond_usual; then
     build_tree build-test-clang
     GRADCUBE_SIMULATION_SEEDS=40 run_tests build-test-clang --timeout-multiplier 5 "${side_by_side[@]}"
@@ -294,7 +307,10 @@ tidy_everything() {
 }
 
 # Each test on each fabric that can run it: what is thinned elsewhere (tests/integration/meson.build).
-test_thinned() { run_tests build-test --suite thinned "${side_by_side[@]}"; }
+test_thinned() {
+  some_gnu_tree
+  run_tests build-test --suite thinned "${side_by_side[@]}"
+}
 
 # check_each COMMAND...: counts one for this command with each line of standard input in the place of
 # {}, one on each core at a time.
@@ -304,16 +320,18 @@ check_each() {
 }
 
 test_seeds() {
+  some_gnu_tree
+  build_tree build-test tests/simulation/simulate:executable
   check_each build-test/tests/simulation/simulate --seeds 2500 --first '{}' < <(seq 1 2500 97501)
 }
 
 # What is filtered out of a sanitizer's tests elsewhere, for the time it takes.
 test_all_sanitized() {
-  check_each build-test-clang/tests/'{}' <<'PROGRAMS'
-simulation/simulation_test
-unit/control/control_test
-unit/bcube_forwarding/bcube_forwarding_test
-PROGRAMS
+  local programs=(tests/simulation/simulation_test tests/unit/control/control_test
+    tests/unit/bcube_forwarding/bcube_forwarding_test)
+  clang_tree
+  build_tree build-test-clang "${programs[@]/%/:executable}"
+  check_each build-test-clang/'{}' < <(printf '%s\n' "${programs[@]}")
 }
 
 # Also each source alone, tests' own, too.
@@ -338,6 +356,7 @@ fuzz() {
 
 # What valgrind can follow: no DPDK, no AVX-512.
 test_under_valgrind() {
+  some_gnu_tree
   run_tests build-test --wrap 'valgrind -q --error-exitcode=1' --timeout-multiplier 60 \
     bcube_forwarding checkpoint hub control merge model sockets bed
 }
@@ -348,7 +367,10 @@ plant_bugs() { check /usr/bin/python3 scripts/plant_bugs.py; }
 
 # stage SECONDS FUNCTION TITLE: what is to run, and for how long on two cores.
 stages=()
+names=()
 stage() {
+  names+=("$2")
+  if ((${#only[@]} > 0)) && [[ " ${only[*]} " != *" $2 "* ]]; then return; fi
   steps_expected+=("$1")
   stages+=("$2|$3")
 }
@@ -382,9 +404,13 @@ if deep; then
   stage 1500 plant_bugs "planting bugs that tests must notice"
 fi
 
+for one in "${only[@]}"; do
+  if [[ " ${names[*]} " != *" $one "* ]]; then misuse "\"$one\" is no stage; these are: ${names[*]}"; fi
+done
+
 for one in "${stages[@]}"; do
   under_way=${one#*|}
-  step "$under_way"
+  step "${one%%|*}: $under_way"
   "${one%%|*}"
 done
 step_done
