@@ -48,7 +48,7 @@
 // Several trainers of this server (control/plan/local_stage.h). To the plan they are one rank, with
 // the buffer of one of them. What the first step takes up is made from all of their buffers just
 // before it is sent or added to; what has its result is copied to those that need it. If they have
-// submitted different collectives, the collective has a signature that fits nothing.
+// submitted different collectives, no segment fits the collective.
 //
 // Several plans (control/plan/plan_choice.h). A lane that chooses has executors for the threads of
 // each of its plans, with streams of their own. Each sees all collectives of the lane, and skips
@@ -135,6 +135,12 @@ class PlanExecutor {
     std::array<std::uint8_t*, control::kMaxLocalTrainers> buffers;
     // Of an all_gather: the positions of the server's own piece that hold all trainers' chunks.
     std::uint32_t gathered;
+
+    // Where this server's trainers have submitted different collectives, nothing fits, whatever a
+    // neighbour sends: their buffers have different lengths.
+    bool fits(const CollectiveSignature& theirs) const {
+      return request.agreed && signature == theirs;
+    }
   };
 
   // Where a segment belongs: its collective, and its bytes of the buffer.

@@ -13,13 +13,6 @@ using control::StreamPositions;
 
 static_assert(control::kMaxLocalTrainers == shared::kMaxLocalTrainers);
 
-namespace {
-
-// No neighbour sends it: a frame has four bits for a kind.
-constexpr std::uint8_t kFitsNothing = 0xff;
-
-}  // namespace
-
 void PlanExecutor::begin_local(InFlight& entry) {
   entry.gathered = 0;
   entry.local = {};
@@ -33,10 +26,7 @@ void PlanExecutor::begin_local(InFlight& entry) {
     entry.buffers[local] = session_.request(lane_, request.number, local).buffer;
   }
   request.buffer = entry.buffers[entry.local.base()];
-  if (request.agreed) return;
-  // Their buffers have different lengths: nothing may be read or written.
-  entry.signature.kind = kFitsNothing;
-  disagree(request.number, 0, 0);
+  if (!request.agreed) disagree(request.number, 0, 0);
 }
 
 bool PlanExecutor::take_up(const Flow& flow, InFlight& collective, std::uint32_t position) {

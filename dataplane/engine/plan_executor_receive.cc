@@ -59,7 +59,7 @@ std::optional<PlanExecutor::Place> PlanExecutor::place_of_result(const Flow& flo
       layout.part_received(schedule_, PlanStage::broadcast, w, flow.offset, position);
   SegmentRange range = layout.segment(schedule_, w, r, in_stream);
   if (!layout.receives(schedule_, PlanStage::broadcast, w, flow.offset, round)) range.bytes = 0;
-  if (collective->signature == result.signature && range.bytes == result.bytes) {
+  if (collective->fits(result.signature) && range.bytes == result.bytes) {
     return Place{collective, range};
   }
   disagree(*collective, result.signature, flow.step, flow.offset);
@@ -90,7 +90,7 @@ void PlanExecutor::contribute(const Flow& flow, std::uint64_t sequence,
     check_beyond(flow, contribution.signature);
     return;
   }
-  if (contribution.signature != collective->signature) {
+  if (!collective->fits(contribution.signature)) {
     disagree(*collective, contribution.signature, flow.step, flow.offset);
     return;
   }
@@ -134,9 +134,9 @@ void PlanExecutor::check_what_waits(const InFlight& collective) {
     const std::uint64_t end = collective.layout.end(PlanStage::aggregation, w);
     for (unsigned r = contributors(w).first; r < contributors(w).end; ++r) {
       const unsigned place = place_of(w, r);
-      const Contribution* fits = first == end ? nullptr : reduce_windows_[w].waiting(first, place);
-      if (fits != nullptr && fits->signature != collective.signature) {
-        disagree(collective, fits->signature, w, r);
+      const Contribution* its = first == end ? nullptr : reduce_windows_[w].waiting(first, place);
+      if (its != nullptr && !collective.fits(its->signature)) {
+        disagree(collective, its->signature, w, r);
       }
       const Contribution* beyond = reduce_windows_[w].waiting(end, place);
       if (beyond != nullptr) {
@@ -256,7 +256,7 @@ bool PlanExecutor::contributions_agree(const InFlight& collective, unsigned w,
   for (unsigned r = contributors(w).first; r < contributors(w).end; ++r) {
     const Contribution& their = contribution(w, sequence, r);
     const bool carries = collective.layout.receives(schedule_, PlanStage::aggregation, w, r, round);
-    if (their.signature == collective.signature && their.bytes == (carries ? bytes : 0)) continue;
+    if (collective.fits(their.signature) && their.bytes == (carries ? bytes : 0)) continue;
     disagree(collective, their.signature, w, r);
     return false;
   }
