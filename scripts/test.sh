@@ -9,7 +9,7 @@ usage() {
   cat <<'USAGE'
 usage: ./scripts/test.sh [--full | --deep] [STAGE...]
 Installs the Debian packages that are missing, then:
-  1. checks the sources: format (clang-format), width of lines, direction of includes
+  1. checks the sources: format (clang-format), rules of the house (tidy.py), direction of includes
      (check_includes.py), Python (pyflakes), shell scripts (shellcheck)
   2. builds with g++, warnings as errors and assertions on, in build-test/
   3. runs the unit tests, the fuzzers' replays and the simulation, then the integration tests on the
@@ -120,15 +120,6 @@ check_format() {
   return 1
 }
 
-# clang-format leaves comments as they are, and knows no documents. Tables may be wide.
-check_widths() {
-  local files
-  list_files files '*.h' '*.hpp' '*.c' '*.cc' '*.md' || return
-  awk '{ most = FILENAME ~ /md$/ ? 120 : 100 }
-       length > most && !/^\|/ { print FILENAME ":" FNR ": wider than " most; wide = 1 }
-       END { exit wide }' "${files[@]}"
-}
-
 # Names that nothing defines. What is imported for its effect is not unused.
 check_python() {
   local files said
@@ -209,7 +200,7 @@ install_missing() { install_packages "${packages[@]}"; }
 
 check_sources() {
   check check_format
-  check check_widths
+  check /usr/bin/python3 scripts/tidy.py
   check /usr/bin/python3 scripts/check_includes.py
   check check_python
   check shellcheck -x .ci/run scripts/*.sh tests/nics/init tests/unit/aggregation/*.sh

@@ -1,6 +1,6 @@
 // What a node has of a job: its trainers, mostly one, with their session, and what the node's
 // engines hold of it. A trainer is named by its number among them. Where the server aggregates the
-// job's hub and has no trainers of the job (hub_guest.h), there are none, and no lanes.
+// job's hub and has no trainers of the job (hub_guests.h), there are none, and no lanes.
 //
 // Ownership: owns the session and its parts at the engines. When the trainers have gone and the
 // engines have let go, release() hands both over: packets may still point into the session.

@@ -4,7 +4,7 @@
 // owns meaning: which bytes a sequence stands for, whether they exist yet, and what becomes of what
 // arrives. Each flow has one user for its life. A sequence is a place in the user's stream, so it
 // names its bytes for ever: what is sent again is the same bytes, and what came before is known by
-// its number (docs/design.md, Decisions).
+// its number (docs/decisions.md, "Engines and pollers").
 //
 // The engine calls these on its own thread. They neither block nor allocate. The engine asks
 // next_segment() only of a flow that is awake, so a user wakes a flow (port_queue.h) when

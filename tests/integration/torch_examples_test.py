@@ -56,12 +56,15 @@ class Examples(TestCase):
                     self.assertNotIn("nan", texts[0])
                 self.assertTrue(any(NUMBER.search(said["gradcube", script]) for said in self.said))
 
-    def test_one_runs_by_gradcube_run(self):
+    def test_that_of_the_readme_runs_by_gradcube_run(self):
+        readme = (SCRIPTS[0].parents[3] / "README.md").read_text()
+        program = next(text for text in readme.split("```python\n") if text.startswith("import gradcube.torch"))
         with reserved_port() as port:
-            command = [TOOL, "run", "--port", port, "--", sys.executable, SCRIPTS[0].parent / "basic.py"]
+            command = [TOOL, "run", "--port", port, "--", sys.executable, "-c", program.split("```")[0]]
             done = run_launcher(command, self.cluster.environment)
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertIn("[0] mean loss: ", done.stdout)
+        for rank in range(4):
+            self.assertRegex(done.stdout, rf"\[{rank}\] rank {rank}: loss [0-9.e+-]+\n")
 
 
 if __name__ == "__main__":
