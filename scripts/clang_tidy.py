@@ -1,10 +1,15 @@
-"""Reads sources with clang-tidy, as many at a time as there are cores. What it found nothing in before, in this clone
-or another, it does not read again: that it has read lies in ~/.cache/gradcube/clang-tidy by a hash of all that it sees.
+"""Reads our sources with clang-tidy, as many at a time as there are cores. What it found nothing in before, in this
+clone or another, it does not read again: that it has read lies in ~/.cache/gradcube/clang-tidy by a hash of all that
+it sees.
 
-    usage: scripts/clang_tidy.py BUILD_DIRECTORY SOURCE...      BUILD_DIRECTORY has a compile_commands.json
+    usage: scripts/clang_tidy.py BUILD_DIRECTORY [--changed] FOLDER...
+
+BUILD_DIRECTORY has a compile_commands.json. With --changed it reads what differs from the newest commit of six hours
+before the last one: of a header its own source, or one that includes it. Where git does not know it reads all.
 """
 
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -56,10 +61,39 @@ def complaints(build, source, command):
     return re.sub(r"(?m)^(.*warnings.* generated|Suppressed|Use -header).*\n", "", read.stdout)
 
 
+def git(*arguments):
+    """What git says; nothing where it fails, as in an unpacked archive."""
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False).stdout.split()
+
+
+def sources_in(folders):
+    found = [path for folder in folders for path in Path(folder).rglob("*.cc")]
+    return sorted(str(path) for path in found if not str(path).startswith("trainer/torch/"))
+
+
+def changed_sources(folders):
+    everything = sources_in(folders)
+    committed = git("log", "-1", "--format=%ct")
+    base = committed and git("rev-list", "-1", f"--before={int(committed[0]) - 6 * 3600}", "HEAD")
+    if not base:
+        return everything
+    changed = set(git("diff", "--name-only", "--diff-filter=d", base[0], "--", *folders))
+    changed.update(git("ls-files", "--others", "--exclude-standard", "--", *folders))
+    sources = changed.intersection(everything)
+    for header in (name for name in changed if name.endswith((".h", ".hpp"))):
+        own = re.sub(r"\.h(pp)?$", ".cc", header)
+        includes = re.compile(rf'#include ["<](.*/)?{re.escape(Path(header).name)}[">]')
+        of_it = [own] if own in everything else (one for one in everything if includes.search(Path(one).read_text()))
+        sources.update(itertools.islice(of_it, 1))
+    return sorted(sources)
+
+
 def main():
-    if len(sys.argv) < 3:
+    build, *folders = sys.argv[1:] or [""]
+    some = folders[:1] == ["--changed"]
+    if not folders[some:]:
         sys.exit(__doc__)
-    build, *sources = sys.argv[1:]
+    sources = changed_sources(folders[1:]) if some else sources_in(folders)
     CACHE.mkdir(parents=True, exist_ok=True)
     commands = {}
     for command in json.loads((Path(build) / "compile_commands.json").read_text(encoding="utf-8")):

@@ -248,54 +248,15 @@ test_threads() {
   under=()
 }
 
-# Of our sources and headers those that differ from the newest commit of six hours before the last one;
-# all of them where git does not know it.
-changed_files() {
-  local base=
-  if [[ -e .git ]]; then
-    base=$(git rev-list -1 --before="$(($(git log -1 --format=%ct) - 21600))" HEAD 2>/dev/null || true)
-  fi
-  if [[ -n $base ]]; then
-    git diff --name-only --diff-filter=d "$base" -- "${product[@]}"
-    git ls-files --others --exclude-standard -- "${product[@]}"
-  else
-    find "${product[@]}" -type f
-  fi | { grep -E '\.(h|hpp|cc)$' || [[ $? == 1 ]]; }
-}
-
-# What clang-tidy has to read for these files: a header's own source, or one that includes it.
-sources_for() {
-  local file
-  while read -r file; do
-    if [[ $file == *.cc ]]; then
-      echo "$file"
-    elif [[ -f ${file%.h}.cc ]]; then
-      echo "${file%.h}.cc"
-    else
-      grep -rlE --include='*.cc' "#include [\"<]([^\">]*/)?${file##*/}[\">]" "${product[@]}" | sort | head -n 1 || true
-    fi
-  done | { grep -v '^trainer/torch/' || [[ $? == 1 ]]; } | sort -u
-}
-
-# clang_tidy SOURCE...: those of tests are left out for the time it takes.
+# clang_tidy [--changed] FOLDER...: those of tests are left out for the time it takes.
 clang_tidy() {
   CXX=g++ configure_tree build-tidy -Db_ndebug=false -Dunity=off -Dtorch=disabled
   /usr/bin/python3 scripts/clang_tidy.py build-tidy "$@"
 }
 
-tidy_changes() {
-  local sources
-  changed_files | sources_for >"$scratch/sources"
-  mapfile -t sources <"$scratch/sources"
-  echo "      ${#sources[@]} sources"
-  if ((${#sources[@]} > 0)); then check clang_tidy "${sources[@]}"; fi
-}
+tidy_changes() { check clang_tidy --changed "${product[@]}"; }
 
-tidy_everything() {
-  local sources
-  mapfile -t sources < <(find "${product[@]}" -name '*.cc' | grep -v '^trainer/torch/' | sort)
-  check clang_tidy "${sources[@]}"
-}
+tidy_everything() { check clang_tidy "${product[@]}"; }
 
 # Each test on each fabric that can run it: what is thinned elsewhere (tests/integration/meson.build).
 test_thinned() {

@@ -79,6 +79,7 @@
 #include "control/plan/plan_choice.h"
 #include "control/plan/service_order.h"
 #include "control/plan/thread_schedule.h"
+#include "dataplane/engine/collective_faults.h"
 #include "dataplane/engine/contribution.h"
 #include "dataplane/engine/early_results.h"
 #include "dataplane/engine/flow.h"
@@ -89,26 +90,6 @@
 namespace gradcube::dataplane {
 
 CollectiveSignature signature(const CollectiveRequest& request);
-
-// A neighbour's contribution that does not fit this server's request.
-struct Disagreement {
-  unsigned lane = 0;
-  std::uint64_t collective = 0;  // its number in the lane
-  bcube::ServerId peer = 0;
-  unsigned thread = 0;
-  unsigned step = 0;
-};
-
-// An average of integers whose sum does not fit in the type, in one segment.
-struct Overflow {
-  unsigned lane = 0;
-  std::uint64_t collective = 0;  // its number in the lane
-  unsigned thread = 0;
-  unsigned step = 0;
-  aggregation::DataType dtype{};
-  std::uint64_t first_element = 0;  // of the trainer's buffer
-  std::uint64_t elements = 0;
-};
 
 // What all executors of an engine have in common. The references must outlive them.
 struct ExecutorContext {
