@@ -10,7 +10,7 @@
 // Jitter. Rounds and pauses are longer or shorter by up to half, and a flow moves only one time in
 // two that another path is better (coin()). So servers that see the same load do not all move their
 // flows to the same link at the same time. After a move nothing is probed for an interval: what
-// ports carry is an average (dataplane/engine/port_loads.h).
+// ports carry is an average (dataplane/links/port_loads.h).
 //
 // Numbers of probes are drawn, so that an old answer, or a guess, is hardly taken for a new one.
 //

@@ -99,7 +99,7 @@ WrongPorts wrong_ports(const bcube::AddressSpace& space, const std::vector<Engin
       const WrongGreeting& wrong = heard.at(at.engine)[port];
       if (wrong.fault == GreetingFault::none) continue;
       ports[{settings.server, port}] =
-          wrong_text(space, settings.server, port, settings.digest, wrong);
+          wrong_text(space, settings.server, port, settings.greetings.digest, wrong);
     }
   }
   return ports;

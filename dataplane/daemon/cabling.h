@@ -1,5 +1,5 @@
 // Whether the servers that are here are cabled right, in words: what their ports hear and should
-// not (engine/wrong_greeting.h).
+// not (links/wrong_greeting.h).
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_CABLING_H_
@@ -13,7 +13,7 @@
 
 #include "bcube_forwarding/address.h"
 #include "dataplane/daemon/engine_at.h"
-#include "dataplane/engine/wrong_greeting.h"
+#include "dataplane/links/wrong_greeting.h"
 
 namespace gradcube::dataplane {
 

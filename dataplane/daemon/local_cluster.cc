@@ -165,8 +165,8 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
     place.settings.block_bytes = parameters_.block_bytes;
     place.settings.window = parameters_.window;
     place.settings.flows = parameters_.flows;
-    place.settings.digest = digest_;
-    place.settings.announces = announces_;
+    place.settings.greetings.digest = digest_;
+    place.settings.greetings.announces = announces_;
     place.settings.probing_interval = parameters_.probing_interval;
     // Another one for each engine, and each time.
     place.settings.probing_seed =
@@ -175,7 +175,7 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
     for (unsigned level = 0; level < space().levels(); ++level) {
       place.settings.bits_per_second.push_back(settings_.rates.of(level));
     }
-    if (assigned.queue == 0) place.settings.greeting_interval = parameters_.greeting_interval;
+    if (assigned.queue == 0) place.settings.greetings.interval = parameters_.greeting_interval;
     const std::size_t where = poller_on(assigned.lcore);
     place.poller = pollers_[where].get();
     place.memory = memories_[where].get();

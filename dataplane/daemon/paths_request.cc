@@ -75,8 +75,8 @@ nlohmann::ordered_json paths_report(LocalCluster& cluster, const nlohmann::json&
   for (const EngineAt& at : cluster.engines(asked.from)) {
     if (!at.leader) continue;
     at.poller->call([&] {
-      if (asked.begin) at.engine->ask_paths(asked.to);
-      const bcube::PathProber::News* news = at.engine->asked_paths(asked.to);
+      if (asked.begin) at.engine->path_chooser().ask(asked.to);
+      const bcube::PathProber::News* news = at.engine->path_chooser().asked(asked.to);
       if (news != nullptr) probed = news->paths;
       working = at.engine->paths_to(asked.to);
     });

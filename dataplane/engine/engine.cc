@@ -48,9 +48,10 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
       timers_(0, kTimerTick),
       own_links_(space),
       links_(settings.links == nullptr ? own_links_ : *settings.links),
-      prober_(settings.probing_interval, settings.probing_seed),
-      link_watch_(space, settings.server),
-      wrong_greetings_(space.ports()) {
+      keeper_(settings.greetings, neighbours_, links_),
+      paths_(neighbours_, links_),
+      chooser_({settings.probing_interval, settings.probing_seed}, neighbours_, paths_, loads_,
+               watch_) {
   if (ports.size() != space.ports()) {
     throw std::invalid_argument("a server has " + std::to_string(space.ports()) + " ports, not " +
                                 std::to_string(ports.size()));
@@ -58,7 +59,6 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
   for (unsigned port = 0; port < ports.size(); ++port) {
     ports_.push_back(
         std::make_unique<PortQueue>(port, *ports[port].port, *ports[port].credit, settings.queue));
-    ports_[port]->greetings.resize(space.radix(space.level_of_port(port)));
     loads_.add(*ports[port].port, settings.bits_per_second.empty()
                                       ? 0
                                       : settings.bits_per_second.at(space.level_of_port(port)));
@@ -66,10 +66,8 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
   for (unsigned level = 0; level < space.levels(); ++level) {
     neighbour_counters_.emplace_back(space.radix(level));
     unasked_.emplace_back(space.radix(level));
-    direct_frames_.emplace_back(space.radix(level));
   }
   links_.add(neighbour_counters_);
-  if (settings.greeting_interval == 0) next_greeting_ = protocol::kNever;
   if (settings.hand_over != nullptr &&
       (settings.hand_over->engines() != settings.engines || settings.queue >= settings.engines)) {
     throw std::invalid_argument("rings to hand frames over must be those of the server's engines");
@@ -87,7 +85,8 @@ unsigned Engine::poll(Nanoseconds now) {
   unsigned moved = 0;
   for (const auto& port : ports_) moved += receive(*port);
   if (settings_.hand_over != nullptr) moved += receive_handed();
-  keep_links();
+  keeper_.keep(now_);
+  if (paths_.have_changed(now_)) reroute();
   keep_paths();
   if (attached_.empty()) return owes_others() ? moved + transmit_all() : moved;
   watch_.look(now);
@@ -107,10 +106,9 @@ unsigned Engine::transmit_all() {
   return filled;
 }
 
-// Whether frames wait to be sent on, or neighbours to be greeted.
 bool Engine::owes_others() const {
   return std::any_of(ports_.begin(), ports_.end(),
-                     [](const auto& port) { return port->owes_others(); });
+                     [this](const auto& port) { return owes_others(*port); });
 }
 
 bool Engine::busy() const {
@@ -127,13 +125,13 @@ bool Engine::busy() const {
 
 Nanoseconds Engine::next_event() const {
   if (retries_) return now_;
-  const Nanoseconds for_links = std::min({next_greeting_, failed_hops_.next_over(), reroute_at_});
-  if (!busy()) return std::max<Nanoseconds>(std::min(for_links, prober_.next_event(false)), 0);
-  Nanoseconds next = std::min({timers_.next_expiry(), for_links, prober_.next_event(true)});
+  const Nanoseconds for_links = std::min(keeper_.next_greeting(), paths_.next_change());
+  if (!busy()) return std::max<Nanoseconds>(std::min(for_links, chooser_.next_event(false)), 0);
+  Nanoseconds next = std::min({timers_.next_expiry(), for_links, chooser_.next_event(true)});
   for (const auto& port : ports_) {
     // Where the uplink is full, who makes room wakes the poller.
     const bool has_room = port->port->transmit_room(settings_.queue) != 0;
-    if (has_room && port->owes_others()) return now_;
+    if (has_room && owes_others(*port)) return now_;
     if (has_room) next = std::min(next, port->next_answer());
     // Another engine may give back credit at any time.
     if (port->credit.starved()) next = std::min(next, now_ + kStarvedLook);
@@ -257,10 +255,6 @@ bool Engine::report(const EngineJob& job, EngineEvent event) {
   const bool taken = events_.report(event);
   retries_ = retries_ || !taken;
   return taken;
-}
-
-protocol::LinkAddresses Engine::addresses_to(const bcube::Neighbour& neighbour) const {
-  return {neighbour.own.mac, neighbour.address.mac, neighbour.own.ip, neighbour.address.ip};
 }
 
 NeighbourNumbers Engine::neighbour(bcube::Hop hop) const {

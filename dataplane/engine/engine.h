@@ -41,79 +41,27 @@
 #include <span>
 #include <vector>
 
-#include "bcube_forwarding/link_watch.h"
 #include "bcube_forwarding/neighbours.h"
-#include "bcube_forwarding/path_prober.h"
-#include "bcube_forwarding/path_set.h"
 #include "bcube_forwarding/route.h"
 #include "dataplane/engine/engine_counters.h"
 #include "dataplane/engine/engine_event.h"
 #include "dataplane/engine/engine_job.h"
-#include "dataplane/engine/failed_hops.h"
+#include "dataplane/engine/engine_settings.h"
 #include "dataplane/engine/flow_table.h"
-#include "dataplane/engine/hand_over.h"
 #include "dataplane/engine/job_watch.h"
-#include "dataplane/engine/message_inbox.h"
-#include "dataplane/engine/neighbour_counters.h"
-#include "dataplane/engine/port_loads.h"
+#include "dataplane/engine/path_chooser.h"
 #include "dataplane/engine/port_queue.h"
-#include "dataplane/engine/server_links.h"
 #include "dataplane/engine/unasked_room.h"
-#include "dataplane/engine/wrong_greeting.h"
-#include "dataplane/fabric/port.h"
-#include "dataplane/host/packet_pool.h"
 #include "dataplane/host/pollable.h"
-#include "protocol/credit.h"
+#include "dataplane/links/link_keeper.h"
+#include "dataplane/links/neighbour_counters.h"
+#include "dataplane/links/port_loads.h"
+#include "dataplane/links/server_links.h"
+#include "dataplane/links/working_paths.h"
 #include "protocol/job_id.h"
 #include "protocol/timer_wheel.h"
 
 namespace gradcube::dataplane {
-
-struct EngineSettings {
-  bcube::ServerId server = 0;
-  std::uint16_t queue = 0;  // of every port
-  // Thread t of any plan runs on the engine that has thread t modulo engines: so the source port of
-  // its frames, which is t ports behind the first, steers them to the queue of that engine.
-  std::vector<unsigned> threads;
-  unsigned engines = 1;             // of the server
-  std::uint32_t segment_bytes = 0;  // the most a segment carries; a multiple of kUnitBytes
-  // Short pieces travel together up to so many. The same at all servers.
-  std::uint32_t block_bytes = UINT32_MAX;
-  unsigned window = 32;  // the most segments that a neighbour may be ahead, per flow
-  FlowSettings flows;
-  // What the engines of the server know of its links; without, all work. One engine of a server
-  // has an interval: it greets the neighbours (engine_links.cc). 0: it does not.
-  ServerLinks* links = nullptr;
-  Nanoseconds greeting_interval = 0;
-  // What greetings say of the settings. Neighbours with another fingerprint are not heard.
-  protocol::SettingsDigest digest;
-  // Each port tells about once a second which one it is, to whoever hears it: for ports that may be
-  // cabled to others than their neighbours.
-  bool announces = false;
-  // How often flows' paths are probed and compared (engine_paths.cc), and the seed of the pauses
-  // between; 0: only when somebody asks.
-  Nanoseconds probing_interval = 0;
-  std::uint64_t probing_seed = 1;
-  // Of the links, by level; none: they are as fast as they go.
-  std::vector<std::uint64_t> bits_per_second;
-  // Where the messages of other servers go; without, nobody here reads them.
-  MessageInbox* inbox = nullptr;
-  // Where frames may come to the wrong queue: between this engine, whose number is that of its
-  // queue, and its siblings. Without, each frame is taken for this engine's.
-  HandOver* hand_over = nullptr;
-};
-
-// A port of the server's, and the credit for what comes in through it, which its engines share.
-struct EnginePort {
-  Port* port = nullptr;
-  protocol::PortCredit* credit = nullptr;
-};
-
-// Where an engine's packets come from (host/packet_memory.h).
-struct EnginePools {
-  PacketPool& segments;  // headers and references to payloads
-  PacketPool& answers;   // acknowledgements and probes
-};
 
 class Engine final : public Pollable {
  public:
@@ -187,13 +135,9 @@ class Engine final : public Pollable {
   void post(unsigned port, rte_mbuf* frame);
   // The parallel paths to another server whose hops all work, as far as this engine has found out
   // or relays have told it; the shortest first.
-  std::vector<bcube::Route> paths_to(bcube::ServerId server) const;
-  // Probes all paths to another server soon.
-  void ask_paths(bcube::ServerId server) { prober_.ask(server); }
-  // What came of it, without paths if there are none; null while their answers are awaited.
-  const bcube::PathProber::News* asked_paths(bcube::ServerId server) const {
-    return prober_.asked(server);
-  }
+  std::vector<bcube::Route> paths_to(bcube::ServerId server) const { return paths_.to(server); }
+  // Probes of the paths to other servers.
+  PathChooser& path_chooser() { return chooser_; }
 
   // Whether frames carry CRC32C, and whether it is demanded of what comes in.
   void set_checksums(bool send, bool demand) {
@@ -207,7 +151,7 @@ class Engine final : public Pollable {
   NeighbourNumbers neighbour(bcube::Hop hop) const;
   const std::vector<EngineJob*>& jobs() const { return attached_; }
   // What the port has heard lately and should not; nothing of the engines that do not greet.
-  WrongGreeting wrong_greeting(unsigned port) const;
+  WrongGreeting wrong_greeting(unsigned port) const { return keeper_.wrong_greeting(port, now_); }
 
  private:
   // engine_receive.cc
@@ -229,44 +173,31 @@ class Engine final : public Pollable {
   Flow* find_mail_flow(const protocol::ParsedFrame& frame);
   DropReason reason_for_no_flow(const protocol::TransportHeader& transport) const;
 
-  // engine_links.cc
-  void keep_links();
-  void greet();
-  void publish_links();
+  // engine_routes.cc
   unsigned send_greetings(PortQueue& out, unsigned room);
-  rte_mbuf* greeting_to(const bcube::Neighbour& neighbour);
-  rte_mbuf* announcement(unsigned port);
-  rte_mbuf* make_link_frame(protocol::FrameType type, const protocol::LinkAddresses& addresses,
-                            const protocol::RoutingHeader& routing, std::uint16_t source_port,
-                            const protocol::LinkHeader& link);
   void receive_link_frame(const protocol::ParsedFrame& frame,
                           std::span<const std::uint8_t> headers);
-  std::optional<DropReason> take_greeting(const protocol::ParsedFrame& frame);
-  bool take_path_failure(const protocol::ParsedFrame& frame);
-  // Of this server, that the hop leaves through.
-  unsigned port_to(bcube::Hop hop) const { return neighbours_.find(hop.level, hop.digit)->port; }
-  bool works(bcube::ServerId from, unsigned level, bcube::ServerId to) const;
-  bool works(const bcube::Route& route) const;
-  bcube::Route route_of(const Flow& flow) const;
-  // Those that begin with a link over which something is heard, whatever relays have told.
-  std::vector<bcube::Route> paths_over_links_heard(bcube::ServerId server) const;
-  std::vector<bcube::Route> paths_where(bcube::ServerId server,
-                                        const bcube::HopFilter& usable) const;
+  // The one that was chosen by what paths have left, else the best that works.
+  bcube::Route route_of(const Flow& flow) const {
+    return flow.use.chosen.size() != 0 ? flow.use.chosen : paths_.best(flow.planned, flow.peer);
+  }
   void reroute();
   bool move(Flow& flow, const bcube::Route& route);
-  std::optional<protocol::RoutingHeader> way_back(const protocol::RoutingHeader& routing) const;
+  // Of this server, that the hop leaves through.
+  unsigned port_to(bcube::Hop hop) const { return neighbours_.find(hop.level, hop.digit)->port; }
+  protocol::RoutingHeader routing_over(const bcube::Route& route,
+                                       bcube::ServerId destination) const;
   void tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& routing);
+  // A frame of the engine's own: write() fills in its headers, and returns their length. Null if
+  // there is no packet for it.
+  template <typename Write>
+  rte_mbuf* own_frame(const Write& write);
+  // Among those that the port relays. False: it found no room.
+  template <typename Write>
+  bool send_own_frame(unsigned port, const Write& write);
 
   // engine_paths.cc
-  bool may_choose(const Flow& flow) const;
-  bool sends_much(const Flow& flow) const;
-  template <typename Function>
-  void for_each_choosing(const Function& function);
   void keep_paths();
-  std::vector<bcube::ServerId> measure_flows();
-  std::vector<bcube::Route> routes_to_probe(bcube::ServerId server);
-  void probe_paths(bcube::ServerId server);
-  void choose_paths(const bcube::PathProber::News& news);
   bool send_path_probe(const protocol::RoutingHeader& routing, unsigned thread,
                        const protocol::PathProbeHeader& probe);
   bool pass_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& frame, unsigned port_out);
@@ -295,7 +226,10 @@ class Engine final : public Pollable {
   void arm_timer(Flow& flow);
 
   // engine.cc
-  protocol::LinkAddresses addresses_to(const bcube::Neighbour& neighbour) const;
+  // Whether frames wait to be sent on through the port, or greetings.
+  bool owes_others(const PortQueue& port) const {
+    return !port.relayed.empty() || keeper_.owes(port.number);
+  }
   bool owes_others() const;
   unsigned transmit_all();
   unsigned take_requests();
@@ -356,30 +290,38 @@ class Engine final : public Pollable {
   UnaskedRoom none_unasked_{0};
   ServerLinks own_links_;  // in use where the settings have none
   ServerLinks& links_;
-  std::uint32_t links_seen_ = 0;  // their version
-  FailedHops failed_hops_;
-  Nanoseconds rerouted_at_ = 0;
-  Nanoseconds reroute_at_ = protocol::kNever;  // for what relays have told
-  Nanoseconds next_path_failure_ = 0;
+  LinkKeeper keeper_;
+  WorkingPaths paths_;
   PortLoads loads_;
-  bcube::PathProber prober_;
-  // Of the engine that greets.
-  bcube::LinkWatch link_watch_;
-  Nanoseconds next_greeting_ = 0;
-  Nanoseconds next_announcement_ = 0;
-  std::vector<std::vector<std::uint64_t>> direct_frames_;  // by level and digit, one interval ago
-  std::vector<WrongGreeting> wrong_greetings_;             // by port; the last of each
+  PathChooser chooser_;
+  Nanoseconds next_path_failure_ = 0;
   EngineCounters counters_;
 };
-
-// The hop that leads to a neighbour: the link to it.
-inline bcube::Hop hop_to(const bcube::Neighbour& neighbour) {
-  return {static_cast<std::uint8_t>(neighbour.level), static_cast<std::uint8_t>(neighbour.digit)};
-}
 
 // Where the headers of a packet go: all of the pools have room for the longest route.
 inline std::span<std::uint8_t> header_room(rte_mbuf* head) {
   return {rte_pktmbuf_mtod(head, std::uint8_t*), protocol::kMaxHeaderBytes};
+}
+
+template <typename Write>
+rte_mbuf* Engine::own_frame(const Write& write) {
+  rte_mbuf* packet = pools_.answers.allocate();
+  if (packet == nullptr) {
+    ++counters_.no_packet_memory;
+    return nullptr;
+  }
+  const std::size_t bytes = write(header_room(packet));
+  packet->data_len = static_cast<std::uint16_t>(bytes);
+  packet->pkt_len = static_cast<std::uint32_t>(bytes);
+  return packet;
+}
+
+template <typename Write>
+bool Engine::send_own_frame(unsigned port, const Write& write) {
+  rte_mbuf* packet = own_frame(write);
+  if (packet == nullptr || ports_[port]->relayed.put(packet)) return packet != nullptr;
+  rte_pktmbuf_free(packet);
+  return false;
 }
 
 }  // namespace gradcube::dataplane

@@ -9,6 +9,7 @@
 #include "control/base/errors.h"
 #include "dataplane/engine/engine.h"
 #include "dataplane/engine/flow_users.h"
+#include "dataplane/links/way_back.h"
 
 namespace gradcube::dataplane {
 
@@ -161,17 +162,10 @@ void Engine::hold(protocol::JobId id) {
 }
 
 protocol::FrameTemplate Engine::frame_template_of(const Flow& flow) const {
-  protocol::RoutingHeader route;
-  route.source = static_cast<std::uint16_t>(settings_.server);
-  route.destination = static_cast<std::uint16_t>(flow.peer);
-  route.hop_count = static_cast<std::uint8_t>(flow.route.size());
-  for (unsigned i = 0; i < flow.route.size(); ++i) {
-    route.hops[i] = {flow.route[i].level, flow.route[i].digit};
-  }
   const bcube::Neighbour& first = *neighbours_.find(flow.route[0].level, flow.route[0].digit);
   protocol::TransportHeader constant = header_of(flow);
   constant.epoch = epoch_of(flow);
-  return {addresses_to(first), route, constant};
+  return {link_addresses(first), routing_over(flow.route, flow.peer), constant};
 }
 
 void Engine::halt(protocol::JobId id) {

@@ -6,6 +6,7 @@
 #include "dataplane/engine/engine.h"
 #include "dataplane/engine/flow_users.h"
 #include "dataplane/fabric/frame_fields.h"
+#include "dataplane/links/way_back.h"
 #include "protocol/crc.h"
 
 namespace gradcube::dataplane {
@@ -216,7 +217,7 @@ bool Engine::relay(rte_mbuf* packet, const ParsedFrame& frame) {
   }
   const std::span<std::uint8_t> head{rte_pktmbuf_mtod(packet, std::uint8_t*), packet->data_len};
   protocol::advance_hop(head);
-  protocol::readdress(head, addresses_to(*next));
+  protocol::readdress(head, link_addresses(*next));
   ++counters_.relayed;
   return true;
 }

@@ -17,7 +17,7 @@
 
 #include "bcube_forwarding/address.h"
 #include "bcube_forwarding/route.h"
-#include "dataplane/engine/neighbour_counters.h"
+#include "dataplane/links/neighbour_counters.h"
 #include "protocol/credit.h"
 #include "protocol/receive_window.h"
 #include "protocol/send_window.h"
@@ -53,7 +53,7 @@ struct FlowTimer : protocol::TimerEntry {
 };
 
 // What a flow makes of its path, and what was chosen for it by what paths have left
-// (engine_paths.cc). A route without hops: none.
+// (path_chooser.h). A route without hops: none.
 struct PathUse {
   std::uint64_t bytes = 0;  // that have left, all frames
   // At this time so many had; and so much was sent on the way there.

@@ -37,7 +37,6 @@
 #include "dataplane/engine/relay_queue.h"
 #include "dataplane/fabric/port.h"
 #include "protocol/credit.h"
-#include "protocol/index_set.h"
 
 namespace gradcube::dataplane {
 
@@ -63,9 +62,6 @@ class PortQueue {
   void remove_outgoing(Flow& flow);
   void remove_incoming(Flow& flow);
 
-  // Whether something waits for room that belongs to no flow.
-  bool owes_others() const { return !relayed.empty() || !greetings.empty(); }
-
   // Grants what has become free, to flows of any job.
   void grant_credit(protocol::Nanoseconds now);
 
@@ -82,7 +78,6 @@ class PortQueue {
   FlowScheduler segments;
   protocol::CreditPool credit;
   RelayQueue relayed;
-  protocol::IndexSet greetings;  // owed, by the neighbour's digit
   std::array<rte_mbuf*, kBurst> burst{};
   unsigned filled = 0;
 

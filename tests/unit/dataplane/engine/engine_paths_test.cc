@@ -118,7 +118,7 @@ TEST_F(EnginePaths, DropsAndCountsWhatLeadsNowhere) {
 }
 
 TEST_F(EnginePaths, ProbesAllPathsToAServerThatSomebodyAsksAbout) {
-  here_.engine->ask_paths(7);  // [2,1]
+  here_.engine->path_chooser().ask(7);  // [2,1]
   EXPECT_EQ(here_.engine->next_event(), 0);
   poll();
   EXPECT_EQ(here_.engine->counters().path_probes, 2u);
@@ -128,14 +128,14 @@ TEST_F(EnginePaths, ProbesAllPathsToAServerThatSomebodyAsksAbout) {
     EXPECT_EQ(probe_sent.frame.path_probe.bits_per_second_left, port == 0 ? kRate0 : kRate1);
     ASSERT_EQ(there.hop_count, 2);
     EXPECT_EQ(there.hops[0].level, port);
-    EXPECT_EQ(here_.engine->asked_paths(7), nullptr);
+    EXPECT_EQ(here_.engine->path_chooser().asked(7), nullptr);
     const Hop last{static_cast<std::uint8_t>(port), 0};
     put(here_, port,
         probe(routing(7, 0, {{static_cast<std::uint8_t>(1 - port), 0}, last}, 1),
               {probe_sent.frame.path_probe.number, true, 100 + port}));
     poll();
   }
-  const bcube::PathProber::News* news = here_.engine->asked_paths(7);
+  const bcube::PathProber::News* news = here_.engine->path_chooser().asked(7);
   ASSERT_NE(news, nullptr);
   ASSERT_EQ(news->paths.size(), 2u);
   EXPECT_EQ(news->paths[0].bits_per_second_left, 100u);
@@ -143,7 +143,7 @@ TEST_F(EnginePaths, ProbesAllPathsToAServerThatSomebodyAsksAbout) {
 }
 
 TEST_F(EnginePaths, AsksAboutDetoursOfNeighboursOverOtherRelaysToo) {
-  here_.engine->ask_paths(1);  // [0,1]
+  here_.engine->path_chooser().ask(1);  // [0,1]
   poll();
   EXPECT_EQ(sent(here_.ports[0]).size(), 1u);
   std::map<unsigned, unsigned> detours;

@@ -78,7 +78,7 @@ struct TwoEngines {
       settings.engines = kEngines;
       settings.segment_bytes = 512;
       settings.links = &links;
-      if (queue == 0) settings.greeting_interval = greeting_interval;
+      if (queue == 0) settings.greetings.interval = greeting_interval;
       settings.hand_over = &hand_over;
       engines.push_back(std::make_unique<Engine>(
           settings, space,

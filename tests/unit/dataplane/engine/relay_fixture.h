@@ -38,9 +38,7 @@ struct Relay {
           settings.threads = {0};
           settings.segment_bytes = kSegmentBytes;
           settings.links = &links;
-          settings.greeting_interval = manners.interval;
-          settings.digest = manners.digest;
-          settings.announces = manners.announces;
+          settings.greetings = {manners.interval, manners.digest, manners.announces};
           settings.bits_per_second = manners.bits_per_second;
           settings.inbox = &inbox;
           return std::make_unique<Engine>(

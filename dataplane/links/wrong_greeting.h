@@ -2,12 +2,12 @@
 //
 // A greeting names its sender, the level of the sender's port, and a digest of the sender's
 // settings. So whoever hears it knows whether the sender belongs behind this port. The engine keeps
-// the last greeting of each port that does not (engine_links.cc); the control thread puts it into
+// the last greeting of each port that does not (link_keeper.h); the control thread puts it into
 // words (daemon/cabling.h).
 //
 // Plain values; any thread.
-#ifndef GRADCUBE_DATAPLANE_ENGINE_WRONG_GREETING_H_
-#define GRADCUBE_DATAPLANE_ENGINE_WRONG_GREETING_H_
+#ifndef GRADCUBE_DATAPLANE_LINKS_WRONG_GREETING_H_
+#define GRADCUBE_DATAPLANE_LINKS_WRONG_GREETING_H_
 
 #include <cstdint>
 
@@ -47,4 +47,4 @@ inline GreetingFault fault_of(const protocol::LinkHeader& greeting, unsigned por
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_ENGINE_WRONG_GREETING_H_
+#endif  // GRADCUBE_DATAPLANE_LINKS_WRONG_GREETING_H_

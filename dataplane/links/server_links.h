@@ -1,6 +1,6 @@
 // Which of a server's links work, as all of its engines see it.
 //
-// The engine that greets the neighbours (engine_links.cc) finds out and writes it here; the others
+// The engine that greets the neighbours (link_keeper.h) finds out and writes it here; the others
 // look at version() once in an iteration. What comes over a link may come to any engine, so the
 // engines' counts of it are found here, too.
 //
@@ -9,8 +9,8 @@
 //
 // Threads: set() and publish() by the greeting engine; add() before any engine runs; the rest by
 // anyone.
-#ifndef GRADCUBE_DATAPLANE_ENGINE_SERVER_LINKS_H_
-#define GRADCUBE_DATAPLANE_ENGINE_SERVER_LINKS_H_
+#ifndef GRADCUBE_DATAPLANE_LINKS_SERVER_LINKS_H_
+#define GRADCUBE_DATAPLANE_LINKS_SERVER_LINKS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 #include "bcube_forwarding/address.h"
 #include "bcube_forwarding/route.h"
-#include "dataplane/engine/neighbour_counters.h"
+#include "dataplane/links/neighbour_counters.h"
 
 namespace gradcube::dataplane {
 
@@ -69,4 +69,4 @@ class ServerLinks {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_ENGINE_SERVER_LINKS_H_
+#endif  // GRADCUBE_DATAPLANE_LINKS_SERVER_LINKS_H_

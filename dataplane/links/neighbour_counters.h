@@ -2,8 +2,8 @@
 //
 // Written by the engine's thread; any thread may read. The three numbers of one reading need not be
 // of one moment.
-#ifndef GRADCUBE_DATAPLANE_ENGINE_NEIGHBOUR_COUNTERS_H_
-#define GRADCUBE_DATAPLANE_ENGINE_NEIGHBOUR_COUNTERS_H_
+#ifndef GRADCUBE_DATAPLANE_LINKS_NEIGHBOUR_COUNTERS_H_
+#define GRADCUBE_DATAPLANE_LINKS_NEIGHBOUR_COUNTERS_H_
 
 #include <cstdint>
 
@@ -28,4 +28,4 @@ struct NeighbourCounters {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_ENGINE_NEIGHBOUR_COUNTERS_H_
+#endif  // GRADCUBE_DATAPLANE_LINKS_NEIGHBOUR_COUNTERS_H_

@@ -1,4 +1,4 @@
-#include "dataplane/engine/port_loads.h"
+#include "dataplane/links/port_loads.h"
 
 namespace gradcube::dataplane {
 

@@ -5,8 +5,8 @@
 // still down. At most kMost are known: who says more hides the oldest.
 //
 // Owned and used by one engine; no allocation.
-#ifndef GRADCUBE_DATAPLANE_ENGINE_FAILED_HOPS_H_
-#define GRADCUBE_DATAPLANE_ENGINE_FAILED_HOPS_H_
+#ifndef GRADCUBE_DATAPLANE_LINKS_FAILED_HOPS_H_
+#define GRADCUBE_DATAPLANE_LINKS_FAILED_HOPS_H_
 
 #include <algorithm>
 #include <array>
@@ -65,4 +65,4 @@ class FailedHops {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_ENGINE_FAILED_HOPS_H_
+#endif  // GRADCUBE_DATAPLANE_LINKS_FAILED_HOPS_H_

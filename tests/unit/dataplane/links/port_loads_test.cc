@@ -1,6 +1,6 @@
 // What a port has left of its rate.
 
-#include "dataplane/engine/port_loads.h"
+#include "dataplane/links/port_loads.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // What a server's ports have left in each direction: their rates, less what they have carried
-// lately. Path probes tell it to the sources of flows (engine_paths.cc).
+// lately. Path probes tell it to the sources of flows (engine/engine_paths.cc).
 //
 // An average that follows what a port carries within kAverage. It counts the bytes of all engines'
 // queues, with preamble, FCS and gap. The owner calls sample() as often as it likes; while it
 // sleeps nothing is carried, so the next sample has what went before.
 //
 // Owned and used by one engine. Allocates when it is made.
-#ifndef GRADCUBE_DATAPLANE_ENGINE_PORT_LOADS_H_
-#define GRADCUBE_DATAPLANE_ENGINE_PORT_LOADS_H_
+#ifndef GRADCUBE_DATAPLANE_LINKS_PORT_LOADS_H_
+#define GRADCUBE_DATAPLANE_LINKS_PORT_LOADS_H_
 
 #include <cstdint>
 #include <vector>
@@ -56,4 +56,4 @@ class PortLoads {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_ENGINE_PORT_LOADS_H_
+#endif  // GRADCUBE_DATAPLANE_LINKS_PORT_LOADS_H_

@@ -1,0 +1,111 @@
+// What an engine does about links (links/): it sends the greetings that its server owes, keeps its
+// flows on routes that work, and tells the source of a frame that its next hop is down.
+
+#include <span>
+
+#include "dataplane/engine/engine.h"
+#include "dataplane/fabric/frame_fields.h"
+#include "dataplane/links/way_back.h"
+#include "protocol/crc.h"
+#include "protocol/link_frame.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// So often a relay tells of frames whose next hop is down: mostly a burst of them says the same.
+constexpr Nanoseconds kBetweenPathFailures = 20'000;
+
+}  // namespace
+
+// Into the port's burst. Those that find no room stay owed.
+unsigned Engine::send_greetings(PortQueue& out, unsigned room) {
+  unsigned sent = 0;
+  for (; sent < room && keeper_.owes(out.number); ++sent) {
+    rte_mbuf* greeting = own_frame(
+        [&](std::span<std::uint8_t> frame) { return keeper_.write_owed(out.number, frame); });
+    if (greeting == nullptr) break;
+    out.burst[out.filled++] = greeting;
+  }
+  return sent;
+}
+
+// A greeting, or a path failure.
+void Engine::receive_link_frame(const protocol::ParsedFrame& frame,
+                                std::span<const std::uint8_t> headers) {
+  if (!protocol::crc_is_right(headers, {})) {
+    ++counters_.malformed[static_cast<std::size_t>(protocol::FrameError::bad_crc)];
+  } else if (frame.type == protocol::FrameType::path_failure) {
+    if (paths_.take_failure(frame, now_)) {
+      ++counters_.path_failures;
+    } else {
+      counters_.drop(DropReason::wrong_link);
+    }
+  } else {
+    switch (keeper_.take(frame, port_in_, now_)) {
+      case GreetingVerdict::wrong_link:
+        return counters_.drop(DropReason::wrong_link);
+      case GreetingVerdict::wrong_cluster:
+        return counters_.drop(DropReason::wrong_cluster);
+      case GreetingVerdict::fits:
+        return;
+    }
+  }
+}
+
+void Engine::reroute() {
+  for (EngineJob* job : attached_) {
+    job->for_each_flow([this](Flow& flow) {
+      bcube::Route& chosen = flow.use.chosen;
+      if (!chooser_.may_choose(flow) || !paths_.works(chosen)) chosen = {};
+      if (move(flow, route_of(flow))) ++counters_.reroutes;
+    });
+  }
+}
+
+// The segments that are on their way over a route that has failed are sent again at once, over the
+// new one. False: the flow takes the route already.
+bool Engine::move(Flow& flow, const bcube::Route& route) {
+  if (route == flow.route) return false;
+  const bool failed = !paths_.works(flow.route);
+  flow.out->remove_outgoing(flow);
+  take_route(flow, route);
+  flow.frame.emplace(frame_template_of(flow));
+  flow.out->add_outgoing(*flow.job, rank_of(flow), flow);
+  flow.send.change_path(failed, now_);
+  // The acknowledgements that were on their way may be lost, too.
+  flow.receive.acknowledge_at_once();
+  wake_answer(flow);
+  wake_resend(flow);
+  wake_segment(flow);
+  arm_timer(flow);
+  return true;
+}
+
+protocol::RoutingHeader Engine::routing_over(const bcube::Route& route,
+                                             bcube::ServerId destination) const {
+  protocol::RoutingHeader routing;
+  routing.source = static_cast<std::uint16_t>(settings_.server);
+  routing.destination = static_cast<std::uint16_t>(destination);
+  routing.hop_count = static_cast<std::uint8_t>(route.size());
+  for (unsigned i = 0; i < route.size(); ++i) routing.hops[i] = {route[i].level, route[i].digit};
+  return routing;
+}
+
+// Tells the source of a frame that its next hop from this relay is down.
+void Engine::tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& routing) {
+  if (now_ < next_path_failure_) return;
+  const std::optional<protocol::RoutingHeader> back = way_back(neighbours_, routing);
+  if (!back.has_value()) return;
+  const bcube::Neighbour& next = *neighbours_.find(back->hops[0].level, back->hops[0].digit);
+  const protocol::Hop failed = routing.hops[routing.hop_index + 1U];
+  const bool sent = send_own_frame(next.port, [&](std::span<std::uint8_t> out) {
+    return protocol::write_link_frame(
+        out, protocol::FrameType::path_failure, link_addresses(next), *back,
+        static_cast<std::uint16_t>(protocol::kFirstSourcePort + thread_of(packet)),
+        {back->source, failed.level, failed.digit, false});
+  });
+  if (sent) next_path_failure_ = now_ + kBetweenPathFailures;
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,64 @@
+// What an engine is made with.
+#ifndef GRADCUBE_DATAPLANE_ENGINE_ENGINE_SETTINGS_H_
+#define GRADCUBE_DATAPLANE_ENGINE_ENGINE_SETTINGS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "bcube_forwarding/address.h"
+#include "dataplane/engine/flow.h"
+#include "dataplane/engine/hand_over.h"
+#include "dataplane/engine/message_inbox.h"
+#include "dataplane/fabric/port.h"
+#include "dataplane/host/clock.h"
+#include "dataplane/host/packet_pool.h"
+#include "dataplane/links/link_keeper.h"
+#include "dataplane/links/server_links.h"
+#include "protocol/credit.h"
+
+namespace gradcube::dataplane {
+
+struct EngineSettings {
+  bcube::ServerId server = 0;
+  std::uint16_t queue = 0;  // of every port
+  // Thread t of any plan runs on the engine that has thread t modulo engines: so the source port of
+  // its frames, which is t ports behind the first, steers them to the queue of that engine.
+  std::vector<unsigned> threads;
+  unsigned engines = 1;             // of the server
+  std::uint32_t segment_bytes = 0;  // the most a segment carries; a multiple of kUnitBytes
+  // Short pieces travel together up to so many. The same at all servers.
+  std::uint32_t block_bytes = UINT32_MAX;
+  unsigned window = 32;  // the most segments that a neighbour may be ahead, per flow
+  FlowSettings flows;
+  // What the engines of the server know of its links; without, all work.
+  ServerLinks* links = nullptr;
+  // One engine of a server has an interval.
+  GreetingSettings greetings;
+  // How often flows' paths are probed and compared (path_chooser.h), and the seed of the pauses
+  // between; 0: only when somebody asks.
+  Nanoseconds probing_interval = 0;
+  std::uint64_t probing_seed = 1;
+  // Of the links, by level; none: they are as fast as they go.
+  std::vector<std::uint64_t> bits_per_second;
+  // Where the messages of other servers go; without, nobody here reads them.
+  MessageInbox* inbox = nullptr;
+  // Where frames may come to the wrong queue: between this engine, whose number is that of its
+  // queue, and its siblings. Without, each frame is taken for this engine's.
+  HandOver* hand_over = nullptr;
+};
+
+// A port of the server's, and the credit for what comes in through it, which its engines share.
+struct EnginePort {
+  Port* port = nullptr;
+  protocol::PortCredit* credit = nullptr;
+};
+
+// Where an engine's packets come from (host/packet_memory.h).
+struct EnginePools {
+  PacketPool& segments;  // headers and references to payloads
+  PacketPool& answers;   // acknowledgements and probes
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_ENGINE_ENGINE_SETTINGS_H_

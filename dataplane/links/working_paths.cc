@@ -1,0 +1,96 @@
+#include "dataplane/links/working_paths.h"
+
+#include <algorithm>
+
+#include "bcube_forwarding/path_set.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// So often at most what relays tell counts: whoever sends such notices takes little time.
+constexpr protocol::Nanoseconds kBetweenChanges = protocol::kMillisecond;
+
+}  // namespace
+
+bool WorkingPaths::take_failure(const protocol::ParsedFrame& notice, protocol::Nanoseconds now) {
+  const protocol::LinkHeader& link = notice.link;
+  const bcube::AddressSpace& space = neighbours_.space();
+  if (!space.contains(link.server) || link.server != notice.routing.source ||
+      link.level >= space.levels() || link.digit >= space.radix(link.level) ||
+      !space.joins(link.level, space.digit(link.server, link.level), link.digit)) {
+    return false;
+  }
+  if (failed_hops_.add(link.server, space.with_digit(link.server, link.level, link.digit), now)) {
+    next_change_ = std::min(next_change_, changed_at_ + kBetweenChanges);
+  }
+  return true;
+}
+
+bool WorkingPaths::have_changed(protocol::Nanoseconds now) {
+  if (failed_hops_.forget(now)) next_change_ = std::min(next_change_, now);
+  const std::uint32_t version = links_.version();
+  if (version == links_seen_ && now < next_change_) return false;
+  links_seen_ = version;
+  changed_at_ = now;
+  next_change_ = protocol::kNever;
+  return true;
+}
+
+protocol::Nanoseconds WorkingPaths::next_change() const {
+  return std::min(failed_hops_.next_over(), next_change_);
+}
+
+bcube::Hop WorkingPaths::hop_to_server(unsigned level, bcube::ServerId server) const {
+  return {static_cast<std::uint8_t>(level),
+          static_cast<std::uint8_t>(neighbours_.space().digit(server, level))};
+}
+
+bool WorkingPaths::works(bcube::ServerId from, unsigned level, bcube::ServerId to) const {
+  if (from == neighbours_.self()) return links_.up(hop_to_server(level, to));
+  return !failed_hops_.has(from, to);
+}
+
+bool WorkingPaths::works(const bcube::Route& route) const {
+  bcube::ServerId at = neighbours_.self();
+  for (const bcube::Hop& hop : route) {
+    const bcube::ServerId next = neighbours_.space().with_digit(at, hop.level, hop.digit);
+    if (!works(at, hop.level, next)) return false;
+    at = next;
+  }
+  return true;
+}
+
+std::vector<bcube::Route> WorkingPaths::to(bcube::ServerId server) const {
+  return paths(server, [this](bcube::ServerId from, unsigned level, bcube::ServerId next) {
+    return works(from, level, next);
+  });
+}
+
+bcube::Route WorkingPaths::best(const bcube::Route& planned, bcube::ServerId server) const {
+  if (works(planned)) return planned;
+  std::vector<bcube::Route> others = to(server);
+  if (others.empty()) {
+    if (links_.heard(planned[0])) return planned;
+    others = paths(server, [this](bcube::ServerId from, unsigned level, bcube::ServerId next) {
+      return from != neighbours_.self() || links_.heard(hop_to_server(level, next));
+    });
+  }
+  if (others.empty()) return planned;
+  const auto elsewhere = std::find_if(others.begin(), others.end(), [&](const bcube::Route& path) {
+    return port_of(path) != port_of(planned);
+  });
+  return elsewhere == others.end() ? others.front() : *elsewhere;
+}
+
+std::vector<bcube::Route> WorkingPaths::paths(bcube::ServerId server,
+                                              const bcube::HopFilter& usable) const {
+  const bcube::AddressSpace& space = neighbours_.space();
+  std::vector<bcube::Route> found =
+      bcube::parallel_paths(space, neighbours_.self(), server, usable);
+  std::erase_if(found,
+                [&](const bcube::Route& path) { return path.size() > bcube::most_hops(space); });
+  return found;
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,96 @@
+// Greetings without an engine: server [0,0] of bcube:3,2, whose neighbours are 1, 2, 3 and 6.
+
+#include "dataplane/links/link_keeper.h"
+
+#include <array>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <vector>
+
+#include "protocol/link_frame.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+constexpr protocol::Nanoseconds kPause = protocol::kMillisecond;
+
+class LinkKeeperTest : public testing::Test {
+ protected:
+  // The servers greeted through the port.
+  std::vector<unsigned> write_owed(unsigned port) {
+    std::vector<unsigned> greeted;
+    while (keeper_.owes(port)) {
+      std::array<std::uint8_t, protocol::kMaxHeaderBytes> bytes{};
+      const std::size_t length = keeper_.write_owed(port, bytes);
+      protocol::ParsedFrame frame;
+      EXPECT_EQ(protocol::parse_frame(bytes, length, frame), protocol::FrameError::none);
+      greeted.push_back(frame.routing.destination);
+      EXPECT_EQ(frame.link.server, 0);
+      EXPECT_EQ(frame.link.level, port);
+    }
+    return greeted;
+  }
+  static protocol::ParsedFrame greeting(bcube::ServerId from, std::uint8_t level) {
+    protocol::ParsedFrame frame;
+    frame.type = protocol::FrameType::greeting;
+    frame.routing.source = static_cast<std::uint16_t>(from);
+    frame.link = {frame.routing.source, level, 0, true};
+    return frame;
+  }
+  void pass_intervals(unsigned count) {
+    for (unsigned i = 0; i < count; ++i) keeper_.keep(now_ += kPause);
+  }
+
+  static constexpr std::array<unsigned, 2> kRadices = {3, 3};
+  bcube::AddressSpace space_{kRadices};
+  bcube::NeighbourTable neighbours_{space_, 0};
+  ServerLinks links_{space_};
+  LinkKeeper keeper_{{.interval = kPause}, neighbours_, links_};
+  protocol::Nanoseconds now_ = 0;
+};
+
+TEST_F(LinkKeeperTest, OwesEachNeighbourAGreetingOnceInAnInterval) {
+  keeper_.keep(0);
+  EXPECT_THAT(write_owed(0), testing::ElementsAre(1, 2));
+  EXPECT_THAT(write_owed(1), testing::ElementsAre(3, 6));
+  keeper_.keep(kPause - 1);
+  EXPECT_FALSE(keeper_.owes(0));
+  keeper_.keep(kPause);
+  EXPECT_THAT(write_owed(1), testing::ElementsAre(3, 6));
+}
+
+TEST_F(LinkKeeperTest, PublishesThatALinkIsDownWhereNothingIsHeard) {
+  for (unsigned i = 0; i < 2 * bcube::LinkWatch::kSilentIntervals; ++i) {
+    EXPECT_EQ(keeper_.take(greeting(6, 1), 1, now_), GreetingVerdict::fits);
+    pass_intervals(1);
+  }
+  EXPECT_TRUE(links_.up({1, 2}));
+  EXPECT_FALSE(links_.up({1, 1}));
+  EXPECT_FALSE(links_.up({0, 1}));
+  EXPECT_EQ(links_.version(), 1u) << "once for all of them";
+}
+
+TEST_F(LinkKeeperTest, TakesFramesThatCameOverTheLinkForASignOfLife) {
+  NeighbourRows rows;
+  for (unsigned level = 0; level < 2; ++level) rows.emplace_back(3);
+  links_.add(rows);
+  for (unsigned i = 0; i < 2 * bcube::LinkWatch::kSilentIntervals; ++i) {
+    rows[0][1].direct.add(1);
+    pass_intervals(1);
+  }
+  EXPECT_TRUE(links_.heard({0, 1}));
+  EXPECT_FALSE(links_.heard({0, 2}));
+}
+
+TEST_F(LinkKeeperTest, IsNotDeceivedByGreetingsThatDoNotFit) {
+  const std::vector<protocol::ParsedFrame> wrong = {greeting(6, 0), greeting(4, 1),
+                                                    greeting(6, 200), greeting(0, 1)};
+  for (const protocol::ParsedFrame& frame : wrong) {
+    EXPECT_EQ(keeper_.take(frame, 1, now_), GreetingVerdict::wrong_link);
+  }
+  pass_intervals(2 * bcube::LinkWatch::kSilentIntervals);
+  EXPECT_FALSE(links_.heard({1, 2}));
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane
