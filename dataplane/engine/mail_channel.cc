@@ -95,23 +95,21 @@ void MailChannel::settle(std::uint64_t sequence) {
         wake_segment(flows_[0]);
       },
       [this](const Want& want) {
-        if (!room_.has_left(want.address.from)) return true;
+        if (!room_.sends_no_more(want.address.from)) return true;
         answer_absence(want.number);
         return false;
       });
 }
 
-void MailChannel::leave_own(unsigned local) {
-  if (matcher_.wants() == 0) return;
-  matcher_.take_out_all(
-      false, [local](const MailAddress& address) { return address.from == local; },
-      [this](std::uint32_t want) { answer_absence(want); });
-}
-
-void MailChannel::leave_peer(unsigned local) {
-  matcher_.take_out_all(
-      true, [local](const MailAddress& address) { return address.to == local; },
-      [this](std::uint32_t send) { room_.desert(send); });
+bool MailChannel::sweep(std::size_t& steps) {
+  return matcher_.sweep(
+      steps,
+      [this](bool sends, const MailAddress& address) {
+        return sends ? room_.has_left({peer_, address.to}) : room_.sends_no_more(address.from);
+      },
+      [this](bool sends, std::uint32_t number) {
+        sends ? room_.desert(number) : answer_absence(number);
+      });
 }
 
 void MailChannel::answer_absence(std::uint32_t want) {

@@ -59,10 +59,12 @@ class MailChannel {
   void withdraw(std::uint32_t number);
   // Of the peer's; or of this server's own, where the peer is this server.
   void add_want(const Want& want, std::uint64_t settled);
-  // A trainer has left, and all that it had sent is here: what waits for more of it is told. local:
-  // among those of this server, or of the peer's.
-  void leave_own(unsigned local);
-  void leave_peer(unsigned local);
+  // Trainers have left, and all that they had sent is here: what waits for more of it is told, in
+  // parts, by sweep(). False: it was under way, and begins anew.
+  bool begin_sweep() { return matcher_.begin_sweep(); }
+  bool any_wants() const { return matcher_.wants() != 0; }
+  // Counts down the steps that it takes. True: it is over.
+  bool sweep(std::size_t& steps);
   // More has been acknowledged on this one of the flows.
   void on_acknowledged(const Flow& flow);
 

@@ -40,9 +40,7 @@ MailChannel::Acceptance MailChannel::accept(Flow& flow, std::uint64_t,
       fitting = flow.step == 0 && takes_want(segment);
       break;
     case MailKind::withdrawal:
-      // Of wants that have been here: so many answers wait at most.
-      fitting = flow.step == 0 && segment.bytes == 0 && signature.collective < most_in_flight_ &&
-                matcher_.withdrawals() + withdrawn_.size() < most_in_flight_;
+      fitting = flow.step == 0 && segment.bytes == 0 && signature.collective < most_in_flight_;
       break;
     case MailKind::data:
     case MailKind::refusal:
@@ -57,11 +55,13 @@ MailChannel::Acceptance MailChannel::accept(Flow& flow, std::uint64_t,
   return {DropReason::unfitting_mail};
 }
 
+// Until the answer to it has been sent, a receive has not ended: so an honest server asks for no
+// more, and no more answers wait.
 bool MailChannel::takes_want(const Contribution& segment) const {
   return segment.bytes == kWantBytes && segment.payload[kWantFrom] < room_.trainers() &&
          segment.payload[kWantTo] < room_.trainers() &&
          segment.signature.collective < most_in_flight_ &&
-         matcher_.wants() + absences_.size() < most_in_flight_;
+         matcher_.wants() + withdrawn_.size() + absences_.size() < most_in_flight_;
 }
 
 // Nobody can answer a withdrawal that has not been sent; and the message has not met its want.

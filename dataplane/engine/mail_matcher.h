@@ -61,8 +61,6 @@ class MailMatcher {
 
   // That wait here, settled or not.
   std::size_t wants() const { return wants_; }
-  // Withdrawals that are not settled.
-  std::size_t withdrawals() const { return withdrawals_; }
   bool any_unsettled() const { return unsettled_ != 0; }
   // What all calls so far have compared.
   std::uint64_t looks() const { return looks_; }
@@ -89,7 +87,6 @@ class MailMatcher {
   // Of the want of this number that was sent last before it.
   void add_withdrawal(std::uint64_t sequence, std::uint32_t number) {
     await(sequence, kWithdrawal | number);
-    ++withdrawals_;
   }
 
   // All segments below this sequence are here. Calls meet(send's number, want) for each want that
@@ -106,7 +103,6 @@ class MailMatcher {
         settle_one(next_, place, meet, waits);
         continue;
       }
-      --withdrawals_;
       const std::uint32_t number = place & ~kWithdrawal;
       if (!take_out(number, false)) continue;
       --wants_;
@@ -118,21 +114,17 @@ class MailMatcher {
     settle(sequence, meet, withdrawn, [](const Want&) { return true; });
   }
 
-  // All sends that wait, or all settled wants, whose address is chosen(): they wait no more. Calls
-  // taken(number) for each. Looks at all that waits.
+  // A sweep looks at all that waits now, in parts. False: one was under way, which begins anew.
+  bool begin_sweep() { return std::exchange(unswept_, buckets_.size()) == 0; }
+  // The sends and settled wants that are chosen(whether it is a send, address) wait no more: calls
+  // taken(the same, number) for each. Takes at most so many steps, which it counts down, and as
+  // many in all as there are places and what is taken. True: it is over.
   template <typename Chosen, typename Taken>
-  void take_out_all(bool sends, Chosen&& chosen, Taken&& taken) {
-    for (std::uint32_t& bucket : buckets_) {
-      for (std::uint32_t* link = &bucket; *link != kNone;) {
-        const Waiting& first = waiting_[*link];
-        if (first.sends != sends || !chosen(first.address)) {
-          link = &waiting_[*link].chained;
-          continue;
-        }
-        if (!sends) --wants_;
-        taken(waiting_[take_first(*link)].number);
-      }
+  bool sweep(std::size_t& steps, Chosen&& chosen, Taken&& taken) {
+    for (; unswept_ != 0 && steps != 0; --steps) {
+      if (!take_one(buckets_[unswept_ - 1], chosen, taken)) --unswept_;
     }
+    return unswept_ == 0;
   }
 
  private:
@@ -171,6 +163,19 @@ class MailMatcher {
     release(place);
     --wants_;
     meet(send, met);
+  }
+
+  // False: nothing in this bucket is chosen.
+  template <typename Chosen, typename Taken>
+  bool take_one(std::uint32_t& bucket, Chosen& chosen, Taken& taken) {
+    for (std::uint32_t* link = &bucket; *link != kNone; link = &waiting_[*link].chained) {
+      const bool sends = waiting_[*link].sends;
+      if (!chosen(sends, waiting_[*link].address)) continue;
+      if (!sends) --wants_;
+      taken(sends, waiting_[take_first(*link)].number);
+      return true;
+    }
+    return false;
   }
 
   void await(std::uint64_t sequence, std::uint32_t what) {
@@ -271,10 +276,10 @@ class MailMatcher {
   std::vector<Waiting> waiting_;        // never longer than its capacity
   std::uint32_t free_ = kNone;          // places in waiting_
   std::size_t wants_ = 0;
+  std::size_t unswept_ = 0;  // buckets, the first ones, that the sweep under way has not seen
   std::uint64_t looks_ = 0;
   // By the numbers of wants and of sends: where they wait.
   std::array<std::vector<std::uint32_t>, 2> places_;
-  std::size_t withdrawals_ = 0;
   // Wants and withdrawals that do not count yet, by sequence; none below next_.
   std::array<std::uint32_t, protocol::ReceiveWindow::kWindow> unsettled_places_{};
   std::size_t unsettled_ = 0;

@@ -60,6 +60,7 @@ class MailTable {
 
   // Each number once, in the order in which they were added.
   std::optional<std::uint32_t> next_fresh() { return next(fresh_); }
+  std::size_t fresh() const { return fresh_.size(); }
   // Nobody has asked for it by next_fresh().
   bool is_fresh(std::uint32_t number) const { return places_[number].state == State::fresh; }
 

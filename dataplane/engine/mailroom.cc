@@ -43,13 +43,20 @@ unsigned Mailroom::work() {
     if (!number.has_value()) break;
     begin(*number);
   }
-  for (; begun < kBegunAtOnce; ++begun) {
+  begun_ += begun;
+  std::erase_if(falling_silent_, [this](const auto& falling) {
+    if (begun_ < falling.second && table().fresh() != 0) return false;
+    fall_silent(falling.first);
+    return true;
+  });
+  unsigned withdrawn = 0;
+  for (; withdrawn < kWithdrawnAtOnce; ++withdrawn) {
     const auto number = table().next_withdrawn();
     if (!number.has_value()) break;
     const Letter& letter = letters_[*number];
     if (letter.open && !letter.deserted) channel_to(letter.peer)->withdraw(*number);
   }
-  return begun + copy_some();
+  return begun + withdrawn + sweep_some() + copy_some();
 }
 
 void Mailroom::begin(std::uint32_t number) {
@@ -127,14 +134,28 @@ MailPeer Mailroom::other_of(std::uint32_t number) const {
 
 void Mailroom::depart(bcube::ServerId server, unsigned local) {
   if (!gone_.emplace(server, local).second) return;
-  if (is_own(server)) {
-    // What it has sent comes before.
-    while (const auto number = table().next_fresh()) begin(*number);
-    own_gone_ |= std::uint32_t{1} << local;
-    for_each_channel([local](MailChannel& channel) { channel.leave_own(local); });
-  }
+  if (is_own(server)) falling_silent_.emplace_back(local, begun_ + table().fresh());
   const auto channel = channels_.find(server);
-  if (channel != channels_.end()) channel->second->leave_peer(local);
+  if (channel != channels_.end()) begin_sweep(*channel->second);
+}
+
+void Mailroom::fall_silent(unsigned local) {
+  silent_ |= std::uint32_t{1} << local;
+  for_each_channel([this](MailChannel& channel) {
+    if (channel.any_wants()) begin_sweep(channel);
+  });
+}
+
+void Mailroom::begin_sweep(MailChannel& channel) {
+  if (channel.begin_sweep()) sweeping_.push_back(&channel);
+}
+
+unsigned Mailroom::sweep_some() {
+  std::size_t left = kSweptAtOnce;
+  while (left != 0 && !sweeping_.empty()) {
+    if (sweeping_.back()->sweep(left)) sweeping_.pop_back();
+  }
+  return static_cast<unsigned>(kSweptAtOnce - left);
 }
 
 void Mailroom::desert(std::uint32_t number) {

@@ -47,10 +47,13 @@ static_assert(shared::kMaxLocalTrainers <= 32, "a bit for each of a server's tra
 
 class Mailroom {
  public:
-  // What one call of work() begins at most, and what it copies between trainers of this server, in
-  // turns and in bytes: so that neither keeps the engine from its packets for long. A message has
-  // at most so many bytes in its turn.
+  // What one call of work() begins and takes back at most, how far it looks for what waits for
+  // trainers that have left, and what it copies between trainers of this server, in turns and in
+  // bytes: so that none of it keeps the engine from its packets for long, or waits for the others.
+  // A message has at most so many bytes in its turn.
   static constexpr unsigned kBegunAtOnce = 64;
+  static constexpr unsigned kWithdrawnAtOnce = 64;
+  static constexpr std::size_t kSweptAtOnce = 256;
   static constexpr unsigned kTurnsAtOnce = 64;
   static constexpr std::uint64_t kCopiedAtOnce = 256 * 1024;
   static constexpr std::uint64_t kCopiedInTurn = 64 * 1024;
@@ -64,14 +67,15 @@ class Mailroom {
   // Calls open(channel) for each new channel: who gives its flows to an engine.
   void set_opener(std::function<void(MailChannel&)> open) { open_ = std::move(open); }
 
-  // Begins what trainers have submitted, takes back what they have withdrawn, and copies mail
-  // between trainers of this server. How much it found to do: while that is not 0 there may be
-  // more.
+  // Begins what trainers have submitted, takes back what they have withdrawn, deserts what waits
+  // for those that have left, and copies mail between trainers of this server. How much it found to
+  // do: while that is not 0 there may be more.
   unsigned work();
   // Tells the trainers what has ended since.
   void publish_ends();
 
   // This trainer of the job has left; of one of this server all that it had submitted was taken.
+  // What waits for it is deserted by the next calls of work().
   void depart(bcube::ServerId server, unsigned local);
   // Who has left something that waits here to be ended, and for which of this server's trainers: a
   // bit each.
@@ -108,8 +112,9 @@ class Mailroom {
   std::uint64_t own_sequence() const { return own_sequence_; }
   // The other trainer of this letter has left.
   void desert(std::uint32_t number);
-  // Of this server's trainers.
-  bool has_left(unsigned local) const { return (own_gone_ >> local & 1) != 0; }
+  bool has_left(const MailPeer& peer) const { return gone_.contains(peer); }
+  // One of this server has left, and all that it had sent has begun.
+  bool sends_no_more(unsigned local) const { return (silent_ >> local & 1) != 0; }
   // Both are of trainers of this server.
   void copy(std::uint32_t send, std::uint32_t receive);
   bool is_own(bcube::ServerId server) const { return server == server_; }
@@ -125,6 +130,9 @@ class Mailroom {
   std::size_t most_in_flight() const;
   void begin(std::uint32_t number);
   unsigned copy_some();
+  void fall_silent(unsigned local);
+  void begin_sweep(MailChannel& channel);
+  unsigned sweep_some();
   void add_flows(MailChannel& channel);
   MailPeer other_of(std::uint32_t number) const;
   bool waits_for_the_gone(std::uint32_t number) const;
@@ -142,8 +150,12 @@ class Mailroom {
   LetterQueue copies_;     // sends to trainers of this server, under way; the first one is next
   std::vector<End> ends_;  // not published yet
   std::uint64_t own_sequence_ = 0;
-  std::set<MailPeer> gone_;              // trainers that have left
-  std::uint32_t own_gone_ = 0;           // those of this server, a bit each
+  std::set<MailPeer> gone_;  // trainers that have left
+  // Of this server's, each with what has begun when all that it had sent has.
+  std::vector<std::pair<unsigned, std::uint64_t>> falling_silent_;
+  std::uint32_t silent_ = 0;  // a bit each
+  std::uint64_t begun_ = 0;   // letters
+  std::vector<MailChannel*> sweeping_;
   std::vector<std::uint32_t> deserted_;  // some may have ended since
   std::uint64_t key_;                    // of the matchers' hashes
 };

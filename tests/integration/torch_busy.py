@@ -76,6 +76,17 @@ def many_messages():
     dist.barrier()
 
 
+def interrupted(call):
+    """Ctrl-C ends a call that waits."""
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        call()
+        time.sleep(LONG)
+    except KeyboardInterrupt:
+        return
+    raise AssertionError("Ctrl-C has not come")
+
+
 def withdrawals():
     """What is late gives and takes nothing: the stream of messages goes on where it was, and memory is free again."""
     rank, other = dist.get_rank(), dist.get_rank() ^ 1
@@ -84,6 +95,9 @@ def withdrawals():
     if rank % 2 == 0:
         for work in (dist.irecv(box, other), dist.irecv(box[:0], other), dist.isend(torch.full((1,), 7.0), other)):
             refusal(lambda: work.wait(soon), late)
+        interrupted(lambda: dist.recv(torch.zeros(1), other))
+        interrupted(lambda: dist.send(torch.full((1,), 8.0), other))
+        interrupted(dist.irecv(torch.zeros(1), other).wait)
     dist.barrier()
     for number in (1.0, 2.0):
         got = box if rank % 2 == 0 else torch.zeros(1)

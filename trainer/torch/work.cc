@@ -78,11 +78,22 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
   // First of all: another thread may have held the work's mutex at the fork.
   if (progress != nullptr) progress->check_process();
   if (progress != nullptr && !isCompleted()) progress->hand_over();
-  if (is_limited && !has_ended_within(timeout)) {
+  const auto expire = [&] {
     const auto task = task_.lock();
     if (progress != nullptr && task != nullptr) progress->expire(task);
-  }
-  while (!has_ended_within(kForever)) {
+  };
+  try {
+    if (is_limited && !has_ended_within(timeout)) expire();
+    while (!has_ended_within(kForever)) {
+    }
+  } catch (...) {
+    // Of recv() nobody has the work any more, and the next one is to get the message. A second
+    // signal does not wait.
+    if (opType_ == c10d::OpType::SEND || opType_ == c10d::OpType::RECV) {
+      expire();
+      has_ended_within(kForever);
+    }
+    throw;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   if (exception_ != nullptr) std::rethrow_exception(exception_);

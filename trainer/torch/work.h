@@ -1,12 +1,15 @@
 // What a call of the process group returns: it ends when the call's requests have ended.
 //
 // Its future ends first, which runs the callbacks of then() on the progress thread; then the
-// threads in wait() go on. Waiting on the main thread ends early with Python's KeyboardInterrupt
-// (or whatever a handler of a signal raises); the call goes on.
+// threads in wait() go on.
 //
 // wait() with a timeout fails the work for good when the time is up, with the reason that Gradcube
 // knows: who is missing. Messages are withdrawn then; if all had met the other ranks' already, the
 // work ends well (progress.h). What the call uses stays alive until its requests have ended.
+//
+// Waiting on the main thread ends early with Python's KeyboardInterrupt (or whatever a handler of a
+// signal raises). The time of a send or a receive is up with that: it is withdrawn before wait()
+// throws. Calls of all ranks go on.
 #ifndef GRADCUBE_TRAINER_TORCH_WORK_H_
 #define GRADCUBE_TRAINER_TORCH_WORK_H_
 

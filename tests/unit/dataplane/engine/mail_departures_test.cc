@@ -15,6 +15,7 @@ TEST_F(MailChannelTest, EndsWhatWaitsForATrainerThatHasLeft) {
   const std::uint32_t wants = receive(10, 2);
   room_.depart(3, 0);
   submit(shared::Kind::send, 10, 3);
+  while (room_.work() != 0) continue;
   EXPECT_EQ(room_.deserters(), (std::map<MailPeer, std::uint32_t>{{{3, 0}, 1}}));
   EXPECT_TRUE(session_->any_deserted());
   EXPECT_FALSE(fits(segment(MailKind::absence, wants, 0, false, 1)));
@@ -36,6 +37,7 @@ TEST_F(MailChannelTest, AnswersForItsTrainerThatHasLeft) {
   submit(shared::Kind::send, 10, 1);
   channel_->add_want({0, 40, {0, 0, 2}, 10}, 1);
   room_.depart(0, 0);
+  while (room_.work() != 0) continue;
   channel_->add_want({1, 41, {0, 0, 1}, 10}, 2);
   channel_->add_want({2, 42, {0, 0, 1}, 10}, 3);
   std::map<std::uint32_t, std::uint8_t> answers;
@@ -48,6 +50,31 @@ TEST_F(MailChannelTest, AnswersForItsTrainerThatHasLeft) {
   EXPECT_EQ(answers, (std::map<std::uint32_t, std::uint8_t>{{40, kind(MailKind::absence)},
                                                             {41, kind(MailKind::data)},
                                                             {42, kind(MailKind::absence)}}));
+}
+
+// What has waited for one that leaves is told in parts, so that the packets do not wait; and what it
+// had submitted comes before.
+TEST_F(MailChannelTest, TellsOfADepartureInParts) {
+  const auto number = static_cast<std::uint32_t>(Session::kMaxInFlight);
+  for (std::uint32_t i = 0; i < number; ++i) channel_->add_want({i, i, {0, 0, i}, 10}, i + 1);
+  const unsigned sent = 2 * Mailroom::kBegunAtOnce;
+  for (unsigned i = 0; i < sent; ++i) take(shared::Kind::send, 10, i, 3);
+  room_.depart(0, 0);
+  EXPECT_EQ(session_->mail().fresh(), sent) << "not at once";
+  unsigned calls = 0;
+  for (unsigned worked = room_.work(); worked != 0; worked = room_.work(), ++calls) {
+    EXPECT_LE(worked, Mailroom::kBegunAtOnce + Mailroom::kSweptAtOnce);
+  }
+  EXPECT_GE(calls, (number - sent) / Mailroom::kSweptAtOnce);
+  unsigned messages = 0;
+  unsigned absences = 0;
+  for (MailKind kind = next_kind(); kind != MailKind{0}; kind = next_kind()) {
+    ++(kind == MailKind::data ? messages : absences);
+    flow().send.on_acknowledgement(static_cast<std::uint32_t>(flow().send.next()), 0, 16, 0, 1);
+    channel_->on_acknowledged(flow());
+  }
+  EXPECT_EQ(messages, sent);
+  EXPECT_EQ(absences, number - sent);
 }
 
 }  // namespace

@@ -124,7 +124,9 @@ TEST_F(MailChannelTest, AnswersAWithdrawalOfAWantThatHasMetNothing) {
   EXPECT_FALSE(fits(withdrawal));
 }
 
-// Who asks and withdraws again and again, and takes no answer, is heard no more.
+// Who asks and withdraws again and again, and takes no answer, is asked for no more; but a
+// withdrawal is always heard: of a server that asks for no more than it can have in flight, none
+// is lost behind the answers to the others.
 TEST_F(MailChannelTest, RemembersOnlySoManyAnswers) {
   for (std::uint32_t i = 0; i < Session::kMaxInFlight; ++i) {
     Contribution asked = want(0, 0, 9, 100);
@@ -132,9 +134,20 @@ TEST_F(MailChannelTest, RemembersOnlySoManyAnswers) {
     arrive(asked);
     arrive(segment(MailKind::withdrawal, i, 0, false, 0));
   }
-  EXPECT_FALSE(fits(segment(MailKind::withdrawal, 0, 0, false, 0)));
-  ASSERT_EQ(next_kind(), MailKind::withdrawn);
+  EXPECT_FALSE(fits(want(0, 0, 9, 100)));
   EXPECT_TRUE(fits(segment(MailKind::withdrawal, 0, 0, false, 0)));
+  ASSERT_EQ(next_kind(), MailKind::withdrawn);
+  EXPECT_TRUE(fits(want(0, 0, 9, 100)));
+}
+
+// Nor do those that begin wait for those that are withdrawn.
+TEST_F(MailChannelTest, WithdrawsHoweverManyBegin) {
+  const std::uint32_t tags = Mailroom::kBegunAtOnce;
+  submit(shared::Kind::send, 1, tags);
+  for (std::uint32_t tag = 0; tag < tags; ++tag) take(shared::Kind::send, 1, tag, 3);
+  withdraw(1);
+  EXPECT_EQ(completion(0).code, GRADCUBE_ECANCELED);
+  EXPECT_EQ(session_->mail().fresh(), 0u);
 }
 
 TEST_F(MailChannelTest, WithdrawsASendThatHasMetNothingAndNoOther) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 #include <tuple>
+#include <utility>
 
 #include "tests/unit/protocol/seed.h"
 
@@ -75,12 +76,10 @@ TEST(MailMatcher, TakesOutWhatHasNotMetAnythingAndNothingElse) {
     Matcher matcher;
     for (std::uint32_t i = 0; i < 3; ++i) matcher.want(i, 10 + i, {});
     matcher.matcher.add_withdrawal(3, 10 + which);
-    EXPECT_EQ(matcher.matcher.withdrawals(), 1u);
     matcher.settle(3);
     EXPECT_TRUE(matcher.withdrawn.empty()) << "it counts where it was sent";
     matcher.settle(4);
     EXPECT_EQ(matcher.withdrawn, (std::vector<std::uint32_t>{10 + which}));
-    EXPECT_EQ(matcher.matcher.withdrawals(), 0u);
     EXPECT_EQ(matcher.matcher.wants(), 2u);
     matcher.want(4, 20, {});
     matcher.settle(5);
@@ -215,19 +214,23 @@ TEST(MailMatcher, TakesOutWhatWaitsForATrainerThatHasGone) {
     matcher.settle(i + 1);
   }
   EXPECT_TRUE(matcher.met.empty());
-  std::map<std::uint32_t, unsigned> taken;
-  const auto take = [&](std::uint32_t number) { ++taken[number]; };
-  matcher.matcher.take_out_all(
-      true, [](const MailAddress& each) { return each.to == 1; }, take);
-  EXPECT_EQ(taken.size(), 100u);
-  for (const auto& [number, times] : taken)
-    EXPECT_EQ(std::pair(number % 3, times), std::pair(1u, 1u));
-  taken.clear();
-  matcher.matcher.take_out_all(
-      false, [](const MailAddress& each) { return each.from == 2; }, take);
-  EXPECT_EQ(taken.size(), 100u);
-  for (const auto& [number, times] : taken)
-    EXPECT_EQ(std::pair(number % 3, times), std::pair(1u, 1u));
+  std::map<std::pair<bool, std::uint32_t>, unsigned> taken;
+  const auto sweep = [&](std::size_t steps) {
+    return matcher.matcher.sweep(
+        steps,
+        [](bool sends, const MailAddress& each) { return sends ? each.to == 1 : each.from == 2; },
+        [&](bool sends, std::uint32_t number) {
+          ++taken[{sends, number}];
+        });
+  };
+  EXPECT_TRUE(sweep(1)) << "nothing was begun";
+  EXPECT_TRUE(matcher.matcher.begin_sweep());
+  unsigned parts = 1;
+  for (; !sweep(10); ++parts) EXPECT_LE(taken.size(), 10 * parts);
+  EXPECT_GE(parts, (512u + 200u) / 10) << "of 2,048 that may wait: 512 places";
+  EXPECT_EQ(taken.size(), 200u);
+  for (const auto& [which, times] : taken)
+    EXPECT_EQ(std::pair(which.second % 3, times), std::pair(1u, 1u));
   EXPECT_EQ(matcher.matcher.wants(), 200u);
   // The others still find each other, in their order; those that were taken out do not.
   matcher.send(1000, {1, 9, 0});
