@@ -122,8 +122,8 @@ class Member {
   std::uint32_t unanswered() const { return session_->unanswered(); }
   // Who has submitted least.
   unsigned latest() const;
-  // Of collectives and pushes: the job is aborted if it ends now. A message that ends with it concerns
-  // its two trainers, who are told.
+  // Of collectives and pushes: the job is aborted if it ends now. A message that ends with it
+  // concerns its two trainers, who are told.
   bool anything_outstanding() const;
   // Of what a trainer asked for as this collective; nothing if it has not, or if its place has been
   // used again.

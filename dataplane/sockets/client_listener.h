@@ -1,4 +1,4 @@
-// Takes the clients that wait at a listening socket, some of them in each round of the control loop.
+// Takes the clients that wait at a listening socket, some in each round of the control loop.
 //
 // Where the system gives no socket for one (no descriptors, no memory), they go on waiting: for
 // kPause nobody is taken, so that the loop does not turn for nothing, and then it is tried again.
