@@ -71,6 +71,16 @@ bool has_daemon(const RunDirectory& directory) {
   }
 }
 
+// Not in a directory that `up` would refuse: it may be another user's.
+fs::path trial_folder(const RunDirectory& directory) {
+  try {
+    if (directory.exists()) directory.check();
+    return nearest_folder(directory);
+  } catch (const std::exception&) {
+    return "/tmp";
+  }
+}
+
 HostCheck check_daemon(const control::ClusterSettings& settings, const RunDirectory& directory) {
   DaemonStart daemon;
   try {
@@ -81,7 +91,7 @@ HostCheck check_daemon(const control::ClusterSettings& settings, const RunDirect
   const std::string path = daemon.executable.string();
   if (has_daemon(directory)) return good("daemon", path + ": one runs, so none was tried");
   try {
-    try_daemon(nearest_folder(directory), daemon);
+    try_daemon(trial_folder(directory), daemon);
     return good("daemon", fmt::format("{}: one of {} starts", path, settings.topology.spec()));
   } catch (const std::exception& error) {
     return {"daemon", Verdict::fail,
