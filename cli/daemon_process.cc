@@ -29,6 +29,8 @@ constexpr int kReadyDescriptor = 3;
 constexpr std::size_t kLongestLine = 1 << 16;
 constexpr auto kLineSlice = std::chrono::milliseconds(100);
 constexpr auto kTermPatience = std::chrono::seconds(2);
+constexpr auto kStartPatience = std::chrono::seconds(30);
+constexpr auto kPatiencePerDaemon = std::chrono::seconds(1);
 
 bool is_executable(const fs::path& path) {
   std::error_code error;
@@ -90,20 +92,64 @@ std::string last_line(const fs::path& log) {
   return last.substr(0, 300);
 }
 
-std::string how_it_ended(pid_t pid, const RunDirectory& directory) {
+std::string with_log(std::string said, const RunDirectory& directory, const DaemonStart& start) {
+  if (start.is_trial) return said;
+  return fmt::format("{}; the daemon's log is {}", said, directory.log_file().string());
+}
+
+std::string how_it_ended(pid_t pid, const RunDirectory& directory, const DaemonStart& start) {
   int status = 0;
   if (!ends_soon(pid, &status)) {
     end_child(pid);
-    return fmt::format("the daemon did not tell how its start went, and was ended; its log is {}",
-                       directory.log_file().string());
+    return with_log("the daemon did not tell how its start went, and was ended", directory, start);
   }
   std::string how = WIFSIGNALED(status) ? fmt::format("signal {} ({})", WTERMSIG(status),
                                                       strsignal(WTERMSIG(status)))
                                         : fmt::format("exit code {}", WEXITSTATUS(status));
   const std::string last = last_line(directory.log_file());
-  return fmt::format("the daemon ended at its start with {}; its log is {}{}{}", how,
-                     directory.log_file().string(), last.empty() ? "" : ", which ends: ", last);
+  return with_log(fmt::format("the daemon ended at its start with {}{}{}", how,
+                              last.empty() ? "" : ", and said last: ", last),
+                  directory, start);
 }
+
+// Is gone with what is in it when this ends.
+class TrialFolder {
+ public:
+  explicit TrialFolder(const fs::path& near) {
+    int error = 0;
+    for (const fs::path& where : {near, fs::path("/tmp")}) {
+      std::string name = (where / ".trial-XXXXXX").string();
+      if (!is_fit(name)) continue;
+      if (mkdtemp(name.data()) != nullptr) {
+        path_ = name;
+        return;
+      }
+      if (error == 0) error = errno;
+    }
+    throw SetupError(fmt::format("cannot make a folder in {} to try it in: {}", near.string(),
+                                 std::strerror(error)));
+  }
+  ~TrialFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TrialFolder(const TrialFolder&) = delete;
+  TrialFolder& operator=(const TrialFolder&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+ private:
+  static bool is_fit(const fs::path& name) {
+    try {
+      RunDirectory(name).check_path();
+      return true;
+    } catch (const SetupError&) {
+      return false;
+    }
+  }
+
+  fs::path path_;
+};
 
 // Empty; what an earlier daemon wrote is kept aside.
 Descriptor open_log(const RunDirectory& directory) {
@@ -129,17 +175,19 @@ pid_t fork_daemon(const RunDirectory& directory, const DaemonStart& start, int r
   const std::string executable = start.executable.string();
   const std::string run_directory = directory.path().string();
   const std::string ready_text = std::to_string(kReadyDescriptor);
+  const std::string parent = std::to_string(getpid());
   const nlohmann::json failure = {
       {"ok", false}, {"error", fmt::format("cannot run {}: is it a program?", executable)}};
-  const DaemonChild child{
+  DaemonChild child{
       .arguments = {executable.c_str(), start.servers.c_str(), "--run-dir", run_directory.c_str(),
-                    "--settings", start.settings.c_str(), "--ready-fd", ready_text.c_str(),
-                    nullptr},
+                    "--settings", start.settings.c_str(), "--ready-fd", ready_text.c_str()},
       .exec_failure = failure.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
       .log = log.get(),
       .null_device = null_device.get(),
       .ready = ready,
       .signal_mask = interrupt.old_mask()};
+  if (start.is_trial) child.arguments.insert(child.arguments.end(), {"--parent", parent.c_str()});
+  child.arguments.push_back(nullptr);
   const pid_t pid = fork();
   if (pid < 0) throw SetupError(fmt::format("cannot start a process: {}", std::strerror(errno)));
   if (pid == 0) become_daemon(child);
@@ -205,14 +253,14 @@ pid_t start_daemon(const RunDirectory& directory, const DaemonStart& start) {
 
   std::string line;
   const LineEnd end = wait_until_ready(ready.get(), start, &line);
-  if (end == LineEnd::closed) throw SetupError(how_it_ended(pid, directory));
+  if (end == LineEnd::closed) throw SetupError(how_it_ended(pid, directory, start));
   if (end != LineEnd::line) {
     end_child(pid);
     if (InterruptGuard::interrupted()) throw SetupError("interrupted: the daemon was ended");
-    throw SetupError(
-        fmt::format("the daemon was not ready after {} s and was ended; its log is {}",
-                    std::chrono::duration_cast<std::chrono::seconds>(start.timeout).count(),
-                    directory.log_file().string()));
+    throw SetupError(with_log(
+        fmt::format("the daemon was not ready after {} s and was ended",
+                    std::chrono::duration_cast<std::chrono::seconds>(start.timeout).count()),
+        directory, start));
   }
   const auto answer = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (answer.is_object() && answer.contains("ok") && answer["ok"] == true) return pid;
@@ -222,10 +270,26 @@ pid_t start_daemon(const RunDirectory& directory, const DaemonStart& start) {
   if (has_message && answer.value("usage", false)) {
     throw control::UsageError(answer["error"].get<std::string>());
   }
-  throw SetupError(fmt::format("{}; the daemon's log is {}",
-                               has_message ? answer["error"].get<std::string>()
-                                           : "the daemon said something unexpected at its start",
-                               directory.log_file().string()));
+  throw SetupError(with_log(has_message ? answer["error"].get<std::string>()
+                                        : "the daemon said something unexpected at its start",
+                            directory, start));
+}
+
+DaemonStart daemon_of(const control::ClusterSettings& settings) {
+  const bool embedded = settings.fabric == control::Fabric::embedded;
+  const unsigned daemons = embedded ? 1 : settings.topology.servers();
+  return {
+      .executable = find_daemon(),
+      .servers = embedded ? "--all" : fmt::format("--{}", control::fabric_name(settings.fabric)),
+      .settings = control::to_json(settings).dump(),
+      .timeout = kStartPatience + kPatiencePerDaemon * daemons,
+      .waiting = {}};
+}
+
+void try_daemon(const fs::path& near, DaemonStart start) {
+  const TrialFolder folder(near);
+  start.is_trial = true;
+  end_child(start_daemon(RunDirectory(folder.path()), start));
 }
 
 }  // namespace gradcube::cli

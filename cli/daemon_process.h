@@ -13,6 +13,7 @@
 #include <string>
 #include <sys/types.h>
 
+#include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -27,12 +28,21 @@ struct DaemonStart {
   std::string settings;           // ClusterSettings as JSON
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
   std::function<void()> waiting;  // called several times a second meanwhile
+  // It ends with this process, and messages do not name its log.
+  bool is_trial = false;
 };
+
+// The daemon of a cluster with these settings, as find_daemon() finds it.
+DaemonStart daemon_of(const control::ClusterSettings& settings);
 
 // Returns the pid of the ready daemon. Throws SetupError with the daemon's own message, or with one
 // that says how it ended and where its log is. After an error or an interrupt (interrupt.h) no
 // daemon is left running.
 pid_t start_daemon(const control::RunDirectory& directory, const DaemonStart& start);
+
+// Starts such a daemon in a folder of its own below `near`, or where temporary files are, and ends
+// it: whether `gradcube up` would work, but for its run directory. Throws what start_daemon() does.
+void try_daemon(const std::filesystem::path& near, DaemonStart start);
 
 }  // namespace gradcube::cli
 

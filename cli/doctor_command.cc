@@ -13,20 +13,25 @@
 #include "cli/host_checks.h"
 #include "cli/option_checks.h"
 #include "cli/output.h"
+#include "cli/settings_options.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
 namespace {
 
 struct DoctorOptions {
+  SettingsOptions settings;
   bool json = false;
   std::vector<std::string> nics;
 };
 
 int run_doctor(const DoctorOptions& options) {
+  control::ClusterSettings settings;
+  options.settings.apply(settings);
+  control::validate(settings);
   const auto directory = control::RunDirectory::from_environment();
-  std::vector<HostCheck> checks = check_programs();
-  for (auto& more : {check_hardware(), check_dpdk_host(options.nics), check_network(),
+  std::vector<HostCheck> checks = check_programs(settings, directory);
+  for (auto& more : {check_hardware(settings), check_dpdk_host(options.nics), check_network(),
                      check_cluster(directory), check_python()}) {
     checks.insert(checks.end(), more.begin(), more.end());
   }
@@ -34,10 +39,13 @@ int run_doctor(const DoctorOptions& options) {
     print("{}\n",
           checks_json(checks).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    print("{}\n{}\n", checks_text(checks),
-          can_run(checks)
-              ? "this host can run the embedded fabric: gradcube up --topology bcube:3,2"
-              : "this host cannot run the embedded fabric: mend the lines that begin with FAIL");
+    print(
+        "{}\nthis host {}\n", checks_text(checks),
+        can_run(checks)
+            ? fmt::format("can run a cluster: gradcube up --topology {}", settings.topology.spec())
+            : fmt::format("cannot run `gradcube up --topology {}`: mend the lines that begin with "
+                          "FAIL",
+                          settings.topology.spec()));
   }
   return can_run(checks) ? 0 : kExitFailure;
 }
@@ -55,10 +63,13 @@ void add_doctor(CLI::App& tool, Action& action) {
                    "MAC or its interface: huge pages, IOMMU, vfio-pci. Can be repeated")
       ->allow_extra_args(false)
       ->check(not_empty());
+  options->settings.add(command, "topology");
   command->footer(
-      "Exit code 0 means that the embedded fabric can run.\n"
+      "Starts a daemon with the embedded fabric and ends it. Exit code 0 means that `gradcube up`\n"
+      "with this topology works.\n"
       "Examples:\n"
       "  gradcube doctor\n"
+      "  gradcube doctor --topology star:2\n"
       "  gradcube doctor --nic 0000:3b:00.0 --nic 0000:3b:00.1\n"
       "  gradcube doctor --json | jq '.checks[] | select(.verdict != \"OK\")'");
   command->callback([options, &action] { action = [options] { return run_doctor(*options); }; });

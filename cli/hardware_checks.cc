@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -22,6 +23,8 @@
 #include "cli/text_table.h"
 #include "control/base/cores.h"
 #include "control/base/descriptors.h"
+#include "control/base/printable.h"
+#include "trainer/heap_size.h"
 
 namespace gradcube::cli {
 namespace {
@@ -31,6 +34,11 @@ namespace {
 constexpr std::uint64_t kLeastMemory = 512'000'000;
 constexpr std::uint64_t kGoodMemory = 2'000'000'000;
 constexpr std::size_t kGoodCores = 2;
+
+// The trainers of these are one daemon's.
+std::size_t servers_of_a_daemon(const control::ClusterSettings& settings) {
+  return settings.fabric == control::Fabric::embedded ? settings.topology.servers() : 1;
+}
 
 HostCheck check_cores() {
   std::vector<unsigned> cores;
@@ -67,8 +75,7 @@ HostCheck check_memory() {
   if (!available) return {"memory", Verdict::warn, "cannot tell how much is available", ""};
   const std::string amount = human_bytes(static_cast<double>(*available)) + " available";
   if (*available >= kGoodMemory) return {"memory", Verdict::ok, amount, ""};
-  const bool enough = *available >= kLeastMemory;
-  return {"memory", enough ? Verdict::warn : Verdict::fail,
+  return {"memory", Verdict::warn,
           fmt::format("{}: a BCube(3,2) with its trainers needs {} for small models, {} for "
                       "ResNet-50's gradients",
                       amount, human_bytes(kLeastMemory), human_bytes(kGoodMemory)),
@@ -76,7 +83,7 @@ HostCheck check_memory() {
 }
 
 HostCheck check_memfd() {
-  constexpr rlim_t kBytes = 1 << 21;
+  constexpr rlim_t kBytes = 1 << 12;
   rlimit limit{};
   getrlimit(RLIMIT_FSIZE, &limit);
   if (limit.rlim_cur < kBytes) {  // a file that is longer ends this process
@@ -124,36 +131,62 @@ HostCheck check_memlock() {
 }
 
 // The daemon raises its limit to the hard one.
-HostCheck check_open_files() {
-  constexpr std::size_t kServers = 9;  // of a BCube(3,2)
-  constexpr std::size_t kLeast = control::descriptors_for(kServers, kServers);
+HostCheck check_open_files(const control::ClusterSettings& settings) {
+  const std::size_t servers = servers_of_a_daemon(settings);
+  const std::size_t least = control::descriptors_for(servers, servers);
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   if (limit.rlim_max == RLIM_INFINITY) return {"open files", Verdict::ok, "unlimited", ""};
-  if (limit.rlim_max >= kLeast) {
+  if (limit.rlim_max >= least) {
     return {"open files", Verdict::ok, fmt::format("{} at most", limit.rlim_max), ""};
   }
   return {"open files", Verdict::fail,
-          fmt::format("{} at most: a BCube(3,2) with a trainer on each server needs {}",
-                      limit.rlim_max, kLeast),
+          fmt::format("{} at most: the daemon of {} with a trainer on each server needs {}",
+                      limit.rlim_max, settings.topology.spec(), least),
           "raise the hard limit: ulimit -Hn"};
 }
 
-// Of so many trainers' heaps, if GRADCUBE_HEAP says nothing else: how long a file may be, which
-// each has to itself, and how much the daemon may map.
+std::string_view heap_setting() {
+  const char* text = std::getenv("GRADCUBE_HEAP");
+  return text == nullptr ? "" : text;
+}
+
+// What trainers ask for that have this environment; nothing if they refuse it.
+std::optional<std::uint64_t> heap_bytes() {
+  const std::string_view text = heap_setting();
+  return text.empty() ? shared::kDefaultHeapBytes : shared::parse_heap_bytes(text);
+}
+
+HostCheck check_heap() {
+  const std::optional<std::uint64_t> bytes = heap_bytes();
+  if (bytes.has_value()) {
+    return {"heap", Verdict::ok,
+            fmt::format("a trainer has {} of address space for its tensors{}",
+                        human_bytes(static_cast<double>(*bytes)),
+                        heap_setting().empty() ? "" : " (GRADCUBE_HEAP)"),
+            ""};
+  }
+  return {
+      "heap", Verdict::warn,
+      fmt::format("GRADCUBE_HEAP is {}, which trainers refuse", control::printable(heap_setting())),
+      fmt::format("unset GRADCUBE_HEAP; {}", shared::kHeapForm)};
+}
+
+// Of so many trainers' heaps: how long a file may be, which each has to itself, and how much the
+// daemon may map.
 HostCheck check_heaps(std::string name, int resource, rlim_t heaps, std::string_view ulimit) {
-  constexpr rlim_t kHeap = rlim_t{16} << 30;
+  const rlim_t heap = heap_bytes().value_or(shared::kDefaultHeapBytes);
   rlimit limit{};
   getrlimit(static_cast<__rlimit_resource>(resource), &limit);
-  if (limit.rlim_cur > heaps * kHeap) {
+  if (limit.rlim_cur / heaps > heap) {
     return {std::move(name), Verdict::ok, "enough for trainers' memory", ""};
   }
   return {
       std::move(name), Verdict::warn,
-      fmt::format("{} at most: a trainer's memory is of {} of address space, and the daemon of a "
-                  "BCube(3,2) maps those of nine",
+      fmt::format("{} at most: a trainer's memory is of {} of address space, and the daemon maps "
+                  "those of {}",
                   human_bytes(static_cast<double>(limit.rlim_cur)),
-                  human_bytes(static_cast<double>(kHeap))),
+                  human_bytes(static_cast<double>(heap)), heaps),
       fmt::format("{} unlimited before `gradcube up`, or set GRADCUBE_HEAP to less", ulimit)};
 }
 
@@ -168,16 +201,17 @@ HostCheck check_cpu_time() {
 
 }  // namespace
 
-std::vector<HostCheck> check_hardware() {
+std::vector<HostCheck> check_hardware(const control::ClusterSettings& settings) {
   return {check_cores(),
           check_vector_instructions(),
           check_memory(),
           check_memfd(),
           check_shm(),
           check_memlock(),
-          check_open_files(),
+          check_open_files(settings),
+          check_heap(),
           check_heaps("file size", RLIMIT_FSIZE, 1, "ulimit -f"),
-          check_heaps("address space", RLIMIT_AS, 9, "ulimit -v"),
+          check_heaps("address space", RLIMIT_AS, servers_of_a_daemon(settings), "ulimit -v"),
           check_cpu_time()};
 }
 

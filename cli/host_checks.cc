@@ -22,6 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 using control::RunDirectory;
 
+constexpr std::size_t kLongestRefusal = 1000;
+
 HostCheck good(std::string name, std::string finding) {
   return {std::move(name), Verdict::ok, std::move(finding), ""};
 }
@@ -42,6 +44,13 @@ HostCheck check_dpdk() {
   return {"dpdk", Verdict::fail, "DPDK's library librte_eal is not installed", install};
 }
 
+fs::path nearest_folder(const RunDirectory& directory) {
+  fs::path folder = directory.path();
+  std::error_code error;
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  return folder;
+}
+
 std::string shell_quoted(const fs::path& path) {
   std::string text = "'";
   for (const char letter : path.string()) {
@@ -54,30 +63,48 @@ std::string shell_quoted(const fs::path& path) {
   return text + "'";
 }
 
-// Whether the daemon can be loaded at all: its libraries may be missing, or others than it was
-// built with.
-HostCheck check_daemon() {
-  const std::string build = "meson setup build && ninja -C build";
+bool has_daemon(const RunDirectory& directory) {
   try {
-    const fs::path daemon = find_daemon();
-    const std::string help = shell_quoted(daemon) + " --help";
-    const std::string command = "timeout 10 " + help + " >/dev/null 2>&1";
-    const int status = std::system(command.c_str());
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-      return good("daemon", daemon.string());
-    }
-    return {"daemon", Verdict::fail, fmt::format("{} does not run", daemon.string()),
-            fmt::format("`{}` says why; if libraries are missing: {}", help, build)};
+    return directory.living_daemon().has_value();
+  } catch (const std::exception&) {
+    return false;  // check_cluster() says why
+  }
+}
+
+// Not in a directory that `up` would refuse: it may be another user's.
+fs::path trial_folder(const RunDirectory& directory) {
+  try {
+    if (directory.exists()) directory.check();
+    return nearest_folder(directory);
+  } catch (const std::exception&) {
+    return "/tmp";
+  }
+}
+
+HostCheck check_daemon(const control::ClusterSettings& settings, const RunDirectory& directory) {
+  DaemonStart daemon;
+  try {
+    daemon = daemon_of(settings);
   } catch (const std::exception& error) {
-    return {"daemon", Verdict::fail, error.what(), build};
+    return {"daemon", Verdict::fail, error.what(), "meson setup build && ninja -C build"};
+  }
+  const std::string path = daemon.executable.string();
+  if (has_daemon(directory)) return good("daemon", path + ": one runs, so none was tried");
+  try {
+    try_daemon(trial_folder(directory), daemon);
+    return good("daemon", fmt::format("{}: one of {} starts", path, settings.topology.spec()));
+  } catch (const std::exception& error) {
+    return {"daemon", Verdict::fail,
+            fmt::format("{}: one of {} does not start: {}", path, settings.topology.spec(),
+                        control::printable(error.what(), kLongestRefusal)),
+            fmt::format("as it says; if libraries are missing, `{} --help` names them",
+                        shell_quoted(daemon.executable))};
   }
 }
 
 // Of it, or of the folder in which it would be made.
 std::string why_unwritable(const RunDirectory& directory) {
-  fs::path folder = directory.path();
-  std::error_code error;
-  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  const fs::path folder = nearest_folder(directory);
   if (access(folder.c_str(), W_OK | X_OK) == 0) return "";
   const int reason = errno;
   return fmt::format("cannot write to {}: {}", folder.string(), std::strerror(reason));
@@ -109,7 +136,10 @@ std::string_view verdict_text(Verdict verdict) {
   return "FAIL";
 }
 
-std::vector<HostCheck> check_programs() { return {check_dpdk(), check_daemon()}; }
+std::vector<HostCheck> check_programs(const control::ClusterSettings& settings,
+                                      const RunDirectory& directory) {
+  return {check_dpdk(), check_daemon(settings, directory)};
+}
 
 std::vector<HostCheck> check_cluster(const RunDirectory& directory) {
   const std::string path = directory.path().string();

@@ -1,9 +1,12 @@
-// The checks of `gradcube doctor`: whether this host can run the embedded fabric, and what would
-// make it run better.
+// The checks of `gradcube doctor`: whether `gradcube up` works on this host, and what would make it
+// run better.
 //
-// Each check looks at one thing and changes nothing. It returns a verdict, a message, and, where
-// something is wrong, the command that mends it. `fail`: the embedded fabric cannot run. `warn`: it
-// runs more slowly, or something else (huge pages, the test bed, Python trainers) does not work.
+// Each check looks at one thing and leaves nothing behind. It returns a verdict, a message, and,
+// where something is wrong, the command that mends it. `fail`: `gradcube up` does not work. `warn`:
+// it runs more slowly, or something else (trainers, huge pages, the test bed) does not work.
+//
+// What `up` refuses is known from itself: a daemon is started and ended. The limits that are told
+// of beside it are those that the daemon and its trainers go by.
 #ifndef GRADCUBE_CLI_HOST_CHECKS_H_
 #define GRADCUBE_CLI_HOST_CHECKS_H_
 
@@ -12,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -27,11 +31,14 @@ struct HostCheck {
 
 std::string_view verdict_text(Verdict verdict);  // "OK", "WARN", "FAIL"
 
-// DPDK's libraries and the daemon.
-std::vector<HostCheck> check_programs();
+// DPDK's libraries, and a daemon of a cluster with these settings, which is started and ended,
+// unless one runs in the directory.
+std::vector<HostCheck> check_programs(const control::ClusterSettings& settings,
+                                      const control::RunDirectory& directory);
 
-// Cores, vector instructions, memory, memfd, memlock. Huge pages and NICs: dpdk_checks.h.
-std::vector<HostCheck> check_hardware();
+// Cores, vector instructions, memory, memfd, the limits of processes. Huge pages and NICs:
+// dpdk_checks.h.
+std::vector<HostCheck> check_hardware(const control::ClusterSettings& settings);
 
 // Packet sockets, for a daemon on this host's interfaces; and what the test bed of `up --fabric
 // veth` is made of, in a network namespace that is gone afterwards.

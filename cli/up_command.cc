@@ -36,8 +36,6 @@ using control::SetupError;
 
 constexpr auto kDyingPatience = std::chrono::milliseconds(500);
 constexpr auto kUpPause = std::chrono::milliseconds(10);
-constexpr auto kStartPatience = std::chrono::seconds(30);
-constexpr auto kPatiencePerDaemon = std::chrono::seconds(1);
 
 struct UpOptions {
   SettingsOptions settings;
@@ -137,15 +135,9 @@ class Progress {
 pid_t start(const RunDirectory& directory, const ClusterSettings& settings) {
   const Progress progress(fmt::format("starting {}: {}", settings.topology.spec(),
                                       control::servers_text(settings.topology)));
-  const bool embedded = settings.fabric == control::Fabric::embedded;
-  const unsigned daemons = embedded ? 1 : settings.topology.servers();
-  return start_daemon(
-      directory,
-      {.executable = find_daemon(),
-       .servers = embedded ? "--all" : fmt::format("--{}", control::fabric_name(settings.fabric)),
-       .settings = control::to_json(settings).dump(),
-       .timeout = kStartPatience + kPatiencePerDaemon * daemons,
-       .waiting = [&] { progress.tick(); }});
+  DaemonStart start = daemon_of(settings);
+  start.waiting = [&] { progress.tick(); };
+  return start_daemon(directory, start);
 }
 
 void print_summary(const RunDirectory& directory, const nlohmann::json& status) {

@@ -6,7 +6,8 @@
     scripts/try_limits.py 'ulimit'   tries those whose names have these words
 
 Under each limit no process may end by a signal, a refusal must say why in one sentence, doctor must say what up does,
-and a daemon that has come up must answer `status` afterwards. What this process may not set is left out with a word.
+with the same words where up refuses, and a daemon that has come up must answer `status` afterwards. What this process
+may not set is left out with a word.
 $BUILD names the build directory; build-test, else build.
 """
 
@@ -26,6 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/operations.md"
 BEGIN, END = "<!-- made by scripts/try_limits.py --write -->\n", "<!-- end -->\n"
 LONGEST = 120  # seconds, of one command
+TOPOLOGY = ["--topology", "star:2"]
 NOBODY = 65534
 KIB = 1 << 10
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -42,6 +44,7 @@ class Place:
     before: list = dataclasses.field(default_factory=list)  # words in front of a command
     prepare: object = None  # in the process that becomes the command
     run_directory: bytes = b"run"
+    environment: dict = dataclasses.field(default_factory=dict)
     leave: object = None
 
 
@@ -74,6 +77,10 @@ def mounted(*commands):
         return Place(before=["unshare", "--mount", "sh", "-c", " && ".join([*commands, 'exec "$@"']), "sh"])
 
     return limited
+
+
+def heap(text):
+    return lambda: Place(environment={b"GRADCUBE_HEAP": os.fsencode(text)})
 
 
 def empty(folder):
@@ -118,10 +125,18 @@ class Limit:
     doctor: str = "OK"  # or its verdict, and the check that has it
 
 
+HEAP = "invalid heap size"
+ODD_HEAPS = ("lots", "0", "-1", "2000Gi")
 MAPS = "raise the daemon's limit of memory (ulimit -v), or set GRADCUBE_HEAP to less"
 LIMITS = [
     Limit("`ulimit -c 0`", soft_and_hard(resource.RLIMIT_CORE, 0)),
-    Limit("`ulimit -f 0`", soft_and_hard(resource.RLIMIT_FSIZE, 0), "File too large", doctor="FAIL shared memory"),
+    Limit("`ulimit -f 0`", soft_and_hard(resource.RLIMIT_FSIZE, 0), "File too large", doctor="FAIL daemon"),
+    Limit(
+        "`ulimit -f 1000`",
+        soft_and_hard(resource.RLIMIT_FSIZE, 1000 * KIB),
+        job="raise the daemon's limit of file sizes (ulimit -f), or set GRADCUBE_HEAP to less",
+        doctor="WARN file size",
+    ),
     Limit(
         "`ulimit -f 4194304` (4 GiB)",
         soft_and_hard(resource.RLIMIT_FSIZE, 4194304 * KIB),
@@ -136,6 +151,7 @@ LIMITS = [
         "with a trainer on each of its 2 servers it needs 138",
         doctor="FAIL open files",
     ),
+    Limit("`ulimit -n 138`", soft_and_hard(resource.RLIMIT_NOFILE, 138)),
     Limit("`ulimit -n 256`", soft_and_hard(resource.RLIMIT_NOFILE, 256)),
     Limit("`ulimit -s 256`", soft_and_hard(resource.RLIMIT_STACK, 256 * KIB)),
     Limit("`ulimit -t 60`", soft_and_hard(resource.RLIMIT_CPU, 60), doctor="WARN CPU time"),
@@ -143,6 +159,18 @@ LIMITS = [
         "`ulimit -u 1` (not as root)",
         processes(1),
         "cannot start a process: Resource temporarily unavailable",
+        doctor="FAIL daemon",
+    ),
+    Limit(
+        "`ulimit -u 4` (not as root)",
+        processes(4),
+        "raise what this user or container may have of processes (ulimit -u, pids.max)",
+        doctor="FAIL daemon",
+    ),
+    Limit(
+        "`ulimit -v 150000`",
+        soft_and_hard(resource.RLIMIT_AS, 150000 * KIB),
+        "raise the limit of this process (ulimit -v, the container's memory)",
         doctor="FAIL daemon",
     ),
     Limit("`ulimit -v 400000`", soft_and_hard(resource.RLIMIT_AS, 400000 * KIB), job=MAPS, doctor="WARN address space"),
@@ -164,6 +192,7 @@ LIMITS = [
         "has a path that is not UTF-8",
         doctor="FAIL run directory",
     ),
+    *(Limit(f"`GRADCUBE_HEAP={text}`", heap(text), job=HEAP, doctor="WARN heap") for text in ODD_HEAPS),
 ]
 
 
@@ -183,7 +212,7 @@ class Trial:
         self.place = limit.set_up()
         self.problems = []
         os.chmod(holder, 0o777)
-        self.environment = {**os.environb, b"HOLDER": os.fsencode(holder)}
+        self.environment = {**os.environb, **self.place.environment, b"HOLDER": os.fsencode(holder)}
         self.environment[b"GRADCUBE_RUN"] = os.path.join(os.fsencode(holder), self.place.run_directory)
 
     def run(self, *arguments, limited=True):
@@ -211,16 +240,20 @@ class Trial:
         return done.returncode == 0
 
     def go(self):
-        doctor = self.run("doctor", "--json")
-        checks = {}
+        doctor = self.run("doctor", "--json", *TOPOLOGY)
+        checks = []
         with contextlib.suppress(ValueError):
-            checks = {one["name"]: one["verdict"] for one in json.loads(doctor.stdout)["checks"]}
+            checks = json.loads(doctor.stdout)["checks"]
         if not checks:
             self.problems.append(f"doctor: exit {doctor.returncode}: {doctor.stderr.strip()}")
         verdict, _, name = self.limit.doctor.partition(" ")
-        if name and checks.get(name) != verdict:
-            self.problems.append(f"doctor says {checks.get(name)} of {name}: expected {verdict}")
-        up = self.expect(self.limit.up, "up", "--topology", "star:2")
+        said = next((one["verdict"] for one in checks if one["name"] == name), None)
+        if name and said != verdict:
+            self.problems.append(f"doctor says {said} of {name}: expected {verdict}")
+        failed = [f"{one['finding']} {one['remedy']}" for one in checks if one["verdict"] == "FAIL"]
+        if self.limit.up != "works" and not any(self.limit.up in one for one in failed):
+            self.problems.append(f"doctor does not say {self.limit.up!r}, as up does: {failed}")
+        up = self.expect(self.limit.up, "up", *TOPOLOGY)
         if up:
             self.expect(self.limit.job, "perf", "allreduce", "--sizes", "64K", "--iterations", "1", "--check")
             if self.run("status", limited=False).returncode != 0:

@@ -273,7 +273,7 @@ struct Grow {
 };
 
 // "Make the job's hub." All trainers of the job ask for the same one. Its table lies in the heap,
-// in its confirmed part.
+// in its confirmed part, and stays as it is until the answer.
 struct MakeHub {
   MessageType type;
   std::uint32_t number;  // 1, 2, 3, ...: of the hubs that this session has asked for

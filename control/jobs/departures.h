@@ -21,8 +21,9 @@
 //   messages       what it had sent is received, however late. A receive of what it had not sent,
 //                  and a send that it had not received, fail alike. So does what comes later
 //   all else       is as before: other lanes, messages among others, other jobs
-//   its memory     its daemon keeps it until the job ends, which is when the last trainer leaves;
-//                  and so the place among the server's jobs
+//   its memory     its daemon keeps it until the job ends, which is when the last trainer leaves,
+//                  as what it had sent may be asked for until then; and so the place among the
+//                  server's jobs, and what its user has of the quota
 //   its name       a trainer that joins the same job waits until the old one has ended
 //
 // So who leaves late is waited for by nobody, and who leaves early keeps nobody from what does not

@@ -7,7 +7,7 @@
 namespace gradcube::control {
 
 HubCaller::HubCaller(bcube::ServerId own, bcube::ServerId aggregator, std::string aggregator_text,
-                     HubCall call, std::string table, Instant now)
+                     HubCall call, std::shared_ptr<const std::string> table, Instant now)
     : own_(own),
       aggregator_(aggregator),
       aggregator_text_(std::move(aggregator_text)),
@@ -21,9 +21,9 @@ void HubCaller::on_message(const NodeMessage& message, Instant now, NodeMessages
   heard_ = now;
   if (const auto* ask = std::get_if<HubAsk>(&message.body)) {
     const std::size_t begin = ask->part * kHubPartBytes;
-    if (begin >= table_.size()) return;
+    if (begin >= table_->size()) return;
     out.push_back(
-        {own_, aggregator_, HubPart{call_.hub, ask->part, table_.substr(begin, kHubPartBytes)}});
+        {own_, aggregator_, HubPart{call_.hub, ask->part, table_->substr(begin, kHubPartBytes)}});
   } else if (const auto* state = std::get_if<HubState>(&message.body)) {
     if (state->stage == HubState::Stage::stands) call_.stands = true;
     if (state->stage == HubState::Stage::failed) failure_ = Failure{state->code, state->why};

@@ -6,6 +6,7 @@
 #define GRADCUBE_CONTROL_JOBS_HUB_CALLER_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -21,7 +22,7 @@ class HubCaller {
 
   // table: of call.table_bytes. aggregator_text: the server in words.
   HubCaller(bcube::ServerId own, bcube::ServerId aggregator, std::string aggregator_text,
-            HubCall call, std::string table, Instant now);
+            HubCall call, std::shared_ptr<const std::string> table, Instant now);
 
   const HubName& hub() const { return call_.hub; }
   // Of the aggregator, about this hub.
@@ -44,7 +45,7 @@ class HubCaller {
   bcube::ServerId aggregator_;
   std::string aggregator_text_;
   HubCall call_;
-  std::string table_;
+  std::shared_ptr<const std::string> table_;
   Instant heard_;
   Instant next_call_;
   std::optional<Failure> failure_;

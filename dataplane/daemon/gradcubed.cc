@@ -1,25 +1,19 @@
 // gradcubed: the daemon. `gradcube up` starts it; `gradcubed --help` tells how to start it by hand.
 //
-// The process that starts it gives it a pipe (--ready-fd) and learns there when it is ready. If
-// that process ends before, the daemon ends too: nobody is left who waits for it, and until it is
-// ready it answers neither `gradcube status` nor `gradcube down`.
+// The process that starts it gives it a pipe (--ready-fd) and learns there when it is ready
+// (starter.h).
 
 #include <CLI/CLI.hpp>
-#include <array>
-#include <cerrno>
-#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <poll.h>
 #include <signal.h>
 #include <stdexcept>
 #include <string>
-#include <string_view>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <thread>
+#include <system_error>
 #include <unistd.h>
 #include <vector>
 
@@ -30,6 +24,7 @@
 #include "dataplane/bed/child_process.h"
 #include "dataplane/bed/test_bed.h"
 #include "dataplane/daemon/daemon.h"
+#include "dataplane/daemon/starter.h"
 #include "dataplane/daemon/switch_daemon.h"
 #include "dataplane/fabric/nic/pci_nic.h"
 #include "dataplane/sockets/daemon_log.h"
@@ -43,62 +38,8 @@ using gradcube::control::RunDirectory;
 using gradcube::control::SetupError;
 using gradcube::control::UsageError;
 using gradcube::dataplane::LoneServer;
+using gradcube::dataplane::Starter;
 namespace log = gradcube::dataplane::log;
-
-// The end of the pipe to the process that started this daemon.
-class Starter {
- public:
-  explicit Starter(int descriptor) : descriptor_(descriptor) {
-    if (descriptor_ < 0) return;
-    fcntl(descriptor_, F_SETFD, FD_CLOEXEC);
-    ready_ = eventfd(0, EFD_CLOEXEC);
-    // Without it nobody could end the watcher. tell() still finds out whether anyone listens.
-    if (ready_ < 0) return;
-    watcher_ = std::thread([this] { watch(); });
-  }
-  ~Starter() { stop_watching(); }
-  Starter(const Starter&) = delete;
-  Starter& operator=(const Starter&) = delete;
-
-  // Tells it, in one line of JSON, how the start went. False if it has ended.
-  bool tell(const nlohmann::ordered_json& line) {
-    if (descriptor_ < 0) return true;
-    stop_watching();
-    // What it names may be any bytes.
-    const std::string text =
-        line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-    const bool told =
-        write(descriptor_, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    close(descriptor_);
-    descriptor_ = -1;
-    return told;
-  }
-
- private:
-  // On a thread of its own, because DPDK's start blocks the main thread. Nothing has to be undone:
-  // no trainer has joined, and the kernel gives the lock back.
-  void watch() const {
-    std::array<pollfd, 2> events{pollfd{descriptor_, 0, 0}, pollfd{ready_, POLLIN, 0}};
-    while (poll(events.data(), events.size(), -1) < 0 && errno == EINTR) {
-    }
-    if (events[1].revents != 0 || (events[0].revents & (POLLERR | POLLHUP)) == 0) return;
-    constexpr std::string_view kMessage =
-        "gradcubed ends: the process that started it ended before it was ready\n";
-    (void)!write(STDERR_FILENO, kMessage.data(), kMessage.size());
-    _exit(1);
-  }
-
-  void stop_watching() {
-    if (!watcher_.joinable()) return;
-    eventfd_write(ready_, 1);
-    watcher_.join();
-    close(ready_);
-  }
-
-  int descriptor_;
-  int ready_ = -1;
-  std::thread watcher_;
-};
 
 // DPDK aborts where it cannot open what it needs.
 constexpr rlim_t kLeastDescriptors = 64;
@@ -262,6 +203,22 @@ int serve(const Options& options, Starter& starter) {
   return 0;
 }
 
+// What the system refuses where nobody else gives it a name: memory, and threads.
+std::string reason(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return "there is not enough memory: raise what this process may have of it (ulimit -v, the "
+           "container's memory), or take a smaller topology";
+  }
+  const auto* system = dynamic_cast<const std::system_error*>(&error);
+  if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again) {
+    return fmt::format(
+        "cannot start a thread: {}: raise what this user or container may have of processes "
+        "(ulimit -u, pids.max)",
+        system->code().message());
+  }
+  return error.what();
+}
+
 // Returns how the process is to end now, or nothing.
 std::optional<int> read_options(int argc, char** argv, Options& options) {
   CLI::App app{
@@ -362,6 +319,7 @@ int main(int argc, char** argv) {
       throw SetupError(fmt::format(
           "--parent {}: that process has not started this one, or has ended", *options.parent));
     }
+    starter.begin_watching();
     raise_descriptor_limit();
     return serve(options, starter);
   } catch (const nlohmann::json::exception& error) {
@@ -373,8 +331,9 @@ int main(int argc, char** argv) {
     starter.tell({{"ok", false}, {"usage", true}, {"error", error.what()}});
     return 2;
   } catch (const std::exception& error) {
-    log::error("{}", error.what());
-    starter.tell({{"ok", false}, {"error", error.what()}});
+    const std::string what = reason(error);
+    log::error("{}", what);
+    starter.tell({{"ok", false}, {"error", what}});
     return 1;
   }
 }

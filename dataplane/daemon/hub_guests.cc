@@ -131,7 +131,7 @@ void HubGuests::begin(Guest& guest) const {
       {.job = call.job,
        .server = server,
        .number = call.hub.number,
-       .table = guest.fetch.take_table()},
+       .table = HubTableSource(guest.fetch.take_table())},
       std::move(shape),
       quota_ == nullptr ? MemoryQuota::Charge() : MemoryQuota::Charge(*quota_, call.user));
 }

@@ -1,5 +1,6 @@
 #include "dataplane/daemon/hub_making.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <fmt/format.h>
@@ -15,8 +16,8 @@ namespace gradcube::dataplane {
 
 namespace {
 
-template <typename T>
-bool is_ready(const std::future<T>& future) {
+template <typename Future>
+bool is_ready(const Future& future) {
   return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
@@ -34,10 +35,14 @@ std::future<Outcome> failed(std::exception_ptr why) {
 }  // namespace
 
 HubMaking::HubMaking(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge)
-    : wish_(std::move(wish)), charge_(std::move(charge)) {
+    : wish_(std::move(wish)),
+      charge_(std::move(charge)),
+      copy_([this] { return std::make_shared<const std::string>(wish_.table.bytes()); }),
+      table_(copy_.get_future().share()) {
   draft_ = std::async(std::launch::async, [this, design] {
     const std::string name = name_of(wish_);
-    HubTableContent content = read_hub_table(wish_.table, name);
+    copy_();
+    HubTableContent content = read_hub_table(*table_.get(), name);
     Draft draft{nullptr, design.shape, 0};
     ServerHubShape& shape = draft.shape;
     shape.work = content.work;
@@ -83,7 +88,9 @@ bool HubMaking::go_on() {
   if (draft_.valid()) {
     if (!is_ready(draft_)) return false;
     try {
-      get_memory(draft_.get());
+      const Draft draft = draft_.get();
+      wish_.table = {};  // it has been copied
+      get_memory(draft);
     } catch (const std::exception&) {
       hub_ = failed<std::shared_ptr<ServerHub>>(std::current_exception());
     }
@@ -115,8 +122,39 @@ std::shared_ptr<ServerHub> HubMaking::hub() {
   return made;
 }
 
+void HubMaking::compare(unsigned local, HubTableSource table) {
+  Comparison& added = comparisons_.emplace_back(Comparison{local, std::move(table), {}});
+  try {
+    added.same = std::async(std::launch::async, [&theirs = added.table, ours = table_] {
+      return *ours.get() == theirs.bytes();
+    });
+  } catch (...) {
+    comparisons_.pop_back();
+    throw;
+  }
+}
+
+std::vector<HubMaking::Compared> HubMaking::compared() {
+  std::vector<Compared> all;
+  for (auto each = comparisons_.begin(); each != comparisons_.end();) {
+    if (!is_ready(each->same)) {
+      ++each;
+      continue;
+    }
+    try {
+      all.push_back({each->local, each->same.get()});
+    } catch (const std::exception&) {
+      // There is no copy, and will be no hub: its maker is told why, and so are all.
+    }
+    each = comparisons_.erase(each);
+  }
+  return all;
+}
+
 bool HubMaking::is_idle() const {
-  return (!draft_.valid() || is_ready(draft_)) && (!hub_.valid() || is_ready(hub_));
+  return (!draft_.valid() || is_ready(draft_)) && (!hub_.valid() || is_ready(hub_)) &&
+         std::all_of(comparisons_.begin(), comparisons_.end(),
+                     [](const Comparison& each) { return is_ready(each.same); });
 }
 
 }  // namespace gradcube::dataplane

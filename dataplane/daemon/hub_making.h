@@ -1,20 +1,27 @@
-// A hub that is being made at one server. What takes long (numbering its chunks, getting its
-// memory) happens on a thread of its own, so that no trainer can keep the control thread from
-// others; what has to be agreed with others happens between, on the control thread:
+// What is done for one hub at one server on threads of its own, because it takes long, so that no
+// trainer can keep the control thread from others. What has to be agreed with others happens
+// between, on the control thread:
 //
-//   thread: the model, and what it needs  ->  charge it  ->  thread: the memory  ->  hub()
+//   thread: a copy of the table, the model, and what it needs  ->  charge it
+//       ->  thread: the memory  ->  hub()
 //
-// Threads: the control thread. The destructor waits for the thread: destroy it when is_idle().
+// Trainers that wish for the same hub have to have the same table: their tables are compared with
+// the copy on a thread each, while the hub is made and afterwards.
+//
+// Threads: the control thread. The destructor waits for the threads: destroy it when is_idle().
 #ifndef GRADCUBE_DATAPLANE_DAEMON_HUB_MAKING_H_
 #define GRADCUBE_DATAPLANE_DAEMON_HUB_MAKING_H_
 
 #include <cstdint>
 #include <future>
+#include <list>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "control/plan/topology.h"
 #include "dataplane/daemon/hub_table.h"
+#include "dataplane/daemon/hub_table_source.h"
 #include "dataplane/engine/memory_quota.h"
 #include "dataplane/engine/server_hub.h"
 
@@ -25,7 +32,7 @@ struct HubWish {
   std::string server;        // in words
   std::uint32_t number = 0;  // of the hub
   unsigned lane = 0;
-  std::string table;  // shared::HubTable, copied
+  HubTableSource table;
 };
 
 // What is known of a hub before its table was read. Where the shape has no plan yet, the table
@@ -49,6 +56,19 @@ class HubMaking {
   bool go_on();
   // Once. Throws control::UsageError or control::SetupError, which say why there is none.
   std::shared_ptr<ServerHub> hub();
+  // The copy, once go_on() was true and hub() did not throw.
+  const std::shared_ptr<const std::string>& table() const { return table_.get(); }
+
+  // Another trainer's table: compared() will say whether it is the same. Throws std::system_error
+  // if there is no thread for it.
+  void compare(unsigned local, HubTableSource table);
+  struct Compared {
+    unsigned local = 0;
+    bool same = false;
+  };
+  // What was found out since the last call.
+  std::vector<Compared> compared();
+
   // Nothing of it runs any more.
   bool is_idle() const;
 
@@ -56,6 +76,11 @@ class HubMaking {
   void choose_plan(ServerHubShape& shape, const control::Topology* topology,
                    const HubTableContent& content) const;
 
+  struct Comparison {
+    unsigned local;
+    HubTableSource table;
+    std::future<bool> same;
+  };
   struct Draft {
     std::shared_ptr<const control::hub::HubModel> model;
     ServerHubShape shape;
@@ -66,6 +91,9 @@ class HubMaking {
 
   HubWish wish_;
   MemoryQuota::Charge charge_;
+  std::packaged_task<std::shared_ptr<const std::string>()> copy_;
+  std::shared_future<std::shared_ptr<const std::string>> table_;
+  std::list<Comparison> comparisons_;  // threads read them where they are
   std::future<Draft> draft_;
   std::future<std::shared_ptr<ServerHub>> hub_;
 };

@@ -337,7 +337,7 @@ LaneCounts Member::counts() const {
 }
 
 bool Member::anything_outstanding() const {
-  if (session_->anything_in_flight()) return true;
+  if (session_->anything_shared_in_flight()) return true;
   // What is not taken yet can be seen only where no engine takes.
   return !attached() && session_->has_submission();
 }

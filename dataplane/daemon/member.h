@@ -122,6 +122,8 @@ class Member {
   std::uint32_t unanswered() const { return session_->unanswered(); }
   // Who has submitted least.
   unsigned latest() const;
+  // Of collectives and pushes: the job is aborted if it ends now. A message that ends with it
+  // concerns its two trainers, who are told.
   bool anything_outstanding() const;
   // Of what a trainer asked for as this collective; nothing if it has not, or if its place has been
   // used again.
@@ -142,7 +144,8 @@ class Member {
   std::vector<HubAnswer> work_hub(const MemberHub::IsWhole& is_whole = nullptr);
   // Its hub cannot be, for what others lack: trainers of this server are told so.
   void refuse_hub(std::int32_t code, const std::string& why) { lose_hub(code, why, 0); }
-  const HubWish& hub_wish() const { return hub_.wish(); }
+  // Of the hub, if there is one.
+  const std::shared_ptr<const std::string>& hub_table() const { return hub_.table(); }
   // What still runs for hubs that nobody waits for: to be kept until each is_idle(). release()
   // hands over what was not taken.
   std::vector<std::unique_ptr<HubMaking>> take_dropped_hubs() { return hub_.take_dropped(); }

@@ -18,15 +18,13 @@ namespace {
 // thread and a table for each.
 constexpr std::size_t kMostDropped = 4;
 
-bool same(const HubWish& a, const HubWish& b) {
-  return a.number == b.number && a.lane == b.lane && a.table == b.table;
-}
+constexpr const char* kOtherTable = "another trainer of this server has other keys";
 
 }  // namespace
 
 void MemberHub::ask(unsigned local, HubWish wish, const HubDesign& design,
                     MemoryQuota::Charge charge) {
-  const bool exists = making_ != nullptr || hub_ != nullptr;
+  const bool exists = making_ != nullptr;
   if (wish.number == wish_.number && !exists && code_ != GRADCUBE_OK) {
     return refuse(local, wish.number, code_, why_);
   }
@@ -34,11 +32,7 @@ void MemberHub::ask(unsigned local, HubWish wish, const HubDesign& design,
     return refuse(local, wish.number, GRADCUBE_EINVAL,
                   fmt::format("hub {} of the job is over", wish.number));
   }
-  if (exists && wish.number == wish_.number && !same(wish, wish_)) {
-    return refuse(local, wish.number, GRADCUBE_EMISMATCH,
-                  "another trainer of this server has other keys");
-  }
-  if (exists && wish.number == wish_.number) return waiting_.push_back(local);
+  if (exists && wish.number == wish_.number) return join(local, wish);
   if (hub_ != nullptr) {
     return refuse(local, wish.number, GRADCUBE_EINVAL, "the job has a hub: free it first");
   }
@@ -49,13 +43,14 @@ void MemberHub::ask(unsigned local, HubWish wish, const HubDesign& design,
   answer_all(GRADCUBE_EINVAL, fmt::format("hub {} of the job is over", wish_.number));
   drop();
   forget();
-  waiting_.push_back(local);
+  waiting_.push_back({local, true});
   make(std::move(wish), design, std::move(charge));
 }
 
 void MemberHub::make(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge) {
   code_ = GRADCUBE_OK;
   wish_ = wish;
+  wish_.table = {};
   try {
     making_ = std::make_unique<HubMaking>(std::move(wish), design, std::move(charge));
   } catch (const std::system_error& error) {  // there is no thread
@@ -64,10 +59,36 @@ void MemberHub::make(HubWish wish, const HubDesign& design, MemoryQuota::Charge 
   }
 }
 
+// Who wishes for the hub that there is.
+void MemberHub::join(unsigned local, const HubWish& wish) {
+  if (wish.lane != wish_.lane) return refuse(local, wish.number, GRADCUBE_EMISMATCH, kOtherTable);
+  try {
+    making_->compare(local, wish.table);
+    waiting_.push_back({local});
+  } catch (const std::system_error& error) {
+    refuse(local, wish.number, GRADCUBE_ESYSTEM,
+           fmt::format("job \"{}\": its keys cannot be compared on server {}: {}", wish.job,
+                       wish.server, error.what()));
+  }
+}
+
+void MemberHub::take_compared() {
+  for (const HubMaking::Compared& compared : making_->compared()) {
+    const auto who = std::find_if(
+        waiting_.begin(), waiting_.end(),
+        [&compared](const Waiting& each) { return each.local == compared.local && !each.is_same; });
+    if (who == waiting_.end()) continue;
+    who->is_same = compared.same;
+    if (compared.same) continue;
+    waiting_.erase(who);
+    refuse(compared.local, wish_.number, GRADCUBE_EMISMATCH, kOtherTable);
+  }
+}
+
 bool MemberHub::waits(unsigned local) const {
-  return std::find(waiting_.begin(), waiting_.end(), local) != waiting_.end() ||
-         std::any_of(answers_.begin(), answers_.end(),
-                     [local](const HubAnswer& answer) { return answer.local == local; });
+  const auto is_it = [local](const auto& each) { return each.local == local; };
+  return std::any_of(waiting_.begin(), waiting_.end(), is_it) ||
+         std::any_of(answers_.begin(), answers_.end(), is_it);
 }
 
 void MemberHub::refuse(unsigned local, std::uint32_t number, std::int32_t code, std::string text) {
@@ -81,7 +102,8 @@ void MemberHub::refuse(unsigned local, std::uint32_t number, std::int32_t code, 
 std::vector<HubAnswer> MemberHub::work(
     const std::function<void(const std::shared_ptr<ServerHub>&)>& use, const IsWhole& is_whole) {
   std::erase_if(dropped_, [](const auto& each) { return each->is_idle(); });
-  if (making_ != nullptr && making_->go_on()) {
+  if (making_ != nullptr) take_compared();
+  if (making_ != nullptr && hub_ == nullptr && making_->go_on()) {
     try {
       std::shared_ptr<ServerHub> made = making_->hub();
       use(made);
@@ -91,7 +113,7 @@ std::vector<HubAnswer> MemberHub::work(
     } catch (const std::exception& error) {
       answer_all(GRADCUBE_ENOMEM, error.what());
     }
-    making_.reset();
+    if (hub_ == nullptr) drop();
   }
   if (hub_ != nullptr && (!is_whole || is_whole(*hub_))) answer_all(GRADCUBE_OK, "");
   return std::exchange(answers_, {});
@@ -123,19 +145,24 @@ void MemberHub::forget() {
 }
 
 void MemberHub::drop() {
-  if (making_ != nullptr) dropped_.push_back(std::move(making_));
+  if (making_ != nullptr && !making_->is_idle()) dropped_.push_back(std::move(making_));
+  making_.reset();
 }
 
+// That it is there is told to those alone that have its table.
 void MemberHub::answer_all(std::int32_t code, const std::string& text) {
   code_ = code;
   why_ = text;
-  for (const unsigned local : std::exchange(waiting_, {})) {
-    refuse(local, wish_.number, code, text);
+  for (const Waiting& each : waiting_) {
+    if (code == GRADCUBE_OK && !each.is_same) continue;
+    refuse(each.local, wish_.number, code, text);
     if (code != GRADCUBE_OK) continue;
     HubAnswer& answer = answers_.back();
     answer.bytes = hub_->model().bytes();
     answer.descriptor = hub_->memory().descriptor();
   }
+  std::erase_if(waiting_,
+                [code](const Waiting& each) { return code != GRADCUBE_OK || each.is_same; });
 }
 
 std::vector<std::unique_ptr<HubMaking>> MemberHub::take_dropped() {

@@ -2,7 +2,7 @@
 // them reads it any more. There is one at a time.
 //
 // Trainers of a server wish for the same hub, each with a message of its own; the first wish makes
-// it (hub_making.h), and all are answered when it is there, or cannot be.
+// it (hub_making.h), and all whose table is the same are answered when it is there, or cannot be.
 //
 //   state    | wished for | made       | cannot be  | ends (freed, job reset, job over) | unread
 //   none     | making     |            |            | none                              | none
@@ -65,8 +65,10 @@ class MemberHub {
 
   // Whether the trainer has asked, and was not answered.
   bool waits(unsigned local) const;
-  // What was made last, or is being made.
+  // What was made last, or is being made: without its table.
   const HubWish& wish() const { return wish_; }
+  // Of the hub, if there is one.
+  const std::shared_ptr<const std::string>& table() const { return making_->table(); }
   // Null if there is none.
   const std::shared_ptr<ServerHub>& hub() const { return hub_; }
   // What still runs for hubs that nobody waits for: to be kept until each is_idle().
@@ -74,18 +76,25 @@ class MemberHub {
 
  private:
   void make(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge);
+  void join(unsigned local, const HubWish& wish);
+  void take_compared();
   void drop();
   void answer_all(std::int32_t code, const std::string& text);
 
-  HubWish wish_;  // of what is being made, or is there
-  std::unique_ptr<HubMaking> making_;
+  struct Waiting {
+    unsigned local = 0;
+    bool is_same = false;  // its table is that of the hub: to be found out, if not
+  };
+
+  HubWish wish_;                       // of what is being made, or is there
+  std::unique_ptr<HubMaking> making_;  // of that, and while it is there
   std::shared_ptr<ServerHub> hub_;
   std::shared_ptr<ServerHub> ended_;  // the one before, which trainers may still read
   std::vector<unsigned> freed_;       // by these of them
   // Why there is none of what was wished for last, where it was made in vain.
   std::int32_t code_ = 0;
   std::string why_;
-  std::vector<unsigned> waiting_;  // trainers
+  std::vector<Waiting> waiting_;  // trainers
   std::vector<HubAnswer> answers_;
   std::vector<std::unique_ptr<HubMaking>> dropped_;
 };

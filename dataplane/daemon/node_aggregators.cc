@@ -55,7 +55,7 @@ void Node::call_aggregator(Attempt attempt, Resident& resident, control::Instant
   }
   if (calls && !caller.has_value() && resident.descriptor.has_value()) {
     const control::JobOptions& options = member.request().options;
-    const HubWish& wish = member.hub_wish();
+    const std::shared_ptr<const std::string>& table = member.hub_table();
     control::HubCall call;
     call.hub = {resident.job, hub->number()};
     call.epoch = resident.epoch;
@@ -65,9 +65,9 @@ void Node::call_aggregator(Attempt attempt, Resident& resident, control::Instant
     call.weight = options.weight;
     call.window = member.window();
     call.user = member.request().trainer.uid;
-    call.table_bytes = static_cast<std::uint32_t>(wish.table.size());
+    call.table_bytes = static_cast<std::uint32_t>(table->size());
     const bcube::ServerId aggregator = *hub->shape().aggregator;
-    caller.emplace(server_, aggregator, space().text(aggregator), std::move(call), wish.table, now);
+    caller.emplace(server_, aggregator, space().text(aggregator), std::move(call), table, now);
   }
   if (caller.has_value()) caller->on_time(now, out);
   send(out, now);

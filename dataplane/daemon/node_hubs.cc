@@ -1,5 +1,8 @@
 // Hubs, as trainers ask a node for them.
 
+#include <memory>
+#include <utility>
+
 #include "dataplane/daemon/node.h"
 #include "dataplane/daemon/session_messages.h"
 
@@ -9,21 +12,20 @@ bool Node::ask_hub(TrainerId trainer, const shared::MakeHub& wish) {
   Resident* resident = find(trainer.attempt);
   if (resident == nullptr || !resident->member->stays(trainer.local)) return true;
   Member& member = *resident->member;
-  const SessionRegion& region = member.session().region(trainer.local);
-  const std::uint64_t confirmed = region.confirmed();
+  std::shared_ptr<const SessionRegion> region = member.session().shared_region(trainer.local);
+  const std::uint64_t confirmed = region->confirmed();
   if (wish.number == 0 || wish.bytes > shared::kMostHubTableBytes ||
       wish.offset < shared::kHeapOffset || wish.offset > confirmed ||
       wish.offset % shared::kBufferAlignment != 0 || wish.bytes > confirmed - wish.offset ||
       member.waits_for_hub(trainer.local)) {
     return false;
   }
-  const auto* table = reinterpret_cast<const char*>(region.base() + wish.offset);
   member.ask_hub(trainer.local,
                  {.job = member.request().name,
                   .server = space().text(server_),
                   .number = wish.number,
                   .lane = wish.lane,
-                  .table = std::string(table, wish.bytes)},
+                  .table = HubTableSource(std::move(region), wish.offset, wish.bytes)},
                  around_.topology);
   return true;
 }

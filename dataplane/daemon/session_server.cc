@@ -23,7 +23,6 @@ namespace gradcube::dataplane {
 
 namespace {
 
-constexpr unsigned kMostAccepted = 16;  // in one go
 // More messages than a socket's queue holds. Only an ended process's remaining children can have
 // sent more.
 constexpr unsigned kMostLastMessages = 1024;
@@ -52,12 +51,9 @@ SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const Attended
                                                         space.text(sockets.begin()->first))
                                           : "the daemon is shutting down") {
   for (const auto& [server, path] : sockets) {
-    listeners_.push_back(std::make_unique<UnixListener>(path, SOCK_SEQPACKET));
-  }
-  auto listener = listeners_.begin();
-  for (const auto& [server, path] : sockets) {
-    UnixListener& each = **listener++;
-    loop_.add(each.descriptor(), [this, &each, at = server] { accept(each, at); });
+    listeners_.push_back(std::make_unique<ClientListener>(
+        loop_, path, SOCK_SEQPACKET,
+        [this, at = server](const UnixListener::Accepted& client) { accept(client, at); }));
   }
   nodes_.set_channel(this);
   nodes_.set_quota(quota_);
@@ -69,12 +65,11 @@ SessionServer::~SessionServer() {
     tell_closing(socket);
     close_connection(socket);
   }
-  stop_listening();
   nodes_.set_channel(nullptr);
 }
 
 void SessionServer::close() {
-  stop_listening();
+  listeners_.clear();
   while (!connections_.empty()) {
     const int socket = connections_.begin()->first;
     tell_closing(socket);
@@ -87,40 +82,30 @@ void SessionServer::tell_closing(int socket) {
               make_notice(shared::MessageType::closing, GRADCUBE_ENODAEMON, closing_reason_));
 }
 
-void SessionServer::stop_listening() {
-  for (const auto& listener : listeners_) loop_.remove(listener->descriptor());
-  listeners_.clear();
-}
-
-void SessionServer::accept(UnixListener& listener, bcube::ServerId server) {
-  for (unsigned i = 0; i < kMostAccepted; ++i) {
-    const std::optional<UnixListener::Accepted> client = listener.accept();
-    if (!client.has_value()) return;
-    const int socket = client->socket;
-    if (!client->welcome) {
-      reply_no(socket, server, client->peer.pid, GRADCUBE_EJOB,
-               "this daemon belongs to another user");
-      ::close(socket);
-      continue;
-    }
-    if (connections_.size() >= most_connections_) {
-      reply_no(
-          socket, server, client->peer.pid, GRADCUBE_EJOB,
-          fmt::format("this daemon already has {} trainers, the most that it takes; its log says "
-                      "if a limit of open files is the reason",
-                      connections_.size()));
-      ::close(socket);
-      continue;
-    }
-    Connection& connection = connections_[socket];
-    connection.server = server;
-    connection.pid = static_cast<std::uint32_t>(client->peer.pid);
-    connection.uid = static_cast<std::uint32_t>(client->peer.uid);
-    connection.since = SteadyClock::now();
-    have_no_job_.insert(socket);
-    loop_.add(socket, [this, socket] { read(socket); });
-    watch_process(socket);
+void SessionServer::accept(const UnixListener::Accepted& client, bcube::ServerId server) {
+  const int socket = client.socket;
+  if (!client.welcome) {
+    reply_no(socket, server, client.peer.pid, GRADCUBE_EJOB, "this daemon belongs to another user");
+    ::close(socket);
+    return;
   }
+  if (connections_.size() >= most_connections_) {
+    reply_no(
+        socket, server, client.peer.pid, GRADCUBE_EJOB,
+        fmt::format("this daemon already has {} trainers, the most that it takes; its log says "
+                    "if a limit of open files is the reason",
+                    connections_.size()));
+    ::close(socket);
+    return;
+  }
+  Connection& connection = connections_[socket];
+  connection.server = server;
+  connection.pid = static_cast<std::uint32_t>(client.peer.pid);
+  connection.uid = static_cast<std::uint32_t>(client.peer.uid);
+  connection.since = SteadyClock::now();
+  have_no_job_.insert(socket);
+  loop_.add(socket, [this, socket] { read(socket); });
+  watch_process(socket);
 }
 
 // Tells why; the caller closes the socket.
@@ -164,10 +149,7 @@ void SessionServer::read(int socket) {
   Connection& connection = found->second;
   const SteadyClock::time_point now = SteadyClock::now();
   pass_on(socket, connection, now);
-  if (messages < kMostMessages || connection.paused_until.has_value()) return;
-  loop_.pause(socket);
-  connection.paused_until = now + kPause;
-  put_off_.insert(socket);
+  if (messages == kMostMessages) loop_.pause_for(socket, kPause);
 }
 
 // Whether there was one, and the connection may have more.
@@ -348,14 +330,10 @@ void SessionServer::close_connection(int socket) {
 void SessionServer::tick(SteadyClock::time_point now) {
   std::erase_if(put_off_, [&](int socket) {
     Connection& connection = connections_.at(socket);
-    if (connection.paused_until.has_value() && now >= *connection.paused_until) {
-      connection.paused_until.reset();
-      loop_.resume(socket);
-    }
     if (connection.inquiry.has_value() && now - connection.passed_on >= kInquiryPause) {
       pass_on(socket, connection, now);
     }
-    return !connection.inquiry.has_value() && !connection.paused_until.has_value();
+    return !connection.inquiry.has_value();
   });
   std::vector<int> silent;
   for (const int socket : have_no_job_) {

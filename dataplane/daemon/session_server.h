@@ -36,9 +36,9 @@
 #include "dataplane/daemon/attended_clock.h"
 #include "dataplane/daemon/node_group.h"
 #include "dataplane/daemon/region_growth.h"
+#include "dataplane/sockets/client_listener.h"
 #include "dataplane/sockets/client_log.h"
 #include "dataplane/sockets/control_loop.h"
-#include "dataplane/sockets/unix_listener.h"
 
 namespace gradcube::dataplane {
 
@@ -92,10 +92,9 @@ class SessionServer final : public TrainerChannel {
     std::optional<shared::Inquiry> inquiry;  // the newest one that was not passed on
     SteadyClock::time_point passed_on;
     std::optional<shared::Notice> report;  // the answer to the last that was passed on
-    std::optional<SteadyClock::time_point> paused_until;
   };
 
-  void accept(UnixListener& listener, bcube::ServerId server);
+  void accept(const UnixListener::Accepted& client, bcube::ServerId server);
   void reply_no(int socket, bcube::ServerId server, pid_t pid, std::int32_t code,
                 const std::string& message);
   void watch_process(int socket);
@@ -111,7 +110,6 @@ class SessionServer final : public TrainerChannel {
   void reject(int socket, const Connection& connection);
   void pass_on(int socket, Connection& connection, SteadyClock::time_point now);
   void tell_closing(int socket);
-  void stop_listening();
   void end(int socket, Departure departure, const std::string& reason);
   void close_connection(int socket);
 
@@ -123,14 +121,14 @@ class SessionServer final : public TrainerChannel {
   RegionGrowth growth_;
   std::size_t most_connections_;
   ClientLog log_;
-  std::vector<std::unique_ptr<UnixListener>> listeners_;
   std::map<int, Connection> connections_;  // by socket
   std::map<TrainerId, int> sockets_;
-  std::set<int> put_off_;      // sockets with an inquiry or a pause
+  std::set<int> put_off_;      // sockets with an inquiry
   std::set<int> have_no_job_;  // sockets whose clients have not joined yet
   // Of the message that is being read: no longer than a Hello that names kMaxMembers.
   std::vector<char> buffer_;
   std::string closing_reason_;
+  std::vector<std::unique_ptr<ClientListener>> listeners_;
 };
 
 }  // namespace gradcube::dataplane

@@ -4,25 +4,20 @@
 #include <utility>
 
 #include "dataplane/daemon/trainer_channel.h"
+#include "trainer/heap_size.h"
 
 #include "gradcube/gradcube.h"
 
 namespace gradcube::dataplane {
 
-namespace {
-
-constexpr std::uint64_t kLargestHeap = std::uint64_t{1} << 40;
-
-}  // namespace
-
 std::shared_ptr<SessionRegion> make_trainer_region(std::uint64_t heap_bytes,
                                                    MemoryQuota::Charge charge,
                                                    std::optional<unsigned> numa_node) {
-  if (heap_bytes == 0 || heap_bytes > kLargestHeap) {
+  if (heap_bytes == 0 || heap_bytes > shared::kMostHeapBytes) {
     throw JoinRefused(
         GRADCUBE_EINVAL,
         fmt::format("a heap of {} bytes was asked for: GRADCUBE_HEAP is from 1 to {} bytes",
-                    heap_bytes, kLargestHeap));
+                    heap_bytes, shared::kMostHeapBytes));
   }
   return std::make_shared<SessionRegion>(heap_bytes, std::move(charge), numa_node);
 }

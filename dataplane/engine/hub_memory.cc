@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "control/base/errors.h"
+#include "dataplane/engine/shared_pages.h"
 #include "dataplane/host/memory_placement.h"
 #include "trainer/shared_mapping.h"
 
@@ -54,12 +55,8 @@ HubMemory::HubMemory(std::uint64_t bytes, std::optional<unsigned> numa_node) : b
 }
 
 HubMemory::~HubMemory() {
-  if (!read_) {
-    const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-    fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-              static_cast<off_t>((bytes_ + page - 1) / page * page));
-  }
-  unmap();
+  give_back({file_.release(), base_, bytes_},
+            read_ ? OtherReaders::keep_them : OtherReaders::lose_them);
 }
 
 // Keeps errno.

@@ -261,8 +261,8 @@ const char* Session::check_memory(const SessionRegion& region, std::uint64_t off
   return nullptr;
 }
 
-bool Session::anything_in_flight() const {
-  if (mail_.any() || (hub() != nullptr && hub()->board().in_flight() != 0)) return true;
+bool Session::anything_shared_in_flight() const {
+  if (hub() != nullptr && hub()->board().in_flight() != 0) return true;
   return std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
     return std::any_of(seat.lanes.begin(), seat.lanes.end(), [](const SeatLane& lane) {
       // What has ended first: it never exceeds what is read as taken after it.

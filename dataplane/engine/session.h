@@ -90,6 +90,10 @@ class Session {
   unsigned trainers() const { return static_cast<unsigned>(seats_.size()); }
   // Of a trainer that has its seat.
   const SessionRegion& region(unsigned local = 0) const { return *seats_[local].region; }
+  // For a thread that reads there while its trainer may go.
+  std::shared_ptr<const SessionRegion> shared_region(unsigned local) const {
+    return seats_[local].region;
+  }
   int doorbell(unsigned local = 0) const { return seats_[local].doorbell; }
   // Of the largest region.
   std::uint64_t region_bytes() const;
@@ -171,7 +175,10 @@ class Session {
   std::uint64_t ended(unsigned lane, unsigned local) const {
     return seats_[local].lanes[lane].ended.load(std::memory_order_acquire);
   }
-  bool anything_in_flight() const;
+  // Collectives, pushes and messages.
+  bool anything_in_flight() const { return mail_.any() || anything_shared_in_flight(); }
+  // Without messages, each of which concerns two trainers alone.
+  bool anything_shared_in_flight() const;
   std::uint32_t unanswered() const { return mail_.unanswered(); }
   bool any_deserted() const { return mail_.deserted() != 0; }
   MailTable::Counts mail_counts(unsigned local) const { return mail_.counts(local); }

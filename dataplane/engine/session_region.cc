@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "control/base/errors.h"
+#include "dataplane/engine/shared_pages.h"
 #include "dataplane/host/memory_placement.h"
 #include "trainer/shared_mapping.h"
 
@@ -75,8 +76,7 @@ SessionRegion::SessionRegion(std::uint64_t heap_bytes, MemoryQuota::Charge charg
 
 SessionRegion::~SessionRegion() {
   guard_.reset();
-  munmap(base_, bytes_);
-  close(descriptor_);
+  give_back({descriptor_, base_, bytes_}, OtherReaders::keep_them);
 }
 
 shared::Submission SessionRegion::read_submission(std::uint64_t index) const {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <latch>
 #include <rte_config.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -14,7 +15,9 @@
 #include <rte_memory.h>
 #include <sched.h>
 #include <stdexcept>
+#include <sys/mman.h>
 #include <system_error>
+#include <thread>
 #include <unistd.h>
 
 #include "control/base/cores.h"
@@ -29,6 +32,10 @@ namespace {
 
 constexpr std::uint64_t kMegabyte = 1024 * 1024;
 constexpr unsigned kMaxWorkers = RTE_MAX_LCORE - 1;
+// Of EAL beside those of the workers: for interrupts.
+constexpr std::size_t kOwnThreads = 1;
+// And what it maps beside the packets' memory, about.
+constexpr std::uint64_t kOwnMegabytes = 64;
 constexpr const char* kHugePageFolder = "/sys/kernel/mm/hugepages";
 
 // DPDK numbers CPUs like lcores: it can name none from here on.
@@ -58,6 +65,66 @@ void check_cores(const std::vector<unsigned>& cores, const std::vector<unsigned>
                                ", or widen its affinity (taskset, cpuset, container limits)");
     }
   }
+}
+
+std::string advice(int error) {
+  switch (error) {
+    case ENOMEM:
+      return "ask for less memory, raise the limit of this process (ulimit -v, the container's "
+             "memory), or do without huge pages";
+    case EAGAIN:
+      return "raise what this user or container may have of processes (ulimit -u, pids.max)";
+    case EALREADY:
+      return "DPDK can be started only once in a process";
+    case EACCES:
+    case EPERM:
+      return "this user must be allowed to use the huge pages and the NICs (bound to vfio-pci) "
+             "that were asked for; the embedded fabric on ordinary pages needs no permission";
+    case ENODEV:
+    case EINVAL:
+      return "check the names of PCI devices and the list of cores";
+    default:
+      return "start again with log level 8 to see what DPDK tried";
+  }
+}
+
+// Address space that is not used.
+class Reserved {
+ public:
+  explicit Reserved(std::uint64_t bytes)
+      : bytes_(bytes),
+        begin_(
+            mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
+    if (begin_ == MAP_FAILED) throw std::runtime_error("DPDK does not start: " + advice(ENOMEM));
+  }
+  ~Reserved() { munmap(begin_, bytes_); }
+  Reserved(const Reserved&) = delete;
+  Reserved& operator=(const Reserved&) = delete;
+
+ private:
+  std::uint64_t bytes_;
+  void* begin_;
+};
+
+// DPDK ends the process where it has its memory and can start no thread: so as many as it starts
+// are started before, beside as much address space, and end.
+void require_threads(std::size_t count, std::uint64_t megabytes) {
+  const Reserved memory((megabytes + kOwnMegabytes) * kMegabyte);
+  std::latch over(1);
+  std::vector<std::jthread> threads;
+  threads.reserve(count);
+  std::string refusal;
+  try {
+    while (threads.size() < count) threads.emplace_back([&over] { over.wait(); });
+  } catch (const std::system_error& error) {
+    refusal = error.code().message();
+  }
+  over.count_down();
+  if (refusal.empty()) return;
+  throw std::runtime_error(
+      fmt::format("cannot start {} threads: {}: raise what this user or container may have of "
+                  "processes (ulimit -u, pids.max) and of memory (ulimit -v)",
+                  count, refusal));
 }
 
 bool choose_huge_pages(const EalOptions& options) {
@@ -103,25 +170,6 @@ std::vector<std::string> arguments_for(const EalOptions& options,
   }
   for (const std::string& device : options.pci_devices) arguments.push_back("--allow=" + device);
   return arguments;
-}
-
-std::string advice(int error) {
-  switch (error) {
-    case ENOMEM:
-      return "ask for less memory, raise the limit of this process (ulimit -v, the container's "
-             "memory), or do without huge pages";
-    case EALREADY:
-      return "DPDK can be started only once in a process";
-    case EACCES:
-    case EPERM:
-      return "this user must be allowed to use the huge pages and the NICs (bound to vfio-pci) "
-             "that were asked for; the embedded fabric on ordinary pages needs no permission";
-    case ENODEV:
-    case EINVAL:
-      return "check the names of PCI devices and the list of cores";
-    default:
-      return "start again with log level 8 to see what DPDK tried";
-  }
 }
 
 // DPDK makes an (empty) folder for files shared between processes even where none are shared.
@@ -176,6 +224,7 @@ Eal::Eal(const EalOptions& options) {
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
 
+  require_threads(options.cores.size() + kOwnThreads, options.memory_megabytes);
   rte_log_set_global_level(options.log_level);
   if (options.log != nullptr) rte_openlog_stream(options.log);
   const int started = rte_eal_init(static_cast<int>(arguments.size()), pointers.data());

@@ -55,7 +55,22 @@ void ControlLoop::resume(int descriptor) {
   watch(descriptor, EPOLL_CTL_MOD, kReadable, watches_.at(descriptor)->generation);
 }
 
+void ControlLoop::pause_for(int descriptor, Clock::duration pause) {
+  this->pause(descriptor);
+  paused_until_[descriptor] = Clock::now() + pause;
+}
+
+void ControlLoop::resume_paused() {
+  if (paused_until_.empty()) return;
+  std::erase_if(paused_until_, [this, now = Clock::now()](const auto& paused) {
+    if (now < paused.second) return false;
+    resume(paused.first);
+    return true;
+  });
+}
+
 void ControlLoop::remove(int descriptor) {
+  paused_until_.erase(descriptor);
   epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr);
   watches_.erase(descriptor);
 }
@@ -90,6 +105,7 @@ void ControlLoop::run() {
       const std::shared_ptr<const Watch> watch = found->second;  // outlives its own removal
       guarded(watch->on_readable);
     }
+    resume_paused();
     if (tick_) guarded(tick_);
   }
 }

@@ -50,6 +50,8 @@ class ControlLoop {
   // pause() stops reports of readable data until resume(). A hang-up is still reported.
   void pause(int descriptor);
   void resume(int descriptor);
+  // The same until so much time has passed.
+  void pause_for(int descriptor, Clock::duration pause);
 
   // Called after every round of events, and at least every 20 ms.
   void on_tick(std::function<void()> tick) { tick_ = std::move(tick); }
@@ -67,6 +69,7 @@ class ControlLoop {
 
  private:
   void watch(int descriptor, int operation, std::uint32_t events, std::uint32_t generation) const;
+  void resume_paused();
   void guarded(const std::function<void()>& callback);
 
   struct Watch {
@@ -80,6 +83,7 @@ class ControlLoop {
   Steps steps_;
   std::uint32_t next_generation_ = 0;
   std::map<int, std::shared_ptr<const Watch>> watches_;  // by descriptor
+  std::map<int, Clock::time_point> paused_until_;        // by descriptor
   std::function<void()> tick_;
   ClientLog log_;
 };

@@ -19,32 +19,25 @@ constexpr std::size_t kLongestLine = 64 * 1024;
 constexpr std::size_t kMostUnread = 1024 * 1024;
 constexpr std::size_t kMostSent = 1024 * 1024;  // in one go
 constexpr std::size_t kMostClients = 64;
-constexpr unsigned kMostAccepted = 16;  // in one go
 constexpr auto kAnswerWithin = std::chrono::seconds(5);
 }  // namespace
 
 ControlServer::ControlServer(ControlLoop& loop, const std::filesystem::path& socket)
-    : loop_(loop), listener_(socket, SOCK_STREAM) {
-  loop_.add(listener_.descriptor(), [this] { accept(); });
-}
+    : loop_(loop),
+      listener_(loop, socket, SOCK_STREAM, [this](const auto& each) { accept(each); }) {}
 
 ControlServer::~ControlServer() {
   while (!clients_.empty()) close_client(clients_.begin()->first);
-  loop_.remove(listener_.descriptor());
 }
 
-void ControlServer::accept() {
-  for (unsigned i = 0; i < kMostAccepted; ++i) {
-    const std::optional<UnixListener::Accepted> client = listener_.accept();
-    if (!client.has_value()) return;
-    const int socket = client->socket;
-    if (clients_.size() >= kMostClients || !client->welcome) {
-      close(socket);
-      continue;
-    }
-    clients_[socket].since = SteadyClock::now();
-    loop_.add(socket, [this, socket] { read(socket); });
+void ControlServer::accept(const UnixListener::Accepted& accepted) {
+  const int socket = accepted.socket;
+  if (clients_.size() >= kMostClients || !accepted.welcome) {
+    close(socket);
+    return;
   }
+  clients_[socket].since = SteadyClock::now();
+  loop_.add(socket, [this, socket] { read(socket); });
 }
 
 void ControlServer::read(int socket) {

@@ -25,8 +25,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "dataplane/sockets/client_listener.h"
 #include "dataplane/sockets/control_loop.h"
-#include "dataplane/sockets/unix_listener.h"
 
 namespace gradcube::dataplane {
 
@@ -63,7 +63,7 @@ class ControlServer {
     bool paused = false;  // not read while a whole line waits
   };
 
-  void accept();
+  void accept(const UnixListener::Accepted& accepted);
   void read(int socket);
   void answer_line(int socket);
   bool write(int socket);
@@ -71,10 +71,10 @@ class ControlServer {
   std::string answer_to(const std::string& line);
 
   ControlLoop& loop_;
-  UnixListener listener_;
   std::map<int, Client> clients_;
   std::map<std::string, Command> commands_;
   std::map<std::string, TextCommand> text_commands_;
+  ClientListener listener_;
 };
 
 }  // namespace gradcube::dataplane

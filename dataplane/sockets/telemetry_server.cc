@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <fmt/format.h>
-#include <optional>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -19,7 +18,6 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr std::size_t kLongestRequest = 1023;
-constexpr unsigned kMostClientsAccepted = 16;  // in one go
 
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -29,7 +27,9 @@ std::string text_of(const Json& json) {
 
 TelemetryServer::TelemetryServer(ControlLoop& loop, const std::filesystem::path& socket,
                                  std::string version)
-    : loop_(loop), version_(std::move(version)), listener_(socket, SOCK_SEQPACKET) {
+    : loop_(loop),
+      version_(std::move(version)),
+      listener_(loop, socket, SOCK_SEQPACKET, [this](const auto& each) { accept(each); }) {
   add("/", "the commands", [this](std::string_view) {
     Json names = Json::array();
     for (const auto& [name, entry] : commands_) names.push_back(name);
@@ -45,32 +45,26 @@ TelemetryServer::TelemetryServer(ControlLoop& loop, const std::filesystem::path&
     }
     return Json{{found->first, found->second.help}};
   });
-  loop_.add(listener_.descriptor(), [this] { accept(); });
 }
 
 TelemetryServer::~TelemetryServer() {
   while (!clients_.empty()) close_client(clients_.begin()->first);
-  loop_.remove(listener_.descriptor());
 }
 
 void TelemetryServer::add(const std::string& name, std::string help, Command command) {
   commands_[name] = {std::move(help), std::move(command)};
 }
 
-void TelemetryServer::accept() {
-  for (unsigned i = 0; i < kMostClientsAccepted; ++i) {
-    const std::optional<UnixListener::Accepted> client = listener_.accept();
-    if (!client.has_value()) return;
-    const int socket = client->socket;
-    if (!client->welcome) {
-      close(socket);
-      continue;
-    }
-    if (clients_.size() >= kMostClients) make_room();
-    clients_[socket] = ++heard_;
-    loop_.add(socket, [this, socket] { read(socket); });
-    send_answer(socket, text_of(commands_.at("/info").command("")));
+void TelemetryServer::accept(const UnixListener::Accepted& accepted) {
+  const int socket = accepted.socket;
+  if (!accepted.welcome) {
+    close(socket);
+    return;
   }
+  if (clients_.size() >= kMostClients) make_room();
+  clients_[socket] = ++heard_;
+  loop_.add(socket, [this, socket] { read(socket); });
+  send_answer(socket, text_of(commands_.at("/info").command("")));
 }
 
 void TelemetryServer::make_room() {

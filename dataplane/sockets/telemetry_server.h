@@ -29,8 +29,8 @@
 #include <string>
 #include <string_view>
 
+#include "dataplane/sockets/client_listener.h"
 #include "dataplane/sockets/control_loop.h"
-#include "dataplane/sockets/unix_listener.h"
 
 namespace gradcube::dataplane {
 
@@ -61,7 +61,7 @@ class TelemetryServer {
     Command command;
   };
 
-  void accept();
+  void accept(const UnixListener::Accepted& accepted);
   void read(int socket);
   void send_answer(int socket, const std::string& answer);
   void close_client(int socket);
@@ -69,10 +69,10 @@ class TelemetryServer {
 
   ControlLoop& loop_;
   std::string version_;
-  UnixListener listener_;
   std::map<std::string, Entry, std::less<>> commands_;
   std::map<int, std::uint64_t> clients_;  // and when each was heard last, in requests
   std::uint64_t heard_ = 0;
+  ClientListener listener_;
 };
 
 }  // namespace gradcube::dataplane

@@ -58,8 +58,18 @@ UnixListener::~UnixListener() {
 
 std::optional<UnixListener::Accepted> UnixListener::accept() {
   Accepted accepted;
-  accepted.socket = accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (accepted.socket < 0) return std::nullopt;
+  do {  // one that has given up meanwhile is none
+    accepted.socket = accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  } while (accepted.socket < 0 && (errno == ECONNABORTED || errno == EINTR));
+  if (accepted.socket < 0 && errno == EAGAIN) return std::nullopt;
+  if (accepted.socket < 0) {
+    const int error = errno;
+    throw control::SetupError(fmt::format("clients have to wait at {}: {}{}", path_.string(),
+                                          std::strerror(error),
+                                          error == EMFILE   ? ": raise `ulimit -n`"
+                                          : error == ENFILE ? ": raise fs.file-max"
+                                                            : ""));
+  }
   ucred credentials{};
   socklen_t length = sizeof credentials;
   if (getsockopt(accepted.socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0) {

@@ -36,7 +36,8 @@ class UnixListener {
 
   int descriptor() const { return descriptor_; }
 
-  // The next client that waits; nothing when none does.
+  // The next client that waits; nothing when none does. Throws control::SetupError where the system
+  // gives no socket for it: it goes on waiting.
   std::optional<Accepted> accept();
 
  private:

@@ -133,6 +133,35 @@ TEST(Hubs, DoNoMoreThanTheWorkTheyAreMadeFor) {
 }
 
 // The hub is gone with the trainer, and all that is pushed ends.
+// It ends for all when the first leaves. A message that nobody has received then concerns the one
+// who sent it, who is told.
+TEST(Hubs, EndTheirJobInOrderWhateverMessagesWait) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:3"}}));
+  HubJob job(cluster, keys(), "sgd");
+  job.make();
+  push_first(job);
+  SimulatedTrainer& sender = *job.trainers()[1];
+  shared::Submission message{};
+  message.kind = static_cast<std::uint8_t>(shared::Kind::send);
+  message.root = 2;
+  message.offset = shared::kHeapOffset;
+  message.count = 100;
+  const std::uint64_t sent = sender.submit(message);
+  cluster.run_for(kMillisecond);
+  cluster.leave(*job.trainers()[0], dataplane::Departure::orderly);
+  const auto ended = [&] {
+    return sender.header().submission_tail == sender.header().completion_tail;
+  };
+  ASSERT_TRUE(cluster.run_until(ended, 30 * kSecond));
+  const auto completions = sender.take_completions();
+  ASSERT_EQ(completions.size(), 1U);
+  EXPECT_EQ(completions[0].request, sent);
+  EXPECT_EQ(completions[0].code, GRADCUBE_EPEER);
+  EXPECT_TRUE(cluster.log().empty()) << cluster.log().front();
+  job.trainers().erase(job.trainers().begin());
+  leave_all(cluster, job.trainers());
+}
+
 TEST(Hubs, EndAllPushesWhenATrainerDies) {
   SimulatedCluster cluster(settings_of({{"topology", "bcube:2,2"}}));
   HubJob job(cluster, keys(), "sgd:lr=0.5");

@@ -1,8 +1,6 @@
 #include "trainer/src/settings.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -10,6 +8,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "trainer/heap_size.h"
 #include "trainer/src/failure.h"
 #include "trainer/src/quoted.h"
 #include "trainer/src/trust.h"
@@ -46,25 +45,6 @@ std::string listed(const std::vector<std::string>& names) {
   return list;
 }
 
-// Of a unit in any case, empty when there is no such unit.
-std::optional<double> factor_of(std::string_view unit) {
-  struct Unit {
-    std::string_view name;
-    double factor;
-  };
-  constexpr Unit kUnits[] = {{"", 1},          {"k", 1e3},       {"m", 1e6},      {"g", 1e9},
-                             {"ki", 1u << 10}, {"mi", 1u << 20}, {"gi", 1u << 30}};
-  std::string lower(unit);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  if (lower.ends_with('b')) lower.pop_back();
-  for (const Unit& known : kUnits) {
-    if (known.name == lower) return known.factor;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::string run_directory() {
@@ -93,27 +73,15 @@ std::string find_socket(std::string_view given) {
 }
 
 std::uint64_t parse_heap_bytes(std::string_view text) {
-  const Failure refusal(
-      GRADCUBE_EINVAL, "invalid heap size " + quoted(text) +
-                           " in GRADCUBE_HEAP: expected a number of bytes, or a number and K, M, G "
-                           "(powers of 1000) or Ki, Mi, Gi (powers of 1024), from 1 byte to "
-                           "1024Gi, for example 512Mi");
-  constexpr double kMost = static_cast<double>(std::uint64_t{1} << 40);
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
-  const char* end = text.data() + digits;
-  double number = 0;
-  const auto [rest, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
-  const std::optional<double> factor = factor_of(text.substr(digits));
-  if (error != std::errc() || rest != end || !factor.has_value()) throw refusal;
-  const double bytes = number * *factor;
-  const double whole = std::round(bytes);  // 4.35 times 1000 is not 4350 in binary fractions
-  if (!(whole >= 1 && whole <= kMost) || std::abs(bytes - whole) > 1e-3) throw refusal;
-  return static_cast<std::uint64_t>(whole);
+  const std::optional<std::uint64_t> bytes = shared::parse_heap_bytes(text);
+  if (bytes.has_value()) return *bytes;
+  throw Failure(GRADCUBE_EINVAL, "invalid heap size " + quoted(text) +
+                                     " in GRADCUBE_HEAP: " + std::string(shared::kHeapForm));
 }
 
 std::uint64_t wanted_heap_bytes() {
   const std::string text = environment("GRADCUBE_HEAP");
-  return text.empty() ? kDefaultHeapBytes : parse_heap_bytes(text);
+  return text.empty() ? shared::kDefaultHeapBytes : parse_heap_bytes(text);
 }
 
 }  // namespace gradcube::trainer

@@ -12,8 +12,6 @@
 
 namespace gradcube::trainer {
 
-inline constexpr std::uint64_t kDefaultHeapBytes = std::uint64_t{16} << 30;
-
 // The daemon's socket: `given`, else $GRADCUBE_SOCKET, else the only server-*.sock in the run
 // directory, which must belong to a trusted user (trust.h).
 std::string find_socket(std::string_view given);
@@ -21,11 +19,10 @@ std::string find_socket(std::string_view given);
 // $GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else /tmp/gradcube-<effective user id>.
 std::string run_directory();
 
-// $GRADCUBE_HEAP, else kDefaultHeapBytes. Bytes.
+// $GRADCUBE_HEAP, else shared::kDefaultHeapBytes. Bytes.
 std::uint64_t wanted_heap_bytes();
 
-// "4096", "512M" (decimal), "512Mi" (binary), "1.5Gi"; letters of either case, a B may follow.
-// 1 byte to 1 TiB. The commands read sizes by the same rule.
+// As in trainer/heap_size.h.
 std::uint64_t parse_heap_bytes(std::string_view text);
 
 }  // namespace gradcube::trainer

@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,16 +25,37 @@ class Doctor : public CommandLine {
   }
 };
 
-TEST_F(Doctor, FailsADaemonThatDoesNotRun) {
+TEST_F(Doctor, StartsADaemonAndSaysWhyItDoesNotStart) {
   daemon_ = root_ / "gradcubed's twin";
   std::ofstream(daemon_) << "#!/bin/sh\nexit 127\n";
   fs::permissions(daemon_, fs::perms::owner_all);
   const Outcome broken = gradcube({"doctor"});
   EXPECT_EQ(broken.code, 1);
   EXPECT_THAT(broken.out, HasSubstr("FAIL  daemon"));
-  EXPECT_THAT(broken.out, HasSubstr("does not run"));
-  std::ofstream(daemon_) << "#!/bin/sh\nexit 0\n";
+  EXPECT_THAT(broken.out, HasSubstr("exit code 127"));
+  std::ofstream(daemon_) << "#!/bin/sh\necho '{\"ok\":false,\"error\":\"no core 77\"}' >&3\n";
+  const Outcome refused = gradcube({"doctor", "--topology", "star:3"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.out, HasSubstr("one of star:3 does not start: no core 77\n"));
+  std::ofstream(daemon_) << "#!/bin/sh\necho '{\"ok\":true}' >&3\nexec sleep 60\n";
   EXPECT_THAT(gradcube({"doctor"}).out, HasSubstr("OK    daemon"));
+  for (const auto& left : fs::directory_iterator(root_)) {
+    EXPECT_THAT(left.path().filename().string(), testing::Not(HasSubstr("trial"))) << "of a daemon";
+  }
+  EXPECT_FALSE(fs::exists(root_ / "run"));
+}
+
+TEST_F(Doctor, WarnsOfAHeapThatTrainersRefuse) {
+  const auto said_of = [this](const char* heap) {
+    setenv("GRADCUBE_HEAP", heap, 1);
+    const Outcome outcome = gradcube({"doctor"});
+    unsetenv("GRADCUBE_HEAP");
+    return outcome.out;
+  };
+  for (const char* odd : {"lots", "0", "-1", "2000Gi"}) {
+    EXPECT_THAT(said_of(odd), HasSubstr("WARN  heap")) << odd;
+  }
+  for (const char* fit : {"", "64Mi"}) EXPECT_THAT(said_of(fit), HasSubstr("OK    heap")) << fit;
 }
 
 TEST_F(Doctor, AnswersInJsonEvenWhenSomethingIsMissing) {

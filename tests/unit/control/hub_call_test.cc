@@ -40,7 +40,8 @@ class HubCallTest : public testing::Test {
  protected:
   explicit HubCallTest(std::size_t bytes = 3 * kHubPartBytes + 5)
       : table_(table_of(bytes)),
-        caller_(kCaller, kAggregator, "[2,1]", call_of(bytes), table_, now_) {}
+        caller_(kCaller, kAggregator, "[2,1]", call_of(bytes),
+                std::make_shared<const std::string>(table_), now_) {}
 
   // One of `loss` messages is lost, and one of `loss` comes twice.
   void step(unsigned loss = 0) {

@@ -2,6 +2,7 @@
 
 #include "dataplane/daemon/member_hub.h"
 
+#include <cstring>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "control/base/descriptor.h"
@@ -41,7 +43,7 @@ class MemberHubs : public testing::Test {
 
   static HubWish wish(std::uint32_t number = 1,
                       const std::string& table = hub_table(small_keys())) {
-    return {.job = "mnist", .server = "[0,1]", .number = number, .table = table};
+    return {.job = "mnist", .server = "[0,1]", .number = number, .table = HubTableSource(table)};
   }
   static std::string table_of(std::uint64_t elements) {
     return hub_table({{"large", elements, aggregation::DataType::float32}});
@@ -109,11 +111,41 @@ TEST_F(MemberHubs, AreGivenToWhoAsksForThemLater) {
   ask(1, wish());
   answers();
   ask(0, wish());
-  const std::vector<HubAnswer> told = work();
+  EXPECT_TRUE(member_.waits(0));
+  const std::vector<HubAnswer> told = answers();
   ASSERT_EQ(told.size(), 1U);
   EXPECT_EQ(told[0].local, 0U);
   EXPECT_EQ(told[0].code, GRADCUBE_OK);
   EXPECT_EQ(used_, 1U);
+  EXPECT_FALSE(member_.waits(0));
+}
+
+// It is read by a thread of the making, and by none afterwards.
+TEST_F(MemberHubs, AreMadeFromTheMemoryOfATrainerThatHasGone) {
+  const std::string table = hub_table(small_keys());
+  auto region = std::make_shared<SessionRegion>(1 << 20);
+  std::memcpy(region->base() + shared::kHeapOffset, table.data(), table.size());
+  const std::weak_ptr<SessionRegion> still_there = region;
+  HubWish from_memory = wish();
+  from_memory.table =
+      HubTableSource(std::exchange(region, nullptr), shared::kHeapOffset, table.size());
+  ask(0, std::exchange(from_memory, {}));
+  EXPECT_EQ(answers()[0].code, GRADCUBE_OK);
+  EXPECT_EQ(member_.hub()->model().keys(), small_keys());
+  EXPECT_EQ(*member_.table(), table);
+  EXPECT_TRUE(still_there.expired());
+}
+
+TEST_F(MemberHubs, ThatEndWhileTablesAreComparedAreToldToTheirTrainersOnce) {
+  ask(0, wish());
+  answers();
+  ask(1, wish());
+  ask(2, wish(1, table_of(7)));
+  member_.end(GRADCUBE_EPEER, "a trainer has died");
+  const std::vector<HubAnswer> told = work();
+  ASSERT_EQ(told.size(), 2U);
+  for (const HubAnswer& answer : told) expect_refused(answer, GRADCUBE_EPEER, "has died");
+  for (int i = 0; i < 100; ++i) EXPECT_THAT(work(), IsEmpty());
 }
 
 TEST_F(MemberHubs, AreTheSameForAllTrainersOfAServer) {

@@ -1,5 +1,8 @@
 // What trainers say of hubs on their sessions' sockets: wishes, and messages that are none.
 
+#include <cstdint>
+#include <fmt/format.h>
+#include <fstream>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -117,6 +120,35 @@ TEST_F(SessionHubs, MayHaveTheirTableAnywhereInWhatIsConfirmed) {
   EXPECT_EQ(trainers(), 2U);
 }
 
+// How much of a trainer's memory the daemon has looked at, in KiB.
+std::uint64_t looked_at(const std::uint8_t* region) {
+  const std::string begin = fmt::format("{:x}-", reinterpret_cast<std::uintptr_t>(region));
+  std::ifstream maps("/proc/self/smaps");
+  bool found = false;
+  for (std::string line; std::getline(maps, line);) {
+    found = found || line.starts_with(begin);
+    if (found && line.starts_with("Rss:")) return std::stoull(line.substr(4));
+  }
+  return 0;
+}
+
+TEST_F(SessionHubs, AreRefusedWithoutALookAtTheirTable) {
+  join();
+  const std::uint64_t end = shared::kHeapOffset + (4 << 20);
+  trainer_.touch(kConfirmed, end);
+  ASSERT_TRUE(trainer_.report_memory(end));
+  run(100, [&] { return trainer_.confirmation().has_value(); });
+  const std::uint8_t* region = nodes_.at(0).region_base({0, 1, 0});
+  const std::uint64_t before = looked_at(region);
+  ASSERT_NE(before, 0U);
+  shared::MakeHub longest = wish();
+  longest.offset = end - (2 << 20);
+  longest.bytes = 2 << 20;
+  ASSERT_TRUE(trainer_.say(longest));
+  ASSERT_EQ(answers(1).size(), 1U);
+  EXPECT_EQ(looked_at(region), before);
+}
+
 class HostileSessionHubs : public SessionHubs {
  protected:
   void expect_closed_by(const std::function<void(shared::MakeHub&)>& change) {
@@ -128,7 +160,7 @@ class HostileSessionHubs : public SessionHubs {
   }
 };
 
-// Each costs the control thread a copy of the table.
+// Each costs a thread and a copy of the table.
 TEST_F(HostileSessionHubs, AreClosedWithAWishBeforeTheAnswerToTheOneBefore) {
   join();
   for (std::uint32_t number = 1; number <= 3; ++number) ASSERT_TRUE(trainer_.say(wish(number)));

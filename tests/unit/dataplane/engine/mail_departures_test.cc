@@ -52,8 +52,8 @@ TEST_F(MailChannelTest, AnswersForItsTrainerThatHasLeft) {
                                                             {42, kind(MailKind::absence)}}));
 }
 
-// What has waited for one that leaves is told in parts, so that the packets do not wait; and what it
-// had submitted comes before.
+// What has waited for one that leaves is told in parts, so that no packet waits; and what it had
+// submitted comes before.
 TEST_F(MailChannelTest, TellsOfADepartureInParts) {
   const auto number = static_cast<std::uint32_t>(Session::kMaxInFlight);
   for (std::uint32_t i = 0; i < number; ++i) channel_->add_want({i, i, {0, 0, i}, 10}, i + 1);

@@ -48,6 +48,15 @@ TEST(Eal, SaysWhatIsWrongWithItsOptions) {
   EXPECT_NE(message_of(options).find("CPU 100000"), std::string::npos);
 }
 
+// DPDK itself would abort where it has its memory and gets no threads beside it.
+TEST(Eal, SaysThatItCannotHaveItsMemory) {
+  EalOptions options;
+  options.cores = {usable_cores().front()};
+  options.huge_pages = HugePages::never;
+  options.memory_megabytes = 1 << 28;  // more than there are addresses
+  EXPECT_NE(message_of(options).find("ulimit -v"), std::string::npos);
+}
+
 TEST(Eal, SaysThatItStartsOnlyOnce) {
   EalOptions options;
   options.cores = {usable_cores().front()};
