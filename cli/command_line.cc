@@ -11,9 +11,15 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/output.h"
-#include "cli/parse_error.h"
+#include "cli/checks/commands.h"
+#include "cli/launch/commands.h"
+#include "cli/model/commands.h"
+#include "cli/perf/commands.h"
+#include "cli/plan/commands.h"
+#include "cli/status/commands.h"
+#include "cli/text/output.h"
+#include "cli/text/parse_error.h"
+#include "cli/up/commands.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 

@@ -1,5 +1,5 @@
 // Which lengths `gradcube tune chunk` measures, and which one it names.
-#include "cli/chunk_search.h"
+#include "cli/perf/chunk_search.h"
 
 #include <cmath>
 #include <functional>

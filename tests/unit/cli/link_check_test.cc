@@ -1,9 +1,9 @@
-#include "cli/link_check.h"
+#include "cli/checks/link_check.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/link_report.h"
+#include "cli/checks/link_report.h"
 #include "control/base/errors.h"
 #include "control/plan/topology.h"
 #include "trainer/shared_layout.h"

@@ -1,6 +1,6 @@
 // The command lines of `gradcube perf hub` and `gradcube tune chunk`, as far as they need no
 // cluster; tests/integration/hub_perf_test.py has the rest.
-#include "cli/perf_hub.h"
+#include "cli/perf/perf_hub.h"
 
 #include <fstream>
 #include <gmock/gmock.h>

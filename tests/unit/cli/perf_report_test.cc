@@ -1,4 +1,4 @@
-#include "cli/perf_report.h"
+#include "cli/measure/perf_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

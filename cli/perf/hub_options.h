@@ -1,0 +1,63 @@
+// What `gradcube perf hub` and `gradcube tune chunk` have in common: which hub is measured, and by
+// which job.
+#ifndef GRADCUBE_CLI_PERF_HUB_OPTIONS_H_
+#define GRADCUBE_CLI_PERF_HUB_OPTIONS_H_
+
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/measure/hub_runner.h"
+#include "cli/perf/perf_cluster.h"
+#include "control/settings/run_directory.h"
+
+namespace gradcube::cli {
+
+// As they were written; empty where they were not.
+struct HubOptions {
+  std::string network = "resnet50";
+  std::string keys;
+  std::string optimizer = "sgd";
+  std::string algorithm;
+  std::string members;
+  std::string aggregator;
+  std::string job;
+  double timeout_seconds = 60;
+  bool json = false;
+  HubRunSettings run;  // what needs no more than parsing
+};
+
+// `options` must outlive the parsing.
+void add_hub_options(CLI::App* command, HubOptions& options);
+
+// All but what depends on the cluster. Throws UsageError.
+HubRunSettings hub_settings_of(const HubOptions& options);
+
+// The cluster for the job, and its part of the settings. Throws what read_perf_cluster() does, and
+// SetupError where this host has not the memory for gradients, weights and the optimizer's state.
+PerfCluster hub_cluster(const control::RunDirectory& directory, const HubOptions& options,
+                        HubRunSettings& settings);
+
+// What a round does to the links: an all-reduce of the model by the hub's plan.
+PerfLinks hub_links(const PerfCluster& cluster, const HubRunSettings& settings);
+
+std::string hub_job_name(const HubOptions& options, const std::string& command);
+
+// "resnet50: 161 keys, 102 MB, sgd", and who aggregates it, if one does.
+std::string hub_text(const HubOptions& options, const HubRunSettings& settings);
+
+// What JSON reports of both commands begin with.
+nlohmann::ordered_json hub_json(const PerfCluster& cluster, const HubOptions& options,
+                                const HubRunSettings& settings);
+
+// Runs it, and turns the error of a trainer into one that says what has ended meanwhile.
+HubTimes measured(HubRunner& runner, const HubRun& run, const control::RunDirectory& directory,
+                  const PerfCluster& cluster);
+
+// "131072" or "auto", as tables show the length of chunks.
+std::string chunk_text(std::uint64_t chunk_bytes);
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_PERF_HUB_OPTIONS_H_
