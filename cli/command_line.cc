@@ -35,7 +35,6 @@ void add_commands(CLI::App& tool, Action& action, const std::vector<std::string>
   add_paths(tool, action);
   add_check(tool, action);
   add_perf(tool, action);
-  add_tune(tool, action);
   add_run(tool, action, words);
   add_model(tool, action);
   add_checkpoint(tool, action);

@@ -6,7 +6,6 @@
 #include <exception>
 #include <fmt/format.h>
 #include <mutex>
-#include <poll.h>
 #include <thread>
 
 #include "cli/cluster/interrupt.h"
@@ -25,14 +24,13 @@ constexpr auto kLookEvery = std::chrono::milliseconds(200);
 // Pushes of a trainer; a session holds 1,024 requests.
 constexpr std::size_t kMostInFlight = 256;
 
-gradcube_hub_settings settings_of(const HubRunSettings& settings, const HubRun& run,
+gradcube_hub_settings settings_of(const HubRunSettings& settings, std::uint64_t chunk_bytes,
                                   const std::vector<gradcube_hub_key>& keys) {
   gradcube_hub_settings wanted = GRADCUBE_HUB_SETTINGS_INIT;
   wanted.keys = keys.data();
   wanted.key_count = keys.size();
   wanted.optimizer = settings.optimizer.c_str();
-  wanted.chunk_bytes = run.chunk_bytes;
-  wanted.work = run.work;
+  wanted.chunk_bytes = chunk_bytes;
   if (settings.aggregator.has_value()) wanted.aggregator = *settings.aggregator;
   return wanted;
 }
@@ -40,11 +38,11 @@ gradcube_hub_settings settings_of(const HubRunSettings& settings, const HubRun& 
 // One hub: what its threads share, and what each of them does.
 class Measurement {
  public:
-  Measurement(const HubRunSettings& settings, const HubRun& run, std::uint32_t all_ranks,
+  Measurement(const HubRunSettings& settings, std::uint64_t chunk_bytes, std::uint32_t all_ranks,
               const std::vector<control::Rank>& ranks, std::vector<Session>& sessions,
               Gradients& gradients)
       : settings_(settings),
-        run_(run),
+        chunk_bytes_(chunk_bytes),
         all_ranks_(all_ranks),
         ranks_(ranks),
         sessions_(sessions),
@@ -70,9 +68,7 @@ class Measurement {
   }
 
  private:
-  bool checks() const {
-    return settings_.check && run_.work == GRADCUBE_HUB_WORK_ALL && !run_.free_running;
-  }
+  bool checks() const { return settings_.check; }
 
   void guarded_work(unsigned trainer) {
     gradcube_hub* hub = nullptr;
@@ -101,7 +97,7 @@ class Measurement {
     for (const control::hub::HubKey& key : settings_.keys) {
       keys.push_back({key.name.c_str(), key.elements, static_cast<int>(key.type)});
     }
-    const gradcube_hub_settings wanted = settings_of(settings_, run_, keys);
+    const gradcube_hub_settings wanted = settings_of(settings_, chunk_bytes_, keys);
     meet_job(trainer);  // gradcube_hub_create() waits for all, and looks at no signal meanwhile
     require(trainer, gradcube_hub_create(session(trainer), &wanted, milliseconds(), &hub));
     each_key(trainer, [&](std::size_t k, std::uint64_t& request) {
@@ -115,7 +111,6 @@ class Measurement {
     for (unsigned iteration = 0; iteration < settings_.warmup; ++iteration) {
       if (!iterate(trainer, hub, iteration, false)) return;
     }
-    if (run_.free_running) return run_freely(trainer, hub);
     for (unsigned iteration = 0; iteration < settings_.iterations; ++iteration) {
       if (!iterate(trainer, hub, settings_.warmup + iteration, true)) return;
     }
@@ -148,49 +143,6 @@ class Measurement {
       begin(k, requests.emplace_back());
     }
     for (const std::uint64_t request : requests) wait(trainer, request, until);
-  }
-
-  // All iterations as one: keys that have ended are pushed again, whatever the others do.
-  void run_freely(unsigned trainer, gradcube_hub* hub) {
-    struct InFlight {
-      std::size_t key;
-      std::uint64_t request;
-    };
-    fill(trainer, 1);
-    if (!meet(trainer)) return;
-    starts_[trainer] = Clock::now();
-    std::deque<std::size_t> due;
-    for (std::size_t k = 0; k < settings_.keys.size(); ++k) due.push_back(k);
-    std::vector<unsigned> left(settings_.keys.size(), settings_.iterations);
-    std::vector<InFlight> in_flight;
-    Clock::time_point until = deadline();
-    while (!due.empty() || !in_flight.empty()) {
-      for (; !due.empty() && in_flight.size() < kMostInFlight; due.pop_front()) {
-        in_flight.push_back({due.front(), 0});
-        push(trainer, hub, due.front(), in_flight.back().request);
-      }
-      const std::size_t ended = std::erase_if(in_flight, [&](const InFlight& one) {
-        int done = 0;
-        require(trainer, gradcube_test(session(trainer), one.request, &done));
-        if (done != 0 && --left[one.key] != 0) due.push_back(one.key);
-        return done != 0;
-      });
-      look_up();
-      if (ended != 0) until = deadline();
-      if (ended == 0) wait_for_any(trainer, in_flight.front().request, until);
-    }
-    ends_[trainer] = Clock::now();
-    if (barrier_.arrive_and_wait() && trainer == 0) {
-      seconds_.push_back(passed() / settings_.iterations);
-    }
-  }
-
-  // Until a request may have ended.
-  void wait_for_any(unsigned trainer, std::uint64_t one, Clock::time_point until) const {
-    if (Clock::now() >= until) return time_out(trainer, one);
-    pollfd ends{.fd = gradcube_event_fd(session(trainer)), .events = POLLIN, .revents = 0};
-    if (ends.fd < 0) require(trainer, ends.fd);
-    ::poll(&ends, 1, static_cast<int>(kLookEvery.count()));
   }
 
   // Sums are made in what was pushed. Zeros stay zeros, so only a check needs gradients anew.
@@ -280,7 +232,7 @@ class Measurement {
   }
 
   const HubRunSettings& settings_;
-  const HubRun& run_;
+  const std::uint64_t chunk_bytes_;
   const std::uint32_t all_ranks_;
   const std::vector<control::Rank>& ranks_;  // that are here
   std::vector<Session>& sessions_;
@@ -320,7 +272,7 @@ HubRunner::HubRunner(const control::Placement& placement, const std::vector<Perf
   }
 }
 
-HubTimes HubRunner::run(const HubRun& run) {
+HubTimes HubRunner::run(std::uint64_t chunk_bytes) {
   for (Session& session : sessions_) {
     if (gradients_.size() == sessions_.size()) break;
     std::vector<Buffer<std::byte>>& its = gradients_.emplace_back();
@@ -328,7 +280,7 @@ HubTimes HubRunner::run(const HubRun& run) {
       its.push_back(session.buffer<std::byte>(key.bytes()));
     }
   }
-  return Measurement(settings_, run, all_ranks_, ranks_, sessions_, gradients_).measure();
+  return Measurement(settings_, chunk_bytes, all_ranks_, ranks_, sessions_, gradients_).measure();
 }
 
 }  // namespace gradcube::cli

@@ -5,8 +5,7 @@
 //
 // An iteration: all trainers meet, each pushes every key once, and waits until all have ended: then
 // its server has the new weights of all keys. Its time is from the first start to the last end.
-// FREE-RUNNING trainers do not meet: each pushes a key again when it sees that the key's round has
-// ended, whatever the others do. At most 256 pushes of a trainer are in flight.
+// At most 256 pushes of a trainer are in flight.
 //
 // An error or an interrupt (interrupt.h) in one trainer ends the measurement for all of them: run()
 // throws it once.
@@ -44,13 +43,6 @@ struct HubRunSettings {
   std::uint64_t bytes() const;  // of all keys
 };
 
-// One hub.
-struct HubRun {
-  std::uint64_t chunk_bytes = 0;  // 0: by the model's length
-  gradcube_hub_work work = GRADCUBE_HUB_WORK_ALL;
-  bool free_running = false;  // the iterations are measured as one, and reported as their mean
-};
-
 struct HubTimes {
   std::vector<double> seconds;         // of the iterations, in their order
   std::optional<std::uint64_t> wrong;  // elements over all trainers that are here; with a check
@@ -62,9 +54,9 @@ class HubRunner {
   HubRunner(const control::Placement& placement, const std::vector<PerfTrainer>& trainers,
             const std::string& job, const HubRunSettings& settings);
 
-  // Makes a hub, measures, and frees it. What a run without all work yields is not checked. Throws
+  // Makes a hub with chunks of this length, 0: by the model's, measures, and frees it. Throws
   // gradcube::Error when a trainer fails, SetupError when interrupted.
-  HubTimes run(const HubRun& run);
+  HubTimes run(std::uint64_t chunk_bytes);
 
  private:
   HubRunSettings settings_;

@@ -9,7 +9,6 @@
 namespace gradcube::cli {
 
 void add_perf(CLI::App& tool, Action& action);
-void add_tune(CLI::App& tool, Action& action);
 
 }  // namespace gradcube::cli
 

@@ -204,10 +204,10 @@ nlohmann::ordered_json hub_json(const PerfCluster& cluster, const HubOptions& op
   return report;
 }
 
-HubTimes measured(HubRunner& runner, const HubRun& run, const control::RunDirectory& directory,
-                  const PerfCluster& cluster) {
+HubTimes measured(HubRunner& runner, std::uint64_t chunk_bytes,
+                  const control::RunDirectory& directory, const PerfCluster& cluster) {
   try {
-    return runner.run(run);
+    return runner.run(chunk_bytes);
   } catch (const Error& error) {
     throw SetupError(error.what() + ended_meanwhile(error, directory, cluster.placement()));
   }

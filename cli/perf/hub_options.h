@@ -1,5 +1,4 @@
-// What `gradcube perf hub` and `gradcube tune chunk` have in common: which hub is measured, and by
-// which job.
+// What `gradcube perf hub` is asked for: which hub is measured, and by which job.
 #ifndef GRADCUBE_CLI_PERF_HUB_OPTIONS_H_
 #define GRADCUBE_CLI_PERF_HUB_OPTIONS_H_
 
@@ -47,13 +46,13 @@ std::string hub_job_name(const HubOptions& options, const std::string& command);
 // "resnet50: 161 keys, 102 MB, sgd", and who aggregates it, if one does.
 std::string hub_text(const HubOptions& options, const HubRunSettings& settings);
 
-// What JSON reports of both commands begin with.
+// What its JSON report begins with.
 nlohmann::ordered_json hub_json(const PerfCluster& cluster, const HubOptions& options,
                                 const HubRunSettings& settings);
 
 // Runs it, and turns the error of a trainer into one that says what has ended meanwhile.
-HubTimes measured(HubRunner& runner, const HubRun& run, const control::RunDirectory& directory,
-                  const PerfCluster& cluster);
+HubTimes measured(HubRunner& runner, std::uint64_t chunk_bytes,
+                  const control::RunDirectory& directory, const PerfCluster& cluster);
 
 // "131072" or "auto", as tables show the length of chunks.
 std::string chunk_text(std::uint64_t chunk_bytes);

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 
 #include "cli/cluster/control_client.h"
@@ -20,7 +19,6 @@
 #include "control/base/errors.h"
 #include "control/base/units.h"
 #include "control/hub/chunks.h"
-#include "control/model/line_fit.h"
 
 namespace gradcube::cli {
 namespace {
@@ -29,15 +27,9 @@ using control::RunDirectory;
 using control::UsageError;
 using nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 4> kParts = {"exchange", "aggregation", "optimizer",
-                                                    "synchronization"};
-
-constexpr unsigned kBreakdownTurns = 3;  // of a breakdown
-
 struct PerfHubOptions {
   HubOptions hub;
   std::string chunks = "auto";
-  bool breakdown = false;
 };
 
 // A round moves what an all-reduce of the model moves.
@@ -55,7 +47,7 @@ PerfRow measure(HubRunner& runner, std::uint64_t chunk, const RunDirectory& dire
   const ProgressLine progress(
       [chunk] { return fmt::format("chunks of {} bytes", chunk_text(chunk)); });
   const auto before = resent_so_far(directory);
-  PerfRow row = row_of(settings, measured(runner, {.chunk_bytes = chunk}, directory, cluster));
+  PerfRow row = row_of(settings, measured(runner, chunk, directory, cluster));
   const auto after = resent_so_far(directory);
   if (before && after && *after >= *before) row.resent = *after - *before;
   return row;
@@ -101,58 +93,6 @@ ordered_json hub_row_json(std::uint64_t chunk, const PerfRow& row, const PerfLin
           {"resent", or_null(row.resent)}};
 }
 
-double mean(const std::vector<double>& seconds) {
-  return std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
-}
-
-// Of the four hubs that differ in one part each. They are measured turn by turn, so that a machine
-// whose speed drifts slows all parts alike.
-std::array<HubPart, 4> measure_parts(HubRunner& runner, std::uint64_t chunk,
-                                     const RunDirectory& directory, const PerfCluster& cluster) {
-  const std::array<HubRun, 4> runs = {
-      HubRun{chunk, GRADCUBE_HUB_WORK_COPY, true}, HubRun{chunk, GRADCUBE_HUB_WORK_ADD, true},
-      HubRun{chunk, GRADCUBE_HUB_WORK_ALL, true}, HubRun{chunk, GRADCUBE_HUB_WORK_ALL, false}};
-  std::array<std::vector<double>, 4> seconds;
-  for (unsigned turn = 0; turn < kBreakdownTurns; ++turn) {
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      const ProgressLine progress([turn, i] {
-        return fmt::format("turn {} of {}: {}", turn + 1, kBreakdownTurns, kParts[i]);
-      });
-      seconds[i].push_back(mean(measured(runner, runs[i], directory, cluster).seconds));
-    }
-  }
-  std::array<double, 4> medians{};
-  for (std::size_t i = 0; i < runs.size(); ++i) medians[i] = control::model::median(seconds[i]);
-  return hub_parts(medians);
-}
-
-double sum_of(const std::array<HubPart, 4>& parts) {
-  double sum = 0;
-  for (const HubPart& part : parts) sum += part.seconds;
-  return sum;
-}
-
-std::string parts_text(const std::array<HubPart, 4>& parts) {
-  TextTable table({{"part", Align::left}, {"time"}, {"of all"}});
-  const double all = sum_of(parts);
-  const auto add = [&](std::string_view name, double seconds) {
-    table.add_row({std::string(name), fmt::format("{:.3f} ms", seconds * 1e3),
-                   fmt::format("{:.1f} %", 100 * seconds / all)});
-  };
-  for (const HubPart& part : parts) add(part.name, part.seconds);
-  add("all", all);
-  return table.text();
-}
-
-ordered_json parts_json(const std::array<HubPart, 4>& parts) {
-  auto list = ordered_json::array();
-  const double all = sum_of(parts);
-  for (const HubPart& part : parts) {
-    list.push_back({{"part", part.name}, {"seconds", part.seconds}, {"share", part.seconds / all}});
-  }
-  return list;
-}
-
 void print_foot(const HubRunSettings& settings, const PerfCluster& cluster) {
   if (!settings.check) return;
   const bool all = cluster.trainers.size() == cluster.placement().trainers();
@@ -163,9 +103,6 @@ void print_foot(const HubRunSettings& settings, const PerfCluster& cluster) {
 int run_perf_hub(const PerfHubOptions& options) {
   HubRunSettings settings = hub_settings_of(options.hub);
   const std::vector<std::uint64_t> chunks = parse_chunks(options.chunks);
-  if (options.breakdown && chunks.size() > 1) {
-    throw UsageError("--breakdown: it is of one hub; expected one length behind --chunk");
-  }
   const RunDirectory directory = RunDirectory::from_environment();
   const InterruptGuard interrupt;
   const PerfCluster cluster = hub_cluster(directory, options.hub, settings);
@@ -177,26 +114,19 @@ int run_perf_hub(const PerfHubOptions& options) {
   ordered_json report = hub_json(cluster, options.hub, settings);
   if (table) {
     print("# hub of {}, {}, job {}\n", hub_text(options.hub, settings), cluster_text(cluster), job);
-    if (!options.breakdown) write_output(hub_table_head());
+    write_output(hub_table_head());
     flush_output();
   }
   std::uint64_t wrong = 0;
-  if (options.breakdown) {
-    const auto parts = measure_parts(runner, chunks.front(), directory, cluster);
-    report["seconds"] = sum_of(parts);
-    report["breakdown"] = parts_json(parts);
-    if (table) write_output(parts_text(parts));
-  } else {
-    report["results"] = ordered_json::array();
-    const PerfLinks links = hub_links(cluster, settings);
-    for (const std::uint64_t chunk : chunks) {
-      const PerfRow row = measure(runner, chunk, directory, cluster, settings);
-      wrong += row.wrong.value_or(0);
-      report["results"].push_back(hub_row_json(chunk, row, links));
-      if (!table) continue;
-      write_output(hub_table_row(chunk, row, links));
-      flush_output();
-    }
+  report["results"] = ordered_json::array();
+  const PerfLinks links = hub_links(cluster, settings);
+  for (const std::uint64_t chunk : chunks) {
+    const PerfRow row = measure(runner, chunk, directory, cluster, settings);
+    wrong += row.wrong.value_or(0);
+    report["results"].push_back(hub_row_json(chunk, row, links));
+    if (!table) continue;
+    write_output(hub_table_row(chunk, row, links));
+    flush_output();
   }
   if (prints && options.hub.json) write_output(report.dump() + "\n");
   if (table && wrong == 0) print_foot(settings, cluster);
@@ -224,16 +154,6 @@ std::vector<std::uint64_t> parse_chunks(const std::string& text) {
   }
 }
 
-std::array<HubPart, 4> hub_parts(const std::array<double, 4>& cumulative_seconds) {
-  std::array<HubPart, 4> parts;
-  double before = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    parts[i] = {kParts[i], cumulative_seconds[i] - before};
-    before = cumulative_seconds[i];
-  }
-  return parts;
-}
-
 void add_perf_hub(CLI::App& perf, Action& action) {
   CLI::App* command = perf.add_subcommand(
       "hub", "Rounds of a parameter hub: gradients are pushed, new weights come back");
@@ -245,22 +165,15 @@ void add_perf_hub(CLI::App& perf, Action& action) {
           "Bytes of its chunks, or a list: 32Ki,256Ki,auto, which is by the model's length")
       ->capture_default_str()
       ->check(not_empty());
-  CLI::Option* check = command->add_flag("--check", options->hub.run.check,
-                                         "Compare every weight of every server with an oracle's");
-  command
-      ->add_flag("--breakdown", options->breakdown,
-                 "Show what each part of a round adds: exchange, aggregation, optimizer, "
-                 "synchronization; in three turns of four hubs")
-      ->excludes(check);
+  command->add_flag("--check", options->hub.run.check,
+                    "Compare every weight of every server with an oracle's");
   command->footer(
       "Nothing is computed between rounds (PHub's ZeroCompute). An exchange is a round of all "
       "keys.\n"
       "algbw is the model's bytes by the median, bound the time of the plan's busiest link.\n"
-      "`gradcube tune chunk` looks for the best chunks.\n"
       "Examples:\n"
       "  gradcube perf hub --network lenet5 --optimizer momentum --check\n"
       "  gradcube perf hub --chunk 32Ki,256Ki,1Mi,auto\n"
-      "  gradcube perf hub --optimizer adamw --breakdown\n"
       "  gradcube perf hub --keys keys.json --algorithm ps --json");
   command->callback([options, &action] { action = [options] { return run_perf_hub(*options); }; });
 }

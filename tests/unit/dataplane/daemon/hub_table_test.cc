@@ -50,20 +50,6 @@ TEST(HubTable, IsReadAsItWasWritten) {
                                                {"conv", 900, DataType::float32}}));
 }
 
-TEST(HubTable, SaysWhichWorkIsDone) {
-  std::string table = good_table();
-  const auto set_work = [&table](std::uint32_t work) {
-    std::memcpy(table.data() + offsetof(shared::HubTable, work), &work, sizeof work);
-  };
-  EXPECT_EQ(read_hub_table(table, "here").work, HubWork::all);
-  set_work(GRADCUBE_HUB_WORK_ADD);
-  EXPECT_EQ(read_hub_table(table, "here").work, HubWork::add);
-  set_work(GRADCUBE_HUB_WORK_COPY);
-  EXPECT_EQ(read_hub_table(table, "here").work, HubWork::copy);
-  set_work(3);
-  EXPECT_THAT(refusal(table), HasSubstr("work"));
-}
-
 TEST(HubTable, SaysHowStaleAnAggregatorsHubMayBe) {
   std::string table = good_table();
   const auto set = [&table](std::size_t field, std::uint32_t value) {
@@ -109,8 +95,8 @@ TEST(HubTable, IsRefusedWithLengthsThatLie) {
     EXPECT_THAT(refusal(table_begin(1) + bytes_of(shared::HubTableKey{1, bytes, 0}) + "a"),
                 HasSubstr("ends too early"))
         << bytes;
-    EXPECT_THAT(refusal(bytes_of(shared::HubTable{32768, 1, std::max(bytes, 4U), 0,
-                                                  shared::kNoAggregator, shared::kSynchronous, 0}) +
+    EXPECT_THAT(refusal(bytes_of(shared::HubTable{32768, 1, std::max(bytes, 4U),
+                                                  shared::kNoAggregator, shared::kSynchronous}) +
                         "sgd"),
                 HasSubstr("ends too early"))
         << bytes;
