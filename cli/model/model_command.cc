@@ -2,29 +2,11 @@
 #include <fmt/format.h>
 
 #include "cli/model/commands.h"
-#include "cli/model/model_options.h"
+#include "cli/model/model_commands.h"
 #include "cli/text/parse_error.h"
 #include "control/base/errors.h"
-#include "control/base/units.h"
 
 namespace gradcube::cli {
-
-void add_load_options(CLI::App* command, ModelLoadOptions& options) {
-  command->add_option("--bytes", options.bytes, "Gradient of each server: 12.5M, 64Ki")
-      ->capture_default_str();
-  command->add_option("--latency", options.latency, "Time of each message whatever its size: 5us")
-      ->capture_default_str();
-}
-
-control::model::ModelLoad load_of(const ModelLoadOptions& options) {
-  const std::uint64_t bytes = control::parse_size(options.bytes, "--bytes");
-  if (bytes == 0) {
-    throw control::UsageError("--bytes \"0\": nothing takes no time; expected 1 byte or more");
-  }
-  return {.bytes = static_cast<double>(bytes),
-          .latency_seconds =
-              static_cast<double>(control::parse_duration(options.latency, "--latency")) / 1e9};
-}
 
 void add_model(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
@@ -32,20 +14,15 @@ void add_model(CLI::App& tool, Action& action) {
       "Compute what the papers' cost models say of a topology, or fit them to the running cluster");
   command->require_subcommand(0, 1);  // the action below has a better message for 0
   add_model_gst(*command, action);
-  add_model_crossover(*command, action);
-  add_model_blueconnect(*command, action);
-  add_model_cost(*command, action);
-  add_model_lines(*command, action);
   add_model_merge(*command, action);
   add_model_training(*command, action);
   add_model_hub(*command, action);
-  add_model_hierarchy(*command, action);
   add_model_figure(*command, action);
   add_model_fit(*command, action);
   command->footer(
       "Examples:\n"
       "  gradcube model gst --topology bcube:4,2 --topology fattree:16    compare algorithms\n"
-      "  gradcube model cost --topology bcube:4,2                         count switches\n"
+      "  gradcube model gst --switches --topology bcube:4,2               count switches\n"
       "  gradcube model merge --profile resnet50.json                     merge layers' gradients\n"
       "  gradcube model training --network resnet50 --nodes 4..64         what that saves\n"
       "  gradcube model fit                                               measure the cluster\n"

@@ -1,7 +1,6 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <memory>
@@ -10,7 +9,7 @@
 
 #include "cli/model/figure_drawing.h"
 #include "cli/model/figure_measured.h"
-#include "cli/model/model_options.h"
+#include "cli/model/model_commands.h"
 #include "cli/text/closest.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
@@ -59,13 +58,7 @@ Figure make_figure(const ModelFigureOptions& options) {
 }
 
 Figure figure_of(const ModelFigureOptions& options) {
-  const std::vector<std::string> known = known_figures();
-  if (std::find(known.begin(), known.end(), options.name) == known.end()) {
-    const auto meant = closest(options.name, known);
-    throw control::UsageError(fmt::format(
-        "there is no figure {}{}; expected {}", control::quoted(options.name),
-        meant ? fmt::format(" (did you mean {}?)", *meant) : "", fmt::join(known, ", ")));
-  }
+  require_known("figure", "figure", options.name, known_figures());
   Figure figure = make_figure(options);
   for (const std::string& path : options.measured) {
     const MeasuredRun run = read_measured(path);

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -15,14 +14,15 @@
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/running_cluster.h"
 #include "cli/model/fit_measurement.h"
-#include "cli/model/model_options.h"
+#include "cli/model/lines_report.h"
+#include "cli/model/model_commands.h"
+#include "cli/model/training_costs.h"
 #include "cli/text/command.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
-#include "cli/text/text_table.h"
+#include "cli/text/report.h"
 #include "control/base/errors.h"
-#include "control/base/units.h"
 #include "control/plan/neighbour_rounds.h"
 #include "control/plan/plan_choice.h"
 #include "control/settings/run_directory.h"
@@ -35,6 +35,9 @@ using control::model::AllReduceCost;
 struct FitOptions {
   unsigned iterations = 9;
   bool keep = false;
+  std::string nodes;  // empty: the running cluster is measured
+  std::string bytes = "100M";
+  TrainingCostOptions costs;
   bool json = false;
 };
 
@@ -71,19 +74,6 @@ double resent_share(const SentSegments& before, const SentSegments& after) {
   return (after.again - before.again) / std::max(1.0, after.first - before.first);
 }
 
-std::string table_of(const std::vector<LevelFit>& fits, const control::MessageCosts& costs) {
-  TextTable table({{"level"}, {"a"}, {"b per MB"}, {"rate of b"}, {"configured"}, {"latency"}});
-  for (std::size_t level = 0; level < fits.size(); ++level) {
-    const auto& [of_level, rate] = fits[level];
-    const AllReduceCost& line = of_level.line;
-    table.add_row({fmt::format("{}", level), human_seconds(line.a), human_seconds(line.b * 1e6),
-                   line.b > 0 ? human_rate(8 / line.b) : "-",
-                   rate == 0 ? "-" : human_rate(static_cast<double>(rate)),
-                   human_seconds(static_cast<double>(costs.latency[level]) * 1e-9)});
-  }
-  return table.text();
-}
-
 // What was measured, and what is made of it.
 struct Fit {
   std::vector<LevelFit> levels;
@@ -112,28 +102,45 @@ Fit measured_fit(const control::RunDirectory& directory, const RunningCluster& c
   return fit;
 }
 
-nlohmann::ordered_json json_of(const Fit& fit, const std::string& algorithm) {
+Report report_of(const RunningCluster& cluster, const Fit& fit, const std::string& algorithm,
+                 bool kept) {
   const control::MessageCosts& costs = fit.costs;
-  auto levels = nlohmann::ordered_json::array();
+  const double overhead = static_cast<double>(costs.overhead) * 1e-9;
+  Report report;
+  report.line(
+      fmt::format("# {}: an all-reduce of two neighbours takes a + b M", cluster.topology.spec()));
+  ReportTable& table = report.table("levels", {{"level", "level"},
+                                               {"a", "a_seconds"},
+                                               {"b per MB", "b_seconds_per_byte"},
+                                               {"rate of b", ""},
+                                               {{}, "misfit"},
+                                               {"configured", "rate_bps"},
+                                               {"latency", "latency_seconds"}});
   for (std::size_t level = 0; level < fit.levels.size(); ++level) {
     const auto& [of_level, rate] = fit.levels[level];
     const auto& [line, misfit] = of_level;
-    levels.push_back({{"level", level},
-                      {"a_seconds", line.a},
-                      {"b_seconds_per_byte", line.b},
-                      {"misfit", misfit},
-                      {"rate_bps", rate == 0 ? nlohmann::json(nullptr) : nlohmann::json(rate)},
-                      {"latency_seconds", static_cast<double>(costs.latency[level]) * 1e-9}});
+    table.add({cell::count(level), cell::seconds(line.a), Cell(human_seconds(line.b * 1e6), line.b),
+               cell::shown(line.b > 0 ? human_rate(8 / line.b) : "-"), cell::told(misfit),
+               rate == 0 ? cell::none() : Cell(human_rate(static_cast<double>(rate)), rate),
+               cell::seconds(static_cast<double>(costs.latency[level]) * 1e-9)});
   }
-  return {{"levels", levels},
-          {"overhead_seconds", static_cast<double>(costs.overhead) * 1e-9},
-          {"servers_per_core", costs.servers_per_core},
-          {"all_servers_seconds", fit.plans.front().seconds},
-          {"algorithm", algorithm},
-          {"doubts", fit.doubts}};
+  report.line(
+      fmt::format("# a core takes {} for a message; `perf` and `plan --why` {} take auto for {}",
+                  human_seconds(overhead), kept ? "now" : "still", algorithm));
+  report.fact("overhead_seconds", overhead);
+  report.fact("servers_per_core", costs.servers_per_core);
+  report.fact("all_servers_seconds", fit.plans.front().seconds);
+  report.fact("algorithm", algorithm);
+  report.fact("doubts", fit.doubts);
+  report.fact("kept", kept);
+  return report;
 }
 
 int run_fit(const FitOptions& options) {
+  if (!options.nodes.empty()) {
+    lines_report(options.nodes, options.bytes, training_costs(options.costs)).write(options.json);
+    return 0;
+  }
   const auto directory = control::RunDirectory::from_environment();
   const InterruptGuard interrupt;
   const RunningCluster cluster = running_cluster(directory);
@@ -144,17 +151,7 @@ int run_fit(const FitOptions& options) {
   const std::string algorithm =
       with_fitted_costs(std::string(control::kAuto), directory, cluster.key, cluster.topology,
                         cluster.servers_per_core);
-  if (options.json) {
-    auto report = json_of(fit, algorithm);
-    report["kept"] = kept;
-    print("{}\n", report.dump());
-  } else {
-    print("# {}: an all-reduce of two neighbours takes a + b M\n", cluster.topology.spec());
-    write_output(table_of(fit.levels, fit.costs));
-    print("# a core takes {} for a message; `perf` and `plan --why` {} take auto for {}\n",
-          human_seconds(static_cast<double>(fit.costs.overhead) * 1e-9), kept ? "now" : "still",
-          algorithm);
-  }
+  report_of(cluster, fit, algorithm, kept).write(options.json);
   if (!fit.doubts.empty()) {
     complain(
         fmt::format("{}the fit is doubtful: {}; it was {}; `gradcube check` measures the links",
@@ -164,17 +161,37 @@ int run_fit(const FitOptions& options) {
   return kept ? 0 : kExitFailure;
 }
 
+// With --nodes nothing is measured.
+void add_line_options(CLI::App& command, FitOptions& options) {
+  CLI::Option* nodes =
+      command
+          .add_option("--nodes", options.nodes,
+                      "Measure nothing: an all-reduce on so many nodes as a line a + bM, by "
+                      "MG-WFBP's Table II: 64, 4,8,64, or 4..64 for each that is twice the one "
+                      "before")
+          ->check(not_empty());
+  nodes->excludes(command.get_option("--iterations"))->excludes(command.get_option("--keep"));
+  command.add_option("--bytes", options.bytes, "Of --nodes: M, 12.5M or 64Ki")
+      ->capture_default_str()
+      ->needs(nodes);
+  add_training_cost_options(&command, options.costs);
+  for (const char* name : {"--alpha", "--beta", "--gamma", "--fitted"}) {
+    command.get_option(name)->needs(nodes);
+  }
+}
+
 }  // namespace
 
 void add_model_fit(CLI::App& model, Action& action) {
   CLI::App* command = model.add_subcommand(
-      "fit", "Measure the running cluster: what a message and a byte cost on each level");
+      "fit", "What messages and bytes cost: on the running cluster, or by MG-WFBP's Table II");
   auto options = std::make_shared<FitOptions>();
   command
       ->add_option("-n,--iterations", options->iterations, "Measured per size; the median counts")
       ->capture_default_str()
       ->check(whole_number_in(1, 10'000));
   command->add_flag("--keep", options->keep, "Keep the result even if it is doubtful");
+  add_line_options(*command, *options);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       "For each level two neighbours do all-reduces of 64 B to 2 MB. Their medians are fitted by\n"
@@ -186,9 +203,13 @@ void add_model_fit(CLI::App& model, Action& action) {
       "cost nothing on a core that servers share.\n"
       "The result is kept in the run directory for this cluster: `gradcube plan --why` and\n"
       "`gradcube perf --algorithm auto` use it. Trainers ask for it by the name that is printed.\n"
+      "With --nodes trees, recursive doubling, and halving and doubling have rows for powers of "
+      "two\n"
+      "alone.\n"
       "Examples:\n"
       "  gradcube model fit\n"
-      "  gradcube model fit -n 25 --json");
+      "  gradcube model fit -n 25 --json\n"
+      "  gradcube model fit --nodes 2..1024 --bytes 4K --alpha 5us --beta 0.2ns --gamma 0ns");
   command->callback([options, &action] { action = [options] { return run_fit(*options); }; });
 }
 

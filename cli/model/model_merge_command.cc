@@ -1,6 +1,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,12 +10,11 @@
 
 #include "cli/model/merge_profile.h"
 #include "cli/model/merge_timeline.h"
-#include "cli/model/model_options.h"
+#include "cli/model/model_commands.h"
 #include "cli/model/policy_option.h"
 #include "cli/text/option_checks.h"
-#include "cli/text/output.h"
+#include "cli/text/report.h"
 #include "cli/text/text_file.h"
-#include "cli/text/text_table.h"
 #include "control/base/errors.h"
 #include "control/merge/policies.h"
 
@@ -60,16 +60,6 @@ ordered_json merged_json(const std::vector<Message>& messages) {
   return merged;
 }
 
-ordered_json rows_json(const std::vector<MergeRow>& rows) {
-  ordered_json list = ordered_json::array();
-  for (const MergeRow& row : rows) {
-    list.push_back({{"policy", control::merge::name_of(row.policy)},
-                    {"merged", merged_json(row.messages)},
-                    {"iteration_seconds", row.seconds}});
-  }
-  return {{"policies", std::move(list)}};
-}
-
 // "12 9-11 1-8"; a long list has its begin and its end.
 std::string messages_text(const std::vector<Message>& messages) {
   constexpr std::size_t kShown = 6;  // at each end
@@ -87,34 +77,36 @@ std::string messages_text(const std::vector<Message>& messages) {
   return text;
 }
 
-std::string rows_text(const std::vector<MergeRow>& rows, const Iteration& iteration) {
+Report report_of(const std::vector<MergeRow>& rows, const Iteration& iteration) {
   const std::size_t layers = iteration.layers.size();
   std::uint64_t bytes = 0;
   for (const auto& layer : iteration.layers) bytes += layer.bytes;
   const double computing = control::merge::computing_seconds(iteration);
   double least = rows.front().seconds;
   for (const MergeRow& row : rows) least = std::min(least, row.seconds);
-  TextTable table({{"policy", Align::left},
-                   {"messages"},
-                   {"iteration"},
-                   {"relative"},
-                   {"exposed"},
-                   {"layers of each message", Align::left}});
+  Report report;
+  report.line(fmt::format(
+      "# {} layer{}, {}; an all-reduce of M bytes takes {} + {:.4g} ns * M; the forward pass takes "
+      "{}, the backward pass {}",
+      grouped(layers), layers == 1 ? "" : "s", human_bytes(static_cast<double>(bytes)),
+      human_seconds(iteration.cost.a), iteration.cost.b * 1e9,
+      human_seconds(iteration.forward_seconds),
+      human_seconds(computing - iteration.forward_seconds)));
+  ReportTable& table =
+      report.table("policies", {{"policy", "policy", Align::left},
+                                {"messages", ""},
+                                {"iteration", "iteration_seconds"},
+                                {"relative", ""},
+                                {"exposed", ""},
+                                {"layers of each message", "merged", Align::left}});
   for (const MergeRow& row : rows) {
-    table.add_row({std::string(control::merge::name_of(row.policy)), grouped(row.messages.size()),
-                   human_seconds(row.seconds),
-                   least > 0 ? fmt::format("{:.3f}", row.seconds / least) : "-",
-                   human_seconds(row.seconds - computing), messages_text(row.messages)});
+    table.add({control::merge::name_of(row.policy), cell::shown(grouped(row.messages.size())),
+               cell::seconds(row.seconds),
+               cell::shown(least > 0 ? fmt::format("{:.3f}", row.seconds / least) : "-"),
+               cell::shown(human_seconds(row.seconds - computing)),
+               Cell(messages_text(row.messages), merged_json(row.messages))});
   }
-  return fmt::format(
-             "# {} layer{}, {}; an all-reduce of M bytes takes {} + {:.4g} ns * M; the forward "
-             "pass "
-             "takes {}, the backward pass {}\n",
-             grouped(layers), layers == 1 ? "" : "s", human_bytes(static_cast<double>(bytes)),
-             human_seconds(iteration.cost.a), iteration.cost.b * 1e9,
-             human_seconds(iteration.forward_seconds),
-             human_seconds(computing - iteration.forward_seconds)) +
-         table.text();
+  return report;
 }
 
 void write_timeline(const std::string& path, const Iteration& iteration,
@@ -133,7 +125,7 @@ int run_merge(const MergeOptions& options) {
   const Iteration iteration = read_merge_profile(options.profile);
   const std::vector<MergeRow> rows = rows_of(iteration, options.policy);
   if (!options.timeline.empty()) write_timeline(options.timeline, iteration, rows);
-  write_output(options.json ? rows_json(rows).dump() + "\n" : rows_text(rows, iteration));
+  report_of(rows, iteration).write(options.json);
   return 0;
 }
 

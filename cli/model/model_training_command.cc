@@ -5,20 +5,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/model/merge_profile.h"
-#include "cli/model/model_options.h"
+#include "cli/model/model_commands.h"
 #include "cli/model/node_counts.h"
 #include "cli/model/policy_option.h"
 #include "cli/model/training_costs.h"
 #include "cli/text/closest.h"
 #include "cli/text/option_checks.h"
-#include "cli/text/output.h"
+#include "cli/text/report.h"
 #include "cli/text/text_file.h"
-#include "cli/text/text_table.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
@@ -33,7 +31,6 @@ using control::merge::Policy;
 using control::model::NodeCosts;
 using control::training::Network;
 using control::training::PolicyTime;
-using nlohmann::ordered_json;
 
 constexpr std::string_view kAllTrainings = "all";
 
@@ -47,37 +44,23 @@ struct TrainingOptions {
   bool json = false;
 };
 
-struct TrainingRow {
-  std::string_view network;
-  std::uint64_t nodes;
-  double computing_seconds;
-  PolicyTime time;
-};
-
 std::vector<std::string> known_trainings() {
-  const auto names = control::training::network_names();
-  return {names.begin(), names.end()};
+  const auto known = control::training::network_names();
+  std::vector<std::string> names = {std::string(kAllTrainings)};
+  names.insert(names.end(), known.begin(), known.end());
+  return names;
 }
 
 // Those that are asked for, in their order.
 std::vector<Network> networks_of(const std::vector<std::string>& asked) {
-  const std::vector<std::string> known = known_trainings();
   std::vector<Network> networks;
   for (const std::string& name : asked) {
-    if (name == kAllTrainings) {
-      for (const std::string& each : known) {
+    require_known("--network", "network", name, known_trainings());
+    for (const std::string_view each : control::training::network_names()) {
+      if (name == kAllTrainings || name == each) {
         networks.push_back(control::training::make_network(each));
       }
-      continue;
     }
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      const auto meant = closest(name, known);
-      throw UsageError(fmt::format("--network {}: there is no such network{}; expected {}, {}",
-                                   control::quoted(name),
-                                   meant ? fmt::format(" (did you mean {}?)", *meant) : "",
-                                   kAllTrainings, fmt::join(known, ", ")));
-    }
-    networks.push_back(control::training::make_network(name));
   }
   return networks;
 }
@@ -91,67 +74,31 @@ double computing_seconds_of(const Network& network, const std::string& compute) 
   return static_cast<double>(nanoseconds) * 1e-9;
 }
 
-std::vector<TrainingRow> rows_of(const Network& network, const std::vector<std::uint64_t>& nodes,
-                                 const std::vector<Policy>& policies, const NodeCosts& costs,
-                                 double computing_seconds) {
-  std::vector<TrainingRow> rows;
+void add_rows(ReportTable& table, const Network& network, const std::vector<std::uint64_t>& nodes,
+              const std::vector<Policy>& policies, const NodeCosts& costs, double computing) {
   for (const std::uint64_t N : nodes) {
-    const auto iteration = control::training::iteration_of(network, computing_seconds,
-                                                           control::model::ring_cost(N, costs));
+    const auto iteration =
+        control::training::iteration_of(network, computing, control::model::ring_cost(N, costs));
     for (const PolicyTime& time : control::training::policy_times(iteration)) {
       if (std::find(policies.begin(), policies.end(), time.policy) == policies.end()) continue;
-      rows.push_back({network.name, N, computing_seconds, time});
+      table.add({network.name, cell::count(N), control::merge::name_of(time.policy),
+                 cell::shown(grouped(time.messages)), cell::seconds(time.seconds),
+                 cell::shown(fmt::format("{:.3f}", computing / time.seconds)),
+                 cell::plain(time.speedup_over_wfbp, "{:.2f}"),
+                 cell::plain(time.speedup_over_synceasgd, "{:.2f}")});
     }
   }
-  return rows;
-}
-
-ordered_json rows_json(const std::vector<TrainingRow>& rows) {
-  ordered_json list = ordered_json::array();
-  for (const TrainingRow& row : rows) {
-    list.push_back({{"network", row.network},
-                    {"nodes", row.nodes},
-                    {"policy", control::merge::name_of(row.time.policy)},
-                    {"iteration_seconds", row.time.seconds},
-                    {"speedup_over_wfbp", row.time.speedup_over_wfbp},
-                    {"speedup_over_synceasgd", row.time.speedup_over_synceasgd}});
-  }
-  return {{"rows", std::move(list)}};
 }
 
 std::string network_text(const Network& network, const TrainingOptions& options) {
   const auto times = control::training::backward_times(network.name);
   const double computing = computing_seconds_of(network, options.compute);
   return fmt::format(
-      "# {}: {} layers, {}, batches of {}; both passes take {} {}, {:.3g} times a CPU's\n",
+      "# {}: {} layers, {}, batches of {}; both passes take {} {}, {:.3g} times a CPU's",
       network.name, network.layers.size(),
       human_bytes(4 * static_cast<double>(network.parameters())), times.batch,
       human_seconds(computing), options.compute.empty() ? "on the paper's GPU" : "as asked for",
       computing / times.seconds());
-}
-
-std::string rows_text(const std::vector<TrainingRow>& rows, const NodeCosts& costs) {
-  TextTable table({{"network", Align::left},
-                   {"nodes"},
-                   {"policy", Align::left},
-                   {"messages"},
-                   {"iteration"},
-                   {"efficiency"},
-                   {"over wfbp"},
-                   {"over synceasgd"}});
-  for (const TrainingRow& row : rows) {
-    table.add_row({std::string(row.network), grouped(row.nodes),
-                   std::string(control::merge::name_of(row.time.policy)),
-                   grouped(row.time.messages), human_seconds(row.time.seconds),
-                   fmt::format("{:.3f}", row.computing_seconds / row.time.seconds),
-                   fmt::format("{:.2f}", row.time.speedup_over_wfbp),
-                   fmt::format("{:.2f}", row.time.speedup_over_synceasgd)});
-  }
-  return fmt::format(
-             "# all-reduces are rings: {} for each of 2(N-1) messages, {:.4g} ns for each byte "
-             "sent and {:.4g} ns for each added\n",
-             human_seconds(costs.alpha), costs.beta * 1e9, costs.gamma * 1e9) +
-         table.text();
 }
 
 void write_profile(const std::string& path, const std::vector<Network>& networks,
@@ -175,19 +122,29 @@ int run_training(const TrainingOptions& options) {
   const std::vector<std::uint64_t> nodes = parse_node_counts(options.nodes, "--nodes");
   const std::vector<Policy> policies = policies_of(options.policy);
   const NodeCosts costs = training_costs(options.costs);
-  std::vector<TrainingRow> rows;
-  std::string text;
+  Report report;
+  for (const Network& network : networks) report.line(network_text(network, options));
+  report.line(fmt::format(
+      "# all-reduces are rings: {} for each of 2(N-1) messages, {:.4g} ns for each byte sent and "
+      "{:.4g} ns for each added",
+      human_seconds(costs.alpha), costs.beta * 1e9, costs.gamma * 1e9));
+  ReportTable& table = report.table("rows", {{"network", "network", Align::left},
+                                             {"nodes", "nodes"},
+                                             {"policy", "policy", Align::left},
+                                             {"messages", ""},
+                                             {"iteration", "iteration_seconds"},
+                                             {"efficiency", ""},
+                                             {"over wfbp", "speedup_over_wfbp"},
+                                             {"over synceasgd", "speedup_over_synceasgd"}});
   for (const Network& network : networks) {
-    const double computing = computing_seconds_of(network, options.compute);
-    const auto more = rows_of(network, nodes, policies, costs, computing);
-    rows.insert(rows.end(), more.begin(), more.end());
-    text += network_text(network, options);
+    add_rows(table, network, nodes, policies, costs,
+             computing_seconds_of(network, options.compute));
   }
   if (!options.profile.empty()) {
     write_profile(options.profile, networks, nodes, costs,
                   computing_seconds_of(networks.front(), options.compute));
   }
-  write_output(options.json ? rows_json(rows).dump() + "\n" : text + rows_text(rows, costs));
+  report.write(options.json);
   return 0;
 }
 
@@ -199,7 +156,7 @@ void add_model_training(CLI::App& model, Action& action) {
   auto options = std::make_shared<TrainingOptions>();
   command
       ->add_option("--network", options->networks,
-                   fmt::format("all, {}; may be repeated", fmt::join(known_trainings(), ", ")))
+                   fmt::format("{}; may be repeated", fmt::join(known_trainings(), ", ")))
       ->allow_extra_args(false)
       ->capture_default_str();
   command

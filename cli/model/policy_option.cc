@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "control/base/errors.h"
-#include "control/base/printable.h"
+#include "cli/text/closest.h"
 
 namespace gradcube::cli {
 namespace {
 
 std::vector<std::string> policy_names() {
-  std::vector<std::string> names;
+  std::vector<std::string> names = {"all"};
   for (const control::merge::Policy policy : control::merge::kPolicies) {
     names.emplace_back(control::merge::name_of(policy));
   }
@@ -19,18 +18,15 @@ std::vector<std::string> policy_names() {
 }  // namespace
 
 void add_policy_option(CLI::App* command, std::string& policy) {
-  command->add_option("--policy", policy, fmt::format("all, {}", fmt::join(policy_names(), ", ")))
+  command->add_option("--policy", policy, fmt::format("{}", fmt::join(policy_names(), ", ")))
       ->capture_default_str();
 }
 
 std::vector<control::merge::Policy> policies_of(const std::string& asked) {
+  require_known("--policy", "policy", asked, policy_names());
   std::vector<control::merge::Policy> policies;
   for (const control::merge::Policy policy : control::merge::kPolicies) {
     if (asked == "all" || asked == control::merge::name_of(policy)) policies.push_back(policy);
-  }
-  if (policies.empty()) {
-    throw control::UsageError(fmt::format("--policy {}: there is no such policy; expected all, {}",
-                                          control::quoted(asked), fmt::join(policy_names(), ", ")));
   }
   return policies;
 }

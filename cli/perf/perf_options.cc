@@ -91,10 +91,9 @@ CollectiveKind parse_collective(const std::string& text) {
   }
   names.emplace_back("sendrecv");
   names.emplace_back("hub");
-  const auto meant = closest(text, names);
-  throw UsageError(
-      fmt::format("perf: there is no collective {}{}; expected {}", control::quoted(text),
-                  meant ? fmt::format(" (did you mean {}?)", *meant) : "", fmt::join(names, ", ")));
+  throw UsageError(fmt::format("perf: there is no collective {}{}; expected {}",
+                               control::quoted(text), did_you_mean(text, names),
+                               fmt::join(names, ", ")));
 }
 
 // Where elements are added, a type whose elements can be.

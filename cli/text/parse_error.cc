@@ -62,11 +62,6 @@ std::vector<std::string> flag_names(const CLI::App& command) {
   return names;
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
-  const auto meant = closest(word, candidates);
-  return meant ? fmt::format(" (did you mean {}?)", *meant) : "";
-}
-
 // CLI11 writes some of its messages over several lines.
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');

@@ -20,36 +20,46 @@ std::string scaled(double value, const std::array<std::string_view, 5>& units) {
 
 }  // namespace
 
-TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {
+  for (const Column& column : columns_) {
+    widths_.push_back(std::max({column.width, column.title.size(), column.unit.size()}));
+  }
+}
 
 void TextTable::add_row(std::vector<std::string> cells) {
   cells.resize(columns_.size());
+  for (std::size_t i = 0; i < cells.size(); ++i) widths_[i] = std::max(widths_[i], cells[i].size());
   rows_.push_back(std::move(cells));
 }
 
-std::string TextTable::text() const {
-  std::vector<std::size_t> widths;
+std::string TextTable::line(const std::vector<std::string>& cells) const {
+  std::string line;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    std::size_t width = columns_[i].title.size();
-    for (const auto& row : rows_) width = std::max(width, row[i].size());
-    widths.push_back(width);
+    if (i > 0) line += "  ";
+    line += columns_[i].align == Align::right ? fmt::format("{:>{}}", cells[i], widths_[i])
+                                              : fmt::format("{:<{}}", cells[i], widths_[i]);
   }
-  std::string text;
-  const auto append = [&](const auto& cell_of) {
-    std::string line;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      if (i > 0) line += "  ";
-      const std::string& cell = cell_of(i);
-      line += columns_[i].align == Align::right ? fmt::format("{:>{}}", cell, widths[i])
-                                                : fmt::format("{:<{}}", cell, widths[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
-  };
-  append([&](std::size_t i) -> const std::string& { return columns_[i].title; });
-  for (const auto& row : rows_) {
-    append([&](std::size_t i) -> const std::string& { return row[i]; });
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + '\n';
+}
+
+std::string TextTable::head() const {
+  std::vector<std::string> titles;
+  std::vector<std::string> units;
+  for (const Column& column : columns_) {
+    titles.push_back(column.title);
+    units.push_back(column.unit);
   }
+  const bool has_units = std::any_of(units.begin(), units.end(),
+                                     [](const std::string& unit) { return !unit.empty(); });
+  return line(titles) + (has_units ? line(units) : "");
+}
+
+std::string TextTable::last() const { return line(rows_.back()); }
+
+std::string TextTable::text() const {
+  std::string text = head();
+  for (const auto& row : rows_) text += line(row);
   return text;
 }
 

@@ -14,6 +14,8 @@ enum class Align { left, right };
 struct Column {
   std::string title;
   Align align = Align::right;
+  std::string unit = "";  // in a second line of titles, if a column has one
+  std::size_t width = 0;  // at least
 };
 
 class TextTable {
@@ -27,9 +29,14 @@ class TextTable {
 
   // Every line ends with a newline, without spaces before it.
   std::string text() const;
+  std::string head() const;  // the titles alone
+  std::string last() const;  // the last row alone
 
  private:
+  std::string line(const std::vector<std::string>& cells) const;
+
   std::vector<Column> columns_;
+  std::vector<std::size_t> widths_;  // of the columns, with what they have so far
   std::vector<std::vector<std::string>> rows_;
 };
 

@@ -1,7 +1,6 @@
 // Hubs over links that lose packets, under a virtual clock.
 
 #include <cstring>
-#include <map>
 #include <string>
 #include <vector>
 
