@@ -1,8 +1,5 @@
 #include "cli/command_line.h"
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <exception>
 #include <fmt/format.h>

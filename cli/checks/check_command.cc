@@ -1,13 +1,9 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <chrono>
-#include <cstdio>
 #include <fmt/format.h>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <unistd.h>
@@ -20,6 +16,7 @@
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
+#include "cli/text/progress_line.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
@@ -56,13 +53,6 @@ double round_trip_seconds(const std::string& text) {
                   control::quoted(text)));
 }
 
-// Overwrites itself; nothing where nobody watches.
-void show_progress(std::size_t done, std::size_t rounds) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  fmt::print(stderr, "\r{} of {} rounds{}", done, rounds, done == rounds ? "\r\x1b[K" : "");
-  (void)std::fflush(stderr);
-}
-
 int run_check(CheckOptions options) {
   options.settings.timeout = std::chrono::ceil<std::chrono::milliseconds>(
       std::chrono::duration<double>(options.timeout_seconds));
@@ -86,19 +76,21 @@ int run_check(CheckOptions options) {
         check.cluster().sockets.size(), check.cluster().topology.servers()));
   }
   std::vector<LinkResult> results;
-  for (std::size_t round = 0; round < check.rounds().size(); ++round) {
-    show_progress(round, check.rounds().size());
-    const std::vector<LinkResult> more = check.run(check.rounds()[round]);
-    results.insert(results.end(), more.begin(), more.end());
+  {
+    std::atomic<std::size_t> done = 0;
+    const ProgressLine progress(
+        [&] { return fmt::format("{} of {} rounds", done.load(), check.rounds().size()); });
+    for (const auto& round : check.rounds()) {
+      const std::vector<LinkResult> more = check.run(round);
+      results.insert(results.end(), more.begin(), more.end());
+      ++done;
+    }
   }
-  show_progress(check.rounds().size(), check.rounds().size());
   std::sort(results.begin(), results.end(), [](const LinkResult& a, const LinkResult& b) {
     return std::tie(a.link.level, a.link.first, a.link.second) <
            std::tie(b.link.level, b.link.first, b.link.second);
   });
-  const auto& topology = check.cluster().topology;
-  write_output(options.json ? links_json(topology, results).dump() + "\n"
-                            : links_text(topology, results, options.all));
+  links_report(check.cluster().topology, results, options.all).write(options.json);
   flush_output();
   const bool right = std::all_of(results.begin(), results.end(),
                                  [](const LinkResult& result) { return result.problem.empty(); });

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <utility>
 
-#include "cli/text/text_table.h"
 #include "control/base/printable.h"
 
 namespace gradcube::cli {
@@ -18,36 +17,44 @@ std::string verdict_on(const LinkResult& result) {
   return result.left_out.empty() ? "ok" : result.left_out;
 }
 
-std::string table_of(const control::AddressSpace& space, const std::vector<LinkResult>& results,
-                     bool only_problems) {
-  TextTable table({{"level"},
-                   {"between"},
-                   {"and"},
-                   {"payload"},
-                   {"of the rate"},
-                   {"round trip"},
-                   {"segments"},
-                   {"lost"},
-                   {"", Align::left}});
+void add_links(Report& report, const control::AddressSpace& space,
+               const std::vector<LinkResult>& results, bool only_problems) {
+  ReportTable& table = report.table("links", {{"level", "level"},
+                                              {"between", ""},
+                                              {"and", ""},
+                                              {{}, "between"},
+                                              {{}, "configured_bps"},
+                                              {"payload", "payload_bps"},
+                                              {"of the rate", ""},
+                                              {"round trip", "round_trip_seconds"},
+                                              {"segments", "sent"},
+                                              {"lost", "lost"},
+                                              {{}, "core_wait"},
+                                              {"", "", Align::left},
+                                              {{}, "problem"}});
   for (const LinkResult& result : results) {
-    if (only_problems && result.problem.empty()) continue;
-    std::vector<std::string> row{std::to_string(result.link.level), space.text(result.link.first),
-                                 space.text(result.link.second)};
-    if (const auto& figures = result.figures) {
-      row.push_back(human_rate(figures->payload_bps));
-      row.push_back(result.configured_bps > 0 ? fmt::format("{:.1f} %", 100 * figures->payload_bps /
-                                                                            result.configured_bps)
-                                              : "-");
-      row.push_back(human_seconds(figures->round_trip_seconds));
-      row.push_back(grouped(figures->sent));
-      row.push_back(grouped(figures->lost));
-    } else {
-      row.insert(row.end(), 5, "-");
-    }
-    row.push_back(verdict_on(result));
-    table.add_row(std::move(row));
+    const auto& [first, second] = std::pair(result.link.first, result.link.second);
+    const double configured = result.configured_bps;
+    const auto& figures = result.figures;
+    const auto figure = [&](const auto& make) { return cell::known(figures, make); };
+    table.add({cell::plain(result.link.level), cell::shown(space.text(first)),
+               cell::shown(space.text(second)),
+               cell::told(nlohmann::ordered_json::array(
+                   {control::address_json(space, first), control::address_json(space, second)})),
+               configured > 0 ? cell::told(configured) : cell::none(),
+               figure([](const LinkFigures& its) { return cell::rate(its.payload_bps); }),
+               cell::shown(figures && configured > 0
+                               ? fmt::format("{:.1f} %", 100 * figures->payload_bps / configured)
+                               : "-"),
+               figure([](const LinkFigures& its) { return cell::seconds(its.round_trip_seconds); }),
+               figure([](const LinkFigures& its) { return cell::count(its.sent); }),
+               figure([](const LinkFigures& its) { return cell::count(its.lost); }),
+               figure([](const LinkFigures& its) { return cell::told(its.core_wait); }),
+               cell::shown(verdict_on(result)),
+               result.problem.empty() ? cell::none() : Cell(result.problem)},
+              !only_problems || !result.problem.empty());
   }
-  return table.empty() ? "" : table.text() + "\n";
+  if (!table.text().empty()) report.line("");
 }
 
 // "level 0, 100 Mbit/s: 9 links, payload 96.1 Mbit/s to 98.2 Mbit/s, round trip 80 us to 120 us".
@@ -74,7 +81,7 @@ std::string level_line(unsigned level, const std::vector<LinkResult>& results) {
     line += fmt::format(", payload {} to {}, round trip {} to {}", human_rate(*slowest),
                         human_rate(*fastest), human_seconds(*soonest), human_seconds(*latest));
   }
-  return line + "\n";
+  return line;
 }
 
 // "bcube:3,2", "bcube:4,2 (13 servers, 3 absent)"
@@ -107,17 +114,25 @@ std::string core_line(const std::vector<LinkResult>& results) {
   if (longest < kBusy) return "";
   return fmt::format(
       "the cores were busy: meanwhile a daemon's thread waited for one {:.0f} % of the time, which "
-      "makes links seem slow; measure again on an idle host\n",
+      "makes links seem slow; measure again on an idle host",
       100 * std::min(1.0, longest));
 }
 
 }  // namespace
 
-std::string links_text(const control::Topology& topology, const std::vector<LinkResult>& results,
-                       bool all) {
-  std::string text = table_of(topology.space(), results, !all && results.size() > kMostLinks);
-  for (unsigned level = 0; level < topology.levels(); ++level) text += level_line(level, results);
+Report links_report(const control::Topology& topology, const std::vector<LinkResult>& results,
+                    bool all) {
   const std::size_t problems = problems_of(results);
+  Report report;
+  report.fact("topology", control::topology_json(topology));
+  report.fact("ok", problems == 0);
+  add_links(report, topology.space(), results, !all && results.size() > kMostLinks);
+  const auto add_line = [&report](const std::string& line) {
+    if (!line.empty()) report.line(line);
+  };
+  for (unsigned level = 0; level < topology.levels(); ++level) {
+    add_line(level_line(level, results));
+  }
   const std::size_t left_out = left_out_of(results);
   const std::size_t judged = results.size() - left_out;
   const std::string others =
@@ -127,42 +142,15 @@ std::string links_text(const control::Topology& topology, const std::vector<Link
   const bool no_rate = std::none_of(results.begin(), results.end(),
                                     [](const LinkResult& each) { return each.configured_bps > 0; });
   if (problems == 0) {
-    return text + fmt::format(
-                      "all {} links of {} are as configured{}{}\n", judged, named(topology),
-                      no_rate ? "; no rate is configured, so how fast they are was not judged" : "",
-                      others);
+    report.line(fmt::format(
+        "all {} links of {} are as configured{}{}", judged, named(topology),
+        no_rate ? "; no rate is configured, so how fast they are was not judged" : "", others));
+  } else {
+    report.line(fmt::format("{} of {} links of {} {} not as configured{}", problems, judged,
+                            named(topology), problems == 1 ? "is" : "are", others));
+    add_line(core_line(results));
   }
-  return text +
-         fmt::format("{} of {} links of {} {} not as configured{}\n", problems, judged,
-                     named(topology), problems == 1 ? "is" : "are", others) +
-         core_line(results);
-}
-
-nlohmann::ordered_json links_json(const control::Topology& topology,
-                                  const std::vector<LinkResult>& results) {
-  using Json = nlohmann::ordered_json;
-  auto links = Json::array();
-  for (const LinkResult& result : results) {
-    const auto& figures = result.figures;
-    const auto figure = [&](auto LinkFigures::*member) {
-      return figures ? Json((*figures).*member) : Json(nullptr);
-    };
-    links.push_back(
-        {{"level", result.link.level},
-         {"between", Json::array({control::address_json(topology.space(), result.link.first),
-                                  control::address_json(topology.space(), result.link.second)})},
-         {"configured_bps",
-          result.configured_bps > 0 ? Json(result.configured_bps) : Json(nullptr)},
-         {"payload_bps", figure(&LinkFigures::payload_bps)},
-         {"round_trip_seconds", figure(&LinkFigures::round_trip_seconds)},
-         {"sent", figure(&LinkFigures::sent)},
-         {"lost", figure(&LinkFigures::lost)},
-         {"core_wait", figure(&LinkFigures::core_wait)},
-         {"problem", result.problem.empty() ? Json(nullptr) : Json(result.problem)}});
-  }
-  return {{"topology", control::topology_json(topology)},
-          {"ok", problems_of(results) == 0},
-          {"links", std::move(links)}};
+  return report;
 }
 
 }  // namespace gradcube::cli

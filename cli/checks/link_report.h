@@ -2,11 +2,10 @@
 #ifndef GRADCUBE_CLI_CHECKS_LINK_REPORT_H_
 #define GRADCUBE_CLI_CHECKS_LINK_REPORT_H_
 
-#include <nlohmann/json_fwd.hpp>
-#include <string>
 #include <vector>
 
 #include "cli/checks/link_check.h"
+#include "cli/text/report.h"
 #include "control/plan/topology.h"
 
 namespace gradcube::cli {
@@ -14,15 +13,13 @@ namespace gradcube::cli {
 // A table of the links, a line for each level, and the verdict; also that the daemons waited for
 // cores, where links have problems and that may be why. Of more than kMostLinks only those with a
 // problem are listed, unless `all`.
-inline constexpr std::size_t kMostLinks = 64;
-std::string links_text(const control::Topology& topology, const std::vector<LinkResult>& results,
-                       bool all);
-
+//
 // {"topology":..,"ok":true,"links":[{"level":0,"between":[[0,0],[0,1]],"configured_bps":..,
 // "payload_bps":..,"round_trip_seconds":..,"sent":..,"lost":..,"core_wait":0.02,
 // "problem":null}]}; null for what is not limited, not measured, or right.
-nlohmann::ordered_json links_json(const control::Topology& topology,
-                                  const std::vector<LinkResult>& results);
+inline constexpr std::size_t kMostLinks = 64;
+Report links_report(const control::Topology& topology, const std::vector<LinkResult>& results,
+                    bool all);
 
 }  // namespace gradcube::cli
 

@@ -1,7 +1,6 @@
 #include "cli/cluster/settings_options.h"
 
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
+#include "cli/text/command.h"
 
 namespace gradcube::cli {
 namespace {

@@ -2,7 +2,6 @@
 #ifndef GRADCUBE_CLI_LAUNCH_COMMANDS_H_
 #define GRADCUBE_CLI_LAUNCH_COMMANDS_H_
 
-#include <CLI/App.hpp>
 #include <string>
 #include <vector>
 

@@ -18,6 +18,12 @@
 
 namespace gradcube::cli {
 
+// Every iteration, and each of its collectives or messages, has inputs of its own: a result left
+// over from the one before is wrong.
+inline std::uint64_t seed_of(unsigned iteration, unsigned which) {
+  return std::uint64_t{iteration} << 16 | which;
+}
+
 // Writes the elements [first, first + length) of this server's gradient. Pure; any thread.
 void fill_input(aggregation::DataType type, aggregation::Operation operation, std::uint64_t seed,
                 std::uint32_t server, std::size_t first, std::size_t length, void* out);

@@ -1,6 +1,6 @@
-// Measures collectives with the trainers of each server of the job, mostly one, or of those servers
-// that are on this host: threads of this process, each with a session of its own. The other
-// servers' trainers are those of other processes, which measure the same at the same time.
+// Measures collectives (harness.h) with the trainers of each server of the job, mostly one, or of
+// those servers that are on this host. The other servers' trainers are those of other processes,
+// which measure the same at the same time.
 //
 // An iteration: every trainer fills its buffers, all meet at a barrier, every trainer takes the
 // time, submits, waits for the end, and takes the time again. The iteration's time is from the
@@ -9,68 +9,34 @@
 // its share of every rank's buffer. A barrier is right if nobody left it before the last one came.
 // With trainers elsewhere a barrier of the job's stands before each start; times and checks are of
 // the trainers that are here.
-//
-// An error or an interrupt (interrupt.h) in one trainer ends the row for all of them: run() throws
-// it once.
 #ifndef GRADCUBE_CLI_MEASURE_PERF_RUNNER_H_
 #define GRADCUBE_CLI_MEASURE_PERF_RUNNER_H_
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "aggregation/element.h"
 #include "cli/cluster/perf_trainer.h"
-#include "cli/measure/perf_report.h"
-#include "control/base/errors.h"
+#include "cli/measure/harness.h"
+#include "cli/measure/perf_row.h"
 #include "control/plan/collective_kind.h"
 #include "control/plan/plan_choice.h"
 
-#include "gradcube/gradcube.hpp"
-
 namespace gradcube::cli {
 
-struct PerfSettings {
+struct PerfSettings : JobSettings {
   control::CollectiveKind kind = control::CollectiveKind::all_reduce;
   control::Rank root = 0;
-  std::string algorithm;                   // asked of the daemon; empty: the cluster's default
-  std::vector<control::ServerId> members;  // the servers of the job; empty: all
   aggregation::DataType type = aggregation::DataType::float32;
   aggregation::Operation operation = aggregation::Operation::sum;
-  unsigned iterations = 5;
-  unsigned warmup = 1;     // iterations that are made, and not reported
   unsigned in_flight = 1;  // collectives at once, each with a buffer of its own
-  unsigned trainers = 1;   // on each server
-  bool check = false;
-  bool reproducible = false;                                     // asked of the daemon
-  std::chrono::milliseconds timeout = std::chrono::seconds(60);  // of one iteration
 };
 
 // The bytes of an element on the links, in a job of so many ranks. 0: no reproducible job can have
 // it.
 std::size_t carried_bytes(const PerfSettings& settings, control::Rank ranks);
-
-// Behind a wait of this thread's that has timed out: why, as the daemon told it; empty if it did
-// not.
-std::string cause_of_timeout(gradcube_session* session);
-
-// An iteration took longer than PerfSettings::timeout.
-class IterationTimeout : public control::SetupError {
- public:
-  IterationTimeout(control::CollectiveKind kind, std::uint64_t bytes,
-                   std::chrono::milliseconds timeout, std::string cause);
-  // As a trainer's daemon told it; empty if it did not.
-  const std::string& cause() const { return cause_; }
-
- private:
-  std::string cause_;
-};
-
-// Throws a SetupError unless the daemon has given the trainer its rank among `all`.
-void require_rank(const Session& session, const PerfTrainer& trainer, std::uint32_t all,
-                  const std::string& job);
 
 class PerfRunner {
  public:
@@ -90,8 +56,7 @@ class PerfRunner {
  private:
   const control::PlanChoice& choice_;
   PerfSettings settings_;
-  std::vector<control::Rank> ranks_;
-  std::vector<Session> sessions_;  // of these ranks
+  Harness harness_;
   std::atomic<unsigned> iterations_done_{0};
 };
 

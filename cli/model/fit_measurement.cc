@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <fmt/format.h>
 #include <memory>
 #include <span>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "cli/measure/perf_runner.h"
+#include "cli/text/progress_line.h"
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/auto_plans.h"
@@ -33,21 +33,6 @@ constexpr unsigned kFitTurns = 3;
 // Of the default plan's latency and messages, what a plan that is measured may have.
 constexpr double kMostOfDefault = 3;
 constexpr std::chrono::seconds kTimeout{30};  // of each all-reduce
-
-// Overwrites itself; nothing where nobody watches.
-void show_progress(const RunningCluster& cluster, unsigned levels_done) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  const unsigned levels = cluster.topology.levels();
-  fmt::print(stderr, "\r\x1b[K{}",
-             levels_done < levels ? fmt::format("measuring level {} ({} of {})", levels_done,
-                                                levels_done + 1, levels)
-                                  : "measuring all servers");
-  (void)std::fflush(stderr);
-}
-
-void end_progress() {
-  if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\r\x1b[K");
-}
 
 // Measures all-reduces of `members`: of each count the median.
 std::vector<TimedSize> measure(const RunningCluster& cluster, std::string_view algorithm,
@@ -122,7 +107,10 @@ std::vector<std::shared_ptr<const control::Plan>> plans_to_measure(
 std::vector<LevelFit> fit_levels(const RunningCluster& cluster, unsigned iterations) {
   std::vector<LevelFit> fits;
   for (unsigned level = 0; level < cluster.topology.levels(); ++level) {
-    show_progress(cluster, level);
+    const ProgressLine progress([level, &cluster] {
+      return fmt::format("measuring level {} ({} of {})", level, level + 1,
+                         cluster.topology.levels());
+    });
     const std::vector<control::ServerId> pair = first_neighbours(cluster, level);
     const auto placement = control::Placement::of(cluster.topology, pair, "model fit");
     const auto points =
@@ -132,7 +120,6 @@ std::vector<LevelFit> fit_levels(const RunningCluster& cluster, unsigned iterati
     fits.push_back({{line, control::model::misfit(points, line)},
                     cluster.topology.dimensions()[level].rate_bps});
   }
-  end_progress();
   return fits;
 }
 
@@ -143,7 +130,7 @@ std::vector<TimedPlan> measure_plans(const RunningCluster& cluster, unsigned ite
   constexpr std::uint64_t kSmallest[] = {kElements[0]};
   const auto plans = plans_to_measure(cluster.topology, placement_of(cluster, {}, "model fit"));
   std::vector<std::vector<double>> seconds(plans.size());
-  show_progress(cluster, cluster.topology.levels());
+  const ProgressLine progress([] { return std::string("measuring all servers"); });
   for (unsigned turn = 0; turn < kFitTurns; ++turn) {
     for (std::size_t i = 0; i < plans.size(); ++i) {
       const auto points = measure(cluster, plans[i]->algorithm(), all,
@@ -152,7 +139,6 @@ std::vector<TimedPlan> measure_plans(const RunningCluster& cluster, unsigned ite
       seconds[i].push_back(points.front().seconds);
     }
   }
-  end_progress();
   std::vector<TimedPlan> timed;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     timed.push_back({control::PlanCost(*plans[i]), control::model::median(seconds[i])});

@@ -1,4 +1,3 @@
-#include <CLI/App.hpp>
 #include <fmt/format.h>
 
 #include "cli/model/commands.h"

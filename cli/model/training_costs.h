@@ -1,6 +1,6 @@
 // What a message between two nodes costs in `gradcube model training` and `gradcube model fit
-// --nodes`: what the options say, else what was fitted on the running cluster, if that is asked for, else
-// what MG-WFBP measured.
+// --nodes`: what the options say, else what was fitted on the running cluster, if that is asked
+// for, else what MG-WFBP measured.
 #ifndef GRADCUBE_CLI_MODEL_TRAINING_COSTS_H_
 #define GRADCUBE_CLI_MODEL_TRAINING_COSTS_H_
 

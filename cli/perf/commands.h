@@ -2,8 +2,6 @@
 #ifndef GRADCUBE_CLI_PERF_COMMANDS_H_
 #define GRADCUBE_CLI_PERF_COMMANDS_H_
 
-#include <CLI/App.hpp>
-
 #include "cli/text/command.h"
 
 namespace gradcube::cli {

@@ -1,16 +1,13 @@
 #include "cli/perf/hub_options.h"
 
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
-#include <unistd.h>
 #include <utility>
 
 #include "cli/cluster/available_memory.h"
 #include "cli/measure/hub_oracle.h"
+#include "cli/text/command.h"
 #include "cli/text/keys_file.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/text_table.h"
@@ -19,7 +16,6 @@
 #include "control/hub/aggregator_plan.h"
 #include "control/hub/binding.h"
 #include "control/hub/optimizer_settings.h"
-#include "control/plan/algorithms.h"
 #include "control/training/networks.h"
 
 namespace gradcube::cli {
@@ -27,9 +23,6 @@ namespace {
 
 using control::SetupError;
 using control::UsageError;
-
-constexpr double kLeastTimeout = 0.001;  // seconds
-constexpr double kMostTimeout = 1e6;
 
 // A layer's parameters are one key.
 std::vector<control::hub::HubKey> keys_of_network(const std::string& name) {
@@ -113,44 +106,20 @@ void add_hub_options(CLI::App* command, HubOptions& options) {
       ->capture_default_str()
       ->check(not_empty());
   command
-      ->add_option("--algorithm", options.algorithm,
-                   "Asked for by the job (default: the cluster's): `gradcube plan --help`")
-      ->check(not_empty());
-  command
-      ->add_option("--members", options.members,
-                   "The servers of the job, in one argument: \"0,0 0,1 0,2\" (default: all)")
-      ->check(not_empty());
-  command
       ->add_option("--aggregator", options.aggregator,
                    "A server without trainers that makes all sums and steps: 2,2 (default: none; "
                    "the job's servers do)")
       ->check(not_empty());
-  command->add_option("--trainers", options.run.trainers, "Trainers of the job on each server")
-      ->capture_default_str()
-      ->check(whole_number_in(1, control::kMaxLocalTrainers));
-  command->add_option("-n,--iterations", options.run.iterations, "Measured of each hub")
-      ->capture_default_str()
-      ->check(whole_number_in(1, 1'000'000));
-  command->add_option("-w,--warmup", options.run.warmup, "Iterations before the measured ones")
-      ->capture_default_str()
-      ->check(whole_number_in(0, 1'000'000));
-  command->add_option("--job", options.job, "The job's name (default: one of its own)")
-      ->check(job_name());
-  command->add_option("--timeout", options.timeout_seconds, "Seconds that an iteration may take")
-      ->capture_default_str()
-      ->check(seconds_in(kLeastTimeout, kMostTimeout));
-  command->add_flag("--json", options.json, "Print one JSON object");
+  add_job_options(command, options, options.run);
 }
 
 HubRunSettings hub_settings_of(const HubOptions& options) {
-  if (!options.algorithm.empty()) control::require_algorithm(options.algorithm, "--algorithm");
   HubRunSettings settings = options.run;
+  apply_job_options(options, settings);
   settings.step = control::hub::parse_optimizer(options.optimizer, "--optimizer");
   settings.optimizer = options.optimizer;
   settings.keys =
       options.keys.empty() ? keys_of_network(options.network) : read_keys_file(options.keys);
-  settings.timeout =
-      std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1e3));
   return settings;
 }
 
@@ -177,10 +146,6 @@ PerfLinks hub_links(const PerfCluster& cluster, const HubRunSettings& settings) 
   return cluster.links(plan_of(choice_of(cluster, settings), settings), kRound);
 }
 
-std::string hub_job_name(const HubOptions& options, const std::string& command) {
-  return options.job.empty() ? fmt::format("{}-{}", command, getpid()) : options.job;
-}
-
 std::string hub_text(const HubOptions& options, const HubRunSettings& settings) {
   return fmt::format(
       "{}: {} keys, {}, {}{}", options.keys.empty() ? options.network : options.keys,
@@ -189,28 +154,17 @@ std::string hub_text(const HubOptions& options, const HubRunSettings& settings) 
                                  : fmt::format(", aggregated by server {}", options.aggregator));
 }
 
-nlohmann::ordered_json hub_json(const PerfCluster& cluster, const HubOptions& options,
-                                const HubRunSettings& settings) {
-  const std::string algorithm = plan_of(choice_of(cluster, settings), settings).algorithm();
-  nlohmann::ordered_json report = {{"topology", control::topology_json(cluster.topology())},
-                                   {"rate_bps", cluster.running.rate_bps},
-                                   {"algorithm", algorithm},
-                                   {"trainers", cluster.placement().trainers()},
-                                   {"keys", settings.keys.size()},
-                                   {"bytes", settings.bytes()},
-                                   {"optimizer", settings.optimizer}};
-  if (options.keys.empty()) report["network"] = options.network;
-  if (!options.aggregator.empty()) report["aggregator"] = options.aggregator;
-  return report;
-}
-
-HubTimes measured(HubRunner& runner, std::uint64_t chunk_bytes,
-                  const control::RunDirectory& directory, const PerfCluster& cluster) {
-  try {
-    return runner.run(chunk_bytes);
-  } catch (const Error& error) {
-    throw SetupError(error.what() + ended_meanwhile(error, directory, cluster.placement()));
-  }
+void add_hub_facts(Report& report, const PerfCluster& cluster, const HubOptions& options,
+                   const HubRunSettings& settings) {
+  report.fact("topology", control::topology_json(cluster.topology()));
+  report.fact("rate_bps", cluster.running.rate_bps);
+  report.fact("algorithm", plan_of(choice_of(cluster, settings), settings).algorithm());
+  report.fact("trainers", cluster.placement().trainers());
+  report.fact("keys", settings.keys.size());
+  report.fact("bytes", settings.bytes());
+  report.fact("optimizer", settings.optimizer);
+  if (options.keys.empty()) report.fact("network", options.network);
+  if (!options.aggregator.empty()) report.fact("aggregator", options.aggregator);
 }
 
 std::string chunk_text(std::uint64_t chunk_bytes) {

@@ -4,26 +4,22 @@
 
 #include <CLI/App.hpp>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/measure/hub_runner.h"
+#include "cli/perf/job_options.h"
 #include "cli/perf/perf_cluster.h"
+#include "cli/text/report.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
 
 // As they were written; empty where they were not.
-struct HubOptions {
+struct HubOptions : JobOptions {
   std::string network = "resnet50";
   std::string keys;
   std::string optimizer = "sgd";
-  std::string algorithm;
-  std::string members;
   std::string aggregator;
-  std::string job;
-  double timeout_seconds = 60;
-  bool json = false;
   HubRunSettings run;  // what needs no more than parsing
 };
 
@@ -41,18 +37,12 @@ PerfCluster hub_cluster(const control::RunDirectory& directory, const HubOptions
 // What a round does to the links: an all-reduce of the model by the hub's plan.
 PerfLinks hub_links(const PerfCluster& cluster, const HubRunSettings& settings);
 
-std::string hub_job_name(const HubOptions& options, const std::string& command);
-
 // "resnet50: 161 keys, 102 MB, sgd", and who aggregates it, if one does.
 std::string hub_text(const HubOptions& options, const HubRunSettings& settings);
 
-// What its JSON report begins with.
-nlohmann::ordered_json hub_json(const PerfCluster& cluster, const HubOptions& options,
-                                const HubRunSettings& settings);
-
-// Runs it, and turns the error of a trainer into one that says what has ended meanwhile.
-HubTimes measured(HubRunner& runner, std::uint64_t chunk_bytes,
-                  const control::RunDirectory& directory, const PerfCluster& cluster);
+// What its JSON has beside the rows.
+void add_hub_facts(Report& report, const PerfCluster& cluster, const HubOptions& options,
+                   const HubRunSettings& settings);
 
 // "131072" or "auto", as tables show the length of chunks.
 std::string chunk_text(std::uint64_t chunk_bytes);

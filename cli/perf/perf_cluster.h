@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/cluster/running_cluster.h"
-#include "cli/measure/perf_report.h"
+#include "cli/measure/perf_row.h"
 #include "cli/measure/perf_runner.h"
 #include "control/plan/collective_kind.h"
 #include "control/plan/placement.h"

@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,30 +6,25 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unistd.h>
 #include <vector>
 
 #include "cli/cluster/available_memory.h"
-#include "cli/cluster/control_client.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/measurements.h"
 #include "cli/cluster/running_cluster.h"
 #include "cli/measure/oracle.h"
 #include "cli/measure/perf_collective.h"
-#include "cli/measure/perf_report.h"
 #include "cli/measure/perf_runner.h"
 #include "cli/perf/commands.h"
+#include "cli/perf/measured_row.h"
 #include "cli/perf/perf_cluster.h"
 #include "cli/perf/perf_hub.h"
 #include "cli/perf/perf_messages.h"
 #include "cli/perf/perf_options.h"
-#include "cli/status/job_text.h"
-#include "cli/status/status_text.h"
+#include "cli/perf/perf_report.h"
 #include "cli/text/command.h"
-#include "cli/text/json_fields.h"
 #include "cli/text/output.h"
-#include "cli/text/progress_line.h"
-#include "cli/text/text_table.h"
+#include "cli/text/report.h"
 #include "control/base/errors.h"
 #include "control/plan/topology.h"
 #include "control/settings/run_directory.h"
@@ -46,12 +38,12 @@ using nlohmann::json;
 
 // The plan that the row ran; the engines choose by the bytes that travel.
 const control::Plan& plan_of(const PerfCluster& cluster, const PerfRow& row) {
-  return cluster.choice.plan_of(row.kind, row.bytes_on_links());
+  return cluster.choice.plan_of(*row.kind, row.bytes_on_links());
 }
 
 // The links as the plan that the row ran uses them.
 PerfLinks links_of(const PerfCluster& cluster, const PerfRow& row) {
-  return cluster.links(row.kind, row.bytes_on_links());
+  return cluster.links(*row.kind, row.bytes_on_links());
 }
 
 // Fills in the settings' members and algorithm.
@@ -80,13 +72,13 @@ std::string head_of(const PerfSettings& settings) {
   return text.empty() ? "" : text + ", ";
 }
 
-void print_head(const PerfCluster& cluster, const PerfSettings& settings, const std::string& job) {
+std::string title_of(const PerfCluster& cluster, const PerfSettings& settings,
+                     const std::string& job) {
   const std::string algorithm = cluster.unusual_algorithm();
-  print("# {}{}{}, job {}\n", head_of(settings),
-        algorithm.empty() ? "" : fmt::format("{} as the servers form no grid, ", algorithm),
-        cluster_text(cluster), job);
-  print("{}", table_head());
-  flush_output();
+  return fmt::format(
+      "# {}{}{}, job {}\n", head_of(settings),
+      algorithm.empty() ? "" : fmt::format("{} as the servers form no grid, ", algorithm),
+      cluster_text(cluster), job);
 }
 
 // What was found to be right where nothing was wrong.
@@ -134,77 +126,50 @@ void print_foot(const PerfCluster& cluster, const PerfSettings& settings,
   }
 }
 
-// What the daemon knows about a collective that is not done: for whom the job waits, and what the
-// switches do to its frames.
-std::string explanation(const RunDirectory& directory, const std::string& job_name,
-                        const std::string& cause) {
-  json status;
-  try {
-    status = ask_status(directory);
-  } catch (const SetupError& error) {
-    return fmt::format("; {}", error.what());
-  }
-  std::string text = cause.empty() ? "" : "; " + cause;
-  for (const json& job : items(status, "jobs")) {
-    if (!cause.empty() || text_field(job, "name") != job_name) continue;
-    const std::string wait = wait_text(job);
-    if (text_field(job, "state") == "gathering") {
-      text = "; not all trainers of the job have joined";
-    } else {
-      text = wait.empty() ? "; all trainers have submitted it" : "; the job " + wait;
-    }
-  }
-  return fmt::format("{}; impairments: {}; `gradcube status` shows more", text,
-                     impairments_summary(status));
-}
-
 PerfRow measure(PerfRunner& runner, std::uint64_t count, const PerfSettings& settings,
-                const RunDirectory& directory, const std::string& job,
-                const control::Placement& placement) {
-  const ProgressLine progress([&] {
-    return fmt::format("{} elements: {} of {} iterations", grouped(count), runner.iterations_done(),
-                       settings.warmup + settings.iterations);
-  });
-  const auto before = resent_so_far(directory);
-  try {
-    PerfRow row = runner.run(count);
-    const auto after = resent_so_far(directory);
-    if (before && after && *after >= *before) row.resent = *after - *before;
-    return row;
-  } catch (const IterationTimeout& error) {
-    throw SetupError(error.what() + explanation(directory, job, error.cause()));
-  } catch (const Error& error) {
-    throw SetupError(error.what() + ended_meanwhile(error, directory, placement));
-  }
+                const RunDirectory& directory, const control::Placement& placement) {
+  return measured_row(
+      directory, placement,
+      [&] {
+        return fmt::format("{} elements: {} of {} iterations", grouped(count),
+                           runner.iterations_done(), settings.warmup + settings.iterations);
+      },
+      [&] { return runner.run(count); });
 }
 
 // Says what was asked for beside an all-reduce on all servers.
-json report_json(const PerfCluster& cluster, const PerfSettings& settings,
-                 const std::vector<PerfRow>& rows) {
-  auto results = nlohmann::ordered_json::array();
-  for (const PerfRow& row : rows) {
-    results.push_back(row_json(row, links_of(cluster, row)));
-    if (cluster.choice.plans() > 1) {
-      results.back()["algorithm"] = plan_of(cluster, row).algorithm();
-    }
-  }
-  const auto average = average_busbw(rows, {cluster.placement().trainers(), {}, {}});
-  json report = {{"topology", control::topology_json(cluster.topology())},
-                 {"rate_bps", cluster.running.rate_bps},
-                 {"results", results},
-                 {"average_busbw", average ? json(*average) : json(nullptr)}};
+void add_facts(Report& report, const PerfCluster& cluster, const PerfSettings& settings) {
+  report.fact("topology", control::topology_json(cluster.topology()));
+  report.fact("rate_bps", cluster.running.rate_bps);
   if (settings.kind != control::CollectiveKind::all_reduce) {
-    report["collective"] = perf_name(settings.kind);
+    report.fact("collective", perf_name(settings.kind));
   }
-  if (control::has_root(settings.kind)) report["root"] = settings.root;
-  if (!settings.algorithm.empty()) report["algorithm"] = settings.algorithm;
-  if (!cluster.unusual_algorithm().empty()) report["algorithm"] = cluster.unusual_algorithm();
-  if (settings.reproducible) report["reproducible"] = true;
-  if (settings.trainers > 1) report["trainers_per_server"] = settings.trainers;
+  if (control::has_root(settings.kind)) report.fact("root", settings.root);
+  const std::string unusual = cluster.unusual_algorithm();
+  if (!settings.algorithm.empty() || !unusual.empty()) {
+    report.fact("algorithm", unusual.empty() ? settings.algorithm : unusual);
+  }
+  if (settings.reproducible) report.fact("reproducible", true);
+  if (settings.trainers > 1) report.fact("trainers_per_server", settings.trainers);
+  if (settings.members.empty()) return;
+  auto members = json::array();
   for (const control::ServerId server : settings.members) {
-    report["members"].push_back(json(control::address_json(cluster.topology().space(), server)));
+    members.push_back(control::address_json(cluster.topology().space(), server));
   }
-  return report;
+  report.fact("members", members);
+}
+
+// The rows, and where auto chooses, by which algorithm.
+ReportTable& add_table(Report& report, const PerfCluster& cluster) {
+  std::vector<ReportColumn> columns = perf_columns();
+  if (cluster.choice.plans() > 1) columns.push_back({{}, "algorithm"});
+  return report.table("results", std::move(columns));
+}
+
+std::vector<Cell> cells_of(const PerfCluster& cluster, const PerfRow& row) {
+  std::vector<Cell> cells = perf_cells(row, links_of(cluster, row));
+  cells.push_back(cell::told(plan_of(cluster, row).algorithm()));
+  return cells;
 }
 
 // What the trainers need beside their buffers to check them, each in a thread of its own.
@@ -276,24 +241,30 @@ int run_perf(const PerfOptions& options) {
     counts.push_back(elements_of(size, settings, cluster.placement().trainers()));
   }
   require_memory(cluster, settings, sizes);
-  const std::string job = options.job.empty() ? fmt::format("perf-{}", getpid()) : options.job;
+  const std::string job = options.job_name("perf");
   PerfRunner runner(cluster.choice, cluster.trainers, job, settings);
   // One of the processes that measure together prints.
   const bool prints = cluster.trainers.front().rank == 0;
   const bool table = prints && !options.json;
 
-  std::vector<PerfRow> rows;
-  std::uint64_t wrong = 0;
-  if (table) print_head(cluster, settings, job);
-  for (const std::uint64_t count : counts) {
-    rows.push_back(measure(runner, count, settings, directory, job, cluster.placement()));
-    wrong += rows.back().wrong.value_or(0);
-    if (!table) continue;
-    write_output(table_row(rows.back(), links_of(cluster, rows.back())));
+  Report report;
+  add_facts(report, cluster, settings);
+  ReportTable& results = add_table(report, cluster);
+  if (table) {
+    write_output(title_of(cluster, settings, job) + results.head());
     flush_output();
   }
+  std::vector<PerfRow> rows;
+  std::uint64_t wrong = 0;
+  for (const std::uint64_t count : counts) {
+    rows.push_back(measure(runner, count, settings, directory, cluster.placement()));
+    wrong += rows.back().wrong.value_or(0);
+    add_row(results, cells_of(cluster, rows.back()), table);
+  }
   if (options.json && prints) {
-    write_output(report_json(cluster, settings, rows).dump() + "\n");
+    const auto average = average_busbw(rows, {cluster.placement().trainers(), {}, {}});
+    report.fact("average_busbw", average ? json(*average) : json(nullptr));
+    report.write(true);
   } else if (table || wrong != 0) {
     print_foot(cluster, settings, rows, wrong);
   }
@@ -301,10 +272,6 @@ int run_perf(const PerfOptions& options) {
   if (prints && wrong == 0) keep(directory, cluster, settings, rows);
   return wrong == 0 ? 0 : kExitFailure;
 }
-
-}  // namespace
-
-namespace {
 
 // What stands before the command that was meant would be lost.
 void refuse_options_before(const CLI::App& perf, Action& action) {

@@ -1,21 +1,16 @@
 #include "cli/perf/perf_hub.h"
 
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
 
-#include "cli/cluster/control_client.h"
 #include "cli/cluster/interrupt.h"
-#include "cli/measure/perf_report.h"
 #include "cli/perf/hub_options.h"
+#include "cli/perf/measured_row.h"
+#include "cli/perf/perf_report.h"
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
-#include "cli/text/progress_line.h"
-#include "cli/text/text_table.h"
+#include "cli/text/report.h"
 #include "control/base/errors.h"
 #include "control/base/units.h"
 #include "control/hub/chunks.h"
@@ -25,72 +20,38 @@ namespace {
 
 using control::RunDirectory;
 using control::UsageError;
-using nlohmann::ordered_json;
 
 struct PerfHubOptions {
   HubOptions hub;
   std::string chunks = "auto";
 };
 
-// A round moves what an all-reduce of the model moves.
-PerfRow row_of(const HubRunSettings& settings, HubTimes times) {
-  PerfRow row;
-  row.count = settings.bytes();
-  row.type = aggregation::DataType::bytes;
-  row.seconds = std::move(times.seconds);
-  row.wrong = times.wrong;
-  return row;
+std::vector<ReportColumn> hub_columns() {
+  std::vector<ReportColumn> columns = {
+      {"chunk", "chunk_bytes", Align::right, "(B)", 9},
+      {{}, "iterations"},
+      {"min", "seconds_min", Align::right, "(ms)", 9},
+      {"median", "seconds_median", Align::right, "(ms)", 9},
+      {"max", "seconds_max", Align::right, "(ms)", 9},
+      {"exchanges", "exchanges_per_second", Align::right, "(/s)", 10},
+      {"algbw", "algbw", Align::right, "(GB/s)", 7},
+      {"bound", "bound_seconds", Align::right, "(ms)", 9}};
+  for (ReportColumn& column : perf_end_columns()) columns.push_back(std::move(column));
+  return columns;
 }
 
-PerfRow measure(HubRunner& runner, std::uint64_t chunk, const RunDirectory& directory,
-                const PerfCluster& cluster, const HubRunSettings& settings) {
-  const ProgressLine progress(
-      [chunk] { return fmt::format("chunks of {} bytes", chunk_text(chunk)); });
-  const auto before = resent_so_far(directory);
-  PerfRow row = row_of(settings, measured(runner, chunk, directory, cluster));
-  const auto after = resent_so_far(directory);
-  if (before && after && *after >= *before) row.resent = *after - *before;
-  return row;
-}
-
-constexpr const char* kHubRowFormat =
-    "{:>9} {:>10} {:>10} {:>10} {:>11} {:>8} {:>10} {:>6} {:>6} {:>7}\n";
-
-std::string hub_table_head() {
-  return fmt::format(fmt::runtime(kHubRowFormat), "chunk", "min", "median", "max", "exchanges",
-                     "algbw", "bound", "eff", "wrong", "resent") +
-         fmt::format(fmt::runtime(kHubRowFormat), "(B)", "(ms)", "(ms)", "(ms)", "(/s)", "(GB/s)",
-                     "(ms)", "", "", "");
-}
-
-std::string hub_table_row(std::uint64_t chunk, const PerfRow& row, const PerfLinks& links) {
+std::vector<Cell> hub_cells(std::uint64_t chunk, const PerfRow& row, const PerfLinks& links) {
   const PerfFigures derived = figures(row, links);
-  const auto milliseconds = [](double seconds) { return fmt::format("{:.3f}", seconds * 1e3); };
-  return fmt::format(
-      fmt::runtime(kHubRowFormat), chunk_text(chunk), milliseconds(derived.seconds_min),
-      milliseconds(derived.seconds_median), milliseconds(derived.seconds_max),
-      fmt::format("{:.4g}", 1 / derived.seconds_median), fmt::format("{:.3g}", derived.algbw),
-      derived.bound_seconds ? milliseconds(*derived.bound_seconds) : "-",
-      derived.efficiency ? fmt::format("{:.3f}", *derived.efficiency) : "-",
-      row.wrong ? std::to_string(*row.wrong) : "-", row.resent ? std::to_string(*row.resent) : "-");
-}
-
-ordered_json hub_row_json(std::uint64_t chunk, const PerfRow& row, const PerfLinks& links) {
-  const PerfFigures derived = figures(row, links);
-  const auto or_null = [](const auto& value) {
-    return value ? ordered_json(*value) : ordered_json(nullptr);
-  };
-  return {{"chunk_bytes", chunk == 0 ? ordered_json(nullptr) : ordered_json(chunk)},
-          {"iterations", row.seconds.size()},
-          {"seconds_min", derived.seconds_min},
-          {"seconds_median", derived.seconds_median},
-          {"seconds_max", derived.seconds_max},
-          {"exchanges_per_second", 1 / derived.seconds_median},
-          {"algbw", derived.algbw},
-          {"bound_seconds", or_null(derived.bound_seconds)},
-          {"efficiency", or_null(derived.efficiency)},
-          {"wrong", or_null(row.wrong)},
-          {"resent", or_null(row.resent)}};
+  std::vector<Cell> cells = {chunk == 0 ? Cell(chunk_text(chunk), nullptr) : cell::plain(chunk),
+                             cell::told(row.seconds.size()),
+                             milliseconds_cell(derived.seconds_min),
+                             milliseconds_cell(derived.seconds_median),
+                             milliseconds_cell(derived.seconds_max),
+                             cell::plain(1 / derived.seconds_median, "{:.4g}"),
+                             cell::plain(derived.algbw, "{:.3g}"),
+                             cell::known(derived.bound_seconds, milliseconds_cell)};
+  for (Cell& each : perf_end_cells(row, derived)) cells.push_back(std::move(each));
+  return cells;
 }
 
 void print_foot(const HubRunSettings& settings, const PerfCluster& cluster) {
@@ -106,29 +67,30 @@ int run_perf_hub(const PerfHubOptions& options) {
   const RunDirectory directory = RunDirectory::from_environment();
   const InterruptGuard interrupt;
   const PerfCluster cluster = hub_cluster(directory, options.hub, settings);
-  const std::string job = hub_job_name(options.hub, "perf-hub");
+  const std::string job = options.hub.job_name("perf-hub");
   HubRunner runner(cluster.placement(), cluster.trainers, job, settings);
   // One of the processes that measure together prints.
   const bool prints = cluster.trainers.front().rank == 0;
   const bool table = prints && !options.hub.json;
-  ordered_json report = hub_json(cluster, options.hub, settings);
+  Report report;
+  add_hub_facts(report, cluster, options.hub, settings);
+  ReportTable& results = report.table("results", hub_columns());
   if (table) {
-    print("# hub of {}, {}, job {}\n", hub_text(options.hub, settings), cluster_text(cluster), job);
-    write_output(hub_table_head());
+    print("# hub of {}, {}, job {}\n{}", hub_text(options.hub, settings), cluster_text(cluster),
+          job, results.head());
     flush_output();
   }
   std::uint64_t wrong = 0;
-  report["results"] = ordered_json::array();
   const PerfLinks links = hub_links(cluster, settings);
   for (const std::uint64_t chunk : chunks) {
-    const PerfRow row = measure(runner, chunk, directory, cluster, settings);
+    const PerfRow row = measured_row(
+        directory, cluster.placement(),
+        [chunk] { return fmt::format("chunks of {} bytes", chunk_text(chunk)); },
+        [&] { return runner.run(chunk); });
     wrong += row.wrong.value_or(0);
-    report["results"].push_back(hub_row_json(chunk, row, links));
-    if (!table) continue;
-    write_output(hub_table_row(chunk, row, links));
-    flush_output();
+    add_row(results, hub_cells(chunk, row, links), table);
   }
-  if (prints && options.hub.json) write_output(report.dump() + "\n");
+  if (prints && options.hub.json) report.write(true);
   if (table && wrong == 0) print_foot(settings, cluster);
   flush_output();
   if (wrong != 0) complain(fmt::format("{} weights are WRONG", wrong));

@@ -3,7 +3,6 @@
 #ifndef GRADCUBE_CLI_PERF_PERF_HUB_H_
 #define GRADCUBE_CLI_PERF_PERF_HUB_H_
 
-#include <CLI/App.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>

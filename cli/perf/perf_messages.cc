@@ -1,33 +1,24 @@
 #include "cli/perf/perf_messages.h"
 
 #include <algorithm>
-#include <chrono>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-#include <span>
 #include <string_view>
-#include <unistd.h>
 #include <vector>
 
 #include "bcube_forwarding/path_set.h"
 #include "bcube_forwarding/route.h"
-#include "cli/cluster/control_client.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/running_cluster.h"
-#include "cli/measure/perf_inputs.h"
-#include "cli/measure/perf_report.h"
-#include "cli/measure/perf_runner.h"
+#include "cli/measure/message_runner.h"
+#include "cli/perf/measured_row.h"
+#include "cli/perf/perf_report.h"
 #include "cli/text/command.h"
-#include "cli/text/json_fields.h"
 #include "cli/text/output.h"
-#include "cli/text/progress_line.h"
-#include "cli/text/text_table.h"
+#include "cli/text/report.h"
 #include "control/base/errors.h"
 #include "control/base/units.h"
 #include "control/settings/run_directory.h"
 #include "trainer/shared_layout.h"
-
-#include "gradcube/gradcube.hpp"
 
 namespace gradcube::cli {
 namespace {
@@ -35,133 +26,14 @@ namespace {
 using control::Rank;
 using control::RunDirectory;
 using control::UsageError;
-using Clock = std::chrono::steady_clock;
-using Memory = Buffer<std::byte>;
 
 constexpr unsigned kMostPaths = 8;  // as gradcube_message::paths
-constexpr auto kWaitSlice = std::chrono::milliseconds(200);
 
 void refuse(std::string_view flag, bool given) {
   if (!given) return;
   throw UsageError(
       fmt::format("{}: a message is no collective; expected perf sendrecv without it", flag));
 }
-
-// The sessions of all trainers, and what one size is measured with.
-class Measurement {
- public:
-  Measurement(const std::vector<PerfTrainer>& trainers, const std::string& job,
-              const PerfSettings& settings, const MessageEnds& ends)
-      : settings_(settings), ends_(ends) {
-    Options options;
-    options.trainers_per_server = settings.trainers;
-    for (const PerfTrainer& trainer : trainers) {
-      options.local = static_cast<int>(trainer.local);
-      sessions_.emplace_back(job, trainer.socket, options);
-    }
-  }
-
-  PerfRow run(std::uint64_t bytes) {
-    std::vector<Memory> sent;
-    std::vector<Memory> received;
-    for (unsigned i = 0; i < settings_.in_flight; ++i) {
-      sent.push_back(sessions_[ends_.from].buffer<std::byte>(bytes));
-      received.push_back(sessions_[ends_.to].buffer<std::byte>(bytes));
-    }
-    PerfRow row;
-    row.kind = control::CollectiveKind::broadcast;  // what its figures are like
-    row.type = aggregation::DataType::bytes;
-    row.count = bytes;
-    row.in_flight = settings_.in_flight;
-    std::uint64_t wrong = 0;
-    for (unsigned iteration = 0; iteration < settings_.warmup + settings_.iterations; ++iteration) {
-      for (unsigned i = 0; i < settings_.in_flight; ++i) fill(iteration, i, sent[i].span());
-      const double seconds = exchange(sent, received);
-      if (iteration >= settings_.warmup) row.seconds.push_back(seconds);
-      for (unsigned i = 0; settings_.check && i < settings_.in_flight; ++i) {
-        fill(iteration, i, sent[i].span());
-        wrong += differences(sent[i].span(), received[i].span());
-      }
-    }
-    if (settings_.check) row.wrong = wrong;
-    return row;
-  }
-
- private:
-  void fill(unsigned iteration, unsigned message, std::span<std::byte> memory) const {
-    fill_input(aggregation::DataType::uint8, aggregation::Operation::sum,
-               std::uint64_t{iteration} << 16 | message, ends_.from, 0, memory.size(),
-               memory.data());
-  }
-
-  static std::uint64_t differences(std::span<const std::byte> a, std::span<const std::byte> b) {
-    std::uint64_t different = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) different += a[i] == b[i] ? 0 : 1;
-    return different;
-  }
-
-  double exchange(const std::vector<Memory>& sent, const std::vector<Memory>& received) {
-    gradcube_session* const from = sessions_[ends_.from].handle();
-    gradcube_session* const to = sessions_[ends_.to].handle();
-    std::vector<std::uint64_t> sends(sent.size());
-    std::vector<std::uint64_t> receives(sent.size());
-    const Clock::time_point begin = Clock::now();
-    for (std::size_t i = 0; i < received.size(); ++i) {
-      detail::check(gradcube_recv(to, received[i].data(), received[i].size(), ends_.from, i,
-                                  nullptr, &receives[i]),
-                    to);
-    }
-    for (std::size_t i = 0; i < sent.size(); ++i) {
-      gradcube_message message = GRADCUBE_MESSAGE_INIT;
-      message.peer = ends_.to;
-      message.buffer = sent[i].data();
-      message.bytes = sent[i].size();
-      message.tag = i;
-      message.paths = ends_.paths;
-      detail::check(gradcube_submit_message(from, &message, &sends[i]), from);
-    }
-    for (const std::uint64_t request : receives) wait(to, request, begin);
-    for (const std::uint64_t request : sends) wait(from, request, begin);
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  }
-
-  void wait(gradcube_session* session, std::uint64_t request, Clock::time_point begin) const {
-    for (;;) {
-      const auto left =
-          std::chrono::ceil<std::chrono::milliseconds>(begin + settings_.timeout - Clock::now());
-      if (left.count() <= 0) {
-        return detail::check(gradcube_wait(session, request, 0), session);  // which says why
-      }
-      int done = 0;
-      const auto slice = std::min<std::chrono::milliseconds>(left, kWaitSlice);
-      detail::check(gradcube_poll(session, request, static_cast<int>(slice.count()), &done),
-                    session);
-      if (done != 0) return;
-      if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
-    }
-  }
-
-  const PerfSettings& settings_;
-  const MessageEnds ends_;
-  std::vector<Session> sessions_;  // by rank
-};
-
-PerfRow measure(Measurement& measurement, std::uint64_t size, const RunDirectory& directory,
-                const control::Placement& placement) {
-  const ProgressLine progress(
-      [size] { return fmt::format("messages of {}", human_bytes(static_cast<double>(size))); });
-  const auto before = resent_so_far(directory);
-  try {
-    PerfRow row = measurement.run(size);
-    const auto after = resent_so_far(directory);
-    if (before && after && *after >= *before) row.resent = *after - *before;
-    return row;
-  } catch (const Error& error) {
-    throw control::SetupError(error.what() + ended_meanwhile(error, directory, placement));
-  }
-}
-
-PerfLinks links_of(const MessageWay& way) { return {2, 1.0, way.rate_bps}; }
 
 void print_foot(const PerfSettings& settings, std::uint64_t wrong) {
   if (!settings.check) return;
@@ -250,8 +122,7 @@ MessageWay way_of(const control::Topology& topology, const control::Placement& p
 
 int run_perf_messages(const PerfOptions& options) {
   PerfSettings settings = options.settings;
-  settings.timeout =
-      std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1e3));
+  apply_job_options(options, settings);
   const std::vector<std::uint64_t> sizes = sizes_of(options);
   // What no cluster has is refused before one is asked.
   const AskedEnds asked = asked_ends_of(options);
@@ -270,36 +141,37 @@ int run_perf_messages(const PerfOptions& options) {
                     "them",
                     trainers.size() / settings.trainers, placement.ranks()));
   }
-  const std::string job = options.job.empty() ? fmt::format("perf-{}", getpid()) : options.job;
-  Measurement measurement(trainers, job, settings, ends);
+  const std::string job = options.job_name("perf");
+  MessageRunner runner(trainers, job, settings, ends);
+  Report report;
+  report.fact("topology", control::topology_json(running.topology));
+  report.fact("rate_bps", running.rate_bps);
+  report.fact("collective", "sendrecv");
+  report.fact("from", ends.from);
+  report.fact("to", ends.to);
+  std::vector<ReportColumn> columns = perf_columns();
+  columns.push_back({{}, "paths"});
+  ReportTable& table = report.table("results", std::move(columns));
   if (!options.json) {
     print("# sendrecv from {} to {}, {}, {}, {}, job {}\n{}", ends.from, ends.to,
           running.topology.spec(), control::servers_text(running.topology), rates_text(running),
-          job, table_head());
+          job, table.head());
     flush_output();
   }
-  auto results = nlohmann::ordered_json::array();
   std::uint64_t wrong = 0;
   for (const std::uint64_t size : sizes) {
-    const PerfRow row = measure(measurement, size, directory, placement);
+    const PerfRow row = measured_row(
+        directory, placement,
+        [size] { return fmt::format("messages of {}", human_bytes(static_cast<double>(size))); },
+        [&] { return runner.run(size); });
     wrong += row.wrong.value_or(0);
     const MessageWay way = way_of(running.topology, placement, ends, size);
-    if (options.json) {
-      results.push_back(row_json(row, links_of(way)));
-      results.back()["paths"] = way.paths;
-    } else {
-      write_output(table_row(row, links_of(way)));
-      flush_output();
-    }
+    std::vector<Cell> cells = perf_cells(row, {2, 1.0, way.rate_bps});
+    cells.push_back(cell::told(way.paths));
+    add_row(table, cells, !options.json);
   }
   if (options.json) {
-    const nlohmann::json report = {{"topology", control::topology_json(running.topology)},
-                                   {"rate_bps", running.rate_bps},
-                                   {"collective", "sendrecv"},
-                                   {"from", ends.from},
-                                   {"to", ends.to},
-                                   {"results", results}};
-    write_output(report.dump() + "\n");
+    report.write(true);
   } else {
     print_foot(settings, wrong);
   }

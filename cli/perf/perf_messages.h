@@ -1,9 +1,6 @@
 // `gradcube perf sendrecv`: measures messages from one trainer of the running cluster to another.
-// Trainers of all servers join, as a job needs them, and two of them do something.
-//
-// An iteration: the receiver submits its receives, the sender its sends, and both wait for their
-// ends. Its time is from the first submission to the last end. The bound is what the paths that the
-// message takes carry together, each at the rate of its slowest link.
+// The bound is what the paths that the message takes carry together, each at the rate of its
+// slowest link.
 #ifndef GRADCUBE_CLI_PERF_PERF_MESSAGES_H_
 #define GRADCUBE_CLI_PERF_PERF_MESSAGES_H_
 
@@ -11,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/measure/message_runner.h"
 #include "cli/perf/perf_options.h"
 #include "control/plan/placement.h"
 #include "control/plan/topology.h"
@@ -30,13 +28,6 @@ struct AskedEnds {
 // Throws UsageError: a rank or paths that no cluster has, or an option that says nothing about
 // messages.
 AskedEnds asked_ends_of(const PerfOptions& options);
-
-// Between which ranks, and over how many paths at most (0: by length).
-struct MessageEnds {
-  control::Rank from = 0;
-  control::Rank to = 0;
-  unsigned paths = 0;
-};
 
 // Throws UsageError: a rank that there is not.
 MessageEnds message_ends_of(const AskedEnds& asked, const control::Placement& placement);

@@ -1,7 +1,5 @@
 #include "cli/perf/perf_options.h"
 
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,11 +12,11 @@
 #include "cli/perf/perf_messages.h"
 #include "cli/perf/perf_sizes.h"
 #include "cli/text/closest.h"
+#include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
-#include "control/plan/algorithms.h"
 
 namespace gradcube::cli {
 namespace {
@@ -30,8 +28,6 @@ using control::UsageError;
 
 constexpr const char* kDefaultSizes = "1K,64K,1M,12.5M";
 constexpr std::uint64_t kMostSizeFactor = 1'000'000;
-constexpr double kShortestTimeout = 0.001;  // seconds
-constexpr double kLongestTimeout = 1e6;
 
 constexpr const char* kPerfFooter =
     "Collectives: allreduce, reduce_scatter, allgather, broadcast, reduce, barrier. And sendrecv:\n"
@@ -189,14 +185,6 @@ void add_kind_options(CLI::App* command, PerfOptions* options) {
           "The most paths that a message may take, 1 to 8 (default: one, or all from 64 KiB "
           "on)")
       ->check(not_empty());
-  command
-      ->add_option("--algorithm", options->algorithm,
-                   "Asked for by the job (default: the cluster's): `gradcube plan --help`, or auto")
-      ->check(not_empty());
-  command
-      ->add_option("--members", options->members,
-                   "The servers of the job, in one argument: \"0,0 0,1 0,2\" (default: all)")
-      ->check(not_empty());
 }
 
 }  // namespace
@@ -204,32 +192,16 @@ void add_kind_options(CLI::App* command, PerfOptions* options) {
 void add_perf_options(CLI::App* command, PerfOptions* options) {
   command->add_option("collective", options->collective, "allreduce, or another of those below");
   add_size_options(command, options);
-  command->add_option("-n,--iterations", options->settings.iterations, "Measured per size")
-      ->capture_default_str()
-      ->check(whole_number_in(1, 1'000'000));
-  command
-      ->add_option("-w,--warmup", options->settings.warmup, "Iterations before the measured ones")
-      ->capture_default_str()
-      ->check(whole_number_in(0, 1'000'000));
   add_kind_options(command, options);
   command->add_option("--in-flight", options->settings.in_flight, "Collectives at once")
       ->capture_default_str()
       ->check(whole_number_in(1, 1024));
-  command
-      ->add_option("--trainers", options->settings.trainers, "Trainers of the job on each server")
-      ->capture_default_str()
-      ->check(whole_number_in(1, control::kMaxLocalTrainers));
-  command->add_option("--job", options->job, "The job's name (default: perf-<pid>)")
-      ->check(job_name());
-  command->add_option("--timeout", options->timeout_seconds, "Seconds that an iteration may take")
-      ->capture_default_str()
-      ->check(seconds_in(kShortestTimeout, kLongestTimeout));
+  add_job_options(command, *options, options->settings);
   command->add_flag("--check", options->settings.check,
                     "Compare every element of every result with that of a scalar computation");
   command->add_flag("--reproducible", options->settings.reproducible,
                     "Ask for results that have the same bits whatever the algorithm, the topology "
                     "and the cores; floats take 2 to 8 times their bytes on the links");
-  command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(kPerfFooter);
 }
 
@@ -246,10 +218,7 @@ PerfSettings settings_of(const PerfOptions& options) {
                            : Operation::sum;
   settings.root = static_cast<control::Rank>(
       control::parse_integer(or_else(options.root, "0"), "--root", 0, kMostRank));
-  if (!options.algorithm.empty()) control::require_algorithm(options.algorithm, "--algorithm");
-  settings.algorithm = options.algorithm;
-  settings.timeout =
-      std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1e3));
+  apply_job_options(options, settings);
   return settings;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/measure/perf_runner.h"
+#include "cli/perf/job_options.h"
 #include "control/plan/plan.h"
 #include "control/plan/topology.h"
 
@@ -18,7 +19,7 @@ namespace gradcube::cli {
 inline constexpr std::uint64_t kMostRank = UINT16_MAX;
 
 // As it was written; empty where it was not.
-struct PerfOptions {
+struct PerfOptions : JobOptions {
   std::string collective;
   std::string sizes;
   std::string min_bytes;
@@ -27,14 +28,9 @@ struct PerfOptions {
   std::string dtype;
   std::string op;
   std::string root;
-  std::string from;   // of a sendrecv
-  std::string to;     // the same
-  std::string paths;  // the same
-  std::string algorithm;
-  std::string members;
-  std::string job;
-  double timeout_seconds = 60;
-  bool json = false;
+  std::string from;       // of a sendrecv
+  std::string to;         // the same
+  std::string paths;      // the same
   PerfSettings settings;  // what needs no more than parsing
 };
 

@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,8 +14,7 @@
 #include "cli/plan/commands.h"
 #include "cli/plan/measured_paths.h"
 #include "cli/text/option_checks.h"
-#include "cli/text/output.h"
-#include "cli/text/text_table.h"
+#include "cli/text/report.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
@@ -91,50 +87,38 @@ std::vector<unsigned> ports_on(const AddressSpace& space, ServerId from, const R
   return ports;
 }
 
-nlohmann::ordered_json path_json(const AddressSpace& space, ServerId from, const Route& route) {
-  nlohmann::ordered_json path;
-  for (const ServerId server : bcube::servers_on(space, from, route)) {
-    path["servers"].push_back(control::address_json(space, server));
-  }
-  for (const bcube::Hop& hop : route) path["levels"].push_back(hop.level);
-  path["ports"] = ports_on(space, from, route);
-  return path;
-}
-
-std::string paths_json(nlohmann::ordered_json list) {
-  return nlohmann::ordered_json{{"paths", std::move(list)}}.dump() + '\n';
-}
-
 // The columns that tell a path; a level has one port of its number, but on a torus.
-std::vector<Column> path_columns(const AddressSpace& space, std::vector<Column> more) {
-  std::vector<Column> columns = {
-      {"hops"}, {space.cabled() ? "ports" : "levels", Align::left}, {"servers", Align::left}};
+std::vector<ReportColumn> path_columns(const AddressSpace& space, std::vector<ReportColumn> more) {
+  const bool cabled = space.cabled();
+  std::vector<ReportColumn> columns = {{"hops", ""}};
+  if (!cabled) columns.push_back({"levels", "", Align::left});
+  columns.insert(columns.end(), {{cabled ? std::optional<std::string>("ports") : std::nullopt,
+                                  "ports", Align::left},
+                                 {"servers", "servers", Align::left},
+                                 {{}, "levels"}});
   columns.insert(columns.end(), more.begin(), more.end());
   return columns;
 }
 
-std::vector<std::string> path_cells(const AddressSpace& space, ServerId from, const Route& route,
-                                    const std::vector<std::string>& more) {
-  std::vector<std::string> servers;
+std::vector<Cell> path_cells(const AddressSpace& space, ServerId from, const Route& route,
+                             const std::vector<Cell>& more) {
+  std::vector<std::string> names;
+  auto addresses = nlohmann::ordered_json::array();
   for (const ServerId server : bcube::servers_on(space, from, route)) {
-    servers.push_back(space.text(server));
+    names.push_back(space.text(server));
+    addresses.push_back(control::address_json(space, server));
   }
-  std::vector<std::string> cells = {std::to_string(route.size()),
-                                    fmt::format("{}", fmt::join(ports_on(space, from, route), " ")),
-                                    fmt::format("{}", fmt::join(servers, " "))};
+  std::vector<unsigned> levels;
+  for (const bcube::Hop& hop : route) levels.push_back(hop.level);
+  const std::vector<unsigned> ports = ports_on(space, from, route);
+  const std::string ports_text = fmt::format("{}", fmt::join(ports, " "));
+  std::vector<Cell> cells = {cell::shown(std::to_string(route.size()))};
+  if (!space.cabled()) cells.push_back(cell::shown(ports_text));
+  cells.insert(cells.end(), {Cell(ports_text, ports),
+                             Cell(fmt::format("{}", fmt::join(names, " ")), std::move(addresses)),
+                             cell::told(levels)});
   cells.insert(cells.end(), more.begin(), more.end());
   return cells;
-}
-
-// `all`: the paths when nothing is down.
-std::string paths_table(const AddressSpace& space, ServerId from, const std::vector<Route>& paths,
-                        const std::vector<Route>& all) {
-  TextTable table(path_columns(space, {{""}}));
-  for (const Route& route : paths) {
-    const bool substitute = std::find(all.begin(), all.end(), route) == all.end();
-    table.add_row(path_cells(space, from, route, {substitute ? "substitute" : ""}));
-  }
-  return table.empty() ? "" : table.text();
 }
 
 void require_two(const AddressSpace& space, ServerId from, ServerId to) {
@@ -161,33 +145,27 @@ int run_measured(const PathsOptions& options) {
   const ServerId to = control::parse_server(cluster.topology, options.to, "--to");
   require_two(space, from, to);
   const std::vector<MeasuredPath> paths = measure_paths(directory, space, from, to);
-  if (options.json) {
-    auto list = nlohmann::ordered_json::array();
-    for (const MeasuredPath& path : paths) {
-      auto& json = list.emplace_back(path_json(space, from, path.route));
-      json["state"] = path.state;
-      json["round_trip_ns"] =
-          path.round_trip_ns ? nlohmann::ordered_json(*path.round_trip_ns) : nullptr;
-      json["left_bps"] =
-          path.bits_per_second_left ? nlohmann::ordered_json(*path.bits_per_second_left) : nullptr;
-    }
-    write_output(paths_json(std::move(list)));
-    return 0;
-  }
-  TextTable table(path_columns(space, {{"state", Align::left}, {"round trip"}, {"left"}}));
-  for (const MeasuredPath& path : paths) {
-    const std::string time =
-        path.round_trip_ns ? human_seconds(static_cast<double>(*path.round_trip_ns) / 1e9) : "-";
-    const std::string left = path.bits_per_second_left
-                                 ? human_rate(static_cast<double>(*path.bits_per_second_left))
-                                 : "-";
-    table.add_row(path_cells(space, from, path.route, {path.state, time, left}));
-  }
   const auto answering = std::count_if(paths.begin(), paths.end(), [](const MeasuredPath& path) {
     return path.round_trip_ns.has_value();
   });
-  print("{}, from {} to {}: {} of {} paths answer\n{}", cluster.topology.spec(), space.text(from),
-        space.text(to), answering, paths.size(), table.empty() ? "" : table.text());
+  Report report;
+  report.line(fmt::format("{}, from {} to {}: {} of {} paths answer", cluster.topology.spec(),
+                          space.text(from), space.text(to), answering, paths.size()));
+  ReportTable& table = report.table("paths", path_columns(space, {{"state", "state", Align::left},
+                                                                  {"round trip", "round_trip_ns"},
+                                                                  {"left", "left_bps"}}));
+  for (const MeasuredPath& path : paths) {
+    const auto time = [](std::uint64_t ns) {
+      return Cell(human_seconds(static_cast<double>(ns) / 1e9), ns);
+    };
+    const auto left = [](std::uint64_t bps) {
+      return Cell(human_rate(static_cast<double>(bps)), bps);
+    };
+    table.add(path_cells(space, from, path.route,
+                         {path.state, cell::known(path.round_trip_ns, time),
+                          cell::known(path.bits_per_second_left, left)}));
+  }
+  report.write(options.json);
   return 0;
 }
 
@@ -201,25 +179,27 @@ int run_paths(const PathsOptions& options) {
   require_two(space, from, to);
   const std::vector<Down> down = all_down(topology, options.without);
   const auto paths = bcube::parallel_paths(space, from, to, works_without(space, down));
-  if (options.json) {
-    auto list = nlohmann::ordered_json::array();
-    for (const Route& route : paths) list.push_back(path_json(space, from, route));
-    write_output(paths_json(std::move(list)));
-    return 0;
-  }
   const auto all = bcube::parallel_paths(space, from, to);
   const unsigned hops = bcube::distance(space, from, to);
-  print("{}, from {} to {}: {} of {} parallel paths\n{}", topology.spec(), space.text(from),
-        space.text(to), paths.size(), all.size(), paths_table(space, from, paths, all));
-  if (hops > bcube::kMaxLevels) {
-    print("{} and {} are {} hops apart, and a path has at most {}\n", space.text(from),
-          space.text(to), hops, bcube::kMaxLevels);
-  } else if (all.empty()) {
-    print("no path of {} hops or fewer leads there over servers that are not absent\n",
-          bcube::kMaxLevels);
-  } else if (paths.empty()) {
-    print("no path is left: what --without names breaks all of them\n");
+  Report report;
+  report.line(fmt::format("{}, from {} to {}: {} of {} parallel paths", topology.spec(),
+                          space.text(from), space.text(to), paths.size(), all.size()));
+  ReportTable& table = report.table("paths", path_columns(space, {{"", ""}}));
+  for (const Route& route : paths) {
+    const bool substitute = std::find(all.begin(), all.end(), route) == all.end();
+    table.add(path_cells(space, from, route, {cell::shown(substitute ? "substitute" : "")}));
   }
+  if (hops > bcube::kMaxLevels) {
+    report.line(fmt::format("{} and {} are {} hops apart, and a path has at most {}",
+                            space.text(from), space.text(to), hops, bcube::kMaxLevels));
+  } else if (all.empty()) {
+    report.line(
+        fmt::format("no path of {} hops or fewer leads there over servers that are not absent",
+                    bcube::kMaxLevels));
+  } else if (paths.empty()) {
+    report.line("no path is left: what --without names breaks all of them");
+  }
+  report.write(options.json);
   return 0;
 }
 

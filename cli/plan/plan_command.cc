@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <memory>
@@ -104,12 +101,12 @@ int run_plan(const PlanOptions& options) {
   }
   if (options.verify.wanted) {
     const auto plan = control::make_plan(algorithm, topology, "--algorithm");
-    write_output(verified(plan, options.verify, options.json));
+    verified(plan, options.verify).write(options.json);
     return 0;
   }
   if (!options.keys.file.empty()) {
     const auto plan = control::make_plan(algorithm, topology, "--algorithm");
-    write_output(keys_report(plan, lcores_of(options.lcores), options.keys, options.json));
+    keys_report(plan, lcores_of(options.lcores), options.keys).write(options.json);
     return 0;
   }
   std::optional<control::ServerId> server;

@@ -1,18 +1,15 @@
 #include "cli/plan/plan_keys.h"
 
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "aggregation/optimizer_step.h"
-#include "cli/text/json_fields.h"
+#include "cli/text/command.h"
 #include "cli/text/keys_file.h"
 #include "cli/text/option_checks.h"
-#include "cli/text/text_table.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
@@ -26,7 +23,6 @@ namespace {
 
 using control::UsageError;
 using control::hub::HubLoad;
-using nlohmann::ordered_json;
 
 constexpr int kMostNodes = 1024;
 
@@ -50,7 +46,7 @@ std::vector<int> parse_nodes(const std::string& text, std::size_t count, const c
 }
 
 // All that is shown.
-struct Report {
+struct KeyLoads {
   const control::Plan& plan;
   std::vector<control::Lcore> lcores;
   std::vector<control::hub::HubKey> keys;
@@ -89,174 +85,120 @@ struct Report {
   }
 };
 
-std::uint64_t chunk_bytes_of(const Report& report, const PlanKeysOptions& options) {
+std::uint64_t chunk_bytes_of(const KeyLoads& loads, const PlanKeysOptions& options) {
   if (!options.chunk.empty()) return control::parse_size(options.chunk, "--chunk");
   std::size_t executors = 0;
-  for (const control::hub::HubPath& path : report.paths) executors += path.lcores.size();
-  return control::hub::default_chunk_bytes(report.keys, executors);
+  for (const control::hub::HubPath& path : loads.paths) executors += path.lcores.size();
+  return control::hub::default_chunk_bytes(loads.keys, executors);
 }
 
-Report make_report(const control::Plan& plan, std::vector<control::Lcore> lcores,
-                   const PlanKeysOptions& options) {
+KeyLoads load_by(const control::Plan& plan, std::vector<control::Lcore> lcores,
+                 const PlanKeysOptions& options) {
   const std::vector<int> lcore_nodes =
       parse_nodes(options.lcore_nodes, lcores.size(), "--lcore-nodes", "lcores");
   for (std::size_t i = 0; i < lcores.size(); ++i) lcores[i].numa_node = lcore_nodes[i];
   const std::vector<int> port_nodes =
       parse_nodes(options.port_nodes, plan.topology().ports(), "--port-nodes", "ports");
-  Report report{.plan = plan,
-                .lcores = std::move(lcores),
-                .keys = read_keys_file(options.file),
-                .chunk_bytes = 0,
-                .chunks = {},
-                .paths = {},
-                .loads = {},
-                .ports = {},
-                .all = {}};
-  report.paths = control::hub::hub_paths(plan, report.lcores, port_nodes);
-  report.chunk_bytes = chunk_bytes_of(report, options);
-  report.chunks = control::hub::cut_into_chunks(report.keys, report.chunk_bytes, "--chunk");
-  const auto bindings = control::hub::bind_chunks(report.chunks, report.paths);
-  report.loads =
-      control::hub::hub_loads(report.chunks, bindings, report.paths.size(), report.lcores.size());
-  report.ports = control::hub::port_bytes(plan, report.paths, report.loads.paths);
-  for (const HubLoad& load : report.loads.paths) {
-    report.all.chunks += load.chunks;
-    report.all.bytes += load.bytes;
+  KeyLoads loads{.plan = plan,
+                 .lcores = std::move(lcores),
+                 .keys = read_keys_file(options.file),
+                 .chunk_bytes = 0,
+                 .chunks = {},
+                 .paths = {},
+                 .loads = {},
+                 .ports = {},
+                 .all = {}};
+  loads.paths = control::hub::hub_paths(plan, loads.lcores, port_nodes);
+  loads.chunk_bytes = chunk_bytes_of(report, options);
+  loads.chunks = control::hub::cut_into_chunks(loads.keys, loads.chunk_bytes, "--chunk");
+  const auto bindings = control::hub::bind_chunks(loads.chunks, loads.paths);
+  loads.loads =
+      control::hub::hub_loads(loads.chunks, bindings, loads.paths.size(), loads.lcores.size());
+  loads.ports = control::hub::port_bytes(plan, loads.paths, loads.loads.paths);
+  for (const HubLoad& load : loads.loads.paths) {
+    loads.all.chunks += load.chunks;
+    loads.all.bytes += load.bytes;
   }
-  return report;
+  return loads;
 }
 
-ordered_json load_json(const HubLoad& load, double fair) {
-  return {{"chunks", load.chunks},
-          {"bytes", load.bytes},
-          {"of_fair_share", static_cast<double>(load.bytes) / fair}};
+// A number below 0 is none.
+Cell node_cell(int node) { return node < 0 ? cell::none() : cell::plain(node); }
+
+Cell fullness(const HubLoad& load, double fair) {
+  return cell::plain(static_cast<double>(load.bytes) / fair, "{:.4f}");
 }
 
-ordered_json or_null(bool known, int value) {
-  return known ? ordered_json(value) : ordered_json(nullptr);
-}
-
-ordered_json paths_json(const Report& report) {
-  ordered_json list = ordered_json::array();
-  for (std::size_t p = 0; p < report.paths.size(); ++p) {
-    const auto& path = report.paths[p];
-    ordered_json row = {
-        {"path", p},
-        {"thread", path.thread},
-        {"port", or_null(path.port.has_value(), static_cast<int>(path.port.value_or(0)))},
-        {"node", or_null(path.node >= 0, path.node)}};
-    row.update(load_json(report.loads.paths[p], report.fair_path(p)));
-    list.push_back(std::move(row));
+void add_paths(Report& report, const KeyLoads& loads) {
+  ReportTable& table = report.table("paths", {{"path", "path"},
+                                              {"thread", "thread"},
+                                              {"first port", "port"},
+                                              {"node", "node"},
+                                              {"chunks", "chunks"},
+                                              {"bytes", "bytes"},
+                                              {"of fair share", "of_fair_share"}});
+  for (std::size_t p = 0; p < loads.paths.size(); ++p) {
+    const auto& path = loads.paths[p];
+    const HubLoad& load = loads.loads.paths[p];
+    table.add({cell::plain(p), cell::plain(path.thread),
+               path.port ? cell::plain(*path.port) : cell::none(), node_cell(path.node),
+               cell::count(load.chunks), cell::count(load.bytes),
+               fullness(load, loads.fair_path(p))});
   }
-  return list;
+  report.line("");
 }
 
-ordered_json lcores_json(const Report& report) {
-  ordered_json list = ordered_json::array();
-  for (unsigned i = 0; i < report.lcores.size(); ++i) {
-    const int node = report.lcores[i].numa_node;
-    ordered_json row = {{"lcore", report.lcores[i].id},
-                        {"queue", i},
-                        {"node", or_null(node >= 0, node)},
-                        {"paths", report.paths_of(i)}};
-    row.update(load_json(report.loads.lcores[i], report.fair_lcore()));
-    list.push_back(std::move(row));
+void add_ports(Report& report, const KeyLoads& loads) {
+  if (!loads.ports) {
+    report.fact("ports", nullptr);
+    report.line("ports: not counted, as a step of the plan uses several");
+    return;
   }
-  return list;
+  ReportTable& table =
+      report.table("ports", {{"port", "port"}, {"bytes in of a push", "push_bytes"}});
+  for (std::size_t port = 0; port < loads.ports->size(); ++port) {
+    table.add({cell::plain(port), cell::bytes((*loads.ports)[port])});
+  }
 }
 
-std::string report_json(const Report& report, const PlanKeysOptions& options) {
-  ordered_json whole = {{"topology", report.plan.topology().spec()},
-                        {"algorithm", report.plan.algorithm()},
-                        {"servers", report.plan.ranks()},
-                        {"keys", report.keys.size()},
-                        {"bytes", report.all.bytes},
-                        {"chunk_bytes", report.chunk_bytes},
-                        {"chunks", report.all.chunks},
-                        {"paths", paths_json(report)}};
-  whole["ports"] = report.ports ? ordered_json::array() : ordered_json(nullptr);
-  for (std::size_t port = 0; report.ports && port < report.ports->size(); ++port) {
-    whole["ports"].push_back({{"port", port}, {"push_bytes", (*report.ports)[port]}});
+void add_nodes(Report& report, const KeyLoads& loads) {
+  const auto nodes = loads.nodes();
+  if (!nodes.empty()) report.line("");
+  ReportTable& table =
+      report.table("nodes", {{"node", "node"}, {"chunks", "chunks"}, {"bytes", "bytes"}});
+  for (const auto& [node, load] : nodes) {
+    table.add({cell::plain(node), cell::count(load.chunks), cell::count(load.bytes)});
   }
-  whole["nodes"] = ordered_json::array();
-  for (const auto& [node, load] : report.nodes()) {
-    whole["nodes"].push_back({{"node", node}, {"chunks", load.chunks}, {"bytes", load.bytes}});
-  }
-  whole["lcores"] = lcores_json(report);
-  if (!options.optimizer.empty()) {
-    const auto settings = control::hub::parse_optimizer(options.optimizer, "--optimizer");
-    whole["optimizer"] = {{"settings", control::hub::optimizer_text(settings)},
-                          {"memory_bytes", control::hub::optimizer_bytes(report.keys, settings)},
-                          {"owners", control::hub::owners(report.plan)}};
-  }
-  return whole.dump() + "\n";
 }
 
-std::string fullness(const HubLoad& load, double fair) {
-  return fmt::format("{:.4f}", static_cast<double>(load.bytes) / fair);
-}
-
-std::string node_text(int node) { return node < 0 ? "-" : std::to_string(node); }
-
-std::string paths_text(const Report& report) {
-  TextTable table(
-      {{"path"}, {"thread"}, {"first port"}, {"node"}, {"chunks"}, {"bytes"}, {"of fair share"}});
-  for (std::size_t p = 0; p < report.paths.size(); ++p) {
-    const auto& path = report.paths[p];
-    const HubLoad& load = report.loads.paths[p];
-    table.add_row({std::to_string(p), std::to_string(path.thread),
-                   path.port ? std::to_string(*path.port) : "-", node_text(path.node),
-                   grouped(load.chunks), grouped(load.bytes), fullness(load, report.fair_path(p))});
+void add_lcores(Report& report, const KeyLoads& loads) {
+  report.line("");
+  ReportTable& table = report.table("lcores", {{"lcore", "lcore"},
+                                               {"queue", "queue"},
+                                               {"node", "node"},
+                                               {"paths", "paths"},
+                                               {"chunks", "chunks"},
+                                               {"bytes", "bytes"},
+                                               {"of fair share", "of_fair_share"}});
+  for (unsigned i = 0; i < loads.lcores.size(); ++i) {
+    const HubLoad& load = loads.loads.lcores[i];
+    const std::vector<unsigned> paths = loads.paths_of(i);
+    table.add({cell::plain(loads.lcores[i].id), cell::plain(i),
+               node_cell(loads.lcores[i].numa_node),
+               Cell(fmt::format("{}", fmt::join(paths, ",")), paths), cell::count(load.chunks),
+               cell::count(load.bytes), fullness(load, loads.fair_lcore())});
   }
-  return table.text();
 }
 
-std::string ports_text(const Report& report) {
-  if (!report.ports) return "ports: not counted, as a step of the plan uses several\n";
-  TextTable table({{"port"}, {"bytes in of a push"}});
-  for (std::size_t port = 0; port < report.ports->size(); ++port) {
-    table.add_row({std::to_string(port), human_bytes((*report.ports)[port])});
-  }
-  return table.text();
-}
-
-std::string nodes_text(const Report& report) {
-  TextTable table({{"node"}, {"chunks"}, {"bytes"}});
-  for (const auto& [node, load] : report.nodes()) {
-    table.add_row({std::to_string(node), grouped(load.chunks), grouped(load.bytes)});
-  }
-  return table.empty() ? "" : "\n" + table.text();
-}
-
-std::string lcores_text(const Report& report) {
-  TextTable table(
-      {{"lcore"}, {"queue"}, {"node"}, {"paths"}, {"chunks"}, {"bytes"}, {"of fair share"}});
-  for (unsigned i = 0; i < report.lcores.size(); ++i) {
-    const HubLoad& load = report.loads.lcores[i];
-    table.add_row({std::to_string(report.lcores[i].id), std::to_string(i),
-                   node_text(report.lcores[i].numa_node),
-                   fmt::format("{}", fmt::join(report.paths_of(i), ",")), grouped(load.chunks),
-                   grouped(load.bytes), fullness(load, report.fair_lcore())});
-  }
-  return table.text();
-}
-
-std::string report_text(const Report& report, const PlanKeysOptions& options) {
-  std::string text =
-      fmt::format("{} keys, {} in {} chunks of {}, by {} on {}\n\n", grouped(report.keys.size()),
-                  human_bytes(static_cast<double>(report.all.bytes)), grouped(report.all.chunks),
-                  options.chunk.empty() ? grouped(report.chunk_bytes) + " bytes" : options.chunk,
-                  report.plan.algorithm(), report.plan.topology().spec());
-  text += paths_text(report) + "\n" + ports_text(report) + nodes_text(report) + "\n" +
-          lcores_text(report);
-  if (options.optimizer.empty()) return text;
-  const auto settings = control::hub::parse_optimizer(options.optimizer, "--optimizer");
-  const std::uint64_t bytes = control::hub::optimizer_bytes(report.keys, settings);
-  const std::uint32_t owners = control::hub::owners(report.plan);
-  return text + fmt::format("\n{}: weights and state of {}, {} on each of {} owners\n",
-                            control::hub::optimizer_text(settings),
-                            human_bytes(static_cast<double>(bytes)),
-                            human_bytes(static_cast<double>(bytes) / owners), owners);
+void add_optimizer(Report& report, const KeyLoads& loads, const std::string& optimizer) {
+  const auto settings = control::hub::parse_optimizer(optimizer, "--optimizer");
+  const std::string text = control::hub::optimizer_text(settings);
+  const std::uint64_t bytes = control::hub::optimizer_bytes(loads.keys, settings);
+  const std::uint32_t owners = control::hub::owners(loads.plan);
+  report.fact("optimizer", {{"settings", text}, {"memory_bytes", bytes}, {"owners", owners}});
+  report.line(fmt::format("\n{}: weights and state of {}, {} on each of {} owners", text,
+                          human_bytes(static_cast<double>(bytes)),
+                          human_bytes(static_cast<double>(bytes) / owners), owners));
 }
 
 }  // namespace
@@ -282,10 +224,28 @@ void add_plan_keys(CLI::App& command, PlanKeysOptions& options) {
       "Also show its memory: nesterov:lr=0.1,momentum=0.9 (sgd, momentum, nesterov, adam, adamw)");
 }
 
-std::string keys_report(const control::Plan& plan, std::vector<control::Lcore> lcores,
-                        const PlanKeysOptions& options, bool as_json) {
-  const Report report = make_report(plan, std::move(lcores), options);
-  return as_json ? report_json(report, options) : report_text(report, options);
+Report keys_report(const control::Plan& plan, std::vector<control::Lcore> lcores,
+                   const PlanKeysOptions& options) {
+  const KeyLoads loads = load_by(plan, std::move(lcores), options);
+  Report report;
+  report.line(
+      fmt::format("{} keys, {} in {} chunks of {}, by {} on {}\n", grouped(loads.keys.size()),
+                  human_bytes(static_cast<double>(loads.all.bytes)), grouped(loads.all.chunks),
+                  options.chunk.empty() ? grouped(loads.chunk_bytes) + " bytes" : options.chunk,
+                  plan.algorithm(), plan.topology().spec()));
+  report.fact("topology", plan.topology().spec());
+  report.fact("algorithm", plan.algorithm());
+  report.fact("servers", plan.ranks());
+  report.fact("keys", loads.keys.size());
+  report.fact("bytes", loads.all.bytes);
+  report.fact("chunk_bytes", loads.chunk_bytes);
+  report.fact("chunks", loads.all.chunks);
+  add_paths(report, loads);
+  add_ports(report, loads);
+  add_nodes(report, loads);
+  add_lcores(report, loads);
+  if (!options.optimizer.empty()) add_optimizer(report, loads, options.optimizer);
+  return report;
 }
 
 }  // namespace gradcube::cli

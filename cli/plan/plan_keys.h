@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/text/report.h"
 #include "control/plan/assignment.h"
 #include "control/plan/plan.h"
 
@@ -24,8 +25,8 @@ struct PlanKeysOptions {
 void add_plan_keys(CLI::App& command, PlanKeysOptions& options);
 
 // What to print. Throws UsageError for a file or an option that is bad.
-std::string keys_report(const control::Plan& plan, std::vector<control::Lcore> lcores,
-                        const PlanKeysOptions& options, bool as_json);
+Report keys_report(const control::Plan& plan, std::vector<control::Lcore> lcores,
+                   const PlanKeysOptions& options);
 
 }  // namespace gradcube::cli
 

@@ -1,19 +1,16 @@
 #include "cli/plan/plan_verify.h"
 
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
+#include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/progress_line.h"
-#include "cli/text/text_table.h"
 #include "control/plan/streams.h"
 #include "control/plan/verify.h"
 #include "control/plan/verify_sample.h"
@@ -45,7 +42,7 @@ std::vector<std::string> piece_names(const control::Plan& plan, const control::S
 
 // "links: at most 16 pieces on every level, in each direction over both stages"
 std::string links_text(std::string_view whose, const LinkPieces& link_pieces) {
-  if (!link_pieces) return "links: not examined, as servers relay\n";
+  if (!link_pieces) return "links: not examined, as servers relay";
   const std::uint64_t first = link_pieces->front();
   const bool alike = std::all_of(link_pieces->begin(), link_pieces->end(),
                                  [&](std::uint64_t pieces) { return pieces == first; });
@@ -54,33 +51,7 @@ std::string links_text(std::string_view whose, const LinkPieces& link_pieces) {
   for (std::size_t level = 1; !alike && level < link_pieces->size(); ++level) {
     text += fmt::format(", {} on level {}", grouped((*link_pieces)[level]), level);
   }
-  return fmt::format("{}: at most {}, in each direction over both stages\n", whose, text);
-}
-
-ordered_json begin_json(const control::Plan& plan) {
-  return {{"topology", plan.topology().spec()},
-          {"algorithm", plan.algorithm()},
-          {"servers", plan.ranks()},
-          {"pieces", plan.pieces()}};
-}
-
-std::string begin_text(const control::Plan& plan) {
-  return fmt::format("{} on {}: {} servers, {} pieces\n", plan.algorithm(), plan.topology().spec(),
-                     grouped(plan.ranks()), grouped(plan.pieces()));
-}
-
-std::string exact(const control::Plan& plan, bool as_json) {
-  const LinkPieces link_pieces = control::verify(plan).link_pieces;
-  if (as_json) {
-    ordered_json report = begin_json(plan);
-    report["proof"] = "exact";
-    report["link_pieces"] = *link_pieces;
-    return report.dump() + "\n";
-  }
-  return begin_text(plan) +
-         "proved: every piece gets each server's contribution once, and every server every "
-         "result\n" +
-         links_text("links", link_pieces);
+  return fmt::format("{}: at most {}, in each direction over both stages", whose, text);
 }
 
 // What is found says which sample finds it.
@@ -93,28 +64,31 @@ LinkPieces verify_drawn(const control::Plan& plan, const control::Sample& sample
   }
 }
 
-std::string sampled(const control::Plan& plan, std::uint64_t seed, bool as_json) {
+void add_exact(Report& report, const control::Plan& plan) {
+  const LinkPieces link_pieces = control::verify(plan).link_pieces;
+  report.fact("proof", "exact");
+  report.fact("link_pieces", *link_pieces);
+  report.line(
+      "proved: every piece gets each server's contribution once, and every server every result");
+  report.line(links_text("links", link_pieces));
+}
+
+void add_sampled(Report& report, const control::Plan& plan, std::uint64_t seed) {
   const control::Sample sample = control::draw_sample(plan, seed, kDrawn);
   const LinkPieces link_pieces = verify_drawn(plan, sample, seed);
-  if (as_json) {
-    ordered_json report = begin_json(plan);
-    report["proof"] = "sample";
-    report["seed"] = seed;
-    report["sampled_servers"] = server_names(plan, sample);
-    report["sampled_pieces"] = piece_names(plan, sample);
-    report["link_pieces"] = link_pieces ? ordered_json(*link_pieces) : ordered_json(nullptr);
-    return report.dump() + "\n";
-  }
-  return begin_text(plan) +
-         fmt::format(
-             "proved for a sample, drawn by --seed {}\n"
-             "pieces {}:\n"
-             "  each gets every server's contribution once, and every server its result\n"
-             "servers {}:\n"
-             "  what each sends and waits for is what its peers expect\n",
-             seed, fmt::join(piece_names(plan, sample), " "),
-             fmt::join(server_names(plan, sample), " ")) +
-         links_text("  their links", link_pieces);
+  const std::vector<std::string> servers = server_names(plan, sample);
+  const std::vector<std::string> pieces = piece_names(plan, sample);
+  report.fact("proof", "sample");
+  report.fact("seed", seed);
+  report.fact("sampled_servers", servers);
+  report.fact("sampled_pieces", pieces);
+  report.fact("link_pieces", link_pieces ? ordered_json(*link_pieces) : ordered_json(nullptr));
+  report.line(fmt::format("proved for a sample, drawn by --seed {}", seed));
+  report.line(fmt::format("pieces {}:", fmt::join(pieces, " ")));
+  report.line("  each gets every server's contribution once, and every server its result");
+  report.line(fmt::format("servers {}:", fmt::join(servers, " ")));
+  report.line("  what each sends and waits for is what its peers expect");
+  report.line(links_text("  their links", link_pieces));
 }
 
 }  // namespace
@@ -133,13 +107,24 @@ void add_plan_verify(CLI::App& command, PlanVerifyOptions& options) {
       ->needs(verify);
 }
 
-std::string verified(const control::Plan& plan, const PlanVerifyOptions& options, bool as_json) {
+Report verified(const control::Plan& plan, const PlanVerifyOptions& options) {
   const ProgressLine progress([&plan] {
     return fmt::format("proving {} on {}", plan.algorithm(), plan.topology().spec());
   });
-  if (plan.ranks() <= kMostExact) return exact(plan, as_json);
-  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  return sampled(plan, options.seed.value_or(static_cast<std::uint64_t>(now) % 1'000'000), as_json);
+  Report report;
+  report.fact("topology", plan.topology().spec());
+  report.fact("algorithm", plan.algorithm());
+  report.fact("servers", plan.ranks());
+  report.fact("pieces", plan.pieces());
+  report.line(fmt::format("{} on {}: {} servers, {} pieces", plan.algorithm(),
+                          plan.topology().spec(), grouped(plan.ranks()), grouped(plan.pieces())));
+  if (plan.ranks() <= kMostExact) {
+    add_exact(report, plan);
+  } else {
+    const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+    add_sampled(report, plan, options.seed.value_or(static_cast<std::uint64_t>(now) % 1'000'000));
+  }
+  return report;
 }
 
 }  // namespace gradcube::cli

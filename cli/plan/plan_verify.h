@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/text/report.h"
 #include "control/plan/plan.h"
 
 namespace gradcube::cli {
@@ -23,7 +24,7 @@ void add_plan_verify(CLI::App& command, PlanVerifyOptions& options);
 
 // What was proved, as text or as one JSON object. Meanwhile a line on the terminal says so. Throws
 // a control::PlanError for a plan that is no all-reduce.
-std::string verified(const control::Plan& plan, const PlanVerifyOptions& options, bool json);
+Report verified(const control::Plan& plan, const PlanVerifyOptions& options);
 
 }  // namespace gradcube::cli
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -11,8 +10,7 @@
 #include "cli/cluster/fitted_costs.h"
 #include "cli/cluster/measurements.h"
 #include "cli/cluster/running_cluster.h"
-#include "cli/text/output.h"
-#include "cli/text/text_table.h"
+#include "cli/text/report.h"
 #include "control/base/errors.h"
 #include "control/base/units.h"
 #include "control/plan/auto_plans.h"
@@ -26,7 +24,6 @@ namespace {
 
 using control::PlanTime;
 using control::RunDirectory;
-using nlohmann::json;
 
 constexpr control::CollectiveKind kKind = control::CollectiveKind::all_reduce;
 // The flat algorithms walk over all pairs of servers.
@@ -83,11 +80,6 @@ Place place_of(const PlanWhyOptions& options) {
   return place;
 }
 
-// "latency", or the level whose links take the longest.
-std::string bound_text(const PlanTime& time) {
-  return time.latency_binds() ? "latency" : fmt::format("level {}", time.busiest);
-}
-
 std::vector<Row> rows_of(const Place& place, const control::Placement& all,
                          const control::MessageCosts& costs, std::uint64_t bytes) {
   const auto parameters = control::cost_parameters(place.topology, costs);
@@ -102,45 +94,40 @@ std::vector<Row> rows_of(const Place& place, const control::Placement& all,
   return rows;
 }
 
-std::string table_of(const std::vector<Row>& rows, const std::string& chosen) {
-  TextTable table({{"algorithm", Align::left},
-                   {"modelled"},
-                   {"relative"},
-                   {"latency"},
-                   {"transfer"},
-                   {"binds", Align::left},
-                   {"measured"},
-                   {"", Align::left}});
+Report report_of(const Place& place, const control::MessageCosts& costs, std::uint64_t bytes,
+                 const std::vector<Row>& rows, const std::string& chosen) {
+  const char* const which = place.is_running   ? ", the running cluster"
+                            : place.is_assumed ? ", as no cluster is running"
+                                               : "";
+  Report report;
+  report.line(fmt::format("# all-reduce of {} on {}{}: {} runs {}",
+                          human_bytes(static_cast<double>(bytes)), place.topology.spec(), which,
+                          control::auto_name(costs), chosen));
+  report.fact("topology", control::topology_json(place.topology));
+  report.fact("running", place.is_running);
+  report.fact("bytes", bytes);
+  report.fact("costs", control::auto_name(costs));
+  report.fact("auto", chosen);
+  ReportTable& table = report.table("candidates", {{"algorithm", "algorithm", Align::left},
+                                                   {"modelled", "seconds"},
+                                                   {"relative", ""},
+                                                   {"latency", "latency_seconds"},
+                                                   {"transfer", "transfer_seconds"},
+                                                   {"binds", "binds", Align::left},
+                                                   {"measured", "measured_seconds"},
+                                                   {"", "", Align::left}});
   const double least = rows.front().time.seconds();
   for (const Row& row : rows) {
-    table.add_row({row.algorithm, human_seconds(row.time.seconds()),
-                   least > 0 ? fmt::format("{:.3f}", row.time.seconds() / least) : "-",
-                   human_seconds(row.time.latency), human_seconds(row.time.transfer),
-                   bound_text(row.time), row.measured ? human_seconds(*row.measured) : "-",
-                   row.algorithm == chosen ? "auto" : ""});
+    const PlanTime& time = row.time;
+    table.add({row.algorithm, cell::seconds(time.seconds()),
+               cell::shown(least > 0 ? fmt::format("{:.3f}", time.seconds() / least) : "-"),
+               cell::seconds(time.latency), cell::seconds(time.transfer),
+               time.latency_binds() ? "latency"
+                                    : Cell(fmt::format("level {}", time.busiest), time.busiest),
+               cell::known(row.measured, cell::seconds),
+               cell::shown(row.algorithm == chosen ? "auto" : "")});
   }
-  return table.text();
-}
-
-nlohmann::ordered_json json_of(const Place& place, const control::MessageCosts& costs,
-                               std::uint64_t bytes, const std::vector<Row>& rows,
-                               const std::string& chosen) {
-  auto candidates = nlohmann::ordered_json::array();
-  for (const Row& row : rows) {
-    candidates.push_back(
-        {{"algorithm", row.algorithm},
-         {"seconds", row.time.seconds()},
-         {"latency_seconds", row.time.latency},
-         {"transfer_seconds", row.time.transfer},
-         {"binds", row.time.latency_binds() ? json("latency") : json(row.time.busiest)},
-         {"measured_seconds", row.measured ? json(*row.measured) : json(nullptr)}});
-  }
-  return {{"topology", control::topology_json(place.topology)},
-          {"running", place.is_running},
-          {"bytes", bytes},
-          {"costs", control::auto_name(costs)},
-          {"auto", chosen},
-          {"candidates", candidates}};
+  return report;
 }
 
 }  // namespace
@@ -163,16 +150,7 @@ int run_plan_why(const PlanWhyOptions& options) {
   const auto choice = control::make_choice(place.algorithm, place.topology, all, "--topology");
   const std::string chosen = choice.plan_of(kKind, bytes).algorithm();
   const std::vector<Row> rows = rows_of(place, all, *costs, bytes);
-  if (options.json) {
-    write_output(json_of(place, *costs, bytes, rows, chosen).dump() + "\n");
-    return 0;
-  }
-  const char* const which = place.is_running   ? ", the running cluster"
-                            : place.is_assumed ? ", as no cluster is running"
-                                               : "";
-  print("# all-reduce of {} on {}{}: {} runs {}\n", human_bytes(static_cast<double>(bytes)),
-        place.topology.spec(), which, control::auto_name(*costs), chosen);
-  write_output(table_of(rows, chosen));
+  report_of(place, *costs, bytes, rows, chosen).write(options.json);
   return 0;
 }
 

@@ -1,16 +1,11 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/status/commands.h"
 #include "cli/text/option_checks.h"
-#include "cli/text/output.h"
-#include "cli/text/text_table.h"
+#include "cli/text/report.h"
 #include "control/base/printable.h"
 #include "control/checkpoint/checkpoint_reader.h"
 #include "control/checkpoint/optimizer_settings.h"
@@ -19,7 +14,6 @@ namespace gradcube::cli {
 namespace {
 
 using control::CheckpointHeader;
-using nlohmann::ordered_json;
 
 // The elements of each key that the file has.
 std::vector<std::uint64_t> elements_here(const CheckpointHeader& header) {
@@ -28,40 +22,30 @@ std::vector<std::uint64_t> elements_here(const CheckpointHeader& header) {
   return elements;
 }
 
-std::string header_json(const CheckpointHeader& header, std::uint64_t bytes) {
+Report report_of(const CheckpointHeader& header, std::uint64_t bytes) {
   const std::vector<std::uint64_t> here = elements_here(header);
-  ordered_json keys = ordered_json::array();
+  const std::string optimizer = control::optimizer_text(header.settings);
+  Report report;
+  report.line(fmt::format("{} after step {}, part {} of {}, {}: every checksum is right\n",
+                          optimizer, grouped(header.step), header.part + 1, header.parts,
+                          human_bytes(static_cast<double>(bytes))));
+  report.fact("bytes", bytes);
+  report.fact("step", header.step);
+  report.fact("optimizer", optimizer);
+  report.fact("part", header.part + 1);  // as in the names of files
+  report.fact("parts", header.parts);
+  ReportTable& table = report.table("keys", {{"key", "name", Align::left},
+                                             {"dtype", "dtype", Align::left},
+                                             {"elements", "elements"},
+                                             {"here", "elements_here"},
+                                             {"steps", "steps"}});
   for (std::size_t k = 0; k < header.keys.size(); ++k) {
     const auto& key = header.keys[k];
-    keys.push_back({{"name", key.name},
-                    {"elements", key.elements},
-                    {"dtype", aggregation::data_type_name(key.type)},
-                    {"elements_here", here[k]},
-                    {"steps", header.steps[k]}});
+    table.add({Cell(control::printable(key.name, control::kLongestKeyName), key.name),
+               aggregation::data_type_name(key.type), cell::count(key.elements),
+               cell::count(here[k]), cell::count(header.steps[k])});
   }
-  const ordered_json report = {{"bytes", bytes},
-                               {"step", header.step},
-                               {"optimizer", control::optimizer_text(header.settings)},
-                               {"part", header.part + 1},  // as in the names of files
-                               {"parts", header.parts},
-                               {"keys", std::move(keys)}};
-  return report.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-}
-
-std::string header_text(const CheckpointHeader& header, std::uint64_t bytes) {
-  const std::vector<std::uint64_t> here = elements_here(header);
-  TextTable table(
-      {{"key", Align::left}, {"dtype", Align::left}, {"elements"}, {"here"}, {"steps"}});
-  for (std::size_t k = 0; k < header.keys.size(); ++k) {
-    const auto& key = header.keys[k];
-    table.add_row({control::printable(key.name, control::kLongestKeyName),
-                   std::string(aggregation::data_type_name(key.type)), grouped(key.elements),
-                   grouped(here[k]), grouped(header.steps[k])});
-  }
-  return fmt::format("{} after step {}, part {} of {}, {}: every checksum is right\n\n",
-                     control::optimizer_text(header.settings), grouped(header.step),
-                     header.part + 1, header.parts, human_bytes(static_cast<double>(bytes))) +
-         table.text();
+  return report;
 }
 
 int run_checkpoint(const std::string& path, bool as_json) {
@@ -70,7 +54,7 @@ int run_checkpoint(const std::string& path, bool as_json) {
   control::CheckpointReader reader(std::move(source),
                                    fmt::format("checkpoint {}", control::quoted(path)));
   reader.check_rest();
-  write_output(as_json ? header_json(reader.header(), bytes) : header_text(reader.header(), bytes));
+  report_of(reader.header(), bytes).write(as_json);
   return 0;
 }
 

@@ -167,8 +167,8 @@ std::string reserved_text(const json& job) {
   return bytes ? human_bytes(*bytes) : "-";
 }
 
-}  // namespace
-
+// "has waited 3.2 s for [2,1] (pid 4711)"; empty when the job waits for no trainer. When many are
+// late, the first few are named and the others counted.
 std::string wait_text(const json& job) {
   std::vector<std::string> names;
   for (const json& address : items(job, "waiting_for")) {
@@ -184,8 +184,6 @@ std::string wait_text(const json& job) {
   return fmt::format("has waited{} for {}{}", waited_text(job), fmt::join(names, ", "),
                      more > 0 ? fmt::format(" and {} more", more) : "");
 }
-
-namespace {
 
 // Whom the job waits for, or why it stops or was aborted.
 std::string remark_on(const json& job) {

@@ -8,10 +8,6 @@
 
 namespace gradcube::cli {
 
-// "has waited 3.2 s for [2,1] (pid 4711)" of one entry of "jobs"; empty when the job waits for no
-// trainer. When many are late, the first few are named and the others counted.
-std::string wait_text(const nlohmann::json& job);
-
 // A table of the jobs, one of the lanes of those that asked for other than the default, and one of
 // all their trainers.
 std::string jobs_text(const nlohmann::json& status);

@@ -5,9 +5,14 @@
 //
 // It prints results to standard output (output.h), with --json one JSON object and nothing else;
 // progress and errors go to standard error.
+//
+// CLI11 is here whole: its App.hpp alone lacks what its functions use.
 #ifndef GRADCUBE_CLI_TEXT_COMMAND_H_
 #define GRADCUBE_CLI_TEXT_COMMAND_H_
 
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
 #include <functional>
 
 namespace gradcube::cli {

@@ -34,14 +34,14 @@ Cell shown(std::string text) { return {std::move(text), nullptr}; }
 ReportTable::ReportTable(std::vector<ReportColumn> columns)
     : columns_(std::move(columns)), text_(shown_columns(columns_)) {}
 
-void ReportTable::add(const std::vector<Cell>& cells) {
+void ReportTable::add(const std::vector<Cell>& cells, bool in_text) {
   std::vector<std::string> shown;
   ordered_json told = ordered_json::object();
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     if (columns_[i].title) shown.push_back(cells.at(i).text);
     if (!columns_[i].key.empty()) told[columns_[i].key] = cells.at(i).value;
   }
-  text_.add_row(std::move(shown));
+  if (in_text) text_.add_row(std::move(shown));
   json_.push_back(std::move(told));
 }
 
@@ -74,6 +74,10 @@ ordered_json Report::json() const {
   return report;
 }
 
-void Report::write(bool as_json) const { write_output(as_json ? json().dump() + "\n" : text()); }
+// Names that people gave may be no UTF-8.
+void Report::write(bool as_json) const {
+  constexpr auto kReplace = ordered_json::error_handler_t::replace;
+  write_output(as_json ? json().dump(-1, ' ', false, kReplace) + "\n" : text());
+}
 
 }  // namespace gradcube::cli

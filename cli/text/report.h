@@ -1,9 +1,9 @@
 // What a command has found, told once: the text for people and the JSON for programs are both made
 // of it.
 //
-// A report is a sequence of lines, which the text alone has, of facts, which the JSON alone has, and
-// of tables, which both have: a list of objects in the JSON. The text follows the order in which
-// they were added; a table without rows is not in it.
+// A report is a sequence of lines, which the text alone has, of facts, which the JSON alone has,
+// and of tables, which both have: a list of objects in the JSON. The text follows the order in
+// which they were added; a table without rows is not in it.
 #ifndef GRADCUBE_CLI_TEXT_REPORT_H_
 #define GRADCUBE_CLI_TEXT_REPORT_H_
 
@@ -70,8 +70,8 @@ class ReportTable {
  public:
   explicit ReportTable(std::vector<ReportColumn> columns);
 
-  // A cell for each column.
-  void add(const std::vector<Cell>& cells);
+  // A cell for each column. in_text: whether the text has the row, too.
+  void add(const std::vector<Cell>& cells, bool in_text = true);
 
   // Of the titles and of the last row alone, for rows that are shown as they come: their columns
   // are as wide as they say.

@@ -1,4 +1,4 @@
-// The rows of `gradcube perf`: what was measured, and what is derived from it.
+// A row of `gradcube perf`: what was measured, and what is derived from it.
 //
 //   algbw        bytes of the whole buffer by the median time: how fast a trainer's gradient is
 //                reduced
@@ -13,13 +13,11 @@
 //
 // Bandwidths are in GB/s (10^9 bytes per second). With several collectives in flight, the time of a
 // row is that of all of them, and so are the bytes in its bandwidths and bound.
-#ifndef GRADCUBE_CLI_MEASURE_PERF_REPORT_H_
-#define GRADCUBE_CLI_MEASURE_PERF_REPORT_H_
+#ifndef GRADCUBE_CLI_MEASURE_PERF_ROW_H_
+#define GRADCUBE_CLI_MEASURE_PERF_ROW_H_
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "aggregation/element.h"
@@ -35,7 +33,8 @@ struct PerfLinks {
 };
 
 struct PerfRow {
-  control::CollectiveKind kind = control::CollectiveKind::all_reduce;
+  // Nothing: messages, of which busbw is algbw.
+  std::optional<control::CollectiveKind> kind = control::CollectiveKind::all_reduce;
   std::uint64_t count = 0;  // elements of the whole buffer
   aggregation::DataType type{};
   aggregation::Operation operation{};
@@ -68,13 +67,6 @@ PerfFigures figures(const PerfRow& row, const PerfLinks& links);
 // no row counts.
 std::optional<double> average_busbw(const std::vector<PerfRow>& rows, const PerfLinks& links);
 
-// "dtype" and "op" are null where the kind has none.
-nlohmann::ordered_json row_json(const PerfRow& row, const PerfLinks& links);
-
-// The two lines above the rows, and one row; each ends with a newline.
-std::string table_head();
-std::string table_row(const PerfRow& row, const PerfLinks& links);
-
 }  // namespace gradcube::cli
 
-#endif  // GRADCUBE_CLI_MEASURE_PERF_REPORT_H_
+#endif  // GRADCUBE_CLI_MEASURE_PERF_ROW_H_
