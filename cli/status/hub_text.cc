@@ -15,12 +15,6 @@ using nlohmann::json;
 
 constexpr std::size_t kLongestCause = 500;
 
-// What names something has no separators, so that it can be searched for.
-std::string plain_number(const json& object, std::string_view path) {
-  const auto number = count_field(object, path);
-  return number ? std::to_string(*number) : "-";
-}
-
 // "-" also for 0: nothing is known before the hub is made.
 std::string known_bytes(const json& hub, std::string_view path) {
   const double bytes = number_field(hub, path).value_or(0);
@@ -51,12 +45,11 @@ std::string hubs_text(const json& status) {
     const json& members = items(hub, "members");
     const std::uint64_t trainers =
         members.size() * count_field(hub, "trainers_per_server").value_or(1);
-    table.add_row({cell_text(hub, "job"), plain_number(hub, "id"),
-                   address_text(field(hub, "address")), cell_text(hub, "state"),
-                   members.empty() ? "-" : address_text(members[0]), grouped(trainers),
-                   known_count(hub, "keys"), known_bytes(hub, "weights_bytes"),
+    table.add_row({cell_text(hub, "job"), id_text(hub, "id"), address_text(field(hub, "address")),
+                   cell_text(hub, "state"), members.empty() ? "-" : address_text(members[0]),
+                   grouped(trainers), known_count(hub, "keys"), known_bytes(hub, "weights_bytes"),
                    known_bytes(hub, "memory_bytes"), known_bytes(hub, "packets_reserved_bytes"),
-                   plain_number(hub, "uid"),
+                   id_text(hub, "uid"),
                    control::printable(text_field(hub, "why").value_or(""), kLongestCause)});
   }
   return table.empty() ? ""

@@ -19,12 +19,6 @@ using nlohmann::json;
 constexpr std::size_t kNamedTrainers = 4;
 constexpr std::size_t kLongestReason = 500;
 
-// A number that names something: without separators, so that it can be searched for.
-std::string id_text(const json& object, std::string_view path) {
-  const auto id = count_field(object, path);
-  return id ? std::to_string(*id) : "-";
-}
-
 const json* trainer_at(const json& job, const json& address) {
   for (const json& trainer : items(job, "trainers")) {
     if (field(trainer, "address") == address) return &trainer;
@@ -162,11 +156,6 @@ std::string window_text(const json& status, const json& job) {
   return *window < full ? fmt::format("{} of {}", *window, full) : std::to_string(*window);
 }
 
-std::string reserved_text(const json& job) {
-  const auto bytes = number_field(job, "packets_reserved_bytes");
-  return bytes ? human_bytes(*bytes) : "-";
-}
-
 // "has waited 3.2 s for [2,1] (pid 4711)"; empty when the job waits for no trainer. When many are
 // late, the first few are named and the others counted.
 std::string wait_text(const json& job) {
@@ -211,7 +200,8 @@ std::string jobs_text(const json& status) {
   for (const json& job : items(status, "jobs")) {
     jobs.add_row({cell_text(job, "name"), id_text(job, "id"), id_text(job, "epoch"),
                   cell_text(job, "state"), joined_text(job), cell_text(job, "collectives"),
-                  window_text(status, job), reserved_text(job), remark_on(job)});
+                  window_text(status, job), bytes_text(job, "packets_reserved_bytes"),
+                  remark_on(job)});
     if (!has_default_lanes(status, job)) add_lanes(job, lanes);
     add_members(status, job, members);
     add_trainers(job, trainers);

@@ -41,19 +41,12 @@ std::string port_rate_text(const json& port) {
   return rate ? human_rate(*rate) : "-";
 }
 
-std::string bytes_text(const json& object, std::string_view path) {
-  const auto bytes = number_field(object, path);
-  return bytes ? human_bytes(*bytes) : "-";
-}
-
 // What each user's trainers may use, and who uses what.
 std::string quota_text(const json& status) {
   std::string text = fmt::format("{} of trainers' buffers per user",
                                  bytes_text(status, "memory/trainer_quota_bytes"));
   for (const json& user : items(field(status, "memory"), "users")) {
-    const auto uid = count_field(user, "uid");
-    text += fmt::format(", user {} uses {}", uid ? std::to_string(*uid) : "-",
-                        bytes_text(user, "bytes"));
+    text += fmt::format(", user {} uses {}", id_text(user, "uid"), bytes_text(user, "bytes"));
   }
   return text;
 }
@@ -177,9 +170,8 @@ std::string silent_text(const json& status) {
   TextTable table({{"server"}, {"pid"}, {"no answer, because", Align::left}});
   for (const json& server : items(status, "servers")) {
     if (!text_field(server, "why")) continue;
-    const auto pid = count_field(server, "pid");
-    table.add_row({address_text(field(server, "address")), pid ? std::to_string(*pid) : "-",
-                   cell_text(server, "why")});
+    table.add_row(
+        {address_text(field(server, "address")), id_text(server, "pid"), cell_text(server, "why")});
   }
   return table.empty() ? "" : fmt::format("\nservers that do not answer\n{}", table.text());
 }
@@ -324,12 +316,9 @@ std::string status_summary(const json& status) {
                                     aggregators, cell_text(status, "algorithm")));
   }
   const auto uptime = number_field(status, "uptime_seconds");
-  const auto pid = count_field(status, "pid");
-  line("daemon",
-       fmt::format("gradcubed {}, pid {}, up for {}", cell_text(status, "version"),
-                   pid ? std::to_string(*pid) : "-", uptime ? human_seconds(*uptime) : "-"));
-  const auto mtu = count_field(status, "mtu");
-  line("links", fmt::format("{}, MTU {}", rate_text(status), mtu ? std::to_string(*mtu) : "-"));
+  line("daemon", fmt::format("gradcubed {}, pid {}, up for {}", cell_text(status, "version"),
+                             id_text(status, "pid"), uptime ? human_seconds(*uptime) : "-"));
+  line("links", fmt::format("{}, MTU {}", rate_text(status), id_text(status, "mtu")));
   line("impairments", impairments_summary(status));
   line("cores", fmt::format("{}, idle {}, {}", list_text(field(status, "lcores")),
                             cell_text(status, "idle"), cell_text(status, "instruction_set")));

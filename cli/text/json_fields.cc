@@ -73,6 +73,16 @@ std::string address_text(const json& address) {
   return text + "]";
 }
 
+std::string id_text(const json& object, std::string_view path) {
+  const auto id = count_field(object, path);
+  return id ? std::to_string(*id) : "-";
+}
+
+std::string bytes_text(const json& object, std::string_view path) {
+  const auto bytes = number_field(object, path);
+  return bytes ? human_bytes(*bytes) : "-";
+}
+
 std::string cell_text(const json& object, std::string_view path) {
   const json& value = field(object, path);
   if (value.is_string()) return control::printable(value.get<std::string>(), kLongestCell);

@@ -29,6 +29,13 @@ const nlohmann::json& items(const nlohmann::json& object, std::string_view key);
 // a text.
 std::string address_text(const nlohmann::json& address);
 
+// A number that names something: without separators, so that it can be searched for; "-" where
+// there is none.
+std::string id_text(const nlohmann::json& object, std::string_view path);
+
+// "1.23 MB"; "-" where there is none.
+std::string bytes_text(const nlohmann::json& object, std::string_view path);
+
 // Any scalar as a cell of a table, text with control characters escaped; "-" where there is none.
 std::string cell_text(const nlohmann::json& object, std::string_view path);
 
