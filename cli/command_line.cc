@@ -46,9 +46,9 @@ constexpr const char* kToolFooter =
     "  gradcube status                                     see what runs\n"
     "  gradcube down                                       end it\n"
     "\n"
-    "The cluster lives in the run directory: $GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else\n"
-    "/tmp/gradcube-$UID. Exit codes: 0 done, 1 failed, 2 the command line is wrong;\n"
-    "after Ctrl-C 130, as a shell tells it (SIGINT); of `run`, those of what it ran.";
+    "The cluster lives in the run directory: $GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube,\n"
+    "else /tmp/gradcube-$UID. Exit codes: 0 done, 1 failed, 2 the command line is wrong; after\n"
+    "Ctrl-C 130, as a shell tells it (SIGINT); of `run`, those of what it ran.";
 
 // CLI11 would take the next word for the value of "--name=".
 void refuse_empty_values(int argc, const char* const* argv) {

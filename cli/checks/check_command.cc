@@ -108,10 +108,8 @@ void add_options(CLI::App* command, CheckOptions* options) {
                    "The share of segments that may be lost, 0 to 1")
       ->check(number_in(0, 1))
       ->capture_default_str();
-  command
-      ->add_option("--most-round-trip", options->most_round_trip,
-                   "Time that a round trip may take, 50us, or plain seconds; any if not given")
-      ->check(not_empty());
+  add_text(command, "--most-round-trip", options->most_round_trip,
+           "Time that a round trip may take, 50us, or plain seconds; any if not given");
   command
       ->add_option("--timeout", options->timeout_seconds,
                    "Seconds to wait for one all-reduce over a link")
@@ -138,9 +136,8 @@ void add_check(CLI::App& tool, Action& action) {
       "its rate in both directions for about half a second, level by level, at the same time on\n"
       "links that share no server, 16 at most. The exit code is 1 if a link is down, cabled or\n"
       "set wrongly, slow or lossy.\n"
-      "Where each server has a daemon of its own on a host of its own, run the same command on all "
-      "of\n"
-      "them with the same --job, by any launcher; each prints the links of its servers.\n"
+      "Where each server has a daemon of its own on a host of its own, run the same command on\n"
+      "all of them with the same --job, by any launcher; each prints the links of its servers.\n"
       "Examples:\n"
       "  gradcube check\n"
       "  gradcube check --least-rate 0.9 --most-round-trip 1ms\n"

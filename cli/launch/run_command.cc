@@ -225,25 +225,17 @@ int run_run(const RunOptions& options, const std::vector<std::string>& words) {
 }
 
 void add_options(CLI::App* command, RunOptions* options) {
-  command->add_option("--trainers", options->trainers, "Processes on each server")
-      ->capture_default_str()
-      ->check(whole_number_in(1, control::kMaxLocalTrainers));
-  command
-      ->add_option("--members", options->members,
-                   "The servers, in one argument: \"0,0 0,1 0,2\" (default: all)")
-      ->check(not_empty());
-  command
-      ->add_option("--master", options->master,
-                   "MASTER_ADDR, where servers are on several hosts: the first one's address")
-      ->default_str(kThisHost)
-      ->check(not_empty());
+  add_number(command, "--trainers", options->trainers, 1, control::kMaxLocalTrainers,
+             "Processes on each server");
+  add_text(command, "--members", options->members,
+           "The servers, in one argument: \"0,0 0,1 0,2\" (default: all)");
+  add_text(command, "--master", options->master,
+           "MASTER_ADDR, where servers are on several hosts: the first one's address")
+      ->default_str(kThisHost);
   command->add_option("--port", options->port, "MASTER_PORT (default: one that is free)")
       ->check(whole_number_in(1, 65535));
-  command
-      ->add_option("--grace", options->grace,
-                   "Time from SIGTERM to SIGKILL for processes that are to end")
-      ->capture_default_str()
-      ->check(not_empty());
+  add_text(command, "--grace", options->grace,
+           "Time from SIGTERM to SIGKILL for processes that are to end");
   command->add_flag("--no-prefix", options->no_prefix, "Do not mark lines with ranks");
   command->add_flag("--json", options->json,
                     "Print one JSON object at the end; what the processes print goes to standard "

@@ -105,25 +105,16 @@ void add_model_figure(CLI::App& model, Action& action) {
   auto options = std::make_shared<ModelFigureOptions>();
   command->add_option("name", options->name, fmt::format("{}", fmt::join(known_figures(), ", ")))
       ->required();
-  command
-      ->add_option("--out", options->out,
-                   "Draw it into this file, .svg or .png; needs python3-matplotlib")
-      ->check(not_empty());
-  command
-      ->add_option("--measured", options->measured,
-                   "Show beside it what `gradcube perf allreduce --json` has written into this "
-                   "file; may be repeated")
-      ->allow_extra_args(false)
-      ->check(not_empty());
-  command
-      ->add_option("--latency", options->latency,
-                   "Time of each message, in blueconnect-5 and blueconnect-6; in scale, 0 stands "
-                   "for 5us")
-      ->capture_default_str();
-  command
-      ->add_option("--computation", options->computation,
-                   "Time that a server computes for each sample, in bml-7: 5ms")
-      ->capture_default_str();
+  add_text(command, "--out", options->out,
+           "Draw it into this file, .svg or .png; needs python3-matplotlib");
+  add_text(command, "--measured", options->measured,
+           "Show beside it what `gradcube perf allreduce --json` has written into this "
+           "file; may be repeated");
+  add_text(command, "--latency", options->latency,
+           "Time of each message, in blueconnect-5 and blueconnect-6; in scale, 0 stands "
+           "for 5us");
+  add_text(command, "--computation", options->computation,
+           "Time that a server computes for each sample, in bml-7: 5ms");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       "Without --out the numbers are printed. docs/figures.md says what the papers give of each\n"

@@ -161,16 +161,12 @@ int run_fit(const FitOptions& options) {
 // With --nodes nothing is measured.
 void add_line_options(CLI::App& command, FitOptions& options) {
   CLI::Option* nodes =
-      command
-          .add_option("--nodes", options.nodes,
-                      "Measure nothing: an all-reduce on so many nodes as a line a + bM, by "
-                      "MG-WFBP's Table II: 64, 4,8,64, or 4..64 for each that is twice the one "
-                      "before")
-          ->check(not_empty());
+      add_text(&command, "--nodes", options.nodes,
+               "Measure nothing: an all-reduce on so many nodes as a line a + bM, by "
+               "MG-WFBP's Table II: 64, 4,8,64, or 4..64 for each that is twice the one "
+               "before");
   nodes->excludes(command.get_option("--iterations"))->excludes(command.get_option("--keep"));
-  command.add_option("--bytes", options.bytes, "Of --nodes: M, 12.5M or 64Ki")
-      ->capture_default_str()
-      ->needs(nodes);
+  add_text(&command, "--bytes", options.bytes, "Of --nodes: M, 12.5M or 64Ki")->needs(nodes);
   add_training_cost_options(&command, options.costs);
   for (const char* name : {"--alpha", "--beta", "--gamma", "--fitted"}) {
     command.get_option(name)->needs(nodes);
@@ -183,10 +179,8 @@ void add_model_fit(CLI::App& model, Action& action) {
   CLI::App* command = model.add_subcommand(
       "fit", "What messages and bytes cost: on the running cluster, or by MG-WFBP's Table II");
   auto options = std::make_shared<FitOptions>();
-  command
-      ->add_option("-n,--iterations", options->iterations, "Measured per size; the median counts")
-      ->capture_default_str()
-      ->check(whole_number_in(1, 10'000));
+  add_number(command, "-n,--iterations", options->iterations, 1, 10'000,
+             "Measured per size; the median counts");
   command->add_flag("--keep", options->keep, "Keep the result even if it is doubtful");
   add_line_options(*command, *options);
   command->add_flag("--json", options->json, "Print one JSON object");
@@ -200,9 +194,8 @@ void add_model_fit(CLI::App& model, Action& action) {
       "cost nothing on a core that servers share.\n"
       "The result is kept in the run directory for this cluster: `gradcube plan --why` and\n"
       "`gradcube perf --algorithm auto` use it. Trainers ask for it by the name that is printed.\n"
-      "With --nodes trees, recursive doubling, and halving and doubling have rows for powers of "
-      "two\n"
-      "alone.\n"
+      "With --nodes trees, recursive doubling, and halving and doubling have rows for powers of\n"
+      "two alone.\n"
       "Examples:\n"
       "  gradcube model fit\n"
       "  gradcube model fit -n 25 --json\n"

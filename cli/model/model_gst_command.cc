@@ -169,10 +169,8 @@ void add_views(CLI::App& command, GstOptions& options) {
   factors->needs(rates);
   excludes(factors,
            {"--topology", "--algorithm", "--group", "--rate", "--crossover", "--switches"});
-  command
-      .add_option("--network", options.blueconnect.network,
-                  "Of --factors: tree (Eq. 9) or torus (Eq. 10)")
-      ->capture_default_str()
+  add_text(&command, "--network", options.blueconnect.network,
+           "Of --factors: tree (Eq. 9) or torus (Eq. 10)")
       ->needs(factors);
 }
 
@@ -192,35 +190,28 @@ void add_model_gst(CLI::App& model, Action& action) {
                    fmt::format("{}; may be repeated", fmt::join(askable_algorithms(), ", ")))
       ->allow_extra_args(false)
       ->capture_default_str();
-  command->add_option("--rate", options->rate, "Rate of every link: 200mbit, 10gbit")
-      ->capture_default_str();
+  add_text(command, "--rate", options->rate, "Rate of every link: 200mbit, 10gbit");
   command
       ->add_option("--group", options->group,
                    "Of two-level on star:N and fattree:N: servers under one switch; it divides N")
       ->check(whole_number_in(2, 1'000'000));
-  command->add_option("--bytes", options->bytes, "Gradient of each server: 12.5M, 64Ki")
-      ->capture_default_str();
-  command
-      ->add_option("--latency", options->latency,
-                   "Time of each message whatever its size: 5us [0; 5us with --crossover]")
-      ->check(not_empty());
+  add_text(command, "--bytes", options->bytes, "Gradient of each server: 12.5M, 64Ki");
+  add_text(command, "--latency", options->latency,
+           "Time of each message whatever its size: 5us [0; 5us with --crossover]");
   add_views(*command, *options);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
-      "An algorithm has no row on a topology for which no paper gives its time; two-level has one "
-      "on\n"
-      "star:N and fattree:N with --group. ps is a parameter server on one of the servers, mesh "
-      "one\n"
-      "that is spread over all of them. docs/models.md lists what is assumed.\n"
-      "With --crossover an algorithm that is not listed is nowhere the first. A server's messages\n"
-      "pass one after the other here; `gradcube plan --why` counts those of a step at the same\n"
-      "time, and finds other sizes.\n"
-      "With --switches the Fat-Tree has three layers of switches with as many ports as the "
-      "BCube's\n"
-      "(BML, section 3.1); `relative` is by the one whose servers have one NIC.\n"
-      "With --factors all learners below a port of a tree share its rate. In a torus, those of "
-      "one\n"
-      "node (the first factor) share the cables of each dimension. T_F is at the slowest rate.\n"
+      "An algorithm has no row on a topology for which no paper gives its time; two-level has\n"
+      "one on star:N and fattree:N with --group. ps is a parameter server on one of the servers,\n"
+      "mesh one that is spread over all of them. docs/models.md lists what is assumed.\n"
+      "With --crossover an algorithm that is not listed is nowhere the first. A server's\n"
+      "messages pass one after the other here; `gradcube plan --why` counts those of a step at\n"
+      "the same time, and finds other sizes.\n"
+      "With --switches the Fat-Tree has three layers of switches with as many ports as the\n"
+      "BCube's (BML, section 3.1); `relative` is by the one whose servers have one NIC.\n"
+      "With --factors all learners below a port of a tree share its rate. In a torus, those of\n"
+      "one node (the first factor) share the cables of each dimension. T_F is at the slowest\n"
+      "rate.\n"
       "Examples:\n"
       "  gradcube model gst --topology bcube:4,2 --bytes 100M --rate 10gbit\n"
       "  gradcube model gst --topology bcube:32,2 --topology fattree:1024 --algorithm bml "

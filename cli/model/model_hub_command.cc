@@ -161,27 +161,20 @@ void add_model_hub(CLI::App& model, Action& action) {
   CLI::App* command = model.add_subcommand(
       "hub", "Parameter servers: the least bandwidth that hides communication, or hubs of racks");
   auto options = std::make_shared<HubModelOptions>();
-  command
-      ->add_option("--network", options->network,
-                   fmt::format("{}", fmt::join(known_networks(), ", ")))
-      ->capture_default_str();
-  command
-      ->add_option("--bytes", options->bytes, "Gradients of a network of your own, with --compute")
-      ->check(not_empty());
-  command
-      ->add_option("--compute", options->compute, "What a worker computes in an iteration: 161ms")
-      ->check(not_empty());
-  command
-      ->add_option("--workers", options->workers,
-                   "Numbers of workers: 8, 4,8, or 4..64 for each that is twice the one before")
-      ->capture_default_str();
+  add_text(command, "--network", options->network,
+           fmt::format("{}", fmt::join(known_networks(), ", ")));
+  add_text(command, "--bytes", options->bytes,
+           "Gradients of a network of your own, with --compute");
+  add_text(command, "--compute", options->compute, "What a worker computes in an iteration: 161ms");
+  add_text(command, "--workers", options->workers,
+           "Numbers of workers: 8, 4,8, or 4..64 for each that is twice the one before");
   add_rack_options(*command, *options);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
-      "PHub, Figure 4 and Table 2. The networks and their times on a GTX 1080 Ti are those of its\n"
-      "section 4.2. With --racks its section 3.4: `flat` is the traffic that crosses racks when "
-      "all\n"
-      "hubs share the model, `hierarchical` the sum within each rack and then a ring of the hubs.\n"
+      "PHub, Figure 4 and Table 2. The networks and their times on a GTX 1080 Ti are those of\n"
+      "its section 4.2.\n"
+      "With --racks its section 3.4: `flat` is the traffic that crosses racks when all hubs\n"
+      "share the model, `hierarchical` the sum within each rack and then a ring of the hubs.\n"
       "Examples:\n"
       "  gradcube model hub --network resnet50 --workers 8..64\n"
       "  gradcube model hub --bytes 12.5M --compute 20ms --json\n"

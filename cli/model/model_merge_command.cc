@@ -134,22 +134,18 @@ void add_model_merge(CLI::App& model, Action& action) {
   auto options = std::make_shared<MergeOptions>();
   command->add_option("--profile", options->profile, "File with a network's layers; see below");
   add_policy_option(command, options->policy);
-  command
-      ->add_option("--timeline", options->timeline,
-                   "Write when each layer is computed and each message travels into this file, in "
-                   "Chrome's trace format")
-      ->check(not_empty());
+  add_text(command, "--timeline", options->timeline,
+           "Write when each layer is computed and each message travels into this file, in "
+           "Chrome's trace format");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       "The profile is JSON, layers from the first to the last:\n"
       "  {\"alpha\": 0.0006, \"beta\": 1.6e-9, \"forward_seconds\": 0.01,\n"
       "   \"layers\": [{\"bytes\": 4000, \"backward_seconds\": 0.001},\n"
       "              {\"bytes\": 90000, \"backward_seconds\": 0.002}]}\n"
-      "An all-reduce of M bytes takes alpha + beta M: about what `gradcube perf allreduce` "
-      "measures\n"
-      "for few bytes, and by how much longer a byte more takes. Without forward_seconds the "
-      "forward\n"
-      "pass takes 0. docs/mg-wfbp.md explains the policies.\n"
+      "An all-reduce of M bytes takes alpha + beta M: about what `gradcube perf allreduce`\n"
+      "measures for few bytes, and by how much longer a byte more takes. Without forward_seconds\n"
+      "the forward pass takes 0. docs/mg-wfbp.md explains the policies.\n"
       "Examples:\n"
       "  gradcube model merge --profile resnet50.json\n"
       "  gradcube model merge --profile resnet50.json --policy optimal --json\n"

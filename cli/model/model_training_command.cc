@@ -156,28 +156,20 @@ void add_model_training(CLI::App& model, Action& action) {
                    fmt::format("{}; may be repeated", fmt::join(known_trainings(), ", ")))
       ->allow_extra_args(false)
       ->capture_default_str();
-  command
-      ->add_option("--nodes", options->nodes,
-                   "Numbers of nodes: 64, 4,8,64, or 4..64 for each that is twice the one before")
-      ->capture_default_str();
+  add_text(command, "--nodes", options->nodes,
+           "Numbers of nodes: 64, 4,8,64, or 4..64 for each that is twice the one before");
   add_policy_option(command, options->policy);
   add_training_cost_options(command, options->costs);
-  command
-      ->add_option("--compute", options->compute,
-                   "Time of the forward and backward pass on one node [that of the paper's GPU]")
-      ->check(not_empty());
-  command
-      ->add_option("--write-profile", options->profile,
-                   "Write the one network on the one number of nodes into this file, for `gradcube "
-                   "model merge --profile`")
-      ->check(not_empty());
+  add_text(command, "--compute", options->compute,
+           "Time of the forward and backward pass on one node [that of the paper's GPU]");
+  add_text(command, "--write-profile", options->profile,
+           "Write the one network on the one number of nodes into this file, for `gradcube "
+           "model merge --profile`");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
-      "This is the simulation of MG-WFBP's Fig. 9. Each layer's time was measured on a CPU, and "
-      "all "
-      "times\n"
-      "of a network are scaled by one factor to a GPU's. docs/mg-wfbp.md compares the result with "
-      "the paper.\n"
+      "This is the simulation of MG-WFBP's Fig. 9. Each layer's time was measured on a CPU, and\n"
+      "all times of a network are scaled by one factor to a GPU's. docs/mg-wfbp.md compares the\n"
+      "result with the paper.\n"
       "Examples:\n"
       "  gradcube model training\n"
       "  gradcube model training --network resnet50 --nodes 64 --policy mgwfbp --json\n"

@@ -18,8 +18,7 @@ std::vector<std::string> policy_names() {
 }  // namespace
 
 void add_policy_option(CLI::App* command, std::string& policy) {
-  command->add_option("--policy", policy, fmt::format("{}", fmt::join(policy_names(), ", ")))
-      ->capture_default_str();
+  add_text(command, "--policy", policy, fmt::format("{}", fmt::join(policy_names(), ", ")));
 }
 
 std::vector<control::merge::Policy> policies_of(const std::string& asked) {

@@ -58,16 +58,11 @@ NodeCosts costs_of_running_cluster() {
 }  // namespace
 
 void add_training_cost_options(CLI::App* command, TrainingCostOptions& options) {
-  command
-      ->add_option("--alpha", options.alpha,
-                   "Time of a message between two nodes whatever its size [45.26us]")
-      ->check(not_empty());
-  command
-      ->add_option("--beta", options.beta,
-                   "Time of each byte between two nodes [0.8ns, which is 10 Gbit/s]")
-      ->check(not_empty());
-  command->add_option("--gamma", options.gamma, "Time to add one byte to another [0.1143ns]")
-      ->check(not_empty());
+  add_text(command, "--alpha", options.alpha,
+           "Time of a message between two nodes whatever its size [45.26us]");
+  add_text(command, "--beta", options.beta,
+           "Time of each byte between two nodes [0.8ns, which is 10 Gbit/s]");
+  add_text(command, "--gamma", options.gamma, "Time to add one byte to another [0.1143ns]");
   command->add_flag("--fitted", options.fitted,
                     "Those that are not given: alpha as `gradcube model fit` has found it on the "
                     "running cluster, beta by its slowest link, and gamma 0");

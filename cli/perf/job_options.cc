@@ -23,23 +23,15 @@ std::string JobOptions::job_name(const char* command) const {
 }
 
 void add_job_options(CLI::App* command, JobOptions& options, JobSettings& settings) {
-  command->add_option("-n,--iterations", settings.iterations, "Measured of each row")
-      ->capture_default_str()
-      ->check(whole_number_in(1, 1'000'000));
-  command->add_option("-w,--warmup", settings.warmup, "Iterations before the measured ones")
-      ->capture_default_str()
-      ->check(whole_number_in(0, 1'000'000));
-  command
-      ->add_option("--algorithm", options.algorithm,
-                   "Asked for by the job (default: the cluster's): `gradcube plan --help`, or auto")
-      ->check(not_empty());
-  command
-      ->add_option("--members", options.members,
-                   "The servers of the job, in one argument: \"0,0 0,1 0,2\" (default: all)")
-      ->check(not_empty());
-  command->add_option("--trainers", settings.trainers, "Trainers of the job on each server")
-      ->capture_default_str()
-      ->check(whole_number_in(1, control::kMaxLocalTrainers));
+  add_number(command, "-n,--iterations", settings.iterations, 1, 1'000'000, "Measured of each row");
+  add_number(command, "-w,--warmup", settings.warmup, 0, 1'000'000,
+             "Iterations before the measured ones");
+  add_text(command, "--algorithm", options.algorithm,
+           "Asked for by the job (default: the cluster's): `gradcube plan --help`, or auto");
+  add_text(command, "--members", options.members,
+           "The servers of the job, in one argument: \"0,0 0,1 0,2\" (default: all)");
+  add_number(command, "--trainers", settings.trainers, 1, control::kMaxLocalTrainers,
+             "Trainers of the job on each server");
   command->add_option("--job", options.job, "The job's name (default: one of its own)")
       ->check(job_name());
   command->add_option("--timeout", options.timeout_seconds, "Seconds that an iteration may take")

@@ -30,13 +30,12 @@ constexpr const char* kDefaultSizes = "1K,64K,1M,12.5M";
 constexpr std::uint64_t kMostSizeFactor = 1'000'000;
 
 constexpr const char* kPerfFooter =
-    "Collectives: allreduce, reduce_scatter, allgather, broadcast, reduce, barrier. And sendrecv:\n"
-    "messages from one rank to another, over all parallel paths where they are large.\n"
-    "And hub: rounds of a parameter hub, with options of its own (`gradcube perf hub --help`).\n"
+    "Collectives: allreduce, reduce_scatter, allgather, broadcast, reduce, barrier. sendrecv is\n"
+    "messages from one rank to another, over all parallel paths where they are large, and hub\n"
+    "rounds of a parameter hub, with options of its own (`gradcube perf hub --help`).\n"
     "A size is that of the whole buffer. For reduce_scatter and allgather, where each of the N\n"
-    "trainers has a chunk of it, it is rounded down to N chunks of whole elements. A barrier has "
-    "no\n"
-    "size, type or operation, and nothing is added in an allgather or a broadcast.\n"
+    "trainers has a chunk of it, it is rounded down to N chunks of whole elements. A barrier\n"
+    "has no size, type or operation, and nothing is added in an allgather or a broadcast.\n"
     "K, M and G are decimal, Ki, Mi and Gi binary. A row shows one size:\n"
     "  min, median, max   time of an iteration, from the first start to the last end\n"
     "  algbw              bytes / median time\n"
@@ -48,9 +47,9 @@ constexpr const char* kPerfFooter =
     "  wrong              elements that differ from the expected bits (--check); of a barrier,\n"
     "                     trainers that left it before the last one came\n"
     "  resent             segments that were sent again\n"
-    "Where each server has a daemon of its own on a host of its own, run the same command on all "
-    "of\n"
-    "them with the same --job, by any launcher; the one of rank 0 prints, with its own times.\n"
+    "Where each server has a daemon of its own on a host of its own, run the same command on\n"
+    "all of them with the same --job, by any launcher; the one of rank 0 prints, with its own\n"
+    "times.\n"
     "Examples:\n"
     "  gradcube perf allreduce -b 1K -e 16M -f 2\n"
     "  gradcube perf allreduce --sizes 1K,64K,12.5M --iterations 5 --check\n"
@@ -159,32 +158,21 @@ void add_size_options(CLI::App* command, PerfOptions* options) {
 }
 
 void add_kind_options(CLI::App* command, PerfOptions* options) {
-  command
-      ->add_option("-d,--dtype", options->dtype,
-                   "float32, float64, float16, bfloat16, int32, int64, int8, uint8; bytes where "
-                   "nothing is added")
-      ->default_str("float32")
-      ->check(not_empty());
-  command
-      ->add_option("-o,--op", options->op,
-                   "sum, average (not of int8 and uint8), min, max, where something is added")
-      ->default_str("sum")
-      ->check(not_empty());
-  command->add_option("--root", options->root, "The rank that a broadcast or a reduce is about")
-      ->default_str("0")
-      ->check(not_empty());
-  command->add_option("--from", options->from, "The rank that sends, in a sendrecv")
-      ->default_str("0")
-      ->check(not_empty());
-  command->add_option("--to", options->to, "The rank that receives")
-      ->default_str("the last one")
-      ->check(not_empty());
-  command
-      ->add_option(
-          "--paths", options->paths,
-          "The most paths that a message may take, 1 to 8 (default: one, or all from 64 KiB "
-          "on)")
-      ->check(not_empty());
+  add_text(command, "-d,--dtype", options->dtype,
+           "float32, float64, float16, bfloat16, int32, int64, int8, uint8; bytes where "
+           "nothing is added")
+      ->default_str("float32");
+  add_text(command, "-o,--op", options->op,
+           "sum, average (not of int8 and uint8), min, max, where something is added")
+      ->default_str("sum");
+  add_text(command, "--root", options->root, "The rank that a broadcast or a reduce is about")
+      ->default_str("0");
+  add_text(command, "--from", options->from, "The rank that sends, in a sendrecv")
+      ->default_str("0");
+  add_text(command, "--to", options->to, "The rank that receives")->default_str("the last one");
+  add_text(command, "--paths", options->paths,
+           "The most paths that a message may take, 1 to 8 (default: one, or all from 64 KiB "
+           "on)");
 }
 
 }  // namespace
@@ -193,9 +181,7 @@ void add_perf_options(CLI::App* command, PerfOptions* options) {
   command->add_option("collective", options->collective, "allreduce, or another of those below");
   add_size_options(command, options);
   add_kind_options(command, options);
-  command->add_option("--in-flight", options->settings.in_flight, "Collectives at once")
-      ->capture_default_str()
-      ->check(whole_number_in(1, 1024));
+  add_number(command, "--in-flight", options->settings.in_flight, 1, 1024, "Collectives at once");
   add_job_options(command, *options, options->settings);
   command->add_flag("--check", options->settings.check,
                     "Compare every element of every result with that of a scalar computation");

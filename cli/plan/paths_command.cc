@@ -204,24 +204,16 @@ int run_paths(const PathsOptions& options) {
 }
 
 void add_options(CLI::App* command, PathsOptions* options) {
-  command
-      ->add_option("--topology", options->topology,
-                   "bcube:n,k, bcube:4x3x2, star:N or torus:n,h (default: the running cluster's, "
-                   "whose paths are measured)")
-      ->check(not_empty());
-  command
-      ->add_option("--absent", options->absent,
-                   "Addresses of the topology that have no server: \"0,1 0,2\"")
-      ->check(not_empty());
-  command->add_option("--from", options->from, "Where the paths begin, by its address: 0,0")
-      ->required()
-      ->check(not_empty());
-  command->add_option("--to", options->to, "Where they end: 2,1")->required()->check(not_empty());
-  command
-      ->add_option("--without", options->without,
-                   "A server that is down, 0,1, or its link at one port, 0,1:0; may be repeated")
-      ->allow_extra_args(false)
-      ->check(not_empty());
+  add_text(command, "--topology", options->topology,
+           "bcube:n,k, bcube:4x3x2, star:N or torus:n,h (default: the running cluster's, "
+           "whose paths are measured)");
+  add_text(command, "--absent", options->absent,
+           "Addresses of the topology that have no server: \"0,1 0,2\"");
+  add_text(command, "--from", options->from, "Where the paths begin, by its address: 0,0")
+      ->required();
+  add_text(command, "--to", options->to, "Where they end: 2,1")->required();
+  add_text(command, "--without", options->without,
+           "A server that is down, 0,1, or its link at one port, 0,1:0; may be repeated");
   command->add_flag("--json", options->json, "Print one JSON object");
 }
 

@@ -133,11 +133,9 @@ int run_plan(const PlanOptions& options) {
 // --why shows no plan, and asks the running cluster where no topology is given.
 void add_why(CLI::App* command, PlanOptions& options) {
   CLI::Option* why =
-      command
-          ->add_option("--why", options.why,
-                       "Show what each algorithm takes for an all-reduce of this size, and which "
-                       "one auto runs; without --topology, on the running cluster")
-          ->check(not_empty());
+      add_text(command, "--why", options.why,
+               "Show what each algorithm takes for an all-reduce of this size, and which "
+               "one auto runs; without --topology, on the running cluster");
   for (const char* other : {"--server", "--lcores", "--trainers", "--verify", "--keys"}) {
     why->excludes(command->get_option(other));
   }
@@ -163,52 +161,36 @@ void add_plan(CLI::App& tool, Action& action) {
       "plan",
       "Show who owns which piece and who sends what to whom in each step; needs no cluster");
   auto options = std::make_shared<PlanOptions>();
-  command
-      ->add_option("--topology", options->topology, "bcube:n,k, bcube:4x3x2, star:N or torus:n,h")
-      ->capture_default_str();
-  command
-      ->add_option("--absent", options->absent,
-                   "Addresses of the topology that have no server: \"3,1 3,2\"")
-      ->check(not_empty());
-  command
-      ->add_option("--algorithm", options->algorithm,
-                   fmt::format("{} (default: {}); a job may also ask for {}, which takes one of "
-                               "them for each size: see --why",
-                               fmt::join(control::algorithm_names(), ", "), control::kDefaults,
-                               control::kAuto))
-      ->check(not_empty());
-  command
-      ->add_option("--rate", options->rate,
-                   "Rate of every link, or of each level's, level0=10gbit,level1=1gbit: shows the "
-                   "threads' shares and the bound that follow")
-      ->check(not_empty());
-  command->add_option("--server", options->server, "Show this server only, by its address: 2,1")
-      ->check(not_empty());
-  command
-      ->add_option("--lcores", options->lcores,
-                   "Cores that share the threads: 0,2-3 (default: all)")
-      ->check(not_empty());
-  command->add_option("--trainers", options->trainers, "Trainers of the job on each server")
-      ->capture_default_str()
-      ->check(whole_number_in(1, control::kMaxLocalTrainers));
+  add_text(command, "--topology", options->topology, "bcube:n,k, bcube:4x3x2, star:N or torus:n,h");
+  add_text(command, "--absent", options->absent,
+           "Addresses of the topology that have no server: \"3,1 3,2\"");
+  add_text(
+      command, "--algorithm", options->algorithm,
+      fmt::format("{} (default: {}); a job may also ask for {}, which takes one of "
+                  "them for each size: see --why",
+                  fmt::join(control::algorithm_names(), ", "), control::kDefaults, control::kAuto));
+  add_text(command, "--rate", options->rate,
+           "Rate of every link, or of each level's, level0=10gbit,level1=1gbit: shows the "
+           "threads' shares and the bound that follow");
+  add_text(command, "--server", options->server, "Show this server only, by its address: 2,1");
+  add_text(command, "--lcores", options->lcores,
+           "Cores that share the threads: 0,2-3 (default: all)");
+  add_number(command, "--trainers", options->trainers, 1, control::kMaxLocalTrainers,
+             "Trainers of the job on each server");
   add_plan_verify(*command, options->verify);
   add_plan_keys(*command, options->keys);
   add_why(command, *options);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       "--why: a modelled time is that of the messages (latency) and of the bytes (transfer); the\n"
-      "larger one binds, by the level whose links take the longest. measured is the median of the\n"
-      "last `gradcube perf allreduce` with this algorithm and size. --algorithm auto:1us,40us "
-      "sets\n"
-      "what a server takes for a message, and how long it is on its way; `gradcube model fit`\n"
-      "measures both.\n"
-      "--keys: {\"keys\": [{\"name\": \"conv1.weight\", \"elements\": 9408, \"dtype\": "
-      "\"float32\"}, ...]}\n"
-      "is what a parameter hub is given; dtype is float32, float16 or bfloat16. Its chunks are "
-      "divided\n"
-      "among the plan's threads (of ps: the root's ports), and each thread's among its cores; "
-      "--lcores\n"
-      "are those of one server.\n"
+      "larger one binds, by the level whose links take the longest. measured is the median of\n"
+      "the last `gradcube perf allreduce` with this algorithm and size. --algorithm\n"
+      "auto:1us,40us sets what a server takes for a message, and how long it is on its way;\n"
+      "`gradcube model fit` measures both.\n"
+      "--keys: {\"keys\": [{\"name\": \"conv1.weight\", \"elements\": 9408, \"dtype\":\n"
+      "\"float32\"}, ...]} is what a parameter hub is given; dtype is float32, float16 or\n"
+      "bfloat16. Its chunks are divided among the plan's threads (of ps: the root's ports), and\n"
+      "each thread's among its cores; --lcores are those of one server.\n"
       "Examples:\n"
       "  gradcube plan --topology bcube:3,2                              all nine servers\n"
       "  gradcube plan --topology bcube:16,4 --server 2,1,0,3 --json     one of 65536\n"

@@ -205,15 +205,13 @@ void add_optimizer(Report& report, const KeyLoads& loads, const std::string& opt
 
 void add_plan_keys(CLI::App& command, PlanKeysOptions& options) {
   CLI::Option* keys =
-      command
-          .add_option("--keys", options.file,
-                      "Show the load of every path, port and lcore with the keys of this file: "
-                      "JSON, as below")
-          ->check(not_empty());
+      add_text(&command, "--keys", options.file,
+               "Show the load of every path, port and lcore with the keys of this file: "
+               "JSON, as below");
   for (const char* other : {"--server", "--trainers", "--verify"})
     keys->excludes(command.get_option(other));
   const auto add = [&](const char* name, std::string& value, const char* help) {
-    return command.add_option(name, value, help)->check(not_empty())->needs(keys);
+    return add_text(&command, name, value, help)->needs(keys);
   };
   add("--chunk", options.chunk,
       "Bytes of a chunk of a key, a multiple of 64; by default from 32Ki to 1Mi, by the length of "

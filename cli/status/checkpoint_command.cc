@@ -68,7 +68,7 @@ void add_checkpoint(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
       "checkpoint", "Check a parameter hub's checkpoint file and show what is in it");
   auto options = std::make_shared<Options>();
-  command->add_option("file", options->path, "The file")->required()->check(not_empty());
+  add_text(command, "file", options->path, "The file")->required();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       "Reads the whole file. One that is truncated, damaged or foreign is refused with what is\n"

@@ -85,8 +85,8 @@ void add_status(CLI::App& tool, Action& action) {
                    "Print again every so many seconds until Ctrl-C, with each port's rates")
       ->check(seconds_in(kShortestPeriod, kLongestPeriod));
   command->footer(
-      "The trainers' table shows what each trainer has submitted and completed, and for whom a job "
-      "waits.\n"
+      "The trainers' table shows what each trainer has submitted and completed, and for whom a\n"
+      "job waits.\n"
       "Examples:\n"
       "  gradcube status                          once\n"
       "  gradcube status --watch 1                every second, with packets/s and bit/s per port\n"

@@ -48,6 +48,13 @@ CLI::Validator not_empty() {
       "");
 }
 
+CLI::Option* add_number(CLI::App* command, const char* name, unsigned& value, unsigned least,
+                        unsigned most, const std::string& help) {
+  return command->add_option(name, value, help)
+      ->capture_default_str()
+      ->check(whole_number_in(least, most));
+}
+
 CLI::Validator job_name() {
   return CLI::Validator(
       [](std::string& text) -> std::string {

@@ -157,22 +157,14 @@ void add_options(CLI::App* command, ImpairOptions* options) {
   options->up.option->excludes(options->down.option);
   command->add_flag("--clear", options->clear,
                     "Set all four to 0, and links up; flags beside it are applied after that");
-  command
-      ->add_option("--server", options->server,
-                   "Only the links of this server, by its address: 2,1")
-      ->check(not_empty());
-  command->add_option("--level", options->level, "Only the links of this level: 1")
-      ->check(not_empty());
-  command
-      ->add_option(
-          "--port", options->port,
-          "Only those of the servers' ports of this number: the level's; on a torus 2l and "
-          "2l+1 of level l, which lead to the next digit and to the one before")
-      ->check(not_empty());
-  command
-      ->add_option("--switch", options->switch_name,
-                   "Only the links of this switch, as `gradcube status` names it: '1/[*,2]'")
-      ->check(not_empty());
+  add_text(command, "--server", options->server,
+           "Only the links of this server, by its address: 2,1");
+  add_text(command, "--level", options->level, "Only the links of this level: 1");
+  add_text(command, "--port", options->port,
+           "Only those of the servers' ports of this number: the level's; on a torus 2l and "
+           "2l+1 of level l, which lead to the next digit and to the one before");
+  add_text(command, "--switch", options->switch_name,
+           "Only the links of this switch, as `gradcube status` names it: '1/[*,2]'");
   command->add_flag("--json", options->json, "Print one JSON object");
 }
 
