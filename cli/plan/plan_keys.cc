@@ -109,7 +109,7 @@ KeyLoads load_by(const control::Plan& plan, std::vector<control::Lcore> lcores,
                  .ports = {},
                  .all = {}};
   loads.paths = control::hub::hub_paths(plan, loads.lcores, port_nodes);
-  loads.chunk_bytes = chunk_bytes_of(report, options);
+  loads.chunk_bytes = chunk_bytes_of(loads, options);
   loads.chunks = control::hub::cut_into_chunks(loads.keys, loads.chunk_bytes, "--chunk");
   const auto bindings = control::hub::bind_chunks(loads.chunks, loads.paths);
   loads.loads =
