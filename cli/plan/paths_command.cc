@@ -89,13 +89,11 @@ std::vector<unsigned> ports_on(const AddressSpace& space, ServerId from, const R
 
 // The columns that tell a path; a level has one port of its number, but on a torus.
 std::vector<ReportColumn> path_columns(const AddressSpace& space, std::vector<ReportColumn> more) {
-  const bool cabled = space.cabled();
-  std::vector<ReportColumn> columns = {{"hops", ""}};
-  if (!cabled) columns.push_back({"levels", "", Align::left});
-  columns.insert(columns.end(), {{cabled ? std::optional<std::string>("ports") : std::nullopt,
-                                  "ports", Align::left},
-                                 {"servers", "servers", Align::left},
-                                 {{}, "levels"}});
+  std::vector<ReportColumn> columns = {{"hops", ""},
+                                       {space.cabled() ? "ports" : "levels", "", Align::left},
+                                       {"servers", "servers", Align::left},
+                                       {{}, "levels"},
+                                       {{}, "ports"}};
   columns.insert(columns.end(), more.begin(), more.end());
   return columns;
 }
@@ -111,12 +109,10 @@ std::vector<Cell> path_cells(const AddressSpace& space, ServerId from, const Rou
   std::vector<unsigned> levels;
   for (const bcube::Hop& hop : route) levels.push_back(hop.level);
   const std::vector<unsigned> ports = ports_on(space, from, route);
-  const std::string ports_text = fmt::format("{}", fmt::join(ports, " "));
-  std::vector<Cell> cells = {cell::shown(std::to_string(route.size()))};
-  if (!space.cabled()) cells.push_back(cell::shown(ports_text));
-  cells.insert(cells.end(), {Cell(ports_text, ports),
+  std::vector<Cell> cells = {cell::shown(std::to_string(route.size())),
+                             cell::shown(fmt::format("{}", fmt::join(ports, " "))),
                              Cell(fmt::format("{}", fmt::join(names, " ")), std::move(addresses)),
-                             cell::told(levels)});
+                             cell::told(levels), cell::told(ports)};
   cells.insert(cells.end(), more.begin(), more.end());
   return cells;
 }

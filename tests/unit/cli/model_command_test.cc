@@ -159,7 +159,7 @@ TEST_F(ModelCommand, SaysWhatIsWrongAndWhatIsAccepted) {
   refused({"gst", "--factors", "60000x60000", "--rates", "1gbit,1gbit"},
           "at most 1000000000 learners");
   refused({"gst", "--network", "ring", "--factors", "3", "--rates", "1gbit"},
-          "expected tree or torus");
+          "expected tree, torus");
 }
 
 TEST_F(ModelCommand, NamesTheModelsAndTheirHelp) {
