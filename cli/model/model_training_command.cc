@@ -15,7 +15,6 @@
 #include "cli/text/report.h"
 #include "cli/text/text_file.h"
 #include "control/base/errors.h"
-#include "control/base/printable.h"
 #include "control/base/units.h"
 #include "control/training/backward_times.h"
 #include "control/training/training_model.h"

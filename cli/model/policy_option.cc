@@ -1,6 +1,7 @@
 #include "cli/model/policy_option.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/text/closest.h"
 

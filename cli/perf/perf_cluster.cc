@@ -6,7 +6,6 @@
 
 #include "cli/cluster/fitted_costs.h"
 #include "cli/measure/perf_collective.h"
-#include "cli/perf/perf_options.h"
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/auto_plans.h"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/cluster/perf_trainer.h"
 #include "cli/cluster/running_cluster.h"
 #include "cli/measure/perf_row.h"
-#include "cli/measure/perf_runner.h"
 #include "control/plan/collective_kind.h"
 #include "control/plan/placement.h"
 #include "control/plan/plan.h"

@@ -3,15 +3,12 @@
 #include <fmt/ranges.h>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/cluster/available_memory.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/measurements.h"
-#include "cli/cluster/running_cluster.h"
 #include "cli/measure/oracle.h"
 #include "cli/measure/perf_collective.h"
 #include "cli/measure/perf_runner.h"

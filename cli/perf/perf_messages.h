@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "cli/measure/message_runner.h"
 #include "cli/perf/perf_options.h"

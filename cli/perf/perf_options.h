@@ -11,7 +11,6 @@
 #include "cli/measure/perf_runner.h"
 #include "cli/perf/job_options.h"
 #include "control/plan/plan.h"
-#include "control/plan/topology.h"
 
 namespace gradcube::cli {
 

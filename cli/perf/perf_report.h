@@ -2,7 +2,6 @@
 #ifndef GRADCUBE_CLI_PERF_PERF_REPORT_H_
 #define GRADCUBE_CLI_PERF_PERF_REPORT_H_
 
-#include <string>
 #include <vector>
 
 #include "cli/measure/perf_row.h"

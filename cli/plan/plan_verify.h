@@ -7,7 +7,6 @@
 #include <CLI/App.hpp>
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "cli/text/report.h"
 #include "control/plan/plan.h"
