@@ -23,7 +23,8 @@ std::string JobOptions::job_name(const char* command) const {
 }
 
 void add_job_options(CLI::App* command, JobOptions& options, JobSettings& settings) {
-  add_number(command, "-n,--iterations", settings.iterations, 1, 1'000'000, "Measured for each row");
+  add_number(command, "-n,--iterations", settings.iterations, 1, 1'000'000,
+             "Measured for each row");
   add_number(command, "-w,--warmup", settings.warmup, 0, 1'000'000,
              "Iterations before the measured ones");
   add_text(command, "--algorithm", options.algorithm,
