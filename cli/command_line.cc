@@ -1,8 +1,5 @@
 #include "cli/command_line.h"
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <exception>
 #include <fmt/format.h>
@@ -11,9 +8,15 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/output.h"
-#include "cli/parse_error.h"
+#include "cli/checks/commands.h"
+#include "cli/launch/commands.h"
+#include "cli/model/commands.h"
+#include "cli/perf/commands.h"
+#include "cli/plan/commands.h"
+#include "cli/status/commands.h"
+#include "cli/text/output.h"
+#include "cli/text/parse_error.h"
+#include "cli/up/commands.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 
@@ -29,7 +32,6 @@ void add_commands(CLI::App& tool, Action& action, const std::vector<std::string>
   add_paths(tool, action);
   add_check(tool, action);
   add_perf(tool, action);
-  add_tune(tool, action);
   add_run(tool, action, words);
   add_model(tool, action);
   add_checkpoint(tool, action);
@@ -44,9 +46,9 @@ constexpr const char* kToolFooter =
     "  gradcube status                                     see what runs\n"
     "  gradcube down                                       end it\n"
     "\n"
-    "The cluster lives in the run directory: $GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else\n"
-    "/tmp/gradcube-$UID. Exit codes: 0 done, 1 failed, 2 the command line is wrong;\n"
-    "after Ctrl-C 130, as a shell tells it (SIGINT); of `run`, those of what it ran.";
+    "The cluster lives in the run directory: $GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube,\n"
+    "else /tmp/gradcube-$UID. Exit codes: 0 done, 1 failed, 2 the command line is wrong; after\n"
+    "Ctrl-C 130, as a shell tells it (SIGINT); of `run`, those of what it ran.";
 
 // CLI11 would take the next word for the value of "--name=".
 void refuse_empty_values(int argc, const char* const* argv) {

@@ -5,9 +5,6 @@
 
 namespace gradcube::cli {
 
-inline constexpr int kExitFailure = 1;
-inline constexpr int kExitUsage = 2;
-
 // Returns the exit code: 0; 1 when something failed, a result is wrong or the output cannot be
 // written; 2 when the command line, or a file that it names, is wrong; of `run`, that of what it
 // ran. After SIGINT, SIGTERM or SIGHUP most commands end by that signal (interrupt.h): a shell

@@ -135,9 +135,9 @@ def level_rows(setting):
     for rates in LEVEL_RATES:
         fast, slow = rates
         factors = ("--factors", "4x4", "--rates")
-        model = of_model(setting, "blueconnect", *factors, f"{fast}mbit,{slow}mbit")
+        model = of_model(setting, "gst", *factors, f"{fast}mbit,{slow}mbit")
         # Eq. 9's servers of a group share an uplink; here each has a link of its own.
-        own = of_model(setting, "blueconnect", *factors, f"{fast}mbit,{4 * slow}mbit")
+        own = of_model(setting, "gst", *factors, f"{fast}mbit,{4 * slow}mbit")
         model["blueconnect"] = own["blueconnect"]
         equations = {"ring": "Eq. 6", "two-level": "Eq. 7", "blueconnect": "Eq. 9"}
         plans = {algorithm: Measured(setting, "bcube:4x4", algorithm, rates) for algorithm in equations}

@@ -59,7 +59,17 @@ BELOW = {
         "dataplane/fabric/kernel",
         "dataplane/fabric/memif",
     ],
-    "cli": ["aggregation", "control/hub", "control/settings", "control/training", "trainer", "trainer/include/gradcube"],
+    "cli/text": ["control/hub", "trainer"],
+    "cli/cluster": ["cli/text", "control/model", "control/settings", "trainer/include/gradcube"],
+    "cli/status": ["cli/cluster"],
+    "cli/up": ["cli/status"],
+    "cli/launch": ["cli/cluster"],
+    "cli/measure": ["aggregation", "cli/cluster"],
+    "cli/checks": ["cli/measure"],
+    "cli/plan": ["cli/measure"],
+    "cli/perf": ["cli/measure", "cli/status", "control/training"],
+    "cli/model": ["cli/checks", "control/training"],
+    "cli": ["cli/checks", "cli/launch", "cli/model", "cli/perf", "cli/plan", "cli/status", "cli/up"],
 }
 
 

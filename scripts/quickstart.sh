@@ -28,7 +28,7 @@ USAGE
 # The options of `gradcube up` that settings have, from its sources: the tool is not built yet.
 is_up_option() {
   [[ $1 == --cluster || $1 == --json ]] ||
-    sed -n 's/^    {"\([a-z-]*\)",.*/--\1/p' cli/settings_options.cc | grep -qxF -- "$1"
+    sed -n 's/^    {"\([a-z-]*\)",.*/--\1/p' cli/cluster/settings_options.cc | grep -qxF -- "$1"
 }
 
 up_options=()

@@ -39,7 +39,7 @@
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 12;
+inline constexpr std::uint32_t kLayoutVersion = 13;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -298,12 +298,10 @@ struct HubTable {
   std::uint64_t chunk_bytes;
   std::uint32_t keys;
   std::uint32_t optimizer_bytes;
-  std::uint32_t work;        // gradcube_hub_work
   std::uint32_t aggregator;  // a server without trainers of the job, or kNoAggregator
   // With an aggregator: how many rounds a server may be ahead of the slowest one, or kSynchronous
   // for rounds that all servers have together.
   std::uint32_t staleness;
-  std::uint32_t reserved;  // 0
 };
 
 struct HubTableKey {

@@ -13,7 +13,7 @@
 // panels, a panel has series. What the papers' authors measured is a series where their text says
 // it in numbers; place() adds what a cluster of one's own has measured.
 //
-// Values and pure functions; drawing them is cli/figure_drawing.h.
+// Values and pure functions; drawing them is cli/model/figure_drawing.h.
 #ifndef GRADCUBE_CONTROL_MODEL_FIGURE_H_
 #define GRADCUBE_CONTROL_MODEL_FIGURE_H_
 

@@ -11,8 +11,8 @@
 //                        and sockets. It stays when they end, for its logs
 //   switches-0/          the same of a daemon that has emulated switches alone; beside its
 //                        control.sock it has memif.sock, to which the servers' daemons connect
-//   fitted.json          what `gradcube model fit` has found (cli/fitted_costs.h)
-//   measured.json        what `gradcube perf` has measured (cli/measurements.h)
+//   fitted.json          what `gradcube model fit` has found (cli/cluster/fitted_costs.h)
+//   measured.json        what `gradcube perf` has measured (cli/cluster/measurements.h)
 //
 // The directory belongs to one user, and nobody else may write to it: anyone who could replace a
 // socket in it could read the gradients. The tool and the daemon both use it. Any thread. Errors

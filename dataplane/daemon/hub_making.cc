@@ -45,7 +45,6 @@ HubMaking::HubMaking(HubWish wish, const HubDesign& design, MemoryQuota::Charge 
     HubTableContent content = read_hub_table(*table_.get(), name);
     Draft draft{nullptr, design.shape, 0};
     ServerHubShape& shape = draft.shape;
-    shape.work = content.work;
     shape.staleness = content.staleness;
     choose_plan(shape, design.topology, content);
     draft.model = std::make_shared<const control::hub::HubModel>(

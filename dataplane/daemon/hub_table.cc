@@ -48,16 +48,11 @@ HubTableContent read_hub_table(std::string_view bytes, std::string_view where) {
   const std::string_view optimizer = reader.take(table.optimizer_bytes);
   HubTableContent content;
   content.chunk_bytes = table.chunk_bytes;
-  if (table.work > static_cast<std::uint32_t>(HubWork::copy)) {
-    reader.refuse("work that there is not");
-  }
-  content.work = static_cast<HubWork>(table.work);
   if (table.aggregator != shared::kNoAggregator) content.aggregator = table.aggregator;
   if (table.staleness != shared::kSynchronous) {
     if (!content.aggregator.has_value()) reader.refuse("a staleness without an aggregator");
     content.staleness = table.staleness;
   }
-  if (table.reserved != 0) reader.refuse("a field that is not zero");
   content.settings = control::hub::parse_optimizer(optimizer, where);
   // What a key takes at least bounds how many there can be: no number is believed.
   for (std::uint32_t i = 0; i < table.keys; ++i) {

@@ -19,7 +19,6 @@ struct HubTableContent {
   std::vector<control::hub::HubKey> keys;  // as ordered_keys() returns them
   aggregation::OptimizerSettings settings;
   std::uint64_t chunk_bytes = 0;
-  HubWork work = HubWork::all;
   std::optional<bcube::ServerId> aggregator;  // any number
   std::optional<std::uint32_t> staleness;     // of a hub with an aggregator
 };

@@ -3,24 +3,11 @@
 #include <algorithm>
 
 #include "aggregation/optimizer.h"
-#include "aggregation/partial_kernels.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
 
 namespace {
-
-const aggregation::OptimizerKernels& optimizers_of(const ServerHubShape& shape) {
-  switch (shape.work) {
-    case HubWork::copy:
-      return aggregation::idle_optimizers();
-    case HubWork::add:
-      return aggregation::adding_optimizers(shape.kernels->instruction_set);
-    case HubWork::all:
-      break;
-  }
-  return *aggregation::optimizer_kernels_for(shape.kernels->instruction_set);
-}
 
 // Whose gradients are stepped with at once.
 std::uint32_t divisor_of(const ServerHubShape& shape) {
@@ -85,8 +72,8 @@ HubExchangeContext ServerHub::context_of(const control::hub::HubModel& model,
           model.executions()[execution],
           *shape.plan,
           shape.rank,
-          shape.work == HubWork::copy ? aggregation::idle_kernels() : *shape.kernels,
-          optimizers_of(shape),
+          *shape.kernels,
+          *aggregation::optimizer_kernels_for(shape.kernels->instruction_set),
           shape.segment_bytes,
           shape.block_bytes,
           shape.trainers,

@@ -28,9 +28,6 @@
 
 namespace gradcube::dataplane {
 
-// What is done with what arrives: gradcube_hub_work. All but the first is for measurements.
-enum class HubWork : std::uint8_t { all = 0, add = 1, copy = 2 };
-
 // What a hub is made of, and where. The same on all servers, but for the rank and the trainers.
 struct ServerHubShape {
   // Of a lane of the job, or where the hub has an aggregator its own; the plan is one of its.
@@ -48,7 +45,6 @@ struct ServerHubShape {
   std::uint32_t all_trainers = 1;  // of the job
   unsigned engines = 1;            // of each server
   std::optional<unsigned> numa_node;
-  HubWork work = HubWork::all;
 };
 
 class ServerHub {

@@ -1,4 +1,4 @@
-"""`gradcube perf hub` measures rounds of a hub and finds wrong weights; `gradcube tune chunk` finds its best chunks."""
+"""`gradcube perf hub` measures rounds of a hub and finds wrong weights."""
 
 import contextlib
 import json
@@ -67,49 +67,20 @@ class HubPerf(TestCase):
         outcome = self.cluster.tool("perf", "hub", "--keys", self.keys_file(), "--aggregator", "2,2")
         self.assertIn("aggregated by server 2,2, bcube:3,2, 8 of 9 servers", outcome.stdout.splitlines()[0])
 
-    def test_a_breakdown_has_the_parts_of_a_round(self):
-        measured = ["perf", "hub", "--keys", self.keys_file(), "--iterations", "2", "--breakdown"]
-        report = self.cluster.answer(*measured, "--optimizer", "adamw")
-        parts = report["breakdown"]
-        self.assertEqual(
-            [part["part"] for part in parts], ["exchange", "aggregation", "optimizer", "synchronization"]
-        )
-        self.assertAlmostEqual(sum(part["seconds"] for part in parts), report["seconds"])
-        self.assertAlmostEqual(sum(part["share"] for part in parts), 1)
-        self.assertGreater(parts[0]["seconds"], 0)
-        outcome = self.cluster.tool(*measured)
-        self.assertEqual(outcome.returncode, 0, outcome.stderr)
-        self.assertEqual(outcome.stdout.splitlines()[-1].split()[0], "all")
-
-    def test_the_best_chunk_is_one_of_those_that_were_measured(self):
-        keys = self.keys_file([("weight", 100_000, "float32")])
-        asked = ["tune", "chunk", "--keys", keys, "--turns", "1", "--iterations", "1"]
-        report = self.cluster.answer(*asked)
-        lengths = [row["chunk_bytes"] for row in report["results"]]
-        self.assertIn(report["best_chunk_bytes"], lengths)
-        self.assertGreaterEqual(set(lengths), {None, *(8192 << octave for octave in range(7))})
-        outcome = self.cluster.tool(*asked)
-        self.assertEqual(outcome.returncode, 0, outcome.stderr)
-        self.assertRegex(outcome.stdout.splitlines()[-1], r"^# the (best: chunk_bytes = \d+|default is as good as any)")
-        self.assertEqual(outcome.stderr, "")
-
     def test_an_interrupt_ends_a_measurement_and_nothing_is_left_of_its_job(self):
-        for options in ([], ["--breakdown"]):
-            with self.subTest(options=options):
-                asked = ["perf", "hub", "--network", "lenet5", "--iterations", "1000000", *options]
-                with self.cluster.start_tool(*asked) as process, contextlib.ExitStack() as stack:
-                    stack.callback(process.kill)
-                    own = lambda: self.cluster.job(f"perf-hub-{process.pid}")
-                    wait_until(lambda: own() is not None and own()["state"] == "running", "the job to run")
-                    process.send_signal(signal.SIGINT)
-                    process.communicate(timeout=PATIENCE)
-                self.assertEqual(process.returncode, -signal.SIGINT)
-                wait_until(lambda: self.cluster.status()["jobs"] == [], "the job to be forgotten")
+        asked = ["perf", "hub", "--network", "lenet5", "--iterations", "1000000"]
+        with self.cluster.start_tool(*asked) as process, contextlib.ExitStack() as stack:
+            stack.callback(process.kill)
+            own = lambda: self.cluster.job(f"perf-hub-{process.pid}")
+            wait_until(lambda: own() is not None and own()["state"] == "running", "the job to run")
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, -signal.SIGINT)
+        wait_until(lambda: self.cluster.status()["jobs"] == [], "the job to be forgotten")
 
     def test_a_hub_of_many_keys_is_measured(self):
         keys = self.keys_file([(f"key{number}", 3, "float32") for number in range(1100)])
         self.assertEqual(self.measured("--keys", keys, "--iterations", "1")["results"][0]["wrong"], 0)
-        self.cluster.answer("perf", "hub", "--keys", keys, "--breakdown", "--iterations", "1")
 
     def test_what_takes_longer_than_the_limit_is_told(self):
         outcome = self.cluster.tool("perf", "hub", *LENET5, "--timeout", "0.001")

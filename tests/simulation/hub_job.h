@@ -49,9 +49,9 @@ class HubJob {
 
   // All trainers wish for it, until all have it or one is told why there is none. What is made
   // takes the time of the host, not of the cluster.
-  void make(std::uint32_t number = 1, std::uint32_t work = GRADCUBE_HUB_WORK_ALL) {
+  void make(std::uint32_t number = 1) {
     number_ = number;
-    const std::string table = dataplane::hub_table(keys_, optimizer_, 4096, work, aggregator_);
+    const std::string table = dataplane::hub_table(keys_, optimizer_, 4096, aggregator_);
     require(table.size() <= kTable, "the table is too long");
     for (const auto& trainer : trainers_) {
       std::memcpy(trainer->at(shared::kHeapOffset), table.data(), table.size());

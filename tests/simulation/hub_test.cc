@@ -1,7 +1,6 @@
 // Hubs over links that lose packets, under a virtual clock.
 
 #include <cstring>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -106,30 +105,6 @@ TEST(Hubs, EndTheirJobWhenTrainersPushDifferently) {
     EXPECT_TRUE(explained) << "at server " << trainer->server();
   }
   leave_all(cluster, job.trainers());
-}
-
-// Kernels that leave work out stand where the real ones do (shared::HubTable::work).
-TEST(Hubs, DoNoMoreThanTheWorkTheyAreMadeFor) {
-  const std::map<std::uint32_t, float> expected = {{GRADCUBE_HUB_WORK_COPY, 8},
-                                                   {GRADCUBE_HUB_WORK_ADD, 3 * 4},
-                                                   {GRADCUBE_HUB_WORK_ALL, 8 - 0.5F * 3}};
-  for (const auto& [work, weight] : expected) {
-    SimulatedCluster cluster(settings_of({{"topology", "bcube:2,2"}}));
-    constexpr std::uint64_t kElements = 4096;
-    HubJob job(cluster, {{"key", kElements, aggregation::DataType::float32}}, "sgd:lr=0.5");
-    job.make(1, work);
-    const auto push = [&](shared::Kind kind, float value) {
-      job.push_all(kind, [value](unsigned, std::uint32_t, std::uint64_t) { return value; });
-    };
-    push(shared::Kind::push_weights, 8);
-    push(shared::Kind::push_gradients, 3);
-    const std::vector<float> weights(kElements, weight);
-    for (const auto& trainer : job.trainers()) {
-      const std::vector<std::uint8_t> found = job.weights(*trainer);
-      EXPECT_EQ(std::memcmp(found.data(), weights.data(), found.size()), 0) << work;
-    }
-    leave_all(cluster, job.trainers());
-  }
 }
 
 // The hub is gone with the trainer, and all that is pushed ends.

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "cli/oracle.h"
+#include "cli/measure/oracle.h"
 #include "dataplane/fabric/emulated/random.h"
 
 namespace gradcube::simulation {

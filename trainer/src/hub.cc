@@ -81,11 +81,7 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
   }
   lane_ = settings.lane;
   chunk_bytes_ = settings.chunk_bytes;
-  if (settings.work > GRADCUBE_HUB_WORK_COPY) {
-    refuse_hub("the work of the hub is " + std::to_string(settings.work) +
-               ": expected GRADCUBE_HUB_WORK_ALL, GRADCUBE_HUB_WORK_ADD or GRADCUBE_HUB_WORK_COPY");
-  }
-  work_ = static_cast<gradcube_hub_work>(settings.work);
+  if (settings.reserved != 0) refuse_hub("a reserved field of the hub is not 0");
   if (settings.aggregator != GRADCUBE_HUB_NO_AGGREGATOR) {
     if (settings.aggregator >= shared::kNoAggregator) {
       refuse_hub("the aggregator of the hub is " + std::to_string(settings.aggregator) +
@@ -171,9 +167,9 @@ void Hub::disown_saving() noexcept { [[maybe_unused]] const HubSaving* parents =
 
 std::vector<char> Hub::table() const {
   std::vector<char> table;
-  append(table, shared::HubTable{chunk_bytes_, static_cast<std::uint32_t>(keys_.size()),
-                                 static_cast<std::uint32_t>(optimizer_.size()),
-                                 static_cast<std::uint32_t>(work_), aggregator_, staleness_, 0});
+  append(table,
+         shared::HubTable{chunk_bytes_, static_cast<std::uint32_t>(keys_.size()),
+                          static_cast<std::uint32_t>(optimizer_.size()), aggregator_, staleness_});
   table.insert(table.end(), optimizer_.begin(), optimizer_.end());
   for (const std::size_t place : by_name_) {
     const Key& key = keys_[place];

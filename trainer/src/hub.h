@@ -91,7 +91,6 @@ class Hub {
 
   std::uint32_t number() const { return number_; }
   unsigned lane() const { return lane_; }
-  gradcube_hub_work work() const { return work_; }
   bool has_aggregator() const { return aggregator_ != shared::kNoAggregator; }
   bool is_asynchronous() const { return staleness_ != shared::kSynchronous; }
   std::size_t size() const { return keys_.size(); }
@@ -161,7 +160,6 @@ class Hub {
   std::uint32_t number_;
   unsigned lane_ = 0;
   std::size_t chunk_bytes_ = 0;
-  gradcube_hub_work work_ = GRADCUBE_HUB_WORK_ALL;
   std::uint32_t aggregator_ = shared::kNoAggregator;
   std::uint32_t staleness_ = shared::kSynchronous;
   std::string optimizer_;

@@ -107,9 +107,6 @@ void Session::may_save(const Hub& hub) {
 void Session::begin_checkpoint(Hub& hub, const char* path, std::uint64_t step) {
   const HubCall call(*this, hub);
   const std::string base = checkpoint_base(path);
-  if (hub.work() != GRADCUBE_HUB_WORK_ALL) {
-    throw Failure(GRADCUBE_EINVAL, "the hub is for measurements: its weights are of no use");
-  }
   if (step > kMostSteps) {
     throw Failure(GRADCUBE_EINVAL, "a checkpoint of step " + std::to_string(step) +
                                        ": expected at most " + std::to_string(kMostSteps));

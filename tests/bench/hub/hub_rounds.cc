@@ -9,7 +9,6 @@
 //   push        the weights stay where they are
 //   then_pull   as push, and when all have ended the weights of all keys are pulled
 //   in_turn     as push_pull, but the keys of every trainer in another order
-//   add         as push, but no optimizer's step is taken (gradcube_hub_work)
 //   all_reduce  every key by a collective, and nothing is stepped: what the exchange costs
 //
 // Prints one JSON object: the median of the iterations' seconds and all of them.
@@ -91,7 +90,6 @@ class Trainer {
     settings.key_count = keys.size();
     settings.optimizer = settings_.optimizer.c_str();
     settings.chunk_bytes = settings_.chunk_bytes;
-    if (settings_.how == "add") settings.work = GRADCUBE_HUB_WORK_ADD;
     check(gradcube_hub_create(session_, &settings, kPatience, &hub_));
   }
 
@@ -106,8 +104,7 @@ class Trainer {
       if (!uses_hub()) {
         check(gradcube_allreduce(session_, gradients_[i], settings_.keys[i], GRADCUBE_FLOAT32,
                                  GRADCUBE_AVERAGE, &request));
-      } else if (settings_.how == "push" || settings_.how == "then_pull" ||
-                 settings_.how == "add") {
+      } else if (settings_.how == "push" || settings_.how == "then_pull") {
         check(gradcube_hub_push(hub_, i, gradients_[i], GRADCUBE_HUB_RATE, &request));
       } else {
         check(gradcube_hub_push_pull(hub_, i, gradients_[i], weights_[i], GRADCUBE_HUB_RATE,
@@ -183,11 +180,10 @@ int run(std::span<const std::string> arguments) {
   settings.algorithm = arguments[4];
   settings.rounds = std::stoul(arguments[5]);
   settings.keys = parse_keys(arguments[6]);
-  const std::vector<std::string> known = {"push_pull", "push", "then_pull",
-                                          "in_turn",   "add",  "all_reduce"};
+  const std::vector<std::string> known = {"push_pull", "push", "then_pull", "in_turn",
+                                          "all_reduce"};
   if (std::find(known.begin(), known.end(), settings.how) == known.end()) {
-    throw std::invalid_argument(
-        "HOW: expected push_pull, push, then_pull, in_turn, add or all_reduce");
+    throw std::invalid_argument("HOW: expected push_pull, push, then_pull, in_turn or all_reduce");
   }
   std::deque<Trainer> trainers;
   for (const std::string& socket : arguments.subspan(7)) {

@@ -1,4 +1,4 @@
-#include "cli/control_client.h"
+#include "cli/cluster/control_client.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +12,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "cli/line_channel.h"
+#include "cli/cluster/line_channel.h"
 #include "control/base/errors.h"
 #include "tests/unit/control/message.h"
 

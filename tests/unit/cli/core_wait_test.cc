@@ -1,4 +1,4 @@
-#include "cli/core_wait.h"
+#include "cli/cluster/core_wait.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "cli/daemon_process.h"
+#include "cli/cluster/daemon_process.h"
 
 #include <csignal>
 #include <cstdlib>

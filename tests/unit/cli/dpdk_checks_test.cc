@@ -1,4 +1,4 @@
-#include "cli/dpdk_checks.h"
+#include "cli/checks/dpdk_checks.h"
 
 #include <cstdlib>
 #include <filesystem>

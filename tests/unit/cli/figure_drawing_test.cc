@@ -1,5 +1,5 @@
 // What happens when python3 does not end in time. What it draws is tested in figure_test.py.
-#include "cli/figure_drawing.h"
+#include "cli/model/figure_drawing.h"
 
 #include <cstdlib>
 #include <filesystem>

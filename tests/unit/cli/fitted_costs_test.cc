@@ -1,4 +1,4 @@
-#include "cli/fitted_costs.h"
+#include "cli/cluster/fitted_costs.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,6 +1,6 @@
 // The weights that `gradcube perf hub --check` expects, against a second computation in float64 of
 // settings whose every step is exact.
-#include "cli/hub_oracle.h"
+#include "cli/measure/hub_oracle.h"
 
 #include <gtest/gtest.h>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "cli/hub_text.h"
+#include "cli/status/hub_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "cli/launch_environment.h"
+#include "cli/launch/launch_environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

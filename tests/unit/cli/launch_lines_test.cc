@@ -1,4 +1,4 @@
-#include "cli/launch_lines.h"
+#include "cli/launch/launch_lines.h"
 
 #include <gtest/gtest.h>
 #include <random>

@@ -1,4 +1,4 @@
-#include "cli/launch_process.h"
+#include "cli/launch/launch_process.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "cli/launch_stages.h"
+#include "cli/launch/launch_stages.h"
 
 #include <chrono>
 #include <csignal>

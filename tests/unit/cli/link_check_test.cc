@@ -1,9 +1,9 @@
-#include "cli/link_check.h"
+#include "cli/checks/link_check.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/link_report.h"
+#include "cli/checks/link_report.h"
 #include "control/base/errors.h"
 #include "control/plan/topology.h"
 #include "trainer/shared_layout.h"
@@ -167,7 +167,7 @@ TEST(LinkCheck, NamesItsJobsAsATrainerMay) {
 }
 
 TEST(LinkReport, ListsEachLinkAndSumsUpEachLevel) {
-  const std::string text = links_text(topology(), two_results(), false);
+  const std::string text = links_report(topology(), two_results(), false).text();
   EXPECT_EQ(text,
             "level  between    and    payload  of the rate  round trip  segments  lost\n"
             "    0    [0,0]  [0,1]  97 Mbit/s       97.0 %      100 us     1,000     0  ok\n"
@@ -181,10 +181,12 @@ TEST(LinkReport, ListsEachLinkAndSumsUpEachLevel) {
 
 TEST(LinkReport, SaysThatLinksWithoutARateAreNotJudgedByTheirSpeed) {
   std::vector<LinkResult> results = {two_results().front()};
-  EXPECT_TRUE(links_text(topology(), results, false)
+  EXPECT_TRUE(links_report(topology(), results, false)
+                  .text()
                   .ends_with("all 1 links of bcube:2,2 are as configured\n"));
   results[0].configured_bps = 0;
-  EXPECT_TRUE(links_text(topology(), results, false)
+  EXPECT_TRUE(links_report(topology(), results, false)
+                  .text()
                   .ends_with("are as configured; no rate is configured, so how fast they are was "
                              "not judged\n"));
 }
@@ -193,16 +195,17 @@ TEST(LinkReport, SaysWhichLinksNoTrainersCanMeasure) {
   std::vector<LinkResult> results = two_results();
   results[1].problem.clear();
   results[1].left_out = "not measured: [1,0] takes no trainers";
-  const std::string text = links_text(topology(), results, false);
+  const std::string text = links_report(topology(), results, false).text();
   EXPECT_NE(text.find(" -  not measured: [1,0] takes no trainers\n"), std::string::npos) << text;
   EXPECT_TRUE(
       text.ends_with("all 1 links of bcube:2,2 are as configured; 1 more, of servers that "
                      "take no trainers, was not measured\n"))
       << text;
-  EXPECT_EQ(links_json(topology(), results)["ok"], true);
+  EXPECT_EQ(links_report(topology(), results, false).json()["ok"], true);
   results[1].problem = "down: [0,0] does not hear [1,0]";
-  EXPECT_NE(links_text(topology(), results, false).find(" -  down: [0,0]"), std::string::npos);
-  EXPECT_EQ(links_json(topology(), results)["ok"], false);
+  EXPECT_NE(links_report(topology(), results, false).text().find(" -  down: [0,0]"),
+            std::string::npos);
+  EXPECT_EQ(links_report(topology(), results, false).json()["ok"], false);
 }
 
 TEST(LinkCheck, LeavesOutTheLinksOfAggregators) {
@@ -220,7 +223,7 @@ TEST(LinkCheck, LeavesOutTheLinksOfAggregators) {
 TEST(LinkReport, SaysThatTheCoresWereBusyIfThatMayBeWhyLinksAreSlow) {
   std::vector<LinkResult> results = {two_results().front(), two_results().front()};
   results[0].figures->core_wait = 0.9;
-  const auto text = [&] { return links_text(topology(), results, false); };
+  const auto text = [&] { return links_report(topology(), results, false).text(); };
   EXPECT_EQ(text().find("cores"), std::string::npos) << "no link is slow";
   results[1].problem = "slow";
   EXPECT_EQ(text().find("cores"), std::string::npos) << "not while the slow one was measured";
@@ -228,19 +231,19 @@ TEST(LinkReport, SaysThatTheCoresWereBusyIfThatMayBeWhyLinksAreSlow) {
   EXPECT_NE(text().find("the cores were busy: meanwhile a daemon's thread waited for one 78 % of"),
             std::string::npos)
       << text();
-  EXPECT_EQ(links_json(topology(), results)["links"][1]["core_wait"], 0.78);
+  EXPECT_EQ(links_report(topology(), results, false).json()["links"][1]["core_wait"], 0.78);
 }
 
 TEST(LinkReport, ListsOnlyTheProblemsAmongManyLinks) {
   std::vector<LinkResult> results(kMostLinks + 1, two_results().front());
   results.push_back(two_results().back());
-  EXPECT_EQ(links_text(topology(), results, false).find("  ok\n"), std::string::npos);
-  EXPECT_NE(links_text(topology(), results, false).find("  down\n"), std::string::npos);
-  EXPECT_NE(links_text(topology(), results, true).find("  ok\n"), std::string::npos);
+  EXPECT_EQ(links_report(topology(), results, false).text().find("  ok\n"), std::string::npos);
+  EXPECT_NE(links_report(topology(), results, false).text().find("  down\n"), std::string::npos);
+  EXPECT_NE(links_report(topology(), results, true).text().find("  ok\n"), std::string::npos);
 }
 
 TEST(LinkReport, IsOneObjectForPrograms) {
-  const json report = links_json(topology(), two_results());
+  const json report = links_report(topology(), two_results(), false).json();
   EXPECT_EQ(report["topology"]["servers"], 4);
   EXPECT_EQ(report["ok"], false);
   ASSERT_EQ(report["links"].size(), 2U);

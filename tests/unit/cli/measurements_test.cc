@@ -1,4 +1,4 @@
-#include "cli/measurements.h"
+#include "cli/cluster/measurements.h"
 
 #include <cmath>
 #include <filesystem>

@@ -83,13 +83,13 @@ TEST_F(ModelCommand, PrintsATableWithTheTransferTime) {
 }
 
 TEST_F(ModelCommand, SaysFromWhichSizeOnWhichAlgorithmWins) {
-  EXPECT_EQ(
-      output({"crossover", "--topology", "bcube:4,2", "--rate", "10gbit", "--latency", "5us"}),
-      "# 10 Gbit/s, 5 us for each message\n"
-      "topology      from  least time by                  latency  time/T_F\n"
-      "bcube:4,2      0 B  blueconnect, halving_doubling    40 us     1.875\n"
-      "bcube:4,2  26.7 KB  bml, hips:mesh, hips:ring        60 us    0.9375\n");
-  const json list = rows({"crossover", "--topology", "star:9", "--topology", "bcube:16,4"});
+  EXPECT_EQ(output({"gst", "--crossover", "--topology", "bcube:4,2", "--rate", "10gbit"}),
+            "# 10 Gbit/s, 5 us for each message\n"
+            "topology      from  least time by                  latency  time/T_F\n"
+            "bcube:4,2      0 B  blueconnect, halving_doubling    40 us     1.875\n"
+            "bcube:4,2  26.7 KB  bml, hips:mesh, hips:ring        60 us    0.9375\n");
+  const json list =
+      rows({"gst", "--crossover", "--topology", "star:9", "--topology", "bcube:16,4"});
   EXPECT_EQ(list[0]["topology"], "star:9");
   EXPECT_EQ(list[0]["from_bytes"], 0);
   EXPECT_EQ(list.back()["topology"], "bcube:16,4");
@@ -98,14 +98,14 @@ TEST_F(ModelCommand, SaysFromWhichSizeOnWhichAlgorithmWins) {
 }
 
 TEST_F(ModelCommand, CountsSwitchesNextToThoseOfFatTrees) {
-  EXPECT_EQ(output({"cost", "--topology", "bcube:4,2", "--topology", "bcube:9,1"}),
+  EXPECT_EQ(output({"gst", "--switches", "--topology", "bcube:4,2", "--topology", "bcube:9,1"}),
             "topology    servers  NICs/server  ports/switch  switches  relative\n"
             "bcube:4,2        16            2             4         8       0.4\n"
             "fattree:16       16            1             4        20         1\n"
             "fattree:16       16            2             4        40         2\n"
             "bcube:9,1         9            1             9         1       0.2\n"
             "fattree:9         9            1             9         5         1\n");
-  const json list = rows({"cost", "--topology", "bcube:16,4"});
+  const json list = rows({"gst", "--switches", "--topology", "bcube:16,4"});
   ASSERT_EQ(list.size(), 3u);
   EXPECT_EQ(list[0], json::parse(R"({"topology":"bcube:16,4","servers":65536,"nics_per_server":4,)"
                                  R"("ports_per_switch":16,"switches":16384,"relative":0.8})"));
@@ -113,7 +113,7 @@ TEST_F(ModelCommand, CountsSwitchesNextToThoseOfFatTrees) {
 
 TEST_F(ModelCommand, ComparesBlueConnectWithOneAndTwoLevels) {
   const json tree =
-      rows({"blueconnect", "--factors", "4x2", "--rates", "126gbit,10gbit", "--bytes", "100M"});
+      rows({"gst", "--factors", "4x2", "--rates", "126gbit,10gbit", "--bytes", "100M"});
   ASSERT_EQ(tree.size(), 3u);
   std::map<std::string, double> relative;
   for (const json& row : tree) {
@@ -124,8 +124,8 @@ TEST_F(ModelCommand, ComparesBlueConnectWithOneAndTwoLevels) {
   EXPECT_DOUBLE_EQ(relative.at("ring"), 2 * 7 / 8.0);
   EXPECT_NEAR(relative.at("blueconnect"), 2 * (0.75 * 10 / 126 + 0.5 / 4 * 4), 1e-12);
   EXPECT_NEAR(relative.at("two-level"), 4 * 0.75 * 10 / 126 + 2 * 0.5, 1e-12);
-  const json torus = rows({"blueconnect", "--network", "torus", "--factors", "1x4x4", "--rates",
-                           "10gbit,10gbit,10gbit"});
+  const json torus =
+      rows({"gst", "--network", "torus", "--factors", "1x4x4", "--rates", "10gbit,10gbit,10gbit"});
   EXPECT_EQ(torus[2]["source"], "BlueConnect Eq. 10");
   EXPECT_DOUBLE_EQ(torus[2]["relative"].get<double>(), 1.875);
 }
@@ -144,35 +144,33 @@ TEST_F(ModelCommand, SaysWhatIsWrongAndWhatIsAccepted) {
   refused({"gst", "--bytes", "0"}, "--bytes");
   refused({"gst", "--rate", "10"}, "--rate");
   refused({"gst", "--latency", "5"}, "--latency");
-  refused({"crossover", "--topology", "ring:4"}, "star:N or fattree:N");
-  refused({"crossover", "--rate", "10"}, "--rate");
-  refused({"crossover", "--latency", "-1us"}, "--latency");
-  refused({"cost", "--topology", "star:9"}, "expected bcube:n,k");
-  refused({"blueconnect", "--factors", "3x2"}, "--rates is required");
-  refused({"blueconnect", "--factors", "3x2", "--rates", "1gbit"}, "a rate for each factor");
-  refused({"blueconnect", "--factors", "3x1", "--rates", "1gbit,1gbit"}, "--factors \"1\"");
-  refused({"blueconnect", "--factors", "1x3", "--rates", "1gbit,1gbit"}, "--factors \"1\"");
-  refused({"blueconnect", "--network", "torus", "--factors", "1", "--rates", "1gbit"},
-          "--factors \"1\"");
-  refused({"blueconnect", "--factors", "60000x60000", "--rates", "1gbit,1gbit"},
+  refused({"gst", "--crossover", "--topology", "ring:4"}, "star:N or fattree:N");
+  refused({"gst", "--crossover", "--rate", "10"}, "--rate");
+  refused({"gst", "--crossover", "--latency", "-1us"}, "--latency");
+  refused({"gst", "--crossover", "--switches"}, "--crossover");
+  refused({"gst", "--crossover", "--algorithm", "bml"}, "--algorithm");
+  refused({"gst", "--switches", "--topology", "star:9"}, "expected bcube:n,k");
+  refused({"gst", "--factors", "3x2"}, "--rates");
+  refused({"gst", "--factors", "3", "--rates", "1gbit", "--topology", "star:3"}, "--topology");
+  refused({"gst", "--factors", "3x2", "--rates", "1gbit"}, "a rate for each factor");
+  refused({"gst", "--factors", "3x1", "--rates", "1gbit,1gbit"}, "--factors \"1\"");
+  refused({"gst", "--factors", "1x3", "--rates", "1gbit,1gbit"}, "--factors \"1\"");
+  refused({"gst", "--network", "torus", "--factors", "1", "--rates", "1gbit"}, "--factors \"1\"");
+  refused({"gst", "--factors", "60000x60000", "--rates", "1gbit,1gbit"},
           "at most 1000000000 learners");
-  refused({"blueconnect", "--network", "ring", "--factors", "3", "--rates", "1gbit"},
-          "expected tree or torus");
+  refused({"gst", "--network", "ring", "--factors", "3", "--rates", "1gbit"},
+          "expected tree, torus");
 }
 
 TEST_F(ModelCommand, NamesTheModelsAndTheirHelp) {
-  expect_usage_error(
-      {"model"},
-      "the models are gst, crossover, blueconnect, cost, lines, merge, training, hub, hierarchy, "
-      "figure");
-  expect_usage_error({"model", "costs"},
-                     "there is no command \"model costs\" (did you mean cost?)");
+  expect_usage_error({"model"}, "the models are gst, merge, training, hub, figure, fit");
+  expect_usage_error({"model", "hubs"}, "there is no command \"model hubs\" (did you mean hub?)");
   expect_usage_error({"model", "dance"}, "`gradcube model --help`");
   expect_usage_error({"model", "gst", "--topolgy", "star:9"}, "(did you mean --topology?)");
   expect_usage_error({"model", "gst", "now"}, "`gradcube model gst --help`");
   expect_usage_error({"model", "gst", "--rate"}, "`gradcube model gst --help`");
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
-           {"--help"}, {"gst", "--help"}, {"cost", "--help"}, {"blueconnect", "--help"}}) {
+           {"--help"}, {"gst", "--help"}, {"hub", "--help"}, {"fit", "--help"}}) {
     EXPECT_THAT(output(command), HasSubstr("Example"));
   }
 }
@@ -185,10 +183,10 @@ TEST_F(ModelCommand, ShortensAndEscapesForeignText) {
            {"model", "gst", "--topology", foreign},
            {"model", "gst", "--topology", "bcube:" + foreign + ",2"},
            {"model", "gst", "--algorithm", foreign},
-           {"model", "cost", "--topology", foreign},
-           {"model", "blueconnect", "--factors", foreign, "--rates", "1gbit"},
-           {"model", "blueconnect", "--factors", "2", "--rates", foreign},
-           {"model", "blueconnect", "--network", foreign, "--factors", "2", "--rates", "1gbit"}}) {
+           {"model", "gst", "--switches", "--topology", foreign},
+           {"model", "gst", "--factors", foreign, "--rates", "1gbit"},
+           {"model", "gst", "--factors", "2", "--rates", foreign},
+           {"model", "gst", "--network", foreign, "--factors", "2", "--rates", "1gbit"}}) {
     const Outcome outcome = gradcube(arguments);
     EXPECT_EQ(outcome.code, 2);
     EXPECT_LT(outcome.err.size(), 1000u) << arguments[1].substr(0, 20);
@@ -197,7 +195,7 @@ TEST_F(ModelCommand, ShortensAndEscapesForeignText) {
 }
 
 TEST_F(ModelCommand, FailsWhenItsOutputCannotBeWritten) {
-  for (const char* model : {"gst", "cost"}) {
+  for (const char* model : {"gst", "hub"}) {
     EXPECT_EQ(gradcube({"model", model}, "/dev/full").code, 1);
     EXPECT_EQ(gradcube({"model", model, "--json"}, "/dev/full").code, 1);
   }

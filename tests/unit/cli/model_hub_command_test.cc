@@ -1,5 +1,5 @@
-// `gradcube model hub` and `gradcube model hierarchy`: what they print, and what they refuse. The
-// numbers are tested in tests/unit/control/model/phub_model_test.cc.
+// `gradcube model hub`: what it prints, and what it refuses. The numbers are tested in
+// tests/unit/control/model/phub_model_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -35,8 +35,8 @@ TEST_F(ModelHub, TakesANetworkThatIsNoneOfThePapers) {
 }
 
 TEST_F(ModelHub, SaysWhetherAHierarchyPays) {
-  const std::vector<std::string> place = {"hierarchy", "--racks",     "4",     "--bytes",
-                                          "1G",        "--core-rate", "20gbit"};
+  const std::vector<std::string> place = {"hub", "--racks",     "4",     "--bytes",
+                                          "1G",  "--core-rate", "20gbit"};
   const json row = rows(place)[0];
   EXPECT_EQ(row["workers_per_rack"], 8);
   EXPECT_EQ(row["racks"], 4);
@@ -47,7 +47,7 @@ TEST_F(ModelHub, SaysWhetherAHierarchyPays) {
                                        "worker 10 Gbit/s\n"));
   EXPECT_THAT(output(place),
               HasSubstr("           8      4  2.4 s         1.1 s     0.458   yes\n"));
-  EXPECT_EQ(rows({"hierarchy", "--racks", "4", "--core-rate", "100gbit"})[0]["pays"], false);
+  EXPECT_EQ(rows({"hub", "--racks", "4", "--core-rate", "100gbit"})[0]["pays"], false);
 }
 
 TEST_F(ModelHub, SaysWhatIsWrongWithAnOption) {
@@ -57,12 +57,14 @@ TEST_F(ModelHub, SaysWhatIsWrongWithAnOption) {
   refuse({"hub", "--bytes", "0", "--compute", "1s"}, "expected more than 0");
   refuse({"hub", "--bytes", "1M", "--compute", "0"}, "expected more than 0");
   refuse({"hub", "--workers", "1"}, "--workers");
-  refuse({"hierarchy", "--racks", "1"}, "--racks");
-  refuse({"hierarchy", "--workers", "x"}, "--workers");
-  refuse({"hierarchy", "--bytes", "0"}, "expected 1 byte or more");
-  refuse({"hierarchy", "--hub-rate", "0"}, "--hub-rate");
-  refuse({"hierarchy", "--core-rate", "fast"}, "--core-rate");
-  refuse({"hierarchy", "--worker-rate", "10"}, "--worker-rate");
+  refuse({"hub", "--racks", "1"}, "--racks");
+  refuse({"hub", "--racks", "2", "--workers", "x"}, "--workers");
+  refuse({"hub", "--racks", "2", "--bytes", "0"}, "expected 1 byte or more");
+  refuse({"hub", "--racks", "2", "--hub-rate", "0"}, "--hub-rate");
+  refuse({"hub", "--racks", "2", "--core-rate", "fast"}, "--core-rate");
+  refuse({"hub", "--racks", "2", "--worker-rate", "10"}, "--worker-rate");
+  refuse({"hub", "--worker-rate", "10gbit"}, "--racks");
+  refuse({"hub", "--racks", "2", "--network", "vgg11"}, "--network");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// `gradcube model lines`: what it prints, and what it refuses. The lines are tested in
+// `gradcube model fit --nodes`: what it prints, and what it refuses. The lines are tested in
 // tests/unit/control/model/mgwfbp_model_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 class ModelLines : public ModelCommandLine {
  protected:
-  ModelLines() : ModelCommandLine({"model", "lines"}) {}
+  ModelLines() : ModelCommandLine({"model", "fit"}) {}
 };
 
 const std::vector<std::string> kSimple = {"--nodes", "8",       "--alpha", "1us",     "--beta",
@@ -55,8 +55,10 @@ TEST_F(ModelLines, PrintsATableThatSaysWhatMessagesAndBytesCost) {
 
 TEST_F(ModelLines, SaysWhatIsWrongWithAnOption) {
   refuse({"--nodes", "1"}, "--nodes");
-  refuse({"--bytes", "x"}, "--bytes");
-  refuse({"--beta", "1"}, "--beta");
+  refuse({"--nodes", "8", "--bytes", "x"}, "--bytes");
+  refuse({"--nodes", "8", "--beta", "1"}, "--beta");
+  refuse({"--beta", "1ns"}, "--nodes");
+  refuse({"--nodes", "8", "--keep"}, "--keep");
 }
 
 }  // namespace

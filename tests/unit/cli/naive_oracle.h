@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "aggregation/element.h"
-#include "cli/perf_inputs.h"
+#include "cli/measure/perf_inputs.h"
 #include "control/plan/plan.h"
 
 namespace gradcube::cli {

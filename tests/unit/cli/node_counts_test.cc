@@ -1,4 +1,4 @@
-#include "cli/node_counts.h"
+#include "cli/model/node_counts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "cli/oracle.h"
+#include "cli/measure/oracle.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/perf_inputs.h"
+#include "cli/measure/perf_inputs.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/placement.h"
 #include "control/plan/topology.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/measured_paths.h"
+#include "cli/plan/measured_paths.h"
 #include "control/base/errors.h"
 #include "control/plan/topology.h"
 #include "tests/unit/cli/command_line_fixture.h"

@@ -1,4 +1,4 @@
-#include "cli/perf_collective.h"
+#include "cli/measure/perf_collective.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

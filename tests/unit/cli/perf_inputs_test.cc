@@ -1,4 +1,4 @@
-#include "cli/perf_inputs.h"
+#include "cli/measure/perf_inputs.h"
 
 #include <algorithm>
 #include <cmath>

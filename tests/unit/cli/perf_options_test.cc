@@ -1,4 +1,4 @@
-#include "cli/perf_options.h"
+#include "cli/perf/perf_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "cli/perf_sizes.h"
+#include "cli/perf/perf_sizes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

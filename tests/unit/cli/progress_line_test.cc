@@ -1,4 +1,4 @@
-#include "cli/progress_line.h"
+#include "cli/text/progress_line.h"
 
 #include <array>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
-#include "cli/status_text.h"
+#include "cli/status/status_text.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/topology_text.h"
+#include "cli/text/topology_text.h"
 
 namespace gradcube::cli {
 namespace {

@@ -96,7 +96,6 @@ void FakeDaemon::hear(FakeSession& session) {
       heard_.hub_keys = session.hub()->keys();
       heard_.hub_optimizer = session.hub()->optimizer();
       heard_.hub_chunk_bytes = session.hub()->chunk_bytes();
-      heard_.hub_work = session.hub()->work();
       heard_.hub_aggregator = session.hub()->aggregator();
       heard_.hub_staleness = session.hub()->staleness();
     } break;

@@ -31,7 +31,6 @@ FakeHub::FakeHub(const std::byte* table, std::size_t bytes) {
   const std::byte* at = table;
   const auto begin = take<shared::HubTable>(at);
   chunk_bytes_ = begin.chunk_bytes;
-  work_ = begin.work;
   aggregator_ = begin.aggregator;
   staleness_ = begin.staleness;
   optimizer_ = take_text(at, begin.optimizer_bytes);

@@ -33,7 +33,6 @@ class FakeHub {
   void push(const shared::Submission& submission, const std::byte* values);
 
   std::uint64_t chunk_bytes() const { return chunk_bytes_; }
-  std::uint32_t work() const { return work_; }
   std::uint32_t aggregator() const { return aggregator_; }
   std::uint32_t staleness() const { return staleness_; }
   const std::string& optimizer() const { return optimizer_; }
@@ -47,7 +46,6 @@ class FakeHub {
 
  private:
   std::uint64_t chunk_bytes_ = 0;
-  std::uint32_t work_ = 0;
   std::uint32_t aggregator_ = 0;
   std::uint32_t staleness_ = 0;
   std::string optimizer_;

@@ -100,24 +100,9 @@ TEST_F(HubSettingsTest, HaveAnOptimizerOfSomeLength) {
   expect_refused("the optimizer's text is too long");
 }
 
-TEST_F(HubSettingsTest, HaveWorkThatThereIs) {
-  for (const std::uint64_t work : {std::uint64_t{3}, UINT64_MAX}) {
-    settings_.work = work;
-    expect_refused("the work of the hub is " + std::to_string(work));
-  }
-  settings_.work = GRADCUBE_HUB_WORK_COPY;
-  ASSERT_NE(create(session_), nullptr);
-  ASSERT_TRUE(eventually([&] { return !daemon_.heard().hub_keys.empty(); }));
-  EXPECT_EQ(daemon_.heard().hub_work, GRADCUBE_HUB_WORK_COPY);
-}
-
-// Callers of an older header have something else behind their struct.
-TEST_F(HubSettingsTest, HaveAllWorkWhereTheCallerKnowsOfNone) {
-  settings_.size = offsetof(gradcube_hub_settings, work);
-  settings_.work = GRADCUBE_HUB_WORK_COPY;
-  ASSERT_NE(create(session_), nullptr);
-  ASSERT_TRUE(eventually([&] { return !daemon_.heard().hub_keys.empty(); }));
-  EXPECT_EQ(daemon_.heard().hub_work, GRADCUBE_HUB_WORK_ALL);
+TEST_F(HubSettingsTest, HaveNothingInWhatIsReserved) {
+  settings_.reserved = 1;
+  expect_refused("a reserved field of the hub is not 0");
 }
 
 TEST_F(HubSettingsTest, HaveAnAggregatorThatIsTheNumberOfAServer) {

@@ -73,14 +73,6 @@ typedef struct {
                 owners keep 16-bit weights in float32 beside it */
 } gradcube_hub_key;
 
-/* What a hub does with what is pushed. All but the first is for measurements: the weights are of no
- * use then. `gradcube perf hub --breakdown` shows what each part takes. */
-typedef enum {
-  GRADCUBE_HUB_WORK_ALL = 0, /* adds the gradients, and takes the optimizer's step */
-  GRADCUBE_HUB_WORK_ADD = 1, /* adds them: their sum is in the place of the weights */
-  GRADCUBE_HUB_WORK_COPY = 2 /* sends and receives as much, and adds nothing */
-} gradcube_hub_work;
-
 /* The trainers' own servers make the sums. */
 #define GRADCUBE_HUB_NO_AGGREGATOR UINT64_MAX
 
@@ -97,8 +89,8 @@ typedef struct {
   /* What is sent, added and stepped as one: a multiple of 64 from 256 to 4 MiB; 0: by the length of
    * the model. */
   size_t chunk_bytes;
-  unsigned lane; /* the hub takes the algorithm of this lane of the job */
-  uint64_t work; /* gradcube_hub_work */
+  unsigned lane;     /* the hub takes the algorithm of this lane of the job */
+  uint64_t reserved; /* 0 */
   /* The number of a server that has none of the job's trainers: all keys, weights and states are
    * its, and learning rates are rounded to float. Or GRADCUBE_HUB_NO_AGGREGATOR. */
   uint64_t aggregator;
@@ -111,10 +103,10 @@ typedef struct {
   uint64_t staleness;
 } gradcube_hub_settings;
 
-#define GRADCUBE_HUB_SETTINGS_INIT                                              \
-  {                                                                             \
-    sizeof(gradcube_hub_settings), NULL, 0, "sgd", 0, 0, GRADCUBE_HUB_WORK_ALL, \
-        GRADCUBE_HUB_NO_AGGREGATOR, GRADCUBE_HUB_SYNCHRONOUS                    \
+#define GRADCUBE_HUB_SETTINGS_INIT                                                      \
+  {                                                                                     \
+    sizeof(gradcube_hub_settings), NULL, 0, "sgd", 0, 0, 0, GRADCUBE_HUB_NO_AGGREGATOR, \
+        GRADCUBE_HUB_SYNCHRONOUS                                                        \
   }
 
 /* Of a push: the optimizer's own learning rate. */

@@ -49,7 +49,6 @@ struct HubSettings {
   std::string optimizer = "sgd";
   std::size_t chunk_bytes = 0;
   unsigned lane = 0;
-  gradcube_hub_work work = GRADCUBE_HUB_WORK_ALL;
   std::uint64_t aggregator = GRADCUBE_HUB_NO_AGGREGATOR;
   std::uint64_t staleness = GRADCUBE_HUB_SYNCHRONOUS;
 };
@@ -72,7 +71,6 @@ class Hub {
     wanted.optimizer = settings.optimizer.c_str();
     wanted.chunk_bytes = settings.chunk_bytes;
     wanted.lane = settings.lane;
-    wanted.work = settings.work;
     wanted.aggregator = settings.aggregator;
     wanted.staleness = settings.staleness;
     made_->session = session.session_;

@@ -95,7 +95,7 @@ class HubSettings(ctypes.Structure):
         ("optimizer", ctypes.c_char_p),
         ("chunk_bytes", ctypes.c_size_t),
         ("lane", ctypes.c_uint),
-        ("work", ctypes.c_uint64),
+        ("reserved", ctypes.c_uint64),
         ("aggregator", ctypes.c_uint64),
         ("staleness", ctypes.c_uint64),
     ]

@@ -18,11 +18,11 @@ std::string bytes_of(const T& value) {
 }
 
 inline std::string table_begin(std::uint32_t keys, std::string_view optimizer = "sgd",
-                               std::uint64_t chunk_bytes = 32768, std::uint32_t work = 0,
+                               std::uint64_t chunk_bytes = 32768,
                                std::uint32_t aggregator = shared::kNoAggregator) {
   const auto optimizer_bytes = static_cast<std::uint32_t>(optimizer.size());
-  return bytes_of(shared::HubTable{chunk_bytes, keys, optimizer_bytes, work, aggregator,
-                                   shared::kSynchronous, 0}) +
+  return bytes_of(shared::HubTable{chunk_bytes, keys, optimizer_bytes, aggregator,
+                                   shared::kSynchronous}) +
          std::string(optimizer);
 }
 
@@ -34,10 +34,9 @@ inline std::string table_key(std::string_view name, std::uint64_t elements = 1,
 
 inline std::string hub_table(const std::vector<control::hub::HubKey>& keys,
                              std::string_view optimizer = "sgd", std::uint64_t chunk_bytes = 32768,
-                             std::uint32_t work = 0,
                              std::uint32_t aggregator = shared::kNoAggregator) {
-  std::string table = table_begin(static_cast<std::uint32_t>(keys.size()), optimizer, chunk_bytes,
-                                  work, aggregator);
+  std::string table =
+      table_begin(static_cast<std::uint32_t>(keys.size()), optimizer, chunk_bytes, aggregator);
   for (const control::hub::HubKey& key : keys) {
     table += table_key(key.name, key.elements, static_cast<std::uint32_t>(key.type));
   }

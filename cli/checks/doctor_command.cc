@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/checks/commands.h"
+#include "cli/checks/dpdk_checks.h"
+#include "cli/checks/host_checks.h"
+#include "cli/cluster/settings_options.h"
+#include "cli/text/command.h"
+#include "cli/text/option_checks.h"
+#include "cli/text/output.h"
+#include "control/settings/run_directory.h"
+
+namespace gradcube::cli {
+namespace {
+
+struct DoctorOptions {
+  SettingsOptions settings;
+  bool json = false;
+  std::vector<std::string> nics;
+};
+
+int run_doctor(const DoctorOptions& options) {
+  control::ClusterSettings settings;
+  options.settings.apply(settings);
+  control::validate(settings);
+  const auto directory = control::RunDirectory::from_environment();
+  std::vector<HostCheck> checks = check_programs(settings, directory);
+  for (auto& more : {check_hardware(settings), check_dpdk_host(options.nics), check_network(),
+                     check_cluster(directory), check_python()}) {
+    checks.insert(checks.end(), more.begin(), more.end());
+  }
+  if (options.json) {
+    print("{}\n",
+          checks_json(checks).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    print(
+        "{}\nthis host {}\n", checks_text(checks),
+        can_run(checks)
+            ? fmt::format("can run a cluster: gradcube up --topology {}", settings.topology.spec())
+            : fmt::format("cannot run `gradcube up --topology {}`: mend the lines that begin with "
+                          "FAIL",
+                          settings.topology.spec()));
+  }
+  return can_run(checks) ? 0 : kExitFailure;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& tool, Action& action) {
+  CLI::App* command =
+      tool.add_subcommand("doctor", "Check what this host lacks for a cluster, and how to mend it");
+  auto options = std::make_shared<DoctorOptions>();
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command
+      ->add_option("--nic", options->nics,
+                   "Also check what DPDK programs need for this NIC, named by its PCI address, its "
+                   "MAC or its interface: huge pages, IOMMU, vfio-pci. Can be repeated")
+      ->allow_extra_args(false)
+      ->check(not_empty());
+  options->settings.add(command, "topology");
+  command->footer(
+      "Starts a daemon with the embedded fabric and ends it. Exit code 0 means that `gradcube up`\n"
+      "with this topology works.\n"
+      "Examples:\n"
+      "  gradcube doctor\n"
+      "  gradcube doctor --topology star:2\n"
+      "  gradcube doctor --nic 0000:3b:00.0 --nic 0000:3b:00.1\n"
+      "  gradcube doctor --json | jq '.checks[] | select(.verdict != \"OK\")'");
+  command->callback([options, &action] { action = [options] { return run_doctor(*options); }; });
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "aggregation/kernels.h"
+#include "cli/checks/host_checks.h"
+#include "cli/cluster/available_memory.h"
+#include "cli/cluster/line_channel.h"
+#include "cli/text/text_table.h"
+#include "control/base/cores.h"
+#include "control/base/descriptors.h"
+#include "control/base/printable.h"
+#include "trainer/heap_size.h"
+
+namespace gradcube::cli {
+namespace {
+
+// Thresholds for a BCube(3,2) with nine trainers, on the safe side: nine gradients of 97 MB
+// (ResNet-50) alone take 0.9 GB.
+constexpr std::uint64_t kLeastMemory = 512'000'000;
+constexpr std::uint64_t kGoodMemory = 2'000'000'000;
+constexpr std::size_t kGoodCores = 2;
+
+// The trainers of these are one daemon's.
+std::size_t servers_of_a_daemon(const control::ClusterSettings& settings) {
+  return settings.fabric == control::Fabric::embedded ? settings.topology.servers() : 1;
+}
+
+HostCheck check_cores() {
+  std::vector<unsigned> cores;
+  try {
+    cores = control::allowed_cores();
+  } catch (const std::system_error& error) {
+    return {"cores", Verdict::warn, error.what(), ""};
+  }
+  std::erase_if(cores, [](unsigned core) { return !control::is_described(core); });
+  if (cores.empty()) {
+    return {"cores", Verdict::fail,
+            "DPDK looks for them under /sys/devices/system/cpu: none is there",
+            "mount -t sysfs sysfs /sys"};
+  }
+  const std::string list = fmt::format("{}", fmt::join(cores, ","));
+  if (cores.size() >= kGoodCores) {
+    return {"cores", Verdict::ok, fmt::format("{} for --lcores: {}", cores.size(), list), ""};
+  }
+  return {"cores", Verdict::warn,
+          fmt::format("only core {}: the daemon and the trainers take turns on it", list),
+          "nproc tells what a process gets; a container may be given more with --cpuset-cpus"};
+}
+
+HostCheck check_vector_instructions() {
+  // DPDK's default limit for code that is linked to it.
+  constexpr unsigned kWidestVectors = 256;
+  const auto best = aggregation::select_kernels(kWidestVectors).instruction_set;
+  return {"vectors", Verdict::ok,
+          fmt::format("gradients are added with {} kernels", instruction_set_name(best)), ""};
+}
+
+HostCheck check_memory() {
+  const auto available = available_memory();
+  if (!available) return {"memory", Verdict::warn, "cannot tell how much is available", ""};
+  const std::string amount = human_bytes(static_cast<double>(*available)) + " available";
+  if (*available >= kGoodMemory) return {"memory", Verdict::ok, amount, ""};
+  return {"memory", Verdict::warn,
+          fmt::format("{}: a BCube(3,2) with its trainers needs {} for small models, {} for "
+                      "ResNet-50's gradients",
+                      amount, human_bytes(kLeastMemory), human_bytes(kGoodMemory)),
+          "end other programs, or take a smaller topology: gradcube up --topology bcube:2,2"};
+}
+
+HostCheck check_memfd() {
+  constexpr rlim_t kBytes = 1 << 12;
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  if (limit.rlim_cur < kBytes) {  // a file that is longer ends this process
+    return {"shared memory", Verdict::fail,
+            fmt::format("files of at most {} bytes are allowed", limit.rlim_cur),
+            "ulimit -f unlimited"};
+  }
+  const Descriptor memory(memfd_create("gradcube-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (memory.get() < 0 || ftruncate(memory.get(), kBytes) != 0 ||
+      fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+    return {"shared memory", Verdict::fail,
+            fmt::format("the kernel refuses a sealed memfd: {}", std::strerror(errno)),
+            "run outside of the sandbox that forbids memfd_create"};
+  }
+  void* region = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  if (region == MAP_FAILED) {
+    return {"shared memory", Verdict::fail,
+            fmt::format("cannot map a memfd: {}", std::strerror(errno)), "ulimit -v unlimited"};
+  }
+  munmap(region, kBytes);
+  return {"shared memory", Verdict::ok, "sealed memfds work", ""};
+}
+
+HostCheck check_shm() {
+  struct statvfs status;
+  if (statvfs("/dev/shm", &status) != 0) {
+    return {"/dev/shm", Verdict::warn, fmt::format("not there: {}", std::strerror(errno)),
+            "sudo mount -t tmpfs tmpfs /dev/shm; Gradcube itself uses memfds, Open MPI needs it"};
+  }
+  return {"/dev/shm", Verdict::ok,
+          fmt::format("{} free", human_bytes(static_cast<double>(status.f_bavail) *
+                                             static_cast<double>(status.f_frsize))),
+          ""};
+}
+
+HostCheck check_memlock() {
+  rlimit limit{};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) return {"memlock", Verdict::ok, "unlimited", ""};
+  return {"memlock", Verdict::ok,
+          fmt::format("{}: enough for the embedded fabric, which locks nothing; a NIC with "
+                      "vfio-pci needs `ulimit -l unlimited`",
+                      human_bytes(static_cast<double>(limit.rlim_cur))),
+          ""};
+}
+
+// The daemon raises its limit to the hard one.
+HostCheck check_open_files(const control::ClusterSettings& settings) {
+  const std::size_t servers = servers_of_a_daemon(settings);
+  const std::size_t least = control::descriptors_for(servers, servers);
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_max == RLIM_INFINITY) return {"open files", Verdict::ok, "unlimited", ""};
+  if (limit.rlim_max >= least) {
+    return {"open files", Verdict::ok, fmt::format("{} at most", limit.rlim_max), ""};
+  }
+  return {"open files", Verdict::fail,
+          fmt::format("{} at most: the daemon of {} with a trainer on each server needs {}",
+                      limit.rlim_max, settings.topology.spec(), least),
+          "raise the hard limit: ulimit -Hn"};
+}
+
+std::string_view heap_setting() {
+  const char* text = std::getenv("GRADCUBE_HEAP");
+  return text == nullptr ? "" : text;
+}
+
+// What trainers ask for that have this environment; nothing if they refuse it.
+std::optional<std::uint64_t> heap_bytes() {
+  const std::string_view text = heap_setting();
+  return text.empty() ? shared::kDefaultHeapBytes : shared::parse_heap_bytes(text);
+}
+
+HostCheck check_heap() {
+  const std::optional<std::uint64_t> bytes = heap_bytes();
+  if (bytes.has_value()) {
+    return {"heap", Verdict::ok,
+            fmt::format("a trainer has {} of address space for its tensors{}",
+                        human_bytes(static_cast<double>(*bytes)),
+                        heap_setting().empty() ? "" : " (GRADCUBE_HEAP)"),
+            ""};
+  }
+  return {
+      "heap", Verdict::warn,
+      fmt::format("GRADCUBE_HEAP is {}, which trainers refuse", control::printable(heap_setting())),
+      fmt::format("unset GRADCUBE_HEAP; {}", shared::kHeapForm)};
+}
+
+// Of so many trainers' heaps: how long a file may be, which each has to itself, and how much the
+// daemon may map.
+HostCheck check_heaps(std::string name, int resource, rlim_t heaps, std::string_view ulimit) {
+  const rlim_t heap = heap_bytes().value_or(shared::kDefaultHeapBytes);
+  rlimit limit{};
+  getrlimit(static_cast<__rlimit_resource>(resource), &limit);
+  if (limit.rlim_cur / heaps > heap) {
+    return {std::move(name), Verdict::ok, "enough for trainers' memory", ""};
+  }
+  return {
+      std::move(name), Verdict::warn,
+      fmt::format("{} at most: a trainer's memory is of {} of address space, and the daemon maps "
+                  "those of {}",
+                  human_bytes(static_cast<double>(limit.rlim_cur)),
+                  human_bytes(static_cast<double>(heap)), heaps),
+      fmt::format("{} unlimited before `gradcube up`, or set GRADCUBE_HEAP to less", ulimit)};
+}
+
+HostCheck check_cpu_time() {
+  rlimit limit{};
+  getrlimit(RLIMIT_CPU, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) return {"CPU time", Verdict::ok, "unlimited", ""};
+  return {"CPU time", Verdict::warn,
+          fmt::format("the system ends a daemon that has used {} s", limit.rlim_cur),
+          "ulimit -t unlimited before `gradcube up`"};
+}
+
+}  // namespace
+
+std::vector<HostCheck> check_hardware(const control::ClusterSettings& settings) {
+  return {check_cores(),
+          check_vector_instructions(),
+          check_memory(),
+          check_memfd(),
+          check_shm(),
+          check_memlock(),
+          check_open_files(settings),
+          check_heap(),
+          check_heaps("file size", RLIMIT_FSIZE, 1, "ulimit -f"),
+          check_heaps("address space", RLIMIT_AS, servers_of_a_daemon(settings), "ulimit -v"),
+          check_cpu_time()};
+}
+
+}  // namespace gradcube::cli

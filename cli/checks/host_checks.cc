@@ -1,0 +1,226 @@
+#include "cli/checks/host_checks.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <exception>
+#include <filesystem>
+#include <fmt/format.h>
+#include <optional>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+#include "cli/cluster/daemon_process.h"
+#include "control/base/printable.h"
+
+namespace gradcube::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using control::RunDirectory;
+
+constexpr std::size_t kLongestRefusal = 1000;
+
+HostCheck good(std::string name, std::string finding) {
+  return {std::move(name), Verdict::ok, std::move(finding), ""};
+}
+
+bool library_loads(const char* name) {
+  void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) return false;
+  dlclose(library);
+  return true;
+}
+
+HostCheck check_dpdk() {
+  const std::string install = "sudo apt-get install -y dpdk libdpdk-dev";
+  for (const char* eal : {"librte_eal.so.23", "librte_eal.so.24", "librte_eal.so.25"}) {
+    if (!library_loads(eal)) continue;
+    return good("dpdk", fmt::format("{} loads", eal));
+  }
+  return {"dpdk", Verdict::fail, "DPDK's library librte_eal is not installed", install};
+}
+
+fs::path nearest_folder(const RunDirectory& directory) {
+  fs::path folder = directory.path();
+  std::error_code error;
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  return folder;
+}
+
+std::string shell_quoted(const fs::path& path) {
+  std::string text = "'";
+  for (const char letter : path.string()) {
+    if (letter == '\'') {
+      text += "'\\''";
+    } else {
+      text += letter;
+    }
+  }
+  return text + "'";
+}
+
+bool has_daemon(const RunDirectory& directory) {
+  try {
+    return directory.living_daemon().has_value();
+  } catch (const std::exception&) {
+    return false;  // check_cluster() says why
+  }
+}
+
+// Not in a directory that `up` would refuse: it may be another user's.
+fs::path trial_folder(const RunDirectory& directory) {
+  try {
+    if (directory.exists()) directory.check();
+    return nearest_folder(directory);
+  } catch (const std::exception&) {
+    return "/tmp";
+  }
+}
+
+HostCheck check_daemon(const control::ClusterSettings& settings, const RunDirectory& directory) {
+  DaemonStart daemon;
+  try {
+    daemon = daemon_of(settings);
+  } catch (const std::exception& error) {
+    return {"daemon", Verdict::fail, error.what(), "meson setup build && ninja -C build"};
+  }
+  const std::string path = daemon.executable.string();
+  if (has_daemon(directory)) return good("daemon", path + ": one runs, so none was tried");
+  try {
+    try_daemon(trial_folder(directory), daemon);
+    return good("daemon", fmt::format("{}: one of {} starts", path, settings.topology.spec()));
+  } catch (const std::exception& error) {
+    return {"daemon", Verdict::fail,
+            fmt::format("{}: one of {} does not start: {}", path, settings.topology.spec(),
+                        control::printable(error.what(), kLongestRefusal)),
+            fmt::format("as it says; if libraries are missing, `{} --help` names them",
+                        shell_quoted(daemon.executable))};
+  }
+}
+
+// Of it, or of the folder in which it would be made.
+std::string why_unwritable(const RunDirectory& directory) {
+  const fs::path folder = nearest_folder(directory);
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return "";
+  const int reason = errno;
+  return fmt::format("cannot write to {}: {}", folder.string(), std::strerror(reason));
+}
+
+// The exit status of `program`, which finds a Python module without running it; empty when there is
+// no such program.
+std::optional<int> find_module(const std::string& python, const std::string& module) {
+  const std::string command = fmt::format(
+      "{} -c 'import importlib.util, sys; "
+      "sys.exit(0 if importlib.util.find_spec(\"{}\") else 3)' >/dev/null 2>&1",
+      python, module);
+  const int status = std::system(command.c_str());
+  if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) >= 126) return std::nullopt;
+  return WEXITSTATUS(status);
+}
+
+}  // namespace
+
+std::string_view verdict_text(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::ok:
+      return "OK";
+    case Verdict::warn:
+      return "WARN";
+    case Verdict::fail:
+      break;
+  }
+  return "FAIL";
+}
+
+std::vector<HostCheck> check_programs(const control::ClusterSettings& settings,
+                                      const RunDirectory& directory) {
+  return {check_dpdk(), check_daemon(settings, directory)};
+}
+
+std::vector<HostCheck> check_cluster(const RunDirectory& directory) {
+  const std::string path = directory.path().string();
+  try {
+    directory.check_path();
+    if (const std::string problem = why_unwritable(directory); !problem.empty()) {
+      return {{"run directory", Verdict::fail, problem,
+               "set GRADCUBE_RUN to a directory that you can write to"}};
+    }
+    if (!directory.exists()) {
+      return {good("run directory", path + " is not there yet: `gradcube up` makes it"),
+              good("cluster", "none runs")};
+    }
+    directory.check();
+    const auto daemon = directory.living_daemon();
+    std::vector<HostCheck> checks = {good("run directory", path)};
+    const std::size_t stale = directory.stale_sockets().size();
+    if (!daemon && stale > 0) {
+      checks[0] = {"run directory", Verdict::warn,
+                   fmt::format("{} holds {} sockets of a daemon that is gone", path, stale),
+                   "nothing to do: the next `gradcube up` removes them"};
+    }
+    checks.push_back(
+        daemon ? good("cluster", fmt::format("one runs, pid {}: `gradcube status`", daemon->pid))
+               : good("cluster", "none runs"));
+    return checks;
+  } catch (const std::exception& error) {
+    return {{"run directory", Verdict::fail, error.what(),
+             fmt::format("export GRADCUBE_RUN={} after mkdir -m 700 of it",
+                         shell_quoted(control::printable(path, path.size()) + "-mine"))}};
+  }
+}
+
+std::vector<HostCheck> check_python() {
+  const std::string python = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3";
+  std::vector<HostCheck> checks;
+  for (const auto& [module, package] :
+       {std::pair{"numpy", "python3-numpy"}, std::pair{"torch", "python3-torch"}}) {
+    const std::string name = fmt::format("python: {}", module);
+    const auto found = find_module(python, module);
+    if (found == 0) {
+      checks.push_back(good(name, fmt::format("{} has it", python)));
+    } else {
+      checks.push_back(
+          {name, Verdict::warn,
+           found ? fmt::format("{} has no module {}: Python trainers need it", python, module)
+                 : fmt::format("{} does not run: Python trainers need it", python),
+           fmt::format("sudo apt-get install -y {}", package)});
+    }
+  }
+  return checks;
+}
+
+bool can_run(const std::vector<HostCheck>& checks) {
+  for (const HostCheck& check : checks) {
+    if (check.verdict == Verdict::fail) return false;
+  }
+  return true;
+}
+
+std::string checks_text(const std::vector<HostCheck>& checks) {
+  std::size_t width = 0;
+  for (const HostCheck& check : checks) width = std::max(width, check.name.size());
+  std::string text;
+  for (const HostCheck& check : checks) {
+    text += fmt::format("{:<4}  {:<{}}  {}\n", verdict_text(check.verdict), check.name, width,
+                        check.finding);
+    if (!check.remedy.empty()) text += fmt::format("{:<{}}  -> {}\n", "", width + 6, check.remedy);
+  }
+  return text;
+}
+
+nlohmann::json checks_json(const std::vector<HostCheck>& checks) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const HostCheck& check : checks) {
+    list.push_back({{"name", check.name},
+                    {"verdict", verdict_text(check.verdict)},
+                    {"finding", check.finding},
+                    {"remedy", check.remedy}});
+  }
+  return {{"ok", can_run(checks)}, {"checks", list}};
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,61 @@
+// The checks of `gradcube doctor`: whether `gradcube up` works on this host, and what would make it
+// run better.
+//
+// Each check looks at one thing and leaves nothing behind. It returns a verdict, a message, and,
+// where something is wrong, the command that mends it. `fail`: `gradcube up` does not work. `warn`:
+// it runs more slowly, or something else (trainers, huge pages, the test bed) does not work.
+//
+// What `up` refuses is known from itself: a daemon is started and ended. The limits that are told
+// of beside it are the daemon's and its trainers' own.
+#ifndef GRADCUBE_CLI_CHECKS_HOST_CHECKS_H_
+#define GRADCUBE_CLI_CHECKS_HOST_CHECKS_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/settings/cluster_settings.h"
+#include "control/settings/run_directory.h"
+
+namespace gradcube::cli {
+
+enum class Verdict { ok, warn, fail };
+
+struct HostCheck {
+  std::string name;
+  Verdict verdict;
+  std::string finding;
+  std::string remedy;  // a command, or a message with one; empty when nothing is to be done
+};
+
+std::string_view verdict_text(Verdict verdict);  // "OK", "WARN", "FAIL"
+
+// DPDK's libraries, and a daemon of a cluster with these settings, which is started and ended,
+// unless one runs in the directory.
+std::vector<HostCheck> check_programs(const control::ClusterSettings& settings,
+                                      const control::RunDirectory& directory);
+
+// Cores, vector instructions, memory, memfd, the limits of processes. Huge pages and NICs:
+// dpdk_checks.h.
+std::vector<HostCheck> check_hardware(const control::ClusterSettings& settings);
+
+// Packet sockets, for a daemon on this host's interfaces; and what the test bed of `up --fabric
+// veth` is made of, in a network namespace that is gone afterwards.
+std::vector<HostCheck> check_network();
+
+// The run directory and the cluster in it.
+std::vector<HostCheck> check_cluster(const control::RunDirectory& directory);
+
+// NumPy and PyTorch, for Python trainers.
+std::vector<HostCheck> check_python();
+
+// Whether nothing failed.
+bool can_run(const std::vector<HostCheck>& checks);
+
+std::string checks_text(const std::vector<HostCheck>& checks);
+nlohmann::json checks_json(const std::vector<HostCheck>& checks);
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_CHECKS_HOST_CHECKS_H_

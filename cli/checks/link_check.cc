@@ -1,0 +1,271 @@
+#include "cli/checks/link_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "cli/cluster/control_client.h"
+#include "cli/cluster/core_wait.h"
+#include "cli/cluster/interrupt.h"
+#include "cli/measure/perf_runner.h"
+#include "cli/text/json_fields.h"
+#include "cli/text/text_table.h"
+#include "control/base/errors.h"
+#include "control/model/line_fit.h"
+#include "control/plan/algorithms.h"
+#include "control/plan/auto_plans.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::NeighbourLink;
+using nlohmann::json;
+
+constexpr unsigned kIterations = 8;
+constexpr std::uint64_t kSmallCount = 2;  // elements: one for each of the two
+constexpr double kUnlimitedBytes = 4e6;   // of a transfer where links have no rate
+// A frame or two are no rate; and both trainers hold the buffer in memory.
+constexpr double kLeastBytes = 64e3;
+constexpr double kMostProbeBytes = 64e6;
+using Element = float;
+
+// The server's port that leads to its neighbour. On a torus two are at one level.
+const json* port_to(const json& status, const control::AddressSpace& space,
+                    control::ServerId server, control::ServerId other, unsigned level) {
+  const unsigned port_number = space.port_of(server, level, space.digit(other, level));
+  const auto leads_there = [&](const json& port) {
+    return space.cabled() ? count_field(port, "port") == port_number
+                          : count_field(port, "level") == level;
+  };
+  for (const json& entry : items(status, "servers")) {
+    if (address_text(field(entry, "address")) != space.text(server)) continue;
+    for (const json& port : items(entry, "ports")) {
+      if (leads_there(port)) return &port;
+    }
+  }
+  return nullptr;
+}
+
+std::uint64_t transfer_count(double configured_bps) {
+  const double seconds = std::chrono::duration<double>(LinkCheck::kTransfer).count();
+  const double bytes = configured_bps > 0
+                           ? std::clamp(configured_bps / 8 * seconds, kLeastBytes, kMostProbeBytes)
+                           : kUnlimitedBytes;
+  return static_cast<std::uint64_t>(bytes) / sizeof(Element);
+}
+
+}  // namespace
+
+std::string problem_of(const LinkFigures& figures, double configured_bps,
+                       const LinkCheckSettings& settings) {
+  std::vector<std::string> problems;
+  // First what may be the reason for the others. Rounded away from what is expected.
+  const auto sent = static_cast<double>(figures.sent);
+  const auto lost = static_cast<double>(figures.lost);
+  if (lost > settings.most_lost * sent) {
+    problems.push_back(
+        fmt::format("lossy: {:g} % of the segments were lost, expected at most {:g} %",
+                    std::ceil(1e4 * lost / sent) / 100, 100 * settings.most_lost));
+  }
+  if (configured_bps > 0 && figures.payload_bps < settings.least_rate * configured_bps) {
+    problems.push_back(fmt::format("slow: {:g} % of the configured rate, expected at least {:g} %",
+                                   std::floor(1e3 * figures.payload_bps / configured_bps) / 10,
+                                   100 * settings.least_rate));
+  }
+  const auto& most = settings.most_round_trip_seconds;
+  if (most && figures.round_trip_seconds > *most) {
+    problems.push_back(fmt::format("late: a round trip takes {}, expected at most {}",
+                                   human_seconds(figures.round_trip_seconds),
+                                   human_seconds(*most)));
+  }
+  return fmt::format("{}", fmt::join(problems, "; "));
+}
+
+std::string reported_problem(const json& status, const RunningCluster& cluster,
+                             const NeighbourLink& link) {
+  const control::AddressSpace& space = cluster.topology.space();
+  for (const auto& [server, other] :
+       {std::pair(link.first, link.second), std::pair(link.second, link.first)}) {
+    const json* port = port_to(status, space, server, other, link.level);
+    if (port == nullptr) continue;
+    for (const json& neighbour : items(*port, "down")) {
+      if (address_text(neighbour) == space.text(other)) {
+        return fmt::format("down: {} does not hear {}", space.text(server), space.text(other));
+      }
+    }
+    if (const auto wrong = text_field(*port, "wrong")) return *wrong;
+  }
+  return "";
+}
+
+std::string left_out_for(const RunningCluster& cluster, const NeighbourLink& link) {
+  for (const control::ServerId server : {link.first, link.second}) {
+    if (!control::is_aggregator(cluster.aggregators, server)) continue;
+    return fmt::format("not measured: {} takes no trainers", cluster.topology.space().text(server));
+  }
+  return "";
+}
+
+std::string link_job_name(const std::string& job, const NeighbourLink& link) {
+  return fmt::format("{}-{}-{}-{}", job, link.level, link.first, link.second);
+}
+
+// One link: its job with the trainers that are here.
+class LinkCheck::Measurement {
+ public:
+  Measurement(const RunningCluster& cluster, const LinkCheckSettings& settings,
+              const NeighbourLink& link)
+      : choice_(choice_of(cluster.topology, link)),
+        job_(link_job_name(settings.job, link)),
+        count_(transfer_count(static_cast<double>(cluster.rates.of(link.level)))) {
+    perf_.members = {link.first, link.second};
+    perf_.iterations = kIterations;
+    perf_.timeout = settings.timeout;
+    trainers_ = trainers_of(cluster, choice_.placement());
+  }
+
+  // Any thread. The sessions stay open until this dies, so that the daemon still has the flows.
+  void run() {
+    try {
+      runner_ = std::make_unique<PerfRunner>(choice_, trainers_, job_, perf_);
+      figures_.round_trip_seconds = control::model::median(runner_->run(kSmallCount).seconds);
+      measure_full_frames();
+    } catch (const std::exception& error) {
+      problem_ = fmt::format("not measured: {}", error.what());
+    }
+  }
+
+  // Reads what became of its segments.
+  void finish(const json& status, const LinkCheckSettings& settings, double core_wait,
+              LinkResult& result) {
+    if (!problem_.empty()) {
+      result.problem = problem_;
+      if (only_small_pass_) {
+        result.problem = fmt::format("{}; {}", mtu_problem(status), problem_);
+      }
+      return;
+    }
+    for (const json& flow : items(status, "flows")) {
+      if (text_field(flow, "job") != job_) continue;
+      const std::uint64_t resent = count_field(flow, "resent").value_or(0);
+      figures_.sent += count_field(flow, "sent").value_or(0);
+      figures_.lost += resent - std::min(resent, count_field(flow, "spurious").value_or(0));
+    }
+    figures_.core_wait = core_wait;
+    result.figures = figures_;
+    result.problem = problem_of(figures_, result.configured_bps, settings);
+  }
+
+ private:
+  void measure_full_frames() {
+    try {
+      const double seconds = control::model::median(runner_->run(count_).seconds);
+      figures_.payload_bps = static_cast<double>(count_ * sizeof(Element)) * 8 / seconds;
+    } catch (const IterationTimeout&) {
+      only_small_pass_ = true;
+      throw;
+    }
+  }
+
+  // What it most probably is where small frames took a moment, and nothing came of large ones.
+  static std::string mtu_problem(const json& status) {
+    return fmt::format(
+        "small frames pass, and what frames of MTU {} carry did not come in time: unless the link "
+        "is slow or lossy, compare the MTUs of the interfaces and switches between the two",
+        count_field(status, "mtu").value_or(0));
+  }
+
+  static control::PlanChoice choice_of(const control::Topology& topology,
+                                       const NeighbourLink& link) {
+    const std::vector<control::ServerId> members{link.first, link.second};
+    const auto placement = control::Placement::of(topology, members, "the link");
+    return control::make_choice(control::default_algorithm(topology, placement), topology,
+                                placement, "the link");
+  }
+
+  const control::PlanChoice choice_;
+  const std::string job_;
+  const std::uint64_t count_;
+  PerfSettings perf_;
+  std::vector<PerfTrainer> trainers_;
+  std::unique_ptr<PerfRunner> runner_;
+  LinkFigures figures_;
+  std::string problem_;
+  bool only_small_pass_ = false;
+};
+
+LinkCheck::LinkCheck(const control::RunDirectory& directory, const LinkCheckSettings& settings)
+    : directory_(directory),
+      settings_(settings),
+      cluster_(read_running_cluster(ask_status(directory))) {
+  const auto is_here = [this](control::ServerId server) {
+    return cluster_.sockets.contains(server);
+  };
+  for (auto& round : control::neighbour_rounds(cluster_.topology)) {
+    std::erase_if(round, [&](const NeighbourLink& link) {
+      return !is_here(link.first) && !is_here(link.second);
+    });
+    if (!round.empty()) rounds_.push_back(std::move(round));
+  }
+}
+
+bool LinkCheck::others_are_elsewhere() const {
+  return cluster_.sockets.size() < cluster_.topology.servers();
+}
+
+std::vector<LinkResult> LinkCheck::run(const std::vector<NeighbourLink>& round) const {
+  std::vector<LinkResult> results;
+  const json status = ask_status(directory_);
+  for (std::size_t begin = 0; begin < round.size(); begin += kMostAtOnce) {
+    const std::size_t count = std::min<std::size_t>(kMostAtOnce, round.size() - begin);
+    run_at_once(status, round.data() + begin, count, results);
+  }
+  return results;
+}
+
+void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std::size_t count,
+                            std::vector<LinkResult>& results) const {
+  struct Measured {
+    std::size_t result;
+    std::unique_ptr<Measurement> measurement;
+  };
+  std::vector<Measured> measured;
+  for (const NeighbourLink& link : std::span(links, count)) {
+    results.push_back({.link = link,
+                       .configured_bps = static_cast<double>(cluster_.rates.of(link.level)),
+                       .figures = std::nullopt,
+                       .problem = reported_problem(status, cluster_, link),
+                       .left_out = left_out_for(cluster_, link)});
+    if (!results.back().problem.empty() || !results.back().left_out.empty()) continue;
+    measured.push_back(
+        {results.size() - 1, std::make_unique<Measurement>(cluster_, settings_, link)});
+  }
+  const auto processes = daemon_processes(status);
+  const CoreWaits waits = core_waits(processes);
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    std::vector<std::jthread> threads;
+    for (const Measured& one : measured) {
+      threads.emplace_back([measurement = one.measurement.get()] { measurement->run(); });
+    }
+  }
+  const double core_wait =
+      longest_core_wait(waits, core_waits(processes)) /
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
+  const json after = ask_status(directory_, WantedFlows::all);
+  for (const Measured& one : measured) {
+    LinkResult& result = results[one.result];
+    // A link that went down a moment ago may have been measured over other paths.
+    result.problem = reported_problem(after, cluster_, result.link);
+    if (result.problem.empty()) one.measurement->finish(after, settings_, core_wait, result);
+  }
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,70 @@
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fmt/format.h>
+#include <string>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "cli/checks/host_checks.h"
+#include "control/base/descriptor.h"
+
+namespace gradcube::cli {
+namespace {
+
+bool succeeds(const std::string& command) {
+  const int status = std::system(("timeout 10 " + command + " >/dev/null 2>&1").c_str());
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool is_there(const std::string& program) {
+  return succeeds(fmt::format("sh -c 'PATH=$PATH:/usr/sbin:/sbin command -v {}'", program));
+}
+
+// In a network namespace that ends with it.
+bool works_in_a_namespace(const std::string& commands) {
+  return succeeds(fmt::format("unshare --net sh -c 'PATH=$PATH:/usr/sbin:/sbin; {}'", commands));
+}
+
+HostCheck check_packet_sockets() {
+  const control::Descriptor socket(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
+  if (socket.get() >= 0) {
+    return {"packet sockets", Verdict::ok, "`gradcubed --server` can use this host's interfaces",
+            ""};
+  }
+  return {"packet sockets", Verdict::warn,
+          fmt::format("{}: `gradcubed --server` cannot use this host's interfaces",
+                      std::strerror(errno)),
+          "run it as root, or: sudo setcap cap_net_raw+ep \"$(command -v gradcubed)\""};
+}
+
+HostCheck check_test_bed() {
+  const auto lacks = [](std::string finding, std::string remedy) {
+    return HostCheck{"test bed", Verdict::warn, std::move(finding) + ": no `up --fabric veth`",
+                     std::move(remedy)};
+  };
+  if (!is_there("ip") || !is_there("tc")) {
+    return lacks("the programs ip and tc are not installed", "sudo apt-get install -y iproute2");
+  }
+  if (!works_in_a_namespace("true")) {
+    return lacks("this user cannot make network namespaces", "run it as root");
+  }
+  const std::string veth = "ip link add name a type veth peer name b";
+  if (!works_in_a_namespace(veth)) {
+    return lacks("the kernel makes no veths", "sudo modprobe veth");
+  }
+  if (!works_in_a_namespace("ip link add name a type bridge")) {
+    return lacks("the kernel makes no bridges", "sudo modprobe bridge");
+  }
+  if (!works_in_a_namespace(veth +
+                            " && tc qdisc add dev a root tbf rate 1mbit burst 10kb latency 1ms")) {
+    return lacks("the kernel has no token buckets for --rate", "sudo modprobe sch_tbf");
+  }
+  return {"test bed", Verdict::ok, "namespaces, veths, bridges and token buckets work", ""};
+}
+
+}  // namespace
+
+std::vector<HostCheck> check_network() { return {check_packet_sockets(), check_test_bed()}; }
+
+}  // namespace gradcube::cli

@@ -1,0 +1,146 @@
+#include "cli/cluster/control_client.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+#include <string_view>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <thread>
+
+#include "cli/cluster/line_channel.h"
+#include "cli/text/json_fields.h"
+#include "control/base/errors.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::RunDirectory;
+using control::SetupError;
+using nlohmann::json;
+
+constexpr std::size_t kLongestAnswer = 64 << 20;
+// A daemon gives 64 others at a time two seconds, and a cluster has 65,536 servers at most.
+constexpr auto kAllPatience = std::chrono::minutes(40);
+constexpr auto kAllPause = std::chrono::milliseconds(50);
+
+// A daemon that hangs with a full backlog would block connect() for ever.
+void limit_connect(int socket, std::chrono::milliseconds timeout) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
+  const std::chrono::microseconds rest = timeout - seconds;
+  const timeval limit{seconds.count(), rest.count()};
+  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+Descriptor connect_to_daemon(const RunDirectory& directory, std::chrono::milliseconds timeout) {
+  const std::string path = directory.control_socket().string();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    throw SetupError(fmt::format("the path {} is too long for a Unix socket", path));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  limit_connect(socket.get(), timeout);
+  if (socket.get() < 0 ||
+      connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const int error = errno;
+    if (!directory.living_daemon()) throw SetupError(no_cluster_message(directory));
+    throw SetupError(
+        fmt::format("cannot reach the daemon at {}: {}; its log is {}", path,
+                    error == EAGAIN ? "it did not answer in time" : std::strerror(error),
+                    directory.log_file().string()));
+  }
+  return socket;
+}
+
+[[noreturn]] void throw_for(LineEnd end, int error, const RunDirectory& directory) {
+  std::string_view what = "closed the connection without an answer: it has ended, or is ending";
+  if (end == LineEnd::timed_out) what = "did not answer in time";
+  if (end == LineEnd::too_long) what = "answered more than a tool will read";
+  if (end == LineEnd::failed && error != ECONNRESET && error != EPIPE) {
+    throw SetupError(fmt::format("cannot speak with the daemon: {}; its log is {}",
+                                 std::strerror(error), directory.log_file().string()));
+  }
+  throw SetupError(
+      fmt::format("the daemon {}; its log is {}", what, directory.log_file().string()));
+}
+
+}  // namespace
+
+std::string no_cluster_message(const RunDirectory& directory) {
+  return fmt::format("no cluster runs in {}: start one with `gradcube up --topology bcube:3,2`",
+                     directory.path().string());
+}
+
+void require_cluster(const RunDirectory& directory) {
+  if (!directory.exists()) throw SetupError(no_cluster_message(directory));
+  directory.check();
+  if (!directory.living_daemon()) throw SetupError(no_cluster_message(directory));
+}
+
+json ask_daemon(const RunDirectory& directory, const json& request,
+                std::chrono::milliseconds timeout) {
+  require_cluster(directory);
+  const Deadline deadline = std::chrono::steady_clock::now() + timeout;
+  const Descriptor socket = connect_to_daemon(directory, timeout);
+  std::string line;
+  LineEnd end = write_line(socket.get(), deadline, request.dump());
+  if (end == LineEnd::line) end = read_line(socket.get(), deadline, kLongestAnswer, &line);
+  if (end != LineEnd::line) throw_for(end, errno, directory);
+
+  const json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto ok = answer.is_object() ? answer.find("ok") : answer.end();
+  if (!answer.is_object() || ok == answer.end() || !ok->is_boolean()) {
+    throw SetupError(
+        "the daemon's answer does not follow the protocol: is it another version of gradcubed?");
+  }
+  if (!ok->get<bool>()) {
+    const std::string message =
+        text_field(answer, "error").value_or("the daemon refused and gave no reason");
+    if (flag_field(answer, "usage").value_or(false)) throw control::UsageError(message);
+    throw SetupError(message);
+  }
+  return answer;
+}
+
+json ask_status_of_all(const RunDirectory& directory) {
+  const Deadline deadline = std::chrono::steady_clock::now() + kAllPatience;
+  json request = {{"command", "status-of-all"}};
+  while (std::chrono::steady_clock::now() < deadline) {
+    const json answer = ask_daemon(directory, request);
+    const json status = field(answer, "status");
+    if (status.is_object()) return status;
+    if (const auto inquiry = count_field(answer, "inquiry")) request["inquiry"] = *inquiry;
+    if (!request.contains("inquiry")) {
+      throw SetupError("the daemon's answer has no status: is it another version of gradcubed?");
+    }
+    std::this_thread::sleep_for(kAllPause);
+  }
+  throw SetupError("the daemon did not gather the status of all servers in time");
+}
+
+json ask_status(const RunDirectory& directory, WantedFlows flows) {
+  const json answer = ask_daemon(directory, {{"command", "status"}});
+  const auto status = answer.find("status");
+  if (status == answer.end() || !status->is_object()) {
+    throw SetupError("the daemon's answer has no status: is it another version of gradcubed?");
+  }
+  json whole = *status;
+  const auto count = count_field(whole, "flow_count");
+  if (flows == WantedFlows::all && items(whole, "flows").size() < count.value_or(0)) {
+    json& all = whole["flows"] = json::array();
+    for (bool more = true; more;) {
+      const json part = ask_daemon(directory, {{"command", "flows"}, {"from", all.size()}});
+      more = !items(part, "flows").empty();
+      for (const json& flow : items(part, "flows")) all.push_back(flow);
+    }
+  }
+  return whole;
+}
+
+std::optional<std::uint64_t> resent_so_far(const RunDirectory& directory) {
+  return count_field(ask_status(directory), "counters/resent");
+}
+
+}  // namespace gradcube::cli

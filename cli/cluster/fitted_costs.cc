@@ -1,0 +1,178 @@
+#include "cli/cluster/fitted_costs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "cli/cluster/run_file.h"
+#include "cli/text/json_fields.h"
+#include "cli/text/output.h"
+#include "cli/text/text_table.h"
+#include "control/model/weights_fit.h"
+#include "control/plan/plan_cost.h"
+#include "trainer/shared_layout.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::CostParameters;
+using control::MessageCosts;
+using nlohmann::json;
+
+constexpr std::string_view kFittedFile = "fitted.json";
+constexpr double kStep = 1e-7;  // seconds; what a name says of a cost
+constexpr std::uint64_t kMostNanoseconds = 1'000'000'000;
+// Of the configured rate, what that of a line may be. Headers have a share, and timers are coarse.
+constexpr double kLeastOfRate = 0.8;
+constexpr double kMostOfRate = 1.1;
+// The share of a time that it may lie off the line.
+constexpr double kMostMisfit = 0.5;
+// The share of segments that may be sent again: the median does not see them.
+constexpr double kMostResent = 0.01;
+// What plans must differ by, in shares of what the first one counts, to tell two costs apart.
+constexpr double kLeastArea = 1e-3;
+
+std::int64_t rounded_nanoseconds(double seconds) {
+  const double steps = std::round(std::max(0.0, seconds) / kStep);
+  return static_cast<std::int64_t>(std::min(steps, static_cast<double>(kMostNanoseconds) / 100)) *
+         100;
+}
+
+std::optional<MessageCosts> read_costs(const json& content, const control::Topology& topology) {
+  const auto overhead = count_field(content, "overhead_ns");
+  if (!overhead || *overhead > kMostNanoseconds) return std::nullopt;
+  MessageCosts costs{.overhead = static_cast<std::int64_t>(*overhead), .latency = {}};
+  for (const json& latency : items(content, "latency_ns")) {
+    if (!latency.is_number_unsigned() || latency.get<std::uint64_t>() > kMostNanoseconds) {
+      return std::nullopt;
+    }
+    costs.latency.push_back(latency.get<std::int64_t>());
+  }
+  if (costs.latency.size() != topology.levels()) return std::nullopt;
+  return costs;
+}
+
+// Where the levels' latencies are too many for a name, one for all: the greatest.
+std::string name_of(MessageCosts costs) {
+  const std::string name = control::auto_name(costs);
+  if (name.size() < shared::kAlgorithmNameBytes) return name;
+  costs.latency = {*std::max_element(costs.latency.begin(), costs.latency.end())};
+  return control::auto_name(costs);
+}
+
+}  // namespace
+
+MessageCosts message_costs(std::span<const control::model::AllReduceCost> lines,
+                           unsigned servers_per_core, std::span<const TimedPlan> plans) {
+  CostParameters halves;
+  for (const auto& line : lines) halves.levels.push_back({.latency = std::max(0.0, line.a) / 2});
+  std::vector<control::model::WeighedRow> rows;
+  for (const auto& [cost, seconds] : plans) {
+    rows.push_back(
+        {{cost.latency_of_nothing(halves), cost.messages_on_a_core(servers_per_core), 1}, seconds});
+  }
+  const auto [of_half, overhead, common] = control::model::fitted_weights(rows);
+  MessageCosts costs{.overhead = rounded_nanoseconds(overhead),
+                     .latency = {},
+                     .servers_per_core = servers_per_core};
+  for (const auto& half : halves.levels) {
+    costs.latency.push_back(rounded_nanoseconds(half.latency * of_half));
+  }
+  return costs;
+}
+
+bool tell_costs_apart(const control::Topology& topology, std::span<const TimedPlan> plans) {
+  const CostParameters parameters = control::cost_parameters(topology, {});
+  const auto from_first = [&](const TimedPlan& plan, auto count) {
+    const double first = count(plans.front().cost);
+    return count(plan.cost) / first - 1;
+  };
+  const auto way = [&](const control::PlanCost& cost) {
+    return cost.latency_of_nothing(parameters);
+  };
+  const auto core = [](const control::PlanCost& cost) { return cost.messages_on_a_core(1); };
+  for (const TimedPlan& a : plans) {
+    for (const TimedPlan& b : plans) {
+      const double area =
+          from_first(a, way) * from_first(b, core) - from_first(a, core) * from_first(b, way);
+      if (area > kLeastArea) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<std::string> doubts_of(std::span<const LevelLine> levels,
+                                   const control::Topology& topology, const MessageCosts& costs,
+                                   double resent, bool plans_show_overhead) {
+  std::vector<std::string> doubts;
+  for (unsigned level = 0; level < topology.levels(); ++level) {
+    const auto& [line, misfit] = levels[level];
+    const auto configured = static_cast<double>(topology.dimensions()[level].rate_bps);
+    const double found = line.b > 0 ? 8 / line.b : 0;
+    if (found == 0) {
+      doubts.push_back(fmt::format("bytes on level {} took no time", level));
+    } else if (configured > 0 &&
+               (found < kLeastOfRate * configured || found > kMostOfRate * configured)) {
+      doubts.push_back(fmt::format("bytes on level {} took the time of {}, and its rate is {}",
+                                   level, human_rate(found), human_rate(configured)));
+    }
+    if (costs.latency[level] == 0) {
+      doubts.push_back(fmt::format("no latency was found on level {}", level));
+    }
+    if (misfit > kMostMisfit) {
+      doubts.push_back(fmt::format("half of the times on level {} lie {:.0f} % or more off a line",
+                                   level, 100 * misfit));
+    }
+  }
+  if (plans_show_overhead && costs.servers_per_core > 1 && costs.overhead == 0) {
+    doubts.push_back(fmt::format("a core that {} servers share took no time for a message",
+                                 costs.servers_per_core));
+  }
+  if (resent > kMostResent) {
+    doubts.push_back(fmt::format("{:.2g} % of the segments were sent again", 100 * resent));
+  }
+  return doubts;
+}
+
+void keep_fitted_costs(const control::RunDirectory& directory, const std::string& cluster,
+                       const MessageCosts& costs) {
+  write_run_file(
+      directory, kFittedFile,
+      {{"cluster", cluster}, {"overhead_ns", costs.overhead}, {"latency_ns", costs.latency}});
+}
+
+std::optional<MessageCosts> fitted_costs(const control::RunDirectory& directory,
+                                         const std::string& cluster,
+                                         const control::Topology& topology) {
+  const json content = read_run_file(directory, kFittedFile);
+  const auto of = text_field(content, "cluster");
+  auto costs = of == cluster ? read_costs(content, topology) : std::nullopt;
+  if (costs) return costs;
+  std::error_code error;
+  const auto path = directory.path() / kFittedFile;
+  if (std::filesystem::exists(path, error) && (!of || of == cluster)) {
+    complain(
+        fmt::format("warning: {} is damaged and was not used; the next fit that `gradcube model "
+                    "fit` keeps replaces it",
+                    path.string()));
+  }
+  return std::nullopt;
+}
+
+std::string with_fitted_costs(const std::string& algorithm, const control::RunDirectory& directory,
+                              const std::string& cluster, const control::Topology& topology,
+                              unsigned servers_per_core) {
+  if (algorithm != control::kAuto) return algorithm;
+  auto costs = fitted_costs(directory, cluster, topology);
+  if (!costs) return control::completed_auto(algorithm, servers_per_core);
+  costs->servers_per_core = servers_per_core;
+  return name_of(*costs);
+}
+
+}  // namespace gradcube::cli

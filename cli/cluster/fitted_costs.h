@@ -1,0 +1,76 @@
+// What `gradcube model fit` has found a message to cost on a cluster, kept in the run directory as
+// fitted.json:
+//
+//   {"cluster":"...","overhead_ns":3100,"latency_ns":[41000,43500]}
+//
+// "cluster" is RunningCluster::key: what was found on another cluster does not count. A file that
+// is damaged counts as none, with a warning.
+#ifndef GRADCUBE_CLI_CLUSTER_FITTED_COSTS_H_
+#define GRADCUBE_CLI_CLUSTER_FITTED_COSTS_H_
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "control/model/mgwfbp_model.h"
+#include "control/plan/auto_plans.h"
+#include "control/plan/plan_cost.h"
+#include "control/plan/topology.h"
+#include "control/settings/run_directory.h"
+
+namespace gradcube::cli {
+
+// What an all-reduce of next to nothing on all servers takes by a plan.
+struct TimedPlan {
+  control::PlanCost cost;
+  double seconds = 0;
+};
+
+// From the lines that all-reduces of two neighbours take, one for each level, and from small
+// all-reduces of all servers by several plans. What these take is a line of how many messages wait
+// for each other by the plan and of how many a core handles, and something that is the same for all
+// plans: submissions, and the trainers' waking. The latencies of the levels are to each other as
+// the a of their lines. Where the plans do not tell the two apart, as on two servers, all is
+// latency. In whole 100 ns.
+control::MessageCosts message_costs(std::span<const control::model::AllReduceCost> lines,
+                                    unsigned servers_per_core, std::span<const TimedPlan> plans);
+
+// The line of a level, and how far what was measured lies off it (control::model::misfit()).
+struct LevelLine {
+  control::model::AllReduceCost line;
+  double misfit = 0;
+};
+
+// Whether such plans tell what a core takes for a message from what the way takes, and from what is
+// the same for all plans: three of them do, if their counts lie on no line.
+bool tell_costs_apart(const control::Topology& topology, std::span<const TimedPlan> plans);
+
+// What speaks against the fit: a `b` that is far from the level's rate, or none; no latency; times
+// that lie on no line; a share of segments that were sent again meanwhile, 0 to 1; or no cost on a
+// core that servers share, if the plans would show one. Empty if nothing does. `levels` from level
+// 0 up.
+std::vector<std::string> doubts_of(std::span<const LevelLine> levels,
+                                   const control::Topology& topology,
+                                   const control::MessageCosts& costs, double resent,
+                                   bool plans_show_overhead);
+
+// Throws SetupError when the file cannot be written.
+void keep_fitted_costs(const control::RunDirectory& directory, const std::string& cluster,
+                       const control::MessageCosts& costs);
+
+// What was fitted on this cluster, if that was. Warns on standard error of a file that it cannot
+// use.
+std::optional<control::MessageCosts> fitted_costs(const control::RunDirectory& directory,
+                                                  const std::string& cluster,
+                                                  const control::Topology& topology);
+
+// `algorithm`, but where it is `auto` alone, with those costs, if there are any, and with how many
+// of the cluster's servers share a core.
+std::string with_fitted_costs(const std::string& algorithm, const control::RunDirectory& directory,
+                              const std::string& cluster, const control::Topology& topology,
+                              unsigned servers_per_core);
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_CLUSTER_FITTED_COSTS_H_

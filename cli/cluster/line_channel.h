@@ -1,0 +1,30 @@
+// Reads or writes one line of text on a descriptor, before a deadline. Used on the control socket
+// and on the daemon's ready pipe.
+#ifndef GRADCUBE_CLI_CLUSTER_LINE_CHANNEL_H_
+#define GRADCUBE_CLI_CLUSTER_LINE_CHANNEL_H_
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "control/base/descriptor.h"
+
+namespace gradcube::cli {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+using control::Descriptor;
+
+enum class LineEnd { line, closed, timed_out, too_long, failed };
+
+// Appends a line to *text, without its newline. `closed`: the stream ended before a newline;
+// `too_long`: the line has more than `limit` bytes; `failed`: errno says why.
+LineEnd read_line(int descriptor, Deadline deadline, std::size_t limit, std::string* text);
+
+// Returns `line` when all of it has been written. For sockets; never raises SIGPIPE.
+LineEnd write_line(int descriptor, Deadline deadline, std::string_view text);
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_CLUSTER_LINE_CHANNEL_H_

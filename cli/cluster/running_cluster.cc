@@ -1,0 +1,158 @@
+#include "cli/cluster/running_cluster.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sstream>
+#include <thread>
+
+#include "cli/cluster/control_client.h"
+#include "cli/text/json_fields.h"
+#include "cli/text/topology_text.h"
+#include "control/base/errors.h"
+
+namespace gradcube::cli {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::chrono::seconds kUntilAnEndIsSeen{1};
+constexpr std::chrono::milliseconds kBetweenLooks{50};
+
+control::Topology topology_of(const json& topology) {
+  constexpr std::string_view kWhere = "the daemon's topology";
+  std::string absent;
+  for (const json& address : items(topology, "absent")) absent += address_text(address) + ' ';
+  return control::parse_absent(control::parse_topology(topology_text(topology), kWhere), absent,
+                               kWhere);
+}
+
+control::Aggregators aggregators_of(const control::Topology& topology, const json& addresses) {
+  constexpr std::string_view kWhere = "the daemon's aggregators";
+  std::string text;
+  for (const json& address : addresses) text += address_text(address) + ' ';
+  return control::parse_aggregators(topology, text, kWhere);
+}
+
+}  // namespace
+
+RunningCluster read_running_cluster(const json& status) {
+  const json rate_bps = field(status, "rate_bps");
+  const auto rates = control::link_rates_from_json(rate_bps, "the daemon's status:");
+  const control::Topology topology = topology_of(field(status, "topology"));
+  RunningCluster cluster{.topology = rates.on(topology),
+                         .aggregators = aggregators_of(topology, items(status, "aggregators")),
+                         .rates = rates,
+                         .rate_bps = rate_bps,
+                         .sockets = {},
+                         .ended = {},
+                         .ended_switches = {},
+                         .servers_per_core = 1,
+                         .key = json::array({field(status, "pid"), field(status, "topology"),
+                                             rate_bps, field(status, "mtu")})
+                                    .dump(-1, ' ', false, json::error_handler_t::replace)};
+  for (const json& server : items(status, "servers")) {
+    const auto id = control::parse_server(cluster.topology, address_text(field(server, "address")),
+                                          "the daemon's list of servers");
+    cluster.sockets[id] = text_field(server, "socket").value_or("");
+    if (flag_field(server, "ended").value_or(false)) cluster.ended[id] = cell_text(server, "why");
+  }
+  for (const json& daemon : items(status, "switch_daemons")) {
+    if (!flag_field(daemon, "ended").value_or(false)) continue;
+    cluster.ended_switches.push_back(cell_text(daemon, "why"));
+  }
+  const std::size_t cores = std::max<std::size_t>(1, items(status, "lcores").size());
+  cluster.servers_per_core =
+      static_cast<unsigned>(std::max<std::size_t>(1, (cluster.sockets.size() + cores - 1) / cores));
+  return cluster;
+}
+
+std::vector<control::ServerId> members_of(const control::Topology& topology,
+                                          const std::string& text) {
+  std::vector<control::ServerId> members;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    members.push_back(control::parse_server(topology, word, "--members"));
+  }
+  if (members.empty() && !text.empty()) {
+    throw control::UsageError(
+        "--members: no server is named; expected addresses such as \"0,0 0,1 0,2\"");
+  }
+  return members;
+}
+
+control::Placement placement_of(const RunningCluster& cluster,
+                                const std::vector<control::ServerId>& members,
+                                std::string_view where) {
+  if (members.empty()) {
+    return control::place_on_trainers_servers(cluster.topology, cluster.aggregators);
+  }
+  control::require_trainers_servers(cluster.topology, cluster.aggregators, members, where);
+  return control::Placement::of(cluster.topology, members, where);
+}
+
+RunningCluster running_cluster(const control::RunDirectory& directory) {
+  return read_running_cluster(ask_status(directory));
+}
+
+std::vector<PerfTrainer> trainers_of(const RunningCluster& cluster,
+                                     const control::Placement& placement) {
+  std::vector<PerfTrainer> trainers;
+  for (control::Rank rank = 0; rank < placement.trainers(); ++rank) {
+    const control::TrainerPlace place = placement.place(rank);
+    const auto found = cluster.sockets.find(place.server);
+    if (found != cluster.sockets.end()) trainers.push_back({rank, place.local, found->second});
+  }
+  return trainers;
+}
+
+std::string ended_daemons(const RunningCluster& cluster, const control::Placement& placement) {
+  std::vector<std::string> all;
+  for (const auto& [server, why] : cluster.ended) {
+    if (!placement.rank(server)) continue;
+    all.push_back(fmt::format("server {}: {}", cluster.topology.space().text(server), why));
+  }
+  for (const std::string& why : cluster.ended_switches) all.push_back("switches: " + why);
+  if (all.empty()) return "";
+  return fmt::format("{}; `gradcube down`, then `gradcube up`, puts the cluster in order",
+                     fmt::join(all, "; "));
+}
+
+void require_daemons(const RunningCluster& cluster, const control::Placement& placement) {
+  const std::string ended = ended_daemons(cluster, placement);
+  if (!ended.empty()) throw control::SetupError(ended);
+}
+
+std::string ended_meanwhile(const Error& error, const control::RunDirectory& directory,
+                            const control::Placement& placement) {
+  using std::chrono::steady_clock;
+  const bool gone = error.code() == GRADCUBE_ENODAEMON;
+  const steady_clock::time_point deadline =
+      steady_clock::now() + (gone ? kUntilAnEndIsSeen : steady_clock::duration(0));
+  try {
+    for (;;) {
+      const std::string ended = ended_daemons(running_cluster(directory), placement);
+      if (!ended.empty()) return "; " + ended;
+      if (steady_clock::now() >= deadline) return "";
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
+  } catch (const std::exception&) {  // the error that just came says enough
+    return "";
+  }
+}
+
+std::string rates_text(const RunningCluster& cluster) {
+  using nlohmann::json;
+  const json& rate_bps = cluster.rate_bps;
+  std::string text;
+  for (const json& rate : rate_bps.is_array() ? rate_bps : json::array({rate_bps})) {
+    if (!rate.is_number()) return "no rate";
+    text += fmt::format("{}{:.5g}", text.empty() ? "" : ",", rate.get<double>() / 1e6);
+  }
+  return text + " Mbit/s";
+}
+
+}  // namespace gradcube::cli

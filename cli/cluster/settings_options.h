@@ -1,0 +1,43 @@
+// Flags that set a cluster's settings: one for each name that control's apply_setting() knows.
+// apply_setting() reads the values too, so a flag and a key of the cluster file accept the same
+// text.
+#ifndef GRADCUBE_CLI_CLUSTER_SETTINGS_OPTIONS_H_
+#define GRADCUBE_CLI_CLUSTER_SETTINGS_OPTIONS_H_
+
+#include <CLI/App.hpp>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "control/settings/cluster_settings.h"
+
+namespace gradcube::cli {
+
+class SettingsOptions {
+ public:
+  // The names of the settings that a running cluster can change.
+  static std::span<const std::string_view> impairments();
+
+  // Adds --<name> for each of the settings. This must outlive the parsing.
+  void add_all(CLI::App* command);
+  void add(CLI::App* command, std::string_view name);
+
+  // Whether the flag was on the command line.
+  bool given(std::string_view name) const;
+
+  // Applies the flags that were given. Throws UsageError.
+  void apply(control::ClusterSettings& settings) const;
+
+ private:
+  struct Flag {
+    std::string text;
+    CLI::Option* option = nullptr;
+  };
+
+  std::map<std::string, Flag, std::less<>> flags_;  // a map's elements stay where they are
+};
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_CLUSTER_SETTINGS_OPTIONS_H_

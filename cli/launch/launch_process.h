@@ -1,0 +1,56 @@
+// Starts a process of `gradcube run`: in a group of its own, with /dev/null for its input and pipes
+// for its output.
+//
+// The kernel kills the process (SIGKILL) when the thread that started it ends, however it ends. The
+// guard knows its group before the command runs. It begins with the signals, and the limit of
+// descriptors, that the tool was started with.
+#ifndef GRADCUBE_CLI_LAUNCH_LAUNCH_PROCESS_H_
+#define GRADCUBE_CLI_LAUNCH_LAUNCH_PROCESS_H_
+
+#include <stdexcept>
+#include <string>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <vector>
+
+#include "cli/launch/launch_guard.h"
+#include "cli/launch/launch_signals.h"
+#include "control/base/descriptor.h"
+
+namespace gradcube::cli {
+
+// There is no such command (127), or it is none that can be run (126): a shell's exit codes.
+class CommandError : public std::runtime_error {
+ public:
+  CommandError(int exit_code, const std::string& what)
+      : std::runtime_error(what), exit_code_(exit_code) {}
+  int exit_code() const { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
+// The file that a word stands for, looked for in `search` ($PATH; may be null) if it has no '/'.
+// Throws CommandError.
+std::string find_command(const std::string& word, const char* search);
+
+struct LaunchCommand {
+  std::string file;                // as find_command() has found it
+  std::vector<std::string> words;  // argv
+  rlimit descriptors{};            // the limit that it is to have
+};
+
+struct LaunchedProcess {
+  pid_t pid = -1;  // and its group's number
+  control::Descriptor output;
+  control::Descriptor errors;
+};
+
+// environment: as launch_environment() makes it. Throws SetupError.
+LaunchedProcess launch_process(const LaunchCommand& command,
+                               const std::vector<std::string>& environment,
+                               const LaunchSignals& signals, const LaunchGuard& guard);
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_LAUNCH_LAUNCH_PROCESS_H_

@@ -1,0 +1,59 @@
+#include "cli/launch/launch_signals.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+#include <initializer_list>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "control/base/errors.h"
+
+namespace gradcube::cli {
+namespace {
+
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+void replace(int signal, void (*handler)(int), struct sigaction* old) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigaction(signal, &action, old);
+}
+
+}  // namespace
+
+LaunchSignals::LaunchSignals() {
+  sigset_t ours;
+  sigemptyset(&ours);
+  sigaddset(&ours, SIGCHLD);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (!is_ignored(signal)) sigaddset(&ours, signal);
+  }
+  pthread_sigmask(SIG_BLOCK, &ours, &old_mask_);
+  replace(SIGPIPE, SIG_IGN, &old_pipe_);
+  replace(SIGCHLD, SIG_DFL, &old_child_);  // where it is ignored, nobody learns exit codes
+  descriptor_ = control::Descriptor(signalfd(-1, &ours, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (descriptor_.get() >= 0) return;
+  const int error = errno;
+  restore();
+  throw control::SetupError(fmt::format("cannot receive signals: {}", std::strerror(error)));
+}
+
+LaunchSignals::~LaunchSignals() { restore(); }
+
+int LaunchSignals::next() const {
+  signalfd_siginfo info{};
+  const ssize_t got = read(descriptor_.get(), &info, sizeof info);
+  return got == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+void LaunchSignals::restore() const {
+  sigaction(SIGPIPE, &old_pipe_, nullptr);
+  sigaction(SIGCHLD, &old_child_, nullptr);
+  pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
+}
+
+}  // namespace gradcube::cli

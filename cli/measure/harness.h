@@ -1,0 +1,107 @@
+// What every measurement has: the sessions of the trainers that are here, a thread for each,
+// meetings between them, waits that end early, and the time of an iteration.
+//
+// A failure or an interrupt (interrupt.h) in one thread ends the measurement for all of them: run()
+// throws the first error, once. Trainers are numbered as they were given, from 0.
+#ifndef GRADCUBE_CLI_MEASURE_HARNESS_H_
+#define GRADCUBE_CLI_MEASURE_HARNESS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/cluster/perf_trainer.h"
+#include "cli/measure/cancellable_barrier.h"
+#include "control/base/errors.h"
+
+#include "gradcube/gradcube.hpp"
+
+namespace gradcube::cli {
+
+// An iteration took longer than it may. It says why, as the trainer's session does.
+struct IterationTimeout : control::SetupError {
+  using SetupError::SetupError;
+};
+
+// What every measurement is told: the job that it makes, and how often it measures.
+struct JobSettings {
+  std::string algorithm;                   // asked of the daemon; empty: the cluster's default
+  std::vector<control::ServerId> members;  // the servers of the job; empty: all
+  unsigned trainers = 1;                   // on each server
+  bool reproducible = false;               // asked of the daemon
+  unsigned iterations = 5;
+  unsigned warmup = 1;  // iterations that are made, and not reported
+  bool check = false;
+  std::chrono::milliseconds timeout = std::chrono::seconds(60);  // of an iteration
+};
+
+class Harness {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // trainers: of this process, by ascending rank; at least one, of all_ranks. Opens their sessions.
+  // Throws a SetupError unless the daemon gives each its rank.
+  Harness(const std::vector<PerfTrainer>& trainers, std::uint32_t all_ranks, const std::string& job,
+          const JobSettings& settings);
+
+  unsigned trainers() const { return static_cast<unsigned>(sessions_.size()); }
+  std::uint32_t all_ranks() const { return all_ranks_; }
+  control::Rank rank(unsigned trainer) const { return ranks_[trainer]; }
+  Session& session(unsigned trainer) { return sessions_[trainer]; }
+  gradcube_session* handle(unsigned trainer) const { return sessions_[trainer].handle(); }
+  int milliseconds() const { return static_cast<int>(timeout_.count()); }
+
+  // what: "a round of the hub", of which a timeout says that it is not done.
+  void measures(std::string what) { what_ = std::move(what); }
+  // Calls work(trainer) on a thread for each, and then, whatever it has thrown, end(trainer).
+  void run(
+      const std::function<void(unsigned)>& work,
+      const std::function<void(unsigned)>& end = [](unsigned) {});
+
+  // The rest is for these threads, or one that does the work of all. What throws throws a
+  // SetupError where the measurement is over, or gradcube::Error.
+
+  void require(unsigned trainer, int code) const { detail::check(code, handle(trainer)); }
+
+  // The trainers that are here. False: one of them has failed.
+  bool meet() { return barrier_.arrive_and_wait(); }
+  bool has_failed() const { return barrier_.cancelled(); }
+  // Those of other processes, too, by a barrier of the job's.
+  void meet_job(unsigned trainer) const;
+
+  Clock::time_point deadline() const { return Clock::now() + timeout_; }
+  // Throws IterationTimeout where the request has not ended by then.
+  void wait(unsigned trainer, std::uint64_t request, Clock::time_point until) const;
+  // Throws where it was interrupted, or another trainer has failed: for loops that never wait long.
+  void look_up() const;
+
+  // An iteration is from the first start to the last end.
+  void start(unsigned trainer) { starts_[trainer] = Clock::now(); }
+  void end(unsigned trainer) { ends_[trainer] = Clock::now(); }
+  double seconds() const;
+  // Whether the trainer ended before all had started.
+  bool ended_early(unsigned trainer) const;
+
+ private:
+  void guarded(unsigned trainer, const std::function<void(unsigned)>& work);
+
+  const std::uint32_t all_ranks_;
+  const std::chrono::milliseconds timeout_;
+  std::vector<control::Rank> ranks_;
+  std::vector<Session> sessions_;
+  CancellableBarrier barrier_;
+  std::vector<Clock::time_point> starts_;
+  std::vector<Clock::time_point> ends_;
+  std::string what_;
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_MEASURE_HARNESS_H_

@@ -1,0 +1,56 @@
+// Measures rounds of a hub (harness.h) with the trainers of the servers that are on this host. The
+// other servers' trainers are those of other processes, which measure the same at the same time. It
+// is PHub's "ZeroCompute" (section 4.4):
+// nothing is computed, so what is measured is the exchange.
+//
+// An iteration: all trainers meet, each pushes every key once, and waits until all have ended: then
+// its server has the new weights of all keys. Its time is from the first start to the last end.
+// At most 256 pushes of a trainer are in flight.
+#ifndef GRADCUBE_CLI_MEASURE_HUB_RUNNER_H_
+#define GRADCUBE_CLI_MEASURE_HUB_RUNNER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aggregation/optimizer_step.h"
+#include "cli/cluster/perf_trainer.h"
+#include "cli/measure/harness.h"
+#include "cli/measure/perf_row.h"
+#include "control/hub/keys.h"
+#include "control/plan/placement.h"
+
+#include "gradcube/gradcube_hub.hpp"
+
+namespace gradcube::cli {
+
+struct HubRunSettings : JobSettings {
+  std::vector<control::hub::HubKey> keys;  // as ordered_keys() returns them
+  std::string optimizer;                   // as it was written, and what it says
+  aggregation::OptimizerSettings step;
+  std::optional<control::ServerId> aggregator;  // of the hub, if it has one
+
+  std::uint64_t bytes() const;  // of all keys
+};
+
+class HubRunner {
+ public:
+  // trainers: of this process, by ascending rank; at least one. Opens their sessions.
+  HubRunner(const control::Placement& placement, const std::vector<PerfTrainer>& trainers,
+            const std::string& job, const HubRunSettings& settings);
+
+  // Makes a hub with chunks of this length, 0: by the model's, measures, and frees it. A row has
+  // what an all-reduce of the model moves. Throws gradcube::Error when a trainer fails, SetupError
+  // when interrupted, IterationTimeout.
+  PerfRow run(std::uint64_t chunk_bytes);
+
+ private:
+  HubRunSettings settings_;
+  Harness harness_;
+  std::vector<std::vector<Buffer<std::byte>>> gradients_;  // by trainer and key
+};
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_MEASURE_HUB_RUNNER_H_

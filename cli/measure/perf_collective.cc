@@ -1,0 +1,93 @@
+#include "cli/measure/perf_collective.h"
+
+#include <fmt/format.h>
+#include <vector>
+
+namespace gradcube::cli {
+
+using control::CollectiveKind;
+
+std::string_view perf_name(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return "allreduce";
+    case CollectiveKind::reduce_scatter:
+      return "reduce_scatter";
+    case CollectiveKind::all_gather:
+      return "allgather";
+    case CollectiveKind::broadcast:
+      return "broadcast";
+    case CollectiveKind::reduce:
+      return "reduce";
+    case CollectiveKind::barrier:
+      break;
+  }
+  return "barrier";
+}
+
+std::string with_article(CollectiveKind kind) {
+  const std::string_view name = control::collective_kind_name(kind);
+  return fmt::format("{} {}", name.starts_with('a') ? "an" : "a", name);
+}
+
+double bus_factor(CollectiveKind kind, std::uint32_t ranks) {
+  const double n = ranks;
+  if (control::is_rank_ordered(kind)) return (n - 1) / n;
+  return control::has_root(kind) ? 1 : 2 * (n - 1) / n;
+}
+
+namespace {
+
+// That all of a step's frames leave through: where cables join the servers, in a ring of adjacent
+// ones alone.
+std::optional<unsigned> port_of(const control::Plan& plan, const control::PlanStep& step,
+                                unsigned level) {
+  const bcube::AddressSpace& space = plan.space();
+  if (!space.cabled()) return level;
+  if (!step.is_ring() || step.radix != space.radix(level)) return std::nullopt;
+  const auto server = [&](unsigned digit) {
+    return plan.placement().server(step.with_digit(0, digit));
+  };
+  return space.port_of(server(0), level, space.digit(server(1), level));
+}
+
+}  // namespace
+
+std::optional<BusiestLink> busiest_link(const control::Plan& plan, CollectiveKind kind) {
+  if (kind == CollectiveKind::barrier) return std::nullopt;
+  if (plan.has_root_step() && control::has_root(kind)) return std::nullopt;
+  // A chunk by itself passes in one stage alone.
+  const unsigned stages = control::is_rank_ordered(kind) && !plan.has_root_step() ? 1 : 2;
+  // In all stages one way, in pieces times the weight of their thread: a step of a mesh or a ring
+  // moves the same both ways, and the root of one receives in the one stage and sends in the other.
+  std::vector<std::uint64_t> carried(plan.topology().ports());
+  std::uint64_t weights = 0;
+  for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+    const std::uint64_t weight = plan.thread(thread).weight;
+    weights += weight;
+    std::uint64_t pieces = plan.ranks();  // that a rank still works on
+    for (unsigned w = 0; w < plan.steps(thread); ++w) {
+      const auto level = plan.level(thread, w);
+      if (!level) return std::nullopt;
+      const control::PlanStep& step = plan.step(thread, w);
+      const auto port = port_of(plan, step, *level);
+      if (!port) return std::nullopt;
+      pieces /= step.parts();
+      carried[*port] += (step.is_root() ? 1 : stages) * weight * pieces * (step.radix - 1);
+    }
+  }
+  const auto seconds = [&](unsigned port) {
+    const unsigned level = plan.space().level_of_port(port);
+    const std::uint64_t rate = plan.topology().dimensions()[level].rate_bps;
+    return static_cast<double>(carried[port]) / static_cast<double>(rate == 0 ? 1 : rate);
+  };
+  unsigned port = 0;
+  for (unsigned other = 1; other < carried.size(); ++other) {
+    if (seconds(other) > seconds(port)) port = other;
+  }
+  const double share =
+      static_cast<double>(carried[port]) / (static_cast<double>(weights) * plan.ranks());
+  return BusiestLink{plan.space().level_of_port(port), share};
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,32 @@
+// What `gradcube model fit` measures on the running cluster: all-reduces of two neighbours on each
+// level, and small ones of all servers by several plans.
+//
+// The trainers are threads of this process. Progress goes to standard error if that is a terminal.
+// Throws control::SetupError: servers of other hosts, a level without two neighbours, what a
+// trainer is refused.
+#ifndef GRADCUBE_CLI_MODEL_FIT_MEASUREMENT_H_
+#define GRADCUBE_CLI_MODEL_FIT_MEASUREMENT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "cli/cluster/fitted_costs.h"
+#include "cli/cluster/running_cluster.h"
+#include "control/model/line_fit.h"
+
+namespace gradcube::cli {
+
+struct LevelFit {
+  LevelLine line;
+  std::uint64_t rate_bps = 0;  // configured; 0: none
+};
+
+// From level 0 up. `iterations` of each size; the median counts.
+std::vector<LevelFit> fit_levels(const RunningCluster& cluster, unsigned iterations);
+
+// The default plan first.
+std::vector<TimedPlan> measure_plans(const RunningCluster& cluster, unsigned iterations);
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_MODEL_FIT_MEASUREMENT_H_

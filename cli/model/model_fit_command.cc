@@ -1,0 +1,206 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/checks/link_check.h"
+#include "cli/cluster/control_client.h"
+#include "cli/cluster/fitted_costs.h"
+#include "cli/cluster/interrupt.h"
+#include "cli/cluster/running_cluster.h"
+#include "cli/model/fit_measurement.h"
+#include "cli/model/lines_report.h"
+#include "cli/model/model_commands.h"
+#include "cli/model/training_costs.h"
+#include "cli/text/command.h"
+#include "cli/text/json_fields.h"
+#include "cli/text/option_checks.h"
+#include "cli/text/output.h"
+#include "cli/text/report.h"
+#include "control/base/errors.h"
+#include "control/plan/neighbour_rounds.h"
+#include "control/plan/plan_choice.h"
+#include "control/settings/run_directory.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::model::AllReduceCost;
+
+struct FitOptions {
+  unsigned iterations = 9;
+  bool keep = false;
+  std::string nodes;  // empty: the running cluster is measured
+  std::string bytes = "100M";
+  TrainingCostOptions costs;
+  bool json = false;
+};
+
+// Messages around a link that is down would be measured in its place.
+void require_sound_links(const control::RunDirectory& directory, const RunningCluster& cluster) {
+  const nlohmann::json status = ask_status(directory);
+  for (const auto& round : control::neighbour_rounds(cluster.topology)) {
+    for (const control::NeighbourLink& link : round) {
+      const std::string problem = reported_problem(status, cluster, link);
+      if (problem.empty()) continue;
+      const control::AddressSpace& space = cluster.topology.space();
+      throw control::SetupError(fmt::format(
+          "model fit: the link between {} and {} at level {} is not as configured: {}; mend it "
+          "first: `gradcube check` measures all links",
+          space.text(link.first), space.text(link.second), link.level, problem));
+    }
+  }
+}
+
+// Segments, by the daemon's counters.
+struct SentSegments {
+  double first = 0;  // for the first time
+  double again = 0;
+};
+
+SentSegments sent_so_far(const control::RunDirectory& directory) {
+  const nlohmann::json status = ask_status(directory);
+  return {number_field(status, "counters/segments_sent").value_or(0),
+          number_field(status, "counters/resent").value_or(0)};
+}
+
+// Of what was sent since `before`.
+double resent_share(const SentSegments& before, const SentSegments& after) {
+  return (after.again - before.again) / std::max(1.0, after.first - before.first);
+}
+
+// What was measured, and what is made of it.
+struct Fit {
+  std::vector<LevelFit> levels;
+  std::vector<TimedPlan> plans;
+  control::MessageCosts costs;
+  std::vector<std::string> doubts;
+};
+
+Fit measured_fit(const control::RunDirectory& directory, const RunningCluster& cluster,
+                 unsigned iterations) {
+  const SentSegments before = sent_so_far(directory);
+  Fit fit{.levels = fit_levels(cluster, iterations),
+          .plans = measure_plans(cluster, iterations),
+          .costs = {},
+          .doubts = {}};
+  const double resent = resent_share(before, sent_so_far(directory));
+  std::vector<AllReduceCost> lines;
+  std::vector<LevelLine> levels;
+  for (const LevelFit& level : fit.levels) {
+    lines.push_back(level.line.line);
+    levels.push_back(level.line);
+  }
+  fit.costs = message_costs(lines, cluster.servers_per_core, fit.plans);
+  fit.doubts = doubts_of(levels, cluster.topology, fit.costs, resent,
+                         tell_costs_apart(cluster.topology, fit.plans));
+  return fit;
+}
+
+Report report_of(const RunningCluster& cluster, const Fit& fit, const std::string& algorithm,
+                 bool kept) {
+  const control::MessageCosts& costs = fit.costs;
+  const double overhead = static_cast<double>(costs.overhead) * 1e-9;
+  Report report;
+  report.line(
+      fmt::format("# {}: an all-reduce of two neighbours takes a + b M", cluster.topology.spec()));
+  ReportTable& table = report.table("levels", {{"level", "level"},
+                                               {"a", "a_seconds"},
+                                               {"b per MB", "b_seconds_per_byte"},
+                                               {"rate of b", ""},
+                                               {{}, "misfit"},
+                                               {"configured", "rate_bps"},
+                                               {"latency", "latency_seconds"}});
+  for (std::size_t level = 0; level < fit.levels.size(); ++level) {
+    const auto& [of_level, rate] = fit.levels[level];
+    const auto& [line, misfit] = of_level;
+    table.add({cell::count(level), cell::seconds(line.a), Cell(human_seconds(line.b * 1e6), line.b),
+               cell::shown(line.b > 0 ? human_rate(8 / line.b) : "-"), cell::told(misfit),
+               rate == 0 ? cell::none() : Cell(human_rate(static_cast<double>(rate)), rate),
+               cell::seconds(static_cast<double>(costs.latency[level]) * 1e-9)});
+  }
+  report.line(
+      fmt::format("# a core takes {} for a message; `perf` and `plan --why` {} take auto for {}",
+                  human_seconds(overhead), kept ? "now" : "still", algorithm));
+  report.fact("overhead_seconds", overhead);
+  report.fact("servers_per_core", costs.servers_per_core);
+  report.fact("all_servers_seconds", fit.plans.front().seconds);
+  report.fact("algorithm", algorithm);
+  report.fact("doubts", fit.doubts);
+  report.fact("kept", kept);
+  return report;
+}
+
+int run_fit(const FitOptions& options) {
+  if (!options.nodes.empty()) {
+    lines_report(options.nodes, options.bytes, training_costs(options.costs)).write(options.json);
+    return 0;
+  }
+  const auto directory = control::RunDirectory::from_environment();
+  const InterruptGuard interrupt;
+  const RunningCluster cluster = running_cluster(directory);
+  require_sound_links(directory, cluster);
+  const Fit fit = measured_fit(directory, cluster, options.iterations);
+  const bool kept = fit.doubts.empty() || options.keep;
+  if (kept) keep_fitted_costs(directory, cluster.key, fit.costs);
+  const std::string algorithm =
+      with_fitted_costs(std::string(control::kAuto), directory, cluster.key, cluster.topology,
+                        cluster.servers_per_core);
+  report_of(cluster, fit, algorithm, kept).write(options.json);
+  if (!fit.doubts.empty()) {
+    complain(
+        fmt::format("{}the fit is doubtful: {}; it was {}; `gradcube check` measures the links",
+                    kept ? "warning: " : "", fmt::join(fit.doubts, "; "),
+                    kept ? "kept all the same" : "not kept, as it would be with --keep"));
+  }
+  return kept ? 0 : kExitFailure;
+}
+
+// With --nodes nothing is measured.
+void add_line_options(CLI::App& command, FitOptions& options) {
+  CLI::Option* nodes =
+      add_text(&command, "--nodes", options.nodes,
+               "Measure nothing: an all-reduce on so many nodes as a line a + bM, by "
+               "MG-WFBP's Table II: 64, 4,8,64, or 4..64 for each that is twice the one "
+               "before");
+  nodes->excludes(command.get_option("--iterations"))->excludes(command.get_option("--keep"));
+  add_text(&command, "--bytes", options.bytes, "Of --nodes: M, 12.5M or 64Ki")->needs(nodes);
+  add_training_cost_options(&command, options.costs);
+  for (const char* name : {"--alpha", "--beta", "--gamma", "--fitted"}) {
+    command.get_option(name)->needs(nodes);
+  }
+}
+
+}  // namespace
+
+void add_model_fit(CLI::App& model, Action& action) {
+  CLI::App* command = model.add_subcommand(
+      "fit", "What messages and bytes cost: on the running cluster, or by MG-WFBP's Table II");
+  auto options = std::make_shared<FitOptions>();
+  add_number(command, "-n,--iterations", options->iterations, 1, 10'000,
+             "Measured per size; the median counts");
+  command->add_flag("--keep", options->keep, "Keep the result even if it is doubtful");
+  add_line_options(*command, *options);
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->footer(
+      "For each level two neighbours do all-reduces of 64 B to 2 MB. Their medians are fitted by\n"
+      "a + b M, where a is two messages one after the other. All-reduces of 64 B on all servers,\n"
+      "by several plans, tell what a core takes for a message from what the way takes; how many\n"
+      "servers share a core is known. Other jobs disturb it.\n"
+      "A result that is doubtful is not kept: bytes that took another time than the rate says or\n"
+      "none, no latency, times that lie on no line, segments that were sent again, messages that\n"
+      "cost nothing on a core that servers share.\n"
+      "The result is kept in the run directory for this cluster: `gradcube plan --why` and\n"
+      "`gradcube perf --algorithm auto` use it. Trainers ask for it by the name that is printed.\n"
+      "With --nodes trees, recursive doubling, and halving and doubling have rows for powers of\n"
+      "two alone.\n"
+      "Examples:\n"
+      "  gradcube model fit\n"
+      "  gradcube model fit -n 25 --json\n"
+      "  gradcube model fit --nodes 2..1024 --bytes 4K --alpha 5us --beta 0.2ns --gamma 0ns");
+  command->callback([options, &action] { action = [options] { return run_fit(*options); }; });
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,80 @@
+#include "cli/perf/perf_report.h"
+
+#include <fmt/format.h>
+
+#include "cli/measure/perf_collective.h"
+#include "cli/text/output.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::CollectiveKind;
+
+Cell microseconds(double seconds) {
+  const double us = seconds * 1e6;
+  return {fmt::format("{:.{}f}", us, us < 100 ? 2 : us < 1000 ? 1 : 0), seconds};
+}
+
+Cell plain_count(std::uint64_t number) { return cell::plain(number); }
+Cell ratio(double value) { return cell::plain(value, "{:.3f}"); }
+
+}  // namespace
+
+std::vector<ReportColumn> perf_end_columns() {
+  return {{"eff", "efficiency", Align::right, "", 5},
+          {"wrong", "wrong", Align::right, "", 5},
+          {"resent", "resent", Align::right, "", 6}};
+}
+
+std::vector<Cell> perf_end_cells(const PerfRow& row, const PerfFigures& derived) {
+  return {cell::known(derived.efficiency, ratio), cell::known(row.wrong, plain_count),
+          cell::known(row.resent, plain_count)};
+}
+
+Cell milliseconds_cell(double seconds) { return {fmt::format("{:.3f}", seconds * 1e3), seconds}; }
+
+std::vector<ReportColumn> perf_columns() {
+  std::vector<ReportColumn> columns = {{"bytes", "bytes", Align::right, "(B)", 12},
+                                       {"count", "count", Align::right, "(elements)", 10},
+                                       {"type", "dtype", Align::right, "", 8},
+                                       {"op", "op", Align::right, "", 7},
+                                       {{}, "iterations"},
+                                       {{}, "in_flight"},
+                                       {"min", "seconds_min", Align::right, "(us)", 9},
+                                       {"median", "seconds_median", Align::right, "(us)", 9},
+                                       {"max", "seconds_max", Align::right, "(us)", 9},
+                                       {"algbw", "algbw", Align::right, "(GB/s)", 7},
+                                       {"busbw", "busbw", Align::right, "(GB/s)", 7},
+                                       {"bound", "bound_seconds", Align::right, "(us)", 9}};
+  for (ReportColumn& column : perf_end_columns()) columns.push_back(std::move(column));
+  return columns;
+}
+
+std::vector<Cell> perf_cells(const PerfRow& row, const PerfLinks& links) {
+  const PerfFigures derived = figures(row, links);
+  std::vector<Cell> cells = {
+      plain_count(row.bytes()),
+      plain_count(row.count),
+      row.kind == CollectiveKind::barrier ? cell::none() : aggregation::data_type_name(row.type),
+      row.kind && takes_operation(*row.kind) ? aggregation::operation_name(row.operation)
+                                             : cell::none(),
+      cell::told(row.seconds.size()),
+      cell::told(row.in_flight),
+      microseconds(derived.seconds_min),
+      microseconds(derived.seconds_median),
+      microseconds(derived.seconds_max),
+      cell::plain(derived.algbw, "{:.3g}"),
+      cell::plain(derived.busbw, "{:.3g}"),
+      cell::known(derived.bound_seconds, microseconds)};
+  for (Cell& each : perf_end_cells(row, derived)) cells.push_back(std::move(each));
+  return cells;
+}
+
+void add_row(ReportTable& table, const std::vector<Cell>& cells, bool shown) {
+  table.add(cells);
+  if (!shown) return;
+  write_output(table.last());
+  flush_output();
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,89 @@
+#include "cli/plan/measured_paths.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <thread>
+#include <tuple>
+
+#include "cli/cluster/control_client.h"
+#include "cli/text/json_fields.h"
+#include "control/base/errors.h"
+#include "control/base/printable.h"
+
+namespace gradcube::cli {
+namespace {
+
+using bcube::AddressSpace;
+using bcube::Route;
+using bcube::ServerId;
+using nlohmann::json;
+
+constexpr auto kAskEvery = std::chrono::milliseconds(10);
+constexpr auto kProbePatience = std::chrono::seconds(1);
+
+[[noreturn]] void refuse(const json& what) {
+  throw control::SetupError(
+      fmt::format("the daemon's answer has a path that there is not: {}; is it of another version?",
+                  control::printable(what.dump(-1, ' ', true, json::error_handler_t::replace))));
+}
+
+Route route_of(const json& path, const AddressSpace& space, ServerId from, ServerId to) {
+  Route route;
+  ServerId at = from;
+  for (const json& hop : items(path, "hops")) {
+    if (!hop.is_array() || hop.size() != 2 || !hop[0].is_number_unsigned() ||
+        !hop[1].is_number_unsigned() || route.size() == bcube::kMaxLevels) {
+      refuse(path);
+    }
+    const auto level = hop[0].get<std::uint64_t>();
+    const auto digit = hop[1].get<std::uint64_t>();
+    if (level >= space.levels() || digit >= space.radix(static_cast<unsigned>(level))) refuse(path);
+    const auto l = static_cast<unsigned>(level);
+    const auto d = static_cast<unsigned>(digit);
+    if (!space.joins(l, space.digit(at, l), d)) refuse(path);
+    route.append({static_cast<std::uint8_t>(l), static_cast<std::uint8_t>(d)});
+    at = space.with_digit(at, l, d);
+  }
+  if (at != to) refuse(path);
+  return route;
+}
+
+}  // namespace
+
+std::vector<MeasuredPath> read_measured_paths(const json& answer, const AddressSpace& space,
+                                              ServerId from, ServerId to) {
+  std::vector<MeasuredPath> paths;
+  for (const json& path : items(answer, "paths")) {
+    paths.push_back({route_of(path, space, from, to), cell_text(path, "state"),
+                     count_field(path, "round_trip_ns"), count_field(path, "left_bps")});
+  }
+  const auto key = [&](const MeasuredPath& path) {
+    const bcube::Hop first = path.route[0];
+    return std::tuple(path.route.size(), space.port_of(from, first.level, first.digit));
+  };
+  std::stable_sort(
+      paths.begin(), paths.end(),
+      [&](const MeasuredPath& one, const MeasuredPath& other) { return key(one) < key(other); });
+  return paths;
+}
+
+std::vector<MeasuredPath> measure_paths(const control::RunDirectory& directory,
+                                        const AddressSpace& space, ServerId from, ServerId to) {
+  json request = {
+      {"command", "paths"}, {"from", space.text(from)}, {"to", space.text(to)}, {"begin", true}};
+  const auto end = std::chrono::steady_clock::now() + kProbePatience;
+  json answer = ask_daemon(directory, request);
+  request["begin"] = false;
+  while (!flag_field(answer, "ready").value_or(false)) {
+    if (std::chrono::steady_clock::now() >= end) {
+      throw control::SetupError(
+          "the daemon has not probed the paths within a second; is its host overloaded?");
+    }
+    std::this_thread::sleep_for(kAskEvery);
+    answer = ask_daemon(directory, request);
+  }
+  return read_measured_paths(answer, space, from, to);
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,207 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/measure/perf_collective.h"
+#include "cli/plan/commands.h"
+#include "cli/plan/plan_keys.h"
+#include "cli/plan/plan_verify.h"
+#include "cli/plan/plan_why.h"
+#include "cli/text/option_checks.h"
+#include "cli/text/output.h"
+#include "cli/text/text_table.h"
+#include "control/base/cores.h"
+#include "control/base/errors.h"
+#include "control/base/printable.h"
+#include "control/base/units.h"
+#include "control/plan/algorithms.h"
+#include "control/plan/assignment.h"
+#include "control/plan/auto_plans.h"
+#include "control/plan/plan_json.h"
+#include "control/plan/plan_text.h"
+#include "control/plan/topology.h"
+#include "control/settings/cluster_settings.h"
+#include "control/settings/link_rates.h"
+
+namespace gradcube::cli {
+namespace {
+
+// About 100 MB of text.
+constexpr control::ServerId kMostServersShown = 4096;
+
+struct PlanOptions {
+  std::string topology = "bcube:3,2";
+  std::string absent;
+  std::string algorithm;
+  std::string rate;
+  std::string server;
+  std::string lcores;
+  unsigned trainers = 1;
+  std::string why;
+  bool json = false;
+  PlanVerifyOptions verify;
+  PlanKeysOptions keys;
+};
+
+std::vector<control::Lcore> lcores_of(const std::string& text) {
+  control::ClusterSettings settings;
+  settings.lcores = control::allowed_cores();
+  if (!text.empty()) control::apply_setting(settings, "lcores", text, "--lcores");
+  std::vector<control::Lcore> lcores;
+  for (const unsigned id : settings.lcores) lcores.push_back({.id = id});
+  return lcores;
+}
+
+control::Topology topology_of(const PlanOptions& options) {
+  const auto topology = control::parse_absent(
+      control::parse_topology(options.topology, "--topology"), options.absent, "--absent");
+  if (options.rate.empty()) return topology;
+  const auto rates = control::parse_link_rates(options.rate, "--rate");
+  rates.validate(topology);
+  return rates.on(topology);
+}
+
+// "thread 0 0.8333, thread 1 0.1667": of the buffer.
+std::string shares_text(const control::Plan& plan) {
+  double weights = 0;
+  for (unsigned t = 0; t < plan.threads(); ++t) weights += plan.thread(t).weight;
+  std::string text;
+  for (unsigned t = 0; t < plan.threads(); ++t) {
+    text +=
+        fmt::format("{}thread {} {:.4f}", t == 0 ? "" : ", ", t, plan.thread(t).weight / weights);
+  }
+  return text;
+}
+
+// What the rates make of the plan: the threads' shares, and the time that no all-reduce can beat.
+std::string rates_text(const control::Plan& plan) {
+  const auto busiest = busiest_link(plan, control::CollectiveKind::all_reduce);
+  if (!busiest) return fmt::format("shares: {}\n", shares_text(plan));
+  const std::uint64_t rate = plan.topology().dimensions()[busiest->level].rate_bps;
+  return fmt::format(
+      "shares: {}\nbound: the links of level {} carry {:.4f} of an all-reduce's buffer at {}, so 1 "
+      "MB takes {} or more\n",
+      shares_text(plan), busiest->level, busiest->share, control::format_rate(rate),
+      human_seconds(busiest->share * 8e6 / static_cast<double>(rate)));
+}
+
+int run_plan(const PlanOptions& options) {
+  const auto topology = topology_of(options);
+  const std::string algorithm = options.algorithm.empty()
+                                    ? std::string(control::default_algorithm(topology))
+                                    : options.algorithm;
+  if (control::auto_costs(algorithm, topology, "--algorithm")) {
+    throw control::UsageError(
+        fmt::format("--algorithm {}: auto is no plan, it chooses one for each size; `gradcube plan "
+                    "--why SIZE` shows which",
+                    control::quoted(algorithm)));
+  }
+  if (options.verify.wanted) {
+    const auto plan = control::make_plan(algorithm, topology, "--algorithm");
+    verified(plan, options.verify).write(options.json);
+    return 0;
+  }
+  if (!options.keys.file.empty()) {
+    const auto plan = control::make_plan(algorithm, topology, "--algorithm");
+    keys_report(plan, lcores_of(options.lcores), options.keys).write(options.json);
+    return 0;
+  }
+  std::optional<control::ServerId> server;
+  if (!options.server.empty()) {
+    server = control::parse_server(topology, options.server, "--server");
+  } else if (topology.servers() > kMostServersShown) {
+    throw control::UsageError(fmt::format(
+        "{} has {} servers, more than the {} that are shown at once: name one by its address, "
+        "with --server",
+        topology.spec(), topology.servers(), kMostServersShown));
+  }
+  const auto placement =
+      control::Placement::all(topology).with_trainers(options.trainers, "--trainers");
+  const auto plan = control::make_plan(algorithm, topology, placement, "--algorithm");
+  const auto assignment = control::Assignment::all_servers(plan, lcores_of(options.lcores));
+  write_by([&](std::ostream& out) {
+    if (!options.json && !options.rate.empty()) out << rates_text(plan);
+    const auto write = options.json ? control::write_plan_json : control::write_plan_text;
+    write(out, plan, assignment, server ? plan.placement().rank(*server) : std::nullopt);
+  });
+  return 0;
+}
+
+// --why shows no plan, and asks the running cluster where no topology is given.
+void add_why(CLI::App* command, PlanOptions& options) {
+  CLI::Option* why =
+      add_text(command, "--why", options.why,
+               "Show what each algorithm takes for an all-reduce of this size, and which "
+               "one auto runs; without --topology, on the running cluster");
+  for (const char* other : {"--server", "--lcores", "--trainers", "--verify", "--keys"}) {
+    why->excludes(command->get_option(other));
+  }
+}
+
+int run(const CLI::App& command, const PlanOptions& options) {
+  if (options.why.empty()) return run_plan(options);
+  const auto given = [&](const char* option, const std::string& value) {
+    return command.count(option) == 0 ? std::string() : value;
+  };
+  return run_plan_why({.size = options.why,
+                       .topology = given("--topology", options.topology),
+                       .absent = options.absent,
+                       .rate = options.rate,
+                       .algorithm = given("--algorithm", options.algorithm),
+                       .json = options.json});
+}
+
+}  // namespace
+
+void add_plan(CLI::App& tool, Action& action) {
+  CLI::App* command = tool.add_subcommand(
+      "plan",
+      "Show who owns which piece and who sends what to whom in each step; needs no cluster");
+  auto options = std::make_shared<PlanOptions>();
+  add_text(command, "--topology", options->topology, "bcube:n,k, bcube:4x3x2, star:N or torus:n,h");
+  add_text(command, "--absent", options->absent,
+           "Addresses of the topology that have no server: \"3,1 3,2\"");
+  add_text(
+      command, "--algorithm", options->algorithm,
+      fmt::format("{} (default: {}); a job may also ask for {}, which takes one of "
+                  "them for each size: see --why",
+                  fmt::join(control::algorithm_names(), ", "), control::kDefaults, control::kAuto));
+  add_text(command, "--rate", options->rate,
+           "Rate of every link, or of each level's, level0=10gbit,level1=1gbit: shows the "
+           "threads' shares and the bound that follow");
+  add_text(command, "--server", options->server, "Show this server only, by its address: 2,1");
+  add_text(command, "--lcores", options->lcores,
+           "Cores that share the threads: 0,2-3 (default: all)");
+  add_number(command, "--trainers", options->trainers, 1, control::kMaxLocalTrainers,
+             "Trainers of the job on each server");
+  add_plan_verify(*command, options->verify);
+  add_plan_keys(*command, options->keys);
+  add_why(command, *options);
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->footer(
+      "--why: a modelled time is that of the messages (latency) and of the bytes (transfer); the\n"
+      "larger one binds, by the level whose links take the longest. measured is the median of\n"
+      "the last `gradcube perf allreduce` with this algorithm and size. --algorithm\n"
+      "auto:1us,40us sets what a server takes for a message, and how long it is on its way;\n"
+      "`gradcube model fit` measures both.\n"
+      "--keys: {\"keys\": [{\"name\": \"conv1.weight\", \"elements\": 9408, \"dtype\":\n"
+      "\"float32\"}, ...]} is what a parameter hub is given; dtype is float32, float16 or\n"
+      "bfloat16. Its chunks are divided among the plan's threads (of ps: the root's ports), and\n"
+      "each thread's among its cores; --lcores are those of one server.\n"
+      "Examples:\n"
+      "  gradcube plan --topology bcube:3,2                              all nine servers\n"
+      "  gradcube plan --topology bcube:16,4 --server 2,1,0,3 --json     one of 65536\n"
+      "  gradcube plan --topology bcube:16,4 --verify --seed 7           is it an all-reduce?\n"
+      "  gradcube plan --keys keys.json --topology bcube:3,2 --lcores 0-3 --optimizer adamw\n"
+      "  gradcube plan --topology bcube:4,2 --absent \"3,1 3,2 3,3\" --verify\n"
+      "  gradcube plan --why 64M                                         on the running cluster\n"
+      "  gradcube plan --why 4K --topology bcube:4,2 --rate 10gbit       anywhere");
+  command->callback([options, command, &action] {
+    action = [options, command] { return run(*command, *options); };
+  });
+}
+
+}  // namespace gradcube::cli

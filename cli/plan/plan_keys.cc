@@ -1,0 +1,249 @@
+#include "cli/plan/plan_keys.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+#include <optional>
+
+#include "aggregation/optimizer_step.h"
+#include "cli/text/command.h"
+#include "cli/text/keys_file.h"
+#include "cli/text/option_checks.h"
+#include "control/base/errors.h"
+#include "control/base/printable.h"
+#include "control/base/units.h"
+#include "control/hub/binding.h"
+#include "control/hub/chunks.h"
+#include "control/hub/keys.h"
+#include "control/hub/optimizer_settings.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::UsageError;
+using control::hub::HubLoad;
+
+constexpr int kMostNodes = 1024;
+
+// "0,0,1,1": one for each of `count`; all -1 where the option is not given.
+std::vector<int> parse_nodes(const std::string& text, std::size_t count, const char* option,
+                             const char* of) {
+  std::vector<int> nodes;
+  std::string_view rest = text;
+  while (!text.empty()) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    nodes.push_back(static_cast<int>(control::parse_integer(item, option, 0, kMostNodes)));
+    if (item.size() == rest.size()) break;
+    rest.remove_prefix(item.size() + 1);
+  }
+  if (text.empty()) nodes.assign(count, -1);
+  if (nodes.size() != count) {
+    throw UsageError(fmt::format("{} {}: {} NUMA nodes for {} {}; expected one for each", option,
+                                 control::quoted(text), nodes.size(), count, of));
+  }
+  return nodes;
+}
+
+// All that is shown.
+struct KeyLoads {
+  const control::Plan& plan;
+  std::vector<control::Lcore> lcores;
+  std::vector<control::hub::HubKey> keys;
+  std::uint64_t chunk_bytes;
+  std::vector<control::hub::Chunk> chunks;
+  std::vector<control::hub::HubPath> paths;
+  control::hub::HubLoads loads;
+  std::optional<std::vector<double>> ports;
+  HubLoad all;
+
+  double fair_path(std::size_t path) const {
+    double weights = 0;
+    for (const auto& each : paths) weights += each.weight;
+    return static_cast<double>(all.bytes) * paths[path].weight / weights;
+  }
+  double fair_lcore() const {
+    return static_cast<double>(all.bytes) / static_cast<double>(lcores.size());
+  }
+  // By NUMA node of the lcores; empty where no node is known.
+  std::map<int, HubLoad> nodes() const {
+    std::map<int, HubLoad> nodes;
+    for (std::size_t i = 0; i < lcores.size(); ++i) {
+      if (lcores[i].numa_node < 0) continue;
+      nodes[lcores[i].numa_node].chunks += loads.lcores[i].chunks;
+      nodes[lcores[i].numa_node].bytes += loads.lcores[i].bytes;
+    }
+    return nodes;
+  }
+  std::vector<unsigned> paths_of(unsigned lcore) const {
+    std::vector<unsigned> served;
+    for (unsigned p = 0; p < paths.size(); ++p) {
+      const auto& own = paths[p].lcores;
+      if (std::find(own.begin(), own.end(), lcore) != own.end()) served.push_back(p);
+    }
+    return served;
+  }
+};
+
+std::uint64_t chunk_bytes_of(const KeyLoads& loads, const PlanKeysOptions& options) {
+  if (!options.chunk.empty()) return control::parse_size(options.chunk, "--chunk");
+  std::size_t executors = 0;
+  for (const control::hub::HubPath& path : loads.paths) executors += path.lcores.size();
+  return control::hub::default_chunk_bytes(loads.keys, executors);
+}
+
+KeyLoads load_by(const control::Plan& plan, std::vector<control::Lcore> lcores,
+                 const PlanKeysOptions& options) {
+  const std::vector<int> lcore_nodes =
+      parse_nodes(options.lcore_nodes, lcores.size(), "--lcore-nodes", "lcores");
+  for (std::size_t i = 0; i < lcores.size(); ++i) lcores[i].numa_node = lcore_nodes[i];
+  const std::vector<int> port_nodes =
+      parse_nodes(options.port_nodes, plan.topology().ports(), "--port-nodes", "ports");
+  KeyLoads loads{.plan = plan,
+                 .lcores = std::move(lcores),
+                 .keys = read_keys_file(options.file),
+                 .chunk_bytes = 0,
+                 .chunks = {},
+                 .paths = {},
+                 .loads = {},
+                 .ports = {},
+                 .all = {}};
+  loads.paths = control::hub::hub_paths(plan, loads.lcores, port_nodes);
+  loads.chunk_bytes = chunk_bytes_of(loads, options);
+  loads.chunks = control::hub::cut_into_chunks(loads.keys, loads.chunk_bytes, "--chunk");
+  const auto bindings = control::hub::bind_chunks(loads.chunks, loads.paths);
+  loads.loads =
+      control::hub::hub_loads(loads.chunks, bindings, loads.paths.size(), loads.lcores.size());
+  loads.ports = control::hub::port_bytes(plan, loads.paths, loads.loads.paths);
+  for (const HubLoad& load : loads.loads.paths) {
+    loads.all.chunks += load.chunks;
+    loads.all.bytes += load.bytes;
+  }
+  return loads;
+}
+
+// A number below 0 is none.
+Cell node_cell(int node) { return node < 0 ? cell::none() : cell::plain(node); }
+
+Cell fullness(const HubLoad& load, double fair) {
+  return cell::plain(static_cast<double>(load.bytes) / fair, "{:.4f}");
+}
+
+void add_paths(Report& report, const KeyLoads& loads) {
+  ReportTable& table = report.table("paths", {{"path", "path"},
+                                              {"thread", "thread"},
+                                              {"first port", "port"},
+                                              {"node", "node"},
+                                              {"chunks", "chunks"},
+                                              {"bytes", "bytes"},
+                                              {"of fair share", "of_fair_share"}});
+  for (std::size_t p = 0; p < loads.paths.size(); ++p) {
+    const auto& path = loads.paths[p];
+    const HubLoad& load = loads.loads.paths[p];
+    table.add({cell::plain(p), cell::plain(path.thread),
+               path.port ? cell::plain(*path.port) : cell::none(), node_cell(path.node),
+               cell::count(load.chunks), cell::count(load.bytes),
+               fullness(load, loads.fair_path(p))});
+  }
+  report.line("");
+}
+
+void add_ports(Report& report, const KeyLoads& loads) {
+  if (!loads.ports) {
+    report.fact("ports", nullptr);
+    report.line("ports: not counted, as a step of the plan uses several");
+    return;
+  }
+  ReportTable& table =
+      report.table("ports", {{"port", "port"}, {"bytes in of a push", "push_bytes"}});
+  for (std::size_t port = 0; port < loads.ports->size(); ++port) {
+    table.add({cell::plain(port), cell::bytes((*loads.ports)[port])});
+  }
+}
+
+void add_nodes(Report& report, const KeyLoads& loads) {
+  const auto nodes = loads.nodes();
+  if (!nodes.empty()) report.line("");
+  ReportTable& table =
+      report.table("nodes", {{"node", "node"}, {"chunks", "chunks"}, {"bytes", "bytes"}});
+  for (const auto& [node, load] : nodes) {
+    table.add({cell::plain(node), cell::count(load.chunks), cell::count(load.bytes)});
+  }
+}
+
+void add_lcores(Report& report, const KeyLoads& loads) {
+  report.line("");
+  ReportTable& table = report.table("lcores", {{"lcore", "lcore"},
+                                               {"queue", "queue"},
+                                               {"node", "node"},
+                                               {"paths", "paths"},
+                                               {"chunks", "chunks"},
+                                               {"bytes", "bytes"},
+                                               {"of fair share", "of_fair_share"}});
+  for (unsigned i = 0; i < loads.lcores.size(); ++i) {
+    const HubLoad& load = loads.loads.lcores[i];
+    const std::vector<unsigned> paths = loads.paths_of(i);
+    table.add({cell::plain(loads.lcores[i].id), cell::plain(i),
+               node_cell(loads.lcores[i].numa_node),
+               Cell(fmt::format("{}", fmt::join(paths, ",")), paths), cell::count(load.chunks),
+               cell::count(load.bytes), fullness(load, loads.fair_lcore())});
+  }
+}
+
+void add_optimizer(Report& report, const KeyLoads& loads, const std::string& optimizer) {
+  const auto settings = control::hub::parse_optimizer(optimizer, "--optimizer");
+  const std::string text = control::hub::optimizer_text(settings);
+  const std::uint64_t bytes = control::hub::optimizer_bytes(loads.keys, settings);
+  const std::uint32_t owners = control::hub::owners(loads.plan);
+  report.fact("optimizer", {{"settings", text}, {"memory_bytes", bytes}, {"owners", owners}});
+  report.line(fmt::format("\n{}: weights and state of {}, {} on each of {} owners", text,
+                          human_bytes(static_cast<double>(bytes)),
+                          human_bytes(static_cast<double>(bytes) / owners), owners));
+}
+
+}  // namespace
+
+void add_plan_keys(CLI::App& command, PlanKeysOptions& options) {
+  CLI::Option* keys =
+      add_text(&command, "--keys", options.file,
+               "Show the load of every path, port and lcore with the keys of this file: "
+               "JSON, as below");
+  for (const char* other : {"--server", "--trainers", "--verify"})
+    keys->excludes(command.get_option(other));
+  const auto add = [&](const char* name, std::string& value, const char* help) {
+    return add_text(&command, name, value, help)->needs(keys);
+  };
+  add("--chunk", options.chunk,
+      "Bytes of a chunk of a key, a multiple of 64; by default from 32Ki to 1Mi, by the length of "
+      "all");
+  add("--port-nodes", options.port_nodes, "The NUMA node of each port of a server: 0,1");
+  add("--lcore-nodes", options.lcore_nodes, "The NUMA node of each core of --lcores: 0,0,1,1");
+  add("--optimizer", options.optimizer,
+      "Also show its memory: nesterov:lr=0.1,momentum=0.9 (sgd, momentum, nesterov, adam, adamw)");
+}
+
+Report keys_report(const control::Plan& plan, std::vector<control::Lcore> lcores,
+                   const PlanKeysOptions& options) {
+  const KeyLoads loads = load_by(plan, std::move(lcores), options);
+  Report report;
+  report.line(
+      fmt::format("{} keys, {} in {} chunks of {}, by {} on {}\n", grouped(loads.keys.size()),
+                  human_bytes(static_cast<double>(loads.all.bytes)), grouped(loads.all.chunks),
+                  options.chunk.empty() ? grouped(loads.chunk_bytes) + " bytes" : options.chunk,
+                  plan.algorithm(), plan.topology().spec()));
+  report.fact("topology", plan.topology().spec());
+  report.fact("algorithm", plan.algorithm());
+  report.fact("servers", plan.ranks());
+  report.fact("keys", loads.keys.size());
+  report.fact("bytes", loads.all.bytes);
+  report.fact("chunk_bytes", loads.chunk_bytes);
+  report.fact("chunks", loads.all.chunks);
+  add_paths(report, loads);
+  add_ports(report, loads);
+  add_nodes(report, loads);
+  add_lcores(report, loads);
+  if (!options.optimizer.empty()) add_optimizer(report, loads, options.optimizer);
+  return report;
+}
+
+}  // namespace gradcube::cli

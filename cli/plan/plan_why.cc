@@ -1,0 +1,157 @@
+#include "cli/plan/plan_why.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/cluster/fitted_costs.h"
+#include "cli/cluster/measurements.h"
+#include "cli/cluster/running_cluster.h"
+#include "cli/text/report.h"
+#include "control/base/errors.h"
+#include "control/base/units.h"
+#include "control/plan/auto_plans.h"
+#include "control/plan/plan_cost.h"
+#include "control/plan/topology.h"
+#include "control/settings/link_rates.h"
+#include "control/settings/run_directory.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::PlanTime;
+using control::RunDirectory;
+
+constexpr control::CollectiveKind kKind = control::CollectiveKind::all_reduce;
+// The flat algorithms walk over all pairs of servers.
+constexpr control::ServerId kMostServers = 4096;
+constexpr std::string_view kTopology = "bcube:3,2";  // where nothing runs and none is given
+
+struct Place {
+  control::Topology topology;
+  std::string algorithm;  // auto, with or without costs
+  bool is_running = false;
+  bool is_assumed = false;  // nothing runs, and none was asked for
+  Measurements measured;
+};
+
+struct Row {
+  std::string algorithm;
+  PlanTime time;
+  std::optional<double> measured;
+};
+
+control::Topology with_rates(const control::Topology& topology, const std::string& rate) {
+  if (rate.empty()) return topology;
+  const auto rates = control::parse_link_rates(rate, "--rate");
+  rates.validate(topology);
+  return rates.on(topology);
+}
+
+Place place_of(const PlanWhyOptions& options) {
+  const RunDirectory directory = RunDirectory::from_environment();
+  Place place{
+      .topology = control::parse_topology(kTopology, "--topology"),
+      .algorithm = options.algorithm.empty() ? std::string(control::kAuto) : options.algorithm,
+      .measured = {}};
+  if (!options.topology.empty() || !directory.living_daemon()) {
+    const std::string_view spec = options.topology.empty() ? kTopology : options.topology;
+    place.is_assumed = options.topology.empty();
+    const auto topology = control::parse_absent(control::parse_topology(spec, "--topology"),
+                                                options.absent, "--absent");
+    place.topology = with_rates(topology, options.rate);
+    return place;
+  }
+  for (const auto& [flag, text] :
+       {std::pair("--rate", options.rate), std::pair("--absent", options.absent)}) {
+    if (text.empty()) continue;
+    throw control::UsageError(
+        fmt::format("{}: the running cluster has its own; expected a --topology beside it", flag));
+  }
+  const RunningCluster cluster = running_cluster(directory);
+  place.topology = cluster.topology;
+  place.is_running = true;
+  place.measured = Measurements::read(directory, cluster.key);
+  place.algorithm = with_fitted_costs(place.algorithm, directory, cluster.key, cluster.topology,
+                                      cluster.servers_per_core);
+  return place;
+}
+
+std::vector<Row> rows_of(const Place& place, const control::Placement& all,
+                         const control::MessageCosts& costs, std::uint64_t bytes) {
+  const auto parameters = control::cost_parameters(place.topology, costs);
+  std::vector<Row> rows;
+  for (const auto& plan : control::candidate_plans(place.topology, all, "--topology")) {
+    rows.push_back({plan->algorithm(),
+                    control::PlanCost(*plan).time(kKind, static_cast<double>(bytes), parameters),
+                    place.measured.seconds(plan->algorithm(), bytes)});
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.time.seconds() < b.time.seconds(); });
+  return rows;
+}
+
+Report report_of(const Place& place, const control::MessageCosts& costs, std::uint64_t bytes,
+                 const std::vector<Row>& rows, const std::string& chosen) {
+  const char* const which = place.is_running   ? ", the running cluster"
+                            : place.is_assumed ? ", as no cluster is running"
+                                               : "";
+  Report report;
+  report.line(fmt::format("# all-reduce of {} on {}{}: {} runs {}",
+                          human_bytes(static_cast<double>(bytes)), place.topology.spec(), which,
+                          control::auto_name(costs), chosen));
+  report.fact("topology", control::topology_json(place.topology));
+  report.fact("running", place.is_running);
+  report.fact("bytes", bytes);
+  report.fact("costs", control::auto_name(costs));
+  report.fact("auto", chosen);
+  ReportTable& table = report.table("candidates", {{"algorithm", "algorithm", Align::left},
+                                                   {"modelled", "seconds"},
+                                                   {"relative", ""},
+                                                   {"latency", "latency_seconds"},
+                                                   {"transfer", "transfer_seconds"},
+                                                   {"binds", "binds", Align::left},
+                                                   {"measured", "measured_seconds"},
+                                                   {"", "", Align::left}});
+  const double least = rows.front().time.seconds();
+  for (const Row& row : rows) {
+    const PlanTime& time = row.time;
+    table.add({row.algorithm, cell::seconds(time.seconds()),
+               cell::shown(least > 0 ? fmt::format("{:.3f}", time.seconds() / least) : "-"),
+               cell::seconds(time.latency), cell::seconds(time.transfer),
+               time.latency_binds() ? "latency"
+                                    : Cell(fmt::format("level {}", time.busiest), time.busiest),
+               cell::known(row.measured, cell::seconds),
+               cell::shown(row.algorithm == chosen ? "auto" : "")});
+  }
+  return report;
+}
+
+}  // namespace
+
+int run_plan_why(const PlanWhyOptions& options) {
+  const std::uint64_t bytes = control::parse_size(options.size, "--why");
+  const Place place = place_of(options);
+  if (place.topology.servers() > kMostServers) {
+    throw control::UsageError(fmt::format("--why: {} has {} servers; expected at most {}",
+                                          place.topology.spec(), place.topology.servers(),
+                                          kMostServers));
+  }
+  const auto costs = control::auto_costs(place.algorithm, place.topology, "--algorithm");
+  if (!costs) {
+    throw control::UsageError(
+        "--why: it compares all algorithms; expected no --algorithm, or auto with the costs of a "
+        "message: --algorithm auto:1us,40us");
+  }
+  const auto all = control::Placement::all(place.topology);
+  const auto choice = control::make_choice(place.algorithm, place.topology, all, "--topology");
+  const std::string chosen = choice.plan_of(kKind, bytes).algorithm();
+  const std::vector<Row> rows = rows_of(place, all, *costs, bytes);
+  report_of(place, *costs, bytes, rows, chosen).write(options.json);
+  return 0;
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,19 @@
+// A hub's keys as people write them for `--keys FILE`:
+//
+//   {"keys": [{"name": "conv1.weight", "elements": 9408, "dtype": "float32"}, ...]}
+#ifndef GRADCUBE_CLI_TEXT_KEYS_FILE_H_
+#define GRADCUBE_CLI_TEXT_KEYS_FILE_H_
+
+#include <string>
+#include <vector>
+
+#include "control/hub/keys.h"
+
+namespace gradcube::cli {
+
+// In the order of their names. Throws a UsageError that names the file and what is wrong with it.
+std::vector<control::hub::HubKey> read_keys_file(const std::string& path);
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_TEXT_KEYS_FILE_H_

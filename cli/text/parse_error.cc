@@ -1,0 +1,143 @@
+#include "cli/text/parse_error.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <string_view>
+#include <vector>
+
+#include "cli/text/closest.h"
+#include "control/base/printable.h"
+
+namespace gradcube::cli {
+namespace {
+
+constexpr std::size_t kLongestParseError = 300;
+
+// The command that was being parsed; the tool itself before there is one.
+const CLI::App& command_of(const CLI::App& tool) {
+  const CLI::App* command = &tool;
+  for (auto inner = command->get_subcommands(); !inner.empty();
+       inner = command->get_subcommands()) {
+    command = inner.front();
+  }
+  return *command;
+}
+
+// Its name as it is typed behind the tool's: "up", "model gst"; empty for the tool itself.
+std::string name_of(const CLI::App& tool, const CLI::App& command) {
+  std::string name;
+  for (const CLI::App* app = &command; app != &tool; app = app->get_parent()) {
+    name = name.empty() ? app->get_name() : app->get_name() + " " + name;
+  }
+  return name;
+}
+
+std::string help_of(const CLI::App& tool) {
+  const std::string name = name_of(tool, command_of(tool));
+  return fmt::format("`{}{} --help`", tool.get_name(), name.empty() ? "" : " " + name);
+}
+
+std::vector<std::string> command_names(const CLI::App& tool) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : tool.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+// Whether words that name no command of its own may be values.
+bool takes_words(const CLI::App& command) {
+  const auto options = command.get_options();
+  return std::any_of(options.begin(), options.end(),
+                     [](const CLI::Option* option) { return option->get_positional(); });
+}
+
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// CLI11 writes some of its messages over several lines.
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  text.erase(text.find_last_not_of(" .") + 1);
+  return text;
+}
+
+std::string unknown_command(const CLI::App& tool, const std::string& word) {
+  const CLI::App& command = command_of(tool);
+  const std::string name = name_of(tool, command);
+  return fmt::format("there is no command {}{}; the commands are {}: {} tells more",
+                     control::quoted(name.empty() ? word : name + " " + word),
+                     did_you_mean(word, command_names(command)), command_list(command),
+                     help_of(tool));
+}
+
+// A word too many may be the value of a flag that is not known: the flag is to be named.
+std::string unexpected_word(const CLI::App& tool, std::vector<std::string> words) {
+  const auto flag = std::find_if(words.begin(), words.end(),
+                                 [](const std::string& word) { return word.starts_with('-'); });
+  // Flags behind the command that is to run are that one's.
+  if (flag != words.begin() && name_of(tool, command_of(tool)) == "run") {
+    return fmt::format(
+        "{} is not expected: the command stands behind \"--\", as in `gradcube run -- {} ...`",
+        control::quoted(words.front()), control::printable(words.front()));
+  }
+  if (flag == words.end()) {
+    return fmt::format("{} is not expected; {} tells what is accepted",
+                       control::quoted(words.front()), help_of(tool));
+  }
+  const std::string name = flag->substr(0, flag->find('='));
+  return fmt::format("there is no flag {}{}; {} tells what is accepted", control::quoted(name),
+                     did_you_mean(name, flag_names(command_of(tool))), help_of(tool));
+}
+
+// "--rate: 1 required TEXT missing", "--mtu: At Most 1 required but received 2".
+std::string wrong_number_of_values(const std::string& text) {
+  const std::string flag = text.substr(0, text.find(':'));
+  return text.ends_with("missing") ? flag + ": a value is missing"
+                                   : flag + " is given more than once";
+}
+
+// "Could not convert: --json = maybe"
+std::string not_its_value(const std::string& text) {
+  constexpr std::string_view kBefore = ": ";
+  constexpr std::string_view kBetween = " = ";
+  const std::size_t flag = text.find(kBefore);
+  const std::size_t value = text.find(kBetween, flag);
+  if (flag == std::string::npos || value == std::string::npos) return text;
+  const std::size_t begin = flag + kBefore.size();
+  return fmt::format("{}: it does not take the value {}", text.substr(begin, value - begin),
+                     control::quoted(text.substr(value + kBetween.size())));
+}
+
+}  // namespace
+
+std::string command_list(const CLI::App& tool) {
+  return fmt::format("{}", fmt::join(command_names(tool), ", "));
+}
+
+std::string parse_message(const CLI::App& tool, const CLI::ParseError& error) {
+  const std::vector<std::string> words = tool.remaining(/*recurse=*/true);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !words.empty()) {
+    const auto command = std::find_if(
+        words.begin(), words.end(), [](const std::string& word) { return !word.starts_with('-'); });
+    const CLI::App& of = command_of(tool);
+    return !command_names(of).empty() && !takes_words(of) && command != words.end()
+               ? unknown_command(tool, *command)
+               : unexpected_word(tool, words);
+  }
+  std::string text = one_line(error.what());
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) text = not_its_value(text);
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    text = wrong_number_of_values(text);
+  }
+  return fmt::format("{}; {} tells what is accepted", control::printable(text, kLongestParseError),
+                     help_of(tool));
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,93 @@
+#include "cli/text/text_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <utility>
+
+namespace gradcube::cli {
+namespace {
+
+std::string scaled(double value, const std::array<std::string_view, 5>& units) {
+  std::size_t unit = 0;
+  while (std::abs(value) >= 999.5 && unit + 1 < units.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.{}g} {}", value, std::abs(value) >= 100 ? 4 : 3, units[unit]);
+}
+
+}  // namespace
+
+TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {
+  for (const Column& column : columns_) {
+    widths_.push_back(std::max({column.width, column.title.size(), column.unit.size()}));
+  }
+}
+
+void TextTable::add_row(std::vector<std::string> cells) {
+  cells.resize(columns_.size());
+  for (std::size_t i = 0; i < cells.size(); ++i) widths_[i] = std::max(widths_[i], cells[i].size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string TextTable::line(const std::vector<std::string>& cells) const {
+  std::string line;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (i > 0) line += "  ";
+    line += columns_[i].align == Align::right ? fmt::format("{:>{}}", cells[i], widths_[i])
+                                              : fmt::format("{:<{}}", cells[i], widths_[i]);
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + '\n';
+}
+
+std::string TextTable::head() const {
+  std::vector<std::string> titles;
+  std::vector<std::string> units;
+  for (const Column& column : columns_) {
+    titles.push_back(column.title);
+    units.push_back(column.unit);
+  }
+  const bool has_units = std::any_of(units.begin(), units.end(),
+                                     [](const std::string& unit) { return !unit.empty(); });
+  return line(titles) + (has_units ? line(units) : "");
+}
+
+std::string TextTable::last() const { return line(rows_.back()); }
+
+std::string TextTable::text() const {
+  std::string text = head();
+  for (const auto& row : rows_) text += line(row);
+  return text;
+}
+
+std::string human_bytes(double bytes) { return scaled(bytes, {"B", "KB", "MB", "GB", "TB"}); }
+
+std::string human_rate(double bits_per_second) {
+  return scaled(bits_per_second, {"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"});
+}
+
+std::string human_seconds(double seconds) {
+  // Hours say nothing then, and beyond 2^64 s there is no whole number of them.
+  if (seconds >= 1e15) return fmt::format("{:.3g} s", seconds);
+  if (seconds >= 60) {
+    const auto whole = static_cast<std::uint64_t>(seconds);
+    if (whole >= 3600) return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
+    return fmt::format("{} min {} s", whole / 60, whole % 60);
+  }
+  if (seconds >= 1 || seconds == 0) return fmt::format("{:.3g} s", seconds);
+  return scaled(seconds * 1e9, {"ns", "us", "ms", "s", "s"});
+}
+
+std::string grouped(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t i = text.size(); i > 3;) {
+    i -= 3;
+    text.insert(i, 1, ',');
+  }
+  return text;
+}
+
+}  // namespace gradcube::cli

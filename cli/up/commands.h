@@ -1,0 +1,15 @@
+// What changes a cluster: starts it, ends it, damages its links.
+#ifndef GRADCUBE_CLI_UP_COMMANDS_H_
+#define GRADCUBE_CLI_UP_COMMANDS_H_
+
+#include "cli/text/command.h"
+
+namespace gradcube::cli {
+
+void add_up(CLI::App& tool, Action& action);
+void add_down(CLI::App& tool, Action& action);
+void add_impair(CLI::App& tool, Action& action);
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_UP_COMMANDS_H_

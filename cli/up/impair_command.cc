@@ -1,0 +1,199 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/cluster/control_client.h"
+#include "cli/cluster/settings_options.h"
+#include "cli/status/status_text.h"
+#include "cli/text/json_fields.h"
+#include "cli/text/option_checks.h"
+#include "cli/text/output.h"
+#include "cli/up/commands.h"
+#include "control/base/errors.h"
+#include "control/base/printable.h"
+#include "control/base/units.h"
+#include "control/settings/cluster_settings.h"
+#include "control/settings/run_directory.h"
+
+namespace gradcube::cli {
+namespace {
+
+constexpr unsigned kMostPorts = 255;  // the daemon knows how many there are
+
+// What --down and --up mean without a value: the links that --server, --level, --port and --switch
+// choose.
+constexpr const char* kChosenLinks = "all";
+
+// --down or --up.
+struct StateFlag {
+  const char* name;
+  bool up;
+  std::string links;  // "2,1", "2,1:0" or kChosenLinks
+  CLI::Option* option = nullptr;
+};
+
+struct ImpairOptions {
+  SettingsOptions settings;
+  StateFlag down{"--down", false, {}};
+  StateFlag up{"--up", true, {}};
+  std::string server;
+  std::string level;
+  std::string port;
+  std::string switch_name;
+  bool clear = false;
+  bool json = false;
+};
+
+unsigned parse_number(std::string_view text, std::string_view where) {
+  return static_cast<unsigned>(control::parse_integer(text, where, 0, kMostPorts));
+}
+
+// What is to become of the links that are chosen; only what the user named.
+nlohmann::json changes(const ImpairOptions& options) {
+  control::ClusterSettings settings;
+  options.settings.apply(settings);
+  const nlohmann::json values = control::to_json(settings);
+  nlohmann::json request = nlohmann::json::object();
+  if (options.clear) request["clear"] = true;
+  for (const std::string_view name : SettingsOptions::impairments()) {
+    const std::string key(name);
+    if (options.settings.given(name)) request[key] = values.at(key);
+  }
+  for (const StateFlag* flag : {&options.down, &options.up}) {
+    if (flag->option->count() > 0) request["up"] = flag->up;
+  }
+  if (request.empty()) {
+    throw control::UsageError(
+        "impair: there is nothing to change; expected --loss, --duplicate, --reorder, "
+        "--corrupt, --down, --up and --clear, for example `gradcube impair --loss 0.01`");
+  }
+  return request;
+}
+
+// "2,1" or "2,1:0", a value of --down or --up.
+nlohmann::json named_links(const StateFlag& flag) {
+  const std::size_t colon = flag.links.find(':');
+  const std::string server = flag.links.substr(0, colon);
+  if (server.empty()) {
+    throw control::UsageError(
+        fmt::format("{} {}: the server is missing; expected the address of a server, 2,1, or its "
+                    "link at one port, 2,1:0",
+                    flag.name, control::quoted(flag.links)));
+  }
+  nlohmann::json choice = {{"server", server}};
+  if (colon != std::string::npos) {
+    choice["port"] =
+        parse_number(flag.links.substr(colon + 1),
+                     fmt::format("{} {}: the port", flag.name, control::quoted(flag.links)));
+  }
+  return choice;
+}
+
+// Which links: all that fit what it names.
+nlohmann::json choice(const ImpairOptions& options) {
+  for (const StateFlag* flag : {&options.down, &options.up}) {
+    if (flag->option->count() == 0 || flag->links == kChosenLinks) continue;
+    if (!options.server.empty() || !options.level.empty() || !options.port.empty() ||
+        !options.switch_name.empty()) {
+      throw control::UsageError(
+          fmt::format("{} {} already says which links; expected it without --server, --level, "
+                      "--port and --switch, or {} without a value",
+                      flag->name, control::quoted(flag->links), flag->name));
+    }
+    return named_links(*flag);
+  }
+  nlohmann::json request = nlohmann::json::object();
+  if (!options.server.empty()) request["server"] = options.server;
+  if (!options.level.empty()) request["level"] = parse_number(options.level, "--level");
+  if (!options.port.empty()) request["port"] = parse_number(options.port, "--port");
+  if (!options.switch_name.empty()) {
+    const bool ascii = std::all_of(options.switch_name.begin(), options.switch_name.end(),
+                                   [](char letter) { return letter >= ' ' && letter <= '~'; });
+    if (!ascii) {
+      throw control::UsageError(fmt::format("--switch {}: there is no such switch",
+                                            control::quoted(options.switch_name)));
+    }
+    request["switch"] = options.switch_name;
+  }
+  return request;
+}
+
+int run_impair(const ImpairOptions& options) {
+  nlohmann::json request = {{"command", "impair"}};
+  request.update(changes(options));
+  request.update(choice(options));
+  const auto directory = control::RunDirectory::from_environment();
+  const nlohmann::json answer = ask_daemon(directory, request);
+  if (options.json) {
+    print("{}\n", nlohmann::json{{"changed", field(answer, "changed")},
+                                 {"impairments", field(answer, "impairments")},
+                                 {"impaired_links", field(answer, "impaired_links")}}
+                      .dump());
+  } else {
+    const std::string changed = cell_text(answer, "changed");
+    print("changed {} {}\nimpairments: {}\n{}", changed, changed == "1" ? "link" : "links",
+          impairments_summary(answer), impaired_links_text(answer));
+  }
+  return 0;
+}
+
+void add_state_flag(CLI::App* command, StateFlag* flag, const char* help) {
+  flag->option = command->add_option(flag->name, flag->links, help)
+                     ->expected(0, 1)
+                     ->type_name("SERVER[:PORT]")
+                     ->default_str(kChosenLinks);
+}
+
+void add_options(CLI::App* command, ImpairOptions* options) {
+  for (const std::string_view name : SettingsOptions::impairments()) {
+    options->settings.add(command, name);
+  }
+  add_state_flag(command, &options->down,
+                 "Take links down: those of server 2,1, its link at one port, 2,1:0, or, without "
+                 "a value, those that the flags below choose");
+  add_state_flag(command, &options->up, "Bring links up again; values as for --down");
+  options->up.option->excludes(options->down.option);
+  command->add_flag("--clear", options->clear,
+                    "Set all four to 0, and links up; flags beside it are applied after that");
+  add_text(command, "--server", options->server,
+           "Only the links of this server, by its address: 2,1");
+  add_text(command, "--level", options->level, "Only the links of this level: 1");
+  add_text(command, "--port", options->port,
+           "Only those of the servers' ports of this number: the level's; on a torus 2l and "
+           "2l+1 of level l, which lead to the next digit and to the one before");
+  add_text(command, "--switch", options->switch_name,
+           "Only the links of this switch, as `gradcube status` names it: '1/[*,2]'");
+  command->add_flag("--json", options->json, "Print one JSON object");
+}
+
+}  // namespace
+
+void add_impair(CLI::App& tool, Action& action) {
+  CLI::App* command = tool.add_subcommand(
+      "impair",
+      "Take links down, or make them lose, duplicate, reorder or damage frames, while the cluster "
+      "runs, like tc netem");
+  auto options = std::make_shared<ImpairOptions>();
+  add_options(command, options.get());
+  command->footer(
+      "A link joins a server to a switch, or on a torus to a neighbour; it harms the frames that\n"
+      "the server sends. One that is down carries none in either direction. --server, --level,\n"
+      "--port and --switch choose the links that fit all of them; without one, all links are\n"
+      "chosen. A value of --down or --up chooses in their place.\n"
+      "What is not given stays as it is.\n"
+      "Examples:\n"
+      "  gradcube impair --loss 0.02 --duplicate 0.02 --reorder 0.05 --corrupt 0.01\n"
+      "  gradcube impair --server 2,1 --loss 0.1              both links of server [2,1]\n"
+      "  gradcube impair --server 2,1 --level 1 --loss 0.1    one link\n"
+      "  gradcube impair --switch '1/[*,2]' --loss 0.1        all links of a switch\n"
+      "  gradcube impair --down 2,1:0                         one link carries nothing\n"
+      "  gradcube impair --switch '1/[*,2]' --down            a whole switch is gone\n"
+      "  gradcube impair --up                                 all links carry frames again\n"
+      "  gradcube impair --server 2,1 --clear                 take it back there\n"
+      "  gradcube impair --clear                              take everything back");
+  command->callback([options, &action] { action = [options] { return run_impair(*options); }; });
+}
+
+}  // namespace gradcube::cli
