@@ -357,7 +357,10 @@ if deep; then
 fi
 
 for one in "${only[@]}"; do
-  if [[ " ${names[*]} " != *" $one "* ]]; then misuse "\"$one\" is no stage; these are: ${names[*]}"; fi
+  if [[ " ${names[*]} " == *" $one "* ]]; then continue; fi
+  trap - EXIT
+  rm -rf "$scratch"
+  misuse "\"$one\" is no stage; these are: ${names[*]}"
 done
 
 for one in "${stages[@]}"; do
