@@ -1,4 +1,5 @@
-// `gradcube model hub`: what it prints, and what it refuses. The numbers are tested in tests/unit/control/model/phub_model_test.cc.
+// `gradcube model hub`: what it prints, and what it refuses. The numbers are tested in
+// tests/unit/control/model/phub_model_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
