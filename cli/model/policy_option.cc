@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/text/closest.h"
+#include "cli/text/option_checks.h"
 
 namespace gradcube::cli {
 namespace {

@@ -31,7 +31,8 @@ class Misuse(unittest.TestCase):
         self.expect("quickstart.sh", ["--rate", "1gbit", "--los=1"], '"--los=1" is no option of gradcube up')
 
     def test_a_word_too_many_is_named(self):
-        self.expect("test.sh", ["unit"], '"unit" is no stage; these are:')
+        stages = "install_missing check_sources build_with_gnu test_with_gnu test_with_clang"
+        self.expect("test.sh", ["unit"], f'"unit" is no stage; these are: {stages}')
         self.expect("quickstart.sh", ["--rate", "1gbit", "fast"], '"fast" is no option of gradcube up')
         self.expect("quickstart.sh", ["--json", "--mtu"], "--mtu: the value is missing")
 
