@@ -19,9 +19,10 @@ LONG = "namespace a {\n\nclass B {\n  int f(int n) {\n" + "    ++n;\n" * 60 + " 
 
 class Tidy(unittest.TestCase):
     def findings(self, **changed):
-        """What it says of a tidy tree, in which these files are others: their names without dots and slashes."""
+        """What it says of a tidy tree, in which these files are others: by path, or without dots and slashes."""
         files = {"README.md": "# It\n", "docs/README.md": ENTRANCE, "docs/one.md": ONE, "folder/code.cc": CODE}
-        files.update({name.replace("__", "/").replace("_", "."): text for name, text in changed.items()})
+        for name, text in changed.items():
+            files[name if "/" in name else name.replace("__", "/").replace("_", ".")] = text
         with tempfile.TemporaryDirectory() as directory:
             for name, text in files.items():
                 path = pathlib.Path(directory, name)
@@ -55,6 +56,13 @@ class Tidy(unittest.TestCase):
         code = CODE.replace("docs/one.md", "docs/two.md, other/code.cc")
         said = ["folder/code.cc:1: there is no docs/two.md", "folder/code.cc:1: there is no other/code.cc"]
         self.assertEqual(self.findings(folder__code_cc=code), said)
+
+    def test_finds_planted_bugs_that_cannot_be_planted(self):
+        bug = '[[bug]]\nsays = "a bug"\nfile = "folder/code.cc"\nfrom = "{}"\n'
+        line = CODE.splitlines()[-1]
+        self.assertEqual(self.findings(**{"tests/planted_bugs.toml": bug.format(line)}), [])
+        said = ['tests/planted_bugs.toml:1: "a bug": its line stands 0 times in folder/code.cc']
+        self.assertEqual(self.findings(**{"tests/planted_bugs.toml": bug.format("other();")}), said)
 
     def test_finds_links_that_lead_nowhere_and_pages_to_which_none_leads(self):
         changed = ENTRANCE.replace("one.md#a", "one.md#the").replace("../README.md", "../READ.me")
