@@ -40,8 +40,8 @@ HubMaking::HubMaking(HubWish wish, const HubDesign& design, MemoryQuota::Charge 
       copy_([this] { return std::make_shared<const std::string>(wish_.table.bytes()); }),
       table_(copy_.get_future().share()) {
   draft_ = std::async(std::launch::async, [this, design] {
+    copy_();  // first: who compares waits for it
     const std::string name = name_of(wish_);
-    copy_();
     HubTableContent content = read_hub_table(*table_.get(), name);
     Draft draft{nullptr, design.shape, 0};
     ServerHubShape& shape = draft.shape;

@@ -65,7 +65,7 @@ void MemberHub::join(unsigned local, const HubWish& wish) {
   try {
     making_->compare(local, wish.table);
     waiting_.push_back({local});
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {  // there is no thread, or no memory
     refuse(local, wish.number, GRADCUBE_ESYSTEM,
            fmt::format("job \"{}\": its keys cannot be compared on server {}: {}", wish.job,
                        wish.server, error.what()));

@@ -96,6 +96,7 @@ class EngineJob {
   }
   // Of the leader engine alone, and where there are trainers; else null.
   Mailroom* mailroom() { return mailroom_.get(); }
+  const Mailroom* mailroom() const { return mailroom_.get(); }
   void set_mailroom(std::unique_ptr<Mailroom> mailroom) { mailroom_ = std::move(mailroom); }
 
   // The hub that its trainers push to; null if there is none. One that is taken off waits for its

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 #include "control/base/errors.h"
 #include "dataplane/engine/shared_pages.h"
@@ -56,7 +57,8 @@ HubMemory::HubMemory(std::uint64_t bytes, std::optional<unsigned> numa_node) : b
 
 HubMemory::~HubMemory() {
   give_back({file_.release(), base_, bytes_},
-            read_ ? OtherReaders::keep_them : OtherReaders::lose_them);
+            read_ ? OtherReaders::keep_them : OtherReaders::lose_them,
+            charge_.has_value() ? std::move(*charge_) : MemoryQuota::Charge());
 }
 
 // Keeps errno.

@@ -13,14 +13,16 @@
 // ended or the daemon goes. Only when all its trainers have freed the hub or have gone are its
 // pages given back at the end, lest one that keeps a mapping keeps memory that nobody pays for.
 //
-// Threads: any makes and destroys; the engines write. readers_have_left(): the control thread.
+// Threads: any makes and destroys; the engines write. The rest: the control thread.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_HUB_MEMORY_H_
 #define GRADCUBE_DATAPLANE_ENGINE_HUB_MEMORY_H_
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "control/base/descriptor.h"
+#include "dataplane/engine/memory_quota.h"
 
 namespace gradcube::dataplane {
 
@@ -38,6 +40,9 @@ class HubMemory {
   int descriptor() const { return readers_.get(); }
   // No trainer reads it any more: at the end its pages go, wherever it is still mapped.
   void readers_have_left() { read_ = false; }
+  // Who pays for it, until its pages have gone.
+  void set_charge(MemoryQuota::Charge charge) { charge_.emplace(std::move(charge)); }
+  std::uint64_t charged() const { return charge_.has_value() ? charge_->bytes() : 0; }
 
  private:
   void unmap();
@@ -47,6 +52,7 @@ class HubMemory {
   std::uint64_t bytes_;
   std::uint8_t* base_ = nullptr;
   bool read_ = true;
+  std::optional<MemoryQuota::Charge> charge_;
 };
 
 }  // namespace gradcube::dataplane

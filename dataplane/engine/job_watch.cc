@@ -43,7 +43,8 @@ void JobWatch::wake(EngineJob& job) {
 
 bool JobWatch::has_work(const EngineJob& job) {
   return (job.is_leader() && job.session().has_submission()) ||
-         job.seen != job.session().published();
+         job.seen != job.session().published() ||
+         (job.mailroom() != nullptr && job.mailroom()->has_departures());
 }
 
 void JobWatch::look_at(std::size_t dozing) {

@@ -41,7 +41,7 @@ class JobWatch {
 
   // Wakes those of a few that have something to do, and lets one doze that has had nothing.
   void look(protocol::Nanoseconds now);
-  // The job is watched for kIdle at least.
+  // The job is watched for kIdle after the last look(), and as long as it has something to do.
   void wake(EngineJob& job);
   void record_work(EngineJob& job) { job.worked_at = now_; }
 

@@ -77,6 +77,8 @@ class Mailroom {
   // This trainer of the job has left; of one of this server all that it had submitted was taken.
   // What waits for it is deserted by the next calls of work().
   void depart(bcube::ServerId server, unsigned local);
+  // Whether work() has something to do for trainers that have gone.
+  bool has_departures() const { return !falling_silent_.empty() || !sweeping_.empty(); }
   // Who has left something that waits here to be ended, and for which of this server's trainers: a
   // bit each.
   std::map<MailPeer, std::uint32_t> deserters() const;

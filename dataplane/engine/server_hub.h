@@ -71,9 +71,9 @@ class ServerHub {
   // By the places of model().executions().
   std::deque<HubExchange>& exchanges() { return exchanges_; }
 
-  // Who pays for it, for as long as it is there. Control thread.
-  void set_charge(MemoryQuota::Charge charge) { charge_.emplace(std::move(charge)); }
-  std::uint64_t charged() const { return charge_.has_value() ? charge_->bytes() : 0; }
+  // Who pays for it. Control thread.
+  void set_charge(MemoryQuota::Charge charge) { memory_.set_charge(std::move(charge)); }
+  std::uint64_t charged() const { return memory_.charged(); }
 
  private:
   // Of the memory, behind the weights.
@@ -96,7 +96,6 @@ class ServerHub {
   HubMemory memory_;
   HubBoard board_;
   std::deque<HubExchange> exchanges_;
-  std::optional<MemoryQuota::Charge> charge_;
 };
 
 }  // namespace gradcube::dataplane

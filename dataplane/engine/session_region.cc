@@ -76,7 +76,7 @@ SessionRegion::SessionRegion(std::uint64_t heap_bytes, MemoryQuota::Charge charg
 
 SessionRegion::~SessionRegion() {
   guard_.reset();
-  give_back({descriptor_, base_, bytes_}, OtherReaders::keep_them);
+  give_back({descriptor_, base_, bytes_}, OtherReaders::keep_them, std::move(charge_));
 }
 
 shared::Submission SessionRegion::read_submission(std::uint64_t index) const {

@@ -1,11 +1,14 @@
 #include "dataplane/engine/shared_pages.h"
 
+#include <algorithm>
+#include <exception>
 #include <fcntl.h>
+#include <memory>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace gradcube::dataplane {
 
@@ -21,24 +24,26 @@ bool is_large(int file) {
 }
 
 void give_back_now(const SharedPages& pages, OtherReaders others) {
-  if (others == OtherReaders::lose_them) {
-    const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-    fallocate(pages.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-              static_cast<off_t>((pages.bytes + page - 1) / page * page));
+  for (std::uint64_t begin = 0; begin < pages.bytes; begin += kLarge) {
+    if (others == OtherReaders::lose_them) {
+      fallocate(pages.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+                static_cast<off_t>(kLarge));
+    }
+    munmap(pages.base + begin, std::min(kLarge, pages.bytes - begin));
   }
-  munmap(pages.base, pages.bytes);
   close(pages.file);
 }
 
 }  // namespace
 
-void give_back(const SharedPages& pages, OtherReaders others) {
+void give_back(const SharedPages& pages, OtherReaders others, MemoryQuota::Charge charge) {
   if (is_large(pages.file)) {
     try {
-      std::thread([pages, others] { give_back_now(pages, others); }).detach();
+      const auto held = std::make_shared<MemoryQuota::Charge>(std::move(charge));
+      std::thread([pages, others, held] { give_back_now(pages, others); }).detach();
       return;
-    } catch (const std::system_error&) {
-      // There is no thread.
+    } catch (const std::exception&) {
+      // There is no thread, or no memory for one.
     }
   }
   give_back_now(pages, others);

@@ -1,13 +1,16 @@
 // Gives memory that is shared with trainers back to the system.
 //
 // The system takes 0.2 s of a core for each GiB. So what is large is given back by a thread of its
-// own, for which nobody waits; where there is none, at once.
+// own, in slices, so that nobody else waits long who changes mappings; where there is no thread, at
+// once. The user's quota has it back when the pages have gone.
 //
 // Threads: any.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_SHARED_PAGES_H_
 #define GRADCUBE_DATAPLANE_ENGINE_SHARED_PAGES_H_
 
 #include <cstdint>
+
+#include "dataplane/engine/memory_quota.h"
 
 namespace gradcube::dataplane {
 
@@ -21,8 +24,8 @@ struct SharedPages {
 // Whether others who have the file keep its pages.
 enum class OtherReaders { keep_them, lose_them };
 
-// Takes the file and the mapping, which nobody uses any more.
-void give_back(const SharedPages& pages, OtherReaders others);
+// Takes the file and the mapping, which nobody uses any more, and what was charged for them.
+void give_back(const SharedPages& pages, OtherReaders others, MemoryQuota::Charge charge = {});
 
 }  // namespace gradcube::dataplane
 

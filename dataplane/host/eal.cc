@@ -116,8 +116,8 @@ void require_threads(std::size_t count, std::uint64_t megabytes) {
   std::string refusal;
   try {
     while (threads.size() < count) threads.emplace_back([&over] { over.wait(); });
-  } catch (const std::system_error& error) {
-    refusal = error.code().message();
+  } catch (const std::exception& error) {
+    refusal = error.what();
   }
   over.count_down();
   if (refusal.empty()) return;

@@ -1,7 +1,7 @@
 // Takes the clients that wait at a listening socket, some in each round of the control loop.
 //
 // Where the system gives no socket for one (no descriptors, no memory), they go on waiting: for
-// kPause nobody is taken, so that the loop does not turn for nothing, and then it is tried again.
+// a pause nobody is taken, so that the loop does not turn for nothing, and then it is tried again.
 // The log says so once, until one can be taken.
 //
 // Threads: the control thread.

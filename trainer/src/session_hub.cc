@@ -72,7 +72,7 @@ std::unique_ptr<Hub> Session::make_hub(const gradcube_hub_settings& settings, in
     throw Failure(GRADCUBE_EMISMATCH,
                   "the trainers of job \"" + job_ + "\" ask for different hubs: rank " +
                       std::to_string(other - digests.begin()) +
-                      " has other keys than rank 0, another optimizer, chunk size, lane, work, "
+                      " has other keys than rank 0, another optimizer, chunk size, lane, "
                       "aggregator or staleness, or has made another number of hubs");
   }
   int code = GRADCUBE_OK;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <gtest/gtest.h>
+#include <memory>
 
 #include "tests/unit/dataplane/engine/engine_fixture.h"
 
@@ -52,6 +53,20 @@ TEST_F(JobWatchTest, LetsAJobDozeThatHasNothingToDoForAWhile) {
   EXPECT_TRUE(must_ring(idle));
   EXPECT_TRUE(is_watched(busy));
   EXPECT_FALSE(must_ring(busy));
+}
+
+// However late the engine looks after it was told.
+TEST_F(JobWatchTest, LetsNoJobDozeBeforeItHasToldOfATrainerThatHasLeft) {
+  EngineJob& job = add();
+  const auto all = control::Placement::all(control::parse_topology("bcube:2,2", "test"));
+  job.set_mailroom(std::make_unique<Mailroom>(job, all, 0, 1024, 16, FlowSettings{}));
+  watch_.wake(job);
+  job.mailroom()->depart(0, 0);
+  let_doze();
+  EXPECT_TRUE(is_watched(job));
+  job.mailroom()->work();
+  let_doze();
+  EXPECT_FALSE(is_watched(job));
 }
 
 TEST_F(JobWatchTest, LetsNoJobDozeThatIsInFlightOrDoesNotRun) {
