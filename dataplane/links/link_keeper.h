@@ -10,8 +10,8 @@
 // last one is kept, to be put into words (daemon/cabling.h).
 //
 // It sends nothing itself: the engine asks which ports owe greetings, and has them written into its
-// packets. Each engine has one; that of one engine of each server has an interval. It allocates when
-// it is made.
+// packets. Each engine has one; that of one engine of each server has an interval. Allocates at the
+// start.
 #ifndef GRADCUBE_DATAPLANE_LINKS_LINK_KEEPER_H_
 #define GRADCUBE_DATAPLANE_LINKS_LINK_KEEPER_H_
 

@@ -61,6 +61,7 @@ void ControlLoop::pause_for(int descriptor, Clock::duration pause) {
 }
 
 void ControlLoop::resume_paused() {
+  if (paused_until_.empty()) return;
   std::erase_if(paused_until_, [this, now = Clock::now()](const auto& paused) {
     if (now < paused.second) return false;
     resume(paused.first);
@@ -104,7 +105,7 @@ void ControlLoop::run() {
       const std::shared_ptr<const Watch> watch = found->second;  // outlives its own removal
       guarded(watch->on_readable);
     }
-    if (!paused_until_.empty()) guarded([this] { resume_paused(); });
+    resume_paused();
     if (tick_) guarded(tick_);
   }
 }
