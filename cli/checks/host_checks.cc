@@ -105,7 +105,11 @@ HostCheck check_daemon(const control::ClusterSettings& settings, const RunDirect
 // Of it, or of the folder in which it would be made.
 std::string why_unwritable(const RunDirectory& directory) {
   const fs::path folder = nearest_folder(directory);
-  if (access(folder.c_str(), W_OK | X_OK) == 0) return "";
+  std::string trial = folder / ".gradcube-XXXXXX";  // what root may do access() does not know
+  if (mkdtemp(trial.data()) != nullptr) {
+    rmdir(trial.c_str());
+    return "";
+  }
   const int reason = errno;
   return fmt::format("cannot write to {}: {}", folder.string(), std::strerror(reason));
 }

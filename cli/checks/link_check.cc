@@ -14,6 +14,7 @@
 #include "cli/cluster/core_wait.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/measure/perf_runner.h"
+#include "cli/measure/start_thread.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/text_table.h"
 #include "control/base/errors.h"
@@ -252,7 +253,8 @@ void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std:
   {
     std::vector<std::jthread> threads;
     for (const Measured& one : measured) {
-      threads.emplace_back([measurement = one.measurement.get()] { measurement->run(); });
+      threads.push_back(
+          start_thread([measurement = one.measurement.get()] { measurement->run(); }));
     }
   }
   const double core_wait =

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <thread>
+#include <utility>
 
 #include "cli/cluster/interrupt.h"
+#include "cli/measure/start_thread.h"
 
 namespace gradcube::cli {
 namespace {
@@ -45,11 +47,15 @@ void Harness::run(const std::function<void(unsigned)>& work,
                   const std::function<void(unsigned)>& end) {
   {
     std::vector<std::jthread> threads;
-    for (unsigned trainer = 0; trainer < trainers(); ++trainer) {
-      threads.emplace_back([&, trainer] {
-        guarded(trainer, work);
-        guarded(trainer, end);
-      });
+    try {
+      for (unsigned trainer = 0; trainer < trainers(); ++trainer) {
+        threads.push_back(start_thread([&, trainer] {
+          guarded(trainer, work);
+          guarded(trainer, end);
+        }));
+      }
+    } catch (...) {
+      fail(std::current_exception());  // nobody waits for one that does not run
     }
   }
   if (error_) std::rethrow_exception(error_);
@@ -59,10 +65,14 @@ void Harness::guarded(unsigned trainer, const std::function<void(unsigned)>& wor
   try {
     work(trainer);
   } catch (...) {
-    const std::scoped_lock lock(error_mutex_);
-    if (!error_) error_ = std::current_exception();
-    barrier_.cancel();
+    fail(std::current_exception());
   }
+}
+
+void Harness::fail(std::exception_ptr error) {
+  const std::scoped_lock lock(error_mutex_);
+  if (!error_) error_ = std::move(error);
+  barrier_.cancel();
 }
 
 void Harness::meet_job(unsigned trainer) const {

@@ -89,6 +89,7 @@ class Harness {
 
  private:
   void guarded(unsigned trainer, const std::function<void(unsigned)>& work);
+  void fail(std::exception_ptr error);
 
   const std::uint32_t all_ranks_;
   const std::chrono::milliseconds timeout_;

@@ -201,6 +201,33 @@ class Lifecycle(TestCase):
             self.assert_works(cluster)
             self.assertEqual(cluster.pid(), pid)
 
+    def test_a_limit_of_threads_ends_a_measurement_with_a_reason(self):
+        def stacks_for_a_few():
+            resource.setrlimit(resource.RLIMIT_STACK, (4 << 30, 4 << 30))
+            resource.setrlimit(resource.RLIMIT_AS, (18 << 30, 18 << 30))
+
+        with Cluster("--topology", "star:8") as cluster:
+            cluster.environment["GRADCUBE_HEAP"] = "64Mi"
+            for command in (["perf", "allreduce", "--sizes", "1K"], ["perf", "hub", "--network", "lenet5"], ["check"]):
+                done = subprocess.run(
+                    [TOOL, *command],
+                    env=cluster.environment,
+                    capture_output=True,
+                    text=True,
+                    timeout=PATIENCE,
+                    preexec_fn=stacks_for_a_few,
+                )
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertRegex(done.stdout + done.stderr, "cannot start a thread: .*ulimit -u")
+
+    def test_a_run_directory_in_which_nothing_can_be_made_is_refused_by_up_and_doctor_alike(self):
+        with Cluster(up=False) as cluster:
+            cluster.environment["GRADCUBE_RUN"] = "/proc"
+            self.assertEqual(cluster.tool("up").returncode, 1)
+            done = cluster.tool("doctor")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("cannot write to /proc", done.stdout)
+
     def test_a_run_directory_that_is_not_utf_8_is_refused_by_up_and_doctor_alike(self):
         with Cluster(up=False) as cluster:
             cluster.environment["GRADCUBE_RUN"] = os.fsencode(cluster.directory) + b"/r\xfcn"
