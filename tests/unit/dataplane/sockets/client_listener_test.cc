@@ -21,8 +21,8 @@ namespace {
 
 constexpr auto kForEver = std::chrono::hours(1);
 
-// UndefinedBehaviorSanitizer opens a pipe to look at the type of an object, and takes the failure for
-// a wrong type.
+// UndefinedBehaviorSanitizer opens a pipe to look at an object's type, and takes the failure for a
+// wrong type.
 #ifdef __has_feature
 constexpr bool kTakesDescriptors = __has_feature(undefined_behavior_sanitizer);
 #else
