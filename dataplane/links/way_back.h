@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "bcube_forwarding/neighbours.h"
+#include "bcube_forwarding/route.h"
 #include "protocol/wire.h"
 
 namespace gradcube::dataplane {
