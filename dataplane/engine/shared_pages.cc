@@ -37,9 +37,10 @@ void give_back_now(const SharedPages& pages, OtherReaders others) {
 }  // namespace
 
 void give_back(const SharedPages& pages, OtherReaders others, MemoryQuota::Charge charge) {
+  std::shared_ptr<MemoryQuota::Charge> held;
   if (is_large(pages.file)) {
     try {
-      const auto held = std::make_shared<MemoryQuota::Charge>(std::move(charge));
+      held = std::make_shared<MemoryQuota::Charge>(std::move(charge));
       std::thread([pages, others, held] { give_back_now(pages, others); }).detach();
       return;
     } catch (const std::exception&) {

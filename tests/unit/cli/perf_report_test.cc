@@ -6,20 +6,10 @@
 #include <sstream>
 #include <string>
 
+#include "tests/unit/cli/measured_row.h"
+
 namespace gradcube::cli {
 namespace {
-
-PerfRow shown_row() {
-  return {.count = 3125000,
-          .type = aggregation::DataType::float32,
-          .operation = aggregation::Operation::sum,
-          .in_flight = 1,
-          .seconds = {0.5, 0.9, 0.46, 0.48},
-          .wrong = 0,
-          .resent = 7};
-}
-
-constexpr PerfLinks kNineServers{.ranks = 9, .busiest_share = 2.0 * 8 / (2 * 9), .rate_bps = 200e6};
 
 ReportTable table_of(const PerfRow& row, const PerfLinks& links) {
   ReportTable table(perf_columns());
@@ -36,14 +26,14 @@ nlohmann::ordered_json json_of(const PerfRow& row, const PerfLinks& links) {
 }
 
 TEST(PerfTable, ShowsBandwidthsOfSmallSizesToo) {
-  PerfRow row = shown_row();
+  PerfRow row = measured_row();
   row.count = 250;
-  EXPECT_THAT(row_of(row, kNineServers), testing::HasSubstr(" 2.04e-06 "));
+  EXPECT_THAT(row_of(row, kBcube32), testing::HasSubstr(" 2.04e-06 "));
 }
 
 TEST(PerfRowJson, HoldsTheFieldsThatOtherToolsReadAndNullWithoutARate) {
   const auto row =
-      json_of(shown_row(), {.ranks = 9, .busiest_share = 0.5, .rate_bps = std::nullopt});
+      json_of(measured_row(), {.ranks = 9, .busiest_share = 0.5, .rate_bps = std::nullopt});
   EXPECT_EQ(row["bytes"], 12500000);
   EXPECT_EQ(row["count"], 3125000);
   EXPECT_EQ(row["dtype"], "float32");
@@ -59,13 +49,13 @@ TEST(PerfRowJson, HoldsTheFieldsThatOtherToolsReadAndNullWithoutARate) {
 }
 
 TEST(PerfRowJson, HasNullForATypeOrOperationThatTheKindDoesNotHave) {
-  PerfRow row = shown_row();
+  PerfRow row = measured_row();
   row.kind = control::CollectiveKind::broadcast;
-  EXPECT_EQ(json_of(row, kNineServers)["dtype"], "float32");
-  EXPECT_TRUE(json_of(row, kNineServers)["op"].is_null());
+  EXPECT_EQ(json_of(row, kBcube32)["dtype"], "float32");
+  EXPECT_TRUE(json_of(row, kBcube32)["op"].is_null());
   row.kind = control::CollectiveKind::barrier;
-  EXPECT_TRUE(json_of(row, kNineServers)["dtype"].is_null());
-  EXPECT_TRUE(json_of(row, kNineServers)["op"].is_null());
+  EXPECT_TRUE(json_of(row, kBcube32)["dtype"].is_null());
+  EXPECT_TRUE(json_of(row, kBcube32)["op"].is_null());
 }
 
 TEST(PerfTable, AlignsRowsWithItsHead) {
@@ -73,7 +63,7 @@ TEST(PerfTable, AlignsRowsWithItsHead) {
   std::string titles, units;
   std::getline(head, titles);
   std::getline(head, units);
-  std::string row = row_of(shown_row(), kNineServers);
+  std::string row = row_of(measured_row(), kBcube32);
   ASSERT_EQ(row.back(), '\n');
   row.pop_back();
   EXPECT_EQ(titles.size(), row.size());
@@ -84,18 +74,18 @@ TEST(PerfTable, AlignsRowsWithItsHead) {
 }
 
 TEST(PerfTable, ShowsADashForATypeOrOperationThatTheKindDoesNotHave) {
-  PerfRow row = shown_row();
+  PerfRow row = measured_row();
   row.kind = control::CollectiveKind::all_gather;
-  EXPECT_THAT(row_of(row, kNineServers), testing::HasSubstr("   float32        -  "));
+  EXPECT_THAT(row_of(row, kBcube32), testing::HasSubstr("   float32        -  "));
   row.kind = control::CollectiveKind::barrier;
-  EXPECT_THAT(row_of(row, kNineServers), testing::HasSubstr("         -        -  "));
+  EXPECT_THAT(row_of(row, kBcube32), testing::HasSubstr("         -        -  "));
 }
 
 TEST(PerfTable, ShowsADashForWhatWasNotMeasured) {
-  PerfRow row = shown_row();
+  PerfRow row = measured_row();
   row.wrong.reset();
   row.resent.reset();
-  EXPECT_THAT(row_of(row, kNineServers), testing::EndsWith("-       -\n"));
+  EXPECT_THAT(row_of(row, kBcube32), testing::EndsWith("-       -\n"));
 }
 
 }  // namespace

@@ -2,20 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/cli/measured_row.h"
+
 namespace gradcube::cli {
 namespace {
-
-PerfRow measured_row() {
-  return {.count = 3125000,
-          .type = aggregation::DataType::float32,
-          .operation = aggregation::Operation::sum,
-          .in_flight = 1,
-          .seconds = {0.5, 0.9, 0.46, 0.48},
-          .wrong = 0,
-          .resent = 7};
-}
-
-constexpr PerfLinks kBcube32{.ranks = 9, .busiest_share = 2.0 * 8 / (2 * 9), .rate_bps = 200e6};
 
 TEST(PerfFigures, BoundIsTheShareOfTheGradientThatEachLinkMustCarry) {
   const PerfFigures derived = figures(measured_row(), kBcube32);
