@@ -18,10 +18,10 @@ Installs the Debian packages that are missing, then:
      UndefinedBehaviorSanitizer in build-test-clang/, and runs a live cluster
 The last lines name what failed, and the last of all is "N passed, N failed". The exit code is 0
 only if nothing failed and every stage of tests ran some.
-  --full   also the integration tests on memif, on veth and with PyTorch; all of clang++'s build, its
-           warnings as errors, and the unit tests and part of the simulation in it; what has threads
-           under ThreadSanitizer, in build-test-thread/; clang-tidy over what the commits of six
-           hours changed. Continuous integration runs this.
+  --full   also the integration tests on memif, on veth and with PyTorch; the benches' build and each
+           header alone; all of clang++'s build, its warnings as errors, and the unit tests and part
+           of the simulation in it; what has threads under ThreadSanitizer, in build-test-thread/;
+           clang-tidy over what the commits of six hours changed. Continuous integration runs this.
   --deep   also what takes hours: the integration tests that --full leaves out on veth, longer rounds,
            100,000 seeds of the simulation, all tests under the sanitizers, the tests of clang++'s
            release build, clang-tidy over all sources, libFuzzer (10 minutes a target), valgrind, what
@@ -207,9 +207,9 @@ check_sources() {
 }
 
 gnu_tree() {
-  local torch=disabled headers=false
-  if beyond_usual; then torch=enabled headers=true; fi
-  tree build-test g++ -Dbenches=auto -Dtorch="$torch" -Dheaders="$headers"
+  local benches=disabled torch=disabled headers=false
+  if beyond_usual; then benches=auto torch=enabled headers=true; fi
+  tree build-test g++ -Dbenches="$benches" -Dtorch="$torch" -Dheaders="$headers"
 }
 
 # For a stage that is run alone in a new clone.
