@@ -4,8 +4,9 @@ it sees.
 
     usage: scripts/clang_tidy.py BUILD_DIRECTORY [--changed] FOLDER...
 
-BUILD_DIRECTORY has a compile_commands.json. With --changed it reads what differs from the newest commit of six hours
-before the last one: of a header its own source, or one that includes it. Where git does not know it reads all.
+BUILD_DIRECTORY has a compile_commands.json. With --changed it reads what the commits of three hours changed, up to
+the last one, whenever they were merged: of a header its own source, or one that includes it. Where git does not know
+it reads all.
 """
 
 import hashlib
@@ -74,7 +75,7 @@ def sources_in(folders):
 def changed_sources(folders):
     everything = sources_in(folders)
     committed = git("log", "-1", "--format=%ct")
-    base = committed and git("rev-list", "-1", f"--before={int(committed[0]) - 6 * 3600}", "HEAD")
+    base = committed and git("rev-list", "-1", "--first-parent", f"--before={int(committed[0]) - 3 * 3600}", "HEAD")
     if not base:
         return everything
     changed = set(git("diff", "--name-only", "--diff-filter=d", base[0], "--", *folders))

@@ -21,7 +21,7 @@ only if nothing failed and every stage of tests ran some.
   --full   also the integration tests on memif, on veth and with PyTorch; the benches' build and each
            header alone; all of clang++'s build, its warnings as errors, and the unit tests and part
            of the simulation in it; what has threads under ThreadSanitizer, in build-test-thread/;
-           clang-tidy over what the commits of six hours changed. Continuous integration runs this.
+           clang-tidy over what the commits of three hours changed. Continuous integration runs this.
   --deep   also what takes hours: the integration tests that --full leaves out on veth, longer rounds,
            100,000 seeds of the simulation, all tests under the sanitizers, the tests of clang++'s
            release build, clang-tidy over all sources, libFuzzer (10 minutes a target), valgrind, what
@@ -339,7 +339,7 @@ if beyond_usual; then
   stage 430 test_with_gnu "testing units, the simulation, clusters on the embedded fabric, memif and veth, PyTorch"
   stage 510 test_with_clang "building with clang++ and its sanitizers, and testing"
   stage 160 test_threads "building and testing with ThreadSanitizer"
-  stage 110 tidy_changes "running clang-tidy over what the commits of six hours changed"
+  stage 110 tidy_changes "running clang-tidy over what the commits of three hours changed"
 else
   stage 250 test_with_gnu "testing units, the simulation, and clusters on the embedded fabric"
   stage 150 test_with_clang "building with clang++ and its sanitizers, and testing a live cluster"
