@@ -12,6 +12,9 @@
 //   has a hub      stops, ends                      stops, ends      ends at once
 //   has no other   stops, ends: nobody is left      the same         the same
 //
+// A hub cannot do without a trainer: each round takes a push of every one, and its server may have
+// a part of the weights. Freed, it is in nobody's way (docs/hub.md).
+//
 // Where it goes on, the leader tells all members, and each notes it. From then on
 //
 //   collectives    those that the trainer had submitted come to their end when the others have

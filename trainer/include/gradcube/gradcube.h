@@ -252,7 +252,8 @@ GRADCUBE_API int gradcube_open(const char* socket_path, const char* job,
 GRADCUBE_API int gradcube_abort(gradcube_session* session);
 
 /* Leaves the job, in order, and frees everything. What was submitted before still completes at the
- * others; what needs more of this trainer ends there with GRADCUBE_EPEER. NULL is allowed. */
+ * others; what needs more of this trainer ends there with GRADCUBE_EPEER: while the job has a hub
+ * (gradcube_hub.h), whose rounds need all trainers, that is the whole job. NULL is allowed. */
 GRADCUBE_API void gradcube_close(gradcube_session* session);
 
 /* Leaves the job as gradcube_close() does, but keeps the memory from gradcube_alloc() mapped until
