@@ -201,9 +201,7 @@ std::vector<HostCheck> check_cluster(const RunDirectory& directory) {
                : good("cluster", "none runs"));
     return checks;
   } catch (const std::exception& error) {
-    return {{"run directory", Verdict::fail, error.what(),
-             fmt::format("export GRADCUBE_RUN={} after mkdir -m 700 of it",
-                         shell_quoted(control::printable(path, path.size()) + "-mine"))}};
+    return {{"run directory", Verdict::fail, error.what(), "export GRADCUBE_RUN=\"$(mktemp -d)\""}};
   }
 }
 

@@ -49,8 +49,8 @@ class Mailroom {
  public:
   // What one call of work() begins and takes back at most, how far it looks for what waits for
   // trainers that have left, how much of that it ends, and what it copies between trainers of this
-  // server, in turns and in bytes: so that none of it keeps the engine from its packets for long, or
-  // waits for the others. A message has at most so many bytes in its turn.
+  // server, in turns and in bytes: so that none of it keeps the engine from its packets for long,
+  // or waits for the others. A message has at most so many bytes in its turn.
   static constexpr unsigned kBegunAtOnce = 64;
   static constexpr unsigned kWithdrawnAtOnce = 64;
   static constexpr std::size_t kSweptAtOnce = 256;

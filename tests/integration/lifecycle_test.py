@@ -237,8 +237,9 @@ class Lifecycle(TestCase):
             cluster.environment["GRADCUBE_RUN"] = os.fsencode(cluster.directory) + b"/r\xfcn"
             self.assert_one_message(cluster.tool("up"), 1, "is not UTF-8", "r\\xfcn")
             checks = json.loads(cluster.tool("doctor", "--json").stdout)["checks"]
-            said = next(one["finding"] for one in checks if one["name"] == "run directory")
-            self.assertIn("is not UTF-8", said)
+            said = next(one for one in checks if one["name"] == "run directory")
+            self.assertIn("is not UTF-8", said["finding"])
+            self.assertIn("mktemp", said["remedy"], "not a name that is as wrong or too long")
 
     def test_a_job_of_many_servers_is_prepared_and_told_of_in_parts(self):
         with Cluster("--topology", "star:48") as cluster:
