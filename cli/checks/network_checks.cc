@@ -80,8 +80,9 @@ std::string why_no_programs() {
   const int status = pclose(output);
   if (status == 0) return "";
   const std::string_view line(said.data(), std::strcspn(said.data(), "\n"));
-  return fmt::format("no shell runs ({}): a limit such as ulimit -u, -n or -v may be too low",
-                     any ? control::printable(line) : fmt::format("wait status {}", status));
+  return fmt::format(
+      "no shell runs ({}): a limit such as ulimit -u, -n or -v may be too low",
+      any ? control::printable(line) : fmt::format("exit code {}", WEXITSTATUS(status)));
 }
 
 std::vector<HostCheck> check_network() { return {check_packet_sockets(), check_test_bed()}; }
