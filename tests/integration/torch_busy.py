@@ -102,10 +102,10 @@ def withdrawals():
         refusal(held.wait, "a signal has ended a wait()")
         held = dist.barrier(async_op=True)
         interrupted(held.wait)
-        dist.send(torch.zeros(1), other)
+        dist.send(torch.zeros(1), other, tag=1)
         held.wait()
     else:
-        dist.recv(torch.zeros(1), other)
+        dist.recv(torch.zeros(1), other, tag=1)
         dist.barrier()
     dist.barrier()
     for number in (1.0, 2.0):
