@@ -73,6 +73,9 @@ int run(CLI::App& tool, const Action& action, int argc, const char* const* argv)
   try {
     tool.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
+    if (const std::string wrong = unknown_command(tool); !wrong.empty()) {
+      throw control::UsageError(wrong);
+    }
     std::ostringstream text;
     const int code = tool.exit(asked, text);
     write_output(text.str());

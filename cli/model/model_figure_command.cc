@@ -21,6 +21,7 @@ namespace gradcube::cli {
 namespace {
 
 using control::model::Figure;
+using control::model::FigureOptions;
 using control::model::MeasuredRun;
 using control::model::Panel;
 using control::model::Series;
@@ -46,17 +47,30 @@ std::vector<std::string> known_figures() {
 }
 
 // Of a name that is known.
-Figure make_figure(const ModelFigureOptions& options) {
-  const control::model::FigureOptions numbers{
-      .latency_seconds = seconds_of(options.latency, "--latency"),
-      .seconds_per_sample = seconds_of(options.computation, "--computation")};
-  if (options.name == control::training::kFigure9) return control::training::mgwfbp_figure_9();
-  return control::model::make_figure(options.name, numbers);
+Figure make_figure(const std::string& name, const FigureOptions& numbers) {
+  if (name == control::training::kFigure9) return control::training::mgwfbp_figure_9();
+  return control::model::make_figure(name, numbers);
+}
+
+// A number that changes nothing would be left out without a word. some: one of its kind.
+void require_use(const std::string& name, const char* option, double value,
+                 const FigureOptions& some) {
+  if (value == 0 || figure_json(make_figure(name, some)) != figure_json(make_figure(name, {}))) {
+    return;
+  }
+  throw control::UsageError(fmt::format(
+      "{}: {} has nothing that it changes; `gradcube model figure --help` says which figures have",
+      option, name));
 }
 
 Figure figure_of(const ModelFigureOptions& options) {
   require_known("figure", "figure", options.name, known_figures());
-  Figure figure = make_figure(options);
+  const FigureOptions numbers{
+      .latency_seconds = seconds_of(options.latency, "--latency"),
+      .seconds_per_sample = seconds_of(options.computation, "--computation")};
+  require_use(options.name, "--latency", numbers.latency_seconds, {.latency_seconds = 1});
+  require_use(options.name, "--computation", numbers.seconds_per_sample, {.seconds_per_sample = 1});
+  Figure figure = make_figure(options.name, numbers);
   for (const std::string& path : options.measured) {
     const MeasuredRun run = read_measured(path);
     if (place(figure, run)) continue;

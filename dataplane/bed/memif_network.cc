@@ -105,21 +105,24 @@ Json MemifNetwork::report() {
 }
 
 std::size_t MemifNetwork::impair(const nlohmann::json& request) {
-  const std::vector<std::size_t> chosen = select_links(settings_.topology, links_, request);
   std::vector<bool> asked(parts_.count(), false);
-  for (const std::size_t link : chosen) {
+  for (const std::size_t link : select_links(settings_.topology, links_, request)) {
     asked[parts_.of(links_[link].server, links_[link].server_port)] = true;
   }
   std::vector<std::filesystem::path> sockets;
   for (unsigned part = 0; part < parts_.count(); ++part) {
     if (asked[part]) sockets.push_back(daemons_[part].directory().control_socket());
   }
+  std::size_t changed = 0;
   for (const ServerAnswer& answer : ask_servers(sockets, request, kAnswerPatience)) {
-    if (!answer.answer.is_null()) continue;
+    if (!answer.answer.is_null()) {
+      changed += answer.answer.value("changed", std::size_t{0});
+      continue;
+    }
     if (answer.usage) throw control::UsageError(answer.why);
     throw control::SetupError("a daemon of switches did not do it: " + answer.why);
   }
-  return chosen.size();
+  return changed;
 }
 
 void MemifNetwork::end() { end_daemons(daemons_, names()); }

@@ -61,13 +61,17 @@ nlohmann::ordered_json VethNetwork::report() {
 
 std::size_t VethNetwork::impair(const nlohmann::json& request) {
   const LinkRequest change = read_link_request(settings_.topology, links_, request);
+  std::size_t changed = 0;
   if (change.up.has_value()) {
     std::vector<BedLink> chosen;
     for (const std::size_t link : change.links) chosen.push_back(links_[link]);
     run_batch(ip_, link_state_commands(chosen, *change.up));
-    for (const std::size_t link : change.links) links_up_[link] = *change.up;
+    for (const std::size_t link : change.links) {
+      if (links_up_[link] != *change.up) ++changed;
+      links_up_[link] = *change.up;
+    }
   }
-  return change.links.size();
+  return changed;
 }
 
 }  // namespace gradcube::dataplane

@@ -224,9 +224,9 @@ nlohmann::ordered_json impair(EmbeddedFabric& fabric, const control::Topology& t
   check_keys(request);
   const std::vector<LinkAt> links = Selection(fabric, topology, request).links();
   const Change change(request);
-  fabric.change_impairments(
+  const std::size_t changed = fabric.change_impairments(
       links, [&](const Impairments& impairments) { return change.applied_to(impairments); });
-  Json answer = {{"changed", links.size()}};
+  Json answer = {{"changed", changed}};
   answer.update(impairments_report(fabric, seed));
   return answer;
 }

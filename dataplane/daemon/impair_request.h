@@ -24,7 +24,8 @@
 namespace gradcube::dataplane {
 
 // Does what the request asks for. Throws control::UsageError, which names what is accepted, and
-// then has changed nothing. Returns {"changed":<links>} and what impairments_report() returns.
+// then has changed nothing. Returns {"changed":<links>}, those that were not so before, and what
+// impairments_report() returns.
 // topology: of the fabric's servers. seed: the one that the user gave the fabric.
 nlohmann::ordered_json impair(EmbeddedFabric& fabric, const control::Topology& topology,
                               const nlohmann::json& request, std::uint64_t seed);

@@ -235,10 +235,10 @@ void Member::note(const control::Departure& departure) {
       [&](const Part& part) { part.at.engine->depart(job_, departure.server, departure.local); });
 }
 
-std::map<MailPeer, std::uint32_t> Member::deserters() const {
+std::map<MailPeer, std::uint32_t> Member::deserters(std::size_t most) const {
   std::map<MailPeer, std::uint32_t> peers;
-  if (!session_->any_deserted()) return peers;
-  on_leader([&](const Part& part) { peers = part.job->mailroom()->deserters(); });
+  if (!session_->any_deserters()) return peers;
+  on_leader([&](const Part& part) { peers = part.job->mailroom()->deserters(most); });
   return peers;
 }
 

@@ -93,8 +93,8 @@ class Member {
   // submitted(). False: not yet.
   bool take_last(unsigned local);
   void note(const control::Departure& departure);
-  // Who has left what messages of these trainers wait for, and what ends those.
-  std::map<MailPeer, std::uint32_t> deserters() const;
+  // Some that have left and that messages of these trainers wait for, and what ends those.
+  std::map<MailPeer, std::uint32_t> deserters(std::size_t most) const;
   void end_deserted(const MailPeer& peer, std::uint32_t notice);
   // By lane, the first collective that a trainer here has submitted and one that has left has not;
   // 0 if there is none, or something that they share has not ended yet. Where some have left.

@@ -75,6 +75,9 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
   const control::JobAgent* agent = jobs_.agent(trainer.attempt);
   const bool ends_the_job = agent != nullptr && !agent->is_ending();
   const bool goes_on = departure == Departure::orderly && !member.needs_all();
+  if (departure == Departure::orderly && !goes_on) {
+    text += " while the job had a hub, whose rounds need all trainers";
+  }
   const bool orderly = departure == Departure::orderly && !member.anything_outstanding();
   // A trainer that gives up waiting is not the cause of what follows.
   if (departure == Departure::orderly && !resident->last_report.empty()) {

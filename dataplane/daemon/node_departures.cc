@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned kMostLooks = 100;
 
 // Of those that have left, between two looks.
-constexpr unsigned kMostToldAtOnce = 8;
+constexpr std::size_t kMostToldAtOnce = 8;
 
 std::string rank_text(const control::JobDescriptor& job, const control::Departure& departure) {
   std::uint32_t rank = 0;
@@ -94,12 +94,9 @@ void Node::miss_the_gone(Attempt attempt, Resident& resident, control::Instant n
 // Only who waits for it is told; and of a few at a time, as a trainer keeps the newest notices
 // alone, and its socket has room for so many.
 void Node::end_deserted(Attempt attempt, Resident& resident) {
-  unsigned told = 0;
-  for (const auto& [peer, locals] : resident.member->deserters()) {
+  for (const auto& [peer, locals] : resident.member->deserters(kMostToldAtOnce)) {
     const control::Departure* departure = resident.departures.of(peer.first, peer.second);
-    // The leader may not have told of it yet.
     if (departure == nullptr) continue;
-    if (++told > kMostToldAtOnce) return;
     const std::string text = fmt::format("{} exchanges no more messages in job \"{}\": {}",
                                          rank_text(*resident.descriptor, *departure),
                                          resident.descriptor->name, departure->how);

@@ -3,7 +3,7 @@
 // can have in flight, for which the constructor allocates.
 //
 // Written by who takes submissions: the leader engine, or the control thread while no engine knows
-// the session. Any thread may ask any(), counts(), unanswered() and deserted().
+// the session. Any thread may ask any(), counts(), unanswered() and deserters().
 #ifndef GRADCUBE_DATAPLANE_ENGINE_MAIL_TABLE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_MAIL_TABLE_H_
 
@@ -98,9 +98,9 @@ class MailTable {
   // Sends all of whose segments have been sent, and not all acknowledged: their receivers may have
   // ended already.
   std::uint32_t unanswered() const { return unanswered_.load(std::memory_order_acquire); }
-  // Messages whose other trainer has left, and which end when the trainer has been told so.
-  std::size_t deserted() const { return deserted_.load(std::memory_order_acquire); }
-  void set_deserted(std::size_t deserted) { deserted_.store(deserted, std::memory_order_release); }
+  // Trainers that have left and that messages wait for, which end when it has been told why.
+  std::size_t deserters() const { return deserters_.load(std::memory_order_acquire); }
+  void set_deserters(std::size_t number) { deserters_.store(number, std::memory_order_release); }
   void add_unanswered() { unanswered_.fetch_add(1, std::memory_order_release); }
   void remove_unanswered() { unanswered_.fetch_sub(1, std::memory_order_release); }
 
@@ -153,7 +153,7 @@ class MailTable {
   Queue withdrawn_;
   std::atomic<std::uint64_t> in_flight_{0};
   std::atomic<std::uint32_t> unanswered_{0};
-  std::atomic<std::size_t> deserted_{0};
+  std::atomic<std::size_t> deserters_{0};
 };
 
 }  // namespace gradcube::dataplane

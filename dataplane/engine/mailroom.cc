@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "bcube_forwarding/path_set.h"
 #include "dataplane/engine/engine_job.h"
@@ -24,7 +25,6 @@ Mailroom::Mailroom(EngineJob& job, const control::Placement& placement, bcube::S
   key_ = std::uint64_t{random()} << 32 | random();
   letters_.reserve(most_in_flight());
   ends_.reserve(most_in_flight());
-  deserted_.reserve(most_in_flight());
   for (unsigned local = 0; local < trainers(); ++local) {
     arrived_.emplace_back(job_.session().region(local).bytes(), segment_bytes_);
   }
@@ -56,7 +56,7 @@ unsigned Mailroom::work() {
     const Letter& letter = letters_[*number];
     if (letter.open && !letter.deserted) channel_to(letter.peer)->withdraw(*number);
   }
-  return begun + withdrawn + sweep_some() + copy_some();
+  return begun + withdrawn + sweep_some() + end_some() + copy_some();
 }
 
 void Mailroom::begin(std::uint32_t number) {
@@ -74,7 +74,7 @@ void Mailroom::begin(std::uint32_t number) {
   MailChannel& channel = *channel_to(letter.peer);
   // On a long ring the peer may be farther away than a frame goes.
   if (letter.peer != server_ && channel.flows().empty()) return end(number, GRADCUBE_EINVAL, 0);
-  if (letter.request.sends && gone_.contains(other_of(number))) {
+  if (letter.request.sends && has_left(other_of(number))) {
     desert(number);
   } else if (letter.request.sends) {
     channel.send(number);
@@ -133,7 +133,9 @@ MailPeer Mailroom::other_of(std::uint32_t number) const {
 }
 
 void Mailroom::depart(bcube::ServerId server, unsigned local) {
-  if (!gone_.emplace(server, local).second) return;
+  Departed& departed = departed_[{server, local}];
+  if (std::exchange(departed.known, true)) return;
+  if (!departed.deserted.empty()) add_deserter({server, local});
   if (is_own(server)) falling_silent_.emplace_back(local, begun_ + table().fresh());
   const auto channel = channels_.find(server);
   if (channel != channels_.end()) begin_sweep(*channel->second);
@@ -158,35 +160,47 @@ unsigned Mailroom::sweep_some() {
   return static_cast<unsigned>(kSweptAtOnce - left);
 }
 
+// It stands in no other queue, and nothing but end_some() ends it.
 void Mailroom::desert(std::uint32_t number) {
   letters_[number].deserted = true;
-  deserted_.push_back(number);
-  table().set_deserted(deserted_.size());
+  const MailPeer peer = other_of(number);
+  Departed& departed = departed_[peer];
+  if (departed.known && departed.deserted.empty()) add_deserter(peer);
+  departed.deserted.push(letters_, number);
+  departed.locals |= std::uint32_t{1} << letters_[number].request.local;
 }
 
-// One that has ended since, and whose number may be that of another, waits for nobody.
-bool Mailroom::waits_for_the_gone(std::uint32_t number) const {
-  return letters_[number].open && letters_[number].deserted;
+void Mailroom::add_deserter(const MailPeer& peer) {
+  deserters_.push_back(peer);
+  table().set_deserters(deserters_.size());
 }
 
-std::map<MailPeer, std::uint32_t> Mailroom::deserters() const {
+std::map<MailPeer, std::uint32_t> Mailroom::deserters(std::size_t most) const {
   std::map<MailPeer, std::uint32_t> peers;
-  for (const std::uint32_t number : deserted_) {
-    if (waits_for_the_gone(number)) {
-      peers[other_of(number)] |= std::uint32_t{1} << letters_[number].request.local;
-    }
+  for (std::size_t i = 0; i < std::min(most, deserters_.size()); ++i) {
+    peers[deserters_[i]] = departed_.at(deserters_[i]).locals;
   }
   return peers;
 }
 
 void Mailroom::end_deserted(const MailPeer& peer, std::uint32_t notice) {
-  std::erase_if(deserted_, [&](std::uint32_t number) {
-    if (!waits_for_the_gone(number)) return true;
-    if (other_of(number) != peer) return false;
-    end(number, GRADCUBE_EPEER, 0, notice);
-    return true;
-  });
-  table().set_deserted(deserted_.size());
+  const auto found = std::find(deserters_.begin(), deserters_.end(), peer);
+  if (found == deserters_.end()) return;
+  deserters_.erase(found);
+  table().set_deserters(deserters_.size());
+  Departed& departed = departed_[peer];
+  departed.locals = 0;
+  ending_.push_back({std::exchange(departed.deserted, {}), notice});
+}
+
+unsigned Mailroom::end_some() {
+  unsigned ended = 0;
+  for (; ended < kDesertedAtOnce && !ending_.empty(); ++ended) {
+    auto& [letters, notice] = ending_.back();
+    end(letters.pop(letters_), GRADCUBE_EPEER, 0, notice);
+    if (letters.empty()) ending_.pop_back();
+  }
+  return ended;
 }
 
 void Mailroom::end(std::uint32_t number, std::int32_t code, std::uint64_t bytes,

@@ -7,25 +7,25 @@
 //
 // Memory: a channel for each server that there was mail with, and what the trainers can have in
 // flight, for which the constructor allocates, with a bit for each segment that fits into their
-// memory. Nothing depends on the size of the job.
+// memory; and a little for each trainer that has left. Nothing else depends on the size of the job.
 //
 // Resets. Mail knows no epochs: it waits while the job is reset and then goes on. It ends with the
 // job.
 //
 // Departures (control/jobs/departures.h). What waits for a trainer that has left is DESERTED: a
 // receive when the sender's server says that no such message was sent, a send when this server
-// knows of the departure. It ends when the control thread, which sees that there is some
-// (MailTable::deserted()), has told the trainer why.
+// knows of the departure. It waits in a row for that trainer, and ends, in parts, when the control
+// thread, which sees that there is some (MailTable::deserters()), has told who waits why.
 //
 // Owned by its EngineJob; touched only by the leader engine's thread, but for its construction.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_MAILROOM_H_
 #define GRADCUBE_DATAPLANE_ENGINE_MAILROOM_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -48,12 +48,13 @@ static_assert(shared::kMaxLocalTrainers <= 32, "a bit for each of a server's tra
 class Mailroom {
  public:
   // What one call of work() begins and takes back at most, how far it looks for what waits for
-  // trainers that have left, and what it copies between trainers of this server, in turns and in
-  // bytes: so that none of it keeps the engine from its packets for long, or waits for the others.
-  // A message has at most so many bytes in its turn.
+  // trainers that have left, how much of that it ends, and what it copies between trainers of this
+  // server, in turns and in bytes: so that none of it keeps the engine from its packets for long,
+  // or waits for the others. A message has at most so many bytes in its turn.
   static constexpr unsigned kBegunAtOnce = 64;
   static constexpr unsigned kWithdrawnAtOnce = 64;
   static constexpr std::size_t kSweptAtOnce = 256;
+  static constexpr unsigned kDesertedAtOnce = 256;
   static constexpr unsigned kTurnsAtOnce = 64;
   static constexpr std::uint64_t kCopiedAtOnce = 256 * 1024;
   static constexpr std::uint64_t kCopiedInTurn = 64 * 1024;
@@ -68,8 +69,8 @@ class Mailroom {
   void set_opener(std::function<void(MailChannel&)> open) { open_ = std::move(open); }
 
   // Begins what trainers have submitted, takes back what they have withdrawn, deserts what waits
-  // for those that have left, and copies mail between trainers of this server. How much it found to
-  // do: while that is not 0 there may be more.
+  // for those that have left, ends what end_deserted() was told of, and copies mail between
+  // trainers of this server. How much it found to do: while that is not 0 there may be more.
   unsigned work();
   // Tells the trainers what has ended since.
   void publish_ends();
@@ -78,12 +79,13 @@ class Mailroom {
   // What waits for it is deserted by the next calls of work().
   void depart(bcube::ServerId server, unsigned local);
   // Whether work() has something to do for trainers that have gone.
-  bool has_departures() const { return !falling_silent_.empty() || !sweeping_.empty(); }
-  // Who has left something that waits here to be ended, and for which of this server's trainers: a
-  // bit each.
-  std::map<MailPeer, std::uint32_t> deserters() const;
-  // Ends what waits for this one with GRADCUBE_EPEER; published with all that ends, as a memory
-  // fault may hold that back.
+  bool has_departures() const {
+    return !falling_silent_.empty() || !sweeping_.empty() || !ending_.empty();
+  }
+  // Some that have left (depart()) and that something deserted waits for, at most so many, and for
+  // which of this server's trainers it waits: a bit each.
+  std::map<MailPeer, std::uint32_t> deserters(std::size_t most) const;
+  // What is deserted of this one by now ends with GRADCUBE_EPEER by the next calls of work().
   void end_deserted(const MailPeer& peer, std::uint32_t notice);
 
   // To another server of the job, or this one; null if it is none. Made when it is asked for first.
@@ -114,7 +116,10 @@ class Mailroom {
   std::uint64_t own_sequence() const { return own_sequence_; }
   // The other trainer of this letter has left.
   void desert(std::uint32_t number);
-  bool has_left(const MailPeer& peer) const { return gone_.contains(peer); }
+  bool has_left(const MailPeer& peer) const {
+    const auto found = departed_.find(peer);
+    return found != departed_.end() && found->second.known;
+  }
   // One of this server has left, and all that it had sent has begun.
   bool sends_no_more(unsigned local) const { return (silent_ >> local & 1) != 0; }
   // Both are of trainers of this server.
@@ -128,6 +133,16 @@ class Mailroom {
     std::uint64_t bytes;
     std::uint32_t notice;
   };
+  // A trainer that has left.
+  struct Departed {
+    bool known = false;        // depart() was called
+    LetterQueue deserted;      // what waits for it; nobody was told yet
+    std::uint32_t locals = 0;  // whose that is: a bit each
+  };
+  struct Ending {
+    LetterQueue letters;
+    std::uint32_t notice;
+  };
 
   std::size_t most_in_flight() const;
   void begin(std::uint32_t number);
@@ -135,9 +150,10 @@ class Mailroom {
   void fall_silent(unsigned local);
   void begin_sweep(MailChannel& channel);
   unsigned sweep_some();
+  unsigned end_some();
+  void add_deserter(const MailPeer& peer);
   void add_flows(MailChannel& channel);
   MailPeer other_of(std::uint32_t number) const;
-  bool waits_for_the_gone(std::uint32_t number) const;
 
   EngineJob& job_;
   control::Placement placement_;
@@ -152,14 +168,15 @@ class Mailroom {
   LetterQueue copies_;     // sends to trainers of this server, under way; the first one is next
   std::vector<End> ends_;  // not published yet
   std::uint64_t own_sequence_ = 0;
-  std::set<MailPeer> gone_;  // trainers that have left
+  std::map<MailPeer, Departed> departed_;
+  std::deque<MailPeer> deserters_;  // those that are known, and that something waits for
+  std::vector<Ending> ending_;
   // Of this server's, each with what has begun when all that it had sent has.
   std::vector<std::pair<unsigned, std::uint64_t>> falling_silent_;
   std::uint32_t silent_ = 0;  // a bit each
   std::uint64_t begun_ = 0;   // letters
   std::vector<MailChannel*> sweeping_;
-  std::vector<std::uint32_t> deserted_;  // some may have ended since
-  std::uint64_t key_;                    // of the matchers' hashes
+  std::uint64_t key_;  // of the matchers' hashes
 };
 
 }  // namespace gradcube::dataplane

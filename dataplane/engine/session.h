@@ -180,7 +180,7 @@ class Session {
   // Without messages, each of which concerns two trainers alone.
   bool anything_shared_in_flight() const;
   std::uint32_t unanswered() const { return mail_.unanswered(); }
-  bool any_deserted() const { return mail_.deserted() != 0; }
+  bool any_deserters() const { return mail_.deserters() != 0; }
   MailTable::Counts mail_counts(unsigned local) const { return mail_.counts(local); }
   // As a trainer has submitted it. Those of all trainers are alike but for their buffers and names,
   // if that of the first says `agreed`.

@@ -113,6 +113,8 @@ class Numbers(Figure):
         self.assertIn(".svg or .png", self.refused("hips-6", "--out", "figure.gif"))
         self.assertIn("--latency", self.refused("blueconnect-6", "--latency", "5"))
         self.assertIn("--computation", self.refused("bml-7", "--computation", "x"))
+        self.assertIn("--latency: hips-6 has nothing that it changes", self.refused("hips-6", "--latency", "5us"))
+        self.assertIn("--computation: scale has nothing", self.refused("scale", "--computation", "5ms"))
 
 
 class Drawing(Figure):

@@ -8,6 +8,7 @@
 #define GRADCUBE_TESTS_UNIT_DATAPLANE_ENGINE_MAIL_PAIR_H_
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <map>
@@ -93,8 +94,8 @@ class MailPair {
   void explain(unsigned server) {
     model_.explain(server);
     Server& it = *servers_[server];
-    for (const auto& [peer, locals] : it.room->deserters()) {
-      if (it.room->has_left(peer)) it.room->end_deserted(peer, 5);
+    for (const auto& [peer, locals] : it.room->deserters(SIZE_MAX)) {
+      it.room->end_deserted(peer, 5);
     }
     work();
   }
