@@ -7,9 +7,9 @@
 #include <new>
 #include <string>
 
-#include "trainer/src/failure.h"
-#include "trainer/src/failures.h"
-#include "trainer/src/session.h"
+#include "trainer/src/base/failure.h"
+#include "trainer/src/session/failures.h"
+#include "trainer/src/session/session.h"
 
 #include "gradcube/gradcube.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "trainer/src/abi.h"
-#include "trainer/src/hub.h"
+#include "trainer/src/hub/hub.h"
 
 using gradcube::shared::Kind;
 using gradcube::trainer::Hub;

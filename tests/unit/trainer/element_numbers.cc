@@ -7,7 +7,7 @@
 
 #include "aggregation/element.h"
 #include "trainer/shared_layout.h"
-#include "trainer/src/elements.h"
+#include "trainer/src/base/elements.h"
 
 #include "gradcube/gradcube.h"
 #include "gradcube/gradcube.hpp"

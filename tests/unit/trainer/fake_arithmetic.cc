@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "tests/unit/trainer/fake_daemon.h"
-#include "trainer/src/elements.h"
+#include "trainer/src/base/elements.h"
 
 #include "gradcube/gradcube.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "aggregation/element.h"
-#include "trainer/src/elements.h"
+#include "trainer/src/base/elements.h"
 
 namespace gradcube::trainer {
 namespace {

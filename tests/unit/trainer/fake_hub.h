@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/shared_layout.h"
-#include "trainer/src/descriptor.h"
+#include "trainer/src/base/descriptor.h"
 
 namespace gradcube::trainer {
 
