@@ -8,6 +8,7 @@
 #include <string>
 
 #include "trainer/src/base/failure.h"
+#include "trainer/src/hub/hub_client.h"
 #include "trainer/src/session/failures.h"
 #include "trainer/src/session/session.h"
 
@@ -15,6 +16,7 @@
 
 struct gradcube_session {
   gradcube::trainer::Session session;
+  gradcube::trainer::HubClient hubs{session};
 };
 
 namespace gradcube::trainer::abi {

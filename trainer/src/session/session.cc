@@ -56,7 +56,7 @@ void Session::leave() {
   const Lock lock = enter();
   if (lost_code_ == GRADCUBE_OK) {
     // Before the daemon takes it back; who leaves waits for that.
-    for (const auto& shown : shown_) shown->keep_shown();
+    hub_->keep_shown();
     connection_.send_goodbye();
   }
   lose(GRADCUBE_EINVAL, "this session has left its job: open another one");
@@ -194,7 +194,7 @@ int Session::report(Lock& lock, Request& request) {
   if (request.wanted.received != nullptr) {
     *request.wanted.received = code == GRADCUBE_OK ? request.message_bytes : 0;
   }
-  if (request.wanted.push.has_value()) code = end_push(lock, *request.wanted.push, code);
+  if (request.wanted.push.has_value()) code = hub_->end_push(lock, *request.wanted.push, code);
   const Part& output = request.collective.output;
   if (code == GRADCUBE_OK && request.staging != nullptr && output.bytes != 0) {
     lock.unlock();
@@ -203,6 +203,16 @@ int Session::report(Lock& lock, Request& request) {
   }
   withdraw(request);
   return code;
+}
+
+int Session::run(const gradcube_collective& asked, const Deadline& deadline) {
+  std::uint64_t number = 0;
+  int code = submit(asked, number);
+  if (code == GRADCUBE_OK) code = wait(number, deadline.poll_timeout());
+  if (code == GRADCUBE_OK) return code;
+  std::string why = last_failure().message;
+  give_up(number, Deadline::in_milliseconds(0));
+  return fail(code, std::move(why));
 }
 
 // Waits for the end of a request that nobody asks for any more. What has not ended in time is taken
@@ -224,7 +234,7 @@ void Session::end_abandoned() {
     --abandoned_;
     --unreported_ends_;
     requests_.unlist(request);
-    if (request.wanted.push.has_value()) settle(*request.wanted.push, request.code);
+    if (request.wanted.push.has_value()) hub_->settle(*request.wanted.push, request.code);
     withdraw(request);
   });
 }

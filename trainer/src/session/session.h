@@ -4,7 +4,7 @@
 //   Region      the shared memory;  SubmissionRing, CompletionRing, Heap: its three parts
 //   Requests    the collectives whose end was not reported yet;  BusyMemory: where they work
 //   Notices     the daemon's messages about failures
-//   session_hub.cc makes, feeds and ends a Hub, of the caller's; session_checkpoint.cc saves it
+//   HubListener  the hub that is built on the session, and uses it through what it has for hubs
 //   session_memory.cc gets memory for the heap as it grows, from the system and from the daemon
 //   Waiters     the threads that wait;  Sleeper: spin, then poll()
 //   Failures    the last failure of each thread
@@ -46,13 +46,12 @@
 #include "trainer/src/base/private_in_child.h"
 #include "trainer/src/connection/connection.h"
 #include "trainer/src/connection/options.h"
-#include "trainer/src/hub/checkpoint_files.h"
-#include "trainer/src/hub/hub.h"
 #include "trainer/src/session/busy_memory.h"
 #include "trainer/src/session/collective.h"
 #include "trainer/src/session/event_descriptor.h"
 #include "trainer/src/session/failures.h"
 #include "trainer/src/session/heap.h"
+#include "trainer/src/session/hub_listener.h"
 #include "trainer/src/session/notices.h"
 #include "trainer/src/session/region.h"
 #include "trainer/src/session/requests.h"
@@ -63,10 +62,6 @@
 #include "gradcube/gradcube.h"
 
 namespace gradcube::trainer {
-
-class HubParts;
-class PlanePushes;
-struct HubCopy;
 
 class Session {
  public:
@@ -85,30 +80,6 @@ class Session {
 
   int submit(const gradcube_collective& asked, std::uint64_t& number);
   int submit(const gradcube_message& asked, std::uint64_t& number);
-
-  // session_hub.cc. Hubs belong to the caller, and end before the session. make_hub() throws
-  // Failure.
-  std::unique_ptr<Hub> make_hub(const gradcube_hub_settings& settings, int timeout_ms);
-  // GRADCUBE_EAGAIN: it is still there.
-  int free_hub(Hub& hub, int timeout_ms);
-  struct PushWish {
-    shared::Kind kind{};
-    std::size_t key = 0;  // the place in the trainer's list
-    const void* buffer = nullptr;
-    void* weights = nullptr;  // where the new ones are wanted; null: nowhere
-    double rate = 0;          // of gradients
-    std::uint64_t steps = 0;  // of what is restored, or loaded
-    unsigned plane = 0;       // of what is saved or loaded
-    bool has_plane = false;   // of what is loaded: whether it is in the buffer
-  };
-  int push(Hub& hub, const PushWish& wish, std::uint64_t& number);
-  int pull(Hub& hub, std::size_t key, void* weights);
-  const void* weights(Hub& hub, std::size_t key);
-
-  // session_checkpoint.cc: gradcube_hub_begin_checkpoint() and so on; they throw Failure.
-  void begin_checkpoint(Hub& hub, const char* path, std::uint64_t step);
-  void end_checkpoint(Hub& hub, int timeout_ms);
-  std::uint64_t restore(Hub& hub, const char* path, int timeout_ms);
 
   // Returns early, with `done` false, at the deadline and when a signal was caught.
   int poll(std::uint64_t number, int timeout_ms, bool& done);
@@ -133,110 +104,68 @@ class Session {
   }
   const LastFailure& last_failure() const { return failures_.last(); }
 
- private:
+  // For the hub that is built on the session ---------------------------------
+  // A Lock is enter()'s, and may be released meanwhile. What takes none expects it held, but for
+  // run(), give_up() and what never changes.
+
   using Lock = std::unique_lock<std::mutex>;
 
-  // session.cc
+  // Once, before anything is submitted. It outlives the session's end, which leave() makes.
+  void set_hub(HubListener& hub) { hub_ = &hub; }
+
   Lock enter();
+  std::mutex& mutex() { return mutex_; }
+  const std::string& job() const { return job_; }
+  const Place& place() const { return place_; }
+  unsigned trainers() const { return trainers_; }  // of the job, on each server
+  std::size_t heap_bytes() const { return heap_.capacity(); }
+  Connection& connection() { return connection_; }
+
+  // GRADCUBE_OK while it is not lost.
+  int lost_code() const { return lost_code_; }
+  const std::string& lost_message() const { return lost_message_; }
+  // Throws Failure, where it is lost.
+  void require_member() const {
+    if (lost_code_ != GRADCUBE_OK) throw Failure(lost_code_, lost_message_);
+  }
+  // What the daemon has said of a failure; null if it has not, or long ago.
+  const std::string* notice(std::uint32_t number) const { return notices_.text_of(number); }
+  // Takes the completions, and the daemon's messages, that have come.
+  void reap();
+  void listen();
+  // Wakes those whose turn has come.
+  void call_served();
+  // Until the hub is_answered(), the session is lost, or the deadline has passed.
+  void await_hub(Lock& lock, const Deadline& deadline);
+
   int start(Lock& lock, const Collective& collective, const Wanted& wanted, std::uint64_t& number);
+  // Submits it and waits for its end; gives it up where it fails. Without the lock.
+  int run(const gradcube_collective& asked, const Deadline& deadline);
+  void give_up(std::uint64_t number, const Deadline& deadline);
+  template <typename Call>
+  void for_each_request(const Call& call) {
+    requests_.for_each_listed(call);
+  }
+
+  // Of a block of the heap: where it lies in the region; gives it back.
+  std::uint64_t offset_of(const void* block) const { return region_.offset_of(block); }
+  void release(void* block) { heap_.release(block); }
+  // allocate(), which throws Failure instead.
+  std::byte* require_memory(std::size_t bytes);
+  // Throws this thread's last failure, which has this code, unless there was none.
+  void require(int code) const {
+    if (code != GRADCUBE_OK) throw Failure(code, last_failure().message);
+  }
+
+ private:
+  // session.cc
   void copy_in(Lock& lock, const Request& request);
   void publish(Request& request);
   void ring_daemon();
   int report(Lock& lock, Request& request);
   void withdraw(Request& request);
-  void give_up(std::uint64_t number, const Deadline& deadline);
   void end_abandoned();
   int unknown(std::uint64_t number);
-
-  // session_hub.cc
-  // What a rank tells all others: how a call goes on there, and what it is about.
-  struct Said {
-    std::int64_t code = GRADCUBE_OK;
-    std::uint64_t value = 0;  // a digest, or a step
-    std::uint64_t generation = 0;
-    std::uint64_t has = 0;  // what the rank has; or which of the steps of a call this is
-  };
-  std::vector<Said> gather(const Said& own, const Deadline& deadline);
-  void ask_for_hub(Hub& hub, const Deadline& deadline);
-  void let_go_of(Hub& hub);
-  void take_hub(const shared::Notice& notice, Descriptor weights);
-  int end_push(Lock& lock, const Push& push, int code);
-  static void settle(const Push& push, int code);
-  int fail_if_ended(const Hub& hub);
-  int no_weights(const Hub::Key& key);
-  int no_memory();
-  int no_key(const Hub& hub, std::size_t place);
-  static std::uint64_t tag_of(const Hub& hub, const PushWish& wish);
-  std::uint64_t steps_after(const Hub& hub, const Hub::Key& key, const PushWish& wish) const;
-  std::string problem_of_rate(const Hub& hub, const PushWish& wish) const;
-  static std::string text_of_push(const Request& request);
-
-  // While it lives the hub is not freed, though another thread asks for that: one that has given up
-  // a call, as Python's does on Ctrl-C.
-  class HubCall {
-   public:
-    HubCall(Session& session, Hub& hub);
-    ~HubCall();
-    HubCall(const HubCall&) = delete;
-    HubCall& operator=(const HubCall&) = delete;
-
-   private:
-    Session& session_;
-    Hub& hub_;
-  };
-
-  // session_checkpoint.cc. The first trainer of each server has the files of all of them; of a hub
-  // with an aggregator rank 0 has the one file.
-  bool has_files(const Hub& hub) const {
-    return hub.has_aggregator() ? place_.rank == 0 : place_.rank % trainers_ == 0;
-  }
-  CheckpointFile own_file(const Hub& hub, const CheckpointVersion& version) const;
-  void may_change(const Hub& hub);
-  void may_save(const Hub& hub);
-  // What this rank does of a call, and what it says to the others of how that went.
-  struct Attempt {
-    template <typename Act>  // act(said)
-    Attempt(const Said& about, const Act& act) : said(about) {
-      try {
-        act(said);
-      } catch (const Failure& its) {
-        failure = its;
-      } catch (const std::exception& its) {
-        failure = Failure(GRADCUBE_ENOMEM, its.what());
-      }
-      if (failure.has_value()) said.code = failure->code();
-    }
-    Said said;
-    std::optional<Failure> failure;
-  };
-  static void require_all(const Attempt& own, const std::vector<Said>& all,
-                          const std::string& what);
-  // What all have said. Throws the first failure.
-  std::vector<Said> agree(const Attempt& own, const std::string& what, const Deadline& deadline);
-  void require_alike(const std::vector<Said>& said, const Said& own) const;
-  void make_all(HubSaving* saving, std::uint64_t step, const Deadline& deadline);
-  static void replace(Hub& hub, const HubSaving& saving);
-
-  // session_restore.cc
-  Attempt offer(const Hub& hub, const std::string& base,
-                const std::optional<CheckpointVersion>& before);
-  static void require_one_run(const std::vector<Said>& said, const std::string& what);
-  void take_over(Hub& hub, const std::string& base, std::vector<CheckpointFile> files);
-  [[noreturn]] static void refuse_missing(const std::vector<Said>& newest, std::size_t rank,
-                                          const std::string& what, const std::string& base);
-  std::optional<CheckpointVersion> newest_of_all(const Hub& hub, const std::string& base,
-                                                 const Deadline& deadline);
-  HubParts take_parts(const Hub& hub, const std::string& base,
-                      const CheckpointVersion& version) const;
-  void push_restored(Hub& hub, HubParts* parts, const Deadline& deadline);
-
-  // session_planes.cc: of a hub with an aggregator. has_files: as above.
-  std::optional<HubCopy> save_planes(Hub& hub, const Deadline& deadline);
-  void load_planes(Hub& hub, HubParts* parts, const Deadline& deadline);
-  void push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& deadline);
-  bool set_copies(Hub& hub, bool copies);
-  void push_plane(Hub& hub, const PlanePushes& pushes, unsigned plane, std::size_t first,
-                  const std::vector<std::byte*>& blocks, const Deadline& deadline);
 
   // session_memory.cc
   void* allocate(Lock& lock, std::size_t bytes);
@@ -260,13 +189,10 @@ class Session {
 
   // session_listen.cc
   void look();
-  void reap();
   void take(const shared::Completion& completion);
   void end(Request& request, int code, std::string message);
   std::string why_unfitting(const Request& request, std::uint32_t other_dtype) const;
   std::string why_too_far(const Request& request) const;
-  void call_served();
-  void listen();
   void lose(int code, std::string message);
   void lose_daemon();
   void lose_ring(const char* what);
@@ -277,7 +203,7 @@ class Session {
   Region region_;
   Admission admission_;
   const Place place_;
-  const unsigned trainers_;  // of the job, on each server
+  const unsigned trainers_;
   const std::string job_;
   Heap heap_;
   PrivateInChild private_in_child_;
@@ -305,17 +231,7 @@ class Session {
   bool reported_ = false;                // the daemon was told of memory, and has not answered
   int confirmation_code_ = GRADCUBE_OK;  // of its last answer
   std::string confirmation_text_;
-  // The daemon's word on a hub that was asked for.
-  struct HubAnswer {
-    shared::Notice notice;
-    Descriptor weights;
-  };
-  std::optional<HubAnswer> hub_answer_;
-  bool hub_pending_ = false;  // it was asked for, and the daemon has not answered
-  std::uint32_t hubs_ = 0;    // that were asked for
-  Hub* hub_ = nullptr;        // the job's
-  // Of this and earlier hubs, into which callers have pointers.
-  std::vector<std::shared_ptr<HubMapping>> shown_;
+  HubListener* hub_ = nullptr;
   std::uint64_t next_number_ = 1;
   std::array<std::uint64_t, shared::kMaxLanes> submitted_{};  // by lane
   bool ring_is_open_ = true;  // false: lost, and the completion ring is no longer read

@@ -154,7 +154,7 @@ void Session::listen() {
         take_confirmation(notice);
         break;
       case shared::MessageType::hub_made:
-        take_hub(notice, std::move(descriptor));
+        hub_->take_hub(notice, std::move(descriptor));
         break;
       case shared::MessageType::closing:
         lose(notice.code == GRADCUBE_OK ? GRADCUBE_ENODAEMON : notice.code, notice.text);
@@ -189,9 +189,7 @@ void Session::lose(int code, std::string message) {
   end_abandoned();
   update_events();
   // A daemon that goes leaves trainers what they map; one that goes on takes it back.
-  if (lost_code_ != GRADCUBE_ENODAEMON) {
-    for (const auto& shown : shown_) shown->close_shown();
-  }
+  if (lost_code_ != GRADCUBE_ENODAEMON) hub_->close_shown();
   connection_.shut_down();
   ::shutdown(admission_.doorbell.get(), SHUT_RDWR);
   call_served();

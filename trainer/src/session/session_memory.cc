@@ -33,6 +33,12 @@ void* Session::allocate(std::size_t bytes) {
   return allocate(lock, bytes);
 }
 
+std::byte* Session::require_memory(std::size_t bytes) {
+  void* block = allocate(bytes);
+  if (block == nullptr) throw Failure(last_failure().code, last_failure().message);
+  return static_cast<std::byte*>(block);
+}
+
 // While a thread gets memory, others wait for it; however it ends, they go on.
 class Session::Growing {
  public:

@@ -68,10 +68,15 @@ bool Session::is_served(const Waiters::Waiter& waiter) {
   using For = Waiters::For;
   if (waiter.what == For::memory) return !growing_;
   if (waiter.what == For::confirmation) return !reported_ || lost_code_ != GRADCUBE_OK;
-  if (waiter.what == For::hub) return hub_answer_.has_value() || lost_code_ != GRADCUBE_OK;
+  if (waiter.what == For::hub) return hub_->is_answered() || lost_code_ != GRADCUBE_OK;
   const Request* request = requests_.find(waiter.request);
   return request == nullptr || request->ended ||
          (waiter.what == For::report && request->report.has_value());
+}
+
+void Session::await_hub(Lock& lock, const Deadline& deadline) {
+  Waiters::Waiter waiter(waiters_, Waiters::For::hub);
+  sleep(lock, waiter, deadline, OnSignal::go_on);
 }
 
 // Until the waiter is served, the deadline has passed, or a signal stops it.
@@ -140,7 +145,7 @@ int Session::time_out(Lock& lock, Request& late) {
   if (request->ended) return report(lock, *request);
   std::string what;
   if (request->collective.is_message()) what = text_of_message(request->collective) + " is ";
-  if (request->wanted.push.has_value()) what = text_of_push(*request) + " is ";
+  if (request->wanted.push.has_value()) what = hub_->text_of_push(*request) + " is ";
   const std::string when = what + "not done after " + std::to_string(waited_ms) + " ms";
   if (request->report.has_value()) return fail(GRADCUBE_ETIMEDOUT, when + ": " + *request->report);
   return fail(GRADCUBE_ETIMEDOUT,

@@ -1,13 +1,11 @@
-// Checkpoints of the session's hub: how trainers agree that one is there, and which to take back.
+#include "trainer/src/hub/hub_checkpoints.h"
 
 #include <algorithm>
-#include <optional>
 #include <unistd.h>
 #include <utility>
 
 #include "trainer/src/base/failure.h"
 #include "trainer/src/hub/hub_saving.h"
-#include "trainer/src/session/session.h"
 
 namespace gradcube::trainer {
 namespace {
@@ -16,8 +14,8 @@ constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 62;
 
 }  // namespace
 
-Session::HubCall::HubCall(Session& session, Hub& hub) : session_(session), hub_(hub) {
-  const Lock lock(session_.mutex_);
+HubCall::HubCall(Session& session, Hub& hub) : session_(session), hub_(hub) {
+  const std::lock_guard lock(session_.mutex());
   if (hub_.is_being_freed) throw Failure(GRADCUBE_EINVAL, "the hub is being freed");
   if (hub_.calls != 0) {
     throw Failure(GRADCUBE_EAGAIN,
@@ -26,59 +24,39 @@ Session::HubCall::HubCall(Session& session, Hub& hub) : session_(session), hub_(
   ++hub_.calls;
 }
 
-Session::HubCall::~HubCall() {
-  const Lock lock(session_.mutex_);
+HubCall::~HubCall() {
+  const std::lock_guard lock(session_.mutex());
   --hub_.calls;
 }
 
-// Throws the first failure that a rank has told.
-void Session::require_all(const Attempt& own, const std::vector<Said>& all,
-                          const std::string& what) {
-  if (own.failure.has_value()) throw Failure(*own.failure);
-  const auto failed = std::find_if(all.begin(), all.end(),
-                                   [](const Said& said) { return said.code != GRADCUBE_OK; });
-  if (failed == all.end()) return;
-  throw Failure(static_cast<int>(failed->code), what + ": rank " +
-                                                    std::to_string(failed - all.begin()) +
-                                                    " could not; that trainer's message says why");
-}
-
-std::vector<Session::Said> Session::agree(const Attempt& own, const std::string& what,
-                                          const Deadline& deadline) {
-  std::vector<Said> all = gather(own.said, deadline);
-  require_all(own, all, what);
-  return all;
-}
-
-void Session::require_alike(const std::vector<Said>& said, const Said& own) const {
+void HubCheckpoints::require_alike(const std::vector<Said>& said, const Said& own) const {
   const auto other = std::find_if(said.begin(), said.end(), [&own](const Said& its) {
     return its.value != own.value || its.has != own.has;
   });
   if (other == said.end()) return;
   const std::string rank = std::to_string(other - said.begin());
   if (other->has != own.has) {
-    throw Failure(GRADCUBE_EMISMATCH, "the trainers of job \"" + job_ +
+    throw Failure(GRADCUBE_EMISMATCH, "the trainers of job \"" + session_.job() +
                                           "\" are not in one call: rank " + rank +
                                           " has come to another one; leave the job");
   }
-  throw Failure(GRADCUBE_EMISMATCH, "the trainers of job \"" + job_ +
+  throw Failure(GRADCUBE_EMISMATCH, "the trainers of job \"" + session_.job() +
                                         "\" make checkpoints of different steps: rank " + rank +
                                         " of " + std::to_string(other->value) + ", this one of " +
                                         std::to_string(own.value));
 }
 
-CheckpointFile Session::own_file(const Hub& hub, const CheckpointVersion& version) const {
+CheckpointFile HubCheckpoints::own_file(const Hub& hub, const CheckpointVersion& version) const {
   if (hub.has_aggregator()) return {version, 0, 1};
-  return {version, place_.rank / trainers_, place_.size / trainers_};
+  return {version, session_.place().rank / session_.trainers(),
+          session_.place().size / session_.trainers()};
 }
 
 // With the lock. Throws Failure.
-void Session::may_change(const Hub& hub) {
-  listen();
-  if (lost_code_ != GRADCUBE_OK) throw Failure(lost_code_, lost_message_);
-  if (const int code = fail_if_ended(hub); code != GRADCUBE_OK) {
-    throw Failure(code, last_failure().message);
-  }
+void HubCheckpoints::may_change(const Hub& hub) {
+  session_.listen();
+  session_.require_member();
+  session_.require(client_.fail_if_ended(hub));
   if (hub.torn) {
     throw Failure(GRADCUBE_EINVAL,
                   "the checkpoint before was not made as a whole: leave the job, and restore one "
@@ -95,32 +73,30 @@ void Session::may_change(const Hub& hub) {
   }
 }
 
-void Session::may_save(const Hub& hub) {
+void HubCheckpoints::may_save(const Hub& hub) {
   may_change(hub);
   for (std::size_t place = 0; place < hub.size(); ++place) {
-    if (hub.key(place).has_weights) continue;
-    const int code = no_weights(hub.key(place));
-    throw Failure(code, last_failure().message);
+    if (!hub.key(place).has_weights) session_.require(client_.no_weights(hub.key(place)));
   }
 }
 
-void Session::begin_checkpoint(Hub& hub, const char* path, std::uint64_t step) {
-  const HubCall call(*this, hub);
+void HubCheckpoints::begin(Hub& hub, const char* path, std::uint64_t step) {
+  const HubCall call(session_, hub);
   const std::string base = checkpoint_base(path);
   if (step > kMostSteps) {
     throw Failure(GRADCUBE_EINVAL, "a checkpoint of step " + std::to_string(step) +
                                        ": expected at most " + std::to_string(kMostSteps));
   }
   {
-    const Lock lock = enter();
-    reap();
+    const Session::Lock lock = session_.enter();
+    session_.reap();
     may_save(hub);
     hub.saves = true;  // and nothing is pushed while it is copied
     hub.copies = true;
   }
   std::unique_ptr<HubSaving> saving;
   const auto done = [&](bool saves) {
-    const Lock lock = enter();
+    const Session::Lock lock = session_.enter();
     hub.saves = saves;
     hub.copies = false;
     hub.saved_step = step;
@@ -134,9 +110,8 @@ void Session::begin_checkpoint(Hub& hub, const char* path, std::uint64_t step) {
       copy = copy_of_owned(hub);
     }
     if (copy.has_value() && !hub.is_readable()) {
-      const Lock lock = enter();
-      const int code = no_memory();
-      throw Failure(code, last_failure().message);
+      const Session::Lock lock = session_.enter();
+      session_.require(client_.no_memory());
     }
     if (copy.has_value()) {
       saving = std::make_unique<HubSaving>(hub, std::move(*copy), base, own_file(hub, {step, 0}));
@@ -148,26 +123,26 @@ void Session::begin_checkpoint(Hub& hub, const char* path, std::uint64_t step) {
   done(true);
 }
 
-void Session::end_checkpoint(Hub& hub, int timeout_ms) {
+void HubCheckpoints::end(Hub& hub, int timeout_ms) {
   const Deadline deadline = Deadline::in_milliseconds(timeout_ms);
-  const HubCall call(*this, hub);
+  const HubCall call(session_, hub);
   std::unique_ptr<HubSaving> saving;
   {
-    const Lock lock = enter();
+    const Session::Lock lock = session_.enter();
     if (!hub.saves || hub.copies) {
       throw Failure(GRADCUBE_EINVAL, "no checkpoint of the hub was begun");
     }
     saving = std::move(hub.saving);
   }
   if (saving != nullptr && !saving->wait(deadline)) {
-    const Lock lock = enter();
+    const Session::Lock lock = session_.enter();
     hub.saving = std::move(saving);
     throw Failure(GRADCUBE_ETIMEDOUT,
                   "the checkpoint of step " + std::to_string(hub.saved_step) +
                       " was not written in time: its disk is slow; it is still being written");
   }
   {
-    const Lock lock = enter();
+    const Session::Lock lock = session_.enter();
     hub.saves = false;
   }
   try {
@@ -182,8 +157,8 @@ void Session::end_checkpoint(Hub& hub, int timeout_ms) {
 }
 
 // saving: null where another trainer has the server's files, or rank 0 those of all.
-void Session::make_all(HubSaving* saving, std::uint64_t step, const Deadline& deadline) {
-  const std::string what = "the checkpoint of job \"" + job_ + "\" was not made";
+void HubCheckpoints::make_all(HubSaving* saving, std::uint64_t step, const Deadline& deadline) {
+  const std::string what = "the checkpoint of job \"" + session_.job() + "\" was not made";
   Said about{.value = step};
   const auto attempt = [&](const auto& act) {
     ++about.has;
@@ -192,7 +167,7 @@ void Session::make_all(HubSaving* saving, std::uint64_t step, const Deadline& de
     });
   };
   const Attempt finished = attempt([&](Said& own) { own.generation = saving->finish(); });
-  const std::vector<Said> all = agree(finished, what, deadline);
+  const std::vector<Said> all = agree(session_, finished, what, deadline);
   require_alike(all, about);
   std::uint64_t generation = 0;
   for (const Said& said : all) generation = std::max(generation, said.generation);
@@ -200,7 +175,7 @@ void Session::make_all(HubSaving* saving, std::uint64_t step, const Deadline& de
   const Attempt prepared = attempt([&](Said&) { saving->prepare(generation); });
   std::vector<Said> heard;
   try {
-    heard = gather(prepared.said, deadline);
+    heard = gather(session_, prepared.said, deadline);
     require_alike(heard, about);
   } catch (const Failure&) {
     // Others may have heard that all are, and publish theirs.
@@ -209,15 +184,15 @@ void Session::make_all(HubSaving* saving, std::uint64_t step, const Deadline& de
   }
   require_all(prepared, heard, what);
   const Attempt published = attempt([&](Said&) { saving->publish(); });
-  require_alike(
-      agree(published,
-            "the checkpoint of job \"" + job_ + "\" is whole, but a file could not be renamed",
-            deadline),
-      about);
+  require_alike(agree(session_, published,
+                      "the checkpoint of job \"" + session_.job() +
+                          "\" is whole, but a file could not be renamed",
+                      deadline),
+                about);
 }
 
 // What this trainer has saved or restored before is not needed any more. Files of others stay.
-void Session::replace(Hub& hub, const HubSaving& saving) {
+void HubCheckpoints::replace(Hub& hub, const HubSaving& saving) {
   std::vector<CheckpointFile>& before = hub.replaceable[saving.base()];
   for (const CheckpointFile& file : before) {
     if (file != saving.file()) ::unlink(path_of(saving.base(), file).c_str());

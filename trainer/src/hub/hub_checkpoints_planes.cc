@@ -6,10 +6,10 @@
 
 #include "control/checkpoint/hub_planes.h"
 #include "trainer/src/base/failure.h"
+#include "trainer/src/hub/hub_checkpoints.h"
 #include "trainer/src/hub/hub_parts.h"
 #include "trainer/src/hub/hub_saving.h"
 #include "trainer/src/hub/plane_pushes.h"
-#include "trainer/src/session/session.h"
 
 namespace gradcube::trainer {
 namespace {
@@ -100,24 +100,24 @@ class PlanesLoaded final : public PlanePushes {
 
 }  // namespace
 
-std::optional<HubCopy> Session::save_planes(Hub& hub, const Deadline& deadline) {
+std::optional<HubCopy> HubCheckpoints::save_planes(Hub& hub, const Deadline& deadline) {
   // The aggregator saves nothing before all trainers have pushed as often.
-  if (hub.is_asynchronous()) gather({}, deadline);
+  if (hub.is_asynchronous()) gather(session_, {}, deadline);
   std::optional<HubCopy> copy;
   if (has_files(hub)) copy.emplace();
   push_planes(hub, PlanesSaved(hub, copy.has_value() ? &*copy : nullptr), deadline);
   return copy;
 }
 
-void Session::load_planes(Hub& hub, HubParts* parts, const Deadline& deadline) {
+void HubCheckpoints::load_planes(Hub& hub, HubParts* parts, const Deadline& deadline) {
   push_planes(hub, PlanesLoaded(hub, parts), deadline);
 }
 
-void Session::push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& deadline) {
+void HubCheckpoints::push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& deadline) {
   const bool copied = set_copies(hub, true);
   std::vector<std::byte*> blocks;
   const auto free_all = [&] {
-    for (std::byte* block : blocks) free(block);
+    for (std::byte* block : blocks) session_.free(block);
     blocks.clear();
   };
   try {
@@ -129,10 +129,8 @@ void Session::push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& d
         const Hub::Key& key = hub.key_by_name(number);
         bytes += hub.bytes_to_restore(key) + key.bytes;
         if (!blocks.empty() && bytes > kMostBytesPerRound) break;
-        auto* const block = static_cast<std::byte*>(allocate(pushes.block_bytes(number)));
-        if (block == nullptr) throw Failure(last_failure().code, last_failure().message);
-        blocks.push_back(block);
-        pushes.begin(number, block);
+        blocks.push_back(session_.require_memory(pushes.block_bytes(number)));
+        pushes.begin(number, blocks.back());
       }
       for (unsigned plane = control::kMostHubPlanes; plane-- > 0;) {
         push_plane(hub, pushes, plane, first, blocks, deadline);
@@ -140,7 +138,7 @@ void Session::push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& d
     }
   } catch (...) {
     free_all();
-    const Lock lock = enter();
+    const Session::Lock lock = session_.enter();
     hub.torn = true;
     hub.copies = copied;
     throw;
@@ -148,40 +146,41 @@ void Session::push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& d
   set_copies(hub, copied);
 }
 
-bool Session::set_copies(Hub& hub, bool copies) {
-  const Lock lock = enter();
+bool HubCheckpoints::set_copies(Hub& hub, bool copies) {
+  const Session::Lock lock = session_.enter();
   return std::exchange(hub.copies, copies);
 }
 
 // Of the keys from `first` on that have it.
-void Session::push_plane(Hub& hub, const PlanePushes& pushes, unsigned plane, std::size_t first,
-                         const std::vector<std::byte*>& blocks, const Deadline& deadline) {
+void HubCheckpoints::push_plane(Hub& hub, const PlanePushes& pushes, unsigned plane,
+                                std::size_t first, const std::vector<std::byte*>& blocks,
+                                const Deadline& deadline) {
   std::vector<std::pair<std::size_t, std::uint64_t>> pushed;  // keys and requests
   const auto fail_with = [&](int code) {
-    const std::string why = last_failure().message;
+    const std::string why = session_.last_failure().message;
     // What has failed one fails all, so that the hub can be freed then.
-    for (const auto& [number, request] : pushed) give_up(request, deadline);
+    for (const auto& [number, request] : pushed) session_.give_up(request, deadline);
     throw Failure(code, why);
   };
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const std::size_t number = first + i;
     if (plane >= planes_of(hub, hub.key_by_name(number))) continue;
     std::uint64_t request = 0;
-    if (const int code = push(hub,
-                              {.kind = pushes.kind(),
-                               .key = hub.place_by_name(number),
-                               .buffer = pushes.buffer(number, plane, blocks[i]),
-                               .steps = pushes.steps(number),
-                               .plane = plane,
-                               .has_plane = pushes.has_plane()},
-                              request);
+    if (const int code = client_.push(hub,
+                                      {.kind = pushes.kind(),
+                                       .key = hub.place_by_name(number),
+                                       .buffer = pushes.buffer(number, plane, blocks[i]),
+                                       .steps = pushes.steps(number),
+                                       .plane = plane,
+                                       .has_plane = pushes.has_plane()},
+                                      request);
         code != GRADCUBE_OK) {
       fail_with(code);
     }
     pushed.emplace_back(number, request);
   }
   for (const auto& [number, request] : pushed) {
-    if (const int code = wait(request, deadline.poll_timeout()); code != GRADCUBE_OK) {
+    if (const int code = session_.wait(request, deadline.poll_timeout()); code != GRADCUBE_OK) {
       fail_with(code);
     }
     pushes.take_end(number, plane);
