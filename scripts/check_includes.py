@@ -41,7 +41,7 @@ BELOW = {
     "dataplane/fabric/nic": ["dataplane/fabric"],
     "dataplane/fabric/memif": ["dataplane/fabric/emulated", "dataplane/fabric/nic"],
     "dataplane/links": ["bcube_forwarding", "dataplane/fabric"],
-    "dataplane/hub": ["aggregation", "control/hub"],
+    "dataplane/hub": ["aggregation", "control/hub", "trainer"],
     "dataplane/engine": [
         "aggregation",
         "control/hub",

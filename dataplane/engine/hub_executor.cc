@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "control/checkpoint/hub_planes.h"
 #include "control/plan/service_order.h"
 #include "dataplane/engine/guarded_memory.h"
+#include "dataplane/engine/hub_signature.h"
 #include "dataplane/engine/port_queue.h"
 #include "dataplane/engine/step_flows.h"
 
@@ -16,62 +16,6 @@ constexpr std::uint64_t kMostTold = 255;  // that a frame can tell
 
 // Of what is pushed, between two looks at the ports: some ten microseconds.
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{1} << 18;
-
-// HubKind has the first three of HubPush in their order.
-constexpr unsigned kFirstKind = static_cast<unsigned>(HubKind::gradients);
-constexpr unsigned kSaved = static_cast<unsigned>(HubKind::saved);
-constexpr unsigned kLoaded = static_cast<unsigned>(HubKind::loaded);
-static_assert(static_cast<unsigned>(HubKind::restored) ==
-              kFirstKind + static_cast<unsigned>(HubPush::Kind::restored));
-static_assert(kSaved + control::kMostHubPlanes <= kLoaded);
-
-std::uint8_t number_of_kind(const HubLabel& label) {
-  switch (label.kind) {
-    case HubPush::Kind::saved:
-      return static_cast<std::uint8_t>(kSaved + label.plane);
-    case HubPush::Kind::loaded:
-      return static_cast<std::uint8_t>(kLoaded + label.plane);
-    default:
-      return static_cast<std::uint8_t>(kFirstKind + static_cast<unsigned>(label.kind));
-  }
-}
-
-// Of a number that came in a frame. False: it is none.
-bool read_kind(unsigned number, HubLabel& label) {
-  const auto is_plane_of = [number](unsigned first) {
-    return number >= first && number < first + control::kMostHubPlanes;
-  };
-  if (is_plane_of(kSaved) || is_plane_of(kLoaded)) {
-    label.kind = is_plane_of(kSaved) ? HubPush::Kind::saved : HubPush::Kind::loaded;
-    label.plane = static_cast<std::uint8_t>(number - (is_plane_of(kSaved) ? kSaved : kLoaded));
-    return true;
-  }
-  const unsigned kind = number - kFirstKind;
-  if (kind > static_cast<unsigned>(HubPush::Kind::restored)) return false;
-  label.kind = static_cast<HubPush::Kind>(kind);
-  return true;
-}
-
-// In a segment header the number of the chunk stands for that of the collective. The other fields
-// share the position, the round and the digest: position 16 and digest 16 bits, digest 8 and round
-// 8 bits, digest 8 bits.
-CollectiveSignature signature_of(const HubLabel& label) {
-  return {static_cast<std::uint8_t>(label.digest >> 24), label.digest << 16 | label.position,
-          static_cast<std::uint16_t>(label.round | (label.digest >> 16 & 0xffU) << 8),
-          number_of_kind(label), label.chunk};
-}
-static_assert(HubShape::kMostPositions == 1U << 16);
-
-std::optional<HubLabel> label_of(const CollectiveSignature& signature) {
-  HubLabel label;
-  if (!read_kind(signature.kind, label)) return std::nullopt;
-  label.chunk = signature.collective;
-  label.position = signature.count & 0xffffU;
-  label.round = static_cast<std::uint8_t>(signature.root);
-  label.digest = signature.count >> 16 | std::uint32_t{signature.root} >> 8 << 16 |
-                 std::uint32_t{signature.type_and_operation} << 24;
-  return label;
-}
 
 }  // namespace
 

@@ -33,16 +33,6 @@ namespace gradcube::dataplane {
 
 class EngineHub;
 
-// In the place of the kind of a collective in a segment header. Of what is saved and loaded the
-// plane is added.
-enum class HubKind : std::uint8_t {
-  gradients = 19,
-  weights = 20,
-  restored = 21,
-  saved = 32,
-  loaded = 48
-};
-
 class HubExecutor {
  public:
   // place: that of the executor among those of the server's hub, which must outlive it.

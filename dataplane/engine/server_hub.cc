@@ -47,7 +47,7 @@ ServerHub::Layout ServerHub::layout_of(const control::hub::HubModel& model,
     layout.ranges += states.back().ranges;
   }
   layout.bytes =
-      align(model.bytes() + sizeof(shared::HubState) + layout.ranges * sizeof(shared::HubRange));
+      align(model.bytes() + sizeof(shared::HubHeader) + layout.ranges * sizeof(shared::HubRange));
   for (const HubStateShape& state : states) {
     layout.states.push_back(layout.bytes);
     layout.bytes += state.elements() * sizeof(float);
@@ -84,8 +84,8 @@ HubExchangeContext ServerHub::context_of(const control::hub::HubModel& model,
           nullptr};
 }
 
-shared::HubState& ServerHub::state() const {
-  return *reinterpret_cast<shared::HubState*>(memory_.base() + model_->bytes());
+shared::HubHeader& ServerHub::state() const {
+  return *reinterpret_cast<shared::HubHeader*>(memory_.base() + model_->bytes());
 }
 
 void ServerHub::set_end(std::int32_t code, std::uint32_t notice) {

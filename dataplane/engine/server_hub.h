@@ -2,7 +2,7 @@
 // what its executors work on (hub_exchange.h). Its engines drive it, each its own executors
 // (engine_hub.h).
 //
-// Its memory (hub_memory.h) has the weights, then a shared::HubState with its ranges, by which
+// Its memory (hub_memory.h) has the weights, then a shared::HubHeader with its ranges, by which
 // trainers find what is owned here, and then the arrays of each executor.
 //
 // Construction takes all memory that the hub will ever need here, which can take seconds: not on
@@ -86,7 +86,7 @@ class ServerHub {
   static Layout layout_of(const control::hub::HubModel& model, const ServerHubShape& shape);
   static HubExchangeContext context_of(const control::hub::HubModel& model,
                                        const ServerHubShape& shape, std::size_t execution);
-  shared::HubState& state() const;
+  shared::HubHeader& state() const;
   void list_ranges();
 
   std::uint32_t number_;

@@ -11,16 +11,16 @@ using shared::RegionHeader;
 
 namespace {
 
-constexpr bool is_same(shared::Kind kind, CollectiveKind same) {
+constexpr bool is_same(shared::CollectiveKind kind, CollectiveKind same) {
   return static_cast<int>(kind) == static_cast<int>(same);
 }
-static_assert(is_same(shared::Kind::all_reduce, CollectiveKind::all_reduce) &&
-              is_same(shared::Kind::reduce_scatter, CollectiveKind::reduce_scatter) &&
-              is_same(shared::Kind::all_gather, CollectiveKind::all_gather) &&
-              is_same(shared::Kind::broadcast, CollectiveKind::broadcast) &&
-              is_same(shared::Kind::reduce, CollectiveKind::reduce) &&
-              is_same(shared::Kind::barrier, CollectiveKind::barrier) &&
-              shared::kKinds == control::kCollectiveKinds.size());
+static_assert(is_same(shared::CollectiveKind::all_reduce, CollectiveKind::all_reduce) &&
+              is_same(shared::CollectiveKind::reduce_scatter, CollectiveKind::reduce_scatter) &&
+              is_same(shared::CollectiveKind::all_gather, CollectiveKind::all_gather) &&
+              is_same(shared::CollectiveKind::broadcast, CollectiveKind::broadcast) &&
+              is_same(shared::CollectiveKind::reduce, CollectiveKind::reduce) &&
+              is_same(shared::CollectiveKind::barrier, CollectiveKind::barrier) &&
+              shared::kCollectiveKinds == control::kCollectiveKinds.size());
 
 }  // namespace
 
@@ -121,17 +121,13 @@ Session::Take Session::take(unsigned local) {
     return violate(local, "its completion ring's head is out of range");
   }
   const shared::Submission submission = region.read_submission(seat.submissions_taken);
-  if (submission.kind == static_cast<std::uint8_t>(shared::Kind::withdrawal)) {
-    return take_withdrawal(seat, local, submission);
-  }
+  const auto type = static_cast<shared::SubmissionType>(submission.type);
+  if (type == shared::SubmissionType::withdrawal) return take_withdrawal(seat, local, submission);
   if (seat.submissions_taken - seat.withdrawals - consumed >= kMaxInFlight) return Take::none;
-  if (submission.kind == static_cast<std::uint8_t>(shared::Kind::send) ||
-      submission.kind == static_cast<std::uint8_t>(shared::Kind::receive)) {
-    return take_mail(seat, local, submission);
-  }
-  if (submission.kind >= static_cast<std::uint8_t>(shared::Kind::push_gradients) &&
-      submission.kind <= static_cast<std::uint8_t>(shared::Kind::push_loaded)) {
-    return take_push(seat, local, submission);
+  if (type == shared::SubmissionType::message) return take_mail(seat, local, submission);
+  if (type == shared::SubmissionType::push) return take_push(seat, local, submission);
+  if (type != shared::SubmissionType::collective) {
+    return violate(local, "a submission of an unknown type");
   }
   CollectiveRequest request;
   const char* violation = check(region, submission, request);
@@ -189,14 +185,15 @@ bool Session::agree_on(unsigned lane, std::uint64_t number) const {
 
 const char* Session::check(const SessionRegion& region, const shared::Submission& submission,
                            CollectiveRequest& request) const {
-  if (submission.lane >= lanes_.size()) return "a submission names a lane that its job has not";
-  const auto kind = control::collective_kind_numbered(submission.kind);
+  const shared::SubmittedCollective& asked = submission.collective;
+  if (asked.lane >= lanes_.size()) return "a submission names a lane that its job has not";
+  const auto kind = control::collective_kind_numbered(asked.kind);
   if (!kind.has_value()) return "a submission asks for an unknown kind of collective";
   request.request = submission.request;
-  request.lane = submission.lane;
+  request.lane = asked.lane;
   request.kind = *kind;
-  request.root = submission.root;
-  if (submission.root >= (control::has_root(request.kind) ? ranks_ : 1)) {
+  request.root = asked.root;
+  if (asked.root >= (control::has_root(request.kind) ? ranks_ : 1)) {
     return "a submission's root is not a rank of its job";
   }
   if (const char* problem = check_elements(submission, request)) return problem;
@@ -209,13 +206,14 @@ const char* Session::check(const SessionRegion& region, const shared::Submission
 const char* Session::check_elements(const shared::Submission& submission,
                                     CollectiveRequest& request) const {
   if (!aggregation::is_data_type(submission.dtype)) return "a submission's element type is unknown";
-  if (submission.op >= aggregation::kOperations) return "a submission's operation is unknown";
+  const std::uint8_t op = submission.collective.op;
+  if (op >= aggregation::kOperations) return "a submission's operation is unknown";
   request.dtype = static_cast<aggregation::DataType>(submission.dtype);
-  request.operation = static_cast<aggregation::Operation>(submission.op);
+  request.operation = static_cast<aggregation::Operation>(op);
   request.carrier = {request.dtype, request.operation};
   if (!control::reduces(request.kind)) {
     // On the wire a type that no kernel knows has the bits of the operation, too.
-    return submission.op == 0 || submission.dtype < aggregation::kFirstCopiedType
+    return op == 0 || submission.dtype < aggregation::kFirstCopiedType
                ? nullptr
                : "a submission has an operation that its kind has not";
   }

@@ -231,7 +231,8 @@ class Session {
   Take take_push(Seat& seat, unsigned local, const shared::Submission& submission);
   const char* check_push(const Seat& seat, unsigned local,
                          const shared::Submission& submission) const;
-  const char* check_saved(shared::Kind kind, std::uint64_t tag) const;
+  const char* check_fields(const control::hub::HubKey& key,
+                           const shared::SubmittedPush& asked) const;
   unsigned planes_of(const control::hub::HubKey& key) const;
   std::uint64_t restored_arrays_of(const control::hub::HubKey& key) const;
   void find_arrays(HubBoard::Push& push, std::uint32_t number) const;

@@ -7,29 +7,32 @@
 namespace gradcube::dataplane {
 
 Session::Take Session::take_mail(Seat& seat, unsigned local, const shared::Submission& submission) {
-  MailRequest mail;
-  mail.request = submission.request;
-  mail.local = local;
-  mail.sends = submission.kind == static_cast<std::uint8_t>(shared::Kind::send);
-  mail.peer = submission.root;
-  mail.tag = submission.tag;
-  mail.bytes = submission.count;
-  mail.paths = submission.paths;
-  mail.place = submission.place;
-  mail.dtype = static_cast<aggregation::DataType>(submission.dtype);
-  if (mail.peer >= ranks_) return violate(local, "a message's other rank is none of its job");
+  const shared::SubmittedMessage& asked = submission.message;
+  if (asked.direction > static_cast<std::uint8_t>(shared::Direction::receive)) {
+    return violate(local, "a message is neither sent nor received");
+  }
+  if (asked.peer >= ranks_) return violate(local, "a message's other rank is none of its job");
   if (!aggregation::is_data_type(submission.dtype)) {
     return violate(local, "a message's element type is unknown");
   }
-  if (mail.place >= seat.mail.size() || seat.mail[mail.place] != kNoMail) {
+  if (asked.place >= seat.mail.size() || seat.mail[asked.place] != kNoMail) {
     return violate(local, "a message's place is another one's, or there is none");
   }
-  CollectiveRequest memory;
-  memory.carrier = {aggregation::DataType::bytes, aggregation::Operation::sum};
-  if (const char* violation = check_buffer(*seat.region, submission, memory)) {
+  const SessionRegion& region = *seat.region;
+  if (const char* violation = check_memory(region, submission.offset, submission.count)) {
     return violate(local, violation);
   }
-  mail.buffer = memory.buffer;
+  const MailRequest mail = {
+      .request = submission.request,
+      .local = local,
+      .sends = asked.direction == static_cast<std::uint8_t>(shared::Direction::send),
+      .peer = asked.peer,
+      .tag = asked.tag,
+      .buffer = region.base() + submission.offset,
+      .bytes = submission.count,
+      .paths = asked.paths,
+      .dtype = static_cast<aggregation::DataType>(submission.dtype),
+      .place = asked.place};
   seat.mail[mail.place] = mail_.add(mail);
   count_taken(seat);
   return Take::taken;
@@ -38,12 +41,12 @@ Session::Take Session::take_mail(Seat& seat, unsigned local, const shared::Submi
 // What no engine has begun takes and gives nothing.
 Session::Take Session::take_withdrawal(Seat& seat, unsigned local,
                                        const shared::Submission& submission) {
-  if (submission.place >= seat.mail.size()) {
+  if (submission.message.place >= seat.mail.size()) {
     return violate(local, "a withdrawal's place is out of range");
   }
   ++seat.withdrawals;
   count_taken(seat);
-  const std::uint32_t number = seat.mail[submission.place];
+  const std::uint32_t number = seat.mail[submission.message.place];
   if (number == kNoMail || mail_.at(number).request != submission.request) return Take::taken;
   if (mail_.is_fresh(number)) {
     end_mail(number, GRADCUBE_ECANCELED, 0);

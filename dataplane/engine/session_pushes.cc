@@ -1,6 +1,5 @@
 // A session's pushes to its job's hub.
 
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -10,92 +9,85 @@
 
 namespace gradcube::dataplane {
 
-namespace {
-
-bool is_of_plane(shared::Kind kind) {
-  return kind == shared::Kind::push_saved || kind == shared::Kind::push_loaded;
-}
-
-}  // namespace
+using shared::PushKind;
 
 Session::Take Session::take_push(Seat& seat, unsigned local, const shared::Submission& submission) {
-  if (hub() == nullptr || submission.paths != hub()->number()) {
+  const shared::SubmittedPush& asked = submission.push;
+  if (hub() == nullptr || asked.hub != hub()->number()) {
     if (hub_code_ == 0) return violate(local, "a push to a hub that there is not");
     count_taken(seat);
     complete(seat, submission.request, hub_code_, hub_notice_);
     publish_completions(seat);
     return Take::taken;
   }
-  const auto kind = static_cast<shared::Kind>(submission.kind);
   if (const char* violation = check_push(seat, local, submission)) return violate(local, violation);
   HubBoard::Push push = {.request = submission.request,
-                         .kind = HubPush::Kind::weights,
-                         .buffer = seat.region->base() + submission.offset};
-  if (kind == shared::Kind::push_gradients) {
-    const double rate = std::bit_cast<double>(submission.tag);
-    push.kind = HubPush::Kind::gradients;
-    push.learning_rate = rate == shared::kOwnRate ? hub()->model().settings().learning_rate : rate;
+                         .kind = static_cast<PushKind>(asked.kind),
+                         .learning_rate = asked.rate,
+                         .digest = asked.digest,
+                         .buffer = seat.region->base() + submission.offset,
+                         .steps = asked.steps,
+                         .plane = asked.plane};
+  if (push.kind == PushKind::gradients) {
+    if (asked.rate == shared::kOwnRate) {
+      push.learning_rate = hub()->model().settings().learning_rate;
+    }
     // As frames tell it: so all trainers have the same, those of one server, too.
     if (hub()->shape().aggregator.has_value()) {
       push.learning_rate = static_cast<float>(push.learning_rate);
     }
-  } else if (kind == shared::Kind::push_restored) {
-    push.kind = HubPush::Kind::restored;
-    push.steps = submission.tag;
-    find_arrays(push, submission.root);
-  } else if (is_of_plane(kind)) {
-    push.kind = kind == shared::Kind::push_saved ? HubPush::Kind::saved : HubPush::Kind::loaded;
-    push.plane = submission.op;
-    push.steps = submission.tag;
-  } else {
-    push.digest = submission.tag;
   }
-  hub()->board().push(submission.root, local, push);
+  if (push.kind == PushKind::restored) find_arrays(push, asked.key);
+  hub()->board().push(asked.key, local, push);
   count_taken(seat);
   return Take::taken;
 }
 
 const char* Session::check_push(const Seat& seat, unsigned local,
                                 const shared::Submission& submission) const {
+  const shared::SubmittedPush& asked = submission.push;
   const auto& keys = hub()->model().keys();
-  if (submission.root >= keys.size()) return "a push of a key that its hub has not";
-  const control::hub::HubKey& key = keys[submission.root];
+  if (asked.key >= keys.size()) return "a push of a key that its hub has not";
+  const control::hub::HubKey& key = keys[asked.key];
   if (submission.count != key.elements || submission.dtype != static_cast<unsigned>(key.type)) {
     return "a push that is not as its key";
   }
-  const auto kind = static_cast<shared::Kind>(submission.kind);
-  const unsigned planes = is_of_plane(kind) ? planes_of(key) : 1;
-  if (submission.op >= planes || submission.lane != 0 || submission.place != 0) {
-    return "a push with fields that pushes have not";
-  }
-  if (const char* violation = check_saved(kind, submission.tag)) return violation;
+  if (asked.kind >= shared::kPushKinds) return "a push of an unknown kind";
+  if (const char* violation = check_fields(key, asked)) return violation;
   std::uint64_t bytes = key.bytes();
-  if (kind == shared::Kind::push_gradients) {
-    const double rate = std::bit_cast<double>(submission.tag);
-    const bool is_told = hub()->shape().aggregator.has_value();
-    const double most = is_told ? std::numeric_limits<float>::max() : rate;
-    if (rate != shared::kOwnRate && !(std::isfinite(rate) && rate >= 0 && rate <= most)) {
-      return "a push without a valid learning rate";
-    }
-  } else if (kind == shared::Kind::push_restored) {
+  if (static_cast<PushKind>(asked.kind) == PushKind::restored) {
     const std::size_t size = aggregation::element_bytes(key.type);
     bytes = shared::restored_array(key.elements, size, restored_arrays_of(key));
   }
-  if (!hub()->board().may_push(submission.root, local)) {
+  if (!hub()->board().may_push(asked.key, local)) {
     return "a push of a key whose last push has not ended";
   }
   return check_memory(*seat.region, submission.offset, bytes);
 }
 
-// Only a hub with an aggregator has planes, and one without has owners that restore.
-const char* Session::check_saved(shared::Kind kind, std::uint64_t tag) const {
-  const bool has_planes = hub()->shape().aggregator.has_value();
-  if (is_of_plane(kind) ? !has_planes : kind == shared::Kind::push_restored && has_planes) {
+// Of what is pushed of the key. Only a hub with an aggregator has planes, and one without has
+// owners that restore.
+const char* Session::check_fields(const control::hub::HubKey& key,
+                                  const shared::SubmittedPush& asked) const {
+  const auto kind = static_cast<PushKind>(asked.kind);
+  const bool of_plane = shared::is_of_plane(kind);
+  const bool has_steps = of_plane || kind == PushKind::restored;
+  if (asked.plane >= (of_plane ? planes_of(key) : 1) || (asked.steps != 0 && !has_steps) ||
+      (asked.digest != 0 && kind != PushKind::weights) ||
+      (asked.rate != 0 && kind != PushKind::gradients)) {
+    return "a push with fields that pushes have not";
+  }
+  const bool has_aggregator = hub()->shape().aggregator.has_value();
+  if (of_plane ? !has_aggregator : kind == PushKind::restored && has_aggregator) {
     return "a push of what its hub does not save or restore so";
   }
-  const std::uint64_t most = kind == shared::Kind::push_saved ? 0 : shared::kMostLoadedSteps + 1;
-  if (is_of_plane(kind) && tag > most) return "a push of more steps than can be loaded";
-  return nullptr;
+  const std::uint64_t most = kind == PushKind::saved ? 0 : shared::kMostLoadedSteps + 1;
+  if (of_plane && asked.steps > most) return "a push of more steps than can be loaded";
+  if (kind != PushKind::gradients || asked.rate == shared::kOwnRate) return nullptr;
+  // An aggregator is told it as a float.
+  const double most_rate = has_aggregator ? std::numeric_limits<float>::max() : asked.rate;
+  if (std::isfinite(asked.rate) && asked.rate >= 0 && asked.rate <= most_rate) return nullptr;
+  return "a push without a valid learning rate";
 }
 
 unsigned Session::planes_of(const control::hub::HubKey& key) const {

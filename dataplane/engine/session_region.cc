@@ -1,6 +1,8 @@
 #include "dataplane/engine/session_region.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -21,10 +23,10 @@ namespace gradcube::dataplane {
 
 namespace {
 
-template <typename Word>
-Word read_once(const Word& word) {
-  return __atomic_load_n(&word, __ATOMIC_RELAXED);
-}
+// Of what has other types, too.
+using Word [[gnu::may_alias]] = std::uint64_t;
+
+std::uint64_t read_once(const Word& word) { return __atomic_load_n(&word, __ATOMIC_RELAXED); }
 
 std::uint64_t page_bytes() { return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)); }
 
@@ -80,21 +82,11 @@ SessionRegion::~SessionRegion() {
 }
 
 shared::Submission SessionRegion::read_submission(std::uint64_t index) const {
-  const auto* ring = reinterpret_cast<const shared::Submission*>(base_ + shared::kSubmissions);
-  const shared::Submission& entry = ring[index % shared::kSubmissionEntries];
-  shared::Submission copy{};
-  copy.request = read_once(entry.request);
-  copy.offset = read_once(entry.offset);
-  copy.count = read_once(entry.count);
-  copy.root = read_once(entry.root);
-  copy.kind = read_once(entry.kind);
-  copy.dtype = read_once(entry.dtype);
-  copy.op = read_once(entry.op);
-  copy.lane = read_once(entry.lane);
-  copy.tag = read_once(entry.tag);
-  copy.paths = read_once(entry.paths);
-  copy.place = read_once(entry.place);
-  return copy;
+  std::array<std::uint64_t, sizeof(shared::Submission) / sizeof(std::uint64_t)> words{};
+  const auto* entry = reinterpret_cast<const Word*>(base_ + shared::kSubmissions) +
+                      index % shared::kSubmissionEntries * words.size();
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = read_once(entry[i]);
+  return std::bit_cast<shared::Submission>(words);
 }
 
 bool SessionRegion::is_sealed() const {

@@ -86,7 +86,7 @@ class HubAggregatorFailures : public testing::Test {
   void push(std::uint32_t key, double rate_of_one = shared::kOwnRate) {
     for (const auto& trainer : job_.trainers()) {
       job_.push(
-          *trainer, key, shared::Kind::push_gradients,
+          *trainer, key, shared::PushKind::gradients,
           [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; },
           trainer->rank() == 1 ? rate_of_one : shared::kOwnRate);
     }

@@ -9,7 +9,7 @@
 #include "trainer/src/hub/hub_checkpoints.h"
 #include "trainer/src/hub/hub_client.h"
 
-using gradcube::shared::Kind;
+using gradcube::shared::PushKind;
 using gradcube::trainer::Hub;
 using gradcube::trainer::HubCheckpoints;
 using gradcube::trainer::HubClient;
@@ -68,12 +68,12 @@ int gradcube_hub_free(gradcube_hub* hub, int timeout_ms) {
 }
 
 int gradcube_hub_init(gradcube_hub* hub, size_t key, const void* weights, uint64_t* request) {
-  return push(hub, {.kind = Kind::push_weights, .key = key, .buffer = weights}, request);
+  return push(hub, {.kind = PushKind::weights, .key = key, .buffer = weights}, request);
 }
 
 int gradcube_hub_push(gradcube_hub* hub, size_t key, const void* gradients, double rate,
                       uint64_t* request) {
-  return push(hub, {.kind = Kind::push_gradients, .key = key, .buffer = gradients, .rate = rate},
+  return push(hub, {.kind = PushKind::gradients, .key = key, .buffer = gradients, .rate = rate},
               request);
 }
 
@@ -83,7 +83,7 @@ int gradcube_hub_push_pull(gradcube_hub* hub, size_t key, const void* gradients,
     if (request == nullptr) return null_result(client.session(), "request");
     if (weights == nullptr) return null_result(client.session(), "weights");
     return client.push(its,
-                       {.kind = Kind::push_gradients,
+                       {.kind = PushKind::gradients,
                         .key = key,
                         .buffer = gradients,
                         .weights = weights,

@@ -50,7 +50,7 @@ class FakeHub {
   std::uint32_t staleness_ = 0;
   std::string optimizer_;
   std::vector<FakeHubKey> keys_;
-  shared::HubState& state() const;
+  shared::HubHeader& state() const;
   void list_ranges();
   float* array(const FakeHubKey& key, unsigned number) const;
 

@@ -238,9 +238,9 @@ void Hub::read_state() {
     if (!right) refuse_memory();
   };
   const std::size_t all = mapping_->bytes();
-  require(all - bytes_ >= sizeof(shared::HubState));
-  const shared::HubState& its = state();
-  const std::size_t room = all - bytes_ - sizeof(shared::HubState);
+  require(all - bytes_ >= sizeof(shared::HubHeader));
+  const shared::HubHeader& its = state();
+  const std::size_t room = all - bytes_ - sizeof(shared::HubHeader);
   require(its.rule < aggregation::kOptimizerRules);
   require(its.ranges <= room / sizeof(shared::HubRange));
   const double* const numbers = its.settings;

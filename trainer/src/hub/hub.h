@@ -107,7 +107,7 @@ class Hub {
   std::vector<char> table() const;
   std::uint64_t digest() const;
 
-  // The daemon's memory of the hub. Throws Failure, also for what shared::HubState must not say.
+  // The daemon's memory of the hub. Throws Failure, also for what shared::HubHeader must not say.
   void map_memory(int descriptor);
   const std::byte* weights(const Key& key) const { return memory() + key.begin; }
   // How it has ended, and the notice that says why: GRADCUBE_OK while it is there.
@@ -153,8 +153,8 @@ class Hub {
  private:
   void read_state();
   const std::byte* memory() const { return mapping_->base(); }
-  const shared::HubState& state() const {
-    return *reinterpret_cast<const shared::HubState*>(memory() + bytes_);
+  const shared::HubHeader& state() const {
+    return *reinterpret_cast<const shared::HubHeader*>(memory() + bytes_);
   }
 
   std::uint32_t number_;

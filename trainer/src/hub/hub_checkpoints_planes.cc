@@ -29,7 +29,7 @@ unsigned planes_of(const Hub& hub, const Hub::Key& key) {
 class PlanesSaved final : public PlanePushes {
  public:
   PlanesSaved(const Hub& hub, HubCopy* copy)
-      : PlanePushes(shared::Kind::push_saved),
+      : PlanePushes(shared::PushKind::saved),
         hub_(hub),
         copy_(copy),
         arrays_(1 + aggregation::optimizer_states(hub.optimizer().rule)) {
@@ -68,7 +68,7 @@ class PlanesSaved final : public PlanePushes {
 class PlanesLoaded final : public PlanePushes {
  public:
   PlanesLoaded(const Hub& hub, HubParts* parts)
-      : PlanePushes(shared::Kind::push_loaded), hub_(hub), parts_(parts) {}
+      : PlanePushes(shared::PushKind::loaded), hub_(hub), parts_(parts) {}
 
   bool has_plane() const override { return parts_ != nullptr; }
   std::uint64_t steps(std::size_t number) const override {

@@ -202,7 +202,7 @@ void HubCheckpoints::push_restored(Hub& hub, HubParts* parts, const Deadline& de
       if (parts != nullptr) parts->read_key(number, static_cast<std::byte*>(block));
       const std::uint64_t steps = parts == nullptr ? 0 : parts->steps(number);
       session_.require(client_.push(hub,
-                                    {.kind = shared::Kind::push_restored,
+                                    {.kind = shared::PushKind::restored,
                                      .key = hub.place_by_name(number),
                                      .buffer = block,
                                      .steps = steps},

@@ -2,7 +2,7 @@
 // read, and how it goes. hub_checkpoints.h saves it and takes it back.
 //
 //   Hub          one hub's keys, weights and what is known of them; the caller's
-//   Agreement    what the ranks tell each other in a call that all of them make
+//   agreement.h  what the ranks tell each other in a call that all of them make
 //
 // A push is a request of the session's, which tells of its end (hub_listener.h).
 //
@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/push_kind.h"
 #include "trainer/shared_layout.h"
 #include "trainer/src/base/deadline.h"
 #include "trainer/src/base/descriptor.h"
@@ -31,7 +32,7 @@
 namespace gradcube::trainer {
 
 struct PushWish {
-  shared::Kind kind{};
+  shared::PushKind kind{};
   std::size_t key = 0;  // the place in the trainer's list
   const void* buffer = nullptr;
   void* weights = nullptr;  // where the new ones are wanted; null: nowhere

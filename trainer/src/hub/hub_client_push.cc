@@ -13,7 +13,8 @@
 
 namespace gradcube::trainer {
 
-using shared::Kind;
+using shared::is_of_plane;
+using shared::PushKind;
 
 namespace {
 
@@ -21,24 +22,21 @@ constexpr const char* kTorn =
     "what the hub's aggregator has was not saved or loaded as a whole, so its weights are not "
     "here: leave the job, and restore a checkpoint in another one";
 
-bool is_of_plane(Kind kind) { return kind == Kind::push_saved || kind == Kind::push_loaded; }
-
 // Without the lock: a key may have gigabytes.
-std::uint64_t tag_of(const Hub& hub, const PushWish& wish) {
-  switch (wish.kind) {
-    case Kind::push_gradients:
-      return std::bit_cast<std::uint64_t>(wish.rate);
-    case Kind::push_restored:
-      return wish.steps;
-    case Kind::push_saved:
-      return 0;
-    case Kind::push_loaded:
-      return wish.has_plane ? wish.steps + 1 : 0;
-    default:
-      break;
+shared::SubmittedPush submitted_push(const Hub& hub, const PushWish& wish) {
+  shared::SubmittedPush push{};
+  push.hub = hub.number();
+  push.kind = static_cast<std::uint8_t>(wish.kind);
+  push.plane = static_cast<std::uint8_t>(wish.plane);
+  if (wish.kind == PushKind::gradients) push.rate = wish.rate;
+  if (wish.kind == PushKind::restored) push.steps = wish.steps;
+  if (wish.kind == PushKind::loaded && wish.has_plane) push.steps = wish.steps + 1;
+  if (wish.kind != PushKind::weights || wish.key >= hub.size() || wish.buffer == nullptr) {
+    return push;
   }
-  if (wish.key >= hub.size() || wish.buffer == nullptr) return 0;
-  return control::crc32c({static_cast<const std::uint8_t*>(wish.buffer), hub.key(wish.key).bytes});
+  push.digest =
+      control::crc32c({static_cast<const std::uint8_t*>(wish.buffer), hub.key(wish.key).bytes});
+  return push;
 }
 
 std::string problem_of_rate(const Hub& hub, const PushWish& wish) {
@@ -52,7 +50,7 @@ std::string problem_of_rate(const Hub& hub, const PushWish& wish) {
 
 std::size_t bytes_of(const Hub& hub, const PushWish& wish) {
   const Hub::Key& key = hub.key(wish.key);
-  return wish.kind == Kind::push_restored ? hub.bytes_to_restore(key) : key.bytes;
+  return wish.kind == PushKind::restored ? hub.bytes_to_restore(key) : key.bytes;
 }
 
 }  // namespace
@@ -60,9 +58,9 @@ std::size_t bytes_of(const Hub& hub, const PushWish& wish) {
 std::uint64_t HubClient::steps_after(const Hub& hub, const Hub::Key& key,
                                      const PushWish& wish) const {
   switch (wish.kind) {
-    case Kind::push_gradients:
+    case PushKind::gradients:
       return key.steps + (hub.is_asynchronous() ? session_.place().size / session_.trainers() : 1);
-    case Kind::push_saved:
+    case PushKind::saved:
       return key.steps;
     default:
       return wish.steps;  // 0 of weights
@@ -82,7 +80,7 @@ int HubClient::may_push(const Hub& hub, const PushWish& wish) {
   if (const int code = fail_if_ended(hub); code != GRADCUBE_OK) return code;
   if (hub.is_being_freed) return fail(GRADCUBE_EINVAL, "the hub is being freed by another thread");
   if (hub.torn) return fail(GRADCUBE_EINVAL, kTorn);
-  if (wish.kind == Kind::push_gradients && !key.pushed && !key.has_weights) return no_weights(key);
+  if (wish.kind == PushKind::gradients && !key.pushed && !key.has_weights) return no_weights(key);
   if (key.pushed || (hub.copies && !is_of_plane(wish.kind))) {
     return fail(GRADCUBE_EAGAIN, "key " + quoted(key.name) + " of the hub is being " +
                                      (key.pushed ? "pushed: wait for its request first"
@@ -97,19 +95,17 @@ int HubClient::may_push(const Hub& hub, const PushWish& wish) {
 }
 
 int HubClient::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
-  const std::uint64_t tag = tag_of(hub, wish);
+  const shared::SubmittedPush submitted = submitted_push(hub, wish);
   Session::Lock lock = session_.enter();
   if (const int code = may_push(hub, wish); code != GRADCUBE_OK) return code;
   Hub::Key& key = hub.key(wish.key);
   Collective collective;
   shared::Submission& submission = collective.submission;
-  submission.kind = static_cast<std::uint8_t>(wish.kind);
+  submission.type = static_cast<std::uint8_t>(shared::SubmissionType::push);
   submission.count = key.elements;
   submission.dtype = static_cast<std::uint8_t>(key.dtype);
-  submission.root = key.number;
-  submission.paths = hub.number();
-  submission.tag = tag;
-  submission.op = static_cast<std::uint8_t>(wish.plane);
+  submission.push = submitted;
+  submission.push.key = key.number;
   collective.bytes = bytes_of(hub, wish);
   collective.carried_bytes = collective.bytes;
   collective.buffer = static_cast<std::byte*>(const_cast<void*>(wish.buffer));
@@ -227,7 +223,7 @@ int HubClient::no_key(const Hub& hub, std::size_t place) {
 std::string HubClient::text_of_push(const Request& request) const {
   const Push& push = *request.wanted.push;
   const bool weights =
-      request.collective.submission.kind == static_cast<std::uint8_t>(Kind::push_weights);
+      request.collective.submission.push.kind == static_cast<std::uint8_t>(PushKind::weights);
   return std::string(weights ? "the first push" : "the push") + " of key " +
          quoted(push.hub->key(push.key).name) + " of the hub";
 }

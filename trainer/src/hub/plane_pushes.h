@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "trainer/shared_layout.h"
+#include "trainer/push_kind.h"
 
 namespace gradcube::trainer {
 
@@ -19,7 +19,7 @@ class PlanePushes {
   PlanePushes(const PlanePushes&) = delete;
   PlanePushes& operator=(const PlanePushes&) = delete;
 
-  shared::Kind kind() const { return kind_; }
+  shared::PushKind kind() const { return kind_; }
   // Of what is loaded: whether this trainer has it, and how many steps the key had taken.
   virtual bool has_plane() const { return false; }
   virtual std::uint64_t steps(std::size_t) const { return 0; }
@@ -33,10 +33,10 @@ class PlanePushes {
   virtual void take_end(std::size_t, unsigned) const {}
 
  protected:
-  explicit PlanePushes(shared::Kind kind) : kind_(kind) {}
+  explicit PlanePushes(shared::PushKind kind) : kind_(kind) {}
 
  private:
-  shared::Kind kind_;
+  shared::PushKind kind_;
 };
 
 }  // namespace gradcube::trainer

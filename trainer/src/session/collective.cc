@@ -177,8 +177,9 @@ std::string read_collective(const gradcube_collective* given, const Place& place
   if (problem.empty()) problem = check_numbers(asked, place);
   if (!problem.empty()) return problem;
   collective = Collective();
-  collective.submission.kind = static_cast<std::uint8_t>(asked.kind);
-  collective.submission.lane = static_cast<std::uint8_t>(asked.lane);
+  shared::SubmittedCollective& submitted = collective.submission.collective;
+  submitted.kind = static_cast<std::uint8_t>(asked.kind);
+  submitted.lane = static_cast<std::uint8_t>(asked.lane);
   if (asked.kind == GRADCUBE_BARRIER) {
     if (asked.count == 0) return "";
     return "the count of a barrier is " + std::to_string(asked.count) + ": expected 0";
@@ -191,8 +192,8 @@ std::string read_collective(const gradcube_collective* given, const Place& place
   if (!problem.empty()) return problem;
   collective.submission.count = asked.count;
   collective.submission.dtype = static_cast<std::uint8_t>(asked.dtype);
-  if (adds(asked.kind)) collective.submission.op = static_cast<std::uint8_t>(asked.op);
-  if (has_root(asked.kind)) collective.submission.root = asked.root;
+  if (adds(asked.kind)) submitted.op = static_cast<std::uint8_t>(asked.op);
+  if (has_root(asked.kind)) submitted.root = asked.root;
   const std::size_t elements = has_chunks(asked.kind) ? asked.count * place.size : asked.count;
   collective.bytes = elements * element_size(asked.dtype);
   collective.carried_bytes = elements * carried;
@@ -229,13 +230,15 @@ std::string read_message(const gradcube_message* given, const Place& place, std:
            std::to_string(most_bytes) + " bytes of the shared heap: set GRADCUBE_HEAP to more";
   }
   collective = Collective();
-  collective.submission.kind =
-      static_cast<std::uint8_t>(sends ? shared::Kind::send : shared::Kind::receive);
+  collective.submission.type = static_cast<std::uint8_t>(shared::SubmissionType::message);
   collective.submission.dtype = static_cast<std::uint8_t>(asked.dtype);
   collective.submission.count = asked.bytes;
-  collective.submission.root = asked.peer;
-  collective.submission.tag = asked.tag;
-  collective.submission.paths = sends ? asked.paths : 0;
+  shared::SubmittedMessage& submitted = collective.submission.message;
+  submitted.direction =
+      static_cast<std::uint8_t>(sends ? shared::Direction::send : shared::Direction::receive);
+  submitted.peer = asked.peer;
+  submitted.tag = asked.tag;
+  submitted.paths = sends ? asked.paths : 0;
   collective.bytes = asked.bytes;
   collective.carried_bytes = asked.bytes;
   if (asked.bytes != 0) collective.buffer = static_cast<std::byte*>(asked.buffer);
@@ -250,8 +253,8 @@ std::string type_name(int dtype) {
 std::string text_of_message(const Collective& message) {
   return (message.is_send() ? "the send of " : "the receive of up to ") +
          std::to_string(message.bytes) + " bytes " + (message.is_send() ? "to" : "from") +
-         " rank " + std::to_string(message.submission.root) + " with tag " +
-         std::to_string(message.submission.tag);
+         " rank " + std::to_string(message.submission.message.peer) + " with tag " +
+         std::to_string(message.submission.message.tag);
 }
 
 }  // namespace gradcube::trainer

@@ -39,16 +39,22 @@ struct Collective {
   Part input;   // what the daemon must see of the trainer's buffer
   Part output;  // what the trainer must see of the daemon's result
 
-  bool is_send() const { return submission.kind == static_cast<std::uint8_t>(shared::Kind::send); }
-  bool is_receive() const {
-    return submission.kind == static_cast<std::uint8_t>(shared::Kind::receive);
+  bool is(shared::SubmissionType type) const {
+    return submission.type == static_cast<std::uint8_t>(type);
   }
-  bool is_message() const { return is_send() || is_receive(); }
-  bool is_in_lane() const { return submission.kind < shared::kKinds; }
+  bool is_message() const { return is(shared::SubmissionType::message); }
+  bool is_send() const { return goes(shared::Direction::send); }
+  bool is_receive() const { return goes(shared::Direction::receive); }
+  bool is_in_lane() const { return is(shared::SubmissionType::collective); }
 
   // Between the trainer's buffer and a copy in the heap, of carried_bytes: the daemon works there.
   void write_input(std::byte* copy) const;
   void read_output(const std::byte* copy) const;
+
+ private:
+  bool goes(shared::Direction direction) const {
+    return is_message() && submission.message.direction == static_cast<std::uint8_t>(direction);
+  }
 };
 
 // Fills `collective`. `most_bytes` is the heap's size: no buffer is larger. Returns what is wrong

@@ -113,7 +113,7 @@ int Session::start(Lock& lock, const Collective& collective, const Wanted& wante
   }
   number = next_number_++;
   if (collective.is_in_lane()) {
-    request.number_in_lane = ++submitted_[request.collective.submission.lane];
+    request.number_in_lane = ++submitted_[request.collective.submission.collective.lane];
   }
   requests_.list(request, number);
   if (++in_flight_ == 1 && events_.has_value()) {
@@ -135,7 +135,7 @@ void Session::copy_in(Lock& lock, const Request& request) {
 void Session::publish(Request& request) {
   shared::Submission submission = request.collective.submission;
   submission.request = request.number;
-  if (request.collective.is_message()) submission.place = requests_.place_of(request);
+  if (request.collective.is_message()) submission.message.place = requests_.place_of(request);
   submission.offset = request.collective.bytes == 0 ? shared::kHeapOffset
                                                     : region_.offset_of(request.shared_memory());
   // The ring has room for all that the table of requests holds and as many withdrawals, so it is
@@ -164,9 +164,9 @@ int Session::cancel(std::uint64_t number) {
                                      " submissions: call again");
   }
   shared::Submission withdrawal{};
-  withdrawal.kind = static_cast<std::uint8_t>(shared::Kind::withdrawal);
+  withdrawal.type = static_cast<std::uint8_t>(shared::SubmissionType::withdrawal);
   withdrawal.request = number;
-  withdrawal.place = requests_.place_of(*request);
+  withdrawal.message.place = requests_.place_of(*request);
   request->withdrawn = true;
   submissions_.push(withdrawal);
   ring_daemon();

@@ -96,7 +96,7 @@ std::string Session::why_unfitting(const Request& request, std::uint32_t other_d
   if (other_dtype != 0) {
     const std::string own = type_name(message.submission.dtype);
     const std::string other = type_name(static_cast<int>(other_dtype - 1));
-    why = "rank " + std::to_string(message.submission.root) +
+    why = "rank " + std::to_string(message.submission.message.peer) +
           (message.is_send() ? " receives " : " sends ") + other + ", and this trainer " +
           (message.is_send() ? "sends " : "receives ") + own;
   }

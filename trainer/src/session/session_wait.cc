@@ -131,9 +131,10 @@ int Session::time_out(Lock& lock, Request& late) {
   const std::int64_t waited_ms = waited_ns / 1'000'000;
   late.report.reset();  // the answer to an earlier inquiry says nothing about now
   if (late.wanted.push.has_value()) {
-    connection_.send_inquiry(number, shared::kHubLane, late.collective.submission.root);
+    connection_.send_inquiry(number, shared::kHubLane, late.collective.submission.push.key);
   } else {
-    connection_.send_inquiry(number, late.collective.submission.lane, late.number_in_lane);
+    connection_.send_inquiry(number, late.collective.submission.collective.lane,
+                             late.number_in_lane);
   }
   {
     Waiters::Waiter waiter(waiters_, Waiters::For::report, number);

@@ -307,7 +307,7 @@ TEST_F(MemberHubs, StayAsTheyAreForTheirReadersWhenTheyHaveEnded) {
   std::uint8_t byte = 0;
   ASSERT_EQ(pread(kept.get(), &byte, 1, 7), 1);
   EXPECT_EQ(byte, 77);
-  shared::HubState state{};
+  shared::HubHeader state{};
   ASSERT_EQ(pread(kept.get(), &state, sizeof(state), static_cast<off_t>(told[0].bytes)),
             static_cast<ssize_t>(sizeof(state)));
   EXPECT_EQ(state.end_code, GRADCUBE_EPEER);

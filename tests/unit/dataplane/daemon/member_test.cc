@@ -23,7 +23,7 @@ class MembersWithoutEngines : public testing::Test {
       entry = {};
       entry.request = i + 1;
       entry.offset = shared::kHeapOffset;
-      entry.kind = static_cast<std::uint8_t>(shared::Kind::barrier);
+      entry.collective.kind = static_cast<std::uint8_t>(shared::CollectiveKind::barrier);
     }
     region.header().submission_tail.store(shared::kRingEntries);
   }

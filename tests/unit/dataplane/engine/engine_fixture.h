@@ -84,8 +84,8 @@ class TestSession {
     entry.request = ++submitted_;
     entry.offset = shared::kHeapOffset;
     entry.count = count;
-    entry.kind = static_cast<std::uint8_t>(kind);
-    entry.lane = lane;
+    entry.collective.kind = static_cast<std::uint8_t>(kind);
+    entry.collective.lane = lane;
     session_->region().header().submission_tail.store(submitted_);
   }
   // The same, published to executors.

@@ -25,32 +25,33 @@ class MailChannelTest : public testing::Test {
   }
 
   // The number of what a trainer submits.
-  std::uint32_t submit(shared::Kind kind, std::uint64_t bytes, std::uint64_t tag = 7,
+  std::uint32_t submit(shared::Direction direction, std::uint64_t bytes, std::uint64_t tag = 7,
                        std::uint32_t peer = 3, std::uint32_t paths = 0) {
-    take(kind, bytes, tag, peer, paths);
+    take(direction, bytes, tag, peer, paths);
     room_.work();
     return static_cast<std::uint32_t>(submitted_ - 1);
   }
-  void take(shared::Kind kind, std::uint64_t bytes, std::uint64_t tag, std::uint32_t peer,
+  void take(shared::Direction direction, std::uint64_t bytes, std::uint64_t tag, std::uint32_t peer,
             std::uint32_t paths = 0) {
     shared::Submission& entry = submission_entry(session_->region(), submitted_);
     entry = {};
     entry.request = ++submitted_;
-    entry.place = static_cast<std::uint32_t>(submitted_ - 1);
+    entry.message.place = static_cast<std::uint32_t>(submitted_ - 1);
     entry.dtype = static_cast<std::uint8_t>(dtype_);
-    entry.kind = static_cast<std::uint8_t>(kind);
+    entry.type = static_cast<std::uint8_t>(shared::SubmissionType::message);
+    entry.message.direction = static_cast<std::uint8_t>(direction);
     entry.offset = shared::kHeapOffset + offset_;
     entry.count = bytes;
-    entry.root = peer;
-    entry.tag = tag;
-    entry.paths = paths;
+    entry.message.peer = peer;
+    entry.message.tag = tag;
+    entry.message.paths = paths;
     session_->region().header().submission_tail.store(submitted_);
     EXPECT_EQ(session_->take(), Session::Take::taken);
   }
 
   // A receive whose want has been sent.
   std::uint32_t receive(std::uint64_t bytes, std::uint64_t tag = 7) {
-    const std::uint32_t number = submit(shared::Kind::receive, bytes, tag);
+    const std::uint32_t number = submit(shared::Direction::receive, bytes, tag);
     EXPECT_TRUE(channel_->next_segment(flow()).has_value());
     flow().send.record_send(0);
     return number;
@@ -104,9 +105,9 @@ class MailChannelTest : public testing::Test {
   void withdraw(std::uint64_t request) {
     shared::Submission& entry = submission_entry(session_->region(), submitted_++);
     entry = {};
-    entry.kind = static_cast<std::uint8_t>(shared::Kind::withdrawal);
+    entry.type = static_cast<std::uint8_t>(shared::SubmissionType::withdrawal);
     entry.request = request;
-    entry.place = static_cast<std::uint32_t>(request - 1);
+    entry.message.place = static_cast<std::uint32_t>(request - 1);
     session_->region().header().submission_tail.store(submitted_);
     EXPECT_EQ(session_->take(), Session::Take::taken);
     room_.work();

@@ -54,13 +54,15 @@ class MailPair {
     }
     shared::Submission entry{};
     entry.request = which + 1;
-    entry.place = slot;
+    entry.message.place = slot;
     entry.dtype = GRADCUBE_BYTES;
-    entry.kind = static_cast<std::uint8_t>(post.sends ? shared::Kind::send : shared::Kind::receive);
+    entry.type = static_cast<std::uint8_t>(shared::SubmissionType::message);
+    entry.message.direction = static_cast<std::uint8_t>(post.sends ? shared::Direction::send
+                                                                   : shared::Direction::receive);
     entry.offset = shared::kHeapOffset + slot * kMostBytes;
     entry.count = post.bytes;
-    entry.root = rank_of(post.peer);
-    entry.tag = post.tag;
+    entry.message.peer = rank_of(post.peer);
+    entry.message.tag = post.tag;
     submit(post.trainer, entry);
     // The last mail with this number.
     server_of(post.trainer).session->mail().for_each([&](std::uint32_t number) {
@@ -75,9 +77,9 @@ class MailPair {
     model_.withdraw(which);
     const MailModel::Post& post = model_.item(which).post;
     shared::Submission entry{};
-    entry.kind = static_cast<std::uint8_t>(shared::Kind::withdrawal);
+    entry.type = static_cast<std::uint8_t>(shared::SubmissionType::withdrawal);
     entry.request = which + 1;
-    entry.place = slots_[which];
+    entry.message.place = slots_[which];
     submit(post.trainer, entry);
     work();
   }

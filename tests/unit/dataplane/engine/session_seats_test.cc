@@ -43,7 +43,7 @@ class SessionSeatsTest : public testing::Test {
     while (session_->take() == Session::Take::taken) {
     }
   }
-  void push(unsigned local, shared::Kind kind = shared::Kind::push_gradients) {
+  void push(unsigned local, shared::PushKind kind = shared::PushKind::gradients) {
     const SessionRegion& region = session_->region(local);
     submission_entry(region, submitted_[local]) = small_push(100 * (local + 1), 0, kind);
     region.header().submission_tail.store(++submitted_[local]);
@@ -161,7 +161,7 @@ TEST_F(SessionSeatsTest, FindsTrainersOfAServerThatPushDifferently) {
   const std::shared_ptr<ServerHub> hub = small_hub(1, kTrainers);
   session_->set_hub(*hub);
   push(0);
-  push(1, shared::Kind::push_weights);
+  push(1, shared::PushKind::weights);
   EXPECT_EQ(hub->board().disagreement(), 0U);
   EXPECT_FALSE(hub->board().has_pushed(0));
 }

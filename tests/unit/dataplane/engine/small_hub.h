@@ -2,7 +2,6 @@
 #ifndef GRADCUBE_TESTS_UNIT_DATAPLANE_ENGINE_SMALL_HUB_H_
 #define GRADCUBE_TESTS_UNIT_DATAPLANE_ENGINE_SMALL_HUB_H_
 
-#include <bit>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -51,19 +50,18 @@ inline std::shared_ptr<ServerHub> small_hub(std::uint32_t number = 1, unsigned t
 
 // A trainer's push of a key of it, out of the heap's beginning.
 inline shared::Submission small_push(std::uint64_t request, std::uint32_t key = 0,
-                                     shared::Kind kind = shared::Kind::push_gradients) {
+                                     shared::PushKind kind = shared::PushKind::gradients) {
   const control::hub::HubKey of = small_keys()[key];
   shared::Submission entry{};
   entry.request = request;
-  entry.kind = static_cast<std::uint8_t>(kind);
+  entry.type = static_cast<std::uint8_t>(shared::SubmissionType::push);
   entry.offset = shared::kHeapOffset;
   entry.count = of.elements;
   entry.dtype = static_cast<std::uint8_t>(of.type);
-  entry.root = key;
-  entry.paths = 1;
-  if (kind == shared::Kind::push_gradients) {
-    entry.tag = std::bit_cast<std::uint64_t>(shared::kOwnRate);
-  }
+  entry.push.kind = static_cast<std::uint8_t>(kind);
+  entry.push.key = key;
+  entry.push.hub = 1;
+  if (kind == shared::PushKind::gradients) entry.push.rate = shared::kOwnRate;
   return entry;
 }
 

@@ -121,13 +121,13 @@ bool HubRun::push_one(unsigned rank, unsigned rounds, const Value& value, const 
     if (round == rounds || server.ended[key] != round) continue;
     if (may && !may(rank, key, round)) continue;
     HubPush push;
-    push.kind = round == 0 ? HubPush::Kind::weights : HubPush::Kind::gradients;
+    push.kind = round == 0 ? PushKind::weights : PushKind::gradients;
     if (kind) push.kind = kind(rank, round);
     push.learning_rate = rate ? rate(rank, round) : settings_.optimizer.learning_rate;
-    if (push.kind == HubPush::Kind::saved || push.kind == HubPush::Kind::loaded) {
+    if (push.kind == PushKind::saved || push.kind == PushKind::loaded) {
       push.plane = static_cast<std::uint8_t>(plane(round));
     }
-    if (push.kind == HubPush::Kind::restored || push.kind == HubPush::Kind::loaded) {
+    if (push.kind == PushKind::restored || push.kind == PushKind::loaded) {
       push.steps = steps ? steps(rank) : 0;
       if (arrays) push.arrays = arrays(rank, key);
     }

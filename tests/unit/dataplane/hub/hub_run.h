@@ -55,7 +55,7 @@ class HubRun {
   }
 
   // What a rank's trainers push in a round, if not the usual.
-  std::function<HubPush::Kind(unsigned rank, unsigned round)> kind = {};
+  std::function<PushKind(unsigned rank, unsigned round)> kind = {};
   // Of what is saved or loaded: the plane; and what a rank's first trainer has in its buffer.
   std::function<unsigned(unsigned round)> plane = {};
   std::function<const std::uint8_t*(unsigned rank, std::uint32_t key, unsigned round)> bytes = {};
