@@ -27,7 +27,7 @@
 
 #include "control/jobs/job_actions.h"
 #include "control/jobs/node_message.h"
-#include "dataplane/daemon/node_engines.h"
+#include "dataplane/daemon/engines/node_engines.h"
 #include "dataplane/host/packet_pool.h"
 #include "protocol/message_assembler.h"
 

@@ -6,7 +6,7 @@
 
 #include "bcube_forwarding/neighbours.h"
 #include "control/base/errors.h"
-#include "dataplane/daemon/session_messages.h"
+#include "dataplane/daemon/trainers/session_messages.h"
 
 #include "gradcube/gradcube.h"
 
@@ -36,7 +36,10 @@ Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeS
       engines_(std::move(engines)),
       jobs_(server, incarnation, space(), around.timing.jobs, id_seed(server, incarnation)),
       greetings_(server, incarnation, around.timing.greetings),
-      guests_(server, around.topology, around.kernels, *engines_, around.departed, around.quota) {
+      hubs_(server, around.topology, around.kernels, *engines_, around.departed, around.quota,
+            around_.channel, [this](const control::NodeMessage& message, control::Instant now) {
+              around_.messages.send(message, now);
+            }) {
   if (around.frames.pool == nullptr) return;
   courier_ = std::make_unique<MessageCourier>(*engines_, incarnation, around.frames);
 }
@@ -54,7 +57,7 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
   if (resident == nullptr || !resident->member->stays(trainer.local)) return;
   Member& member = *resident->member;
   if (departure == Departure::shutdown) {
-    member.keep_hub();
+    member.hub().keep();
     departure = Departure::violation;
   }
   member.leave(trainer.local);
@@ -74,7 +77,7 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
   if (departure != Departure::orderly && is_news) record(text);
   const control::JobAgent* agent = jobs_.agent(trainer.attempt);
   const bool ends_the_job = agent != nullptr && !agent->is_ending();
-  const bool goes_on = departure == Departure::orderly && !member.needs_all();
+  const bool goes_on = departure == Departure::orderly && !member.hub().is_needed();
   const bool orderly = departure == Departure::orderly && !member.anything_outstanding();
   // A trainer that gives up waiting is not the cause of what follows.
   if (departure == Departure::orderly && !resident->last_report.empty()) {
@@ -112,9 +115,7 @@ void Node::inquire(TrainerId trainer, std::uint64_t request, control::Collective
 void Node::on_event(const EngineEvent& event, control::Instant now) {
   Resident* resident = resident_of(event.job);
   if (resident == nullptr) {
-    control::NodeMessages out;
-    guests_.on_event(event, out);
-    return send(out, now);
+    return hubs_.on_event(event, now);
   }
   if (!resident->descriptor.has_value()) return;
   const Attempt attempt =
@@ -131,7 +132,12 @@ void Node::on_event(const EngineEvent& event, control::Instant now) {
   }
   if (event.epoch != static_cast<std::uint16_t>(resident->epoch)) return;
   if (event.kind == EngineEvent::Kind::hub_disagreement) {
-    return on_hub_disagreement(attempt, *resident, event, now);
+    const std::string* key = resident->member->hub().key(event.hub_key);
+    if (key == nullptr) return;
+    // Nobody can say which of them is wrong, and the round of the key would never end.
+    const std::string why =
+        hub_disagreement(resident->member->request().name, *key, space().text(server_));
+    return happened(attempt, control::event::TrainerAborted{why, true}, now);
   }
   if (event.kind == EngineEvent::Kind::progress) {
     tell_counts(attempt, now);
@@ -226,9 +232,7 @@ void Node::look(control::Instant now) {
     const char* violation = member.ended() ? member.fail_submissions() : member.take_submissions();
     if (violation != nullptr) violators.push_back({attempt, member.violator(), violation});
   }
-  control::NodeMessages out;
-  for (const std::string& line : guests_.look(now, out)) record(line);
-  send(out, now);
+  for (const std::string& line : hubs_.look(now)) record(line);
   for (const auto& [attempt, local, violation] : violators) evict(attempt, local, violation, now);
   forget_the_gone(now);
 }
@@ -267,18 +271,16 @@ void Node::evict(Attempt attempt, unsigned local, const std::string& violation,
 
 // Trainers have gone for good when no command about them can come any more.
 void Node::forget_the_gone(control::Instant now) {
-  control::NodeMessages ends;
   std::erase_if(residents_, [&](auto& entry) {
     auto& [attempt, resident] = entry;
     const control::JobAgent* agent = jobs_.agent(attempt);
     const bool over = agent == nullptr || agent->is_ending();
     if (!resident.gone || !over || resident.member->attached()) return false;
-    if (resident.caller.has_value()) resident.caller->end(ends);
-    resident.member->forget_hub();
+    hubs_.forget(attempt, now);
+    resident.member->hub().forget();
     resident.member->release(around_.departed);
     return true;
   });
-  send(ends, now);
 }
 
 Node::Resident* Node::find(Attempt attempt) {
@@ -318,7 +320,7 @@ void Node::record(const std::string& line) {
 }
 
 bool Node::knows(protocol::JobId job) const {
-  return guests_.knows(job) ||
+  return hubs_.aggregated().knows(job) ||
          std::any_of(residents_.begin(), residents_.end(),
                      [job](const auto& entry) { return entry.second.job == job; });
 }

@@ -30,19 +30,18 @@
 
 #include "control/jobs/departures.h"
 #include "control/jobs/greetings.h"
-#include "control/jobs/hub_caller.h"
 #include "control/jobs/job_node.h"
 #include "control/jobs/wait_cause.h"
 #include "control/plan/topology.h"
 #include "control/settings/server_roles.h"
-#include "dataplane/daemon/hub_guests.h"
+#include "dataplane/daemon/engines/node_engines.h"
+#include "dataplane/daemon/hub/node_hubs.h"
 #include "dataplane/daemon/job_plans.h"
 #include "dataplane/daemon/job_report.h"
 #include "dataplane/daemon/member.h"
 #include "dataplane/daemon/message_courier.h"
 #include "dataplane/daemon/message_queue.h"
-#include "dataplane/daemon/node_engines.h"
-#include "dataplane/daemon/trainer_channel.h"
+#include "dataplane/daemon/trainers/trainer_channel.h"
 
 namespace gradcube::dataplane {
 
@@ -139,11 +138,11 @@ class Node {
   void answer_hubs(control::Instant now);
 
   // It has nothing of any job.
-  bool idle() const { return residents_.empty() && guests_.empty() && jobs_.idle(); }
+  bool idle() const { return residents_.empty() && hubs_.aggregated().empty() && jobs_.idle(); }
   // What its trainers do, for `status`: those that have not left.
   std::vector<MemberFacts> facts() const;
   // The hubs that it aggregates for jobs of other servers, for `status`.
-  std::vector<HubFacts> hubs() const { return guests_.facts(); }
+  std::vector<HubFacts> hubs() const;
   unsigned trainers() const;
   // Whether it still has a trainer of this job, what one has left behind, or the job's hub.
   bool knows(protocol::JobId job) const;
@@ -164,8 +163,6 @@ class Node {
     std::optional<control::CollectiveName> asked;  // by the newest command::Hold
     std::string why_ended;                         // empty before
     std::string last_report;  // the last explanation, while nothing has completed since
-    // Of its hub's aggregator, if this is the job's first server.
-    std::optional<control::HubCaller> caller;
     // Trainers that have left in order while the job goes on: of this server, by number, until what
     // they had submitted is known; and all of which the leader has told.
     struct Leaving {
@@ -212,16 +209,9 @@ class Node {
                        const TrainerRequest& request, const std::shared_ptr<SessionRegion>& region,
                        control::Instant now);
 
-  // node_aggregators.cc
-  void on_hub_message(const control::NodeMessage& message, control::Instant now);
-  void send(const control::NodeMessages& messages, control::Instant now);
-  bool calls_aggregator(const Resident& resident, const ServerHub* hub) const;
-  static bool has_aggregator(const Resident& resident);
-  void call_aggregator(Attempt attempt, Resident& resident, control::Instant now);
-
   // node_hubs.cc
-  void on_hub_disagreement(Attempt attempt, const Resident& resident, const EngineEvent& event,
-                           control::Instant now);
+  HubJob hub_job(Attempt attempt, Resident& resident) const;
+  void lose_hub(Attempt attempt, const std::string& why, control::Instant now);
 
   // node_departures.cc
   void leave_in_order(TrainerId trainer, const std::string& how, control::Instant now);
@@ -263,7 +253,7 @@ class Node {
   std::unique_ptr<MessageCourier> courier_;  // null: there are no other processes
   control::JobNode jobs_;
   control::Greetings greetings_;
-  HubGuests guests_;
+  NodeHubs hubs_;
   control::JobActions actions_;  // to be carried out
   std::size_t carried_out_ = 0;  // of them
   std::map<Attempt, Resident> residents_;

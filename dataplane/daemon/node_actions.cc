@@ -5,7 +5,7 @@
 
 #include "control/jobs/wait_cause.h"
 #include "dataplane/daemon/node.h"
-#include "dataplane/daemon/session_messages.h"
+#include "dataplane/daemon/trainers/session_messages.h"
 
 #include "gradcube/gradcube.h"
 

@@ -6,7 +6,7 @@
 
 #include "control/jobs/collective_text.h"
 #include "dataplane/daemon/node.h"
-#include "dataplane/daemon/session_messages.h"
+#include "dataplane/daemon/trainers/session_messages.h"
 
 #include "gradcube/gradcube.h"
 
@@ -48,7 +48,7 @@ void Node::settle_leaving(Attempt attempt, Resident& resident, control::Instant 
   auto some = std::exchange(resident.leaving, {});
   for (auto& [local, leaving] : some) {
     control::event::TrainerLeft left{leaving.how, false, !resident.gone, local};
-    const bool ends = member.needs_all() || ++leaving.looks > kMostLooks;
+    const bool ends = member.hub().is_needed() || ++leaving.looks > kMostLooks;
     if (!ends && !member.take_last(local)) {
       resident.leaving[local] = std::move(leaving);
       continue;
@@ -84,11 +84,11 @@ void Node::miss_the_gone(Attempt attempt, Resident& resident, control::Instant n
              now);
   }
   end_deserted(attempt, resident);
-  if (!member.needs_all()) return;
+  if (!member.hub().is_needed()) return;
   const control::Departure& first = *resident.departures.first_in(0);
   const std::string text =
       fmt::format("the hub of job \"{}\" needs {}: {}", job.name, rank_text(job, first), first.how);
-  member.lose_hub(GRADCUBE_EPEER, text, explain(attempt, resident, text));
+  member.hub().lose(GRADCUBE_EPEER, text, explain(attempt, resident, text));
 }
 
 // Only who waits for it is told; and of a few at a time, as a trainer keeps the newest notices

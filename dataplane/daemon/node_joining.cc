@@ -5,7 +5,7 @@
 #include "control/base/errors.h"
 #include "dataplane/daemon/job_plans.h"
 #include "dataplane/daemon/node.h"
-#include "dataplane/daemon/trainer_region.h"
+#include "dataplane/daemon/trainers/trainer_region.h"
 
 #include "gradcube/gradcube.h"
 

@@ -13,8 +13,8 @@
 
 #include "control/base/errors.h"
 #include "dataplane/daemon/connection_limit.h"
-#include "dataplane/daemon/session_messages.h"
-#include "dataplane/daemon/trainer_region.h"
+#include "dataplane/daemon/trainers/session_messages.h"
+#include "dataplane/daemon/trainers/trainer_region.h"
 #include "dataplane/sockets/daemon_log.h"
 
 #include "gradcube/gradcube.h"

@@ -35,7 +35,7 @@
 
 #include "dataplane/daemon/attended_clock.h"
 #include "dataplane/daemon/node_group.h"
-#include "dataplane/daemon/region_growth.h"
+#include "dataplane/daemon/trainers/region_growth.h"
 #include "dataplane/sockets/client_listener.h"
 #include "dataplane/sockets/client_log.h"
 #include "dataplane/sockets/control_loop.h"

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <unistd.h>
 
-#include "dataplane/daemon/session_messages.h"
 #include "dataplane/daemon/session_server.h"
+#include "dataplane/daemon/trainers/session_messages.h"
 
 #include "gradcube/gradcube.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "control/base/errors.h"
-#include "dataplane/daemon/hub_table.h"
+#include "dataplane/daemon/hub/hub_table.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/unit/dataplane/daemon/hub_table_bytes.h"
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "aggregation/element.h"
-#include "dataplane/daemon/trainer_channel.h"
+#include "dataplane/daemon/trainers/trainer_channel.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::simulation {

@@ -6,8 +6,8 @@
 // thread from others, however much memory it is about.
 //
 // Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_REGION_GROWTH_H_
-#define GRADCUBE_DATAPLANE_DAEMON_REGION_GROWTH_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_TRAINERS_REGION_GROWTH_H_
+#define GRADCUBE_DATAPLANE_DAEMON_TRAINERS_REGION_GROWTH_H_
 
 #include <cstdint>
 #include <deque>
@@ -51,4 +51,4 @@ class RegionGrowth {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_REGION_GROWTH_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_TRAINERS_REGION_GROWTH_H_

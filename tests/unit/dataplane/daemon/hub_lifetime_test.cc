@@ -1,6 +1,6 @@
 // What trainers are told of the hub that they wish for.
 
-#include "dataplane/daemon/member_hub.h"
+#include "dataplane/daemon/hub/hub_lifetime.h"
 
 #include <cstring>
 #include <functional>
@@ -32,9 +32,9 @@ using testing::IsEmpty;
 constexpr uid_t kUser = 1000;
 constexpr std::uint64_t kQuota = 1'000'000;
 
-class MemberHubs : public testing::Test {
+class HubLifetimes : public testing::Test {
  protected:
-  ~MemberHubs() override {
+  ~HubLifetimes() override {
     // Their threads end before they do.
     for (const auto& making : member_.take_dropped()) {
       while (!making->is_idle()) std::this_thread::yield();
@@ -81,13 +81,13 @@ class MemberHubs : public testing::Test {
   }
 
   std::function<void(const std::shared_ptr<ServerHub>&)> use;
-  MemberHub::IsWhole is_whole;
+  HubLifetime::IsWhole is_whole;
   MemoryQuota quota_{kQuota};
-  MemberHub member_;
+  HubLifetime member_;
   unsigned used_ = 0;
 };
 
-TEST_F(MemberHubs, AreMadeForTheFirstWishAndGivenToAll) {
+TEST_F(HubLifetimes, AreMadeForTheFirstWishAndGivenToAll) {
   ask(0, wish());
   ask(1, wish());
   EXPECT_EQ(member_.hub(), nullptr) << "it is made elsewhere, and used in work()";
@@ -107,7 +107,7 @@ TEST_F(MemberHubs, AreMadeForTheFirstWishAndGivenToAll) {
   EXPECT_THAT(work(), IsEmpty()) << "all are told once";
 }
 
-TEST_F(MemberHubs, AreGivenToWhoAsksForThemLater) {
+TEST_F(HubLifetimes, AreGivenToWhoAsksForThemLater) {
   ask(1, wish());
   answers();
   ask(0, wish());
@@ -121,7 +121,7 @@ TEST_F(MemberHubs, AreGivenToWhoAsksForThemLater) {
 }
 
 // It is read by a thread of the making, and by none afterwards.
-TEST_F(MemberHubs, AreMadeFromTheMemoryOfATrainerThatHasGone) {
+TEST_F(HubLifetimes, AreMadeFromTheMemoryOfATrainerThatHasGone) {
   const std::string table = hub_table(small_keys());
   auto region = std::make_shared<SessionRegion>(1 << 20);
   std::memcpy(region->base() + shared::kHeapOffset, table.data(), table.size());
@@ -136,7 +136,7 @@ TEST_F(MemberHubs, AreMadeFromTheMemoryOfATrainerThatHasGone) {
   EXPECT_TRUE(still_there.expired());
 }
 
-TEST_F(MemberHubs, ThatEndWhileTablesAreComparedAreToldToTheirTrainersOnce) {
+TEST_F(HubLifetimes, ThatEndWhileTablesAreComparedAreToldToTheirTrainersOnce) {
   ask(0, wish());
   answers();
   ask(1, wish());
@@ -148,7 +148,7 @@ TEST_F(MemberHubs, ThatEndWhileTablesAreComparedAreToldToTheirTrainersOnce) {
   for (int i = 0; i < 100; ++i) EXPECT_THAT(work(), IsEmpty());
 }
 
-TEST_F(MemberHubs, AreTheSameForAllTrainersOfAServer) {
+TEST_F(HubLifetimes, AreTheSameForAllTrainersOfAServer) {
   ask(0, wish());
   ask(1, wish(1, table_of(7)));
   HubWish other_lane = wish();
@@ -169,7 +169,7 @@ TEST_F(MemberHubs, AreTheSameForAllTrainersOfAServer) {
   expect_one_refused(GRADCUBE_EMISMATCH, "another trainer of this server");
 }
 
-TEST_F(MemberHubs, AreOneAtATime) {
+TEST_F(HubLifetimes, AreOneAtATime) {
   ask(0, wish(1));
   answers();
   ask(0, wish(2));
@@ -177,7 +177,7 @@ TEST_F(MemberHubs, AreOneAtATime) {
   EXPECT_EQ(member_.hub()->number(), 1U);
 }
 
-TEST_F(MemberHubs, AreOverWhenTheyHaveEndedAndCanBeFollowedByOthers) {
+TEST_F(HubLifetimes, AreOverWhenTheyHaveEndedAndCanBeFollowedByOthers) {
   ask(0, wish(3));
   answers();
   member_.end(GRADCUBE_EINVAL, "it was freed");
@@ -196,7 +196,7 @@ TEST_F(MemberHubs, AreOverWhenTheyHaveEndedAndCanBeFollowedByOthers) {
   EXPECT_EQ(member_.hub()->number(), 4U);
 }
 
-TEST_F(MemberHubs, AreToldOnlyWhenOthersHaveWhatTheyNeedOfThem) {
+TEST_F(HubLifetimes, AreToldOnlyWhenOthersHaveWhatTheyNeedOfThem) {
   bool whole = false;
   is_whole = [&whole](const ServerHub&) { return whole; };
   ask(0, wish());
@@ -208,7 +208,7 @@ TEST_F(MemberHubs, AreToldOnlyWhenOthersHaveWhatTheyNeedOfThem) {
   EXPECT_EQ(told[0].code, GRADCUBE_OK);
 }
 
-TEST_F(MemberHubs, ThatCannotBeForOthersAreToldAlsoToWhoAsksLater) {
+TEST_F(HubLifetimes, ThatCannotBeForOthersAreToldAlsoToWhoAsksLater) {
   is_whole = [](const ServerHub&) { return false; };
   ask(0, wish());
   while (used_ == 0) EXPECT_THAT(work(), IsEmpty());
@@ -219,7 +219,7 @@ TEST_F(MemberHubs, ThatCannotBeForOthersAreToldAlsoToWhoAsksLater) {
   expect_one_refused(GRADCUBE_ENOMEM, "has not the memory");
 }
 
-TEST_F(MemberHubs, ThatEndWhileTheyAreMadeAreToldToThoseWhoWait) {
+TEST_F(HubLifetimes, ThatEndWhileTheyAreMadeAreToldToThoseWhoWait) {
   ask(0, wish());
   ask(1, wish());
   member_.end(GRADCUBE_EPEER, "a trainer has died");
@@ -231,7 +231,7 @@ TEST_F(MemberHubs, ThatEndWhileTheyAreMadeAreToldToThoseWhoWait) {
   EXPECT_EQ(member_.hub(), nullptr);
 }
 
-TEST_F(MemberHubs, ThatAreMadeAreOverWhenANewerOneIsWishedFor) {
+TEST_F(HubLifetimes, ThatAreMadeAreOverWhenANewerOneIsWishedFor) {
   ask(0, wish(1));
   ask(1, wish(2, table_of(7)));
   std::vector<HubAnswer> told = answers();
@@ -248,7 +248,7 @@ TEST_F(MemberHubs, ThatAreMadeAreOverWhenANewerOneIsWishedFor) {
 }
 
 // What was given up takes a thread and memory until it is found to be idle.
-TEST_F(MemberHubs, AreNotMadeWithoutBoundForWhoWaitsForNone) {
+TEST_F(HubLifetimes, AreNotMadeWithoutBoundForWhoWaitsForNone) {
   for (std::uint32_t number = 1; number <= 50; ++number) {
     ask(0, wish(number));
     member_.end(GRADCUBE_EINVAL, "it was freed");
@@ -268,7 +268,7 @@ TEST_F(MemberHubs, AreNotMadeWithoutBoundForWhoWaitsForNone) {
   EXPECT_EQ(used_, 1U);
 }
 
-TEST_F(MemberHubs, AreRefusedWithWhatIsWrongWithTheirTable) {
+TEST_F(HubLifetimes, AreRefusedWithWhatIsWrongWithTheirTable) {
   ask(0, wish(1, "rubbish"));
   expect_one_refused(GRADCUBE_EINVAL, "malformed");
   ask(1, wish(1));
@@ -279,7 +279,7 @@ TEST_F(MemberHubs, AreRefusedWithWhatIsWrongWithTheirTable) {
   EXPECT_EQ(answers()[0].code, GRADCUBE_OK);
 }
 
-TEST_F(MemberHubs, ArePaidForByTheirUserUntilTheyAreGone) {
+TEST_F(HubLifetimes, ArePaidForByTheirUserUntilTheyAreGone) {
   ask(0, wish());
   answers();
   EXPECT_GE(quota_.used(kUser), member_.hub()->memory().bytes());
@@ -289,7 +289,7 @@ TEST_F(MemberHubs, ArePaidForByTheirUserUntilTheyAreGone) {
   EXPECT_EQ(quota_.used(kUser), kept->charged()) << "an engine may have it still";
 }
 
-TEST_F(MemberHubs, AreNoMoreChargedForWhenTheLastHasThem) {
+TEST_F(HubLifetimes, AreNoMoreChargedForWhenTheLastHasThem) {
   ask(0, wish());
   answers();
   member_.end(GRADCUBE_EINVAL, "it was freed");
@@ -298,7 +298,7 @@ TEST_F(MemberHubs, AreNoMoreChargedForWhenTheLastHasThem) {
   EXPECT_EQ(quota_.used(kUser), 0U);
 }
 
-TEST_F(MemberHubs, StayAsTheyAreForTheirReadersWhenTheyHaveEnded) {
+TEST_F(HubLifetimes, StayAsTheyAreForTheirReadersWhenTheyHaveEnded) {
   ask(0, wish());
   const std::vector<HubAnswer> told = answers();
   const control::Descriptor kept(dup(told[0].descriptor));
@@ -319,7 +319,7 @@ TEST_F(MemberHubs, StayAsTheyAreForTheirReadersWhenTheyHaveEnded) {
   EXPECT_EQ(byte, 0) << "and its memory is given back";
 }
 
-TEST_F(MemberHubs, AreKnownByTheTrainersThatHaveFreedThem) {
+TEST_F(HubLifetimes, AreKnownByTheTrainersThatHaveFreedThem) {
   ask(0, wish());
   ask(1, wish());
   answers();
@@ -332,7 +332,7 @@ TEST_F(MemberHubs, AreKnownByTheTrainersThatHaveFreedThem) {
   EXPECT_FALSE(member_.is_freed_by(1)) << "the next one";
 }
 
-TEST_F(MemberHubs, GiveTheirPagesBackWhereATrainerKeepsADescriptor) {
+TEST_F(HubLifetimes, GiveTheirPagesBackWhereATrainerKeepsADescriptor) {
   ask(0, wish());
   const std::vector<HubAnswer> told = answers();
   const control::Descriptor kept(dup(told[0].descriptor));
@@ -351,7 +351,7 @@ TEST_F(MemberHubs, GiveTheirPagesBackWhereATrainerKeepsADescriptor) {
   munmap(mapping, 64);
 }
 
-TEST_F(MemberHubs, AreRefusedWhereTheQuotaDoesNotSuffice) {
+TEST_F(HubLifetimes, AreRefusedWhereTheQuotaDoesNotSuffice) {
   MemoryQuota::Charge others(quota_, kUser);
   ASSERT_TRUE(others.set(3 * kQuota / 4));
   ask(0, wish(1, table_of(kQuota / 4)));  // as many float32
@@ -366,7 +366,7 @@ TEST_F(MemberHubs, AreRefusedWhereTheQuotaDoesNotSuffice) {
   EXPECT_EQ(answers()[0].code, GRADCUBE_OK);
 }
 
-TEST_F(MemberHubs, AreRefusedAndGiveTheirChargeBackWhereTheEnginesCannotHaveThem) {
+TEST_F(HubLifetimes, AreRefusedAndGiveTheirChargeBackWhereTheEnginesCannotHaveThem) {
   use = [](const std::shared_ptr<ServerHub>&) {
     throw control::SetupError("there are no packets for it");
   };

@@ -1,4 +1,4 @@
-#include "dataplane/daemon/hub_table.h"
+#include "dataplane/daemon/hub/hub_table.h"
 
 #include <cstring>
 #include <fmt/format.h>

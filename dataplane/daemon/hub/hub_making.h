@@ -9,8 +9,8 @@
 // the copy on a thread each, while the hub is made and afterwards.
 //
 // Threads: the control thread. The destructor waits for the threads: destroy it when is_idle().
-#ifndef GRADCUBE_DATAPLANE_DAEMON_HUB_MAKING_H_
-#define GRADCUBE_DATAPLANE_DAEMON_HUB_MAKING_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_MAKING_H_
+#define GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_MAKING_H_
 
 #include <cstdint>
 #include <future>
@@ -20,8 +20,9 @@
 #include <vector>
 
 #include "control/plan/topology.h"
-#include "dataplane/daemon/hub_table.h"
-#include "dataplane/daemon/hub_table_source.h"
+#include "dataplane/daemon/engines/departed_sessions.h"
+#include "dataplane/daemon/hub/hub_table.h"
+#include "dataplane/daemon/hub/hub_table_source.h"
 #include "dataplane/engine/memory_quota.h"
 #include "dataplane/engine/server_hub.h"
 
@@ -43,7 +44,7 @@ struct HubDesign {
   const control::Topology* topology = nullptr;  // outlives the making
 };
 
-class HubMaking {
+class HubMaking final : public UnfinishedWork {
  public:
   // design: without the work, of which the table tells. charge: of nothing yet, of the user who is
   // to pay.
@@ -70,7 +71,7 @@ class HubMaking {
   std::vector<Compared> compared();
 
   // Nothing of it runs any more.
-  bool is_idle() const;
+  bool is_idle() const override;
 
  private:
   void choose_plan(ServerHubShape& shape, const control::Topology* topology,
@@ -100,4 +101,4 @@ class HubMaking {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_HUB_MAKING_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_MAKING_H_

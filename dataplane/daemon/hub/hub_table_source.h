@@ -5,8 +5,8 @@
 // bytes are hostile and may change at any time: copy them once, and read the copy.
 //
 // Threads: any may read. The last of a region's sources goes at the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_HUB_TABLE_SOURCE_H_
-#define GRADCUBE_DATAPLANE_DAEMON_HUB_TABLE_SOURCE_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_TABLE_SOURCE_H_
+#define GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_TABLE_SOURCE_H_
 
 #include <cstdint>
 #include <memory>
@@ -41,4 +41,4 @@ class HubTableSource {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_HUB_TABLE_SOURCE_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_TABLE_SOURCE_H_

@@ -1,8 +1,8 @@
 // How a node reaches its trainers, and what a trainer asks for when it joins.
 //
 // Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_TRAINER_CHANNEL_H_
-#define GRADCUBE_DATAPLANE_DAEMON_TRAINER_CHANNEL_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_TRAINERS_TRAINER_CHANNEL_H_
+#define GRADCUBE_DATAPLANE_DAEMON_TRAINERS_TRAINER_CHANNEL_H_
 
 #include <cstdint>
 #include <memory>
@@ -92,4 +92,4 @@ class TrainerChannel {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_TRAINER_CHANNEL_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_TRAINERS_TRAINER_CHANNEL_H_

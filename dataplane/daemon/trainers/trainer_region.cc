@@ -1,9 +1,9 @@
-#include "dataplane/daemon/trainer_region.h"
+#include "dataplane/daemon/trainers/trainer_region.h"
 
 #include <fmt/format.h>
 #include <utility>
 
-#include "dataplane/daemon/trainer_channel.h"
+#include "dataplane/daemon/trainers/trainer_channel.h"
 #include "trainer/heap_size.h"
 
 #include "gradcube/gradcube.h"

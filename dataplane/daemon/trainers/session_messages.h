@@ -1,8 +1,8 @@
 // The daemon's side of the messages on a session's socket (trainer/shared_layout.h).
 //
 // Nothing here blocks: a message that the trainer's socket does not take at once is not sent.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_SESSION_MESSAGES_H_
-#define GRADCUBE_DATAPLANE_DAEMON_SESSION_MESSAGES_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_TRAINERS_SESSION_MESSAGES_H_
+#define GRADCUBE_DATAPLANE_DAEMON_TRAINERS_SESSION_MESSAGES_H_
 
 #include <cstdint>
 #include <cstring>
@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "dataplane/daemon/trainer_channel.h"
+#include "dataplane/daemon/trainers/trainer_channel.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
@@ -45,4 +45,4 @@ bool read_as(std::string_view bytes, T& message) {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_SESSION_MESSAGES_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_TRAINERS_SESSION_MESSAGES_H_

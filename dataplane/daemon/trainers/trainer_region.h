@@ -1,8 +1,8 @@
 // The memory of a trainer that joins: made when it says what it wants.
 //
 // Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_TRAINER_REGION_H_
-#define GRADCUBE_DATAPLANE_DAEMON_TRAINER_REGION_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_TRAINERS_TRAINER_REGION_H_
+#define GRADCUBE_DATAPLANE_DAEMON_TRAINERS_TRAINER_REGION_H_
 
 #include <cstdint>
 #include <memory>
@@ -23,4 +23,4 @@ std::shared_ptr<SessionRegion> make_own_region(std::uint64_t heap_bytes);
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_TRAINER_REGION_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_TRAINERS_TRAINER_REGION_H_

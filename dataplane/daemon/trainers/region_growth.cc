@@ -1,4 +1,4 @@
-#include "dataplane/daemon/region_growth.h"
+#include "dataplane/daemon/trainers/region_growth.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,7 +10,7 @@
 
 #include "control/base/errors.h"
 #include "control/base/units.h"
-#include "dataplane/daemon/session_messages.h"
+#include "dataplane/daemon/trainers/session_messages.h"
 
 #include "gradcube/gradcube.h"
 

@@ -1,4 +1,4 @@
-#include "dataplane/daemon/session_messages.h"
+#include "dataplane/daemon/trainers/session_messages.h"
 
 #include <algorithm>
 #include <array>

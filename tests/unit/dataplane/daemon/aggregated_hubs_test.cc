@@ -1,6 +1,6 @@
 // What a node answers to those that call it as the aggregator of a hub. It has no engines here: so
 // no hub comes to be, and what is told of that is what callers are told of any failure.
-#include "dataplane/daemon/hub_guests.h"
+#include "dataplane/daemon/hub/aggregated_hubs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using testing::HasSubstr;
 
 constexpr bcube::ServerId kAggregating = 3;
 
-class HubGuestsTest : public testing::Test {
+class AggregatedHubsTest : public testing::Test {
  protected:
   static HubCall call_of(std::uint32_t number = 1, protocol::JobId job = 7) {
     HubCall call;
@@ -41,7 +41,7 @@ class HubGuestsTest : public testing::Test {
   std::optional<control::NodeMessage> answer_to(decltype(control::NodeMessage::body) body,
                                                 bcube::ServerId from = 0) {
     control::NodeMessages out;
-    guests_.on_message({from, kAggregating, std::move(body)}, now_, out);
+    hubs_.on_message({from, kAggregating, std::move(body)}, now_, out);
     EXPECT_LE(out.size(), 1U);
     if (out.empty()) return std::nullopt;
     EXPECT_EQ(out[0].to, from);
@@ -56,7 +56,17 @@ class HubGuestsTest : public testing::Test {
   }
   void look() {
     told_.clear();
-    guests_.look(now_, told_);
+    hubs_.look(now_, told_);
+  }
+  void expect_one(const HubCall& call, HubState::Stage stage, const std::string& why) {
+    unsigned seen = 0;
+    hubs_.for_each([&](const AggregatedHubs::View& its) {
+      ++seen;
+      EXPECT_EQ(its.call, call);
+      EXPECT_EQ(its.state.stage, stage);
+      EXPECT_THAT(its.state.why, HasSubstr(why));
+    });
+    EXPECT_EQ(seen, 1U);
   }
 
   control::Topology topology_ = control::parse_topology("star:4", "here");
@@ -64,13 +74,13 @@ class HubGuestsTest : public testing::Test {
   NodeEngines engines_{topology_.space(), kAggregating, {}, {}, {}, events_};
   DepartedSessions departed_;
   MemoryQuota* quota_ = nullptr;
-  HubGuests guests_{kAggregating, topology_, aggregation::select_kernels(0),
-                    engines_,     departed_, quota_};
+  AggregatedHubs hubs_{kAggregating, topology_, aggregation::select_kernels(0),
+                       engines_,     departed_, quota_};
   Instant now_ = std::chrono::seconds(100);
   control::NodeMessages told_;
 };
 
-TEST_F(HubGuestsTest, AskForTheTableAndTellOnceThatThereIsNoHub) {
+TEST_F(AggregatedHubsTest, AskForTheTableAndTellOnceThatThereIsNoHub) {
   EXPECT_TRUE(asks(answer_to(call_of())));
   EXPECT_FALSE(answer_to(control::HubPart{{7, 1}, 0, table()}).has_value());
   look();
@@ -81,46 +91,34 @@ TEST_F(HubGuestsTest, AskForTheTableAndTellOnceThatThereIsNoHub) {
   EXPECT_TRUE(told_.empty()) << "it is tried once";
   EXPECT_EQ(state_in(answer_to(call_of())).stage, HubState::Stage::failed) << "and told again";
   EXPECT_FALSE(answer_to(control::HubEnd{{7, 1}}).has_value());
-  EXPECT_TRUE(guests_.empty());
+  EXPECT_TRUE(hubs_.empty());
 }
 
-TEST_F(HubGuestsTest, HaveNothingOfAHubThatStoodAtAFormerDaemon) {
+TEST_F(AggregatedHubsTest, HaveNothingOfAHubThatStoodAtAFormerDaemon) {
   HubCall call = call_of();
   call.stands = true;
   const HubState state = state_in(answer_to(call));
   EXPECT_EQ(state.stage, HubState::Stage::failed);
   EXPECT_EQ(state.code, GRADCUBE_EPEER);
   EXPECT_THAT(state.why, HasSubstr("started anew"));
-  EXPECT_TRUE(guests_.empty());
+  EXPECT_TRUE(hubs_.empty());
 }
 
-TEST_F(HubGuestsTest, ShowWhoCallsAndWhatHasComeOfIt) {
+TEST_F(AggregatedHubsTest, ShowWhoCallsAndWhatHasComeOfIt) {
   HubCall call = call_of(3, 8);
   call.trainers = 2;
   call.user = 1000;
   EXPECT_TRUE(asks(answer_to(call)));
-  ASSERT_EQ(guests_.facts().size(), 1U);
-  HubFacts facts = guests_.facts()[0];
-  EXPECT_EQ(facts.job, "mnist");
-  EXPECT_EQ(facts.id, 8U);
-  EXPECT_EQ(facts.number, 3U);
-  EXPECT_EQ(facts.aggregator, kAggregating);
-  EXPECT_EQ(facts.members, (std::vector<bcube::ServerId>{0, 1}));
-  EXPECT_EQ(facts.trainers, 2U);
-  EXPECT_EQ(facts.uid, 1000U);
-  EXPECT_EQ(stage_name(facts.stage), "making");
-  EXPECT_EQ(facts.why, "");
+  expect_one(call, HubState::Stage::making, "");
   EXPECT_FALSE(answer_to(control::HubPart{{8, 3}, 0, table()}).has_value());
   look();
-  facts = guests_.facts().at(0);
-  EXPECT_EQ(stage_name(facts.stage), "failed");
-  EXPECT_THAT(facts.why, HasSubstr("server [3]"));
+  expect_one(call, HubState::Stage::failed, "server [3]");
   EXPECT_FALSE(answer_to(control::HubEnd{{8, 3}}).has_value());
-  EXPECT_TRUE(guests_.facts().empty());
+  EXPECT_TRUE(hubs_.empty());
 }
 
 // The end of the one before was lost.
-TEST_F(HubGuestsTest, HaveOneHubOfAJobAtATimeTheNewest) {
+TEST_F(AggregatedHubsTest, HaveOneHubOfAJobAtATimeTheNewest) {
   EXPECT_TRUE(asks(answer_to(call_of(1))));
   EXPECT_TRUE(asks(answer_to(call_of(2))));
   EXPECT_FALSE(answer_to(call_of(1)).has_value()) << "it comes late";
@@ -129,21 +127,21 @@ TEST_F(HubGuestsTest, HaveOneHubOfAJobAtATimeTheNewest) {
   EXPECT_FALSE(answer_to(call_of(3), 1).has_value()) << "another server calls for this job";
 }
 
-TEST_F(HubGuestsTest, HearOnlyTheCaller) {
+TEST_F(AggregatedHubsTest, HearOnlyTheCaller) {
   EXPECT_TRUE(asks(answer_to(call_of())));
   EXPECT_FALSE(answer_to(call_of(), 1).has_value());
   EXPECT_FALSE(answer_to(control::HubEnd{{7, 1}}, 1).has_value());
-  EXPECT_FALSE(guests_.empty());
+  EXPECT_FALSE(hubs_.empty());
 }
 
-TEST_F(HubGuestsTest, AreBoundedWhateverIsCalledFor) {
-  for (protocol::JobId job = 1; job <= HubGuests::kMost; ++job) {
+TEST_F(AggregatedHubsTest, AreBoundedWhateverIsCalledFor) {
+  for (protocol::JobId job = 1; job <= AggregatedHubs::kMost; ++job) {
     ASSERT_TRUE(asks(answer_to(call_of(1, job))));
   }
-  EXPECT_EQ(state_in(answer_to(call_of(1, HubGuests::kMost + 1))).code, GRADCUBE_EAGAIN);
+  EXPECT_EQ(state_in(answer_to(call_of(1, AggregatedHubs::kMost + 1))).code, GRADCUBE_EAGAIN);
   now_ += 2 * control::kHubSilence;
   look();
-  EXPECT_TRUE(guests_.empty()) << "nothing was heard of their callers";
+  EXPECT_TRUE(hubs_.empty()) << "nothing was heard of their callers";
   HubCall large = call_of();
   large.table_bytes = shared::kMostHubTableBytes;
   for (protocol::JobId job = 1; job <= 2; ++job) {

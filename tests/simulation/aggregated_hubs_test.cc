@@ -1,6 +1,6 @@
 // Callers that let go of what their aggregator is still making, again and again.
 
-#include "dataplane/daemon/hub_guests.h"
+#include "dataplane/daemon/hub/aggregated_hubs.h"
 
 #include <gtest/gtest.h>
 #include <optional>
@@ -25,11 +25,11 @@ class GivenUpHubs : public testing::Test {
   static constexpr protocol::JobId kCallers = 200;
 
   ~GivenUpHubs() override {
-    while (!departed_of_guests_end()) std::this_thread::yield();
+    while (!departed_of_hubs_end()) std::this_thread::yield();
   }
 
   void tell(decltype(control::NodeMessage::body) body) {
-    guests_->on_message({0, kAggregator, std::move(body)}, now_, out_);
+    hubs_->on_message({0, kAggregator, std::move(body)}, now_, out_);
   }
   // Why the call is refused; nothing if it is taken.
   std::optional<HubState> call(protocol::JobId job) {
@@ -49,15 +49,19 @@ class GivenUpHubs : public testing::Test {
   void begin_and_give_up(protocol::JobId job) {
     tell(control::HubPart{{job, 1}, 0, table_});
     look();
-    ASSERT_EQ(guests_->facts().size(), 1U);
-    ASSERT_EQ(guests_->facts()[0].stage, HubState::Stage::making) << guests_->facts()[0].why;
+    unsigned made = 0;
+    hubs_->for_each([&](const dataplane::AggregatedHubs::View& its) {
+      ++made;
+      ASSERT_EQ(its.state.stage, HubState::Stage::making) << its.state.why;
+    });
+    ASSERT_EQ(made, 1U);
     tell(control::HubEnd{{job, 1}});
-    ASSERT_TRUE(guests_->empty());
+    ASSERT_TRUE(hubs_->empty());
   }
-  void look() { guests_->look(now_, out_); }
+  void look() { hubs_->look(now_, out_); }
   // The threads of what was given up have ended.
-  bool departed_of_guests_end() {
-    guests_.reset();
+  bool departed_of_hubs_end() {
+    hubs_.reset();
     departed_.reap();
     return departed_.empty();
   }
@@ -67,13 +71,13 @@ class GivenUpHubs : public testing::Test {
   dataplane::DepartedSessions departed_;
   dataplane::MemoryQuota* quota_ = nullptr;
   // As those of the node, whose engines they use.
-  std::optional<dataplane::HubGuests> guests_{std::in_place,
-                                              kAggregator,
-                                              topology_,
-                                              aggregation::select_kernels(0),
-                                              cluster_.nodes().at(kAggregator).engines(),
-                                              departed_,
-                                              quota_};
+  std::optional<dataplane::AggregatedHubs> hubs_{std::in_place,
+                                                 kAggregator,
+                                                 topology_,
+                                                 aggregation::select_kernels(0),
+                                                 cluster_.nodes().at(kAggregator).engines(),
+                                                 departed_,
+                                                 quota_};
   // Many chunks: numbering them takes a thread some milliseconds.
   const std::string table_ = dataplane::hub_table(
       {{"long", 400'000'000, aggregation::DataType::float32}}, "sgd", 4096, kAggregator);
@@ -89,14 +93,14 @@ TEST_F(GivenUpHubs, AreBoundedAndTheCallerIsToldWhy) {
     if (refusal.has_value()) break;
     begin_and_give_up(job);
     ASSERT_FALSE(HasFatalFailure());
-    ASSERT_LE(guests_->given_up(), dataplane::HubGuests::kMostGivenUp);
+    ASSERT_LE(hubs_->given_up(), dataplane::AggregatedHubs::kMostGivenUp);
   }
   ASSERT_TRUE(refusal.has_value()) << "all were begun";
   EXPECT_EQ(refusal->stage, HubState::Stage::failed);
   EXPECT_EQ(refusal->code, GRADCUBE_EAGAIN);
   EXPECT_NE(refusal->why.find("hubs that nobody waits for: try again later"), std::string::npos)
       << refusal->why;
-  while (guests_->given_up() != 0) {
+  while (hubs_->given_up() != 0) {
     look();
     std::this_thread::yield();
   }

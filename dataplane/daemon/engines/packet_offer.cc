@@ -1,10 +1,10 @@
-#include "dataplane/daemon/packet_offer.h"
+#include "dataplane/daemon/engines/packet_offer.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
-#include "dataplane/daemon/trainer_channel.h"
+#include "dataplane/daemon/trainers/trainer_channel.h"
 
 #include "gradcube/gradcube.h"
 

@@ -1,4 +1,4 @@
-#include "dataplane/daemon/hub_making.h"
+#include "dataplane/daemon/hub/hub_making.h"
 
 #include <algorithm>
 #include <chrono>

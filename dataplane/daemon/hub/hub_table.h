@@ -1,7 +1,7 @@
 // The table of a hub's keys, as a trainer hands it over (shared::HubTable): hostile bytes, which
 // the caller has copied out of the trainer's memory.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_HUB_TABLE_H_
-#define GRADCUBE_DATAPLANE_DAEMON_HUB_TABLE_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_TABLE_H_
+#define GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_TABLE_H_
 
 #include <cstdint>
 #include <optional>
@@ -28,4 +28,4 @@ HubTableContent read_hub_table(std::string_view bytes, std::string_view where);
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_HUB_TABLE_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_TABLE_H_

@@ -1,11 +1,11 @@
 // Sessions whose trainers have gone and whose engines have let go, but whose memory packets may
 // still point into: they lie in other servers' queues and windows. Each is kept until the last of
-// its packets has ended, and the last thread that makes a hub for it. It outlives the nodes,
-// because a packet can outlive the node that sent it.
+// its packets has ended, and the last thread that works for it. It outlives the nodes, because a
+// packet can outlive the node that sent it.
 //
 // Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_DEPARTED_SESSIONS_H_
-#define GRADCUBE_DATAPLANE_DAEMON_DEPARTED_SESSIONS_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_ENGINES_DEPARTED_SESSIONS_H_
+#define GRADCUBE_DATAPLANE_DAEMON_ENGINES_DEPARTED_SESSIONS_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -14,22 +14,28 @@
 #include <utility>
 #include <vector>
 
-#include "dataplane/daemon/hub_making.h"
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/engine/session.h"
 
 namespace gradcube::dataplane {
 
+// What runs on threads of its own for something that has gone. Its destructor waits for them:
+// destroy it when is_idle().
+class UnfinishedWork {
+ public:
+  virtual ~UnfinishedWork() = default;
+  virtual bool is_idle() const = 0;
+};
+
 class DepartedSessions {
  public:
-  // makings: of hubs that nobody waits for.
   void add(std::unique_ptr<Session> session, std::vector<std::unique_ptr<EngineJob>> jobs,
-           std::vector<std::unique_ptr<HubMaking>> makings) {
-    departed_.push_back({std::move(session), std::move(jobs), std::move(makings)});
+           std::vector<std::unique_ptr<UnfinishedWork>> works) {
+    departed_.push_back({std::move(session), std::move(jobs), std::move(works)});
   }
   // Of no session.
-  void add(std::vector<std::unique_ptr<HubMaking>> makings) {
-    departed_.push_back({nullptr, {}, std::move(makings)});
+  void add(std::vector<std::unique_ptr<UnfinishedWork>> works) {
+    departed_.push_back({nullptr, {}, std::move(works)});
   }
 
   // Frees those that no packet points into any more.
@@ -37,8 +43,8 @@ class DepartedSessions {
     departed_.remove_if([](const Departed& each) {
       return std::all_of(each.jobs.begin(), each.jobs.end(),
                          [](const auto& job) { return job->references() == 0; }) &&
-             std::all_of(each.makings.begin(), each.makings.end(),
-                         [](const auto& making) { return making->is_idle(); });
+             std::all_of(each.works.begin(), each.works.end(),
+                         [](const auto& work) { return work->is_idle(); });
     });
   }
 
@@ -58,7 +64,7 @@ class DepartedSessions {
   struct Departed {
     std::unique_ptr<Session> session;
     std::vector<std::unique_ptr<EngineJob>> jobs;
-    std::vector<std::unique_ptr<HubMaking>> makings;
+    std::vector<std::unique_ptr<UnfinishedWork>> works;
   };
 
   std::list<Departed> departed_;
@@ -66,4 +72,4 @@ class DepartedSessions {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_DEPARTED_SESSIONS_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_ENGINES_DEPARTED_SESSIONS_H_

@@ -4,8 +4,8 @@
 // it. It puts the engines on their pollers and takes them off again with its end.
 //
 // Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_ENGINES_H_
-#define GRADCUBE_DATAPLANE_DAEMON_NODE_ENGINES_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_ENGINES_NODE_ENGINES_H_
+#define GRADCUBE_DATAPLANE_DAEMON_ENGINES_NODE_ENGINES_H_
 
 #include <deque>
 #include <memory>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "bcube_forwarding/address.h"
-#include "dataplane/daemon/engine_at.h"
+#include "dataplane/daemon/engines/engine_at.h"
 #include "dataplane/fabric/fabric.h"
 #include "dataplane/host/packet_memory.h"
 #include "protocol/port_credit.h"
@@ -80,4 +80,4 @@ class NodeEngines {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_NODE_ENGINES_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_ENGINES_NODE_ENGINES_H_

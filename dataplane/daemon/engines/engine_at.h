@@ -2,8 +2,8 @@
 // through their pollers (Poller::call).
 //
 // Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_ENGINE_AT_H_
-#define GRADCUBE_DATAPLANE_DAEMON_ENGINE_AT_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_ENGINES_ENGINE_AT_H_
+#define GRADCUBE_DATAPLANE_DAEMON_ENGINES_ENGINE_AT_H_
 
 #include <map>
 #include <vector>
@@ -38,4 +38,4 @@ void on_each(const std::vector<Thing>& things, const Function& function) {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_ENGINE_AT_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_ENGINES_ENGINE_AT_H_

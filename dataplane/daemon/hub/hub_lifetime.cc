@@ -1,4 +1,4 @@
-#include "dataplane/daemon/member_hub.h"
+#include "dataplane/daemon/hub/hub_lifetime.h"
 
 #include <algorithm>
 #include <exception>
@@ -22,8 +22,8 @@ constexpr const char* kOtherTable = "another trainer of this server has other ke
 
 }  // namespace
 
-void MemberHub::ask(unsigned local, HubWish wish, const HubDesign& design,
-                    MemoryQuota::Charge charge) {
+void HubLifetime::ask(unsigned local, HubWish wish, const HubDesign& design,
+                      MemoryQuota::Charge charge) {
   const bool exists = making_ != nullptr;
   if (wish.number == wish_.number && !exists && code_ != GRADCUBE_OK) {
     return refuse(local, wish.number, code_, why_);
@@ -47,7 +47,7 @@ void MemberHub::ask(unsigned local, HubWish wish, const HubDesign& design,
   make(std::move(wish), design, std::move(charge));
 }
 
-void MemberHub::make(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge) {
+void HubLifetime::make(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge) {
   code_ = GRADCUBE_OK;
   wish_ = wish;
   wish_.table = {};
@@ -60,7 +60,7 @@ void MemberHub::make(HubWish wish, const HubDesign& design, MemoryQuota::Charge 
 }
 
 // Who wishes for the hub that there is.
-void MemberHub::join(unsigned local, const HubWish& wish) {
+void HubLifetime::join(unsigned local, const HubWish& wish) {
   if (wish.lane != wish_.lane) return refuse(local, wish.number, GRADCUBE_EMISMATCH, kOtherTable);
   try {
     making_->compare(local, wish.table);
@@ -72,7 +72,7 @@ void MemberHub::join(unsigned local, const HubWish& wish) {
   }
 }
 
-void MemberHub::take_compared() {
+void HubLifetime::take_compared() {
   for (const HubMaking::Compared& compared : making_->compared()) {
     const auto who = std::find_if(
         waiting_.begin(), waiting_.end(),
@@ -85,13 +85,14 @@ void MemberHub::take_compared() {
   }
 }
 
-bool MemberHub::waits(unsigned local) const {
+bool HubLifetime::waits(unsigned local) const {
   const auto is_it = [local](const auto& each) { return each.local == local; };
   return std::any_of(waiting_.begin(), waiting_.end(), is_it) ||
          std::any_of(answers_.begin(), answers_.end(), is_it);
 }
 
-void MemberHub::refuse(unsigned local, std::uint32_t number, std::int32_t code, std::string text) {
+void HubLifetime::refuse(unsigned local, std::uint32_t number, std::int32_t code,
+                         std::string text) {
   HubAnswer& answer = answers_.emplace_back();
   answer.local = local;
   answer.number = number;
@@ -99,7 +100,7 @@ void MemberHub::refuse(unsigned local, std::uint32_t number, std::int32_t code, 
   answer.text = std::move(text);
 }
 
-std::vector<HubAnswer> MemberHub::work(
+std::vector<HubAnswer> HubLifetime::work(
     const std::function<void(const std::shared_ptr<ServerHub>&)>& use, const IsWhole& is_whole) {
   std::erase_if(dropped_, [](const auto& each) { return each->is_idle(); });
   if (making_ != nullptr) take_compared();
@@ -119,12 +120,12 @@ std::vector<HubAnswer> MemberHub::work(
   return std::exchange(answers_, {});
 }
 
-void MemberHub::end(std::int32_t code, const std::string& text, std::uint32_t notice) {
+void HubLifetime::end(std::int32_t code, const std::string& text, std::uint32_t notice) {
   fail(code, text, notice);
   code_ = GRADCUBE_OK;
 }
 
-void MemberHub::fail(std::int32_t code, const std::string& text, std::uint32_t notice) {
+void HubLifetime::fail(std::int32_t code, const std::string& text, std::uint32_t notice) {
   drop();
   if (hub_ != nullptr) {
     hub_->set_end(code, notice);
@@ -133,24 +134,24 @@ void MemberHub::fail(std::int32_t code, const std::string& text, std::uint32_t n
   answer_all(code, text);
 }
 
-bool MemberHub::is_freed_by(unsigned local) const {
+bool HubLifetime::is_freed_by(unsigned local) const {
   return std::find(freed_.begin(), freed_.end(), local) != freed_.end();
 }
 
-void MemberHub::forget() {
+void HubLifetime::forget() {
   if (hub_ != nullptr) hub_->readers_have_left();
   if (ended_ != nullptr) ended_->readers_have_left();
   ended_.reset();
   freed_.clear();
 }
 
-void MemberHub::drop() {
+void HubLifetime::drop() {
   if (making_ != nullptr && !making_->is_idle()) dropped_.push_back(std::move(making_));
   making_.reset();
 }
 
 // That it is there is told to those alone that have its table.
-void MemberHub::answer_all(std::int32_t code, const std::string& text) {
+void HubLifetime::answer_all(std::int32_t code, const std::string& text) {
   code_ = code;
   why_ = text;
   for (const Waiting& each : waiting_) {
@@ -165,7 +166,7 @@ void MemberHub::answer_all(std::int32_t code, const std::string& text) {
                 [code](const Waiting& each) { return code != GRADCUBE_OK || each.is_same; });
 }
 
-std::vector<std::unique_ptr<HubMaking>> MemberHub::take_dropped() {
+std::vector<std::unique_ptr<UnfinishedWork>> HubLifetime::take_dropped() {
   drop();
   return std::move(dropped_);
 }

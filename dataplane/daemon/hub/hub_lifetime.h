@@ -1,5 +1,5 @@
-// The hub of a job at one server, as its node sees it: from the trainers' wish for it until none of
-// them reads it any more. There is one at a time.
+// The life of a job's hubs at one server: from the trainers' wish for one until none of them reads
+// it any more. There is one at a time.
 //
 // Trainers of a server wish for the same hub, each with a message of its own; the first wish makes
 // it (hub_making.h), and all whose table is the same are answered when it is there, or cannot be.
@@ -16,8 +16,8 @@
 // freed it, wishes for the next hub.
 //
 // Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_MEMBER_HUB_H_
-#define GRADCUBE_DATAPLANE_DAEMON_MEMBER_HUB_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_LIFETIME_H_
+#define GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_LIFETIME_H_
 
 #include <cstdint>
 #include <functional>
@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/daemon/hub_making.h"
+#include "dataplane/daemon/hub/hub_making.h"
 
 namespace gradcube::dataplane {
 
@@ -39,7 +39,7 @@ struct HubAnswer {
   int descriptor = -1;      // of their memory: the hub's
 };
 
-class MemberHub {
+class HubLifetime {
  public:
   // A trainer wishes for a hub; an answer follows from work(). design and charge: as of HubMaking.
   void ask(unsigned local, HubWish wish, const HubDesign& design, MemoryQuota::Charge charge);
@@ -72,7 +72,7 @@ class MemberHub {
   // Null if there is none.
   const std::shared_ptr<ServerHub>& hub() const { return hub_; }
   // What still runs for hubs that nobody waits for: to be kept until each is_idle().
-  std::vector<std::unique_ptr<HubMaking>> take_dropped();
+  std::vector<std::unique_ptr<UnfinishedWork>> take_dropped();
 
  private:
   void make(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge);
@@ -96,9 +96,9 @@ class MemberHub {
   std::string why_;
   std::vector<Waiting> waiting_;  // trainers
   std::vector<HubAnswer> answers_;
-  std::vector<std::unique_ptr<HubMaking>> dropped_;
+  std::vector<std::unique_ptr<UnfinishedWork>> dropped_;
 };
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_MEMBER_HUB_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_LIFETIME_H_

@@ -1,4 +1,4 @@
-#include "dataplane/daemon/node_engines.h"
+#include "dataplane/daemon/engines/node_engines.h"
 
 #include <algorithm>
 #include <utility>

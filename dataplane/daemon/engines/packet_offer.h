@@ -7,14 +7,14 @@
 // reserved, from the trainer's joining on.
 //
 // Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_PACKET_OFFER_H_
-#define GRADCUBE_DATAPLANE_DAEMON_PACKET_OFFER_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_ENGINES_PACKET_OFFER_H_
+#define GRADCUBE_DATAPLANE_DAEMON_ENGINES_PACKET_OFFER_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "dataplane/daemon/node_engines.h"
+#include "dataplane/daemon/engines/node_engines.h"
 #include "dataplane/host/packet_memory.h"
 
 namespace gradcube::dataplane {
@@ -35,4 +35,4 @@ PacketOffer offer_packets(const std::string& job, const std::string& server,
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_PACKET_OFFER_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_ENGINES_PACKET_OFFER_H_
