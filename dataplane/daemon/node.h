@@ -138,7 +138,7 @@ class Node {
   void answer_hubs(control::Instant now);
 
   // It has nothing of any job.
-  bool idle() const { return residents_.empty() && hubs_.aggregated().empty() && jobs_.idle(); }
+  bool idle() const { return groups_.empty() && hubs_.aggregated().empty() && jobs_.idle(); }
   // What its trainers do, for `status`: those that have not left.
   std::vector<MemberFacts> facts() const;
   // The hubs that it aggregates for jobs of other servers, for `status`.
@@ -153,7 +153,7 @@ class Node {
 
  private:
   // A job of this server, with its trainers here.
-  struct Resident {
+  struct JobGroup {
     std::unique_ptr<Member> member;
     protocol::JobId job = protocol::kNoJob;  // once it is known
     bool gone = false;                       // the last of its trainers
@@ -202,31 +202,31 @@ class Node {
   void evict(Attempt attempt, unsigned local, const std::string& violation, control::Instant now);
 
   // node_joining.cc
-  std::pair<const Attempt, Resident>* group_of(const std::string& job);
+  std::pair<const Attempt, JobGroup>* group_of(const std::string& job);
   TrainerId begin_group(const control::JobOptions& options, const TrainerRequest& request,
                         const std::shared_ptr<SessionRegion>& region, control::Instant now);
-  TrainerId join_group(Attempt attempt, Resident& resident, const control::JobOptions& options,
+  TrainerId join_group(Attempt attempt, JobGroup& group, const control::JobOptions& options,
                        const TrainerRequest& request, const std::shared_ptr<SessionRegion>& region,
                        control::Instant now);
 
   // node_hubs.cc
-  HubJob hub_job(Attempt attempt, Resident& resident) const;
+  HubJob hub_job(Attempt attempt, JobGroup& group) const;
   void lose_hub(Attempt attempt, const std::string& why, control::Instant now);
 
   // node_departures.cc
   void leave_in_order(TrainerId trainer, const std::string& how, control::Instant now);
-  void settle_leaving(Attempt attempt, Resident& resident, control::Instant now);
-  void miss_the_gone(Attempt attempt, Resident& resident, control::Instant now);
-  void end_deserted(Attempt attempt, Resident& resident);
-  std::uint32_t explain(Attempt attempt, Resident& resident, const std::string& text);
+  void settle_leaving(Attempt attempt, JobGroup& group, control::Instant now);
+  void miss_the_gone(Attempt attempt, JobGroup& group, control::Instant now);
+  void end_deserted(Attempt attempt, JobGroup& group);
+  std::uint32_t explain(Attempt attempt, JobGroup& group, const std::string& text);
 
-  static std::string end_text(const Resident& resident, const control::notice::Ended& ended);
-  std::vector<control::PeerFacts> peer_facts(const Resident& resident,
+  static std::string end_text(const JobGroup& group, const control::notice::Ended& ended);
+  std::vector<control::PeerFacts> peer_facts(const JobGroup& group,
                                              const control::notice::Report& report,
                                              control::Instant now) const;
-  Resident* find(Attempt attempt);
-  Resident* resident_of(protocol::JobId job);
-  void note_progress(Resident& resident);
+  JobGroup* find(Attempt attempt);
+  JobGroup* running_group(protocol::JobId job);
+  void note_progress(JobGroup& group);
   void listen_to_neighbours(control::Instant now);
   void greet(control::Instant now);
   void set_peers(control::Instant now);
@@ -234,7 +234,7 @@ class Node {
   NeighbourNumbers neighbour(bcube::ServerId server) const;
   // Of jobs that the engines have let go, as far as their packets are back.
   void give_back_packets() {
-    for (auto& [attempt, resident] : residents_) resident.member->give_back_packets();
+    for (auto& [attempt, group] : groups_) group.member->give_back_packets();
     around_.departed.reap();
   }
   void forget_the_gone(control::Instant now);
@@ -243,7 +243,7 @@ class Node {
   void notify(Attempt attempt, unsigned local, const shared::Notice& notice);
   void refuse(Attempt attempt, const std::string& why);
   void admit_untold();
-  void record_abort(const Resident& resident, const std::string& why);
+  void record_abort(const JobGroup& group, const std::string& why);
   void record(const std::string& line);
   const bcube::AddressSpace& space() const { return around_.topology.space(); }
 
@@ -256,7 +256,7 @@ class Node {
   NodeHubs hubs_;
   control::JobActions actions_;  // to be carried out
   std::size_t carried_out_ = 0;  // of them
-  std::map<Attempt, Resident> residents_;
+  std::map<Attempt, JobGroup> groups_;
   // Since the last work(). An agent may be over without an action: then nobody is greeted for it.
   bool stirred_ = false;
   Phases phases_;                                   // of the agents, when the peers were last set

@@ -6,27 +6,27 @@
 
 namespace gradcube::dataplane {
 
-HubJob Node::hub_job(Attempt attempt, Resident& resident) const {
-  Member& member = *resident.member;
-  return {attempt,        resident.job,    resident.epoch, member.request(),
+HubJob Node::hub_job(Attempt attempt, JobGroup& group) const {
+  Member& member = *group.member;
+  return {attempt,        group.job,       group.epoch, member.request(),
           member.plans(), member.window(), member.hub()};
 }
 
 bool Node::ask_hub(TrainerId trainer, const shared::MakeHub& wish) {
-  Resident* resident = find(trainer.attempt);
-  if (resident == nullptr || !resident->member->stays(trainer.local)) return true;
-  return hubs_.ask(hub_job(trainer.attempt, *resident), trainer.local,
-                   resident->member->session().shared_region(trainer.local), wish);
+  JobGroup* group = find(trainer.attempt);
+  if (group == nullptr || !group->member->stays(trainer.local)) return true;
+  return hubs_.ask(hub_job(trainer.attempt, *group), trainer.local,
+                   group->member->session().shared_region(trainer.local), wish);
 }
 
 void Node::end_hub(TrainerId trainer, std::uint32_t number) {
-  Resident* resident = find(trainer.attempt);
-  if (resident != nullptr) resident->member->hub().free(trainer.local, number);
+  JobGroup* group = find(trainer.attempt);
+  if (group != nullptr) group->member->hub().free(trainer.local, number);
 }
 
 void Node::answer_hubs(control::Instant now) {
-  for (auto& [attempt, resident] : residents_) {
-    const auto lost = hubs_.work(hub_job(attempt, resident), now);
+  for (auto& [attempt, group] : groups_) {
+    const auto lost = hubs_.work(hub_job(attempt, group), now);
     if (lost.has_value()) lose_hub(attempt, *lost, now);
   }
 }

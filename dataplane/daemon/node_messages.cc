@@ -21,7 +21,7 @@ void Node::on_message(const control::NodeMessage& message, control::Instant now)
   if (told == nullptr && !of_status) {
     // No caller calls a server with trainers of its job.
     const auto* call = std::get_if<control::HubCall>(&message.body);
-    if (call == nullptr || resident_of(call->hub.job) == nullptr) hubs_.on_message(message, now);
+    if (call == nullptr || running_group(call->hub.job) == nullptr) hubs_.on_message(message, now);
     return;
   }
   if (told == nullptr) {
