@@ -5,16 +5,18 @@
 #include <random>
 
 #include "bcube_forwarding/path_set.h"
-#include "dataplane/engine/engine_job.h"
 #include "dataplane/engine/session.h"
 
 #include "gradcube/gradcube.h"
 
 namespace gradcube::dataplane {
 
-Mailroom::Mailroom(EngineJob& job, const control::Placement& placement, bcube::ServerId server,
+Mailroom::Mailroom(EngineJob& job, Session& session, const RankOrder& ranks,
+                   const control::Placement& placement, bcube::ServerId server,
                    std::uint32_t segment_bytes, unsigned window, const FlowSettings& flows)
     : job_(job),
+      session_(session),
+      ranks_(ranks),
       placement_(placement),
       server_(server),
       segment_bytes_(segment_bytes),
@@ -26,13 +28,13 @@ Mailroom::Mailroom(EngineJob& job, const control::Placement& placement, bcube::S
   ends_.reserve(most_in_flight());
   deserted_.reserve(most_in_flight());
   for (unsigned local = 0; local < trainers(); ++local) {
-    arrived_.emplace_back(job_.session().region(local).bytes(), segment_bytes_);
+    arrived_.emplace_back(session_.region(local).bytes(), segment_bytes_);
   }
 }
 
-unsigned Mailroom::trainers() const { return job_.session().trainers(); }
+unsigned Mailroom::trainers() const { return session_.trainers(); }
 
-MailTable& Mailroom::table() const { return job_.session().mail(); }
+MailTable& Mailroom::table() const { return session_.mail(); }
 
 std::size_t Mailroom::most_in_flight() const { return trainers() * Session::kMaxInFlight; }
 
@@ -65,7 +67,7 @@ void Mailroom::begin(std::uint32_t number) {
   letter = Letter();
   letter.request = table().at(number);
   letter.open = true;
-  const control::Rank rank = job_.rank_order.in_plan(letter.request.peer / trainers());
+  const control::Rank rank = ranks_.in_plan(letter.request.peer / trainers());
   const auto peer_local = static_cast<std::uint8_t>(letter.request.peer % trainers());
   const auto local = static_cast<std::uint8_t>(letter.request.local);
   letter.peer = placement_.server(rank);
@@ -118,7 +120,7 @@ void Mailroom::add_flows(MailChannel& channel) {
 }
 
 const std::uint8_t* Mailroom::region_of(const Letter& letter) const {
-  return job_.session().region(letter.request.local).base();
+  return session_.region(letter.request.local).base();
 }
 
 Letter* Mailroom::find_receive(std::uint32_t number, bcube::ServerId from) {
@@ -203,7 +205,7 @@ void Mailroom::refuse(std::uint32_t number, std::uint64_t bytes, aggregation::Da
 
 void Mailroom::publish_ends() {
   for (const End& end : ends_) {
-    job_.session().end_mail(end.number, end.code, end.bytes, end.notice);
+    session_.end_mail(end.number, end.code, end.bytes, end.notice);
   }
   ends_.clear();
 }

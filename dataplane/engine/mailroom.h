@@ -34,6 +34,7 @@
 #include "dataplane/engine/letter.h"
 #include "dataplane/engine/mail_channel.h"
 #include "dataplane/engine/mail_table.h"
+#include "dataplane/engine/rank_order.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
@@ -58,9 +59,10 @@ class Mailroom {
   static constexpr std::uint64_t kCopiedAtOnce = 256 * 1024;
   static constexpr std::uint64_t kCopiedInTurn = 64 * 1024;
 
-  // The job and what it refers to must outlive it. window: of a flow.
-  Mailroom(EngineJob& job, const control::Placement& placement, bcube::ServerId server,
-           std::uint32_t segment_bytes, unsigned window, const FlowSettings& flows);
+  // The job, its session and its ranks must outlive it. window: of a flow.
+  Mailroom(EngineJob& job, Session& session, const RankOrder& ranks,
+           const control::Placement& placement, bcube::ServerId server, std::uint32_t segment_bytes,
+           unsigned window, const FlowSettings& flows);
   Mailroom(const Mailroom&) = delete;
   Mailroom& operator=(const Mailroom&) = delete;
 
@@ -139,7 +141,9 @@ class Mailroom {
   MailPeer other_of(std::uint32_t number) const;
   bool waits_for_the_gone(std::uint32_t number) const;
 
-  EngineJob& job_;
+  EngineJob& job_;  // of its flows
+  Session& session_;
+  const RankOrder& ranks_;
   control::Placement placement_;
   bcube::ServerId server_;
   std::uint32_t segment_bytes_;

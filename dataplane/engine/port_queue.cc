@@ -1,10 +1,5 @@
 #include "dataplane/engine/port_queue.h"
 
-#include <algorithm>
-
-#include "dataplane/engine/engine_job.h"
-#include "dataplane/engine/flow_users.h"
-
 namespace gradcube::dataplane {
 
 void PortQueue::add_outgoing(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow) {
@@ -14,12 +9,12 @@ void PortQueue::add_outgoing(const EngineJob& job, const FlowScheduler::Rank& ra
   segments.add(job, rank, flow);
 }
 
-void PortQueue::add_incoming(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow) {
+void PortQueue::add_incoming(protocol::JobId job, const FlowScheduler::Rank& rank, Flow& flow) {
   flow.in = this;
   flow.place_in = consumed.add(flow);
   // To the others a job's mail is another job.
   constexpr protocol::JobId kMail = 0x80000000;
-  flow.credit = credit.add(&flow.receive, {.job = job.id() ^ (rank.mail ? kMail : 0),
+  flow.credit = credit.add(&flow.receive, {.job = job ^ (rank.mail ? kMail : 0),
                                            .weight = rank.weight,
                                            .lane = static_cast<std::uint16_t>(rank.place),
                                            .step = static_cast<std::uint16_t>(rank.step)});
@@ -63,39 +58,7 @@ void PortQueue::give_back_credit(Flow& flow) {
   flow.in = nullptr;
 }
 
-bool PortQueue::any_answers() {
-  bool any = false;
-  answers.for_each_awake([&any](const Flow& flow) {
-    any = any || flow.job->moves();
-    return FlowRotation::Visit::later;
-  });
-  return any;
-}
-
-protocol::Nanoseconds PortQueue::next_answer() {
-  protocol::Nanoseconds next = protocol::kNever;
-  answers.for_each_awake([&next](const Flow& flow) {
-    if (!flow.job->moves()) return FlowRotation::Visit::later;
-    next = std::min(next, flow.receive.acknowledgement_deadline());
-    // Its timer is set when it is visited next.
-    if (flow.send.deadline() < flow.timer.deadline()) next = std::min(next, flow.send.deadline());
-    return FlowRotation::Visit::later;
-  });
-  return next;
-}
-
-void PortQueue::grant_credit(protocol::Nanoseconds now) {
-  consumed.for_each_awake([&](Flow& flow) {
-    const std::uint64_t before = flow.receive.consumed();
-    ask_user(flow, [&](const auto& user) {
-      credit.set_consumed(flow.credit, user.consumed(flow), now);
-      if (flow.receive.consumed() != before && user.sender_waits(flow, before)) {
-        flow.receive.acknowledge_at_once();
-      }
-    });
-    wake_answer(flow);
-    return FlowRotation::Visit::nothing;
-  });
+void PortQueue::distribute_credit(protocol::Nanoseconds now) {
   if (!credit.distribute(now)) return;
   for (const protocol::CreditPool::Handle flow : credit.raised()) wake_answer(*by_credit_[flow]);
 }

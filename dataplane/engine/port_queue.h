@@ -27,6 +27,7 @@
 #ifndef GRADCUBE_DATAPLANE_ENGINE_PORT_QUEUE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_PORT_QUEUE_H_
 
+#include <algorithm>
 #include <array>
 #include <rte_mbuf.h>
 #include <vector>
@@ -37,6 +38,8 @@
 #include "dataplane/engine/relay_queue.h"
 #include "dataplane/fabric/port.h"
 #include "protocol/credit.h"
+#include "protocol/job_id.h"
+#include "protocol/time.h"
 
 namespace gradcube::dataplane {
 
@@ -56,19 +59,58 @@ class PortQueue {
 
   // A flow whose frames leave through this port, and one whose peer's come in through it.
   void add_outgoing(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow);
-  void add_incoming(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow);
+  void add_incoming(protocol::JobId job, const FlowScheduler::Rank& rank, Flow& flow);
   void remove_all_of(const EngineJob& job);
   // A flow whose frames are to leave through another port, or that ends; and one that ends.
   void remove_outgoing(Flow& flow);
   void remove_incoming(Flow& flow);
 
-  // Grants what has become free, to flows of any job.
-  void grant_credit(protocol::Nanoseconds now);
+  // Grants what has become free, to flows of any job. ask(flow, call): calls call(user) with the
+  // flow's FlowUser.
+  template <typename Ask>
+  void grant_credit(protocol::Nanoseconds now, const Ask& ask) {
+    consumed.for_each_awake([&](Flow& flow) {
+      const std::uint64_t before = flow.receive.consumed();
+      ask(flow, [&](const auto& user) {
+        credit.set_consumed(flow.credit, user.consumed(flow), now);
+        if (flow.receive.consumed() != before && user.sender_waits(flow, before)) {
+          flow.receive.acknowledge_at_once();
+        }
+      });
+      wake_answer(flow);
+      return FlowRotation::Visit::nothing;
+    });
+    distribute_credit(now);
+  }
 
-  // Whether a flow of a job that moves has to answer, or will have to; and when, kNever if none.
-  // Both take time in the number of awake flows.
-  bool any_answers();
-  protocol::Nanoseconds next_answer();
+  // ::wake_answer().
+  static void wake_answer(Flow& flow) {
+    if (flow.out != nullptr) flow.out->answers.wake(flow.place_out);
+  }
+
+  // Whether a flow of a job that moves(flow) has to answer, or will have to; and when, kNever if
+  // none. Both take time in the number of awake flows.
+  template <typename Moves>
+  bool any_answers(const Moves& moves) {
+    bool any = false;
+    answers.for_each_awake([&](const Flow& flow) {
+      any = any || moves(flow);
+      return FlowRotation::Visit::later;
+    });
+    return any;
+  }
+  template <typename Moves>
+  protocol::Nanoseconds next_answer(const Moves& moves) {
+    protocol::Nanoseconds next = protocol::kNever;
+    answers.for_each_awake([&](const Flow& flow) {
+      if (!moves(flow)) return FlowRotation::Visit::later;
+      next = std::min(next, flow.receive.acknowledgement_deadline());
+      // Its timer is set when it is visited next.
+      if (flow.send.deadline() < flow.timer.deadline()) next = std::min(next, flow.send.deadline());
+      return FlowRotation::Visit::later;
+    });
+    return next;
+  }
 
   unsigned number;  // among the server's ports
   Port* port;
@@ -83,14 +125,13 @@ class PortQueue {
 
  private:
   void give_back_credit(Flow& flow);
+  void distribute_credit(protocol::Nanoseconds now);
 
   std::vector<Flow*> by_credit_;  // by handle in `credit`; null where there is none
 };
 
 // The flow may owe an acknowledgement or a probe. These do nothing for a flow that no engine has.
-inline void wake_answer(Flow& flow) {
-  if (flow.out != nullptr) flow.out->answers.wake(flow.place_out);
-}
+inline void wake_answer(Flow& flow) { PortQueue::wake_answer(flow); }
 inline void wake_resend(Flow& flow) {
   if (flow.out != nullptr) flow.out->resends.wake(flow.place_out);
 }

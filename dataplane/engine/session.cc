@@ -240,23 +240,38 @@ const char* Session::check_buffer(const SessionRegion& region, const shared::Sub
     return "a submission's buffer lies outside its heap";
   }
   const std::uint64_t bytes = submission.count * size;
-  if (const char* violation = check_memory(region, submission.offset, bytes)) return violation;
+  if (const char* violation = region.problem_of(submission.offset, bytes)) return violation;
   request.count = submission.count;
   request.bytes = bytes;
   request.buffer = region.base() + submission.offset;
   return nullptr;
 }
 
-const char* Session::check_memory(const SessionRegion& region, std::uint64_t offset,
-                                  std::uint64_t bytes) {
-  if (offset < shared::kHeapOffset || offset > region.bytes() ||
-      offset % shared::kBufferAlignment != 0 || bytes > region.bytes() - offset) {
-    return "a submission's buffer lies outside its heap";
+Session::Take Session::take_push(Seat& seat, unsigned local, const shared::Submission& submission) {
+  const HubPushes::Outcome outcome = pushes_.take(*seat.region, local, submission);
+  if (outcome.violation != nullptr) return violate(local, outcome.violation);
+  count_taken(seat);
+  if (outcome.code != 0) {
+    complete(seat, submission.request, outcome.code, outcome.notice);
+    publish_completions(seat);
   }
-  if (offset + bytes > region.confirmed()) {
-    return "a submission's buffer lies beyond the memory that its daemon has confirmed";
-  }
-  return nullptr;
+  return Take::taken;
+}
+
+void Session::end_hub(std::int32_t code, std::uint32_t notice) {
+  if (hub() == nullptr) return;
+  hub()->board().fail_all([&](unsigned local, std::uint64_t request) {
+    complete(seats_[local], request, code, notice);
+  });
+  pushes_.end(code, notice);
+  for_each_seated([](const Seat& seat) { publish_completions(seat); });
+}
+
+unsigned Session::end_pushes() {
+  const unsigned rounds = hub()->board().take_ended(
+      [this](unsigned local, std::uint64_t request) { complete(seats_[local], request, 0, 0); });
+  if (rounds != 0) for_each_seated([](const Seat& seat) { publish_completions(seat); });
+  return rounds;
 }
 
 bool Session::anything_shared_in_flight() const {

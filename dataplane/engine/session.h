@@ -31,8 +31,8 @@
 #include <vector>
 
 #include "dataplane/engine/collective_request.h"
+#include "dataplane/engine/hub_pushes.h"
 #include "dataplane/engine/mail_table.h"
-#include "dataplane/engine/server_hub.h"
 #include "dataplane/engine/session_region.h"
 #include "dataplane/host/doorbell.h"
 
@@ -130,9 +130,9 @@ class Session {
 
   // The job's hub; null if it has none. From set_hub() on pushes are taken; end_hub() fails all
   // that have not ended, and those that still come, until there is another one.
-  void set_hub(ServerHub& hub) { hub_.store(&hub, std::memory_order_release); }
+  void set_hub(ServerHub& hub) { pushes_.set(hub); }
   void end_hub(std::int32_t code, std::uint32_t notice = 0);
-  ServerHub* hub() const { return hub_.load(std::memory_order_acquire); }
+  ServerHub* hub() const { return pushes_.hub(); }
   // Tells the trainers of the rounds that have ended. Returns how many.
   unsigned end_pushes();
 
@@ -229,13 +229,6 @@ class Session {
   Take take_mail(Seat& seat, unsigned local, const shared::Submission& submission);
   Take take_withdrawal(Seat& seat, unsigned local, const shared::Submission& submission);
   Take take_push(Seat& seat, unsigned local, const shared::Submission& submission);
-  const char* check_push(const Seat& seat, unsigned local,
-                         const shared::Submission& submission) const;
-  const char* check_fields(const control::hub::HubKey& key,
-                           const shared::SubmittedPush& asked) const;
-  unsigned planes_of(const control::hub::HubKey& key) const;
-  std::uint64_t restored_arrays_of(const control::hub::HubKey& key) const;
-  void find_arrays(HubBoard::Push& push, std::uint32_t number) const;
   static void complete(Seat& seat, std::uint64_t request, std::int32_t code, std::uint32_t notice);
   static void publish_completions(const Seat& seat);
   const char* check(const SessionRegion& region, const shared::Submission& submission,
@@ -244,8 +237,6 @@ class Session {
                              CollectiveRequest& request) const;
   const char* check_buffer(const SessionRegion& region, const shared::Submission& submission,
                            CollectiveRequest& request) const;
-  static const char* check_memory(const SessionRegion& region, std::uint64_t offset,
-                                  std::uint64_t bytes);
   void end(Seat& seat, unsigned lane, std::uint64_t through, std::int32_t code,
            std::uint32_t notice);
   static bool has_submission(const Seat& seat);
@@ -269,10 +260,7 @@ class Session {
   std::deque<Seat> seats_;
   std::deque<Lane> lanes_;
   MailTable mail_;
-  std::atomic<ServerHub*> hub_{nullptr};  // written by the leader, read by all engines
-  // Of pushes to a hub that has ended; 0: there was none.
-  std::int32_t hub_code_ = 0;
-  std::uint32_t hub_notice_ = 0;
+  HubPushes pushes_;
 };
 
 }  // namespace gradcube::dataplane

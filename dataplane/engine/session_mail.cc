@@ -19,7 +19,7 @@ Session::Take Session::take_mail(Seat& seat, unsigned local, const shared::Submi
     return violate(local, "a message's place is another one's, or there is none");
   }
   const SessionRegion& region = *seat.region;
-  if (const char* violation = check_memory(region, submission.offset, submission.count)) {
+  if (const char* violation = region.problem_of(submission.offset, submission.count)) {
     return violate(local, violation);
   }
   const MailRequest mail = {

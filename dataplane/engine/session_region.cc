@@ -94,6 +94,17 @@ bool SessionRegion::is_sealed() const {
   return seals >= 0 && (seals & shared::kSeals) == shared::kSeals;
 }
 
+const char* SessionRegion::problem_of(std::uint64_t offset, std::uint64_t bytes) const {
+  if (offset < shared::kHeapOffset || offset > bytes_ || offset % shared::kBufferAlignment != 0 ||
+      bytes > bytes_ - offset) {
+    return "a submission's buffer lies outside its heap";
+  }
+  if (offset + bytes > confirmed()) {
+    return "a submission's buffer lies beyond the memory that its daemon has confirmed";
+  }
+  return nullptr;
+}
+
 bool SessionRegion::has_pages(std::uint64_t begin, std::uint64_t end) const {
   std::vector<unsigned char> pages((end - begin) / page_bytes());
   if (pages.empty()) return true;

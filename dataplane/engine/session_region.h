@@ -62,6 +62,8 @@ class SessionRegion {
   // How far the heap may be used, from the region's start.
   std::uint64_t confirmed() const { return confirmed_.load(std::memory_order_acquire); }
   void confirm(std::uint64_t end) { confirmed_.store(end, std::memory_order_release); }
+  // Why a submission's buffer of so many bytes cannot begin at this offset; null if it can.
+  const char* problem_of(std::uint64_t offset, std::uint64_t bytes) const;
   // Whether all pages of [begin, end) are there, each at a multiple of the page size. Allocates
   // none. Takes about 50 ns per page.
   bool has_pages(std::uint64_t begin, std::uint64_t end) const;

@@ -97,9 +97,14 @@ class MailChannelTest : public testing::Test {
 
   TestSession session_{1, 1 << 19, 1, 4};
   EngineJob job_{1, *session_, {}, 1, true, {16, {}}};
-  Mailroom room_{job_, control::Placement::all(control::parse_topology("bcube:2,2", "test")),
-                 0,    kSegment,
-                 16,   {}};
+  Mailroom room_{job_,
+                 *session_,
+                 job_.rank_order,
+                 control::Placement::all(control::parse_topology("bcube:2,2", "test")),
+                 0,
+                 kSegment,
+                 16,
+                 {}};
   MailChannel* channel_ = nullptr;
   // Of what was submitted so-and-so-manieth.
   void withdraw(std::uint64_t request) {

@@ -214,8 +214,9 @@ class MailPair {
       session->seat(1, whole_region(1 << 14), doorbell(1));
       job = std::make_unique<EngineJob>(1, *session, LanePlans{}, 1, true, JobPackets{128, {}});
       room = std::make_unique<Mailroom>(
-          *job, control::Placement::all(control::parse_topology("bcube:2,2", "test")), id,
-          kSegmentBytes, 128, FlowSettings{});
+          *job, *session, job->rank_order,
+          control::Placement::all(control::parse_topology("bcube:2,2", "test")), id, kSegmentBytes,
+          128, FlowSettings{});
       room->set_opener([](MailChannel&) {});
     }
     ~Server() {

@@ -1,31 +1,25 @@
-// A session's pushes to its job's hub.
+#include "dataplane/engine/hub_pushes.h"
 
 #include <cmath>
 #include <limits>
 
 #include "aggregation/optimizer_step.h"
 #include "control/checkpoint/hub_planes.h"
-#include "dataplane/engine/session.h"
 
 namespace gradcube::dataplane {
 
-using shared::PushKind;
-
-Session::Take Session::take_push(Seat& seat, unsigned local, const shared::Submission& submission) {
+HubPushes::Outcome HubPushes::take(const SessionRegion& region, unsigned local,
+                                   const shared::Submission& submission) {
   const shared::SubmittedPush& asked = submission.push;
   if (hub() == nullptr || asked.hub != hub()->number()) {
-    if (hub_code_ == 0) return violate(local, "a push to a hub that there is not");
-    count_taken(seat);
-    complete(seat, submission.request, hub_code_, hub_notice_);
-    publish_completions(seat);
-    return Take::taken;
+    return {code_ == 0 ? "a push to a hub that there is not" : nullptr, code_, notice_};
   }
-  if (const char* violation = check_push(seat, local, submission)) return violate(local, violation);
+  if (const char* violation = check(region, local, submission)) return {.violation = violation};
   HubBoard::Push push = {.request = submission.request,
                          .kind = static_cast<PushKind>(asked.kind),
                          .learning_rate = asked.rate,
                          .digest = asked.digest,
-                         .buffer = seat.region->base() + submission.offset,
+                         .buffer = region.base() + submission.offset,
                          .steps = asked.steps,
                          .plane = asked.plane};
   if (push.kind == PushKind::gradients) {
@@ -39,12 +33,11 @@ Session::Take Session::take_push(Seat& seat, unsigned local, const shared::Submi
   }
   if (push.kind == PushKind::restored) find_arrays(push, asked.key);
   hub()->board().push(asked.key, local, push);
-  count_taken(seat);
-  return Take::taken;
+  return {};
 }
 
-const char* Session::check_push(const Seat& seat, unsigned local,
-                                const shared::Submission& submission) const {
+const char* HubPushes::check(const SessionRegion& region, unsigned local,
+                             const shared::Submission& submission) const {
   const shared::SubmittedPush& asked = submission.push;
   const auto& keys = hub()->model().keys();
   if (asked.key >= keys.size()) return "a push of a key that its hub has not";
@@ -62,13 +55,13 @@ const char* Session::check_push(const Seat& seat, unsigned local,
   if (!hub()->board().may_push(asked.key, local)) {
     return "a push of a key whose last push has not ended";
   }
-  return check_memory(*seat.region, submission.offset, bytes);
+  return region.problem_of(submission.offset, bytes);
 }
 
 // Of what is pushed of the key. Only a hub with an aggregator has planes, and one without has
 // owners that restore.
-const char* Session::check_fields(const control::hub::HubKey& key,
-                                  const shared::SubmittedPush& asked) const {
+const char* HubPushes::check_fields(const control::hub::HubKey& key,
+                                    const shared::SubmittedPush& asked) const {
   const auto kind = static_cast<PushKind>(asked.kind);
   const bool of_plane = shared::is_of_plane(kind);
   const bool has_steps = of_plane || kind == PushKind::restored;
@@ -90,18 +83,18 @@ const char* Session::check_fields(const control::hub::HubKey& key,
   return "a push without a valid learning rate";
 }
 
-unsigned Session::planes_of(const control::hub::HubKey& key) const {
+unsigned HubPushes::planes_of(const control::hub::HubKey& key) const {
   return control::hub_planes(key.type,
                              aggregation::optimizer_states(hub()->model().settings().rule));
 }
 
-std::uint64_t Session::restored_arrays_of(const control::hub::HubKey& key) const {
+std::uint64_t HubPushes::restored_arrays_of(const control::hub::HubKey& key) const {
   return shared::restored_arrays(aggregation::element_bytes(key.type),
                                  aggregation::optimizer_states(hub()->model().settings().rule));
 }
 
 // In the buffer of what is restored.
-void Session::find_arrays(HubBoard::Push& push, std::uint32_t number) const {
+void HubPushes::find_arrays(HubBoard::Push& push, std::uint32_t number) const {
   const control::hub::HubKey& key = hub()->model().keys()[number];
   const std::size_t size = aggregation::element_bytes(key.type);
   const std::size_t first = size == sizeof(float) ? 1 : 0;
@@ -111,22 +104,10 @@ void Session::find_arrays(HubBoard::Push& push, std::uint32_t number) const {
   }
 }
 
-void Session::end_hub(std::int32_t code, std::uint32_t notice) {
-  if (hub() == nullptr) return;
-  hub()->board().fail_all([&](unsigned local, std::uint64_t request) {
-    complete(seats_[local], request, code, notice);
-  });
+void HubPushes::end(std::int32_t code, std::uint32_t notice) {
   hub_.store(nullptr, std::memory_order_release);
-  hub_code_ = code;
-  hub_notice_ = notice;
-  for_each_seated([](const Seat& seat) { publish_completions(seat); });
-}
-
-unsigned Session::end_pushes() {
-  const unsigned rounds = hub()->board().take_ended(
-      [this](unsigned local, std::uint64_t request) { complete(seats_[local], request, 0, 0); });
-  if (rounds != 0) for_each_seated([](const Seat& seat) { publish_completions(seat); });
-  return rounds;
+  code_ = code;
+  notice_ = notice;
 }
 
 }  // namespace gradcube::dataplane
