@@ -15,7 +15,7 @@
 #include "dataplane/daemon/nic_sizing.h"
 #include "dataplane/daemon/paths_request.h"
 #include "dataplane/daemon/status.h"
-#include "dataplane/engine/guarded_memory.h"
+#include "dataplane/engine/memory/guarded_memory.h"
 #include "dataplane/fabric/nic/pci_nic.h"
 #include "dataplane/sockets/daemon_log.h"
 

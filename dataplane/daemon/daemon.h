@@ -25,7 +25,7 @@
 #include "dataplane/daemon/local_cluster.h"
 #include "dataplane/daemon/session_server.h"
 #include "dataplane/engine/event_queue.h"
-#include "dataplane/engine/memory_quota.h"
+#include "dataplane/engine/memory/memory_quota.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/fabric/kernel/interface_fabric.h"
 #include "dataplane/fabric/nic/ethdev_fabric.h"

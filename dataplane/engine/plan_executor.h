@@ -80,12 +80,12 @@
 #include "control/plan/service_order.h"
 #include "control/plan/thread_schedule.h"
 #include "dataplane/engine/collective_faults.h"
-#include "dataplane/engine/contribution.h"
 #include "dataplane/engine/early_results.h"
-#include "dataplane/engine/flow.h"
-#include "dataplane/engine/flow_user.h"
+#include "dataplane/engine/flows/contribution.h"
+#include "dataplane/engine/flows/flow.h"
+#include "dataplane/engine/flows/flow_user.h"
 #include "dataplane/engine/reduce_window.h"
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 
 namespace gradcube::dataplane {
 

@@ -13,7 +13,7 @@
 #include <tuple>
 #include <unistd.h>
 
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/unit/dataplane/engine/small_hub.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"

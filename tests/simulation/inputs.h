@@ -16,7 +16,7 @@
 #include "aggregation/reproducible.h"
 #include "control/plan/collective_kind.h"
 #include "control/plan/plan.h"
-#include "dataplane/engine/rank_order.h"
+#include "dataplane/engine/session/rank_order.h"
 #include "tests/simulation/simulated_trainer.h"
 
 namespace gradcube::simulation {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "dataplane/engine/engine_job.h"
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 
 namespace gradcube::dataplane {
 

@@ -23,7 +23,7 @@
 #include "dataplane/daemon/engines/packet_offer.h"
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/engine/lane_plan.h"
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 
 namespace gradcube::dataplane {
 

@@ -26,7 +26,7 @@
 #include "dataplane/daemon/engines/node_engines.h"
 #include "dataplane/daemon/hub/job_hub.h"
 #include "dataplane/engine/event_queue.h"
-#include "dataplane/engine/memory_quota.h"
+#include "dataplane/engine/memory/memory_quota.h"
 #include "protocol/job_id.h"
 #include "trainer/shared_layout.h"
 

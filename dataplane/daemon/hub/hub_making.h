@@ -23,8 +23,8 @@
 #include "dataplane/daemon/engines/departed_sessions.h"
 #include "dataplane/daemon/hub/hub_table.h"
 #include "dataplane/daemon/hub/hub_table_source.h"
-#include "dataplane/engine/memory_quota.h"
-#include "dataplane/engine/server_hub.h"
+#include "dataplane/engine/hub/server_hub.h"
+#include "dataplane/engine/memory/memory_quota.h"
 
 namespace gradcube::dataplane {
 

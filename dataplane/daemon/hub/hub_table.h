@@ -11,7 +11,7 @@
 #include "aggregation/optimizer_step.h"
 #include "bcube_forwarding/address.h"
 #include "control/hub/keys.h"
-#include "dataplane/engine/server_hub.h"
+#include "dataplane/engine/hub/server_hub.h"
 
 namespace gradcube::dataplane {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-#include "dataplane/engine/session_region.h"
+#include "dataplane/engine/memory/session_region.h"
 
 namespace gradcube::dataplane {
 

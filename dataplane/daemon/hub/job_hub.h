@@ -16,7 +16,7 @@
 #include "dataplane/daemon/engines/departed_sessions.h"
 #include "dataplane/daemon/engines/job_engines.h"
 #include "dataplane/daemon/hub/hub_lifetime.h"
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 
 namespace gradcube::dataplane {
 

@@ -13,7 +13,7 @@
 #include <deque>
 #include <memory>
 
-#include "dataplane/engine/session_region.h"
+#include "dataplane/engine/memory/session_region.h"
 #include "dataplane/sockets/control_loop.h"
 
 namespace gradcube::dataplane {

@@ -14,7 +14,7 @@
 #include "bcube_forwarding/address.h"
 #include "control/jobs/job_messages.h"
 #include "control/jobs/job_options.h"
-#include "dataplane/engine/session_region.h"
+#include "dataplane/engine/memory/session_region.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-#include "dataplane/engine/session_region.h"
+#include "dataplane/engine/memory/session_region.h"
 
 namespace gradcube::dataplane {
 

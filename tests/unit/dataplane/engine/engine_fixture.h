@@ -18,7 +18,7 @@
 
 #include "control/plan/algorithms.h"
 #include "dataplane/engine/engine.h"
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/packet_pool.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"

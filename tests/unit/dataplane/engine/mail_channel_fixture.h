@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dataplane/engine/engine_job.h"
-#include "dataplane/engine/mailroom.h"
+#include "dataplane/engine/messages/mailroom.h"
 #include "protocol/bytes.h"
 #include "tests/unit/dataplane/engine/engine_fixture.h"
 

@@ -1,7 +1,7 @@
 // A channel against segments that fit and segments that do not, and what it sends. No engine, no
 // packets.
 
-#include "dataplane/engine/mail_channel.h"
+#include "dataplane/engine/messages/mail_channel.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

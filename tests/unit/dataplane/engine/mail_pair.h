@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "dataplane/engine/engine_job.h"
-#include "dataplane/engine/mailroom.h"
+#include "dataplane/engine/messages/mailroom.h"
 #include "tests/unit/dataplane/engine/mail_model.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
 #include "tests/unit/dataplane/engine/whole_region.h"

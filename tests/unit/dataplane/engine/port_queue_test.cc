@@ -1,6 +1,6 @@
 // A port's sets of flows: who wakes where, and what becomes of a job's flows when it leaves.
 
-#include "dataplane/engine/port_queue.h"
+#include "dataplane/engine/flows/port_queue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
 #include "tests/unit/dataplane/engine/whole_region.h"
 

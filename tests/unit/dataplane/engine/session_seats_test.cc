@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 #include "tests/unit/dataplane/engine/small_hub.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
 #include "tests/unit/dataplane/engine/whole_region.h"

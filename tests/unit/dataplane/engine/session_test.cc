@@ -1,6 +1,6 @@
 // A session against trainers that keep to shared_layout.h and trainers that do not.
 
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 
 #include <atomic>
 #include <fcntl.h>

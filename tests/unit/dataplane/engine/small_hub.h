@@ -10,7 +10,7 @@
 #include "control/hub/optimizer_settings.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/byte_range.h"
-#include "dataplane/engine/server_hub.h"
+#include "dataplane/engine/hub/server_hub.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
