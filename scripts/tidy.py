@@ -28,7 +28,6 @@ ENTRANCE = "docs/README.md"
 
 # Folders with more files than MOST_FILES, and how many they may have.
 LARGE_FOLDERS = {
-    "control/jobs": 46,  # one file per idea of job control
     "control/plan": 75,  # one file per algorithm and topology
     "dataplane/daemon": 90,  # the hub's part becomes a room
 }

@@ -30,7 +30,7 @@
 
 #include "control/jobs/departures.h"
 #include "control/jobs/greetings.h"
-#include "control/jobs/job_node.h"
+#include "control/jobs/machines/job_node.h"
 #include "control/jobs/wait_cause.h"
 #include "control/plan/topology.h"
 #include "control/settings/server_roles.h"

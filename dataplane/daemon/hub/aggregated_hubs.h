@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "aggregation/kernels.h"
-#include "control/jobs/hub_fetch.h"
+#include "control/jobs/hub/hub_fetch.h"
 #include "control/plan/topology.h"
 #include "dataplane/daemon/engines/departed_sessions.h"
 #include "dataplane/daemon/engines/job_engines.h"

@@ -1,6 +1,6 @@
 // The hubs of one server, for its node: those of its trainers' jobs, and those that it aggregates
 // for others (aggregated_hubs.h). Where a job's hub has an aggregator, the job's first server calls
-// it, and watches over it as long as there is the hub (control/jobs/hub_caller.h).
+// it, and watches over it as long as there is the hub (control/jobs/hub/hub_caller.h).
 //
 // The node owns the jobs, and tells what they are (HubJob) with each call. Messages to other nodes
 // and answers to trainers leave from here.
@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "control/jobs/hub_caller.h"
+#include "control/jobs/hub/hub_caller.h"
 #include "control/jobs/join_request.h"
 #include "dataplane/daemon/hub/aggregated_hubs.h"
 #include "dataplane/daemon/hub/job_hub.h"

@@ -2,8 +2,8 @@
 // part (hub_messages.h).
 //
 // Single-threaded, no I/O, no clock.
-#ifndef GRADCUBE_CONTROL_JOBS_HUB_FETCH_H_
-#define GRADCUBE_CONTROL_JOBS_HUB_FETCH_H_
+#ifndef GRADCUBE_CONTROL_JOBS_HUB_HUB_FETCH_H_
+#define GRADCUBE_CONTROL_JOBS_HUB_HUB_FETCH_H_
 
 #include <cstdint>
 #include <string>
@@ -51,4 +51,4 @@ class HubFetch {
 
 }  // namespace gradcube::control
 
-#endif  // GRADCUBE_CONTROL_JOBS_HUB_FETCH_H_
+#endif  // GRADCUBE_CONTROL_JOBS_HUB_HUB_FETCH_H_

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "control/jobs/job_leader.h"
+#include "control/jobs/machines/job_leader.h"
 
 namespace gradcube::control {
 namespace {

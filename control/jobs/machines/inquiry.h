@@ -6,8 +6,8 @@
 //   before that      the job gathers: the leader's next answer says who is missing
 //
 // Plain state: the agent sends the messages and takes the time.
-#ifndef GRADCUBE_CONTROL_JOBS_INQUIRY_H_
-#define GRADCUBE_CONTROL_JOBS_INQUIRY_H_
+#ifndef GRADCUBE_CONTROL_JOBS_MACHINES_INQUIRY_H_
+#define GRADCUBE_CONTROL_JOBS_MACHINES_INQUIRY_H_
 
 #include <string>
 #include <vector>
@@ -41,4 +41,4 @@ class Inquiry {
 
 }  // namespace gradcube::control
 
-#endif  // GRADCUBE_CONTROL_JOBS_INQUIRY_H_
+#endif  // GRADCUBE_CONTROL_JOBS_MACHINES_INQUIRY_H_

@@ -1,4 +1,4 @@
-#include "control/jobs/disagreement_text.h"
+#include "control/jobs/machines/disagreement_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

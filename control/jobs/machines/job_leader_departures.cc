@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "control/jobs/departures.h"
-#include "control/jobs/job_leader.h"
+#include "control/jobs/machines/job_leader.h"
 
 namespace gradcube::control {
 

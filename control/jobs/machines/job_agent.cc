@@ -1,4 +1,4 @@
-#include "control/jobs/job_agent.h"
+#include "control/jobs/machines/job_agent.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -16,8 +16,8 @@
 // `out` holds what is to be done, in order.
 //
 // Single-threaded, no I/O, no clock.
-#ifndef GRADCUBE_CONTROL_JOBS_JOB_NODE_H_
-#define GRADCUBE_CONTROL_JOBS_JOB_NODE_H_
+#ifndef GRADCUBE_CONTROL_JOBS_MACHINES_JOB_NODE_H_
+#define GRADCUBE_CONTROL_JOBS_MACHINES_JOB_NODE_H_
 
 #include <cstdint>
 #include <deque>
@@ -28,8 +28,8 @@
 #include <vector>
 
 #include "control/jobs/job_actions.h"
-#include "control/jobs/job_agent.h"
-#include "control/jobs/job_leader.h"
+#include "control/jobs/machines/job_agent.h"
+#include "control/jobs/machines/job_leader.h"
 
 namespace gradcube::control {
 
@@ -104,4 +104,4 @@ class JobNode {
 
 }  // namespace gradcube::control
 
-#endif  // GRADCUBE_CONTROL_JOBS_JOB_NODE_H_
+#endif  // GRADCUBE_CONTROL_JOBS_MACHINES_JOB_NODE_H_

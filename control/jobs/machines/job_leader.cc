@@ -1,4 +1,4 @@
-#include "control/jobs/job_leader.h"
+#include "control/jobs/machines/job_leader.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "control/jobs/abort_exchange.h"
+#include "control/jobs/machines/abort_exchange.h"
 
 #include <algorithm>
 #include <utility>

@@ -2,8 +2,8 @@
 // daemon of the job's first server (hub_messages.h).
 //
 // Single-threaded, no I/O, no clock: times and messages go in, messages come out.
-#ifndef GRADCUBE_CONTROL_JOBS_HUB_CALLER_H_
-#define GRADCUBE_CONTROL_JOBS_HUB_CALLER_H_
+#ifndef GRADCUBE_CONTROL_JOBS_HUB_HUB_CALLER_H_
+#define GRADCUBE_CONTROL_JOBS_HUB_HUB_CALLER_H_
 
 #include <cstdint>
 #include <memory>
@@ -53,4 +53,4 @@ class HubCaller {
 
 }  // namespace gradcube::control
 
-#endif  // GRADCUBE_CONTROL_JOBS_HUB_CALLER_H_
+#endif  // GRADCUBE_CONTROL_JOBS_HUB_HUB_CALLER_H_

@@ -13,8 +13,8 @@
 // decide differently; each then knows that the other is gone.
 //
 // No I/O, no clock: who repeats messages and gives up silent servers is the agent.
-#ifndef GRADCUBE_CONTROL_JOBS_ABORT_EXCHANGE_H_
-#define GRADCUBE_CONTROL_JOBS_ABORT_EXCHANGE_H_
+#ifndef GRADCUBE_CONTROL_JOBS_MACHINES_ABORT_EXCHANGE_H_
+#define GRADCUBE_CONTROL_JOBS_MACHINES_ABORT_EXCHANGE_H_
 
 #include <map>
 #include <optional>
@@ -77,4 +77,4 @@ class AbortExchange {
 
 }  // namespace gradcube::control
 
-#endif  // GRADCUBE_CONTROL_JOBS_ABORT_EXCHANGE_H_
+#endif  // GRADCUBE_CONTROL_JOBS_MACHINES_ABORT_EXCHANGE_H_

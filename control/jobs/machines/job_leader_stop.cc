@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "control/jobs/collective_text.h"
-#include "control/jobs/disagreement_text.h"
-#include "control/jobs/job_leader.h"
+#include "control/jobs/machines/disagreement_text.h"
+#include "control/jobs/machines/job_leader.h"
 
 namespace gradcube::control {
 namespace {

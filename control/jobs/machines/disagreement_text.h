@@ -1,6 +1,6 @@
 // What users read about a collective on which the trainers of a job disagree.
-#ifndef GRADCUBE_CONTROL_JOBS_DISAGREEMENT_TEXT_H_
-#define GRADCUBE_CONTROL_JOBS_DISAGREEMENT_TEXT_H_
+#ifndef GRADCUBE_CONTROL_JOBS_MACHINES_DISAGREEMENT_TEXT_H_
+#define GRADCUBE_CONTROL_JOBS_MACHINES_DISAGREEMENT_TEXT_H_
 
 #include <cstddef>
 #include <string>
@@ -29,4 +29,4 @@ std::string failed_text(const JobCut& cut);
 
 }  // namespace gradcube::control
 
-#endif  // GRADCUBE_CONTROL_JOBS_DISAGREEMENT_TEXT_H_
+#endif  // GRADCUBE_CONTROL_JOBS_MACHINES_DISAGREEMENT_TEXT_H_

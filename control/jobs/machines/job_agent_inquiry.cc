@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "control/jobs/job_agent.h"
+#include "control/jobs/machines/job_agent.h"
 
 namespace gradcube::control {
 

@@ -1,4 +1,4 @@
-#include "control/jobs/inquiry.h"
+#include "control/jobs/machines/inquiry.h"
 
 namespace gradcube::control {
 

@@ -1,4 +1,4 @@
-#include "control/jobs/hub_fetch.h"
+#include "control/jobs/hub/hub_fetch.h"
 
 #include <algorithm>
 #include <utility>

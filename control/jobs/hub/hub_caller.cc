@@ -1,4 +1,4 @@
-#include "control/jobs/hub_caller.h"
+#include "control/jobs/hub/hub_caller.h"
 
 #include <fmt/format.h>
 #include <utility>

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "control/jobs/job_agent.h"
+#include "control/jobs/machines/job_agent.h"
 
 namespace gradcube::control {
 

@@ -39,8 +39,8 @@
 // that collective and later ones. In such a lane counts beyond the goal do not end the job.
 //
 // Single-threaded, no I/O, no clock.
-#ifndef GRADCUBE_CONTROL_JOBS_JOB_LEADER_H_
-#define GRADCUBE_CONTROL_JOBS_JOB_LEADER_H_
+#ifndef GRADCUBE_CONTROL_JOBS_MACHINES_JOB_LEADER_H_
+#define GRADCUBE_CONTROL_JOBS_MACHINES_JOB_LEADER_H_
 
 #include <map>
 #include <optional>
@@ -210,4 +210,4 @@ class JobLeader {
 
 }  // namespace gradcube::control
 
-#endif  // GRADCUBE_CONTROL_JOBS_JOB_LEADER_H_
+#endif  // GRADCUBE_CONTROL_JOBS_MACHINES_JOB_LEADER_H_

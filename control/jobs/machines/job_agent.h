@@ -19,8 +19,8 @@
 // names the leader's server. A server that is gone ends the job too.
 //
 // Single-threaded, no I/O, no clock: time, messages and events are handed in, actions come out.
-#ifndef GRADCUBE_CONTROL_JOBS_JOB_AGENT_H_
-#define GRADCUBE_CONTROL_JOBS_JOB_AGENT_H_
+#ifndef GRADCUBE_CONTROL_JOBS_MACHINES_JOB_AGENT_H_
+#define GRADCUBE_CONTROL_JOBS_MACHINES_JOB_AGENT_H_
 
 #include <map>
 #include <optional>
@@ -28,10 +28,10 @@
 #include <utility>
 #include <vector>
 
-#include "control/jobs/abort_exchange.h"
-#include "control/jobs/inquiry.h"
 #include "control/jobs/job_actions.h"
 #include "control/jobs/job_messages.h"
+#include "control/jobs/machines/abort_exchange.h"
+#include "control/jobs/machines/inquiry.h"
 
 namespace gradcube::control {
 
@@ -184,4 +184,4 @@ class JobAgent {
 
 }  // namespace gradcube::control
 
-#endif  // GRADCUBE_CONTROL_JOBS_JOB_AGENT_H_
+#endif  // GRADCUBE_CONTROL_JOBS_MACHINES_JOB_AGENT_H_
