@@ -19,7 +19,7 @@
 #include "cli/measure/harness.h"
 #include "cli/measure/perf_row.h"
 #include "control/hub/keys.h"
-#include "control/plan/placement.h"
+#include "control/plan/base/placement.h"
 
 #include "gradcube/gradcube_hub.hpp"
 

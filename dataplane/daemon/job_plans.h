@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "control/jobs/job_options.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "control/settings/server_roles.h"
 #include "dataplane/engine/lane_plan.h"
 

@@ -21,7 +21,7 @@
 #include "control/jobs/departures.h"
 #include "control/jobs/job_actions.h"
 #include "control/jobs/join_request.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "dataplane/daemon/engines/departed_sessions.h"
 #include "dataplane/daemon/engines/job_engines.h"
 #include "dataplane/daemon/engines/node_engines.h"

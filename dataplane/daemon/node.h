@@ -32,7 +32,7 @@
 #include "control/jobs/greetings.h"
 #include "control/jobs/machines/job_node.h"
 #include "control/jobs/wait_cause.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "control/settings/server_roles.h"
 #include "dataplane/daemon/engines/node_engines.h"
 #include "dataplane/daemon/hub/node_hubs.h"

@@ -9,7 +9,7 @@
 #include "bcube_forwarding/path_set.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 
 namespace gradcube::dataplane {
 

@@ -21,7 +21,7 @@
 #include <optional>
 #include <vector>
 
-#include "control/plan/placement.h"
+#include "control/plan/base/placement.h"
 #include "dataplane/hub/hub_exchange.h"
 #include "dataplane/hub/key_log.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "control/plan/step_pattern.h"
+#include "control/plan/base/step_pattern.h"
 #include "dataplane/hub/hub_exchange.h"
 
 namespace gradcube::dataplane {

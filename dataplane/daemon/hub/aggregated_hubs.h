@@ -20,7 +20,7 @@
 
 #include "aggregation/kernels.h"
 #include "control/jobs/hub/hub_fetch.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "dataplane/daemon/engines/departed_sessions.h"
 #include "dataplane/daemon/engines/job_engines.h"
 #include "dataplane/daemon/engines/node_engines.h"

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "dataplane/daemon/engines/departed_sessions.h"
 #include "dataplane/daemon/hub/hub_table.h"
 #include "dataplane/daemon/hub/hub_table_source.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "bcube_forwarding/path_set.h"
-#include "control/plan/plan.h"
+#include "control/plan/base/plan.h"
 #include "control/plan/thread_schedule.h"
 #include "dataplane/engine/flows/flow.h"
 

@@ -29,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/plan/placement.h"
+#include "control/plan/base/placement.h"
 #include "dataplane/engine/messages/arrived_segments.h"
 #include "dataplane/engine/messages/letter.h"
 #include "dataplane/engine/messages/mail_channel.h"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/plan/step_pattern.h"
+#include "control/plan/base/step_pattern.h"
 
 namespace gradcube::dataplane {
 

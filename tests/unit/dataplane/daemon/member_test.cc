@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "dataplane/daemon/job_plans.h"
 #include "dataplane/engine/event_queue.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"

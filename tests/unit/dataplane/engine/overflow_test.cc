@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "control/plan/algorithms.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/host/packet_pool.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"

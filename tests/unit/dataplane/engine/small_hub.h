@@ -9,7 +9,7 @@
 
 #include "control/hub/optimizer_settings.h"
 #include "control/plan/algorithms.h"
-#include "control/plan/byte_range.h"
+#include "control/plan/base/byte_range.h"
 #include "dataplane/engine/hub/server_hub.h"
 #include "trainer/shared_layout.h"
 
