@@ -34,13 +34,13 @@
 #include "control/jobs/wait_cause.h"
 #include "control/plan/base/topology.h"
 #include "control/settings/server_roles.h"
+#include "dataplane/daemon/engines/job_plans.h"
 #include "dataplane/daemon/engines/node_engines.h"
 #include "dataplane/daemon/hub/node_hubs.h"
-#include "dataplane/daemon/job_plans.h"
 #include "dataplane/daemon/job_report.h"
 #include "dataplane/daemon/member.h"
-#include "dataplane/daemon/message_courier.h"
-#include "dataplane/daemon/message_queue.h"
+#include "dataplane/daemon/messages/message_courier.h"
+#include "dataplane/daemon/messages/message_queue.h"
 #include "dataplane/daemon/trainers/trainer_channel.h"
 
 namespace gradcube::dataplane {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "control/base/errors.h"
-#include "dataplane/daemon/job_plans.h"
+#include "dataplane/daemon/engines/job_plans.h"
 #include "dataplane/daemon/node.h"
 #include "dataplane/daemon/trainers/trainer_region.h"
 

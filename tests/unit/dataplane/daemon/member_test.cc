@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "control/plan/base/topology.h"
-#include "dataplane/daemon/job_plans.h"
+#include "dataplane/daemon/engines/job_plans.h"
 #include "dataplane/engine/event_queue.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
 

@@ -16,8 +16,8 @@
 //
 // Threads: the control thread. All messages that have gathered go to the engine in one
 // Poller::call().
-#ifndef GRADCUBE_DATAPLANE_DAEMON_MESSAGE_COURIER_H_
-#define GRADCUBE_DATAPLANE_DAEMON_MESSAGE_COURIER_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_MESSAGES_MESSAGE_COURIER_H_
+#define GRADCUBE_DATAPLANE_DAEMON_MESSAGES_MESSAGE_COURIER_H_
 
 #include <cstdint>
 #include <map>
@@ -78,4 +78,4 @@ class MessageCourier {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_MESSAGE_COURIER_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_MESSAGES_MESSAGE_COURIER_H_

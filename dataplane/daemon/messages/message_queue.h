@@ -4,8 +4,8 @@
 // two servers, one way or both; and the messages to a server that stands still wait for it.
 //
 // Time is handed in; random numbers come from the seed. The control thread's.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_MESSAGE_QUEUE_H_
-#define GRADCUBE_DATAPLANE_DAEMON_MESSAGE_QUEUE_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_MESSAGES_MESSAGE_QUEUE_H_
+#define GRADCUBE_DATAPLANE_DAEMON_MESSAGES_MESSAGE_QUEUE_H_
 
 #include <cstdint>
 #include <map>
@@ -61,4 +61,4 @@ class MessageQueue {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_MESSAGE_QUEUE_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_MESSAGES_MESSAGE_QUEUE_H_

@@ -7,8 +7,8 @@
 // nothing happens: nobody is taken for silent in a round in which nobody could be heard.
 //
 // Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_ATTENDED_CLOCK_H_
-#define GRADCUBE_DATAPLANE_DAEMON_ATTENDED_CLOCK_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_PROCESS_ATTENDED_CLOCK_H_
+#define GRADCUBE_DATAPLANE_DAEMON_PROCESS_ATTENDED_CLOCK_H_
 
 #include <algorithm>
 #include <chrono>
@@ -45,4 +45,4 @@ class AttendedClock {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_ATTENDED_CLOCK_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_PROCESS_ATTENDED_CLOCK_H_

@@ -23,9 +23,9 @@
 #include "control/settings/run_directory.h"
 #include "dataplane/bed/child_process.h"
 #include "dataplane/bed/test_bed.h"
-#include "dataplane/daemon/daemon.h"
-#include "dataplane/daemon/starter.h"
-#include "dataplane/daemon/switch_daemon.h"
+#include "dataplane/daemon/process/daemon.h"
+#include "dataplane/daemon/process/starter.h"
+#include "dataplane/daemon/process/switch_daemon.h"
 #include "dataplane/fabric/nic/pci_nic.h"
 #include "dataplane/sockets/daemon_log.h"
 

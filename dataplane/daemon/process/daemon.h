@@ -7,8 +7,8 @@
 // first, then the sockets, the nodes, the fabric and EAL.
 //
 // Threads: the control thread makes, runs and destroys it. Pollers run on EAL's worker lcores.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_DAEMON_H_
-#define GRADCUBE_DATAPLANE_DAEMON_DAEMON_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_PROCESS_DAEMON_H_
+#define GRADCUBE_DATAPLANE_DAEMON_PROCESS_DAEMON_H_
 
 #include <chrono>
 #include <memory>
@@ -19,11 +19,11 @@
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
 #include "control/settings/run_directory_watch.h"
-#include "dataplane/daemon/attended_clock.h"
 #include "dataplane/daemon/cabling.h"
 #include "dataplane/daemon/cluster_status.h"
 #include "dataplane/daemon/local_cluster.h"
-#include "dataplane/daemon/session_server.h"
+#include "dataplane/daemon/process/attended_clock.h"
+#include "dataplane/daemon/process/session_server.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/engine/memory/memory_quota.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
@@ -105,4 +105,4 @@ class Daemon {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_DAEMON_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_PROCESS_DAEMON_H_

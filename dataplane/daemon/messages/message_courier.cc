@@ -1,4 +1,4 @@
-#include "dataplane/daemon/message_courier.h"
+#include "dataplane/daemon/messages/message_courier.h"
 
 #include <utility>
 

@@ -4,8 +4,8 @@
 // aborted job or about to join. The process's limit of open files may allow fewer: then the daemon
 // says so in its log, and does not start where it allows no job of all servers
 // (control/base/descriptors.h).
-#ifndef GRADCUBE_DATAPLANE_DAEMON_CONNECTION_LIMIT_H_
-#define GRADCUBE_DATAPLANE_DAEMON_CONNECTION_LIMIT_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_PROCESS_CONNECTION_LIMIT_H_
+#define GRADCUBE_DATAPLANE_DAEMON_PROCESS_CONNECTION_LIMIT_H_
 
 #include <cstddef>
 
@@ -18,4 +18,4 @@ std::size_t most_connections(std::size_t servers);
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_CONNECTION_LIMIT_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_PROCESS_CONNECTION_LIMIT_H_

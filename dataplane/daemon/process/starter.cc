@@ -1,4 +1,4 @@
-#include "dataplane/daemon/starter.h"
+#include "dataplane/daemon/process/starter.h"
 
 #include <array>
 #include <cerrno>

@@ -1,6 +1,6 @@
 // From what a trainer asks for to the plans of its lanes.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_JOB_PLANS_H_
-#define GRADCUBE_DATAPLANE_DAEMON_JOB_PLANS_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_ENGINES_JOB_PLANS_H_
+#define GRADCUBE_DATAPLANE_DAEMON_ENGINES_JOB_PLANS_H_
 
 #include <memory>
 #include <string>
@@ -44,4 +44,4 @@ class PlanShelf {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_JOB_PLANS_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_ENGINES_JOB_PLANS_H_

@@ -1,4 +1,4 @@
-#include "dataplane/daemon/daemon.h"
+#include "dataplane/daemon/process/daemon.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,7 +13,7 @@
 #include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/interface_cluster.h"
 #include "dataplane/daemon/nic_sizing.h"
-#include "dataplane/daemon/paths_request.h"
+#include "dataplane/daemon/process/paths_request.h"
 #include "dataplane/daemon/status.h"
 #include "dataplane/engine/memory/guarded_memory.h"
 #include "dataplane/fabric/nic/pci_nic.h"

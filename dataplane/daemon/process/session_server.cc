@@ -1,4 +1,4 @@
-#include "dataplane/daemon/session_server.h"
+#include "dataplane/daemon/process/session_server.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "control/base/errors.h"
-#include "dataplane/daemon/connection_limit.h"
+#include "dataplane/daemon/process/connection_limit.h"
 #include "dataplane/daemon/trainers/session_messages.h"
 #include "dataplane/daemon/trainers/trainer_region.h"
 #include "dataplane/sockets/daemon_log.h"

@@ -9,8 +9,8 @@
 // "impair" changes that (impair_request.h), "down" ends the daemon.
 //
 // Threads: the control thread makes, runs and destroys it. The poller runs on EAL's worker lcore.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_SWITCH_DAEMON_H_
-#define GRADCUBE_DATAPLANE_DAEMON_SWITCH_DAEMON_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_PROCESS_SWITCH_DAEMON_H_
+#define GRADCUBE_DATAPLANE_DAEMON_PROCESS_SWITCH_DAEMON_H_
 
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -64,4 +64,4 @@ class SwitchDaemon {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_SWITCH_DAEMON_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_PROCESS_SWITCH_DAEMON_H_

@@ -1,4 +1,4 @@
-#include "dataplane/daemon/switch_daemon.h"
+#include "dataplane/daemon/process/switch_daemon.h"
 
 #include <fmt/format.h>
 #include <rte_launch.h>

@@ -1,4 +1,4 @@
-#include "dataplane/daemon/connection_limit.h"
+#include "dataplane/daemon/process/connection_limit.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>

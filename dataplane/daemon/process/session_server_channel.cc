@@ -3,7 +3,7 @@
 #include <cstring>
 #include <unistd.h>
 
-#include "dataplane/daemon/session_server.h"
+#include "dataplane/daemon/process/session_server.h"
 #include "dataplane/daemon/trainers/session_messages.h"
 
 #include "gradcube/gradcube.h"

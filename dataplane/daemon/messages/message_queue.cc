@@ -1,4 +1,4 @@
-#include "dataplane/daemon/message_queue.h"
+#include "dataplane/daemon/messages/message_queue.h"
 
 #include <algorithm>
 

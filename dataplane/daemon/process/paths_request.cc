@@ -1,4 +1,4 @@
-#include "dataplane/daemon/paths_request.h"
+#include "dataplane/daemon/process/paths_request.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -4,8 +4,8 @@
 // `gradcube down`.
 //
 // Threads: the main thread. It has one of its own until tell().
-#ifndef GRADCUBE_DATAPLANE_DAEMON_STARTER_H_
-#define GRADCUBE_DATAPLANE_DAEMON_STARTER_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_PROCESS_STARTER_H_
+#define GRADCUBE_DATAPLANE_DAEMON_PROCESS_STARTER_H_
 
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -36,4 +36,4 @@ class Starter {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_STARTER_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_PROCESS_STARTER_H_

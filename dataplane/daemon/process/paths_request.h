@@ -8,8 +8,8 @@
 // without "begin" until it is "ready".
 //
 // The control thread's.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_PATHS_REQUEST_H_
-#define GRADCUBE_DATAPLANE_DAEMON_PATHS_REQUEST_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_PROCESS_PATHS_REQUEST_H_
+#define GRADCUBE_DATAPLANE_DAEMON_PROCESS_PATHS_REQUEST_H_
 
 #include <nlohmann/json.hpp>
 
@@ -26,4 +26,4 @@ nlohmann::ordered_json paths_report(LocalCluster& cluster, const nlohmann::json&
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_PATHS_REQUEST_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_PROCESS_PATHS_REQUEST_H_

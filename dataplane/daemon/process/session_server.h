@@ -20,8 +20,8 @@
 // within kHelloWithin is disconnected.
 //
 // Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_SESSION_SERVER_H_
-#define GRADCUBE_DATAPLANE_DAEMON_SESSION_SERVER_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_PROCESS_SESSION_SERVER_H_
+#define GRADCUBE_DATAPLANE_DAEMON_PROCESS_SESSION_SERVER_H_
 
 #include <chrono>
 #include <filesystem>
@@ -33,8 +33,8 @@
 #include <string_view>
 #include <vector>
 
-#include "dataplane/daemon/attended_clock.h"
 #include "dataplane/daemon/node_group.h"
+#include "dataplane/daemon/process/attended_clock.h"
 #include "dataplane/daemon/trainers/region_growth.h"
 #include "dataplane/sockets/client_listener.h"
 #include "dataplane/sockets/client_log.h"
@@ -133,4 +133,4 @@ class SessionServer final : public TrainerChannel {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_SESSION_SERVER_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_PROCESS_SESSION_SERVER_H_
