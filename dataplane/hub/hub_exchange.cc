@@ -89,13 +89,7 @@ void HubExchange::allocate() {
   if (context_.staleness.has_value() && context_.trainers == 0) {
     stale_.emplace(*context_.staleness, chunks_.size(), schedule_.step(0).peers, landing);
   }
-  state_ = state_of(context_);
-  float* next = context_.state;
-  for (std::size_t i = 0; i < kHubArrays; ++i) {
-    if (!state_.has[i]) continue;
-    arrays_[i] = next;
-    next += state_.stride();
-  }
+  find_arrays();
   sends_.resize(control::kStages * first_peer_[schedule_.steps()]);
   woken_.reserve(sends_.size());
   for (HubSendStream& stream : sends_) {
@@ -103,6 +97,16 @@ void HubExchange::allocate() {
     stream.sent.resize(chunks_.size());
     stream.queue.resize(chunks_.size());
     stream.queued.resize(chunks_.size());
+  }
+}
+
+void HubExchange::find_arrays() {
+  state_ = state_of(context_);
+  float* next = context_.state;
+  for (std::size_t i = 0; i < kHubArrays; ++i) {
+    if (!state_.has[i]) continue;
+    arrays_[i] = next;
+    next += state_.stride();
   }
 }
 

@@ -281,6 +281,7 @@ class HubExchange {
   void give_back(const ChunkState& chunk, unsigned w, std::uint32_t position);
 
   void allocate();
+  void find_arrays();
   void disagree(const ChunkState& chunk);
   void count_step(KeyState& key);
   void begin_chunk(ChunkState& chunk);

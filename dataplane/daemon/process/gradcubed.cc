@@ -219,6 +219,29 @@ std::string reason(const std::exception& error) {
   return error.what();
 }
 
+// Of one server, what its ports are.
+void add_ports(CLI::App& app, CLI::Option* server, Options& options) {
+  auto* interfaces =
+      app.add_option("--interfaces", options.interfaces,
+                     "the server's ports: a network interface for each level, level 0 first "
+                     "(\"eth1,eth2\"); on a torus two, first that to the next server. They must "
+                     "be up, and should have no IP address")
+          ->delimiter(',')
+          ->needs(server);
+  auto* nics = app.add_option("--nics", options.nics,
+                              "the server's ports: a NIC for each level by its PCI address, level "
+                              "0 first (\"0000:03:00.0,0000:03:00.1\"), bound to vfio-pci")
+                   ->delimiter(',')
+                   ->needs(server)
+                   ->excludes(interfaces);
+  app.add_option("--switch-dir", options.switch_dir,
+                 "the server's ports lead to emulated switches: the run directory of the cluster; "
+                 "switches-0/, switches-1/, ... in it are those of the daemons of switches")
+      ->needs(server)
+      ->excludes(interfaces)
+      ->excludes(nics);
+}
+
 // Returns how the process is to end now, or nothing.
 std::optional<int> read_options(int argc, char** argv, Options& options) {
   CLI::App app{
@@ -242,25 +265,7 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
   app.add_option("--server-program", options.server_program,
                  "with --memif or --veth: what to run as each server's daemon (default: this "
                  "program)");
-  auto* interfaces =
-      app.add_option("--interfaces", options.interfaces,
-                     "the server's ports: a network interface for each level, level 0 first "
-                     "(\"eth1,eth2\"); on a torus two, first that to the next server. They must "
-                     "be up, and should have no IP address")
-          ->delimiter(',')
-          ->needs(server);
-  auto* nics = app.add_option("--nics", options.nics,
-                              "the server's ports: a NIC for each level by its PCI address, level "
-                              "0 first (\"0000:03:00.0,0000:03:00.1\"), bound to vfio-pci")
-                   ->delimiter(',')
-                   ->needs(server)
-                   ->excludes(interfaces);
-  app.add_option("--switch-dir", options.switch_dir,
-                 "the server's ports lead to emulated switches: the run directory of the cluster; "
-                 "switches-0/, switches-1/, ... in it are those of the daemons of switches")
-      ->needs(server)
-      ->excludes(interfaces)
-      ->excludes(nics);
+  add_ports(app, server, options);
   app.add_option("--run-dir", options.run_dir,
                  "where its control socket and lock are made (default: as gradcube's)");
   app.add_option("--socket-dir", options.socket_dir,
