@@ -47,7 +47,7 @@ class HubClient final : public HubListener {
   // The session outlives it.
   explicit HubClient(Session& session) : session_(session) { session_.set_hub(*this); }
   // Leaves the job.
-  ~HubClient();
+  ~HubClient() override;
 
   // Hubs belong to the caller, and end before this. Throws Failure.
   std::unique_ptr<Hub> make(const gradcube_hub_settings& settings, int timeout_ms);

@@ -16,6 +16,7 @@ namespace gradcube::trainer {
 
 class HubListener {
  public:
+  virtual ~HubListener() = default;
   HubListener(const HubListener&) = delete;
   HubListener& operator=(const HubListener&) = delete;
 
@@ -38,7 +39,6 @@ class HubListener {
 
  protected:
   HubListener() = default;
-  ~HubListener() = default;
 };
 
 }  // namespace gradcube::trainer
