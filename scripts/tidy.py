@@ -38,7 +38,7 @@ BANNED = {
     r"those that": ("the noun: segments that", 140),
     r"\b(is|are) none\b": ("there is no, and the noun", 110),
     r"\bwhoever\b": ("a noun: trainer, server, user", 60),
-    r"\b(seats?|letters?|guests?|residents?)\b": ("the field's word: rank, message, a hub of others", 20),
+    r"\b(seats?|letters?|guests?|residents?)\b": ("the field's word: rank, message, a hub of others", 15),
 }
 # Neither in documents nor in comments.
 BANNED_EVERYWHERE = {

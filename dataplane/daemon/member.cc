@@ -79,7 +79,7 @@ void Member::add(unsigned local, control::TrainerInfo trainer,
   }
   Doorbells doorbells = make_doorbells();
   locals_[local] = Local{trainer, std::move(doorbells.trainer)};
-  session_->seat(local, std::move(region), doorbells.daemon);
+  session_->add(local, std::move(region), doorbells.daemon);
 }
 
 std::optional<unsigned> Member::free_place() const {

@@ -177,8 +177,8 @@ void require_published(const dataplane::Session& session, unsigned lane) {
   const std::uint64_t number = session.published(lane);
   bool alike = true;
   for (unsigned local = 1; local < session.trainers(); ++local) {
-    const auto facts = [&](unsigned seat) {
-      const dataplane::CollectiveRequest& request = session.request(lane, number, seat);
+    const auto facts = [&](unsigned trainer) {
+      const dataplane::CollectiveRequest& request = session.request(lane, number, trainer);
       return std::tuple(request.kind, request.root, request.count, request.dtype,
                         request.operation);
     };
@@ -214,7 +214,7 @@ class Rings {
         session_ = std::make_unique<dataplane::Session>(region, ends[0], of,
                                                         std::vector<dataplane::Doorbell*>{});
       } else {
-        session_->seat(local, region, ends[0]);
+        session_->add(local, region, ends[0]);
       }
     }
     session_->set_hub(*hub_);

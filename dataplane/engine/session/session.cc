@@ -30,10 +30,10 @@ Session::Session(std::shared_ptr<SessionRegion> region, int doorbell, const Sess
       reproducible_(shape.reproducible),
       listeners_(std::move(listeners)),
       leader_(leader),
-      seats_(shape.trainers),
+      trainers_(shape.trainers),
       mail_(shape.trainers, shape.trainers * kMaxInFlight) {
   for (const unsigned threads : shape.lane_threads) lanes_.emplace_back(threads);
-  seat(local, std::move(region), doorbell);
+  add(local, std::move(region), doorbell);
 }
 
 Session::Session(std::vector<Doorbell*> listeners, Doorbell* leader)
@@ -44,54 +44,54 @@ Session::Session(std::vector<Doorbell*> listeners, Doorbell* leader)
       mail_(0, 0) {}
 
 Session::~Session() {
-  for_each_seated([](const Seat& seat) {
-    if (seat.doorbell >= 0) close(seat.doorbell);
+  for_each_trainer([](const Trainer& trainer) {
+    if (trainer.doorbell >= 0) close(trainer.doorbell);
   });
 }
 
-void Session::seat(unsigned local, std::shared_ptr<SessionRegion> region, int doorbell) {
-  Seat& seat = seats_[local];
-  seat.region = std::move(region);
-  seat.doorbell = doorbell;
-  seat.lanes.resize(lanes_.size());
-  seat.mail.assign(shared::kRingEntries, kNoMail);
+void Session::add(unsigned local, std::shared_ptr<SessionRegion> region, int doorbell) {
+  Trainer& trainer = trainers_[local];
+  trainer.region = std::move(region);
+  trainer.doorbell = doorbell;
+  trainer.lanes.resize(lanes_.size());
+  trainer.mail.assign(shared::kRingEntries, kNoMail);
 }
 
 void Session::dismiss(unsigned local) {
-  seats_[local].dismissed = true;
+  trainers_[local].dismissed = true;
   if (violator_ == local) violation_ = nullptr;
 }
 
 std::uint64_t Session::region_bytes() const {
   std::uint64_t most = 0;
-  for_each_seated([&](const Seat& seat) { most = std::max(most, seat.region->bytes()); });
+  for_each_trainer([&](const Trainer& trainer) { most = std::max(most, trainer.region->bytes()); });
   return most;
 }
 
 std::uint64_t Session::resident_bytes() const {
   std::uint64_t bytes = 0;
-  for_each_seated([&](const Seat& seat) { bytes += seat.region->resident_bytes(); });
+  for_each_trainer([&](const Trainer& trainer) { bytes += trainer.region->resident_bytes(); });
   return bytes;
 }
 
 bool Session::has_submission() const {
-  return std::any_of(seats_.begin(), seats_.end(),
-                     [](const Seat& seat) { return has_submission(seat); });
+  return std::any_of(trainers_.begin(), trainers_.end(),
+                     [](const Trainer& trainer) { return has_submission(trainer); });
 }
 
-bool Session::has_submission(const Seat& seat) {
-  return seat.region != nullptr && !seat.dismissed &&
-         seat.region->header().submission_tail.load(std::memory_order_acquire) !=
-             seat.submissions_taken;
+bool Session::has_submission(const Trainer& trainer) {
+  return trainer.region != nullptr && !trainer.dismissed &&
+         trainer.region->header().submission_tail.load(std::memory_order_acquire) !=
+             trainer.submissions_taken;
 }
 
 // The trainers take turns, so that none fills the lanes while others wait.
 Session::Take Session::take() {
   if (violation_ != nullptr) return Take::violation;
   for (unsigned tried = 0; tried < trainers(); ++tried) {
-    const unsigned local = next_seat_;
-    next_seat_ = local + 1 == trainers() ? 0 : local + 1;
-    if (!is_seated(local) || seats_[local].dismissed) continue;
+    const unsigned local = next_trainer_;
+    next_trainer_ = local + 1 == trainers() ? 0 : local + 1;
+    if (!has(local) || trainers_[local].dismissed) continue;
     if (const Take taken = take(local); taken != Take::none) return taken;
   }
   return Take::none;
@@ -104,68 +104,72 @@ Session::Take Session::violate(unsigned local, const char* violation) {
 }
 
 Session::Take Session::take(unsigned local) {
-  Seat& seat = seats_[local];
-  const SessionRegion& region = *seat.region;
+  Trainer& trainer = trainers_[local];
+  const SessionRegion& region = *trainer.region;
   if (region.faulted()) return violate(local, kMemoryFault);
   RegionHeader& header = region.header();
   const std::uint64_t tail = header.submission_tail.load(std::memory_order_acquire);
-  if (tail == seat.submissions_taken) return Take::none;
-  if (tail - seat.submissions_taken > shared::kSubmissionEntries) {
+  if (tail == trainer.submissions_taken) return Take::none;
+  if (tail - trainer.submissions_taken > shared::kSubmissionEntries) {
     return violate(local, "its submission ring's tail is out of range");
   }
   // Room for the completion of everything in flight, so that completing never has to wait for the
   // trainer.
   const std::uint64_t consumed = header.completion_head.load(std::memory_order_acquire);
-  if (consumed > seat.completions_written ||
-      seat.completions_written - consumed > shared::kRingEntries) {
+  if (consumed > trainer.completions_written ||
+      trainer.completions_written - consumed > shared::kRingEntries) {
     return violate(local, "its completion ring's head is out of range");
   }
-  const shared::Submission submission = region.read_submission(seat.submissions_taken);
+  const shared::Submission submission = region.read_submission(trainer.submissions_taken);
   const auto type = static_cast<shared::SubmissionType>(submission.type);
-  if (type == shared::SubmissionType::withdrawal) return take_withdrawal(seat, local, submission);
-  if (seat.submissions_taken - seat.withdrawals - consumed >= kMaxInFlight) return Take::none;
-  if (type == shared::SubmissionType::message) return take_mail(seat, local, submission);
-  if (type == shared::SubmissionType::push) return take_push(seat, local, submission);
+  if (type == shared::SubmissionType::withdrawal)
+    return take_withdrawal(trainer, local, submission);
+  if (trainer.submissions_taken - trainer.withdrawals - consumed >= kMaxInFlight) return Take::none;
+  if (type == shared::SubmissionType::message) return take_mail(trainer, local, submission);
+  if (type == shared::SubmissionType::push) return take_push(trainer, local, submission);
   if (type != shared::SubmissionType::collective) {
     return violate(local, "a submission of an unknown type");
   }
   CollectiveRequest request;
   const char* violation = check(region, submission, request);
   if (violation != nullptr) return violate(local, violation);
-  SeatLane& lane = seat.lanes[request.lane];
+  TrainerLane& lane = trainer.lanes[request.lane];
   request.number = lane.taken.load(std::memory_order_relaxed) + 1;
   lane.requests[request.number % kMaxInFlight] = request;
-  count_taken(seat);
+  count_taken(trainer);
   lane.taken.store(request.number, std::memory_order_release);
   publish_common(request.lane);
   return Take::taken;
 }
 
-void Session::count_taken(Seat& seat) {
-  ++seat.submissions_taken;
-  seat.region->header().submission_head.store(seat.submissions_taken, std::memory_order_release);
+void Session::count_taken(Trainer& trainer) {
+  ++trainer.submissions_taken;
+  trainer.region->header().submission_head.store(trainer.submissions_taken,
+                                                 std::memory_order_release);
 }
 
-void Session::complete(Seat& seat, std::uint64_t request, std::int32_t code, std::uint32_t notice) {
-  seat.region->completion(seat.completions_written++) = {request, code, notice, 0};
+void Session::complete(Trainer& trainer, std::uint64_t request, std::int32_t code,
+                       std::uint32_t notice) {
+  trainer.region->completion(trainer.completions_written++) = {request, code, notice, 0};
 }
 
-void Session::publish_completions(const Seat& seat) {
-  seat.region->header().completion_tail.store(seat.completions_written, std::memory_order_release);
-  ring(seat);
+void Session::publish_completions(const Trainer& trainer) {
+  trainer.region->header().completion_tail.store(trainer.completions_written,
+                                                 std::memory_order_release);
+  ring(trainer);
 }
 
 // What the last of the trainers has submitted now.
 void Session::publish_common(unsigned lane) {
   std::uint64_t common = UINT64_MAX;
-  for (const Seat& seat : seats_) {
-    if (seat.region == nullptr) return;
-    common = std::min(common, seat.lanes[lane].taken.load(std::memory_order_relaxed));
+  for (const Trainer& trainer : trainers_) {
+    if (trainer.region == nullptr) return;
+    common = std::min(common, trainer.lanes[lane].taken.load(std::memory_order_relaxed));
   }
   const std::uint64_t before = lanes_[lane].published.load(std::memory_order_relaxed);
   if (common == before) return;
   for (std::uint64_t number = before + 1; number <= common; ++number) {
-    seats_[0].lanes[lane].requests[number % kMaxInFlight].agreed = agree_on(lane, number);
+    trainers_[0].lanes[lane].requests[number % kMaxInFlight].agreed = agree_on(lane, number);
   }
   lanes_[lane].published.store(common, std::memory_order_release);
   published_.fetch_add(common - before, std::memory_order_release);
@@ -247,13 +251,14 @@ const char* Session::check_buffer(const SessionRegion& region, const shared::Sub
   return nullptr;
 }
 
-Session::Take Session::take_push(Seat& seat, unsigned local, const shared::Submission& submission) {
-  const HubPushes::Outcome outcome = pushes_.take(*seat.region, local, submission);
+Session::Take Session::take_push(Trainer& trainer, unsigned local,
+                                 const shared::Submission& submission) {
+  const HubPushes::Outcome outcome = pushes_.take(*trainer.region, local, submission);
   if (outcome.violation != nullptr) return violate(local, outcome.violation);
-  count_taken(seat);
+  count_taken(trainer);
   if (outcome.code != 0) {
-    complete(seat, submission.request, outcome.code, outcome.notice);
-    publish_completions(seat);
+    complete(trainer, submission.request, outcome.code, outcome.notice);
+    publish_completions(trainer);
   }
   return Take::taken;
 }
@@ -261,23 +266,23 @@ Session::Take Session::take_push(Seat& seat, unsigned local, const shared::Submi
 void Session::end_hub(std::int32_t code, std::uint32_t notice) {
   if (hub() == nullptr) return;
   hub()->board().fail_all([&](unsigned local, std::uint64_t request) {
-    complete(seats_[local], request, code, notice);
+    complete(trainers_[local], request, code, notice);
   });
   pushes_.end(code, notice);
-  for_each_seated([](const Seat& seat) { publish_completions(seat); });
+  for_each_trainer([](const Trainer& trainer) { publish_completions(trainer); });
 }
 
 unsigned Session::end_pushes() {
   const unsigned rounds = hub()->board().take_ended(
-      [this](unsigned local, std::uint64_t request) { complete(seats_[local], request, 0, 0); });
-  if (rounds != 0) for_each_seated([](const Seat& seat) { publish_completions(seat); });
+      [this](unsigned local, std::uint64_t request) { complete(trainers_[local], request, 0, 0); });
+  if (rounds != 0) for_each_trainer([](const Trainer& trainer) { publish_completions(trainer); });
   return rounds;
 }
 
 bool Session::anything_shared_in_flight() const {
   if (hub() != nullptr && hub()->board().in_flight() != 0) return true;
-  return std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
-    return std::any_of(seat.lanes.begin(), seat.lanes.end(), [](const SeatLane& lane) {
+  return std::any_of(trainers_.begin(), trainers_.end(), [](const Trainer& trainer) {
+    return std::any_of(trainer.lanes.begin(), trainer.lanes.end(), [](const TrainerLane& lane) {
       // What has ended first: it never exceeds what is read as taken after it.
       const std::uint64_t ended = lane.ended.load(std::memory_order_acquire);
       return lane.taken.load(std::memory_order_acquire) != ended;
@@ -287,16 +292,16 @@ bool Session::anything_shared_in_flight() const {
 
 std::uint64_t Session::completed(unsigned lane) const {
   std::uint64_t least = UINT64_MAX;
-  for (const Seat& seat : seats_) {
-    if (seat.region == nullptr) return 0;
-    least = std::min(least, seat.lanes[lane].ended.load(std::memory_order_acquire));
+  for (const Trainer& trainer : trainers_) {
+    if (trainer.region == nullptr) return 0;
+    least = std::min(least, trainer.lanes[lane].ended.load(std::memory_order_acquire));
   }
   return least;
 }
 
 std::uint64_t Session::completions() const {
   std::uint64_t written = 0;
-  for (const Seat& seat : seats_) written += seat.completions_written;
+  for (const Trainer& trainer : trainers_) written += trainer.completions_written;
   return written;
 }
 
@@ -311,46 +316,46 @@ std::uint64_t Session::finished_by_all(unsigned lane) const {
 void Session::complete_through(unsigned lane, std::uint64_t number, std::int32_t code,
                                std::uint32_t notice) {
   const bool was_full = published(lane) - completed(lane) > kMostBegun;
-  for (Seat& seat : seats_) {
-    if (seat.region != nullptr) end(seat, lane, number, code, notice);
+  for (Trainer& trainer : trainers_) {
+    if (trainer.region != nullptr) end(trainer, lane, number, code, notice);
   }
   if (was_full) wake_pollers();
 }
 
-void Session::end(Seat& seat, unsigned lane_number, std::uint64_t through, std::int32_t code,
+void Session::end(Trainer& trainer, unsigned lane_number, std::uint64_t through, std::int32_t code,
                   std::uint32_t notice) {
-  SeatLane& lane = seat.lanes[lane_number];
+  TrainerLane& lane = trainer.lanes[lane_number];
   const std::uint64_t last = std::min(through, lane.taken.load(std::memory_order_relaxed));
   std::uint64_t ended = lane.ended.load(std::memory_order_relaxed);
   if (last <= ended) return;
   while (ended < last) {
     ++ended;
-    complete(seat, lane.requests[ended % kMaxInFlight].request, code, notice);
+    complete(trainer, lane.requests[ended % kMaxInFlight].request, code, notice);
   }
   lane.ended.store(ended, std::memory_order_release);
-  publish_completions(seat);
+  publish_completions(trainer);
 }
 
-void Session::ring(const Seat& seat) {
+void Session::ring(const Trainer& trainer) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (seat.region->header().trainer_asleep.load(std::memory_order_relaxed) == 0) return;
+  if (trainer.region->header().trainer_asleep.load(std::memory_order_relaxed) == 0) return;
   const char bell = 0;
   // A full socket already holds a byte that wakes the trainer.
-  (void)!send(seat.doorbell, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  (void)!send(trainer.doorbell, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void Session::set_asleep(bool asleep) {
-  for_each_seated([asleep](const Seat& seat) {
-    seat.region->header().daemon_asleep.store(asleep ? 1 : 0, std::memory_order_seq_cst);
+  for_each_trainer([asleep](const Trainer& trainer) {
+    trainer.region->header().daemon_asleep.store(asleep ? 1 : 0, std::memory_order_seq_cst);
   });
 }
 
 void Session::drain_doorbells() {
   // Once: a trainer that rings without end must not keep the lcore here. The rest only ends the
   // next sleep early.
-  for_each_seated([](const Seat& seat) {
+  for_each_trainer([](const Trainer& trainer) {
     char bells[4096];
-    (void)!recv(seat.doorbell, bells, sizeof bells, MSG_DONTWAIT);
+    (void)!recv(trainer.doorbell, bells, sizeof bells, MSG_DONTWAIT);
   });
 }
 

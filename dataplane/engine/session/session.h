@@ -1,5 +1,5 @@
 // The membership of one server's trainers in a job, as the daemon's engines see it. Mostly that is
-// one trainer; with several, each has a SEAT: a region with rings of its own.
+// one trainer; with several, each has a region with rings of its own, and is named by its number.
 //
 // The server's leader engine (the one that runs thread 0 of lane 0) takes submissions out of the
 // shared rings, once and checked, and gives each the next number of its trainer's lane. When all
@@ -15,7 +15,7 @@
 // Threads. Only the leader engine, or the control thread through Poller::call(), calls what stands
 // under "Leader engine" below. Any thread calls request(), published() and completed(). The engine
 // that runs a thread calls report() for it. The control thread calls everything before the engines
-// know the session and after they have forgotten it, and the counts of a seat at any time. The
+// know the session and after they have forgotten it, and the counts of a trainer at any time. The
 // place of a request is written again only after its collective has completed on every thread,
 // which the leader engine ensures.
 //
@@ -80,21 +80,21 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Before the engines know the session: another trainer takes its seat, which is free.
-  void seat(unsigned local, std::shared_ptr<SessionRegion> region, int doorbell);
+  // Before the engines know the session: the trainer of this number, which is not there yet.
+  void add(unsigned local, std::shared_ptr<SessionRegion> region, int doorbell);
   // Leader engine, or while no engine knows the session: nothing is taken from this trainer any
   // more, and its violation is forgotten.
   void dismiss(unsigned local);
-  bool is_seated(unsigned local) const { return seats_[local].region != nullptr; }
+  bool has(unsigned local) const { return trainers_[local].region != nullptr; }
 
-  unsigned trainers() const { return static_cast<unsigned>(seats_.size()); }
-  // Of a trainer that has its seat.
-  const SessionRegion& region(unsigned local = 0) const { return *seats_[local].region; }
+  unsigned trainers() const { return static_cast<unsigned>(trainers_.size()); }
+  // Of a trainer that is there.
+  const SessionRegion& region(unsigned local = 0) const { return *trainers_[local].region; }
   // For a thread that reads there while its trainer may go.
   std::shared_ptr<const SessionRegion> shared_region(unsigned local) const {
-    return seats_[local].region;
+    return trainers_[local].region;
   }
-  int doorbell(unsigned local = 0) const { return seats_[local].doorbell; }
+  int doorbell(unsigned local = 0) const { return trainers_[local].doorbell; }
   // Of the largest region.
   std::uint64_t region_bytes() const;
   // Of all regions, as far as they take memory.
@@ -155,7 +155,7 @@ class Session {
   void set_asleep(bool asleep);
   bool has_submission() const;
   // Of one trainer.
-  bool has_submission(unsigned local) const { return has_submission(seats_[local]); }
+  bool has_submission(unsigned local) const { return has_submission(trainers_[local]); }
   void drain_doorbells();
 
   // Any engine of the server, and the control thread ------------------------
@@ -170,10 +170,10 @@ class Session {
   std::uint64_t completed(unsigned lane) const;
   // Of one trainer.
   std::uint64_t submitted(unsigned lane, unsigned local) const {
-    return seats_[local].lanes[lane].taken.load(std::memory_order_acquire);
+    return trainers_[local].lanes[lane].taken.load(std::memory_order_acquire);
   }
   std::uint64_t ended(unsigned lane, unsigned local) const {
-    return seats_[local].lanes[lane].ended.load(std::memory_order_acquire);
+    return trainers_[local].lanes[lane].ended.load(std::memory_order_acquire);
   }
   // Collectives, pushes and messages.
   bool anything_in_flight() const { return mail_.any() || anything_shared_in_flight(); }
@@ -185,7 +185,7 @@ class Session {
   // As a trainer has submitted it. Those of all trainers are alike but for their buffers and names,
   // if that of the first says `agreed`.
   const CollectiveRequest& request(unsigned lane, std::uint64_t number, unsigned local = 0) const {
-    return seats_[local].lanes[lane].requests[number % kMaxInFlight];
+    return trainers_[local].lanes[lane].requests[number % kMaxInFlight];
   }
   void report(unsigned lane, unsigned thread, std::uint64_t finished) {
     lanes_[lane].finished[thread].value.store(finished, std::memory_order_release);
@@ -204,21 +204,21 @@ class Session {
     std::vector<Counter> finished;  // by thread
   };
   // Written by the leader engine; the control thread reads the counts.
-  struct SeatLane {
-    SeatLane() : requests(kMaxInFlight) {}
+  struct TrainerLane {
+    TrainerLane() : requests(kMaxInFlight) {}
 
     std::vector<CollectiveRequest> requests;
     std::atomic<std::uint64_t> taken{0};
     std::atomic<std::uint64_t> ended{0};
   };
-  struct Seat {
+  struct Trainer {
     std::shared_ptr<SessionRegion> region;
     int doorbell = -1;
     bool dismissed = false;
     std::uint64_t submissions_taken = 0;
     std::uint64_t withdrawals = 0;  // of those: the others end with a completion each
     std::uint64_t completions_written = 0;
-    std::deque<SeatLane> lanes;
+    std::deque<TrainerLane> lanes;
     std::vector<std::uint32_t> mail;  // in flight, by the trainer's places; kNoMail
   };
 
@@ -226,26 +226,27 @@ class Session {
   Take violate(unsigned local, const char* violation);
   void publish_common(unsigned lane);
   bool agree_on(unsigned lane, std::uint64_t number) const;
-  Take take_mail(Seat& seat, unsigned local, const shared::Submission& submission);
-  Take take_withdrawal(Seat& seat, unsigned local, const shared::Submission& submission);
-  Take take_push(Seat& seat, unsigned local, const shared::Submission& submission);
-  static void complete(Seat& seat, std::uint64_t request, std::int32_t code, std::uint32_t notice);
-  static void publish_completions(const Seat& seat);
+  Take take_mail(Trainer& trainer, unsigned local, const shared::Submission& submission);
+  Take take_withdrawal(Trainer& trainer, unsigned local, const shared::Submission& submission);
+  Take take_push(Trainer& trainer, unsigned local, const shared::Submission& submission);
+  static void complete(Trainer& trainer, std::uint64_t request, std::int32_t code,
+                       std::uint32_t notice);
+  static void publish_completions(const Trainer& trainer);
   const char* check(const SessionRegion& region, const shared::Submission& submission,
                     CollectiveRequest& request) const;
   const char* check_elements(const shared::Submission& submission,
                              CollectiveRequest& request) const;
   const char* check_buffer(const SessionRegion& region, const shared::Submission& submission,
                            CollectiveRequest& request) const;
-  void end(Seat& seat, unsigned lane, std::uint64_t through, std::int32_t code,
+  void end(Trainer& trainer, unsigned lane, std::uint64_t through, std::int32_t code,
            std::uint32_t notice);
-  static bool has_submission(const Seat& seat);
-  static void count_taken(Seat& seat);
-  static void ring(const Seat& seat);
+  static bool has_submission(const Trainer& trainer);
+  static void count_taken(Trainer& trainer);
+  static void ring(const Trainer& trainer);
   template <typename Function>
-  void for_each_seated(const Function& function) const {
-    for (const Seat& seat : seats_) {
-      if (seat.region != nullptr) function(seat);
+  void for_each_trainer(const Function& function) const {
+    for (const Trainer& trainer : trainers_) {
+      if (trainer.region != nullptr) function(trainer);
     }
   }
 
@@ -255,9 +256,9 @@ class Session {
   Doorbell* leader_;
   const char* violation_ = nullptr;
   unsigned violator_ = 0;
-  unsigned next_seat_ = 0;  // to take from
+  unsigned next_trainer_ = 0;  // to take from
   alignas(shared::kCacheLine) std::atomic<std::uint64_t> published_{0};
-  std::deque<Seat> seats_;
+  std::deque<Trainer> trainers_;
   std::deque<Lane> lanes_;
   MailTable mail_;
   HubPushes pushes_;

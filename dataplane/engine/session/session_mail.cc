@@ -6,7 +6,8 @@
 
 namespace gradcube::dataplane {
 
-Session::Take Session::take_mail(Seat& seat, unsigned local, const shared::Submission& submission) {
+Session::Take Session::take_mail(Trainer& trainer, unsigned local,
+                                 const shared::Submission& submission) {
   const shared::SubmittedMessage& asked = submission.message;
   if (asked.direction > static_cast<std::uint8_t>(shared::Direction::receive)) {
     return violate(local, "a message is neither sent nor received");
@@ -15,10 +16,10 @@ Session::Take Session::take_mail(Seat& seat, unsigned local, const shared::Submi
   if (!aggregation::is_data_type(submission.dtype)) {
     return violate(local, "a message's element type is unknown");
   }
-  if (asked.place >= seat.mail.size() || seat.mail[asked.place] != kNoMail) {
+  if (asked.place >= trainer.mail.size() || trainer.mail[asked.place] != kNoMail) {
     return violate(local, "a message's place is another one's, or there is none");
   }
-  const SessionRegion& region = *seat.region;
+  const SessionRegion& region = *trainer.region;
   if (const char* violation = region.problem_of(submission.offset, submission.count)) {
     return violate(local, violation);
   }
@@ -33,20 +34,20 @@ Session::Take Session::take_mail(Seat& seat, unsigned local, const shared::Submi
       .paths = asked.paths,
       .dtype = static_cast<aggregation::DataType>(submission.dtype),
       .place = asked.place};
-  seat.mail[mail.place] = mail_.add(mail);
-  count_taken(seat);
+  trainer.mail[mail.place] = mail_.add(mail);
+  count_taken(trainer);
   return Take::taken;
 }
 
 // What no engine has begun takes and gives nothing.
-Session::Take Session::take_withdrawal(Seat& seat, unsigned local,
+Session::Take Session::take_withdrawal(Trainer& trainer, unsigned local,
                                        const shared::Submission& submission) {
-  if (submission.message.place >= seat.mail.size()) {
+  if (submission.message.place >= trainer.mail.size()) {
     return violate(local, "a withdrawal's place is out of range");
   }
-  ++seat.withdrawals;
-  count_taken(seat);
-  const std::uint32_t number = seat.mail[submission.message.place];
+  ++trainer.withdrawals;
+  count_taken(trainer);
+  const std::uint32_t number = trainer.mail[submission.message.place];
   if (number == kNoMail || mail_.at(number).request != submission.request) return Take::taken;
   if (mail_.is_fresh(number)) {
     end_mail(number, GRADCUBE_ECANCELED, 0);
@@ -59,11 +60,11 @@ Session::Take Session::take_withdrawal(Seat& seat, unsigned local,
 void Session::end_mail(std::uint32_t number, std::int32_t code, std::uint64_t bytes,
                        std::uint32_t notice) {
   const MailRequest& mail = mail_.at(number);
-  Seat& seat = seats_[mail.local];
-  seat.region->completion(seat.completions_written++) = {mail.request, code, notice, bytes};
-  seat.mail[mail.place] = kNoMail;
+  Trainer& trainer = trainers_[mail.local];
+  trainer.region->completion(trainer.completions_written++) = {mail.request, code, notice, bytes};
+  trainer.mail[mail.place] = kNoMail;
   mail_.remove(number);
-  publish_completions(seat);
+  publish_completions(trainer);
 }
 
 void Session::fail_mail(std::int32_t code, std::uint32_t notice) {

@@ -211,7 +211,7 @@ class MailPair {
       session = std::make_unique<Session>(whole_region(1 << 14), doorbell(0),
                                           SessionShape{8, {1}, false, 2}, std::vector<Doorbell*>{},
                                           nullptr, 0);
-      session->seat(1, whole_region(1 << 14), doorbell(1));
+      session->add(1, whole_region(1 << 14), doorbell(1));
       job = std::make_unique<EngineJob>(1, *session, LanePlans{}, 1, true, JobPackets{128, {}});
       room = std::make_unique<Mailroom>(
           *job, *session, job->rank_order,

@@ -17,20 +17,20 @@ namespace gradcube::dataplane {
 namespace {
 
 constexpr unsigned kTrainers = 2;
-constexpr std::uint64_t kSeatHeap = 1 << 16;
+constexpr std::uint64_t kTrainerHeap = 1 << 16;
 
-class SessionSeatsTest : public testing::Test {
+class SessionTrainersTest : public testing::Test {
  protected:
-  SessionSeatsTest() {
-    session_ = std::make_unique<Session>(whole_region(kSeatHeap), doorbell(),
+  SessionTrainersTest() {
+    session_ = std::make_unique<Session>(whole_region(kTrainerHeap), doorbell(),
                                          SessionShape{4, {1}, false, kTrainers},
                                          std::vector<Doorbell*>{}, nullptr, 1);
   }
-  ~SessionSeatsTest() override {
+  ~SessionTrainersTest() override {
     for (const int end : trainer_ends_) close(end);
   }
 
-  void seat_the_other() { session_->seat(0, whole_region(kSeatHeap), doorbell()); }
+  void add_the_other() { session_->add(0, whole_region(kTrainerHeap), doorbell()); }
 
   void submit(unsigned local, std::uint64_t count = 16) {
     const SessionRegion& region = session_->region(local);
@@ -68,10 +68,10 @@ class SessionSeatsTest : public testing::Test {
   std::uint64_t submitted_[kTrainers] = {};
 };
 
-TEST_F(SessionSeatsTest, PublishesWhatAllHaveSubmitted) {
+TEST_F(SessionTrainersTest, PublishesWhatAllHaveSubmitted) {
   submit(1);
   EXPECT_EQ(session_->published(0), 0u) << "the other has not even joined";
-  seat_the_other();
+  add_the_other();
   submit(1);
   submit(0);
   EXPECT_EQ(session_->published(0), 1u);
@@ -83,8 +83,8 @@ TEST_F(SessionSeatsTest, PublishesWhatAllHaveSubmitted) {
   EXPECT_EQ(session_->published(0), 2u);
 }
 
-TEST_F(SessionSeatsTest, SaysWhereTheyHaveSubmittedDifferentCollectives) {
-  seat_the_other();
+TEST_F(SessionTrainersTest, SaysWhereTheyHaveSubmittedDifferentCollectives) {
+  add_the_other();
   submit(0, 16);
   submit(1, 17);
   submit(0, 18);
@@ -93,8 +93,8 @@ TEST_F(SessionSeatsTest, SaysWhereTheyHaveSubmittedDifferentCollectives) {
   EXPECT_TRUE(session_->request(0, 2).agreed);
 }
 
-TEST_F(SessionSeatsTest, CompletesForEachWhatItHasSubmitted) {
-  seat_the_other();
+TEST_F(SessionTrainersTest, CompletesForEachWhatItHasSubmitted) {
+  add_the_other();
   submit(0);
   submit(0);
   submit(1);
@@ -109,8 +109,8 @@ TEST_F(SessionSeatsTest, CompletesForEachWhatItHasSubmitted) {
   EXPECT_FALSE(session_->anything_in_flight());
 }
 
-TEST_F(SessionSeatsTest, NamesTheViolatorAndGoesOnWithTheOthersWithoutIt) {
-  seat_the_other();
+TEST_F(SessionTrainersTest, NamesTheViolatorAndGoesOnWithTheOthersWithoutIt) {
+  add_the_other();
   session_->region(1).header().submission_tail.store(1ULL << 40);
   submit(0);
   EXPECT_EQ(session_->take(), Session::Take::violation);
@@ -122,8 +122,8 @@ TEST_F(SessionSeatsTest, NamesTheViolatorAndGoesOnWithTheOthersWithoutIt) {
   EXPECT_EQ(session_->published(0), 0u);
 }
 
-TEST_F(SessionSeatsTest, PushesToAHubWhenAllTrainersHave) {
-  seat_the_other();
+TEST_F(SessionTrainersTest, PushesToAHubWhenAllTrainersHave) {
+  add_the_other();
   const std::shared_ptr<ServerHub> hub = small_hub(1, kTrainers);
   session_->set_hub(*hub);
   push(1);
@@ -144,8 +144,8 @@ TEST_F(SessionSeatsTest, PushesToAHubWhenAllTrainersHave) {
   }
 }
 
-TEST_F(SessionSeatsTest, EndsThePushesOfOneTrainerThatWaitForTheOther) {
-  seat_the_other();
+TEST_F(SessionTrainersTest, EndsThePushesOfOneTrainerThatWaitForTheOther) {
+  add_the_other();
   const std::shared_ptr<ServerHub> hub = small_hub(1, kTrainers);
   session_->set_hub(*hub);
   push(1);
@@ -156,8 +156,8 @@ TEST_F(SessionSeatsTest, EndsThePushesOfOneTrainerThatWaitForTheOther) {
   EXPECT_EQ(session_->region(1).completion(0).notice, 3U);
 }
 
-TEST_F(SessionSeatsTest, FindsTrainersOfAServerThatPushDifferently) {
-  seat_the_other();
+TEST_F(SessionTrainersTest, FindsTrainersOfAServerThatPushDifferently) {
+  add_the_other();
   const std::shared_ptr<ServerHub> hub = small_hub(1, kTrainers);
   session_->set_hub(*hub);
   push(0);
