@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "control/hub/keys.h"
+#include "control/checkpoint/hub_key.h"
 #include "tests/simulation/trainers.h"
 #include "tests/unit/dataplane/daemon/hub_table_bytes.h"
 
@@ -19,11 +19,11 @@ namespace gradcube::simulation {
 
 class HubJob {
  public:
-  HubJob(SimulatedCluster& cluster, std::vector<control::hub::HubKey> keys,
-         const std::string& optimizer, const std::string& algorithm = "",
-         std::uint32_t aggregator = shared::kNoAggregator, unsigned trainers = 1)
+  HubJob(SimulatedCluster& cluster, std::vector<control::HubKey> keys, const std::string& optimizer,
+         const std::string& algorithm = "", std::uint32_t aggregator = shared::kNoAggregator,
+         unsigned trainers = 1)
       : cluster_(cluster), keys_(std::move(keys)), optimizer_(optimizer), aggregator_(aggregator) {
-    for (const control::hub::HubKey& key : keys_) {
+    for (const control::HubKey& key : keys_) {
       offsets_.push_back(heap_end_);
       heap_end_ += (key.bytes() + 63) / 64 * 64;
     }
@@ -162,7 +162,7 @@ class HubJob {
   }
 
   SimulatedCluster& cluster_;
-  std::vector<control::hub::HubKey> keys_;  // in the order of their names
+  std::vector<control::HubKey> keys_;  // in the order of their names
   std::string optimizer_;
   std::uint32_t aggregator_;
   std::vector<std::uint64_t> offsets_;  // of each key, in the heap

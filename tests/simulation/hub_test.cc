@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kRounds = 4;
 
-std::vector<control::hub::HubKey> keys() {
+std::vector<control::HubKey> keys() {
   constexpr auto kType = aggregation::DataType::float32;
   return {{"bias", 10, kType}, {"conv", 9'000, kType}, {"fc", 3'001, kType}, {"norm", 64, kType}};
 }

@@ -29,7 +29,7 @@ constexpr std::uint64_t kShortest = 16;
 
 struct Draw {
   SimulationSettings simulation;
-  std::vector<control::hub::HubKey> keys;
+  std::vector<control::HubKey> keys;
   std::string algorithm;
   unsigned trainers = 1;  // of a server
   unsigned rounds = 0;

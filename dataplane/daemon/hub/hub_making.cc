@@ -70,7 +70,7 @@ void HubMaking::choose_plan(ServerHubShape& shape, const control::Topology* topo
   }
   if (!content.aggregator.has_value()) {
     std::uint64_t bytes = 0;
-    for (const control::hub::HubKey& key : content.keys) bytes += key.bytes();
+    for (const control::HubKey& key : content.keys) bytes += key.bytes();
     shape.plan = &shape.choice->plan_of(control::CollectiveKind::all_reduce, bytes);
     return;
   }

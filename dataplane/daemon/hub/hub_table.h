@@ -10,13 +10,13 @@
 
 #include "aggregation/optimizer_step.h"
 #include "bcube_forwarding/address.h"
-#include "control/hub/keys.h"
+#include "control/checkpoint/hub_key.h"
 #include "dataplane/engine/hub/server_hub.h"
 
 namespace gradcube::dataplane {
 
 struct HubTableContent {
-  std::vector<control::hub::HubKey> keys;  // as ordered_keys() returns them
+  std::vector<control::HubKey> keys;  // as ordered_keys() returns them
   aggregation::OptimizerSettings settings;
   std::uint64_t chunk_bytes = 0;
   std::optional<bcube::ServerId> aggregator;  // any number

@@ -41,7 +41,7 @@ const char* HubPushes::check(const SessionRegion& region, unsigned local,
   const shared::SubmittedPush& asked = submission.push;
   const auto& keys = hub()->model().keys();
   if (asked.key >= keys.size()) return "a push of a key that its hub has not";
-  const control::hub::HubKey& key = keys[asked.key];
+  const control::HubKey& key = keys[asked.key];
   if (submission.count != key.elements || submission.dtype != static_cast<unsigned>(key.type)) {
     return "a push that is not as its key";
   }
@@ -60,7 +60,7 @@ const char* HubPushes::check(const SessionRegion& region, unsigned local,
 
 // Of what is pushed of the key. Only a hub with an aggregator has planes, and one without has
 // owners that restore.
-const char* HubPushes::check_fields(const control::hub::HubKey& key,
+const char* HubPushes::check_fields(const control::HubKey& key,
                                     const shared::SubmittedPush& asked) const {
   const auto kind = static_cast<PushKind>(asked.kind);
   const bool of_plane = shared::is_of_plane(kind);
@@ -83,19 +83,19 @@ const char* HubPushes::check_fields(const control::hub::HubKey& key,
   return "a push without a valid learning rate";
 }
 
-unsigned HubPushes::planes_of(const control::hub::HubKey& key) const {
+unsigned HubPushes::planes_of(const control::HubKey& key) const {
   return control::hub_planes(key.type,
                              aggregation::optimizer_states(hub()->model().settings().rule));
 }
 
-std::uint64_t HubPushes::restored_arrays_of(const control::hub::HubKey& key) const {
+std::uint64_t HubPushes::restored_arrays_of(const control::HubKey& key) const {
   return shared::restored_arrays(aggregation::element_bytes(key.type),
                                  aggregation::optimizer_states(hub()->model().settings().rule));
 }
 
 // In the buffer of what is restored.
 void HubPushes::find_arrays(HubBoard::Push& push, std::uint32_t number) const {
-  const control::hub::HubKey& key = hub()->model().keys()[number];
+  const control::HubKey& key = hub()->model().keys()[number];
   const std::size_t size = aggregation::element_bytes(key.type);
   const std::size_t first = size == sizeof(float) ? 1 : 0;
   for (std::uint64_t i = 0; i < restored_arrays_of(key); ++i) {

@@ -35,10 +35,9 @@ class HubPushes {
  private:
   const char* check(const SessionRegion& region, unsigned local,
                     const shared::Submission& submission) const;
-  const char* check_fields(const control::hub::HubKey& key,
-                           const shared::SubmittedPush& asked) const;
-  unsigned planes_of(const control::hub::HubKey& key) const;
-  std::uint64_t restored_arrays_of(const control::hub::HubKey& key) const;
+  const char* check_fields(const control::HubKey& key, const shared::SubmittedPush& asked) const;
+  unsigned planes_of(const control::HubKey& key) const;
+  std::uint64_t restored_arrays_of(const control::HubKey& key) const;
   void find_arrays(HubBoard::Push& push, std::uint32_t number) const;
 
   std::atomic<ServerHub*> hub_{nullptr};  // written by the leader, read by all engines

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <utility>
 
+#include "control/checkpoint/hub_key.h"
 #include "trainer/shared_layout.h"
 #include "trainer/src/base/elements.h"
 #include "trainer/src/base/failure.h"
@@ -20,10 +21,11 @@
 namespace gradcube::trainer {
 namespace {
 
-constexpr std::size_t kMostKeys = 65536;
-constexpr std::size_t kLongestKeyName = 255;
+using control::kLongestKeyName;
+using control::kMostHubBytes;
+using control::kMostKeys;
+
 constexpr std::size_t kLongestOptimizer = 4096;
-constexpr std::size_t kMostHubBytes = std::size_t{1} << 46;
 constexpr std::size_t kAlignment = 64;
 
 [[noreturn]] void refuse_hub(const std::string& what) { throw Failure(GRADCUBE_EINVAL, what); }

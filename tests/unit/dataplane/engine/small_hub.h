@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/hub/optimizer_settings.h"
+#include "control/checkpoint/optimizer_settings.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/base/byte_range.h"
 #include "dataplane/engine/hub/server_hub.h"
@@ -18,7 +18,7 @@ namespace gradcube::dataplane {
 inline constexpr double kHubRate = 0.5;  // the optimizer's
 
 // Of keys "a", of 64 float32, and "b", of 40 bfloat16.
-inline std::vector<control::hub::HubKey> small_keys() {
+inline std::vector<control::HubKey> small_keys() {
   return {{"a", 64, aggregation::DataType::float32}, {"b", 40, aggregation::DataType::bfloat16}};
 }
 
@@ -41,17 +41,16 @@ inline std::shared_ptr<ServerHub> small_hub(std::uint32_t number = 1, unsigned t
                                             std::optional<bcube::ServerId> aggregator = {}) {
   ServerHubShape shape = small_hub_shape(trainers, rank);
   shape.aggregator = aggregator;
-  auto model =
-      std::make_shared<control::hub::HubModel>(control::hub::ordered_keys(small_keys(), "test"),
-                                               control::hub::parse_optimizer("sgd:lr=0.5", "test"),
-                                               *shape.plan, shape.engines, 32768, "test");
+  auto model = std::make_shared<control::hub::HubModel>(
+      control::ordered_keys(small_keys(), "test"), control::parse_optimizer("sgd:lr=0.5", "test"),
+      *shape.plan, shape.engines, 32768, "test");
   return std::make_shared<ServerHub>(number, std::move(model), shape);
 }
 
 // A trainer's push of a key of it, out of the heap's beginning.
 inline shared::Submission small_push(std::uint64_t request, std::uint32_t key = 0,
                                      shared::PushKind kind = shared::PushKind::gradients) {
-  const control::hub::HubKey of = small_keys()[key];
+  const control::HubKey of = small_keys()[key];
   shared::Submission entry{};
   entry.request = request;
   entry.type = static_cast<std::uint8_t>(shared::SubmissionType::push);

@@ -17,7 +17,7 @@ namespace {
 
 using aggregation::DataType;
 using aggregation::OptimizerRule;
-using control::hub::HubKey;
+using control::HubKey;
 
 float any_number(unsigned rank, unsigned trainer, std::uint32_t key, std::uint64_t element,
                  unsigned round) {

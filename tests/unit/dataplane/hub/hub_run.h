@@ -17,7 +17,7 @@ namespace gradcube::dataplane {
 
 struct HubRunSettings {
   control::Plan plan;
-  std::vector<control::hub::HubKey> keys;
+  std::vector<control::HubKey> keys;
   aggregation::OptimizerSettings optimizer{};
   unsigned trainers = 1;    // of each server that has any
   bool root_trains = true;  // whether rank 0 has any
