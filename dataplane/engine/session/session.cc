@@ -122,8 +122,9 @@ Session::Take Session::take(unsigned local) {
   }
   const shared::Submission submission = region.read_submission(trainer.submissions_taken);
   const auto type = static_cast<shared::SubmissionType>(submission.type);
-  if (type == shared::SubmissionType::withdrawal)
+  if (type == shared::SubmissionType::withdrawal) {
     return take_withdrawal(trainer, local, submission);
+  }
   if (trainer.submissions_taken - trainer.withdrawals - consumed >= kMaxInFlight) return Take::none;
   if (type == shared::SubmissionType::message) return take_mail(trainer, local, submission);
   if (type == shared::SubmissionType::push) return take_push(trainer, local, submission);
