@@ -9,7 +9,7 @@
 
 namespace gradcube::trainer {
 
-inline std::string quoted(std::string_view text) {
+inline std::string in_quotes(std::string_view text) {
   constexpr std::size_t kShown = 64;
   constexpr char kDigits[] = "0123456789abcdef";
   std::string result = "'";

@@ -39,7 +39,8 @@ namespace {
 
 void check_job_name(const std::string& job) {
   if (!shared::is_job_name(job)) {
-    throw Failure(GRADCUBE_EJOB, "invalid job name " + quoted(job) + ": " + shared::kJobNameRule);
+    throw Failure(GRADCUBE_EJOB,
+                  "invalid job name " + in_quotes(job) + ": " + shared::kJobNameRule);
   }
 }
 

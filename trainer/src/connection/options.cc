@@ -36,7 +36,7 @@ shared::Lane lane_of(const char* algorithm, int priority) {
   if (algorithm == nullptr) return lane;
   const std::size_t length = ::strnlen(algorithm, shared::kAlgorithmNameBytes);
   if (length > kLongestAlgorithmName) {
-    throw invalid("the algorithm's name " + quoted(std::string_view(algorithm, length)) +
+    throw invalid("the algorithm's name " + in_quotes(std::string_view(algorithm, length)) +
                   " is too long: expected at most " + std::to_string(kLongestAlgorithmName) +
                   " characters (`gradcube plan --help` lists the algorithms)");
   }

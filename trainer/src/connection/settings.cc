@@ -75,7 +75,7 @@ std::string find_socket(std::string_view given) {
 std::uint64_t parse_heap_bytes(std::string_view text) {
   const std::optional<std::uint64_t> bytes = shared::parse_heap_bytes(text);
   if (bytes.has_value()) return *bytes;
-  throw Failure(GRADCUBE_EINVAL, "invalid heap size " + quoted(text) +
+  throw Failure(GRADCUBE_EINVAL, "invalid heap size " + in_quotes(text) +
                                      " in GRADCUBE_HEAP: " + std::string(shared::kHeapForm));
 }
 

@@ -27,7 +27,7 @@ std::optional<uid_t> named_user() {
   uid_t user = 0;
   const auto [rest, error] = std::from_chars(number.data(), end, user);
   if (error != std::errc() || rest != end) {
-    throw Failure(GRADCUBE_EINVAL, "GRADCUBE_DAEMON_UID " + quoted(number) +
+    throw Failure(GRADCUBE_EINVAL, "GRADCUBE_DAEMON_UID " + in_quotes(number) +
                                        " is not a user id: expected a number, as `id -u` prints");
   }
   return user;

@@ -63,7 +63,7 @@ std::string checkpoint_base(const char* path) {
   if (path == nullptr) throw Failure(GRADCUBE_EINVAL, "the path of the checkpoint is NULL");
   const std::string base = path;
   if (base.empty() || base.back() == '/') {
-    throw Failure(GRADCUBE_EINVAL, "invalid path of a checkpoint " + quoted(base) +
+    throw Failure(GRADCUBE_EINVAL, "invalid path of a checkpoint " + in_quotes(base) +
                                        ": expected that of a file, such as \"model.hub\"");
   }
   return base;
@@ -91,8 +91,9 @@ std::vector<CheckpointFile> checkpoint_files(const std::string& base) {
     const auto file = read_name(entry->d_name, name);
     if (file.has_value()) files.push_back(*file);
   }
-  throw Failure(GRADCUBE_ESYSTEM,
-                with_system_error("checkpoints cannot be looked for in " + quoted(folder), errno));
+  throw Failure(
+      GRADCUBE_ESYSTEM,
+      with_system_error("checkpoints cannot be looked for in " + in_quotes(folder), errno));
 }
 
 std::optional<CheckpointVersion> newest_version(const std::vector<CheckpointFile>& files,

@@ -47,12 +47,12 @@ Hub::Key read_key(const gradcube_hub_key& given, std::size_t place) {
   }
   if (given.dtype != GRADCUBE_FLOAT32 && given.dtype != GRADCUBE_FLOAT16 &&
       given.dtype != GRADCUBE_BFLOAT16) {
-    refuse_hub("the dtype of " + which + ", " + quoted(key.name) + ", is " +
+    refuse_hub("the dtype of " + which + ", " + in_quotes(key.name) + ", is " +
                std::to_string(given.dtype) +
                ": expected GRADCUBE_FLOAT32, GRADCUBE_FLOAT16 or GRADCUBE_BFLOAT16");
   }
   if (given.elements == 0 || given.elements > kMostHubBytes / element_size(given.dtype)) {
-    refuse_hub(which + ", " + quoted(key.name) + ", has " + std::to_string(given.elements) +
+    refuse_hub(which + ", " + in_quotes(key.name) + ", has " + std::to_string(given.elements) +
                " elements: expected at least 1, and at most 64 TiB");
   }
   key.elements = given.elements;
@@ -112,7 +112,7 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
   for (std::size_t i = 0; i < by_name_.size(); ++i) {
     Key& key = keys_[by_name_[i]];
     if (i != 0 && keys_[by_name_[i - 1]].name == key.name) {
-      refuse_hub("two keys of the hub have the name " + quoted(key.name));
+      refuse_hub("two keys of the hub have the name " + in_quotes(key.name));
     }
     key.number = static_cast<std::uint32_t>(i);
     key.begin = bytes_;

@@ -41,8 +41,8 @@ auto has(std::uint64_t flags) {
   }
   const bool any = (newest[rank].has & kVersion) != 0;
   throw Failure(GRADCUBE_ESYSTEM,
-                what + ": " + found + " at " + quoted(base) + ", and rank " + std::to_string(rank) +
-                    " has " +
+                what + ": " + found + " at " + in_quotes(base) + ", and rank " +
+                    std::to_string(rank) + " has " +
                     (any ? "only one of step " + std::to_string(newest[rank].value) : "none"));
 }
 
@@ -157,9 +157,9 @@ HubParts HubCheckpoints::take_parts(const Hub& hub, const std::string& base,
   HubParts parts(hub, base, own_file(hub, version));
   for (std::size_t number = 0; hub.has_aggregator() && number < hub.size(); ++number) {
     if (parts.steps(number) <= shared::kMostLoadedSteps) continue;
-    throw Failure(GRADCUBE_EINVAL, "checkpoint " + quoted(base) + " of step " +
+    throw Failure(GRADCUBE_EINVAL, "checkpoint " + in_quotes(base) + " of step " +
                                        std::to_string(version.step) + ": key " +
-                                       quoted(hub.key_by_name(number).name) + " has taken " +
+                                       in_quotes(hub.key_by_name(number).name) + " has taken " +
                                        std::to_string(parts.steps(number)) +
                                        " steps; a hub with an aggregator takes at most " +
                                        std::to_string(shared::kMostLoadedSteps));

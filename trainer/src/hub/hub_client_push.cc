@@ -82,13 +82,13 @@ int HubClient::may_push(const Hub& hub, const PushWish& wish) {
   if (hub.torn) return fail(GRADCUBE_EINVAL, kTorn);
   if (wish.kind == PushKind::gradients && !key.pushed && !key.has_weights) return no_weights(key);
   if (key.pushed || (hub.copies && !is_of_plane(wish.kind))) {
-    return fail(GRADCUBE_EAGAIN, "key " + quoted(key.name) + " of the hub is being " +
+    return fail(GRADCUBE_EAGAIN, "key " + in_quotes(key.name) + " of the hub is being " +
                                      (key.pushed ? "pushed: wait for its request first"
                                                  : "copied for a checkpoint by another thread"));
   }
   const std::size_t bytes = bytes_of(hub, wish);
   if (bytes <= session_.heap_bytes()) return GRADCUBE_OK;
-  return fail(GRADCUBE_EINVAL, "key " + quoted(key.name) + " has " + std::to_string(bytes) +
+  return fail(GRADCUBE_EINVAL, "key " + in_quotes(key.name) + " has " + std::to_string(bytes) +
                                    " bytes, and the shared heap " +
                                    std::to_string(session_.heap_bytes()) +
                                    ": set GRADCUBE_HEAP to more");
@@ -158,7 +158,7 @@ int HubClient::fail_if_ended(const Hub& hub) {
 }
 
 int HubClient::no_weights(const Hub::Key& key) {
-  const std::string text = "key " + quoted(key.name) + " of the hub has no weights: ";
+  const std::string text = "key " + in_quotes(key.name) + " of the hub has no weights: ";
   if (key.failure == GRADCUBE_OK) {
     return fail(GRADCUBE_EINVAL,
                 text + "push them first (gradcube_hub_init()), or restore a checkpoint");
@@ -181,7 +181,7 @@ int HubClient::pull(Hub& hub, std::size_t place, void* weights) {
   const Hub::Key& key = hub.key(place);
   if (hub.torn) return fail(GRADCUBE_EINVAL, kTorn);
   if (key.pushed || (hub.copies && hub.has_aggregator())) {
-    return fail(GRADCUBE_EAGAIN, "key " + quoted(key.name) +
+    return fail(GRADCUBE_EAGAIN, "key " + in_quotes(key.name) +
                                      " of the hub is being pushed: wait for its request first");
   }
   if (!key.has_weights) return no_weights(key);
@@ -225,7 +225,7 @@ std::string HubClient::text_of_push(const Request& request) const {
   const bool weights =
       request.collective.submission.push.kind == static_cast<std::uint8_t>(PushKind::weights);
   return std::string(weights ? "the first push" : "the push") + " of key " +
-         quoted(push.hub->key(push.key).name) + " of the hub";
+         in_quotes(push.hub->key(push.key).name) + " of the hub";
 }
 
 }  // namespace gradcube::trainer

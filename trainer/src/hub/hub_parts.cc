@@ -21,7 +21,7 @@ using aggregation::DataType;
 using control::CheckpointRange;
 
 control::CheckpointReader open_file(const std::string& path) {
-  return {control::open_checkpoint(path), "checkpoint " + quoted(path)};
+  return {control::open_checkpoint(path), "checkpoint " + in_quotes(path)};
 }
 
 // Calls with(first, elements) for what both have.
@@ -76,7 +76,8 @@ HubParts::HubParts(const Hub& hub, const std::string& base, const CheckpointFile
     choose(base, own);
     if (found_ != elements_of(wanted_)) {
       throw Failure(GRADCUBE_ESYSTEM,
-                    "checkpoint " + quoted(base) + " of step " + std::to_string(own.version.step) +
+                    "checkpoint " + in_quotes(base) + " of step " +
+                        std::to_string(own.version.step) +
                         ": this server owns other parts of the model than when it was written, "
                         "and does not see the files of all parts: expected them in one folder");
     }
@@ -120,12 +121,12 @@ bool HubParts::add(const std::string& base, const CheckpointFile& file) {
   const control::CheckpointReader reader = open_file(path_of(base, file));
   const control::CheckpointHeader& header = reader.header();
   if (header.step != file.version.step || header.part != file.part || header.parts != file.parts) {
-    throw Failure(GRADCUBE_EINVAL, "checkpoint " + quoted(path_of(base, file)) +
+    throw Failure(GRADCUBE_EINVAL, "checkpoint " + in_quotes(path_of(base, file)) +
                                        ": it has the name of another step or part");
   }
   reader.require_same_hub(checkpoint_keys(hub_), hub_.optimizer().rule);
   if (found_ != 0 && header.run != run_) {
-    throw Failure(GRADCUBE_EINVAL, "checkpoint " + quoted(path_of(base, file)) +
+    throw Failure(GRADCUBE_EINVAL, "checkpoint " + in_quotes(path_of(base, file)) +
                                        ": another run has written it than the other parts");
   }
   const std::uint64_t found = in_both(wanted_, reader.header().ranges);
