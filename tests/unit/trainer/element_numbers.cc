@@ -88,7 +88,7 @@ static_assert(static_cast<int>(shared::CollectiveKind::all_gather) == GRADCUBE_A
 static_assert(static_cast<int>(shared::CollectiveKind::broadcast) == GRADCUBE_BROADCAST);
 static_assert(static_cast<int>(shared::CollectiveKind::reduce) == GRADCUBE_REDUCE);
 static_assert(static_cast<int>(shared::CollectiveKind::barrier) == GRADCUBE_BARRIER);
-static_assert(shared::kKinds == GRADCUBE_BARRIER + 1);
+static_assert(shared::kCollectiveKinds == GRADCUBE_BARRIER + 1);
 
 // A segment header has four bits for each (docs/protocol.md); carriers are not named there.
 static_assert(aggregation::kDataTypes <= 16 && aggregation::kOperations <= 16);
