@@ -15,8 +15,8 @@
 
 #include "control/model/mgwfbp_model.h"
 #include "control/plan/auto_plans.h"
+#include "control/plan/base/topology.h"
 #include "control/plan/plan_cost.h"
-#include "control/plan/topology.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {

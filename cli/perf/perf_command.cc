@@ -23,7 +23,7 @@
 #include "cli/text/output.h"
 #include "cli/text/report.h"
 #include "control/base/errors.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {

@@ -21,10 +21,10 @@
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
+#include "control/checkpoint/optimizer_settings.h"
 #include "control/hub/aggregator_plan.h"
 #include "control/hub/binding.h"
 #include "control/hub/chunks.h"
-#include "control/hub/optimizer_settings.h"
 #include "control/settings/run_directory.h"
 #include "control/training/networks.h"
 
@@ -46,17 +46,17 @@ struct HubOptions : JobOptions {
 };
 
 // A layer's parameters are one key.
-std::vector<control::hub::HubKey> keys_of_network(const std::string& name) {
+std::vector<control::HubKey> keys_of_network(const std::string& name) {
   const auto known = control::training::network_names();
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     throw UsageError(fmt::format("--network: there is no network {}; expected {}, or --keys FILE",
                                  control::quoted(name), fmt::join(known, ", ")));
   }
-  std::vector<control::hub::HubKey> keys;
+  std::vector<control::HubKey> keys;
   for (const auto& layer : control::training::make_network(name).layers) {
     keys.push_back({layer.name, layer.parameters, aggregation::DataType::float32});
   }
-  return control::hub::ordered_keys(std::move(keys), "--network");
+  return control::ordered_keys(std::move(keys), "--network");
 }
 
 // What a round is to the links.
@@ -125,7 +125,7 @@ void add_hub_options(CLI::App* command, HubOptions& options) {
 HubRunSettings hub_settings_of(const HubOptions& options) {
   HubRunSettings settings = options.run;
   apply_job_options(options, settings);
-  settings.step = control::hub::parse_optimizer(options.optimizer, "--optimizer");
+  settings.step = control::parse_optimizer(options.optimizer, "--optimizer");
   settings.optimizer = options.optimizer;
   settings.keys =
       options.keys.empty() ? keys_of_network(options.network) : read_keys_file(options.keys);

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "control/settings/link_rates.h"
 #include "control/settings/server_roles.h"
 

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 
 namespace gradcube::control {
 

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "control/plan/placement.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/placement.h"
+#include "control/plan/base/topology.h"
 
 namespace gradcube::control {
 

@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "dataplane/bed/bed_links.h"
 
 namespace gradcube::dataplane {

@@ -26,98 +26,60 @@ SessionShape shape_of(const LanePlans& lanes, const control::JobOptions& options
   return shape;
 }
 
-// The ranks that the trainers see; members and ranks of a plan both ascend with the servers.
-RankOrder rank_order(const control::JobDescriptor& job) {
-  if (!job.ranks_are_wished) return {};
-  std::vector<control::Rank> seen;
-  for (const control::JobMember& member : job.members) seen.push_back(member.rank);
-  return RankOrder(std::move(seen));
+// Throws JoinRefused.
+JobEngines engines_for(const control::JoinRequest& request, const std::string& server,
+                       const LanePlans& plans, std::uint64_t region_bytes,
+                       const NodeEngines& engines) {
+  try {
+    return JobEngines(request.name, server, plans, region_bytes, engines);
+  } catch (const control::SetupError& error) {
+    throw JoinRefused(GRADCUBE_EINVAL, error.what());
+  }
 }
 
-struct Doorbells {
-  int daemon;
-  int trainer;
-};
+}  // namespace
 
-Doorbells make_doorbells() {
+Member::Doorbells Member::make_doorbells() {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
     throw control::SetupError(
         fmt::format("cannot make a session's doorbell: {}", std::strerror(errno)));
   }
-  return {ends[0], ends[1]};
-}
-
-// The pollers that the session of a server's engines wakes.
-struct Pollers {
-  std::vector<Doorbell*> listeners;
-  Doorbell* leader = nullptr;
-};
-
-Pollers pollers_of(const NodeEngines& engines) {
-  Pollers pollers;
-  for (const EngineAt& at : engines.all()) {
-    if (at.leader) pollers.leader = &at.poller->doorbell();
-    if (!at.leader) pollers.listeners.push_back(&at.poller->doorbell());
-  }
-  if (pollers.listeners.empty()) pollers.leader = nullptr;
-  return pollers;
-}
-
-}  // namespace
-
-Member::Member(const control::JoinRequest& request, const std::string& server,
-               const NodeEngines& engines)
-    : request_(request), engines_(engines) {
-  std::vector<std::uint32_t> flows;
-  for (const EngineAt& at : engines_.all()) flows.push_back(at.engine->check({}, 0));
-  offer_ = offer_packets(request_.name, server, flows, engines_);
-  window_ = offer_.window;
-  const Pollers pollers = pollers_of(engines_);
-  session_ = std::make_unique<Session>(pollers.listeners, pollers.leader);
+  return {ends[0], control::Descriptor(ends[1])};
 }
 
 Member::Member(const control::JoinRequest& request, const std::string& server,
                std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines,
                unsigned local)
+    : Member(request, server, std::move(region), std::move(plans), engines, local,
+             make_doorbells()) {}
+
+Member::Member(const control::JoinRequest& request, const std::string& server,
+               std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines,
+               unsigned local, Doorbells doorbells)
     : request_(request),
       plans_(std::move(plans)),
-      engines_(engines),
-      locals_(request.options.trainers) {
-  std::vector<std::uint32_t> flows;
-  try {
-    for (const EngineAt& at : engines_.all()) {
-      flows.push_back(at.engine->check(plans_, region->bytes()));
-    }
-  } catch (const control::SetupError& error) {
-    throw JoinRefused(GRADCUBE_EINVAL, error.what());
-  }
-  offer_ = offer_packets(request_.name, server, flows, engines_);
-  window_ = offer_.window;
-  const Doorbells doorbells = make_doorbells();
-  locals_[local] = Local{request_.trainer, doorbells.trainer};
-  const Pollers pollers = pollers_of(engines_);
-  session_ = std::make_unique<Session>(std::move(region), doorbells.daemon,
-                                       shape_of(plans_, request_.options), pollers.listeners,
-                                       pollers.leader, local);
-}
-
-Member::~Member() {
-  for (const auto& each : locals_) {
-    if (each.has_value() && each->doorbell >= 0) close(each->doorbell);
-  }
+      session_(std::make_unique<Session>(
+          std::move(region), doorbells.daemon, shape_of(plans_, request_.options),
+          JobEngines::bells_of(engines).listeners, JobEngines::bells_of(engines).leader, local)),
+      engines_(engines_for(request_, server, plans_, session_->region(local).bytes(), engines)),
+      locals_(request.options.trainers),
+      hub_(engines_, *session_) {
+  locals_[local] = Local{request_.trainer, std::move(doorbells.trainer)};
 }
 
 void Member::add(unsigned local, control::TrainerInfo trainer,
                  std::shared_ptr<SessionRegion> region) {
   try {
-    for (const EngineAt& at : engines_.all()) at.engine->check(plans_, region->bytes());
+    for (const EngineAt& at : engines_.engines().all()) {
+      at.engine->check(plans_, region->bytes());
+    }
   } catch (const control::SetupError& error) {
     throw JoinRefused(GRADCUBE_EINVAL, error.what());
   }
-  const Doorbells doorbells = make_doorbells();
-  locals_[local] = Local{trainer, doorbells.trainer};
-  session_->seat(local, std::move(region), doorbells.daemon);
+  Doorbells doorbells = make_doorbells();
+  locals_[local] = Local{trainer, std::move(doorbells.trainer)};
+  session_->add(local, std::move(region), doorbells.daemon);
 }
 
 std::optional<unsigned> Member::free_place() const {
@@ -134,7 +96,7 @@ bool Member::any_stays() const {
 
 void Member::leave(unsigned local) {
   locals_[local]->gone = true;
-  forget_unread_hub();
+  hub_.leave(local);
 }
 
 void Member::admit(unsigned rank, unsigned size) { place_ = {rank, size}; }
@@ -142,7 +104,7 @@ void Member::admit(unsigned rank, unsigned size) { place_ = {rank, size}; }
 std::vector<unsigned> Member::untold() const {
   std::vector<unsigned> untold;
   for (unsigned local = 0; local < trainers(); ++local) {
-    if (stays(local) && locals_[local]->doorbell >= 0) untold.push_back(local);
+    if (stays(local) && locals_[local]->doorbell.get() >= 0) untold.push_back(local);
   }
   return untold;
 }
@@ -150,50 +112,7 @@ std::vector<unsigned> Member::untold() const {
 JoinedSession Member::tell(unsigned local) {
   const SessionRegion& region = session_->region(local);
   return {place_->rank * trainers() + local, place_->size * trainers(), region.descriptor(),
-          region.bytes(), std::exchange(locals_[local]->doorbell, -1)};
-}
-
-void Member::attach(const control::JobDescriptor& job, const aggregation::Kernels& kernels) {
-  kernels_ = &kernels;
-  const std::uint32_t window = job.transport.window;
-  const std::vector<EngineAt>& engines = engines_.all();
-  if (!engines.empty() && (window == 0 || window > offer_.window)) {
-    throw control::SetupError(
-        fmt::format("the job's window is {} segments: expected 1 to {}, as was offered", window,
-                    offer_.window));
-  }
-  std::vector<Part> parts;
-  for (std::size_t i = 0; i < engines.size(); ++i) {
-    PacketReservation& reserved = offer_.reserved[i];
-    reserved.commit(offer_.flows[i] * window);
-    parts.push_back(
-        {engines[i], engines[i].engine->prepare(job.id, *session_, plans_, request_.options.weight,
-                                                kernels, {window, std::move(reserved)})});
-  }
-  parts_ = std::move(parts);
-  window_ = engines.empty() ? 0 : window;
-  offer_.reserved.clear();
-  job_ = job.id;
-  const RankOrder ranks = rank_order(job);
-  on_each(parts_, [&](const Part& part) {
-    part.at.engine->attach(*part.job, static_cast<std::uint16_t>(job.epoch), ranks);
-    if (!part.job->is_leader()) return;
-    for (unsigned local = 0; local < trainers(); ++local) {
-      part.at.poller->watch(session_->doorbell(local));
-    }
-  });
-}
-
-void Member::start() {
-  on_engines([this](Engine& engine) { engine.start(job_); });
-}
-
-void Member::hold() {
-  on_engines([this](Engine& engine) { engine.hold(job_); });
-}
-
-void Member::halt() {
-  on_engines([this](Engine& engine) { engine.halt(job_); });
+          region.bytes(), locals_[local]->doorbell.release()};
 }
 
 void Member::reset(control::Epoch epoch, const control::JobCut& cut, std::uint32_t notice) {
@@ -201,49 +120,35 @@ void Member::reset(control::Epoch epoch, const control::JobCut& cut, std::uint32
     // What an earlier reset has failed keeps its reason.
     if (cut.failed[lane] > cuts_[lane].through) cuts_[lane] = {cut.failed[lane], cut.code, notice};
   }
-  take_hub_off(cut.code, cut.text, notice);
-  on_engines([&](Engine& engine) { engine.reset(job_, cuts_, static_cast<std::uint16_t>(epoch)); });
-}
-
-void Member::detach() {
-  on_each(parts_, [this](const Part& part) {
-    for (unsigned local = 0; part.job->is_leader() && local < trainers(); ++local) {
-      part.at.poller->unwatch(session_->doorbell(local));
-    }
-    part.at.engine->detach(job_);
-  });
-  for (Part& part : parts_) detached_.push_back(std::move(part.job));
-  parts_.clear();
-}
-
-// The leader engine's part.
-template <typename Function>
-void Member::on_leader(const Function& function) const {
-  for (const Part& part : parts_) {
-    if (part.job->is_leader()) part.at.poller->call([&] { function(part); });
-  }
+  hub_.end(cut.code, cut.text, notice);
+  engines_.reset(cuts_, epoch);
 }
 
 bool Member::take_last(unsigned local) {
-  bool taken = parts_.empty();  // without engines
-  on_leader([&](const Part& part) { taken = part.at.engine->take_last(job_, local); });
+  bool taken = !attached();  // without engines
+  engines_.on_leader([&](const JobEngines::Part& part) {
+    taken = part.at.engine->take_last(engines_.job(), local);
+  });
   return taken;
 }
 
 void Member::note(const control::Departure& departure) {
-  on_leader(
-      [&](const Part& part) { part.at.engine->depart(job_, departure.server, departure.local); });
+  engines_.on_leader([&](const JobEngines::Part& part) {
+    part.at.engine->depart(engines_.job(), departure.server, departure.local);
+  });
 }
 
 std::map<MailPeer, std::uint32_t> Member::deserters(std::size_t most) const {
   std::map<MailPeer, std::uint32_t> peers;
   if (!session_->any_deserters()) return peers;
-  on_leader([&](const Part& part) { peers = part.job->mailroom()->deserters(most); });
+  engines_.on_leader(
+      [&](const JobEngines::Part& part) { peers = part.job->mailroom()->deserters(most); });
   return peers;
 }
 
 void Member::end_deserted(const MailPeer& peer, std::uint32_t notice) {
-  on_leader([&](const Part& part) { part.job->mailroom()->end_deserted(peer, notice); });
+  engines_.on_leader(
+      [&](const JobEngines::Part& part) { part.job->mailroom()->end_deserted(peer, notice); });
 }
 
 std::vector<std::uint64_t> Member::missed(const control::Departures& departures) const {
@@ -261,25 +166,9 @@ std::vector<std::uint64_t> Member::missed(const control::Departures& departures)
   return missed;
 }
 
-bool Member::needs_all() const {
-  bool waits = hub_.hub() != nullptr;
-  for (unsigned local = 0; local < trainers(); ++local) waits = waits || hub_.waits(local);
-  return waits;
-}
-
-void Member::give_back_packets() {
-  for (const Part& part : parts_) part.job->reap_hubs();
-  std::erase_if(detached_, [](const auto& job) { return job->references() == 0; });
-}
-
-std::uint64_t Member::reserved_bytes() const {
-  std::uint64_t bytes = 0;
-  const auto add = [&](std::size_t engine, std::uint64_t segments) {
-    bytes += segments * engines_.all()[engine].packets->bytes_of_segment();
-  };
-  for (std::size_t i = 0; i < offer_.reserved.size(); ++i) add(i, offer_.reserved[i].segments());
-  for (std::size_t i = 0; i < parts_.size(); ++i) add(i, parts_[i].job->reserved_by_all());
-  return bytes;
+std::string Member::why_pushed(std::uint64_t key) const {
+  return hub_.why_pushed(key, request_.name,
+                         [this](unsigned local) { return locals_[local]->info.pid; });
 }
 
 LaneCounts Member::submitted() const {
@@ -371,12 +260,11 @@ const char* Member::fail_submissions() {
   session_->fail_mail(GRADCUBE_EPEER, end_notice_.value_or(0));
   session_->end_hub(GRADCUBE_EPEER, end_notice_.value_or(0));
   hub_.end(GRADCUBE_EPEER, "the job has ended", end_notice_.value_or(0));
-  forget_unread_hub();
   return session_->violation();
 }
 
 void Member::release(DepartedSessions& departed) {
-  departed.add(std::move(session_), std::move(detached_), hub_.take_dropped());
+  departed.add(std::move(session_), engines_.release(), hub_.take_dropped());
 }
 
 }  // namespace gradcube::dataplane

@@ -1,9 +1,9 @@
 // What a node has of a job: its trainers, mostly one, with their session, and what the node's
-// engines hold of it. A trainer is named by its number among them. Where the server aggregates the
-// job's hub and has no trainers of the job (hub_guests.h), there are none, and no lanes.
+// engines hold of it (engines/job_engines.h). A trainer is named by its number among them.
 //
-// Ownership: owns the session and its parts at the engines. When the trainers have gone and the
-// engines have let go, release() hands both over: packets may still point into the session.
+// Ownership: owns the session, its parts at the engines, and the job's hub here. When the trainers
+// have gone and the engines have let go, release() hands both over: packets may still point into
+// the session.
 //
 // Threads: the control thread. What concerns engines runs on their pollers (Poller::call), and is
 // over on all engines of the server when the function returns.
@@ -17,16 +17,17 @@
 #include <vector>
 
 #include "aggregation/kernels.h"
+#include "control/base/descriptor.h"
 #include "control/jobs/departures.h"
 #include "control/jobs/job_actions.h"
 #include "control/jobs/join_request.h"
-#include "control/plan/topology.h"
-#include "dataplane/daemon/departed_sessions.h"
+#include "control/plan/base/topology.h"
+#include "dataplane/daemon/engines/departed_sessions.h"
+#include "dataplane/daemon/engines/job_engines.h"
+#include "dataplane/daemon/engines/node_engines.h"
+#include "dataplane/daemon/hub/job_hub.h"
 #include "dataplane/daemon/job_report.h"
-#include "dataplane/daemon/member_hub.h"
-#include "dataplane/daemon/node_engines.h"
-#include "dataplane/daemon/packet_offer.h"
-#include "dataplane/daemon/trainer_channel.h"
+#include "dataplane/daemon/trainers/trainer_channel.h"
 #include "dataplane/engine/lane_plan.h"
 
 namespace gradcube::dataplane {
@@ -39,16 +40,12 @@ class Member {
   Member(const control::JoinRequest& request, const std::string& server,
          std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines,
          unsigned local = 0);
-  // Without trainers. Throws as the other one does.
-  Member(const control::JoinRequest& request, const std::string& server,
-         const NodeEngines& engines);
-  ~Member();
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
 
   const control::JoinRequest& request() const { return request_; }
   const Session& session() const { return *session_; }
-  bool attached() const { return !parts_.empty(); }
+  bool attached() const { return engines_.attached(); }
 
   // Trainers ----------------------------------------------------------------
 
@@ -76,17 +73,17 @@ class Member {
   // Engines -----------------------------------------------------------------
   // The commands of control/jobs/job_actions.h.
 
-  // With the job's window, which is at most the one that was offered. Throws control::SetupError
-  // for another window, and what Engine::prepare() and PacketReservation::commit() throw; then
-  // nothing is attached. Where a doorbell cannot be watched it throws too, and detach() is due.
-  void attach(const control::JobDescriptor& job, const aggregation::Kernels& kernels);
-  void start();
-  void hold();
-  void halt();
+  // As JobEngines::attach().
+  void attach(const control::JobDescriptor& job, const aggregation::Kernels& kernels) {
+    engines_.attach(job, *session_, request_.options.weight, kernels);
+  }
+  void start() { engines_.start(); }
+  void hold() { engines_.hold(); }
+  void halt() { engines_.halt(); }
   // From now on the collectives up to the cut end with its code, for the reason that the notice of
   // this number gives; and so does all that is pushed to the job's hub, which is gone.
   void reset(control::Epoch epoch, const control::JobCut& cut, std::uint32_t notice);
-  void detach();
+  void detach() { engines_.detach(); }
 
   // Departures (control/jobs/departures.h). While it is attached.
   // All that a trainer which has left in order had submitted is taken, and will be counted by
@@ -99,15 +96,6 @@ class Member {
   // By lane, the first collective that a trainer here has submitted and one that has left has not;
   // 0 if there is none, or something that they share has not ended yet. Where some have left.
   std::vector<std::uint64_t> missed(const control::Departures& departures) const;
-  // It has a hub, or a trainer has wished for one.
-  bool needs_all() const;
-  // There is none any more, and cannot be: as refuse_hub(), with the notice of this number.
-  void lose_hub(std::int32_t code, const std::string& why, std::uint32_t notice) {
-    take_hub_off_engines(code, notice);
-    hub_.fail(code, why, notice);
-    forget_unread_hub();
-  }
-
   const LanePlans& plans() const { return plans_; }
 
   // Counts go on over resets: what a reset has failed counts as published and completed, whether or
@@ -130,45 +118,18 @@ class Member {
   std::optional<CollectiveRequest> submitted_as(control::CollectiveName collective,
                                                 unsigned local) const;
 
-  // Hub ---------------------------------------------------------------------
-
-  // A trainer wishes for a hub, or its server needs the job's no more. While it is attached.
-  void ask_hub(unsigned local, HubWish wish, const control::Topology& topology);
-  // Of a member without trainers: makes what it has of the hub. An answer follows from work_hub(),
-  // as if to trainer 0. shape: with its plan.
-  void host_hub(HubWish wish, ServerHubShape shape, MemoryQuota::Charge charge);
-  // The trainer has wished for one, and was not answered yet.
-  bool waits_for_hub(unsigned local) const { return hub_.waits(local); }
-  void end_hub(unsigned local, std::uint32_t number);
-  // To be called about every 20 ms: answers to trainers. is_whole: as of MemberHub.
-  std::vector<HubAnswer> work_hub(const MemberHub::IsWhole& is_whole = nullptr);
-  // Its hub cannot be, for what others lack: trainers of this server are told so.
-  void refuse_hub(std::int32_t code, const std::string& why) { lose_hub(code, why, 0); }
-  // Of the hub, if there is one.
-  const std::shared_ptr<const std::string>& hub_table() const { return hub_.table(); }
-  // What still runs for hubs that nobody waits for: to be kept until each is_idle(). release()
-  // hands over what was not taken.
-  std::vector<std::unique_ptr<HubMaking>> take_dropped_hubs() { return hub_.take_dropped(); }
-  // All its trainers have gone: its hub is not read any more.
-  void forget_hub() {
-    if (!hub_is_kept_) hub_.forget();
-  }
-  // From now on trainers that go keep what they map of it, as their daemon ends.
-  void keep_hub() { hub_is_kept_ = true; }
+  // The job's hub here, which hub/node_hubs.h works on.
+  JobHub& hub() { return hub_; }
+  const JobHub& hub() const { return hub_; }
   // What a push of the key waits for, in words: "key ... waits for ...".
   std::string why_pushed(std::uint64_t key) const;
-  // Null if there is none.
-  const ServerHub* hub() const { return hub_.hub().get(); }
 
   // Packet memory -----------------------------------------------------------
 
-  // Segments per flow: what was offered for the trainer when it joined, and from attach() on the
-  // job's. 0 if the server has no engines.
-  unsigned window() const { return window_; }
-  std::uint64_t reserved_bytes() const;
-  // Gives back the packet memory of a detached job once none of its packets is out. To be called
-  // about every 20 ms.
-  void give_back_packets();
+  unsigned window() const { return engines_.window(); }
+  std::uint64_t reserved_bytes() const { return engines_.reserved_bytes(); }
+  // To be called about every 20 ms.
+  void give_back_packets() { engines_.give_back_packets(); }
 
   // Without engines ---------------------------------------------------------
 
@@ -181,7 +142,7 @@ class Member {
   // why. The engines have let go, or never had it.
   void end(std::uint32_t notice) {
     end_notice_ = notice;
-    offer_.reserved.clear();
+    engines_.drop_offer();
   }
   bool ended() const { return end_notice_.has_value(); }
   // Fails what has come since. The violation of a trainer, if it has made one.
@@ -193,50 +154,33 @@ class Member {
   void release(DepartedSessions& departed);
 
  private:
-  void complete(ServerHubShape& shape) const;
-  void use_hub(const std::shared_ptr<ServerHub>& hub);
-  void take_hub_off(std::int32_t code, const std::string& why, std::uint32_t notice);
-  void take_hub_off_engines(std::int32_t code, std::uint32_t notice);
-  void forget_unread_hub();
-
   struct Local {
     control::TrainerInfo info;
-    int doorbell = -1;  // the trainer's, until it has been told
+    control::Descriptor doorbell;  // the trainer's, until it has been told
     bool gone = false;
   };
   struct Place {
     unsigned rank;
     unsigned size;
   };
-  struct Part {
-    EngineAt at;
-    std::unique_ptr<EngineJob> job;
+  struct Doorbells {
+    int daemon;
+    control::Descriptor trainer;
   };
-  friend Poller& poller_of(const Part& part) { return *part.at.poller; }
-  template <typename Function>
-  void on_engines(const Function& function) const {
-    on_each(parts_, [&function](const Part& part) { function(*part.at.engine); });
-  }
 
-  template <typename Function>
-  void on_leader(const Function& function) const;
+  Member(const control::JoinRequest& request, const std::string& server,
+         std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines,
+         unsigned local, Doorbells doorbells);
+  static Doorbells make_doorbells();
 
   control::JoinRequest request_;
   LanePlans plans_;
-  const NodeEngines& engines_;
-  const aggregation::Kernels* kernels_ = nullptr;  // since it is attached
   std::unique_ptr<Session> session_;
-  PacketOffer offer_;  // until it is attached
-  unsigned window_ = 0;
+  JobEngines engines_;
   std::vector<std::optional<Local>> locals_;
   std::optional<Place> place_;
-  protocol::JobId job_ = protocol::kNoJob;
-  std::vector<Part> parts_;
-  // Of engines that have let go. They have packets out.
-  std::vector<std::unique_ptr<EngineJob>> detached_;
   LaneCuts cuts_{};  // of the resets so far
-  MemberHub hub_;
-  bool hub_is_kept_ = false;
+  JobHub hub_;
   std::optional<std::uint32_t> end_notice_;
 };
 

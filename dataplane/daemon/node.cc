@@ -6,7 +6,7 @@
 
 #include "bcube_forwarding/neighbours.h"
 #include "control/base/errors.h"
-#include "dataplane/daemon/session_messages.h"
+#include "dataplane/daemon/trainers/session_messages.h"
 
 #include "gradcube/gradcube.h"
 
@@ -36,30 +36,33 @@ Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeS
       engines_(std::move(engines)),
       jobs_(server, incarnation, space(), around.timing.jobs, id_seed(server, incarnation)),
       greetings_(server, incarnation, around.timing.greetings),
-      guests_(server, around.topology, around.kernels, *engines_, around.departed, around.quota) {
+      hubs_(server, around.topology, around.kernels, *engines_, around.departed, around.quota,
+            around_.channel, [this](const control::NodeMessage& message, control::Instant now) {
+              around_.messages.send(message, now);
+            }) {
   if (around.frames.pool == nullptr) return;
   courier_ = std::make_unique<MessageCourier>(*engines_, incarnation, around.frames);
 }
 
 Node::~Node() {
-  for (auto& [attempt, resident] : residents_) {
-    if (resident.member->attached()) resident.member->detach();
-    resident.member->release(around_.departed);
+  for (auto& [attempt, group] : groups_) {
+    if (group.member->attached()) group.member->detach();
+    group.member->release(around_.departed);
   }
 }
 
 void Node::leave(TrainerId trainer, Departure departure, const std::string& reason,
                  control::Instant now) {
-  Resident* resident = find(trainer.attempt);
-  if (resident == nullptr || !resident->member->stays(trainer.local)) return;
-  Member& member = *resident->member;
+  JobGroup* group = find(trainer.attempt);
+  if (group == nullptr || !group->member->stays(trainer.local)) return;
+  Member& member = *group->member;
   if (departure == Departure::shutdown) {
-    member.keep_hub();
+    member.hub().keep();
     departure = Departure::violation;
   }
   member.leave(trainer.local);
-  resident->asking.erase(trainer.local);
-  resident->gone = !member.any_stays();
+  group->asking.erase(trainer.local);
+  group->gone = !member.any_stays();
   stirred_ = true;
   const std::string how = departure == Departure::orderly ? "left"
                           : departure == Departure::death ? "died"
@@ -74,85 +77,86 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
   if (departure != Departure::orderly && is_news) record(text);
   const control::JobAgent* agent = jobs_.agent(trainer.attempt);
   const bool ends_the_job = agent != nullptr && !agent->is_ending();
-  const bool goes_on = departure == Departure::orderly && !member.needs_all();
+  const bool goes_on = departure == Departure::orderly && !member.hub().is_needed();
   if (departure == Departure::orderly && !goes_on) {
     text += " while the job had a hub, whose rounds need all trainers";
   }
   const bool orderly = departure == Departure::orderly && !member.anything_outstanding();
   // A trainer that gives up waiting is not the cause of what follows.
-  if (departure == Departure::orderly && !resident->last_report.empty()) {
-    text += "; " + resident->last_report;
+  if (departure == Departure::orderly && !group->last_report.empty()) {
+    text += "; " + group->last_report;
   }
-  if (ends_the_job && member.admitted() && !orderly && !goes_on) record_abort(*resident, text);
+  if (ends_the_job && member.admitted() && !orderly && !goes_on) record_abort(*group, text);
   if (departure == Departure::orderly) {
     leave_in_order(trainer, text, now);
   } else if (departure == Departure::violation) {
-    happened(trainer.attempt, control::event::TrainerAborted{text, !resident->gone}, now);
+    happened(trainer.attempt, control::event::TrainerAborted{text, !group->gone}, now);
   } else {
-    happened(trainer.attempt,
-             control::event::TrainerLeft{text, true, !resident->gone, trainer.local}, now);
+    happened(trainer.attempt, control::event::TrainerLeft{text, true, !group->gone, trainer.local},
+             now);
   }
 }
 
 void Node::inquire(TrainerId trainer, std::uint64_t request, control::CollectiveName collective,
                    control::Instant now) {
-  Resident* resident = find(trainer.attempt);
-  if (resident == nullptr || !resident->member->stays(trainer.local)) return;
+  JobGroup* group = find(trainer.attempt);
+  if (group == nullptr || !group->member->stays(trainer.local)) return;
   if (collective.lane == shared::kHubLane) {
-    std::string why = resident->member->why_pushed(collective.number);
+    std::string why = group->member->why_pushed(collective.number);
     notify(trainer.attempt, trainer.local, make_report(request, why));
-    resident->last_report = std::move(why);
-  } else if (collective.lane >= resident->member->session().lanes()) {
+    group->last_report = std::move(why);
+  } else if (collective.lane >= group->member->session().lanes()) {
     notify(trainer.attempt, trainer.local, make_report(request, "the job has no such lane"));
-  } else if (jobs_.agent(trainer.attempt) == nullptr || resident->member->ended()) {
+  } else if (jobs_.agent(trainer.attempt) == nullptr || group->member->ended()) {
     notify(trainer.attempt, trainer.local, make_report(request, "the job has ended"));
   } else {
-    resident->asking[trainer.local] = {request, collective};
+    group->asking[trainer.local] = {request, collective};
     happened(trainer.attempt, control::event::Asked{request, collective}, now);
   }
 }
 
 void Node::on_event(const EngineEvent& event, control::Instant now) {
-  Resident* resident = resident_of(event.job);
-  if (resident == nullptr) {
-    control::NodeMessages out;
-    guests_.on_event(event, out);
-    return send(out, now);
+  JobGroup* group = running_group(event.job);
+  if (group == nullptr) {
+    return hubs_.on_event(event, now);
   }
-  if (!resident->descriptor.has_value()) return;
-  const Attempt attempt =
-      std::find_if(residents_.begin(), residents_.end(), [&](const auto& entry) {
-        return &entry.second == resident;
-      })->first;
+  if (!group->descriptor.has_value()) return;
+  const Attempt attempt = std::find_if(groups_.begin(), groups_.end(), [&](const auto& entry) {
+                            return &entry.second == group;
+                          })->first;
   if (event.kind == EngineEvent::Kind::violation) {
     // In every epoch: a session that has violated the protocol once is closed.
-    const unsigned local = resident->member->violator();
-    if (resident->member->stays(local)) {
-      evict(attempt, local, resident->member->violation(), now);
+    const unsigned local = group->member->violator();
+    if (group->member->stays(local)) {
+      evict(attempt, local, group->member->violation(), now);
     }
     return;
   }
-  if (event.epoch != static_cast<std::uint16_t>(resident->epoch)) return;
+  if (event.epoch != static_cast<std::uint16_t>(group->epoch)) return;
   if (event.kind == EngineEvent::Kind::hub_disagreement) {
-    return on_hub_disagreement(attempt, *resident, event, now);
+    const std::string* key = group->member->hub().key(event.hub_key);
+    if (key == nullptr) return;
+    // Nobody can say which of them is wrong, and the round of the key would never end.
+    const std::string why =
+        hub_disagreement(group->member->request().name, *key, space().text(server_));
+    return happened(attempt, control::event::TrainerAborted{why, true}, now);
   }
   if (event.kind == EngineEvent::Kind::progress) {
     tell_counts(attempt, now);
   } else if (event.kind == EngineEvent::Kind::overflow) {
-    happened(
-        attempt,
-        control::event::Disagreed{
-            resident->epoch,
-            {event.overflow.lane, event.overflow.collective, GRADCUBE_EOVERFLOW,
-             describe_overflow(*resident->descriptor, event, resident->member->plans(), space()),
-             control::Disagreement::Cause::overflow}},
-        now);
+    happened(attempt,
+             control::event::Disagreed{
+                 group->epoch,
+                 {event.overflow.lane, event.overflow.collective, GRADCUBE_EOVERFLOW,
+                  describe_overflow(*group->descriptor, event, group->member->plans(), space()),
+                  control::Disagreement::Cause::overflow}},
+             now);
   } else {
     happened(attempt,
              control::event::Disagreed{
-                 resident->epoch,
+                 group->epoch,
                  {event.disagreement.lane, event.disagreement.collective, GRADCUBE_EMISMATCH,
-                  describe_place(event, resident->member->plans(), space()),
+                  describe_place(event, group->member->plans(), space()),
                   control::Disagreement::Cause::signatures}},
              now);
   }
@@ -210,8 +214,8 @@ void Node::look(control::Instant now) {
     std::string violation;
   };
   std::vector<Violator> violators;
-  for (auto& [attempt, resident] : residents_) {
-    Member& member = *resident.member;
+  for (auto& [attempt, group] : groups_) {
+    Member& member = *group.member;
     bool faulted = false;
     for (unsigned local = 0; local < member.trainers(); ++local) {
       // While it is attached, others may wait for what runs on its memory, even if it has gone.
@@ -221,33 +225,31 @@ void Node::look(control::Instant now) {
       faulted = true;
     }
     if (faulted) continue;
-    settle_leaving(attempt, resident, now);
-    if (resident.gone) continue;
-    miss_the_gone(attempt, resident, now);
-    note_progress(resident);
+    settle_leaving(attempt, group, now);
+    if (group.gone) continue;
+    miss_the_gone(attempt, group, now);
+    note_progress(group);
     if (member.attached() || !member.admitted()) continue;
     const char* violation = member.ended() ? member.fail_submissions() : member.take_submissions();
     if (violation != nullptr) violators.push_back({attempt, member.violator(), violation});
   }
-  control::NodeMessages out;
-  for (const std::string& line : guests_.look(now, out)) record(line);
-  send(out, now);
+  for (const std::string& line : hubs_.look(now)) record(line);
   for (const auto& [attempt, local, violation] : violators) evict(attempt, local, violation, now);
   forget_the_gone(now);
 }
 
 // When a collective has ended, what links lost before that explains nothing any more.
-void Node::note_progress(Resident& resident) {
-  const Member& member = *resident.member;
+void Node::note_progress(JobGroup& group) {
+  const Member& member = *group.member;
   control::LaneNumbers completed = member.submitted().completed;
-  if (completed != resident.progress) {
-    resident.progress = std::move(completed);
-    resident.last_report.clear();
-    resident.since.clear();
-  } else if (resident.since.empty() && member.session().anything_in_flight()) {
+  if (completed != group.progress) {
+    group.progress = std::move(completed);
+    group.last_report.clear();
+    group.since.clear();
+  } else if (group.since.empty() && member.session().anything_in_flight()) {
     for (const bcube::ServerId server : member.request().options.members) {
       if (bcube::are_neighbours(space(), server_, server)) {
-        resident.since[server] = neighbour(server);
+        group.since[server] = neighbour(server);
       }
     }
   }
@@ -255,9 +257,9 @@ void Node::note_progress(Resident& resident) {
 
 void Node::evict(Attempt attempt, unsigned local, const std::string& violation,
                  control::Instant now) {
-  const Resident* resident = find(attempt);
-  if (resident != nullptr && !resident->member->stays(local)) {
-    return happened(attempt, control::event::TrainerAborted{violation, !resident->gone}, now);
+  const JobGroup* group = find(attempt);
+  if (group != nullptr && !group->member->stays(local)) {
+    return happened(attempt, control::event::TrainerAborted{violation, !group->gone}, now);
   }
   const TrainerId trainer{server_, attempt, local};
   if (around_.channel != nullptr) {
@@ -270,50 +272,48 @@ void Node::evict(Attempt attempt, unsigned local, const std::string& violation,
 
 // Trainers have gone for good when no command about them can come any more.
 void Node::forget_the_gone(control::Instant now) {
-  control::NodeMessages ends;
-  std::erase_if(residents_, [&](auto& entry) {
-    auto& [attempt, resident] = entry;
+  std::erase_if(groups_, [&](auto& entry) {
+    auto& [attempt, group] = entry;
     const control::JobAgent* agent = jobs_.agent(attempt);
     const bool over = agent == nullptr || agent->is_ending();
-    if (!resident.gone || !over || resident.member->attached()) return false;
-    if (resident.caller.has_value()) resident.caller->end(ends);
-    resident.member->forget_hub();
-    resident.member->release(around_.departed);
+    if (!group.gone || !over || group.member->attached()) return false;
+    hubs_.forget(attempt, now);
+    group.member->hub().forget();
+    group.member->release(around_.departed);
     return true;
   });
-  send(ends, now);
 }
 
-Node::Resident* Node::find(Attempt attempt) {
-  const auto found = residents_.find(attempt);
-  return found == residents_.end() ? nullptr : &found->second;
+Node::JobGroup* Node::find(Attempt attempt) {
+  const auto found = groups_.find(attempt);
+  return found == groups_.end() ? nullptr : &found->second;
 }
 
 // The one that the engines know under this id.
-Node::Resident* Node::resident_of(protocol::JobId job) {
-  for (auto& [attempt, resident] : residents_) {
-    if (resident.job == job && resident.member->attached()) return &resident;
+Node::JobGroup* Node::running_group(protocol::JobId job) {
+  for (auto& [attempt, group] : groups_) {
+    if (group.job == job && group.member->attached()) return &group;
   }
   return nullptr;
 }
 
 void Node::notify(Attempt attempt, const shared::Notice& notice) {
-  const Resident* resident = find(attempt);
-  if (resident == nullptr) return;
-  for (unsigned local = 0; local < resident->member->trainers(); ++local) {
+  const JobGroup* group = find(attempt);
+  if (group == nullptr) return;
+  for (unsigned local = 0; local < group->member->trainers(); ++local) {
     notify(attempt, local, notice);
   }
 }
 
 void Node::notify(Attempt attempt, unsigned local, const shared::Notice& notice) {
-  const Resident* resident = find(attempt);
-  if (around_.channel == nullptr || resident == nullptr || !resident->member->stays(local)) return;
+  const JobGroup* group = find(attempt);
+  if (around_.channel == nullptr || group == nullptr || !group->member->stays(local)) return;
   around_.channel->notify({server_, attempt, local}, notice);
 }
 
-void Node::record_abort(const Resident& resident, const std::string& why) {
-  if (!around_.logged.insert(resident.job).second) return;
-  record(fmt::format("job \"{}\" is aborted: {}", resident.member->request().name, why));
+void Node::record_abort(const JobGroup& group, const std::string& why) {
+  if (!around_.logged.insert(group.job).second) return;
+  record(fmt::format("job \"{}\" is aborted: {}", group.member->request().name, why));
 }
 
 void Node::record(const std::string& line) {
@@ -321,30 +321,29 @@ void Node::record(const std::string& line) {
 }
 
 bool Node::knows(protocol::JobId job) const {
-  return guests_.knows(job) ||
-         std::any_of(residents_.begin(), residents_.end(),
+  return hubs_.aggregated().knows(job) ||
+         std::any_of(groups_.begin(), groups_.end(),
                      [job](const auto& entry) { return entry.second.job == job; });
 }
 
 std::vector<MemberFacts> Node::facts() const {
   std::vector<MemberFacts> facts;
-  for (const auto& [attempt, resident] : residents_) {
-    if (resident.gone) continue;
-    const Member& member = *resident.member;
+  for (const auto& [attempt, group] : groups_) {
+    if (group.gone) continue;
+    const Member& member = *group.member;
     const control::JobAgent* agent = jobs_.agent(attempt);
     const JobState state = state_of(agent, member);
-    std::string why = resident.why_ended;
+    std::string why = group.why_ended;
     if (why.empty() && agent != nullptr && state >= JobState::stopping) why = agent->why();
     std::uint64_t reserved = member.reserved_bytes();
     for (unsigned local = 0; local < member.trainers(); ++local) {
       if (!member.stays(local)) continue;
-      facts.push_back({member.request().name, resident.job, resident.epoch, state, why,
-                       member.request().options, server_,
-                       static_cast<std::uint32_t>(member.trainer(local).pid),
-                       member.submitted(local), member.window(), std::exchange(reserved, 0),
-                       member.trainer(local).uid,
-                       member.session().region(local).confirmed() - shared::kHeapOffset, local,
-                       member.session().mail_counts(local)});
+      facts.push_back(
+          {member.request().name, group.job, group.epoch, state, why, member.request().options,
+           server_, static_cast<std::uint32_t>(member.trainer(local).pid), member.submitted(local),
+           member.window(), std::exchange(reserved, 0), member.trainer(local).uid,
+           member.session().region(local).confirmed() - shared::kHeapOffset, local,
+           member.session().mail_counts(local)});
     }
   }
   return facts;
@@ -352,9 +351,9 @@ std::vector<MemberFacts> Node::facts() const {
 
 unsigned Node::trainers() const {
   unsigned trainers = 0;
-  for (const auto& [attempt, resident] : residents_) {
-    for (unsigned local = 0; local < resident.member->trainers(); ++local) {
-      if (resident.member->stays(local)) ++trainers;
+  for (const auto& [attempt, group] : groups_) {
+    for (unsigned local = 0; local < group.member->trainers(); ++local) {
+      if (group.member->stays(local)) ++trainers;
     }
   }
   return trainers;
@@ -362,14 +361,14 @@ unsigned Node::trainers() const {
 
 std::uint64_t Node::trainer_bytes() const {
   std::uint64_t bytes = 0;
-  for (const auto& [attempt, resident] : residents_) {
-    bytes += resident.member->session().resident_bytes();
+  for (const auto& [attempt, group] : groups_) {
+    bytes += group.member->session().resident_bytes();
   }
   return bytes;
 }
 
 std::uint8_t* Node::region_base(TrainerId trainer) const {
-  return residents_.at(trainer.attempt).member->session().region(trainer.local).base();
+  return groups_.at(trainer.attempt).member->session().region(trainer.local).base();
 }
 
 }  // namespace gradcube::dataplane

@@ -30,19 +30,18 @@
 
 #include "control/jobs/departures.h"
 #include "control/jobs/greetings.h"
-#include "control/jobs/hub_caller.h"
-#include "control/jobs/job_node.h"
+#include "control/jobs/machines/job_node.h"
 #include "control/jobs/wait_cause.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "control/settings/server_roles.h"
-#include "dataplane/daemon/hub_guests.h"
-#include "dataplane/daemon/job_plans.h"
+#include "dataplane/daemon/engines/job_plans.h"
+#include "dataplane/daemon/engines/node_engines.h"
+#include "dataplane/daemon/hub/node_hubs.h"
 #include "dataplane/daemon/job_report.h"
 #include "dataplane/daemon/member.h"
-#include "dataplane/daemon/message_courier.h"
-#include "dataplane/daemon/message_queue.h"
-#include "dataplane/daemon/node_engines.h"
-#include "dataplane/daemon/trainer_channel.h"
+#include "dataplane/daemon/messages/message_courier.h"
+#include "dataplane/daemon/messages/message_queue.h"
+#include "dataplane/daemon/trainers/trainer_channel.h"
 
 namespace gradcube::dataplane {
 
@@ -139,11 +138,11 @@ class Node {
   void answer_hubs(control::Instant now);
 
   // It has nothing of any job.
-  bool idle() const { return residents_.empty() && guests_.empty() && jobs_.idle(); }
+  bool idle() const { return groups_.empty() && hubs_.aggregated().empty() && jobs_.idle(); }
   // What its trainers do, for `status`: those that have not left.
   std::vector<MemberFacts> facts() const;
   // The hubs that it aggregates for jobs of other servers, for `status`.
-  std::vector<HubFacts> hubs() const { return guests_.facts(); }
+  std::vector<HubFacts> hubs() const;
   unsigned trainers() const;
   // Whether it still has a trainer of this job, what one has left behind, or the job's hub.
   bool knows(protocol::JobId job) const;
@@ -154,7 +153,7 @@ class Node {
 
  private:
   // A job of this server, with its trainers here.
-  struct Resident {
+  struct JobGroup {
     std::unique_ptr<Member> member;
     protocol::JobId job = protocol::kNoJob;  // once it is known
     bool gone = false;                       // the last of its trainers
@@ -164,8 +163,6 @@ class Node {
     std::optional<control::CollectiveName> asked;  // by the newest command::Hold
     std::string why_ended;                         // empty before
     std::string last_report;  // the last explanation, while nothing has completed since
-    // Of its hub's aggregator, if this is the job's first server.
-    std::optional<control::HubCaller> caller;
     // Trainers that have left in order while the job goes on: of this server, by number, until what
     // they had submitted is known; and all of which the leader has told.
     struct Leaving {
@@ -205,38 +202,31 @@ class Node {
   void evict(Attempt attempt, unsigned local, const std::string& violation, control::Instant now);
 
   // node_joining.cc
-  std::pair<const Attempt, Resident>* group_of(const std::string& job);
+  std::pair<const Attempt, JobGroup>* group_of(const std::string& job);
   TrainerId begin_group(const control::JobOptions& options, const TrainerRequest& request,
                         const std::shared_ptr<SessionRegion>& region, control::Instant now);
-  TrainerId join_group(Attempt attempt, Resident& resident, const control::JobOptions& options,
+  TrainerId join_group(Attempt attempt, JobGroup& group, const control::JobOptions& options,
                        const TrainerRequest& request, const std::shared_ptr<SessionRegion>& region,
                        control::Instant now);
 
-  // node_aggregators.cc
-  void on_hub_message(const control::NodeMessage& message, control::Instant now);
-  void send(const control::NodeMessages& messages, control::Instant now);
-  bool calls_aggregator(const Resident& resident, const ServerHub* hub) const;
-  static bool has_aggregator(const Resident& resident);
-  void call_aggregator(Attempt attempt, Resident& resident, control::Instant now);
-
   // node_hubs.cc
-  void on_hub_disagreement(Attempt attempt, const Resident& resident, const EngineEvent& event,
-                           control::Instant now);
+  HubJob hub_job(Attempt attempt, JobGroup& group) const;
+  void lose_hub(Attempt attempt, const std::string& why, control::Instant now);
 
   // node_departures.cc
   void leave_in_order(TrainerId trainer, const std::string& how, control::Instant now);
-  void settle_leaving(Attempt attempt, Resident& resident, control::Instant now);
-  void miss_the_gone(Attempt attempt, Resident& resident, control::Instant now);
-  void end_deserted(Attempt attempt, Resident& resident);
-  std::uint32_t explain(Attempt attempt, Resident& resident, const std::string& text);
+  void settle_leaving(Attempt attempt, JobGroup& group, control::Instant now);
+  void miss_the_gone(Attempt attempt, JobGroup& group, control::Instant now);
+  void end_deserted(Attempt attempt, JobGroup& group);
+  std::uint32_t explain(Attempt attempt, JobGroup& group, const std::string& text);
 
-  static std::string end_text(const Resident& resident, const control::notice::Ended& ended);
-  std::vector<control::PeerFacts> peer_facts(const Resident& resident,
+  static std::string end_text(const JobGroup& group, const control::notice::Ended& ended);
+  std::vector<control::PeerFacts> peer_facts(const JobGroup& group,
                                              const control::notice::Report& report,
                                              control::Instant now) const;
-  Resident* find(Attempt attempt);
-  Resident* resident_of(protocol::JobId job);
-  void note_progress(Resident& resident);
+  JobGroup* find(Attempt attempt);
+  JobGroup* running_group(protocol::JobId job);
+  void note_progress(JobGroup& group);
   void listen_to_neighbours(control::Instant now);
   void greet(control::Instant now);
   void set_peers(control::Instant now);
@@ -244,7 +234,7 @@ class Node {
   NeighbourNumbers neighbour(bcube::ServerId server) const;
   // Of jobs that the engines have let go, as far as their packets are back.
   void give_back_packets() {
-    for (auto& [attempt, resident] : residents_) resident.member->give_back_packets();
+    for (auto& [attempt, group] : groups_) group.member->give_back_packets();
     around_.departed.reap();
   }
   void forget_the_gone(control::Instant now);
@@ -253,7 +243,7 @@ class Node {
   void notify(Attempt attempt, unsigned local, const shared::Notice& notice);
   void refuse(Attempt attempt, const std::string& why);
   void admit_untold();
-  void record_abort(const Resident& resident, const std::string& why);
+  void record_abort(const JobGroup& group, const std::string& why);
   void record(const std::string& line);
   const bcube::AddressSpace& space() const { return around_.topology.space(); }
 
@@ -263,10 +253,10 @@ class Node {
   std::unique_ptr<MessageCourier> courier_;  // null: there are no other processes
   control::JobNode jobs_;
   control::Greetings greetings_;
-  HubGuests guests_;
+  NodeHubs hubs_;
   control::JobActions actions_;  // to be carried out
   std::size_t carried_out_ = 0;  // of them
-  std::map<Attempt, Resident> residents_;
+  std::map<Attempt, JobGroup> groups_;
   // Since the last work(). An agent may be over without an action: then nobody is greeted for it.
   bool stirred_ = false;
   Phases phases_;                                   // of the agents, when the peers were last set

@@ -6,7 +6,7 @@
 
 #include "control/jobs/collective_text.h"
 #include "dataplane/daemon/node.h"
-#include "dataplane/daemon/session_messages.h"
+#include "dataplane/daemon/trainers/session_messages.h"
 
 #include "gradcube/gradcube.h"
 
@@ -31,26 +31,26 @@ std::string rank_text(const control::JobDescriptor& job, const control::Departur
 }  // namespace
 
 void Node::leave_in_order(TrainerId trainer, const std::string& how, control::Instant now) {
-  Resident& resident = residents_.at(trainer.attempt);
-  resident.leaving[trainer.local] = {how};
+  JobGroup& group = groups_.at(trainer.attempt);
+  group.leaving[trainer.local] = {how};
   happened(trainer.attempt,
-           control::event::TrainerLeft{how, false, !resident.gone, trainer.local, {}, false}, now);
-  settle_leaving(trainer.attempt, resident, now);
+           control::event::TrainerLeft{how, false, !group.gone, trainer.local, {}, false}, now);
+  settle_leaving(trainer.attempt, group, now);
 }
 
 // What they had submitted is known when the engines have taken it. A hub's rounds need all
 // trainers: its job ends.
-void Node::settle_leaving(Attempt attempt, Resident& resident, control::Instant now) {
-  Member& member = *resident.member;
+void Node::settle_leaving(Attempt attempt, JobGroup& group, control::Instant now) {
+  Member& member = *group.member;
   const control::JobAgent* agent = jobs_.agent(attempt);
-  if (agent == nullptr || agent->is_ending()) resident.leaving.clear();
-  if (resident.leaving.empty() || agent->phase() != control::JobAgent::Phase::running) return;
-  auto some = std::exchange(resident.leaving, {});
+  if (agent == nullptr || agent->is_ending()) group.leaving.clear();
+  if (group.leaving.empty() || agent->phase() != control::JobAgent::Phase::running) return;
+  auto some = std::exchange(group.leaving, {});
   for (auto& [local, leaving] : some) {
-    control::event::TrainerLeft left{leaving.how, false, !resident.gone, local};
-    const bool ends = member.needs_all() || ++leaving.looks > kMostLooks;
+    control::event::TrainerLeft left{leaving.how, false, !group.gone, local};
+    const bool ends = member.hub().is_needed() || ++leaving.looks > kMostLooks;
     if (!ends && !member.take_last(local)) {
-      resident.leaving[local] = std::move(leaving);
+      group.leaving[local] = std::move(leaving);
       continue;
     }
     if (!ends) left.submitted = member.submitted(local).published;
@@ -59,53 +59,53 @@ void Node::settle_leaving(Attempt attempt, Resident& resident, control::Instant 
 }
 
 // Tells the trainers here that stay.
-std::uint32_t Node::explain(Attempt attempt, Resident& resident, const std::string& text) {
-  const std::uint32_t number = ++resident.notices;
+std::uint32_t Node::explain(Attempt attempt, JobGroup& group, const std::string& text) {
+  const std::uint32_t number = ++group.notices;
   notify(attempt, make_failure(number, GRADCUBE_EPEER, text));
   return number;
 }
 
 // What they have submitted and a trainer that has left has not.
-void Node::miss_the_gone(Attempt attempt, Resident& resident, control::Instant now) {
-  Member& member = *resident.member;
-  if (!resident.departures.any() || !member.attached()) return;
-  const control::JobDescriptor& job = *resident.descriptor;
-  const std::vector<std::uint64_t> missed = member.missed(resident.departures);
+void Node::miss_the_gone(Attempt attempt, JobGroup& group, control::Instant now) {
+  Member& member = *group.member;
+  if (!group.departures.any() || !member.attached()) return;
+  const control::JobDescriptor& job = *group.descriptor;
+  const std::vector<std::uint64_t> missed = member.missed(group.departures);
   for (unsigned lane = 0; lane < missed.size(); ++lane) {
     if (missed[lane] == 0) continue;
-    const control::Departure& first = *resident.departures.first_in(lane);
+    const control::Departure& first = *group.departures.first_in(lane);
     const std::string text = fmt::format(
         "{} needs {}: {}", control::collective_text(job.name, missed.size(), {lane, missed[lane]}),
         rank_text(job, first), first.how);
     happened(attempt,
-             control::event::Disagreed{resident.epoch,
+             control::event::Disagreed{group.epoch,
                                        {lane, missed[lane], GRADCUBE_EPEER, text,
                                         control::Disagreement::Cause::departure}},
              now);
   }
-  end_deserted(attempt, resident);
-  if (!member.needs_all()) return;
-  const control::Departure& first = *resident.departures.first_in(0);
+  end_deserted(attempt, group);
+  if (!member.hub().is_needed()) return;
+  const control::Departure& first = *group.departures.first_in(0);
   const std::string text =
       fmt::format("the hub of job \"{}\" needs {}: {}", job.name, rank_text(job, first), first.how);
-  member.lose_hub(GRADCUBE_EPEER, text, explain(attempt, resident, text));
+  member.hub().lose(GRADCUBE_EPEER, text, explain(attempt, group, text));
 }
 
 // Only who waits for it is told; and of a few at a time, as a trainer keeps the newest notices
 // alone, and its socket has room for so many.
-void Node::end_deserted(Attempt attempt, Resident& resident) {
-  for (const auto& [peer, locals] : resident.member->deserters(kMostToldAtOnce)) {
-    const control::Departure* departure = resident.departures.of(peer.first, peer.second);
+void Node::end_deserted(Attempt attempt, JobGroup& group) {
+  for (const auto& [peer, locals] : group.member->deserters(kMostToldAtOnce)) {
+    const control::Departure* departure = group.departures.of(peer.first, peer.second);
     if (departure == nullptr) continue;
     const std::string text = fmt::format("{} exchanges no more messages in job \"{}\": {}",
-                                         rank_text(*resident.descriptor, *departure),
-                                         resident.descriptor->name, departure->how);
-    const std::uint32_t number = ++resident.notices;
-    for (unsigned local = 0; local < resident.member->trainers(); ++local) {
+                                         rank_text(*group.descriptor, *departure),
+                                         group.descriptor->name, departure->how);
+    const std::uint32_t number = ++group.notices;
+    for (unsigned local = 0; local < group.member->trainers(); ++local) {
       if ((locals >> local & 1) == 0) continue;
       notify(attempt, local, make_failure(number, GRADCUBE_EPEER, text));
     }
-    resident.member->end_deserted(peer, number);
+    group.member->end_deserted(peer, number);
   }
 }
 

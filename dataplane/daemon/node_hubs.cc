@@ -1,66 +1,64 @@
-// Hubs, as trainers ask a node for them.
+// What a node tells its hubs (hub/node_hubs.h): which of its jobs they are about.
 
-#include <memory>
 #include <utility>
 
 #include "dataplane/daemon/node.h"
-#include "dataplane/daemon/session_messages.h"
 
 namespace gradcube::dataplane {
 
+HubJob Node::hub_job(Attempt attempt, JobGroup& group) const {
+  Member& member = *group.member;
+  return {attempt,        group.job,       group.epoch, member.request(),
+          member.plans(), member.window(), member.hub()};
+}
+
 bool Node::ask_hub(TrainerId trainer, const shared::MakeHub& wish) {
-  Resident* resident = find(trainer.attempt);
-  if (resident == nullptr || !resident->member->stays(trainer.local)) return true;
-  Member& member = *resident->member;
-  std::shared_ptr<const SessionRegion> region = member.session().shared_region(trainer.local);
-  const std::uint64_t confirmed = region->confirmed();
-  if (wish.number == 0 || wish.bytes > shared::kMostHubTableBytes ||
-      wish.offset < shared::kHeapOffset || wish.offset > confirmed ||
-      wish.offset % shared::kBufferAlignment != 0 || wish.bytes > confirmed - wish.offset ||
-      member.waits_for_hub(trainer.local)) {
-    return false;
-  }
-  member.ask_hub(trainer.local,
-                 {.job = member.request().name,
-                  .server = space().text(server_),
-                  .number = wish.number,
-                  .lane = wish.lane,
-                  .table = HubTableSource(std::move(region), wish.offset, wish.bytes)},
-                 around_.topology);
-  return true;
+  JobGroup* group = find(trainer.attempt);
+  if (group == nullptr || !group->member->stays(trainer.local)) return true;
+  return hubs_.ask(hub_job(trainer.attempt, *group), trainer.local,
+                   group->member->session().shared_region(trainer.local), wish);
 }
 
 void Node::end_hub(TrainerId trainer, std::uint32_t number) {
-  Resident* resident = find(trainer.attempt);
-  if (resident != nullptr) resident->member->end_hub(trainer.local, number);
+  JobGroup* group = find(trainer.attempt);
+  if (group != nullptr) group->member->hub().free(trainer.local, number);
 }
 
 void Node::answer_hubs(control::Instant now) {
-  for (auto& [attempt, resident] : residents_) {
-    call_aggregator(attempt, resident, now);
-    const auto is_whole = [&, &resident = resident](const ServerHub& hub) {
-      return !calls_aggregator(resident, &hub) || has_aggregator(resident);
-    };
-    for (const HubAnswer& answer : resident.member->work_hub(is_whole)) {
-      if (around_.channel == nullptr || !resident.member->stays(answer.local)) continue;
-      shared::Notice notice = make_notice(shared::MessageType::hub_made, answer.code, answer.text);
-      notice.number = answer.number;
-      notice.request = answer.bytes;
-      around_.channel->give_hub({server_, attempt, answer.local}, notice, answer.descriptor);
-    }
+  for (auto& [attempt, group] : groups_) {
+    const auto lost = hubs_.work(hub_job(attempt, group), now);
+    if (lost.has_value()) lose_hub(attempt, *lost, now);
   }
 }
 
-// Nobody can say which of them is wrong, and the round of the key would never end.
-void Node::on_hub_disagreement(Attempt attempt, const Resident& resident, const EngineEvent& event,
-                               control::Instant now) {
-  const Member& member = *resident.member;
-  if (member.hub() == nullptr) return;
-  const auto& keys = member.hub()->model().keys();
-  if (event.hub_key >= keys.size()) return;
-  const std::string why = describe_hub_disagreement(member.request().name, keys[event.hub_key].name,
-                                                    space().text(server_));
+// Nobody else has what its aggregator had.
+void Node::lose_hub(Attempt attempt, const std::string& why, control::Instant now) {
+  const control::JobAgent* agent = jobs_.agent(attempt);
+  if (agent == nullptr || agent->is_ending()) return;
+  record(why);
   happened(attempt, control::event::TrainerAborted{why, true}, now);
+}
+
+std::vector<HubFacts> Node::hubs() const {
+  std::vector<HubFacts> all;
+  hubs_.aggregated().for_each([&](const AggregatedHubs::View& its) {
+    HubFacts& facts = all.emplace_back();
+    facts.job = its.call.job;
+    facts.id = its.call.hub.job;
+    facts.number = its.call.hub.number;
+    facts.aggregator = server_;
+    facts.stage = its.state.stage;
+    facts.why = its.state.why;
+    facts.members = its.call.members;
+    facts.trainers = its.call.trainers;
+    facts.uid = its.call.user;
+    facts.reserved_bytes = its.reserved_bytes;
+    if (its.hub == nullptr) return;
+    facts.keys = its.hub->model().keys().size();
+    facts.weights_bytes = its.hub->model().bytes();
+    facts.memory_bytes = its.hub->charged();
+  });
+  return all;
 }
 
 }  // namespace gradcube::dataplane

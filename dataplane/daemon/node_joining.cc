@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "control/base/errors.h"
-#include "dataplane/daemon/job_plans.h"
+#include "dataplane/daemon/engines/job_plans.h"
 #include "dataplane/daemon/node.h"
-#include "dataplane/daemon/trainer_region.h"
+#include "dataplane/daemon/trainers/trainer_region.h"
 
 #include "gradcube/gradcube.h"
 
@@ -99,8 +99,8 @@ TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
 }
 
 // The trainers of this job that are here and wait for others, or run.
-std::pair<const Node::Attempt, Node::Resident>* Node::group_of(const std::string& job) {
-  for (auto& entry : residents_) {
+std::pair<const Node::Attempt, Node::JobGroup>* Node::group_of(const std::string& job) {
+  for (auto& entry : groups_) {
     const control::JobAgent* agent = jobs_.agent(entry.first);
     const bool lives = agent != nullptr && !agent->is_ending() && !agent->trainer_gone();
     if (lives && agent->name() == job) return &entry;
@@ -130,17 +130,17 @@ TrainerId Node::begin_group(const control::JobOptions& options, const TrainerReq
     throw JoinRefused(GRADCUBE_EJOB, refusal->message);
   }
   const Attempt attempt = std::get<Attempt>(outcome);
-  Resident& resident = residents_[attempt];
-  resident.progress = member->submitted().completed;
-  resident.member = std::move(member);
+  JobGroup& group = groups_[attempt];
+  group.progress = member->submitted().completed;
+  group.member = std::move(member);
   set_peers(now);
   return {server_, attempt, local};
 }
 
-TrainerId Node::join_group(Attempt attempt, Resident& resident, const control::JobOptions& options,
+TrainerId Node::join_group(Attempt attempt, JobGroup& group, const control::JobOptions& options,
                            const TrainerRequest& request,
                            const std::shared_ptr<SessionRegion>& region, control::Instant now) {
-  Member& member = *resident.member;
+  Member& member = *group.member;
   const control::JoinRequest& first = member.request();
   const std::string server = space().text(server_);
   if (options != first.options) {

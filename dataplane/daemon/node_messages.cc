@@ -18,7 +18,12 @@ void Node::on_message(const control::NodeMessage& message, control::Instant now)
   const auto* told = std::get_if<control::JobMessage>(&message.body);
   const bool of_status = std::holds_alternative<control::StatusAsk>(message.body) ||
                          std::holds_alternative<control::StatusPart>(message.body);
-  if (told == nullptr && !of_status) return on_hub_message(message, now);
+  if (told == nullptr && !of_status) {
+    // No caller calls a server with trainers of its job.
+    const auto* call = std::get_if<control::HubCall>(&message.body);
+    if (call == nullptr || running_group(call->hub.job) == nullptr) hubs_.on_message(message, now);
+    return;
+  }
   if (told == nullptr) {
     if (around_.status != nullptr) around_.status->on_status_message(message, now);
     return;

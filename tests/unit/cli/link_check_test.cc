@@ -5,7 +5,7 @@
 
 #include "cli/checks/link_report.h"
 #include "control/base/errors.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::cli {

@@ -6,9 +6,9 @@
 
 #include "control/model/bml_model.h"
 #include "control/plan/algorithms.h"
+#include "control/plan/base/topology.h"
 #include "control/plan/collective_layout.h"
 #include "control/plan/thread_schedule.h"
-#include "control/plan/topology.h"
 
 namespace gradcube::cli {
 namespace {

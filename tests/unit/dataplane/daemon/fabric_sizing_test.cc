@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "control/base/units.h"
-#include "control/plan/byte_range.h"
+#include "control/plan/base/byte_range.h"
 #include "dataplane/engine/hand_over.h"
 #include "dataplane/host/packet_memory.h"
 #include "protocol/wire.h"

@@ -4,7 +4,7 @@
 #include <random>
 #include <string>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "tests/unit/protocol/seed.h"
 
 namespace gradcube::dataplane {

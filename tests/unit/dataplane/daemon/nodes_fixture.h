@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "dataplane/daemon/node_group.h"
 #include "dataplane/engine/event_queue.h"
 

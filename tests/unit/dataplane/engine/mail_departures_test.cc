@@ -11,10 +11,10 @@ namespace {
 
 // Of server 3, trainer 0; this server has one trainer.
 TEST_F(MailChannelTest, EndsWhatWaitsForATrainerThatHasLeft) {
-  submit(shared::Kind::send, 10, 1);
+  submit(shared::Direction::send, 10, 1);
   const std::uint32_t wants = receive(10, 2);
   room_.depart(3, 0);
-  submit(shared::Kind::send, 10, 3);
+  submit(shared::Direction::send, 10, 3);
   while (room_.work() != 0) continue;
   EXPECT_EQ(room_.deserters(9), (std::map<MailPeer, std::uint32_t>{{{3, 0}, 1}}));
   EXPECT_TRUE(session_->any_deserters());
@@ -35,7 +35,7 @@ TEST_F(MailChannelTest, EndsWhatWaitsForATrainerThatHasLeft) {
 
 // What it has sent goes out all the same.
 TEST_F(MailChannelTest, AnswersForItsTrainerThatHasLeft) {
-  submit(shared::Kind::send, 10, 1);
+  submit(shared::Direction::send, 10, 1);
   channel_->add_want({0, 40, {0, 0, 2}, 10}, 1);
   room_.depart(0, 0);
   while (room_.work() != 0) continue;
@@ -80,7 +80,7 @@ TEST_F(MailChannelTest, TellsOfADepartureInParts) {
   const auto number = static_cast<std::uint32_t>(Session::kMaxInFlight);
   for (std::uint32_t i = 0; i < number; ++i) channel_->add_want({i, i, {0, 0, i}, 10}, i + 1);
   const unsigned sent = 2 * Mailroom::kBegunAtOnce;
-  for (unsigned i = 0; i < sent; ++i) take(shared::Kind::send, 10, i, 3);
+  for (unsigned i = 0; i < sent; ++i) take(shared::Direction::send, 10, i, 3);
   room_.depart(0, 0);
   EXPECT_EQ(session_->mail().fresh(), sent) << "not at once";
   unsigned calls = 0;
