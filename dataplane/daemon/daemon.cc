@@ -32,7 +32,7 @@ constexpr auto kLookAtPortsEvery = std::chrono::seconds(1);
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 
 bool is_on_memif(const control::ClusterSettings& settings, const std::optional<LoneServer>& lone) {
-  return lone.has_value() && settings.fabric == control::Fabric::memif;
+  return lone.has_value() && settings.fabric == control::FabricKind::memif;
 }
 
 // How many lcores are of use to the servers that are here.
@@ -224,7 +224,7 @@ void Daemon::add_commands() {
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     if (embedded_ == nullptr) {
       throw control::UsageError(
-          settings_.fabric == control::Fabric::memif
+          settings_.fabric == control::FabricKind::memif
               ? "the links of this server are emulated in another daemon: that of "
                 "its switches impairs them"
               : "the links of this server are not emulated: `ip link set dev "

@@ -107,7 +107,7 @@ constexpr std::int64_t kGreetingsPerSecond = 4000;
 // to spin for ever. It follows from settings that all daemons have in common, as the interval is
 // part of their fingerprint; how many cores a host has is not.
 bool are_pinned(const control::ClusterSettings& settings, Payloads payloads) {
-  return payloads == Payloads::copied && settings.fabric == control::Fabric::embedded &&
+  return payloads == Payloads::copied && settings.fabric == control::FabricKind::embedded &&
          settings.idle == control::Idle::spin;
 }
 

@@ -33,7 +33,7 @@ namespace {
 
 using gradcube::control::ClusterSettings;
 using gradcube::control::DaemonLock;
-using gradcube::control::Fabric;
+using gradcube::control::FabricKind;
 using gradcube::control::RunDirectory;
 using gradcube::control::SetupError;
 using gradcube::control::UsageError;
@@ -108,7 +108,7 @@ std::optional<LoneServer> lone_server(const Options& options, const ClusterSetti
 }
 
 // Of one that has the server's links to switches in other processes.
-ClusterSettings with_fabric(ClusterSettings settings, Fabric fabric) {
+ClusterSettings with_fabric(ClusterSettings settings, FabricKind fabric) {
   settings.fabric = fabric;
   gradcube::control::validate(settings);
   return settings;
@@ -126,7 +126,7 @@ void run(Server& server, const std::string& what, Starter& starter) {
 
 void check_ports(const Options& options, const ClusterSettings& settings) {
   const bool named = !options.interfaces.empty() || !options.nics.empty();
-  if (!named || settings.fabric == Fabric::memif) {
+  if (!named || settings.fabric == FabricKind::memif) {
     throw UsageError(
         "--server: expected --interfaces or --nics as well, or with the memif fabric --switch-dir");
   }
@@ -145,9 +145,9 @@ void run_daemon(const Options& options, const ClusterSettings& given, const RunD
       options.socket_dir.empty() ? directory : RunDirectory(options.socket_dir);
   sockets.create();
   const ClusterSettings settings =
-      options.switch_dir.empty() ? given : with_fabric(given, Fabric::memif);
+      options.switch_dir.empty() ? given : with_fabric(given, FabricKind::memif);
   const std::optional<LoneServer> lone = lone_server(options, settings);
-  if (!lone.has_value() && settings.fabric != Fabric::embedded) {
+  if (!lone.has_value() && settings.fabric != FabricKind::embedded) {
     throw UsageError(fmt::format("the settings ask for the {0} fabric: start gradcubed with --{0}",
                                  gradcube::control::fabric_name(settings.fabric)));
   }
@@ -160,7 +160,7 @@ void run_daemon(const Options& options, const ClusterSettings& given, const RunD
 
 void run_switches(const Options& options, const ClusterSettings& settings,
                   const RunDirectory& directory, const DaemonLock& lock, Starter& starter) {
-  gradcube::dataplane::SwitchDaemon daemon(with_fabric(settings, Fabric::memif), *options.switches,
+  gradcube::dataplane::SwitchDaemon daemon(with_fabric(settings, FabricKind::memif), *options.switches,
                                            directory, lock);
   run(daemon,
       fmt::format("part {} of the switches of {}", *options.switches, settings.topology.spec()),
@@ -174,7 +174,7 @@ void run_bed(const Options& options, const ClusterSettings& settings, const RunD
   programs.server = options.server_program.empty()
                         ? programs.daemon
                         : std::filesystem::absolute(options.server_program);
-  const Fabric fabric = options.veth ? Fabric::veth : Fabric::memif;
+  const FabricKind fabric = options.veth ? FabricKind::veth : FabricKind::memif;
   gradcube::dataplane::TestBed bed(with_fabric(settings, fabric), directory, lock, programs,
                                    GRADCUBE_VERSION);
   run(bed, "a test bed for " + settings.topology.spec(), starter);

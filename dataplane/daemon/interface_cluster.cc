@@ -36,7 +36,7 @@ void check_ports(std::string_view option, std::vector<std::string> names,
 
 Steering steering_of_ports(const control::ClusterSettings& settings,
                            const std::vector<std::string>& nics) {
-  const bool are_ethdevs = settings.fabric == control::Fabric::memif || !nics.empty();
+  const bool are_ethdevs = settings.fabric == control::FabricKind::memif || !nics.empty();
   return are_ethdevs ? Steering::uncertain : Steering::certain;
 }
 
@@ -45,7 +45,7 @@ InterfaceCluster::InterfaceCluster(const InterfaceClusterOptions& options, Clock
     : LocalCluster(options, Payloads::copied, steering_of_ports(options.settings, options.nics),
                    clock, kernels, events),
       message_frames_(message_pool(options.settings.mtu)) {
-  if (options.settings.fabric == control::Fabric::memif) {
+  if (options.settings.fabric == control::FabricKind::memif) {
     make_memif(options, clock);
   } else if (!options.nics.empty()) {
     check_ports("--nics", options.nics, topology());

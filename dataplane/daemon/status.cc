@@ -158,7 +158,7 @@ PacketPortCounts drops_of(PacketPort& port) {
 
 // What only a NIC has; empty where the port is none. Some drivers do not tell what it drops.
 Json nic_json(const StatusSources& sources, unsigned number) {
-  if (sources.settings.fabric == control::Fabric::memif) return Json::object();
+  if (sources.settings.fabric == control::FabricKind::memif) return Json::object();
   const EthdevPort& port = sources.ethdevs->port(number);
   Json nic = {{"receive_interrupts", port.wake_descriptor(0) >= 0},
               {"steering", name(port.steering())}};
@@ -313,7 +313,7 @@ Json status_json(const StatusSources& sources) {
   status["aggregators"] = control::aggregators_json(settings.topology, settings.aggregators);
   status["algorithm"] = sources.cluster.default_algorithm();
   status["fabric"] = sources.embedded != nullptr                 ? "embedded"
-                     : settings.fabric == control::Fabric::memif ? "memif"
+                     : settings.fabric == control::FabricKind::memif ? "memif"
                      : sources.ethdevs != nullptr                ? "nics"
                                                                  : "interfaces";
   status["rate_bps"] = control::to_json(settings.rates);
