@@ -37,7 +37,6 @@ LARGE_FOLDERS = {
 # Functions longer than MOST_FUNCTION_LINES: they become shorter with the rooms of their files.
 LONG_FUNCTIONS = {
     ("cli/plan_command.cc", "add_plan"),
-    ("dataplane/daemon/gradcubed.cc", "read_options"),
     ("dataplane/hub/hub_exchange.cc", "HubExchange::allocate"),
     ("trainer/python/gradcube/_hub.py", "__init__"),
     ("trainer/python/gradcube/_hub_optimizer.py", "__init__"),

@@ -12,7 +12,8 @@
 //     [engine]
 //     lcores = [0, 1]             # or "0-1"
 //
-// kSettings in cluster_settings.h has the keys of each section, what they mean and what they accept.
+// kSettings in cluster_settings.h has the keys of each section, what they mean and what they
+// accept.
 // Every key may be left out. An unknown section, key or value is refused with the file, the line,
 // the key and what is accepted.
 #ifndef GRADCUBE_CONTROL_SETTINGS_CLUSTER_FILE_H_

@@ -2,8 +2,8 @@
 // the daemon is given all become this one struct.
 //
 // kSettings below has a row for each setting (setting.h): its name, which is the flag's and the
-// cluster file's key, its bounds and its help. validate() checks what concerns several settings, and
-// everything again for settings that were not read from text.
+// cluster file's key, its bounds and its help. validate() checks what concerns several settings,
+// and everything again for settings that were not read from text.
 #ifndef GRADCUBE_CONTROL_SETTINGS_CLUSTER_SETTINGS_H_
 #define GRADCUBE_CONTROL_SETTINGS_CLUSTER_SETTINGS_H_
 
@@ -94,76 +94,81 @@ void apply_aggregators(ClusterSettings& settings, std::string_view text, std::st
 std::string topology_text(const ClusterSettings& settings);
 std::string absent_text(const ClusterSettings& settings);
 std::string aggregators_text(const ClusterSettings& settings);
-inline constexpr SettingForm kTopology{apply_topology, topology_text};
-inline constexpr SettingForm kAbsent{apply_absent, absent_text};
-inline constexpr SettingForm kAggregators{apply_aggregators, aggregators_text};
+inline constexpr SettingForm kTopologyForm{apply_topology, topology_text};
+inline constexpr SettingForm kAbsentForm{apply_absent, absent_text};
+inline constexpr SettingForm kAggregatorsForm{apply_aggregators, aggregators_text};
 // "0,2" or "0-3,6".
 std::vector<unsigned> parse_lcores(std::string_view text, std::string_view where);
 std::string lcores_text(const std::vector<unsigned>& lcores);
 
 // All settings, in the order in which they are applied. scripts/quickstart.sh reads the names here.
 inline constexpr Setting kSettings[] = {
-    {"topology", "topology", Reach::cluster, kTopology,
+    {"topology", "topology", Reach::cluster, kTopologyForm,
      "bcube:n,k, bcube:4x3x2, star:N or torus:n,h"},
-    {"absent", "topology", Reach::cluster, kAbsent,
+    {"absent", "topology", Reach::cluster, kAbsentForm,
      "Addresses that have no server: \"3,1 3,2\". Nobody is started there, and nobody waits for "
      "them"},
-    {"aggregators", "topology", Reach::cluster, kAggregators,
+    {"aggregators", "topology", Reach::cluster, kAggregatorsForm,
      "Servers that take no trainers, and are there to aggregate hubs: \"2,2\". Jobs on all servers "
      "are on the others"},
-    {"fabric", "link", Reach::daemon, kName<&ClusterSettings::fabric, kFabricNames>,
+    {"fabric", "link", Reach::daemon, kNameForm<&ClusterSettings::fabric, kFabricNames>,
      "embedded: all servers and switches in one process; memif: a daemon per server, with emulated "
      "switches between them; veth: a daemon per server, with the kernel's links and bridges (needs "
      "root)"},
-    {"rate", "link", Reach::cluster, kValue<&ClusterSettings::rates, parse_link_rates, rates_text>,
+    {"rate", "link", Reach::cluster,
+     kValueForm<&ClusterSettings::rates, parse_link_rates, rates_text>,
      "Rate of every link, 200mbit, or of each level's, level0=10gbit,level1=1gbit (default: as "
      "fast as the CPU goes)"},
-    {"mtu", "link", Reach::cluster, kNumber<&ClusterSettings::mtu, Unit::none, kMinMtu, kMaxMtu>,
+    {"mtu", "link", Reach::cluster,
+     kNumberForm<&ClusterSettings::mtu, NumberUnit::none, kMinMtu, kMaxMtu>,
      "Bytes of IP packet per frame, 1500 to 9000"},
     {"delay", "link", Reach::emulated,
-     kNumber<&ClusterSettings::delay_ns, Unit::nanoseconds, 0, kLongestDelay>,
+     kNumberForm<&ClusterSettings::delay_ns, NumberUnit::nanoseconds, 0, kLongestDelay>,
      "Delay of a switch, on top of serialization: 50us"},
-    {"queue", "link", Reach::daemon, kNumber<&ClusterSettings::queue_bytes, Unit::bytes>,
+    {"queue", "link", Reach::daemon, kNumberForm<&ClusterSettings::queue_bytes, NumberUnit::bytes>,
      "Bytes of a switch port's queue: 128K, 64Ki"},
     {"ecn-threshold", "link", Reach::emulated,
-     kNumber<&ClusterSettings::ecn_threshold_bytes, Unit::bytes>,
+     kNumberForm<&ClusterSettings::ecn_threshold_bytes, NumberUnit::bytes>,
      "Frames are marked when the queue is longer: 64K (default: half the queue)"},
     {"greeting", "link", Reach::daemon,
-     kNumber<&ClusterSettings::greeting_ns, Unit::nanoseconds, kShortestGreeting, kLongestInterval>,
+     kNumberForm<&ClusterSettings::greeting_ns, NumberUnit::nanoseconds, kShortestGreeting,
+                 kLongestInterval>,
      "How often neighbours greet each other: 10ms, 0 for never (default: 80ms, or more on large "
      "clusters; 10ms between hosts whose pollers spin). A link is down after three without an "
      "answer"},
     {"probing", "link", Reach::daemon,
-     kNumber<&ClusterSettings::probing_ns, Unit::nanoseconds, kShortestProbing, kLongestInterval>,
+     kNumberForm<&ClusterSettings::probing_ns, NumberUnit::nanoseconds, kShortestProbing,
+                 kLongestInterval>,
      "How often servers compare the paths of flows that relays pass on, where links have a rate: "
      "100ms, 0 for never (default: 100ms, or more on large clusters)"},
     {"loss", "impair", Reach::emulated,
-     kValue<&ClusterSettings::loss, parse_probability, probability_text>,
+     kValueForm<&ClusterSettings::loss, parse_probability, probability_text>,
      "Probability that a switch loses a frame: 0.01"},
     {"duplicate", "impair", Reach::emulated,
-     kValue<&ClusterSettings::duplicate, parse_probability, probability_text>,
+     kValueForm<&ClusterSettings::duplicate, parse_probability, probability_text>,
      "Probability that it delivers a frame twice"},
     {"reorder", "impair", Reach::emulated,
-     kValue<&ClusterSettings::reorder, parse_probability, probability_text>,
+     kValueForm<&ClusterSettings::reorder, parse_probability, probability_text>,
      "Probability that it delivers a frame after later ones"},
     {"corrupt", "impair", Reach::emulated,
-     kValue<&ClusterSettings::corrupt, parse_probability, probability_text>,
+     kValueForm<&ClusterSettings::corrupt, parse_probability, probability_text>,
      "Probability that it damages a frame"},
-    {"seed", "impair", Reach::daemon, kNumber<&ClusterSettings::seed, Unit::none>,
+    {"seed", "impair", Reach::daemon, kNumberForm<&ClusterSettings::seed, NumberUnit::none>,
      "Seed of the switches' random numbers"},
     {"packet-memory", "engine", Reach::daemon,
-     kNumber<&ClusterSettings::packet_memory_bytes, Unit::bytes, kLeastPacketMemory,
-             kMostPacketMemory>,
+     kNumberForm<&ClusterSettings::packet_memory_bytes, NumberUnit::bytes, kLeastPacketMemory,
+                 kMostPacketMemory>,
      "Memory for the packets of all jobs: 512M, 4G (default: by the topology)"},
-    {"lcores", "engine", Reach::daemon, kValue<&ClusterSettings::lcores, parse_lcores, lcores_text>,
+    {"lcores", "engine", Reach::daemon,
+     kValueForm<&ClusterSettings::lcores, parse_lcores, lcores_text>,
      "Cores that the daemon uses: 0,1 or 0-3 (default: all that are of use)"},
     {"server-lcores", "engine", Reach::daemon,
-     kNumber<&ClusterSettings::server_lcores, Unit::none, 1, kMostServerLcores>,
+     kNumberForm<&ClusterSettings::server_lcores, NumberUnit::none, 1, kMostServerLcores>,
      "Lcores of each server, of those that --lcores names, where each has a daemon (default: 1)"},
-    {"idle", "engine", Reach::daemon, kName<&ClusterSettings::idle, kIdleNames>,
+    {"idle", "engine", Reach::daemon, kNameForm<&ClusterSettings::idle, kIdleNames>,
      "spin: poll without end; adaptive: sleep when there is nothing to do"},
     {"trainer-memory", "engine", Reach::daemon,
-     kNumber<&ClusterSettings::trainer_memory_bytes, Unit::bytes, kLeastTrainerMemory>,
+     kNumberForm<&ClusterSettings::trainer_memory_bytes, NumberUnit::bytes, kLeastTrainerMemory>,
      "Shared memory that the trainers of a user may use together: 8G (default: half of the "
      "host's)"},
 };

@@ -12,17 +12,17 @@ namespace gradcube::control {
 
 namespace {
 
-std::string shown(Unit unit, std::uint64_t number) {
-  return unit == Unit::bytes ? format_size(number)
-                             : format_duration(static_cast<std::int64_t>(number));
+std::string shown(NumberUnit unit, std::uint64_t number) {
+  return unit == NumberUnit::bytes ? format_size(number)
+                                   : format_duration(static_cast<std::int64_t>(number));
 }
 
 }  // namespace
 
-std::uint64_t parse_number(Unit unit, std::uint64_t least, std::uint64_t most,
+std::uint64_t parse_number(NumberUnit unit, std::uint64_t least, std::uint64_t most,
                            std::string_view text, std::string_view where) {
-  if (unit == Unit::none) return parse_integer(text, where, least, most);
-  const bool zero_fits = unit == Unit::nanoseconds;
+  if (unit == NumberUnit::none) return parse_integer(text, where, least, most);
+  const bool zero_fits = unit == NumberUnit::nanoseconds;
   const std::uint64_t number =
       zero_fits ? static_cast<std::uint64_t>(parse_duration(text, where)) : parse_size(text, where);
   if ((number >= least && number <= most) || (zero_fits && number == 0)) return number;
@@ -31,9 +31,9 @@ std::uint64_t parse_number(Unit unit, std::uint64_t least, std::uint64_t most,
                                most == kNoLimit ? " or more" : " to " + shown(unit, most)));
 }
 
-std::string number_text(Unit unit, std::optional<std::uint64_t> number) {
+std::string number_text(NumberUnit unit, std::optional<std::uint64_t> number) {
   if (!number.has_value()) return "";
-  return fmt::format("{}{}", *number, unit == Unit::nanoseconds ? "ns" : "");
+  return fmt::format("{}{}", *number, unit == NumberUnit::nanoseconds ? "ns" : "");
 }
 
 std::size_t parse_name(std::span<const std::string_view> names, std::string_view text,

@@ -44,16 +44,16 @@ struct Setting {
 };
 
 // --- Numbers.
-enum class Unit : std::uint8_t {
+enum class NumberUnit : std::uint8_t {
   none,         // a whole number
   bytes,        // "64K"
   nanoseconds,  // "50us"; 0 is always accepted
 };
 inline constexpr std::uint64_t kNoLimit = UINT64_MAX;
 
-std::uint64_t parse_number(Unit unit, std::uint64_t least, std::uint64_t most,
+std::uint64_t parse_number(NumberUnit unit, std::uint64_t least, std::uint64_t most,
                            std::string_view text, std::string_view where);
-std::string number_text(Unit unit, std::optional<std::uint64_t> number);
+std::string number_text(NumberUnit unit, std::optional<std::uint64_t> number);
 
 template <typename Number>
 void assign_number(Number& field, std::uint64_t number) {
@@ -64,8 +64,8 @@ inline void assign_number(std::optional<std::uint64_t>& field, std::uint64_t num
 }
 
 // Of a field of any type of numbers, or of an optional one.
-template <auto kField, Unit kUnit, std::uint64_t kLeast = 0, std::uint64_t kMost = kNoLimit>
-inline constexpr SettingForm kNumber{
+template <auto kField, NumberUnit kUnit, std::uint64_t kLeast = 0, std::uint64_t kMost = kNoLimit>
+inline constexpr SettingForm kNumberForm{
     [](ClusterSettings& settings, std::string_view text, std::string_view where) {
       assign_number(settings.*kField, parse_number(kUnit, kLeast, kMost, text, where));
     },
@@ -78,7 +78,7 @@ std::size_t parse_name(std::span<const std::string_view> names, std::string_view
                        std::string_view where);
 
 template <auto kField, const auto& kNames>
-inline constexpr SettingForm kName{
+inline constexpr SettingForm kNameForm{
     [](ClusterSettings& settings, std::string_view text, std::string_view where) {
       using Value = std::remove_reference_t<decltype(settings.*kField)>;
       settings.*kField = static_cast<Value>(parse_name(kNames, text, where));
@@ -89,7 +89,7 @@ inline constexpr SettingForm kName{
 
 // --- Types with functions that read and write them.
 template <auto kField, auto kParse, auto kText>
-inline constexpr SettingForm kValue{
+inline constexpr SettingForm kValueForm{
     [](ClusterSettings& settings, std::string_view text, std::string_view where) {
       settings.*kField = kParse(text, where);
     },

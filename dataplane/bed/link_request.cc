@@ -113,6 +113,7 @@ class Selection {
   }
 
   std::string why_none() const {
+    if (links_.empty()) return "this daemon has no links";
     const auto of_switch =
         std::find_if(links_.begin(), links_.end(),
                      [this](const NamedLink& link) { return link.switch_name == switch_; });
@@ -127,7 +128,13 @@ class Selection {
       return fmt::format("port {} is at level {}, not {}", *port_, space_.level_of_port(*port_),
                          *level_);
     }
-    if (!server_) return fmt::format("no port {} leads to {}", *port_, *switch_);
+    if (!server_ && switch_ && port_) {
+      return fmt::format("no port {} leads to {}", *port_, *switch_);
+    }
+    if (!server_) {
+      return fmt::format("this daemon has links to the switches {} alone",
+                         switch_list([](const NamedLink&) { return true; }));
+    }
     const auto is_of_server = [this](const NamedLink& link) { return link.server == *server_; };
     if (std::none_of(links_.begin(), links_.end(), is_of_server)) {
       return fmt::format(
@@ -137,8 +144,8 @@ class Selection {
     const std::string reached = switch_list([&](const NamedLink& link) {
       return is_of_server(link) && link.server_port == port_.value_or(link.server_port);
     });
-    return fmt::format("server {} has links to the switches {}, not to {}", space_.text(*server_),
-                       reached, switch_.value_or("others"));
+    return fmt::format("server {} has links to the switches {}{}", space_.text(*server_), reached,
+                       switch_ ? ", not to " + *switch_ : " alone");
   }
 
   const bcube::AddressSpace& space_;

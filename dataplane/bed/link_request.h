@@ -1,6 +1,6 @@
-// The request {"command":"impair",...} of the control socket, which changes what goes wrong on links
-// while the cluster runs, and the report of it. Emulated switches do all of it, the kernel's links of
-// a test bed are taken down and up.
+// The request {"command":"impair",...} of the control socket, which changes what goes wrong on
+// links while the cluster runs, and the report of it. Emulated switches do all of it; the kernel's
+// links of a test bed are taken down and up.
 //
 // A link is between a server and a switch; its probabilities concern the frames that the server
 // sends. A link that is down carries no frames in either direction. Keys, all optional:

@@ -1,6 +1,6 @@
 #include "dataplane/daemon/switch_status.h"
 
-#include "dataplane/daemon/counters_json.h"
+#include "dataplane/host/counters_json.h"
 
 namespace gradcube::dataplane {
 

@@ -179,7 +179,7 @@ class OneServer(TestCase):
             self.assertIn("port 1: its network interface port1 was deleted", cluster.log())
             subprocess.run([*there, "sh", "-c", LOOP_PORTS, "sh", "true"], check=True, timeout=PATIENCE)
             wait_until(lambda: not any("deleted" in text for text in wrong()), "the ports to be there again")
-            self.assertIn("port 1: its network interface is there again", cluster.log())
+            self.assertIn("port 1: its interface or device is there again", cluster.log())
             wait_until(hears, "both ports to hear each other again")
 
     def test_ends_with_down(self):

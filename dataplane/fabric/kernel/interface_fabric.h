@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dataplane/fabric/kernel/packet_port.h"
+#include "dataplane/fabric/port_driver.h"
 #include "dataplane/fabric/server_fabric.h"
 
 namespace gradcube::dataplane {
@@ -26,6 +27,9 @@ struct InterfaceFabricOptions {
   std::uint32_t transmit_depth = 256;
   std::vector<PacketPool*> pools = {};  // by queue of every port
 };
+
+// `gradcubed --interfaces eth1,eth2`.
+extern const PortDriver kInterfaceDriver;
 
 class InterfaceFabric final : public ServerFabric<PacketPort> {
  public:

@@ -22,6 +22,7 @@
 #include "dataplane/fabric/memif/memif_reconnection.h"
 #include "dataplane/fabric/memif/memif_socket.h"
 #include "dataplane/fabric/nic/ethdev_fabric.h"
+#include "dataplane/fabric/port_driver.h"
 
 namespace gradcube::dataplane {
 
@@ -33,6 +34,13 @@ constexpr std::uint32_t memif_number(bcube::ServerId server, unsigned port, unsi
   constexpr unsigned kBitsBelowQueues = 24;
   return (queues - 1) << kBitsBelowQueues | (server * ports + port);
 }
+
+// `gradcubed --switch-dir RUN`: the directory of the cluster whose daemons of switches the ports
+// lead to.
+extern const PortDriver kMemifDriver;
+
+// Of each ring of a link, at both ends.
+std::uint16_t memif_slots(const control::ClusterSettings& settings);
 
 struct MemifFabricOptions {
   bcube::ServerId server = 0;

@@ -1,0 +1,17 @@
+#include "dataplane/daemon/port_drivers.h"
+
+#include "dataplane/fabric/kernel/interface_fabric.h"
+#include "dataplane/fabric/memif/memif_fabric.h"
+#include "dataplane/fabric/nic/pci_nic.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+constexpr const PortDriver* kDrivers[] = {&kInterfaceDriver, &kNicDriver, &kMemifDriver};
+
+}  // namespace
+
+std::span<const PortDriver* const> port_drivers() { return kDrivers; }
+
+}  // namespace gradcube::dataplane
