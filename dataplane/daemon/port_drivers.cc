@@ -3,12 +3,14 @@
 #include "dataplane/fabric/kernel/interface_fabric.h"
 #include "dataplane/fabric/memif/memif_fabric.h"
 #include "dataplane/fabric/nic/pci_nic.h"
+#include "dataplane/fabric/nic/virtual_device.h"
 
 namespace gradcube::dataplane {
 
 namespace {
 
-constexpr const PortDriver* kDrivers[] = {&kInterfaceDriver, &kNicDriver, &kMemifDriver};
+constexpr const PortDriver* kDrivers[] = {&kInterfaceDriver, &kNicDriver, &kVirtualDriver,
+                                          &kMemifDriver};
 
 }  // namespace
 
