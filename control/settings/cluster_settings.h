@@ -14,7 +14,6 @@
 #include <string_view>
 #include <vector>
 
-#include "control/base/units.h"
 #include "control/plan/topology.h"
 #include "control/settings/link_rates.h"
 #include "control/settings/server_roles.h"
@@ -141,17 +140,13 @@ inline constexpr Setting kSettings[] = {
                  kLongestInterval>,
      "How often servers compare the paths of flows that relays pass on, where links have a rate: "
      "100ms, 0 for never (default: 100ms, or more on large clusters)"},
-    {"loss", "impair", Reach::emulated,
-     kValueForm<&ClusterSettings::loss, parse_probability, probability_text>,
+    {"loss", "impair", Reach::emulated, kProbabilityForm<&ClusterSettings::loss>,
      "Probability that a switch loses a frame: 0.01"},
-    {"duplicate", "impair", Reach::emulated,
-     kValueForm<&ClusterSettings::duplicate, parse_probability, probability_text>,
+    {"duplicate", "impair", Reach::emulated, kProbabilityForm<&ClusterSettings::duplicate>,
      "Probability that it delivers a frame twice"},
-    {"reorder", "impair", Reach::emulated,
-     kValueForm<&ClusterSettings::reorder, parse_probability, probability_text>,
+    {"reorder", "impair", Reach::emulated, kProbabilityForm<&ClusterSettings::reorder>,
      "Probability that it delivers a frame after later ones"},
-    {"corrupt", "impair", Reach::emulated,
-     kValueForm<&ClusterSettings::corrupt, parse_probability, probability_text>,
+    {"corrupt", "impair", Reach::emulated, kProbabilityForm<&ClusterSettings::corrupt>,
      "Probability that it damages a frame"},
     {"seed", "impair", Reach::daemon, kNumberForm<&ClusterSettings::seed, NumberUnit::none>,
      "Seed of the switches' random numbers"},

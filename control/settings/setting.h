@@ -17,6 +17,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "control/base/units.h"
+
 namespace gradcube::control {
 
 struct ClusterSettings;
@@ -96,6 +98,9 @@ inline constexpr SettingForm kValueForm{
     [](const ClusterSettings& settings) { return kText(settings.*kField); }};
 
 std::string probability_text(double probability);
+template <auto kField>
+inline constexpr SettingForm kProbabilityForm =
+    kValueForm<kField, parse_probability, probability_text>;
 
 }  // namespace gradcube::control
 

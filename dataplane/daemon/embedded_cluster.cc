@@ -53,9 +53,7 @@ nlohmann::ordered_json EmbeddedCluster::impair(const nlohmann::json& request) {
 }
 
 nlohmann::ordered_json EmbeddedCluster::switches_report() const {
-  nlohmann::ordered_json report = impairments_report(*fabric_, settings().seed);
-  report["switches"] = switches_json(*fabric_);
-  return report;
+  return dataplane::switches_report(*fabric_, settings().seed);
 }
 
 }  // namespace gradcube::dataplane

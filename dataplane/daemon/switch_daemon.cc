@@ -105,8 +105,7 @@ Json SwitchDaemon::status() {
                   {{"daemon_bytes", own_resident_bytes()},
                    {"pool_bytes", frames_.bytes() + switches_.fabric().pool_bytes()}}},
                  {"counters", counters_json(dropped)}};
-  status.update(impairments_report(switches_.fabric(), settings_.seed));
-  status["switches"] = switches_json(switches_.fabric());
+  status.update(switches_report(switches_.fabric(), settings_.seed));
   return status;
 }
 

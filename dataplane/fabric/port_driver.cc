@@ -25,13 +25,8 @@ std::size_t lcores_by_threads(const control::ClusterSettings& settings) {
   return settings.rates.limited() ? 1 : settings.topology.ports();
 }
 
-std::vector<std::uint64_t> port_rates(const control::ClusterSettings& settings) {
-  std::vector<std::uint64_t> rates;
-  const bcube::AddressSpace& space = settings.topology.space();
-  for (unsigned port = 0; settings.rates.limited() && port < space.ports(); ++port) {
-    rates.push_back(settings.rates.of(space.level_of_port(port)));
-  }
-  return rates;
+std::uint64_t port_rate(const control::ClusterSettings& settings, unsigned port) {
+  return settings.rates.of(settings.topology.space().level_of_port(port));
 }
 
 std::vector<std::string> checked_names(const PortDriver& driver,

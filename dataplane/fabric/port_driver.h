@@ -69,8 +69,8 @@ struct PortDriver {
 void refuse_emulation(control::ClusterSettings& settings);
 // For useful_lcores(): as many as the server has threads, or as its ports can share their rate.
 std::size_t lcores_by_threads(const control::ClusterSettings& settings);
-// In bits per second, by port; empty: not limited.
-std::vector<std::uint64_t> port_rates(const control::ClusterSettings& settings);
+// In bits per second; 0: not limited.
+std::uint64_t port_rate(const control::ClusterSettings& settings, unsigned port);
 
 // --- For those who use one.
 

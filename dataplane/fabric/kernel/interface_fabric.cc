@@ -12,20 +12,6 @@ namespace {
 constexpr std::uint32_t kLimitedReceiveRing = 256;
 constexpr std::uint32_t kLimitedTransmitRing = 64;
 
-std::unique_ptr<ServerPorts> make_interfaces(const PortsRequest& request, Clock& clock) {
-  InterfaceFabricOptions options;
-  options.server = request.server;
-  options.interfaces = request.names;
-  options.mtu = request.settings.mtu;
-  options.bits_per_second = port_rates(request.settings);
-  options.pools = request.received;
-  if (request.settings.rates.limited()) {
-    options.receive_depth = kLimitedReceiveRing;
-    options.transmit_depth = kLimitedTransmitRing;
-  }
-  return std::make_unique<InterfaceFabric>(options, clock);
-}
-
 }  // namespace
 
 const PortDriver kInterfaceDriver{
@@ -41,19 +27,23 @@ const PortDriver kInterfaceDriver{
         "takes one down",
     .adapt = refuse_emulation,
     .useful_lcores = lcores_by_threads,
-    .make = make_interfaces};
+    .make = [](const PortsRequest& request, Clock& clock) -> std::unique_ptr<ServerPorts> {
+      return std::make_unique<InterfaceFabric>(request, clock);
+    }};
 
-InterfaceFabric::InterfaceFabric(const InterfaceFabricOptions& options, Clock& clock)
-    : ServerFabric(options.server) {
-  for (unsigned number = 0; number < options.interfaces.size(); ++number) {
+InterfaceFabric::InterfaceFabric(const PortsRequest& request, Clock& clock)
+    : ServerFabric(request.server) {
+  for (unsigned number = 0; number < request.names.size(); ++number) {
     PacketPortOptions port;
-    port.interface = options.interfaces[number];
+    port.interface = request.names[number];
     port.mac = bcube::embedded_link_address(number, server()).mac;
-    port.mtu = options.mtu;
-    port.pools = options.pools;
-    port.receive_depth = options.receive_depth;
-    port.transmit_depth = options.transmit_depth;
-    if (!options.bits_per_second.empty()) port.bits_per_second = options.bits_per_second.at(number);
+    port.mtu = request.settings.mtu;
+    port.pools = request.received;
+    port.bits_per_second = port_rate(request.settings, number);
+    if (port.bits_per_second != 0) {
+      port.receive_depth = kLimitedReceiveRing;
+      port.transmit_depth = kLimitedTransmitRing;
+    }
     add_port(port, clock);
   }
 }

@@ -25,29 +25,12 @@ std::size_t lcores_of_server(const control::ClusterSettings& settings) {
   return settings.server_lcores;
 }
 
-std::unique_ptr<ServerPorts> make_memif(const PortsRequest& request, Clock& clock) {
-  const control::ClusterSettings& settings = request.settings;
-  if (settings.lcores.size() != settings.server_lcores) {
-    throw control::UsageError(fmt::format(
-        "lcores: there are {}, and server-lcores is {}: expected as many, as the memif links have "
-        "that many queues at the switches",
-        settings.lcores.size(), settings.server_lcores));
-  }
-  const control::RunDirectory cluster(request.names.front());
-  const bcube::AddressSpace& space = settings.topology.space();
-  const control::SwitchParts parts(space, control::kMaxSwitchProcessPorts);
-  MemifFabricOptions options;
-  options.server = request.server;
-  options.mtu = settings.mtu;
-  options.slots = memif_slots(settings);
-  options.bits_per_second = port_rates(settings);
-  for (unsigned port = 0; port < space.ports(); ++port) {
-    options.sockets.push_back(cluster.of_switches(parts.of(request.server, port)).memif_socket());
-  }
-  for (PacketPool* pool : request.received) {
-    options.pools.push_back({.received = pool, .device = nullptr, .sent = nullptr});
-  }
-  return std::make_unique<MemifFabric>(options, clock);
+void check_queues(const control::ClusterSettings& settings) {
+  if (settings.lcores.size() == settings.server_lcores) return;
+  throw control::UsageError(fmt::format(
+      "lcores: there are {}, and server-lcores is {}: expected as many, as the memif links have "
+      "that many queues at the switches",
+      settings.lcores.size(), settings.server_lcores));
 }
 
 }  // namespace
@@ -64,18 +47,24 @@ const PortDriver kMemifDriver{
         "switches impairs them",
     .adapt = adapt_to_memif,
     .useful_lcores = lcores_of_server,
-    .make = make_memif};
+    .make = [](const PortsRequest& request, Clock& clock) -> std::unique_ptr<ServerPorts> {
+      check_queues(request.settings);
+      return std::make_unique<MemifFabric>(request, clock);
+    }};
 
 std::uint16_t memif_slots(const control::ClusterSettings& settings) {
   return settings.rates.limited() ? kLimitedSlots : kUnlimitedSlots;
 }
 
-MemifFabric::MemifFabric(const MemifFabricOptions& options, Clock& clock)
-    : EthdevFabric(options.server) {
+MemifFabric::MemifFabric(const PortsRequest& request, Clock& clock) : EthdevFabric(request.server) {
+  const bcube::AddressSpace& space = request.settings.topology.space();
+  const control::SwitchParts parts(space, control::kMaxSwitchProcessPorts);
+  const control::RunDirectory cluster(request.names.front());
   try {
     std::vector<EthdevPort*> ports;
-    for (unsigned port = 0; port < options.sockets.size(); ++port) {
-      ports.push_back(&add(options, port, clock));
+    for (unsigned port = 0; port < space.ports(); ++port) {
+      const unsigned part = parts.of(request.server, port);
+      ports.push_back(&add(request, port, cluster.of_switches(part).memif_socket(), clock));
     }
     reconnection_ = std::make_unique<MemifReconnection>(ports);
   } catch (...) {
@@ -89,19 +78,21 @@ void MemifFabric::discard_packets() {
   EthdevFabric::discard_packets();
 }
 
-EthdevPort& MemifFabric::add(const MemifFabricOptions& options, unsigned port, Clock& clock) {
-  const std::filesystem::path& socket = options.sockets[port];
+EthdevPort& MemifFabric::add(const PortsRequest& request, unsigned port,
+                             const std::filesystem::path& socket, Clock& clock) {
   MemifOptions of_device;
   of_device.socket = sockets_.try_emplace(socket, socket).first->second.path();
-  of_device.number = memif_number(server(), port, static_cast<unsigned>(options.sockets.size()),
-                                  static_cast<unsigned>(options.pools.size()));
+  of_device.number = memif_number(server(), port, request.settings.topology.ports(),
+                                  static_cast<unsigned>(request.received.size()));
   of_device.role = MemifOptions::Role::connects;
-  of_device.mtu = options.mtu;
-  of_device.slots = options.slots;
+  of_device.mtu = request.settings.mtu;
+  of_device.slots = memif_slots(request.settings);
   devices_.push_back(std::make_unique<MemifDevice>(of_device));
   EthdevPortOptions of_port = devices_.back()->port_options();
-  of_port.pools = options.pools;
-  if (!options.bits_per_second.empty()) of_port.bits_per_second = options.bits_per_second.at(port);
+  for (PacketPool* pool : request.received) {
+    of_port.pools.push_back({.received = pool, .device = nullptr, .sent = nullptr});
+  }
+  of_port.bits_per_second = port_rate(request.settings, port);
   try {
     return add_port(of_port, clock);
   } catch (const control::SetupError& error) {

@@ -62,12 +62,7 @@ void set_link_address(std::uint16_t device, const std::string& what,
 
 }  // namespace
 
-DeviceFabric::DeviceFabric(const PortsRequest& request, Clock& clock)
-    : EthdevFabric(request.server),
-      clock_(clock),
-      mtu_(request.settings.mtu),
-      descriptors_(descriptors(request.settings)),
-      bits_per_second_(port_rates(request.settings)) {
+DeviceFabric::DeviceFabric(const PortsRequest& request) : EthdevFabric(request.server) {
   for (PacketPool* received : request.received) {
     const auto queue = static_cast<std::uint16_t>(queues_.size());
     PacketPool& into = pools_.emplace_back(device_pool(request.settings, queue));
@@ -76,20 +71,21 @@ DeviceFabric::DeviceFabric(const PortsRequest& request, Clock& clock)
   }
 }
 
-void DeviceFabric::add_device(std::uint16_t device, const std::string& what) {
-  const unsigned number = ports_++;
+void DeviceFabric::add_device(const PortsRequest& request, std::uint16_t device,
+                              const std::string& what, Clock& clock) {
+  const unsigned number = devices_++;
   EthdevPortOptions port;
   port.device = device;
   port.name = what;
-  port.mtu = mtu_;
+  port.mtu = request.settings.mtu;
   port.pools = queues_;
-  port.receive_depth = descriptors_;
-  port.transmit_depth = descriptors_;
+  port.receive_depth = descriptors(request.settings);
+  port.transmit_depth = port.receive_depth;
+  port.bits_per_second = port_rate(request.settings, number);
   port.receive_interrupts = true;
   port.tells_of_device = true;
-  if (!bits_per_second_.empty()) port.bits_per_second = bits_per_second_.at(number);
   set_link_address(device, what, bcube::embedded_link_address(number, server()));
-  add_port(port, clock_);
+  add_port(port, clock);
 }
 
 std::uint64_t DeviceFabric::pool_bytes() const {

@@ -36,19 +36,16 @@ class DeviceFabric : public EthdevFabric {
   static unsigned megabytes(const control::ClusterSettings& settings, unsigned queues);
 
  protected:
-  DeviceFabric(const PortsRequest& request, Clock& clock);
+  explicit DeviceFabric(const PortsRequest& request);
 
   // The port with the next number, on this device of DPDK's. what: for messages.
-  void add_device(std::uint16_t device, const std::string& what);
+  void add_device(const PortsRequest& request, std::uint16_t device, const std::string& what,
+                  Clock& clock);
 
  private:
-  Clock& clock_;
-  std::uint32_t mtu_;
-  std::uint16_t descriptors_;  // of each of a device's two rings, of each queue
-  std::vector<std::uint64_t> bits_per_second_;
   std::deque<PacketPool> pools_;          // of each queue two
   std::vector<EthdevQueuePools> queues_;  // their pools
-  unsigned ports_ = 0;
+  unsigned devices_ = 0;
 };
 
 }  // namespace gradcube::dataplane

@@ -72,8 +72,10 @@ namespace {
 
 class NicFabric final : public DeviceFabric {
  public:
-  NicFabric(const PortsRequest& request, Clock& clock) : DeviceFabric(request, clock) {
-    for (const std::string& nic : request.names) add_device(device_of_nic(nic), "NIC " + nic);
+  NicFabric(const PortsRequest& request, Clock& clock) : DeviceFabric(request) {
+    for (const std::string& nic : request.names) {
+      add_device(request, device_of_nic(nic), "NIC " + nic, clock);
+    }
   }
 };
 

@@ -59,11 +59,11 @@ class VirtualDevice {
 
 class VirtualFabric final : public DeviceFabric {
  public:
-  VirtualFabric(const PortsRequest& request, Clock& clock) : DeviceFabric(request, clock) {
+  VirtualFabric(const PortsRequest& request, Clock& clock) : DeviceFabric(request) {
     try {
       for (const std::string& device : request.names) {
         devices_.push_back(std::make_unique<VirtualDevice>(device));
-        add_device(devices_.back()->number(), device_name(device));
+        add_device(request, devices_.back()->number(), device_name(device), clock);
       }
     } catch (...) {
       discard_packets();
