@@ -142,7 +142,8 @@ class Selection {
           space_.text(*server_), space_.text(links_.front().server));
     }
     const std::string reached = switch_list([&](const NamedLink& link) {
-      return is_of_server(link) && link.server_port == port_.value_or(link.server_port);
+      return is_of_server(link) &&
+             (!switch_ || link.server_port == port_.value_or(link.server_port));
     });
     return fmt::format("server {} has links to the switches {}{}", space_.text(*server_), reached,
                        switch_ ? ", not to " + *switch_ : " alone");
