@@ -37,7 +37,7 @@ constexpr std::size_t kGoodCores = 2;
 
 // The trainers of these are one daemon's.
 std::size_t servers_of_a_daemon(const control::ClusterSettings& settings) {
-  return settings.fabric == control::Fabric::embedded ? settings.topology.servers() : 1;
+  return settings.fabric == control::FabricKind::embedded ? settings.topology.servers() : 1;
 }
 
 HostCheck check_cores() {

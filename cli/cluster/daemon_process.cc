@@ -276,7 +276,7 @@ pid_t start_daemon(const RunDirectory& directory, const DaemonStart& start) {
 }
 
 DaemonStart daemon_of(const control::ClusterSettings& settings) {
-  const bool embedded = settings.fabric == control::Fabric::embedded;
+  const bool embedded = settings.fabric == control::FabricKind::embedded;
   const unsigned daemons = embedded ? 1 : settings.topology.servers();
   return {
       .executable = find_daemon(),

@@ -105,8 +105,10 @@ Json MemifNetwork::report() {
 }
 
 std::size_t MemifNetwork::impair(const nlohmann::json& request) {
+  const std::vector<std::size_t> chosen =
+      read_link_request(settings_.topology, names_of(links_), LinkKind::emulated, request).links;
   std::vector<bool> asked(parts_.count(), false);
-  for (const std::size_t link : select_links(settings_.topology, links_, request)) {
+  for (const std::size_t link : chosen) {
     asked[parts_.of(links_[link].server, links_[link].server_port)] = true;
   }
   std::vector<std::filesystem::path> sockets;

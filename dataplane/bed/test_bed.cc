@@ -40,7 +40,7 @@ control::ClusterSettings with_cores(control::ClusterSettings settings) {
 std::unique_ptr<BedNetwork> network_of(const control::ClusterSettings& settings,
                                        const control::RunDirectory& directory,
                                        const std::filesystem::path& daemon) {
-  if (settings.fabric == control::Fabric::veth) return std::make_unique<VethNetwork>(settings);
+  if (settings.fabric == control::FabricKind::veth) return std::make_unique<VethNetwork>(settings);
   return std::make_unique<MemifNetwork>(settings, directory, daemon);
 }
 

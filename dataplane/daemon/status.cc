@@ -9,11 +9,9 @@
 #include "control/plan/algorithms.h"
 #include "control/plan/topology.h"
 #include "dataplane/daemon/cabling.h"
-#include "dataplane/daemon/counters_json.h"
-#include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/resident_memory.h"
-#include "dataplane/daemon/switch_status.h"
 #include "dataplane/engine/flow_users.h"
+#include "dataplane/host/counters_json.h"
 
 namespace gradcube::dataplane {
 
@@ -148,24 +146,6 @@ Json neighbours_down_json(const StatusSources& sources, bcube::ServerId server, 
 
 Json rate_json(std::uint64_t rate) { return rate == 0 ? Json(nullptr) : Json(rate); }
 
-PacketPortCounts drops_of(PacketPort& port) {
-  PacketPortCounts sum;
-  for (std::uint16_t queue = 0; queue < port.queues(); ++queue) {
-    add_counters(sum, port.drop_counts(queue));
-  }
-  return sum;
-}
-
-// What only a NIC has; empty where the port is none. Some drivers do not tell what it drops.
-Json nic_json(const StatusSources& sources, unsigned number) {
-  if (sources.settings.fabric == control::Fabric::memif) return Json::object();
-  const EthdevPort& port = sources.ethdevs->port(number);
-  Json nic = {{"receive_interrupts", port.wake_descriptor(0) >= 0},
-              {"steering", name(port.steering())}};
-  if (const auto drops = port.nic_drop_counts()) nic.update(counters_json(*drops));
-  return nic;
-}
-
 Json servers_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   const WrongPorts wrong = wrong_ports(space, sources.cluster.engines());
@@ -179,18 +159,12 @@ Json servers_json(const StatusSources& sources) {
                    {"port", number},
                    {"rate_bps", rate_json(sources.settings.rates.of(level))}};
       port.update(counters_json(of_server[number]->counts()));
-      if (sources.interfaces != nullptr) {
-        port.update(counters_json(drops_of(sources.interfaces->port(number))));
-      }
-      if (sources.ethdevs != nullptr) {
-        port.update(counters_json(sources.ethdevs->port(number).drop_counts()));
-        port.update(nic_json(sources, number));
-      }
+      of_server[number]->add_to_status(port);
       port["down"] = neighbours_down_json(sources, server, number);
       const auto found = wrong.find({server, number});
       port["wrong"] = found == wrong.end() ? Json(nullptr) : Json(found->second);
-      if (sources.interfaces != nullptr && !sources.interfaces->port(number).problem().empty()) {
-        port["wrong"] = sources.interfaces->port(number).problem();
+      if (const std::string problem = of_server[number]->problem(); !problem.empty()) {
+        port["wrong"] = problem;
       }
       ports.push_back(std::move(port));
     }
@@ -312,10 +286,7 @@ Json status_json(const StatusSources& sources) {
   status["topology"] = control::topology_json(settings.topology);
   status["aggregators"] = control::aggregators_json(settings.topology, settings.aggregators);
   status["algorithm"] = sources.cluster.default_algorithm();
-  status["fabric"] = sources.embedded != nullptr                 ? "embedded"
-                     : settings.fabric == control::Fabric::memif ? "memif"
-                     : sources.ethdevs != nullptr                ? "nics"
-                                                                 : "interfaces";
+  status["fabric"] = sources.cluster.fabric_name();
   status["rate_bps"] = control::to_json(settings.rates);
   status["mtu"] = settings.mtu;
   status["segment_bytes"] = sources.cluster.parameters().segment_bytes;
@@ -329,9 +300,7 @@ Json status_json(const StatusSources& sources) {
   status["instruction_set"] =
       aggregation::instruction_set_name(sources.cluster.kernels().instruction_set);
   status["huge_pages"] = eal.huge_pages;
-  if (sources.embedded != nullptr) {
-    status.update(impairments_report(*sources.embedded, settings.seed));
-  }
+  status.update(sources.cluster.switches_report());
   status["memory"] = {{"daemon_bytes", own_resident_bytes()},
                       {"pool_bytes", sources.cluster.pool_bytes()},
                       {"packets_reserved_bytes", sources.cluster.reserved_bytes()},
@@ -340,8 +309,6 @@ Json status_json(const StatusSources& sources) {
                       {"trainer_quota_bytes", sources.quota.limit()},
                       {"users", users_json(sources.quota)}};
   status["servers"] = servers_json(sources);
-  status["switches"] =
-      sources.embedded == nullptr ? Json::array() : switches_json(*sources.embedded);
   status["jobs"] = jobs_json(sources);
   status["hubs"] = hubs_json(sources);
   status["flow_count"] = count_flows(engines);

@@ -15,9 +15,6 @@
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
 #include "dataplane/daemon/local_cluster.h"
-#include "dataplane/fabric/emulated/embedded_fabric.h"
-#include "dataplane/fabric/kernel/interface_fabric.h"
-#include "dataplane/fabric/nic/ethdev_fabric.h"
 #include "dataplane/host/eal.h"
 #include "dataplane/sockets/control_loop.h"
 
@@ -28,9 +25,6 @@ struct StatusSources {
   const control::RunDirectory& sockets;  // where the trainers' are
   const Eal& eal;
   LocalCluster& cluster;
-  const EmbeddedFabric* embedded;  // the cluster's; null if it is not embedded
-  InterfaceFabric* interfaces;     // the cluster's; null if it has no interfaces
-  const EthdevFabric* ethdevs;     // the cluster's; null if it has no memif links and no NICs
   const MemoryQuota& quota;
   const ControlLoop::Steps& steps;
   control::Instant now;  // of the nodes

@@ -10,13 +10,10 @@
 #include "control/base/host_memory.h"
 #include "dataplane/bed/flows_request.h"
 #include "dataplane/daemon/embedded_cluster.h"
-#include "dataplane/daemon/impair_request.h"
-#include "dataplane/daemon/interface_cluster.h"
-#include "dataplane/daemon/nic_sizing.h"
 #include "dataplane/daemon/process/paths_request.h"
+#include "dataplane/daemon/server_cluster.h"
 #include "dataplane/daemon/status.h"
 #include "dataplane/engine/memory/guarded_memory.h"
-#include "dataplane/fabric/nic/pci_nic.h"
 #include "dataplane/sockets/daemon_log.h"
 
 namespace gradcube::dataplane {
@@ -31,21 +28,11 @@ constexpr auto kLookAtPortsEvery = std::chrono::seconds(1);
 // How long a daemon that ends waits until the others know that its trainers are gone.
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 
-bool is_on_memif(const control::ClusterSettings& settings, const std::optional<LoneServer>& lone) {
-  return lone.has_value() && settings.fabric == control::Fabric::memif;
-}
-
 // How many lcores are of use to the servers that are here.
 std::size_t useful_lcores(const control::ClusterSettings& settings,
                           const std::optional<LoneServer>& lone) {
-  const std::size_t threads = settings.topology.ports();
-  if (!lone.has_value()) return settings.topology.servers() * threads;
-  if (is_on_memif(settings, lone)) return settings.server_lcores;
-  // How many queues a NIC has is known when DPDK runs, and a frame that comes to the wrong one is
-  // handed over. So who wants several says so.
-  if (!lone->nics.empty()) return 1;
-  // The queues of a port on an interface share its rate evenly, and a thread uses one at a time.
-  return settings.rates.limited() ? 1 : threads;
+  if (lone.has_value()) return lone->driver->useful_lcores(settings);
+  return std::size_t{settings.topology.servers()} * settings.topology.ports();
 }
 
 control::ClusterSettings with_lcores(control::ClusterSettings settings,
@@ -54,12 +41,6 @@ control::ClusterSettings with_lcores(control::ClusterSettings settings,
   if (settings.lcores.empty()) {
     const std::size_t useful = std::min(useful_lcores(settings, lone), usable.size());
     settings.lcores.assign(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(useful));
-  }
-  if (is_on_memif(settings, lone) && settings.lcores.size() != settings.server_lcores) {
-    throw control::UsageError(fmt::format(
-        "lcores: there are {}, and server-lcores is {}: expected as many, as the memif links have "
-        "that many queues at the switches",
-        settings.lcores.size(), settings.server_lcores));
   }
   for (const unsigned core : settings.lcores) {
     if (std::find(usable.begin(), usable.end(), core) == usable.end()) {
@@ -74,19 +55,17 @@ control::ClusterSettings with_lcores(control::ClusterSettings settings,
 EalOptions eal_options(const control::ClusterSettings& settings,
                        const std::optional<LoneServer>& lone) {
   const Payloads payloads = lone.has_value() ? Payloads::copied : Payloads::referenced;
-  const Steering steering =
-      lone.has_value() ? steering_of_ports(settings, lone->nics) : Steering::certain;
+  const Steering steering = lone.has_value() ? lone->driver->steering : Steering::certain;
   const auto lcores = static_cast<unsigned>(settings.lcores.size());
   EalOptions options;
   options.cores = settings.lcores;
   options.memory_megabytes = packet_megabytes(settings, lcores, payloads, steering);
   options.log = stderr;
-  if (lone.has_value() && !lone->nics.empty()) {
-    check_nics(lone->nics);
-    options.pci_devices = lone->nics;
-    options.memory_megabytes += nic_megabytes(settings, lcores);
-    // A NIC is given addresses of memory, and only huge pages keep theirs.
-    options.huge_pages = HugePages::always;
+  if (lone.has_value() && lone->driver->needs != nullptr) {
+    const PortNeeds needs = lone->driver->needs(settings, lone->ports, lcores);
+    options.memory_megabytes += needs.megabytes;
+    options.pci_devices = needs.pci_devices;
+    if (needs.huge_pages) options.huge_pages = HugePages::always;
   }
   return options;
 }
@@ -164,20 +143,14 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
 std::unique_ptr<LocalCluster> Daemon::make_cluster(const std::optional<LoneServer>& lone) {
   const aggregation::Kernels& kernels = aggregation::select_kernels(eal_.facts().simd_bits);
   if (!lone.has_value()) {
-    auto cluster = std::make_unique<EmbeddedCluster>(
+    return std::make_unique<EmbeddedCluster>(
         cluster_options<EmbeddedClusterOptions>(settings_, eal_), clock_, kernels, events_);
-    embedded_ = &cluster->fabric();
-    return cluster;
   }
-  auto options = cluster_options<InterfaceClusterOptions>(settings_, eal_);
+  auto options = cluster_options<ServerClusterOptions>(settings_, eal_);
   options.servers = {lone->server};
-  options.interfaces = lone->interfaces;
-  options.nics = lone->nics;
-  options.switches = lone->switches;
-  auto cluster = std::make_unique<InterfaceCluster>(options, clock_, kernels, events_);
-  interfaces_ = cluster->interfaces();
-  ethdevs_ = cluster->ethdevs();
-  return cluster;
+  options.driver = lone->driver;
+  options.ports = lone->ports;
+  return std::make_unique<ServerCluster>(options, clock_, kernels, events_);
 }
 
 Daemon::~Daemon() {
@@ -221,17 +194,8 @@ void Daemon::add_commands() {
       return {{"status", status()}};
     });
   }
-  control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
-    if (embedded_ == nullptr) {
-      throw control::UsageError(
-          settings_.fabric == control::Fabric::memif
-              ? "the links of this server are emulated in another daemon: that of "
-                "its switches impairs them"
-              : "the links of this server are not emulated: `ip link set dev "
-                "INTERFACE down` takes one down");
-    }
-    return impair(*embedded_, cluster_->topology(), request, settings_.seed);
-  });
+  control_.add("impair",
+               [this](const nlohmann::json& request) { return cluster_->impair(request); });
   control_.add("paths", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     return paths_report(*cluster_, request);
   });
@@ -244,8 +208,8 @@ void Daemon::add_commands() {
 
 nlohmann::ordered_json Daemon::status() {
   const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
-  return status_json({settings_, sockets_, eal_, *cluster_, embedded_, interfaces_, ethdevs_,
-                      quota_, loop_.steps(), nodes_clock_.now(), uptime.count()});
+  return status_json({settings_, sockets_, eal_, *cluster_, quota_, loop_.steps(),
+                      nodes_clock_.now(), uptime.count()});
 }
 
 void Daemon::tick() {
@@ -275,13 +239,13 @@ void Daemon::tick() {
     sessions_.set_closing_cause(*lost);
     ending_ = true;
   }
-  if (embedded_ == nullptr && now >= next_look_at_ports_) look_at_ports(now);
+  if (cluster_status_.has_value() && now >= next_look_at_ports_) look_at_ports(now);
   if (ending_) end_soon(now);
 }
 
 void Daemon::end_soon(SteadyClock::time_point now) {
-  // All servers of an embedded cluster end together.
-  if (embedded_ == nullptr && !farewell_until_.has_value()) {
+  // Servers of one process end together.
+  if (cluster_status_.has_value() && !farewell_until_.has_value()) {
     sessions_.close();
     farewell_until_ = now + kFarewell;
   }
@@ -294,15 +258,16 @@ void Daemon::look_at_ports(SteadyClock::time_point now) {
   next_look_at_ports_ = now + kLookAtPortsEvery;
   const WrongPorts wrong = wrong_ports(cluster_->topology().space(), cluster_->engines());
   for (const std::string& text : wrong_ports_log_.news(wrong, now)) log::warn("{}", text);
-  for (unsigned i = 0; interfaces_ != nullptr && i < cluster_->topology().ports(); ++i) {
-    PacketPort& port = interfaces_->port(i);
-    const std::string before = port.problem();
-    port.look_for_interface();
-    if (port.problem() == before) continue;
-    if (port.problem().empty()) {
-      log::info("port {}: its network interface is there again", i);
+  const std::vector<Port*> ports = cluster_->fabric().ports(cluster_->nodes().servers().front());
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const std::string before = ports[i]->problem();
+    ports[i]->look();
+    const std::string after = ports[i]->problem();
+    if (after == before) continue;
+    if (after.empty()) {
+      log::info("port {}: its interface or device is there again", i);
     } else {
-      log::error("port {}: {}", i, port.problem());
+      log::error("port {}: {}", i, after);
     }
   }
 }

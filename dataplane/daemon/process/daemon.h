@@ -1,5 +1,5 @@
-// gradcubed: the nodes of an embedded cluster, or that of one server on network interfaces, NICs or
-// memif links, the pollers' threads, and the sockets on which it serves trainers and tools.
+// gradcubed: the nodes of an embedded cluster, or that of one server on ports of a port driver
+// (port_drivers.h), the pollers' threads, and the sockets on which it serves trainers and tools.
 //
 // The constructor makes everything; if it fails, it throws and leaves nothing behind. run() serves
 // until `down`, SIGTERM or SIGINT, or until its run directory is gone: no client could reach it any
@@ -26,9 +26,7 @@
 #include "dataplane/daemon/process/session_server.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/engine/memory/memory_quota.h"
-#include "dataplane/fabric/emulated/embedded_fabric.h"
-#include "dataplane/fabric/kernel/interface_fabric.h"
-#include "dataplane/fabric/nic/ethdev_fabric.h"
+#include "dataplane/fabric/port_driver.h"
 #include "dataplane/host/eal.h"
 #include "dataplane/sockets/control_loop.h"
 #include "dataplane/sockets/control_server.h"
@@ -41,10 +39,8 @@ namespace gradcube::dataplane {
 // A server whose neighbours are in other processes.
 struct LoneServer {
   bcube::ServerId server = 0;
-  std::vector<std::string> interfaces;  // by port
-  std::vector<std::string> nics;        // by port: PCI addresses (fabric/nic/pci_nic.h)
-  // With the memif fabric: the cluster's, where the daemons of the switches are.
-  control::RunDirectory switches{""};
+  const PortDriver* driver = nullptr;
+  std::vector<std::string> ports;  // what the driver's option names, as checked_names() returns it
 };
 
 class Daemon {
@@ -82,9 +78,6 @@ class Daemon {
   TscClock clock_;
   EventQueue events_;
   MemoryQuota quota_;
-  EmbeddedFabric* embedded_ = nullptr;     // of the cluster, if it is embedded
-  InterfaceFabric* interfaces_ = nullptr;  // of the cluster, if it has interfaces
-  EthdevFabric* ethdevs_ = nullptr;        // of the cluster, if it has memif links or NICs
   std::unique_ptr<LocalCluster> cluster_;
   std::optional<ClusterStatus> cluster_status_;  // where other daemons have the other servers
   std::vector<Poller*> running_;                 // those whose lcore was launched

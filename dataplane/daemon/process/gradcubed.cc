@@ -6,12 +6,15 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <signal.h>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <sys/resource.h>
 #include <system_error>
 #include <unistd.h>
@@ -23,21 +26,22 @@
 #include "control/settings/run_directory.h"
 #include "dataplane/bed/child_process.h"
 #include "dataplane/bed/test_bed.h"
+#include "dataplane/daemon/port_drivers.h"
 #include "dataplane/daemon/process/daemon.h"
 #include "dataplane/daemon/process/starter.h"
 #include "dataplane/daemon/process/switch_daemon.h"
-#include "dataplane/fabric/nic/pci_nic.h"
 #include "dataplane/sockets/daemon_log.h"
 
 namespace {
 
 using gradcube::control::ClusterSettings;
 using gradcube::control::DaemonLock;
-using gradcube::control::Fabric;
+using gradcube::control::FabricKind;
 using gradcube::control::RunDirectory;
 using gradcube::control::SetupError;
 using gradcube::control::UsageError;
 using gradcube::dataplane::LoneServer;
+using gradcube::dataplane::PortDriver;
 using gradcube::dataplane::Starter;
 namespace log = gradcube::dataplane::log;
 
@@ -67,9 +71,7 @@ struct Options {
   std::optional<unsigned> switches;
   std::string server;
   std::string server_program;
-  std::vector<std::string> interfaces;
-  std::vector<std::string> nics;
-  std::string switch_dir;
+  std::map<const PortDriver*, std::vector<std::string>> ports;  // what each driver's option names
   std::string run_dir;
   std::string socket_dir;
   std::string settings;
@@ -90,25 +92,34 @@ ClusterSettings settings_of(const Options& options) {
   return settings;
 }
 
-std::optional<LoneServer> lone_server(const Options& options, const ClusterSettings& settings) {
+// Adapts the settings to its ports.
+std::optional<LoneServer> lone_server(const Options& options, ClusterSettings& settings) {
   if (options.all) return std::nullopt;
+  LoneServer lone;
   try {
-    LoneServer lone{.server = settings.topology.space().parse(options.server),
-                    .interfaces = options.interfaces,
-                    .nics = {},
-                    .switches = RunDirectory(options.switch_dir)};
-    for (const std::string& nic : options.nics) {
-      lone.nics.push_back(gradcube::dataplane::pci_address(nic));
-    }
-    return lone;
+    lone.server = settings.topology.space().parse(options.server);
   } catch (const std::invalid_argument& error) {
     throw UsageError(
         fmt::format("--server: {} (topology {})", error.what(), settings.topology.spec()));
   }
+  std::vector<std::string_view> accepted;
+  for (const PortDriver* driver : gradcube::dataplane::port_drivers()) {
+    accepted.push_back(driver->option);
+    if (options.ports.at(driver).empty()) continue;
+    lone.driver = driver;
+    driver->adapt(settings);
+    lone.ports =
+        gradcube::dataplane::checked_names(*driver, options.ports.at(driver), settings.topology);
+  }
+  if (lone.driver == nullptr) {
+    throw UsageError(fmt::format("--server: its ports are missing; expected one of {} as well",
+                                 fmt::join(accepted, ", ")));
+  }
+  return lone;
 }
 
-// Of one that has the server's links to switches in other processes.
-ClusterSettings with_fabric(ClusterSettings settings, Fabric fabric) {
+// Of a process that has no server.
+ClusterSettings with_fabric(ClusterSettings settings, FabricKind fabric) {
   settings.fabric = fabric;
   gradcube::control::validate(settings);
   return settings;
@@ -124,34 +135,17 @@ void run(Server& server, const std::string& what, Starter& starter) {
   server.run();
 }
 
-void check_ports(const Options& options, const ClusterSettings& settings) {
-  const bool named = !options.interfaces.empty() || !options.nics.empty();
-  if (!named || settings.fabric == Fabric::memif) {
-    throw UsageError(
-        "--server: expected --interfaces or --nics as well, or with the memif fabric --switch-dir");
-  }
-  // Links that are not emulated do nothing of this.
-  if (settings.loss > 0 || settings.duplicate > 0 || settings.reorder > 0 || settings.corrupt > 0 ||
-      settings.delay_ns > 0) {
-    throw UsageError(
-        "loss, duplicate, reorder, corrupt and delay are for emulated links: leave them out of the "
-        "settings of a server on network interfaces or NICs");
-  }
-}
-
 void run_daemon(const Options& options, const ClusterSettings& given, const RunDirectory& directory,
                 const DaemonLock& lock, Starter& starter) {
   const RunDirectory sockets =
       options.socket_dir.empty() ? directory : RunDirectory(options.socket_dir);
   sockets.create();
-  const ClusterSettings settings =
-      options.switch_dir.empty() ? given : with_fabric(given, Fabric::memif);
+  ClusterSettings settings = given;
   const std::optional<LoneServer> lone = lone_server(options, settings);
-  if (!lone.has_value() && settings.fabric != Fabric::embedded) {
+  if (!lone.has_value() && settings.fabric != FabricKind::embedded) {
     throw UsageError(fmt::format("the settings ask for the {0} fabric: start gradcubed with --{0}",
                                  gradcube::control::fabric_name(settings.fabric)));
   }
-  if (lone.has_value() && options.switch_dir.empty()) check_ports(options, settings);
   gradcube::dataplane::Daemon daemon(settings, lone, directory, lock, sockets);
   run(daemon,
       (lone.has_value() ? "server " + options.server + " of " : "") + settings.topology.spec(),
@@ -160,8 +154,8 @@ void run_daemon(const Options& options, const ClusterSettings& given, const RunD
 
 void run_switches(const Options& options, const ClusterSettings& settings,
                   const RunDirectory& directory, const DaemonLock& lock, Starter& starter) {
-  gradcube::dataplane::SwitchDaemon daemon(with_fabric(settings, Fabric::memif), *options.switches,
-                                           directory, lock);
+  gradcube::dataplane::SwitchDaemon daemon(with_fabric(settings, FabricKind::memif),
+                                           *options.switches, directory, lock);
   run(daemon,
       fmt::format("part {} of the switches of {}", *options.switches, settings.topology.spec()),
       starter);
@@ -174,7 +168,7 @@ void run_bed(const Options& options, const ClusterSettings& settings, const RunD
   programs.server = options.server_program.empty()
                         ? programs.daemon
                         : std::filesystem::absolute(options.server_program);
-  const Fabric fabric = options.veth ? Fabric::veth : Fabric::memif;
+  const FabricKind fabric = options.veth ? FabricKind::veth : FabricKind::memif;
   gradcube::dataplane::TestBed bed(with_fabric(settings, fabric), directory, lock, programs,
                                    GRADCUBE_VERSION);
   run(bed, "a test bed for " + settings.topology.spec(), starter);
@@ -219,39 +213,18 @@ std::string reason(const std::exception& error) {
   return error.what();
 }
 
-// Of one server, what its ports are.
-void add_ports(CLI::App& app, CLI::Option* server, Options& options) {
-  auto* interfaces =
-      app.add_option("--interfaces", options.interfaces,
-                     "the server's ports: a network interface for each level, level 0 first "
-                     "(\"eth1,eth2\"); on a torus two, first that to the next server. They must "
-                     "be up, and should have no IP address")
-          ->delimiter(',')
-          ->needs(server);
-  auto* nics = app.add_option("--nics", options.nics,
-                              "the server's ports: a NIC for each level by its PCI address, level "
-                              "0 first (\"0000:03:00.0,0000:03:00.1\"), bound to vfio-pci")
-                   ->delimiter(',')
-                   ->needs(server)
-                   ->excludes(interfaces);
-  app.add_option("--switch-dir", options.switch_dir,
-                 "the server's ports lead to emulated switches: the run directory of the cluster; "
-                 "switches-0/, switches-1/, ... in it are those of the daemons of switches")
-      ->needs(server)
-      ->excludes(interfaces)
-      ->excludes(nics);
-}
-
-// Returns how the process is to end now, or nothing.
-std::optional<int> read_options(int argc, char** argv, Options& options) {
-  CLI::App app{
-      "gradcubed runs the servers of a Gradcube cluster. `gradcube up` starts it for you."};
+// Returns the option that names one server.
+CLI::Option* add_servers(CLI::App& app, Options& options) {
   auto* which = app.add_option_group("servers", "which servers this process runs");
   which->add_flag("--all", options.all, "every server of an embedded cluster");
-  auto* server =
-      which->add_option("--server", options.server,
-                        "one server, by its address (\"2,1\"), on --interfaces, on --nics "
-                        "or with --switch-dir");
+  std::vector<std::string_view> ports;
+  for (const PortDriver* driver : gradcube::dataplane::port_drivers()) {
+    ports.push_back(driver->option);
+  }
+  CLI::Option* server = which->add_option(
+      "--server", options.server,
+      fmt::format("one server, by its address (\"2,1\"), with its ports by one of {}",
+                  fmt::join(ports, ", ")));
   which->add_option("--switches", options.switches,
                     "no server, but emulated switches to which servers connect by memif: those of "
                     "process 0, 1, ... (a process has 32 ports at most, and whole switches)");
@@ -262,10 +235,26 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
       "a daemon for every server, each in a network namespace of its own, joined by veths and "
       "bridges (needs root)");
   which->require_option(1);
-  app.add_option("--server-program", options.server_program,
-                 "with --memif or --veth: what to run as each server's daemon (default: this "
-                 "program)");
-  add_ports(app, server, options);
+  return server;
+}
+
+void add_ports(CLI::App& app, CLI::Option* server, Options& options) {
+  std::vector<CLI::Option*> others;
+  for (const PortDriver* driver : gradcube::dataplane::port_drivers()) {
+    CLI::Option* option =
+        app.add_option(std::string(driver->option), options.ports[driver], driver->help);
+    option->needs(server);
+    if (driver->names == PortDriver::Names::together) {
+      option->expected(1);
+    } else if (driver->separator != '\0') {
+      option->delimiter(driver->separator);
+    }
+    for (CLI::Option* other : others) option->excludes(other);
+    others.push_back(option);
+  }
+}
+
+void add_places(CLI::App& app, Options& options) {
   app.add_option("--run-dir", options.run_dir,
                  "where its control socket and lock are made (default: as gradcube's)");
   app.add_option("--socket-dir", options.socket_dir,
@@ -276,6 +265,18 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
   app.add_option("--settings", options.settings,
                  "what `gradcube up` has made of its flags, as JSON, in place of a cluster file")
       ->excludes(file);
+}
+
+// Returns how the process is to end now, or nothing.
+std::optional<int> read_options(int argc, char** argv, Options& options) {
+  CLI::App app{
+      "gradcubed runs the servers of a Gradcube cluster. `gradcube up` starts it for you."};
+  CLI::Option* server = add_servers(app, options);
+  app.add_option("--server-program", options.server_program,
+                 "with --memif or --veth: what to run as each server's daemon (default: this "
+                 "program)");
+  add_ports(app, server, options);
+  add_places(app, options);
   app.add_option("--ready-fd", options.ready_descriptor,
                  "a pipe that gets a line of JSON when the daemon is ready; the daemon ends if the "
                  "pipe's other end closes before that");

@@ -7,11 +7,11 @@
 
 #include "control/base/errors.h"
 #include "control/settings/switch_parts.h"
-#include "dataplane/daemon/counters_json.h"
 #include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/memif_sizing.h"
 #include "dataplane/daemon/resident_memory.h"
 #include "dataplane/daemon/switch_status.h"
+#include "dataplane/host/counters_json.h"
 #include "dataplane/sockets/daemon_log.h"
 
 namespace gradcube::dataplane {
@@ -105,8 +105,7 @@ Json SwitchDaemon::status() {
                   {{"daemon_bytes", own_resident_bytes()},
                    {"pool_bytes", frames_.bytes() + switches_.fabric().pool_bytes()}}},
                  {"counters", counters_json(dropped)}};
-  status.update(impairments_report(switches_.fabric(), settings_.seed));
-  status["switches"] = switches_json(switches_.fabric());
+  status.update(switches_report(switches_.fabric(), settings_.seed));
   return status;
 }
 

@@ -135,8 +135,8 @@ class EmbeddedFabric final : public Fabric {
   const Impairments& impairments() const { return impairments_; }
   Impairments impairments(const LinkAt& link) const;
 
-  // Memory of the pool of clones.
-  std::uint64_t pool_bytes() const { return clones_.bytes(); }
+  // That of clones.
+  std::uint64_t pool_bytes() const override { return clones_.bytes(); }
 
  private:
   bool has(bcube::ServerId server) const;

@@ -101,7 +101,7 @@ std::vector<ServerReport> three_servers() {
 Json merged(const std::vector<ServerReport>& servers) {
   control::ClusterSettings settings;
   settings.topology = control::parse_topology("star:3", "");
-  settings.fabric = control::Fabric::veth;
+  settings.fabric = control::FabricKind::veth;
   return merged_status({{"pid", 1}}, settings,
                        {{"impaired_links", Json::array()}, {"switches", Json::array()}}, servers);
 }

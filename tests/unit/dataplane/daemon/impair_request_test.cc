@@ -268,6 +268,20 @@ TEST_F(ImpairRequest, RefusesAServerWhoseLinksAreElsewhere) {
   }
 }
 
+TEST_F(ImpairRequest, RefusesALevelWhoseSwitchesAreElsewhere) {
+  fabric_.reset();  // pools have names
+  fabric_ = std::make_unique<EmbeddedFabric>(EmbeddedFabricOptions{
+      .space = topology_.space(),
+      .servers = {0, 1, 2, 3, 4, 5, 6, 7, 8},
+      .has_switch_at = [](bcube::ServerId, unsigned port) { return port == 1; },
+      .clones = clone_pool(1500)});
+  EXPECT_EQ(impair({{"loss", 0.1}, {"level", 1}})["changed"], 9);
+  EXPECT_THAT(refusal({{"loss", 0.1}, {"level", 0}}),
+              HasSubstr("this daemon has links to the switches 1/[*,0], 1/[*,1], 1/[*,2] alone"));
+  EXPECT_THAT(refusal({{"loss", 0.1}, {"level", 0}, {"server", "2,1"}}),
+              HasSubstr("server [2,1] has links to the switches 1/[*,1] alone"));
+}
+
 TEST_F(ImpairRequest, NamesSomeOfManySwitchesAndCountsTheRest) {
   make("bcube:2,3");
   EXPECT_THAT(refusal({{"loss", 0.1}, {"switch", "x"}}),

@@ -1,6 +1,6 @@
 // Counters as JSON, by their names and groups.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_COUNTERS_JSON_H_
-#define GRADCUBE_DATAPLANE_DAEMON_COUNTERS_JSON_H_
+#ifndef GRADCUBE_DATAPLANE_HOST_COUNTERS_JSON_H_
+#define GRADCUBE_DATAPLANE_HOST_COUNTERS_JSON_H_
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -30,4 +30,4 @@ nlohmann::ordered_json counters_json(const Counters& counters) {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_COUNTERS_JSON_H_
+#endif  // GRADCUBE_DATAPLANE_HOST_COUNTERS_JSON_H_

@@ -1,7 +1,7 @@
 // What the memory of packets and of EAL comes to, where a fabric's need is computed before it
-// starts (fabric_sizing.h, memif_sizing.h, nic_sizing.h).
-#ifndef GRADCUBE_DATAPLANE_DAEMON_MEMORY_UNITS_H_
-#define GRADCUBE_DATAPLANE_DAEMON_MEMORY_UNITS_H_
+// starts (dataplane/daemon/fabric_sizing.h, dataplane/fabric/port_driver.h).
+#ifndef GRADCUBE_DATAPLANE_HOST_MEMORY_UNITS_H_
+#define GRADCUBE_DATAPLANE_HOST_MEMORY_UNITS_H_
 
 #include <cstdint>
 
@@ -18,4 +18,4 @@ inline constexpr std::uint64_t kMegabyte = 1'000'000;
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_MEMORY_UNITS_H_
+#endif  // GRADCUBE_DATAPLANE_HOST_MEMORY_UNITS_H_
