@@ -335,13 +335,16 @@ std::vector<MemberFacts> Node::facts() const {
     std::uint64_t reserved = member.reserved_bytes();
     for (unsigned local = 0; local < member.trainers(); ++local) {
       if (!member.stays(local)) continue;
-      facts.push_back({member.request().name, resident.job, resident.epoch, state, why,
-                       member.request().options, server_,
-                       static_cast<std::uint32_t>(member.trainer(local).pid),
-                       member.submitted(local), member.window(), std::exchange(reserved, 0),
-                       member.trainer(local).uid,
-                       member.session().region(local).confirmed() - shared::kHeapOffset, local,
-                       member.session().mail_counts(local)});
+      const JobFacts::Trainer trainer{
+          server_,
+          static_cast<std::uint32_t>(member.trainer(local).pid),
+          member.submitted(local),
+          member.trainer(local).uid,
+          member.session().region(local).confirmed() - shared::kHeapOffset,
+          local,
+          member.session().mail_counts(local)};
+      facts.push_back({trainer, member.request().name, resident.job, resident.epoch, state, why,
+                       member.request().options, member.window(), std::exchange(reserved, 0)});
     }
   }
   return facts;
