@@ -37,7 +37,7 @@ Json merged_object(const Json& form, const Reports& objects) {
 }
 
 Json merged_plain(std::string_view rule, const Reports& values) {
-  if (values.empty() && rule != "sum") return nullptr;
+  if (values.empty()) return rule.empty() ? Json() : Json(0);
   const auto is_less = [](const Json* a, const Json* b) { return *a < *b; };
   if (rule == "most") return **std::max_element(values.begin(), values.end(), is_less);
   if (rule != "sum" && rule != "least") return *values.front();

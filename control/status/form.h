@@ -45,7 +45,7 @@ struct Word {
 
 using Reports = std::vector<const Json*>;
 
-// What values of this form become. Of no value: what is empty, 0 as a sum, else null.
+// What values of this form become. Of no value: what is empty, 0 by a rule, else null.
 Json merged(const Json& form, const Reports& values);
 
 // The objects of a list that say the same under these keys: groups in the order of the list.

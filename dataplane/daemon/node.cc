@@ -110,17 +110,15 @@ void Node::inquire(TrainerId trainer, std::uint64_t request, control::Collective
 }
 
 void Node::on_event(const EngineEvent& event, control::Instant now) {
-  Resident* resident = resident_of(event.job);
-  if (resident == nullptr) {
+  auto* const entry = resident_of(event.job);
+  if (entry == nullptr) {
     control::NodeMessages out;
     guests_.on_event(event, out);
     return send(out, now);
   }
+  const Attempt attempt = entry->first;
+  Resident* const resident = &entry->second;
   if (!resident->descriptor.has_value()) return;
-  const Attempt attempt =
-      std::find_if(residents_.begin(), residents_.end(), [&](const auto& entry) {
-        return &entry.second == resident;
-      })->first;
   if (event.kind == EngineEvent::Kind::violation) {
     // In every epoch: a session that has violated the protocol once is closed.
     const unsigned local = resident->member->violator();
@@ -287,9 +285,9 @@ Node::Resident* Node::find(Attempt attempt) {
 }
 
 // The one that the engines know under this id.
-Node::Resident* Node::resident_of(protocol::JobId job) {
-  for (auto& [attempt, resident] : residents_) {
-    if (resident.job == job && resident.member->attached()) return &resident;
+auto Node::resident_of(protocol::JobId job) -> std::pair<const Attempt, Resident>* {
+  for (auto& entry : residents_) {
+    if (entry.second.job == job && entry.second.member->attached()) return &entry;
   }
   return nullptr;
 }

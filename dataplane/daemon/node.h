@@ -235,7 +235,7 @@ class Node {
                                              const control::notice::Report& report,
                                              control::Instant now) const;
   Resident* find(Attempt attempt);
-  Resident* resident_of(protocol::JobId job);
+  std::pair<const Attempt, Resident>* resident_of(protocol::JobId job);
   void note_progress(Resident& resident);
   void listen_to_neighbours(control::Instant now);
   void greet(control::Instant now);
