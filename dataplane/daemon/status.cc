@@ -197,6 +197,7 @@ Json servers_json(const StatusSources& sources) {
       ports.push_back(std::move(port));
     }
     servers.push_back({{"address", control::address_json(space, server)},
+                       {"version", GRADCUBE_VERSION},
                        {"socket", sources.sockets.server_socket(space.suffix(server)).string()},
                        {"trainers", sources.cluster.nodes().at(server).trainers()},
                        {"ports", std::move(ports)}});
