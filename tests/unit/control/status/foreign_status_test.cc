@@ -5,6 +5,7 @@
 #include <string>
 
 #include "control/plan/topology.h"
+#include "control/status/form.h"
 #include "tests/unit/protocol/seed.h"
 
 namespace gradcube::control::status {
@@ -90,7 +91,7 @@ TEST(ForeignStatus, HasTheControlThreadsCountsOrNone) {
   status["control"] = {{"steps", 5}, {"longest_step_ms", 1.5}};
   const auto taken = checked(status);
   ASSERT_TRUE(taken.has_value());
-  EXPECT_EQ((*taken)["control"], status["control"]);
+  EXPECT_EQ(nlohmann::json((*taken)["control"]), nlohmann::json(status["control"]));
   for (const Json& wrong : {Json(1), Json::object(), Json{{"steps", -1}, {"longest_step_ms", 1}}}) {
     status["control"] = wrong;
     EXPECT_FALSE(checked(status).has_value()) << wrong;

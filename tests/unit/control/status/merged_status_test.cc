@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "control/status/form.h"
 #include "control/status/merged_jobs.h"
 
 namespace gradcube::control::status {
