@@ -88,9 +88,8 @@ Json MemifNetwork::report() {
     const Json status = answers[part].answer.is_null() ? Json() : answers[part].answer["status"];
     Json one = {{"part", part}, {"pid", daemons_[part].process().pid()}};
     if (status.is_object()) {
-      for (const char* key : {"pid", "links", "connected", "stalls", "memory", "counters"}) {
-        one[key] = status.value(key, Json());
-      }
+      one.update(status);
+      for (const char* key : {"impairments", "impaired_links", "switches"}) one.erase(key);
     } else {
       const std::string end = daemons_[part].end_text();
       one["why"] = end.empty() ? answers[part].why : end;

@@ -5,11 +5,12 @@
 #include <fmt/ranges.h>
 #include <functional>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "aggregation/element.h"
 #include "control/jobs/collective_text.h"
+#include "control/status/job_progress.h"
+#include "control/status/merged_jobs.h"
 
 namespace gradcube::dataplane {
 
@@ -21,61 +22,25 @@ std::uint64_t sum(const control::LaneNumbers& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), std::uint64_t{0});
 }
 
-// The servers whose trainers have not submitted the oldest collective of the lane that is not
-// completed everywhere, if others have.
-void add_late(const std::vector<JobFacts::Trainer>& trainers, std::size_t lane,
-              std::uint64_t completed_by_all, std::set<bcube::ServerId>& late) {
-  std::vector<bcube::ServerId> behind;
-  for (const JobFacts::Trainer& trainer : trainers) {
-    if (trainer.counts.published[lane] <= completed_by_all) behind.push_back(trainer.server);
-  }
-  if (behind.size() < trainers.size()) late.insert(behind.begin(), behind.end());
-}
-
-// The members of these servers whose trainers have not joined.
-std::vector<bcube::ServerId> not_joined(const JobFacts& job,
-                                        const std::vector<bcube::ServerId>& servers) {
-  std::vector<bcube::ServerId> missing;
-  for (const bcube::ServerId server : job.options.members) {
-    const auto joined =
-        std::count_if(job.trainers.begin(), job.trainers.end(),
-                      [&](const auto& trainer) { return trainer.server == server; });
-    if (joined < job.options.trainers &&
-        std::binary_search(servers.begin(), servers.end(), server)) {
-      missing.push_back(server);
-    }
-  }
-  return missing;
-}
-
 void count(JobFacts& job, const std::vector<bcube::ServerId>& servers) {
-  std::set<bcube::ServerId> late;
-  for (std::size_t lane = 0; lane < job.options.lanes.size(); ++lane) {
-    std::uint64_t completed_by_all = UINT64_MAX;
-    for (const JobFacts::Trainer& trainer : job.trainers) {
-      completed_by_all = std::min(completed_by_all, trainer.counts.completed[lane]);
-    }
-    job.collectives += completed_by_all;
-    add_late(job.trainers, lane, completed_by_all, late);
+  std::vector<control::status::TrainerProgress<bcube::ServerId>> trainers;
+  for (const JobFacts::Trainer& trainer : job.trainers) {
+    trainers.push_back({trainer.server, trainer.counts.published, trainer.counts.completed});
   }
-  if (job.state == JobState::gathering) job.waiting_for = not_joined(job, servers);
-  if (job.state == JobState::running) job.waiting_for.assign(late.begin(), late.end());
+  const auto progress = control::status::progress_of(trainers);
+  job.collectives = progress.collectives;
+  if (job.state == JobState::running) job.waiting_for = progress.late;
+  if (job.state != JobState::gathering) return;
+  job.waiting_for = not_joined(job.options.members, job.options.trainers, trainers);
+  std::erase_if(job.waiting_for, [&](bcube::ServerId server) {
+    return !std::binary_search(servers.begin(), servers.end(), server);
+  });
 }
 
 }  // namespace
 
 std::string_view state_name(JobState state) {
-  switch (state) {
-    case JobState::gathering:
-      return "gathering";
-    case JobState::running:
-      return "running";
-    case JobState::stopping:
-      return "stopping";
-    case JobState::aborted:
-      break;
-  }
-  return "aborted";
+  return control::status::kJobStates.at(static_cast<std::size_t>(state));
 }
 
 std::string_view stage_name(control::HubState::Stage stage) {
@@ -113,8 +78,7 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
       job.window = job.window == 0 ? trainer.window : std::min(job.window, trainer.window);
     }
     job.reserved_bytes += trainer.reserved_bytes;
-    job.trainers.push_back({trainer.server, trainer.pid, trainer.counts, trainer.uid,
-                            trainer.heap_bytes, trainer.local, trainer.messages});
+    job.trainers.push_back(static_cast<const JobFacts::Trainer&>(trainer));
   }
   for (JobFacts& job : jobs) {
     std::sort(job.trainers.begin(), job.trainers.end(), [](const auto& a, const auto& b) {

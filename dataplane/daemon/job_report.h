@@ -33,25 +33,6 @@ struct LaneCounts {
   control::LaneNumbers completed;  // ended, in order
 };
 
-// A trainer, as its node sees it.
-struct MemberFacts {
-  std::string job;
-  protocol::JobId id = protocol::kNoJob;  // once it is known
-  control::Epoch epoch = 0;
-  JobState state{};
-  std::string why;  // it stops, or was aborted
-  control::JobOptions options;
-  bcube::ServerId server = 0;
-  std::uint32_t pid = 0;
-  LaneCounts counts;
-  unsigned window = 0;               // segments per flow: offered, and once it is agreed the job's
-  std::uint64_t reserved_bytes = 0;  // of packet memory
-  std::uint32_t uid = 0;
-  std::uint64_t heap_bytes = 0;  // of its heap that it may use now
-  unsigned local = 0;            // its number among the job's trainers on its server
-  MailTable::Counts messages;    // to and from other trainers
-};
-
 // One job, as `status` shows it. Trainers that have left are not in it.
 struct JobFacts {
   struct Trainer {
@@ -61,7 +42,7 @@ struct JobFacts {
     std::uint32_t uid = 0;
     std::uint64_t heap_bytes = 0;  // of its heap that it may use now
     unsigned local = 0;            // its number among the job's trainers on its server
-    MailTable::Counts messages;
+    MailTable::Counts messages;    // to and from other trainers
 
     std::uint64_t submitted() const;  // in all lanes
     std::uint64_t completed() const;
@@ -77,10 +58,21 @@ struct JobFacts {
   std::uint64_t reserved_bytes = 0;  // of packet memory, over its trainers
   std::uint64_t collectives = 0;     // completed by all of its trainers, over all lanes
   // Whom the others wait for, ascending. While the job gathers: the servers whose trainers have not
-  // joined. While it runs: those that have not submitted the oldest collective of a lane that is
-  // not completed everywhere, if another trainer has submitted it. Empty when nobody waits.
+  // joined. While it runs: those that are late (control/status/job_progress.h).
   std::vector<bcube::ServerId> waiting_for;
   std::int64_t waiting_ms = 0;  // how long they have waited, to a tenth of a second
+};
+
+// A trainer, as its node sees it, and the job as it knows it.
+struct MemberFacts : JobFacts::Trainer {
+  std::string job;
+  protocol::JobId id = protocol::kNoJob;  // once it is known
+  control::Epoch epoch = 0;
+  JobState state{};
+  std::string why;  // it stops, or was aborted
+  control::JobOptions options;
+  unsigned window = 0;               // segments per flow: offered, and once it is agreed the job's
+  std::uint64_t reserved_bytes = 0;  // of packet memory
 };
 
 // A hub that a server without trainers of the job aggregates, as `status` of that server shows it.

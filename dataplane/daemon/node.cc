@@ -116,14 +116,11 @@ void Node::inquire(TrainerId trainer, std::uint64_t request, control::Collective
 }
 
 void Node::on_event(const EngineEvent& event, control::Instant now) {
-  JobGroup* group = running_group(event.job);
-  if (group == nullptr) {
-    return hubs_.on_event(event, now);
-  }
+  auto* const entry = running_group(event.job);
+  if (entry == nullptr) return hubs_.on_event(event, now);
+  const Attempt attempt = entry->first;
+  JobGroup* const group = &entry->second;
   if (!group->descriptor.has_value()) return;
-  const Attempt attempt = std::find_if(groups_.begin(), groups_.end(), [&](const auto& entry) {
-                            return &entry.second == group;
-                          })->first;
   if (event.kind == EngineEvent::Kind::violation) {
     // In every epoch: a session that has violated the protocol once is closed.
     const unsigned local = group->member->violator();
@@ -290,9 +287,9 @@ Node::JobGroup* Node::find(Attempt attempt) {
 }
 
 // The one that the engines know under this id.
-Node::JobGroup* Node::running_group(protocol::JobId job) {
-  for (auto& [attempt, group] : groups_) {
-    if (group.job == job && group.member->attached()) return &group;
+auto Node::running_group(protocol::JobId job) -> std::pair<const Attempt, JobGroup>* {
+  for (auto& entry : groups_) {
+    if (entry.second.job == job && entry.second.member->attached()) return &entry;
   }
   return nullptr;
 }
@@ -338,12 +335,16 @@ std::vector<MemberFacts> Node::facts() const {
     std::uint64_t reserved = member.reserved_bytes();
     for (unsigned local = 0; local < member.trainers(); ++local) {
       if (!member.stays(local)) continue;
-      facts.push_back(
-          {member.request().name, group.job, group.epoch, state, why, member.request().options,
-           server_, static_cast<std::uint32_t>(member.trainer(local).pid), member.submitted(local),
-           member.window(), std::exchange(reserved, 0), member.trainer(local).uid,
-           member.session().region(local).confirmed() - shared::kHeapOffset, local,
-           member.session().mail_counts(local)});
+      const JobFacts::Trainer trainer{
+          server_,
+          static_cast<std::uint32_t>(member.trainer(local).pid),
+          member.submitted(local),
+          member.trainer(local).uid,
+          member.session().region(local).confirmed() - shared::kHeapOffset,
+          local,
+          member.session().mail_counts(local)};
+      facts.push_back({trainer, member.request().name, group.job, group.epoch, state, why,
+                       member.request().options, member.window(), std::exchange(reserved, 0)});
     }
   }
   return facts;

@@ -225,7 +225,7 @@ class Node {
                                              const control::notice::Report& report,
                                              control::Instant now) const;
   JobGroup* find(Attempt attempt);
-  JobGroup* running_group(protocol::JobId job);
+  std::pair<const Attempt, JobGroup>* running_group(protocol::JobId job);
   void note_progress(JobGroup& group);
   void listen_to_neighbours(control::Instant now);
   void greet(control::Instant now);

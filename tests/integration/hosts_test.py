@@ -158,6 +158,7 @@ class StatusOfAll(TestCase):
             (own_server,) = own["servers"]
             for server in status["servers"]:
                 self.assertEqual(set(server), {*own_server, "pid"})
+                self.assertEqual(server["version"], status["version"])
                 for port in server["ports"]:
                     self.assertEqual(set(port), set(own_server["ports"][0]))
             for name in "memory", "counters":

@@ -277,15 +277,21 @@ nlohmann::ordered_json topology_json(const Topology& topology) {
   }
   json[topology.kind() == "torus" ? "h" : "k"] = topology.levels();
   json["servers"] = topology.servers();
-  for (const ServerId server : topology.space().absent_list()) {
-    json["absent"].push_back(address_json(topology.space(), server));
-  }
+  const std::vector<ServerId> absent = topology.space().absent_list();
+  if (!absent.empty()) json["absent"] = addresses_json(topology.space(), absent);
   return json;
 }
 
 nlohmann::ordered_json address_json(const AddressSpace& space, ServerId server) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (unsigned level = space.levels(); level-- > 0;) json.push_back(space.digit(server, level));
+  return json;
+}
+
+nlohmann::ordered_json addresses_json(const AddressSpace& space,
+                                      const std::vector<ServerId>& servers) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const ServerId server : servers) json.push_back(address_json(space, server));
   return json;
 }
 

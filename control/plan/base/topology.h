@@ -113,6 +113,9 @@ nlohmann::ordered_json topology_json(const Topology& topology);
 
 // An address as JSON has it: [v(k-1),...,v1,v0].
 nlohmann::ordered_json address_json(const AddressSpace& space, ServerId server);
+// [[2,1],[2,2]]
+nlohmann::ordered_json addresses_json(const AddressSpace& space,
+                                      const std::vector<ServerId>& servers);
 
 }  // namespace gradcube::control
 

@@ -1,18 +1,17 @@
-#include "dataplane/daemon/foreign_status.h"
+#include "control/status/foreign_status.h"
 
 #include <gtest/gtest.h>
 #include <random>
 #include <string>
 
 #include "control/plan/base/topology.h"
+#include "control/status/form.h"
 #include "tests/unit/protocol/seed.h"
 
-namespace gradcube::dataplane {
+namespace gradcube::control::status {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-const bcube::AddressSpace kSpace = control::parse_topology("bcube:3,2", "").space();
+const bcube::AddressSpace kSpace = parse_topology("bcube:3,2", "").space();
 constexpr bcube::ServerId kServer = 7;  // [2,1]
 
 Json port(unsigned number) {
@@ -58,6 +57,45 @@ TEST(ForeignStatus, IsTakenWithWhatIsKnownOfIt) {
   ASSERT_TRUE(taken.has_value());
   status.erase("topology");
   EXPECT_EQ(nlohmann::json(*taken), nlohmann::json(status));
+}
+
+// Of a daemon of another version, or on other ports.
+TEST(ForeignStatus, IsTakenWithPlainFieldsThatNobodyKnows) {
+  Json status = good();
+  for (const char* at : {"", "/servers/0", "/jobs/0", "/jobs/0/trainers/0", "/hubs/0"}) {
+    Json& object = status[Json::json_pointer(at)];
+    object.update({{"new_number", -1.5}, {"new_text", "\n"}, {"new_flag", true}});
+    object.update({{"new_list", {1}}, {"new_object", Json::object()}, {"new_null", nullptr}});
+  }
+  status["memory"]["new_count"] = 7;
+  status["servers"][0]["ports"][0].update({{"receive_interrupts", true}, {"steering", "rules"}});
+  status["jobs"][0]["trainers"][0]["submitted_by_lane"] = {1};
+  const auto taken = checked(status);
+  ASSERT_TRUE(taken.has_value());
+  for (const char* at : {"", "/servers/0", "/jobs/0", "/jobs/0/trainers/0", "/hubs/0"}) {
+    const Json& object = (*taken)[Json::json_pointer(at)];
+    EXPECT_EQ(object["new_number"], -1.5) << at;
+    EXPECT_EQ(object["new_text"], "\\n") << at;
+    EXPECT_EQ(object["new_flag"], true) << at;
+    for (const char* key : {"new_list", "new_object", "new_null"}) {
+      EXPECT_FALSE(object.contains(key)) << at << " " << key;
+    }
+  }
+  EXPECT_EQ((*taken)["memory"]["new_count"], 7);
+  EXPECT_EQ((*taken)["servers"][0]["ports"][0]["steering"], "rules");
+  EXPECT_EQ((*taken)["jobs"][0]["trainers"][0]["submitted_by_lane"], Json::array({1}));
+}
+
+TEST(ForeignStatus, HasTheControlThreadsCountsOrNone) {
+  Json status = good();
+  status["control"] = {{"steps", 5}, {"longest_step_ms", 1.5}};
+  const auto taken = checked(status);
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_EQ(nlohmann::json((*taken)["control"]), nlohmann::json(status["control"]));
+  for (const Json& wrong : {Json(1), Json::object(), Json{{"steps", -1}, {"longest_step_ms", 1}}}) {
+    status["control"] = wrong;
+    EXPECT_FALSE(checked(status).has_value()) << wrong;
+  }
 }
 
 TEST(ForeignStatus, LosesWhatCouldMoveATerminalsCursor) {
@@ -178,4 +216,4 @@ TEST(ForeignStatus, SurvivesMutations) {
 }
 
 }  // namespace
-}  // namespace gradcube::dataplane
+}  // namespace gradcube::control::status

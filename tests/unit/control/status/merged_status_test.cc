@@ -1,4 +1,4 @@
-#include "dataplane/bed/merged_status.h"
+#include "control/status/merged_status.h"
 
 #include <gtest/gtest.h>
 #include <map>
@@ -6,13 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/bed/merged_jobs.h"
-#include "dataplane/bed/server_settings.h"
+#include "control/status/form.h"
+#include "control/status/merged_jobs.h"
 
-namespace gradcube::dataplane {
+namespace gradcube::control::status {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // A job as the daemon of server [0,digit] knows it.
 Json job(unsigned digit, const char* state, unsigned submitted, unsigned completed) {
@@ -68,6 +66,33 @@ TEST(MergedJobs, WaitForTrainersThatAreBehind) {
   EXPECT_EQ(jobs[0]["waiting_ms"], 0);
 }
 
+// A trainer may have submitted more than the others in one lane, and be late in another.
+TEST(MergedJobs, WaitForTrainersThatAreBehindInALane) {
+  Json lanes = Json::array({{{"algorithm", "bml"}}, {{"algorithm", "ring"}}});
+  Json ahead = job(0, "running", 3, 2);
+  Json late = job(1, "running", 9, 3);
+  for (Json* one : {&ahead, &late}) (*one)["lanes"] = lanes;
+  ahead["trainers"][0].update({{"submitted_by_lane", {2, 1}}, {"completed_by_lane", {1, 1}}});
+  late["trainers"][0].update({{"submitted_by_lane", {1, 8}}, {"completed_by_lane", {1, 2}}});
+  Json jobs = merged_jobs({ahead, late});
+  EXPECT_EQ(jobs[0]["waiting_for"], Json::array({Json({0, 0}), Json({0, 1})}));
+  EXPECT_EQ(jobs[0]["collectives"], 2) << "one of each lane";
+
+  // Counts of a daemon that tells only sums, or of other lanes than the job has.
+  for (const Json& of_lanes : {Json(), Json::array({1}), Json::array({1, 8, 1})}) {
+    late["trainers"][0].erase("submitted_by_lane");
+    if (!of_lanes.is_null()) late["trainers"][0]["submitted_by_lane"] = of_lanes;
+    EXPECT_TRUE(merged_jobs({ahead, late})[0]["waiting_for"].empty()) << of_lanes;
+  }
+}
+
+TEST(MergedJobs, NameAServerOnceHoweverManyOfItsTrainersAreLate) {
+  Json two = job(1, "running", 5, 5);
+  two["trainers"].push_back(two["trainers"][0]);
+  const Json jobs = merged_jobs({job(0, "running", 6, 5), two});
+  EXPECT_EQ(jobs[0]["waiting_for"], Json::array({Json({0, 1})}));
+}
+
 TEST(MergedJobs, AreInTheFurthestStateAndSayWhy) {
   Json stopping = job(1, "stopping", 5, 5);
   stopping["why"] = "a trainer left";
@@ -99,11 +124,11 @@ std::vector<ServerReport> three_servers() {
 }
 
 Json merged(const std::vector<ServerReport>& servers) {
-  control::ClusterSettings settings;
-  settings.topology = control::parse_topology("star:3", "");
-  settings.fabric = control::FabricKind::veth;
-  return merged_status({{"pid", 1}}, settings,
-                       {{"impaired_links", Json::array()}, {"switches", Json::array()}}, servers);
+  ClusterSettings settings;
+  settings.topology = parse_topology("star:3", "");
+  settings.fabric = FabricKind::veth;
+  return merged_status({{"pid", 1}, {"impaired_links", Json::array()}, {"switches", Json::array()}},
+                       settings, servers);
 }
 
 TEST(MergedStatus, AddsUpWhatCountsAndJoinsWhatLists) {
@@ -126,6 +151,27 @@ TEST(MergedStatus, AddsUpWhatCountsAndJoinsWhatLists) {
   EXPECT_EQ(status["servers"][2]["trainers"], 1);
   EXPECT_EQ(status["servers"][2]["socket"], "/run/server-2.sock");
   EXPECT_FALSE(status["servers"][2].contains("why"));
+}
+
+TEST(MergedStatus, HasTheSumsOfControlThreadsAndTheLongestOfTheirSteps) {
+  std::vector<ServerReport> servers = three_servers();
+  servers[0].status["control"] = {{"steps", 5}, {"longest_step_ms", 1.5}, {"put_off", 1}};
+  servers[2].status["control"] = {{"steps", 7}, {"longest_step_ms", 0.5}, {"put_off", 2}};
+  EXPECT_EQ(merged(servers)["control"],
+            Json({{"steps", 12}, {"longest_step_ms", 1.5}, {"put_off", 3}}));
+}
+
+TEST(MergedStatus, TakesWhatOneOrAllSayOfFieldsThatNobodyKnows) {
+  std::vector<ServerReport> servers = three_servers();
+  servers[1].status["new"] = "one's";
+  servers[2].status["new"] = "another's";
+  for (unsigned server = 0; server < 3; ++server) servers[server].status["memory"]["new"] = server;
+  for (int i = 0; i < 1000; ++i) servers[0].status["counters"]["x" + std::to_string(i)] = 1;
+  const Json status = merged(servers);
+  EXPECT_EQ(status["new"], "one's");
+  EXPECT_EQ(status["memory"]["new"], 3);
+  EXPECT_LE(status["counters"].size(), 300U);
+  EXPECT_TRUE(status["counters"].contains("dropped"));
 }
 
 TEST(MergedStatus, ListsAServerThatDoesNotAnswer) {
@@ -153,34 +199,5 @@ TEST(MergedStatus, IsWholeWithoutAnyAnswer) {
   EXPECT_EQ(status["servers"].size(), 3u);
 }
 
-TEST(ServerSettings, TakeTheCoresInTurnAndDivideTheMemory) {
-  control::ClusterSettings settings;
-  settings.packet_memory_bytes = 90'000'000;
-  settings.trainer_memory_bytes = 900'000'000;
-  const std::vector<unsigned> cores = {2, 5};
-  EXPECT_EQ(server_settings(settings, 0, cores).lcores, std::vector<unsigned>{2});
-  EXPECT_EQ(server_settings(settings, 3, cores).lcores, std::vector<unsigned>{5});
-  settings.server_lcores = 2;
-  EXPECT_EQ(server_settings(settings, 1, {1, 2, 5}).lcores, (std::vector<unsigned>{5, 1}));
-  EXPECT_EQ(server_settings(settings, 3, cores).packet_memory_bytes, 10'000'000u);
-  EXPECT_EQ(server_settings(settings, 3, cores).trainer_memory_bytes, 100'000'000u);
-  settings.trainer_memory_bytes.reset();
-  settings.packet_memory_bytes.reset();
-  EXPECT_TRUE(server_settings(settings, 0, cores).trainer_memory_bytes.has_value());
-  EXPECT_FALSE(server_settings(settings, 0, cores).packet_memory_bytes.has_value());
-}
-
-TEST(ServerSettings, BecomeTheArgumentsOfADaemon) {
-  const control::ClusterSettings settings;
-  const auto program =
-      server_program("/bin/gradcubed", settings, 7, {"--interfaces", "level0,level1"},
-                     control::RunDirectory("/run/g"));
-  const std::vector<std::string> start(program.begin(), program.end() - 1);
-  EXPECT_EQ(start, (std::vector<std::string>{"/bin/gradcubed", "--server", "2,1", "--interfaces",
-                                             "level0,level1", "--run-dir", "/run/g/2-1",
-                                             "--socket-dir", "/run/g", "--settings"}));
-  EXPECT_EQ(control::settings_from_json(Json::parse(program.back())), settings);
-}
-
 }  // namespace
-}  // namespace gradcube::dataplane
+}  // namespace gradcube::control::status
