@@ -59,12 +59,15 @@ BELOW = {
     "dataplane/daemon/engines": ["dataplane/daemon/trainers"],
     "dataplane/daemon/hub": ["control/jobs/hub", "dataplane/daemon/engines"],
     "dataplane/daemon/messages": ["dataplane/daemon/engines", "dataplane/fabric/emulated"],
-    "dataplane/daemon": [
+    "dataplane/daemon/node": [
         "control/jobs/machines",
         "control/status",
-        "dataplane/bed",
         "dataplane/daemon/hub",
         "dataplane/daemon/messages",
+    ],
+    "dataplane/daemon": [
+        "dataplane/bed",
+        "dataplane/daemon/node",
         "dataplane/fabric/kernel",
         "dataplane/fabric/memif",
     ],

@@ -26,10 +26,6 @@ WIDTHS = {".md": 120, **dict.fromkeys(CXX, 100)}
 MOST_LINES_OF = {"README.md": 150}
 ENTRANCE = "docs/README.md"
 
-# Folders with more files than MOST_FILES, and how many they may have.
-LARGE_FOLDERS = {
-    "dataplane/daemon": 43,  # the status's part becomes a room
-}
 # Files of users, of DPDK and of PyTorch.
 OTHER_FILES = {"train.py", "sum.py", "dpdk-telemetry.py", "rte_vect.h", "distributed_test.py", "App.hpp"}
 
@@ -118,9 +114,8 @@ def sizes(tree):
                 yield name, first, f"{function}() has {last - first + 1} lines: expected at most {MOST_FUNCTION_LINES}"
     folders = collections.Counter(name.rpartition("/")[0] for name in tree.paths)
     for folder, files in folders.items():
-        most = LARGE_FOLDERS.get(folder, MOST_FILES)
-        if files > most and not folder.startswith("tests"):
-            yield folder, 1, f"has {files} files: expected at most {most}"
+        if files > MOST_FILES and not folder.startswith("tests"):
+            yield folder, 1, f"has {files} files: expected at most {MOST_FILES}"
 
 
 def widths(tree):

@@ -134,7 +134,7 @@ const Algorithm& algorithm_of(const Request& request) {
                                fmt::join(algorithm_names(), ", "), kAuto));
 }
 
-// Of those that run on servers that form no grid.
+// Of the algorithms that run on servers that form no grid.
 std::string_view fastest_on_any_servers(const Topology& topology, const Placement& placement) {
   constexpr double kBytes = 64e6;
   const CostParameters parameters = cost_parameters(topology, MessageCosts());

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "control/base/printable.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "control/status/form.h"
 
 namespace gradcube::control::status {

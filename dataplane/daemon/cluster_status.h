@@ -28,7 +28,7 @@
 
 #include "control/jobs/status_exchange.h"
 #include "control/settings/cluster_settings.h"
-#include "dataplane/daemon/node_group.h"
+#include "dataplane/daemon/node/node_group.h"
 
 namespace gradcube::dataplane {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "control/settings/cluster_settings.h"
-#include "dataplane/engine/flow.h"
+#include "dataplane/engine/flows/flow.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/fabric/fabric.h"
 #include "dataplane/host/packet_pool.h"

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
 
 namespace gradcube::dataplane {

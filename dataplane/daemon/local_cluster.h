@@ -21,7 +21,7 @@
 #include "control/plan/assignment.h"
 #include "control/settings/cluster_settings.h"
 #include "dataplane/daemon/fabric_sizing.h"
-#include "dataplane/daemon/node_group.h"
+#include "dataplane/daemon/node/node_group.h"
 #include "dataplane/fabric/fabric.h"
 #include "dataplane/host/packet_memory.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "control/plan/algorithms.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "control/status/merged_status.h"
 #include "dataplane/daemon/cabling.h"
 #include "dataplane/daemon/resident_memory.h"

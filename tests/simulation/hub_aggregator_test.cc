@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/daemon/job_report.h"
+#include "dataplane/daemon/node/job_report.h"
 #include "tests/simulation/hub_job.h"
 
 #include "gradcube/gradcube.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "dataplane/daemon/node_group.h"
+#include "dataplane/daemon/node/node_group.h"
 #include "dataplane/daemon/process/attended_clock.h"
 
 namespace gradcube::dataplane {

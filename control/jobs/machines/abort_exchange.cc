@@ -22,7 +22,7 @@ void AbortExchange::give_up(bcube::ServerId server) {
   decide_if_agreed();
 }
 
-// The set of those that are not counted has changed with it.
+// The set of members that are not counted has changed with it.
 void AbortExchange::count_out(bcube::ServerId server) {
   if (!gone_.insert(server).second) return;
   undecided_.erase(server);

@@ -64,7 +64,7 @@ void JobAgent::repeat(JobActions& out) const {
   }
 }
 
-// To those that have not decided yet, and to the leader: it ends with the first that it hears.
+// To members that have not decided yet, and to the leader: it ends with the first that it hears.
 void JobAgent::tell_abort(JobActions& out) const {
   if (leader_tells_ && phase_ != Phase::aborting) return;
   const Abort abort = exchange_.message(why_);

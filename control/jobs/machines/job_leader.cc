@@ -236,7 +236,7 @@ void JobLeader::on_time(Instant now, JobActions& out) {
       end(departure_.has_value() ? departure_->how : reason_of_stop() + overdue(), {}, now, out);
     }
   } else if (now >= next_ask_) {
-    // While it gathers: whether those that have joined are still there.
+    // While it gathers: whether trainers that have joined are still there.
     if (phase_ == Phase::gathering) leave_out_silent(now);
     if (over()) return;
     if (phase_ == Phase::gathering) seek_missing(now, out);

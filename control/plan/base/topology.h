@@ -64,7 +64,7 @@ class Topology {
   const std::string& kind() const { return kind_; }  // "bcube", "star" or "torus"
   const std::vector<Dimension>& dimensions() const { return dimensions_; }
   const AddressSpace& space() const { return space_; }
-  std::uint32_t servers() const { return space_.servers(); }  // without those that are absent
+  std::uint32_t servers() const { return space_.servers(); }  // without the absent ones
   unsigned levels() const { return space_.levels(); }
   unsigned ports() const;  // of a server
   bool uniform() const;    // all radices are equal

@@ -33,7 +33,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dataplane/daemon/node_group.h"
+#include "dataplane/daemon/node/node_group.h"
 #include "dataplane/daemon/process/attended_clock.h"
 #include "dataplane/daemon/trainers/region_growth.h"
 #include "dataplane/sockets/client_listener.h"

@@ -1,5 +1,5 @@
 // What a node takes of its trainers itself, without engines.
-#include "dataplane/daemon/member.h"
+#include "dataplane/daemon/node/member.h"
 
 #include <gtest/gtest.h>
 #include <memory>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "control/plan/base/topology.h"
-#include "dataplane/daemon/node_group.h"
+#include "dataplane/daemon/node/node_group.h"
 #include "dataplane/engine/event_queue.h"
 
 #include "gradcube/gradcube.h"

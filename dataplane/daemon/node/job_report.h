@@ -2,8 +2,8 @@
 // facts that `gradcube status` shows, and the messages about a disagreement or an overflow.
 //
 // Pure functions of what the nodes hand in. Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_JOB_REPORT_H_
-#define GRADCUBE_DATAPLANE_DAEMON_JOB_REPORT_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_JOB_REPORT_H_
+#define GRADCUBE_DATAPLANE_DAEMON_NODE_JOB_REPORT_H_
 
 #include <cstdint>
 #include <map>
@@ -19,7 +19,7 @@
 #include "control/jobs/job_options.h"
 #include "dataplane/engine/engine.h"
 #include "dataplane/engine/lane_plan.h"
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 
 namespace gradcube::dataplane {
 
@@ -136,14 +136,10 @@ std::string describe_place(const EngineEvent& event, const LanePlans& plans,
 std::string describe_overflow(const control::JobDescriptor& job, const EngineEvent& event,
                               const LanePlans& plans, const bcube::AddressSpace& space);
 
-// Of trainers that have pushed a key of their hub differently, as `server` has found.
-std::string describe_hub_disagreement(const std::string& job, const std::string& key,
-                                      const std::string& server);
-
 // How a job's end divides its collectives, for the trainers that remain: "; collective 7 was the
 // last that ended alike on all of the others": well, or failed with a disagreement.
 std::string describe_common(const std::optional<control::LaneNumbers>& common);
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_JOB_REPORT_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_NODE_JOB_REPORT_H_

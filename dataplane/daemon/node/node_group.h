@@ -9,8 +9,8 @@
 // end the traffic first (Fabric::discard_packets).
 //
 // Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_GROUP_H_
-#define GRADCUBE_DATAPLANE_DAEMON_NODE_GROUP_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_GROUP_H_
+#define GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_GROUP_H_
 
 #include <cstdint>
 #include <map>
@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "dataplane/daemon/node.h"
+#include "dataplane/daemon/node/node.h"
 
 namespace gradcube::dataplane {
 
@@ -141,4 +141,4 @@ class NodeGroup {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_NODE_GROUP_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_GROUP_H_

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "bcube_forwarding/neighbours.h"
-#include "dataplane/daemon/node.h"
+#include "dataplane/daemon/node/node.h"
 
 namespace gradcube::dataplane {
 

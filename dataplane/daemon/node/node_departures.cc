@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "control/jobs/collective_text.h"
-#include "dataplane/daemon/node.h"
+#include "dataplane/daemon/node/node.h"
 #include "dataplane/daemon/trainers/session_messages.h"
 
 #include "gradcube/gradcube.h"

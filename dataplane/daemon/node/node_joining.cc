@@ -4,7 +4,7 @@
 
 #include "control/base/errors.h"
 #include "dataplane/daemon/engines/job_plans.h"
-#include "dataplane/daemon/node.h"
+#include "dataplane/daemon/node/node.h"
 #include "dataplane/daemon/trainers/trainer_region.h"
 
 #include "gradcube/gradcube.h"

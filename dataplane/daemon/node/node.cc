@@ -1,4 +1,4 @@
-#include "dataplane/daemon/node.h"
+#include "dataplane/daemon/node/node.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "dataplane/daemon/member.h"
+#include "dataplane/daemon/node/member.h"
 
 #include <algorithm>
 #include <array>

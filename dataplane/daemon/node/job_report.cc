@@ -1,4 +1,4 @@
-#include "dataplane/daemon/job_report.h"
+#include "dataplane/daemon/node/job_report.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -173,15 +173,6 @@ std::string describe_overflow(const control::JobDescriptor& job, const EngineEve
       type, overflow.first_element, overflow.first_element + overflow.elements - 1, type,
       space.text(event.server), thread_text(plans, overflow.lane, overflow.thread), overflow.step,
       wider_integers ? "int64 or " : "");
-}
-
-std::string describe_hub_disagreement(const std::string& job, const std::string& key,
-                                      const std::string& server) {
-  return fmt::format(
-      "job \"{}\": the trainers have pushed key \"{}\" of their hub differently, as server {} has "
-      "found: some pushed gradients and others weights, or their learning rates differ, or their "
-      "first weights differ",
-      job, key, server);
 }
 
 std::string describe_common(const std::optional<control::LaneNumbers>& common) {

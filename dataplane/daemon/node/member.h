@@ -7,8 +7,8 @@
 //
 // Threads: the control thread. What concerns engines runs on their pollers (Poller::call), and is
 // over on all engines of the server when the function returns.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_MEMBER_H_
-#define GRADCUBE_DATAPLANE_DAEMON_MEMBER_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_MEMBER_H_
+#define GRADCUBE_DATAPLANE_DAEMON_NODE_MEMBER_H_
 
 #include <cstdint>
 #include <memory>
@@ -26,7 +26,7 @@
 #include "dataplane/daemon/engines/job_engines.h"
 #include "dataplane/daemon/engines/node_engines.h"
 #include "dataplane/daemon/hub/job_hub.h"
-#include "dataplane/daemon/job_report.h"
+#include "dataplane/daemon/node/job_report.h"
 #include "dataplane/daemon/trainers/trainer_channel.h"
 #include "dataplane/engine/lane_plan.h"
 
@@ -186,4 +186,4 @@ class Member {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_MEMBER_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_NODE_MEMBER_H_

@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "control/jobs/wait_cause.h"
-#include "dataplane/daemon/node.h"
+#include "dataplane/daemon/node/node.h"
 #include "dataplane/daemon/trainers/session_messages.h"
 
 #include "gradcube/gradcube.h"

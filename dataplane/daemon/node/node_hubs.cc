@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "dataplane/daemon/node.h"
+#include "dataplane/daemon/node/node.h"
 
 namespace gradcube::dataplane {
 

@@ -1,4 +1,4 @@
-#include "dataplane/daemon/node_group.h"
+#include "dataplane/daemon/node/node_group.h"
 
 #include <algorithm>
 #include <utility>

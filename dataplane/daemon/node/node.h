@@ -15,8 +15,8 @@
 //
 // Errors: a trainer's behaviour ends its own session and its own job, with a sentence for everyone
 // concerned. Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_H_
-#define GRADCUBE_DATAPLANE_DAEMON_NODE_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_H_
+#define GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_H_
 
 #include <cstdint>
 #include <functional>
@@ -37,10 +37,10 @@
 #include "dataplane/daemon/engines/job_plans.h"
 #include "dataplane/daemon/engines/node_engines.h"
 #include "dataplane/daemon/hub/node_hubs.h"
-#include "dataplane/daemon/job_report.h"
-#include "dataplane/daemon/member.h"
 #include "dataplane/daemon/messages/message_courier.h"
 #include "dataplane/daemon/messages/message_queue.h"
+#include "dataplane/daemon/node/job_report.h"
+#include "dataplane/daemon/node/member.h"
 #include "dataplane/daemon/trainers/trainer_channel.h"
 
 namespace gradcube::dataplane {
@@ -265,4 +265,4 @@ class Node {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_NODE_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_H_
