@@ -206,6 +206,7 @@ TEST_F(ImpairRequest, NamesThePortsAndCablesOfATorus) {
   EXPECT_EQ(ask({{"loss", 0.1}})["changed"], 36);
   EXPECT_EQ(ask({{"loss", 0.2}, {"level", 1}})["changed"], 18);
   EXPECT_EQ(ask({{"loss", 0.1}, {"switch", "1/[2,1]-[0,1]"}})["changed"], 2);
+  EXPECT_EQ(ask({{"loss", 0.1}})["changed"], 16);
   const json answer = ask({{"up", false}, {"server", "0,1"}, {"port", 3}});
   EXPECT_EQ(answer["changed"], 1);
   EXPECT_EQ(answer["impaired_links"][0]["switch"], "1/[2,1]-[0,1]");
