@@ -56,7 +56,7 @@ TEST_F(MailChannelTest, AnswersForItsTrainerThatHasLeft) {
 // However much waits for them, and whoever of them is not known to have left yet.
 TEST_F(MailChannelTest, EndsWhatWaitsForThoseThatHaveLeftInParts) {
   const std::size_t sent = 2 * std::size_t{Mailroom::kDesertedAtOnce} + 1;
-  for (std::uint64_t i = 0; i < sent; ++i) submit(shared::Kind::send, 10, i);
+  for (std::uint64_t i = 0; i < sent; ++i) submit(shared::Direction::send, 10, i);
   const std::uint32_t early = receive(10, sent);
   arrive(segment(MailKind::absence, early, 0, false, 0));
   EXPECT_FALSE(session_->any_deserters()) << "nobody can be told why";
@@ -66,7 +66,7 @@ TEST_F(MailChannelTest, EndsWhatWaitsForThoseThatHaveLeftInParts) {
   EXPECT_EQ(room_.deserters(1), (std::map<MailPeer, std::uint32_t>{{{3, 0}, 1}}));
   room_.end_deserted({3, 0}, 5);
   EXPECT_EQ(ended(), 0u) << "not at once";
-  submit(shared::Kind::send, 10, sent + 1);
+  submit(shared::Direction::send, 10, sent + 1);
   for (unsigned worked = 1; worked != 0; worked = room_.work()) {
     EXPECT_LE(worked, Mailroom::kDesertedAtOnce);
   }
