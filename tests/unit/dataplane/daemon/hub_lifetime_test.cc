@@ -2,6 +2,8 @@
 
 #include "dataplane/daemon/hub/hub_lifetime.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <gmock/gmock.h>
@@ -60,13 +62,14 @@ class HubLifetimes : public testing::Test {
         },
         is_whole);
   }
-  // The next that is told: what is made takes its time.
-  std::vector<HubAnswer> answers() {
-    for (;;) {
-      std::vector<HubAnswer> answers = work();
-      if (!answers.empty()) return answers;
+  // The next that are told: a hub is made, and tables are compared, in a time of their own.
+  std::vector<HubAnswer> answers(std::size_t least = 1) {
+    std::vector<HubAnswer> told = work();
+    while (told.size() < least) {
       std::this_thread::yield();
+      for (HubAnswer& answer : work()) told.push_back(std::move(answer));
     }
+    return told;
   }
   void expect_refused(const HubAnswer& answer, std::int32_t code, const std::string& text) {
     EXPECT_EQ(answer.code, code) << answer.text;
@@ -91,7 +94,7 @@ TEST_F(HubLifetimes, AreMadeForTheFirstWishAndGivenToAll) {
   ask(0, wish());
   ask(1, wish());
   EXPECT_EQ(member_.hub(), nullptr) << "it is made elsewhere, and used in work()";
-  const std::vector<HubAnswer> told = answers();
+  const std::vector<HubAnswer> told = answers(2);
   ASSERT_EQ(told.size(), 2U);
   ASSERT_NE(member_.hub(), nullptr);
   EXPECT_EQ(used_, 1U);
@@ -154,10 +157,7 @@ TEST_F(HubLifetimes, AreTheSameForAllTrainersOfAServer) {
   HubWish other_lane = wish();
   other_lane.lane = 1;
   ask(2, other_lane);
-  std::vector<HubAnswer> told = answers();
-  while (told.size() < 3) {
-    for (HubAnswer& answer : answers()) told.push_back(answer);
-  }
+  const std::vector<HubAnswer> told = answers(3);
   for (const HubAnswer& answer : told) {
     if (answer.local == 0) {
       EXPECT_EQ(answer.code, GRADCUBE_OK);
@@ -234,12 +234,9 @@ TEST_F(HubLifetimes, ThatEndWhileTheyAreMadeAreToldToThoseWhoWait) {
 TEST_F(HubLifetimes, ThatAreMadeAreOverWhenANewerOneIsWishedFor) {
   ask(0, wish(1));
   ask(1, wish(2, table_of(7)));
-  std::vector<HubAnswer> told = answers();
+  const std::vector<HubAnswer> told = answers(2);
   ASSERT_EQ(told[0].local, 0U);
   expect_refused(told[0], GRADCUBE_EINVAL, "hub 1 of the job is over");
-  while (told.size() < 2) {
-    for (HubAnswer& answer : answers()) told.push_back(answer);
-  }
   EXPECT_EQ(told[1].local, 1U);
   EXPECT_EQ(told[1].number, 2U);
   EXPECT_EQ(told[1].code, GRADCUBE_OK) << told[1].text;
@@ -322,7 +319,7 @@ TEST_F(HubLifetimes, StayAsTheyAreForTheirReadersWhenTheyHaveEnded) {
 TEST_F(HubLifetimes, AreKnownByTheTrainersThatHaveFreedThem) {
   ask(0, wish());
   ask(1, wish());
-  answers();
+  answers(2);
   member_.freed_by(1);
   EXPECT_TRUE(member_.is_freed_by(1));
   EXPECT_FALSE(member_.is_freed_by(0));
