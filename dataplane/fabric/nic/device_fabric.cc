@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
+#include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_ether.h>
 
