@@ -1,12 +1,26 @@
-// What the papers' models say.
+// What the papers' models say. They are a program of Python's, which the tool becomes; but `model
+// fit`, which measures the running cluster, is here.
 #ifndef GRADCUBE_CLI_MODEL_COMMANDS_H_
 #define GRADCUBE_CLI_MODEL_COMMANDS_H_
+
+#include <string>
+#include <vector>
 
 #include "cli/text/command.h"
 
 namespace gradcube::cli {
 
+// `model fit`.
 void add_model(CLI::App& tool, Action& action);
+
+// The words of `gradcube model WORDS`; those that stand before `model`, which the tool has none of,
+// are the first of them. False for all other commands, and for `model fit`.
+bool read_model_words(int argc, const char* const* argv, std::vector<std::string>& words);
+
+// Becomes `python3 -m gradcube.model WORDS` with the package that belongs to this tool
+// (package_file.h). It finds the tool by $GRADCUBE_TOOL. Throws a SetupError where python3 or the
+// package is missing.
+[[noreturn]] void become_models(const std::vector<std::string>& words);
 
 }  // namespace gradcube::cli
 

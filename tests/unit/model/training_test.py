@@ -4,8 +4,9 @@ says."""
 import math
 import unittest
 
+from gradcube._merging import POLICIES, Layer
 from gradcube.model import training
-from gradcube.model.iteration import POLICIES, Iteration, Layer, Message, messages_of
+from gradcube.model.iteration import Iteration, Message, messages_of
 from gradcube.model.mgwfbp import AllReduceCost, ring_cost
 from gradcube.model.networks import NAMES, network
 from gradcube.model.training_figure import figure_9

@@ -23,7 +23,7 @@ from .report import write_output
 _LONGEST_MESSAGE = 4000
 _STANDARD_ERROR = 2
 _DESCRIPTION = "Compute what the papers' cost models say of a topology, or fit them to the running cluster"
-_COMMANDS = (
+COMMANDS = (
     gst_command.COMMAND,
     merge_command.COMMAND,
     training_command.COMMAND,
@@ -49,7 +49,7 @@ def _complain(text):
 
 
 def _run(words):
-    command, values = parse(words, _COMMANDS)
+    command, values = parse(words, COMMANDS)
     if values is not None:
         command.run(values)
     elif command is lines_command.COMMAND:
@@ -57,7 +57,7 @@ def _run(words):
     elif command is not None:
         write_output(help_of(command))
     else:
-        write_output(help_of_models(_DESCRIPTION, _COMMANDS, _FOOTER))
+        write_output(help_of_models(_DESCRIPTION, COMMANDS, _FOOTER))
 
 
 def run(words):

@@ -13,8 +13,7 @@ share a message is for the library to say, as it does for trainers: messages_of(
 import dataclasses
 import typing
 
-from .. import _merging
-from .._merging import POLICIES, Layer  # noqa: F401 - for all who merge layers
+from .._merging import Layer, merge_layers
 from .mgwfbp import AllReduceCost
 
 
@@ -70,9 +69,9 @@ class MessageTimes(typing.NamedTuple):
 
 
 def messages_of(policy, iteration):
-    """By a policy of POLICIES, in the order of sending. The forward pass is before the backward pass of the last layer:
+    """By a policy of trainers (gradcube.merge_layers), in the order of sending. The forward pass is before the backward pass of the last layer:
     to the library, which knows of none, it is a part of that."""
     *others, last = iteration.layers
     first_ready = Layer(last.bytes, iteration.forward_seconds + last.backward_seconds)
-    merged = _merging.merge_layers([*others, first_ready], iteration.cost.a, iteration.cost.b, policy)
+    merged = merge_layers([*others, first_ready], iteration.cost.a, iteration.cost.b, policy)
     return [Message(layers[0], layers[-1]) for layers in merged]

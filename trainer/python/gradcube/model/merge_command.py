@@ -1,8 +1,9 @@
 """`gradcube model merge`."""
 
+from .._merging import POLICIES
 from .command_line import JSON, Command, Option, any_text, require_known
 from .failure import UsageError
-from .iteration import POLICIES, messages_of
+from .iteration import messages_of
 from .json_file import write_text_file
 from .merge_profile import read_merge_profile
 from .merge_timeline import merge_timeline

@@ -1,7 +1,8 @@
 """The profile of a network for `gradcube model merge`: what an all-reduce costs, and each layer's gradients and time in
 the backward pass."""
 
-from .iteration import Iteration, Layer
+from .._merging import Layer
+from .iteration import Iteration
 from .json_file import JsonFile, items, number_field
 from .mgwfbp import AllReduceCost
 from .report import json_text

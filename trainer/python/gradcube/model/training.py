@@ -19,7 +19,8 @@ An all-reduce is the paper's ring (Table II) on 10 Gbit/s Ethernet, with
 import math
 import typing
 
-from .iteration import POLICIES, Iteration, Layer, messages_of
+from .._merging import POLICIES, Layer
+from .iteration import Iteration, messages_of
 from .mgwfbp import NodeCosts
 from .networks import network
 
