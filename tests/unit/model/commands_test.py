@@ -241,10 +241,7 @@ class Measured(Commands):
 
     def test_is_refused_where_it_is_no_report_of_an_all_reduce(self):
         self.refused("cannot be read", "figure", "hips-6", "--measured", self.path / "none.json")
-        for path, what in (
-            (self.file("{}", "1"), "no report"),
-            (self.file("[1", "2"), "no JSON"),
-        ):
+        for path, what in ((self.file("{}", "1"), "no report"), (self.file("[1", "2"), "no JSON")):
             self.refused(what, "figure", "hips-6", "--measured", path)
         for what, changes in {
             "another collective": {"collective": "reduce"},

@@ -41,7 +41,9 @@ class Tool(unittest.TestCase):
         self.assertIn("gradcube model gst --json`", self.failed(2, "--json", "model", "gst"))
 
     def test_merges_layers_as_trainers_do(self):
-        done = self.run_tool("model", "training", "--network", "lenet5", "--nodes", "2", "--policy", "optimal", "--json")
+        done = self.run_tool(
+            "model", "training", "--network", "lenet5", "--nodes", "2", "--policy", "optimal", "--json"
+        )
         self.assertEqual(len(json.loads(done.stdout)["rows"]), 1, done.stderr)
 
     def test_is_not_led_astray_by_what_lies_in_the_working_directory(self):
@@ -51,7 +53,9 @@ class Tool(unittest.TestCase):
         self.assertEqual(self.run_tool("model", "gst").returncode, 0)
 
     def test_has_the_lines_of_table_2_behind_fit(self):
-        done = self.run_tool("model", "fit", "--nodes", "8", "--alpha", "1us", "--beta", "2ns", "--gamma", "8ns", "--json")
+        done = self.run_tool(
+            "model", "fit", "--nodes", "8", "--alpha", "1us", "--beta", "2ns", "--gamma", "8ns", "--json"
+        )
         rows = json.loads(done.stdout)["rows"]
         self.assertEqual([row["algorithm"] for row in rows][-1], "ring")
         self.assertAlmostEqual(rows[-1]["a"], 14e-6, delta=1e-15)

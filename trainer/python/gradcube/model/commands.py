@@ -6,15 +6,7 @@ import signal
 import sys
 
 from .. import Error
-from . import (
-    figure_command,
-    gst_command,
-    hub_command,
-    lines_command,
-    merge_command,
-    tool,
-    training_command,
-)
+from . import figure_command, gst_command, hub_command, lines_command, merge_command, tool, training_command
 from .command_line import help_of, help_of_models, parse
 from .failure import Failure
 from .printable import encoded, printable

@@ -62,8 +62,7 @@ def _is_flatter(line, than):
 def _crossing(flatter, other):
     """Where the flatter line gets below the other."""
     return max(
-        0.0,
-        (flatter.latency_seconds - other.latency_seconds) / (other.seconds_per_byte - flatter.seconds_per_byte),
+        0.0, (flatter.latency_seconds - other.latency_seconds) / (other.seconds_per_byte - flatter.seconds_per_byte)
     )
 
 

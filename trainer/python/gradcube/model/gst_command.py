@@ -7,16 +7,7 @@ from .failure import UsageError
 from .grid import MOST_SERVERS, transfer_seconds
 from .gst_table import ALGORITHMS, Load, Row, gst_row
 from .printable import quoted
-from .report import (
-    Report,
-    bytes_cell,
-    count_cell,
-    human_bytes,
-    human_rate,
-    human_seconds,
-    seconds_cell,
-    text_cell,
-)
+from .report import Report, bytes_cell, count_cell, human_bytes, human_rate, human_seconds, seconds_cell, text_cell
 from .topology import parse_topology
 from .units import parse_duration, parse_integer, parse_rate, parse_size
 
@@ -58,9 +49,7 @@ def _require_row(algorithm, topologies, load):
     first = topologies[0]
     why = "no paper gives its time"
     if algorithm == "two-level" and first.levels == 1:
-        why = (
-            "its time depends on how many servers are in a group: name with --group a number that divides those"
-        )
+        why = "its time depends on how many servers are in a group: name with --group a number that divides those"
     raise UsageError(
         f"--algorithm {algorithm}: {why} on {', '.join(topology.spec for topology in topologies)}; expected, on "
         f"{first.spec}, {', '.join(row.algorithm for row in _rows_of(first, ALGORITHMS, load))}"
@@ -195,10 +184,7 @@ def _blueconnect_rows(values, load):
     name = f"{values.network}:{'x'.join(values.factors)}"
     rows = {
         "ring": (blueconnect.one_level_seconds(learners, size, alpha, w), "BlueConnect Eq. 6"),
-        "two-level": (
-            blueconnect.two_level_seconds(p0, learners // p0, size, alpha, w0, w),
-            "BlueConnect Eq. 7",
-        ),
+        "two-level": (blueconnect.two_level_seconds(p0, learners // p0, size, alpha, w0, w), "BlueConnect Eq. 7"),
         "blueconnect": best,
     }
     t_f = transfer_seconds(size, w)
@@ -237,12 +223,7 @@ COMMAND = Command(
             check=any_text,
             excludes=("--crossover", "--switches", "--factors"),
         ),
-        Option(
-            "--rate",
-            "Rate of every link: 200mbit, 10gbit",
-            default="10gbit",
-            excludes=("--switches", "--factors"),
-        ),
+        Option("--rate", "Rate of every link: 200mbit, 10gbit", default="10gbit", excludes=("--switches", "--factors")),
         Option(
             "--group",
             "Of two-level on star:N and fattree:N: servers under one switch; it divides N",
@@ -251,10 +232,7 @@ COMMAND = Command(
             excludes=("--crossover", "--switches", "--factors"),
         ),
         Option(
-            "--bytes",
-            "Gradient of each server: 12.5M, 64Ki",
-            default="100M",
-            excludes=("--crossover", "--switches"),
+            "--bytes", "Gradient of each server: 12.5M, 64Ki", default="100M", excludes=("--crossover", "--switches")
         ),
         Option(
             "--latency",

@@ -3,16 +3,7 @@
 from . import phub
 from .command_line import JSON, Command, Option, any_text, require_known
 from .failure import UsageError
-from .report import (
-    Report,
-    count_cell,
-    human_bytes,
-    human_rate,
-    rate_cell,
-    seconds_cell,
-    shown_cell,
-    text_cell,
-)
+from .report import Report, count_cell, human_bytes, human_rate, rate_cell, seconds_cell, shown_cell, text_cell
 from .units import parse_duration, parse_node_counts, parse_rate, parse_size
 
 _KNOWN = ("all", *(network.name for network in phub.NETWORKS))
@@ -118,11 +109,7 @@ COMMAND = Command(
         Option("--network", ", ".join(_KNOWN), default="all", excludes=("--racks",)),
         Option("--bytes", "Gradients of a network of your own, with --compute"),
         Option("--compute", "What a worker computes in an iteration: 161ms", excludes=("--racks",)),
-        Option(
-            "--workers",
-            "Numbers of workers: 8, 4,8, or 4..64 for each that is twice the one before",
-            default="8",
-        ),
+        Option("--workers", "Numbers of workers: 8, 4,8, or 4..64 for each that is twice the one before", default="8"),
         Option(
             "--racks",
             "Whether hubs that add up each rack's gradients first save time: 4, 2,3 or 2..16 racks of --workers each, "

@@ -23,9 +23,7 @@ def policies_of(asked):
 
 def _messages_text(messages):
     """ "12 9-11 1-8"; a long list has its begin and its end."""
-    texts = [
-        str(first + 1) if first == last else f"{first + 1}-{last + 1}" for first, last in messages
-    ]
+    texts = [str(first + 1) if first == last else f"{first + 1}-{last + 1}" for first, last in messages]
     if len(texts) > 2 * _SHOWN + 1:
         texts[_SHOWN:-_SHOWN] = ["..."]
     return " ".join(texts)

@@ -41,8 +41,7 @@ class TextTable:
         text = ""
         for row in self.rows:
             cells = [
-                cell.ljust(width) if left else cell.rjust(width)
-                for cell, width, left in zip(row, widths, self._left)
+                cell.ljust(width) if left else cell.rjust(width) for cell, width, left in zip(row, widths, self._left)
             ]
             text += "  ".join(cells).rstrip(" ") + "\n"
         return text

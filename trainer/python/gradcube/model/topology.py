@@ -19,9 +19,7 @@ from .units import parse_integer
 
 _MOST_LEVELS = 16
 _LEVELS = {"bcube": "k", "torus": "h", "star": "", "fattree": ""}  # what the second number is called
-_FORMS = (
-    "bcube:n,k, bcube with a list of radices, torus:n,h, star:N or fattree:N; for example bcube:3,2 or bcube:4x3x2"
-)
+_FORMS = "bcube:n,k, bcube with a list of radices, torus:n,h, star:N or fattree:N; for example bcube:3,2 or bcube:4x3x2"
 
 
 class Topology(typing.NamedTuple):

@@ -109,9 +109,7 @@ COMMAND = Command(
             check=any_text,
         ),
         Option(
-            "--nodes",
-            "Numbers of nodes: 64, 4,8,64, or 4..64 for each that is twice the one before",
-            default="4..64",
+            "--nodes", "Numbers of nodes: 64, 4,8,64, or 4..64 for each that is twice the one before", default="4..64"
         ),
         POLICY,
         *OPTIONS,

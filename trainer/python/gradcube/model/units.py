@@ -22,9 +22,7 @@ _MOST_NANOSECONDS_PER_BYTE = 1e6
 _RATE_ACCEPTED = (
     "a number and its unit bit, kbit, mbit, gbit or tbit (bits per second), 1mbit to 10tbit, for example 200mbit"
 )
-_SIZE_ACCEPTED = (
-    "a whole number of bytes, or a number and K, M, G (decimal) or Ki, Mi, Gi (binary), for example 12.5M"
-)
+_SIZE_ACCEPTED = "a whole number of bytes, or a number and K, M, G (decimal) or Ki, Mi, Gi (binary), for example 12.5M"
 _DURATION_ACCEPTED = "a number and its unit ns, us, ms or s, for example 50us"
 
 
@@ -118,9 +116,7 @@ def parse_node_counts(text, where):
         count = parse_integer(first, where, 2, MOST_SERVERS)
         end = parse_integer(last, where, 2, MOST_SERVERS) if is_range else count
         if count > end:
-            raise UsageError(
-                f"{where} {quoted(item)}: the range ends before it begins; expected {end}..{count}"
-            )
+            raise UsageError(f"{where} {quoted(item)}: the range ends before it begins; expected {end}..{count}")
         while count <= end:
             counts.append(count)
             count *= 2
