@@ -1,4 +1,4 @@
-// What the papers' models say. They are a program of Python's, which the tool becomes; but `model
+// What the papers' models say. They are a program in Python, which the tool becomes; but `model
 // fit`, which measures the running cluster, is here.
 #ifndef GRADCUBE_CLI_MODEL_COMMANDS_H_
 #define GRADCUBE_CLI_MODEL_COMMANDS_H_
@@ -13,8 +13,8 @@ namespace gradcube::cli {
 // `model fit`.
 void add_model(CLI::App& tool, Action& action);
 
-// The words of `gradcube model WORDS`; those that stand before `model`, which the tool has none of,
-// are the first of them. False for all other commands, and for `model fit`.
+// Whether the command line is one of the models: `gradcube model WORDS`, but not `model fit`. Flags
+// that stand before `model` come first in `words`: the models refuse them.
 bool read_model_words(int argc, const char* const* argv, std::vector<std::string>& words);
 
 // Becomes `python3 -m gradcube.model WORDS` with the package that belongs to this tool

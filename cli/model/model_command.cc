@@ -45,7 +45,7 @@ void become_models(const std::vector<std::string>& words) {
   arguments.push_back(nullptr);
   execv(kPython, const_cast<char* const*>(arguments.data()));
   throw control::SetupError(
-      fmt::format("the models are a program of Python's, and {} cannot be started: {}; install "
+      fmt::format("the models are a program in Python, and {} cannot be started: {}; install "
                   "python3",
                   kPython, std::strerror(errno)));
 }
