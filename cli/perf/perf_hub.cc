@@ -105,9 +105,9 @@ void require_memory(const PerfCluster& cluster, const HubRunSettings& settings,
 }
 
 void add_hub_options(CLI::App* command, HubOptions& options) {
-  CLI::Option* network = add_text(command, "--network", options.network,
-                                  fmt::format("Keys of {}, one for each layer",
-                                              fmt::join(kNetworks, ", ")));
+  CLI::Option* network =
+      add_text(command, "--network", options.network,
+               fmt::format("Keys of {}, one for each layer", fmt::join(kNetworks, ", ")));
   add_text(command, "--keys", options.keys,
            "Keys of your own, as for `gradcube plan --keys`: a JSON file")
       ->excludes(network);
