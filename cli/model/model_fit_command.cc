@@ -32,7 +32,6 @@ using control::model::AllReduceCost;
 struct FitOptions {
   unsigned iterations = 9;
   bool keep = false;
-  bool kept = false;  // what was kept is asked for
   // With nodes nothing is measured, and all others are for the model.
   std::string nodes;
   std::string bytes = "100M";
@@ -171,7 +170,6 @@ int tell_kept_costs() {
 
 int run_fit(const FitOptions& options) {
   if (!options.nodes.empty()) become_model_of_lines(options);
-  if (options.kept) return tell_kept_costs();
   const auto directory = control::RunDirectory::from_environment();
   const InterruptGuard interrupt;
   const RunningCluster cluster = running_cluster(directory);
@@ -220,13 +218,13 @@ void add_model(CLI::App& tool, Action& action) {
   CLI::App* model = tool.add_subcommand(
       "model",
       "Compute what the papers' cost models say of a topology, or fit them to the running cluster");
+  model->add_subcommand(kKeptCommand, "")->callback([&action] { action = tell_kept_costs; });
   CLI::App* command = model->add_subcommand(
       "fit", "What messages and bytes cost: on the running cluster, or by MG-WFBP's Table II");
   auto options = std::make_shared<FitOptions>();
   add_number(command, "-n,--iterations", options->iterations, 1, 10'000,
              "Measured per size; the median counts");
   command->add_flag("--keep", options->keep, "Keep the result even if it is doubtful");
-  command->add_flag("--kept", options->kept)->group("");
   add_line_options(*command, *options);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(

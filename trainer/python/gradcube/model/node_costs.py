@@ -26,7 +26,7 @@ OPTIONS = (
 
 def _fitted_costs():
     """Those of the running cluster, which the tool knows. Where it refuses, it has said why."""
-    asked = subprocess.run([tool.path(), "model", "fit", "--kept"], stdout=subprocess.PIPE, check=False)
+    asked = subprocess.run([tool.path(), "model", "kept"], stdout=subprocess.PIPE, check=False)
     if asked.returncode != 0:
         sys.exit(asked.returncode)
     kept = json.loads(asked.stdout)
