@@ -1,6 +1,6 @@
 // Why a received frame was dropped as malformed. These errors can be found without knowing the
 // cluster. The engine has its own reasons for errors in job, epoch, neighbour and so on
-// (dataplane/engine/engine_counters.h).
+// (dataplane/engine/flows/engine_counters.h).
 #ifndef GRADCUBE_PROTOCOL_FRAME_ERROR_H_
 #define GRADCUBE_PROTOCOL_FRAME_ERROR_H_
 

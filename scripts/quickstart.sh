@@ -25,10 +25,12 @@ on links of 1 Gbit/s that lose a packet in 1000:
 USAGE
 }
 
-# The options of `gradcube up` that settings have, from its sources: the tool is not built yet.
+# Beside its own options `gradcube up` has one for each setting. The tool is not built yet, so their
+# names are read from the table, whose rows begin with name and section.
 is_up_option() {
   [[ $1 == --cluster || $1 == --json ]] ||
-    sed -n 's/^    {"\([a-z-]*\)",.*/--\1/p' cli/cluster/settings_options.cc | grep -qxF -- "$1"
+    sed -nE 's/^ *\{"([a-z-]+)", "[a-z]+", Reach::.*/--\1/p' control/settings/cluster_settings.h |
+    grep -qxF -- "$1"
 }
 
 up_options=()

@@ -5,9 +5,9 @@
     scripts/try_limits.py --write    writes that table anew
     scripts/try_limits.py 'ulimit'   tries those whose names have these words
 
-Under each limit no process may end by a signal, a refusal must say why in one sentence, doctor must say what up does,
-with the same words where up refuses, and a daemon that has come up must answer `status` afterwards. What this process
-may not set is left out with a word.
+Under each limit no process may end by a signal, a refusal must say why in one sentence, doctor must say what up and
+trainers do, with the same words where they are refused, and a daemon that has come up must answer `status` afterwards.
+What this process may not set is left out with a word.
 $BUILD names the build directory; build-test, else build.
 """
 
@@ -135,13 +135,13 @@ LIMITS = [
         "`ulimit -f 1000`",
         soft_and_hard(resource.RLIMIT_FSIZE, 1000 * KIB),
         job="raise the daemon's limit of file sizes (ulimit -f), or set GRADCUBE_HEAP to less",
-        doctor="WARN file size",
+        doctor="FAIL trainers",
     ),
     Limit(
         "`ulimit -f 4194304` (4 GiB)",
         soft_and_hard(resource.RLIMIT_FSIZE, 4194304 * KIB),
         job="raise the daemon's limit of file sizes (ulimit -f), or set GRADCUBE_HEAP to less",
-        doctor="WARN file size",
+        doctor="FAIL trainers",
     ),
     Limit("`ulimit -l 0`", soft_and_hard(resource.RLIMIT_MEMLOCK, 0)),
     Limit("`ulimit -n 20`", soft_and_hard(resource.RLIMIT_NOFILE, 20), "raise `ulimit -n`", doctor="FAIL open files"),
@@ -173,10 +173,8 @@ LIMITS = [
         "raise the limit of this process (ulimit -v, the container's memory)",
         doctor="FAIL daemon",
     ),
-    Limit("`ulimit -v 400000`", soft_and_hard(resource.RLIMIT_AS, 400000 * KIB), job=MAPS, doctor="WARN address space"),
-    Limit(
-        "`ulimit -v 20000000`", soft_and_hard(resource.RLIMIT_AS, 20000000 * KIB), job=MAPS, doctor="WARN address space"
-    ),
+    Limit("`ulimit -v 400000`", soft_and_hard(resource.RLIMIT_AS, 400000 * KIB), job=MAPS, doctor="FAIL trainers"),
+    Limit("`ulimit -v 20000000`", soft_and_hard(resource.RLIMIT_AS, 20000000 * KIB), job=MAPS, doctor="FAIL trainers"),
     Limit("control group: 100 MB", cgroup("memory", "memory.limit_in_bytes", "memory.max", 100_000_000)),
     Limit("control group: 8 tasks", cgroup("pids", "pids.max", "pids.max", 8)),
     Limit("`/sys` empty", empty("/sys"), "mount -t sysfs sysfs /sys", doctor="FAIL cores"),
@@ -192,7 +190,7 @@ LIMITS = [
         "has a path that is not UTF-8",
         doctor="FAIL run directory",
     ),
-    *(Limit(f"`GRADCUBE_HEAP={text}`", heap(text), job=HEAP, doctor="WARN heap") for text in ODD_HEAPS),
+    *(Limit(f"`GRADCUBE_HEAP={text}`", heap(text), job=HEAP, doctor="FAIL trainers") for text in ODD_HEAPS),
 ]
 
 
@@ -251,15 +249,16 @@ class Trial:
         if name and said != verdict:
             self.problems.append(f"doctor says {said} of {name}: expected {verdict}")
         failed = [f"{one['finding']} {one['remedy']}" for one in checks if one["verdict"] == "FAIL"]
-        if self.limit.up != "works" and not any(self.limit.up in one for one in failed):
-            self.problems.append(f"doctor does not say {self.limit.up!r}, as up does: {failed}")
+        refusal = self.limit.job if self.limit.up == "works" else self.limit.up
+        if refusal != "works" and not any(refusal in one for one in failed):
+            self.problems.append(f"doctor does not say {refusal!r}: {failed}")
         up = self.expect(self.limit.up, "up", *TOPOLOGY)
         if up:
             self.expect(self.limit.job, "perf", "allreduce", "--sizes", "64K", "--iterations", "1", "--check")
             if self.run("status", limited=False).returncode != 0:
                 self.problems.append("the daemon answers no more")
-        if up != (doctor.returncode == 0):
-            self.problems.append(f"up {'works' if up else 'does not'}, and doctor says the contrary")
+        if (refusal == "works") != (doctor.returncode == 0):
+            self.problems.append(f"expected {refusal!r}, and doctor says the contrary")
         self.run("down", limited=False)
 
 

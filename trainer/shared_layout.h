@@ -37,9 +37,11 @@
 #include <fcntl.h>
 #include <string_view>
 
+#include "trainer/push_kind.h"
+
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 13;
+inline constexpr std::uint32_t kLayoutVersion = 14;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -76,82 +78,90 @@ static_assert(sizeof(RegionHeader) <= kSubmissions);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 // gradcube_kind has the same numbers.
-enum class Kind : std::uint8_t {
+enum class CollectiveKind : std::uint8_t {
   all_reduce = 0,
   reduce_scatter = 1,
   all_gather = 2,
   broadcast = 3,
   reduce = 4,
   barrier = 5,
-  // Messages between two trainers: no collectives.
-  send = 6,
-  receive = 7,
-  // Of a key of the job's hub: no collectives.
-  push_gradients = 8,
-  push_weights = 9,
-  push_restored = 10,
-  push_saved = 11,
-  push_loaded = 12,
-  // Of a message in flight: no request of its own, and no Completion.
-  withdrawal = 13,
 };
-inline constexpr unsigned kKinds = 6;  // of collectives
+inline constexpr unsigned kCollectiveKinds = 6;
+// gradcube_direction has the same numbers.
+enum class Direction : std::uint8_t { send = 0, receive = 1 };
 inline constexpr double kOwnRate = -1;
 inline constexpr std::uint64_t kMostLoadedSteps = 0xfffffffe;  // of a key with an aggregator
 inline constexpr std::uint32_t kHubLane = UINT32_MAX;          // of an Inquiry about a push
 
-// One collective. The buffer is [offset, offset + elements * element size) from the region's start,
-// wholly inside the heap's confirmed part, its offset a multiple of kBufferAlignment. `elements` is
-// `count`, and `count` times the job's size for reduce_scatter and all_gather, whose count is that
-// of one rank's chunk. A barrier has count, dtype and op 0, and the offset of any empty buffer.
-//
-// `request` is the trainer's name for it: any number, which comes back in the Completion. It is
-// unique among the trainer's collectives in flight. The collective's number, by which the trainers'
-// calls are matched, is its place in its lane.
-//
-// Of a send and a receive `count` is that of the buffer's bytes, `root` the other trainer's rank,
-// op and lane are 0, and `tag` is any number. `paths` is the most that a send may take; 0: by its
-// length. `place` is below kRingEntries, and no other message in flight of the trainer has it.
-// Messages have no numbers in lanes. In a collective these fields are 0.
-//
-// A withdrawal has the `request` and the `place` of a message, and nothing else. The message ends
-// with GRADCUBE_ECANCELED if it has not met the other trainer's; else it ends as it would have. Of
-// a message that has ended a withdrawal means nothing.
-//
-// Of a push `root` is the key's number among those of the hub, ordered by name, count and dtype are
-// the key's, and `paths` is the hub's number. op and lane are 0. `tag` of gradients has the bits of
-// the learning rate, a double, or of kOwnRate for the optimizer's own; of weights a digest of their
-// bytes, by which trainers find out whether all push the same; and of what is restored how many
-// steps the optimizer has taken. A trainer pushes a key again when its last push of it has ended.
-//
-// What is restored is the key's weights, and behind them its arrays, as restored_array() says:
-// where the weights have 16 bits, these as float32; then the optimizer's. Each server takes what it
-// owns (HubRange) from its first trainer; what else is in the buffer does not matter.
-//
-// A hub with an aggregator is saved and loaded by planes of its keys instead
-// (control/checkpoint/hub_planes.h), one by each push: `op` is the plane, and the buffer as long as
-// gradients. Of what is saved `tag` is 0, what is in the buffer does not matter, and at the end the
-// plane is in the place of the key's weights. Of what is loaded one trainer has the plane in its
-// buffer, the first of its server; its `tag` is one more than the steps that the optimizer has
-// taken, and that of all others is 0.
+enum class SubmissionType : std::uint8_t {
+  collective = 0,
+  message = 1,     // between two trainers
+  withdrawal = 2,  // of a message in flight: no request of its own, and no Completion
+  push = 3,        // of a key of the job's hub
+};
+
+// The buffer has `count` elements of the call's dtype, and `count` times the job's size for
+// reduce_scatter and all_gather, whose count is that of one rank's chunk. A barrier has count,
+// dtype and op 0, and the offset of any empty buffer. The collective's number, by which the
+// trainers' calls are matched, is its place in its lane.
 //
 // In a reproducible job dtype and op are those of the trainer's call, and an element of a reduction
 // has the size of what carries it (aggregation/reproducible.h).
+struct SubmittedCollective {
+  std::uint32_t root;  // a rank, for broadcast and reduce; else 0
+  std::uint8_t kind;   // CollectiveKind
+  std::uint8_t op;     // gradcube_op; 0 where nothing is added
+  std::uint8_t lane;   // below the job's number of lanes
+  std::uint8_t reserved;
+};
+
+// Of a message `count` is that of the buffer's bytes. It has no number in a lane. A withdrawal has
+// the `request` and the `place` of a message, and nothing else. The message ends with
+// GRADCUBE_ECANCELED if it has not met the other trainer's; else it ends as it would have. Of a
+// message that has ended a withdrawal means nothing.
+struct SubmittedMessage {
+  std::uint64_t tag;       // any number
+  std::uint32_t peer;      // the other trainer's rank
+  std::uint32_t paths;     // the most that a send may take; 0: by its length
+  std::uint32_t place;     // below kRingEntries: no other message in flight of the trainer has it
+  std::uint8_t direction;  // Direction
+  std::uint8_t reserved[3];
+};
+
+// Of a push count and dtype are the key's, and the buffer is as long as the key's gradients; of
+// what is restored it is the key's weights, and behind them its arrays, as restored_array() says:
+// where the weights have 16 bits, these as float32; then the optimizer's. A trainer pushes a key
+// again when its last push of it has ended. A field that the push's kind has not is 0.
+struct SubmittedPush {
+  std::uint32_t key;  // its number among those of the hub, ordered by name
+  std::uint32_t hub;  // its number
+  double rate;        // of gradients: the learning rate, or kOwnRate for the optimizer's own
+  // How many steps the optimizer has taken: of what is restored; of what is loaded one more, from
+  // the trainer that has the plane in its buffer, the first of its server.
+  std::uint64_t steps;
+  std::uint32_t digest;  // of weights: the CRC32C of their bytes, by which all push the same
+  std::uint8_t kind;     // PushKind
+  std::uint8_t plane;    // of what is saved or loaded
+  std::uint16_t reserved;
+};
+
+// `request` is the trainer's name for it: any number, which comes back in the Completion. It is
+// unique among what the trainer has in flight. The buffer begins at `offset` from the region's
+// start, a multiple of kBufferAlignment, and lies wholly inside the heap's confirmed part.
 struct Submission {
   std::uint64_t request;
   std::uint64_t offset;
   std::uint64_t count;
-  std::uint32_t root;  // a rank, for broadcast and reduce; else 0
-  std::uint8_t kind;   // Kind
+  std::uint8_t type;   // SubmissionType: what of the union it has
   std::uint8_t dtype;  // gradcube_dtype
-  std::uint8_t op;     // gradcube_op; 0 where nothing is added
-  std::uint8_t lane;   // below the job's number of lanes
-  std::uint64_t tag;
-  std::uint32_t paths;
-  std::uint32_t place;
-  std::uint64_t more_reserved[2];
+  std::uint8_t reserved[6];
+  union {
+    SubmittedPush push;  // the largest: {} makes all of them zero
+    SubmittedMessage message;
+    SubmittedCollective collective;
+  };
 };
-static_assert(sizeof(Submission) == 64);
+static_assert(sizeof(Submission) == 64 && sizeof(SubmittedPush) == 32);
 static_assert(kSubmissions + kSubmissionEntries * sizeof(Submission) <= kCompletions);
 
 // The end of a collective: 0 or a negative GRADCUBE_E... code. The collectives of a lane end in the
@@ -190,7 +200,7 @@ enum class MessageType : std::uint32_t {
   make_hub = 14,  // trainer: MakeHub. The next one only after the answer
   hub_made = 15,  // daemon: Notice, the answer: its code is 0, or says why there is none. With 0,
                   // `request` is how long the hub's weights are, in bytes, and a descriptor comes
-                  // with it: the hub's memory, which begins with them, and goes on with HubState,
+                  // with it: the hub's memory, which begins with them, and goes on with HubHeader,
                   // to be mapped for reading. `number` is the hub's
   end_hub = 16,   // trainer: EndHub: its server needs the hub no more
 };
@@ -327,7 +337,7 @@ constexpr std::uint64_t restored_array(std::uint64_t elements, std::uint64_t ele
 // What a server owns of its hub. It lies in the hub's memory behind the weights, with `ranges`
 // times a HubRange behind it, by key and first element, without overlap. The daemon writes it
 // before hub_made, and its end later.
-struct HubState {
+struct HubHeader {
   std::uint32_t ranges;
   std::uint32_t rule;  // aggregation::OptimizerRule
   // lr, momentum, dampening, beta1, beta2, eps, weight-decay, clip.

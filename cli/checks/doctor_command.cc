@@ -40,8 +40,7 @@ int run_doctor(const DoctorOptions& options) {
         "{}\nthis host {}\n", checks_text(checks),
         can_run(checks)
             ? fmt::format("can run a cluster: gradcube up --topology {}", settings.topology.spec())
-            : fmt::format("cannot run `gradcube up --topology {}`: mend the lines that begin with "
-                          "FAIL",
+            : fmt::format("cannot run a cluster of {}: mend the lines that begin with FAIL",
                           settings.topology.spec()));
   }
   return can_run(checks) ? 0 : kExitFailure;
@@ -62,8 +61,8 @@ void add_doctor(CLI::App& tool, Action& action) {
       ->check(not_empty());
   options->settings.add(command, "topology");
   command->footer(
-      "Starts a daemon with the embedded fabric and ends it. Exit code 0 means that `gradcube up`\n"
-      "with this topology works.\n"
+      "Starts a daemon with the embedded fabric, lets a trainer join at each server, and ends it.\n"
+      "Exit code 0 means that `gradcube up` with this topology works, and its trainers can join.\n"
       "Examples:\n"
       "  gradcube doctor\n"
       "  gradcube doctor --topology star:2\n"

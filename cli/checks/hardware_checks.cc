@@ -37,7 +37,7 @@ constexpr std::size_t kGoodCores = 2;
 
 // The trainers of these are one daemon's.
 std::size_t servers_of_a_daemon(const control::ClusterSettings& settings) {
-  return settings.fabric == control::Fabric::embedded ? settings.topology.servers() : 1;
+  return settings.fabric == control::FabricKind::embedded ? settings.topology.servers() : 1;
 }
 
 HostCheck check_cores() {
@@ -172,24 +172,6 @@ HostCheck check_heap() {
       fmt::format("unset GRADCUBE_HEAP; {}", shared::kHeapForm)};
 }
 
-// Of so many trainers' heaps: how long a file may be, which each has to itself, and how much the
-// daemon may map.
-HostCheck check_heaps(std::string name, int resource, rlim_t heaps, std::string_view ulimit) {
-  const rlim_t heap = heap_bytes().value_or(shared::kDefaultHeapBytes);
-  rlimit limit{};
-  getrlimit(static_cast<__rlimit_resource>(resource), &limit);
-  if (limit.rlim_cur / heaps > heap) {
-    return {std::move(name), Verdict::ok, "enough for trainers' memory", ""};
-  }
-  return {
-      std::move(name), Verdict::warn,
-      fmt::format("{} at most: a trainer's memory is of {} of address space, and the daemon maps "
-                  "those of {}",
-                  human_bytes(static_cast<double>(limit.rlim_cur)),
-                  human_bytes(static_cast<double>(heap)), heaps),
-      fmt::format("{} unlimited before `gradcube up`, or set GRADCUBE_HEAP to less", ulimit)};
-}
-
 HostCheck check_cpu_time() {
   rlimit limit{};
   getrlimit(RLIMIT_CPU, &limit);
@@ -202,17 +184,9 @@ HostCheck check_cpu_time() {
 }  // namespace
 
 std::vector<HostCheck> check_hardware(const control::ClusterSettings& settings) {
-  return {check_cores(),
-          check_vector_instructions(),
-          check_memory(),
-          check_memfd(),
-          check_shm(),
-          check_memlock(),
-          check_open_files(settings),
-          check_heap(),
-          check_heaps("file size", RLIMIT_FSIZE, 1, "ulimit -f"),
-          check_heaps("address space", RLIMIT_AS, servers_of_a_daemon(settings), "ulimit -v"),
-          check_cpu_time()};
+  return {
+      check_cores(),   check_vector_instructions(), check_memory(), check_memfd(),   check_shm(),
+      check_memlock(), check_open_files(settings),  check_heap(),   check_cpu_time()};
 }
 
 }  // namespace gradcube::cli

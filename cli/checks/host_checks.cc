@@ -9,12 +9,16 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <optional>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
 
 #include "cli/cluster/daemon_process.h"
+#include "cli/cluster/running_cluster.h"
 #include "control/base/printable.h"
+
+#include "gradcube/gradcube.hpp"
 
 namespace gradcube::cli {
 namespace {
@@ -81,24 +85,48 @@ fs::path trial_folder(const RunDirectory& directory) {
   }
 }
 
-HostCheck check_daemon(const control::ClusterSettings& settings, const RunDirectory& directory) {
+// What a trainer of a job of all servers is told; empty if all can join. They are in one process
+// here, and take as many descriptors as it may have.
+std::string why_no_trainers(const RunDirectory& directory) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  try {
+    const RunningCluster cluster = running_cluster(directory);
+    std::vector<Session> sessions;
+    for (const PerfTrainer& trainer : trainers_of(cluster, placement_of(cluster, {}, "doctor"))) {
+      sessions.emplace_back("doctor", trainer.socket);
+    }
+    return "";
+  } catch (const std::exception& error) {
+    return control::printable(error.what(), kLongestRefusal);
+  }
+}
+
+std::vector<HostCheck> check_daemon(const control::ClusterSettings& settings,
+                                    const RunDirectory& directory) {
   DaemonStart daemon;
   try {
     daemon = daemon_of(settings);
   } catch (const std::exception& error) {
-    return {"daemon", Verdict::fail, error.what(), "meson setup build && ninja -C build"};
+    return {{"daemon", Verdict::fail, error.what(), "meson setup build && ninja -C build"}};
   }
   const std::string path = daemon.executable.string();
-  if (has_daemon(directory)) return good("daemon", path + ": one runs, so none was tried");
+  if (has_daemon(directory)) return {good("daemon", path + ": one runs, so none was tried")};
   try {
-    try_daemon(trial_folder(directory), daemon);
-    return good("daemon", fmt::format("{}: one of {} starts", path, settings.topology.spec()));
+    std::string refusal;
+    try_daemon(trial_folder(directory), daemon,
+               [&refusal](const RunDirectory& trial) { refusal = why_no_trainers(trial); });
+    return {good("daemon", fmt::format("{}: one of {} starts", path, settings.topology.spec())),
+            refusal.empty() ? good("trainers", "one joins at each of its servers")
+                            : HostCheck{"trainers", Verdict::fail, refusal, ""}};
   } catch (const std::exception& error) {
-    return {"daemon", Verdict::fail,
-            fmt::format("{}: one of {} does not start: {}", path, settings.topology.spec(),
-                        control::printable(error.what(), kLongestRefusal)),
-            fmt::format("as it says; if libraries are missing, `{} --help` names them",
-                        shell_quoted(daemon.executable))};
+    return {{"daemon", Verdict::fail,
+             fmt::format("{}: one of {} does not start: {}", path, settings.topology.spec(),
+                         control::printable(error.what(), kLongestRefusal)),
+             fmt::format("as it says; if libraries are missing, `{} --help` names them",
+                         shell_quoted(daemon.executable))}};
   }
 }
 
@@ -114,16 +142,16 @@ std::string why_unwritable(const RunDirectory& directory) {
   return fmt::format("cannot write to {}: {}", folder.string(), std::strerror(reason));
 }
 
-// The exit status of `program`, which finds a Python module without running it; empty when there is
-// no such program.
-std::optional<int> find_module(const std::string& python, const std::string& module) {
+// Whether `python` finds a module, which is not run; empty when there is no such program, or it
+// does not work.
+std::optional<bool> finds_module(const std::string& python, const std::string& module) {
   const std::string command = fmt::format(
       "{} -c 'import importlib.util, sys; "
       "sys.exit(0 if importlib.util.find_spec(\"{}\") else 3)' >/dev/null 2>&1",
       python, module);
   const int status = std::system(command.c_str());
-  if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) >= 126) return std::nullopt;
-  return WEXITSTATUS(status);
+  if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 3)) return {};
+  return WEXITSTATUS(status) == 0;
 }
 
 }  // namespace
@@ -142,7 +170,9 @@ std::string_view verdict_text(Verdict verdict) {
 
 std::vector<HostCheck> check_programs(const control::ClusterSettings& settings,
                                       const RunDirectory& directory) {
-  return {check_dpdk(), check_daemon(settings, directory)};
+  std::vector<HostCheck> checks = check_daemon(settings, directory);
+  checks.insert(checks.begin(), check_dpdk());
+  return checks;
 }
 
 std::vector<HostCheck> check_cluster(const RunDirectory& directory) {
@@ -171,26 +201,28 @@ std::vector<HostCheck> check_cluster(const RunDirectory& directory) {
                : good("cluster", "none runs"));
     return checks;
   } catch (const std::exception& error) {
-    return {{"run directory", Verdict::fail, error.what(),
-             fmt::format("export GRADCUBE_RUN={} after mkdir -m 700 of it",
-                         shell_quoted(control::printable(path, path.size()) + "-mine"))}};
+    return {{"run directory", Verdict::fail, error.what(), "export GRADCUBE_RUN=\"$(mktemp -d)\""}};
   }
 }
 
 std::vector<HostCheck> check_python() {
   const std::string python = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3";
+  if (const std::string why = why_no_programs(); !why.empty()) {
+    return {{"python", Verdict::warn, "cannot look for numpy and torch: " + why, ""}};
+  }
   std::vector<HostCheck> checks;
   for (const auto& [module, package] :
        {std::pair{"numpy", "python3-numpy"}, std::pair{"torch", "python3-torch"}}) {
     const std::string name = fmt::format("python: {}", module);
-    const auto found = find_module(python, module);
-    if (found == 0) {
+    const auto found = finds_module(python, module);
+    if (found.value_or(false)) {
       checks.push_back(good(name, fmt::format("{} has it", python)));
     } else {
       checks.push_back(
           {name, Verdict::warn,
-           found ? fmt::format("{} has no module {}: Python trainers need it", python, module)
-                 : fmt::format("{} does not run: Python trainers need it", python),
+           found.has_value()
+               ? fmt::format("{} has no module {}: Python trainers need it", python, module)
+               : fmt::format("{} does not run: Python trainers need it", python),
            fmt::format("sudo apt-get install -y {}", package)});
     }
   }

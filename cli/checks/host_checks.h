@@ -2,11 +2,13 @@
 // run better.
 //
 // Each check looks at one thing and leaves nothing behind. It returns a verdict, a message, and,
-// where something is wrong, the command that mends it. `fail`: `gradcube up` does not work. `warn`:
-// it runs more slowly, or something else (trainers, huge pages, the test bed) does not work.
+// where something is wrong, the command that mends it. `fail`: `gradcube up` does not work, or no
+// job of all servers. `warn`: it runs more slowly, or something else (Python, huge pages, the test
+// bed) does not work, or could not be looked at.
 //
-// What `up` refuses is known from itself: a daemon is started and ended. The limits that are told
-// of beside it are the daemon's and its trainers' own.
+// What `up` and trainers are refused is known from themselves: a daemon is started, a trainer joins
+// at each of its servers, and the daemon is ended. The limits that are told of beside it are the
+// daemon's own.
 #ifndef GRADCUBE_CLI_CHECKS_HOST_CHECKS_H_
 #define GRADCUBE_CLI_CHECKS_HOST_CHECKS_H_
 
@@ -31,8 +33,8 @@ struct HostCheck {
 
 std::string_view verdict_text(Verdict verdict);  // "OK", "WARN", "FAIL"
 
-// DPDK's libraries, and a daemon of a cluster with these settings, which is started and ended,
-// unless one runs in the directory.
+// DPDK's libraries, and a daemon of a cluster with these settings, which is started for trainers
+// and ended, unless one runs in the directory.
 std::vector<HostCheck> check_programs(const control::ClusterSettings& settings,
                                       const control::RunDirectory& directory);
 
@@ -46,6 +48,9 @@ std::vector<HostCheck> check_network();
 
 // The run directory and the cluster in it.
 std::vector<HostCheck> check_cluster(const control::RunDirectory& directory);
+
+// Why programs that start others, as some checks do, do not run here; empty if they do.
+std::string why_no_programs();
 
 // NumPy and PyTorch, for Python trainers.
 std::vector<HostCheck> check_python();

@@ -63,6 +63,10 @@ std::uint64_t transfer_count(double configured_bps) {
 
 }  // namespace
 
+double percent_of_rate(const LinkFigures& figures, double configured_bps) {
+  return std::floor(1e3 * figures.payload_bps / configured_bps) / 10;
+}
+
 std::string problem_of(const LinkFigures& figures, double configured_bps,
                        const LinkCheckSettings& settings) {
   std::vector<std::string> problems;
@@ -76,7 +80,7 @@ std::string problem_of(const LinkFigures& figures, double configured_bps,
   }
   if (configured_bps > 0 && figures.payload_bps < settings.least_rate * configured_bps) {
     problems.push_back(fmt::format("slow: {:g} % of the configured rate, expected at least {:g} %",
-                                   std::floor(1e3 * figures.payload_bps / configured_bps) / 10,
+                                   percent_of_rate(figures, configured_bps),
                                    100 * settings.least_rate));
   }
   const auto& most = settings.most_round_trip_seconds;

@@ -63,6 +63,10 @@ struct LinkResult {
   std::string left_out;
 };
 
+// The payload's percentage of the configured rate, rounded down: what has not reached its least
+// does not look as if it had.
+double percent_of_rate(const LinkFigures& figures, double configured_bps);
+
 // What is wrong with these figures of a link of this rate; empty if nothing is.
 std::string problem_of(const LinkFigures& figures, double configured_bps,
                        const LinkCheckSettings& settings);

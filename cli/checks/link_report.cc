@@ -44,7 +44,7 @@ void add_links(Report& report, const control::AddressSpace& space,
                configured > 0 ? cell::told(configured) : cell::none(),
                figure([](const LinkFigures& its) { return cell::rate(its.payload_bps); }),
                cell::shown(figures && configured > 0
-                               ? fmt::format("{:.1f} %", 100 * figures->payload_bps / configured)
+                               ? fmt::format("{:.1f} %", percent_of_rate(*figures, configured))
                                : "-"),
                figure([](const LinkFigures& its) { return cell::seconds(its.round_trip_seconds); }),
                figure([](const LinkFigures& its) { return cell::count(its.sent); }),

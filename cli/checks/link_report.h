@@ -6,7 +6,7 @@
 
 #include "cli/checks/link_check.h"
 #include "cli/text/report.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 
 namespace gradcube::cli {
 

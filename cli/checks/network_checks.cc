@@ -1,13 +1,17 @@
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
 #include <string>
+#include <string_view>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "cli/checks/host_checks.h"
 #include "control/base/descriptor.h"
+#include "control/base/printable.h"
 
 namespace gradcube::cli {
 namespace {
@@ -43,6 +47,9 @@ HostCheck check_test_bed() {
     return HostCheck{"test bed", Verdict::warn, std::move(finding) + ": no `up --fabric veth`",
                      std::move(remedy)};
   };
+  if (const std::string why = why_no_programs(); !why.empty()) {
+    return {"test bed", Verdict::warn, "cannot look for ip and tc: " + why, ""};
+  }
   if (!is_there("ip") || !is_there("tc")) {
     return lacks("the programs ip and tc are not installed", "sudo apt-get install -y iproute2");
   }
@@ -64,6 +71,19 @@ HostCheck check_test_bed() {
 }
 
 }  // namespace
+
+std::string why_no_programs() {
+  FILE* const output = popen("timeout 10 sh -c 'sh -c true >/dev/null && true' 2>&1", "re");
+  if (output == nullptr) return fmt::format("no program can be started: {}", std::strerror(errno));
+  std::array<char, 200> said{};
+  const bool any = std::fgets(said.data(), said.size(), output) != nullptr;
+  const int status = pclose(output);
+  if (status == 0) return "";
+  const std::string_view line(said.data(), std::strcspn(said.data(), "\n"));
+  return fmt::format(
+      "no shell runs ({}): a limit such as ulimit -u, -n or -v may be too low",
+      any ? control::printable(line) : fmt::format("exit code {}", WEXITSTATUS(status)));
+}
 
 std::vector<HostCheck> check_network() { return {check_packet_sockets(), check_test_bed()}; }
 

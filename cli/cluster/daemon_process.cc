@@ -276,7 +276,7 @@ pid_t start_daemon(const RunDirectory& directory, const DaemonStart& start) {
 }
 
 DaemonStart daemon_of(const control::ClusterSettings& settings) {
-  const bool embedded = settings.fabric == control::Fabric::embedded;
+  const bool embedded = settings.fabric == control::FabricKind::embedded;
   const unsigned daemons = embedded ? 1 : settings.topology.servers();
   return {
       .executable = find_daemon(),
@@ -286,10 +286,14 @@ DaemonStart daemon_of(const control::ClusterSettings& settings) {
       .waiting = {}};
 }
 
-void try_daemon(const fs::path& near, DaemonStart start) {
+void try_daemon(const fs::path& near, DaemonStart start,
+                const std::function<void(const RunDirectory&)>& then) {
   const TrialFolder folder(near);
+  const RunDirectory directory(folder.path());
   start.is_trial = true;
-  end_child(start_daemon(RunDirectory(folder.path()), start));
+  const pid_t daemon = start_daemon(directory, start);
+  then(directory);
+  end_child(daemon);
 }
 
 }  // namespace gradcube::cli

@@ -40,9 +40,11 @@ DaemonStart daemon_of(const control::ClusterSettings& settings);
 // daemon is left running.
 pid_t start_daemon(const control::RunDirectory& directory, const DaemonStart& start);
 
-// Starts such a daemon in a folder of its own below `near`, or where temporary files are, and ends
-// it: whether `gradcube up` would work, but for its run directory. Throws what start_daemon() does.
-void try_daemon(const std::filesystem::path& near, DaemonStart start);
+// Starts such a daemon in a folder of its own below `near`, or where temporary files are, calls
+// `then`, which throws nothing, and ends it: whether `gradcube up` would work, but for its run
+// directory. Throws what start_daemon() does.
+void try_daemon(const std::filesystem::path& near, DaemonStart start,
+                const std::function<void(const control::RunDirectory&)>& then);
 
 }  // namespace gradcube::cli
 

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "control/model/mgwfbp_model.h"
+#include "control/model/all_reduce_cost.h"
 #include "control/plan/auto_plans.h"
+#include "control/plan/base/topology.h"
 #include "control/plan/plan_cost.h"
-#include "control/plan/topology.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "control/plan/placement.h"
+#include "control/plan/base/placement.h"
 
 namespace gradcube::cli {
 

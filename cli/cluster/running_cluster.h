@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cli/cluster/perf_trainer.h"
-#include "control/plan/placement.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/placement.h"
+#include "control/plan/base/topology.h"
 #include "control/settings/link_rates.h"
 #include "control/settings/run_directory.h"
 #include "control/settings/server_roles.h"

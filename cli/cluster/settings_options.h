@@ -1,12 +1,10 @@
-// Flags that set a cluster's settings: one for each name that control's apply_setting() knows.
-// apply_setting() reads the values too, so a flag and a key of the cluster file accept the same
-// text.
+// Flags that set a cluster's settings: one for each row of control's kSettings, with its help. The
+// row reads the value, too, so a flag and a key of the cluster file accept the same text.
 #ifndef GRADCUBE_CLI_CLUSTER_SETTINGS_OPTIONS_H_
 #define GRADCUBE_CLI_CLUSTER_SETTINGS_OPTIONS_H_
 
 #include <CLI/App.hpp>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,15 +14,15 @@ namespace gradcube::cli {
 
 class SettingsOptions {
  public:
-  // The names of the settings that a running cluster can change.
-  static std::span<const std::string_view> impairments();
-
   // Adds --<name> for each of the settings. This must outlive the parsing.
   void add_all(CLI::App* command);
   void add(CLI::App* command, std::string_view name);
 
   // Whether the flag was on the command line.
   bool given(std::string_view name) const;
+
+  // What it said.
+  std::string_view text(std::string_view name) const { return flags_.find(name)->second.text; }
 
   // Applies the flags that were given. Throws UsageError.
   void apply(control::ClusterSettings& settings) const;
@@ -34,6 +32,8 @@ class SettingsOptions {
     std::string text;
     CLI::Option* option = nullptr;
   };
+
+  void add(CLI::App* command, const control::Setting& setting);
 
   std::map<std::string, Flag, std::less<>> flags_;  // a map's elements stay where they are
 };

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -205,8 +206,11 @@ int run_run(const RunOptions& options, const std::vector<std::string>& words) {
                                             : HeldPort{control::Descriptor(),
                                                        static_cast<std::uint16_t>(options.port)};
     const LaunchSettings settings = settings_of(options, file, words, places, port.number);
-    if (settings.tasks.size() > 1 && std::getenv("OMP_NUM_THREADS") == nullptr) {
-      complain("OMP_NUM_THREADS is not set: it is 1 for each process");
+    const unsigned cores = std::thread::hardware_concurrency();
+    if (cores > settings.tasks.size() && std::getenv("OMP_NUM_THREADS") == nullptr) {
+      complain(fmt::format(
+          "OMP_NUM_THREADS is not set: it is 1 for each process; set it to use more of {} cores",
+          cores));
     }
     const LaunchSignals signals;
     report = launch(settings, signals);

@@ -12,7 +12,7 @@ namespace gradcube::cli {
 namespace {
 
 using aggregation::DataType;
-using control::hub::HubKey;
+using control::HubKey;
 
 constexpr std::size_t kBlock = 4096;  // elements
 constexpr unsigned kWordBits = 64;

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "aggregation/optimizer_step.h"
-#include "control/hub/keys.h"
+#include "control/checkpoint/hub_key.h"
 
 namespace gradcube::cli {
 
@@ -24,15 +24,15 @@ inline constexpr std::uint32_t kMostSigns = 256;
 
 // Writes the key's first weights, the same for all trainers, and a trainer's gradients of a round,
 // 1, 2, 3, ... Pure; any thread.
-void fill_weights(const control::hub::HubKey& key, std::uint32_t number, void* out);
-void fill_gradients(const control::hub::HubKey& key, std::uint32_t number, std::uint32_t rank,
+void fill_weights(const control::HubKey& key, std::uint32_t number, void* out);
+void fill_gradients(const control::HubKey& key, std::uint32_t number, std::uint32_t rank,
                     std::uint64_t round, void* out);
 
 class HubOracle {
  public:
   // The keys must outlive it.
-  HubOracle(std::span<const control::hub::HubKey> keys,
-            const aggregation::OptimizerSettings& settings, std::uint32_t trainers);
+  HubOracle(std::span<const control::HubKey> keys, const aggregation::OptimizerSettings& settings,
+            std::uint32_t trainers);
 
   // Takes the step of the key's next round.
   void step(std::uint32_t key);
@@ -43,7 +43,7 @@ class HubOracle {
   // Of a key: the weights in float32, and the optimizer's state.
   using Arrays = std::array<std::vector<float>, 3>;
 
-  std::span<const control::hub::HubKey> keys_;
+  std::span<const control::HubKey> keys_;
   aggregation::OptimizerSettings settings_;
   std::uint32_t trainers_;
   std::vector<Arrays> arrays_;

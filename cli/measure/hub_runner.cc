@@ -67,7 +67,7 @@ class Measurement {
   // With its first weights.
   void make(unsigned trainer) {
     std::vector<gradcube_hub_key> keys;
-    for (const control::hub::HubKey& key : settings_.keys) {
+    for (const control::HubKey& key : settings_.keys) {
       keys.push_back({key.name.c_str(), key.elements, static_cast<int>(key.type)});
     }
     const gradcube_hub_settings wanted = settings_of(settings_, chunk_bytes_, keys);
@@ -125,7 +125,7 @@ class Measurement {
   void fill(unsigned trainer, std::uint64_t round) {
     for (std::uint32_t k = 0; k < settings_.keys.size(); ++k) {
       harness_.look_up();
-      const control::hub::HubKey& key = settings_.keys[k];
+      const control::HubKey& key = settings_.keys[k];
       std::byte* const gradients = gradients_[trainer][k].data();
       if (settings_.check) {
         fill_gradients(key, k, harness_.rank(trainer), round, gradients);
@@ -161,7 +161,7 @@ class Measurement {
 
 std::uint64_t HubRunSettings::bytes() const {
   std::uint64_t sum = 0;
-  for (const control::hub::HubKey& key : keys) sum += key.bytes();
+  for (const control::HubKey& key : keys) sum += key.bytes();
   return sum;
 }
 
@@ -172,7 +172,7 @@ HubRunner::HubRunner(const control::Placement& placement, const std::vector<Perf
 PerfRow HubRunner::run(std::uint64_t chunk_bytes) {
   for (unsigned trainer = 0; gradients_.size() < harness_.trainers(); ++trainer) {
     std::vector<Buffer<std::byte>>& its = gradients_.emplace_back();
-    for (const control::hub::HubKey& key : settings_.keys) {
+    for (const control::HubKey& key : settings_.keys) {
       its.push_back(harness_.session(trainer).buffer<std::byte>(key.bytes()));
     }
   }

@@ -18,16 +18,16 @@
 #include "cli/cluster/perf_trainer.h"
 #include "cli/measure/harness.h"
 #include "cli/measure/perf_row.h"
-#include "control/hub/keys.h"
-#include "control/plan/placement.h"
+#include "control/checkpoint/hub_key.h"
+#include "control/plan/base/placement.h"
 
 #include "gradcube/gradcube_hub.hpp"
 
 namespace gradcube::cli {
 
 struct HubRunSettings : JobSettings {
-  std::vector<control::hub::HubKey> keys;  // as ordered_keys() returns them
-  std::string optimizer;                   // as it was written, and what it says
+  std::vector<control::HubKey> keys;  // as ordered_keys() returns them
+  std::string optimizer;              // as it was written, and what it says
   aggregation::OptimizerSettings step;
   std::optional<control::ServerId> aggregator;  // of the hub, if it has one
 

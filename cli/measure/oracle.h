@@ -39,8 +39,8 @@
 
 #include "aggregation/element.h"
 #include "aggregation/kernels.h"
+#include "control/plan/base/plan.h"
 #include "control/plan/collective_kind.h"
-#include "control/plan/plan.h"
 
 namespace gradcube::cli {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "control/plan/base/plan.h"
 #include "control/plan/collective_kind.h"
-#include "control/plan/plan.h"
 
 namespace gradcube::cli {
 

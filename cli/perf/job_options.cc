@@ -8,7 +8,7 @@
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "control/plan/algorithms.h"
-#include "control/plan/placement.h"
+#include "control/plan/base/placement.h"
 
 namespace gradcube::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/measure/perf_row.h"
-#include "control/plan/placement.h"
+#include "control/plan/base/placement.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {

@@ -10,11 +10,11 @@
 #include "cli/cluster/perf_trainer.h"
 #include "cli/cluster/running_cluster.h"
 #include "cli/measure/perf_row.h"
+#include "control/plan/base/placement.h"
+#include "control/plan/base/plan.h"
+#include "control/plan/base/topology.h"
 #include "control/plan/collective_kind.h"
-#include "control/plan/placement.h"
-#include "control/plan/plan.h"
 #include "control/plan/plan_choice.h"
-#include "control/plan/topology.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {

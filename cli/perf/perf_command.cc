@@ -23,7 +23,7 @@
 #include "cli/text/output.h"
 #include "cli/text/report.h"
 #include "control/base/errors.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -149,11 +149,7 @@ void add_facts(Report& report, const PerfCluster& cluster, const PerfSettings& s
   if (settings.reproducible) report.fact("reproducible", true);
   if (settings.trainers > 1) report.fact("trainers_per_server", settings.trainers);
   if (settings.members.empty()) return;
-  auto members = nlohmann::ordered_json::array();
-  for (const control::ServerId server : settings.members) {
-    members.push_back(control::address_json(cluster.topology().space(), server));
-  }
-  report.fact("members", members);
+  report.fact("members", control::addresses_json(cluster.topology().space(), settings.members));
 }
 
 // The rows, and where auto chooses, by which algorithm.

@@ -9,8 +9,8 @@
 
 #include "cli/measure/message_runner.h"
 #include "cli/perf/perf_options.h"
-#include "control/plan/placement.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/placement.h"
+#include "control/plan/base/topology.h"
 
 namespace gradcube::cli {
 

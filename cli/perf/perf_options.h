@@ -10,7 +10,7 @@
 
 #include "cli/measure/perf_runner.h"
 #include "cli/perf/job_options.h"
-#include "control/plan/plan.h"
+#include "control/plan/base/plan.h"
 
 namespace gradcube::cli {
 

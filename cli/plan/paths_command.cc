@@ -18,7 +18,7 @@
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {

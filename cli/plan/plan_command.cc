@@ -20,9 +20,9 @@
 #include "control/plan/algorithms.h"
 #include "control/plan/assignment.h"
 #include "control/plan/auto_plans.h"
+#include "control/plan/base/topology.h"
 #include "control/plan/plan_json.h"
 #include "control/plan/plan_text.h"
-#include "control/plan/topology.h"
 #include "control/settings/cluster_settings.h"
 #include "control/settings/link_rates.h"
 

@@ -13,10 +13,10 @@
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
+#include "control/checkpoint/hub_key.h"
+#include "control/checkpoint/optimizer_settings.h"
 #include "control/hub/binding.h"
 #include "control/hub/chunks.h"
-#include "control/hub/keys.h"
-#include "control/hub/optimizer_settings.h"
 
 namespace gradcube::cli {
 namespace {
@@ -49,7 +49,7 @@ std::vector<int> parse_nodes(const std::string& text, std::size_t count, const c
 struct KeyLoads {
   const control::Plan& plan;
   std::vector<control::Lcore> lcores;
-  std::vector<control::hub::HubKey> keys;
+  std::vector<control::HubKey> keys;
   std::uint64_t chunk_bytes;
   std::vector<control::hub::Chunk> chunks;
   std::vector<control::hub::HubPath> paths;
@@ -191,8 +191,8 @@ void add_lcores(Report& report, const KeyLoads& loads) {
 }
 
 void add_optimizer(Report& report, const KeyLoads& loads, const std::string& optimizer) {
-  const auto settings = control::hub::parse_optimizer(optimizer, "--optimizer");
-  const std::string text = control::hub::optimizer_text(settings);
+  const auto settings = control::parse_optimizer(optimizer, "--optimizer");
+  const std::string text = control::optimizer_text(settings);
   const std::uint64_t bytes = control::hub::optimizer_bytes(loads.keys, settings);
   const std::uint32_t owners = control::hub::owners(loads.plan);
   report.fact("optimizer", {{"settings", text}, {"memory_bytes", bytes}, {"owners", owners}});

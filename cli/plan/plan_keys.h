@@ -9,7 +9,7 @@
 
 #include "cli/text/report.h"
 #include "control/plan/assignment.h"
-#include "control/plan/plan.h"
+#include "control/plan/base/plan.h"
 
 namespace gradcube::cli {
 

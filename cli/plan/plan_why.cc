@@ -14,8 +14,8 @@
 #include "control/base/errors.h"
 #include "control/base/units.h"
 #include "control/plan/auto_plans.h"
+#include "control/plan/base/topology.h"
 #include "control/plan/plan_cost.h"
-#include "control/plan/topology.h"
 #include "control/settings/link_rates.h"
 #include "control/settings/run_directory.h"
 

@@ -73,7 +73,7 @@ std::uint64_t joined_at(const json& job, const json& address) {
 // How far a trainer is, and what is to be said about it.
 std::string remark_on(const json& job, const json& trainer, std::uint64_t most) {
   const auto submitted = count_field(trainer, "submitted");
-  // Of several trainers of a server, those that are behind.
+  // Of several trainers of a server, the ones behind.
   const bool is_late = per_server(job) == 1 ||
                        (submitted && *submitted < most && text_field(job, "state") != "gathering");
   if (is_late && waits_for(job, field(trainer, "address"))) {

@@ -11,14 +11,14 @@
 
 namespace gradcube::cli {
 
-std::vector<control::hub::HubKey> read_keys_file(const std::string& path) {
+std::vector<control::HubKey> read_keys_file(const std::string& path) {
   const JsonFile file(
       "--keys", path,
       R"({"keys": [{"name": "conv1.weight", "elements": 9408, "dtype": "float32"}, )"
       R"(...]})");
   const nlohmann::json content = file.content();
   if (!field(content, "keys").is_array()) file.refuse("it has no list \"keys\"");
-  std::vector<control::hub::HubKey> keys;
+  std::vector<control::HubKey> keys;
   for (const nlohmann::json& item : items(content, "keys")) {
     const std::string place = fmt::format("key {}", keys.size());
     const auto name = text_field(item, "name");
@@ -33,8 +33,7 @@ std::vector<control::hub::HubKey> read_keys_file(const std::string& path) {
     }
     keys.push_back({*name, *elements, *type});
   }
-  return control::hub::ordered_keys(std::move(keys),
-                                    fmt::format("--keys {}", control::quoted(path)));
+  return control::ordered_keys(std::move(keys), fmt::format("--keys {}", control::quoted(path)));
 }
 
 }  // namespace gradcube::cli

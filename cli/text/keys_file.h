@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "control/hub/keys.h"
+#include "control/checkpoint/hub_key.h"
 
 namespace gradcube::cli {
 
 // In the order of their names. Throws a UsageError that names the file and what is wrong with it.
-std::vector<control::hub::HubKey> read_keys_file(const std::string& path);
+std::vector<control::HubKey> read_keys_file(const std::string& path);
 
 }  // namespace gradcube::cli
 

@@ -68,15 +68,6 @@ std::string one_line(std::string text) {
   return text;
 }
 
-std::string unknown_command(const CLI::App& tool, const std::string& word) {
-  const CLI::App& command = command_of(tool);
-  const std::string name = name_of(tool, command);
-  return fmt::format("there is no command {}{}; the commands are {}: {} tells more",
-                     control::quoted(name.empty() ? word : name + " " + word),
-                     did_you_mean(word, command_names(command)), command_list(command),
-                     help_of(tool));
-}
-
 // A word too many may be the value of a flag that is not known: the flag is to be named.
 std::string unexpected_word(const CLI::App& tool, std::vector<std::string> words) {
   const auto flag = std::find_if(words.begin(), words.end(),
@@ -92,8 +83,14 @@ std::string unexpected_word(const CLI::App& tool, std::vector<std::string> words
                        control::quoted(words.front()), help_of(tool));
   }
   const std::string name = flag->substr(0, flag->find('='));
+  const std::vector<std::string> known = flag_names(command_of(tool));
+  if (std::find(known.begin(), known.end(), name) != known.end()) {
+    return fmt::format("{} stands before its command: expected it behind, as in `{} {} {}`",
+                       control::quoted(name), tool.get_name(), name_of(tool, command_of(tool)),
+                       name);
+  }
   return fmt::format("there is no flag {}{}; {} tells what is accepted", control::quoted(name),
-                     did_you_mean(name, flag_names(command_of(tool))), help_of(tool));
+                     did_you_mean(name, known), help_of(tool));
 }
 
 // "--rate: 1 required TEXT missing", "--mtu: At Most 1 required but received 2".
@@ -121,15 +118,24 @@ std::string command_list(const CLI::App& tool) {
   return fmt::format("{}", fmt::join(command_names(tool), ", "));
 }
 
+std::string unknown_command(const CLI::App& tool) {
+  const std::vector<std::string> words = tool.remaining(/*recurse=*/true);
+  const auto word = std::find_if(words.begin(), words.end(),
+                                 [](const std::string& one) { return !one.starts_with('-'); });
+  const CLI::App& command = command_of(tool);
+  const std::vector<std::string> known = command_names(command);
+  if (word == words.end() || known.empty() || takes_words(command)) return "";
+  const std::string name = name_of(tool, command);
+  return fmt::format("there is no command {}{}; the commands are {}: {} tells more",
+                     control::quoted(name.empty() ? *word : name + " " + *word),
+                     did_you_mean(*word, known), command_list(command), help_of(tool));
+}
+
 std::string parse_message(const CLI::App& tool, const CLI::ParseError& error) {
   const std::vector<std::string> words = tool.remaining(/*recurse=*/true);
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !words.empty()) {
-    const auto command = std::find_if(
-        words.begin(), words.end(), [](const std::string& word) { return !word.starts_with('-'); });
-    const CLI::App& of = command_of(tool);
-    return !command_names(of).empty() && !takes_words(of) && command != words.end()
-               ? unknown_command(tool, *command)
-               : unexpected_word(tool, words);
+    const std::string unknown = unknown_command(tool);
+    return unknown.empty() ? unexpected_word(tool, words) : unknown;
   }
   std::string text = one_line(error.what());
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) text = not_its_value(text);

@@ -11,6 +11,9 @@ namespace gradcube::cli {
 // "up, down, ...": all commands of the tool, or of a command that has some.
 std::string command_list(const CLI::App& tool);
 
+// Which word of the command line is no command; empty if none is expected, or all are some.
+std::string unknown_command(const CLI::App& tool);
+
 // One line; names what is wrong, what was perhaps meant, and where to read more.
 std::string parse_message(const CLI::App& tool, const CLI::ParseError& error);
 

@@ -14,7 +14,7 @@
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
-#include "control/settings/cluster_settings.h"
+#include "control/settings/impairments.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -52,14 +52,12 @@ unsigned parse_number(std::string_view text, std::string_view where) {
 
 // What is to become of the links that are chosen; only what the user named.
 nlohmann::json changes(const ImpairOptions& options) {
-  control::ClusterSettings settings;
-  options.settings.apply(settings);
-  const nlohmann::json values = control::to_json(settings);
   nlohmann::json request = nlohmann::json::object();
   if (options.clear) request["clear"] = true;
-  for (const std::string_view name : SettingsOptions::impairments()) {
-    const std::string key(name);
-    if (options.settings.given(name)) request[key] = values.at(key);
+  for (const control::Probability& probability : control::kProbabilities) {
+    const std::string name(probability.name);
+    if (!options.settings.given(name)) continue;
+    request[name] = control::parse_probability(options.settings.text(name), "--" + name);
   }
   for (const StateFlag* flag : {&options.down, &options.up}) {
     if (flag->option->count() > 0) request["up"] = flag->up;
@@ -147,8 +145,8 @@ void add_state_flag(CLI::App* command, StateFlag* flag, const char* help) {
 }
 
 void add_options(CLI::App* command, ImpairOptions* options) {
-  for (const std::string_view name : SettingsOptions::impairments()) {
-    options->settings.add(command, name);
+  for (const control::Probability& probability : control::kProbabilities) {
+    options->settings.add(command, probability.name);
   }
   add_state_flag(command, &options->down,
                  "Take links down: those of server 2,1, its link at one port, 2,1:0, or, without "

@@ -92,8 +92,9 @@ auto factor_of(const Quantity& quantity, const Units& units, std::string_view te
     if (unit.name == quantity.unit) return unit.factor;
   }
   refuse(where, text,
-         quantity.unit.empty() ? "the unit is missing"
-                               : fmt::format("there is no unit {}", quoted(quantity.unit)),
+         quantity.unit.empty()
+             ? "the unit is missing"
+             : fmt::format("there is no unit {}", quoted(text.substr(quantity.number.size()))),
          accepted);
 }
 

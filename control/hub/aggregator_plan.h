@@ -5,9 +5,9 @@
 
 #include <string_view>
 
-#include "control/plan/placement.h"
+#include "control/plan/base/placement.h"
+#include "control/plan/base/topology.h"
 #include "control/plan/plan_choice.h"
-#include "control/plan/topology.h"
 
 namespace gradcube::control::hub {
 

@@ -21,7 +21,7 @@
 #include "aggregation/optimizer_step.h"
 #include "control/hub/chunks.h"
 #include "control/plan/assignment.h"
-#include "control/plan/plan.h"
+#include "control/plan/base/plan.h"
 
 namespace gradcube::control::hub {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "control/hub/keys.h"
+#include "control/checkpoint/hub_key.h"
 
 namespace gradcube::control::hub {
 

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "aggregation/optimizer_step.h"
+#include "control/checkpoint/hub_key.h"
 #include "control/hub/binding.h"
 #include "control/hub/chunks.h"
-#include "control/hub/keys.h"
 
 namespace gradcube::control::hub {
 

@@ -12,6 +12,9 @@
 //   has a hub      stops, ends                      stops, ends      ends at once
 //   has no other   stops, ends: nobody is left      the same         the same
 //
+// A hub cannot do without a trainer: each round takes a push of every one, and its server may have
+// a part of the weights. Freed, it is in nobody's way (docs/hub.md).
+//
 // Where it goes on, the leader tells all members, and each notes it. From then on
 //
 //   collectives    those that the trainer had submitted come to their end when the others have
@@ -53,8 +56,13 @@ inline constexpr std::size_t kMostDeparturesTold = 8;
 // What a server knows of its job's departures.
 class Departures {
  public:
+  // It says as much of each lane as all others do.
   void note(const Departure& departure) {
-    known_.emplace(std::pair(departure.server, departure.local), departure);
+    if (!known_.emplace(std::pair(departure.server, departure.local), departure).second) return;
+    first_.resize(departure.submitted.size(), departure);
+    for (std::size_t lane = 0; lane < first_.size(); ++lane) {
+      if (departure.submitted[lane] < first_[lane].submitted[lane]) first_[lane] = departure;
+    }
   }
   bool any() const { return !known_.empty(); }
   // Null if it has not left, as far as is known.
@@ -62,18 +70,14 @@ class Departures {
     const auto found = known_.find({server, local});
     return found == known_.end() ? nullptr : &found->second;
   }
-  // Who has submitted least in the lane. Null if nobody has left.
+  // Who has submitted least in the lane; of several, who was noted first. Null if nobody has left.
   const Departure* first_in(std::size_t lane) const {
-    const Departure* first = nullptr;
-    for (const auto& [who, departure] : known_) {
-      const bool is_less = first == nullptr || departure.submitted[lane] < first->submitted[lane];
-      if (is_less) first = &departure;
-    }
-    return first;
+    return lane < first_.size() ? &first_[lane] : nullptr;
   }
 
  private:
   std::map<std::pair<bcube::ServerId, std::uint32_t>, Departure> known_;
+  std::vector<Departure> first_;  // by lane
 };
 
 }  // namespace gradcube::control

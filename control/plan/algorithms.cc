@@ -9,19 +9,19 @@
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/plan/algorithms/blueconnect.h"
+#include "control/plan/algorithms/bml.h"
+#include "control/plan/algorithms/halving_doubling.h"
+#include "control/plan/algorithms/hips.h"
+#include "control/plan/algorithms/mesh.h"
+#include "control/plan/algorithms/name_parameters.h"
+#include "control/plan/algorithms/parameter_server.h"
+#include "control/plan/algorithms/requirements.h"
+#include "control/plan/algorithms/ring.h"
+#include "control/plan/algorithms/two_level.h"
 #include "control/plan/auto_plans.h"
-#include "control/plan/blueconnect.h"
-#include "control/plan/bml.h"
-#include "control/plan/halving_doubling.h"
-#include "control/plan/hips.h"
-#include "control/plan/mesh.h"
-#include "control/plan/name_parameters.h"
-#include "control/plan/parameter_server.h"
+#include "control/plan/base/step_pattern.h"
 #include "control/plan/plan_cost.h"
-#include "control/plan/requirements.h"
-#include "control/plan/ring.h"
-#include "control/plan/step_pattern.h"
-#include "control/plan/two_level.h"
 
 namespace gradcube::control {
 namespace {
@@ -134,7 +134,7 @@ const Algorithm& algorithm_of(const Request& request) {
                                fmt::join(algorithm_names(), ", "), kAuto));
 }
 
-// Of those that run on servers that form no grid.
+// Of the algorithms that run on servers that form no grid.
 std::string_view fastest_on_any_servers(const Topology& topology, const Placement& placement) {
   constexpr double kBytes = 64e6;
   const CostParameters parameters = cost_parameters(topology, MessageCosts());

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "control/plan/placement.h"
-#include "control/plan/plan.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/placement.h"
+#include "control/plan/base/plan.h"
+#include "control/plan/base/topology.h"
 
 namespace gradcube::control {
 

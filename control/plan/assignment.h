@@ -21,7 +21,7 @@
 #include <span>
 #include <vector>
 
-#include "control/plan/plan.h"
+#include "control/plan/base/plan.h"
 
 namespace gradcube::control {
 

@@ -6,7 +6,7 @@
 #include "control/base/printable.h"
 #include "control/base/units.h"
 #include "control/plan/algorithms.h"
-#include "control/plan/name_parameters.h"
+#include "control/plan/algorithms/name_parameters.h"
 
 namespace gradcube::control {
 namespace {

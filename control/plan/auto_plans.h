@@ -17,11 +17,11 @@
 #include <string_view>
 #include <vector>
 
-#include "control/plan/placement.h"
-#include "control/plan/plan.h"
+#include "control/plan/base/placement.h"
+#include "control/plan/base/plan.h"
+#include "control/plan/base/topology.h"
 #include "control/plan/plan_choice.h"
 #include "control/plan/plan_cost.h"
-#include "control/plan/topology.h"
 
 namespace gradcube::control {
 

@@ -21,7 +21,7 @@
 #include <optional>
 #include <string_view>
 
-#include "control/plan/stage.h"
+#include "control/plan/base/stage.h"
 
 namespace gradcube::control {
 

@@ -56,7 +56,7 @@
 #include <array>
 #include <cstdint>
 
-#include "control/plan/byte_range.h"
+#include "control/plan/base/byte_range.h"
 #include "control/plan/collective_kind.h"
 #include "control/plan/stream_positions.h"
 #include "control/plan/thread_schedule.h"

@@ -21,9 +21,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "control/plan/base/placement.h"
 #include "control/plan/collective_kind.h"
 #include "control/plan/collective_layout.h"
-#include "control/plan/placement.h"
 
 namespace gradcube::control {
 

@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 
 namespace gradcube::control {
 

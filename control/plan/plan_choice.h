@@ -26,7 +26,7 @@
 #include <string_view>
 #include <vector>
 
-#include "control/plan/plan.h"
+#include "control/plan/base/plan.h"
 #include "control/plan/plan_cost.h"
 
 namespace gradcube::control {

@@ -36,8 +36,8 @@
 #include <tuple>
 #include <vector>
 
+#include "control/plan/base/plan.h"
 #include "control/plan/collective_kind.h"
-#include "control/plan/plan.h"
 
 namespace gradcube::control {
 

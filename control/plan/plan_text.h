@@ -7,7 +7,7 @@
 #include <ostream>
 
 #include "control/plan/assignment.h"
-#include "control/plan/plan.h"
+#include "control/plan/base/plan.h"
 
 namespace gradcube::control {
 

@@ -13,8 +13,8 @@
 #ifndef GRADCUBE_CONTROL_PLAN_SERVICE_ORDER_H_
 #define GRADCUBE_CONTROL_PLAN_SERVICE_ORDER_H_
 
-#include "control/plan/plan.h"
-#include "control/plan/stage.h"
+#include "control/plan/base/plan.h"
+#include "control/plan/base/stage.h"
 
 namespace gradcube::control {
 

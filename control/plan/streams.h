@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
+#include "control/plan/base/pieces.h"
+#include "control/plan/base/plan.h"
 #include "control/plan/collective_layout.h"
-#include "control/plan/pieces.h"
-#include "control/plan/plan.h"
 #include "control/plan/thread_schedule.h"
 
 namespace gradcube::control {

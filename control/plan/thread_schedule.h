@@ -41,7 +41,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "control/plan/plan.h"
+#include "control/plan/base/plan.h"
 
 namespace gradcube::control {
 

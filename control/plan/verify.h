@@ -33,7 +33,7 @@
 #include <functional>
 #include <vector>
 
-#include "control/plan/plan.h"
+#include "control/plan/base/plan.h"
 #include "control/plan/streams.h"
 
 namespace gradcube::control {

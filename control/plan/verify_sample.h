@@ -26,7 +26,7 @@
 #include <optional>
 #include <vector>
 
-#include "control/plan/plan.h"
+#include "control/plan/base/plan.h"
 
 namespace gradcube::control {
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 #include <sys/stat.h>
 #include <toml++/toml.h>
 #include <unistd.h>
@@ -23,27 +24,36 @@ constexpr std::size_t kLongestLine = 4096;
 constexpr std::size_t kLongestShownPath = 200;  // in messages
 constexpr std::size_t kLongestDescription = 200;
 
-// Of [topology]: lists of addresses, which have commas of their own.
-constexpr std::string_view kAddresses[] = {"absent", "aggregators"};
-
-bool lists_addresses(std::string_view key) {
-  return std::find(std::begin(kAddresses), std::end(kAddresses), key) != std::end(kAddresses);
-}
+constexpr std::string_view kTopologySection = "topology";
+// What [topology] has in place of the setting of that name.
+constexpr std::string_view kTopologyKeys[] = {"spec", "kind", "n", "k", "h"};
 
 using Keys = std::vector<std::string_view>;
-struct Section {
-  std::string_view name;
-  Keys keys;
-};
 
-const std::vector<Section>& sections() {
-  static const std::vector<Section> all = {
-      {"topology", {"spec", "kind", "n", "k", "h", "absent", "aggregators"}},
-      {"link", {"fabric", "rate", "mtu", "delay", "queue", "ecn-threshold", "greeting", "probing"}},
-      {"impair", {"loss", "duplicate", "reorder", "corrupt", "seed"}},
-      {"engine", {"packet-memory", "lcores", "server-lcores", "idle", "trainer-memory"}},
-  };
-  return all;
+Keys section_names() {
+  Keys names;
+  for (const Setting& setting : kSettings) {
+    if (std::find(names.begin(), names.end(), setting.section) == names.end()) {
+      names.push_back(setting.section);
+    }
+  }
+  return names;
+}
+
+Keys keys_of(std::string_view section) {
+  Keys keys;
+  if (section == kTopologySection) keys.assign(std::begin(kTopologyKeys), std::end(kTopologyKeys));
+  for (const Setting& setting : kSettings) {
+    if (setting.section == section && setting.name != kTopologySection) {
+      keys.push_back(setting.name);
+    }
+  }
+  return keys;
+}
+
+bool is_of_spec(std::string_view key) {
+  return std::find(std::begin(kTopologyKeys), std::end(kTopologyKeys), key) !=
+         std::end(kTopologyKeys);
 }
 
 class Reader {
@@ -51,25 +61,24 @@ class Reader {
   explicit Reader(std::string_view name) : name_(name) {}
 
   ClusterSettings read(const toml::table& root) {
+    const Keys names = section_names();
     for (const auto& [key, node] : root) {
-      const std::string_view wanted = key.str();
-      const auto section = std::find_if(sections().begin(), sections().end(),
-                                        [&](const Section& s) { return s.name == wanted; });
-      if (section == sections().end()) {
-        Keys names;
-        for (const Section& s : sections()) names.push_back(s.name);
+      const std::string_view section = key.str();
+      if (std::find(names.begin(), names.end(), section) == names.end()) {
         refuse(key.source(), fmt::format("unknown section {}; accepted sections are {}",
-                                         quoted(key.str()), fmt::join(names, ", ")));
+                                         quoted(section), fmt::join(names, ", ")));
       }
       if (!node.is_table()) {
-        refuse(key.source(), fmt::format("\"{}\" is a section: write [{}] and its keys below",
-                                         key.str(), key.str()));
+        refuse(key.source(),
+               fmt::format("\"{}\" is a section: write [{}] and its keys below", section, section));
       }
-      check_keys(*section, *node.as_table());
-      if (section->name == "topology") {
-        read_topology(*node.as_table(), key.source());
-      } else {
-        for (const auto& [name, value] : *node.as_table()) apply(*section, name, value);
+      const toml::table& table = *node.as_table();
+      check_keys(section, table);
+      if (section == kTopologySection) read_topology(table, key.source());
+      for (const std::string_view name : keys_of(section)) {
+        const auto found = table.find(name);
+        if (found == table.end() || is_of_spec(name)) continue;
+        apply(section, found->first, found->second);
       }
     }
     return settings_;
@@ -84,18 +93,19 @@ class Reader {
     throw UsageError(fmt::format("{}: {}", at(source), what));
   }
 
-  void check_keys(const Section& section, const toml::table& table) const {
+  void check_keys(std::string_view section, const toml::table& table) const {
+    const Keys keys = keys_of(section);
     for (const auto& [key, node] : table) {
-      if (std::find(section.keys.begin(), section.keys.end(), key.str()) == section.keys.end()) {
-        refuse(key.source(),
-               fmt::format("unknown key {} in [{}]; accepted keys are {}", quoted(key.str()),
-                           section.name, fmt::join(section.keys, ", ")));
-      }
+      if (std::find(keys.begin(), keys.end(), key.str()) != keys.end()) continue;
+      refuse(key.source(), fmt::format("unknown key {} in [{}]; accepted keys are {}",
+                                       quoted(key.str()), section, fmt::join(keys, ", ")));
     }
   }
 
-  // A setting has one textual form (cluster_settings.h): numbers and lists are brought to it.
-  std::string text_of(const toml::key& key, const toml::node& node) const {
+  // A setting has one textual form (setting.h): numbers and lists are brought to it. The lists of
+  // [topology] are addresses, which have commas of their own.
+  std::string text_of(std::string_view section, const toml::key& key,
+                      const toml::node& node) const {
     if (const auto* value = node.as_string()) return value->get();
     if (const auto* value = node.as_integer()) return fmt::format("{}", value->get());
     if (const auto* value = node.as_floating_point()) return fmt::format("{}", value->get());
@@ -103,17 +113,17 @@ class Reader {
       std::vector<std::string> items;
       for (const toml::node& item : *values) {
         if (item.is_array()) refuse(item.source(), "a list in a list is not accepted");
-        items.push_back(text_of(key, item));
+        items.push_back(text_of(section, key, item));
       }
-      return fmt::format("{}", fmt::join(items, lists_addresses(key.str()) ? " " : ","));
+      return fmt::format("{}", fmt::join(items, section == kTopologySection ? " " : ","));
     }
     refuse(key.source(),
            fmt::format("\"{}\" must be a number, a text in quotes or a list of these", key.str()));
   }
 
-  void apply(const Section& section, const toml::key& key, const toml::node& node) {
-    const std::string where = fmt::format("{}: {}.{}", at(key.source()), section.name, key.str());
-    apply_setting(settings_, key.str(), text_of(key, node), where);
+  void apply(std::string_view section, const toml::key& key, const toml::node& node) {
+    const std::string where = fmt::format("{}: {}.{}", at(key.source()), section, key.str());
+    apply_setting(settings_, key.str(), text_of(section, key, node), where);
   }
 
   void read_topology(const toml::table& table, const toml::source_region& source) {
@@ -121,14 +131,13 @@ class Reader {
     if (!table.empty() && !table.contains("spec") && !table.contains("kind")) {
       refuse(source, "[topology] needs spec or kind: \"bcube\", \"star\" or \"torus\"");
     }
-    for (const char* name : {"spec", "kind", "n", "k", "h"}) {
-      const auto found = table.find(name);
+    for (const std::string_view key : kTopologyKeys) {
+      const auto found = table.find(key);
       if (found == table.end()) continue;
-      const std::string text = text_of(found->first, found->second);
-      const std::string_view key = name;
+      const std::string text = text_of(kTopologySection, found->first, found->second);
       if (key == "spec") {
         if (std::any_of(table.begin(), table.end(), [](const auto& entry) {
-              return entry.first.str() != "spec" && !lists_addresses(entry.first.str());
+              return entry.first.str() != "spec" && is_of_spec(entry.first.str());
             }))
           refuse(source, "give the topology as spec, or as kind and its numbers, not both");
         spec = text;
@@ -144,12 +153,6 @@ class Reader {
       }
     }
     if (!table.empty()) apply_setting(settings_, "topology", spec, at(source) + ": topology");
-    for (const std::string_view name : kAddresses) {
-      const auto list = table.find(name);
-      if (list == table.end()) continue;
-      const std::string where = fmt::format("{}: topology.{}", at(list->first.source()), name);
-      apply_setting(settings_, name, text_of(list->first, list->second), where);
-    }
   }
 
   std::string_view name_;

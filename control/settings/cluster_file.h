@@ -6,14 +6,14 @@
 //     absent = ["2,1", "2,2"]     # addresses that have no server; or "2,1 2,2"
 //     aggregators = ["2,0"]       # servers that take no trainers
 //     [link]
-//     rate = "200mbit"            # or "level0=10gbit,level1=1gbit"; also: fabric, mtu, delay,
-//                                 # queue, ecn-threshold, greeting, probing
+//     rate = "200mbit"            # or "level0=10gbit,level1=1gbit"
 //     [impair]
-//     loss = 0.001                # also: duplicate, reorder, corrupt, seed
+//     loss = 0.001
 //     [engine]
-//     lcores = [0, 1]             # or "0-1"; also: server-lcores = 2, idle = "spin" or "adaptive",
-//                                 # packet-memory = "512M", trainer-memory = "8G"
+//     lcores = [0, 1]             # or "0-1"
 //
+// kSettings in cluster_settings.h has the keys of each section, what they mean and what they
+// accept.
 // Every key may be left out. An unknown section, key or value is refused with the file, the line,
 // the key and what is accepted.
 #ifndef GRADCUBE_CONTROL_SETTINGS_CLUSTER_FILE_H_

@@ -1,20 +1,18 @@
 #include "control/settings/cluster_fingerprint.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace gradcube::control {
 
 std::string agreement_text(const ClusterSettings& settings, const DaemonChoices& choices) {
-  std::string text = fmt::format(
-      "topology {} mtu {} rate {} greeting {} messages {} segment {} block {} checksums {}",
-      settings.topology.spec(), settings.mtu, to_json(settings.rates).dump(), choices.greeting_ns,
-      choices.message_format, choices.segment_bytes, choices.block_bytes,
-      choices.checksums ? "yes" : "no");
-  const std::string absent = settings.topology.absent_text();
-  if (!absent.empty()) text += " absent " + absent;
-  const std::string aggregators = aggregators_text(settings.topology, settings.aggregators);
-  if (!aggregators.empty()) text += " aggregators " + aggregators;
+  std::string text = fmt::format("greeting {} messages {} segment {} block {} checksums {}",
+                                 choices.greeting_ns, choices.message_format, choices.segment_bytes,
+                                 choices.block_bytes, choices.checksums ? "yes" : "no");
+  for (const Setting& setting : kSettings) {
+    if (setting.reach != Reach::cluster) continue;
+    const std::string value = setting.form.text(settings);
+    if (!value.empty()) text += fmt::format(" {} {}", setting.name, value);
+  }
   return text;
 }
 

@@ -23,9 +23,9 @@ struct DaemonChoices {
   bool checksums = false;
 };
 
-// All that must be the same, one "name value" after the other; absent servers and aggregators if
-// there are any. Not the rest: whether a daemon has the same lcores, packet memory or queue as the
-// next one concerns nobody else.
+// All that must be the same, one "name value" after the other: the choices, and the settings that
+// have Reach::cluster (setting.h), as far as they are given. Not the rest: whether a daemon has the
+// same lcores, packet memory or queue as the next one concerns nobody else.
 std::string agreement_text(const ClusterSettings& settings, const DaemonChoices& choices);
 
 // FNV-1a of that text, 32 bits.

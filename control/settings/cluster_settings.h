@@ -1,8 +1,8 @@
 // What a cluster is started with. The flags of `gradcube up`, a cluster file and the settings that
 // the daemon is given all become this one struct.
 //
-// Each setting has a name, which is the flag's and the cluster file's key, and one textual form;
-// apply_setting() is the one place that reads it. validate() checks what concerns several settings,
+// kSettings below has a row for each setting (setting.h): its name, which is the flag's and the
+// cluster file's key, its bounds and its help. validate() checks what concerns several settings,
 // and everything again for settings that were not read from text.
 #ifndef GRADCUBE_CONTROL_SETTINGS_CLUSTER_SETTINGS_H_
 #define GRADCUBE_CONTROL_SETTINGS_CLUSTER_SETTINGS_H_
@@ -10,24 +10,29 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "control/settings/link_rates.h"
 #include "control/settings/server_roles.h"
+#include "control/settings/setting.h"
 
 namespace gradcube::control {
 
 // What a poller does when there is nothing to do: spin for ever, or spin, then yield, then sleep.
 enum class Idle { spin, adaptive };
+inline constexpr std::string_view kIdleNames[] = {"spin", "adaptive"};
 std::string_view idle_name(Idle idle);
 
-// What the servers' links are. embedded: all servers and switches are in one process. memif: a
-// daemon per server, and memory that they share with those of the emulated switches. veth: a daemon
-// per server in a network namespace of its own, with the kernel's links and bridges between them.
-enum class Fabric { embedded, memif, veth };
-std::string_view fabric_name(Fabric fabric);
+// What joins the servers of a cluster that `gradcube up` starts. embedded: all servers and switches
+// are in one process. memif: a daemon per server, and memory that they share with those of the
+// emulated switches. veth: a daemon per server in a network namespace of its own, with the kernel's
+// links and bridges between them. A server on a host of its own is no business of it.
+enum class FabricKind { embedded, memif, veth };
+inline constexpr std::string_view kFabricNames[] = {"embedded", "memif", "veth"};
+std::string_view fabric_name(FabricKind fabric);
 
 // What one process runs. `gradcube plan` takes any topology.
 inline constexpr unsigned kMaxEmbeddedServers = 256;
@@ -36,11 +41,19 @@ inline constexpr unsigned kMaxBedServers = 64;
 
 inline constexpr unsigned kMinMtu = 1500;
 inline constexpr unsigned kMaxMtu = 9000;
+inline constexpr unsigned kMostServerLcores = 64;
+inline constexpr std::uint64_t kLeastPacketMemory = 1'000'000;
+inline constexpr std::uint64_t kMostPacketMemory = 64'000'000'000;
+inline constexpr std::uint64_t kLeastTrainerMemory = 1 << 20;
+inline constexpr std::uint64_t kLongestDelay = 3'600'000'000'000;
+inline constexpr std::uint64_t kShortestGreeting = 1'000'000;
+inline constexpr std::uint64_t kShortestProbing = 10'000'000;
+inline constexpr std::uint64_t kLongestInterval = 60'000'000'000;
 
 struct ClusterSettings {
   Topology topology = parse_topology("bcube:3,2", "topology");
   Aggregators aggregators;  // servers that take no trainers
-  Fabric fabric = Fabric::embedded;
+  FabricKind fabric = FabricKind::embedded;
   LinkRates rates;
   unsigned mtu = kMaxMtu;     // bytes of IP packet per frame
   std::int64_t delay_ns = 0;  // of a switch, on top of serialization
@@ -72,10 +85,89 @@ struct ClusterSettings {
   bool operator==(const ClusterSettings&) const = default;
 };
 
-// topology, absent, aggregators, fabric, rate, mtu, delay, queue, ecn-threshold, loss, duplicate,
-// reorder, corrupt, seed, packet-memory, lcores, server-lcores, idle, trainer-memory, greeting,
-// probing. absent and aggregators are of the topology: a setting of that makes it whole, and all
-// its servers take trainers.
+// Absent servers and aggregators are of the topology: a setting of that makes it whole, and all its
+// servers take trainers.
+void apply_topology(ClusterSettings& settings, std::string_view text, std::string_view where);
+void apply_absent(ClusterSettings& settings, std::string_view text, std::string_view where);
+void apply_aggregators(ClusterSettings& settings, std::string_view text, std::string_view where);
+std::string topology_text(const ClusterSettings& settings);
+std::string absent_text(const ClusterSettings& settings);
+std::string aggregators_text(const ClusterSettings& settings);
+inline constexpr SettingForm kTopologyForm{apply_topology, topology_text};
+inline constexpr SettingForm kAbsentForm{apply_absent, absent_text};
+inline constexpr SettingForm kAggregatorsForm{apply_aggregators, aggregators_text};
+// "0,2" or "0-3,6".
+std::vector<unsigned> parse_lcores(std::string_view text, std::string_view where);
+std::string lcores_text(const std::vector<unsigned>& lcores);
+
+// All settings, in the order in which they are applied. scripts/quickstart.sh reads the names here.
+inline constexpr Setting kSettings[] = {
+    {"topology", "topology", Reach::cluster, kTopologyForm,
+     "bcube:n,k, bcube:4x3x2, star:N or torus:n,h"},
+    {"absent", "topology", Reach::cluster, kAbsentForm,
+     "Addresses that have no server: \"3,1 3,2\". Nobody is started there, and nobody waits for "
+     "them"},
+    {"aggregators", "topology", Reach::cluster, kAggregatorsForm,
+     "Servers that take no trainers, and are there to aggregate hubs: \"2,2\". Jobs on all servers "
+     "are on the others"},
+    {"fabric", "link", Reach::daemon, kNameForm<&ClusterSettings::fabric, kFabricNames>,
+     "embedded: all servers and switches in one process; memif: a daemon per server, with emulated "
+     "switches between them; veth: a daemon per server, with the kernel's links and bridges (needs "
+     "root)"},
+    {"rate", "link", Reach::cluster,
+     kValueForm<&ClusterSettings::rates, parse_link_rates, rates_text>,
+     "Rate of every link, 200mbit, or of each level's, level0=10gbit,level1=1gbit (default: as "
+     "fast as the CPU goes)"},
+    {"mtu", "link", Reach::cluster,
+     kNumberForm<&ClusterSettings::mtu, NumberUnit::none, kMinMtu, kMaxMtu>,
+     "Bytes of IP packet per frame, 1500 to 9000"},
+    {"delay", "link", Reach::emulated,
+     kNumberForm<&ClusterSettings::delay_ns, NumberUnit::nanoseconds, 0, kLongestDelay>,
+     "Delay of a switch, on top of serialization: 50us"},
+    {"queue", "link", Reach::daemon, kNumberForm<&ClusterSettings::queue_bytes, NumberUnit::bytes>,
+     "Bytes of a switch port's queue: 128K, 64Ki"},
+    {"ecn-threshold", "link", Reach::emulated,
+     kNumberForm<&ClusterSettings::ecn_threshold_bytes, NumberUnit::bytes>,
+     "Frames are marked when the queue is longer: 64K (default: half the queue)"},
+    {"greeting", "link", Reach::daemon,
+     kNumberForm<&ClusterSettings::greeting_ns, NumberUnit::nanoseconds, kShortestGreeting,
+                 kLongestInterval>,
+     "How often neighbours greet each other: 10ms, 0 for never (default: 80ms, or more on large "
+     "clusters; 10ms between hosts whose pollers spin). A link is down after three without an "
+     "answer"},
+    {"probing", "link", Reach::daemon,
+     kNumberForm<&ClusterSettings::probing_ns, NumberUnit::nanoseconds, kShortestProbing,
+                 kLongestInterval>,
+     "How often servers compare the paths of flows that relays pass on, where links have a rate: "
+     "100ms, 0 for never (default: 100ms, or more on large clusters)"},
+    {"loss", "impair", Reach::emulated, kProbabilityForm<&ClusterSettings::loss>,
+     "Probability that a switch loses a frame: 0.01"},
+    {"duplicate", "impair", Reach::emulated, kProbabilityForm<&ClusterSettings::duplicate>,
+     "Probability that it delivers a frame twice"},
+    {"reorder", "impair", Reach::emulated, kProbabilityForm<&ClusterSettings::reorder>,
+     "Probability that it delivers a frame after later ones"},
+    {"corrupt", "impair", Reach::emulated, kProbabilityForm<&ClusterSettings::corrupt>,
+     "Probability that it damages a frame"},
+    {"seed", "impair", Reach::daemon, kNumberForm<&ClusterSettings::seed, NumberUnit::none>,
+     "Seed of the switches' random numbers"},
+    {"packet-memory", "engine", Reach::daemon,
+     kNumberForm<&ClusterSettings::packet_memory_bytes, NumberUnit::bytes, kLeastPacketMemory,
+                 kMostPacketMemory>,
+     "Memory for the packets of all jobs: 512M, 4G (default: by the topology)"},
+    {"lcores", "engine", Reach::daemon,
+     kValueForm<&ClusterSettings::lcores, parse_lcores, lcores_text>,
+     "Cores that the daemon uses: 0,1 or 0-3 (default: all that are of use)"},
+    {"server-lcores", "engine", Reach::daemon,
+     kNumberForm<&ClusterSettings::server_lcores, NumberUnit::none, 1, kMostServerLcores>,
+     "Lcores of each server, of those that --lcores names, where each has a daemon (default: 1)"},
+    {"idle", "engine", Reach::daemon, kNameForm<&ClusterSettings::idle, kIdleNames>,
+     "spin: poll without end; adaptive: sleep when there is nothing to do"},
+    {"trainer-memory", "engine", Reach::daemon,
+     kNumberForm<&ClusterSettings::trainer_memory_bytes, NumberUnit::bytes, kLeastTrainerMemory>,
+     "Shared memory that the trainers of a user may use together: 8G (default: half of the "
+     "host's)"},
+};
+
 std::vector<std::string_view> setting_names();
 
 // Reads one setting. Throws a UsageError when the text is not accepted, or when there is no setting
@@ -83,10 +175,14 @@ std::vector<std::string_view> setting_names();
 void apply_setting(ClusterSettings& settings, std::string_view name, std::string_view text,
                    std::string_view where);
 
+// The first setting of emulated switches that has another value than its default; null if none has.
+const Setting* given_emulation(const ClusterSettings& settings);
+
 // Throws a UsageError unless all values are in range and fit each other and the fabric.
 void validate(const ClusterSettings& settings);
 
-// For the daemon. from_json throws a UsageError on what to_json could not have written.
+// For the daemon: the settings' texts by their names. from_json throws a UsageError on what to_json
+// could not have written.
 nlohmann::ordered_json to_json(const ClusterSettings& settings);
 ClusterSettings settings_from_json(const nlohmann::ordered_json& json);
 

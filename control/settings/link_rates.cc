@@ -89,6 +89,17 @@ LinkRates parse_link_rates(std::string_view text, std::string_view where) {
   return LinkRates(std::move(rates));
 }
 
+std::string rates_text(const LinkRates& rates) {
+  if (!rates.by_level_) return rates.limited() ? format_rate(rates.rates_.front()) : "";
+  std::string text;
+  for (std::size_t level = 0; level < rates.rates_.size(); ++level) {
+    if (rates.rates_[level] == 0) continue;
+    text += fmt::format("{}{}{}={}", text.empty() ? "" : ",", kLevel, level,
+                        format_rate(rates.rates_[level]));
+  }
+  return text;
+}
+
 nlohmann::ordered_json to_json(const LinkRates& rates) {
   if (!rates.limited()) return nullptr;
   if (rates.by_level_) return rates.rates_;

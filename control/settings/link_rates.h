@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 
 namespace gradcube::control {
 
@@ -44,6 +44,7 @@ class LinkRates {
 
  private:
   friend nlohmann::ordered_json to_json(const LinkRates& rates);
+  friend std::string rates_text(const LinkRates& rates);
 
   bool by_level_ = false;
   std::vector<std::uint64_t> rates_;  // one of all links, or by level
@@ -51,6 +52,9 @@ class LinkRates {
 
 // Throws a UsageError, whose message begins with `where`: "--rate".
 LinkRates parse_link_rates(std::string_view text, std::string_view where);
+
+// What parse_link_rates() reads. Empty if there are none.
+std::string rates_text(const LinkRates& rates);
 
 // from_json throws a UsageError on what to_json could not have written.
 nlohmann::ordered_json to_json(const LinkRates& rates);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "control/base/errors.h"
 
@@ -28,12 +27,6 @@ std::string aggregators_text(const Topology& topology, const Aggregators& aggreg
     text += (text.empty() ? "" : " ") + address.substr(1, address.size() - 2);
   }
   return text;
-}
-
-nlohmann::ordered_json aggregators_json(const Topology& topology, const Aggregators& aggregators) {
-  auto list = nlohmann::ordered_json::array();
-  for (const ServerId server : aggregators) list.push_back(address_json(topology.space(), server));
-  return list;
 }
 
 void validate_aggregators(const Topology& topology, const Aggregators& aggregators) {

@@ -9,13 +9,12 @@
 #ifndef GRADCUBE_CONTROL_SETTINGS_SERVER_ROLES_H_
 #define GRADCUBE_CONTROL_SETTINGS_SERVER_ROLES_H_
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "control/plan/placement.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/placement.h"
+#include "control/plan/base/topology.h"
 
 namespace gradcube::control {
 
@@ -27,8 +26,6 @@ Aggregators parse_aggregators(const Topology& topology, std::string_view text,
                               std::string_view where);
 // What parse_aggregators() reads. Empty if there are none.
 std::string aggregators_text(const Topology& topology, const Aggregators& aggregators);
-// [[2,1],[2,2]]
-nlohmann::ordered_json aggregators_json(const Topology& topology, const Aggregators& aggregators);
 
 // Throws a UsageError unless all of them are servers that are there, and another one is.
 void validate_aggregators(const Topology& topology, const Aggregators& aggregators);

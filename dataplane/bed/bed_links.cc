@@ -28,18 +28,22 @@ std::string bridge_name(const bcube::AddressSpace& space, bcube::ServerId server
 
 }  // namespace
 
+std::vector<NamedLink> names_of(const std::vector<BedLink>& links) {
+  return std::vector<NamedLink>(links.begin(), links.end());
+}
+
 std::vector<BedLink> bed_links(const bcube::AddressSpace& space) {
   std::vector<BedLink> links;
   for (const bcube::ServerId server : space.server_list()) {
     for (unsigned port = 0; port < space.ports(); ++port) {
       const std::string number = std::to_string(port);
-      links.push_back({.server = server,
-                       .level = space.level_of_port(port),
-                       .server_port = port,
-                       .switch_name = space.joint_text(server, port),
-                       .bridge = bridge_name(space, server, port),
-                       .port = "p" + space.suffix(server) + "." + number,
-                       .interface = (space.cabled() ? "port" : "level") + number});
+      links.push_back({{.server = server,
+                        .level = space.level_of_port(port),
+                        .server_port = port,
+                        .switch_name = space.joint_text(server, port)},
+                       bridge_name(space, server, port),
+                       "p" + space.suffix(server) + "." + number,
+                       (space.cabled() ? "port" : "level") + number});
     }
   }
   return links;

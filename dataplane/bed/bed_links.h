@@ -16,18 +16,18 @@
 #include <vector>
 
 #include "bcube_forwarding/address.h"
+#include "dataplane/bed/link_request.h"
 
 namespace gradcube::dataplane {
 
-struct BedLink {
-  bcube::ServerId server = 0;
-  unsigned level = 0;
-  unsigned server_port = 0;  // its number among the server's
-  std::string switch_name;   // "1/[*,1]", as people know it
-  std::string bridge;        // "sw-x-1"
-  std::string port;          // "p2-1.1"
-  std::string interface;     // "level1"
+struct BedLink : NamedLink {
+  std::string bridge;     // "sw-x-1"
+  std::string port;       // "p2-1.1"
+  std::string interface;  // "level1"
 };
+
+// As requests name them.
+std::vector<NamedLink> names_of(const std::vector<BedLink>& links);
 
 // By server, then by its ports.
 std::vector<BedLink> bed_links(const bcube::AddressSpace& space);

@@ -35,7 +35,7 @@ class BedNetwork {
   // "impairments" and "impaired_links", as impairments_report() says (../daemon/impair_request.h),
   // and "switches", as an embedded cluster's status has them.
   virtual nlohmann::ordered_json report() = 0;
-  // Does what the request {"command":"impair",...} asks for; returns how many links it is about.
+  // Does what the request {"command":"impair",...} asks for; returns how many links it has changed.
   virtual std::size_t impair(const nlohmann::json& request) = 0;
 
   // The servers' daemons have ended.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <iterator>
-#include <string>
+#include <fmt/ranges.h>
+#include <set>
 #include <string_view>
 
 #include "control/base/errors.h"
@@ -11,29 +11,31 @@
 
 namespace gradcube::dataplane {
 
+namespace {
+
+using control::kProbabilities;
 using control::UsageError;
 using Json = nlohmann::ordered_json;
 
-namespace {
+constexpr std::string_view kKeys[] = {"up", "clear", "server", "level", "port", "switch"};
+constexpr std::size_t kNamedSwitches = 8;
 
-constexpr std::string_view kKeys[] = {"command", "server", "level", "port",
-                                      "switch",  "clear",  "up"};
-constexpr std::string_view kProbabilities[] = {"loss", "duplicate", "reorder", "corrupt"};
-
-void check_keys(const nlohmann::json& request) {
-  for (const auto& [key, value] : request.items()) {
-    if (std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys)) continue;
-    if (std::find(std::begin(kProbabilities), std::end(kProbabilities), key) !=
-        std::end(kProbabilities)) {
-      throw UsageError(
-          fmt::format("impair: {} is for emulated switches, those of the embedded and the memif "
-                      "fabric; links of the veth fabric can be taken down and up",
-                      key));
-    }
-    throw UsageError(
-        fmt::format("impair: unknown key {}; expected up, clear, server, level, port and switch",
-                    control::quoted(key)));
+void check_key(std::string_view key, LinkKind kind) {
+  if (key == "command" || std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys)) {
+    return;
   }
+  std::string accepted;
+  for (const control::Probability& one : kProbabilities) {
+    if (kind == LinkKind::emulated) accepted += fmt::format("{}, ", one.name);
+    if (key != one.name) continue;
+    if (kind == LinkKind::emulated) return;
+    throw UsageError(
+        fmt::format("impair: {} is for emulated switches, those of the embedded and the memif "
+                    "fabric; links of the veth fabric can be taken down and up",
+                    key));
+  }
+  throw UsageError(fmt::format("impair: unknown key {}; expected {}{}", control::quoted(key),
+                               accepted, fmt::join(kKeys, ", ")));
 }
 
 std::string text_of(const nlohmann::json& request, const char* key) {
@@ -46,86 +48,171 @@ std::string text_of(const nlohmann::json& request, const char* key) {
 std::optional<bool> flag_of(const nlohmann::json& request, const char* key) {
   if (!request.contains(key)) return std::nullopt;
   if (!request[key].is_boolean()) {
-    throw UsageError(fmt::format("impair: \"{}\" must be true or false", key));
+    throw UsageError(fmt::format("impair: \"{}\" is {}; expected true or false", key,
+                                 control::printable(request[key].dump())));
   }
   return request[key].get<bool>();
 }
 
-unsigned number_of(const nlohmann::json& value, std::string_view what, unsigned count) {
+std::optional<unsigned> number_of(const nlohmann::json& request, const char* key, unsigned count) {
+  if (!request.contains(key)) return std::nullopt;
+  const nlohmann::json& value = request[key];
   // A negative number becomes one that is too large.
   if (!value.is_number_integer() || value.get<std::uint64_t>() >= count) {
-    throw UsageError(fmt::format("impair: {} {}: this cluster has the {}s 0 to {}", what,
-                                 control::printable(value.dump()), what, count - 1));
+    throw UsageError(fmt::format("impair: {} {}: this cluster has the {}s 0 to {}", key,
+                                 control::printable(value.dump()), key, count - 1));
   }
   return value.get<unsigned>();
 }
 
-Json report_of(bool up) {
-  Json json;
-  for (const std::string_view name : kProbabilities) json[std::string(name)] = 0.0;
-  json["up"] = up;
-  return json;
+// Which links a request is about.
+class Selection {
+ public:
+  Selection(const control::Topology& topology, const std::vector<NamedLink>& links,
+            const nlohmann::json& request)
+      : space_(topology.space()), links_(links) {
+    if (request.contains("server")) {
+      server_ = control::parse_server(topology, text_of(request, "server"), "impair:");
+    }
+    level_ = number_of(request, "level", topology.levels());
+    port_ = number_of(request, "port", topology.ports());
+    if (request.contains("switch")) switch_ = text_of(request, "switch");
+  }
+
+  std::vector<std::size_t> indices() const {
+    std::vector<std::size_t> chosen;
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      const NamedLink& link = links_[i];
+      if (link.server == server_.value_or(link.server) &&
+          link.level == level_.value_or(link.level) &&
+          link.server_port == port_.value_or(link.server_port) &&
+          link.switch_name == switch_.value_or(link.switch_name)) {
+        chosen.push_back(i);
+      }
+    }
+    if (chosen.empty()) {
+      throw UsageError(fmt::format("impair: no link is selected: {}", why_none()));
+    }
+    return chosen;
+  }
+
+ private:
+  // The switches of the links that fit, and how many more there are when they are many.
+  template <typename Fits>
+  std::string switch_list(const Fits& fits) const {
+    std::vector<std::string_view> names;
+    std::set<std::string_view> seen;
+    for (const NamedLink& link : links_) {
+      if (fits(link) && seen.insert(link.switch_name).second) names.push_back(link.switch_name);
+    }
+    const std::size_t more = names.size() - std::min(names.size(), kNamedSwitches);
+    names.resize(names.size() - more);
+    std::string text = fmt::format("{}", fmt::join(names, ", "));
+    if (more > 0) text += fmt::format(" and {} more: `gradcube status` lists them", more);
+    return text;
+  }
+
+  std::string why_none() const {
+    if (links_.empty()) return "this daemon has no links";
+    const auto of_switch =
+        std::find_if(links_.begin(), links_.end(),
+                     [this](const NamedLink& link) { return link.switch_name == switch_; });
+    if (switch_ && of_switch == links_.end()) {
+      return fmt::format("there is no switch {}; there are {}", control::quoted(*switch_),
+                         switch_list([](const NamedLink&) { return true; }));
+    }
+    if (switch_ && level_ && of_switch->level != *level_) {
+      return fmt::format("switch {} is at level {}, not {}", *switch_, of_switch->level, *level_);
+    }
+    if (port_ && level_ && space_.level_of_port(*port_) != *level_) {
+      return fmt::format("port {} is at level {}, not {}", *port_, space_.level_of_port(*port_),
+                         *level_);
+    }
+    if (!server_ && switch_ && port_) {
+      return fmt::format("no port {} leads to {}", *port_, *switch_);
+    }
+    if (!server_) {
+      return fmt::format("this daemon has links to the switches {} alone",
+                         switch_list([](const NamedLink&) { return true; }));
+    }
+    const auto is_of_server = [this](const NamedLink& link) { return link.server == *server_; };
+    if (std::none_of(links_.begin(), links_.end(), is_of_server)) {
+      return fmt::format(
+          "server {} has no links in this daemon; expected a server that it runs, for example {}",
+          space_.text(*server_), space_.text(links_.front().server));
+    }
+    const std::string reached = switch_list([&](const NamedLink& link) {
+      return is_of_server(link) &&
+             (!switch_ || link.server_port == port_.value_or(link.server_port));
+    });
+    return fmt::format("server {} has links to the switches {}{}", space_.text(*server_), reached,
+                       switch_ ? ", not to " + *switch_ : " alone");
+  }
+
+  const bcube::AddressSpace& space_;
+  const std::vector<NamedLink>& links_;
+  std::optional<bcube::ServerId> server_;
+  std::optional<unsigned> level_;
+  std::optional<unsigned> port_;  // of the server
+  std::optional<std::string> switch_;
+};
+
+LinkChange change_of(const nlohmann::json& request) {
+  LinkChange change;
+  change.clear = flag_of(request, "clear").value_or(false);
+  change.up = flag_of(request, "up");
+  for (std::size_t i = 0; i < std::size(kProbabilities); ++i) {
+    const char* name = kProbabilities[i].name;
+    if (!request.contains(name)) continue;
+    const nlohmann::json& value = request[name];
+    if (!value.is_number() || !(value.get<double>() >= 0 && value.get<double>() <= 1)) {
+      throw UsageError(fmt::format("impair: \"{}\" is {}; expected a probability in 0..1", name,
+                                   control::printable(value.dump())));
+    }
+    change.probabilities[i] = value.get<double>();
+  }
+  return change;
+}
+
+void add_impairments(const control::Impairments& impairments, Json& json) {
+  for (const control::Probability& one : kProbabilities) json[one.name] = impairments.*one.member;
+  json["up"] = impairments.up;
 }
 
 }  // namespace
 
-std::vector<std::size_t> select_links(const control::Topology& topology,
-                                      std::span<const BedLink> links,
-                                      const nlohmann::json& request) {
-  std::optional<bcube::ServerId> server;
-  std::optional<unsigned> level;
-  std::optional<std::string> switch_name;
-  if (request.contains("server")) {
-    server = control::parse_server(topology, text_of(request, "server"), "impair:");
+control::Impairments LinkChange::applied_to(control::Impairments impairments) const {
+  if (clear) impairments = {};
+  for (std::size_t i = 0; i < std::size(kProbabilities); ++i) {
+    double& probability = impairments.*kProbabilities[i].member;
+    probability = probabilities[i].value_or(probability);
   }
-  std::optional<unsigned> port;
-  if (request.contains("level")) level = number_of(request["level"], "level", topology.levels());
-  if (request.contains("port")) port = number_of(request["port"], "port", topology.ports());
-  if (request.contains("switch")) switch_name = text_of(request, "switch");
-
-  std::vector<std::size_t> chosen;
-  for (std::size_t i = 0; i < links.size(); ++i) {
-    const BedLink& link = links[i];
-    if (link.server == server.value_or(link.server) && link.level == level.value_or(link.level) &&
-        link.server_port == port.value_or(link.server_port) &&
-        link.switch_name == switch_name.value_or(link.switch_name)) {
-      chosen.push_back(i);
-    }
-  }
-  if (chosen.empty()) {
-    throw UsageError(
-        fmt::format("impair: no link is selected: no link of a switch {} fits; the first switch is "
-                    "{}",
-                    control::quoted(switch_name.value_or("")), links.front().switch_name));
-  }
-  return chosen;
+  impairments.up = up.value_or(impairments.up);
+  return impairments;
 }
 
-LinkRequest read_link_request(const control::Topology& topology, std::span<const BedLink> links,
+LinkRequest read_link_request(const control::Topology& topology,
+                              const std::vector<NamedLink>& links, LinkKind kind,
                               const nlohmann::json& request) {
-  check_keys(request);
-  LinkRequest result;
-  result.links = select_links(topology, links, request);
-  const std::optional<bool> clear = flag_of(request, "clear");
-  result.up = flag_of(request, "up");
-  if (clear == true && !result.up.has_value()) result.up = true;
-  return result;
+  for (const auto& [key, value] : request.items()) check_key(key, kind);
+  return {Selection(topology, links, request).indices(), change_of(request)};
 }
 
-nlohmann::ordered_json link_report(const control::Topology& topology,
-                                   std::span<const BedLink> links, const std::vector<bool>& up,
-                                   std::uint64_t seed) {
-  const bool common = std::find(up.begin(), up.end(), true) != up.end();
-  Json impairments = report_of(common);
+nlohmann::ordered_json link_report(const bcube::AddressSpace& space,
+                                   const std::vector<NamedLink>& links,
+                                   const std::vector<control::Impairments>& own,
+                                   const control::Impairments& common, std::uint64_t seed) {
+  Json impairments;
+  add_impairments(common, impairments);
   impairments["seed"] = seed;
   Json differing = Json::array();
   for (std::size_t i = 0; i < links.size(); ++i) {
-    if (up[i] == common) continue;
-    Json one = {{"server", control::address_json(topology.space(), links[i].server)},
+    if (own[i] == common) continue;
+    Json one = {{"server", control::address_json(space, links[i].server)},
                 {"level", links[i].level},
                 {"port", links[i].server_port},
                 {"switch", links[i].switch_name}};
-    one.update(report_of(up[i]));
+    add_impairments(own[i], one);
     differing.push_back(std::move(one));
   }
   return {{"impairments", std::move(impairments)}, {"impaired_links", std::move(differing)}};

@@ -88,9 +88,8 @@ Json MemifNetwork::report() {
     const Json status = answers[part].answer.is_null() ? Json() : answers[part].answer["status"];
     Json one = {{"part", part}, {"pid", daemons_[part].process().pid()}};
     if (status.is_object()) {
-      for (const char* key : {"pid", "links", "connected", "stalls", "memory", "counters"}) {
-        one[key] = status.value(key, Json());
-      }
+      one.update(status);
+      for (const char* key : {"impairments", "impaired_links", "switches"}) one.erase(key);
     } else {
       const std::string end = daemons_[part].end_text();
       one["why"] = end.empty() ? answers[part].why : end;
@@ -105,7 +104,8 @@ Json MemifNetwork::report() {
 }
 
 std::size_t MemifNetwork::impair(const nlohmann::json& request) {
-  const std::vector<std::size_t> chosen = select_links(settings_.topology, links_, request);
+  const std::vector<std::size_t> chosen =
+      read_link_request(settings_.topology, names_of(links_), LinkKind::emulated, request).links;
   std::vector<bool> asked(parts_.count(), false);
   for (const std::size_t link : chosen) {
     asked[parts_.of(links_[link].server, links_[link].server_port)] = true;
@@ -114,12 +114,16 @@ std::size_t MemifNetwork::impair(const nlohmann::json& request) {
   for (unsigned part = 0; part < parts_.count(); ++part) {
     if (asked[part]) sockets.push_back(daemons_[part].directory().control_socket());
   }
+  std::size_t changed = 0;
   for (const ServerAnswer& answer : ask_servers(sockets, request, kAnswerPatience)) {
-    if (!answer.answer.is_null()) continue;
+    if (!answer.answer.is_null()) {
+      changed += answer.answer.value("changed", std::size_t{0});
+      continue;
+    }
     if (answer.usage) throw control::UsageError(answer.why);
     throw control::SetupError("a daemon of switches did not do it: " + answer.why);
   }
-  return chosen.size();
+  return changed;
 }
 
 void MemifNetwork::end() { end_daemons(daemons_, names()); }

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "control/settings/switch_parts.h"
 #include "dataplane/bed/bed_links.h"
 

@@ -8,10 +8,10 @@
 #include "control/base/cores.h"
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
+#include "control/status/merged_status.h"
 #include "dataplane/bed/ask_servers.h"
 #include "dataplane/bed/flows_request.h"
 #include "dataplane/bed/memif_network.h"
-#include "dataplane/bed/merged_status.h"
 #include "dataplane/bed/server_settings.h"
 #include "dataplane/bed/veth_network.h"
 #include "dataplane/sockets/daemon_log.h"
@@ -40,7 +40,7 @@ control::ClusterSettings with_cores(control::ClusterSettings settings) {
 std::unique_ptr<BedNetwork> network_of(const control::ClusterSettings& settings,
                                        const control::RunDirectory& directory,
                                        const std::filesystem::path& daemon) {
-  if (settings.fabric == control::Fabric::veth) return std::make_unique<VethNetwork>(settings);
+  if (settings.fabric == control::FabricKind::veth) return std::make_unique<VethNetwork>(settings);
   return std::make_unique<MemifNetwork>(settings, directory, daemon);
 }
 
@@ -172,7 +172,7 @@ Json TestBed::status() {
   const bcube::AddressSpace& space = settings_.topology.space();
   const std::vector<ServerAnswer> answers =
       ask_servers(control_sockets(), {{"command", "status"}}, kAnswerPatience);
-  std::vector<ServerReport> reports;
+  std::vector<control::status::ServerReport> reports;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     const std::string end = servers_[i].end_text();
     const ServerAnswer& answer = answers[i];
@@ -186,14 +186,13 @@ Json TestBed::status() {
   }
   const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
   const control::Topology rated = settings_.rated_topology();
-  const Json head = {
-      {"version", version_},
-      {"pid", getpid()},
-      {"uptime_seconds", uptime.count()},
-      {"topology", control::topology_json(settings_.topology)},
-      {"algorithm", control::default_algorithm(
-                        rated, control::place_on_trainers_servers(rated, settings_.aggregators))}};
-  return merged_status(head, settings_, network_->report(), reports);
+  Json own = {{"version", version_},
+              {"pid", getpid()},
+              {"uptime_seconds", uptime.count()},
+              {"algorithm", control::default_algorithm(rated, control::place_on_trainers_servers(
+                                                                  rated, settings_.aggregators))}};
+  own.update(network_->report());
+  return control::status::merged_status(own, settings_, reports);
 }
 
 // The daemon of the server where the paths begin knows.

@@ -12,8 +12,8 @@
 // gone. A daemon that dies is logged and shown by `status`; the others go on. The destructor ends
 // the daemons: with SIGTERM, and after some seconds with SIGKILL.
 //
-// Control commands: "status" asks all daemons at once (merged_status.h), "paths" that of the server
-// where they begin, "impair" changes what happens on links, "down" ends the bed.
+// Control commands: "status" asks all daemons at once (control/status/merged_status.h), "paths"
+// that of the server where they begin, "impair" changes what happens on links, "down" ends the bed.
 //
 // Threads: the one that makes it. SIGTERM and SIGINT must be blocked.
 #ifndef GRADCUBE_DATAPLANE_BED_TEST_BED_H_

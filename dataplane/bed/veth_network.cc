@@ -1,5 +1,7 @@
 #include "dataplane/bed/veth_network.h"
 
+#include <algorithm>
+
 #include "control/base/errors.h"
 #include "dataplane/bed/link_request.h"
 #include "dataplane/bed/network_commands.h"
@@ -15,7 +17,7 @@ VethNetwork::VethNetwork(const control::ClusterSettings& settings)
       ip_(find_network_program("ip")),
       tc_(find_network_program("tc")),
       links_(bed_links(settings_.topology.space())),
-      links_up_(links_.size(), true) {}
+      impairments_(links_.size()) {}
 
 void VethNetwork::prepare() {
   const NamespaceFailure failure = enter_new_network_namespace();
@@ -53,21 +55,28 @@ std::span<const BedLink> VethNetwork::links_of(std::size_t place) const {
 
 // The switches are the kernel's.
 nlohmann::ordered_json VethNetwork::report() {
-  nlohmann::ordered_json report =
-      link_report(settings_.topology, links_, links_up_, settings_.seed);
+  const bool any_up = std::any_of(impairments_.begin(), impairments_.end(),
+                                  [](const control::Impairments& link) { return link.up; });
+  nlohmann::ordered_json report = link_report(settings_.topology.space(), names_of(links_),
+                                              impairments_, {.up = any_up}, settings_.seed);
   report["switches"] = nlohmann::ordered_json::array();
   return report;
 }
 
 std::size_t VethNetwork::impair(const nlohmann::json& request) {
-  const LinkRequest change = read_link_request(settings_.topology, links_, request);
-  if (change.up.has_value()) {
-    std::vector<BedLink> chosen;
-    for (const std::size_t link : change.links) chosen.push_back(links_[link]);
-    run_batch(ip_, link_state_commands(chosen, *change.up));
-    for (const std::size_t link : change.links) links_up_[link] = *change.up;
+  const LinkRequest read =
+      read_link_request(settings_.topology, names_of(links_), LinkKind::of_kernel, request);
+  if (!read.change.clear && !read.change.up.has_value()) return 0;
+  const control::Impairments after = read.change.applied_to({});  // `up` is all that there can be
+  std::vector<BedLink> chosen;
+  std::size_t changed = 0;
+  for (const std::size_t link : read.links) {
+    chosen.push_back(links_[link]);
+    if (impairments_[link] != after) ++changed;
   }
-  return change.links.size();
+  run_batch(ip_, link_state_commands(chosen, after.up));
+  for (const std::size_t link : read.links) impairments_[link] = after;
+  return changed;
 }
 
 }  // namespace gradcube::dataplane

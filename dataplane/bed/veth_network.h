@@ -43,7 +43,7 @@ class VethNetwork final : public BedNetwork {
   std::filesystem::path ip_;
   std::filesystem::path tc_;
   std::vector<BedLink> links_;
-  std::vector<bool> links_up_;
+  std::vector<control::Impairments> impairments_;  // of each
 };
 
 }  // namespace gradcube::dataplane

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bcube_forwarding/address.h"
-#include "dataplane/daemon/engine_at.h"
+#include "dataplane/daemon/engines/engine_at.h"
 #include "dataplane/links/wrong_greeting.h"
 
 namespace gradcube::dataplane {

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "control/base/errors.h"
-#include "dataplane/bed/merged_status.h"
-#include "dataplane/daemon/foreign_status.h"
+#include "control/status/foreign_status.h"
+#include "control/status/merged_status.h"
 
 namespace gradcube::dataplane {
 
+using control::status::ServerReport;
 using Json = nlohmann::ordered_json;
 
 namespace {
@@ -40,9 +41,9 @@ std::string failed(const std::exception& error) {
 Json merged(const control::ClusterSettings& settings, bcube::ServerId own_server, const Json& own,
             const control::StatusAsker::Answers& answers) {
   const bcube::AddressSpace& space = settings.topology.space();
-  Json head = Json::object();
-  for (const char* key : {"version", "pid", "uptime_seconds", "topology", "algorithm"}) {
-    head[key] = own[key];
+  Json own_part = {{"switches", Json::array()}};  // they are not this cluster's
+  for (const char* key : {"version", "pid", "uptime_seconds", "algorithm", "fabric"}) {
+    own_part[key] = own[key];
   }
   std::vector<ServerReport> reports;
   for (const bcube::ServerId server : space.server_list()) {
@@ -55,16 +56,13 @@ Json merged(const control::ClusterSettings& settings, bcube::ServerId own_server
       reports.push_back({server, "", 0, nullptr, found == answers.end() ? "" : found->second.why});
       continue;
     }
-    auto status = checked_status(found->second.text, space, server);
+    auto status = control::status::checked_status(found->second.text, space, server);
     reports.push_back(status.has_value()
                           ? report_of(server, std::move(*status))
                           : ServerReport{server, "", 0, nullptr,
                                          "its answer is no status: is it another version?"});
   }
-  // The switches are not this cluster's.
-  Json status = merged_status(head, settings, {{"switches", Json::array()}}, reports);
-  status["fabric"] = own["fabric"];
-  return status;
+  return control::status::merged_status(own_part, settings, reports);
 }
 
 // On a thread of its own: all is its own.

@@ -7,8 +7,8 @@
 //   {"command":"status-of-all","inquiry":7}    {"status":null}, and later {"status":{...}}
 //
 // The other daemons are asked over the fabric (control/jobs/status_exchange.h), and what they say
-// is checked (foreign_status.h). The status has the shape of a test bed's (bed/merged_status.h):
-// servers that do not answer are listed with the reason. It answers the others' questions, too. Its
+// is checked and put together (control/status/). The status has the shape of a test bed's: servers
+// that do not answer are listed with the reason. It answers the others' questions, too. Its
 // own status leaves out flows where they make it longer than a server may tell
 // (status_exchange.h).
 //
@@ -28,7 +28,7 @@
 
 #include "control/jobs/status_exchange.h"
 #include "control/settings/cluster_settings.h"
-#include "dataplane/daemon/node_group.h"
+#include "dataplane/daemon/node/node_group.h"
 
 namespace gradcube::dataplane {
 

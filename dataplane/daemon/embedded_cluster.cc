@@ -1,6 +1,10 @@
 #include "dataplane/daemon/embedded_cluster.h"
 
+#include <nlohmann/json.hpp>
 #include <vector>
+
+#include "dataplane/daemon/impair_request.h"
+#include "dataplane/daemon/switch_status.h"
 
 namespace gradcube::dataplane {
 
@@ -18,11 +22,7 @@ EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& c
       replace_ports_(options.replace_ports) {
   make_fabric();
   nodes().set_greet_each_other(options.nodes_greet_each_other);
-  if (options.messages_pass_the_fabric) {
-    message_frames_ = std::make_unique<PacketPool>(message_pool(settings().mtu));
-    nodes().carry_messages({message_frames_.get(), full_frame_bytes(settings().mtu), fingerprint()},
-                           true);
-  }
+  if (options.messages_pass_the_fabric) send_messages_in_frames(true);
   start_nodes(options.incarnation);
   fabric_->set_impairments(
       {settings().loss, settings().duplicate, settings().reorder, settings().corrupt, true});
@@ -48,8 +48,12 @@ void EmbeddedCluster::make_fabric() {
       all);
 }
 
-std::uint64_t EmbeddedCluster::pool_bytes() const {
-  return LocalCluster::pool_bytes() + fabric_->pool_bytes();
+nlohmann::ordered_json EmbeddedCluster::impair(const nlohmann::json& request) {
+  return dataplane::impair(*fabric_, topology(), request, settings().seed);
+}
+
+nlohmann::ordered_json EmbeddedCluster::switches_report() const {
+  return dataplane::switches_report(*fabric_, settings().seed);
 }
 
 }  // namespace gradcube::dataplane

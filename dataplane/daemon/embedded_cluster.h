@@ -38,16 +38,16 @@ class EmbeddedCluster final : public LocalCluster {
 
   // From the first corruption of a link on to the cluster's end, frames must carry a checksum.
   EmbeddedFabric& fabric() override { return *fabric_; }
-  const EmbeddedFabric& fabric() const { return *fabric_; }
-
-  std::uint64_t pool_bytes() const override;
+  const EmbeddedFabric& fabric() const override { return *fabric_; }
+  std::string_view fabric_name() const override { return "embedded"; }
+  nlohmann::ordered_json impair(const nlohmann::json& request) override;
+  nlohmann::ordered_json switches_report() const override;
 
  private:
   std::vector<Port*> ports_of(bcube::ServerId server) override;
   void make_fabric();
 
   decltype(EmbeddedClusterOptions::replace_ports) replace_ports_;
-  std::unique_ptr<PacketPool> message_frames_;  // null: messages do not pass the fabric
   std::unique_ptr<EmbeddedFabric> fabric_;
 };
 

@@ -6,15 +6,15 @@
 
 #include "control/base/units.h"
 #include "control/jobs/join_request.h"
-#include "control/plan/byte_range.h"
-#include "dataplane/daemon/memory_units.h"
+#include "control/plan/base/byte_range.h"
+#include "dataplane/engine/flows/port_queue.h"
+#include "dataplane/engine/flows/unasked_room.h"
 #include "dataplane/engine/hand_over.h"
 #include "dataplane/engine/message_inbox.h"
-#include "dataplane/engine/port_queue.h"
-#include "dataplane/engine/unasked_room.h"
 #include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/fabric/link_clock.h"
+#include "dataplane/host/memory_units.h"
 #include "dataplane/host/packet_memory.h"
 #include "protocol/time.h"
 #include "protocol/wire.h"
@@ -107,7 +107,7 @@ constexpr std::int64_t kGreetingsPerSecond = 4000;
 // to spin for ever. It follows from settings that all daemons have in common, as the interval is
 // part of their fingerprint; how many cores a host has is not.
 bool are_pinned(const control::ClusterSettings& settings, Payloads payloads) {
-  return payloads == Payloads::copied && settings.fabric == control::Fabric::embedded &&
+  return payloads == Payloads::copied && settings.fabric == control::FabricKind::embedded &&
          settings.idle == control::Idle::spin;
 }
 
@@ -176,12 +176,6 @@ constexpr std::uint64_t kMostCopiedBytes = 256'000'000;
 // Messages leave as soon as there is room in a port. Beyond this many frames they are lost, and
 // sent again by those who wait for an answer.
 constexpr std::uint32_t kMessageFrames = 511;
-
-// --- Rings between a port on a network interface and the kernel, in frames per queue. With a rate
-// the switch's queue bounds what arrives while the poller is away, and the port keeps to the rate
-// itself. Without, the rings bridge the time until the poller gets its core back.
-constexpr std::uint32_t kLimitedReceiveRing = 256;
-constexpr std::uint32_t kLimitedTransmitRing = 64;
 
 std::uint64_t flows_per_thread(const control::Topology& topology) {
   std::uint64_t neighbours = 0;
@@ -339,21 +333,6 @@ EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& se
   options.link.delay = settings.delay_ns;
   options.clones = clone_pool(settings.mtu);
   options.seed = settings.seed;
-  return options;
-}
-
-InterfaceFabricOptions interface_fabric_options(const control::ClusterSettings& settings,
-                                                std::vector<std::string> interfaces) {
-  InterfaceFabricOptions options;
-  options.interfaces = std::move(interfaces);
-  options.mtu = settings.mtu;
-  if (!settings.rates.limited()) return options;
-  const bcube::AddressSpace space = settings.topology.space();
-  for (unsigned port = 0; port < space.ports(); ++port) {
-    options.bits_per_second.push_back(settings.rates.of(space.level_of_port(port)));
-  }
-  options.receive_depth = kLimitedReceiveRing;
-  options.transmit_depth = kLimitedTransmitRing;
   return options;
 }
 

@@ -9,12 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "control/settings/cluster_settings.h"
-#include "dataplane/engine/flow.h"
+#include "dataplane/engine/flows/flow.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/fabric/fabric.h"
-#include "dataplane/fabric/kernel/interface_fabric.h"
 #include "dataplane/host/packet_pool.h"
 #include "protocol/port_credit.h"
 
@@ -63,10 +62,6 @@ EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& se
                                               const FabricParameters& parameters,
                                               unsigned engines_per_server,
                                               std::vector<bcube::ServerId> servers);
-
-// The ports of a server on these interfaces, by level; its server and pools are left open.
-InterfaceFabricOptions interface_fabric_options(const control::ClusterSettings& settings,
-                                                std::vector<std::string> interfaces);
 
 // Of a frame with the longest IP packet.
 std::uint32_t full_frame_bytes(unsigned mtu);

@@ -68,6 +68,12 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
 
 LocalCluster::~LocalCluster() = default;
 
+void LocalCluster::send_messages_in_frames(bool between_nodes_here) {
+  message_frames_ = std::make_unique<PacketPool>(message_pool(settings_.mtu));
+  nodes_->carry_messages({message_frames_.get(), full_frame_bytes(settings_.mtu), fingerprint()},
+                         between_nodes_here);
+}
+
 void LocalCluster::start_nodes(control::Incarnation incarnation) {
   for (const bcube::ServerId server : servers_) start_node(server, incarnation);
 }
@@ -225,7 +231,8 @@ void LocalCluster::demand_checksums() {
 }
 
 std::uint64_t LocalCluster::pool_bytes() const {
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = fabric().pool_bytes();
+  if (message_frames_ != nullptr) bytes += message_frames_->bytes();
   for (const auto& memory : memories_) bytes += memory->bytes();
   return bytes;
 }

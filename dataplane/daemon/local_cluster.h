@@ -1,6 +1,6 @@
 // The nodes of one process, what joins their ports with those of others, and the pollers that run
-// both. What joins them differs: an embedded fabric (embedded_cluster.h), network interfaces
-// (interface_cluster.h).
+// both. What joins them differs: an embedded fabric (embedded_cluster.h), or links to other
+// processes (server_cluster.h). The rest of the daemon asks here and does not know which.
 //
 // Engines that exchange packets lie on one core (control/plan/assignment.h). With at most as many
 // lcores as threads, thread t of every server runs on lcore t mod L.
@@ -14,12 +14,14 @@
 
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
 #include <vector>
 
 #include "control/plan/assignment.h"
 #include "control/settings/cluster_settings.h"
 #include "dataplane/daemon/fabric_sizing.h"
-#include "dataplane/daemon/node_group.h"
+#include "dataplane/daemon/node/node_group.h"
 #include "dataplane/fabric/fabric.h"
 #include "dataplane/host/packet_memory.h"
 
@@ -42,8 +44,16 @@ class LocalCluster {
 
   // What joins the servers.
   virtual Fabric& fabric() = 0;
+  virtual const Fabric& fabric() const = 0;
+  // Its name in `status`.
+  virtual std::string_view fabric_name() const = 0;
+  // Does what the request {"command":"impair",...} asks for and reports. Throws a
+  // control::UsageError, which says what else helps, where the links are not emulated here.
+  virtual nlohmann::ordered_json impair(const nlohmann::json& request) = 0;
+  // "switches" of the status, and with emulated links what is wrong with them.
+  virtual nlohmann::ordered_json switches_report() const = 0;
   // In bytes: what pools take.
-  virtual std::uint64_t pool_bytes() const;
+  std::uint64_t pool_bytes() const;
 
   // With its links' rates.
   const control::Topology& topology() const { return topology_; }
@@ -84,6 +94,8 @@ class LocalCluster {
   LocalCluster(const LocalClusterOptions& options, Payloads payloads, Steering steering,
                Clock& clock, const aggregation::Kernels& kernels, EventSink& events);
 
+  // Before the nodes start. between_nodes_here: those of nodes of this process, too.
+  void send_messages_in_frames(bool between_nodes_here);
   void start_nodes(control::Incarnation incarnation);
   // Takes all nodes out and frees all packets: those on their way may still point into the
   // trainers' memory, which goes with the nodes' group.
@@ -130,6 +142,7 @@ class LocalCluster {
   std::vector<int> poller_numa_nodes_;
   std::vector<std::unique_ptr<PacketMemory>> memories_;          // one per poller
   std::map<bcube::ServerId, std::vector<PacketShare*>> shares_;  // by engine of the server
+  std::unique_ptr<PacketPool> message_frames_;  // null: messages do not pass the fabric
   std::unique_ptr<NodeGroup> nodes_;
 };
 

@@ -7,17 +7,12 @@
 #include "control/settings/switch_parts.h"
 #include "dataplane/daemon/engine_assignment.h"
 #include "dataplane/daemon/fabric_sizing.h"
-#include "dataplane/daemon/memory_units.h"
+#include "dataplane/fabric/memif/memif_fabric.h"
+#include "dataplane/host/memory_units.h"
 
 namespace gradcube::dataplane {
 
 namespace {
-
-// --- Slots of a memif's rings. A ring goes through all of its memory again and again, so it should
-// stay in the caches. With a rate the server paces, and the switch takes what its wire does; the
-// ring bridges the time until the other process gets its core. Without a rate that is more.
-constexpr std::uint16_t kLimitedSlots = 64;
-constexpr std::uint16_t kUnlimitedSlots = 128;
 
 // --- Frames in a process of switches. When its pool is empty, frames wait at their senders. Of
 // each link, beside what is in the switch's queue and on the wire behind it:
@@ -39,10 +34,6 @@ std::uint64_t links_of(const control::ClusterSettings& settings, unsigned part) 
   return links;
 }
 
-std::uint16_t slots(const control::ClusterSettings& settings) {
-  return settings.rates.limited() ? kLimitedSlots : kUnlimitedSlots;
-}
-
 }  // namespace
 
 std::uint16_t memif_queues(const control::ClusterSettings& settings) {
@@ -53,30 +44,13 @@ std::uint16_t memif_queues(const control::ClusterSettings& settings) {
   return static_cast<std::uint16_t>(engines);
 }
 
-MemifFabricOptions memif_fabric_options(const control::ClusterSettings& settings,
-                                        bcube::ServerId server,
-                                        const control::RunDirectory& directory) {
-  const bcube::AddressSpace space = settings.topology.space();
-  const control::SwitchParts parts(space, control::kMaxSwitchProcessPorts);
-  MemifFabricOptions options;
-  options.server = server;
-  options.mtu = settings.mtu;
-  options.slots = slots(settings);
-  for (unsigned port = 0; port < space.ports(); ++port) {
-    options.sockets.push_back(directory.of_switches(parts.of(server, port)).memif_socket());
-    if (!settings.rates.limited()) continue;
-    options.bits_per_second.push_back(settings.rates.of(space.level_of_port(port)));
-  }
-  return options;
-}
-
 MemifSwitchesOptions memif_switches_options(const control::ClusterSettings& settings, unsigned part,
                                             std::filesystem::path socket) {
   MemifSwitchesOptions options{
       .fabric = embedded_fabric_options(settings, fabric_parameters(settings), 1,
                                         settings.topology.space().server_list()),
       .socket = std::move(socket),
-      .slots = slots(settings),
+      .slots = memif_slots(settings),
       .queues = memif_queues(settings)};
   options.fabric.has_switch_at =
       [part,

@@ -1,4 +1,5 @@
-// How large the parts of the memif fabric are, as fabric_sizing.h says it of the others.
+// How large the emulated switches of the memif fabric are, as fabric_sizing.h says it of other
+// fabrics.
 //
 // Pure functions; any thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_MEMIF_SIZING_H_
@@ -7,8 +8,6 @@
 #include <filesystem>
 
 #include "control/settings/cluster_settings.h"
-#include "control/settings/run_directory.h"
-#include "dataplane/fabric/memif/memif_fabric.h"
 #include "dataplane/fabric/memif/memif_switches.h"
 #include "dataplane/host/packet_pool.h"
 
@@ -17,12 +16,6 @@ namespace gradcube::dataplane {
 // How many queues each of a server's ports has, and each memif at a switch: as many as the server
 // has engines on server_lcores.
 std::uint16_t memif_queues(const control::ClusterSettings& settings);
-
-// The ports of a server; its pools are left open. directory: the cluster's, whose daemons of
-// switches they lead to.
-MemifFabricOptions memif_fabric_options(const control::ClusterSettings& settings,
-                                        bcube::ServerId server,
-                                        const control::RunDirectory& directory);
 
 // The switches of part `part` (control/settings/switch_parts.h) at this socket; their pool is left
 // open.

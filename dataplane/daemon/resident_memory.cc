@@ -3,7 +3,7 @@
 #include <fstream>
 #include <string>
 
-#include "dataplane/engine/session_region.h"
+#include "dataplane/engine/memory/session_region.h"
 
 namespace gradcube::dataplane {
 

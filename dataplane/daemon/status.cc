@@ -7,13 +7,12 @@
 #include <unistd.h>
 
 #include "control/plan/algorithms.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
+#include "control/status/merged_status.h"
 #include "dataplane/daemon/cabling.h"
-#include "dataplane/daemon/counters_json.h"
-#include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/resident_memory.h"
-#include "dataplane/daemon/switch_status.h"
 #include "dataplane/engine/flow_users.h"
+#include "dataplane/host/counters_json.h"
 
 namespace gradcube::dataplane {
 
@@ -128,10 +127,11 @@ Json flows_json(const LocalCluster& cluster, const std::vector<FlowFacts>& facts
 }
 
 // Of a port: to whom its links are down, as the server has found out.
-Json neighbours_down_json(const StatusSources& sources, bcube::ServerId server, unsigned port) {
+std::vector<bcube::ServerId> neighbours_down(const StatusSources& sources, bcube::ServerId server,
+                                             unsigned port) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   const ServerLinks& links = sources.cluster.nodes().at(server).engines().links();
-  Json down = Json::array();
+  std::vector<bcube::ServerId> down;
   const unsigned level = space.level_of_port(port);
   const unsigned own = space.digit(server, level);
   for (unsigned digit = 0; digit < space.radix(level); ++digit) {
@@ -141,30 +141,12 @@ Json neighbours_down_json(const StatusSources& sources, bcube::ServerId server, 
       continue;
     }
     const bcube::ServerId neighbour = space.with_digit(server, level, digit);
-    if (!space.is_absent(neighbour)) down.push_back(control::address_json(space, neighbour));
+    if (!space.is_absent(neighbour)) down.push_back(neighbour);
   }
   return down;
 }
 
 Json rate_json(std::uint64_t rate) { return rate == 0 ? Json(nullptr) : Json(rate); }
-
-PacketPortCounts drops_of(PacketPort& port) {
-  PacketPortCounts sum;
-  for (std::uint16_t queue = 0; queue < port.queues(); ++queue) {
-    add_counters(sum, port.drop_counts(queue));
-  }
-  return sum;
-}
-
-// What only a NIC has; empty where the port is none. Some drivers do not tell what it drops.
-Json nic_json(const StatusSources& sources, unsigned number) {
-  if (sources.settings.fabric == control::Fabric::memif) return Json::object();
-  const EthdevPort& port = sources.ethdevs->port(number);
-  Json nic = {{"receive_interrupts", port.wake_descriptor(0) >= 0},
-              {"steering", name(port.steering())}};
-  if (const auto drops = port.nic_drop_counts()) nic.update(counters_json(*drops));
-  return nic;
-}
 
 Json servers_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
@@ -179,22 +161,17 @@ Json servers_json(const StatusSources& sources) {
                    {"port", number},
                    {"rate_bps", rate_json(sources.settings.rates.of(level))}};
       port.update(counters_json(of_server[number]->counts()));
-      if (sources.interfaces != nullptr) {
-        port.update(counters_json(drops_of(sources.interfaces->port(number))));
-      }
-      if (sources.ethdevs != nullptr) {
-        port.update(counters_json(sources.ethdevs->port(number).drop_counts()));
-        port.update(nic_json(sources, number));
-      }
-      port["down"] = neighbours_down_json(sources, server, number);
+      of_server[number]->add_to_status(port);
+      port["down"] = control::addresses_json(space, neighbours_down(sources, server, number));
       const auto found = wrong.find({server, number});
       port["wrong"] = found == wrong.end() ? Json(nullptr) : Json(found->second);
-      if (sources.interfaces != nullptr && !sources.interfaces->port(number).problem().empty()) {
-        port["wrong"] = sources.interfaces->port(number).problem();
+      if (const std::string problem = of_server[number]->problem(); !problem.empty()) {
+        port["wrong"] = problem;
       }
       ports.push_back(std::move(port));
     }
     servers.push_back({{"address", control::address_json(space, server)},
+                       {"version", GRADCUBE_VERSION},
                        {"socket", sources.sockets.server_socket(space.suffix(server)).string()},
                        {"trainers", sources.cluster.nodes().at(server).trainers()},
                        {"ports", std::move(ports)}});
@@ -223,17 +200,11 @@ Json jobs_json(const StatusSources& sources) {
                   {"uid", trainer.uid},
                   {"heap_bytes", trainer.heap_bytes},
                   {"submitted", trainer.submitted()},
-                  {"completed", trainer.completed()}};
+                  {"completed", trainer.completed()},
+                  {"submitted_by_lane", trainer.counts.published},
+                  {"completed_by_lane", trainer.counts.completed}};
       one.update(counters_json(trainer.messages));
       trainers.push_back(std::move(one));
-    }
-    Json waiting_for = Json::array();
-    for (const bcube::ServerId server : job.waiting_for) {
-      waiting_for.push_back(control::address_json(space, server));
-    }
-    Json members = Json::array();
-    for (const bcube::ServerId server : job.options.members) {
-      members.push_back(control::address_json(space, server));
     }
     Json lanes = Json::array();
     for (const control::LaneOptions& lane : job.options.lanes) {
@@ -248,12 +219,12 @@ Json jobs_json(const StatusSources& sources) {
                     {"weight", job.options.weight},
                     {"reproducible", job.options.reproducible},
                     {"trainers_per_server", job.options.trainers},
-                    {"members", std::move(members)},
+                    {"members", control::addresses_json(space, job.options.members)},
                     {"window", job.window},
                     {"packets_reserved_bytes", job.reserved_bytes},
                     {"trainers", std::move(trainers)},
                     {"collectives", job.collectives},
-                    {"waiting_for", std::move(waiting_for)},
+                    {"waiting_for", control::addresses_json(space, job.waiting_for)},
                     {"waiting_ms", job.waiting_ms}});
   }
   return jobs;
@@ -264,17 +235,13 @@ Json hubs_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   Json hubs = Json::array();
   for (const HubFacts& hub : sources.cluster.nodes().hubs()) {
-    Json members = Json::array();
-    for (const bcube::ServerId server : hub.members) {
-      members.push_back(control::address_json(space, server));
-    }
     hubs.push_back({{"job", hub.job},
                     {"id", hub.id},
                     {"number", hub.number},
                     {"address", control::address_json(space, hub.aggregator)},
                     {"state", stage_name(hub.stage)},
                     {"why", hub.why},
-                    {"members", std::move(members)},
+                    {"members", control::addresses_json(space, hub.members)},
                     {"trainers_per_server", hub.trainers},
                     {"uid", hub.uid},
                     {"keys", hub.keys},
@@ -309,29 +276,18 @@ Json status_json(const StatusSources& sources) {
   status["version"] = GRADCUBE_VERSION;
   status["pid"] = getpid();
   status["uptime_seconds"] = sources.uptime_seconds;
-  status["topology"] = control::topology_json(settings.topology);
-  status["aggregators"] = control::aggregators_json(settings.topology, settings.aggregators);
+  status.update(control::status::settings_json(settings));
   status["algorithm"] = sources.cluster.default_algorithm();
-  status["fabric"] = sources.embedded != nullptr                 ? "embedded"
-                     : settings.fabric == control::Fabric::memif ? "memif"
-                     : sources.ethdevs != nullptr                ? "nics"
-                                                                 : "interfaces";
-  status["rate_bps"] = control::to_json(settings.rates);
-  status["mtu"] = settings.mtu;
+  status["fabric"] = sources.cluster.fabric_name();
   status["segment_bytes"] = sources.cluster.parameters().segment_bytes;
   status["window"] = sources.cluster.parameters().window;
-  status["delay_ns"] = settings.delay_ns;
-  status["queue_bytes"] = settings.queue_bytes;
   status["lcores"] = std::move(lcores);
   status["stalls"] = std::move(stalls);
   status["control"] = steps_json(sources.steps);
-  status["idle"] = control::idle_name(settings.idle);
   status["instruction_set"] =
       aggregation::instruction_set_name(sources.cluster.kernels().instruction_set);
   status["huge_pages"] = eal.huge_pages;
-  if (sources.embedded != nullptr) {
-    status.update(impairments_report(*sources.embedded, settings.seed));
-  }
+  status.update(sources.cluster.switches_report());
   status["memory"] = {{"daemon_bytes", own_resident_bytes()},
                       {"pool_bytes", sources.cluster.pool_bytes()},
                       {"packets_reserved_bytes", sources.cluster.reserved_bytes()},
@@ -340,8 +296,6 @@ Json status_json(const StatusSources& sources) {
                       {"trainer_quota_bytes", sources.quota.limit()},
                       {"users", users_json(sources.quota)}};
   status["servers"] = servers_json(sources);
-  status["switches"] =
-      sources.embedded == nullptr ? Json::array() : switches_json(*sources.embedded);
   status["jobs"] = jobs_json(sources);
   status["hubs"] = hubs_json(sources);
   status["flow_count"] = count_flows(engines);

@@ -2,10 +2,10 @@
 //
 // Each poller copies the counters and some flows of its engines between two iterations
 // (Poller::call). More than kMostFlows are not in the status, which would take long to write: they
-// are asked for one by one part, by the command "flows". Other
-// programs rely on the names of the fields, and other daemons take only those that
-// foreign_status.cc lists. cli/status/status_text.h shows them to people, and docs/counters.md says
-// what each counter means. The control thread's.
+// are asked for one by one part, by the command "flows". Other programs rely on the names of the
+// fields, and other daemons on what control/status/form.h has of them: of the rest they take plain
+// values alone. cli/status/status_text.h shows them to people, and docs/counters.md says what each
+// counter means. The control thread's.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_STATUS_H_
 #define GRADCUBE_DATAPLANE_DAEMON_STATUS_H_
 
@@ -15,9 +15,6 @@
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
 #include "dataplane/daemon/local_cluster.h"
-#include "dataplane/fabric/emulated/embedded_fabric.h"
-#include "dataplane/fabric/kernel/interface_fabric.h"
-#include "dataplane/fabric/nic/ethdev_fabric.h"
 #include "dataplane/host/eal.h"
 #include "dataplane/sockets/control_loop.h"
 
@@ -28,9 +25,6 @@ struct StatusSources {
   const control::RunDirectory& sockets;  // where the trainers' are
   const Eal& eal;
   LocalCluster& cluster;
-  const EmbeddedFabric* embedded;  // the cluster's; null if it is not embedded
-  InterfaceFabric* interfaces;     // the cluster's; null if it has no interfaces
-  const EthdevFabric* ethdevs;     // the cluster's; null if it has no memif links and no NICs
   const MemoryQuota& quota;
   const ControlLoop::Steps& steps;
   control::Instant now;  // of the nodes

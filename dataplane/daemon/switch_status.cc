@@ -1,12 +1,15 @@
 #include "dataplane/daemon/switch_status.h"
 
-#include "dataplane/daemon/counters_json.h"
+#include <utility>
+
+#include "dataplane/daemon/impair_request.h"
+#include "dataplane/host/counters_json.h"
 
 namespace gradcube::dataplane {
 
 using Json = nlohmann::ordered_json;
 
-Json switches_json(const EmbeddedFabric& fabric) {
+Json switches_report(const EmbeddedFabric& fabric, std::uint64_t seed) {
   Json switches = Json::array();
   for (const EmbeddedFabric::SwitchAt& at : fabric.switches()) {
     SwitchPortCounts sum;
@@ -17,7 +20,9 @@ Json switches_json(const EmbeddedFabric& fabric) {
     one.update(counters_json(sum));
     switches.push_back(std::move(one));
   }
-  return switches;
+  Json report = impairments_report(fabric, seed);
+  report["switches"] = std::move(switches);
+  return report;
 }
 
 }  // namespace gradcube::dataplane

@@ -4,14 +4,16 @@
 #ifndef GRADCUBE_DATAPLANE_DAEMON_SWITCH_STATUS_H_
 #define GRADCUBE_DATAPLANE_DAEMON_SWITCH_STATUS_H_
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "dataplane/fabric/emulated/embedded_fabric.h"
 
 namespace gradcube::dataplane {
 
-// "switches" of the status: an entry for each, with the sums of its ports.
-nlohmann::ordered_json switches_json(const EmbeddedFabric& fabric);
+// Of the status what impairments_report() says, and "switches": an entry for each, with the sums of
+// its ports. seed: the one that the user gave.
+nlohmann::ordered_json switches_report(const EmbeddedFabric& fabric, std::uint64_t seed);
 
 }  // namespace gradcube::dataplane
 

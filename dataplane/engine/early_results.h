@@ -9,7 +9,7 @@
 #include <rte_mbuf.h>
 #include <vector>
 
-#include "dataplane/engine/contribution.h"
+#include "dataplane/engine/flows/contribution.h"
 
 namespace gradcube::dataplane {
 

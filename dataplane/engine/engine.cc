@@ -4,9 +4,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "dataplane/engine/flow_users.h"
+
 namespace gradcube::dataplane {
 
 namespace {
+
+bool job_moves(const Flow& flow) { return flow.job->moves(); }
 
 constexpr Nanoseconds kTimerTick = 50'000;  // a fraction of the shortest recovery time
 
@@ -93,7 +97,8 @@ unsigned Engine::poll(Nanoseconds now) {
   moved += take_requests();
   moved += work_hubs();
   run_timers();
-  for (const auto& port : ports_) port->grant_credit(now_);
+  const auto ask = [](const Flow& flow, const auto& call) { ask_user(flow, call); };
+  for (const auto& port : ports_) port->grant_credit(now_, ask);
   moved += transmit_all();
   moved += finish_collectives();
   report_progress();
@@ -119,7 +124,7 @@ bool Engine::busy() const {
          std::any_of(completing_.begin(), completing_.end(), completes) ||
          std::any_of(watch_.watched().begin(), watch_.watched().end(), has_untold_progress) ||
          std::any_of(ports_.begin(), ports_.end(), [](const auto& port) {
-           return port->any_answers() || port->credit.starved();
+           return port->any_answers(job_moves) || port->credit.starved();
          });
 }
 
@@ -132,7 +137,7 @@ Nanoseconds Engine::next_event() const {
     // Where the uplink is full, who makes room wakes the poller.
     const bool has_room = port->port->transmit_room(settings_.queue) != 0;
     if (has_room && owes_others(*port)) return now_;
-    if (has_room) next = std::min(next, port->next_answer());
+    if (has_room) next = std::min(next, port->next_answer(job_moves));
     // Another engine may give back credit at any time.
     if (port->credit.starved()) next = std::min(next, now_ + kStarvedLook);
   }

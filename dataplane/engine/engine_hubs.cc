@@ -40,7 +40,7 @@ void Engine::attach_hub(EngineJob& job, std::unique_ptr<EngineHub> hub) {
     take_route(flow, route_of(flow));
     flow.frame.emplace(frame_template_of(flow));
     flow.out->add_outgoing(job, rank_of(flow), flow);
-    ports_[flow.port_in]->add_incoming(job, rank_of(flow), flow);
+    ports_[flow.port_in]->add_incoming(job.id(), rank_of(flow), flow);
   });
   with_hubs_.push_back(&job);
 }

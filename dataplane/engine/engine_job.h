@@ -42,12 +42,12 @@
 #include <utility>
 #include <vector>
 
-#include "dataplane/engine/engine_hub.h"
+#include "dataplane/engine/flows/payload_packets.h"
+#include "dataplane/engine/hub/engine_hub.h"
 #include "dataplane/engine/lane_plan.h"
-#include "dataplane/engine/mailroom.h"
-#include "dataplane/engine/payload_packets.h"
+#include "dataplane/engine/messages/mailroom.h"
 #include "dataplane/engine/plan_executor.h"
-#include "dataplane/engine/rank_order.h"
+#include "dataplane/engine/session/rank_order.h"
 #include "protocol/job_id.h"
 #include "protocol/time.h"
 

@@ -88,9 +88,9 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
     }
   }
   if (job->is_leader() && !lanes.empty()) {
-    job->set_mailroom(std::make_unique<Mailroom>(*job, lanes[0].choice->placement(),
-                                                 settings_.server, settings_.segment_bytes,
-                                                 job->window(), settings_.flows));
+    job->set_mailroom(std::make_unique<Mailroom>(
+        *job, session, job->rank_order, lanes[0].choice->placement(), settings_.server,
+        settings_.segment_bytes, job->window(), settings_.flows));
   }
   return job;
 }
@@ -127,7 +127,7 @@ void Engine::open_channel(EngineJob& job, MailChannel& channel) {
     take_route(flow, route_of(flow));
     flow.frame.emplace(frame_template_of(flow));
     flow.out->add_outgoing(job, rank_of(flow), flow);
-    ports_[flow.port_in]->add_incoming(job, rank_of(flow), flow);
+    ports_[flow.port_in]->add_incoming(job.id(), rank_of(flow), flow);
   }
 }
 
@@ -294,7 +294,7 @@ void Engine::add_flows(EngineJob& job) {
       const FlowScheduler::Rank rank = rank_of(*flow);
       take_route(*flow, route_of(*flow));
       flow->out->add_outgoing(job, rank, *flow);
-      ports_[flow->port_in]->add_incoming(job, rank, *flow);
+      ports_[flow->port_in]->add_incoming(job.id(), rank, *flow);
     }
   }
   if (job.mailroom() == nullptr) return;
@@ -304,7 +304,7 @@ void Engine::add_flows(EngineJob& job) {
       take_route(flow, route_of(flow));
       flow.frame.emplace(frame_template_of(flow));
       flow.out->add_outgoing(job, rank_of(flow), flow);
-      ports_[flow.port_in]->add_incoming(job, rank_of(flow), flow);
+      ports_[flow.port_in]->add_incoming(job.id(), rank_of(flow), flow);
       wake_answer(flow);
       wake_resend(flow);
       wake_segment(flow);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bcube_forwarding/address.h"
-#include "dataplane/engine/flow.h"
+#include "dataplane/engine/flows/flow.h"
 #include "dataplane/engine/hand_over.h"
 #include "dataplane/engine/message_inbox.h"
 #include "dataplane/fabric/port.h"

@@ -3,9 +3,9 @@
 #ifndef GRADCUBE_DATAPLANE_ENGINE_FLOW_USERS_H_
 #define GRADCUBE_DATAPLANE_ENGINE_FLOW_USERS_H_
 
-#include "dataplane/engine/flow.h"
-#include "dataplane/engine/hub_executor.h"
-#include "dataplane/engine/mail_channel.h"
+#include "dataplane/engine/flows/flow.h"
+#include "dataplane/engine/hub/hub_executor.h"
+#include "dataplane/engine/messages/mail_channel.h"
 #include "dataplane/engine/plan_executor.h"
 
 namespace gradcube::dataplane {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <utility>
 
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 
 namespace gradcube::dataplane {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/plan/plan.h"
+#include "control/plan/base/plan.h"
 #include "control/plan/plan_choice.h"
 
 namespace gradcube::dataplane {

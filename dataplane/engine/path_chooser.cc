@@ -4,7 +4,7 @@
 
 #include "bcube_forwarding/path_choice.h"
 #include "bcube_forwarding/path_set.h"
-#include "dataplane/engine/port_queue.h"
+#include "dataplane/engine/flows/port_queue.h"
 
 namespace gradcube::dataplane {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "bcube_forwarding/path_prober.h"
-#include "dataplane/engine/flow.h"
+#include "dataplane/engine/flows/flow.h"
 #include "dataplane/engine/job_watch.h"
 #include "dataplane/links/port_loads.h"
 #include "dataplane/links/working_paths.h"

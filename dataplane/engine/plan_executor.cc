@@ -3,8 +3,8 @@
 #include "dataplane/engine/plan_executor.h"
 
 #include "dataplane/engine/engine_job.h"
-#include "dataplane/engine/port_queue.h"
-#include "dataplane/engine/step_flows.h"
+#include "dataplane/engine/flows/port_queue.h"
+#include "dataplane/engine/flows/step_flows.h"
 
 namespace gradcube::dataplane {
 

@@ -16,11 +16,11 @@
 // earlier round, which is here, as it comes before in the stream that the sender receives. Results
 // are written when they arrive and wait for nothing.
 //
-// Rings (control/plan/step_pattern.h). A step's flows are one to the next server, which only sends,
-// and one from the server before, which only receives; in a mesh each flow does both. A stream has
-// the rounds one behind the other, so a segment waits for the one that is a round's length before
-// it in the stream that comes in. Nothing else differs: the same arithmetic, with one round, is a
-// mesh's.
+// Rings (control/plan/base/step_pattern.h). A step's flows are one to the next server, which only
+// sends, and one from the server before, which only receives; in a mesh each flow does both. A
+// stream has the rounds one behind the other, so a segment waits for the one that is a round's
+// length before it in the stream that comes in. Nothing else differs: the same arithmetic, with one
+// round, is a mesh's.
 //
 // Roots. A flow between the root of a step and another rank carries contributions to the root in
 // the one stage and results from it in the other. A rank that has given all to a root has no flows
@@ -80,12 +80,12 @@
 #include "control/plan/service_order.h"
 #include "control/plan/thread_schedule.h"
 #include "dataplane/engine/collective_faults.h"
-#include "dataplane/engine/contribution.h"
 #include "dataplane/engine/early_results.h"
-#include "dataplane/engine/flow.h"
-#include "dataplane/engine/flow_user.h"
+#include "dataplane/engine/flows/contribution.h"
+#include "dataplane/engine/flows/flow.h"
+#include "dataplane/engine/flows/flow_user.h"
 #include "dataplane/engine/reduce_window.h"
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 
 namespace gradcube::dataplane {
 

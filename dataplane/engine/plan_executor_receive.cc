@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "dataplane/engine/engine_job.h"
+#include "dataplane/engine/flows/port_queue.h"
 #include "dataplane/engine/plan_executor.h"
-#include "dataplane/engine/port_queue.h"
 
 namespace gradcube::dataplane {
 

@@ -18,7 +18,7 @@
 #include <rte_mbuf.h>
 #include <vector>
 
-#include "dataplane/engine/contribution.h"
+#include "dataplane/engine/flows/contribution.h"
 #include "protocol/receive_window.h"
 
 namespace gradcube::dataplane {

@@ -38,6 +38,9 @@ class Fabric {
   // may run any more, and no port may be used.
   virtual void discard_packets() = 0;
 
+  // In bytes: what pools of its own take.
+  virtual std::uint64_t pool_bytes() const { return 0; }
+
  protected:
   Fabric() = default;
 };

@@ -7,13 +7,15 @@
 // be external buffers: they are passed on by reference and never written.
 //
 // Threads: only the thread that owns queue q calls receive(), transmit() and transmit_room() with
-// q. Any thread may call counts().
+// q. Any thread may call counts(). Nobody but the control thread calls the others.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_PORT_H_
 #define GRADCUBE_DATAPLANE_FABRIC_PORT_H_
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <rte_mbuf.h>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "dataplane/host/counter_table.h"
@@ -54,6 +56,13 @@ class Port {
   virtual std::uint16_t transmit(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) = 0;
   // How many packets transmit() would accept now. An engine checks this before it builds packets.
   virtual std::uint16_t transmit_room(std::uint16_t queue) const = 0;
+
+  // For the control thread. Why the port can send and receive nothing, in words; empty if it can.
+  virtual std::string problem() const { return ""; }
+  // Now and then: looks whether what the port stands on is still there, and sets problem().
+  virtual void look() {}
+  // Adds to the port's entry in `status` what it has beside counts().
+  virtual void add_to_status(nlohmann::ordered_json& /*entry*/) {}
 
   std::uint16_t queues() const { return static_cast<std::uint16_t>(counters_.size()); }
   // The largest IP packet, in bytes: a frame is 14 bytes longer.

@@ -29,13 +29,19 @@
 
 namespace gradcube::dataplane {
 
-template <typename KindOfPort>
-class ServerFabric : public Fabric {
+// Whatever its ports are.
+class ServerPorts : public Fabric {
  public:
   using PollerOf = std::function<Poller&(std::uint16_t queue)>;
 
   // Before the pollers run: lets each of them wake for the queues that it polls.
-  void connect(const PollerOf& poller_of) {
+  virtual void connect(const PollerOf& poller_of) = 0;
+};
+
+template <typename KindOfPort>
+class ServerFabric : public ServerPorts {
+ public:
+  void connect(const PollerOf& poller_of) override {
     if (ports_.empty()) return;
     for (std::uint16_t queue = 0; queue < ports_.front()->queues(); ++queue) {
       watches_.push_back(std::make_unique<QueueWatch>(ports_, queue, poller_of(queue)));

@@ -21,7 +21,7 @@
 #include <optional>
 #include <vector>
 
-#include "control/plan/placement.h"
+#include "control/plan/base/placement.h"
 #include "dataplane/hub/hub_exchange.h"
 #include "dataplane/hub/key_log.h"
 
@@ -37,7 +37,7 @@ class HubBoard {
   // What one trainer pushes. `request` is its name for it: any number.
   struct Push {
     std::uint64_t request = 0;
-    HubPush::Kind kind{};
+    PushKind kind{};
     double learning_rate = 0;
     std::uint64_t digest = 0;  // of weights
     std::uint8_t* buffer = nullptr;

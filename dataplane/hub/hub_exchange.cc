@@ -89,13 +89,7 @@ void HubExchange::allocate() {
   if (context_.staleness.has_value() && context_.trainers == 0) {
     stale_.emplace(*context_.staleness, chunks_.size(), schedule_.step(0).peers, landing);
   }
-  state_ = state_of(context_);
-  float* next = context_.state;
-  for (std::size_t i = 0; i < kHubArrays; ++i) {
-    if (!state_.has[i]) continue;
-    arrays_[i] = next;
-    next += state_.stride();
-  }
+  find_arrays();
   sends_.resize(control::kStages * first_peer_[schedule_.steps()]);
   woken_.reserve(sends_.size());
   for (HubSendStream& stream : sends_) {
@@ -106,28 +100,38 @@ void HubExchange::allocate() {
   }
 }
 
+void HubExchange::find_arrays() {
+  state_ = state_of(context_);
+  float* next = context_.state;
+  for (std::size_t i = 0; i < kHubArrays; ++i) {
+    if (!state_.has[i]) continue;
+    arrays_[i] = next;
+    next += state_.stride();
+  }
+}
+
 // Rounds ---------------------------------------------------------------------
 
 // Of what differs, one pair in 2^32 has the same digest.
 std::uint32_t HubExchange::digest_of(const HubPush& push) const {
   std::uint64_t bits = 0;
   switch (push.kind) {
-    case HubPush::Kind::gradients: {
+    case PushKind::gradients: {
       // Where zero has a sign it loses it here: the two are the same rate.
       const double rate = push.learning_rate + 0.0;
       if (context_.rates_are_told) return std::bit_cast<std::uint32_t>(static_cast<float>(rate));
       bits = std::bit_cast<std::uint64_t>(rate);
       break;
     }
-    case HubPush::Kind::weights:
+    case PushKind::weights:
       bits = push.digest;
       break;
-    case HubPush::Kind::restored:
+    case PushKind::restored:
       bits = push.steps;
       break;
-    case HubPush::Kind::saved:
+    case PushKind::saved:
       break;
-    case HubPush::Kind::loaded:
+    case PushKind::loaded:
       return static_cast<std::uint32_t>(push.steps);
   }
   return static_cast<std::uint32_t>((bits * 0x9e3779b97f4a7c15U) >> 32);
@@ -190,24 +194,24 @@ void HubExchange::disagree(const ChunkState& chunk) {
 // The optimizer's numbers are those of all chunks of a key.
 void HubExchange::count_step(KeyState& key) {
   switch (key.push.kind) {
-    case HubPush::Kind::gradients:
+    case PushKind::gradients:
       key.numbers = aggregation::optimizer_step(context_.model.settings(), key.push.learning_rate,
                                                 ++key.steps, context_.divisor);
       break;
-    case HubPush::Kind::weights:
+    case PushKind::weights:
       key.steps = 0;
       break;
-    case HubPush::Kind::restored:
+    case PushKind::restored:
       key.steps = key.push.steps;
       break;
-    case HubPush::Kind::saved:
-    case HubPush::Kind::loaded:  // load_plane() knows them
+    case PushKind::saved:
+    case PushKind::loaded:  // load_plane() knows them
       break;
   }
 }
 
 // Forgets what the aggregation of the round before has left. All of it has been used: see Rounds.
-void HubExchange::open_round(ChunkState& chunk, HubPush::Kind kind, std::uint8_t plane,
+void HubExchange::open_round(ChunkState& chunk, PushKind kind, std::uint8_t plane,
                              std::uint32_t digest) {
   const HubShape& shape = shape_of(chunk);
   ++chunk.opened;
@@ -266,13 +270,13 @@ bool HubExchange::arrive(const HubStream& from, const HubLabel& label, const std
 bool HubExchange::take_contribution(ChunkState& chunk, const HubStream& from, const HubLabel& label,
                                     const std::uint8_t* payload, std::uint32_t bytes) {
   if (stale_.has_value()) {
-    if (label.kind == HubPush::Kind::gradients) {
+    if (label.kind == PushKind::gradients) {
       return take_alone(chunk, from, label, payload, bytes);
     }
     if (!is_together(chunk, from, label)) return false;
   }
   if (label.round == on_wire(chunk.opened + 1) && may_open(chunk)) {
-    const bool is_loaded = label.kind == HubPush::Kind::loaded;
+    const bool is_loaded = label.kind == PushKind::loaded;
     open_round(chunk, label.kind, label.plane, is_loaded ? 0 : label.digest);
     if (context_.trainers == 0) open_without_trainers(chunk);
   } else if (label.round != on_wire(chunk.opened) || chunk.opened == 0) {

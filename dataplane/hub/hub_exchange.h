@@ -55,22 +55,15 @@
 #include "dataplane/hub/hub_state.h"
 #include "dataplane/hub/landing_slots.h"
 #include "dataplane/hub/stale_peers.h"
+#include "trainer/push_kind.h"
 
 namespace gradcube::dataplane {
 
+using shared::PushKind;
+
 // What a server's trainers push of a key, all at once.
 struct HubPush {
-  // Gradients are added and stepped with. Weights are put in the place of the hub's, and the
-  // optimizer's state begins from zero: all trainers push the same ones. What is restored is the
-  // weights and the state that a server owned when they were saved: of both each server takes what
-  // it owns from its first trainer, and nothing else in the buffers matters.
-  //
-  // A root without trainers saves and loads by planes (control/checkpoint/hub_planes.h), one in a
-  // round: of what is saved all servers get the plane in the place of the key's weights, and what
-  // is in the buffers does not matter; of what is loaded the root takes the plane from the one
-  // trainer that has it. Plane 0, the weights, comes last.
-  enum class Kind : std::uint8_t { gradients, weights, restored, saved, loaded };
-  Kind kind = Kind::gradients;
+  PushKind kind = PushKind::gradients;
   std::uint8_t plane = 0;    // of what is saved or loaded
   double learning_rate = 0;  // of gradients
   std::uint64_t digest = 0;  // of weights: of their bytes, as the trainers say
@@ -88,7 +81,7 @@ struct HubLabel {
   std::uint32_t chunk = 0;
   std::uint32_t position = 0;  // in its stream, over all rounds of a ring
   std::uint8_t round = 0;      // of the chunk's; the low 8 bits
-  HubPush::Kind kind{};
+  PushKind kind{};
   std::uint8_t plane = 0;
   // Of a contribution, in 32 bits: by which learning rate its trainers want to step, which weights
   // they push, or how many steps they restore. Where the root has no trainers, the rate itself, as
@@ -216,12 +209,12 @@ class HubExchange {
     std::uint32_t reductions = 0;  // of the last round opened, that are done
     std::uint32_t results = 0;     // of the last round pushed, that are here
     std::uint32_t digest = 0;      // of the last round opened
-    HubPush::Kind kind{};          // the same
+    PushKind kind{};               // the same
     std::uint8_t plane = 0;        // the same
     std::uint8_t spread_plane = 0;
-    HubPush::Kind spread_kind{};  // of the last round whose results go out
-    bool pushed = false;          // the last round opened
-    std::uint16_t loader = 0;     // who has what is loaded in it: the offset
+    PushKind spread_kind{};    // of the last round whose results go out
+    bool pushed = false;       // the last round opened
+    std::uint16_t loader = 0;  // who has what is loaded in it: the offset
   };
   struct KeyState {
     HubPush push;
@@ -288,11 +281,12 @@ class HubExchange {
   void give_back(const ChunkState& chunk, unsigned w, std::uint32_t position);
 
   void allocate();
+  void find_arrays();
   void disagree(const ChunkState& chunk);
   void count_step(KeyState& key);
   void begin_chunk(ChunkState& chunk);
   std::uint32_t digest_of(const HubPush& push) const;
-  void open_round(ChunkState& chunk, HubPush::Kind kind, std::uint8_t plane, std::uint32_t digest);
+  void open_round(ChunkState& chunk, PushKind kind, std::uint8_t plane, std::uint32_t digest);
   bool may_open(const ChunkState& chunk) const;
   void open_without_trainers(ChunkState& chunk);
   void reset_sends(const ChunkState& chunk, Stage stage);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "control/plan/step_pattern.h"
+#include "control/plan/base/step_pattern.h"
 #include "dataplane/hub/hub_exchange.h"
 
 namespace gradcube::dataplane {
@@ -95,9 +95,9 @@ void HubExchange::give_back(const ChunkState& chunk, unsigned w, std::uint32_t p
 void HubExchange::combine(ChunkState& chunk, unsigned w, std::uint32_t position, SegmentRange range,
                           bool is_last) {
   const unsigned sources = find_sources(chunk, w, position, range);
-  if (chunk.kind == HubPush::Kind::saved) return save_plane(chunk, range);
-  if (chunk.kind == HubPush::Kind::loaded) return load_plane(chunk, w, position, range);
-  if (chunk.kind != HubPush::Kind::gradients) {
+  if (chunk.kind == PushKind::saved) return save_plane(chunk, range);
+  if (chunk.kind == PushKind::loaded) return load_plane(chunk, w, position, range);
+  if (chunk.kind != PushKind::gradients) {
     // All have the same, or only this server has what is right.
     const bool has_own = context_.trainers != 0;
     if (is_last) assign(chunk, has_own ? own_values(chunk) + range.begin : sources_[0], range);
@@ -135,7 +135,7 @@ unsigned HubExchange::find_sources(ChunkState& chunk, unsigned w, std::uint32_t 
 
 // The first trainer's buffer gets the sum of all of this server.
 void HubExchange::add_local(const ChunkState& chunk) {
-  if (context_.trainers < 2 || chunk.kind != HubPush::Kind::gradients) return;
+  if (context_.trainers < 2 || chunk.kind != PushKind::gradients) return;
   const DataType type = type_of(chunk);
   const std::size_t size = aggregation::element_bytes(type);
   const control::hub::Chunk& place = place_of(chunk);
@@ -171,7 +171,7 @@ void HubExchange::assign(const ChunkState& chunk, const void* values, SegmentRan
   const std::size_t size = aggregation::element_bytes(type);
   const std::uint64_t state = state_at(chunk, range);
   std::memcpy(weights_of(chunk) + range.begin, values, range.bytes);
-  if (chunk.kind == HubPush::Kind::restored) return restore(chunk, range);
+  if (chunk.kind == PushKind::restored) return restore(chunk, range);
   for (std::size_t i = 1; i < kHubArrays; ++i) {
     if (arrays_[i] != nullptr) std::fill_n(arrays_[i] + state, range.bytes / size, 0.0F);
   }

@@ -13,7 +13,7 @@ using control::SegmentRange;
 
 // A hostile label: planes that there are not, or of a hub that has none.
 bool HubExchange::may_come(const ChunkState& chunk, const HubLabel& label) const {
-  if (label.kind != HubPush::Kind::saved && label.kind != HubPush::Kind::loaded) {
+  if (label.kind != PushKind::saved && label.kind != PushKind::loaded) {
     return label.plane == 0;
   }
   const std::size_t states = aggregation::optimizer_states(context_.model.settings().rule);
@@ -24,7 +24,7 @@ bool HubExchange::may_come(const ChunkState& chunk, const HubLabel& label) const
 // plane, and no other.
 bool HubExchange::fits(ChunkState& chunk, const HubStream& from, const HubLabel& label) {
   if (label.kind != chunk.kind || label.plane != chunk.plane) return false;
-  if (chunk.kind != HubPush::Kind::loaded) return label.digest == chunk.digest;
+  if (chunk.kind != PushKind::loaded) return label.digest == chunk.digest;
   if (label.digest == 0) return chunk.loader != from.offset;
   if (chunk.digest == 0) {
     chunk.digest = label.digest;

@@ -115,7 +115,7 @@ std::optional<HubLabel> HubExchange::next(const HubStream& to) {
                     chunk.kind,   chunk.plane, chunk.digest};
   }
   if (const StalePeers::Peer* peer = alone(chunk, to); peer != nullptr) {
-    return HubLabel{chunk.number, position, on_wire(peer->opened), HubPush::Kind::gradients, 0, 0};
+    return HubLabel{chunk.number, position, on_wire(peer->opened), PushKind::gradients, 0, 0};
   }
   return HubLabel{chunk.number,      position,           on_wire(chunk.spread),
                   chunk.spread_kind, chunk.spread_plane, 0};

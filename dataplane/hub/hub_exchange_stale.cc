@@ -176,7 +176,7 @@ bool HubExchange::is_together(ChunkState& chunk, const HubStream& from, const Hu
     each.alone = false;
     each.done = ++each.opened;
   }
-  if (label.kind == HubPush::Kind::weights) stale_->steps(index) = 0;
+  if (label.kind == PushKind::weights) stale_->steps(index) = 0;
   return true;
 }
 

@@ -1,6 +1,6 @@
 // What a hub's executor keeps of the elements that its server owns, beside their weights: float32
-// arrays, whose memory is the server's (dataplane/engine/hub_memory.h), so that trainers can read
-// it.
+// arrays, whose memory is the server's (dataplane/engine/hub/hub_memory.h), so that trainers can
+// read it.
 //
 // Arrays are numbered: 0 has the weights themselves in float32, where their own type has 16 bits; 1
 // and 2 are the optimizer's state (aggregation/optimizer.h). What is not needed is not there.

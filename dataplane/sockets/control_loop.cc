@@ -63,9 +63,14 @@ void ControlLoop::pause_for(int descriptor, Clock::duration pause) {
 void ControlLoop::resume_paused() {
   if (paused_until_.empty()) return;
   std::erase_if(paused_until_, [this, now = Clock::now()](const auto& paused) {
-    if (now < paused.second) return false;
-    resume(paused.first);
-    return true;
+    bool resumed = false;
+    if (paused.second <= now) {
+      guarded([&] {
+        resume(paused.first);
+        resumed = true;
+      });
+    }
+    return resumed;
   });
 }
 

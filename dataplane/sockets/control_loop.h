@@ -3,8 +3,9 @@
 // No callback and no tick should take longer than kLongStep: whoever else waits for this thread,
 // waits. What takes longer is done in parts, with hurry() between them.
 //
-// One thread. What a callback throws is logged (ClientLog), and ends nothing but that callback. A
-// callback may add and remove descriptors, its own too: a removed one is not called again.
+// One thread. What a callback throws is logged (ClientLog), and ends nothing but that callback. The
+// same holds for the end of a pause, which is tried again. A callback may add and remove
+// descriptors, its own too: a removed one is not called again.
 //
 // Several events arrive in one batch. A callback may close a descriptor that has another event in
 // the batch, and the kernel may give the closed descriptor's number to a new one at once. So every
@@ -29,7 +30,7 @@ class ControlLoop {
 
   static constexpr auto kLongStep = std::chrono::milliseconds(50);
 
-  // A step is a callback or a tick.
+  // A step is a callback, a tick, or the end of a pause.
   struct Steps {
     std::uint64_t steps = 0;
     std::uint64_t long_ones = 0;  // that took longer than kLongStep, waiting for a core included

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "control/base/errors.h"
-#include "dataplane/daemon/hub_table.h"
+#include "dataplane/daemon/hub/hub_table.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/unit/dataplane/daemon/hub_table_bytes.h"
 
@@ -14,21 +14,19 @@ namespace gradcube::fuzz {
 namespace {
 
 using aggregation::DataType;
-using control::hub::HubKey;
+using control::HubKey;
 
 void check(const dataplane::HubTableContent& content) {
-  require(!content.keys.empty() && content.keys.size() <= control::hub::kMostKeys,
-          "a hub has keys");
+  require(!content.keys.empty() && content.keys.size() <= control::kMostKeys, "a hub has keys");
   std::uint64_t bytes = 0;
   for (const HubKey& key : content.keys) {
-    require(!key.name.empty() && key.name.size() <= control::hub::kLongestKeyName,
-            "a key has a name");
+    require(!key.name.empty() && key.name.size() <= control::kLongestKeyName, "a key has a name");
     require(key.type == DataType::float32 || key.type == DataType::float16 ||
                 key.type == DataType::bfloat16,
             "a key has a type that can be trained");
     require(key.elements >= 1, "a key has elements");
     bytes += key.bytes();
-    require(bytes <= control::hub::kMostHubBytes, "a hub is not too large");
+    require(bytes <= control::kMostHubBytes, "a hub is not too large");
   }
   require(std::adjacent_find(content.keys.begin(), content.keys.end(),
                              [](const HubKey& a, const HubKey& b) { return a.name >= b.name; }) ==

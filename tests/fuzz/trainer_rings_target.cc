@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -12,7 +13,7 @@
 #include <tuple>
 #include <unistd.h>
 
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/unit/dataplane/engine/small_hub.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
@@ -37,13 +38,23 @@ enum class Where : std::uint8_t {
   offset,
   count,
   dtype,
+  type,
   operation,
   kind,
   root,
   lane,
   tag,
+  peer,
   paths,
   place,
+  direction,
+  key,
+  hub,
+  rate,
+  steps,
+  digest,
+  push_kind,
+  plane,
   places,
 };
 
@@ -71,26 +82,56 @@ void store(dataplane::Session& session, unsigned local, Where where, std::uint64
     case Where::dtype:
       submission.dtype = static_cast<std::uint8_t>(value);
       break;
+    case Where::type:
+      submission.type = static_cast<std::uint8_t>(value);
+      break;
     case Where::operation:
-      submission.op = static_cast<std::uint8_t>(value);
+      submission.collective.op = static_cast<std::uint8_t>(value);
       break;
     case Where::kind:
-      submission.kind = static_cast<std::uint8_t>(value);
+      submission.collective.kind = static_cast<std::uint8_t>(value);
       break;
     case Where::root:
-      submission.root = static_cast<std::uint32_t>(value);
+      submission.collective.root = static_cast<std::uint32_t>(value);
       break;
     case Where::lane:
-      submission.lane = static_cast<std::uint8_t>(value);
+      submission.collective.lane = static_cast<std::uint8_t>(value);
       break;
     case Where::tag:
-      submission.tag = value;
+      submission.message.tag = value;
+      break;
+    case Where::peer:
+      submission.message.peer = static_cast<std::uint32_t>(value);
       break;
     case Where::paths:
-      submission.paths = static_cast<std::uint32_t>(value);
+      submission.message.paths = static_cast<std::uint32_t>(value);
       break;
     case Where::place:
-      submission.place = static_cast<std::uint32_t>(value);
+      submission.message.place = static_cast<std::uint32_t>(value);
+      break;
+    case Where::direction:
+      submission.message.direction = static_cast<std::uint8_t>(value);
+      break;
+    case Where::key:
+      submission.push.key = static_cast<std::uint32_t>(value);
+      break;
+    case Where::hub:
+      submission.push.hub = static_cast<std::uint32_t>(value);
+      break;
+    case Where::rate:
+      submission.push.rate = std::bit_cast<double>(value);
+      break;
+    case Where::steps:
+      submission.push.steps = value;
+      break;
+    case Where::digest:
+      submission.push.digest = static_cast<std::uint32_t>(value);
+      break;
+    case Where::push_kind:
+      submission.push.kind = static_cast<std::uint8_t>(value);
+      break;
+    case Where::plane:
+      submission.push.plane = static_cast<std::uint8_t>(value);
       break;
     case Where::places:
       break;
@@ -136,8 +177,8 @@ void require_published(const dataplane::Session& session, unsigned lane) {
   const std::uint64_t number = session.published(lane);
   bool alike = true;
   for (unsigned local = 1; local < session.trainers(); ++local) {
-    const auto facts = [&](unsigned seat) {
-      const dataplane::CollectiveRequest& request = session.request(lane, number, seat);
+    const auto facts = [&](unsigned trainer) {
+      const dataplane::CollectiveRequest& request = session.request(lane, number, trainer);
       return std::tuple(request.kind, request.root, request.count, request.dtype,
                         request.operation);
     };
@@ -173,7 +214,7 @@ class Rings {
         session_ = std::make_unique<dataplane::Session>(region, ends[0], of,
                                                         std::vector<dataplane::Doorbell*>{});
       } else {
-        session_->seat(local, region, ends[0]);
+        session_->add(local, region, ends[0]);
       }
     }
     session_->set_hub(*hub_);
@@ -323,18 +364,43 @@ void append_push(Bytes& bytes, unsigned local, const shared::Submission& push,
   append(bytes, local, Where::offset, push.offset);
   append(bytes, local, Where::count, push.count);
   append(bytes, local, Where::dtype, push.dtype);
-  append(bytes, local, Where::kind, push.kind);
-  append(bytes, local, Where::root, push.root);
-  append(bytes, local, Where::tag, push.tag);
-  append(bytes, local, Where::paths, push.paths);
+  append(bytes, local, Where::type, push.type);
+  append(bytes, local, Where::key, push.push.key);
+  append(bytes, local, Where::hub, push.push.hub);
+  append(bytes, local, Where::rate, std::bit_cast<std::uint64_t>(push.push.rate));
+  append(bytes, local, Where::steps, push.push.steps);
+  append(bytes, local, Where::digest, push.push.digest);
+  append(bytes, local, Where::push_kind, push.push.kind);
+  append(bytes, local, Where::plane, push.push.plane);
   append(bytes, local, Where::submission_tail, number);
+}
+
+// What the trainers' submission of this number is: each collective, a send, a receive.
+void append_kind(Bytes& bytes, unsigned local, std::uint64_t number) {
+  const std::uint64_t kind = number - 1;
+  const bool is_collective = kind < shared::kCollectiveKinds;
+  const auto type =
+      is_collective ? shared::SubmissionType::collective : shared::SubmissionType::message;
+  append(bytes, local, Where::type, static_cast<std::uint64_t>(type));
+  if (!is_collective) {
+    append(bytes, local, Where::tag, 0);
+    append(bytes, local, Where::peer, 0);
+    append(bytes, local, Where::paths, 0);
+    append(bytes, local, Where::place, number);
+    append(bytes, local, Where::direction, kind - shared::kCollectiveKinds);
+    return;
+  }
+  append(bytes, local, Where::root, 0);
+  append(bytes, local, Where::operation, number % aggregation::kOperations);
+  append(bytes, local, Where::kind, kind);
+  append(bytes, local, Where::lane, number % kLanes);
 }
 
 // Of one key, which the first trainer pushes a second time before the others have pushed it. The
 // pushes have the largest name that there is.
 Bytes pushes_of_the_first_trainer_twice(std::uint8_t shape, unsigned trainers) {
   Bytes bytes = {shape};
-  const auto push = dataplane::small_push(UINT64_MAX, 0, shared::Kind::push_gradients);
+  const auto push = dataplane::small_push(UINT64_MAX, 0, shared::PushKind::gradients);
   append_push(bytes, 0, push, 1);
   append_push(bytes, 0, push, 2);
   for (unsigned local = 1; local < trainers; ++local) append_push(bytes, local, push, 1);
@@ -346,33 +412,30 @@ Bytes pushes_of_the_first_trainer_twice(std::uint8_t shape, unsigned trainers) {
 // Of each shape of session some collectives of each kind, messages and pushes to a hub, that all
 // trainers submit, and pushes that they may not.
 std::vector<Bytes> seeds() {
-  using shared::Kind;
-  constexpr std::array kKinds = {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather,
-                                 Kind::broadcast,  Kind::reduce,         Kind::send,
-                                 Kind::receive,    Kind::barrier};
+  using shared::PushKind;
+  // Collectives, a send and a receive.
+  constexpr std::uint64_t kSubmissions = shared::kCollectiveKinds + 2;
   std::vector<Bytes> inputs;
   for (std::uint8_t shape = 0; shape < 2 * kMostTrainers; ++shape) {
     const unsigned trainers = 1 + shape / 2U;
     inputs.push_back(pushes_of_the_first_trainer_twice(shape, trainers));
     for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{16}, kHeap / 16}) {
       Bytes bytes = {shape};
-      for (std::uint64_t request = 1; request <= kKinds.size(); ++request) {
+      for (std::uint64_t request = 1; request <= kSubmissions; ++request) {
         for (unsigned local = 0; local < trainers; ++local) {
           append(bytes, local, Where::request, request);
           append(bytes, local, Where::offset, shared::kHeapOffset);
           append(bytes, local, Where::count, count);
           append(bytes, local, Where::dtype, request - 1);
-          append(bytes, local, Where::operation, request % aggregation::kOperations);
-          append(bytes, local, Where::kind, static_cast<std::uint64_t>(kKinds[request - 1]));
-          append(bytes, local, Where::lane, request % kLanes);
+          append_kind(bytes, local, request);
           append(bytes, local, Where::submission_tail, request);
         }
       }
       // Of each key of the hub.
-      std::uint64_t request = kKinds.size();
+      std::uint64_t request = kSubmissions;
       for (std::uint32_t key = 0; key < 2 * dataplane::small_keys().size(); ++key) {
         const auto push = dataplane::small_push(
-            ++request, key / 2, key % 2 == 0 ? Kind::push_weights : Kind::push_gradients);
+            ++request, key / 2, key % 2 == 0 ? PushKind::weights : PushKind::gradients);
         for (unsigned local = 0; local < trainers; ++local) {
           append_push(bytes, local, push, request);
         }

@@ -5,6 +5,7 @@ Needs root and iproute2.
 """
 
 import contextlib
+import ctypes.util
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import unittest
 
 from fabrics import PATIENCE, TOOL, skip_without_namespaces
 from harness import TestCase, main, wait_until
@@ -28,7 +30,10 @@ def switch_of(server, level):
 
 
 class Hosts:
-    """with Hosts() as hosts: ... ; ends all that it has started."""
+    """with Hosts() as hosts: ... ; ends all that it has started. ports: arguments of each gradcubed."""
+
+    def __init__(self, *ports):
+        self.ports = ports or ("--interfaces", "level0,level1")
 
     def __enter__(self):
         self.stack = contextlib.ExitStack()
@@ -78,7 +83,7 @@ class Hosts:
         log = stack.enter_context(open(self.directory / f"{server}.log", "a"))
         ready, tells = os.pipe()
         command = ["nsenter", "-t", str(self.namespaces[server]), "-n", DAEMON, "--server", server.replace("-", ",")]
-        command += ["--interfaces", "level0,level1", "--cluster", str(self.directory / cluster_file)]
+        command += [*self.ports, "--cluster", str(self.directory / cluster_file)]
         command += ["--run-dir", str(self.directory / server), "--ready-fd", str(tells)]
         daemon = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[tells])
         stack.callback(end, daemon)
@@ -153,6 +158,7 @@ class StatusOfAll(TestCase):
             (own_server,) = own["servers"]
             for server in status["servers"]:
                 self.assertEqual(set(server), {*own_server, "pid"})
+                self.assertEqual(server["version"], status["version"])
                 for port in server["ports"]:
                     self.assertEqual(set(port), set(own_server["ports"][0]))
             for name in "memory", "counters":
@@ -193,6 +199,27 @@ class StatusOfAll(TestCase):
                 output, errors = tool.communicate(timeout=PATIENCE)
                 self.assertEqual(tool.returncode, 0, errors)
                 self.assertEqual(silent(json.loads(output)), {})
+
+
+@unittest.skipUnless(ctypes.util.find_library("rte_net_af_packet"), "DPDK's net_af_packet is not installed")
+class VirtualDevices(TestCase):
+    def test_carry_collectives_on_interfaces_of_the_kernel(self):
+        with Hosts("--vdevs", "net_af_packet0,iface=level0", "net_af_packet1,iface=level1") as hosts:
+            flags = ("perf", "allreduce", "--sizes", "4,100K", "--iterations", "2", "--check", "--job", "first")
+            tools = [hosts.start_tool(server, *flags) for server in SERVERS]
+            for tool in tools:
+                _, errors = tool.communicate(timeout=PATIENCE)
+                self.assertEqual(tool.returncode, 0, errors)
+            status = hosts.status("1-0")
+            self.assertEqual(status["fabric"], "vdevs")
+            for port in status["servers"][0]["ports"]:
+                self.assertGreater(port["rx_packets"], 0)
+                self.assertEqual((port["steering"], port["tx_dropped"]), ("none", 0))
+
+    def test_that_dpdk_does_not_make_are_named(self):
+        with self.assertRaisesRegex(AssertionError, "net_af_packet0,iface=nowhere"):
+            with Hosts("--vdevs", "net_af_packet0,iface=nowhere", "net_af_packet1,iface=level1"):
+                pass
 
 
 if __name__ == "__main__":

@@ -335,6 +335,13 @@ class Ends(HubTestCase):
                 hub.pull("long", numpy.zeros(SHAPES["long"], "float32"))  # what was refused has changed nothing
             self.assertEqual(os.listdir(folder), [])
 
+    def test_who_leaves_before_the_hub_is_freed_ends_the_job_which_says_why(self):
+        with job(self.cluster, "early") as sessions:
+            hub = self.results(self.hub_of, sessions)[0]
+            sessions[-1].close()
+            with self.assertRaisesRegex(gradcube.PeerError, "left while the job had a hub, whose rounds need all"):
+                hub.push("long", gradients_of(0, 0)["long"], RATE, LATE)
+
     def test_weights_are_there_after_a_disagreement_and_no_checkpoint_of_them_is_made(self):
         def disagree(session):
             with self.assertRaises(gradcube.MismatchError):

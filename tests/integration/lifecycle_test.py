@@ -186,15 +186,19 @@ class Lifecycle(TestCase):
     def test_a_limit_of_file_sizes_costs_a_trainer_its_place_and_nobody_else_anything(self):
         with Cluster("--topology", "star:2", up=False) as cluster:
             few = 1 << 30  # a trainer's memory is a file of the daemon's
-            done = subprocess.run(
-                [TOOL, "up", *cluster.flags],
-                env=cluster.environment,
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE,
-                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (few, few)),
-            )
-            self.assertEqual(done.returncode, 0, done.stderr)
+            for command, code in (("doctor", 1), ("up", 0)):
+                done = subprocess.run(
+                    [TOOL, command, *cluster.flags],
+                    env=cluster.environment,
+                    capture_output=True,
+                    text=True,
+                    timeout=PATIENCE,
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (few, few)),
+                )
+                self.assertEqual(done.returncode, code, done.stderr)
+                if command == "doctor":
+                    self.assertRegex(done.stdout, "OK +daemon")
+                    self.assertRegex(done.stdout, "FAIL +trainers .*ulimit -f.*GRADCUBE_HEAP")
             pid = cluster.pid()
             self.assert_one_message(cluster.tool("perf", "allreduce", "--sizes", "1K"), 1, "ulimit -f", "GRADCUBE_HEAP")
             cluster.environment["GRADCUBE_HEAP"] = "64Mi"
@@ -233,8 +237,9 @@ class Lifecycle(TestCase):
             cluster.environment["GRADCUBE_RUN"] = os.fsencode(cluster.directory) + b"/r\xfcn"
             self.assert_one_message(cluster.tool("up"), 1, "is not UTF-8", "r\\xfcn")
             checks = json.loads(cluster.tool("doctor", "--json").stdout)["checks"]
-            said = next(one["finding"] for one in checks if one["name"] == "run directory")
-            self.assertIn("is not UTF-8", said)
+            said = next(one for one in checks if one["name"] == "run directory")
+            self.assertIn("is not UTF-8", said["finding"])
+            self.assertIn("mktemp", said["remedy"], "not a name that is as wrong or too long")
 
     def test_a_job_of_many_servers_is_prepared_and_told_of_in_parts(self):
         with Cluster("--topology", "star:48") as cluster:

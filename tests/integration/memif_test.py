@@ -208,7 +208,7 @@ class TwoLcoresOfEachServer(TestCase):
         arguments = arguments_of(pid)
         place = arguments.index(b"--settings") + 1
         settings = json.loads(arguments[place])
-        settings["lcores"] = settings["lcores"][:1]
+        settings["lcores"] = settings["lcores"].split(",")[0]
         arguments[place] = json.dumps(settings).encode()
         with Cluster(up=False) as other:
             arguments[arguments.index(b"--run-dir") + 1] = str(other.directory).encode()

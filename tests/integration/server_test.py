@@ -130,6 +130,15 @@ class Refused(TestCase):
     def test_ports_for_some_levels_only(self):
         self.check("--interfaces", "names 1", "2 levels", flags=["--server", "2,1", "--interfaces", "port0"])
 
+    def test_devices_of_no_driver(self):
+        self.check("--vdevs", '"eth1"', "net_af_xdp0", flags=["--server", "2,1", "--vdevs", "eth1", "eth2"])
+
+    def test_a_device_for_two_ports(self):
+        self.check("--vdevs", "for two ports", flags=["--server", "2,1", "--vdevs", "net_null0", "net_null0"])
+
+    def test_ports_of_two_kinds(self):
+        self.check("--interfaces", "--vdevs", flags=["--server", "2,1", *PORTS, "--vdevs", "net_null0", "net_null1"])
+
     def test_no_servers(self):
         self.check("--all", "--server", flags=[])
 
@@ -179,7 +188,7 @@ class OneServer(TestCase):
             self.assertIn("port 1: its network interface port1 was deleted", cluster.log())
             subprocess.run([*there, "sh", "-c", LOOP_PORTS, "sh", "true"], check=True, timeout=PATIENCE)
             wait_until(lambda: not any("deleted" in text for text in wrong()), "the ports to be there again")
-            self.assertIn("port 1: its network interface is there again", cluster.log())
+            self.assertIn("port 1: its interface or device is there again", cluster.log())
             wait_until(hears, "both ports to hear each other again")
 
     def test_ends_with_down(self):

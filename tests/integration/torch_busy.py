@@ -97,7 +97,16 @@ def withdrawals():
             refusal(lambda: work.wait(soon), late)
         interrupted(lambda: dist.recv(torch.zeros(1), other))
         interrupted(lambda: dist.send(torch.full((1,), 8.0), other))
-        interrupted(dist.irecv(torch.zeros(1), other).wait)
+        held = dist.irecv(torch.zeros(1), other)
+        interrupted(held.wait)
+        refusal(held.wait, "a signal has ended a wait()")
+        held = dist.barrier(async_op=True)
+        interrupted(held.wait)
+        dist.send(torch.zeros(1), other, tag=1)
+        held.wait()
+    else:
+        dist.recv(torch.zeros(1), other, tag=1)
+        dist.barrier()
     dist.barrier()
     for number in (1.0, 2.0):
         got = box if rank % 2 == 0 else torch.zeros(1)

@@ -175,6 +175,8 @@ def refusals():
     refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16)), "Short", "expected")
     refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int8), ops.AVG), "ReduceOp.AVG", "Char")
     refusal(lambda: dist.all_reduce(torch.eye(3).to_sparse()), "sparse", "dense")
+    quantized = torch.quantize_per_tensor(number, 1.0, 0, torch.qint8)
+    refusal(lambda: dist.send(quantized, 1 - dist.get_rank() % 2), "tensors of QInt8", "view(torch.uint8)")
     # Other calls with a tensor of the device meta, PyTorch refuses itself; those with one of CUDA come here.
     elsewhere, expected = number.to("meta"), "expected one on the CPU"
     refusal(lambda: dist.all_to_all_single(elsewhere, number), "tensors on the device meta", expected)

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "control/plan/plan.h"
+#include "control/plan/base/plan.h"
 #include "control/settings/link_rates.h"
 
 namespace gradcube::property {

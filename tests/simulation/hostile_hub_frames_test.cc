@@ -73,11 +73,11 @@ class HostileHubFrames : public testing::Test {
     EXPECT_EQ(count(), before + 1) << name(reason);
   }
   void expect_trained() {
-    const auto push = [&](shared::Kind kind, float value) {
+    const auto push = [&](shared::PushKind kind, float value) {
       job_.push_all(kind, [value](unsigned, std::uint32_t, std::uint64_t) { return value; });
     };
-    push(shared::Kind::push_weights, 8);
-    push(shared::Kind::push_gradients, 2);
+    push(shared::PushKind::weights, 8);
+    push(shared::PushKind::gradients, 2);
     const std::vector<float> expected(kElements, 7);
     for (const auto& trainer : job_.trainers()) {
       const std::vector<std::uint8_t> bytes = job_.weights(*trainer);

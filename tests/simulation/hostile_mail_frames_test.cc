@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "dataplane/engine/letter.h"
+#include "dataplane/engine/messages/letter.h"
 #include "dataplane/host/packet_pool.h"
 #include "protocol/bytes.h"
 #include "protocol/wire.h"

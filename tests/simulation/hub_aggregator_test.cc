@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/daemon/job_report.h"
+#include "dataplane/daemon/node/job_report.h"
 #include "tests/simulation/hub_job.h"
 
 #include "gradcube/gradcube.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned kSteps = 4;
 
-std::vector<control::hub::HubKey> small_keys() {
+std::vector<control::HubKey> small_keys() {
   constexpr auto kType = aggregation::DataType::float32;
   return {{"bias", 10, kType}, {"conv", 9'000, kType}, {"fc", 3'001, kType}};
 }
@@ -29,7 +29,7 @@ void expect_shown(SimulatedCluster& cluster, std::uint32_t aggregator) {
   EXPECT_EQ(hubs[0].members.size(), cluster.servers() - 1);
   EXPECT_EQ(hubs[0].keys, small_keys().size());
   std::uint64_t elements = 0;
-  for (const control::hub::HubKey& key : small_keys()) elements += key.elements;
+  for (const control::HubKey& key : small_keys()) elements += key.elements;
   EXPECT_GE(hubs[0].weights_bytes, 4 * elements);
   EXPECT_GT(hubs[0].memory_bytes, 3 * hubs[0].weights_bytes) << "Adam's state is here alone";
   EXPECT_GT(hubs[0].reserved_bytes, 0U);
@@ -86,7 +86,7 @@ class HubAggregatorFailures : public testing::Test {
   void push(std::uint32_t key, double rate_of_one = shared::kOwnRate) {
     for (const auto& trainer : job_.trainers()) {
       job_.push(
-          *trainer, key, shared::Kind::push_gradients,
+          *trainer, key, shared::PushKind::gradients,
           [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; },
           trainer->rank() == 1 ? rate_of_one : shared::kOwnRate);
     }

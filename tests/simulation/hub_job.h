@@ -3,14 +3,13 @@
 #ifndef GRADCUBE_TESTS_SIMULATION_HUB_JOB_H_
 #define GRADCUBE_TESTS_SIMULATION_HUB_JOB_H_
 
-#include <bit>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
 #include <vector>
 
-#include "control/hub/keys.h"
+#include "control/checkpoint/hub_key.h"
 #include "tests/simulation/trainers.h"
 #include "tests/unit/dataplane/daemon/hub_table_bytes.h"
 
@@ -20,11 +19,11 @@ namespace gradcube::simulation {
 
 class HubJob {
  public:
-  HubJob(SimulatedCluster& cluster, std::vector<control::hub::HubKey> keys,
-         const std::string& optimizer, const std::string& algorithm = "",
-         std::uint32_t aggregator = shared::kNoAggregator, unsigned trainers = 1)
+  HubJob(SimulatedCluster& cluster, std::vector<control::HubKey> keys, const std::string& optimizer,
+         const std::string& algorithm = "", std::uint32_t aggregator = shared::kNoAggregator,
+         unsigned trainers = 1)
       : cluster_(cluster), keys_(std::move(keys)), optimizer_(optimizer), aggregator_(aggregator) {
-    for (const control::hub::HubKey& key : keys_) {
+    for (const control::HubKey& key : keys_) {
       offsets_.push_back(heap_end_);
       heap_end_ += (key.bytes() + 63) / 64 * 64;
     }
@@ -81,26 +80,25 @@ class HubJob {
 
   // Of a key of float32.
   template <typename Value>  // value(rank, key, element)
-  std::uint64_t push(SimulatedTrainer& trainer, std::uint32_t key, shared::Kind kind,
+  std::uint64_t push(SimulatedTrainer& trainer, std::uint32_t key, shared::PushKind kind,
                      const Value& value, double rate = shared::kOwnRate) {
     auto* values = reinterpret_cast<float*>(trainer.at(offsets_[key]));
     for (std::uint64_t i = 0; i < keys_[key].elements; ++i)
       values[i] = value(trainer.rank(), key, i);
     shared::Submission entry{};
-    entry.kind = static_cast<std::uint8_t>(kind);
+    entry.type = static_cast<std::uint8_t>(shared::SubmissionType::push);
+    entry.push.kind = static_cast<std::uint8_t>(kind);
     entry.offset = offsets_[key];
     entry.count = keys_[key].elements;
     entry.dtype = static_cast<std::uint8_t>(keys_[key].type);
-    entry.root = key;
-    entry.paths = number_;
-    if (kind == shared::Kind::push_gradients) {
-      entry.tag = std::bit_cast<std::uint64_t>(rate);
-    }
+    entry.push.key = key;
+    entry.push.hub = number_;
+    if (kind == shared::PushKind::gradients) entry.push.rate = rate;
     return trainer.submit(entry);
   }
   // Of all keys.
   template <typename Value>
-  void push_all(shared::Kind kind, const Value& value) {
+  void push_all(shared::PushKind kind, const Value& value) {
     for (const auto& trainer : trainers_) {
       // Each in an order of its own.
       for (std::size_t i = 0; i < keys_.size(); ++i) {
@@ -129,8 +127,8 @@ class HubJob {
          values.size() * sizeof(float));
     return values;
   }
-  shared::HubState state(const SimulatedTrainer& trainer) const {
-    shared::HubState state{};
+  shared::HubHeader state(const SimulatedTrainer& trainer) const {
+    shared::HubHeader state{};
     read(trainer, weights_, &state, sizeof(state));
     return state;
   }
@@ -164,7 +162,7 @@ class HubJob {
   }
 
   SimulatedCluster& cluster_;
-  std::vector<control::hub::HubKey> keys_;  // in the order of their names
+  std::vector<control::HubKey> keys_;  // in the order of their names
   std::string optimizer_;
   std::uint32_t aggregator_;
   std::vector<std::uint64_t> offsets_;  // of each key, in the heap
@@ -183,14 +181,14 @@ inline float hub_number(unsigned rank, std::uint32_t key, std::uint64_t element,
 
 // The first weights, which are the same at all.
 inline void push_first(HubJob& job) {
-  job.push_all(shared::Kind::push_weights, [](unsigned, std::uint32_t key, std::uint64_t element) {
+  job.push_all(shared::PushKind::weights, [](unsigned, std::uint32_t key, std::uint64_t element) {
     return hub_number(0, key, element, 0);
   });
 }
 
 // Of a round from 1 on.
 inline void push_gradients(HubJob& job, unsigned round) {
-  job.push_all(shared::Kind::push_gradients,
+  job.push_all(shared::PushKind::gradients,
                [round](unsigned rank, std::uint32_t key, std::uint64_t element) {
                  return hub_number(rank, key, element, round);
                });

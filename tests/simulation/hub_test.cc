@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kRounds = 4;
 
-std::vector<control::hub::HubKey> keys() {
+std::vector<control::HubKey> keys() {
   constexpr auto kType = aggregation::DataType::float32;
   return {{"bias", 10, kType}, {"conv", 9'000, kType}, {"fc", 3'001, kType}, {"norm", 64, kType}};
 }
@@ -65,9 +65,9 @@ TEST(Hubs, FollowEachOtherInAJob) {
   for (const std::uint32_t hub : {1U, 2U, 3U}) {
     job.make(hub);
     const auto first = static_cast<float>(hub);
-    job.push_all(shared::Kind::push_weights,
+    job.push_all(shared::PushKind::weights,
                  [&](unsigned, std::uint32_t, std::uint64_t) { return first; });
-    job.push_all(shared::Kind::push_gradients,
+    job.push_all(shared::PushKind::gradients,
                  [](unsigned rank, std::uint32_t, std::uint64_t) { return 2.0F * rank; });
     const float expected = first - 1.5F;  // half of the mean of 0, 2, 4 and 6
     for (const auto& trainer : job.trainers()) {
@@ -87,9 +87,9 @@ TEST(Hubs, EndTheirJobWhenTrainersPushDifferently) {
   HubJob job(cluster, keys(), "sgd:lr=0.5");
   job.make();
   const auto value = [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; };
-  job.push_all(shared::Kind::push_weights, value);
+  job.push_all(shared::PushKind::weights, value);
   for (const auto& trainer : job.trainers()) {
-    job.push(*trainer, 2, shared::Kind::push_gradients, value,
+    job.push(*trainer, 2, shared::PushKind::gradients, value,
              trainer->rank() == 1 ? 0.25 : shared::kOwnRate);
   }
   EXPECT_TRUE(cluster.run_until([&] { return all_idle(job.trainers()); }, 60 * kSecond));
@@ -117,8 +117,8 @@ TEST(Hubs, EndTheirJobInOrderWhateverMessagesWait) {
   push_first(job);
   SimulatedTrainer& sender = *job.trainers()[1];
   shared::Submission message{};
-  message.kind = static_cast<std::uint8_t>(shared::Kind::send);
-  message.root = 2;
+  message.type = static_cast<std::uint8_t>(shared::SubmissionType::message);
+  message.message.peer = 2;
   message.offset = shared::kHeapOffset;
   message.count = 100;
   const std::uint64_t sent = sender.submit(message);
@@ -142,10 +142,10 @@ TEST(Hubs, EndAllPushesWhenATrainerDies) {
   HubJob job(cluster, keys(), "sgd:lr=0.5");
   job.make();
   const auto value = [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; };
-  job.push_all(shared::Kind::push_weights, value);
+  job.push_all(shared::PushKind::weights, value);
   Trainers& trainers = job.trainers();
   for (std::size_t i = 0; i + 1 < trainers.size(); ++i) {
-    job.push(*trainers[i], 1, shared::Kind::push_gradients, value);
+    job.push(*trainers[i], 1, shared::PushKind::gradients, value);
   }
   cluster.run_for(10 * kMillisecond);
   cluster.leave(*trainers.back(), dataplane::Departure::death);

@@ -93,11 +93,11 @@ std::uint64_t fill_and_submit(SimulatedTrainer& trainer, const Collective& colle
   shared::Submission entry{};
   entry.offset = collective.offset;
   entry.count = collective.count / (control::is_rank_ordered(collective.kind) ? trainer.size() : 1);
-  entry.root = collective.root;
-  entry.kind = static_cast<std::uint8_t>(collective.kind);
+  entry.collective.root = collective.root;
+  entry.collective.kind = static_cast<std::uint8_t>(collective.kind);
   entry.dtype = static_cast<std::uint8_t>(collective.dtype);
-  entry.op = static_cast<std::uint8_t>(collective.operation);
-  entry.lane = static_cast<std::uint8_t>(collective.lane);
+  entry.collective.op = static_cast<std::uint8_t>(collective.operation);
+  entry.collective.lane = static_cast<std::uint8_t>(collective.lane);
   return trainer.submit(entry);
 }
 

@@ -14,9 +14,9 @@
 
 #include "aggregation/element.h"
 #include "aggregation/reproducible.h"
+#include "control/plan/base/plan.h"
 #include "control/plan/collective_kind.h"
-#include "control/plan/plan.h"
-#include "dataplane/engine/rank_order.h"
+#include "dataplane/engine/session/rank_order.h"
 #include "tests/simulation/simulated_trainer.h"
 
 namespace gradcube::simulation {

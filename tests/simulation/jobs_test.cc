@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "dataplane/engine/guarded_memory.h"
+#include "dataplane/engine/memory/guarded_memory.h"
 #include "tests/simulation/jobs_fixture.h"
 
 #include "gradcube/gradcube.h"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "control/plan/plan_choice.h"
-#include "dataplane/engine/rank_order.h"
+#include "dataplane/engine/session/rank_order.h"
 #include "tests/simulation/inputs.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/simulated_trainer.h"

@@ -108,7 +108,7 @@ TEST(Mail, FailsWithItsJob) {
   }
   // So does what comes later.
   shared::Submission late{};
-  late.kind = static_cast<std::uint8_t>(shared::Kind::send);
+  late.type = static_cast<std::uint8_t>(shared::SubmissionType::message);
   late.offset = shared::kHeapOffset;
   job.trainers()[0]->submit(late);
   job.finish();

@@ -52,7 +52,8 @@ class MailJob {
     for (std::uint64_t i = 0; i < message.bytes; ++i) {
       trainers_[message.from]->at(offset)[i] = letter_byte(salt, i);
     }
-    return submit(shared::Kind::send, message.from, message.to, message, offset, message.bytes);
+    return submit(shared::Direction::send, message.from, message.to, message, offset,
+                  message.bytes);
   }
   struct Receipt {
     std::uint64_t name;
@@ -61,7 +62,8 @@ class MailJob {
   Receipt receive(const Message& message) {
     const std::uint64_t room = message.room.value_or(message.bytes);
     const std::uint64_t offset = take(message.to, room);
-    return {submit(shared::Kind::receive, message.to, message.from, message, offset, room), offset};
+    return {submit(shared::Direction::receive, message.to, message.from, message, offset, room),
+            offset};
   }
   void expect_here(const Message& message, const Receipt& receipt, std::uint64_t salt) {
     std::uint64_t wrong = 0;
@@ -97,15 +99,16 @@ class MailJob {
         (bytes + shared::kBufferAlignment) / shared::kBufferAlignment * shared::kBufferAlignment;
     return offset;
   }
-  std::uint64_t submit(shared::Kind kind, unsigned rank, unsigned peer, const Message& message,
-                       std::uint64_t offset, std::uint64_t bytes) {
+  std::uint64_t submit(shared::Direction direction, unsigned rank, unsigned peer,
+                       const Message& message, std::uint64_t offset, std::uint64_t bytes) {
     shared::Submission asked{};
-    asked.kind = static_cast<std::uint8_t>(kind);
-    asked.root = peer;
-    asked.tag = message.tag;
+    asked.type = static_cast<std::uint8_t>(shared::SubmissionType::message);
+    asked.message.direction = static_cast<std::uint8_t>(direction);
+    asked.message.peer = peer;
+    asked.message.tag = message.tag;
     asked.count = bytes;
     asked.offset = offset;
-    asked.paths = kind == shared::Kind::send ? message.paths : 0;
+    asked.message.paths = direction == shared::Direction::send ? message.paths : 0;
     return trainers_[rank]->submit(asked);
   }
 

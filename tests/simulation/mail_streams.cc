@@ -51,11 +51,12 @@ void MailStreams::submit(unsigned rank, Trader& trader) {
   message.slot = static_cast<unsigned>(slot - trader.used.begin());
   shared::Submission asked{};
   asked.request = ++names_;
-  asked.kind =
-      static_cast<std::uint8_t>(message.sends ? shared::Kind::send : shared::Kind::receive);
+  asked.type = static_cast<std::uint8_t>(shared::SubmissionType::message);
+  asked.message.direction = static_cast<std::uint8_t>(message.sends ? shared::Direction::send
+                                                                    : shared::Direction::receive);
   asked.dtype = GRADCUBE_BYTES;
-  asked.root = other;
-  asked.tag = message.stream.tag;
+  asked.message.peer = other;
+  asked.message.tag = message.stream.tag;
   asked.offset = offset_of(message.slot);
   asked.count = kMostBytes;
   std::uint8_t* bytes = trader.trainer->at(asked.offset);

@@ -29,7 +29,7 @@ constexpr std::uint64_t kShortest = 16;
 
 struct Draw {
   SimulationSettings simulation;
-  std::vector<control::hub::HubKey> keys;
+  std::vector<control::HubKey> keys;
   std::string algorithm;
   unsigned trainers = 1;  // of a server
   unsigned rounds = 0;
@@ -197,8 +197,7 @@ class HubRun {
       const bool is_odd =
           drawn_.blow == Blow::rates && i == victim() && cluster_.now() >= strikes_at_;
       const std::uint64_t request = job_.push(
-          trainer(i), number,
-          round == 0 ? shared::Kind::push_weights : shared::Kind::push_gradients,
+          trainer(i), number, round == 0 ? shared::PushKind::weights : shared::PushKind::gradients,
           [round](unsigned rank, std::uint32_t of, std::uint64_t element) {
             return round == 0 ? first_weight(of, element) : gradient(rank, of, element, round);
           },
@@ -277,7 +276,7 @@ class HubRun {
       if (workers_[i].gone && !has_lost_its_daemon) continue;
       for (std::uint32_t key = 0; key < drawn_.keys.size(); ++key)
         check(i, key, "when all is over");
-      const shared::HubState state = job_.state(trainer(i));
+      const shared::HubHeader state = job_.state(trainer(i));
       if (state.readable == 0) complain(fmt::format("the memory of rank {} was taken back", i));
       if (workers_[i].stopped && !has_lost_its_daemon && state.end_code == 0) {
         complain(fmt::format("a push of rank {} has failed, and its hub is there", i));

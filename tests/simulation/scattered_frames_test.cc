@@ -64,10 +64,10 @@ TEST_F(ScatteredFrames, BringMail) {
 TEST_F(ScatteredFrames, BringTheChunksOfAHub) {
   HubJob job(cluster_, {{"all", 20'000, aggregation::DataType::float32}}, "adam:lr=0.01");
   job.make();
-  job.push_all(shared::Kind::push_weights, [](unsigned, std::uint32_t, std::uint64_t element) {
+  job.push_all(shared::PushKind::weights, [](unsigned, std::uint32_t, std::uint64_t element) {
     return static_cast<float>(element);
   });
-  job.push_all(shared::Kind::push_gradients,
+  job.push_all(shared::PushKind::gradients,
                [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; });
   const std::vector<std::uint8_t> weights = job.weights(*job.trainers()[0]);
   for (const auto& trainer : job.trainers()) EXPECT_EQ(job.weights(*trainer), weights);

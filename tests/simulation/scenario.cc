@@ -8,7 +8,7 @@
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/auto_plans.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "tests/simulation/trainers.h"
 #include "trainer/shared_layout.h"
 

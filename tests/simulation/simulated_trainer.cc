@@ -36,12 +36,11 @@ std::uint64_t SimulatedTrainer::submit(const shared::Submission& asked) {
   if (entry.request == 0) entry.request = ++names_;
   const std::uint64_t name = entry.request;
   ++submitted_;
-  if (entry.kind == static_cast<std::uint8_t>(shared::Kind::send) ||
-      entry.kind == static_cast<std::uint8_t>(shared::Kind::receive)) {
+  if (entry.type == static_cast<std::uint8_t>(shared::SubmissionType::message)) {
     const auto fresh = static_cast<std::uint32_t>(places_.size());
-    entry.place = free_places_.empty() ? fresh : *free_places_.begin();
-    free_places_.erase(entry.place);
-    places_[name] = entry.place;
+    entry.message.place = free_places_.empty() ? fresh : *free_places_.begin();
+    free_places_.erase(entry.message.place);
+    places_[name] = entry.message.place;
   }
   header().submission_tail.store(submitted_, std::memory_order_release);
   return name;
@@ -50,10 +49,10 @@ std::uint64_t SimulatedTrainer::submit(const shared::Submission& asked) {
 void SimulatedTrainer::withdraw(std::uint64_t name) {
   shared::Submission& entry = submission(submitted_);
   entry = {};
-  entry.kind = static_cast<std::uint8_t>(shared::Kind::withdrawal);
+  entry.type = static_cast<std::uint8_t>(shared::SubmissionType::withdrawal);
   entry.request = name;
   const auto place = places_.find(name);
-  entry.place = place == places_.end() ? 0 : place->second;
+  entry.message.place = place == places_.end() ? 0 : place->second;
   ++withdrawals_;
   header().submission_tail.store(++submitted_, std::memory_order_release);
 }
@@ -64,9 +63,9 @@ std::uint64_t SimulatedTrainer::submit(std::uint64_t offset, std::uint64_t count
   shared::Submission asked{};
   asked.offset = offset;
   asked.count = count;
-  asked.kind = static_cast<std::uint8_t>(shared::Kind::all_reduce);
+  asked.collective.kind = static_cast<std::uint8_t>(shared::CollectiveKind::all_reduce);
   asked.dtype = static_cast<std::uint8_t>(dtype);
-  asked.op = static_cast<std::uint8_t>(operation);
+  asked.collective.op = static_cast<std::uint8_t>(operation);
   return submit(asked);
 }
 

@@ -1,6 +1,6 @@
 // A trainer as the daemon sees it: a mapping of the session's memory. It writes the shared rings as
-// trainer/src/session.cc does, but without sockets, threads and waits, so that one thread can drive
-// a whole cluster.
+// trainer/src/session/session.cc does, but without sockets, threads and waits, so that one thread
+// can drive a whole cluster.
 //
 // It has a session once its job has admitted it. Until then only id(), admitted() and refusal() may
 // be called.
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "aggregation/element.h"
-#include "dataplane/daemon/trainer_channel.h"
+#include "dataplane/daemon/trainers/trainer_channel.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::simulation {

@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include "dataplane/daemon/attended_clock.h"
-#include "dataplane/daemon/node_group.h"
+#include "dataplane/daemon/node/node_group.h"
+#include "dataplane/daemon/process/attended_clock.h"
 
 namespace gradcube::dataplane {
 

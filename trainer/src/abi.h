@@ -7,14 +7,16 @@
 #include <new>
 #include <string>
 
-#include "trainer/src/failure.h"
-#include "trainer/src/failures.h"
-#include "trainer/src/session.h"
+#include "trainer/src/base/failure.h"
+#include "trainer/src/hub/hub_client.h"
+#include "trainer/src/session/failures.h"
+#include "trainer/src/session/session.h"
 
 #include "gradcube/gradcube.h"
 
 struct gradcube_session {
   gradcube::trainer::Session session;
+  gradcube::trainer::HubClient hubs{session};
 };
 
 namespace gradcube::trainer::abi {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "trainer/src/abi.h"
+#include "trainer/src/connection/options.h"
+#include "trainer/src/connection/settings.h"
 #include "trainer/src/merge_layers.h"
-#include "trainer/src/options.h"
-#include "trainer/src/settings.h"
 
 using gradcube::trainer::Connection;
 using gradcube::trainer::Failure;

@@ -5,10 +5,15 @@
 #include <memory>
 
 #include "trainer/src/abi.h"
-#include "trainer/src/hub.h"
+#include "trainer/src/hub/hub.h"
+#include "trainer/src/hub/hub_checkpoints.h"
+#include "trainer/src/hub/hub_client.h"
 
-using gradcube::shared::Kind;
+using gradcube::shared::PushKind;
 using gradcube::trainer::Hub;
+using gradcube::trainer::HubCheckpoints;
+using gradcube::trainer::HubClient;
+using gradcube::trainer::PushWish;
 using gradcube::trainer::Session;
 using gradcube::trainer::abi::fail_on_thread;
 using gradcube::trainer::abi::guarded;
@@ -24,13 +29,13 @@ namespace {
 template <typename Call>
 int guarded_hub(gradcube_hub* hub, const Call& call) noexcept {
   if (hub == nullptr) return fail_on_thread(GRADCUBE_EINVAL, "the hub is NULL");
-  return guarded(hub->session, [&](Session& session) { return call(session, *hub->hub); });
+  return guarded(hub->session, [&](Session&) { return call(hub->session->hubs, *hub->hub); });
 }
 
-int push(gradcube_hub* hub, const Session::PushWish& wish, uint64_t* request) {
-  return guarded_hub(hub, [&](Session& session, Hub& its) {
-    if (request == nullptr) return null_result(session, "request");
-    return session.push(its, wish, *request);
+int push(gradcube_hub* hub, const PushWish& wish, uint64_t* request) {
+  return guarded_hub(hub, [&](HubClient& client, Hub& its) {
+    if (request == nullptr) return null_result(client.session(), "request");
+    return client.push(its, wish, *request);
   });
 }
 
@@ -44,7 +49,7 @@ int gradcube_hub_create(gradcube_session* session, const gradcube_hub_settings* 
   return guarded(session, [&](Session& s) -> int {
     if (hub == nullptr) return null_result(s, "hub");
     if (settings == nullptr) return null_result(s, "settings");
-    *hub = new gradcube_hub{session, s.make_hub(*settings, timeout_ms)};
+    *hub = new gradcube_hub{session, session->hubs.make(*settings, timeout_ms)};
     return GRADCUBE_OK;
   });
 }
@@ -53,8 +58,8 @@ int gradcube_hub_free(gradcube_hub* hub, int timeout_ms) {
   if (hub == nullptr) return GRADCUBE_OK;
   if (hub->session->session.is_forked_copy()) hub->hub->disown_saving();
   bool stays = false;
-  const int code = guarded_hub(hub, [&](Session& session, Hub& its) {
-    const int result = session.free_hub(its, timeout_ms);
+  const int code = guarded_hub(hub, [&](HubClient& client, Hub& its) {
+    const int result = client.free(its, timeout_ms);
     stays = result == GRADCUBE_EAGAIN;
     return result;
   });
@@ -63,62 +68,62 @@ int gradcube_hub_free(gradcube_hub* hub, int timeout_ms) {
 }
 
 int gradcube_hub_init(gradcube_hub* hub, size_t key, const void* weights, uint64_t* request) {
-  return push(hub, {.kind = Kind::push_weights, .key = key, .buffer = weights}, request);
+  return push(hub, {.kind = PushKind::weights, .key = key, .buffer = weights}, request);
 }
 
 int gradcube_hub_push(gradcube_hub* hub, size_t key, const void* gradients, double rate,
                       uint64_t* request) {
-  return push(hub, {.kind = Kind::push_gradients, .key = key, .buffer = gradients, .rate = rate},
+  return push(hub, {.kind = PushKind::gradients, .key = key, .buffer = gradients, .rate = rate},
               request);
 }
 
 int gradcube_hub_push_pull(gradcube_hub* hub, size_t key, const void* gradients, void* weights,
                            double rate, uint64_t* request) {
-  return guarded_hub(hub, [&](Session& session, Hub& its) {
-    if (request == nullptr) return null_result(session, "request");
-    if (weights == nullptr) return null_result(session, "weights");
-    return session.push(its,
-                        {.kind = Kind::push_gradients,
-                         .key = key,
-                         .buffer = gradients,
-                         .weights = weights,
-                         .rate = rate},
-                        *request);
+  return guarded_hub(hub, [&](HubClient& client, Hub& its) {
+    if (request == nullptr) return null_result(client.session(), "request");
+    if (weights == nullptr) return null_result(client.session(), "weights");
+    return client.push(its,
+                       {.kind = PushKind::gradients,
+                        .key = key,
+                        .buffer = gradients,
+                        .weights = weights,
+                        .rate = rate},
+                       *request);
   });
 }
 
 int gradcube_hub_pull(gradcube_hub* hub, size_t key, void* weights) {
   return guarded_hub(hub,
-                     [&](Session& session, Hub& its) { return session.pull(its, key, weights); });
+                     [&](HubClient& client, Hub& its) { return client.pull(its, key, weights); });
 }
 
 const void* gradcube_hub_weights(gradcube_hub* hub, size_t key) {
   const void* weights = nullptr;
-  guarded_hub(hub, [&](Session& session, Hub& its) -> int {
-    weights = session.weights(its, key);
+  guarded_hub(hub, [&](HubClient& client, Hub& its) -> int {
+    weights = client.weights(its, key);
     return GRADCUBE_OK;
   });
   return weights;
 }
 
 int gradcube_hub_begin_checkpoint(gradcube_hub* hub, const char* path, uint64_t step) {
-  return guarded_hub(hub, [&](Session& session, Hub& its) -> int {
-    session.begin_checkpoint(its, path, step);
+  return guarded_hub(hub, [&](HubClient& client, Hub& its) -> int {
+    HubCheckpoints(client).begin(its, path, step);
     return GRADCUBE_OK;
   });
 }
 
 int gradcube_hub_end_checkpoint(gradcube_hub* hub, int timeout_ms) {
-  return guarded_hub(hub, [&](Session& session, Hub& its) -> int {
-    session.end_checkpoint(its, timeout_ms);
+  return guarded_hub(hub, [&](HubClient& client, Hub& its) -> int {
+    HubCheckpoints(client).end(its, timeout_ms);
     return GRADCUBE_OK;
   });
 }
 
 int gradcube_hub_restore(gradcube_hub* hub, const char* path, int timeout_ms, uint64_t* step) {
-  return guarded_hub(hub, [&](Session& session, Hub& its) -> int {
-    if (step == nullptr) return null_result(session, "step");
-    *step = session.restore(its, path, timeout_ms);
+  return guarded_hub(hub, [&](HubClient& client, Hub& its) -> int {
+    if (step == nullptr) return null_result(client.session(), "step");
+    *step = HubCheckpoints(client).restore(its, path, timeout_ms);
     return GRADCUBE_OK;
   });
 }

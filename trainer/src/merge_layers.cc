@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "control/merge/policies.h"
-#include "trainer/src/failure.h"
+#include "trainer/src/base/failure.h"
 
 namespace gradcube::trainer {
 

@@ -25,8 +25,7 @@ gradcube_collective collective_of(int kind) {
 gradcube_collective moving_of(int kind, const at::Tensor& tensor) {
   gradcube_collective asked = collective_of(kind);
   asked.dtype = dtype_of(tensor.scalar_type());
-  asked.count =
-      asked.dtype == GRADCUBE_BYTES ? tensor.nbytes() : static_cast<std::size_t>(tensor.numel());
+  asked.count = static_cast<std::size_t>(tensor.numel());
   return asked;
 }
 

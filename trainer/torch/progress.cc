@@ -140,10 +140,11 @@ void Progress::add(Flight flight) {
   if (is_to_wake) wake();
 }
 
-void Progress::expire(const TaskPointer& task) {
+void Progress::expire(const TaskPointer& task, const char* why) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     task->deadline_ = Clock::now();
+    task->late_ = why;
   }
   wake();
 }

@@ -61,6 +61,10 @@ inline Clock::time_point deadline_after(std::chrono::milliseconds timeout) {
   return Clock::now() + std::min<std::chrono::milliseconds>(timeout, kLongest);
 }
 
+// Why a task's time is up; what the daemon knows follows.
+inline constexpr const char* kTimeout = "the timeout has passed: ";
+inline constexpr const char* kInterrupted = "a signal has ended a wait(), which withdraws this: ";
+
 // A message whose receiver must get as many bytes as it has room for.
 struct Message {
   gradcube_message message = GRADCUBE_MESSAGE_INIT;
@@ -82,7 +86,9 @@ class Task {
   friend class Progress;
 
   std::vector<Request> requests_;  // does not grow: the library writes to them
-  Clock::time_point deadline_;     // guarded by Progress::mutex_
+  // Guarded by Progress::mutex_.
+  Clock::time_point deadline_;
+  const char* late_ = kTimeout;  // why its time is up
   // Of the progress thread; the first two are set before the task is submitted.
   std::size_t open_ = 0;                // requests that have not ended
   std::size_t messages_ = 0;            // of those, that can be withdrawn
@@ -110,8 +116,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // becomes it.
   void hand_over();
 
-  // Its time is up now: if it has not ended, it soon fails, with who is missing.
-  void expire(const std::shared_ptr<Task>& task);
+  // Its time is up now: if it has not ended, it soon fails, with why and who is missing.
+  void expire(const std::shared_ptr<Task>& task, const char* why);
 
   // Leaves the job, and fails all tasks that have not ended. Returns when all threads have ended,
   // or at once if one of them calls it. A second call changes nothing.
@@ -156,7 +162,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void look_for_timeouts();
   void withdraw_failing();
   void forget_waiting();
-  bool is_late(const Task& task, Clock::time_point now);
+  const char* why_late(const Task& task, Clock::time_point now);
   std::vector<TaskPointer> tasks_waiting();
   void sleep();
   void end(const Flight& flight, const std::string& failure);

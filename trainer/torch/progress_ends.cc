@@ -8,8 +8,6 @@
 namespace gradcube::pytorch {
 namespace {
 
-const std::string kLate = "the timeout has passed: ";
-
 // An inquiry that takes longer was not answered by the daemon.
 constexpr std::chrono::milliseconds kAnswered(100);
 
@@ -50,10 +48,11 @@ void Progress::look_for_ends() {
   flights_.erase(std::remove_if(flights_.begin(), flights_.end(), has_ended), flights_.end());
 }
 
-bool Progress::is_late(const Task& task, Clock::time_point now) {
-  if (task.told_ || task.failure_.has_value()) return false;
+// Null: its time is not up, or it fails already.
+const char* Progress::why_late(const Task& task, Clock::time_point now) {
+  if (task.told_ || task.failure_.has_value()) return nullptr;
   const std::lock_guard<std::mutex> lock(mutex_);
-  return task.deadline_ <= now;
+  return task.deadline_ <= now ? task.late_ : nullptr;
 }
 
 void Progress::look_for_timeouts() {
@@ -61,17 +60,18 @@ void Progress::look_for_timeouts() {
   std::string silence;  // why the daemon, which says nothing, is not asked again now
   // Asks the daemon why. What ended just now is over; else the request stays in flight.
   const auto has_ended = [&](const Flight& flight) {
-    if (!is_late(*flight.task, now)) return false;
+    const char* const late = why_late(*flight.task, now);
+    if (late == nullptr) return false;
     if (!silence.empty()) {
-      fail(flight.task, silence);
+      fail(flight.task, late + silence);
       return false;
     }
     const Clock::time_point asked = Clock::now();
     const int code = gradcube_wait(session_->get(), flight.request, 0);
     if (code == GRADCUBE_ETIMEDOUT) {
-      const std::string why = kLate + session_->last_error();
+      const std::string why = session_->last_error();
       if (Clock::now() - asked > kAnswered) silence = why;
-      fail(flight.task, why);
+      fail(flight.task, late + why);
       return false;
     }
     end(flight, code == GRADCUBE_OK ? shortage_of(flight.task->requests_[flight.place])
@@ -80,7 +80,8 @@ void Progress::look_for_timeouts() {
   };
   flights_.erase(std::remove_if(flights_.begin(), flights_.end(), has_ended), flights_.end());
   for (const TaskPointer& task : tasks_waiting()) {
-    if (is_late(*task, now)) fail(task, kLate + "too much before it is in flight");
+    const char* const late = why_late(*task, now);
+    if (late != nullptr) fail(task, late + std::string("too much before it is in flight"));
   }
 }
 

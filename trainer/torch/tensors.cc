@@ -122,7 +122,12 @@ int dtype_of(at::ScalarType type) {
   const std::string_view name = c10::toString(type);
   const auto found = std::find_if(std::begin(kNames), std::end(kNames),
                                   [name](const Name& one) { return one.name == name; });
-  return found == std::end(kNames) ? GRADCUBE_BYTES : found->dtype;
+  if (found == std::end(kNames)) {
+    throw std::runtime_error("gradcube does not support tensors of " + std::string(name) +
+                             ": expected integers, floats, complex numbers or bool, such as "
+                             "int_repr() of a quantized one, or view(torch.uint8)");
+  }
+  return found->dtype;
 }
 
 void check_apart(std::vector<Span> spans) {
@@ -181,6 +186,7 @@ void check_memory(const at::Tensor& tensor) {
     throw std::runtime_error("gradcube does not support tensors on the device " +
                              tensor.device().str() + ": expected one on the CPU");
   }
+  dtype_of(tensor.scalar_type());
 }
 
 const at::Tensor& only_one(const std::vector<at::Tensor>& tensors) {

@@ -21,8 +21,8 @@ struct Elements {
 
 Elements elements_of(const at::Tensor& tensor, const c10d::ReduceOp& op);
 
-// The gradcube_dtype of this type. GRADCUBE_BYTES where there is none: the bytes of two such types
-// are not told apart.
+// The gradcube_dtype of this type. One that has none is refused: as bytes two such types could not
+// be told apart, and quantized tensors have more than their bytes.
 int dtype_of(at::ScalarType type);
 
 // Bytes that a call reads or writes.
@@ -38,7 +38,7 @@ void check_apart(std::vector<Span> spans);
 // Whether one of these tensors may share a byte with one of those.
 bool share_memory(const std::vector<at::Tensor>& these, const std::vector<at::Tensor>& those);
 
-// Dense, and in the memory of the CPU.
+// Dense, in the memory of the CPU, and of a type that has a number.
 void check_memory(const at::Tensor& tensor);
 
 // Of a call that takes a list for the devices of a process, of which a CPU process has one.

@@ -78,19 +78,19 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
   // First of all: another thread may have held the work's mutex at the fork.
   if (progress != nullptr) progress->check_process();
   if (progress != nullptr && !isCompleted()) progress->hand_over();
-  const auto expire = [&] {
+  const auto expire = [&](const char* why) {
     const auto task = task_.lock();
-    if (progress != nullptr && task != nullptr) progress->expire(task);
+    if (progress != nullptr && task != nullptr) progress->expire(task, why);
   };
   try {
-    if (is_limited && !has_ended_within(timeout)) expire();
+    if (is_limited && !has_ended_within(timeout)) expire(kTimeout);
     while (!has_ended_within(kForever)) {
     }
   } catch (...) {
     // Of recv() nobody has the work any more, and the next one is to get the message. A second
     // signal does not wait.
     if (opType_ == c10d::OpType::SEND || opType_ == c10d::OpType::RECV) {
-      expire();
+      expire(kInterrupted);
       has_ended_within(kForever);
     }
     throw;

@@ -9,7 +9,7 @@
 //
 // Waiting on the main thread ends early with Python's KeyboardInterrupt (or whatever a handler of a
 // signal raises). The time of a send or a receive is up with that: it is withdrawn before wait()
-// throws. Calls of all ranks go on.
+// throws, and the next wait() says so. Calls of all ranks go on, and can be waited for again.
 #ifndef GRADCUBE_TRAINER_TORCH_WORK_H_
 #define GRADCUBE_TRAINER_TORCH_WORK_H_
 

@@ -177,10 +177,14 @@ void EmbeddedFabric::connect_switch(std::span<const LinkAt> links, const PollerO
   }
 }
 
-void EmbeddedFabric::change_impairments(const std::vector<LinkAt>& links,
-                                        const ImpairmentChange& change) {
+std::size_t EmbeddedFabric::change_impairments(const std::vector<LinkAt>& links,
+                                               const ImpairmentChange& change) {
+  std::size_t count = 0;
   for (const LinkAt& link : links) {
-    const Impairments changed = change(impairments(link));
+    const Impairments before = impairments(link);
+    const Impairments changed = change(before);
+    if (changed == before) continue;
+    ++count;
     if (changed.corrupt > 0 && !prepared_for_corruption_) {
       if (prepare_for_corruption_) prepare_for_corruption_();
       prepared_for_corruption_ = true;
@@ -188,6 +192,7 @@ void EmbeddedFabric::change_impairments(const std::vector<LinkAt>& links,
     switches_[link.switch_index].fabric->set_impairments(link.port, changed);
   }
   if (links.size() == links_.size()) impairments_ = change(impairments_);
+  return count;
 }
 
 void EmbeddedFabric::set_impairments(const Impairments& impairments) {

@@ -124,10 +124,10 @@ class EmbeddedFabric final : public Fabric {
   }
 
   // Changes what the switches do to the frames of these links: `change` makes each link's new
-  // impairments from those it has. Throws std::invalid_argument for impairments that are none; the
-  // links before that one are changed.
+  // impairments from those it has. How many links have others than before. Throws
+  // std::invalid_argument for impairments that are none; the links before that one are changed.
   using ImpairmentChange = std::function<Impairments(Impairments)>;
-  void change_impairments(const std::vector<LinkAt>& links, const ImpairmentChange& change);
+  std::size_t change_impairments(const std::vector<LinkAt>& links, const ImpairmentChange& change);
   // The same impairments for all links.
   void set_impairments(const Impairments& impairments);
 
@@ -135,8 +135,8 @@ class EmbeddedFabric final : public Fabric {
   const Impairments& impairments() const { return impairments_; }
   Impairments impairments(const LinkAt& link) const;
 
-  // Memory of the pool of clones.
-  std::uint64_t pool_bytes() const { return clones_.bytes(); }
+  // That of clones.
+  std::uint64_t pool_bytes() const override { return clones_.bytes(); }
 
  private:
   bool has(bcube::ServerId server) const;

@@ -8,22 +8,12 @@
 #include <mutex>
 #include <vector>
 
+#include "control/settings/impairments.h"
 #include "dataplane/fabric/emulated/random.h"
 
 namespace gradcube::dataplane {
 
-// What goes wrong, by chance, with the frames that a switch takes from one of its ports: each is a
-// probability per frame, 0..1, drawn independently of the others.
-struct Impairments {
-  double loss = 0;
-  double duplicate = 0;
-  double reorder = 0;
-  double corrupt = 0;
-  // False: the link is down. Nothing comes in and nothing goes out at this port.
-  bool up = true;
-
-  bool operator==(const Impairments&) const = default;
-};
+using control::Impairments;
 
 // The same as whole numbers, ready to be compared with a draw.
 struct ImpairmentLimits {

@@ -4,10 +4,12 @@
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "control/base/errors.h"
 #include "dataplane/fabric/frame_fields.h"
+#include "dataplane/host/counters_json.h"
 
 namespace gradcube::dataplane {
 
@@ -81,7 +83,7 @@ void PacketPort::listen() {
   }
 }
 
-void PacketPort::look_for_interface() {
+void PacketPort::look() {
   const auto is_there = [](const Queue& queue) { return queue.socket.is_on_interface(); };
   if (std::all_of(queues_.begin(), queues_.end(), is_there) && problem_.empty()) return;
   try {
@@ -191,6 +193,12 @@ Nanoseconds PacketPort::next_event(std::uint16_t queue) const {
   const bool sending = own.outgoing.room() == 0 && own.outgoing.unsent() == 0;
   if (own.lacks_buffer || sending) next = std::min(next, now + kRetry);
   return next;
+}
+
+void PacketPort::add_to_status(nlohmann::ordered_json& entry) {
+  PacketPortCounts sum;
+  for (std::uint16_t queue = 0; queue < queues(); ++queue) add_counters(sum, drop_counts(queue));
+  entry.update(counters_json(sum));
 }
 
 PacketPortCounts PacketPort::drop_counts(std::uint16_t queue) {

@@ -30,7 +30,7 @@
 // them. What the kernel does not take, because its queue is full or the interface is down, stays in
 // the ring, in order; transmit() and receive() try again. It is sent when the interface is up
 // again. A port whose interface was deleted sends and receives no more until there is one of its
-// name again, which look_for_interface() finds. transmit() drops frames that the interface cannot
+// name again, which look() finds. transmit() drops frames that the interface cannot
 // carry.
 //
 // Pacing. With a rate, transmit_room() is 0 while a wire of that rate would be busy (pacer.h), so
@@ -42,7 +42,7 @@
 // made it.
 //
 // Threads: as port.h says; next_event() too is for the queue's thread, and the clock is read there.
-// drop_counts(), look_for_interface() and problem() are for one thread at a time.
+// drop_counts(), look() and problem() are for one thread at a time.
 //
 // Errors: only the constructor throws.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_PORT_H_
@@ -117,11 +117,10 @@ class PacketPort final : public Port {
   // Asks the kernel for its part of them.
   PacketPortCounts drop_counts(std::uint16_t queue);
 
-  // Now and then: whether the interface is still there. If it is not, and one of its name is, the
-  // port goes on with that one. Sets problem().
-  void look_for_interface();
-  // Why it can send and receive nothing, in words; empty while its interface is there.
-  const std::string& problem() const { return problem_; }
+  std::string problem() const override { return problem_; }
+  // If the interface is no longer there, and one of its name is, the port goes on with that one.
+  void look() override;
+  void add_to_status(nlohmann::ordered_json& entry) override;
 
  private:
   // A cache line per queue, so that engines do not share one.

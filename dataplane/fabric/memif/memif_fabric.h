@@ -22,6 +22,7 @@
 #include "dataplane/fabric/memif/memif_reconnection.h"
 #include "dataplane/fabric/memif/memif_socket.h"
 #include "dataplane/fabric/nic/ethdev_fabric.h"
+#include "dataplane/fabric/port_driver.h"
 
 namespace gradcube::dataplane {
 
@@ -34,26 +35,24 @@ constexpr std::uint32_t memif_number(bcube::ServerId server, unsigned port, unsi
   return (queues - 1) << kBitsBelowQueues | (server * ports + port);
 }
 
-struct MemifFabricOptions {
-  bcube::ServerId server = 0;
-  std::vector<std::filesystem::path> sockets = {};  // by port
-  std::uint32_t mtu = 1500;
-  // By port, or without any: not limited.
-  std::vector<std::uint64_t> bits_per_second = {};
-  std::uint16_t slots = 256;                 // of each ring
-  std::vector<EthdevQueuePools> pools = {};  // by queue
-};
+// `gradcubed --switch-dir RUN`: the directory of the cluster whose daemons of switches the ports
+// lead to.
+extern const PortDriver kMemifDriver;
+
+// Of each ring of a link, at both ends.
+std::uint16_t memif_slots(const control::ClusterSettings& settings);
 
 class MemifFabric final : public EthdevFabric {
  public:
-  MemifFabric(const MemifFabricOptions& options, Clock& clock);
+  MemifFabric(const PortsRequest& request, Clock& clock);
   // The ports go before their devices.
   ~MemifFabric() override { MemifFabric::discard_packets(); }
 
   void discard_packets() override;
 
  private:
-  EthdevPort& add(const MemifFabricOptions& options, unsigned port, Clock& clock);
+  EthdevPort& add(const PortsRequest& request, unsigned port, const std::filesystem::path& socket,
+                  Clock& clock);
 
   std::map<std::filesystem::path, MemifSocket> sockets_;
   std::vector<std::unique_ptr<MemifDevice>> devices_;  // by port

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <rte_ethdev.h>
 #include <stdexcept>
 
 #include "control/base/errors.h"
 #include "dataplane/fabric/frame_fields.h"
+#include "dataplane/host/counters_json.h"
 
 namespace gradcube::dataplane {
 
@@ -65,6 +67,7 @@ EthdevPort::EthdevPort(const EthdevPortOptions& options, Clock& clock)
       device_(options.device),
       name_(options.name),
       ends_on_interrupt_thread_(options.ends_on_interrupt_thread),
+      tells_of_device_(options.tells_of_device),
       clock_(clock) {
   check(options);
   const Pacer pacer(rate_of_queue(options), mtu() + kEthernetBytes + kWireOverheadBytes);
@@ -255,6 +258,15 @@ std::optional<NicDropCounts> EthdevPort::nic_drop_counts() const {
   rte_eth_stats stats{};
   if (rte_eth_stats_get(device_, &stats) != 0) return std::nullopt;
   return nic_drops_of(stats);
+}
+
+void EthdevPort::add_to_status(nlohmann::ordered_json& entry) {
+  entry.update(counters_json(drop_counts()));
+  if (!tells_of_device_) return;
+  entry["receive_interrupts"] = wake_descriptor(0) >= 0;
+  entry["steering"] = name(steering_);
+  // Some drivers do not tell.
+  if (const auto drops = nic_drop_counts()) entry.update(counters_json(*drops));
 }
 
 EthdevPortCounts EthdevPort::drop_counts() const {

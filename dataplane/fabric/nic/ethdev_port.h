@@ -91,6 +91,8 @@ struct EthdevPortOptions {
   // Asked for; a driver that has none goes without. Not for a port that is restarted, and flow
   // rules are not either.
   bool receive_interrupts = false;
+  // In `status`, what the device itself tells: of its interrupts, its steering and its drops.
+  bool tells_of_device = false;
   // Where it is stopped and closed: for a driver that takes links down on that thread, without a
   // lock.
   bool ends_on_interrupt_thread = false;
@@ -152,6 +154,7 @@ class EthdevPort final : public Port {
   EthdevPortCounts drop_counts(std::uint16_t queue) const;
   // Of all queues.
   EthdevPortCounts drop_counts() const;
+  void add_to_status(nlohmann::ordered_json& entry) override;
 
   // What the device has dropped since it was started; nothing if its driver does not tell. Asks the
   // driver, which reads registers beside the queues' bursts: for the control thread alone.
@@ -199,6 +202,7 @@ class EthdevPort final : public Port {
   std::uint16_t device_;
   std::string name_;
   bool ends_on_interrupt_thread_;
+  bool tells_of_device_;
   Clock& clock_;
   std::atomic<bool> running_{true};
   std::uint16_t receive_queues_ = 1;  // of the device

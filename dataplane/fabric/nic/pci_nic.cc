@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 #include <regex>
 #include <rte_ethdev.h>
-#include <rte_ether.h>
 #include <system_error>
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "dataplane/fabric/nic/device_fabric.h"
 
 namespace gradcube::dataplane {
 
@@ -68,16 +68,45 @@ std::uint16_t device_of_nic(const std::string& address) {
                   address));
 }
 
-void set_link_address(std::uint16_t device, const bcube::LinkAddress& address) {
-  rte_ether_addr own{};
-  std::copy(address.mac.begin(), address.mac.end(), std::begin(own.addr_bytes));
-  if (rte_eth_dev_default_mac_addr_set(device, &own) == 0) return;
-  const int failed = rte_eth_promiscuous_enable(device);
-  if (failed == 0) return;
-  throw control::SetupError(
-      fmt::format("the NIC with DPDK's number {} can neither have another MAC address nor receive "
-                  "for all: {}",
-                  device, rte_strerror(-failed)));
+namespace {
+
+class NicFabric final : public DeviceFabric {
+ public:
+  NicFabric(const PortsRequest& request, Clock& clock) : DeviceFabric(request) {
+    for (const std::string& nic : request.names) {
+      add_device(request, device_of_nic(nic), "NIC " + nic, clock);
+    }
+  }
+};
+
+PortNeeds nic_needs(const control::ClusterSettings& settings, const std::vector<std::string>& nics,
+                    unsigned queues) {
+  check_nics(nics);
+  // A NIC is given addresses of memory, and only huge pages keep theirs.
+  return {.megabytes = DeviceFabric::megabytes(settings, queues),
+          .huge_pages = true,
+          .pci_devices = nics};
 }
+
+// How many queues a NIC has is known when DPDK runs, and a frame that comes to the wrong one is
+// handed over. So users who want several say so.
+std::size_t one_lcore(const control::ClusterSettings& /*settings*/) { return 1; }
+
+}  // namespace
+
+const PortDriver kNicDriver{
+    .name = "nics",
+    .option = "--nics",
+    .help =
+        "the server's ports: a NIC for each level by its PCI address, level 0 first "
+        "(\"0000:03:00.0,0000:03:00.1\"), bound to vfio-pci",
+    .impair_advice = "the links of this server are not emulated: take one down at its switch",
+    .read_name = pci_address,
+    .adapt = refuse_emulation,
+    .useful_lcores = one_lcore,
+    .needs = nic_needs,
+    .make = [](const PortsRequest& request, Clock& clock) -> std::unique_ptr<ServerPorts> {
+      return std::make_unique<NicFabric>(request, clock);
+    }};
 
 }  // namespace gradcube::dataplane

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bcube_forwarding/neighbours.h"
+#include "dataplane/fabric/port_driver.h"
 
 namespace gradcube::dataplane {
 
@@ -30,9 +30,8 @@ void check_nics(const std::vector<std::string>& addresses,
 // no driver has taken the NIC.
 std::uint16_t device_of_nic(const std::string& address);
 
-// The NIC receives for this address from now on: for it alone where the NIC can filter by it, else
-// it receives all frames. Before its port is made. Throws control::SetupError.
-void set_link_address(std::uint16_t device, const bcube::LinkAddress& address);
+// `gradcubed --nics 03:00.0,03:00.1`.
+extern const PortDriver kNicDriver;
 
 }  // namespace gradcube::dataplane
 

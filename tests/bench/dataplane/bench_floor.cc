@@ -34,7 +34,7 @@
 #include "control/plan/collective_layout.h"
 #include "control/plan/thread_schedule.h"
 #include "dataplane/daemon/fabric_sizing.h"
-#include "dataplane/engine/session_region.h"
+#include "dataplane/engine/memory/session_region.h"
 #include "dataplane/host/eal.h"
 
 namespace gradcube {

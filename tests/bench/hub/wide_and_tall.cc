@@ -32,8 +32,8 @@
 #include <vector>
 
 #include "aggregation/kernels.h"
+#include "control/checkpoint/hub_key.h"
 #include "control/hub/chunks.h"
-#include "control/hub/keys.h"
 #include "control/hub/partition.h"
 #include "tests/bench/aggregation/measuring.h"
 #include "tests/bench/hub/owned_model.h"
@@ -59,12 +59,12 @@ struct Settings {
 // Where keys and chunks lie in the arrays. Each key begins at a cache line.
 struct Layout {
   explicit Layout(const Settings& settings) : chunks_of(settings.threads) {
-    std::vector<control::hub::HubKey> named;
+    std::vector<control::HubKey> named;
     for (const std::size_t key : settings.keys) {
       named.push_back({"key" + std::to_string(named.size()), key});
     }
-    named = control::hub::ordered_keys(std::move(named), "KEYS");
-    for (const control::hub::HubKey& key : named) {
+    named = control::ordered_keys(std::move(named), "KEYS");
+    for (const control::HubKey& key : named) {
       keys.push_back({elements, key.elements});
       elements += in_whole_lines(key.elements);
     }

@@ -59,7 +59,8 @@ class Server:
 
     def status(self):
         address = [int(digit) for digit in self.options.server.split(",")]
-        return {"servers": [{"address": address, "trainers": 0, "ports": []}], "lcores": self.settings["lcores"]}
+        lcores = [int(core) for core in self.settings["lcores"].split(",")]
+        return {"servers": [{"address": address, "trainers": 0, "ports": []}], "lcores": lcores}
 
     def say(self, level, text):
         source = os.urandom(5)

@@ -56,9 +56,16 @@ TEST_F(CommandLine, RefusesUnknownCommandsAndFlags) {
     expect_usage_error({"--json", "dance", "wildly"}, command);
   }
   expect_usage_error({"dance"}, "there is no command \"dance\"");
+  expect_usage_error({"stauts", "--help"}, "there is no command \"stauts\" (did you mean status?)");
+  expect_usage_error({"--help", "dance"}, "there is no command \"dance\"");
+  expect_usage_error({"model", "dance", "--help"}, "there is no command \"model dance\"");
+  expect_usage_error({"model", "--json", "gst"},
+                     "\"--json\" stands before its command: expected it behind, as in `gradcube "
+                     "model gst --json`");
   expect_usage_error({"status", "--nothing"}, "--nothing");
   expect_usage_error({"perf"}, "collective");
   expect_usage_error({"perf", "allreduce", "--sizes", "1K,,2K"}, "--sizes");
+  expect_usage_error({"perf", "allreduce", "--sizes", "1Q"}, "there is no unit \"Q\"");
   expect_usage_error({"perf", "allreduce", "--dtype", "fp32"}, "expected float32");
   expect_usage_error({"perf", "allreduce", "--op", "product"}, "expected sum");
   expect_usage_error({"perf", "allreduce", "--dtype", "bytes"}, "\"bytes\" cannot be added");

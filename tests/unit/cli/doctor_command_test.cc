@@ -95,5 +95,14 @@ TEST_F(Doctor, SaysWhatTheTestBedLacks) {
   EXPECT_THAT(gradcube({"doctor"}).out, HasSubstr("OK    test bed"));
 }
 
+// As under `ulimit -u` and `ulimit -n`.
+TEST_F(Doctor, SaysWhereItCannotLook) {
+  fake("timeout", "echo 'timeout: fork system call failed: Resource' >&2; exit 125");
+  const std::string out = gradcube({"doctor"}).out;
+  EXPECT_THAT(out, HasSubstr("cannot look for ip and tc: no shell runs (timeout: fork system"));
+  EXPECT_THAT(out, HasSubstr("cannot look for numpy and torch: no shell runs (timeout: fork"));
+  EXPECT_THAT(out, testing::Not(HasSubstr("apt-get install -y iproute2")));
+}
+
 }  // namespace
 }  // namespace gradcube::cli

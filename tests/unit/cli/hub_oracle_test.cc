@@ -11,7 +11,7 @@ namespace gradcube::cli {
 namespace {
 
 using aggregation::DataType;
-using control::hub::HubKey;
+using control::HubKey;
 
 constexpr std::uint64_t kElements = 5000;  // more than a block
 constexpr double kLearningRate = 0.125;

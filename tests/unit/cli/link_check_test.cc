@@ -5,7 +5,7 @@
 
 #include "cli/checks/link_report.h"
 #include "control/base/errors.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::cli {
@@ -177,6 +177,15 @@ TEST(LinkReport, ListsEachLinkAndSumsUpEachLevel) {
             "100 us\n"
             "level 1, no rate: 1 link\n"
             "1 of 2 links of bcube:2,2 is not as configured\n");
+}
+
+TEST(LinkReport, HasOneNumberForTheShareOfTheRate) {
+  std::vector<LinkResult> results = {two_results().front()};
+  results[0].figures->payload_bps = 64.46e6;
+  results[0].problem = problem_of(*results[0].figures, kRate, {});
+  const std::string text = links_report(topology(), results, false).text();
+  EXPECT_NE(text.find("  64.4 %  "), std::string::npos) << text;
+  EXPECT_NE(text.find("slow: 64.4 % of the configured rate"), std::string::npos) << text;
 }
 
 TEST(LinkReport, SaysThatLinksWithoutARateAreNotJudgedByTheirSpeed) {

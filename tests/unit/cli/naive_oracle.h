@@ -10,7 +10,7 @@
 
 #include "aggregation/element.h"
 #include "cli/measure/perf_inputs.h"
-#include "control/plan/plan.h"
+#include "control/plan/base/plan.h"
 
 namespace gradcube::cli {
 

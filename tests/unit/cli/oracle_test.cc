@@ -12,8 +12,8 @@
 
 #include "cli/measure/perf_inputs.h"
 #include "control/plan/algorithms.h"
-#include "control/plan/placement.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/placement.h"
+#include "control/plan/base/topology.h"
 #include "tests/unit/cli/naive_oracle.h"
 
 namespace gradcube::cli {

@@ -8,7 +8,7 @@
 
 #include "cli/plan/measured_paths.h"
 #include "control/base/errors.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "tests/unit/cli/command_line_fixture.h"
 
 namespace gradcube::cli {

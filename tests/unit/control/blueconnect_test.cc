@@ -1,4 +1,4 @@
-#include "control/plan/blueconnect.h"
+#include "control/plan/algorithms/blueconnect.h"
 
 #include <cstdint>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bcube_forwarding/address.h"
-#include "control/plan/pieces.h"
+#include "control/plan/base/pieces.h"
 
 namespace gradcube::control {
 

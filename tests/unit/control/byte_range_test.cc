@@ -1,4 +1,4 @@
-#include "control/plan/byte_range.h"
+#include "control/plan/base/byte_range.h"
 
 #include <gtest/gtest.h>
 #include <vector>

@@ -19,9 +19,9 @@ TEST(ClusterFingerprint, IsThatOfTheTextByFnv) {
   Daemon daemon;
   daemon.settings.rates = LinkRates(100'000'000);
   EXPECT_EQ(agreement_text(daemon.settings, daemon.choices),
-            "topology bcube:3,2 mtu 9000 rate 100000000 greeting 80000000 messages 1 segment 8896 "
-            "block 512 checksums yes");
-  EXPECT_EQ(daemon.fingerprint(), 0xa8065ef6U);
+            "greeting 80000000 messages 1 segment 8896 block 512 checksums yes topology bcube:3,2 "
+            "rate 100mbit mtu 9000");
+  EXPECT_EQ(daemon.fingerprint(), 0xbe382d38U);
 }
 
 TEST(ClusterFingerprint, DiffersWithAllThatDaemonsMustHaveInCommon) {

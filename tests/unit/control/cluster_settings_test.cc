@@ -90,10 +90,10 @@ TEST(ClusterSettings, RefuseAQueueThatDoesNotHoldTwoFrames) {
 TEST(ClusterSettings, KnowTheFabricsByName) {
   ClusterSettings settings;
   apply_setting(settings, "fabric", "veth", "--fabric");
-  EXPECT_EQ(settings.fabric, Fabric::veth);
+  EXPECT_EQ(settings.fabric, FabricKind::veth);
   EXPECT_EQ(settings_from_json(to_json(settings)), settings);
   apply_setting(settings, "fabric", "memif", "--fabric");
-  EXPECT_EQ(settings.fabric, Fabric::memif);
+  EXPECT_EQ(settings.fabric, FabricKind::memif);
   EXPECT_EQ(settings_from_json(to_json(settings)), settings);
   EXPECT_EQ(message_of<UsageError>([&] { apply_setting(settings, "fabric", "cat6", "--fabric"); }),
             "--fabric \"cat6\": expected embedded, memif or veth");
@@ -162,14 +162,14 @@ TEST(ClusterSettings, RefuseForVethWhatItsSwitchesDoNot) {
     ClusterSettings settings;
     apply_setting(settings, name, text, "flag");
     EXPECT_NO_THROW(validate(settings));
-    settings.fabric = Fabric::veth;
+    settings.fabric = FabricKind::veth;
     EXPECT_TRUE(message_of<UsageError>([&] { validate(settings); }).starts_with(name)) << name;
   }
 }
 
 TEST(ClusterSettings, BoundTheDaemonsOfTheVethFabricAndWhatTheyShare) {
   ClusterSettings settings;
-  settings.fabric = Fabric::veth;
+  settings.fabric = FabricKind::veth;
   settings.topology = parse_topology("bcube:8,2", "");
   EXPECT_NO_THROW(validate(settings));
   settings.packet_memory_bytes = 63'000'000;
@@ -186,7 +186,7 @@ TEST(ClusterSettings, BoundTheDaemonsOfTheVethFabricAndWhatTheyShare) {
 
 TEST(ClusterSettings, RefuseForMemifWhatNoProcessOfSwitchesHolds) {
   ClusterSettings settings;
-  settings.fabric = Fabric::memif;
+  settings.fabric = FabricKind::memif;
   settings.loss = 0.01;
   settings.delay_ns = 1000;
   for (const char* topology : {"bcube:3,2", "bcube:8,2", "star:32", "torus:4,3", "torus:64,1"}) {
@@ -204,7 +204,7 @@ TEST(ClusterSettings, RefuseForMemifWhatNoProcessOfSwitchesHolds) {
 
 TEST(ClusterSettings, LetServersOnVethsBeJoinedByCables) {
   ClusterSettings settings;
-  settings.fabric = Fabric::veth;
+  settings.fabric = FabricKind::veth;
   settings.topology = parse_topology("torus:3,2", "");
   EXPECT_NO_THROW(validate(settings));
 }
@@ -213,7 +213,7 @@ TEST(ClusterSettings, RefuseTooLittleMemoryForTrainers) {
   ClusterSettings settings;
   settings.trainer_memory_bytes = 1000;
   EXPECT_EQ(message_of<UsageError>([&] { validate(settings); }),
-            "the trainers' memory is 1K; expected 1.048576M or more");
+            "trainer-memory \"1000\": expected 1.048576M or more");
   settings.trainer_memory_bytes = 1 << 20;
   EXPECT_NO_THROW(validate(settings));
 }

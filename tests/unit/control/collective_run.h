@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "control/plan/base/plan.h"
 #include "control/plan/collective_layout.h"
-#include "control/plan/plan.h"
 
 namespace gradcube::control {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "control/jobs/hub_caller.h"
-#include "control/jobs/hub_fetch.h"
+#include "control/jobs/hub/hub_caller.h"
+#include "control/jobs/hub/hub_fetch.h"
 #include "tests/unit/protocol/seed.h"
 
 namespace gradcube::control {

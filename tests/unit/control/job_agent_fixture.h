@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "control/jobs/job_agent.h"
+#include "control/jobs/machines/job_agent.h"
 
 namespace gradcube::control {
 

@@ -1,4 +1,4 @@
-#include "control/jobs/inquiry.h"
+#include "control/jobs/machines/inquiry.h"
 #include "tests/unit/control/job_agent_fixture.h"
 
 namespace gradcube::control {

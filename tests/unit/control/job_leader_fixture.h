@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/jobs/job_leader.h"
+#include "control/jobs/machines/job_leader.h"
 
 namespace gradcube::control {
 

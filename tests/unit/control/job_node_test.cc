@@ -1,4 +1,4 @@
-#include "control/jobs/job_node.h"
+#include "control/jobs/machines/job_node.h"
 
 #include <gtest/gtest.h>
 #include <string>

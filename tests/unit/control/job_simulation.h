@@ -37,7 +37,7 @@
 
 #include "control/jobs/departures.h"
 #include "control/jobs/greetings.h"
-#include "control/jobs/job_node.h"
+#include "control/jobs/machines/job_node.h"
 
 namespace gradcube::control {
 

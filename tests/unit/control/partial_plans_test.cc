@@ -12,9 +12,9 @@
 
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
+#include "control/plan/algorithms/server_cycle.h"
 #include "control/plan/auto_plans.h"
 #include "control/plan/neighbour_rounds.h"
-#include "control/plan/server_cycle.h"
 #include "control/plan/verify.h"
 #include "control/plan/verify_sample.h"
 #include "tests/unit/control/message.h"

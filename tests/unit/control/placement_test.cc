@@ -1,4 +1,4 @@
-#include "control/plan/placement.h"
+#include "control/plan/base/placement.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "control/plan/plan.h"
+#include "control/plan/base/plan.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

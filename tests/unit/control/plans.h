@@ -7,8 +7,8 @@
 
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
-#include "control/plan/plan.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/plan.h"
+#include "control/plan/base/topology.h"
 #include "tests/unit/control/message.h"
 
 namespace gradcube::control {

@@ -1,4 +1,4 @@
-#include "control/plan/server_cycle.h"
+#include "control/plan/algorithms/server_cycle.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

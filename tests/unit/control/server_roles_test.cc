@@ -22,7 +22,7 @@ TEST(ServerRoles, ReadAndWriteAddresses) {
   EXPECT_EQ(of_nine("2,2 [0,1];2,2 "), (Aggregators{1, 8}));
   EXPECT_EQ(aggregators_text(kNineServers, {1, 8}), "0,1 2,2");
   EXPECT_EQ(of_nine(aggregators_text(kNineServers, {1, 8})), (Aggregators{1, 8}));
-  EXPECT_EQ(aggregators_json(kNineServers, {1, 8}).dump(), "[[0,1],[2,2]]");
+  EXPECT_EQ(addresses_json(kNineServers.space(), {1, 8}).dump(), "[[0,1],[2,2]]");
   EXPECT_EQ(of_nine(""), Aggregators());
   EXPECT_EQ(aggregators_text(kNineServers, {}), "");
   EXPECT_NE(message_of<UsageError>([] { of_nine("2,3"); }).find("--aggregators \"2,3\" is not a"),

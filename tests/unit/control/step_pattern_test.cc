@@ -1,4 +1,4 @@
-#include "control/plan/step_pattern.h"
+#include "control/plan/base/step_pattern.h"
 
 #include <gtest/gtest.h>
 #include <set>

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "control/plan/byte_range.h"
-#include "control/plan/pieces.h"
-#include "control/plan/plan.h"
+#include "control/plan/base/byte_range.h"
+#include "control/plan/base/pieces.h"
+#include "control/plan/base/plan.h"
 
 namespace gradcube::control {
 

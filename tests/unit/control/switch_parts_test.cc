@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "control/base/errors.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 
 namespace gradcube::control {
 namespace {

@@ -1,4 +1,4 @@
-#include "control/plan/thread_shares.h"
+#include "control/plan/algorithms/thread_shares.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

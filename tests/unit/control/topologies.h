@@ -8,8 +8,8 @@
 
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
-#include "control/plan/plan.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/plan.h"
+#include "control/plan/base/topology.h"
 
 namespace gradcube::control {
 

@@ -1,4 +1,4 @@
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -9,7 +9,7 @@
 
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
-#include "control/plan/rotated_levels.h"
+#include "control/plan/algorithms/rotated_levels.h"
 #include "control/plan/verify.h"
 #include "tests/unit/control/message.h"
 #include "tests/unit/control/plans.h"

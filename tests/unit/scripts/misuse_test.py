@@ -5,6 +5,7 @@ Usage: misuse_test.py
 
 import os
 import pathlib
+import re
 import subprocess
 import unittest
 
@@ -35,6 +36,16 @@ class Misuse(unittest.TestCase):
         self.expect("test.sh", ["unit"], f'"unit" is no stage; these are: {stages}')
         self.expect("quickstart.sh", ["--rate", "1gbit", "fast"], '"fast" is no option of gradcube up')
         self.expect("quickstart.sh", ["--json", "--mtu"], "--mtu: the value is missing")
+        self.expect("quickstart.sh", ["rate", "1gbit"], '"rate" is no option of gradcube up')
+
+    def test_each_setting_is_an_option_of_the_quick_start(self):
+        header = (SCRIPTS.parent / "control/settings/cluster_settings.h").read_text(encoding="utf-8")
+        table = header.partition("kSettings[] = {")[2].partition("};")[0]
+        names = re.findall(r'\{\s*"([^"]+)",\s*"[^"]+",\s*Reach::', table)
+        self.assertEqual(len(names), table.count("Reach::"))
+        self.assertIn("rate", names)
+        for name in names:
+            self.expect("quickstart.sh", [f"--{name}"], f"--{name}: the value is missing")
 
     def test_a_group_of_benches_that_is_not_there_is_named(self):
         words = 'there is no group "horses"; expected a part of one of these names:'

@@ -1,6 +1,6 @@
 // The names of a hub's checkpoint files, and which version they have.
 
-#include "trainer/src/checkpoint_files.h"
+#include "trainer/src/hub/checkpoint_files.h"
 
 #include <algorithm>
 #include <cstdlib>

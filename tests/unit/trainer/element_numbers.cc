@@ -7,7 +7,7 @@
 
 #include "aggregation/element.h"
 #include "trainer/shared_layout.h"
-#include "trainer/src/elements.h"
+#include "trainer/src/base/elements.h"
 
 #include "gradcube/gradcube.h"
 #include "gradcube/gradcube.hpp"
@@ -82,13 +82,13 @@ static_assert(Number<float> && Number<std::uint8_t> && Element<std::byte> && !Nu
 static_assert(static_cast<int>(Op::sum) == GRADCUBE_SUM &&
               static_cast<int>(Op::max) == GRADCUBE_MAX);
 
-static_assert(static_cast<int>(shared::Kind::all_reduce) == GRADCUBE_ALL_REDUCE);
-static_assert(static_cast<int>(shared::Kind::reduce_scatter) == GRADCUBE_REDUCE_SCATTER);
-static_assert(static_cast<int>(shared::Kind::all_gather) == GRADCUBE_ALL_GATHER);
-static_assert(static_cast<int>(shared::Kind::broadcast) == GRADCUBE_BROADCAST);
-static_assert(static_cast<int>(shared::Kind::reduce) == GRADCUBE_REDUCE);
-static_assert(static_cast<int>(shared::Kind::barrier) == GRADCUBE_BARRIER);
-static_assert(shared::kKinds == GRADCUBE_BARRIER + 1);
+static_assert(static_cast<int>(shared::CollectiveKind::all_reduce) == GRADCUBE_ALL_REDUCE);
+static_assert(static_cast<int>(shared::CollectiveKind::reduce_scatter) == GRADCUBE_REDUCE_SCATTER);
+static_assert(static_cast<int>(shared::CollectiveKind::all_gather) == GRADCUBE_ALL_GATHER);
+static_assert(static_cast<int>(shared::CollectiveKind::broadcast) == GRADCUBE_BROADCAST);
+static_assert(static_cast<int>(shared::CollectiveKind::reduce) == GRADCUBE_REDUCE);
+static_assert(static_cast<int>(shared::CollectiveKind::barrier) == GRADCUBE_BARRIER);
+static_assert(shared::kCollectiveKinds == GRADCUBE_BARRIER + 1);
 
 // A segment header has four bits for each (docs/protocol.md); carriers are not named there.
 static_assert(aggregation::kDataTypes <= 16 && aggregation::kOperations <= 16);

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "tests/unit/trainer/fake_daemon.h"
-#include "trainer/src/elements.h"
+#include "trainer/src/base/elements.h"
 
 #include "gradcube/gradcube.h"
 
@@ -44,8 +44,8 @@ void add_up(int dtype, std::byte* memory, std::size_t count, std::size_t size) {
 }  // namespace
 
 std::size_t buffer_bytes(const shared::Submission& submission, std::size_t size) {
-  const bool chunks =
-      submission.kind == GRADCUBE_REDUCE_SCATTER || submission.kind == GRADCUBE_ALL_GATHER;
+  const bool chunks = submission.collective.kind == GRADCUBE_REDUCE_SCATTER ||
+                      submission.collective.kind == GRADCUBE_ALL_GATHER;
   return submission.count * element_size(submission.dtype) * (chunks ? size : 1);
 }
 
@@ -53,8 +53,8 @@ void compute_result(const shared::Submission& submission, std::byte* buffer, std
                     std::size_t size) {
   const std::size_t bytes = buffer_bytes(submission, size);
   const std::size_t chunk = bytes / size;
-  const bool sum = submission.op == GRADCUBE_SUM;
-  switch (submission.kind) {
+  const bool sum = submission.collective.op == GRADCUBE_SUM;
+  switch (submission.collective.kind) {
     case GRADCUBE_ALL_REDUCE:
       if (sum) add_up(submission.dtype, buffer, submission.count, size);
       return;
@@ -69,10 +69,10 @@ void compute_result(const shared::Submission& submission, std::byte* buffer, std
       }
       return;
     case GRADCUBE_BROADCAST:
-      if (submission.root != rank) std::memset(buffer, kBroadcast, bytes);
+      if (submission.collective.root != rank) std::memset(buffer, kBroadcast, bytes);
       return;
     case GRADCUBE_REDUCE:
-      if (submission.root != rank) {
+      if (submission.collective.root != rank) {
         std::memset(buffer, kUndefined, bytes);
       } else if (sum) {
         add_up(submission.dtype, buffer, submission.count, size);

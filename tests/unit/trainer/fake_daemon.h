@@ -54,7 +54,7 @@
 
 #include "tests/unit/trainer/fake_hub.h"
 #include "trainer/shared_layout.h"
-#include "trainer/src/descriptor.h"
+#include "trainer/src/base/descriptor.h"
 
 namespace gradcube::trainer {
 
@@ -76,6 +76,18 @@ inline constexpr std::uint64_t kTooLong = 1'000'001;
 inline constexpr std::uint64_t kLie = 1'000'002;
 inline constexpr std::uint64_t kTooFar = 1'000'003;
 inline constexpr std::uint64_t kOtherType = 1'000'004;
+
+// What a submission is.
+inline bool is_push(const shared::Submission& submission) {
+  return submission.type == static_cast<std::uint8_t>(shared::SubmissionType::push);
+}
+inline bool is_push(const shared::Submission& submission, shared::PushKind kind) {
+  return is_push(submission) && submission.push.kind == static_cast<std::uint8_t>(kind);
+}
+inline bool is_collective(const shared::Submission& submission, shared::CollectiveKind kind) {
+  return submission.type == static_cast<std::uint8_t>(shared::SubmissionType::collective) &&
+         submission.collective.kind == static_cast<std::uint8_t>(kind);
+}
 
 // What the latest trainer said at the door, and what it submitted and asked last.
 struct Heard {

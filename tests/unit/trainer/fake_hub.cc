@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "aggregation/element.h"
-#include "trainer/src/elements.h"
+#include "trainer/src/base/elements.h"
 
 namespace gradcube::trainer {
 namespace {
@@ -48,7 +48,7 @@ FakeHub::FakeHub(const std::byte* table, std::size_t bytes) {
   if (optimizer_.starts_with("momentum")) rule_ = 1;
   if (optimizer_.starts_with("adam")) rule_ = 3;
   states_ = rule_ == 0 ? 0 : rule_ == 1 ? 1 : 2;
-  all_bytes_ = bytes_ + sizeof(shared::HubState);
+  all_bytes_ = bytes_ + sizeof(shared::HubHeader);
   for (FakeHubKey& key : keys_) {
     key.range = all_bytes_;
     all_bytes_ += sizeof(shared::HubRange);
@@ -65,7 +65,7 @@ FakeHub::FakeHub(const std::byte* table, std::size_t bytes) {
 FakeHub::~FakeHub() { ::munmap(weights_, all_bytes_); }
 
 void FakeHub::list_ranges() {
-  auto* state = reinterpret_cast<shared::HubState*>(weights_ + bytes_);
+  auto* state = reinterpret_cast<shared::HubHeader*>(weights_ + bytes_);
   *state = {static_cast<std::uint32_t>(keys_.size()),
             rule_,
             {0.5, 0.9, 0, 0.9, 0.999, 1e-8, 0, 1},
@@ -85,8 +85,8 @@ void FakeHub::list_ranges() {
   }
 }
 
-shared::HubState& FakeHub::state() const {
-  return *reinterpret_cast<shared::HubState*>(weights_ + bytes_);
+shared::HubHeader& FakeHub::state() const {
+  return *reinterpret_cast<shared::HubHeader*>(weights_ + bytes_);
 }
 
 void FakeHub::end(int code, std::uint32_t notice) {
@@ -105,7 +105,7 @@ float* FakeHub::array(const FakeHubKey& key, unsigned number) const {
 }
 
 void FakeHub::push(const shared::Submission& submission, const std::byte* values) {
-  const FakeHubKey& key = keys_.at(submission.root);
+  const FakeHubKey& key = keys_.at(submission.push.key);
   if (submission.count != key.elements || submission.dtype != key.dtype) std::abort();
   std::memcpy(weights_ + key.begin, values, key.bytes);
   const std::size_t size = key.bytes / key.elements;
@@ -113,7 +113,7 @@ void FakeHub::push(const shared::Submission& submission, const std::byte* values
   for (unsigned i = first; i < 1 + states_; ++i) {
     for (std::uint64_t e = 0; e < key.elements; ++e) {
       float& at = array(key, i)[e];
-      if (submission.kind == static_cast<std::uint8_t>(shared::Kind::push_restored)) {
+      if (submission.push.kind == static_cast<std::uint8_t>(shared::PushKind::restored)) {
         std::memcpy(
             &at, values + shared::restored_array(key.elements, size, i - first) + e * sizeof(float),
             sizeof(float));
@@ -122,7 +122,8 @@ void FakeHub::push(const shared::Submission& submission, const std::byte* values
         std::memcpy(&bits, values + e * size, sizeof(bits));
         at = aggregation::bfloat16_to_float32(bits);
       } else {
-        at = submission.kind == static_cast<std::uint8_t>(shared::Kind::push_weights) ? 0 : at + 1;
+        at = submission.push.kind == static_cast<std::uint8_t>(shared::PushKind::weights) ? 0
+                                                                                          : at + 1;
       }
     }
   }

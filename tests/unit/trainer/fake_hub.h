@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/shared_layout.h"
-#include "trainer/src/descriptor.h"
+#include "trainer/src/base/descriptor.h"
 
 namespace gradcube::trainer {
 
@@ -50,7 +50,7 @@ class FakeHub {
   std::uint32_t staleness_ = 0;
   std::string optimizer_;
   std::vector<FakeHubKey> keys_;
-  shared::HubState& state() const;
+  shared::HubHeader& state() const;
   void list_ranges();
   float* array(const FakeHubKey& key, unsigned number) const;
 

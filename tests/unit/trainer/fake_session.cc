@@ -23,11 +23,6 @@ shared::RegionHeader& header_of(std::byte* region) {
   return *reinterpret_cast<shared::RegionHeader*>(region);
 }
 
-bool is_push(const shared::Submission& submission) {
-  return submission.kind >= static_cast<std::uint8_t>(shared::Kind::push_gradients) &&
-         submission.kind <= static_cast<std::uint8_t>(shared::Kind::push_loaded);
-}
-
 }  // namespace
 
 FakeSession::~FakeSession() {
@@ -161,13 +156,13 @@ void FakeSession::make_hub() {
 bool FakeSession::push(const shared::Submission& submission) {
   if (!is_push(submission)) return false;
   was_pushed_to_ = true;
-  if (hub_ == nullptr || submission.paths != last_wish_.number) {
+  if (hub_ == nullptr || submission.push.hub != last_wish_.number) {
     complete(submission.request, GRADCUBE_EINVAL);
   } else {
     hub_->push(submission, region_ + submission.offset);
-    const auto kind = static_cast<shared::Kind>(submission.kind);
-    const bool fails = (job_ == "gradientless" && kind == shared::Kind::push_gradients) ||
-                       (job_ == "planeless" && kind == shared::Kind::push_saved);
+    const auto kind = static_cast<shared::PushKind>(submission.push.kind);
+    const bool fails = (job_ == "gradientless" && kind == shared::PushKind::gradients) ||
+                       (job_ == "planeless" && kind == shared::PushKind::saved);
     complete(submission.request, fails ? GRADCUBE_EPEER : GRADCUBE_OK);
   }
   return true;
@@ -175,8 +170,7 @@ bool FakeSession::push(const shared::Submission& submission) {
 
 // What befalls the hub of a job at its barriers, before they end.
 void FakeSession::strike_hub(const shared::Submission& submission) {
-  if (hub_ == nullptr || submission.kind != static_cast<std::uint8_t>(shared::Kind::barrier))
-    return;
+  if (hub_ == nullptr || !is_collective(submission, shared::CollectiveKind::barrier)) return;
   if (job_ == "bereft") {
     notify(shared::MessageType::failure, GRADCUBE_EPEER, kFailure, ++notices_);
     hub_->end(GRADCUBE_EPEER, notices_);
@@ -187,8 +181,7 @@ void FakeSession::strike_hub(const shared::Submission& submission) {
 
 // In "dissent-N" rank 0 says in the Nth all-gather after the first push that it could not.
 void FakeSession::dissent(const shared::Submission& submission) {
-  if (!was_pushed_to_ || submission.kind != static_cast<std::uint8_t>(shared::Kind::all_gather))
-    return;
+  if (!was_pushed_to_ || !is_collective(submission, shared::CollectiveKind::all_gather)) return;
   if (job_ != "dissent-" + std::to_string(++gathers_)) return;
   const std::int64_t code = GRADCUBE_ESYSTEM;
   std::memcpy(region_ + submission.offset, &code, sizeof(code));
@@ -281,7 +274,7 @@ bool FakeSession::work(bool released) {
                 sizeof(last_submission_));
     header.submission_head.store(++submission_head_, std::memory_order_release);
     if (misbehave()) return true;
-    if (last_submission_.kind == static_cast<std::uint8_t>(shared::Kind::withdrawal)) {
+    if (last_submission_.type == static_cast<std::uint8_t>(shared::SubmissionType::withdrawal)) {
       withdraw(last_submission_);
     } else {
       waiting_.push_back(last_submission_);
@@ -297,7 +290,8 @@ bool FakeSession::work(bool released) {
 // What waits here is withdrawn; all else has met the other trainer's.
 void FakeSession::withdraw(const shared::Submission& withdrawal) {
   const auto is_it = [&](const shared::Submission& waiting) {
-    return waiting.request == withdrawal.request && waiting.place == withdrawal.place;
+    return waiting.request == withdrawal.request &&
+           waiting.message.place == withdrawal.message.place;
   };
   if (std::erase_if(waiting_, is_it) != 0) complete(withdrawal.request, GRADCUBE_ECANCELED);
 }
@@ -357,19 +351,20 @@ bool FakeSession::fail(const shared::Submission& submission) {
 // kTooLong a message that does not fit, with kLie one that is longer than the buffer, and with
 // kTooFar none; and with kOtherType the other trainer has int32.
 bool FakeSession::exchange(const shared::Submission& submission) {
-  const bool sends = submission.kind == static_cast<std::uint8_t>(shared::Kind::send);
-  if (!sends && submission.kind != static_cast<std::uint8_t>(shared::Kind::receive)) return false;
-  if (submission.tag == kOtherType) {
+  if (submission.type != static_cast<std::uint8_t>(shared::SubmissionType::message)) return false;
+  const bool sends =
+      submission.message.direction == static_cast<std::uint8_t>(shared::Direction::send);
+  if (submission.message.tag == kOtherType) {
     complete(submission.request, GRADCUBE_EMISMATCH, GRADCUBE_INT32 + 1, submission.count);
-  } else if (submission.tag == kTooLong) {
+  } else if (submission.message.tag == kTooLong) {
     complete(submission.request, GRADCUBE_EMISMATCH, 0, submission.count + (sends ? 0 : 1));
-  } else if (submission.tag == kLie) {
+  } else if (submission.message.tag == kLie) {
     complete(submission.request, GRADCUBE_OK, 0, submission.count + 1);
-  } else if (submission.tag == kTooFar) {
+  } else if (submission.message.tag == kTooFar) {
     complete(submission.request, GRADCUBE_EINVAL, 0, 0);
   } else {
-    if (!sends) std::memset(region_ + submission.offset, kReceived, submission.tag);
-    complete(submission.request, GRADCUBE_OK, 0, sends ? submission.count : submission.tag);
+    if (!sends) std::memset(region_ + submission.offset, kReceived, submission.message.tag);
+    complete(submission.request, GRADCUBE_OK, 0, sends ? submission.count : submission.message.tag);
   }
   return true;
 }

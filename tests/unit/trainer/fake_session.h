@@ -12,7 +12,7 @@
 
 #include "tests/unit/trainer/fake_hub.h"
 #include "trainer/shared_layout.h"
-#include "trainer/src/descriptor.h"
+#include "trainer/src/base/descriptor.h"
 
 namespace gradcube::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/src/heap.h"
+#include "trainer/src/session/heap.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "tests/unit/trainer/mebibyte.h"
-#include "trainer/src/descriptor.h"
-#include "trainer/src/pages.h"
+#include "trainer/src/base/descriptor.h"
+#include "trainer/src/base/pages.h"
 
 namespace gradcube::trainer {
 namespace {

@@ -330,7 +330,9 @@ TEST_F(HubCheckpoint, KeepsItsHubWhileAnotherThreadEndsIt) {
   train(session, hub, 1);
   ASSERT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 1), GRADCUBE_OK);
   std::jthread ending([&] { EXPECT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_OK); });
-  ASSERT_TRUE(eventually([&] { return daemon_.heard().submission.kind == GRADCUBE_ALL_GATHER; }));
+  ASSERT_TRUE(eventually([&] {
+    return is_collective(daemon_.heard().submission, shared::CollectiveKind::all_gather);
+  }));
   EXPECT_EQ(free(hub), GRADCUBE_EAGAIN);
   expect_says(gradcube_last_error(session), "another thread");
   daemon_.release();

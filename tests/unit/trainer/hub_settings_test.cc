@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/unit/trainer/hub_fixture.h"
-#include "trainer/src/sized.h"
+#include "trainer/src/base/sized.h"
 
 namespace gradcube::trainer {
 namespace {

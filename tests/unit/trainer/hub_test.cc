@@ -1,6 +1,5 @@
 // A session's hub: how it is made, pushed to, read and freed.
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -60,25 +59,27 @@ TEST_F(HubTest, PushesAKeyByItsPlaceAmongTheNames) {
   const std::vector<float> gradients(100, 1);
   init(session, hub, 0);
   wait(session, push(session, hub, 0, gradients.data(), 0.125));
-  ASSERT_TRUE(eventually([&] { return daemon_.heard().submission.kind == 8; }));
+  ASSERT_TRUE(
+      eventually([&] { return is_push(daemon_.heard().submission, shared::PushKind::gradients); }));
   shared::Submission heard = daemon_.heard().submission;
-  EXPECT_EQ(heard.root, 2U);  // bias, norm, weight
+  EXPECT_EQ(heard.push.key, 2U);  // bias, norm, weight
   EXPECT_EQ(heard.count, 100U);
   EXPECT_EQ(heard.dtype, GRADCUBE_FLOAT32);
-  EXPECT_EQ(heard.paths, 1U);
-  EXPECT_EQ(std::bit_cast<double>(heard.tag), 0.125);
-  EXPECT_EQ(heard.lane, 0U);
-  EXPECT_EQ(heard.op, 0U);
+  EXPECT_EQ(heard.push.hub, 1U);
+  EXPECT_EQ(heard.push.rate, 0.125);
+  EXPECT_EQ(heard.push.plane, 0U);
 
   std::uint64_t request = 0;
   ASSERT_EQ(gradcube_hub_init(hub, 1, gradients.data(), &request), GRADCUBE_OK);
   wait(session, request);
-  ASSERT_TRUE(eventually([&] { return daemon_.heard().submission.kind == 9; }));
+  ASSERT_TRUE(
+      eventually([&] { return is_push(daemon_.heard().submission, shared::PushKind::weights); }));
   heard = daemon_.heard().submission;
-  EXPECT_EQ(heard.root, 0U);
+  EXPECT_EQ(heard.push.key, 0U);
   EXPECT_EQ(heard.dtype, GRADCUBE_BFLOAT16);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(gradients.data());
-  EXPECT_EQ(heard.tag, control::crc32c({bytes, std::size_t{10} * 2})) << "what all push alike";
+  EXPECT_EQ(heard.push.digest, control::crc32c({bytes, std::size_t{10} * 2}))
+      << "what all push alike";
 }
 
 TEST_F(HubTest, HasNoWeightsOfAKeyBeforeItsFirstPush) {
@@ -215,8 +216,9 @@ TEST_F(HubTest, IsOneAtATime) {
   init(session, hub, 0);
   const std::vector<float> gradients(100, 1);
   wait(session, push(session, hub, 0, gradients.data()));
-  ASSERT_TRUE(eventually([&] { return daemon_.heard().submission.kind == 8; }));
-  EXPECT_EQ(daemon_.heard().submission.paths, 2U) << "it is the second one";
+  ASSERT_TRUE(
+      eventually([&] { return is_push(daemon_.heard().submission, shared::PushKind::gradients); }));
+  EXPECT_EQ(daemon_.heard().submission.push.hub, 2U) << "it is the second one";
 }
 
 TEST_F(HubTest, IsNotFreedWhileAPushIsInFlight) {

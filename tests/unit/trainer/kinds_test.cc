@@ -121,22 +121,22 @@ TEST_F(Kinds, TheFunctionsOfOneKindEachSubmitThatKind) {
   constexpr int kType = GRADCUBE_FLOAT32;
   constexpr int kMin = GRADCUBE_MIN;
   auto heard = submitted(gradcube_allreduce(session, buffer, 5, kType, kMin, &request));
-  EXPECT_EQ(heard.kind, GRADCUBE_ALL_REDUCE);
-  EXPECT_EQ(heard.op, kMin);
+  EXPECT_EQ(heard.collective.kind, GRADCUBE_ALL_REDUCE);
+  EXPECT_EQ(heard.collective.op, kMin);
   heard = submitted(gradcube_reduce_scatter(session, buffer, 6, kType, kMin, &request));
-  EXPECT_EQ(heard.kind, GRADCUBE_REDUCE_SCATTER);
+  EXPECT_EQ(heard.collective.kind, GRADCUBE_REDUCE_SCATTER);
   EXPECT_EQ(heard.count, 6U) << "of one chunk";
   heard = submitted(gradcube_allgather(session, buffer, 7, kType, &request));
-  EXPECT_EQ(heard.kind, GRADCUBE_ALL_GATHER);
+  EXPECT_EQ(heard.collective.kind, GRADCUBE_ALL_GATHER);
   heard = submitted(gradcube_broadcast(session, buffer, 8, kType, 3, &request));
-  EXPECT_EQ(heard.kind, GRADCUBE_BROADCAST);
-  EXPECT_EQ(heard.root, 3U);
+  EXPECT_EQ(heard.collective.kind, GRADCUBE_BROADCAST);
+  EXPECT_EQ(heard.collective.root, 3U);
   heard = submitted(gradcube_reduce(session, buffer, 9, kType, kMin, 4, &request));
-  EXPECT_EQ(heard.kind, GRADCUBE_REDUCE);
-  EXPECT_EQ(heard.root, 4U);
-  EXPECT_EQ(heard.op, kMin);
+  EXPECT_EQ(heard.collective.kind, GRADCUBE_REDUCE);
+  EXPECT_EQ(heard.collective.root, 4U);
+  EXPECT_EQ(heard.collective.op, kMin);
   heard = submitted(gradcube_barrier(session, &request));
-  EXPECT_EQ(heard.kind, GRADCUBE_BARRIER);
+  EXPECT_EQ(heard.collective.kind, GRADCUBE_BARRIER);
   EXPECT_EQ(heard.count, 0U);
 }
 
@@ -150,7 +150,7 @@ TEST_F(Kinds, ACollectiveGoesToTheLaneThatItNames) {
       of(GRADCUBE_ALL_REDUCE, floats(session, 10), 10, GRADCUBE_FLOAT32);
   collective.lane = 2;
   EXPECT_EQ(run(session, collective), GRADCUBE_OK);
-  EXPECT_TRUE(eventually([&] { return daemon_.heard().submission.lane == 2; }));
+  EXPECT_TRUE(eventually([&] { return daemon_.heard().submission.collective.lane == 2; }));
   collective.lane = 3;
   EXPECT_EQ(run(session, collective), GRADCUBE_EINVAL);
   EXPECT_STREQ(gradcube_last_error(session), "invalid lane 3: expected 0 to 2");

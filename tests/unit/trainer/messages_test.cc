@@ -195,7 +195,7 @@ TEST_F(Messages, HaveCallsInCpp) {
   auto second = session.send(buffer.span(), 2, 5, 3);
   first.wait();
   second.wait(std::chrono::minutes(1));
-  EXPECT_TRUE(eventually([&] { return daemon_.heard().submission.paths == 3; }));
+  EXPECT_TRUE(eventually([&] { return daemon_.heard().submission.message.paths == 3; }));
   EXPECT_EQ(daemon_.heard().submission.dtype, GRADCUBE_FLOAT32);
   EXPECT_EQ(second.received(), 0u);
   auto third = session.receive(buffer.span(), 1, 12);

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "tests/unit/trainer/session_fixture.h"
-#include "trainer/src/sized.h"
+#include "trainer/src/base/sized.h"
 
 namespace gradcube::trainer {
 namespace {

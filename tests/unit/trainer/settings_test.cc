@@ -1,11 +1,11 @@
-#include "trainer/src/settings.h"
+#include "trainer/src/connection/settings.h"
 
 #include <fstream>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "tests/unit/trainer/temporary_directory.h"
-#include "trainer/src/failure.h"
+#include "trainer/src/base/failure.h"
 
 #include "gradcube/gradcube.h"
 

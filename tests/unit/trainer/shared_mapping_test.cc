@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "trainer/src/descriptor.h"
+#include "trainer/src/base/descriptor.h"
 
 namespace gradcube::trainer {
 namespace {

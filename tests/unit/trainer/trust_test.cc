@@ -1,5 +1,5 @@
 // Whose daemons a session is opened at.
-#include "trainer/src/trust.h"
+#include "trainer/src/connection/trust.h"
 
 #include <filesystem>
 #include <fstream>

@@ -252,7 +252,8 @@ GRADCUBE_API int gradcube_open(const char* socket_path, const char* job,
 GRADCUBE_API int gradcube_abort(gradcube_session* session);
 
 /* Leaves the job, in order, and frees everything. What was submitted before still completes at the
- * others; what needs more of this trainer ends there with GRADCUBE_EPEER. NULL is allowed. */
+ * others; what needs more of this trainer ends there with GRADCUBE_EPEER: while the job has a hub
+ * (gradcube_hub.h), whose rounds need all trainers, that is the whole job. NULL is allowed. */
 GRADCUBE_API void gradcube_close(gradcube_session* session);
 
 /* Leaves the job as gradcube_close() does, but keeps the memory from gradcube_alloc() mapped until
@@ -273,8 +274,9 @@ GRADCUBE_API int gradcube_server(const gradcube_session* session);
 /* 64-byte aligned memory shared with the daemon. NULL when it cannot be had: gradcube_last_code()
  * is then GRADCUBE_ENOMEM for a full heap, and when the system has no memory or the user's quota
  * (`gradcube up --trainer-memory`) does not suffice. The heap's size is $GRADCUBE_HEAP, by default
- * 16Gi: bytes, or a number and K, M, G (powers of 1000) or Ki, Mi, Gi (powers of 1024). It is
- * address space; only what has been allocated once takes memory, until the session is closed. */
+ * 16Gi: bytes, or a number and K, M, G (powers of 1000) or Ki, Mi, Gi (powers of 1024), rounded up
+ * to whole pages. It is address space; only what has been allocated once takes memory, until the
+ * session is closed. */
 GRADCUBE_API void* gradcube_alloc(gradcube_session* session, size_t bytes);
 
 /* NULL is allowed. What a collective in flight uses is freed when the collective has ended. */

@@ -90,8 +90,7 @@ def memory_of(data, is_written):
     dtype = DTYPES["bytes"]
     if isinstance(data, numpy.ndarray):
         array = data
-        if array.dtype.isnative:
-            dtype = DTYPES.get(array.dtype.name, dtype)
+        dtype = DTYPES.get(array.dtype.name, dtype)
     else:
         try:
             array = numpy.asarray(memoryview(data).cast("B"))
@@ -101,8 +100,8 @@ def memory_of(data, is_written):
             ) from None
     if array.dtype.hasobject:
         raise InvalidError("invalid array: Python objects cannot be sent")
-    if not array.flags.c_contiguous:
-        raise InvalidError("invalid array: it must be C-contiguous")
+    if not array.flags.c_contiguous or not array.dtype.isnative:
+        raise InvalidError("invalid array: it must be C-contiguous and in native byte order")
     if is_written and not array.flags.writeable:
         raise InvalidError("invalid array: a message cannot be received in it, because it is not writeable")
     return array.ctypes.data, array.nbytes, dtype, array

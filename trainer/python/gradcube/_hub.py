@@ -158,15 +158,7 @@ class Hub:
         self._types = {name: "bfloat16" if name in bfloat16 else None for name in weights}
         self._places = {name: place for place, name in enumerate(weights)}
         self._shapes = {}
-        keys = (HubKey * max(1, len(weights)))()
-        names = []  # must outlive the call
-        for place, (name, array) in enumerate(weights.items()):
-            if not isinstance(name, str) or "\0" in name:
-                raise InvalidError(f"invalid name of a key {name!r:.64}: expected a string without NUL characters")
-            dtype, count = elements_of(array, self._types[name])
-            names.append(name.encode(errors="replace"))
-            keys[place] = HubKey(name=names[-1], elements=count, dtype=dtype)
-            self._shapes[name] = (array.shape, array.dtype)
+        keys, names = self._keys_of(weights)  # both must outlive the call
         if not isinstance(optimizer, str):
             raise InvalidError(f"invalid optimizer: expected a string, not {type(optimizer).__name__}")
         settings = HubSettings(
@@ -204,6 +196,18 @@ class Hub:
             with contextlib.suppress(Error):
                 self.free(timeout if isinstance(failure, Exception) else 0)
             raise
+
+    def _keys_of(self, weights):
+        keys = (HubKey * max(1, len(weights)))()
+        names = []
+        for place, (name, array) in enumerate(weights.items()):
+            if not isinstance(name, str) or "\0" in name:
+                raise InvalidError(f"invalid name of a key {name!r:.64}: expected a string without NUL characters")
+            dtype, count = elements_of(array, self._types[name])
+            names.append(name.encode(errors="replace"))
+            keys[place] = HubKey(name=names[-1], elements=count, dtype=dtype)
+            self._shapes[name] = (array.shape, array.dtype)
+        return keys, names
 
     @property
     def names(self):

@@ -84,12 +84,7 @@ class HubOptimizer(torch.optim.Optimizer):
         self._group_of = {}  # its number, by a parameter's id
         self._parameters = {}  # by name
         self._frozen = []
-        for number, group in enumerate(self.param_groups):
-            self._check_settings(group)
-            for parameter in group["params"]:
-                self._take(parameter, names[id(parameter)], number)
-        if not self._parameters:
-            raise InvalidError("the optimizer has no parameter with a gradient")
+        self._take_all(names)
         text = self._text()
         self._own_session = launched_session() if session is None else None
         session = self._session = self._own_session if session is None else session
@@ -244,13 +239,19 @@ class HubOptimizer(torch.optim.Optimizer):
 
     # Set-up.
 
+    def _take_all(self, names):
+        for number, group in enumerate(self.param_groups):
+            self._check_settings(group)
+            for parameter in group["params"]:
+                self._take(parameter, names[id(parameter)], number)
+        if not self._parameters:
+            raise InvalidError("the optimizer has no parameter with a gradient")
+
     def _take(self, parameter, name, group):
         is_possible = parameter.dtype in _DTYPES or not parameter.requires_grad
         if parameter.device.type != "cpu" or not is_possible:
-            raise InvalidError(
-                f"parameter {name!r:.64} is of {parameter.dtype} on {parameter.device}: expected "
-                "float32, float16 or bfloat16 on the CPU"
-            )
+            what = f"parameter {name!r:.64} is of {parameter.dtype} on {parameter.device}"
+            raise InvalidError(f"{what}: expected float32, float16 or bfloat16 on the CPU")
         if not parameter.requires_grad:
             self._frozen.append(parameter)
         elif parameter.numel() != 0:

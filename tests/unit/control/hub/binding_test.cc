@@ -5,7 +5,7 @@
 #include <random>
 
 #include "control/base/errors.h"
-#include "control/hub/optimizer_settings.h"
+#include "control/checkpoint/optimizer_settings.h"
 #include "control/plan/algorithms.h"
 #include "tests/unit/control/plans.h"
 #include "tests/unit/protocol/seed.h"

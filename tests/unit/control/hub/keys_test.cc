@@ -1,12 +1,11 @@
 // Keys and their chunks.
-#include "control/hub/keys.h"
-
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <random>
 
 #include "control/base/errors.h"
+#include "control/checkpoint/hub_key.h"
 #include "control/hub/chunks.h"
 #include "tests/unit/control/message.h"
 #include "tests/unit/protocol/seed.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "control/base/errors.h"
+#include "dataplane/bed/bed_links.h"
 #include "tests/unit/control/message.h"
 
 namespace gradcube::dataplane {
@@ -14,7 +15,7 @@ namespace {
 class LinkRequestTest : public testing::Test {
  protected:
   LinkRequest read(const nlohmann::json& request) const {
-    return read_link_request(topology_, links_, request);
+    return read_link_request(topology_, names_of(links_), LinkKind::of_kernel, request);
   }
 
   std::string refusal(const nlohmann::json& request) const {
@@ -43,12 +44,17 @@ TEST_F(LinkRequestTest, ChoosesTheLinksThatFitAllThatIsNamed) {
 }
 
 TEST_F(LinkRequestTest, SaysWhatBecomesOfThem) {
-  EXPECT_EQ(read({{"up", false}}).up, false);
-  EXPECT_EQ(read({{"up", true}}).up, true);
-  EXPECT_EQ(read({{"clear", true}}).up, true);
-  EXPECT_EQ(read({{"clear", true}, {"up", false}}).up, false);
-  EXPECT_EQ(read({{"clear", false}}).up, std::nullopt);
-  EXPECT_EQ(read({{"level", 0}}).up, std::nullopt);
+  const auto becomes = [this](const nlohmann::json& request, bool was_up) {
+    return read(request).change.applied_to({.up = was_up}).up;
+  };
+  EXPECT_FALSE(becomes({{"up", false}}, true));
+  EXPECT_TRUE(becomes({{"up", true}}, false));
+  EXPECT_TRUE(becomes({{"clear", true}}, false));
+  EXPECT_FALSE(becomes({{"clear", true}, {"up", false}}, true));
+  for (const bool up : {false, true}) {
+    EXPECT_EQ(becomes({{"clear", false}}, up), up);
+    EXPECT_EQ(becomes({{"level", 0}}, up), up);
+  }
 }
 
 TEST_F(LinkRequestTest, RefusesWhatALinkOfTheKernelDoesNot) {
@@ -73,9 +79,12 @@ TEST_F(LinkRequestTest, RefusesWhatItDoesNotUnderstand) {
 }
 
 TEST_F(LinkRequestTest, ReportsTheLinksThatDiffer) {
-  std::vector<bool> up(links_.size(), true);
-  up[15] = false;
-  auto report = link_report(topology_, links_, up, 7);
+  std::vector<control::Impairments> own(links_.size());
+  own[15].up = false;
+  const auto report_of = [&](const control::Impairments& common) {
+    return link_report(topology_.space(), names_of(links_), own, common, 7);
+  };
+  auto report = report_of({});
   EXPECT_EQ(report["impairments"]["up"], true);
   EXPECT_EQ(report["impairments"]["loss"], 0.0);
   EXPECT_EQ(report["impairments"]["seed"], 7);
@@ -84,7 +93,8 @@ TEST_F(LinkRequestTest, ReportsTheLinksThatDiffer) {
   EXPECT_EQ(report["impaired_links"][0]["level"], 1);
   EXPECT_EQ(report["impaired_links"][0]["switch"], "1/[*,1]");
   EXPECT_EQ(report["impaired_links"][0]["up"], false);
-  report = link_report(topology_, links_, std::vector<bool>(links_.size(), false), 7);
+  own.assign(links_.size(), {.up = false});
+  report = report_of({.up = false});
   EXPECT_EQ(report["impairments"]["up"], false);
   EXPECT_TRUE(report["impaired_links"].empty());
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 
 namespace gradcube::dataplane {
 namespace {

@@ -1,4 +1,4 @@
-#include "dataplane/daemon/attended_clock.h"
+#include "dataplane/daemon/process/attended_clock.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 
 namespace gradcube::dataplane {
 namespace {

@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
-#include "dataplane/engine/engine_counters.h"
-#include "dataplane/engine/mail_table.h"
+#include "dataplane/engine/flows/engine_counters.h"
+#include "dataplane/engine/session/mail_table.h"
 #include "dataplane/fabric/emulated/switch_counters.h"
 #include "dataplane/fabric/kernel/packet_port_counters.h"
 #include "dataplane/fabric/nic/ethdev_port_counters.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "control/base/units.h"
-#include "control/plan/byte_range.h"
+#include "control/plan/base/byte_range.h"
 #include "dataplane/engine/hand_over.h"
 #include "dataplane/host/packet_memory.h"
 #include "protocol/wire.h"
@@ -225,7 +225,7 @@ TEST(FabricSizing, GreetsOftenOnlyWherePollersHaveCoresOfTheirOwn) {
   settings.idle = control::Idle::spin;
   EXPECT_EQ(interval(settings, Payloads::copied), 10 * millisecond);
   EXPECT_EQ(interval(settings, Payloads::referenced), 80 * millisecond) << "beside its trainers";
-  for (const control::Fabric bed : {control::Fabric::memif, control::Fabric::veth}) {
+  for (const control::FabricKind bed : {control::FabricKind::memif, control::FabricKind::veth}) {
     settings.fabric = bed;
     EXPECT_EQ(interval(settings, Payloads::copied), 80 * millisecond) << "nine daemons on a host";
   }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "control/hub/keys.h"
+#include "control/checkpoint/hub_key.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
@@ -32,12 +32,12 @@ inline std::string table_key(std::string_view name, std::uint64_t elements = 1,
          std::string(name);
 }
 
-inline std::string hub_table(const std::vector<control::hub::HubKey>& keys,
+inline std::string hub_table(const std::vector<control::HubKey>& keys,
                              std::string_view optimizer = "sgd", std::uint64_t chunk_bytes = 32768,
                              std::uint32_t aggregator = shared::kNoAggregator) {
   std::string table =
       table_begin(static_cast<std::uint32_t>(keys.size()), optimizer, chunk_bytes, aggregator);
-  for (const control::hub::HubKey& key : keys) {
+  for (const control::HubKey& key : keys) {
     table += table_key(key.name, key.elements, static_cast<std::uint32_t>(key.type));
   }
   return table;

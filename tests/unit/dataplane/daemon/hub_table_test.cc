@@ -1,4 +1,4 @@
-#include "dataplane/daemon/hub_table.h"
+#include "dataplane/daemon/hub/hub_table.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace gradcube::dataplane {
 namespace {
 
 using aggregation::DataType;
-using control::hub::HubKey;
+using control::HubKey;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -121,7 +121,7 @@ TEST(HubTable, IsRefusedWithNamesThatAreNone) {
 TEST(HubTable, IsRefusedWithSizesThatNoHubHas) {
   EXPECT_THAT(refusal(hub_table({{"a", 0, DataType::float32}})), HasSubstr("0 elements"));
   for (const std::uint64_t elements :
-       {control::hub::kMostHubBytes / 4 + 1, std::uint64_t{1} << 62, UINT64_MAX}) {
+       {control::kMostHubBytes / 4 + 1, std::uint64_t{1} << 62, UINT64_MAX}) {
     EXPECT_THAT(refusal(hub_table({{"a", elements, DataType::float32}})), StartsWith("here: "))
         << elements;
   }

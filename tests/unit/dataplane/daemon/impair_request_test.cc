@@ -165,10 +165,11 @@ TEST_F(ImpairRequest, TakesLinksDownAndUp) {
   EXPECT_EQ(impair({{"up", false}, {"switch", "1/[*,2]"}})["changed"], 3);
   EXPECT_THAT(down(),
               ElementsAre("[2,1] 0/[2,*]", "[0,2] 1/[*,2]", "[1,2] 1/[*,2]", "[2,2] 1/[*,2]"));
-  EXPECT_EQ(impair({{"up", true}, {"level", 1}})["changed"], 9);
+  EXPECT_EQ(impair({{"up", true}, {"level", 1}})["changed"], 3) << "the others were up";
   EXPECT_THAT(down(), ElementsAre("[2,1] 0/[2,*]"));
-  impair({{"up", true}});
+  EXPECT_EQ(impair({{"up", true}})["changed"], 1);
   EXPECT_THAT(down(), IsEmpty());
+  EXPECT_EQ(impair({{"up", true}})["changed"], 0);
 }
 
 TEST_F(ImpairRequest, ShowsWhichLinksAreDown) {
@@ -203,8 +204,9 @@ TEST_F(ImpairRequest, NamesThePortsAndCablesOfATorus) {
     return "accepted";
   };
   EXPECT_EQ(ask({{"loss", 0.1}})["changed"], 36);
-  EXPECT_EQ(ask({{"loss", 0.1}, {"level", 1}})["changed"], 18);
+  EXPECT_EQ(ask({{"loss", 0.2}, {"level", 1}})["changed"], 18);
   EXPECT_EQ(ask({{"loss", 0.1}, {"switch", "1/[2,1]-[0,1]"}})["changed"], 2);
+  EXPECT_EQ(ask({{"loss", 0.1}})["changed"], 16);
   const json answer = ask({{"up", false}, {"server", "0,1"}, {"port", 3}});
   EXPECT_EQ(answer["changed"], 1);
   EXPECT_EQ(answer["impaired_links"][0]["switch"], "1/[2,1]-[0,1]");
@@ -265,6 +267,20 @@ TEST_F(ImpairRequest, RefusesAServerWhoseLinksAreElsewhere) {
     EXPECT_THAT(refusal(request), AllOf(HasSubstr("server [2,1] has no links in this daemon"),
                                         HasSubstr("for example [1,0]")));
   }
+}
+
+TEST_F(ImpairRequest, RefusesALevelWhoseSwitchesAreElsewhere) {
+  fabric_.reset();  // pools have names
+  fabric_ = std::make_unique<EmbeddedFabric>(EmbeddedFabricOptions{
+      .space = topology_.space(),
+      .servers = {0, 1, 2, 3, 4, 5, 6, 7, 8},
+      .has_switch_at = [](bcube::ServerId, unsigned port) { return port == 1; },
+      .clones = clone_pool(1500)});
+  EXPECT_EQ(impair({{"loss", 0.1}, {"level", 1}})["changed"], 9);
+  EXPECT_THAT(refusal({{"loss", 0.1}, {"level", 0}}),
+              HasSubstr("this daemon has links to the switches 1/[*,0], 1/[*,1], 1/[*,2] alone"));
+  EXPECT_THAT(refusal({{"loss", 0.1}, {"level", 0}, {"server", "2,1"}}),
+              HasSubstr("server [2,1] has links to the switches 1/[*,1] alone"));
 }
 
 TEST_F(ImpairRequest, NamesSomeOfManySwitchesAndCountsTheRest) {

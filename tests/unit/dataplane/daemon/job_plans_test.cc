@@ -1,4 +1,4 @@
-#include "dataplane/daemon/job_plans.h"
+#include "dataplane/daemon/engines/job_plans.h"
 
 #include <gtest/gtest.h>
 #include <string>

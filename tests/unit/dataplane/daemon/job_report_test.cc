@@ -1,6 +1,6 @@
 // What the daemon says about its jobs, from what its nodes hand in.
 
-#include "dataplane/daemon/job_report.h"
+#include "dataplane/daemon/node/job_report.h"
 
 #include <array>
 #include <chrono>

@@ -1,12 +1,12 @@
 // What a node takes of its trainers itself, without engines.
-#include "dataplane/daemon/member.h"
+#include "dataplane/daemon/node/member.h"
 
 #include <gtest/gtest.h>
 #include <memory>
 #include <vector>
 
-#include "control/plan/topology.h"
-#include "dataplane/daemon/job_plans.h"
+#include "control/plan/base/topology.h"
+#include "dataplane/daemon/engines/job_plans.h"
 #include "dataplane/engine/event_queue.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
 
@@ -23,7 +23,7 @@ class MembersWithoutEngines : public testing::Test {
       entry = {};
       entry.request = i + 1;
       entry.offset = shared::kHeapOffset;
-      entry.kind = static_cast<std::uint8_t>(shared::Kind::barrier);
+      entry.collective.kind = static_cast<std::uint8_t>(shared::CollectiveKind::barrier);
     }
     region.header().submission_tail.store(shared::kRingEntries);
   }

@@ -1,6 +1,6 @@
 // Who is admitted to a job, who is refused with which sentence, and what a trainer that asks hears.
 
-#include "dataplane/daemon/attended_clock.h"
+#include "dataplane/daemon/process/attended_clock.h"
 #include "tests/unit/dataplane/daemon/nodes_fixture.h"
 
 namespace gradcube::dataplane {

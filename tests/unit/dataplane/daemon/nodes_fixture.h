@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include "control/plan/topology.h"
-#include "dataplane/daemon/node_group.h"
+#include "control/plan/base/topology.h"
+#include "dataplane/daemon/node/node_group.h"
 #include "dataplane/engine/event_queue.h"
 
 #include "gradcube/gradcube.h"

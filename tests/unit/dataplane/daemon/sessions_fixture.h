@@ -11,8 +11,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "control/plan/topology.h"
-#include "dataplane/daemon/session_server.h"
+#include "control/plan/base/topology.h"
+#include "dataplane/daemon/process/session_server.h"
 #include "dataplane/engine/event_queue.h"
 #include "tests/unit/dataplane/daemon/session_trainer.h"
 

@@ -18,7 +18,7 @@
 
 #include "control/plan/algorithms.h"
 #include "dataplane/engine/engine.h"
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/packet_pool.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
@@ -84,8 +84,8 @@ class TestSession {
     entry.request = ++submitted_;
     entry.offset = shared::kHeapOffset;
     entry.count = count;
-    entry.kind = static_cast<std::uint8_t>(kind);
-    entry.lane = lane;
+    entry.collective.kind = static_cast<std::uint8_t>(kind);
+    entry.collective.lane = lane;
     session_->region().header().submission_tail.store(submitted_);
   }
   // The same, published to executors.

@@ -1,7 +1,6 @@
 // A hub on two engines, turned by hand, each with a trainer: what one sends, the other gets.
 
 #include <array>
-#include <bit>
 #include <deque>
 #include <gtest/gtest.h>
 #include <memory>
@@ -98,13 +97,13 @@ class EngineHubs : public testing::Test {
   }
 
   // A push of key "a", each element with this value.
-  void push(unsigned at, float value, shared::Kind kind = shared::Kind::push_gradients,
+  void push(unsigned at, float value, shared::PushKind kind = shared::PushKind::gradients,
             std::uint32_t number = 1, double rate = kHubRate) {
     Server& server = servers_[at];
     server.session.fill(kKeyElements, value);
     shared::Submission entry = small_push(100 * at + server.submitted, 0, kind);
-    entry.paths = number;
-    if (kind == shared::Kind::push_gradients) entry.tag = std::bit_cast<std::uint64_t>(rate);
+    entry.push.hub = number;
+    if (kind == shared::PushKind::gradients) entry.push.rate = rate;
     submission_entry(server.session->region(), server.submitted++) = entry;
     server.session->region().header().submission_tail.store(server.submitted);
   }
@@ -136,12 +135,12 @@ class EngineHubs : public testing::Test {
     }
   }
   void train(unsigned rounds, std::uint32_t number = 1) {
-    push(0, 8, shared::Kind::push_weights, number);
-    push(1, 8, shared::Kind::push_weights, number);
+    push(0, 8, shared::PushKind::weights, number);
+    push(1, 8, shared::PushKind::weights, number);
     exchange();
     for (unsigned round = 0; round < rounds; ++round) {
-      push(0, 1, shared::Kind::push_gradients, number);
-      push(1, 3, shared::Kind::push_gradients, number);
+      push(0, 1, shared::PushKind::gradients, number);
+      push(1, 3, shared::PushKind::gradients, number);
       exchange();
     }
     EXPECT_EQ(ends(0), std::vector<std::int32_t>(rounds + 1, 0));
@@ -253,11 +252,11 @@ TEST_F(EngineHubs, CountTheirPacketsApartFromThoseOfCollectives) {
 
 TEST_F(EngineHubs, TellOfAKeyThatIsPushedDifferently) {
   attach_both();
-  push(0, 8, shared::Kind::push_weights);
-  push(1, 8, shared::Kind::push_weights);
+  push(0, 8, shared::PushKind::weights);
+  push(1, 8, shared::PushKind::weights);
   exchange();
-  push(0, 1, shared::Kind::push_gradients, 1, 0.25);
-  push(1, 1, shared::Kind::push_gradients, 1, 0.5);
+  push(0, 1, shared::PushKind::gradients, 1, 0.25);
+  push(1, 1, shared::PushKind::gradients, 1, 0.5);
   exchange();
   unsigned told = 0;
   for (const unsigned at : {0U, 1U}) {

@@ -1,6 +1,6 @@
 // The order in which flows are served, and which of them are looked at.
 
-#include "dataplane/engine/flow_rotation.h"
+#include "dataplane/engine/flows/flow_rotation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Which flow sends next: by job, lane, collective, step and rotation.
 
-#include "dataplane/engine/flow_scheduler.h"
+#include "dataplane/engine/flows/flow_scheduler.h"
 
 #include <algorithm>
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // The table against std::map, with keys as frames make them.
 
-#include "dataplane/engine/flow_table.h"
+#include "dataplane/engine/flows/flow_table.h"
 
 #include <gtest/gtest.h>
 #include <map>

@@ -1,6 +1,6 @@
 // Real bus errors: a file is mapped, and cut behind the mapping's back.
 
-#include "dataplane/engine/guarded_memory.h"
+#include "dataplane/engine/memory/guarded_memory.h"
 
 #include <cerrno>
 #include <csignal>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 #include "tests/unit/dataplane/engine/engine_alone.h"
 
 namespace gradcube::dataplane {

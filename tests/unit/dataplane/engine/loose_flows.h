@@ -6,7 +6,7 @@
 #include <deque>
 
 #include "dataplane/engine/engine_job.h"
-#include "dataplane/engine/flow.h"
+#include "dataplane/engine/flows/flow.h"
 #include "dataplane/engine/plan_executor.h"
 #include "tests/unit/dataplane/engine/engine_fixture.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dataplane/engine/engine_job.h"
-#include "dataplane/engine/mailroom.h"
+#include "dataplane/engine/messages/mailroom.h"
 #include "protocol/bytes.h"
 #include "tests/unit/dataplane/engine/engine_fixture.h"
 
@@ -25,32 +25,33 @@ class MailChannelTest : public testing::Test {
   }
 
   // The number of what a trainer submits.
-  std::uint32_t submit(shared::Kind kind, std::uint64_t bytes, std::uint64_t tag = 7,
+  std::uint32_t submit(shared::Direction direction, std::uint64_t bytes, std::uint64_t tag = 7,
                        std::uint32_t peer = 3, std::uint32_t paths = 0) {
-    take(kind, bytes, tag, peer, paths);
+    take(direction, bytes, tag, peer, paths);
     room_.work();
     return static_cast<std::uint32_t>(submitted_ - 1);
   }
-  void take(shared::Kind kind, std::uint64_t bytes, std::uint64_t tag, std::uint32_t peer,
+  void take(shared::Direction direction, std::uint64_t bytes, std::uint64_t tag, std::uint32_t peer,
             std::uint32_t paths = 0) {
     shared::Submission& entry = submission_entry(session_->region(), submitted_);
     entry = {};
     entry.request = ++submitted_;
-    entry.place = static_cast<std::uint32_t>(submitted_ - 1);
+    entry.message.place = static_cast<std::uint32_t>(submitted_ - 1);
     entry.dtype = static_cast<std::uint8_t>(dtype_);
-    entry.kind = static_cast<std::uint8_t>(kind);
+    entry.type = static_cast<std::uint8_t>(shared::SubmissionType::message);
+    entry.message.direction = static_cast<std::uint8_t>(direction);
     entry.offset = shared::kHeapOffset + offset_;
     entry.count = bytes;
-    entry.root = peer;
-    entry.tag = tag;
-    entry.paths = paths;
+    entry.message.peer = peer;
+    entry.message.tag = tag;
+    entry.message.paths = paths;
     session_->region().header().submission_tail.store(submitted_);
     EXPECT_EQ(session_->take(), Session::Take::taken);
   }
 
   // A receive whose want has been sent.
   std::uint32_t receive(std::uint64_t bytes, std::uint64_t tag = 7) {
-    const std::uint32_t number = submit(shared::Kind::receive, bytes, tag);
+    const std::uint32_t number = submit(shared::Direction::receive, bytes, tag);
     EXPECT_TRUE(channel_->next_segment(flow()).has_value());
     flow().send.record_send(0);
     return number;
@@ -96,17 +97,22 @@ class MailChannelTest : public testing::Test {
 
   TestSession session_{1, 1 << 19, 1, 4};
   EngineJob job_{1, *session_, {}, 1, true, {16, {}}};
-  Mailroom room_{job_, control::Placement::all(control::parse_topology("bcube:2,2", "test")),
-                 0,    kSegment,
-                 16,   {}};
+  Mailroom room_{job_,
+                 *session_,
+                 job_.rank_order,
+                 control::Placement::all(control::parse_topology("bcube:2,2", "test")),
+                 0,
+                 kSegment,
+                 16,
+                 {}};
   MailChannel* channel_ = nullptr;
   // Of what was submitted so-and-so-manieth.
   void withdraw(std::uint64_t request) {
     shared::Submission& entry = submission_entry(session_->region(), submitted_++);
     entry = {};
-    entry.kind = static_cast<std::uint8_t>(shared::Kind::withdrawal);
+    entry.type = static_cast<std::uint8_t>(shared::SubmissionType::withdrawal);
     entry.request = request;
-    entry.place = static_cast<std::uint32_t>(request - 1);
+    entry.message.place = static_cast<std::uint32_t>(request - 1);
     session_->region().header().submission_tail.store(submitted_);
     EXPECT_EQ(session_->take(), Session::Take::taken);
     room_.work();

@@ -1,7 +1,7 @@
 // A channel against segments that fit and segments that do not, and what it sends. No engine, no
 // packets.
 
-#include "dataplane/engine/mail_channel.h"
+#include "dataplane/engine/messages/mail_channel.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,13 +23,13 @@ TEST_F(MailChannelTest, HasAFlowForEachPath) {
 TEST_F(MailChannelTest, TakesNothingWithoutAReceive) {
   EXPECT_FALSE(fits(segment(MailKind::data, 0, 0, true, 0)));
   EXPECT_FALSE(fits(segment(MailKind::refusal, 0, 0, false, kRefusalBytes)));
-  submit(shared::Kind::send, 100);
+  submit(shared::Direction::send, 100);
   EXPECT_FALSE(fits(segment(MailKind::data, 0, 0, true, 100))) << "it is a send";
   const std::uint32_t receive = this->receive(300);
   EXPECT_TRUE(fits(segment(MailKind::data, receive, 0, false, kSegment)));
   EXPECT_FALSE(fits(segment(MailKind::data, receive + 1, 0, false, kSegment)));
   EXPECT_FALSE(fits(segment(static_cast<MailKind>(3), receive, 0, false, kSegment)));
-  const std::uint32_t other = submit(shared::Kind::receive, 300, 7, 2);
+  const std::uint32_t other = submit(shared::Direction::receive, 300, 7, 2);
   EXPECT_FALSE(fits(segment(MailKind::data, other, 0, false, kSegment))) << "of another server";
   EXPECT_FALSE(fits(segment(static_cast<MailKind>(255), receive, 0, false, 0)));
 }
@@ -77,12 +77,12 @@ TEST_F(MailChannelTest, TakesWantsOverTheFirstPathAloneAndOnlySoMany) {
 }
 
 TEST_F(MailChannelTest, RefusesAMessageThatIsTooLong) {
-  const std::uint32_t receive = submit(shared::Kind::receive, 50);
+  const std::uint32_t receive = submit(shared::Direction::receive, 50);
   Contribution refusal = segment(MailKind::refusal, receive, 0, false, kRefusalBytes);
   protocol::store_little(payload_.data(), std::uint64_t{60});
   EXPECT_FALSE(fits(refusal)) << "nobody knows of the receive";
   // The want goes before the word that a message is not sent.
-  submit(shared::Kind::send, 200, 8);
+  submit(shared::Direction::send, 200, 8);
   arrive(want(0, 0, 8, 199));
   EXPECT_EQ(channel_->backlog(flow()), 2);
   const auto first = channel_->next_segment(flow());
@@ -106,7 +106,7 @@ TEST_F(MailChannelTest, RefusesAMessageThatIsTooLong) {
 }
 
 TEST_F(MailChannelTest, SharesALargeMessageAmongThePaths) {
-  submit(shared::Kind::send, shared::kLargeMessage);
+  submit(shared::Direction::send, shared::kLargeMessage);
   channel_->add_want({0, 40, {0, 0, 7}, shared::kLargeMessage}, 1);
   for (std::uint32_t i = 0; i < 6; ++i) {
     Flow& next = flow(i % 3 == 0 ? 1 : 0);
@@ -118,7 +118,7 @@ TEST_F(MailChannelTest, SharesALargeMessageAmongThePaths) {
 }
 
 TEST_F(MailChannelTest, EndsASendWhenEachPathHasItsLastAcknowledgement) {
-  submit(shared::Kind::send, shared::kLargeMessage);
+  submit(shared::Direction::send, shared::kLargeMessage);
   channel_->add_want({0, 40, {0, 0, 7}, shared::kLargeMessage}, 1);
   std::uint32_t sent[2] = {};
   for (unsigned turn = 0; channel_->next_segment(flow(turn % 2)).has_value(); ++turn) {
@@ -142,7 +142,7 @@ TEST_F(MailChannelTest, EndsASendWhenEachPathHasItsLastAcknowledgement) {
 }
 
 TEST_F(MailChannelTest, NamesItsSegmentsForEver) {
-  submit(shared::Kind::send, 60'000);  // less than kLargeMessage
+  submit(shared::Direction::send, 60'000);  // less than kLargeMessage
   channel_->add_want({0, 40, {0, 0, 7}, 60'000}, 1);
   EXPECT_FALSE(channel_->next_segment(flow(1)).has_value());
   ASSERT_TRUE(channel_->next_segment(flow(0)).has_value());
@@ -155,7 +155,8 @@ TEST_F(MailChannelTest, NamesItsSegmentsForEver) {
 }
 
 TEST_F(MailChannelTest, BeginsAFewOfThoseThatAreSubmittedAtATime) {
-  for (unsigned i = 0; i < Mailroom::kBegunAtOnce + 5; ++i) take(shared::Kind::receive, 8, i, 3);
+  for (unsigned i = 0; i < Mailroom::kBegunAtOnce + 5; ++i)
+    take(shared::Direction::receive, 8, i, 3);
   EXPECT_EQ(channel_->backlog(flow()), 0);
   EXPECT_EQ(room_.work(), Mailroom::kBegunAtOnce);
   EXPECT_EQ(channel_->backlog(flow()), Mailroom::kBegunAtOnce);
@@ -166,7 +167,7 @@ TEST_F(MailChannelTest, BeginsAFewOfThoseThatAreSubmittedAtATime) {
 // Whatever the number of paths that each takes.
 TEST_F(MailChannelTest, GivesEachMessageItsTurn) {
   for (std::uint32_t i = 0; i < 4; ++i) {
-    submit(shared::Kind::send, i == 3 ? kSegment : 3 * kSegment, i, 3, 1 + i % 2);
+    submit(shared::Direction::send, i == 3 ? kSegment : 3 * kSegment, i, 3, 1 + i % 2);
     channel_->add_want({i, i, {0, 0, i}, 1000}, i + 1);
   }
   const auto next = [&](unsigned path) {
@@ -187,7 +188,7 @@ TEST_F(MailChannelTest, GivesEachMessageItsTurn) {
 
 // What no honest sender sends: an answer to a want that it cannot know.
 TEST_F(MailChannelTest, TakesNoDataBeforeItHasAskedForIt) {
-  const std::uint32_t receive = submit(shared::Kind::receive, 300);
+  const std::uint32_t receive = submit(shared::Direction::receive, 300);
   EXPECT_FALSE(fits(segment(MailKind::data, receive, 0, true, 10)));
   ASSERT_TRUE(channel_->next_segment(flow()).has_value());
   EXPECT_FALSE(fits(segment(MailKind::data, receive, 0, true, 10))) << "chosen, and not sent";
@@ -239,7 +240,7 @@ TEST_F(MailChannelTest, CountsWhatWaitsIsUnderWayAndHasEnded) {
   };
   using Counts = std::vector<std::uint64_t>;
   const std::uint32_t receive = this->receive(2 * kSegment);
-  const std::uint32_t send = submit(shared::Kind::send, kSegment);
+  const std::uint32_t send = submit(shared::Direction::send, kSegment);
   EXPECT_EQ(counts(), (Counts{2, 0, 0}));
   arrive(segment(MailKind::data, receive, 0, false, kSegment));
   EXPECT_EQ(counts(), (Counts{1, 1, 0}));
@@ -255,7 +256,7 @@ TEST_F(MailChannelTest, CountsWhatWaitsIsUnderWayAndHasEnded) {
   arrive(segment(MailKind::data, receive, 1, true, kSegment));
   room_.publish_ends();
   EXPECT_EQ(counts(), (Counts{0, 0, 2}));
-  submit(shared::Kind::send, kSegment, 9);
+  submit(shared::Direction::send, kSegment, 9);
   session_->fail_mail(GRADCUBE_EPEER, 0);
   EXPECT_EQ(counts(), (Counts{0, 0, 3}));
 }
@@ -265,13 +266,13 @@ TEST_F(MailChannelTest, FindsMemoryThatCannotBeReadBeforeItIsSent) {
   GuardedMemory::install_handler();
   const std::uint64_t page = 4096;
   offset_ = page - shared::kHeapOffset % page;
-  submit(shared::Kind::send, 3 * kSegment);
+  submit(shared::Direction::send, 3 * kSegment);
   const int empty = memfd_create("empty", MFD_CLOEXEC);
   std::uint8_t* place = session_.base() + shared::kHeapOffset + offset_ + page;
   ASSERT_EQ(mmap(place, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, empty, 0), place);
   close(empty);
   offset_ += page - kSegment - kSegment / 2;
-  submit(shared::Kind::send, 3 * kSegment, 8);
+  submit(shared::Direction::send, 3 * kSegment, 8);
   channel_->add_want({0, 40, {0, 0, 7}, 3 * kSegment}, 1);
   for (unsigned i = 0; i < 3; ++i) {
     ASSERT_TRUE(channel_->next_segment(flow()).has_value());
@@ -290,10 +291,10 @@ TEST_F(MailChannelTest, FindsMemoryThatCannotBeReadBeforeItIsSent) {
 
 TEST_F(MailChannelTest, LetsAShortCopyPassALongOne) {
   const std::uint64_t large = 6 * Mailroom::kCopiedInTurn;
-  submit(shared::Kind::send, large, 1, 0);
-  submit(shared::Kind::send, 10, 2, 0);
-  submit(shared::Kind::receive, large, 1, 0);
-  submit(shared::Kind::receive, 10, 2, 0);
+  submit(shared::Direction::send, large, 1, 0);
+  submit(shared::Direction::send, 10, 2, 0);
+  submit(shared::Direction::receive, large, 1, 0);
+  submit(shared::Direction::receive, 10, 2, 0);
   while (room_.work() != 0) continue;
   EXPECT_EQ(completion(1).request, 2u);
   EXPECT_EQ(completion(3).request, 1u);

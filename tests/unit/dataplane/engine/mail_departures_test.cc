@@ -11,21 +11,22 @@ namespace {
 
 // Of server 3, trainer 0; this server has one trainer.
 TEST_F(MailChannelTest, EndsWhatWaitsForATrainerThatHasLeft) {
-  submit(shared::Kind::send, 10, 1);
+  submit(shared::Direction::send, 10, 1);
   const std::uint32_t wants = receive(10, 2);
   room_.depart(3, 0);
-  submit(shared::Kind::send, 10, 3);
+  submit(shared::Direction::send, 10, 3);
   while (room_.work() != 0) continue;
-  EXPECT_EQ(room_.deserters(), (std::map<MailPeer, std::uint32_t>{{{3, 0}, 1}}));
-  EXPECT_TRUE(session_->any_deserted());
+  EXPECT_EQ(room_.deserters(9), (std::map<MailPeer, std::uint32_t>{{{3, 0}, 1}}));
+  EXPECT_TRUE(session_->any_deserters());
   EXPECT_FALSE(fits(segment(MailKind::absence, wants, 0, false, 1)));
   EXPECT_FALSE(fits(segment(MailKind::absence, 0, 0, false, 0))) << "it is a send";
   arrive(segment(MailKind::absence, wants, 0, false, 0));
   EXPECT_FALSE(fits(segment(MailKind::data, wants, 0, true, 10))) << "it has said that none comes";
   room_.end_deserted({3, 1}, 4);
-  EXPECT_TRUE(session_->any_deserted()) << "of another trainer";
+  EXPECT_TRUE(session_->any_deserters()) << "of another trainer";
   room_.end_deserted({3, 0}, 5);
-  EXPECT_FALSE(session_->any_deserted());
+  EXPECT_FALSE(session_->any_deserters());
+  room_.work();
   for (std::uint64_t i = 0; i < 3; ++i) {
     EXPECT_EQ(completion(i).code, GRADCUBE_EPEER);
     EXPECT_EQ(completion(i).notice, 5u);
@@ -34,7 +35,7 @@ TEST_F(MailChannelTest, EndsWhatWaitsForATrainerThatHasLeft) {
 
 // What it has sent goes out all the same.
 TEST_F(MailChannelTest, AnswersForItsTrainerThatHasLeft) {
-  submit(shared::Kind::send, 10, 1);
+  submit(shared::Direction::send, 10, 1);
   channel_->add_want({0, 40, {0, 0, 2}, 10}, 1);
   room_.depart(0, 0);
   while (room_.work() != 0) continue;
@@ -52,13 +53,34 @@ TEST_F(MailChannelTest, AnswersForItsTrainerThatHasLeft) {
                                                             {42, kind(MailKind::absence)}}));
 }
 
+// However much waits for them, and whoever of them is not known to have left yet.
+TEST_F(MailChannelTest, EndsWhatWaitsForThoseThatHaveLeftInParts) {
+  const std::size_t sent = 2 * std::size_t{Mailroom::kDesertedAtOnce} + 1;
+  for (std::uint64_t i = 0; i < sent; ++i) submit(shared::Direction::send, 10, i);
+  const std::uint32_t early = receive(10, sent);
+  arrive(segment(MailKind::absence, early, 0, false, 0));
+  EXPECT_FALSE(session_->any_deserters()) << "nobody can be told why";
+  room_.depart(3, 0);
+  while (room_.work() != 0) continue;
+  EXPECT_EQ(room_.deserters(0), (std::map<MailPeer, std::uint32_t>{}));
+  EXPECT_EQ(room_.deserters(1), (std::map<MailPeer, std::uint32_t>{{{3, 0}, 1}}));
+  room_.end_deserted({3, 0}, 5);
+  EXPECT_EQ(ended(), 0u) << "not at once";
+  submit(shared::Direction::send, 10, sent + 1);
+  for (unsigned worked = 1; worked != 0; worked = room_.work()) {
+    EXPECT_LE(worked, Mailroom::kDesertedAtOnce);
+  }
+  EXPECT_EQ(ended(), sent + 1) << "the latest one waits for the next notice";
+  EXPECT_EQ(room_.deserters(1), (std::map<MailPeer, std::uint32_t>{{{3, 0}, 1}}));
+}
+
 // What has waited for one that leaves is told in parts, so that no packet waits; and what it had
 // submitted comes before.
 TEST_F(MailChannelTest, TellsOfADepartureInParts) {
   const auto number = static_cast<std::uint32_t>(Session::kMaxInFlight);
   for (std::uint32_t i = 0; i < number; ++i) channel_->add_want({i, i, {0, 0, i}, 10}, i + 1);
   const unsigned sent = 2 * Mailroom::kBegunAtOnce;
-  for (unsigned i = 0; i < sent; ++i) take(shared::Kind::send, 10, i, 3);
+  for (unsigned i = 0; i < sent; ++i) take(shared::Direction::send, 10, i, 3);
   room_.depart(0, 0);
   EXPECT_EQ(session_->mail().fresh(), sent) << "not at once";
   unsigned calls = 0;

@@ -9,7 +9,7 @@ namespace {
 
 TEST_F(MailChannelTest, RefusesAMessageOfAnotherTypeAndNamesBoth) {
   dtype_ = aggregation::DataType::float32;
-  submit(shared::Kind::send, 40, 8);
+  submit(shared::Direction::send, 40, 8);
   Contribution asked = want(0, 0, 8, 40);
   payload_[18] = static_cast<std::uint8_t>(aggregation::DataType::int32);
   arrive(asked);
@@ -20,7 +20,7 @@ TEST_F(MailChannelTest, RefusesAMessageOfAnotherTypeAndNamesBoth) {
   EXPECT_EQ(completion(0).code, GRADCUBE_EMISMATCH);
   EXPECT_EQ(completion(0).notice, GRADCUBE_INT32 + 1u);
 
-  submit(shared::Kind::receive, 40);
+  submit(shared::Direction::receive, 40);
   ASSERT_EQ(next_kind(), MailKind::want);
   EXPECT_EQ(last_.payload[18], static_cast<std::uint8_t>(aggregation::DataType::float32));
   Contribution refusal =
@@ -36,24 +36,24 @@ TEST_F(MailChannelTest, RefusesAMessageOfAnotherTypeAndNamesBoth) {
   EXPECT_EQ(completion(1).notice, GRADCUBE_COMPLEX64 + 1u);
 
   // On one server.
-  submit(shared::Kind::send, 40, 3, 0);
+  submit(shared::Direction::send, 40, 3, 0);
   dtype_ = static_cast<aggregation::DataType>(GRADCUBE_INT16);
-  submit(shared::Kind::receive, 40, 3, 0);
+  submit(shared::Direction::receive, 40, 3, 0);
   EXPECT_EQ(completion(2).notice, GRADCUBE_INT16 + 1u);
   EXPECT_EQ(completion(3).notice, GRADCUBE_FLOAT32 + 1u);
   // Bytes may be anything.
-  submit(shared::Kind::send, 40, 4, 0);
+  submit(shared::Direction::send, 40, 4, 0);
   dtype_ = aggregation::DataType::bytes;
-  submit(shared::Kind::receive, 40, 4, 0);
+  submit(shared::Direction::receive, 40, 4, 0);
   while (room_.work() != 0) continue;
   EXPECT_EQ(completion(5).code, 0);
 }
 
 // Nobody has heard of it, so nobody is told.
 TEST_F(MailChannelTest, WithdrawsAReceiveThatWasNotToldAtOnce) {
-  submit(shared::Kind::receive, 100, 1);
-  submit(shared::Kind::receive, 100, 2);
-  take(shared::Kind::receive, 100, 3, 3);  // and this one has not even begun
+  submit(shared::Direction::receive, 100, 1);
+  submit(shared::Direction::receive, 100, 2);
+  take(shared::Direction::receive, 100, 3, 3);  // and this one has not even begun
   withdraw(3);
   EXPECT_EQ(completion(0).request, 3u);
   withdraw(1);
@@ -100,7 +100,7 @@ TEST_F(MailChannelTest, EndsAReceiveWellThatWasWithdrawnTooLate) {
 }
 
 TEST_F(MailChannelTest, AnswersAWithdrawalOfAWantThatHasMetNothing) {
-  submit(shared::Kind::send, 100, 8);
+  submit(shared::Direction::send, 100, 8);
   Contribution asked = want(0, 0, 8, 100);
   arrive(asked);
   asked = want(0, 0, 9, 100);
@@ -115,7 +115,7 @@ TEST_F(MailChannelTest, AnswersAWithdrawalOfAWantThatHasMetNothing) {
   arrive(withdrawal);
   ASSERT_EQ(next_kind(), MailKind::withdrawn);
   EXPECT_EQ(last_.signature.collective, 41u);
-  submit(shared::Kind::send, 100, 9);
+  submit(shared::Direction::send, 100, 9);
   EXPECT_EQ(next_kind(), MailKind{0}) << "its receive has gone";
   withdrawal.signature.collective = Session::kMaxInFlight;
   EXPECT_FALSE(fits(withdrawal));
@@ -143,16 +143,16 @@ TEST_F(MailChannelTest, RemembersOnlySoManyAnswers) {
 // Nor do those that begin wait for those that are withdrawn.
 TEST_F(MailChannelTest, WithdrawsHoweverManyBegin) {
   const std::uint32_t tags = Mailroom::kBegunAtOnce;
-  submit(shared::Kind::send, 1, tags);
-  for (std::uint32_t tag = 0; tag < tags; ++tag) take(shared::Kind::send, 1, tag, 3);
+  submit(shared::Direction::send, 1, tags);
+  for (std::uint32_t tag = 0; tag < tags; ++tag) take(shared::Direction::send, 1, tag, 3);
   withdraw(1);
   EXPECT_EQ(completion(0).code, GRADCUBE_ECANCELED);
   EXPECT_EQ(session_->mail().fresh(), 0u);
 }
 
 TEST_F(MailChannelTest, WithdrawsASendThatHasMetNothingAndNoOther) {
-  submit(shared::Kind::send, 100, 8);
-  submit(shared::Kind::send, 100, 9);
+  submit(shared::Direction::send, 100, 8);
+  submit(shared::Direction::send, 100, 9);
   withdraw(1);
   EXPECT_EQ(completion(0).code, GRADCUBE_ECANCELED);
   EXPECT_EQ(completion(0).request, 1u);
@@ -165,13 +165,13 @@ TEST_F(MailChannelTest, WithdrawsASendThatHasMetNothingAndNoOther) {
 }
 
 TEST_F(MailChannelTest, WithdrawsBetweenTrainersOfOneServer) {
-  submit(shared::Kind::receive, 100, 1, 0);
+  submit(shared::Direction::receive, 100, 1, 0);
   withdraw(1);
   EXPECT_EQ(completion(0).code, GRADCUBE_ECANCELED);
-  submit(shared::Kind::send, 100, 1, 0);
+  submit(shared::Direction::send, 100, 1, 0);
   while (room_.work() != 0) continue;
   EXPECT_EQ(ended(), 1u) << "the receive was withdrawn";
-  submit(shared::Kind::receive, 100, 1, 0);
+  submit(shared::Direction::receive, 100, 1, 0);
   withdraw(4);  // too late
   while (room_.work() != 0) continue;
   EXPECT_EQ(completion(1).code, 0);

@@ -1,6 +1,6 @@
 // Which send meets which receive, in whatever order they come.
 
-#include "dataplane/engine/mail_matcher.h"
+#include "dataplane/engine/messages/mail_matcher.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "dataplane/engine/letter.h"
+#include "dataplane/engine/messages/letter.h"
 
 #include "gradcube/gradcube.h"
 

@@ -8,6 +8,7 @@
 #define GRADCUBE_TESTS_UNIT_DATAPLANE_ENGINE_MAIL_PAIR_H_
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <map>
@@ -18,7 +19,7 @@
 #include <vector>
 
 #include "dataplane/engine/engine_job.h"
-#include "dataplane/engine/mailroom.h"
+#include "dataplane/engine/messages/mailroom.h"
 #include "tests/unit/dataplane/engine/mail_model.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
 #include "tests/unit/dataplane/engine/whole_region.h"
@@ -54,13 +55,15 @@ class MailPair {
     }
     shared::Submission entry{};
     entry.request = which + 1;
-    entry.place = slot;
+    entry.message.place = slot;
     entry.dtype = GRADCUBE_BYTES;
-    entry.kind = static_cast<std::uint8_t>(post.sends ? shared::Kind::send : shared::Kind::receive);
+    entry.type = static_cast<std::uint8_t>(shared::SubmissionType::message);
+    entry.message.direction = static_cast<std::uint8_t>(post.sends ? shared::Direction::send
+                                                                   : shared::Direction::receive);
     entry.offset = shared::kHeapOffset + slot * kMostBytes;
     entry.count = post.bytes;
-    entry.root = rank_of(post.peer);
-    entry.tag = post.tag;
+    entry.message.peer = rank_of(post.peer);
+    entry.message.tag = post.tag;
     submit(post.trainer, entry);
     // The last mail with this number.
     server_of(post.trainer).session->mail().for_each([&](std::uint32_t number) {
@@ -75,9 +78,9 @@ class MailPair {
     model_.withdraw(which);
     const MailModel::Post& post = model_.item(which).post;
     shared::Submission entry{};
-    entry.kind = static_cast<std::uint8_t>(shared::Kind::withdrawal);
+    entry.type = static_cast<std::uint8_t>(shared::SubmissionType::withdrawal);
     entry.request = which + 1;
-    entry.place = slots_[which];
+    entry.message.place = slots_[which];
     submit(post.trainer, entry);
     work();
   }
@@ -93,8 +96,8 @@ class MailPair {
   void explain(unsigned server) {
     model_.explain(server);
     Server& it = *servers_[server];
-    for (const auto& [peer, locals] : it.room->deserters()) {
-      if (it.room->has_left(peer)) it.room->end_deserted(peer, 5);
+    for (const auto& [peer, locals] : it.room->deserters(SIZE_MAX)) {
+      it.room->end_deserted(peer, 5);
     }
     work();
   }
@@ -209,11 +212,12 @@ class MailPair {
       session = std::make_unique<Session>(whole_region(1 << 14), doorbell(0),
                                           SessionShape{8, {1}, false, 2}, std::vector<Doorbell*>{},
                                           nullptr, 0);
-      session->seat(1, whole_region(1 << 14), doorbell(1));
+      session->add(1, whole_region(1 << 14), doorbell(1));
       job = std::make_unique<EngineJob>(1, *session, LanePlans{}, 1, true, JobPackets{128, {}});
       room = std::make_unique<Mailroom>(
-          *job, control::Placement::all(control::parse_topology("bcube:2,2", "test")), id,
-          kSegmentBytes, 128, FlowSettings{});
+          *job, *session, job->rank_order,
+          control::Placement::all(control::parse_topology("bcube:2,2", "test")), id, kSegmentBytes,
+          128, FlowSettings{});
       room->set_opener([](MailChannel&) {});
     }
     ~Server() {

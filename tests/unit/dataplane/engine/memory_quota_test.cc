@@ -1,10 +1,10 @@
-#include "dataplane/engine/memory_quota.h"
+#include "dataplane/engine/memory/memory_quota.h"
 
 #include <gtest/gtest.h>
 #include <memory>
 #include <utility>
 
-#include "dataplane/engine/session_region.h"
+#include "dataplane/engine/memory/session_region.h"
 
 namespace gradcube::dataplane {
 namespace {

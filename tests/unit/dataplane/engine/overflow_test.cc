@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "control/plan/algorithms.h"
-#include "control/plan/topology.h"
+#include "control/plan/base/topology.h"
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/host/packet_pool.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
@@ -52,7 +52,7 @@ class ExecutorOverflow : public testing::Test {
     submission.offset = offset;
     submission.count = kCount;
     submission.dtype = static_cast<std::uint8_t>(DataType::int32);
-    submission.op = static_cast<std::uint8_t>(operation);
+    submission.collective.op = static_cast<std::uint8_t>(operation);
     for (std::size_t i = 0; i < kCount; ++i) {
       std::memcpy(session_.region().base() + offset + i * 4, &value, 4);
     }

@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "dataplane/engine/port_queue.h"
+#include "dataplane/engine/flows/port_queue.h"
 #include "tests/unit/dataplane/engine/lone_executor.h"
 
 namespace gradcube::dataplane {

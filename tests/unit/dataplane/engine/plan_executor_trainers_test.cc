@@ -34,7 +34,7 @@ class ExecutorOfTwoTrainers : public testing::Test {
         job_(1, session_, {}, 1, true),
         executor_({plan_, 0, aggregation::select_kernels(512), kUnit, UINT32_MAX, 16, {}}, 0, 0,
                   job_) {
-    session_.seat(1, whole_region(kOwnHeap), doorbell());
+    session_.add(1, whole_region(kOwnHeap), doorbell());
   }
   ~ExecutorOfTwoTrainers() override {
     for (const int end : trainer_ends_) close(end);

@@ -1,10 +1,11 @@
 // A port's sets of flows: who wakes where, and what becomes of a job's flows when it leaves.
 
-#include "dataplane/engine/port_queue.h"
+#include "dataplane/engine/flows/port_queue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "dataplane/engine/flow_users.h"
 #include "tests/unit/dataplane/engine/loose_flows.h"
 
 namespace gradcube::dataplane {
@@ -18,7 +19,7 @@ class PortQueueTest : public testing::Test {
   Flow& add(LooseFlows& of) {
     Flow& flow = of.add();
     queue_.add_outgoing(of.job(), {}, flow);
-    queue_.add_incoming(of.job(), {}, flow);
+    queue_.add_incoming(of.job().id(), {}, flow);
     return flow;
   }
   static std::vector<const Flow*> awake(FlowRotation& flows) {
@@ -94,7 +95,7 @@ TEST_F(PortQueueTest, GivesJobsTurnsOfOneSegmentWithARateAndLongOnesWithout) {
 TEST_F(PortQueueTest, WakesTheAnswersOfThoseWhoseCreditItRaises) {
   Flow& first = add(one_);
   Flow& second = add(one_);
-  queue_.grant_credit(0);
+  queue_.grant_credit(0, [](const Flow& flow, const auto& call) { ask_user(flow, call); });
   EXPECT_THAT(awake(queue_.answers), ElementsAre(&first, &second)) << "their first window";
   EXPECT_EQ(second.receive.limit(), 8u);
 }

@@ -74,17 +74,17 @@ class SessionHub : public testing::Test {
 
 TEST_F(SessionHub, GetsWhatIsPushed) {
   session_->set_hub(*hub_);
-  take(small_push(7, 1, shared::Kind::push_weights));
+  take(small_push(7, 1, shared::PushKind::weights));
   shared::Submission other = small_push(8, 0);
   other.offset += 4096;
-  other.tag = std::bit_cast<std::uint64_t>(0.125);
+  other.push.rate = 0.125;
   take(other);
   HubBoard& board = hub_->board();
   EXPECT_EQ(board.next_pushed(0), 1U);
   EXPECT_EQ(board.next_pushed(0), 0U);
-  EXPECT_EQ(board.pushed(1).kind, HubPush::Kind::weights);
+  EXPECT_EQ(board.pushed(1).kind, PushKind::weights);
   EXPECT_EQ(board.pushed(1).buffers[0], session_.base() + shared::kHeapOffset);
-  EXPECT_EQ(board.pushed(0).kind, HubPush::Kind::gradients);
+  EXPECT_EQ(board.pushed(0).kind, PushKind::gradients);
   EXPECT_EQ(board.pushed(0).learning_rate, 0.125);
   EXPECT_EQ(board.pushed(0).buffers[0], session_.base() + shared::kHeapOffset + 4096);
   EXPECT_EQ(session_->region().header().submission_head.load(), 2U);
@@ -119,13 +119,19 @@ TEST_F(SessionHub, TellsOfTheEndOfEachPushOnce) {
 
 TEST_F(SessionHub, RefusesWrongFields) {
   using Entry = shared::Submission;
-  expect_violation("a key that its hub has not", [](Entry& e) { e.root = 2; });
-  expect_violation("a key that its hub has not", [](Entry& e) { e.root = UINT32_MAX; });
+  expect_violation("a key that its hub has not", [](Entry& e) { e.push.key = 2; });
+  expect_violation("a key that its hub has not", [](Entry& e) { e.push.key = UINT32_MAX; });
   expect_violation("not as its key", [](Entry& e) { ++e.count; });
   expect_violation("not as its key", [](Entry& e) { e.count = 0; });
   expect_violation("not as its key", [](Entry& e) { e.count = UINT64_MAX; });
   expect_violation("not as its key", [](Entry& e) { ++e.dtype; });
   expect_violation("not as its key", [](Entry& e) { e.dtype = 255; });
+  expect_violation("unknown kind", [](Entry& e) { e.push.kind = shared::kPushKinds; });
+  expect_violation("fields that pushes have not", [](Entry& e) { e.push.steps = 1; });
+  expect_violation("fields that pushes have not", [](Entry& e) { e.push.digest = 1; });
+  expect_violation("fields that pushes have not", [](Entry& e) {
+    e.push.kind = static_cast<std::uint8_t>(shared::PushKind::weights);
+  });
   expect_violation("outside its heap", [](Entry& e) { e.offset = 0; });
   expect_violation("outside its heap", [](Entry& e) { ++e.offset; });
   expect_violation("outside its heap", [](Entry& e) { e.offset += kPushHeap - 192; });
@@ -139,9 +145,8 @@ TEST_F(SessionHub, RefusesLearningRatesThatAreNone) {
        {std::nan(""), -std::nan(""), std::numeric_limits<double>::infinity(),
         -std::numeric_limits<double>::infinity(), -0.5, -1.0000001,
         -std::numeric_limits<double>::denorm_min(), std::numeric_limits<double>::lowest()}) {
-    expect_violation("without a valid learning rate", [&](shared::Submission& entry) {
-      entry.tag = std::bit_cast<std::uint64_t>(rate);
-    });
+    expect_violation("without a valid learning rate",
+                     [&](shared::Submission& entry) { entry.push.rate = rate; });
   }
 }
 
@@ -150,35 +155,36 @@ constexpr bcube::ServerId kAggregator = 1;
 TEST_F(SessionHub, TakesPlanesOfKeysThatAnAggregatorHas) {
   const std::shared_ptr<ServerHub> hub = small_hub(1, 1, 0, kAggregator);
   session_->set_hub(*hub);
-  take(small_push(7, 0, shared::Kind::push_saved));
-  shared::Submission loaded = small_push(8, 1, shared::Kind::push_loaded);
-  loaded.tag = shared::kMostLoadedSteps + 1;
+  take(small_push(7, 0, shared::PushKind::saved));
+  shared::Submission loaded = small_push(8, 1, shared::PushKind::loaded);
+  loaded.push.steps = shared::kMostLoadedSteps + 1;
   take(loaded);
-  EXPECT_EQ(hub->board().pushed(0).kind, HubPush::Kind::saved);
-  EXPECT_EQ(hub->board().pushed(1).kind, HubPush::Kind::loaded);
+  EXPECT_EQ(hub->board().pushed(0).kind, PushKind::saved);
+  EXPECT_EQ(hub->board().pushed(1).kind, PushKind::loaded);
   EXPECT_EQ(hub->board().pushed(1).steps, shared::kMostLoadedSteps + 1);
 }
 
 TEST_F(SessionHub, RefusesPlanesThatThereAreNot) {
-  const auto expect_refused = [](const std::string& reason, shared::Kind kind,
+  const auto expect_refused = [](const std::string& reason, shared::PushKind kind,
                                  std::optional<bcube::ServerId> aggregator, unsigned plane,
-                                 std::uint64_t tag) {
+                                 std::uint64_t steps) {
     const auto change = [&](shared::Submission& entry) {
-      entry.kind = static_cast<std::uint8_t>(kind);
-      entry.op = static_cast<std::uint8_t>(plane);
-      entry.tag = tag;
+      entry.push.kind = static_cast<std::uint8_t>(kind);
+      entry.push.plane = static_cast<std::uint8_t>(plane);
+      entry.push.steps = steps;
+      entry.push.rate = 0;
     };
     expect_violation(reason, change, 1, small_hub(1, 1, 0, aggregator));
   };
-  using Kind = shared::Kind;
-  expect_refused("does not save or restore so", Kind::push_saved, {}, 0, 0);
-  expect_refused("does not save or restore so", Kind::push_loaded, {}, 0, 0);
-  expect_refused("does not save or restore so", Kind::push_restored, kAggregator, 0, 0);
-  expect_refused("fields that pushes have not", Kind::push_weights, kAggregator, 1, 0);
+  using Kind = shared::PushKind;
+  expect_refused("does not save or restore so", Kind::saved, {}, 0, 0);
+  expect_refused("does not save or restore so", Kind::loaded, {}, 0, 0);
+  expect_refused("does not save or restore so", Kind::restored, kAggregator, 0, 0);
+  expect_refused("fields that pushes have not", Kind::weights, kAggregator, 1, 0);
   // Of sgd and float32 there are the weights alone.
-  expect_refused("fields that pushes have not", Kind::push_saved, kAggregator, 1, 0);
-  expect_refused("more steps", Kind::push_saved, kAggregator, 0, 1);
-  expect_refused("more steps", Kind::push_loaded, kAggregator, 0, shared::kMostLoadedSteps + 2);
+  expect_refused("fields that pushes have not", Kind::saved, kAggregator, 1, 0);
+  expect_refused("more steps", Kind::saved, kAggregator, 0, 1);
+  expect_refused("more steps", Kind::loaded, kAggregator, 0, shared::kMostLoadedSteps + 2);
 }
 
 TEST_F(SessionHub, RefusesMemoryThatIsNotConfirmed) {
@@ -206,7 +212,7 @@ TEST_F(SessionHub, IsNotThereUntilItIsMade) {
 TEST_F(SessionHub, IsNotAnotherThanThereIs) {
   for (const std::uint32_t number : {0U, 2U, UINT32_MAX}) {
     expect_violation("a hub that there is not",
-                     [&](shared::Submission& entry) { entry.paths = number; });
+                     [&](shared::Submission& entry) { entry.push.hub = number; });
   }
 }
 
@@ -235,7 +241,7 @@ TEST_F(SessionHub, ThatIsOverIsNotTheNextOne) {
   EXPECT_EQ(ends(), (std::vector<End>{{7, GRADCUBE_EINVAL, 0}}));
   EXPECT_EQ(next->board().in_flight(), 0U);
   shared::Submission push = small_push(8);
-  push.paths = 2;
+  push.push.hub = 2;
   take(push);
   EXPECT_EQ(ends(), std::vector<End>{});
   EXPECT_EQ(next->board().in_flight(), 1U);

@@ -12,17 +12,18 @@ namespace {
 
 constexpr std::uint64_t kMailHeap = 1 << 16;
 
-shared::Submission mail_entry(shared::Kind kind, std::uint64_t request) {
+shared::Submission mail_entry(shared::Direction direction, std::uint64_t request) {
   shared::Submission entry{};
   entry.request = request;
-  entry.place = static_cast<std::uint32_t>(request);
+  entry.message.place = static_cast<std::uint32_t>(request);
   entry.dtype = static_cast<std::uint8_t>(aggregation::DataType::bytes);
-  entry.kind = static_cast<std::uint8_t>(kind);
+  entry.type = static_cast<std::uint8_t>(shared::SubmissionType::message);
+  entry.message.direction = static_cast<std::uint8_t>(direction);
   entry.offset = shared::kHeapOffset + 64;
   entry.count = 100;
-  entry.root = 1;
-  entry.tag = 5;
-  entry.paths = 2;
+  entry.message.peer = 1;
+  entry.message.tag = 5;
+  entry.message.paths = 2;
   return entry;
 }
 
@@ -37,8 +38,8 @@ class SessionMail : public testing::Test {
 };
 
 TEST_F(SessionMail, IsTakenBesideCollectivesAndEndsInAnyOrder) {
-  submit(mail_entry(shared::Kind::send, 1));
-  submit(mail_entry(shared::Kind::receive, 2));
+  submit(mail_entry(shared::Direction::send, 1));
+  submit(mail_entry(shared::Direction::receive, 2));
   shared::Submission collective{};
   collective.request = 3;
   collective.offset = shared::kHeapOffset;
@@ -70,7 +71,8 @@ TEST_F(SessionMail, IsTakenBesideCollectivesAndEndsInAnyOrder) {
 
 TEST_F(SessionMail, FailsAllThatHasNotEnded) {
   for (std::uint64_t request = 1; request <= 5; ++request) {
-    submit(mail_entry(request % 2 == 0 ? shared::Kind::send : shared::Kind::receive, request));
+    submit(mail_entry(request % 2 == 0 ? shared::Direction::send : shared::Direction::receive,
+                      request));
     ASSERT_EQ(session_->take(), Session::Take::taken);
   }
   session_->end_mail(*session_->mail().next_fresh(), 0, 0);
@@ -87,15 +89,15 @@ TEST_F(SessionMail, FailsAllThatHasNotEnded) {
 // Before an engine has begun it, as while the job gathers.
 TEST_F(SessionMail, IsWithdrawnAtOnceWhereNothingHasBegunIt) {
   for (std::uint64_t request = 1; request <= 3; ++request) {
-    submit(mail_entry(shared::Kind::receive, request));
+    submit(mail_entry(shared::Direction::receive, request));
   }
   shared::Submission withdrawal{};
-  withdrawal.kind = static_cast<std::uint8_t>(shared::Kind::withdrawal);
+  withdrawal.type = static_cast<std::uint8_t>(shared::SubmissionType::withdrawal);
   withdrawal.request = 2;
-  withdrawal.place = 2;
+  withdrawal.message.place = 2;
   submit(withdrawal);
   submit(withdrawal);  // which means nothing
-  withdrawal.place = 3;
+  withdrawal.message.place = 3;
   submit(withdrawal);  // nor does this, whose message is another one
   for (int i = 0; i < 6; ++i) ASSERT_EQ(session_->take(), Session::Take::taken);
   ASSERT_EQ(session_->region().header().completion_tail.load(), 1u);
@@ -120,17 +122,17 @@ TEST_F(SessionMail, IsWithdrawnWhereNothingMoreFits) {
     session->region().header().submission_tail.store(index + 1);
   };
   for (std::uint64_t i = 0; i < Session::kMaxInFlight; ++i) {
-    shared::Submission entry = mail_entry(shared::Kind::receive, i + 1);
-    entry.place = static_cast<std::uint32_t>(i);
+    shared::Submission entry = mail_entry(shared::Direction::receive, i + 1);
+    entry.message.place = static_cast<std::uint32_t>(i);
     put(i, entry);
     ASSERT_EQ(session->take(), Session::Take::taken);
   }
-  put(Session::kMaxInFlight, mail_entry(shared::Kind::receive, 5000));
+  put(Session::kMaxInFlight, mail_entry(shared::Direction::receive, 5000));
   EXPECT_EQ(session->take(), Session::Take::none);
   shared::Submission withdrawal{};
-  withdrawal.kind = static_cast<std::uint8_t>(shared::Kind::withdrawal);
+  withdrawal.type = static_cast<std::uint8_t>(shared::SubmissionType::withdrawal);
   withdrawal.request = 8;
-  withdrawal.place = 7;
+  withdrawal.message.place = 7;
   put(Session::kMaxInFlight, withdrawal);
   EXPECT_EQ(session->take(), Session::Take::taken);
   EXPECT_EQ(session->region().completion(0).request, 8u);
@@ -140,7 +142,7 @@ TEST_F(SessionMail, RefusesWhatNoLibraryWrites) {
   const std::uint64_t end = shared::kHeapOffset + kMailHeap;
   for (const std::uint64_t bytes : {kMailHeap, kMailHeap + 1, UINT64_MAX, UINT64_MAX - 63}) {
     TestSession session(1, kMailHeap, 1, 2);
-    shared::Submission entry = mail_entry(shared::Kind::receive, 1);
+    shared::Submission entry = mail_entry(shared::Direction::receive, 1);
     entry.count = bytes;
     submission_entry(session->region(), 0) = entry;
     session->region().header().submission_tail.store(1);
@@ -148,21 +150,21 @@ TEST_F(SessionMail, RefusesWhatNoLibraryWrites) {
   }
   for (const std::uint64_t offset : {std::uint64_t{0}, shared::kHeapOffset + 1, end, UINT64_MAX}) {
     TestSession session(1, kMailHeap, 1, 2);
-    shared::Submission entry = mail_entry(shared::Kind::send, 1);
+    shared::Submission entry = mail_entry(shared::Direction::send, 1);
     entry.offset = offset;
     submission_entry(session->region(), 0) = entry;
     session->region().header().submission_tail.store(1);
     EXPECT_EQ(session->take(), Session::Take::violation) << offset;
   }
-  shared::Submission entry = mail_entry(shared::Kind::send, 1);
-  entry.root = 2;
+  shared::Submission entry = mail_entry(shared::Direction::send, 1);
+  entry.message.peer = 2;
   submit(entry);
   ASSERT_EQ(session_->take(), Session::Take::violation);
   EXPECT_STREQ(session_->violation(), "a message's other rank is none of its job");
   const auto violation_of = [](const auto& change) {
     TestSession session(1, kMailHeap, 1, 2);
     for (std::uint64_t i = 0; i < 2; ++i) {
-      shared::Submission entry = mail_entry(shared::Kind::send, i + 1);
+      shared::Submission entry = mail_entry(shared::Direction::send, i + 1);
       if (i == 1) change(entry);
       submission_entry(session->region(), i) = entry;
       session->region().header().submission_tail.store(i + 1);
@@ -175,12 +177,14 @@ TEST_F(SessionMail, RefusesWhatNoLibraryWrites) {
   };
   EXPECT_EQ(violation_of([](auto& entry) { entry.dtype = 9; }),
             "a message's element type is unknown");
+  EXPECT_EQ(violation_of([](auto& entry) { entry.message.direction = 2; }),
+            "a message is neither sent nor received");
   const std::string place = "a message's place is another one's, or there is none";
-  EXPECT_EQ(violation_of([](auto& entry) { entry.place = 1; }), place);
-  EXPECT_EQ(violation_of([](auto& entry) { entry.place = shared::kRingEntries; }), place);
+  EXPECT_EQ(violation_of([](auto& entry) { entry.message.place = 1; }), place);
+  EXPECT_EQ(violation_of([](auto& entry) { entry.message.place = shared::kRingEntries; }), place);
   EXPECT_EQ(violation_of([](auto& entry) {
-              entry.kind = static_cast<std::uint8_t>(shared::Kind::withdrawal);
-              entry.place = UINT32_MAX;
+              entry.type = static_cast<std::uint8_t>(shared::SubmissionType::withdrawal);
+              entry.message.place = UINT32_MAX;
             }),
             "a withdrawal's place is out of range");
 }
@@ -188,7 +192,7 @@ TEST_F(SessionMail, RefusesWhatNoLibraryWrites) {
 // What no kernel knows by its own name.
 TEST(SessionTypes, AreAddedAsTheirPartsOrMovedAsTheyAre) {
   struct Case {
-    shared::Kind kind;
+    shared::CollectiveKind kind;
     int dtype;
     int op;
     std::uint64_t element_bytes;  // 0: refused
@@ -196,36 +200,37 @@ TEST(SessionTypes, AreAddedAsTheirPartsOrMovedAsTheyAre) {
   };
   using aggregation::DataType;
   using aggregation::Operation;
-  for (const Case& each : {Case{shared::Kind::all_reduce,
-                                GRADCUBE_COMPLEX64,
-                                GRADCUBE_AVERAGE,
-                                8,
-                                {DataType::float32, Operation::average}},
-                           Case{shared::Kind::reduce,
-                                GRADCUBE_COMPLEX128,
-                                GRADCUBE_SUM,
-                                16,
-                                {DataType::float64, Operation::sum}},
-                           Case{shared::Kind::all_reduce,
-                                GRADCUBE_BOOL,
-                                GRADCUBE_SUM,
-                                1,
-                                {DataType::uint8, Operation::max}},
-                           Case{shared::Kind::broadcast,
-                                GRADCUBE_COMPLEX64,
-                                0,
-                                8,
-                                {aggregation::kComplex64, Operation::sum}},
-                           Case{shared::Kind::broadcast, GRADCUBE_COMPLEX64, 1, 0, {}},
-                           Case{shared::Kind::all_reduce, GRADCUBE_COMPLEX64, GRADCUBE_MAX, 0, {}},
-                           Case{shared::Kind::all_reduce, GRADCUBE_INT16, GRADCUBE_SUM, 0, {}},
-                           Case{shared::Kind::all_reduce, 9, GRADCUBE_SUM, 0, {}}}) {
+  for (const Case& each :
+       {Case{shared::CollectiveKind::all_reduce,
+             GRADCUBE_COMPLEX64,
+             GRADCUBE_AVERAGE,
+             8,
+             {DataType::float32, Operation::average}},
+        Case{shared::CollectiveKind::reduce,
+             GRADCUBE_COMPLEX128,
+             GRADCUBE_SUM,
+             16,
+             {DataType::float64, Operation::sum}},
+        Case{shared::CollectiveKind::all_reduce,
+             GRADCUBE_BOOL,
+             GRADCUBE_SUM,
+             1,
+             {DataType::uint8, Operation::max}},
+        Case{shared::CollectiveKind::broadcast,
+             GRADCUBE_COMPLEX64,
+             0,
+             8,
+             {aggregation::kComplex64, Operation::sum}},
+        Case{shared::CollectiveKind::broadcast, GRADCUBE_COMPLEX64, 1, 0, {}},
+        Case{shared::CollectiveKind::all_reduce, GRADCUBE_COMPLEX64, GRADCUBE_MAX, 0, {}},
+        Case{shared::CollectiveKind::all_reduce, GRADCUBE_INT16, GRADCUBE_SUM, 0, {}},
+        Case{shared::CollectiveKind::all_reduce, 9, GRADCUBE_SUM, 0, {}}}) {
     for (const std::uint64_t more : {0, 1}) {
       TestSession session(1, kMailHeap, 1, 2);
       shared::Submission entry{};
-      entry.kind = static_cast<std::uint8_t>(each.kind);
+      entry.collective.kind = static_cast<std::uint8_t>(each.kind);
       entry.dtype = static_cast<std::uint8_t>(each.dtype);
-      entry.op = static_cast<std::uint8_t>(each.op);
+      entry.collective.op = static_cast<std::uint8_t>(each.op);
       entry.offset = shared::kHeapOffset;
       entry.count = each.element_bytes == 0 ? 1 : kMailHeap / each.element_bytes + more;
       submission_entry(session->region(), 0) = entry;

@@ -1,6 +1,6 @@
 // A session against trainers that keep to shared_layout.h and trainers that do not.
 
-#include "dataplane/engine/session.h"
+#include "dataplane/engine/session/session.h"
 
 #include <atomic>
 #include <fcntl.h>
@@ -71,7 +71,7 @@ TEST_F(SessionTest, PublishesWhatTheTrainerSubmitsInOrder) {
     s.offset += 4096;
     s.count = 3;
     s.dtype = 1;
-    s.op = 2;
+    s.collective.op = 2;
   });
   EXPECT_TRUE(session_->has_submission());
   EXPECT_EQ(session_->take(), Session::Take::taken);
@@ -146,7 +146,7 @@ TEST_F(SessionTest, NumbersEachLaneByItselfAndReturnsTheTrainersNames) {
   submit([](shared::Submission& s) { s.request = 70; });
   submit([](shared::Submission& s) {
     s.request = 50;
-    s.lane = 1;
+    s.collective.lane = 1;
   });
   submit([](shared::Submission& s) { s.request = 60; });
   while (session_->take() == Session::Take::taken) {
@@ -208,8 +208,9 @@ constexpr std::uint64_t kEnd = shared::kHeapOffset + kHeap;
 INSTANTIATE_TEST_SUITE_P(
     Fields, HostileSubmission,
     testing::Values(
-        Nonsense{"Lane", [](auto& s) { s.lane = 2; }, "lane"},
-        Nonsense{"Kind", [](auto& s) { s.kind = 14; }, "kind of collective"},
+        Nonsense{"Lane", [](auto& s) { s.collective.lane = 2; }, "lane"},
+        Nonsense{"Type", [](auto& s) { s.type = 4; }, "unknown type"},
+        Nonsense{"Kind", [](auto& s) { s.collective.kind = 6; }, "kind of collective"},
         Nonsense{"Dtype", [](auto& s) { s.dtype = aggregation::kDataTypes; }, "element type"},
         Nonsense{"SumOfBytes",
                  [](auto& s) { s.dtype = static_cast<std::uint8_t>(aggregation::DataType::bytes); },
@@ -217,26 +218,29 @@ INSTANTIATE_TEST_SUITE_P(
         Nonsense{"AverageOfInt8",
                  [](auto& s) {
                    s.dtype = static_cast<std::uint8_t>(aggregation::DataType::int8);
-                   s.op = static_cast<std::uint8_t>(aggregation::Operation::average);
+                   s.collective.op = static_cast<std::uint8_t>(aggregation::Operation::average);
                  },
                  "does not fit its element type"},
-        Nonsense{"RootOfAllReduce", [](auto& s) { s.root = 1; }, "root"},
+        Nonsense{"RootOfAllReduce", [](auto& s) { s.collective.root = 1; }, "root"},
         Nonsense{"RootBeyondTheRanks",
                  [](auto& s) {
-                   s.kind = static_cast<std::uint8_t>(shared::Kind::broadcast);
-                   s.root = 3;
+                   s.collective.kind = static_cast<std::uint8_t>(shared::CollectiveKind::broadcast);
+                   s.collective.root = 3;
                  },
                  "root"},
         Nonsense{"BarrierWithABuffer",
-                 [](auto& s) { s.kind = static_cast<std::uint8_t>(shared::Kind::barrier); },
+                 [](auto& s) {
+                   s.collective.kind = static_cast<std::uint8_t>(shared::CollectiveKind::barrier);
+                 },
                  "barrier"},
         Nonsense{"ChunksBeyond",
                  [](auto& s) {
-                   s.kind = static_cast<std::uint8_t>(shared::Kind::all_gather);
+                   s.collective.kind =
+                       static_cast<std::uint8_t>(shared::CollectiveKind::all_gather);
                    s.count = kHeap / 4 / 3 + 1;
                  },
                  "outside its heap"},
-        Nonsense{"Op", [](auto& s) { s.op = 255; }, "operation"},
+        Nonsense{"Op", [](auto& s) { s.collective.op = 255; }, "operation"},
         Nonsense{"OffsetZero", [](auto& s) { s.offset = 0; }, "outside its heap"},
         Nonsense{"OffsetInRings", [](auto& s) { s.offset = 4096; }, "outside its heap"},
         Nonsense{"OffsetUnaligned", [](auto& s) { s.offset += 4; }, "outside its heap"},

@@ -1,6 +1,6 @@
 // Memory that is shared with trainers, and how it is given back.
 
-#include "dataplane/engine/shared_pages.h"
+#include "dataplane/engine/memory/shared_pages.h"
 
 #include <cstdint>
 #include <cstring>

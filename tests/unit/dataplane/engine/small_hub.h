@@ -2,16 +2,15 @@
 #ifndef GRADCUBE_TESTS_UNIT_DATAPLANE_ENGINE_SMALL_HUB_H_
 #define GRADCUBE_TESTS_UNIT_DATAPLANE_ENGINE_SMALL_HUB_H_
 
-#include <bit>
 #include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "control/hub/optimizer_settings.h"
+#include "control/checkpoint/optimizer_settings.h"
 #include "control/plan/algorithms.h"
-#include "control/plan/byte_range.h"
-#include "dataplane/engine/server_hub.h"
+#include "control/plan/base/byte_range.h"
+#include "dataplane/engine/hub/server_hub.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
@@ -19,7 +18,7 @@ namespace gradcube::dataplane {
 inline constexpr double kHubRate = 0.5;  // the optimizer's
 
 // Of keys "a", of 64 float32, and "b", of 40 bfloat16.
-inline std::vector<control::hub::HubKey> small_keys() {
+inline std::vector<control::HubKey> small_keys() {
   return {{"a", 64, aggregation::DataType::float32}, {"b", 40, aggregation::DataType::bfloat16}};
 }
 
@@ -42,28 +41,26 @@ inline std::shared_ptr<ServerHub> small_hub(std::uint32_t number = 1, unsigned t
                                             std::optional<bcube::ServerId> aggregator = {}) {
   ServerHubShape shape = small_hub_shape(trainers, rank);
   shape.aggregator = aggregator;
-  auto model =
-      std::make_shared<control::hub::HubModel>(control::hub::ordered_keys(small_keys(), "test"),
-                                               control::hub::parse_optimizer("sgd:lr=0.5", "test"),
-                                               *shape.plan, shape.engines, 32768, "test");
+  auto model = std::make_shared<control::hub::HubModel>(
+      control::ordered_keys(small_keys(), "test"), control::parse_optimizer("sgd:lr=0.5", "test"),
+      *shape.plan, shape.engines, 32768, "test");
   return std::make_shared<ServerHub>(number, std::move(model), shape);
 }
 
 // A trainer's push of a key of it, out of the heap's beginning.
 inline shared::Submission small_push(std::uint64_t request, std::uint32_t key = 0,
-                                     shared::Kind kind = shared::Kind::push_gradients) {
-  const control::hub::HubKey of = small_keys()[key];
+                                     shared::PushKind kind = shared::PushKind::gradients) {
+  const control::HubKey of = small_keys()[key];
   shared::Submission entry{};
   entry.request = request;
-  entry.kind = static_cast<std::uint8_t>(kind);
+  entry.type = static_cast<std::uint8_t>(shared::SubmissionType::push);
   entry.offset = shared::kHeapOffset;
   entry.count = of.elements;
   entry.dtype = static_cast<std::uint8_t>(of.type);
-  entry.root = key;
-  entry.paths = 1;
-  if (kind == shared::Kind::push_gradients) {
-    entry.tag = std::bit_cast<std::uint64_t>(shared::kOwnRate);
-  }
+  entry.push.kind = static_cast<std::uint8_t>(kind);
+  entry.push.key = key;
+  entry.push.hub = 1;
+  if (kind == shared::PushKind::gradients) entry.push.rate = shared::kOwnRate;
   return entry;
 }
 

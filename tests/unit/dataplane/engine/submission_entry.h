@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "dataplane/engine/session_region.h"
+#include "dataplane/engine/memory/session_region.h"
 
 namespace gradcube::dataplane {
 

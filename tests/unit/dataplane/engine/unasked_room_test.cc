@@ -1,4 +1,4 @@
-#include "dataplane/engine/unasked_room.h"
+#include "dataplane/engine/flows/unasked_room.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "dataplane/engine/session_region.h"
+#include "dataplane/engine/memory/session_region.h"
 
 namespace gradcube::dataplane {
 

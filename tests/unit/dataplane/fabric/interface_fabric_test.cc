@@ -16,12 +16,12 @@ class InterfaceFabricTest : public PacketPortTest {
  protected:
   std::unique_ptr<InterfaceFabric> fabric(bcube::ServerId server, const std::string& interface,
                                           std::uint64_t rate = 0) {
-    InterfaceFabricOptions options;
-    options.server = server;
-    options.interfaces = {interface};
-    if (rate != 0) options.bits_per_second = {rate};
-    options.pools = {&buffers()};
-    return std::make_unique<InterfaceFabric>(options, clock_);
+    control::ClusterSettings settings;
+    settings.topology = control::parse_topology("star:9", "test");
+    if (rate != 0) settings.rates = control::LinkRates(rate);
+    const PortsRequest request{
+        .settings = settings, .server = server, .names = {interface}, .received = {&buffers()}};
+    return std::make_unique<InterfaceFabric>(request, clock_);
   }
   // From one server's port of level 0 to another's.
   static std::string between(bcube::ServerId from, bcube::ServerId to, std::string whole) {

@@ -160,8 +160,8 @@ TEST_F(PacketInterfaceTest, APortGoesOnWithTheInterfaceThatGetsTheNameOfADeleted
   const auto from = port("a");
   const auto to = port_of_queues("b", 2);
   const auto look = [&] {
-    from->look_for_interface();
-    to->look_for_interface();
+    from->look();
+    to->look();
   };
   for (int i = 0; i < 2; ++i) {
     look();

@@ -27,11 +27,11 @@ std::uint8_t memory[16][64];
 
 HubBoard::Push gradients(std::uint64_t request, unsigned local = 0, std::uint32_t key = 0,
                          double rate = 0.5) {
-  return {request, HubPush::Kind::gradients, rate, 0, &memory[local][key], 0, {}};
+  return {request, PushKind::gradients, rate, 0, &memory[local][key], 0, {}};
 }
 
 HubBoard::Push weights(std::uint64_t request, std::uint64_t digest = 0) {
-  return {request, HubPush::Kind::weights, 0, digest, memory[0], 0, {}};
+  return {request, PushKind::weights, 0, digest, memory[0], 0, {}};
 }
 
 std::vector<std::uint32_t> all_pushed(HubBoard& board, std::size_t executor) {
@@ -75,7 +75,7 @@ TEST(HubBoard, OpensARoundWithTheLastTrainersPush) {
     EXPECT_FALSE(board.has_pushed(executor)) << "each is told once";
   }
   const HubPush& push = board.pushed(2);
-  EXPECT_EQ(push.kind, HubPush::Kind::gradients);
+  EXPECT_EQ(push.kind, PushKind::gradients);
   EXPECT_EQ(push.learning_rate, 0.5);
   for (const unsigned local : {0U, 1U, 2U}) EXPECT_EQ(push.buffers[local], &memory[local][2]);
 }
@@ -128,7 +128,7 @@ TEST(HubBoard, LetsATrainerPushAKeyAgainWhenItsLastPushHasEnded) {
     EXPECT_TRUE(board.may_push(0, 0));
     board.push(1, 1, round == 0 ? weights(1) : gradients(round));
     EXPECT_THAT(all_pushed(board, 0), ElementsAre(1U));
-    EXPECT_EQ(board.pushed(1).kind, round == 0 ? HubPush::Kind::weights : HubPush::Kind::gradients);
+    EXPECT_EQ(board.pushed(1).kind, round == 0 ? PushKind::weights : PushKind::gradients);
     EXPECT_FALSE(board.may_push(1, 1));
     board.end(0, 1);
     EXPECT_FALSE(board.may_push(1, 1)) << "the trainer was not told of the end";
@@ -281,7 +281,7 @@ TEST(HubBoard, IsSharedByALeaderAndExecutorsWithoutLocks) {
       values[local][key] = round;
       board.push(key, local,
                  {.request = round * kKeys + key,
-                  .kind = HubPush::Kind::gradients,
+                  .kind = PushKind::gradients,
                   .learning_rate = static_cast<double>(round),
                   .buffer = reinterpret_cast<std::uint8_t*>(&values[local][key])});
     } else {

@@ -50,8 +50,7 @@ TEST(HubDisagreement, OfWeightsAndGradientsEndsNoRound) {
       SCOPED_TRACE(protocol::seed_trace(seed));
       HubRun run = run_on(place, seed);
       run.kind = [](unsigned rank, unsigned round) {
-        return round == 0 || (rank == 1 && round == 1) ? HubPush::Kind::weights
-                                                       : HubPush::Kind::gradients;
+        return round == 0 || (rank == 1 && round == 1) ? PushKind::weights : PushKind::gradients;
       };
       run.run(3, small_number);
       expect_stopped(run, place.text());

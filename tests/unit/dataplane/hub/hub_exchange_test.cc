@@ -17,7 +17,7 @@ namespace {
 
 using aggregation::DataType;
 using aggregation::OptimizerRule;
-using control::hub::HubKey;
+using control::HubKey;
 
 float any_number(unsigned rank, unsigned trainer, std::uint32_t key, std::uint64_t element,
                  unsigned round) {
@@ -253,7 +253,7 @@ TEST(HubExchange, BeginsAnewWithWeightsThatArePushedLater) {
               .keys = keys_of(DataType::bfloat16),
               .optimizer = settings_of(OptimizerRule::adam)});
   run.kind = [](unsigned, unsigned round) {
-    return round == 0 || round == 3 ? HubPush::Kind::weights : HubPush::Kind::gradients;
+    return round == 0 || round == 3 ? PushKind::weights : PushKind::gradients;
   };
   // Rounds 3 to 5 are as the rounds 0 to 2 are.
   run.run(6, [](unsigned rank, unsigned trainer, std::uint32_t key, std::uint64_t element,
@@ -308,7 +308,7 @@ TEST(HubExchange, StaysWithinItsBoundsWhateverComes) {
             below(4) == 0 ? below(256) : arrival.from.step, below(5)};
         HubLabel label = {below(static_cast<unsigned>(run.model().chunks().size()) + 1), below(6),
                           static_cast<std::uint8_t>(arrival.label.round + below(3)),
-                          static_cast<HubPush::Kind>(below(8) == 0 ? below(256) : 0)};
+                          static_cast<PushKind>(below(8) == 0 ? below(256) : 0)};
         const auto bytes =
             below(2) == 0 ? static_cast<std::uint32_t>(arrival.payload.size()) : below(1024);
         arrival.exchange.arrive(from, label, payload.data(), bytes);

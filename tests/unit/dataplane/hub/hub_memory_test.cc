@@ -39,7 +39,7 @@ TEST(HubMemory, IsAboutWhatWasSaidToBeNeeded) {
 }
 
 TEST(HubMemory, IsAboutWhatWasSaidToBeNeededOfManySmallKeys) {
-  std::vector<control::hub::HubKey> keys;
+  std::vector<control::HubKey> keys;
   for (unsigned i = 0; i < 500; ++i) {
     keys.push_back({"key" + std::to_string(i), i % 70 + 1, DataType::float16});
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "aggregation/optimizer_step.h"
-#include "control/hub/keys.h"
+#include "control/checkpoint/hub_key.h"
 
 namespace gradcube::dataplane {
 
@@ -37,7 +37,7 @@ inline constexpr std::array kPlaces = {
     Place{"two-level", "bcube:3,2"},
 };
 
-inline std::vector<control::hub::HubKey> keys_of(aggregation::DataType type) {
+inline std::vector<control::HubKey> keys_of(aggregation::DataType type) {
   return {{"conv", 900, type}, {"bias", 3, type}, {"fc", 257, type}, {"norm", 64, type}};
 }
 

@@ -40,10 +40,9 @@ struct Saving {
   unsigned planes;
 
   unsigned first_after() const { return 1 + kRoundsBefore + planes; }
-  HubPush::Kind kind(unsigned round) const {
-    if (round == 0) return HubPush::Kind::weights;
-    return round <= kRoundsBefore || round >= first_after() ? HubPush::Kind::gradients
-                                                            : HubPush::Kind::saved;
+  PushKind kind(unsigned round) const {
+    if (round == 0) return PushKind::weights;
+    return round <= kRoundsBefore || round >= first_after() ? PushKind::gradients : PushKind::saved;
   }
   unsigned plane(unsigned round) const { return first_after() - 1 - round; }
   // The round that would have had these gradients without a checkpoint.
@@ -95,7 +94,7 @@ void expect_is_saved_and_loaded(const HubRunSettings& settings, const std::strin
   const auto plane_of = [&saving](unsigned round) { return saving.planes - 1 - round; };
   after.plane = plane_of;
   after.kind = [&saving](unsigned, unsigned round) {
-    return round < saving.planes ? HubPush::Kind::loaded : HubPush::Kind::gradients;
+    return round < saving.planes ? PushKind::loaded : PushKind::gradients;
   };
   after.steps = [](unsigned rank) { return rank == kHolder ? 1 + kRoundsBefore : 0U; };
   after.bytes = [&](unsigned rank, std::uint32_t key, unsigned round) -> const std::uint8_t* {
@@ -131,7 +130,7 @@ TEST(HubPlanes, AreThoseOfTheFirstTrainerWhereServersHaveSeveral) {
 // All keys of a hub, in one round.
 void expect_disagrees(const std::function<void(HubRun&)>& prepare) {
   HubRun run(aggregated(DataType::float32, OptimizerRule::momentum));
-  run.kind = [](unsigned, unsigned) { return HubPush::Kind::loaded; };
+  run.kind = [](unsigned, unsigned) { return PushKind::loaded; };
   run.plane = [](unsigned) { return 1U; };
   run.steps = [](unsigned rank) { return rank == kHolder ? 4U : 0U; };
   prepare(run);
@@ -149,14 +148,14 @@ TEST(HubPlanes, AreLoadedByOneTrainer) {
 TEST(HubPlanes, AreNotMixedWithWhatIsSaved) {
   expect_disagrees([](HubRun& run) {
     run.kind = [](unsigned rank, unsigned) {
-      return rank == 1 ? HubPush::Kind::saved : HubPush::Kind::loaded;
+      return rank == 1 ? PushKind::saved : PushKind::loaded;
     };
   });
 }
 
 // Sends a label of its own before the first contribution that arrives at rank 0, and returns
 // whether it was taken.
-bool is_taken(const HubRunSettings& settings, HubPush::Kind kind, unsigned plane) {
+bool is_taken(const HubRunSettings& settings, PushKind kind, unsigned plane) {
   HubRun run(settings);
   bool taken = false;
   bool tried = false;
@@ -176,13 +175,13 @@ bool is_taken(const HubRunSettings& settings, HubPush::Kind kind, unsigned plane
 
 TEST(HubPlanes, AreRefusedWhereThereAreNone) {
   const HubRunSettings settings = aggregated(DataType::float32, OptimizerRule::momentum);
-  EXPECT_TRUE(is_taken(settings, HubPush::Kind::saved, 1));
-  EXPECT_FALSE(is_taken(settings, HubPush::Kind::saved, 2));
-  EXPECT_FALSE(is_taken(settings, HubPush::Kind::weights, 1));
+  EXPECT_TRUE(is_taken(settings, PushKind::saved, 1));
+  EXPECT_FALSE(is_taken(settings, PushKind::saved, 2));
+  EXPECT_FALSE(is_taken(settings, PushKind::weights, 1));
   HubRunSettings without = settings;
   without.root_trains = true;
-  EXPECT_FALSE(is_taken(without, HubPush::Kind::saved, 1));
-  EXPECT_FALSE(is_taken(without, HubPush::Kind::loaded, 0));
+  EXPECT_FALSE(is_taken(without, PushKind::saved, 1));
+  EXPECT_FALSE(is_taken(without, PushKind::loaded, 0));
 }
 
 TEST(HubPlanes, OfSixteenBitsAreHalvesOfTheirArray) {

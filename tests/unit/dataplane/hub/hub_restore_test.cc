@@ -56,7 +56,7 @@ void expect_goes_on(const HubRunSettings& settings, const std::string& where) {
 
   HubRun after(settings);
   after.kind = [](unsigned, unsigned round) {
-    return round == 0 ? HubPush::Kind::restored : HubPush::Kind::gradients;
+    return round == 0 ? PushKind::restored : PushKind::gradients;
   };
   after.steps = [](unsigned) { return kBefore; };
   after.arrays = [&](unsigned rank, std::uint32_t key) {
@@ -135,14 +135,14 @@ void expect_disagreement(const std::function<void(HubRun&)>& prepare) {
 TEST(HubRestore, IsNotMixedWithWeightsOfAnotherServer) {
   expect_disagreement([](HubRun& run) {
     run.kind = [](unsigned rank, unsigned) {
-      return rank == 1 ? HubPush::Kind::weights : HubPush::Kind::restored;
+      return rank == 1 ? PushKind::weights : PushKind::restored;
     };
   });
 }
 
 TEST(HubRestore, IsOfTheSameStepsOnAllServers) {
   expect_disagreement([](HubRun& run) {
-    run.kind = [](unsigned, unsigned) { return HubPush::Kind::restored; };
+    run.kind = [](unsigned, unsigned) { return PushKind::restored; };
     run.steps = [](unsigned rank) { return rank == 1 ? 7U : 8U; };
   });
 }

@@ -48,8 +48,8 @@ void for_each_target(const HubExchange& exchange, const Function& function) {
 
 HubRun::HubRun(HubRunSettings settings)
     : settings_(std::move(settings)),
-      model_(control::hub::ordered_keys(settings_.keys, "test"), settings_.optimizer,
-             settings_.plan, settings_.lcores, settings_.chunk_bytes, "test"),
+      model_(control::ordered_keys(settings_.keys, "test"), settings_.optimizer, settings_.plan,
+             settings_.lcores, settings_.chunk_bytes, "test"),
       random_(settings_.seed) {
   for (unsigned rank = 0; rank < ranks(); ++rank) {
     Server& server = servers_.emplace_back();
@@ -59,7 +59,7 @@ HubRun::HubRun(HubRunSettings settings)
     server.parts.resize(model_.keys().size());
     server.buffers.resize(trainers(rank));
     for (auto& buffers : server.buffers) {
-      for (const control::hub::HubKey& key : model_.keys()) buffers.emplace_back(key.bytes());
+      for (const control::HubKey& key : model_.keys()) buffers.emplace_back(key.bytes());
     }
     for (const control::hub::HubExecution& execution : model_.executions()) {
       HubExchangeContext context = {model_,
@@ -121,17 +121,17 @@ bool HubRun::push_one(unsigned rank, unsigned rounds, const Value& value, const 
     if (round == rounds || server.ended[key] != round) continue;
     if (may && !may(rank, key, round)) continue;
     HubPush push;
-    push.kind = round == 0 ? HubPush::Kind::weights : HubPush::Kind::gradients;
+    push.kind = round == 0 ? PushKind::weights : PushKind::gradients;
     if (kind) push.kind = kind(rank, round);
     push.learning_rate = rate ? rate(rank, round) : settings_.optimizer.learning_rate;
-    if (push.kind == HubPush::Kind::saved || push.kind == HubPush::Kind::loaded) {
+    if (push.kind == PushKind::saved || push.kind == PushKind::loaded) {
       push.plane = static_cast<std::uint8_t>(plane(round));
     }
-    if (push.kind == HubPush::Kind::restored || push.kind == HubPush::Kind::loaded) {
+    if (push.kind == PushKind::restored || push.kind == PushKind::loaded) {
       push.steps = steps ? steps(rank) : 0;
       if (arrays) push.arrays = arrays(rank, key);
     }
-    const control::hub::HubKey& of = model_.keys()[key];
+    const control::HubKey& of = model_.keys()[key];
     for (unsigned t = 0; t < trainers(rank); ++t) {
       push.buffers[t] = server.buffers[t][key].data();
       for (std::uint64_t element = 0; element < of.elements; ++element) {
@@ -255,7 +255,7 @@ std::uint64_t HubRun::most_segments() const {
 
 std::vector<float> HubRun::weights(unsigned rank, std::uint32_t key) const {
   std::vector<float> values;
-  const control::hub::HubKey& of = model_.keys()[key];
+  const control::HubKey& of = model_.keys()[key];
   const std::uint8_t* begin = servers_[rank].weights.data() + model_.begin_of_key(key);
   for (std::uint64_t i = 0; i < of.elements; ++i) values.push_back(read_value(of.type, begin, i));
   return values;

@@ -17,7 +17,7 @@ namespace gradcube::dataplane {
 
 struct HubRunSettings {
   control::Plan plan;
-  std::vector<control::hub::HubKey> keys;
+  std::vector<control::HubKey> keys;
   aggregation::OptimizerSettings optimizer{};
   unsigned trainers = 1;    // of each server that has any
   bool root_trains = true;  // whether rank 0 has any
@@ -55,7 +55,7 @@ class HubRun {
   }
 
   // What a rank's trainers push in a round, if not the usual.
-  std::function<HubPush::Kind(unsigned rank, unsigned round)> kind = {};
+  std::function<PushKind(unsigned rank, unsigned round)> kind = {};
   // Of what is saved or loaded: the plane; and what a rank's first trainer has in its buffer.
   std::function<unsigned(unsigned round)> plane = {};
   std::function<const std::uint8_t*(unsigned rank, std::uint32_t key, unsigned round)> bytes = {};

@@ -40,8 +40,8 @@ TEST(AsynchronousHub, StepsWithTheGradientsOfEachServerOnceInAnyOrder) {
       HubRun run(settings);
       // At the end all servers are given the weights that the root has.
       run.kind = [](unsigned, unsigned round) {
-        if (round == 0) return HubPush::Kind::weights;
-        return round <= kRounds ? HubPush::Kind::gradients : HubPush::Kind::saved;
+        if (round == 0) return PushKind::weights;
+        return round <= kRounds ? PushKind::gradients : PushKind::saved;
       };
       run.plane = [](unsigned) { return 0U; };
       run.run(1 + kRounds, small_number);
@@ -153,8 +153,8 @@ TEST(AsynchronousHub, IsLoadedWithTheStepsThatWereTaken) {
     run.plane = [](unsigned round) { return 2 - round; };
     run.steps = [](unsigned rank) { return rank == 1 ? 3U : 0U; };  // one more than were taken
     run.kind = [is_loaded](unsigned, unsigned round) {
-      if (is_loaded && round < 3) return HubPush::Kind::loaded;
-      return round == 0 ? HubPush::Kind::weights : HubPush::Kind::gradients;
+      if (is_loaded && round < 3) return PushKind::loaded;
+      return round == 0 ? PushKind::weights : PushKind::gradients;
     };
     // Gradients are the same in every run; of what is loaded the state is zeros.
     const unsigned first_gradients = is_loaded ? 3 : 1;
@@ -183,9 +183,7 @@ TEST(AsynchronousHub, IsLoadedWithTheStepsThatWereTaken) {
 TEST(AsynchronousHub, SavesNothingWhileAServerHasNotDoneAsManyRoundsAsTheOthers) {
   HubRun run(asynchronous("star:3", 4));
   run.kind = [](unsigned, unsigned round) {
-    return round == 0   ? HubPush::Kind::weights
-           : round == 1 ? HubPush::Kind::gradients
-                        : HubPush::Kind::saved;
+    return round == 0 ? PushKind::weights : round == 1 ? PushKind::gradients : PushKind::saved;
   };
   run.plane = [](unsigned) { return 0U; };
   run.run(3, small_number,
@@ -196,7 +194,7 @@ TEST(AsynchronousHub, SavesNothingWhileAServerHasNotDoneAsManyRoundsAsTheOthers)
 
 TEST(AsynchronousHub, TakesNoGradientsBeforeItHasWeights) {
   HubRun run(asynchronous("star:3", 1));
-  run.kind = [](unsigned, unsigned) { return HubPush::Kind::gradients; };
+  run.kind = [](unsigned, unsigned) { return PushKind::gradients; };
   run.run(1, small_number);
   EXPECT_GT(run.refused(), 0U);
   EXPECT_EQ(run.ended(1, 0), 0U);

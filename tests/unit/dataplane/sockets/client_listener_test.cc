@@ -109,7 +109,7 @@ TEST_F(ClientListeners, TakeThoseThatWaitedOnceThereAreDescriptors) {
   const control::Descriptor waiting = client();
   {
     const NoDescriptors none;
-    EXPECT_EQ(calls_in(3), 3U) << "it is tried again after each pause";
+    EXPECT_EQ(calls_in(3), 6U) << "each attempt, and the end of the pause after it";
     EXPECT_TRUE(taken_.empty());
   }
   calls_in(2);

@@ -140,6 +140,26 @@ TEST(ControlLoop, OutlivesWhatACallbackThrows) {
   EXPECT_EQ(calls, 1u);
 }
 
+// Of two, in the order of their numbers, the first one is gone.
+TEST(ControlLoop, OutlivesAPauseThatCannotEnd) {
+  ControlLoop loop;
+  Pipe gone;
+  Pipe full;
+  full.fill();
+  unsigned calls = 0;
+  loop.add(gone.reader, [] {});
+  loop.add(full.reader, [&] {
+    ++calls;
+    full.drain();
+  });
+  loop.pause_for(gone.reader, {});
+  loop.pause_for(full.reader, {});
+  ASSERT_LT(gone.reader, full.reader);
+  gone.close_reader();
+  run_for(loop, 3);
+  EXPECT_EQ(calls, 1u);
+}
+
 TEST(ControlLoop, LetsACallbackRemoveItself) {
   ControlLoop loop;
   const Pipe full;

@@ -1,0 +1,368 @@
+#include "control/jobs/machines/job_agent.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+#include <utility>
+
+namespace gradcube::control {
+
+JobAgent::JobAgent(JobEnd self, const JoinRequest& request, TransportFacts transport,
+                   const bcube::AddressSpace& space, const JobTiming& timing, Instant now)
+    : self_(self),
+      request_(request),
+      transport_(transport),
+      space_(space),
+      timing_(timing),
+      leader_{request.options.members.front(), 0, 0},
+      next_repeat_(now),
+      exchange_(self.server, {request.options.members.begin(), request.options.members.end()}) {
+  phase_deadline_ = now + timing_.phase;
+}
+
+const JobMember* JobAgent::member(bcube::ServerId server) const {
+  for (const JobMember& member : descriptor_.members) {
+    if (member.server == server) return &member;
+  }
+  return nullptr;
+}
+
+void JobAgent::on_message(const JobMessage& message, Instant now, JobActions& out) {
+  if (phase_ == Phase::over) return;
+  // While it joins, the id may change: the job that admitted the trainer can end without it.
+  const bool of_this_job = descriptor_.id == protocol::kNoJob || message.job == descriptor_.id ||
+                           message.job == protocol::kNoJob;
+  if (!of_this_job) return;
+  std::visit([&](const auto& body) { handle(message, body, now, out); }, message.body);
+}
+
+void JobAgent::handle(const JobMessage& message, const Pending& pending, Instant now,
+                      JobActions& out) {
+  if (phase_ != Phase::joining) return;
+  leader_ = message.from;
+  missing_ = pending.missing;
+  if (leaving_.empty()) phase_deadline_ = now + 2 * timing_.phase;
+  if (message.job != protocol::kNoJob) admit(message.job, out);
+  if (inquiry_.has_value()) report(missing_, out);
+}
+
+// Only the first time is the trainer told. Its place is known here: the rank that it wished for, or
+// that of its server among the members.
+void JobAgent::admit(JobId job, JobActions& out) {
+  const bool is_new = !admitted();
+  job_ = job;
+  if (!is_new) return;
+  const auto& servers = request_.options.members;
+  const auto place = std::find(servers.begin(), servers.end(), self_.server) - servers.begin();
+  tell(notice::Joined{job, request_.rank.value_or(static_cast<std::uint32_t>(place)),
+                      static_cast<std::uint32_t>(servers.size())},
+       out);
+}
+
+void JobAgent::handle(const JobMessage&, const Refused& refused, Instant now, JobActions& out) {
+  if (phase_ != Phase::joining) return;
+  if (inquiry_.has_value()) report(refused.text, out);
+  if (!deserted_) tell(notice::Refused{refused.text}, out);
+  enter(Phase::over, now);
+}
+
+void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Instant now,
+                      JobActions& out) {
+  if (phase_ != Phase::joining) {
+    if (phase_ != Phase::preparing && !is_ending()) answer(Armed{prepare.job.epoch}, out);
+    return;
+  }
+  if (!is_what_was_asked_for(prepare.job)) return;
+  leader_ = message.from;
+  descriptor_ = prepare.job;
+  epoch_ = prepare.job.epoch;
+  const LaneNumbers none(descriptor_.options.lanes.size(), 0);
+  counts_ = {none, none, std::nullopt, ""};
+  enter(Phase::preparing, now);
+  admit(descriptor_.id, out);
+  order(command::Prepare{descriptor_}, out);
+  if (aborted_) return begin_abort(leaving_.front().leave.how, now, out);
+  if (!inquiry_.has_value()) return;
+  next_inquiry_ = now + timing_.repeat;
+  ask_members(out);
+}
+
+// A leader is not trusted more than any other sender.
+bool JobAgent::is_what_was_asked_for(const JobDescriptor& job) const {
+  if (job.name != request_.name || job.options != request_.options ||
+      job.members.size() != request_.options.members.size() ||
+      trainers_ != request_.options.trainers) {
+    return false;
+  }
+  std::set<std::uint32_t> ranks;
+  for (std::size_t i = 0; i < job.members.size(); ++i) {
+    const JobMember& member = job.members[i];
+    if (member.server != request_.options.members[i] || member.rank >= job.members.size()) {
+      return false;
+    }
+    if (member.server == self_.server && member.attempt != self_.attempt) return false;
+    ranks.insert(member.rank);
+  }
+  return ranks.size() == job.members.size();
+}
+
+void JobAgent::handle(const JobMessage&, const control::Start& start, Instant now,
+                      JobActions& out) {
+  if (is_ending()) return;
+  if (phase_ == Phase::armed && start.epoch == epoch_) {
+    enter(Phase::running, now);
+    order(command::Start{epoch_}, out);
+  }
+  const bool has_started = phase_ == Phase::running || phase_ == Phase::holding ||
+                           phase_ == Phase::held || start.epoch < epoch_;
+  if (has_started && start.epoch <= epoch_) answer(Started{start.epoch}, out);
+}
+
+void JobAgent::handle(const JobMessage&, const Hold& hold, Instant now, JobActions& out) {
+  const bool begins = phase_ == Phase::running;
+  const bool goes_on = phase_ == Phase::holding || phase_ == Phase::held;
+  if (hold.epoch != epoch_) return;
+  if (begins || (goes_on && asks_anew(hold))) {
+    if (begins) enter(Phase::holding, now);
+    why_ = hold.why;
+    asked_ = hold.asked;
+    order(command::Hold{asked_}, out);
+    if (inquiry_.has_value()) report(stopping_text(), out);
+  } else if (phase_ == Phase::held) {
+    answer(held(), out);
+  }
+}
+
+// A Hold that others have overtaken does not: what is asked for comes ever earlier.
+bool JobAgent::asks_anew(const Hold& hold) const {
+  return hold.asked.has_value() && (!asked_.has_value() || hold.asked->number < asked_->number);
+}
+
+void JobAgent::handle(const JobMessage&, const control::Reset& reset, Instant now,
+                      JobActions& out) {
+  const std::size_t lanes = descriptor_.options.lanes.size();
+  const bool fits = reset.cut.done.size() == lanes && reset.cut.failed.size() == lanes;
+  if (phase_ == Phase::held && reset.epoch == epoch_ + 1 && fits) {
+    epoch_ = reset.epoch;
+    disagreements_.clear();
+    enter(Phase::resetting, now);
+    order(command::Reset{epoch_, reset.cut}, out);
+    tell(notice::Failed{reset.cut}, out);
+  } else if (reset.epoch == epoch_ && phase_ != Phase::resetting && !is_ending()) {
+    answer(Armed{epoch_}, out);
+  }
+}
+
+void JobAgent::handle(const JobMessage& message, const Abort& abort, Instant now, JobActions& out) {
+  const bool from_leader = message.from.attempt == 0;
+  if (phase_ == Phase::joining) {
+    // Nothing has begun here: there is nothing to agree on.
+    leader_ = message.from;
+    why_ = abort.why;
+    end(std::nullopt, now, out);
+    return;
+  }
+  const bool heeded = !exchange_.gone().contains(message.from.server);
+  const bool decides_all_lanes =
+      abort.common.has_value() && abort.common->size() == descriptor_.options.lanes.size();
+  // The leader tells its decision to all: the members need not tell each other.
+  const bool decides = from_leader && heeded && decides_all_lanes;
+  leader_tells_ = leader_tells_ || decides;
+  if (!is_ending()) begin_abort(abort.why, now, out);
+  if (from_leader) {
+    if (heeded) {
+      for (const bcube::ServerId server : abort.gone) exchange_.give_up(server);
+      if (decides) exchange_.decide(*abort.common);
+    }
+    if (phase_ >= Phase::aborting) answer(exchange_.message(why_), out);
+  } else {
+    // A decision about lanes that the job does not have is none.
+    if (abort.common.has_value() && !decides_all_lanes) return;
+    exchange_.on_abort(message.from.server, abort);
+    const bool waits = !abort.common.has_value() && !abort.withdrawn;
+    if (phase_ == Phase::ended && waits) send(message.from, exchange_.message(why_), out);
+  }
+  end_if_decided(now, out);
+}
+
+void JobAgent::handle(const JobMessage& message, const Unknown&, Instant now, JobActions& out) {
+  if (phase_ == Phase::joining) {
+    // Of a Leave: the leader has never heard of this trainer, or has forgotten it.
+    if (!leaving_.empty()) leave_alone(now, out);
+    return;
+  }
+  if (is_ending()) {
+    if (message.from.attempt != 0) exchange_.give_up(message.from.server);
+    end_if_decided(now, out);
+    return;
+  }
+  begin_abort(fmt::format("the daemon on server {} has no such job any more",
+                          space_.text(message.from.server)),
+              now, out);
+}
+
+void JobAgent::on_event(const JobEvent& event, Instant now, JobActions& out) {
+  if (phase_ == Phase::over) return;
+  std::visit([&](const auto& happened) { on(happened, now, out); }, event);
+}
+
+void JobAgent::on(const event::EnginesArmed&, Instant now, JobActions& out) {
+  if (phase_ != Phase::preparing && phase_ != Phase::resetting) return;
+  enter(Phase::armed, now);
+  answer(Armed{epoch_}, out);
+}
+
+void JobAgent::on(const event::EnginesHeld& counts, Instant now, JobActions& out) {
+  if (phase_ != Phase::holding && phase_ != Phase::held) return;
+  if (phase_ == Phase::holding) enter(Phase::held, now);
+  counts_ = counts;
+  answer(held(), out);
+}
+
+void JobAgent::on(const event::EnginesHalted& halted, Instant now, JobActions& out) {
+  if (phase_ != Phase::aborting) return;
+  exchange_.set_completed(halted.completed);
+  tell_abort(out);
+  end_if_decided(now, out);
+}
+
+void JobAgent::on(const event::Disagreed& disagreed, Instant, JobActions& out) {
+  const bool may_be = phase_ == Phase::running || phase_ == Phase::holding || phase_ == Phase::held;
+  if (!may_be || disagreed.epoch != epoch_) return;
+  const auto [known, fresh] = disagreements_.try_emplace(disagreed.what.lane, disagreed.what);
+  if (!fresh && known->second.collective > disagreed.what.collective) {
+    known->second = disagreed.what;
+  } else if (!fresh) {
+    return;
+  }
+  if (phase_ == Phase::running) answer(Disagree{epoch_, disagreed.what}, out);
+  if (phase_ == Phase::held) answer(held(), out);
+}
+
+void JobAgent::on(const event::TrainerJoined&, Instant now, JobActions& out) {
+  ++trainers_;
+  if (phase_ != Phase::joining || !leaving_.empty()) return;
+  repeat(out);
+  next_repeat_ = now + interval();
+}
+
+void JobAgent::on(const event::TrainerLeft& left, Instant now, JobActions& out) {
+  trainer_gone_ = true;
+  deserted_ = !left.others_stay;
+  if (is_ending()) return;
+  if (phase_ == Phase::joining && leaving_.empty()) phase_deadline_ = now + timing_.phase;
+  std::erase_if(leaving_, [&](const Leaving& each) { return each.leave.local == left.local; });
+  leaving_.push_back({{left.how, left.died, left.local, left.submitted}, left.settled});
+  tell_leaving(out);
+}
+
+// While it joins, one is enough: nothing begins without it.
+void JobAgent::tell_leaving(JobActions& out) const {
+  for (const Leaving& each : leaving_) {
+    if (phase_ == Phase::joining) return answer(leaving_.front().leave, out);
+    if (each.settled) answer(each.leave, out);
+  }
+}
+
+void JobAgent::handle(const JobMessage&, const Left& left, Instant, JobActions& out) {
+  if (phase_ == Phase::joining || is_ending() || left.first > departures_) return;
+  for (std::size_t i = departures_ - left.first; i < left.departures.size(); ++i) {
+    const Departure& departure = left.departures[i];
+    ++departures_;
+    const JobMember* of = member(departure.server);
+    if (of == nullptr || departure.local >= descriptor_.options.trainers ||
+        departure.submitted.size() != descriptor_.options.lanes.size()) {
+      continue;
+    }
+    if (departure.server == self_.server) {
+      std::erase_if(leaving_, [&](const Leaving& each) {
+        return each.leave.local == departure.local && each.leave.submitted.has_value();
+      });
+    }
+    order(command::Note{departure}, out);
+  }
+  answer(Noted{departures_}, out);
+}
+
+void JobAgent::on(const event::TrainerAborted& aborted, Instant now, JobActions& out) {
+  trainer_gone_ = true;
+  deserted_ = !aborted.others_stay;
+  if (is_ending()) return;
+  if (phase_ == Phase::joining) {
+    aborted_ = true;
+    on(event::TrainerLeft{aborted.how, false, aborted.others_stay}, now, out);
+  } else {
+    begin_abort(aborted.how, now, out);
+  }
+}
+
+// Of a job that never was: those of the server's trainers that stay are told.
+void JobAgent::leave_alone(Instant now, JobActions& out) {
+  if (deserted_) return enter(Phase::over, now);
+  why_ = leaving_.front().leave.how;
+  end(std::nullopt, now, out);
+}
+
+bool JobAgent::counts_on_older(bcube::ServerId server, Incarnation incarnation) const {
+  if (phase_ != Phase::joining) {
+    const JobMember* known = member(server);
+    return known != nullptr && known->incarnation < incarnation;
+  }
+  return server == leader_server() && leader_.incarnation != 0 && leader_.incarnation < incarnation;
+}
+
+void JobAgent::on_server_gone(bcube::ServerId server, const std::string& why, Instant now,
+                              JobActions& out) {
+  const auto& members = request_.options.members;
+  if (over() || std::find(members.begin(), members.end(), server) == members.end()) return;
+  if (phase_ == Phase::joining) {
+    if (server != leader_server()) return;
+    why_ = why;
+    end(std::nullopt, now, out);
+    return;
+  }
+  if (!is_ending()) begin_abort(why, now, out);
+  exchange_.give_up(server);
+  end_if_decided(now, out);
+}
+
+// The members of one side of a partition, and no others, can agree: whoever tells nothing by the
+// deadline is given up. If that does not help either, the decision stays unknown.
+void JobAgent::miss_deadline(Instant now, JobActions& out) {
+  if (phase_ == Phase::ended) {
+    enter(Phase::over, now);
+  } else if (phase_ == Phase::joining && !leaving_.empty()) {
+    leave_alone(now, out);
+  } else if (phase_ == Phase::joining) {
+    why_ = fmt::format("the daemon on server {} does not answer", space_.text(leader_server()));
+    end(std::nullopt, now, out);
+  } else if (phase_ == Phase::aborting) {
+    const auto silent = exchange_.silent();
+    for (const bcube::ServerId server : silent) exchange_.give_up(server);
+    if (++decide_rounds_ == 2) exchange_.withdraw();
+    phase_deadline_ = now + timing_.decide;
+    end_if_decided(now, out);
+  } else {
+    begin_abort(fmt::format("the daemon on server {} does not go on with the job",
+                            space_.text(leader_server())),
+                now, out);
+  }
+}
+
+void JobAgent::on_time(Instant now, JobActions& out) {
+  if (over()) return;
+  if (phase_deadline_.has_value() && now >= *phase_deadline_) miss_deadline(now, out);
+  pursue_inquiry(now, out);
+  if (over() || now < next_repeat_) return;
+  repeat(out);
+  next_repeat_ = now + interval();
+}
+
+std::optional<Instant> JobAgent::deadline() const {
+  if (over()) return std::nullopt;
+  Instant first = std::min(next_repeat_, phase_deadline_.value_or(next_repeat_));
+  if (inquiry_.has_value()) first = std::min({first, next_inquiry_, inquiry_->deadline()});
+  return first;
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,100 @@
+// How an agent finds out for its trainer why a collective is not done, and how it answers when
+// another agent does.
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "control/jobs/machines/job_agent.h"
+
+namespace gradcube::control {
+
+std::string JobAgent::ending_text() const {
+  return fmt::format("job \"{}\" is ending: {}", request_.name, why_);
+}
+
+std::string JobAgent::stopping_text() const {
+  return fmt::format("job \"{}\" is stopping: {}", request_.name, why_);
+}
+
+void JobAgent::on(const event::Asked& asked, Instant now, JobActions& out) {
+  inquiry_.emplace(asked, now + timing_.answer);
+  if (is_ending()) {
+    report(ending_text(), out);
+  } else if (phase_ == Phase::joining) {
+    if (leaving_.empty()) repeat(out);
+    next_inquiry_ = inquiry_->deadline();
+  } else if (stopping()) {
+    report(stopping_text(), out);
+  } else {
+    ask_members(out);
+    next_inquiry_ = now + timing_.repeat;
+  }
+}
+
+// Those that have not answered yet. This server's own counts come from its engines' side.
+void JobAgent::ask_members(JobActions& out) {
+  if (!inquiry_->knows_members()) {
+    inquiry_->ask(descriptor_.members, descriptor_.options.lanes.size());
+  }
+  for (const bcube::ServerId server : inquiry_->unanswered()) {
+    const JobMember* to = member(server);
+    if (server == self_.server) {
+      count(out);
+    } else if (to != nullptr) {
+      send({server, to->incarnation, to->attempt}, Ask{inquiry_->number()}, out);
+    }
+  }
+}
+
+void JobAgent::count(JobActions& out) {
+  if (!std::exchange(counting_, true)) order(command::Count{}, out);
+}
+
+void JobAgent::handle(const JobMessage& message, const Ask&, Instant, JobActions& out) {
+  if (is_ending()) {
+    send(message.from, exchange_.message(why_), out);
+    return;
+  }
+  askers_[{message.from.server, message.from.attempt}] = message;
+  count(out);
+}
+
+void JobAgent::on(const event::Counted& counted, Instant, JobActions& out) {
+  if (!std::exchange(counting_, false)) return;
+  const std::int32_t pid = counted.pid == 0 ? request_.trainer.pid : counted.pid;
+  Counts counts{0, pid, counted.published, counted.completed};
+  for (const auto& [asker, message] : std::exchange(askers_, {})) {
+    counts.inquiry = std::get<Ask>(message.body).inquiry;
+    if (!is_ending()) send(message.from, counts, out);
+  }
+  if (!inquiry_.has_value()) return;
+  counts.inquiry = inquiry_->number();
+  inquiry_->on_counts(self_.server, counts);
+  if (inquiry_->complete()) report("", out);
+}
+
+void JobAgent::handle(const JobMessage& message, const Counts& counts, Instant, JobActions& out) {
+  if (!inquiry_.has_value()) return;
+  inquiry_->on_counts(message.from.server, counts);
+  if (inquiry_->complete()) report("", out);
+}
+
+void JobAgent::report(const std::string& missing, JobActions& out) {
+  const Inquiry inquiry = *std::exchange(inquiry_, std::nullopt);
+  if (!deserted_) tell(inquiry.report(missing), out);
+}
+
+void JobAgent::pursue_inquiry(Instant now, JobActions& out) {
+  if (!inquiry_.has_value()) return;
+  if (now >= inquiry_->deadline()) {
+    const std::string unanswered =
+        fmt::format("the daemon on server {} has not answered yet", space_.text(leader_server()));
+    const std::string& known = missing_.empty() ? unanswered : missing_;
+    report(inquiry_->knows_members() ? "" : known, out);
+  } else if (inquiry_->knows_members() && now >= next_inquiry_) {
+    ask_members(out);
+    next_inquiry_ = now + timing_.repeat;
+  }
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,136 @@
+// How an agent goes from phase to phase, what it repeats in each, and how it ends.
+#include <algorithm>
+#include <utility>
+
+#include "control/jobs/machines/job_agent.h"
+
+namespace gradcube::control {
+
+void JobAgent::enter(Phase phase, Instant now) {
+  phase_ = phase;
+  phase_deadline_.reset();
+  next_repeat_ = now + interval();
+  switch (phase) {
+    case Phase::joining:
+    case Phase::running:  // the leader's silence and that of others end it
+    case Phase::over:
+      break;
+    case Phase::preparing:
+    case Phase::armed:
+    case Phase::resetting:
+      // The leader waits for others, at most as long; and then asks again.
+      phase_deadline_ = now + 3 * timing_.phase;
+      break;
+    case Phase::holding:
+    case Phase::held:
+      phase_deadline_ = now + 2 * timing_.phase + timing_.run_on;
+      break;
+    case Phase::aborting:
+      phase_deadline_ = now + timing_.decide;
+      break;
+    case Phase::ended:
+      phase_deadline_ = now + timing_.linger;
+      break;
+  }
+}
+
+Instant JobAgent::interval() const {
+  const bool is_running = phase_ == Phase::running;
+  const bool asks = is_running && (!leaving_.empty() || !disagreements_.empty());
+  const bool waits_for_trainers = phase_ == Phase::joining && admitted() && leaving_.empty();
+  return (is_running && !asks) || waits_for_trainers ? timing_.ping : timing_.repeat;
+}
+
+void JobAgent::repeat(JobActions& out) const {
+  switch (phase_) {
+    case Phase::joining:
+      if (!leaving_.empty()) {
+        tell_leaving(out);
+      } else {
+        answer(Join{request_.trainer, request_.options, request_.rank, transport_, trainers_}, out);
+      }
+      break;
+    case Phase::running:
+      answer(Started{epoch_}, out);
+      for (const auto& [lane, what] : disagreements_) answer(Disagree{epoch_, what}, out);
+      tell_leaving(out);
+      break;
+    case Phase::aborting:
+    case Phase::ended:
+      tell_abort(out);
+      break;
+    default:  // the leader asks
+      break;
+  }
+}
+
+// To members that have not decided yet, and to the leader: it ends with the first that it hears.
+void JobAgent::tell_abort(JobActions& out) const {
+  if (leader_tells_ && phase_ != Phase::aborting) return;
+  const Abort abort = exchange_.message(why_);
+  if (phase_ == Phase::aborting) answer(abort, out);
+  if (leader_tells_) return;
+  for (const bcube::ServerId server : exchange_.undecided()) {
+    const JobMember* to = member(server);
+    if (to != nullptr) send({server, to->incarnation, to->attempt}, abort, out);
+  }
+}
+
+void JobAgent::begin_abort(const std::string& why, Instant now, JobActions& out) {
+  const bool has_begun = phase_ > Phase::armed || epoch_ > 0;
+  why_ = why;
+  if (inquiry_.has_value()) report(ending_text(), out);
+  enter(Phase::aborting, now);
+  order(command::Halt{}, out);
+  // Without this server's frames nothing can have completed anywhere.
+  if (!has_begun) exchange_.decide(LaneNumbers(descriptor_.options.lanes.size(), 0));
+  tell_abort(out);
+  end_if_decided(now, out);
+}
+
+void JobAgent::end_if_decided(Instant now, JobActions& out) {
+  if (phase_ == Phase::aborting && exchange_.over()) {
+    tell_abort(out);
+    end(exchange_.common(), now, out);
+  }
+  // Who was told by the leader stays a while, to answer members that the leader does not reach.
+  if (phase_ == Phase::ended && !leader_tells_ && exchange_.undecided().empty()) {
+    enter(Phase::over, now);
+  }
+}
+
+void JobAgent::end(std::optional<LaneNumbers> common, Instant now, JobActions& out) {
+  const bool was_attached = phase_ != Phase::joining;
+  if (inquiry_.has_value()) report(ending_text(), out);
+  if (!deserted_) tell(notice::Ended{why_, std::move(common)}, out);
+  if (was_attached) {
+    order(command::Detach{}, out);
+    enter(Phase::ended, now);
+  } else {
+    if (leader_.incarnation != 0) answer(exchange_.message(why_), out);
+    enter(Phase::over, now);
+  }
+}
+
+Held JobAgent::held() const {
+  const LaneNumbers& reached = counts_.reached.empty() ? counts_.published : counts_.reached;
+  Held held{epoch_, counts_.published, counts_.completed, {}, counts_.asked, counts_.submitted,
+            reached};
+  held.unanswered = counts_.unanswered;
+  for (const auto& [lane, what] : disagreements_) held.disagreements.push_back(what);
+  return held;
+}
+
+void JobAgent::send(JobEnd to, JobBody body, JobActions& out) const {
+  out.emplace_back(JobMessage{self_, to, descriptor_.id, request_.name, std::move(body)});
+}
+
+void JobAgent::order(JobCommand command, JobActions& out) const {
+  out.emplace_back(ToEngines{self_.attempt, std::move(command)});
+}
+
+void JobAgent::tell(JobNotice notice, JobActions& out) const {
+  out.emplace_back(ToTrainer{self_.attempt, std::move(notice)});
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,257 @@
+#include "control/jobs/machines/job_leader.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <utility>
+
+#include "control/jobs/collective_text.h"
+
+namespace gradcube::control {
+
+JobLeader::JobLeader(JobEnd self, JobId id, const std::string& name, const JobOptions& options,
+                     const bcube::AddressSpace& space, const JobTiming& timing)
+    : self_(self), id_(id), name_(name), options_(options), space_(space), timing_(timing) {
+  for (const bcube::ServerId server : options_.members) {
+    Member member;
+    member.server = server;
+    member.rank = static_cast<std::uint32_t>(members_.size());
+    members_.push_back(member);
+  }
+}
+
+JobLeader::Member* JobLeader::find(bcube::ServerId server) {
+  for (Member& member : members_) {
+    if (member.server == server) return &member;
+  }
+  return nullptr;
+}
+
+bool JobLeader::counts_on_older(bcube::ServerId server, Incarnation incarnation) const {
+  return std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
+    return member.server == server && member.agent.has_value() &&
+           member.agent->incarnation < incarnation;
+  });
+}
+
+bool JobLeader::has(const JobEnd& agent) const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [&](const Member& member) { return member.agent == agent; });
+}
+
+std::vector<JobEnd> JobLeader::agents() const {
+  std::vector<JobEnd> agents;
+  for (const Member& member : members_) {
+    if (member.agent.has_value()) agents.push_back(*member.agent);
+  }
+  return agents;
+}
+
+void JobLeader::on_message(const JobMessage& message, Instant now, JobActions& out) {
+  if (over()) return;
+  Member* member = find(message.from.server);
+  const bool is_of_anyone =
+      std::holds_alternative<Join>(message.body) || std::holds_alternative<Elsewhere>(message.body);
+  if (!is_of_anyone && (member == nullptr || member->agent != message.from)) return;
+  if (member != nullptr && member->agent == message.from) member->heard = now;
+  std::visit([&](const auto& body) { handle(member, message, body, now, out); }, message.body);
+}
+
+void JobLeader::handle(Member* member, const JobMessage&, const Armed& armed, Instant now,
+                       JobActions& out) {
+  const bool awaited = phase_ == Phase::preparing || phase_ == Phase::resetting;
+  if (awaited && armed.epoch == epoch_) answered(*member, now, out);
+}
+
+void JobLeader::handle(Member* member, const JobMessage&, const Started& started, Instant now,
+                       JobActions& out) {
+  if (phase_ == Phase::starting && started.epoch == epoch_) answered(*member, now, out);
+}
+
+void JobLeader::handle(Member*, const JobMessage&, const Disagree& disagree, Instant now,
+                       JobActions& out) {
+  if (disagree.epoch != epoch_ || !is_possible(disagree.what)) return;
+  if (phase_ == Phase::running) {
+    begin_catching_up(disagree.what, now, out);
+  } else if (phase_ == Phase::catching_up) {
+    note_failing(disagree.what);
+    end_catching_up_if_all_have(now, out);
+  }
+}
+
+void JobLeader::handle(Member* member, const JobMessage& message, const Leave& leave, Instant now,
+                       JobActions& out) {
+  if (phase_ == Phase::gathering) end(leave.how, {}, now, out);
+  if (phase_ == Phase::running && goes_on_without(member->server, leave)) {
+    note(member->server, leave, now);
+  } else if (phase_ == Phase::running) {
+    stop(std::nullopt, leave, now, out);
+  }
+  if (phase_ == Phase::stopping && departure_.has_value() && leave.died) {
+    phase_deadline_ = std::min(*phase_deadline_, now + timing_.run_on_after_death);
+  }
+  if (phase_ == Phase::catching_up) {
+    member->has_left = true;
+    end_catching_up_if_all_have(now, out);
+  }
+  if (phase_ == Phase::ending) send(message.from, request(), out);
+}
+
+void JobLeader::handle(Member* member, const JobMessage&, const Abort& abort, Instant now,
+                       JobActions& out) {
+  if (phase_ != Phase::ending) {
+    // Not its decision: an agent heeds the decisions of members that it counts, and of no others.
+    end(abort.why, {abort.gone.begin(), abort.gone.end()}, now, out);
+  }
+  if (!over()) answered(*member, now, out);
+}
+
+void JobLeader::handle(Member* member, const JobMessage& message, const Unknown&, Instant now,
+                       JobActions& out) {
+  if (phase_ == Phase::gathering) {
+    leave_out(*member);
+    return;
+  }
+  if (phase_ != Phase::ending) {
+    end(fmt::format("the daemon on server {} has no trainer of job \"{}\" any more",
+                    space_.text(message.from.server), name_),
+        {message.from.server}, now, out);
+  }
+  if (!over()) answered(*member, now, out);
+}
+
+void JobLeader::on_server_gone(bcube::ServerId server, const std::string& why, Instant now,
+                               JobActions& out) {
+  Member* member = find(server);
+  if (over() || member == nullptr || !member->agent.has_value()) return;
+  if (phase_ != Phase::ending) end(why, {server}, now, out);
+  if (!over()) answered(*member, now, out);
+}
+
+bool JobLeader::all_answered() const {
+  return std::all_of(members_.begin(), members_.end(), [](const Member& member) {
+    return member.answered || !member.agent.has_value();
+  });
+}
+
+void JobLeader::answered(Member& member, Instant now, JobActions& out) {
+  const bool is_new = !std::exchange(member.answered, true);
+  const bool of_engines =
+      phase_ == Phase::preparing || phase_ == Phase::resetting || phase_ == Phase::starting;
+  // A process that does this for many servers or jobs does it for one after the other.
+  if (is_new && of_engines) phase_deadline_ = now + longest(phase_);
+  if (!all_answered()) return;
+  if (phase_ == Phase::preparing || phase_ == Phase::resetting) {
+    enter(Phase::starting, now, out);
+  } else if (phase_ == Phase::starting) {
+    enter(Phase::running, now, out);
+  } else if (phase_ == Phase::ending) {
+    enter(Phase::over, now, out);
+  }
+}
+
+void JobLeader::enter(Phase phase, Instant now, JobActions& out) {
+  phase_ = phase;
+  phase_deadline_.reset();
+  next_ask_ = now;
+  if (phase == Phase::running || phase == Phase::over) return;
+  for (Member& member : members_) member.answered = false;
+  phase_deadline_ = now + longest(phase);
+  next_ask_ = now + timing_.repeat;
+  ask(out);
+}
+
+Instant JobLeader::longest(Phase phase) const {
+  if (phase == Phase::catching_up) return timing_.catch_up;
+  if (phase != Phase::stopping) return timing_.phase;
+  const bool after_death = departure_.has_value() && departure_->died;
+  return after_death ? timing_.run_on_after_death : timing_.run_on;
+}
+
+void JobLeader::ask(JobActions& out) const {
+  const JobBody body = request();
+  for (const Member& member : members_) {
+    if (!member.answered && member.agent.has_value()) send(*member.agent, body, out);
+  }
+}
+
+JobBody JobLeader::request() const {
+  switch (phase_) {
+    case Phase::preparing:
+      return Prepare{descriptor()};
+    case Phase::starting:
+      return Start{epoch_};
+    case Phase::catching_up:
+      return Ask{};
+    case Phase::stopping:
+      return Hold{epoch_, why_it_stops(), asked()};
+    case Phase::resetting:
+      return Reset{epoch_, cut_};
+    case Phase::ending:
+      return Abort{why_, {gone_.begin(), gone_.end()}, std::nullopt, common_, false};
+    case Phase::gathering:
+    case Phase::running:
+    case Phase::over:
+      break;
+  }
+  return Pending{missing()};
+}
+
+void JobLeader::end(const std::string& why, std::set<bcube::ServerId> gone, Instant now,
+                    JobActions& out) {
+  why_ = why;
+  gone_ = std::move(gone);
+  enter(Phase::ending, now, out);
+}
+
+// Which servers have kept this phase from ending.
+std::string JobLeader::overdue() const {
+  std::vector<std::string> servers;
+  for (const Member& member : members_) {
+    if (member.answered || !member.agent.has_value()) continue;
+    if (phase_ == Phase::stopping && has_told(member)) continue;
+    servers.push_back(space_.text(member.server));
+  }
+  if (servers.empty()) return overdue_collective();
+  const bool one = servers.size() == 1;
+  return fmt::format("the {} {} {} not answer for job \"{}\"",
+                     one ? "daemon on server" : "daemons on servers", fmt::join(servers, ", "),
+                     one ? "does" : "do", name_);
+}
+
+void JobLeader::on_time(Instant now, JobActions& out) {
+  if (over()) return;
+  if (phase_ == Phase::running) {
+    if (now < next_ask_ || !any_lacks_departures()) return;
+    for (const Member& member : members_) tell_departures(member, out);
+    next_ask_ = now + timing_.repeat;
+  } else if (phase_deadline_.has_value() && now >= *phase_deadline_) {
+    if (phase_ == Phase::ending) {
+      enter(Phase::over, now, out);
+    } else if (phase_ == Phase::catching_up) {
+      stop(first_, std::nullopt, now, out);
+    } else {
+      // A departure stays the reason: the others only wait for the end of what was in flight.
+      // So does a disagreement: but for it nobody would have stopped.
+      end(departure_.has_value() ? departure_->how : reason_of_stop() + overdue(), {}, now, out);
+    }
+  } else if (now >= next_ask_) {
+    // While it gathers: whether trainers that have joined are still there.
+    if (phase_ == Phase::gathering) leave_out_silent(now);
+    if (over()) return;
+    if (phase_ == Phase::gathering) seek_missing(now, out);
+    ask(out);
+    next_ask_ = now + (phase_ == Phase::gathering ? timing_.ping : timing_.repeat);
+  }
+}
+
+std::optional<Instant> JobLeader::deadline() const {
+  if (over() || (phase_ == Phase::running && !any_lacks_departures())) return std::nullopt;
+  return std::min(next_ask_, phase_deadline_.value_or(next_ask_));
+}
+
+void JobLeader::send(const JobEnd& to, JobBody body, JobActions& out) const {
+  out.emplace_back(JobMessage{self_, to, id_, name_, std::move(body)});
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,50 @@
+// How a leader goes on without trainers that have left, and how all members learn of it.
+#include <algorithm>
+
+#include "control/jobs/departures.h"
+#include "control/jobs/machines/job_leader.h"
+
+namespace gradcube::control {
+
+bool JobLeader::has_left(bcube::ServerId server, std::uint32_t local) const {
+  return std::any_of(departures_.begin(), departures_.end(), [&](const Departure& each) {
+    return each.server == server && each.local == local;
+  });
+}
+
+// Not without the last one.
+bool JobLeader::goes_on_without(bcube::ServerId server, const Leave& leave) const {
+  const bool fits = !leave.died && leave.local < options_.trainers && leave.submitted.has_value() &&
+                    leave.submitted->size() == options_.lanes.size();
+  return fits &&
+         (has_left(server, leave.local) || departures_.size() + 1 < options_.all_trainers());
+}
+
+// All are told in a moment: most trainers leave together.
+void JobLeader::note(bcube::ServerId server, const Leave& leave, Instant now) {
+  if (has_left(server, leave.local)) return;
+  if (!any_lacks_departures()) next_ask_ = now + timing_.repeat;
+  departures_.push_back({server, leave.local, leave.how, *leave.submitted});
+}
+
+bool JobLeader::any_lacks_departures() const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [this](const Member& member) { return lacks_departures(member); });
+}
+
+void JobLeader::tell_departures(const Member& member, JobActions& out) const {
+  if (!lacks_departures(member) || !member.agent.has_value()) return;
+  const auto begin = departures_.begin() + member.noted;
+  const auto count = std::min<std::ptrdiff_t>(departures_.end() - begin, kMostDeparturesTold);
+  send(*member.agent, Left{member.noted, {begin, begin + count}}, out);
+}
+
+void JobLeader::handle(Member* member, const JobMessage&, const Noted& noted, Instant,
+                       JobActions& out) {
+  const auto known = std::min<std::size_t>(noted.departures, departures_.size());
+  if (known <= member->noted) return;
+  member->noted = static_cast<std::uint32_t>(known);
+  if (phase_ == Phase::running) tell_departures(*member, out);
+}
+
+}  // namespace gradcube::control

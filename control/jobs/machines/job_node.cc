@@ -1,0 +1,344 @@
+#include "control/jobs/machines/job_node.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+#include <utility>
+
+#include "bcube_forwarding/neighbours.h"
+#include "control/jobs/wait_cause.h"
+#include "trainer/shared_layout.h"
+
+namespace gradcube::control {
+namespace {
+
+// Odd, so that all 2^32 ids come before one comes again, and large, so that the ids
+// of two daemons with near seeds do not meet.
+constexpr std::uint32_t kIdStep = 0x9e3779b9;
+
+// Longer than a message is under way.
+constexpr Instant kRemembered = std::chrono::seconds(5);
+
+}  // namespace
+
+JobNode::JobNode(bcube::ServerId server, Incarnation incarnation, const bcube::AddressSpace& space,
+                 const JobTiming& timing, std::uint32_t id_seed)
+    : server_(server),
+      incarnation_(incarnation),
+      space_(space),
+      timing_(timing),
+      next_id_(id_seed) {}
+
+std::optional<std::string> JobNode::objection(const JoinRequest& request) const {
+  const auto& members = request.options.members;
+  if (!shared::is_job_name(request.name)) {
+    return fmt::format("invalid job name: {}", shared::kJobNameRule);
+  }
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (members[i] >= space_.addresses()) {
+      return fmt::format("job \"{}\": there is no server {}: expected 0 to {}", request.name,
+                         members[i], space_.addresses() - 1);
+    }
+    if (space_.is_absent(members[i])) {
+      return fmt::format(
+          "job \"{}\": server {}, number {}, is absent: the cluster has none at this address",
+          request.name, space_.text(members[i]), members[i]);
+    }
+    if (i > 0 && members[i] <= members[i - 1]) {
+      return fmt::format("job \"{}\": expected ascending members, each once", request.name);
+    }
+  }
+  if (!std::binary_search(members.begin(), members.end(), server_)) {
+    return fmt::format(
+        "job \"{}\": this trainer's server {} is not among the members that it asks for",
+        request.name, space_.text(server_));
+  }
+  if (request.rank.has_value() && *request.rank >= members.size()) {
+    return fmt::format("job \"{}\": rank {}: expected 0 to {}", request.name, *request.rank,
+                       members.size() - 1);
+  }
+  unsigned jobs = 0;
+  for (const auto& [attempt, agent] : agents_) {
+    if (agent.is_ending()) continue;
+    ++jobs;
+    if (agent.name() != request.name || agent.trainer_gone()) continue;
+    return fmt::format(
+        "job \"{}\" already has a trainer on server {}: pid {}; the job has one trainer per server",
+        request.name, space_.text(server_), agent.trainer().pid);
+  }
+  if (jobs >= kMaxJobs) {
+    return fmt::format(
+        "job \"{}\" cannot start: server {} already has {} jobs, which is the most it holds",
+        request.name, space_.text(server_), kMaxJobs);
+  }
+  return std::nullopt;
+}
+
+std::variant<Attempt, Refusal> JobNode::join(const JoinRequest& request, TransportFacts transport,
+                                             Instant now, JobActions& out) {
+  if (const auto reason = objection(request); reason.has_value()) return Refusal{*reason};
+  const Attempt attempt = ++last_attempt_;
+  JobAgent agent({server_, incarnation_, attempt}, request, transport, space_, timing_, now);
+  agents_.emplace(attempt, std::move(agent)).first->second.on_time(now, out);
+  settle(now, out);
+  return attempt;
+}
+
+void JobNode::on_message(const JobMessage& message, Instant now, JobActions& out) {
+  if (message.to.server != server_) return;
+  on_heard(message.from.server, message.from.incarnation, now, out);
+  dispatch(message, now, out);
+  settle(now, out);
+}
+
+void JobNode::on_heard(bcube::ServerId server, Incarnation incarnation, Instant now,
+                       JobActions& out) {
+  if (server == server_) return;
+  Incarnation& newest = incarnations_[server];
+  if (incarnation <= newest) return;
+  const bool restarted = newest != 0;
+  newest = incarnation;
+  if (!restarted) return;
+  // What has begun since concerns the new incarnation alone.
+  const std::string why = fmt::format("the daemon on server {} was restarted", space_.text(server));
+  for (auto& [id, leader] : leaders_) {
+    if (leader.counts_on_older(server, incarnation)) leader.on_server_gone(server, why, now, out);
+  }
+  for (auto& [attempt, agent] : agents_) {
+    if (agent.counts_on_older(server, incarnation)) agent.on_server_gone(server, why, now, out);
+  }
+  settle(now, out);
+}
+
+bool JobNode::is_stale(bcube::ServerId server, Incarnation incarnation) const {
+  const auto newest = incarnations_.find(server);
+  return newest != incarnations_.end() && incarnation < newest->second;
+}
+
+void JobNode::dispatch(const JobMessage& message, Instant now, JobActions& out) {
+  if (is_stale(message.from.server, message.from.incarnation)) return;
+  if (message.to.incarnation != 0 && message.to.incarnation != incarnation_) return;
+  if (message.to.attempt == 0) {
+    dispatch_to_leader(message, now, out);
+    return;
+  }
+  const auto agent = agents_.find(message.to.attempt);
+  if (agent == agents_.end()) {
+    unknown(message, out);
+  } else {
+    agent->second.on_message(message, now, out);
+  }
+}
+
+void JobNode::dispatch_to_leader(const JobMessage& message, Instant now, JobActions& out) {
+  if (std::holds_alternative<Seek>(message.body)) return answer_seek(message, out);
+  const auto* join = std::get_if<Join>(&message.body);
+  if (join != nullptr && answer_late_join(message, out)) return;
+  if (JobLeader* known = leader_for(message); known != nullptr) {
+    known->on_message(message, now, out);
+    return;
+  }
+  if (join == nullptr) {
+    unknown(message, out);
+    return;
+  }
+  const auto& members = join->options.members;
+  if (members.empty() || members.front() != server_) return;
+  begin_job(message, *join, now, out);
+}
+
+void JobNode::begin_job(const JobMessage& message, const Join& join, Instant now, JobActions& out) {
+  if (const std::string reason = too_many_for(message.from.server); !reason.empty()) {
+    const JobEnd self{server_, incarnation_, 0};
+    out.emplace_back(
+        JobMessage{self, message.from, protocol::kNoJob, message.name,
+                   Refused{fmt::format("job \"{}\" cannot start: {}", message.name, reason)}});
+    return;
+  }
+  do {
+    next_id_ += kIdStep;
+  } while (next_id_ == protocol::kNoJob || leaders_.contains(next_id_));
+  JobLeader leader({server_, incarnation_, 0}, next_id_, message.name, join.options, space_,
+                   timing_);
+  leaders_.emplace(next_id_, std::move(leader)).first->second.on_message(message, now, out);
+}
+
+// Why no job begins with a trainer of this server; empty if one may.
+std::string JobNode::too_many_for(bcube::ServerId server) const {
+  if (server == server_) return "";  // join() counts these
+  unsigned all = 0;
+  unsigned with_it = 0;
+  for (const auto& [id, leader] : leaders_) {
+    if (leader.phase() != JobLeader::Phase::gathering || leader.gathers_with(server_)) continue;
+    ++all;
+    if (leader.gathers_with(server)) ++with_it;
+  }
+  if (with_it >= kMostGatheredForOne) {
+    return fmt::format(
+        "{} jobs with trainers of server {} wait for one on server {}, which is the most that it "
+        "keeps for a server: let some begin or end first",
+        with_it, space_.text(server), space_.text(server_));
+  }
+  if (all >= kMostGathered) {
+    return fmt::format(
+        "{} jobs wait for a trainer on server {}, which is the most that it keeps: let some begin "
+        "or end first",
+        all, space_.text(server_));
+  }
+  return "";
+}
+
+void JobNode::answer_seek(const JobMessage& message, JobActions& out) const {
+  for (const auto& [attempt, agent] : agents_) {
+    const bool lives = !agent.is_ending() && !agent.trainer_gone();
+    if (agent.name() != message.name || !lives) continue;
+    if (agent.leader_server() == message.from.server) continue;
+    const JobEnd self{server_, incarnation_, 0};
+    out.emplace_back(JobMessage{self, message.from, message.job, message.name,
+                                Elsewhere{agent.trainer(), agent.options()}});
+  }
+}
+
+// Of a trainer whose job has ended: it is told so, if it does not know. Whether it was one.
+bool JobNode::answer_late_join(const JobMessage& message, JobActions& out) const {
+  const auto past = std::find_if(past_.begin(), past_.end(),
+                                 [&](const Past& each) { return each.agent == message.from; });
+  if (past == past_.end()) return false;
+  const JobEnd self{server_, incarnation_, 0};
+  out.emplace_back(JobMessage{self, message.from, protocol::kNoJob, message.name,
+                              Abort{past->why, {}, std::nullopt, std::nullopt, false}});
+  return true;
+}
+
+// The leader of the message's job; for one without an id, that of this very trainer, or the one
+// that trainers can still join or are refused by.
+JobLeader* JobNode::leader_for(const JobMessage& message) {
+  if (message.job != protocol::kNoJob) {
+    const auto found = leaders_.find(message.job);
+    return found == leaders_.end() ? nullptr : &found->second;
+  }
+  JobLeader* open = nullptr;
+  for (auto& [id, leader] : leaders_) {
+    if (leader.name() != message.name || leader.over()) continue;
+    if (leader.has(message.from)) return &leader;
+    if (leader.phase() != JobLeader::Phase::ending) open = &leader;
+  }
+  return open;
+}
+
+void JobNode::unknown(const JobMessage& message, JobActions& out) const {
+  if (std::holds_alternative<Unknown>(message.body)) return;
+  JobEnd self = message.to;
+  self.incarnation = incarnation_;
+  out.emplace_back(JobMessage{self, message.from, message.job, message.name, Unknown{}});
+}
+
+void JobNode::on_event(Attempt attempt, const JobEvent& event, Instant now, JobActions& out) {
+  const auto agent = agents_.find(attempt);
+  if (agent == agents_.end()) {
+    const auto* asked = std::get_if<event::Asked>(&event);
+    if (asked == nullptr) return;
+    const notice::Report report{asked->inquiry, asked->collective, "the job has ended", {}};
+    out.emplace_back(ToTrainer{attempt, report});
+    return;
+  }
+  agent->second.on_event(event, now, out);
+  settle(now, out);
+}
+
+void JobNode::on_server_silent(bcube::ServerId server, bool no_way, Instant now, JobActions& out) {
+  if (server == server_) return;
+  server_gone(server, silent_daemon(server, "", no_way, space_), now, out);
+  settle(now, out);
+}
+
+void JobNode::server_gone(bcube::ServerId server, const std::string& why, Instant now,
+                          JobActions& out) {
+  for (auto& [id, leader] : leaders_) leader.on_server_gone(server, why, now, out);
+  for (auto& [attempt, agent] : agents_) agent.on_server_gone(server, why, now, out);
+}
+
+// Delivers what goes to this very server, and forgets what is over.
+void JobNode::settle(Instant now, JobActions& out) {
+  JobActions rest;
+  while (!out.empty()) {
+    JobActions batch = std::exchange(out, {});
+    for (JobAction& action : batch) {
+      const auto* message = std::get_if<JobMessage>(&action);
+      if (message != nullptr && message->to.server == server_) {
+        dispatch(*message, now, out);
+      } else {
+        rest.push_back(std::move(action));
+      }
+    }
+  }
+  out = std::move(rest);
+  forget_what_is_over(now);
+}
+
+void JobNode::forget_what_is_over(Instant now) {
+  std::erase_if(agents_, [](const auto& entry) { return entry.second.over(); });
+  for (const auto& [id, leader] : leaders_) {
+    if (!leader.over()) continue;
+    for (const JobEnd& agent : leader.agents()) {
+      past_.push_back({agent, leader.why(), now + kRemembered});
+    }
+  }
+  std::erase_if(leaders_, [](const auto& entry) { return entry.second.over(); });
+  while (!past_.empty() && past_.front().until <= now) past_.pop_front();
+}
+
+namespace {
+
+using Servers = std::set<bcube::ServerId>;
+
+void add(Servers& servers, const std::vector<bcube::ServerId>& more) {
+  servers.insert(more.begin(), more.end());
+}
+
+std::vector<bcube::ServerId> ascending(const Servers& servers) {
+  return {servers.begin(), servers.end()};
+}
+
+}  // namespace
+
+std::vector<bcube::ServerId> JobNode::greeted() const {
+  Servers servers;
+  for (const auto& [attempt, agent] : agents_) {
+    add(servers, bcube::next_to(space_, server_, agent.servers()));
+  }
+  return ascending(servers);
+}
+
+std::vector<bcube::ServerId> JobNode::watched() const {
+  Servers servers;
+  for (const auto& [attempt, agent] : agents_) {
+    const bool is_set_up =
+        agent.phase() >= JobAgent::Phase::preparing && agent.phase() <= JobAgent::Phase::aborting;
+    if (is_set_up) add(servers, bcube::next_to(space_, server_, agent.servers()));
+  }
+  return ascending(servers);
+}
+
+void JobNode::on_time(Instant now, JobActions& out) {
+  for (auto& [id, leader] : leaders_) leader.on_time(now, out);
+  for (auto& [attempt, agent] : agents_) agent.on_time(now, out);
+  settle(now, out);
+}
+
+std::optional<Instant> JobNode::deadline() const {
+  std::optional<Instant> first;
+  const auto take = [&](const std::optional<Instant>& other) {
+    if (other.has_value() && (!first.has_value() || *other < *first)) first = other;
+  };
+  for (const auto& [id, leader] : leaders_) take(leader.deadline());
+  for (const auto& [attempt, agent] : agents_) take(agent.deadline());
+  return first;
+}
+
+const JobAgent* JobNode::agent(Attempt attempt) const {
+  const auto found = agents_.find(attempt);
+  return found == agents_.end() ? nullptr : &found->second;
+}
+
+}  // namespace gradcube::control

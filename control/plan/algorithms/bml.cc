@@ -1,0 +1,24 @@
+#include "control/plan/algorithms/bml.h"
+
+#include "control/plan/algorithms/requirements.h"
+#include "control/plan/algorithms/rotated_levels.h"
+#include "control/plan/algorithms/thread_shares.h"
+
+namespace gradcube::control {
+
+Plan make_bml_plan(const Topology& topology, const Placement& placement) {
+  require_switches("bml", topology, "every server sends to every other under one switch");
+  require_company("bml", placement);
+  require_grid("bml", topology, placement);
+  const std::vector<Pattern> meshes(placement.dimensions().size(), Pattern::mesh);
+  std::vector<PlanThread> threads = rotated_threads(placement, meshes);
+  std::vector<LevelLinks> levels;
+  for (const GridDimension& dimension : placement.dimensions()) {
+    levels.push_back({dimension.radix, topology.dimensions()[dimension.level].rate_bps});
+  }
+  const std::vector<unsigned> weights = balanced_weights(levels);
+  for (std::size_t t = 0; t < threads.size(); ++t) threads[t].weight = weights[t];
+  return Plan("bml", topology, placement, std::move(threads));
+}
+
+}  // namespace gradcube::control

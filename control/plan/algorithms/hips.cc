@@ -1,0 +1,41 @@
+#include "control/plan/algorithms/hips.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <vector>
+
+#include "control/base/errors.h"
+#include "control/plan/algorithms/requirements.h"
+#include "control/plan/algorithms/rotated_levels.h"
+
+namespace gradcube::control {
+
+Plan make_hips_plan(const std::string& name, const Topology& topology, const Placement& placement,
+                    std::span<const Pattern> patterns) {
+  require_company(name, placement);
+  require_grid(name, topology, placement);
+  const std::size_t stages = placement.dimensions().size();
+  std::vector<Pattern> of_stages(patterns.begin(), patterns.end());
+  if (of_stages.size() == 1) of_stages.resize(stages, patterns.front());
+  if (of_stages.size() != stages) {
+    throw UsageError(
+        fmt::format("algorithm {} on {} servers: it lists {} patterns; expected 1 for all stages{}",
+                    name, placement.ranks(), patterns.size(),
+                    stages == 1 ? ", of which there is one here"
+                                : fmt::format(", or {}: one for each level at which the servers "
+                                              "have several digits",
+                                              stages)));
+  }
+  if (!topology.space().cabled()) {
+    return Plan(name, topology, placement, rotated_threads(placement, of_stages));
+  }
+  const auto rings = std::count(of_stages.begin(), of_stages.end(), Pattern::ring);
+  const bool adjacent_alone =
+      static_cast<std::size_t>(rings) == stages && are_whole_rings(topology, placement);
+  return Plan(name, topology, placement,
+              rings > 0 ? counter_rotating_threads(placement, of_stages)
+                        : rotated_threads(placement, of_stages),
+              adjacent_alone ? LinkUse::exclusive : LinkUse::shared);
+}
+
+}  // namespace gradcube::control

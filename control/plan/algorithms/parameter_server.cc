@@ -1,0 +1,52 @@
+#include "control/plan/algorithms/parameter_server.h"
+
+#include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "control/base/errors.h"
+#include "control/plan/algorithms/requirements.h"
+#include "control/plan/base/step_pattern.h"
+
+namespace gradcube::control {
+namespace {
+
+// Digit 0 is the root's; the others follow by ascending rank.
+std::shared_ptr<const DigitOrder> beginning_with(Rank root, std::uint32_t ranks) {
+  auto order = std::make_shared<DigitOrder>();
+  order->set(0, root);
+  unsigned digit = 0;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    if (rank != root) order->set(++digit, rank);
+  }
+  return order;
+}
+
+}  // namespace
+
+Plan make_parameter_server_plan(const std::string& name, const Topology& topology,
+                                const Placement& placement, ServerId server) {
+  require_company(name, placement);
+  const std::uint32_t ranks = placement.ranks();
+  if (ranks > kMaxRunnableRadix) {
+    throw UsageError(
+        fmt::format("algorithm {} on {} servers: one parameter server serves at most {}; expected "
+                    "fewer servers, or hips:root, which has one for each group",
+                    name, ranks, kMaxRunnableRadix));
+  }
+  const std::optional<Rank> root = placement.rank(server);
+  if (!root) {
+    throw UsageError(
+        fmt::format("algorithm {}: {} is none of the job's servers; expected one of "
+                    "them, for example ps alone, which takes the first",
+                    name, topology.space().text(server)));
+  }
+  const bool one_hop = placement.dimensions().size() == 1 && !topology.space().cabled();
+  PlanStep step{ranks, 1, Pattern::root};
+  if (*root != 0) step.order = beginning_with(*root, ranks);
+  return Plan(name, topology, placement, {{1, {std::move(step)}}},
+              one_hop ? LinkUse::exclusive : LinkUse::shared);
+}
+
+}  // namespace gradcube::control

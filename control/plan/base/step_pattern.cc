@@ -1,0 +1,46 @@
+#include "control/plan/base/step_pattern.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <stdexcept>
+
+namespace gradcube::control {
+
+std::string_view pattern_name(Pattern pattern) {
+  switch (pattern) {
+    case Pattern::mesh:
+      return "mesh";
+    case Pattern::ring:
+      return "ring";
+    case Pattern::root:
+      return "root";
+    case Pattern::local:
+      break;
+  }
+  return "local";
+}
+
+std::optional<Pattern> pattern_named(std::string_view name) {
+  for (const Pattern pattern : {Pattern::mesh, Pattern::ring, Pattern::root, Pattern::local}) {
+    if (pattern_name(pattern) == name) return pattern;
+  }
+  return std::nullopt;
+}
+
+namespace step_pattern {
+
+void require_runnable(const PlanStep& step) {
+  if (std::find(kRunnable.begin(), kRunnable.end(), step.pattern) == kRunnable.end()) {
+    throw std::invalid_argument(fmt::format(
+        "a step of pattern {} cannot be run; expected a step of pattern mesh, ring or root",
+        pattern_name(step.pattern)));
+  }
+  if (step.radix > kMaxRunnableRadix) {
+    throw std::invalid_argument(
+        fmt::format("a {} of {} ranks cannot be run; expected a radix of at most {}",
+                    pattern_name(step.pattern), step.radix, kMaxRunnableRadix));
+  }
+}
+
+}  // namespace step_pattern
+}  // namespace gradcube::control

@@ -1,0 +1,298 @@
+#include "control/plan/base/topology.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+
+#include "bcube_forwarding/neighbours.h"
+#include "control/base/errors.h"
+#include "control/base/printable.h"
+
+namespace gradcube::control {
+namespace {
+
+struct Kind {
+  std::string_view name;
+  std::vector<std::string_view> parameters;
+  std::string_view form;  // what is accepted, and an example
+};
+
+constexpr std::string_view kForms =
+    "bcube:n,k, bcube with a list of radices, star:N or torus:n,h; for example bcube:3,2, "
+    "bcube:4x3x2 or torus:4,2";
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {
+      {"bcube",
+       {"n", "k"},
+       "bcube:n,k with radix n in 2..256 and k levels in 1..7, or the levels' radices, the highest "
+       "level first; for example bcube:3,2 or bcube:4x3x2"},
+      {"star", {"N"}, "star:N with N servers in 2..256, for example star:9"},
+      {"torus",
+       {"n", "h"},
+       "torus:n,h with rings of n in 3..256 servers and h dimensions in 1..7, for example "
+       "torus:4,2"},
+  };
+  return all;
+}
+
+[[noreturn]] void refuse(std::string_view where, std::string_view spec, std::string_view what,
+                         std::string_view accepted) {
+  throw UsageError(fmt::format("{} {}: {}; expected {}", where, quoted(spec), what, accepted));
+}
+
+const Kind& kind_of(std::string_view spec, std::string_view where) {
+  const std::string_view name = spec.substr(0, spec.find(':'));
+  for (const Kind& kind : kinds()) {
+    if (kind.name == name) return kind;
+  }
+  refuse(where, spec, fmt::format("there is no topology {}", quoted(name)), kForms);
+}
+
+// What stands behind the colon.
+std::string_view numbers_of(const Kind& kind, std::string_view spec) {
+  return spec.substr(std::min(kind.name.size() + 1, spec.size()));
+}
+
+std::vector<unsigned> parse_numbers(std::string_view text, char separator, const Kind& kind,
+                                    std::string_view spec, std::string_view where) {
+  std::vector<unsigned> values;
+  for (bool more = !text.empty(); more;) {
+    const std::string_view item = text.substr(0, text.find(separator));
+    more = item.size() < text.size();
+    text.remove_prefix(item.size() + (more ? 1 : 0));
+    unsigned value = 0;
+    const char* const end = item.data() + item.size();
+    const auto result = std::from_chars(item.data(), end, value);
+    if (result.ec != std::errc() || result.ptr != end) {
+      refuse(where, spec, fmt::format("{} is not a whole number in range", quoted(item)),
+             kind.form);
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+// The radix of each level, from level 0 up, of "n,k", "n,h" or "N": as many numbers as the kind
+// has parameters.
+std::vector<unsigned> equal_radices(const Kind& kind, std::string_view spec,
+                                    std::string_view where) {
+  const std::vector<unsigned> values =
+      parse_numbers(numbers_of(kind, spec), ',', kind, spec, where);
+  if (values.size() != kind.parameters.size()) {
+    refuse(where, spec,
+           fmt::format("{} takes {} ({}), not {}", kind.name,
+                       kind.parameters.size() == 1 ? "one number" : "two numbers",
+                       fmt::join(kind.parameters, " and "), values.size()),
+           kind.form);
+  }
+  const unsigned radix = values[0];
+  const unsigned count = values.size() > 1 ? values[1] : 1;
+  if (count < 1 || count > kMaxDimensions) {
+    refuse(where, spec,
+           fmt::format("{} is {}, but it is 1..{}", kind.parameters[1], count, kMaxDimensions),
+           kind.form);
+  }
+  const unsigned least = kind.name == "torus" ? bcube::kLeastRing : 2;
+  if (radix < least || radix > bcube::kMaxRadix) {
+    refuse(where, spec,
+           fmt::format("{} is {}, but it is {}..{}", kind.parameters[0], radix, least,
+                       bcube::kMaxRadix),
+           kind.form);
+  }
+  return std::vector<unsigned>(count, radix);
+}
+
+// The same of a list, "4x3x2": the highest level first.
+std::vector<unsigned> listed_radices(const Kind& kind, std::string_view spec,
+                                     std::string_view where) {
+  std::vector<unsigned> radices = parse_numbers(numbers_of(kind, spec), 'x', kind, spec, where);
+  std::reverse(radices.begin(), radices.end());
+  return radices;
+}
+
+std::vector<unsigned> radices_of(const std::string& kind,
+                                 const std::vector<Dimension>& dimensions) {
+  if (dimensions.size() > kMaxDimensions) {
+    throw std::invalid_argument(
+        fmt::format("a {} has 1..{} dimensions, not {}", kind, kMaxDimensions, dimensions.size()));
+  }
+  std::vector<unsigned> radices;
+  for (const Dimension& dimension : dimensions) radices.push_back(dimension.radix);
+  return radices;
+}
+
+// All are joined by switches, or all by cables.
+bcube::Joint joint_of(const std::string& kind, const std::vector<Dimension>& dimensions) {
+  const auto adjacent = std::count_if(dimensions.begin(), dimensions.end(),
+                                      [](const Dimension& d) { return d.link == Link::adjacent; });
+  if (adjacent == 0) return bcube::Joint::switches;
+  if (static_cast<std::size_t>(adjacent) == dimensions.size()) return bcube::Joint::cables;
+  throw std::invalid_argument(fmt::format(
+      "a {} has switches at some levels and cables at others; expected one of them", kind));
+}
+
+// Throws std::invalid_argument unless hops over servers that are there join all of them.
+void require_joined(const AddressSpace& space) {
+  const std::vector<ServerId> servers = space.server_list();
+  std::vector<ServerId> reached = {servers.front()};
+  std::vector<bool> seen(space.addresses());
+  seen[servers.front()] = true;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    for (const ServerId next : servers) {
+      if (seen[next] || !bcube::are_neighbours(space, reached[i], next)) continue;
+      seen[next] = true;
+      reached.push_back(next);
+    }
+  }
+  const auto cut_off =
+      std::find_if(servers.begin(), servers.end(), [&](ServerId server) { return !seen[server]; });
+  if (cut_off == servers.end()) return;
+  throw std::invalid_argument(fmt::format(
+      "without these, no servers that are there join {} and {}; expected a cluster in one piece",
+      space.text(servers.front()), space.text(*cut_off)));
+}
+
+}  // namespace
+
+Topology::Topology(std::string kind, std::vector<Dimension> dimensions)
+    : kind_(std::move(kind)),
+      dimensions_(std::move(dimensions)),
+      space_(radices_of(kind_, dimensions_), joint_of(kind_, dimensions_)) {}
+
+unsigned Topology::ports() const {
+  unsigned count = 0;
+  for (const Dimension& dimension : dimensions_) {
+    if (dimension.ports() > 0) count = std::max(count, dimension.port + dimension.ports());
+  }
+  return count;
+}
+
+bool Topology::uniform() const {
+  return std::all_of(dimensions_.begin(), dimensions_.end(),
+                     [&](const Dimension& d) { return d.radix == dimensions_.front().radix; });
+}
+
+std::string Topology::spec() const {
+  if (kind_ == "star") return fmt::format("star:{}", space_.addresses());
+  if (uniform()) return fmt::format("{}:{},{}", kind_, dimensions_.front().radix, levels());
+  std::vector<unsigned> radices = radices_of(kind_, dimensions_);
+  std::reverse(radices.begin(), radices.end());
+  return fmt::format("{}:{}", kind_, fmt::join(radices, "x"));
+}
+
+Topology Topology::with_rates(const std::vector<std::uint64_t>& rates_bps) const {
+  Topology rated = *this;
+  for (unsigned level = 0; level < levels(); ++level) {
+    Dimension& dimension = rated.dimensions_[level];
+    if (dimension.link != Link::memory) dimension.rate_bps = rates_bps.at(level);
+  }
+  return rated;
+}
+
+Topology Topology::without(const std::vector<ServerId>& absent) const {
+  Topology rest = *this;
+  rest.space_ = space_.without(absent);
+  if (rest.space_.is_whole()) return rest;
+  if (space_.addresses() > kMaxPartialAddresses) {
+    throw std::invalid_argument(
+        fmt::format("{} has {} addresses; servers may be absent of topologies with at most {}",
+                    spec(), space_.addresses(), kMaxPartialAddresses));
+  }
+  require_joined(rest.space_);
+  return rest;
+}
+
+std::string Topology::absent_text() const {
+  std::vector<std::string> texts;
+  for (const ServerId server : space_.absent_list()) {
+    const std::string text = space_.text(server);
+    texts.push_back(text.substr(1, text.size() - 2));
+  }
+  return fmt::format("{}", fmt::join(texts, " "));
+}
+
+Topology parse_topology(std::string_view spec, std::string_view where) {
+  const Kind& kind = kind_of(spec, where);
+  const bool listed = kind.name == "bcube" && spec.find('x') != std::string_view::npos;
+  const std::vector<unsigned> radices =
+      listed ? listed_radices(kind, spec, where) : equal_radices(kind, spec, where);
+  const bool torus = kind.name == "torus";
+  std::vector<Dimension> dimensions;
+  for (const unsigned radix : radices) {
+    const auto i = static_cast<unsigned>(dimensions.size());
+    dimensions.push_back({radix, torus ? 2 * i : i, 0, torus ? Link::adjacent : Link::switched});
+  }
+  try {
+    return Topology(std::string(kind.name), std::move(dimensions));
+  } catch (const std::invalid_argument& error) {
+    refuse(where, spec, error.what(), kind.form);
+  }
+}
+
+Topology parse_absent(const Topology& topology, std::string_view text, std::string_view where) {
+  const Topology whole = topology.whole();
+  std::vector<ServerId> absent;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find_first_of(" ;"));
+    text.remove_prefix(std::min(item.size() + 1, text.size()));
+    if (!item.empty()) absent.push_back(parse_server(whole, item, where));
+  }
+  try {
+    return whole.without(absent);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("{}: {} (topology {})", where, error.what(), topology.spec()));
+  }
+}
+
+std::string servers_text(const Topology& topology) {
+  const std::uint32_t servers = topology.servers();
+  std::string text = fmt::format("{} server{}", servers, servers == 1 ? "" : "s");
+  const std::uint32_t absent = topology.space().addresses() - servers;
+  return absent == 0 ? text : fmt::format("{}, {} absent", text, absent);
+}
+
+ServerId parse_server(const Topology& topology, std::string_view text, std::string_view where) {
+  try {
+    // Parsed as it is shown: a text that had to be cut or escaped is no address either way.
+    return topology.space().parse(printable(text));
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("{} {} (topology {})", where, error.what(), topology.spec()));
+  }
+}
+
+nlohmann::ordered_json topology_json(const Topology& topology) {
+  nlohmann::ordered_json json;
+  json["kind"] = topology.kind();
+  if (topology.uniform()) {
+    json["n"] = topology.space().radix(0);
+  } else {
+    for (unsigned level = topology.levels(); level-- > 0;) {
+      json["radices"].push_back(topology.space().radix(level));
+    }
+  }
+  json[topology.kind() == "torus" ? "h" : "k"] = topology.levels();
+  json["servers"] = topology.servers();
+  const std::vector<ServerId> absent = topology.space().absent_list();
+  if (!absent.empty()) json["absent"] = addresses_json(topology.space(), absent);
+  return json;
+}
+
+nlohmann::ordered_json address_json(const AddressSpace& space, ServerId server) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (unsigned level = space.levels(); level-- > 0;) json.push_back(space.digit(server, level));
+  return json;
+}
+
+nlohmann::ordered_json addresses_json(const AddressSpace& space,
+                                      const std::vector<ServerId>& servers) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const ServerId server : servers) json.push_back(address_json(space, server));
+  return json;
+}
+
+}  // namespace gradcube::control

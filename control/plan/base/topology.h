@@ -1,0 +1,122 @@
+// A topology is a list of dimensions; dimension i is level i of a server's address.
+//
+//   bcube:n,k   BCube(n,k): k dimensions of radix n, dimension i on port i (BML, section 3.1)
+//   bcube:4x3x2 a generalized BCube: a dimension for each of the listed radices, the highest level
+//               first, as in an address; dimension i on port i. bcube:3x3 is bcube:3,2
+//   star:N      N servers around one switch: one dimension of radix N on port 0; it is bcube:N,1
+//   torus:n,h   a torus: in each of h dimensions, rings of n servers, which cables join (HiPS,
+//               section 4.2). Port 2i leads to the next digit of dimension i, port 2i+1 to the one
+//               before. n is 3 or more: a ring of two would have two cables between the same two
+//
+// A topology may be partial: some of its addresses have no server (address.h). Its spec is that of
+// the whole, and absent_text() says who is absent.
+//
+// A Topology is an immutable value. Bounds: radix 2..256 (a digit is a byte on the wire), 1..7
+// levels (a path through relays has at most 8 hops), at most 65536 servers (a server's number has
+// 16 bits on the wire).
+#ifndef GRADCUBE_CONTROL_PLAN_BASE_TOPOLOGY_H_
+#define GRADCUBE_CONTROL_PLAN_BASE_TOPOLOGY_H_
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bcube_forwarding/address.h"
+
+namespace gradcube::control {
+
+using bcube::AddressSpace;
+using bcube::kMaxLevels;
+using bcube::ServerId;
+
+// One less than an address has room for: a path through relays has a hop more than there are
+// levels, and a frame lists as many hops as an address has levels.
+inline constexpr unsigned kMaxDimensions = kMaxLevels - 1;
+
+// What joins the servers that differ only in a dimension's digit.
+enum class Link {
+  switched,  // a switch: each reaches each
+  adjacent,  // a ring of cables: each reaches the two beside it
+  memory,    // they are one host: the "link" is its memory
+};
+
+struct Dimension {
+  unsigned radix = 0;
+  unsigned port = 0;           // the (first) port that the dimension uses
+  std::uint64_t rate_bps = 0;  // of the port, in bits per second; 0: not limited
+  Link link = Link::switched;
+
+  unsigned ports() const { return link == Link::adjacent ? 2 : link == Link::switched ? 1 : 0; }
+  bool operator==(const Dimension&) const = default;
+};
+
+// Of a topology with absent servers, because routes around them are searched.
+inline constexpr std::uint32_t kMaxPartialAddresses = 256;
+
+class Topology {
+ public:
+  // dimensions[i] is level i. Throws std::invalid_argument with a message when a bound does not
+  // hold.
+  Topology(std::string kind, std::vector<Dimension> dimensions);
+
+  const std::string& kind() const { return kind_; }  // "bcube", "star" or "torus"
+  const std::vector<Dimension>& dimensions() const { return dimensions_; }
+  const AddressSpace& space() const { return space_; }
+  std::uint32_t servers() const { return space_.servers(); }  // without the absent ones
+  unsigned levels() const { return space_.levels(); }
+  unsigned ports() const;  // of a server
+  bool uniform() const;    // all radices are equal
+
+  // "bcube:3,2", "bcube:4x3x2": what parse_topology reads.
+  std::string spec() const;
+
+  // The same topology where these addresses have no server, and all others have one. Throws
+  // std::invalid_argument if one is no address, the rest are not all joined over servers that are
+  // there, or some are absent of more than kMaxPartialAddresses.
+  Topology without(const std::vector<ServerId>& absent) const;
+  Topology whole() const { return without({}); }
+  // "3,1 3,2": what parse_absent() reads. Empty if none is absent.
+  std::string absent_text() const;
+
+  // The same topology with these rates on its switched and adjacent dimensions, by level; as many
+  // as there are levels. 0: not limited.
+  Topology with_rates(const std::vector<std::uint64_t>& rates_bps) const;
+
+  bool operator==(const Topology&) const = default;
+
+ private:
+  std::string kind_;
+  std::vector<Dimension> dimensions_;
+  AddressSpace space_;
+};
+
+// Reads "bcube:3,2", "bcube:4x3x2", "star:9", "torus:4,2". `where` begins the message of the
+// UsageError: "--topology".
+Topology parse_topology(std::string_view spec, std::string_view where);
+
+// Reads addresses with spaces or semicolons between them, "3,1 3,2", and takes their servers out of
+// the topology; empty text makes it whole. Throws a UsageError that begins with `where`.
+Topology parse_absent(const Topology& topology, std::string_view text, std::string_view where);
+
+// "13 servers, 3 absent", "1 server", "9 servers".
+std::string servers_text(const Topology& topology);
+
+// Reads a server's address, "2,1" or "[2,1]"; throws a UsageError.
+ServerId parse_server(const Topology& topology, std::string_view text, std::string_view where);
+
+// {"kind":"bcube","n":3,"k":2,"servers":9}; a torus has "h" in the place of "k"; a topology that is
+// not uniform has "radices", the highest level first, in the place of "n". One that is partial also
+// has "absent", the addresses without a server.
+nlohmann::ordered_json topology_json(const Topology& topology);
+
+// An address as JSON has it: [v(k-1),...,v1,v0].
+nlohmann::ordered_json address_json(const AddressSpace& space, ServerId server);
+// [[2,1],[2,2]]
+nlohmann::ordered_json addresses_json(const AddressSpace& space,
+                                      const std::vector<ServerId>& servers);
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_PLAN_BASE_TOPOLOGY_H_

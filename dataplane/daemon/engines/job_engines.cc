@@ -1,0 +1,116 @@
+#include "dataplane/daemon/engines/job_engines.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "control/base/errors.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// The ranks that the trainers see; members and ranks of a plan both ascend with the servers.
+RankOrder rank_order(const control::JobDescriptor& job) {
+  if (!job.ranks_are_wished) return {};
+  std::vector<control::Rank> seen;
+  for (const control::JobMember& member : job.members) seen.push_back(member.rank);
+  return RankOrder(std::move(seen));
+}
+
+}  // namespace
+
+JobEngines::JobEngines(const std::string& job, const std::string& server, const LanePlans& plans,
+                       std::uint64_t region_bytes, const NodeEngines& engines)
+    : plans_(plans), engines_(engines) {
+  std::vector<std::uint32_t> flows;
+  for (const EngineAt& at : engines_.all()) flows.push_back(at.engine->check(plans, region_bytes));
+  offer_ = offer_packets(job, server, flows, engines_);
+  window_ = offer_.window;
+}
+
+JobEngines::Bells JobEngines::bells_of(const NodeEngines& engines) {
+  Bells bells;
+  for (const EngineAt& at : engines.all()) {
+    if (at.leader) bells.leader = &at.poller->doorbell();
+    if (!at.leader) bells.listeners.push_back(&at.poller->doorbell());
+  }
+  if (bells.listeners.empty()) bells.leader = nullptr;
+  return bells;
+}
+
+void JobEngines::attach(const control::JobDescriptor& job, Session& session, std::uint32_t weight,
+                        const aggregation::Kernels& kernels) {
+  kernels_ = &kernels;
+  const std::uint32_t window = job.transport.window;
+  const std::vector<EngineAt>& engines = engines_.all();
+  if (!engines.empty() && (window == 0 || window > offer_.window)) {
+    throw control::SetupError(
+        fmt::format("the job's window is {} segments: expected 1 to {}, as was offered", window,
+                    offer_.window));
+  }
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < engines.size(); ++i) {
+    PacketReservation& reserved = offer_.reserved[i];
+    reserved.commit(offer_.flows[i] * window);
+    parts.push_back(
+        {engines[i], engines[i].engine->prepare(job.id, session, plans_, weight, kernels,
+                                                {window, std::move(reserved)})});
+  }
+  parts_ = std::move(parts);
+  window_ = engines.empty() ? 0 : window;
+  drop_offer();
+  job_ = job.id;
+  const RankOrder ranks = rank_order(job);
+  on_each(parts_, [&](const Part& part) {
+    part.at.engine->attach(*part.job, static_cast<std::uint16_t>(job.epoch), ranks);
+    if (!part.job->is_leader()) return;
+    for (unsigned local = 0; local < session.trainers(); ++local) {
+      part.at.poller->watch(session.doorbell(local));
+    }
+  });
+}
+
+void JobEngines::start() {
+  on_engines([this](Engine& engine) { engine.start(job_); });
+}
+
+void JobEngines::hold() {
+  on_engines([this](Engine& engine) { engine.hold(job_); });
+}
+
+void JobEngines::halt() {
+  on_engines([this](Engine& engine) { engine.halt(job_); });
+}
+
+void JobEngines::reset(const LaneCuts& cuts, control::Epoch epoch) {
+  on_engines([&](Engine& engine) { engine.reset(job_, cuts, static_cast<std::uint16_t>(epoch)); });
+}
+
+void JobEngines::detach() {
+  on_each(parts_, [this](const Part& part) {
+    const Session& session = part.job->session();
+    for (unsigned local = 0; part.job->is_leader() && local < session.trainers(); ++local) {
+      part.at.poller->unwatch(session.doorbell(local));
+    }
+    part.at.engine->detach(job_);
+  });
+  for (Part& part : parts_) detached_.push_back(std::move(part.job));
+  parts_.clear();
+}
+
+std::uint64_t JobEngines::reserved_bytes() const {
+  std::uint64_t bytes = 0;
+  const auto add = [&](std::size_t engine, std::uint64_t segments) {
+    bytes += segments * engines_.all()[engine].packets->bytes_of_segment();
+  };
+  for (std::size_t i = 0; i < offer_.reserved.size(); ++i) add(i, offer_.reserved[i].segments());
+  for (std::size_t i = 0; i < parts_.size(); ++i) add(i, parts_[i].job->reserved_by_all());
+  return bytes;
+}
+
+void JobEngines::give_back_packets() {
+  for (const Part& part : parts_) part.job->reap_hubs();
+  std::erase_if(detached_, [](const auto& job) { return job->references() == 0; });
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,230 @@
+#include "dataplane/daemon/hub/aggregated_hubs.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+#include <variant>
+
+#include "control/base/errors.h"
+#include "control/hub/aggregator_plan.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+using control::HubCall;
+using control::HubState;
+using control::Instant;
+using control::NodeMessage;
+using control::NodeMessages;
+
+AggregatedHubs::AggregatedHubs(bcube::ServerId server, const control::Topology& topology,
+                               const aggregation::Kernels& kernels, const NodeEngines& engines,
+                               DepartedSessions& departed, MemoryQuota* const& quota)
+    : server_(server),
+      topology_(topology),
+      kernels_(kernels),
+      engines_(engines),
+      departed_(departed),
+      quota_(quota) {}
+
+AggregatedHubs::Hosted::Hosted(const std::string& job, const std::string& server,
+                               const NodeEngines& of)
+    : session(std::make_unique<Session>(JobEngines::bells_of(of).listeners,
+                                        JobEngines::bells_of(of).leader)),
+      engines(job, server, plans, 0, of),
+      hub(engines, *session) {}
+
+AggregatedHubs::~AggregatedHubs() {
+  for (auto& [name, each] : hubs_) drop(each);
+  // Who takes a server away does not wait for its threads.
+  departed_.add(std::move(given_up_));
+}
+
+std::string AggregatedHubs::name_of(const HubCall& call) const {
+  return fmt::format("job \"{}\": its hub's aggregator, server {}", call.job,
+                     topology_.space().text(server_));
+}
+
+void AggregatedHubs::on_message(const NodeMessage& message, Instant now, NodeMessages& out) {
+  if (const auto* call = std::get_if<HubCall>(&message.body)) {
+    return on_call(message, *call, now, out);
+  }
+  const auto* part = std::get_if<control::HubPart>(&message.body);
+  const auto* end = std::get_if<control::HubEnd>(&message.body);
+  if (part == nullptr && end == nullptr) return;
+  const auto found = hubs_.find(part != nullptr ? part->hub : end->hub);
+  if (found == hubs_.end() || !found->second.fetch.is_of(message)) return;
+  if (part != nullptr) return found->second.fetch.on_part(*part, now, out);
+  drop(found->second);
+  hubs_.erase(found);
+}
+
+void AggregatedHubs::on_call(const NodeMessage& message, const HubCall& call, Instant now,
+                             NodeMessages& out) {
+  const auto found = hubs_.find(call.hub);
+  if (found != hubs_.end()) {
+    if (!found->second.fetch.is_of(message)) return;
+    found->second.fetch.on_call(now, out);
+    return;
+  }
+  const auto refuse = [&](std::int32_t code, std::string why) {
+    out.push_back(
+        {server_, message.from, HubState{call.hub, HubState::Stage::failed, code, std::move(why)}});
+  };
+  if (call.stands) {
+    return refuse(GRADCUBE_EPEER, name_of(call) + ", has been started anew: what it had is lost");
+  }
+  if (!takes_the_place_of_others(message, call)) return;
+  if (hubs_.size() >= kMost || table_bytes() + call.table_bytes > kMostTableBytes) {
+    return refuse(GRADCUBE_EAGAIN,
+                  fmt::format("{}, aggregates too many hubs: try again later", name_of(call)));
+  }
+  if (given_up_.size() >= kMostGivenUp) {
+    return refuse(GRADCUBE_EAGAIN,
+                  fmt::format("{}, is still making {} hubs that nobody waits for: try again later",
+                              name_of(call), given_up_.size()));
+  }
+  const auto added = hubs_.emplace(call.hub, Aggregated{{message, call, now}, nullptr}).first;
+  added->second.fetch.on_call(now, out);
+}
+
+// A job has one hub at a time, and one caller: an older one of it is over, though its end was lost.
+bool AggregatedHubs::takes_the_place_of_others(const NodeMessage& message, const HubCall& call) {
+  if (message.from != call.members.front()) return false;
+  for (auto each = hubs_.begin(); each != hubs_.end();) {
+    if (each->first.job != call.hub.job) {
+      ++each;
+      continue;
+    }
+    if (each->first.number > call.hub.number || !each->second.fetch.is_of(message)) return false;
+    drop(each->second);
+    each = hubs_.erase(each);
+  }
+  return true;
+}
+
+std::uint64_t AggregatedHubs::table_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [name, each] : hubs_) bytes += each.fetch.call().table_bytes;
+  return bytes;
+}
+
+// Throws what cannot be done.
+void AggregatedHubs::begin(Aggregated& its) const {
+  const HubCall& call = its.fetch.call();
+  const auto members = control::Placement::of(topology_, call.members, name_of(call))
+                           .with_trainers(call.trainers, name_of(call));
+  ServerHubShape shape;
+  shape.choice = std::make_shared<const control::PlanChoice>(
+      control::hub::aggregated(topology_, members, server_, name_of(call)));
+  shape.plan = &shape.choice->plan(0);
+  shape.rank = shape.choice->placement().rank(server_).value();
+  shape.aggregator = server_;
+  shape.trainers = 0;
+  shape.all_trainers = members.trainers();
+  control::JobDescriptor job;
+  job.id = call.hub.job;
+  job.name = call.job;
+  job.transport.window = call.window;
+  job.epoch = call.epoch;
+  const std::string server = topology_.space().text(server_);
+  its.hosted = std::make_unique<Hosted>(call.job, server, engines_);
+  its.hosted->engines.attach(job, *its.hosted->session, call.weight, kernels_);
+  its.hosted->engines.start();
+  its.hosted->hub.host(
+      {.job = call.job,
+       .server = server,
+       .number = call.hub.number,
+       .table = HubTableSource(its.fetch.take_table())},
+      std::move(shape),
+      quota_ == nullptr ? MemoryQuota::Charge() : MemoryQuota::Charge(*quota_, call.user));
+}
+
+void AggregatedHubs::fail(Aggregated& its, std::int32_t code, const std::string& why) {
+  drop(its);
+  its.fetch.set_state(HubState::Stage::failed, code, why);
+}
+
+void AggregatedHubs::drop(Aggregated& its) {
+  if (its.hosted == nullptr) return;
+  Hosted& hosted = *its.hosted;
+  if (hosted.engines.attached()) hosted.engines.detach();
+  for (std::unique_ptr<UnfinishedWork>& making : hosted.hub.take_dropped()) {
+    given_up_.push_back(std::move(making));
+  }
+  hosted.hub.forget();
+  departed_.add(std::move(hosted.session), hosted.engines.release(), {});
+  its.hosted.reset();
+}
+
+void AggregatedHubs::on_event(const EngineEvent& event, NodeMessages& out) {
+  if (event.kind != EngineEvent::Kind::hub_disagreement) return;
+  for (auto& [name, each] : hubs_) {
+    const HubCall& call = each.fetch.call();
+    const bool is_its = name.job == event.job && each.hosted != nullptr &&
+                        static_cast<std::uint16_t>(call.epoch) == event.epoch;
+    const std::string* key = is_its ? each.hosted->hub.key(event.hub_key) : nullptr;
+    if (key == nullptr) continue;
+    each.fetch.set_state(HubState::Stage::failed, GRADCUBE_EMISMATCH,
+                         hub_disagreement(call.job, *key, topology_.space().text(server_)));
+    each.fetch.tell(out);
+  }
+}
+
+std::vector<std::string> AggregatedHubs::look(Instant now, NodeMessages& out) {
+  std::vector<std::string> log;
+  std::erase_if(given_up_, [](const auto& making) { return making->is_idle(); });
+  for (auto& [name, each] : hubs_) {
+    const bool is_new = each.fetch.state().stage == HubState::Stage::making;
+    if (each.hosted == nullptr && is_new && each.fetch.has_table()) {
+      try {
+        begin(each);
+      } catch (const control::UsageError& error) {
+        fail(each, GRADCUBE_EINVAL, error.what());
+      } catch (const std::exception& error) {
+        fail(each, GRADCUBE_ENOMEM,
+             fmt::format("{}: {}", name_of(each.fetch.call()), error.what()));
+      }
+      if (each.hosted == nullptr) each.fetch.tell(out);
+    }
+    if (each.hosted == nullptr) continue;
+    each.hosted->engines.give_back_packets();
+    for (const HubAnswer& answer : each.hosted->hub.work()) {
+      if (answer.code != GRADCUBE_OK) {
+        fail(each, answer.code, answer.text);
+      } else {
+        each.fetch.set_state(HubState::Stage::stands);
+      }
+      each.fetch.tell(out);
+      break;  // there is one, and what has failed is gone
+    }
+  }
+  for (auto each = hubs_.begin(); each != hubs_.end();) {
+    if (!each->second.fetch.is_forsaken(now)) {
+      ++each;
+      continue;
+    }
+    log.push_back(fmt::format("{}, has heard nothing of its caller and frees the hub",
+                              name_of(each->second.fetch.call())));
+    drop(each->second);
+    each = hubs_.erase(each);
+  }
+  return log;
+}
+
+bool AggregatedHubs::knows(protocol::JobId job) const {
+  return std::any_of(hubs_.begin(), hubs_.end(),
+                     [job](const auto& entry) { return entry.first.job == job; });
+}
+
+std::string hub_disagreement(const std::string& job, const std::string& key,
+                             const std::string& server) {
+  return fmt::format(
+      "job \"{}\": the trainers have pushed key \"{}\" of their hub differently, as server {} has "
+      "found: some pushed gradients and others weights, or their learning rates differ, or their "
+      "first weights differ",
+      job, key, server);
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,122 @@
+// The hubs that a node aggregates for jobs that have no trainers on its server: PHub's PBox. For
+// each its engines have a job without trainers and without lanes, which other servers' hubs send
+// to. It is there from the call of the job's first server (control/jobs/hub_messages.h) until its
+// end, and is gone when nothing is heard of the caller any more.
+//
+// What a caller gives up while it is being made runs on for a while, on a thread of its own: new
+// hubs are refused while there is much of that. Else who calls for one hub after another, and lets
+// each go, would have threads and tables without end.
+//
+// Errors: what a caller asks for and cannot have is told to it, with a sentence. Threads: the
+// control thread.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_HUB_AGGREGATED_HUBS_H_
+#define GRADCUBE_DATAPLANE_DAEMON_HUB_AGGREGATED_HUBS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "aggregation/kernels.h"
+#include "control/jobs/hub/hub_fetch.h"
+#include "control/plan/base/topology.h"
+#include "dataplane/daemon/engines/departed_sessions.h"
+#include "dataplane/daemon/engines/job_engines.h"
+#include "dataplane/daemon/engines/node_engines.h"
+#include "dataplane/daemon/hub/job_hub.h"
+#include "dataplane/engine/event_queue.h"
+#include "dataplane/engine/memory/memory_quota.h"
+#include "protocol/job_id.h"
+#include "trainer/shared_layout.h"
+
+namespace gradcube::dataplane {
+
+class AggregatedHubs {
+ public:
+  static constexpr std::size_t kMost = 64;  // at a time
+  // Of their tables together.
+  static constexpr std::uint64_t kMostTableBytes = 2 * shared::kMostHubTableBytes;
+
+  // Of hubs that were given up, and are still being made.
+  static constexpr std::size_t kMostGivenUp = 8;
+
+  // All that is named outlives it. quota: null where memory is not limited.
+  AggregatedHubs(bcube::ServerId server, const control::Topology& topology,
+                 const aggregation::Kernels& kernels, const NodeEngines& engines,
+                 DepartedSessions& departed, MemoryQuota* const& quota);
+  ~AggregatedHubs();
+  AggregatedHubs(const AggregatedHubs&) = delete;
+  AggregatedHubs& operator=(const AggregatedHubs&) = delete;
+
+  // A HubCall, a HubPart or a HubEnd.
+  void on_message(const control::NodeMessage& message, control::Instant now,
+                  control::NodeMessages& out);
+  // Of a hub here, perhaps: trainers have pushed a key differently.
+  void on_event(const EngineEvent& event, control::NodeMessages& out);
+  // To be called about every 20 ms. Returns what is to stand in the log.
+  std::vector<std::string> look(control::Instant now, control::NodeMessages& out);
+
+  bool empty() const { return hubs_.empty(); }
+  // How many hubs that were given up are still being made, as of the last look().
+  std::size_t given_up() const { return given_up_.size(); }
+  bool knows(protocol::JobId job) const;
+  // One of them, for `status`.
+  struct View {
+    const control::HubCall& call;
+    const control::HubState& state;
+    std::uint64_t reserved_bytes = 0;  // of packet memory
+    const ServerHub* hub = nullptr;    // once it is made
+  };
+  // By job and number.
+  template <typename See>  // see(View)
+  void for_each(const See& see) const {
+    for (const auto& [name, each] : hubs_) {
+      View view{each.fetch.call(), each.fetch.state()};
+      if (each.hosted != nullptr) view.reserved_bytes = each.hosted->engines.reserved_bytes();
+      if (each.hosted != nullptr) view.hub = each.hosted->hub.hub();
+      see(view);
+    }
+  }
+
+ private:
+  // What the server has of a hub.
+  struct Hosted {
+    Hosted(const std::string& job, const std::string& server, const NodeEngines& of);
+
+    const LanePlans plans;             // none
+    std::unique_ptr<Session> session;  // without trainers
+    JobEngines engines;
+    JobHub hub;
+  };
+  struct Aggregated {
+    control::HubFetch fetch;
+    std::unique_ptr<Hosted> hosted;  // once its table is here, unless it has failed
+  };
+
+  void on_call(const control::NodeMessage& message, const control::HubCall& call,
+               control::Instant now, control::NodeMessages& out);
+  bool takes_the_place_of_others(const control::NodeMessage& message, const control::HubCall& call);
+  std::uint64_t table_bytes() const;
+  void begin(Aggregated& its) const;
+  void fail(Aggregated& its, std::int32_t code, const std::string& why);
+  void drop(Aggregated& its);
+  std::string name_of(const control::HubCall& call) const;
+
+  bcube::ServerId server_;
+  const control::Topology& topology_;
+  const aggregation::Kernels& kernels_;
+  const NodeEngines& engines_;
+  DepartedSessions& departed_;
+  MemoryQuota* const& quota_;
+  std::map<control::HubName, Aggregated> hubs_;
+  std::vector<std::unique_ptr<UnfinishedWork>> given_up_;
+};
+
+// Of trainers that have pushed a key of their hub differently, as `server` has found.
+std::string hub_disagreement(const std::string& job, const std::string& key,
+                             const std::string& server);
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_HUB_AGGREGATED_HUBS_H_

@@ -1,0 +1,174 @@
+#include "dataplane/daemon/hub/hub_lifetime.h"
+
+#include <algorithm>
+#include <exception>
+#include <fmt/format.h>
+#include <system_error>
+#include <utility>
+
+#include "control/base/errors.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// Of what was given up and still runs. Who wishes for one hub after another would else have a
+// thread and a table for each.
+constexpr std::size_t kMostDropped = 4;
+
+constexpr const char* kOtherTable = "another trainer of this server has other keys";
+
+}  // namespace
+
+void HubLifetime::ask(unsigned local, HubWish wish, const HubDesign& design,
+                      MemoryQuota::Charge charge) {
+  const bool exists = making_ != nullptr;
+  if (wish.number == wish_.number && !exists && code_ != GRADCUBE_OK) {
+    return refuse(local, wish.number, code_, why_);
+  }
+  if (wish.number < wish_.number || (wish.number == wish_.number && !exists)) {
+    return refuse(local, wish.number, GRADCUBE_EINVAL,
+                  fmt::format("hub {} of the job is over", wish.number));
+  }
+  if (exists && wish.number == wish_.number) return join(local, wish);
+  if (hub_ != nullptr) {
+    return refuse(local, wish.number, GRADCUBE_EINVAL, "the job has a hub: free it first");
+  }
+  if (dropped_.size() >= kMostDropped) {
+    return refuse(local, wish.number, GRADCUBE_EAGAIN,
+                  "hubs of the job that nobody waits for are still being made: try again later");
+  }
+  answer_all(GRADCUBE_EINVAL, fmt::format("hub {} of the job is over", wish_.number));
+  drop();
+  forget();
+  waiting_.push_back({local, true});
+  make(std::move(wish), design, std::move(charge));
+}
+
+void HubLifetime::make(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge) {
+  code_ = GRADCUBE_OK;
+  wish_ = wish;
+  wish_.table = {};
+  try {
+    making_ = std::make_unique<HubMaking>(std::move(wish), design, std::move(charge));
+  } catch (const std::system_error& error) {  // there is no thread
+    answer_all(GRADCUBE_ESYSTEM, fmt::format("job \"{}\": its hub on server {} cannot be made: {}",
+                                             wish_.job, wish_.server, error.what()));
+  }
+}
+
+// Who wishes for the hub that there is.
+void HubLifetime::join(unsigned local, const HubWish& wish) {
+  if (wish.lane != wish_.lane) return refuse(local, wish.number, GRADCUBE_EMISMATCH, kOtherTable);
+  try {
+    making_->compare(local, wish.table);
+    waiting_.push_back({local});
+  } catch (const std::exception& error) {  // there is no thread, or no memory
+    refuse(local, wish.number, GRADCUBE_ESYSTEM,
+           fmt::format("job \"{}\": its keys cannot be compared on server {}: {}", wish.job,
+                       wish.server, error.what()));
+  }
+}
+
+void HubLifetime::take_compared() {
+  for (const HubMaking::Compared& compared : making_->compared()) {
+    const auto who = std::find_if(
+        waiting_.begin(), waiting_.end(),
+        [&compared](const Waiting& each) { return each.local == compared.local && !each.is_same; });
+    if (who == waiting_.end()) continue;
+    who->is_same = compared.same;
+    if (compared.same) continue;
+    waiting_.erase(who);
+    refuse(compared.local, wish_.number, GRADCUBE_EMISMATCH, kOtherTable);
+  }
+}
+
+bool HubLifetime::waits(unsigned local) const {
+  const auto is_it = [local](const auto& each) { return each.local == local; };
+  return std::any_of(waiting_.begin(), waiting_.end(), is_it) ||
+         std::any_of(answers_.begin(), answers_.end(), is_it);
+}
+
+void HubLifetime::refuse(unsigned local, std::uint32_t number, std::int32_t code,
+                         std::string text) {
+  HubAnswer& answer = answers_.emplace_back();
+  answer.local = local;
+  answer.number = number;
+  answer.code = code;
+  answer.text = std::move(text);
+}
+
+std::vector<HubAnswer> HubLifetime::work(
+    const std::function<void(const std::shared_ptr<ServerHub>&)>& use, const IsWhole& is_whole) {
+  std::erase_if(dropped_, [](const auto& each) { return each->is_idle(); });
+  if (making_ != nullptr) take_compared();
+  if (making_ != nullptr && hub_ == nullptr && making_->go_on()) {
+    try {
+      std::shared_ptr<ServerHub> made = making_->hub();
+      use(made);
+      hub_ = std::move(made);
+    } catch (const control::UsageError& error) {
+      answer_all(GRADCUBE_EINVAL, error.what());
+    } catch (const std::exception& error) {
+      answer_all(GRADCUBE_ENOMEM, error.what());
+    }
+    if (hub_ == nullptr) drop();
+  }
+  if (hub_ != nullptr && (!is_whole || is_whole(*hub_))) answer_all(GRADCUBE_OK, "");
+  return std::exchange(answers_, {});
+}
+
+void HubLifetime::end(std::int32_t code, const std::string& text, std::uint32_t notice) {
+  fail(code, text, notice);
+  code_ = GRADCUBE_OK;
+}
+
+void HubLifetime::fail(std::int32_t code, const std::string& text, std::uint32_t notice) {
+  drop();
+  if (hub_ != nullptr) {
+    hub_->set_end(code, notice);
+    ended_ = std::move(hub_);
+  }
+  answer_all(code, text);
+}
+
+bool HubLifetime::is_freed_by(unsigned local) const {
+  return std::find(freed_.begin(), freed_.end(), local) != freed_.end();
+}
+
+void HubLifetime::forget() {
+  if (hub_ != nullptr) hub_->readers_have_left();
+  if (ended_ != nullptr) ended_->readers_have_left();
+  ended_.reset();
+  freed_.clear();
+}
+
+void HubLifetime::drop() {
+  if (making_ != nullptr && !making_->is_idle()) dropped_.push_back(std::move(making_));
+  making_.reset();
+}
+
+// That it is there is told to those alone that have its table.
+void HubLifetime::answer_all(std::int32_t code, const std::string& text) {
+  code_ = code;
+  why_ = text;
+  for (const Waiting& each : waiting_) {
+    if (code == GRADCUBE_OK && !each.is_same) continue;
+    refuse(each.local, wish_.number, code, text);
+    if (code != GRADCUBE_OK) continue;
+    HubAnswer& answer = answers_.back();
+    answer.bytes = hub_->model().bytes();
+    answer.descriptor = hub_->memory().descriptor();
+  }
+  std::erase_if(waiting_,
+                [code](const Waiting& each) { return code != GRADCUBE_OK || each.is_same; });
+}
+
+std::vector<std::unique_ptr<UnfinishedWork>> HubLifetime::take_dropped() {
+  drop();
+  return std::move(dropped_);
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,104 @@
+// What is done for one hub at one server on threads of its own, because it takes long, so that no
+// trainer can keep the control thread from others. What has to be agreed with others happens
+// between, on the control thread:
+//
+//   thread: a copy of the table, the model, and what it needs  ->  charge it
+//       ->  thread: the memory  ->  hub()
+//
+// Trainers that wish for the same hub have to have the same table: their tables are compared with
+// the copy on a thread each, while the hub is made and afterwards.
+//
+// Threads: the control thread. The destructor waits for the threads: destroy it when is_idle().
+#ifndef GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_MAKING_H_
+#define GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_MAKING_H_
+
+#include <cstdint>
+#include <future>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/plan/base/topology.h"
+#include "dataplane/daemon/engines/departed_sessions.h"
+#include "dataplane/daemon/hub/hub_table.h"
+#include "dataplane/daemon/hub/hub_table_source.h"
+#include "dataplane/engine/hub/server_hub.h"
+#include "dataplane/engine/memory/memory_quota.h"
+
+namespace gradcube::dataplane {
+
+struct HubWish {
+  std::string job;           // its name
+  std::string server;        // in words
+  std::uint32_t number = 0;  // of the hub
+  unsigned lane = 0;
+  HubTableSource table;
+};
+
+// What is known of a hub before its table was read. Where the shape has no plan yet, the table
+// decides: it is that of its aggregator, which topology is for, or the lane's for an all-reduce of
+// the model.
+struct HubDesign {
+  ServerHubShape shape;
+  const control::Topology* topology = nullptr;  // outlives the making
+};
+
+class HubMaking final : public UnfinishedWork {
+ public:
+  // design: without the work, of which the table tells. charge: of nothing yet, of the user who is
+  // to pay.
+  HubMaking(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge);
+  HubMaking(const HubMaking&) = delete;
+  HubMaking& operator=(const HubMaking&) = delete;
+
+  const HubWish& wish() const { return wish_; }
+  // Goes on as far as possible without waiting. True: it is over, and hub() has the outcome.
+  bool go_on();
+  // Once. Throws control::UsageError or control::SetupError, which say why there is none.
+  std::shared_ptr<ServerHub> hub();
+  // The copy, once go_on() was true and hub() did not throw.
+  const std::shared_ptr<const std::string>& table() const { return table_.get(); }
+
+  // Another trainer's table: compared() will say whether it is the same. Throws std::system_error
+  // if there is no thread for it.
+  void compare(unsigned local, HubTableSource table);
+  struct Compared {
+    unsigned local = 0;
+    bool same = false;
+  };
+  // What was found out since the last call.
+  std::vector<Compared> compared();
+
+  // Nothing of it runs any more.
+  bool is_idle() const override;
+
+ private:
+  void choose_plan(ServerHubShape& shape, const control::Topology* topology,
+                   const HubTableContent& content) const;
+
+  struct Comparison {
+    unsigned local;
+    HubTableSource table;
+    std::future<bool> same;
+  };
+  struct Draft {
+    std::shared_ptr<const control::hub::HubModel> model;
+    ServerHubShape shape;
+    std::uint64_t needs = 0;
+  };
+
+  void get_memory(const Draft& draft);
+
+  HubWish wish_;
+  MemoryQuota::Charge charge_;
+  std::packaged_task<std::shared_ptr<const std::string>()> copy_;
+  std::shared_future<std::shared_ptr<const std::string>> table_;
+  std::list<Comparison> comparisons_;  // threads read them where they are
+  std::future<Draft> draft_;
+  std::future<std::shared_ptr<ServerHub>> hub_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_MAKING_H_

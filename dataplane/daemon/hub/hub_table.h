@@ -1,0 +1,31 @@
+// The table of a hub's keys, as a trainer hands it over (shared::HubTable): hostile bytes, which
+// the caller has copied out of the trainer's memory.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_TABLE_H_
+#define GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_TABLE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "aggregation/optimizer_step.h"
+#include "bcube_forwarding/address.h"
+#include "control/checkpoint/hub_key.h"
+#include "dataplane/engine/hub/server_hub.h"
+
+namespace gradcube::dataplane {
+
+struct HubTableContent {
+  std::vector<control::HubKey> keys;  // as ordered_keys() returns them
+  aggregation::OptimizerSettings settings;
+  std::uint64_t chunk_bytes = 0;
+  std::optional<bcube::ServerId> aggregator;  // any number
+  std::optional<std::uint32_t> staleness;     // of a hub with an aggregator
+};
+
+// Throws control::UsageError, with a message that begins with `where`.
+HubTableContent read_hub_table(std::string_view bytes, std::string_view where);
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_TABLE_H_

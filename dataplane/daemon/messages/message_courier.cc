@@ -1,0 +1,136 @@
+#include "dataplane/daemon/messages/message_courier.h"
+
+#include <utility>
+
+#include "bcube_forwarding/neighbours.h"
+#include "control/jobs/message_codec.h"
+#include "protocol/bytes.h"
+#include "protocol/message_frame.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+constexpr std::size_t kFingerprintBytes = 4;
+
+protocol::RoutingHeader routing_of(bcube::ServerId source, bcube::ServerId destination,
+                                   const bcube::Route& route) {
+  protocol::RoutingHeader routing;
+  routing.source = static_cast<std::uint16_t>(source);
+  routing.destination = static_cast<std::uint16_t>(destination);
+  routing.hop_count = static_cast<std::uint8_t>(route.size());
+  for (std::size_t i = 0; i < route.size(); ++i) {
+    routing.hops[i] = {route[i].level, route[i].digit};
+  }
+  return routing;
+}
+
+// Of the link that the route begins with.
+protocol::LinkAddresses addresses_of(const bcube::AddressSpace& space, bcube::ServerId from,
+                                     const bcube::Hop& hop) {
+  const bcube::ServerId to = space.with_digit(from, hop.level, hop.digit);
+  const auto own = bcube::embedded_link_address(space.port_of(from, hop.level, hop.digit), from);
+  const auto next =
+      bcube::embedded_link_address(space.port_of(to, hop.level, space.digit(from, hop.level)), to);
+  return {own.mac, next.mac, own.ip, next.ip};
+}
+
+}  // namespace
+
+MessageCourier::MessageCourier(NodeEngines& engines, control::Incarnation incarnation,
+                               const MessageFrames& frames)
+    : engines_(engines),
+      incarnation_(incarnation),
+      frames_(frames),
+      assembler_(engines.space().addresses()) {}
+
+void MessageCourier::send(const control::NodeMessage& message) {
+  const auto encoded = control::encode_message(message, engines_.space());
+  if (encoded.empty() || engines_.all().empty()) return;
+  std::vector<std::uint8_t> bytes(kFingerprintBytes);
+  protocol::store_little<std::uint32_t>(bytes.data(), frames_.fingerprint);
+  bytes.insert(bytes.end(), encoded.begin(), encoded.end());
+  departing_.push_back({message.to, turns_[message.to]++, number_++, std::move(bytes)});
+}
+
+void MessageCourier::flush() {
+  if (departing_.empty()) return;
+  const EngineAt& at = engines_.all().front();
+  // The engine stands still meanwhile, and paths around links that are down take long to find: once
+  // for each server, and not for messages that have no frames.
+  at.poller->call([&] {
+    std::map<bcube::ServerId, std::vector<bcube::Route>> paths;
+    for (const Departing& message : departing_) {
+      const auto [to, is_new] = paths.try_emplace(message.to);
+      if (is_new) to->second = at.engine->paths_to(message.to);
+      if (!put(message, to->second, *at.engine)) break;
+    }
+  });
+  departing_.clear();
+}
+
+// While the engine stands still. paths: that work, as far as it knows. False if the pool is empty.
+bool MessageCourier::put(const Departing& message, const std::vector<bcube::Route>& paths,
+                         Engine& engine) {
+  const bcube::AddressSpace& space = engines_.space();
+  // Links that lose much only seem to be down.
+  const bcube::Route route =
+      paths.empty() ? bcube::shortest_route(space, engines_.server(), message.to)
+                    : paths[paths.front().size() == 1 ? 0 : message.turn % paths.size()];
+  if (route.size() == 0) return true;  // it is too far away
+  const protocol::MessageSplitter splitter(addresses_of(space, engines_.server(), route[0]),
+                                           routing_of(engines_.server(), message.to, route),
+                                           frames_.bytes, incarnation_, message.number,
+                                           message.bytes);
+  for (unsigned i = 0; i < splitter.fragments(); ++i) {
+    rte_mbuf* frame = frames_.pool->allocate();
+    if (frame == nullptr) return false;
+    const std::size_t length =
+        splitter.write(i, {rte_pktmbuf_mtod(frame, std::uint8_t*), frames_.bytes});
+    frame->data_len = static_cast<std::uint16_t>(length);
+    frame->pkt_len = static_cast<std::uint32_t>(length);
+    engine.post(space.port_of(engines_.server(), route[0].level, route[0].digit), frame);
+  }
+  return true;
+}
+
+std::optional<control::NodeMessage> MessageCourier::receive(control::Instant now,
+                                                            unsigned& frames) {
+  while (frames != 0) {
+    --frames;
+    rte_mbuf* frame = engines_.inbox()->take();
+    if (frame == nullptr) return std::nullopt;
+    auto message = take_frame(*frame, now);
+    rte_pktmbuf_free(frame);
+    if (message.has_value()) return message;
+  }
+  return std::nullopt;
+}
+
+// The message that the frame completes, if it is one that its sender may send.
+std::optional<control::NodeMessage> MessageCourier::take_frame(const rte_mbuf& frame,
+                                                               control::Instant now) {
+  protocol::MessageFragment fragment;
+  const std::span<const std::uint8_t> bytes{rte_pktmbuf_mtod(&frame, const std::uint8_t*),
+                                            frame.data_len};
+  if (frame.nb_segs != 1 ||
+      protocol::read_message_frame(bytes, fragment) != protocol::FrameError::none) {
+    return std::nullopt;
+  }
+  const auto whole = assembler_.add(fragment, std::chrono::nanoseconds(now).count());
+  if (!whole.has_value()) return std::nullopt;
+  if (whole->size() < kFingerprintBytes ||
+      protocol::load_little<std::uint32_t>(whole->data()) != frames_.fingerprint) {
+    return std::nullopt;
+  }
+  auto message =
+      control::decode_message(std::span(*whole).subspan(kFingerprintBytes), engines_.space());
+  if (!message.has_value() || message->to != engines_.server() ||
+      message->from != fragment.routing.source) {
+    return std::nullopt;
+  }
+  assembler_.accept(fragment);
+  return message;
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,64 @@
+// The messages between the nodes of one process, on their way. Each is due at a time, at once as a
+// rule. So that the nodes need not rely on more than a real network gives, a queue can lose
+// messages, double them and delay them by random times, which reorders them; it can be cut between
+// two servers, one way or both; and the messages to a server that stands still wait for it.
+//
+// Time is handed in; random numbers come from the seed. The control thread's.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_MESSAGES_MESSAGE_QUEUE_H_
+#define GRADCUBE_DATAPLANE_DAEMON_MESSAGES_MESSAGE_QUEUE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "control/jobs/job_actions.h"
+#include "control/jobs/node_message.h"
+#include "dataplane/fabric/emulated/random.h"
+
+namespace gradcube::dataplane {
+
+// Probabilities per message.
+struct MessageFaults {
+  double loss = 0;
+  double duplicate = 0;
+  control::Instant longest_delay{0};  // each message takes a random time up to this
+};
+
+class MessageQueue {
+ public:
+  explicit MessageQueue(std::uint64_t seed) : random_(seed) {}
+
+  void set_faults(const MessageFaults& faults) { faults_ = faults; }
+  // From now on nothing that `from` sends reaches `to`, until mend().
+  void cut(bcube::ServerId from, bcube::ServerId to) { cuts_.insert({from, to}); }
+  void mend() { cuts_.clear(); }
+  // A server that stands still gets its messages when it goes on.
+  void stop(bcube::ServerId server) { stopped_.insert(server); }
+  void go_on(bcube::ServerId server) { stopped_.erase(server); }
+
+  void send(const control::NodeMessage& message, control::Instant now);
+  // The next one that is due, if there is one.
+  std::optional<control::NodeMessage> take(control::Instant now);
+  bool empty() const { return due_.empty(); }
+  // When the next one is due.
+  std::optional<control::Instant> next() const;
+
+ private:
+  using Due = std::multimap<control::Instant, control::NodeMessage>;
+
+  bool hits(double probability);
+  control::Instant delay();
+  Due::const_iterator first() const;
+
+  MessageFaults faults_;
+  SeededRandom random_;
+  std::set<std::pair<bcube::ServerId, bcube::ServerId>> cuts_;  // from, to
+  std::set<bcube::ServerId> stopped_;
+  Due due_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_MESSAGES_MESSAGE_QUEUE_H_

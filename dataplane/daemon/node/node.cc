@@ -1,0 +1,375 @@
+#include "dataplane/daemon/node/node.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "bcube_forwarding/neighbours.h"
+#include "control/base/errors.h"
+#include "dataplane/daemon/trainers/session_messages.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// Job ids of different servers, and of different incarnations of one, differ from the start.
+std::uint32_t id_seed(bcube::ServerId server, control::Incarnation incarnation) {
+  SeededRandom random(incarnation);
+  return static_cast<std::uint32_t>(random.next()) + server * 0x01000193;
+}
+
+JobState state_of(const control::JobAgent* agent, const Member& member) {
+  using Phase = control::JobAgent::Phase;
+  if (member.ended() || agent == nullptr || agent->is_ending()) return JobState::aborted;
+  if (agent->stopping()) return JobState::stopping;
+  return agent->phase() == Phase::joining ? JobState::gathering : JobState::running;
+}
+
+}  // namespace
+
+Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeSurroundings& around,
+           std::unique_ptr<NodeEngines> engines)
+    : server_(server),
+      around_(around),
+      engines_(std::move(engines)),
+      jobs_(server, incarnation, space(), around.timing.jobs, id_seed(server, incarnation)),
+      greetings_(server, incarnation, around.timing.greetings),
+      hubs_(server, around.topology, around.kernels, *engines_, around.departed, around.quota,
+            around_.channel, [this](const control::NodeMessage& message, control::Instant now) {
+              around_.messages.send(message, now);
+            }) {
+  if (around.frames.pool == nullptr) return;
+  courier_ = std::make_unique<MessageCourier>(*engines_, incarnation, around.frames);
+}
+
+Node::~Node() {
+  for (auto& [attempt, group] : groups_) {
+    if (group.member->attached()) group.member->detach();
+    group.member->release(around_.departed);
+  }
+}
+
+void Node::leave(TrainerId trainer, Departure departure, const std::string& reason,
+                 control::Instant now) {
+  JobGroup* group = find(trainer.attempt);
+  if (group == nullptr || !group->member->stays(trainer.local)) return;
+  Member& member = *group->member;
+  if (departure == Departure::shutdown) {
+    member.hub().keep();
+    departure = Departure::violation;
+  }
+  member.leave(trainer.local);
+  group->asking.erase(trainer.local);
+  group->gone = !member.any_stays();
+  stirred_ = true;
+  const std::string how = departure == Departure::orderly ? "left"
+                          : departure == Departure::death ? "died"
+                                                          : reason;
+  const std::string who =
+      member.trainers() == 1 ? "the trainer" : fmt::format("trainer {}", trainer.local);
+  std::string text =
+      fmt::format("{} of job \"{}\" on server {} (pid {}) {}", who, member.request().name,
+                  space().text(server_), member.trainer(trainer.local).pid, how);
+  // Who goes because its job has ended is no news.
+  const bool is_news = departure == Departure::violation || !member.ended();
+  if (departure != Departure::orderly && is_news) record(text);
+  const control::JobAgent* agent = jobs_.agent(trainer.attempt);
+  const bool ends_the_job = agent != nullptr && !agent->is_ending();
+  const bool goes_on = departure == Departure::orderly && !member.hub().is_needed();
+  if (departure == Departure::orderly && !goes_on) {
+    text += " while the job had a hub, whose rounds need all trainers";
+  }
+  const bool orderly = departure == Departure::orderly && !member.anything_outstanding();
+  // A trainer that gives up waiting is not the cause of what follows.
+  if (departure == Departure::orderly && !group->last_report.empty()) {
+    text += "; " + group->last_report;
+  }
+  if (ends_the_job && member.admitted() && !orderly && !goes_on) record_abort(*group, text);
+  if (departure == Departure::orderly) {
+    leave_in_order(trainer, text, now);
+  } else if (departure == Departure::violation) {
+    happened(trainer.attempt, control::event::TrainerAborted{text, !group->gone}, now);
+  } else {
+    happened(trainer.attempt, control::event::TrainerLeft{text, true, !group->gone, trainer.local},
+             now);
+  }
+}
+
+void Node::inquire(TrainerId trainer, std::uint64_t request, control::CollectiveName collective,
+                   control::Instant now) {
+  JobGroup* group = find(trainer.attempt);
+  if (group == nullptr || !group->member->stays(trainer.local)) return;
+  if (collective.lane == shared::kHubLane) {
+    std::string why = group->member->why_pushed(collective.number);
+    notify(trainer.attempt, trainer.local, make_report(request, why));
+    group->last_report = std::move(why);
+  } else if (collective.lane >= group->member->session().lanes()) {
+    notify(trainer.attempt, trainer.local, make_report(request, "the job has no such lane"));
+  } else if (jobs_.agent(trainer.attempt) == nullptr || group->member->ended()) {
+    notify(trainer.attempt, trainer.local, make_report(request, "the job has ended"));
+  } else {
+    group->asking[trainer.local] = {request, collective};
+    happened(trainer.attempt, control::event::Asked{request, collective}, now);
+  }
+}
+
+void Node::on_event(const EngineEvent& event, control::Instant now) {
+  auto* const entry = running_group(event.job);
+  if (entry == nullptr) return hubs_.on_event(event, now);
+  const Attempt attempt = entry->first;
+  JobGroup* const group = &entry->second;
+  if (!group->descriptor.has_value()) return;
+  if (event.kind == EngineEvent::Kind::violation) {
+    // In every epoch: a session that has violated the protocol once is closed.
+    const unsigned local = group->member->violator();
+    if (group->member->stays(local)) {
+      evict(attempt, local, group->member->violation(), now);
+    }
+    return;
+  }
+  if (event.epoch != static_cast<std::uint16_t>(group->epoch)) return;
+  if (event.kind == EngineEvent::Kind::hub_disagreement) {
+    const std::string* key = group->member->hub().key(event.hub_key);
+    if (key == nullptr) return;
+    // Nobody can say which of them is wrong, and the round of the key would never end.
+    const std::string why =
+        hub_disagreement(group->member->request().name, *key, space().text(server_));
+    return happened(attempt, control::event::TrainerAborted{why, true}, now);
+  }
+  if (event.kind == EngineEvent::Kind::progress) {
+    tell_counts(attempt, now);
+  } else if (event.kind == EngineEvent::Kind::overflow) {
+    happened(attempt,
+             control::event::Disagreed{
+                 group->epoch,
+                 {event.overflow.lane, event.overflow.collective, GRADCUBE_EOVERFLOW,
+                  describe_overflow(*group->descriptor, event, group->member->plans(), space()),
+                  control::Disagreement::Cause::overflow}},
+             now);
+  } else {
+    happened(attempt,
+             control::event::Disagreed{
+                 group->epoch,
+                 {event.disagreement.lane, event.disagreement.collective, GRADCUBE_EMISMATCH,
+                  describe_place(event, group->member->plans(), space()),
+                  control::Disagreement::Cause::signatures}},
+             now);
+  }
+}
+
+void Node::greet_on_time(control::Instant now) {
+  if (const auto due = greetings_.deadline(); due.has_value() && *due <= now) greet(now);
+}
+
+void Node::on_time(control::Instant now) {
+  if (const auto due = jobs_.deadline(); due.has_value() && *due <= now) {
+    jobs_.on_time(now, actions_);
+    stirred_ = true;
+  }
+}
+
+std::optional<control::Instant> Node::deadline() const {
+  const auto greeting = greetings_.deadline();
+  const auto job = jobs_.deadline();
+  if (!greeting.has_value() || !job.has_value()) return greeting.has_value() ? greeting : job;
+  return std::min(*greeting, *job);
+}
+
+bool Node::work(control::Instant now, const MayGoOn& may_go_on) {
+  if (!std::exchange(stirred_, false) && actions_.empty()) return false;
+  admit_untold();
+  for (; carried_out_ < actions_.size(); ++carried_out_) {
+    if (!may_go_on()) return true;
+    // What is carried out may add more.
+    const control::JobAction action = std::move(actions_[carried_out_]);
+    try_to_carry_out(action, now);
+  }
+  actions_.clear();
+  carried_out_ = 0;
+  forget_the_gone(now);
+  set_peers(now);
+  return true;
+}
+
+// What cannot be carried out costs its job, by the deadlines of the other members, and nothing
+// else.
+void Node::try_to_carry_out(const control::JobAction& action, control::Instant now) {
+  try {
+    carry_out(action, now);
+  } catch (const std::exception& error) {
+    record(fmt::format("server {}: {}", space().text(server_), error.what()));
+  }
+}
+
+void Node::look(control::Instant now) {
+  give_back_packets();
+  struct Violator {
+    Attempt attempt;
+    unsigned local;
+    std::string violation;
+  };
+  std::vector<Violator> violators;
+  for (auto& [attempt, group] : groups_) {
+    Member& member = *group.member;
+    bool faulted = false;
+    for (unsigned local = 0; local < member.trainers(); ++local) {
+      // While it is attached, others may wait for what runs on its memory, even if it has gone.
+      const bool matters = member.stays(local) || (member.has(local) && member.attached());
+      if (!matters || !member.session().region(local).faulted()) continue;
+      violators.push_back({attempt, local, kMemoryFault});
+      faulted = true;
+    }
+    if (faulted) continue;
+    settle_leaving(attempt, group, now);
+    if (group.gone) continue;
+    miss_the_gone(attempt, group, now);
+    note_progress(group);
+    if (member.attached() || !member.admitted()) continue;
+    const char* violation = member.ended() ? member.fail_submissions() : member.take_submissions();
+    if (violation != nullptr) violators.push_back({attempt, member.violator(), violation});
+  }
+  for (const std::string& line : hubs_.look(now)) record(line);
+  for (const auto& [attempt, local, violation] : violators) evict(attempt, local, violation, now);
+  forget_the_gone(now);
+}
+
+// When a collective has ended, what links lost before that explains nothing any more.
+void Node::note_progress(JobGroup& group) {
+  const Member& member = *group.member;
+  control::LaneNumbers completed = member.submitted().completed;
+  if (completed != group.progress) {
+    group.progress = std::move(completed);
+    group.last_report.clear();
+    group.since.clear();
+  } else if (group.since.empty() && member.session().anything_in_flight()) {
+    for (const bcube::ServerId server : member.request().options.members) {
+      if (bcube::are_neighbours(space(), server_, server)) {
+        group.since[server] = neighbour(server);
+      }
+    }
+  }
+}
+
+void Node::evict(Attempt attempt, unsigned local, const std::string& violation,
+                 control::Instant now) {
+  const JobGroup* group = find(attempt);
+  if (group != nullptr && !group->member->stays(local)) {
+    return happened(attempt, control::event::TrainerAborted{violation, !group->gone}, now);
+  }
+  const TrainerId trainer{server_, attempt, local};
+  if (around_.channel != nullptr) {
+    around_.channel->evict(trainer, GRADCUBE_EPROTOCOL,
+                           fmt::format("this session was closed: {}", violation));
+  }
+  leave(trainer, Departure::violation, fmt::format("was evicted by its daemon: {}", violation),
+        now);
+}
+
+// Trainers have gone for good when no command about them can come any more.
+void Node::forget_the_gone(control::Instant now) {
+  std::erase_if(groups_, [&](auto& entry) {
+    auto& [attempt, group] = entry;
+    const control::JobAgent* agent = jobs_.agent(attempt);
+    const bool over = agent == nullptr || agent->is_ending();
+    if (!group.gone || !over || group.member->attached()) return false;
+    hubs_.forget(attempt, now);
+    group.member->hub().forget();
+    group.member->release(around_.departed);
+    return true;
+  });
+}
+
+Node::JobGroup* Node::find(Attempt attempt) {
+  const auto found = groups_.find(attempt);
+  return found == groups_.end() ? nullptr : &found->second;
+}
+
+// The one that the engines know under this id.
+auto Node::running_group(protocol::JobId job) -> std::pair<const Attempt, JobGroup>* {
+  for (auto& entry : groups_) {
+    if (entry.second.job == job && entry.second.member->attached()) return &entry;
+  }
+  return nullptr;
+}
+
+void Node::notify(Attempt attempt, const shared::Notice& notice) {
+  const JobGroup* group = find(attempt);
+  if (group == nullptr) return;
+  for (unsigned local = 0; local < group->member->trainers(); ++local) {
+    notify(attempt, local, notice);
+  }
+}
+
+void Node::notify(Attempt attempt, unsigned local, const shared::Notice& notice) {
+  const JobGroup* group = find(attempt);
+  if (around_.channel == nullptr || group == nullptr || !group->member->stays(local)) return;
+  around_.channel->notify({server_, attempt, local}, notice);
+}
+
+void Node::record_abort(const JobGroup& group, const std::string& why) {
+  if (!around_.logged.insert(group.job).second) return;
+  record(fmt::format("job \"{}\" is aborted: {}", group.member->request().name, why));
+}
+
+void Node::record(const std::string& line) {
+  if (around_.channel != nullptr) around_.channel->record(line);
+}
+
+bool Node::knows(protocol::JobId job) const {
+  return hubs_.aggregated().knows(job) ||
+         std::any_of(groups_.begin(), groups_.end(),
+                     [job](const auto& entry) { return entry.second.job == job; });
+}
+
+std::vector<MemberFacts> Node::facts() const {
+  std::vector<MemberFacts> facts;
+  for (const auto& [attempt, group] : groups_) {
+    if (group.gone) continue;
+    const Member& member = *group.member;
+    const control::JobAgent* agent = jobs_.agent(attempt);
+    const JobState state = state_of(agent, member);
+    std::string why = group.why_ended;
+    if (why.empty() && agent != nullptr && state >= JobState::stopping) why = agent->why();
+    std::uint64_t reserved = member.reserved_bytes();
+    for (unsigned local = 0; local < member.trainers(); ++local) {
+      if (!member.stays(local)) continue;
+      const JobFacts::Trainer trainer{
+          server_,
+          static_cast<std::uint32_t>(member.trainer(local).pid),
+          member.submitted(local),
+          member.trainer(local).uid,
+          member.session().region(local).confirmed() - shared::kHeapOffset,
+          local,
+          member.session().mail_counts(local)};
+      facts.push_back({trainer, member.request().name, group.job, group.epoch, state, why,
+                       member.request().options, member.window(), std::exchange(reserved, 0)});
+    }
+  }
+  return facts;
+}
+
+unsigned Node::trainers() const {
+  unsigned trainers = 0;
+  for (const auto& [attempt, group] : groups_) {
+    for (unsigned local = 0; local < group.member->trainers(); ++local) {
+      if (group.member->stays(local)) ++trainers;
+    }
+  }
+  return trainers;
+}
+
+std::uint64_t Node::trainer_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [attempt, group] : groups_) {
+    bytes += group.member->session().resident_bytes();
+  }
+  return bytes;
+}
+
+std::uint8_t* Node::region_base(TrainerId trainer) const {
+  return groups_.at(trainer.attempt).member->session().region(trainer.local).base();
+}
+
+}  // namespace gradcube::dataplane

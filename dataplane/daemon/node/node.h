@@ -1,0 +1,268 @@
+// One server of the cluster: its engines, its trainers, its neighbours, and its part in the control
+// of jobs. Other nodes are reached by messages alone (message_queue.h), whether they live in this
+// process or not.
+//
+// What a node does is decided by two machines without I/O: control::JobNode (who is in a job, when
+// it starts, stops, resets and ends) and control::Greetings (which neighbours are alive). The node
+// hands them time, messages, and events of its engines and trainers, and carries out what they ask
+// for: messages, commands to the engines, notices to trainers. Nothing is carried out within the
+// call that caused it, but in work(); so a caller never meets a node halfway, and never itself.
+//
+// A trainer that joins is admitted when its job's leader has answered (TrainerChannel::admit); its
+// engines get it when all trainers are there. When its job has ended, this thread fails all that
+// the trainer has submitted and will submit, until it leaves. When the trainer has gone, its
+// session stays until the engines have let go and no packet points into it (departed_sessions.h).
+//
+// Errors: a trainer's behaviour ends its own session and its own job, with a sentence for everyone
+// concerned. Threads: the control thread.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_H_
+#define GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/jobs/departures.h"
+#include "control/jobs/greetings.h"
+#include "control/jobs/machines/job_node.h"
+#include "control/jobs/wait_cause.h"
+#include "control/plan/base/topology.h"
+#include "control/settings/server_roles.h"
+#include "dataplane/daemon/engines/job_plans.h"
+#include "dataplane/daemon/engines/node_engines.h"
+#include "dataplane/daemon/hub/node_hubs.h"
+#include "dataplane/daemon/messages/message_courier.h"
+#include "dataplane/daemon/messages/message_queue.h"
+#include "dataplane/daemon/node/job_report.h"
+#include "dataplane/daemon/node/member.h"
+#include "dataplane/daemon/trainers/trainer_channel.h"
+
+namespace gradcube::dataplane {
+
+// Who asks and answers for statuses: not the node.
+class StatusChannel {
+ public:
+  virtual ~StatusChannel() = default;
+  // A StatusAsk or a StatusPart.
+  virtual void on_status_message(const control::NodeMessage& message, control::Instant now) = 0;
+};
+
+// Asked between two steps of the control thread: false leaves the rest for another round.
+using MayGoOn = std::function<bool()>;
+
+struct NodeTiming {
+  control::JobTiming jobs;
+  control::GreetingTiming greetings;
+};
+
+// What a node shares with the other nodes of its process. All of it outlives the node.
+struct NodeSurroundings {
+  const control::Topology& topology;
+  const aggregation::Kernels& kernels;
+  MessageQueue& messages;
+  DepartedSessions& departed;
+  PlanShelf& plans;
+  TrainerChannel*& channel;  // null: nobody is told anything
+  StatusChannel*& status;    // null: nobody answers
+  // The servers whose nodes live in this process. They fall silent only together, so they need not
+  // greet each other.
+  const std::set<bcube::ServerId>& here;
+  const bool& greet_each_other;
+  // Jobs whose abort is in the log: all nodes of a process learn of it.
+  std::set<protocol::JobId>& logged;
+  NodeTiming timing;
+  MessageFrames frames;  // to nodes of other processes; without a pool there are none
+  unsigned servers_per_core;
+  MemoryQuota* const& quota;  // of users; null: there is none
+  const control::Aggregators& aggregators;
+};
+
+class Node {
+ public:
+  // incarnation: greater than that of any earlier node of this server, and not 0.
+  Node(bcube::ServerId server, control::Incarnation incarnation, const NodeSurroundings& around,
+       std::unique_ptr<NodeEngines> engines);
+  // Its trainers' sessions go; nobody is told.
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  bcube::ServerId server() const { return server_; }
+  NodeEngines& engines() { return *engines_; }
+  const NodeEngines& engines() const { return *engines_; }
+
+  // Throws JoinRefused; control::SetupError. Otherwise the channel's admit() or refuse() follows.
+  TrainerId join(const TrainerRequest& request, control::Instant now);
+  // Of a trainer that has gone. reason: completes "the trainer of job ... ", of a violation.
+  void leave(TrainerId trainer, Departure departure, const std::string& reason,
+             control::Instant now);
+  // Why is this collective of the trainer not done? A report about `request` follows, on the
+  // channel, within JobTiming::answer.
+  void inquire(TrainerId trainer, std::uint64_t request, control::CollectiveName collective,
+               control::Instant now);
+
+  // A trainer wishes for a hub: an answer follows, on the channel. False: no trainer of this
+  // version says such a thing. end_hub(): its server needs the job's hub no more.
+  bool ask_hub(TrainerId trainer, const shared::MakeHub& wish);
+  void end_hub(TrainerId trainer, std::uint32_t number);
+
+  void on_event(const EngineEvent& event, control::Instant now);
+  void on_message(const control::NodeMessage& message, control::Instant now);
+  // Sends it to the node of another process. It leaves with the next send_carried().
+  void carry(const control::NodeMessage& message);
+  // Takes what nodes of other processes have sent, an inbox full at most. Whether there was
+  // something.
+  bool take_messages(control::Instant now);
+  // Sends what carry() has gathered.
+  void send_carried();
+  // What is due: greetings; and of jobs, repetitions and deadlines. To be called at deadline() or
+  // soon after; of jobs when nothing is left to be done.
+  void greet_on_time(control::Instant now);
+  void on_time(control::Instant now);
+  std::optional<control::Instant> deadline() const;
+
+  // Carries out what is to be done, as long as it may go on. Whether there was something.
+  bool work(control::Instant now, const MayGoOn& may_go_on);
+  // Takes what trainers submit whose jobs have not begun, fails what those of ended jobs submit,
+  // closes the sessions whose memory has faulted, goes on with hubs of other servers, and notes how
+  // far jobs have come. To be called about every 20 ms.
+  void look(control::Instant now);
+
+  // Goes on with the hubs that its trainers have asked for. To be called as often.
+  void answer_hubs(control::Instant now);
+
+  // It has nothing of any job.
+  bool idle() const { return groups_.empty() && hubs_.aggregated().empty() && jobs_.idle(); }
+  // What its trainers do, for `status`: those that have not left.
+  std::vector<MemberFacts> facts() const;
+  // The hubs that it aggregates for jobs of other servers, for `status`.
+  std::vector<HubFacts> hubs() const;
+  unsigned trainers() const;
+  // Whether it still has a trainer of this job, what one has left behind, or the job's hub.
+  bool knows(protocol::JobId job) const;
+  std::uint64_t trainer_bytes() const;  // shared heaps, as far as they take memory
+  // The daemon's mapping of a trainer's region: for a trainer that lives in this process, in
+  // simulations and benches.
+  std::uint8_t* region_base(TrainerId trainer) const;
+
+ private:
+  // A job of this server, with its trainers here.
+  struct JobGroup {
+    std::unique_ptr<Member> member;
+    protocol::JobId job = protocol::kNoJob;  // once it is known
+    bool gone = false;                       // the last of its trainers
+    std::uint32_t notices = 0;               // told so far
+    std::optional<control::JobDescriptor> descriptor;
+    control::Epoch epoch = 0;
+    std::optional<control::CollectiveName> asked;  // by the newest command::Hold
+    std::string why_ended;                         // empty before
+    std::string last_report;  // the last explanation, while nothing has completed since
+    // Trainers that have left in order while the job goes on: of this server, by number, until what
+    // they had submitted is known; and all of which the leader has told.
+    struct Leaving {
+      std::string how;
+      unsigned looks = 0;
+    };
+    std::map<unsigned, Leaving> leaving;
+    control::Departures departures;
+    // By trainer: what it has asked about and has not heard of yet.
+    std::map<unsigned, std::pair<std::uint64_t, control::CollectiveName>> asking;
+    // How far it had come when its collectives last made progress, and what its neighbours'
+    // counters were then.
+    control::LaneNumbers progress;
+    std::map<bcube::ServerId, NeighbourNumbers> since;
+  };
+  using Attempt = control::Attempt;
+  using Phases = std::vector<std::pair<Attempt, control::JobAgent::Phase>>;
+
+  // node_actions.cc
+  void try_to_carry_out(const control::JobAction& action, control::Instant now);
+  void carry_out(const control::JobAction& action, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Prepare& prepare, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Start& start, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Hold& hold, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Halt& halt, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Reset& reset, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Count& count, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Note& note, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Detach& detach, control::Instant now);
+  void tell(Attempt attempt, const control::notice::Joined& joined, control::Instant now);
+  void tell(Attempt attempt, const control::notice::Refused& refused, control::Instant now);
+  void tell(Attempt attempt, const control::notice::Failed& failed, control::Instant now);
+  void tell(Attempt attempt, const control::notice::Ended& ended, control::Instant now);
+  void tell(Attempt attempt, const control::notice::Report& report, control::Instant now);
+  void happened(Attempt attempt, const control::JobEvent& event, control::Instant now);
+  void tell_counts(Attempt attempt, control::Instant now);
+  void evict(Attempt attempt, unsigned local, const std::string& violation, control::Instant now);
+
+  // node_joining.cc
+  std::pair<const Attempt, JobGroup>* group_of(const std::string& job);
+  TrainerId begin_group(const control::JobOptions& options, const TrainerRequest& request,
+                        const std::shared_ptr<SessionRegion>& region, control::Instant now);
+  TrainerId join_group(Attempt attempt, JobGroup& group, const control::JobOptions& options,
+                       const TrainerRequest& request, const std::shared_ptr<SessionRegion>& region,
+                       control::Instant now);
+
+  // node_hubs.cc
+  HubJob hub_job(Attempt attempt, JobGroup& group) const;
+  void lose_hub(Attempt attempt, const std::string& why, control::Instant now);
+
+  // node_departures.cc
+  void leave_in_order(TrainerId trainer, const std::string& how, control::Instant now);
+  void settle_leaving(Attempt attempt, JobGroup& group, control::Instant now);
+  void miss_the_gone(Attempt attempt, JobGroup& group, control::Instant now);
+  void end_deserted(Attempt attempt, JobGroup& group);
+  std::uint32_t explain(Attempt attempt, JobGroup& group, const std::string& text);
+
+  static std::string end_text(const JobGroup& group, const control::notice::Ended& ended);
+  std::vector<control::PeerFacts> peer_facts(const JobGroup& group,
+                                             const control::notice::Report& report,
+                                             control::Instant now) const;
+  JobGroup* find(Attempt attempt);
+  std::pair<const Attempt, JobGroup>* running_group(protocol::JobId job);
+  void note_progress(JobGroup& group);
+  void listen_to_neighbours(control::Instant now);
+  void greet(control::Instant now);
+  void set_peers(control::Instant now);
+  std::vector<bcube::ServerId> without_those_here(std::vector<bcube::ServerId> servers) const;
+  NeighbourNumbers neighbour(bcube::ServerId server) const;
+  // Of jobs that the engines have let go, as far as their packets are back.
+  void give_back_packets() {
+    for (auto& [attempt, group] : groups_) group.member->give_back_packets();
+    around_.departed.reap();
+  }
+  void forget_the_gone(control::Instant now);
+  // The trainers of a job that stay, or one of them.
+  void notify(Attempt attempt, const shared::Notice& notice);
+  void notify(Attempt attempt, unsigned local, const shared::Notice& notice);
+  void refuse(Attempt attempt, const std::string& why);
+  void admit_untold();
+  void record_abort(const JobGroup& group, const std::string& why);
+  void record(const std::string& line);
+  const bcube::AddressSpace& space() const { return around_.topology.space(); }
+
+  bcube::ServerId server_;
+  NodeSurroundings around_;
+  std::unique_ptr<NodeEngines> engines_;
+  std::unique_ptr<MessageCourier> courier_;  // null: there are no other processes
+  control::JobNode jobs_;
+  control::Greetings greetings_;
+  NodeHubs hubs_;
+  control::JobActions actions_;  // to be carried out
+  std::size_t carried_out_ = 0;  // of them
+  std::map<Attempt, JobGroup> groups_;
+  // Since the last work(). An agent may be over without an action: then nobody is greeted for it.
+  bool stirred_ = false;
+  Phases phases_;                                   // of the agents, when the peers were last set
+  std::map<bcube::ServerId, std::uint64_t> heard_;  // by greeted neighbour: frames received by then
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_H_

@@ -1,0 +1,236 @@
+// How a node carries out what its job control asks for: messages, commands to the engines, notices
+// to trainers.
+#include <fmt/format.h>
+#include <variant>
+
+#include "control/jobs/wait_cause.h"
+#include "dataplane/daemon/node/node.h"
+#include "dataplane/daemon/trainers/session_messages.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+namespace command = control::command;
+namespace event = control::event;
+namespace notice = control::notice;
+
+void Node::carry_out(const control::JobAction& action, control::Instant now) {
+  if (const auto* message = std::get_if<control::JobMessage>(&action)) {
+    around_.messages.send({server_, message->to.server, *message}, now);
+  } else if (const auto* order = std::get_if<control::ToEngines>(&action)) {
+    if (find(order->attempt) == nullptr) return;
+    std::visit([&](const auto& each) { carry_out(order->attempt, each, now); }, order->command);
+  } else {
+    const auto& told = std::get<control::ToTrainer>(action);
+    if (find(told.attempt) == nullptr) return;
+    std::visit([&](const auto& each) { tell(told.attempt, each, now); }, told.notice);
+  }
+}
+
+void Node::happened(Attempt attempt, const control::JobEvent& event, control::Instant now) {
+  jobs_.on_event(attempt, event, now, actions_);
+}
+
+void Node::tell_counts(Attempt attempt, control::Instant now) {
+  const JobGroup& group = groups_.at(attempt);
+  LaneCounts counts = group.member->counts();
+  const auto& asked = group.asked;
+  std::string submitted;
+  if (asked.has_value()) {
+    std::vector<std::optional<CollectiveRequest>> requests;
+    for (unsigned local = 0; local < group.member->trainers(); ++local) {
+      requests.push_back(group.member->submitted_as(*asked, local));
+    }
+    submitted = describe(requests);
+  }
+  happened(
+      attempt,
+      event::EnginesHeld{std::move(counts.published), std::move(counts.completed), asked,
+                         std::move(submitted), group.member->reached(), group.member->unanswered()},
+      now);
+}
+
+// Commands -----------------------------------------------------------------
+
+void Node::carry_out(Attempt attempt, const command::Prepare& prepare, control::Instant now) {
+  JobGroup& group = groups_.at(attempt);
+  group.job = prepare.job.id;
+  group.descriptor = prepare.job;
+  group.epoch = prepare.job.epoch;
+  try {
+    group.member->attach(prepare.job, around_.kernels);
+  } catch (const std::exception& error) {
+    const std::string why = fmt::format("could not be attached to its engines: {}", error.what());
+    for (unsigned local = 0; local < group.member->trainers(); ++local) {
+      if (!group.member->stays(local)) continue;
+      if (around_.channel != nullptr) {
+        around_.channel->evict({server_, attempt, local}, GRADCUBE_EJOB, error.what());
+      }
+      leave({server_, attempt, local}, Departure::violation, why, now);
+    }
+    return;
+  }
+  happened(attempt, event::EnginesArmed{}, now);
+}
+
+void Node::carry_out(Attempt attempt, const command::Start&, control::Instant) {
+  groups_.at(attempt).member->start();
+}
+
+void Node::carry_out(Attempt attempt, const command::Hold& hold, control::Instant now) {
+  JobGroup& group = groups_.at(attempt);
+  group.asked = hold.asked;
+  group.member->hold();
+  tell_counts(attempt, now);
+}
+
+void Node::carry_out(Attempt attempt, const command::Halt&, control::Instant now) {
+  Member& member = *groups_.at(attempt).member;
+  member.halt();
+  happened(attempt, event::EnginesHalted{member.counts().completed}, now);
+}
+
+void Node::carry_out(Attempt attempt, const command::Reset& reset, control::Instant now) {
+  JobGroup& group = groups_.at(attempt);
+  group.epoch = reset.epoch;
+  // The trainer is told before its completions name the notice.
+  const std::uint32_t number = ++group.notices;
+  if (group.member->counts().completed != reset.cut.failed) {
+    notify(attempt, make_failure(number, reset.cut.code, reset.cut.text));
+  }
+  group.member->reset(reset.epoch, reset.cut, number);
+  happened(attempt, event::EnginesArmed{}, now);
+}
+
+void Node::carry_out(Attempt attempt, const command::Count&, control::Instant now) {
+  const Member& member = *groups_.at(attempt).member;
+  LaneCounts counts = member.counts();
+  const unsigned latest = member.latest();
+  const std::int32_t pid = member.has(latest) ? member.trainer(latest).pid : 0;
+  happened(attempt, event::Counted{std::move(counts.published), std::move(counts.completed), pid},
+           now);
+}
+
+void Node::carry_out(Attempt attempt, const command::Note& note, control::Instant) {
+  JobGroup& group = groups_.at(attempt);
+  group.departures.note(note.departure);
+  group.member->note(note.departure);
+}
+
+void Node::carry_out(Attempt attempt, const command::Detach&, control::Instant) {
+  JobGroup& group = groups_.at(attempt);
+  if (group.member->attached()) group.member->detach();
+  if (group.member->ended()) group.member->fail_submissions();
+}
+
+// Notices ------------------------------------------------------------------
+
+void Node::tell(Attempt attempt, const notice::Joined& joined, control::Instant) {
+  JobGroup& group = groups_.at(attempt);
+  group.job = joined.job;
+  group.member->admit(joined.rank, joined.size);
+  admit_untold();
+}
+
+// Also those that have joined their server's others since these were admitted.
+void Node::admit_untold() {
+  if (around_.channel == nullptr) return;
+  for (auto& [attempt, group] : groups_) {
+    if (!group.member->admitted() || group.member->ended()) continue;
+    for (const unsigned local : group.member->untold()) {
+      around_.channel->admit({server_, attempt, local}, group.member->tell(local));
+    }
+  }
+}
+
+void Node::refuse(Attempt attempt, const std::string& why) {
+  JobGroup& group = groups_.at(attempt);
+  for (unsigned local = 0; local < group.member->trainers(); ++local) {
+    if (!group.member->stays(local)) continue;
+    group.member->leave(local);
+    if (around_.channel != nullptr) {
+      around_.channel->refuse({server_, attempt, local}, GRADCUBE_EJOB, why);
+    }
+  }
+  group.gone = true;
+}
+
+void Node::tell(Attempt attempt, const notice::Refused& refused, control::Instant now) {
+  JobGroup& group = groups_.at(attempt);
+  if (group.member->admitted()) {
+    // The job that took it has gone; the one of the same name that there is now does not.
+    return tell(attempt, notice::Ended{refused.text, std::nullopt}, now);
+  }
+  refuse(attempt, refused.text);
+}
+
+// The trainer was told when its engines were reset.
+void Node::tell(Attempt attempt, const notice::Failed& failed, control::Instant) {
+  const auto& members = groups_.at(attempt).member->request().options.members;
+  // The log of the leader's daemon has it.
+  if (members.front() == server_) record(failed.cut.text);
+}
+
+void Node::tell(Attempt attempt, const notice::Ended& ended, control::Instant) {
+  JobGroup& group = groups_.at(attempt);
+  Member& member = *group.member;
+  if (!member.admitted()) return refuse(attempt, end_text(group, ended));
+  const control::JobAgent* agent = jobs_.agent(attempt);
+  const bool in_order = agent != nullptr && agent->ends_in_order();
+  if (!in_order || member.anything_outstanding()) record_abort(group, ended.why);
+  const std::uint32_t number = ++group.notices;
+  group.why_ended = ended.why;
+  member.end(number);
+  notify(attempt, make_failure(number, GRADCUBE_EPEER, end_text(group, ended)));
+  if (!member.attached()) member.fail_submissions();
+}
+
+// Every reason names the job; what has begun has a last collective.
+std::string Node::end_text(const JobGroup& group, const notice::Ended& ended) {
+  const std::string& name = group.member->request().name;
+  std::string text = ended.why;
+  if (text.find(name) == std::string::npos)
+    text = fmt::format("job \"{}\" has ended: {}", name, text);
+  if (group.descriptor.has_value()) text += describe_common(ended.common);
+  return text;
+}
+
+void Node::tell(Attempt attempt, const notice::Report& report, control::Instant now) {
+  JobGroup& group = groups_.at(attempt);
+  const control::JoinRequest& request = group.member->request();
+  const auto facts = peer_facts(group, report, now);
+  for (const auto& [local, asked] : std::exchange(group.asking, {})) {
+    std::string text = report.missing;
+    if (text.empty()) {
+      text = control::explain_wait(request.name, request.options.lanes.size(), facts, asked.second,
+                                   around_.timing.greetings.silent_after / 2, space(),
+                                   request.options.trainers);
+      // It is the reason for leaving if the trainer gives up waiting now.
+      group.last_report = text;
+    }
+    notify(attempt, local, make_report(asked.first, text));
+  }
+}
+
+std::vector<control::PeerFacts> Node::peer_facts(const JobGroup& group,
+                                                 const notice::Report& report,
+                                                 control::Instant now) const {
+  std::vector<control::PeerFacts> peers;
+  for (const control::MemberStanding& standing : report.members) {
+    control::PeerFacts& peer = peers.emplace_back();
+    peer.standing = standing;
+    peer.no_way = !engines_->reaches(standing.server);
+    // Only those that are greeted would have been heard.
+    const auto heard = greetings_.last_heard(standing.server);
+    if (heard.has_value() && greetings_.greets(standing.server)) peer.since_heard = now - *heard;
+    const auto before = group.since.find(standing.server);
+    if (before == group.since.end()) continue;
+    const NeighbourNumbers numbers = neighbour(standing.server);
+    peer.resent = numbers.resent - before->second.resent;
+    peer.acknowledged = numbers.acknowledged - before->second.acknowledged;
+  }
+  return peers;
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,112 @@
+// Trainers that leave their jobs in order, and what needs them afterwards
+// (control/jobs/departures.h).
+
+#include <fmt/format.h>
+#include <utility>
+
+#include "control/jobs/collective_text.h"
+#include "dataplane/daemon/node/node.h"
+#include "dataplane/daemon/trainers/session_messages.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// While its job runs, the engines have taken what a trainer has submitted long before.
+constexpr unsigned kMostLooks = 100;
+
+// Of those that have left, between two looks.
+constexpr std::size_t kMostToldAtOnce = 8;
+
+std::string rank_text(const control::JobDescriptor& job, const control::Departure& departure) {
+  std::uint32_t rank = 0;
+  for (const control::JobMember& member : job.members) {
+    if (member.server == departure.server) rank = member.rank * job.options.trainers;
+  }
+  return fmt::format("rank {}", rank + departure.local);
+}
+
+}  // namespace
+
+void Node::leave_in_order(TrainerId trainer, const std::string& how, control::Instant now) {
+  JobGroup& group = groups_.at(trainer.attempt);
+  group.leaving[trainer.local] = {how};
+  happened(trainer.attempt,
+           control::event::TrainerLeft{how, false, !group.gone, trainer.local, {}, false}, now);
+  settle_leaving(trainer.attempt, group, now);
+}
+
+// What they had submitted is known when the engines have taken it. A hub's rounds need all
+// trainers: its job ends.
+void Node::settle_leaving(Attempt attempt, JobGroup& group, control::Instant now) {
+  Member& member = *group.member;
+  const control::JobAgent* agent = jobs_.agent(attempt);
+  if (agent == nullptr || agent->is_ending()) group.leaving.clear();
+  if (group.leaving.empty() || agent->phase() != control::JobAgent::Phase::running) return;
+  auto some = std::exchange(group.leaving, {});
+  for (auto& [local, leaving] : some) {
+    control::event::TrainerLeft left{leaving.how, false, !group.gone, local};
+    const bool ends = member.hub().is_needed() || ++leaving.looks > kMostLooks;
+    if (!ends && !member.take_last(local)) {
+      group.leaving[local] = std::move(leaving);
+      continue;
+    }
+    if (!ends) left.submitted = member.submitted(local).published;
+    happened(attempt, left, now);
+  }
+}
+
+// Tells the trainers here that stay.
+std::uint32_t Node::explain(Attempt attempt, JobGroup& group, const std::string& text) {
+  const std::uint32_t number = ++group.notices;
+  notify(attempt, make_failure(number, GRADCUBE_EPEER, text));
+  return number;
+}
+
+// What they have submitted and a trainer that has left has not.
+void Node::miss_the_gone(Attempt attempt, JobGroup& group, control::Instant now) {
+  Member& member = *group.member;
+  if (!group.departures.any() || !member.attached()) return;
+  const control::JobDescriptor& job = *group.descriptor;
+  const std::vector<std::uint64_t> missed = member.missed(group.departures);
+  for (unsigned lane = 0; lane < missed.size(); ++lane) {
+    if (missed[lane] == 0) continue;
+    const control::Departure& first = *group.departures.first_in(lane);
+    const std::string text = fmt::format(
+        "{} needs {}: {}", control::collective_text(job.name, missed.size(), {lane, missed[lane]}),
+        rank_text(job, first), first.how);
+    happened(attempt,
+             control::event::Disagreed{group.epoch,
+                                       {lane, missed[lane], GRADCUBE_EPEER, text,
+                                        control::Disagreement::Cause::departure}},
+             now);
+  }
+  end_deserted(attempt, group);
+  if (!member.hub().is_needed()) return;
+  const control::Departure& first = *group.departures.first_in(0);
+  const std::string text =
+      fmt::format("the hub of job \"{}\" needs {}: {}", job.name, rank_text(job, first), first.how);
+  member.hub().lose(GRADCUBE_EPEER, text, explain(attempt, group, text));
+}
+
+// Only who waits for it is told; and of a few at a time, as a trainer keeps the newest notices
+// alone, and its socket has room for so many.
+void Node::end_deserted(Attempt attempt, JobGroup& group) {
+  for (const auto& [peer, locals] : group.member->deserters(kMostToldAtOnce)) {
+    const control::Departure* departure = group.departures.of(peer.first, peer.second);
+    if (departure == nullptr) continue;
+    const std::string text = fmt::format("{} exchanges no more messages in job \"{}\": {}",
+                                         rank_text(*group.descriptor, *departure),
+                                         group.descriptor->name, departure->how);
+    const std::uint32_t number = ++group.notices;
+    for (unsigned local = 0; local < group.member->trainers(); ++local) {
+      if ((locals >> local & 1) == 0) continue;
+      notify(attempt, local, make_failure(number, GRADCUBE_EPEER, text));
+    }
+    group.member->end_deserted(peer, number);
+  }
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,183 @@
+#include "dataplane/daemon/node/node_group.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gradcube::dataplane {
+
+NodeGroup::NodeGroup(const control::Topology& topology, const aggregation::Kernels& kernels,
+                     const NodeTiming& timing, std::uint64_t seed)
+    : topology_(topology), kernels_(kernels), timing_(timing), messages_(seed) {}
+
+Node& NodeGroup::add(bcube::ServerId server, control::Incarnation incarnation,
+                     std::unique_ptr<NodeEngines> engines) {
+  const NodeSurroundings around{
+      topology_,         kernels_, messages_,         departed_, plans_,  channel_,
+      status_channel_,   here_,    greet_each_other_, logged_,   timing_, frames_,
+      servers_per_core_, quota_,   aggregators_};
+  here_.insert(server);
+  auto node = std::make_unique<Node>(server, incarnation, around, std::move(engines));
+  return *nodes_.emplace(server, std::move(node)).first->second;
+}
+
+void NodeGroup::remove(bcube::ServerId server) {
+  nodes_.erase(server);
+  here_.erase(server);
+  stopped_.erase(server);
+  messages_.go_on(server);
+}
+
+void NodeGroup::stop(bcube::ServerId server) {
+  stopped_.insert(server);
+  messages_.stop(server);
+  at(server).engines().stop();
+}
+
+void NodeGroup::go_on(bcube::ServerId server) {
+  stopped_.erase(server);
+  messages_.go_on(server);
+  at(server).engines().go_on();
+}
+
+Node* NodeGroup::find(bcube::ServerId server) {
+  const auto found = nodes_.find(server);
+  return found == nodes_.end() ? nullptr : found->second.get();
+}
+
+std::vector<bcube::ServerId> NodeGroup::servers() const {
+  std::vector<bcube::ServerId> servers;
+  for (const auto& [server, node] : nodes_) servers.push_back(server);
+  return servers;
+}
+
+void NodeGroup::handle(const EngineEvent& event, control::Instant now) {
+  if (Node* node = find(event.server); node != nullptr) node->on_event(event, now);
+}
+
+bool NodeGroup::run(control::Instant now, const MayGoOn& may_go_on) {
+  const unsigned before = std::exchange(runs_put_off_, 0);
+  // What has come is heard before anyone is taken for silent.
+  bool any = deliver(now, may_go_on);
+  if (has_more()) runs_put_off_ = before + 1;
+  for (const auto& [server, node] : nodes_) {
+    if (stopped_.contains(server)) continue;
+    node->greet_on_time(now);
+    if (runs_put_off_ % kMostPutOff == 0) node->on_time(now);
+  }
+  return deliver(now, may_go_on) || any;
+}
+
+bool NodeGroup::deliver(control::Instant now, const MayGoOn& may_go_on) {
+  bool any = false;
+  for (const auto& [server, node] : nodes_) {
+    if (!stopped_.contains(server)) any = node->take_messages(now) || any;
+  }
+  bool worked = true;
+  while (worked) {
+    // First what is quickly done, and what others wait for.
+    worked = pass_on(now, may_go_on);
+    for (const auto& [server, node] : nodes_) {
+      if (!stopped_.contains(server)) worked = node->work(now, may_go_on) || worked;
+    }
+    any = any || worked;
+    if (!worked || may_go_on()) continue;
+    runs_put_off_ = std::max(runs_put_off_, 1U);
+    break;
+  }
+  for (const auto& [server, node] : nodes_) node->send_carried();
+  return any;
+}
+
+// What is due, or a part of it.
+bool NodeGroup::pass_on(control::Instant now, const MayGoOn& may_go_on) {
+  unsigned passed = 0;
+  for (; passed < kLeastPassedOn || may_go_on(); ++passed) {
+    const auto message = messages_.take(now);
+    if (!message.has_value()) break;
+    deliver(*message, now);
+  }
+  return passed != 0;
+}
+
+void NodeGroup::deliver(const control::NodeMessage& message, control::Instant now) {
+  Node* to = find(message.to);
+  const bool here = to != nullptr && (!carries_all_ || message.to == message.from);
+  if (here) return to->on_message(message, now);
+  if (Node* from = find(message.from); from != nullptr) from->carry(message);
+}
+
+std::optional<control::Instant> NodeGroup::deadline() const {
+  std::optional<control::Instant> first = messages_.next();
+  for (const auto& [server, node] : nodes_) {
+    if (stopped_.contains(server)) continue;
+    const auto due = node->deadline();
+    if (due.has_value() && (!first.has_value() || *due < *first)) first = due;
+  }
+  return first;
+}
+
+void NodeGroup::answer_hubs(control::Instant now, const MayGoOn& may_go_on) {
+  auto next = nodes_.lower_bound(next_for_hubs_);
+  for (std::size_t i = 0; i < nodes_.size() && may_go_on(); ++i) {
+    if (next == nodes_.end()) next = nodes_.begin();
+    if (!stopped_.contains(next->first)) next->second->answer_hubs(now);
+    ++next;
+  }
+  next_for_hubs_ = next == nodes_.end() ? 0 : next->first;
+}
+
+void NodeGroup::look(control::Instant now, const MayGoOn& may_go_on) {
+  // The jobs of those that the last look found have been halted since.
+  GuardedMemory::settle(std::exchange(faults_found_, GuardedMemory::faults()));
+  for (const auto& [server, node] : nodes_) {
+    if (!stopped_.contains(server)) node->look(now);
+  }
+  answer_hubs(now, may_go_on);
+  departed_.reap();
+  std::erase_if(logged_, [this](protocol::JobId job) {
+    return std::none_of(nodes_.begin(), nodes_.end(),
+                        [job](const auto& entry) { return entry.second->knows(job); });
+  });
+}
+
+bool NodeGroup::idle() const {
+  return messages_.empty() && std::all_of(nodes_.begin(), nodes_.end(),
+                                          [](const auto& entry) { return entry.second->idle(); });
+}
+
+std::vector<JobFacts> NodeGroup::jobs(control::Instant now) const {
+  std::vector<MemberFacts> trainers;
+  for (const auto& [server, node] : nodes_) {
+    const std::vector<MemberFacts> own = node->facts();
+    trainers.insert(trainers.end(), own.begin(), own.end());
+  }
+  std::vector<JobFacts> jobs = job_facts(trainers, servers());
+  for (JobFacts& job : jobs) job.waiting_ms = waits_.milliseconds(job, now);
+  return jobs;
+}
+
+std::vector<HubFacts> NodeGroup::hubs() const {
+  std::vector<HubFacts> hubs;
+  for (const auto& [server, node] : nodes_) {
+    const std::vector<HubFacts> own = node->hubs();
+    hubs.insert(hubs.end(), own.begin(), own.end());
+  }
+  return hubs;
+}
+
+std::uint64_t NodeGroup::trainer_bytes() const {
+  std::uint64_t bytes = departed_.resident_bytes();
+  for (const auto& [server, node] : nodes_) bytes += node->trainer_bytes();
+  return bytes;
+}
+
+std::map<protocol::JobId, std::string> NodeGroup::job_names() const {
+  std::map<protocol::JobId, std::string> names;
+  for (const auto& [server, node] : nodes_) {
+    for (const HubFacts& hub : node->hubs()) names[hub.id] = hub.job;
+    for (const MemberFacts& trainer : node->facts()) names[trainer.id] = trainer.job;
+  }
+  return names;
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,144 @@
+// The nodes of one process, and the messages between them.
+//
+// A node may be taken out and put in again with a greater incarnation, as when a server's daemon is
+// killed and started anew; it may be stopped, as when its process stands still, and go on. What
+// takes place between nodes goes through the message queue, with its faults if it has any.
+//
+// Ownership: owns the nodes, the queue, and the sessions that outlive their nodes. The pollers, the
+// fabric and the kernels outlive it. When it ends, packets may still point into departed sessions:
+// end the traffic first (Fabric::discard_packets).
+//
+// Threads: the control thread.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_GROUP_H_
+#define GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_GROUP_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dataplane/daemon/node/node.h"
+
+namespace gradcube::dataplane {
+
+class NodeGroup {
+ public:
+  // seed: of the message queue's faults.
+  NodeGroup(const control::Topology& topology, const aggregation::Kernels& kernels,
+            const NodeTiming& timing, std::uint64_t seed);
+  NodeGroup(const NodeGroup&) = delete;
+  NodeGroup& operator=(const NodeGroup&) = delete;
+
+  // Not owned. Without one (null) nobody is told anything.
+  void set_channel(TrainerChannel* channel) { channel_ = channel; }
+
+  // Not owned. Without one (null) no status is told or heard.
+  void set_status_channel(StatusChannel* channel) { status_channel_ = channel; }
+
+  // Whether the nodes greet each other as those of different processes do: for simulations. Before
+  // the first add(); by default they do.
+  void set_greet_each_other(bool greet) { greet_each_other_ = greet; }
+  // How messages reach the nodes of other processes; without, there are none. all: those between
+  // the nodes of this one travel so, too: for simulations. Before the first add(). The frames' pool
+  // outlives the nodes.
+  void carry_messages(const MessageFrames& frames, bool all) {
+    frames_ = frames;
+    carries_all_ = all;
+  }
+
+  // How many servers share a core, all over the cluster: what `auto` alone goes by. Before the
+  // first add(); by default each has its own.
+  void set_servers_per_core(unsigned servers) { servers_per_core_ = servers; }
+
+  // The servers that take no trainers. By default there are none.
+  void set_aggregators(control::Aggregators aggregators) { aggregators_ = std::move(aggregators); }
+
+  // What users may use of the host's memory. By default they may use all. It outlives the nodes.
+  void set_quota(MemoryQuota& quota) { quota_ = &quota; }
+
+  bool carries_messages() const { return frames_.pool != nullptr; }
+
+  // There is no node of this server yet.
+  Node& add(bcube::ServerId server, control::Incarnation incarnation,
+            std::unique_ptr<NodeEngines> engines);
+  void remove(bcube::ServerId server);
+  void stop(bcube::ServerId server);
+  void go_on(bcube::ServerId server);
+
+  // Null if there is none.
+  Node* find(bcube::ServerId server);
+  Node& at(bcube::ServerId server) { return *nodes_.at(server); }
+  const Node& at(bcube::ServerId server) const { return *nodes_.at(server); }
+  std::vector<bcube::ServerId> servers() const;  // ascending
+  MessageQueue& messages() { return messages_; }
+
+  // An engine's event, for its node.
+  void handle(const EngineEvent& event, control::Instant now);
+  // Delivers what is due and carries out what follows, until nothing more is to be done now, or it
+  // may not go on: then has_more(), and the next run() goes on there. Whether there was something.
+  bool run(
+      control::Instant now, const MayGoOn& may_go_on = [] { return true; });
+  bool has_more() const { return runs_put_off_ != 0; }
+  // When run() has something to do next.
+  std::optional<control::Instant> deadline() const;
+  // To be called about every 20 ms, with a run() between two calls: see Node::look(). Frees what
+  // departed trainers have left behind once nothing points to it. Answers the nodes' wishes for
+  // hubs as long as it may go on; the next look() goes on there.
+  void look(
+      control::Instant now, const MayGoOn& may_go_on = [] { return true; });
+
+  // No node has anything of a job, and no message is under way.
+  bool idle() const;
+  std::vector<JobFacts> jobs(control::Instant now) const;
+  // Those that servers aggregate for jobs without trainers there; by server.
+  std::vector<HubFacts> hubs() const;
+  // To be called about every tenth of a second: notes which jobs wait for a trainer, so that jobs()
+  // can say since when.
+  void note_waits(control::Instant now) { waits_.note(jobs(now), now); }
+  std::uint64_t trainer_bytes() const;  // shared heaps, as far as they take memory
+  std::map<protocol::JobId, std::string> job_names() const;
+
+ private:
+  // While there is more to be done, time stands still for jobs: nothing is asked again, and nobody
+  // is late. But not for so many runs that nobody is ever late.
+  static constexpr unsigned kMostPutOff = 100;
+
+  // Messages of one go, even if it may not go on.
+  static constexpr unsigned kLeastPassedOn = 64;
+
+  bool deliver(control::Instant now, const MayGoOn& may_go_on);
+  bool pass_on(control::Instant now, const MayGoOn& may_go_on);
+  void answer_hubs(control::Instant now, const MayGoOn& may_go_on);
+  void deliver(const control::NodeMessage& message, control::Instant now);
+
+  const control::Topology& topology_;
+  const aggregation::Kernels& kernels_;
+  NodeTiming timing_;
+  TrainerChannel* channel_ = nullptr;
+  StatusChannel* status_channel_ = nullptr;
+  std::set<protocol::JobId> logged_;  // jobs whose abort is in the log
+  DepartedSessions departed_;
+  PlanShelf plans_;
+  MessageQueue messages_;
+  std::map<bcube::ServerId, std::unique_ptr<Node>> nodes_;
+  std::set<bcube::ServerId> here_;
+  std::set<bcube::ServerId> stopped_;
+  bool greet_each_other_ = true;
+  MessageFrames frames_;
+  unsigned servers_per_core_ = 1;
+  control::Aggregators aggregators_;
+  bool carries_all_ = false;
+  unsigned runs_put_off_ = 0;  // in a row
+  bcube::ServerId next_for_hubs_ = 0;
+  MemoryQuota* quota_ = nullptr;
+  std::uint32_t faults_found_ = 0;  // by the last look(): see GuardedMemory
+  WaitTimes waits_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_GROUP_H_

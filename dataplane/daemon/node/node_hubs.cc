@@ -1,0 +1,64 @@
+// What a node tells its hubs (hub/node_hubs.h): which of its jobs they are about.
+
+#include <utility>
+
+#include "dataplane/daemon/node/node.h"
+
+namespace gradcube::dataplane {
+
+HubJob Node::hub_job(Attempt attempt, JobGroup& group) const {
+  Member& member = *group.member;
+  return {attempt,        group.job,       group.epoch, member.request(),
+          member.plans(), member.window(), member.hub()};
+}
+
+bool Node::ask_hub(TrainerId trainer, const shared::MakeHub& wish) {
+  JobGroup* group = find(trainer.attempt);
+  if (group == nullptr || !group->member->stays(trainer.local)) return true;
+  return hubs_.ask(hub_job(trainer.attempt, *group), trainer.local,
+                   group->member->session().shared_region(trainer.local), wish);
+}
+
+void Node::end_hub(TrainerId trainer, std::uint32_t number) {
+  JobGroup* group = find(trainer.attempt);
+  if (group != nullptr) group->member->hub().free(trainer.local, number);
+}
+
+void Node::answer_hubs(control::Instant now) {
+  for (auto& [attempt, group] : groups_) {
+    const auto lost = hubs_.work(hub_job(attempt, group), now);
+    if (lost.has_value()) lose_hub(attempt, *lost, now);
+  }
+}
+
+// Nobody else has what its aggregator had.
+void Node::lose_hub(Attempt attempt, const std::string& why, control::Instant now) {
+  const control::JobAgent* agent = jobs_.agent(attempt);
+  if (agent == nullptr || agent->is_ending()) return;
+  record(why);
+  happened(attempt, control::event::TrainerAborted{why, true}, now);
+}
+
+std::vector<HubFacts> Node::hubs() const {
+  std::vector<HubFacts> all;
+  hubs_.aggregated().for_each([&](const AggregatedHubs::View& its) {
+    HubFacts& facts = all.emplace_back();
+    facts.job = its.call.job;
+    facts.id = its.call.hub.job;
+    facts.number = its.call.hub.number;
+    facts.aggregator = server_;
+    facts.stage = its.state.stage;
+    facts.why = its.state.why;
+    facts.members = its.call.members;
+    facts.trainers = its.call.trainers;
+    facts.uid = its.call.user;
+    facts.reserved_bytes = its.reserved_bytes;
+    if (its.hub == nullptr) return;
+    facts.keys = its.hub->model().keys().size();
+    facts.weights_bytes = its.hub->model().bytes();
+    facts.memory_bytes = its.hub->charged();
+  });
+  return all;
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,19 @@
+#include "dataplane/daemon/port_drivers.h"
+
+#include "dataplane/fabric/kernel/interface_fabric.h"
+#include "dataplane/fabric/memif/memif_fabric.h"
+#include "dataplane/fabric/nic/pci_nic.h"
+#include "dataplane/fabric/nic/virtual_device.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+constexpr const PortDriver* kDrivers[] = {&kInterfaceDriver, &kNicDriver, &kVirtualDriver,
+                                          &kMemifDriver};
+
+}  // namespace
+
+std::span<const PortDriver* const> port_drivers() { return kDrivers; }
+
+}  // namespace gradcube::dataplane

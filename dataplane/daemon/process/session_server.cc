@@ -1,0 +1,345 @@
+#include "dataplane/daemon/process/session_server.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+#include <poll.h>
+#include <string_view>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <utility>
+
+#include "control/base/errors.h"
+#include "dataplane/daemon/process/connection_limit.h"
+#include "dataplane/daemon/trainers/session_messages.h"
+#include "dataplane/daemon/trainers/trainer_region.h"
+#include "dataplane/sockets/daemon_log.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// More messages than a socket's queue holds. Only an ended process's remaining children can have
+// sent more.
+constexpr unsigned kMostLastMessages = 1024;
+
+bool has_ended(int pidfd) {
+  pollfd process{pidfd, POLLIN, 0};
+  return poll(&process, 1, 0) == 1;
+}
+
+}  // namespace
+
+SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const AttendedClock& clock,
+                             const bcube::AddressSpace& space,
+                             const std::map<bcube::ServerId, std::filesystem::path>& sockets,
+                             MemoryQuota& quota, ClientLog log)
+    : loop_(loop),
+      nodes_(nodes),
+      clock_(clock),
+      space_(space),
+      quota_(quota),
+      growth_(loop),
+      most_connections_(most_connections(sockets.size())),
+      log_(std::move(log)),
+      buffer_(sizeof(shared::Hello) + shared::kMaxMembers * sizeof(std::uint32_t)),
+      closing_reason_(sockets.size() == 1 ? fmt::format("the daemon of {} is shutting down",
+                                                        space.text(sockets.begin()->first))
+                                          : "the daemon is shutting down") {
+  for (const auto& [server, path] : sockets) {
+    listeners_.push_back(std::make_unique<ClientListener>(
+        loop_, path, SOCK_SEQPACKET,
+        [this, at = server](const UnixListener::Accepted& client) { accept(client, at); }));
+  }
+  nodes_.set_channel(this);
+  nodes_.set_quota(quota_);
+}
+
+SessionServer::~SessionServer() {
+  while (!connections_.empty()) {
+    const int socket = connections_.begin()->first;
+    tell_closing(socket);
+    close_connection(socket);
+  }
+  nodes_.set_channel(nullptr);
+}
+
+void SessionServer::close() {
+  listeners_.clear();
+  while (!connections_.empty()) {
+    const int socket = connections_.begin()->first;
+    tell_closing(socket);
+    end(socket, Departure::shutdown, "lost its daemon, which was shut down");
+  }
+}
+
+void SessionServer::tell_closing(int socket) {
+  send_notice(socket,
+              make_notice(shared::MessageType::closing, GRADCUBE_ENODAEMON, closing_reason_));
+}
+
+void SessionServer::accept(const UnixListener::Accepted& client, bcube::ServerId server) {
+  const int socket = client.socket;
+  if (!client.welcome) {
+    reply_no(socket, server, client.peer.pid, GRADCUBE_EJOB, "this daemon belongs to another user");
+    ::close(socket);
+    return;
+  }
+  if (connections_.size() >= most_connections_) {
+    reply_no(
+        socket, server, client.peer.pid, GRADCUBE_EJOB,
+        fmt::format("this daemon already has {} trainers, the most that it takes; its log says "
+                    "if a limit of open files is the reason",
+                    connections_.size()));
+    ::close(socket);
+    return;
+  }
+  Connection& connection = connections_[socket];
+  connection.server = server;
+  connection.pid = static_cast<std::uint32_t>(client.peer.pid);
+  connection.uid = static_cast<std::uint32_t>(client.peer.uid);
+  connection.since = SteadyClock::now();
+  have_no_job_.insert(socket);
+  loop_.add(socket, [this, socket] { read(socket); });
+  watch_process(socket);
+}
+
+// Tells why; the caller closes the socket.
+void SessionServer::reply_no(int socket, bcube::ServerId server, pid_t pid, std::int32_t code,
+                             const std::string& message) {
+  log_.line(fmt::format("refused a trainer on server {} (pid {}): {}", space_.text(server), pid,
+                        message));
+  send_notice(socket, make_notice(shared::MessageType::refused, code, message));
+}
+
+// A child that the trainer has forked keeps the socket open after the trainer's death, so the
+// process itself is watched too. Without that (an old kernel, a foreign pid namespace) the socket's
+// end has to do.
+void SessionServer::watch_process(int socket) {
+  Connection& connection = connections_.at(socket);
+  if (connection.pid == 0) return;
+  const int process = static_cast<int>(syscall(SYS_pidfd_open, connection.pid, 0));
+  if (process < 0 && errno == ESRCH) {  // it ended before it was accepted
+    close_connection(socket);
+    return;
+  }
+  if (process < 0) return;
+  connection.process = process;
+  loop_.add(process, [this, socket, process] {
+    if (has_ended(process)) process_has_ended(socket);
+  });
+}
+
+void SessionServer::process_has_ended(int socket) {
+  // A goodbye may have come first.
+  for (unsigned i = 0; i < kMostLastMessages && read_message(socket); ++i) {
+  }
+  if (connections_.contains(socket)) end(socket, Departure::death, "died");
+}
+
+void SessionServer::read(int socket) {
+  unsigned messages = 0;
+  while (messages < kMostMessages && read_message(socket)) ++messages;
+  const auto found = connections_.find(socket);
+  if (found == connections_.end()) return;
+  Connection& connection = found->second;
+  const SteadyClock::time_point now = SteadyClock::now();
+  pass_on(socket, connection, now);
+  if (messages == kMostMessages) loop_.pause_for(socket, kPause);
+}
+
+// Whether there was one, and the connection may have more.
+bool SessionServer::read_message(int socket) {
+  const auto found = connections_.find(socket);
+  if (found == connections_.end()) return false;
+  const ssize_t received = recv(socket, buffer_.data(), buffer_.size(), MSG_DONTWAIT | MSG_TRUNC);
+  if (received < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  // Told once of a trainer that has closed its socket with notices unread. What it sent before that
+  // can still be read.
+  if (received < 0 && errno == ECONNRESET) return true;
+  if (received <= 0) {
+    end(socket, Departure::death, "died");
+    return false;
+  }
+  // A message that is longer than any is none.
+  const auto bytes = static_cast<std::size_t>(received);
+  take_message(
+      socket, found->second,
+      bytes > buffer_.size() ? std::string_view() : std::string_view(buffer_.data(), bytes));
+  return connections_.contains(socket);
+}
+
+void SessionServer::take_message(int socket, Connection& connection, std::string_view bytes) {
+  shared::MessageType type{};
+  if (bytes.size() >= sizeof type) std::memcpy(&type, bytes.data(), sizeof type);
+  shared::Inquiry inquiry{};
+  shared::Grow grow{};
+  shared::MakeHub hub{};
+  shared::EndHub end_hub{};
+  if (type == shared::MessageType::hello && connection.region == nullptr) {
+    take_hello(socket, connection, bytes);
+  } else if (type == shared::MessageType::mapped && connection.request.has_value()) {
+    take_mapped(socket, connection);
+  } else if (type == shared::MessageType::grow && connection.welcomed && read_as(bytes, grow)) {
+    if (!growth_.report(socket, connection.region, grow)) reject(socket, connection);
+  } else if (type == shared::MessageType::make_hub && connection.welcomed && read_as(bytes, hub)) {
+    if (!nodes_.at(connection.server).ask_hub(*connection.trainer, hub)) reject(socket, connection);
+  } else if (type == shared::MessageType::end_hub && connection.welcomed &&
+             read_as(bytes, end_hub)) {
+    nodes_.at(connection.server).end_hub(*connection.trainer, end_hub.number);
+  } else if (type == shared::MessageType::inquiry && connection.welcomed &&
+             read_as(bytes, inquiry)) {
+    connection.inquiry = inquiry;
+  } else if (type == shared::MessageType::abort && connection.welcomed) {
+    end(socket, Departure::violation, "aborted the job");
+  } else if (type == shared::MessageType::goodbye) {
+    end(socket, Departure::orderly, "left the job");
+  } else {
+    reject(socket, connection);
+  }
+}
+
+// Of a message that no trainer of this version sends.
+void SessionServer::reject(int socket, const Connection& connection) {
+  send_notice(socket, make_notice(shared::MessageType::closing, GRADCUBE_EPROTOCOL,
+                                  "the daemon does not understand this trainer: use a library and "
+                                  "a daemon of the same version"));
+  if (!connection.trainer.has_value()) {
+    log_.line(fmt::format("disconnected pid {} from server {}: it sent no valid hello",
+                          connection.pid, space_.text(connection.server)));
+  }
+  end(socket, Departure::violation, "was evicted by its daemon: it sent an invalid message");
+}
+
+void SessionServer::take_hello(int socket, Connection& connection, std::string_view bytes) {
+  const std::uint32_t version = hello_version(bytes);
+  if (version != 0 && version != shared::kLayoutVersion) {
+    turn_away(socket, GRADCUBE_EPROTOCOL,
+              fmt::format("the trainer's library speaks version {} of the shared layout, this "
+                          "daemon version {}: install the same release of both",
+                          version, shared::kLayoutVersion));
+    return;
+  }
+  connection.request = read_hello(bytes);
+  if (!connection.request.has_value()) {
+    reject(socket, connection);
+    return;
+  }
+  connection.request->pid = connection.pid;
+  connection.request->uid = connection.uid;
+  offer(socket, connection);
+}
+
+// What the trainer maps and seals before it joins.
+void SessionServer::offer(int socket, Connection& connection) {
+  shared::Offer offered{};
+  offered.type = shared::MessageType::offer;
+  offered.version = shared::kLayoutVersion;
+  offered.features = shared::kFeatures;
+  try {
+    connection.region = make_trainer_region(connection.request->heap_bytes,
+                                            MemoryQuota::Charge(quota_, connection.uid),
+                                            nodes_.at(connection.server).engines().numa_node());
+  } catch (const JoinRefused& refused) {
+    turn_away(socket, refused.code(), refused.what());
+    return;
+  } catch (const std::exception& error) {
+    turn_away(socket, GRADCUBE_ESYSTEM, error.what());
+    return;
+  }
+  offered.region_bytes = connection.region->bytes();
+  if (!send_offer(socket, offered, connection.region->descriptor())) close_connection(socket);
+}
+
+void SessionServer::take_mapped(int socket, Connection& connection) {
+  if (!connection.region->is_sealed()) {
+    turn_away(socket, GRADCUBE_EPROTOCOL,
+              "the trainer has not sealed its shared memory: use the library that came with the "
+              "daemon");
+    return;
+  }
+  connection.request->region = connection.region;
+  const TrainerRequest request = *std::exchange(connection.request, std::nullopt);
+  join(socket, connection, request);
+}
+
+void SessionServer::turn_away(int socket, std::int32_t code, const std::string& message) {
+  const Connection& connection = connections_.at(socket);
+  reply_no(socket, connection.server, static_cast<pid_t>(connection.pid), code, message);
+  close_connection(socket);
+}
+
+void SessionServer::join(int socket, Connection& connection, const TrainerRequest& request) {
+  try {
+    connection.trainer = nodes_.at(connection.server).join(request, clock_.now());
+    sockets_[*connection.trainer] = socket;
+    have_no_job_.erase(socket);
+  } catch (const JoinRefused& refused) {
+    turn_away(socket, refused.code(), refused.what());
+  } catch (const std::exception& error) {
+    turn_away(socket, GRADCUBE_ESYSTEM, error.what());
+  }
+}
+
+// The newest inquiry, if there is one. Soon after the last, only what was answered is answered.
+void SessionServer::pass_on(int socket, Connection& connection, SteadyClock::time_point now) {
+  if (!connection.inquiry.has_value()) return;
+  const shared::Inquiry& asked = *connection.inquiry;
+  if (now - connection.passed_on < kInquiryPause) {
+    if (connection.report.has_value() && connection.report->request == asked.request) {
+      send_notice(socket, *connection.report);
+      connection.inquiry.reset();
+    } else {
+      put_off_.insert(socket);
+    }
+    return;
+  }
+  connection.report.reset();
+  nodes_.at(connection.server)
+      .inquire(*connection.trainer, asked.request, {asked.lane, asked.number}, clock_.now());
+  connection.inquiry.reset();
+  connection.passed_on = now;
+}
+
+void SessionServer::end(int socket, Departure departure, const std::string& reason) {
+  const std::optional<TrainerId> trainer = connections_.at(socket).trainer;
+  close_connection(socket);
+  if (!trainer.has_value()) return;
+  nodes_.at(trainer->server).leave(*trainer, departure, reason, clock_.now());
+}
+
+void SessionServer::close_connection(int socket) {
+  growth_.forget(socket);
+  const Connection& connection = connections_.at(socket);
+  if (connection.process >= 0) {
+    loop_.remove(connection.process);
+    ::close(connection.process);
+  }
+  if (connection.trainer.has_value()) sockets_.erase(*connection.trainer);
+  connections_.erase(socket);
+  put_off_.erase(socket);
+  have_no_job_.erase(socket);
+  loop_.remove(socket);
+  ::close(socket);
+}
+
+void SessionServer::tick(SteadyClock::time_point now) {
+  std::erase_if(put_off_, [&](int socket) {
+    Connection& connection = connections_.at(socket);
+    if (connection.inquiry.has_value() && now - connection.passed_on >= kInquiryPause) {
+      pass_on(socket, connection, now);
+    }
+    return !connection.inquiry.has_value();
+  });
+  std::vector<int> silent;
+  for (const int socket : have_no_job_) {
+    if (now - connections_.at(socket).since > kHelloWithin) silent.push_back(socket);
+  }
+  for (const int socket : silent) close_connection(socket);
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,136 @@
+// The sockets on which trainers open their sessions: one per server, server-<digits>.sock in the
+// run directory.
+//
+// Speaks trainer/shared_layout.h's messages. Trainers of another user are refused (SO_PEERCRED;
+// root is let in). A socket that closes without a goodbye means that the trainer died. Nothing here
+// blocks: a trainer that does not read its notices misses them.
+//
+// No client keeps the control thread from the others. It reads at most kMostMessages messages of a
+// connection at a time; a connection that has more is not read for kPause. It passes on only
+// the newest of a trainer's inquiries, at most one per kInquiryPause: each asks all members. The
+// last answer is repeated where the same is asked within the pause.
+//
+// A trainer that has said hello gets its region, maps and seals it, and says so. Only then does it
+// join, and is it touched: a region that is not sealed is refused (trainer/shared_layout.h).
+//
+// A trainer is welcomed when its node admits it (TrainerChannel): when its job's leader has
+// answered. Until then it waits, without a limit of time here: its node has one.
+//
+// Limits: connection_limit.h. A client that connects and has not said hello and mapped its memory
+// within kHelloWithin is disconnected.
+//
+// Threads: the control thread.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_PROCESS_SESSION_SERVER_H_
+#define GRADCUBE_DATAPLANE_DAEMON_PROCESS_SESSION_SERVER_H_
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataplane/daemon/node/node_group.h"
+#include "dataplane/daemon/process/attended_clock.h"
+#include "dataplane/daemon/trainers/region_growth.h"
+#include "dataplane/sockets/client_listener.h"
+#include "dataplane/sockets/client_log.h"
+#include "dataplane/sockets/control_loop.h"
+
+namespace gradcube::dataplane {
+
+class SessionServer final : public TrainerChannel {
+ public:
+  using SteadyClock = std::chrono::steady_clock;
+  static constexpr unsigned kMostMessages = 16;
+  static constexpr auto kPause = std::chrono::milliseconds(20);
+  static constexpr auto kInquiryPause = std::chrono::milliseconds(200);
+  static constexpr auto kHelloWithin = std::chrono::seconds(5);
+
+  // clock: the nodes'. quota: of the trainers' memory; outlives the server and the nodes. sockets:
+  // the path to listen on, by server; each has a node. Becomes the nodes' channel for as long as it
+  // lives. Throws control::SetupError.
+  SessionServer(ControlLoop& loop, NodeGroup& nodes, const AttendedClock& clock,
+                const bcube::AddressSpace& space,
+                const std::map<bcube::ServerId, std::filesystem::path>& sockets, MemoryQuota& quota,
+                ClientLog log = ClientLog());
+  ~SessionServer() override;
+  SessionServer(const SessionServer&) = delete;
+  SessionServer& operator=(const SessionServer&) = delete;
+
+  // To be called about every 20 ms: does what was put off, and disconnects silent clients.
+  void tick(SteadyClock::time_point now);
+
+  void admit(TrainerId trainer, const JoinedSession& session) override;
+  void refuse(TrainerId trainer, std::int32_t code, const std::string& message) override;
+  void notify(TrainerId trainer, const shared::Notice& notice) override;
+  void give_hub(TrainerId trainer, const shared::Notice& notice, int descriptor) override;
+  void evict(TrainerId trainer, std::int32_t code, const std::string& message) override;
+  void record(const std::string& line) override { log_.line(line); }
+
+  // Takes no more trainers, tells those that there are that the daemon ends, and their nodes that
+  // they are gone: so the trainers of other daemons learn it now and not from silence. Without this
+  // the destructor tells the trainers.
+  void close();
+  // Why: it is added to what the trainers are told then.
+  void set_closing_cause(const std::string& cause) { closing_reason_ += ": " + cause; }
+
+ private:
+  struct Connection {
+    bcube::ServerId server = 0;
+    std::optional<TrainerRequest> request;  // from its hello until it has mapped its memory
+    std::shared_ptr<SessionRegion> region;  // since its hello
+    std::optional<TrainerId> trainer;       // since it has mapped its memory
+    bool welcomed = false;
+    std::uint32_t pid = 0;
+    std::uint32_t uid = 0;
+    int process = -1;  // pidfd of the trainer
+    SteadyClock::time_point since;
+    std::optional<shared::Inquiry> inquiry;  // the newest one that was not passed on
+    SteadyClock::time_point passed_on;
+    std::optional<shared::Notice> report;  // the answer to the last that was passed on
+  };
+
+  void accept(const UnixListener::Accepted& client, bcube::ServerId server);
+  void reply_no(int socket, bcube::ServerId server, pid_t pid, std::int32_t code,
+                const std::string& message);
+  void watch_process(int socket);
+  void process_has_ended(int socket);
+  void read(int socket);
+  bool read_message(int socket);
+  void take_message(int socket, Connection& connection, std::string_view bytes);
+  void take_hello(int socket, Connection& connection, std::string_view bytes);
+  void offer(int socket, Connection& connection);
+  void take_mapped(int socket, Connection& connection);
+  void join(int socket, Connection& connection, const TrainerRequest& request);
+  void turn_away(int socket, std::int32_t code, const std::string& message);
+  void reject(int socket, const Connection& connection);
+  void pass_on(int socket, Connection& connection, SteadyClock::time_point now);
+  void tell_closing(int socket);
+  void end(int socket, Departure departure, const std::string& reason);
+  void close_connection(int socket);
+
+  ControlLoop& loop_;
+  NodeGroup& nodes_;
+  const AttendedClock& clock_;
+  bcube::AddressSpace space_;
+  MemoryQuota& quota_;
+  RegionGrowth growth_;
+  std::size_t most_connections_;
+  ClientLog log_;
+  std::map<int, Connection> connections_;  // by socket
+  std::map<TrainerId, int> sockets_;
+  std::set<int> put_off_;      // sockets with an inquiry
+  std::set<int> have_no_job_;  // sockets whose clients have not joined yet
+  // Of the message that is being read: no longer than a Hello that names kMaxMembers.
+  std::vector<char> buffer_;
+  std::string closing_reason_;
+  std::vector<std::unique_ptr<ClientListener>> listeners_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_PROCESS_SESSION_SERVER_H_

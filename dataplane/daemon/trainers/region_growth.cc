@@ -1,0 +1,109 @@
+#include "dataplane/daemon/trainers/region_growth.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <utility>
+
+#include "control/base/errors.h"
+#include "control/base/units.h"
+#include "dataplane/daemon/trainers/session_messages.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+bool is_end_of_page(std::uint64_t end, const SessionRegion& region) {
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return end % page == 0 && end >= shared::kHeapOffset && end <= region.bytes();
+}
+
+void answer(int socket, const SessionRegion& region, std::int32_t code, const std::string& text) {
+  shared::Notice notice = make_notice(shared::MessageType::grown, code, text);
+  notice.request = region.confirmed();
+  send_notice(socket, notice);
+}
+
+std::string quota_text(const MemoryQuota::Charge& charge, std::uint64_t wanted) {
+  return fmt::format(
+      "the trainers of user {} may use {} of shared memory on this host and use {}; this trainer "
+      "asked for {} more: end other trainers or sessions, or start the cluster with a larger "
+      "--trainer-memory",
+      charge.user(), control::format_size(charge.limit()), control::format_size(charge.used()),
+      control::format_size(wanted - charge.bytes()));
+}
+
+}  // namespace
+
+RegionGrowth::RegionGrowth(ControlLoop& loop)
+    : loop_(loop), more_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (more_ < 0) {
+    throw control::SetupError(fmt::format("cannot make an eventfd: {}", std::strerror(errno)));
+  }
+  loop_.add(more_, [this] { look(); });
+}
+
+RegionGrowth::~RegionGrowth() {
+  loop_.remove(more_);
+  close(more_);
+}
+
+bool RegionGrowth::report(int socket, std::shared_ptr<SessionRegion> region,
+                          const shared::Grow& grow) {
+  const bool waits = std::any_of(reports_.begin(), reports_.end(),
+                                 [&](const Report& each) { return each.socket == socket; });
+  if (waits || !is_end_of_page(grow.end, *region) || !is_end_of_page(grow.wanted, *region)) {
+    return false;
+  }
+  const std::uint64_t wanted = std::max(grow.end, grow.wanted) - shared::kHeapOffset;
+  if (!region->charge().may_hold(wanted)) {
+    answer(socket, *region, GRADCUBE_ENOMEM, quota_text(region->charge(), wanted));
+    return true;
+  }
+  const std::uint64_t confirmed = region->confirmed();
+  if (grow.end <= confirmed) {
+    answer(socket, *region, GRADCUBE_OK, "");
+    return true;
+  }
+  region->charge().set(grow.end - shared::kHeapOffset);
+  reports_.push_back({socket, std::move(region), grow.end, confirmed});
+  eventfd_write(more_, 1);
+  return true;
+}
+
+void RegionGrowth::forget(int socket) {
+  std::erase_if(reports_, [&](const Report& each) { return each.socket == socket; });
+}
+
+void RegionGrowth::look() {
+  if (reports_.empty()) {
+    eventfd_t count = 0;
+    eventfd_read(more_, &count);
+    return;
+  }
+  Report report = std::move(reports_.front());
+  reports_.pop_front();
+  SessionRegion& region = *report.region;
+  const std::uint64_t next = std::min(report.looked_at + kSlice, report.end);
+  if (!region.has_pages(report.looked_at, next)) {
+    region.charge().set(region.confirmed() - shared::kHeapOffset);
+    answer(report.socket, region, GRADCUBE_EAGAIN,
+           fmt::format("the trainer has not touched all of its memory between byte {} and byte {}",
+                       report.looked_at, next));
+    return;
+  }
+  report.looked_at = next;
+  if (next < report.end) {
+    reports_.push_back(std::move(report));
+    return;
+  }
+  region.confirm(report.end);
+  answer(report.socket, region, GRADCUBE_OK, "");
+}
+
+}  // namespace gradcube::dataplane

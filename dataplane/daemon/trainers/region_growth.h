@@ -1,0 +1,54 @@
+// What trainers say of their memory: "it reaches up to this byte" (shared::Grow). Checks it, and
+// confirms it to the engines (SessionRegion::confirm) and to the trainer.
+//
+// The user's quota is checked at once. The pages are looked at kSlice at a time, one slice of one
+// trainer in every round of the control loop, the trainers in turn. So no report keeps the control
+// thread from others, however much memory it is about.
+//
+// Threads: the control thread.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_TRAINERS_REGION_GROWTH_H_
+#define GRADCUBE_DATAPLANE_DAEMON_TRAINERS_REGION_GROWTH_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "dataplane/engine/memory/session_region.h"
+#include "dataplane/sockets/control_loop.h"
+
+namespace gradcube::dataplane {
+
+class RegionGrowth {
+ public:
+  static constexpr std::uint64_t kSlice = 32 << 20;  // about half a millisecond
+
+  explicit RegionGrowth(ControlLoop& loop);
+  ~RegionGrowth();
+  RegionGrowth(const RegionGrowth&) = delete;
+  RegionGrowth& operator=(const RegionGrowth&) = delete;
+
+  // Of the trainer at this socket, which is answered there. False if no trainer says this: bytes
+  // that are no end of a page of its region, or anything while an earlier report is not answered.
+  bool report(int socket, std::shared_ptr<SessionRegion> region, const shared::Grow& grow);
+
+  // Drops what the trainer at this socket has reported. Before the socket is closed.
+  void forget(int socket);
+
+ private:
+  struct Report {
+    int socket;
+    std::shared_ptr<SessionRegion> region;
+    std::uint64_t end;
+    std::uint64_t looked_at;  // up to here the pages are there
+  };
+
+  void look();
+
+  ControlLoop& loop_;
+  int more_;  // an eventfd, readable while there are reports
+  std::deque<Report> reports_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_TRAINERS_REGION_GROWTH_H_

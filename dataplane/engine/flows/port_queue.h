@@ -1,0 +1,147 @@
+// One port as one engine uses it: its queue's burst, its flows, and what they wait for.
+//
+// A flow stands in three sets of the port that its frames leave through, and in one of the port
+// that those of its peer come in through: for a neighbour the same port. In each it sleeps unless
+// there is something to do for it:
+//
+//   answers   it may owe an acknowledgement or a probe
+//   resends   it may have lost a segment
+//   segments  a new segment may be ready, within the window
+//   consumed  of the incoming port: more of what it receives has been used: credit may be granted
+//
+// Frames that this server relays wait in `relayed`, and share the port with what its flows send by
+// bytes (relay_queue.h). Greetings that neighbours are to get go before all else: few and short,
+// and without them a link that is busy would seem to be down.
+//
+// Waking a flow for nothing costs a look; not waking it would stall it. So what may change the
+// answer to "is there something to do?" wakes: an arrival, a timer, credit, a reduce, a result, a
+// new collective.
+//
+// Jobs share the port by turns (flow_scheduler.h). With a rate a turn is one segment: the port is
+// what they share, and nobody is to wait for it longer than he must. Without, they share a core and
+// its caches, and what a job has sent is best received and added while it still lies there: a turn
+// is 256 KiB. With turns of one segment, 64 jobs took more than twice as long.
+//
+// Owned and used by one engine. add_...() and remove_...() allocate: they belong to set-up, and to
+// the moment when a link goes down or comes up.
+#ifndef GRADCUBE_DATAPLANE_ENGINE_FLOWS_PORT_QUEUE_H_
+#define GRADCUBE_DATAPLANE_ENGINE_FLOWS_PORT_QUEUE_H_
+
+#include <algorithm>
+#include <array>
+#include <rte_mbuf.h>
+#include <vector>
+
+#include "dataplane/engine/flows/flow.h"
+#include "dataplane/engine/flows/flow_rotation.h"
+#include "dataplane/engine/flows/flow_scheduler.h"
+#include "dataplane/engine/flows/relay_queue.h"
+#include "dataplane/fabric/port.h"
+#include "protocol/credit.h"
+#include "protocol/job_id.h"
+#include "protocol/time.h"
+
+namespace gradcube::dataplane {
+
+class PortQueue {
+ public:
+  static constexpr unsigned kBurst = 32;
+  static constexpr std::uint32_t kTurnWithoutARate = 256 * 1024;  // bytes
+
+  // engine: the number of this engine among those that share the port's credit.
+  PortQueue(unsigned its_number, Port& its_port, protocol::PortCredit& port_credit, unsigned engine)
+      : number(its_number),
+        port(&its_port),
+        segments(port_credit.unlimited() ? kTurnWithoutARate : port_credit.segment_bytes()),
+        credit(port_credit, engine) {}
+  PortQueue(const PortQueue&) = delete;
+  PortQueue& operator=(const PortQueue&) = delete;
+
+  // A flow whose frames leave through this port, and one whose peer's come in through it.
+  void add_outgoing(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow);
+  void add_incoming(protocol::JobId job, const FlowScheduler::Rank& rank, Flow& flow);
+  void remove_all_of(const EngineJob& job);
+  // A flow whose frames are to leave through another port, or that ends; and one that ends.
+  void remove_outgoing(Flow& flow);
+  void remove_incoming(Flow& flow);
+
+  // Grants what has become free, to flows of any job. ask(flow, call): calls call(user) with the
+  // flow's FlowUser.
+  template <typename Ask>
+  void grant_credit(protocol::Nanoseconds now, const Ask& ask) {
+    consumed.for_each_awake([&](Flow& flow) {
+      const std::uint64_t before = flow.receive.consumed();
+      ask(flow, [&](const auto& user) {
+        credit.set_consumed(flow.credit, user.consumed(flow), now);
+        if (flow.receive.consumed() != before && user.sender_waits(flow, before)) {
+          flow.receive.acknowledge_at_once();
+        }
+      });
+      wake_answer(flow);
+      return FlowRotation::Visit::nothing;
+    });
+    distribute_credit(now);
+  }
+
+  // ::wake_answer().
+  static void wake_answer(Flow& flow) {
+    if (flow.out != nullptr) flow.out->answers.wake(flow.place_out);
+  }
+
+  // Whether a flow of a job that moves(flow) has to answer, or will have to; and when, kNever if
+  // none. Both take time in the number of awake flows.
+  template <typename Moves>
+  bool any_answers(const Moves& moves) {
+    bool any = false;
+    answers.for_each_awake([&](const Flow& flow) {
+      any = any || moves(flow);
+      return FlowRotation::Visit::later;
+    });
+    return any;
+  }
+  template <typename Moves>
+  protocol::Nanoseconds next_answer(const Moves& moves) {
+    protocol::Nanoseconds next = protocol::kNever;
+    answers.for_each_awake([&](const Flow& flow) {
+      if (!moves(flow)) return FlowRotation::Visit::later;
+      next = std::min(next, flow.receive.acknowledgement_deadline());
+      // Its timer is set when it is visited next.
+      if (flow.send.deadline() < flow.timer.deadline()) next = std::min(next, flow.send.deadline());
+      return FlowRotation::Visit::later;
+    });
+    return next;
+  }
+
+  unsigned number;  // among the server's ports
+  Port* port;
+  FlowRotation answers;
+  FlowRotation resends;
+  FlowRotation consumed;
+  FlowScheduler segments;
+  protocol::CreditPool credit;
+  RelayQueue relayed;
+  std::array<rte_mbuf*, kBurst> burst{};
+  unsigned filled = 0;
+
+ private:
+  void give_back_credit(Flow& flow);
+  void distribute_credit(protocol::Nanoseconds now);
+
+  std::vector<Flow*> by_credit_;  // by handle in `credit`; null where there is none
+};
+
+// The flow may owe an acknowledgement or a probe. These do nothing for a flow that no engine has.
+inline void wake_answer(Flow& flow) { PortQueue::wake_answer(flow); }
+inline void wake_resend(Flow& flow) {
+  if (flow.out != nullptr) flow.out->resends.wake(flow.place_out);
+}
+inline void wake_consumed(Flow& flow) {
+  if (flow.in != nullptr) flow.in->consumed.wake(flow.place_in);
+}
+inline void wake_segment(Flow& flow) {
+  if (flow.out != nullptr) flow.out->segments.wake(flow);
+}
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_ENGINE_FLOWS_PORT_QUEUE_H_

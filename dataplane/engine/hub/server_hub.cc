@@ -1,0 +1,137 @@
+#include "dataplane/engine/hub/server_hub.h"
+
+#include <algorithm>
+
+#include "aggregation/optimizer.h"
+#include "trainer/shared_layout.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// Whose gradients are stepped with at once.
+std::uint32_t divisor_of(const ServerHubShape& shape) {
+  const std::uint32_t servers = shape.plan->ranks() - 1;  // that have trainers
+  return shape.staleness.has_value() ? shape.all_trainers / servers : shape.all_trainers;
+}
+
+}  // namespace
+
+ServerHub::ServerHub(std::uint32_t number, std::shared_ptr<const control::hub::HubModel> model,
+                     const ServerHubShape& shape)
+    : number_(number),
+      model_(std::move(model)),
+      shape_(shape),
+      layout_(layout_of(*model_, shape_)),
+      memory_(layout_.bytes, shape.numa_node),
+      board_(model_->keys().size(), shape.trainers, model_->executions().size()) {
+  for (std::size_t i = 0; i < model_->executions().size(); ++i) {
+    HubExchangeContext context = context_of(*model_, shape_, i);
+    context.weights = memory_.base();
+    context.state = reinterpret_cast<float*>(memory_.base() + layout_.states[i]);
+    exchanges_.emplace_back(context);
+  }
+  list_ranges();
+}
+
+ServerHub::Layout ServerHub::layout_of(const control::hub::HubModel& model,
+                                       const ServerHubShape& shape) {
+  const auto align = [](std::uint64_t bytes) {
+    return (bytes + shared::kBufferAlignment - 1) / shared::kBufferAlignment *
+           shared::kBufferAlignment;
+  };
+  Layout layout;
+  std::vector<HubStateShape> states;
+  for (std::size_t i = 0; i < model.executions().size(); ++i) {
+    states.push_back(HubExchange::state_of(context_of(model, shape, i)));
+    layout.ranges += states.back().ranges;
+  }
+  layout.bytes =
+      align(model.bytes() + sizeof(shared::HubHeader) + layout.ranges * sizeof(shared::HubRange));
+  for (const HubStateShape& state : states) {
+    layout.states.push_back(layout.bytes);
+    layout.bytes += state.elements() * sizeof(float);
+  }
+  return layout;
+}
+
+std::uint64_t ServerHub::needs(const control::hub::HubModel& model, const ServerHubShape& shape) {
+  std::uint64_t bytes =
+      layout_of(model, shape).bytes +
+      HubBoard::needs(model.keys().size(), shape.trainers, model.executions().size());
+  for (std::size_t i = 0; i < model.executions().size(); ++i) {
+    bytes += HubExchange::needs(context_of(model, shape, i));
+  }
+  return bytes;
+}
+
+// Without memory.
+HubExchangeContext ServerHub::context_of(const control::hub::HubModel& model,
+                                         const ServerHubShape& shape, std::size_t execution) {
+  return {model,
+          model.executions()[execution],
+          *shape.plan,
+          shape.rank,
+          *shape.kernels,
+          *aggregation::optimizer_kernels_for(shape.kernels->instruction_set),
+          shape.segment_bytes,
+          shape.block_bytes,
+          shape.trainers,
+          divisor_of(shape),
+          shape.aggregator.has_value(),
+          shape.staleness,
+          nullptr,
+          nullptr};
+}
+
+shared::HubHeader& ServerHub::state() const {
+  return *reinterpret_cast<shared::HubHeader*>(memory_.base() + model_->bytes());
+}
+
+void ServerHub::set_end(std::int32_t code, std::uint32_t notice) {
+  __atomic_store_n(&state().end_notice, notice, __ATOMIC_RELAXED);
+  __atomic_store_n(&state().end_code, code, __ATOMIC_RELEASE);
+}
+
+void ServerHub::readers_have_left() {
+  __atomic_store_n(&state().readable, 0, __ATOMIC_SEQ_CST);
+  memory_.readers_have_left();
+}
+
+void ServerHub::list_ranges() {
+  const aggregation::OptimizerSettings& its = model_->settings();
+  std::uint8_t* const base = memory_.base();
+  state() = {.ranges = static_cast<std::uint32_t>(layout_.ranges),
+             .rule = static_cast<std::uint32_t>(its.rule),
+             .settings = {its.learning_rate, its.momentum, its.dampening, its.beta1, its.beta2,
+                          its.epsilon, its.weight_decay, its.clip},
+             .end_code = 0,
+             .end_notice = 0,
+             .readable = 1,
+             .reserved = 0};
+  auto* const first = reinterpret_cast<shared::HubRange*>(&state() + 1);
+  shared::HubRange* next = first;
+  for (const HubExchange& exchange : exchanges_) {
+    exchange.for_each_owned([&](const HubOwnedRange& owned) {
+      shared::HubRange& range = *next++;
+      range = {.key = owned.key,
+               .reserved = 0,
+               .first_element = owned.first_element,
+               .elements = owned.elements,
+               .arrays = {}};
+      for (std::size_t i = 0; i < kHubArrays; ++i) {
+        if (owned.arrays[i] == nullptr) continue;
+        range.arrays[i] = static_cast<std::uint64_t>(
+            reinterpret_cast<const std::uint8_t*>(owned.arrays[i]) - base);
+      }
+      if (owned.arrays[0] == nullptr) {
+        range.arrays[0] = model_->begin_of_key(owned.key) + owned.first_element * sizeof(float);
+      }
+    });
+  }
+  std::sort(first, next, [](const shared::HubRange& a, const shared::HubRange& b) {
+    return a.key != b.key ? a.key < b.key : a.first_element < b.first_element;
+  });
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,156 @@
+// What a node answers to those that call it as the aggregator of a hub. It has no engines here: so
+// no hub comes to be, and what is told of that is what callers are told of any failure.
+#include "dataplane/daemon/hub/aggregated_hubs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <optional>
+#include <string>
+
+#include "dataplane/engine/event_queue.h"
+#include "tests/unit/dataplane/daemon/hub_table_bytes.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+using control::HubCall;
+using control::HubState;
+using control::Instant;
+using testing::HasSubstr;
+
+constexpr bcube::ServerId kAggregating = 3;
+
+class AggregatedHubsTest : public testing::Test {
+ protected:
+  static HubCall call_of(std::uint32_t number = 1, protocol::JobId job = 7) {
+    HubCall call;
+    call.hub = {job, number};
+    call.job = "mnist";
+    call.members = {0, 1};
+    call.window = 8;
+    call.table_bytes = static_cast<std::uint32_t>(table().size());
+    return call;
+  }
+  static std::string table() {
+    return hub_table({{"key", 10, aggregation::DataType::float32}}, "sgd", 32768, kAggregating);
+  }
+
+  // What is answered, of which there is one thing at most.
+  std::optional<control::NodeMessage> answer_to(decltype(control::NodeMessage::body) body,
+                                                bcube::ServerId from = 0) {
+    control::NodeMessages out;
+    hubs_.on_message({from, kAggregating, std::move(body)}, now_, out);
+    EXPECT_LE(out.size(), 1U);
+    if (out.empty()) return std::nullopt;
+    EXPECT_EQ(out[0].to, from);
+    return out[0];
+  }
+  static bool asks(const std::optional<control::NodeMessage>& answer) {
+    return answer.has_value() && std::holds_alternative<control::HubAsk>(answer->body);
+  }
+  static HubState state_in(const std::optional<control::NodeMessage>& answer) {
+    const auto* state = answer.has_value() ? std::get_if<HubState>(&answer->body) : nullptr;
+    return state == nullptr ? HubState{} : *state;
+  }
+  void look() {
+    told_.clear();
+    hubs_.look(now_, told_);
+  }
+  void expect_one(const HubCall& call, HubState::Stage stage, const std::string& why) {
+    unsigned seen = 0;
+    hubs_.for_each([&](const AggregatedHubs::View& its) {
+      ++seen;
+      EXPECT_EQ(its.call, call);
+      EXPECT_EQ(its.state.stage, stage);
+      EXPECT_THAT(its.state.why, HasSubstr(why));
+    });
+    EXPECT_EQ(seen, 1U);
+  }
+
+  control::Topology topology_ = control::parse_topology("star:4", "here");
+  EventQueue events_;
+  NodeEngines engines_{topology_.space(), kAggregating, {}, {}, {}, events_};
+  DepartedSessions departed_;
+  MemoryQuota* quota_ = nullptr;
+  AggregatedHubs hubs_{kAggregating, topology_, aggregation::select_kernels(0),
+                       engines_,     departed_, quota_};
+  Instant now_ = std::chrono::seconds(100);
+  control::NodeMessages told_;
+};
+
+TEST_F(AggregatedHubsTest, AskForTheTableAndTellOnceThatThereIsNoHub) {
+  EXPECT_TRUE(asks(answer_to(call_of())));
+  EXPECT_FALSE(answer_to(control::HubPart{{7, 1}, 0, table()}).has_value());
+  look();
+  ASSERT_EQ(told_.size(), 1U);
+  EXPECT_EQ(state_in(told_[0]).stage, HubState::Stage::failed);
+  EXPECT_THAT(state_in(told_[0]).why, HasSubstr("server [3]"));
+  look();
+  EXPECT_TRUE(told_.empty()) << "it is tried once";
+  EXPECT_EQ(state_in(answer_to(call_of())).stage, HubState::Stage::failed) << "and told again";
+  EXPECT_FALSE(answer_to(control::HubEnd{{7, 1}}).has_value());
+  EXPECT_TRUE(hubs_.empty());
+}
+
+TEST_F(AggregatedHubsTest, HaveNothingOfAHubThatStoodAtAFormerDaemon) {
+  HubCall call = call_of();
+  call.stands = true;
+  const HubState state = state_in(answer_to(call));
+  EXPECT_EQ(state.stage, HubState::Stage::failed);
+  EXPECT_EQ(state.code, GRADCUBE_EPEER);
+  EXPECT_THAT(state.why, HasSubstr("started anew"));
+  EXPECT_TRUE(hubs_.empty());
+}
+
+TEST_F(AggregatedHubsTest, ShowWhoCallsAndWhatHasComeOfIt) {
+  HubCall call = call_of(3, 8);
+  call.trainers = 2;
+  call.user = 1000;
+  EXPECT_TRUE(asks(answer_to(call)));
+  expect_one(call, HubState::Stage::making, "");
+  EXPECT_FALSE(answer_to(control::HubPart{{8, 3}, 0, table()}).has_value());
+  look();
+  expect_one(call, HubState::Stage::failed, "server [3]");
+  EXPECT_FALSE(answer_to(control::HubEnd{{8, 3}}).has_value());
+  EXPECT_TRUE(hubs_.empty());
+}
+
+// The end of the one before was lost.
+TEST_F(AggregatedHubsTest, HaveOneHubOfAJobAtATimeTheNewest) {
+  EXPECT_TRUE(asks(answer_to(call_of(1))));
+  EXPECT_TRUE(asks(answer_to(call_of(2))));
+  EXPECT_FALSE(answer_to(call_of(1)).has_value()) << "it comes late";
+  EXPECT_FALSE(answer_to(control::HubEnd{{7, 1}}).has_value());
+  EXPECT_TRUE(asks(answer_to(call_of(2))));
+  EXPECT_FALSE(answer_to(call_of(3), 1).has_value()) << "another server calls for this job";
+}
+
+TEST_F(AggregatedHubsTest, HearOnlyTheCaller) {
+  EXPECT_TRUE(asks(answer_to(call_of())));
+  EXPECT_FALSE(answer_to(call_of(), 1).has_value());
+  EXPECT_FALSE(answer_to(control::HubEnd{{7, 1}}, 1).has_value());
+  EXPECT_FALSE(hubs_.empty());
+}
+
+TEST_F(AggregatedHubsTest, AreBoundedWhateverIsCalledFor) {
+  for (protocol::JobId job = 1; job <= AggregatedHubs::kMost; ++job) {
+    ASSERT_TRUE(asks(answer_to(call_of(1, job))));
+  }
+  EXPECT_EQ(state_in(answer_to(call_of(1, AggregatedHubs::kMost + 1))).code, GRADCUBE_EAGAIN);
+  now_ += 2 * control::kHubSilence;
+  look();
+  EXPECT_TRUE(hubs_.empty()) << "nothing was heard of their callers";
+  HubCall large = call_of();
+  large.table_bytes = shared::kMostHubTableBytes;
+  for (protocol::JobId job = 1; job <= 2; ++job) {
+    large.hub.job = job;
+    EXPECT_TRUE(asks(answer_to(large)));
+  }
+  large.hub.job = 3;
+  EXPECT_EQ(state_in(answer_to(large)).code, GRADCUBE_EAGAIN);
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane

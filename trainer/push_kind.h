@@ -1,0 +1,34 @@
+// What a trainer pushes of a key of its job's hub: the same on the shared ring (shared_layout.h)
+// and in the daemon's exchange (dataplane/hub/hub_exchange.h).
+#ifndef GRADCUBE_TRAINER_PUSH_KIND_H_
+#define GRADCUBE_TRAINER_PUSH_KIND_H_
+
+#include <cstdint>
+
+namespace gradcube::shared {
+
+// Gradients are added and stepped with. Weights are put in the place of the hub's, and the
+// optimizer's state begins from zero: all trainers push the same ones. What is restored is the
+// weights and the state that a server owned when they were saved: of both each server takes what it
+// owns from its first trainer, and nothing else in the buffers matters.
+//
+// A hub with an aggregator saves and loads by planes (control/checkpoint/hub_planes.h), one in a
+// round: of what is saved all servers get the plane in the place of the key's weights, and what is
+// in the buffers does not matter; of what is loaded the aggregator takes the plane from the one
+// trainer that has it. Plane 0, the weights, comes last.
+enum class PushKind : std::uint8_t {
+  gradients = 0,
+  weights = 1,
+  restored = 2,
+  saved = 3,
+  loaded = 4
+};
+inline constexpr unsigned kPushKinds = 5;
+
+constexpr bool is_of_plane(PushKind kind) {
+  return kind == PushKind::saved || kind == PushKind::loaded;
+}
+
+}  // namespace gradcube::shared
+
+#endif  // GRADCUBE_TRAINER_PUSH_KIND_H_

@@ -1,0 +1,55 @@
+// Memory that a daemon shares with this process, as forked children have it: a private copy of what
+// was in use at the fork, and zeros elsewhere. A child that writes to a tensor changes its own, and
+// what parent and daemon write later does not show in the child.
+//
+// The thread that forks makes the copy before (pthread_atfork), and the child puts it in the place
+// of the shared memory before any other code of it runs. So the child sees what that thread saw.
+// It costs a copy of the memory in use for each fork(), and memory that an ordinary copy on write
+// would take, too, as soon as the parent has written to all of it. Where the system has none, the
+// child has nothing there: it gets SIGSEGV where it looks. The kernel alone would do no better: its
+// copy on write is for private memory, MADV_WIPEONFORK too, and a private mapping of the same file
+// goes on to show what others write.
+//
+// vfork(), posix_spawn() and what runs a program by them copy nothing, and need nothing: their
+// child has no memory of its own. A child of clone() or _Fork() runs no handlers: it shares the
+// memory.
+//
+// Any thread. The destructor waits while another thread forks.
+#ifndef GRADCUBE_TRAINER_SRC_BASE_PRIVATE_IN_CHILD_H_
+#define GRADCUBE_TRAINER_SRC_BASE_PRIVATE_IN_CHILD_H_
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace gradcube::trainer {
+
+class PrivateInChild {
+ public:
+  // What of the memory is in use. The thread that forks asks; it may throw.
+  using Used = std::function<std::vector<std::span<const std::byte>>()>;
+
+  // `memory` begins at a page, and stays mapped until the destructor has run.
+  // Throws Failure with GRADCUBE_ESYSTEM where the system takes no handlers.
+  PrivateInChild(std::span<std::byte> memory, Used used);
+  ~PrivateInChild();
+  PrivateInChild(const PrivateInChild&) = delete;
+  PrivateInChild& operator=(const PrivateInChild&) = delete;
+
+ private:
+  static void before_fork() noexcept;
+  static void in_parent() noexcept;
+  static void in_child() noexcept;
+
+  void copy() noexcept;
+
+  const std::span<std::byte> memory_;
+  const Used used_;
+  std::byte* copy_ = nullptr;  // while a thread forks
+  bool is_private_ = false;    // in a child: a fork copies it on write
+};
+
+}  // namespace gradcube::trainer
+
+#endif  // GRADCUBE_TRAINER_SRC_BASE_PRIVATE_IN_CHILD_H_

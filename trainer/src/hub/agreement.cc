@@ -1,0 +1,44 @@
+#include "trainer/src/hub/agreement.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace gradcube::trainer {
+
+// The words lie in shared memory, which stays the all-gather's also where it comes too late.
+std::vector<Said> gather(Session& session, const Said& own, const Deadline& deadline) {
+  std::vector<Said> said(session.place().size);
+  const std::size_t bytes = said.size() * sizeof(own);
+  std::byte* const block = session.require_memory(bytes);
+  std::memset(block, 0, bytes);
+  std::memcpy(block + session.place().rank * sizeof(own), &own, sizeof(own));
+  gradcube_collective all_gather = GRADCUBE_COLLECTIVE_INIT;
+  all_gather.kind = GRADCUBE_ALL_GATHER;
+  all_gather.buffer = block;
+  all_gather.count = sizeof(own) / sizeof(std::uint64_t);
+  all_gather.dtype = GRADCUBE_INT64;
+  const int code = session.run(all_gather, deadline);
+  if (code == GRADCUBE_OK) std::memcpy(said.data(), block, bytes);
+  session.free(block);
+  session.require(code);
+  return said;
+}
+
+void require_all(const Attempt& own, const std::vector<Said>& all, const std::string& what) {
+  if (own.failure.has_value()) throw Failure(*own.failure);
+  const auto failed = std::find_if(all.begin(), all.end(),
+                                   [](const Said& said) { return said.code != GRADCUBE_OK; });
+  if (failed == all.end()) return;
+  throw Failure(static_cast<int>(failed->code), what + ": rank " +
+                                                    std::to_string(failed - all.begin()) +
+                                                    " could not; that trainer's message says why");
+}
+
+std::vector<Said> agree(Session& session, const Attempt& own, const std::string& what,
+                        const Deadline& deadline) {
+  std::vector<Said> all = gather(session, own.said, deadline);
+  require_all(own, all, what);
+  return all;
+}
+
+}  // namespace gradcube::trainer

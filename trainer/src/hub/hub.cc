@@ -1,0 +1,284 @@
+#include "trainer/src/hub/hub.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <utility>
+
+#include "control/checkpoint/hub_key.h"
+#include "trainer/shared_layout.h"
+#include "trainer/src/base/elements.h"
+#include "trainer/src/base/failure.h"
+#include "trainer/src/base/quoted.h"
+#include "trainer/src/base/sized.h"
+#include "trainer/src/hub/hub_saving.h"
+
+namespace gradcube::trainer {
+namespace {
+
+using control::kLongestKeyName;
+using control::kMostHubBytes;
+using control::kMostKeys;
+
+constexpr std::size_t kLongestOptimizer = 4096;
+constexpr std::size_t kAlignment = 64;
+
+[[noreturn]] void refuse_hub(const std::string& what) { throw Failure(GRADCUBE_EINVAL, what); }
+
+[[noreturn]] void refuse_memory() {
+  throw Failure(GRADCUBE_EPROTOCOL,
+                "the daemon made another hub than it was asked for: use the library that came with "
+                "the daemon");
+}
+
+Hub::Key read_key(const gradcube_hub_key& given, std::size_t place) {
+  const std::string which = "key " + std::to_string(place) + " of the hub";
+  if (given.name == nullptr) refuse_hub("the name of " + which + " is NULL");
+  Hub::Key key;
+  key.name = given.name;
+  if (key.name.empty() || key.name.size() > kLongestKeyName) {
+    refuse_hub("the name of " + which + " has " + std::to_string(key.name.size()) +
+               " bytes: expected 1 to " + std::to_string(kLongestKeyName));
+  }
+  if (given.dtype != GRADCUBE_FLOAT32 && given.dtype != GRADCUBE_FLOAT16 &&
+      given.dtype != GRADCUBE_BFLOAT16) {
+    refuse_hub("the dtype of " + which + ", " + in_quotes(key.name) + ", is " +
+               std::to_string(given.dtype) +
+               ": expected GRADCUBE_FLOAT32, GRADCUBE_FLOAT16 or GRADCUBE_BFLOAT16");
+  }
+  if (given.elements == 0 || given.elements > kMostHubBytes / element_size(given.dtype)) {
+    refuse_hub(which + ", " + in_quotes(key.name) + ", has " + std::to_string(given.elements) +
+               " elements: expected at least 1, and at most 64 TiB");
+  }
+  key.elements = given.elements;
+  key.dtype = given.dtype;
+  key.bytes = given.elements * element_size(given.dtype);
+  return key;
+}
+
+template <typename T>
+void append(std::vector<char>& to, const T& value) {
+  const auto* bytes = reinterpret_cast<const char*>(&value);
+  to.insert(to.end(), bytes, bytes + sizeof value);
+}
+
+}  // namespace
+
+Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(number) {
+  gradcube_hub_settings settings = GRADCUBE_HUB_SETTINGS_INIT;
+  constexpr std::size_t kFirst =
+      offsetof(gradcube_hub_settings, lane) + sizeof(gradcube_hub_settings::lane);
+  const std::string problem =
+      read_sized(&given, kFirst, "gradcube_hub_settings", "GRADCUBE_HUB_SETTINGS_INIT", settings);
+  if (!problem.empty()) refuse_hub(problem);
+  if (settings.keys == nullptr) refuse_hub("the keys of the hub are NULL");
+  if (settings.key_count == 0 || settings.key_count > kMostKeys) {
+    refuse_hub("a hub with " + std::to_string(settings.key_count) + " keys: expected 1 to " +
+               std::to_string(kMostKeys));
+  }
+  lane_ = settings.lane;
+  chunk_bytes_ = settings.chunk_bytes;
+  if (settings.reserved != 0) refuse_hub("a reserved field of the hub is not 0");
+  if (settings.aggregator != GRADCUBE_HUB_NO_AGGREGATOR) {
+    if (settings.aggregator >= shared::kNoAggregator) {
+      refuse_hub("the aggregator of the hub is " + std::to_string(settings.aggregator) +
+                 ": expected the number of a server, or GRADCUBE_HUB_NO_AGGREGATOR");
+    }
+    aggregator_ = static_cast<std::uint32_t>(settings.aggregator);
+  }
+  if (settings.staleness != GRADCUBE_HUB_SYNCHRONOUS) {
+    if (!has_aggregator()) refuse_hub("only a hub with an aggregator can be asynchronous");
+    if (settings.staleness >= shared::kSynchronous) {
+      refuse_hub("the staleness of the hub is " + std::to_string(settings.staleness) +
+                 ": expected at most " + std::to_string(shared::kSynchronous - 1) +
+                 ", or GRADCUBE_HUB_SYNCHRONOUS");
+    }
+    staleness_ = static_cast<std::uint32_t>(settings.staleness);
+  }
+  optimizer_ = settings.optimizer == nullptr ? "sgd" : settings.optimizer;
+  if (optimizer_.size() > kLongestOptimizer) refuse_hub("the optimizer's text is too long");
+  for (std::size_t i = 0; i < settings.key_count; ++i) {
+    keys_.push_back(read_key(settings.keys[i], i));
+  }
+  by_name_.resize(keys_.size());
+  std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
+  std::sort(by_name_.begin(), by_name_.end(),
+            [this](std::size_t a, std::size_t b) { return keys_[a].name < keys_[b].name; });
+  for (std::size_t i = 0; i < by_name_.size(); ++i) {
+    Key& key = keys_[by_name_[i]];
+    if (i != 0 && keys_[by_name_[i - 1]].name == key.name) {
+      refuse_hub("two keys of the hub have the name " + in_quotes(key.name));
+    }
+    key.number = static_cast<std::uint32_t>(i);
+    key.begin = bytes_;
+    if (key.bytes > kMostHubBytes - bytes_) refuse_hub("the keys of the hub have more than 64 TiB");
+    bytes_ += (key.bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+}
+
+HubMapping::~HubMapping() {
+  private_in_child_.reset();
+  if (shown_ != nullptr) ::munmap(shown_, bytes_);
+  ::munmap(base_, bytes_);
+}
+
+const std::byte* HubMapping::show(std::size_t bytes) {
+  if (shown_ != nullptr) return shown_;
+  void* view = ::mremap(base_, 0, bytes_, MREMAP_MAYMOVE);  // of shared memory: a second view
+  if (view == MAP_FAILED) return nullptr;
+  shown_ = static_cast<std::byte*>(view);
+  shown_bytes_ = bytes;
+  private_in_child_.emplace(std::span(shown_, bytes_), [this] {
+    return std::vector<std::span<const std::byte>>{{shown_, shown_bytes_}};
+  });
+  return shown_;
+}
+
+void HubMapping::keep_shown() noexcept {
+  if (shown_ == nullptr || is_closed_) return;
+  void* copy = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return close_shown();
+  std::memcpy(copy, base_, shown_bytes_);
+  private_in_child_.reset();
+  if (::mprotect(copy, bytes_, PROT_READ) != 0 ||
+      ::mremap(copy, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, shown_) == MAP_FAILED) {
+    ::munmap(copy, bytes_);
+    return close_shown();
+  }
+  is_closed_ = true;
+}
+
+void HubMapping::close_shown() noexcept {
+  if (shown_ == nullptr || std::exchange(is_closed_, true)) return;
+  private_in_child_.reset();
+  constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  // Where the kernel refuses, what was shown stays.
+  [[maybe_unused]] const void* nothing = ::mmap(shown_, bytes_, PROT_NONE, kNothing, -1, 0);
+}
+
+Hub::~Hub() {
+  if (mapping_ != nullptr) mapping_->close_shown();
+}
+
+void Hub::disown_saving() noexcept { [[maybe_unused]] const HubSaving* parents = saving.release(); }
+
+std::vector<char> Hub::table() const {
+  std::vector<char> table;
+  append(table,
+         shared::HubTable{chunk_bytes_, static_cast<std::uint32_t>(keys_.size()),
+                          static_cast<std::uint32_t>(optimizer_.size()), aggregator_, staleness_});
+  table.insert(table.end(), optimizer_.begin(), optimizer_.end());
+  for (const std::size_t place : by_name_) {
+    const Key& key = keys_[place];
+    append(table, shared::HubTableKey{key.elements, static_cast<std::uint32_t>(key.name.size()),
+                                      static_cast<std::uint32_t>(key.dtype)});
+    table.insert(table.end(), key.name.begin(), key.name.end());
+  }
+  return table;
+}
+
+// FNV-1a: against accidents, not against trainers of the same job.
+std::uint64_t Hub::digest() const {
+  std::uint64_t digest = 0xcbf29ce484222325U;
+  const auto add = [&digest](unsigned char byte) { digest = (digest ^ byte) * 0x100000001b3U; };
+  for (const char byte : table()) add(static_cast<unsigned char>(byte));
+  add(static_cast<unsigned char>(lane_));
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    add(static_cast<unsigned char>(number_ >> shift & 0xff));
+  }
+  return digest;
+}
+
+std::vector<Hub::Owned> Hub::to_restore() const {
+  if (!has_aggregator()) return owned_;
+  std::vector<Owned> all;
+  for (std::size_t number = 0; number < size(); ++number) {
+    all.push_back({static_cast<std::uint32_t>(number), 0, key_by_name(number).elements, {}});
+  }
+  return all;
+}
+
+std::size_t Hub::bytes_to_restore(const Key& key) const {
+  const std::size_t size = element_size(key.dtype);
+  const std::size_t states = aggregation::optimizer_states(settings_.rule);
+  return shared::restored_array(key.elements, size, shared::restored_arrays(size, states));
+}
+
+void Hub::map_memory(int descriptor) {
+  struct stat file {};
+  if (::fstat(descriptor, &file) != 0) {
+    throw Failure(GRADCUBE_ESYSTEM, with_system_error("cannot look at the hub's memory", errno));
+  }
+  const auto bytes = static_cast<std::size_t>(file.st_size);
+  if (bytes < bytes_) refuse_memory();
+  void* mapping = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  if (mapping == MAP_FAILED) {
+    throw Failure(GRADCUBE_ESYSTEM, with_system_error("cannot map the hub's memory", errno));
+  }
+  mapping_ = std::make_shared<HubMapping>(static_cast<std::byte*>(mapping), bytes);
+  read_state();
+}
+
+int Hub::end_code(std::uint32_t& notice) const {
+  const int code = __atomic_load_n(&state().end_code, __ATOMIC_ACQUIRE);
+  notice = __atomic_load_n(&state().end_notice, __ATOMIC_RELAXED);
+  return code;
+}
+
+bool Hub::is_readable() const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return __atomic_load_n(&state().readable, __ATOMIC_RELAXED) != 0;
+}
+
+void Hub::read_state() {
+  const auto require = [](bool right) {
+    if (!right) refuse_memory();
+  };
+  const std::size_t all = mapping_->bytes();
+  require(all - bytes_ >= sizeof(shared::HubHeader));
+  const shared::HubHeader& its = state();
+  const std::size_t room = all - bytes_ - sizeof(shared::HubHeader);
+  require(its.rule < aggregation::kOptimizerRules);
+  require(its.ranges <= room / sizeof(shared::HubRange));
+  const double* const numbers = its.settings;
+  settings_ = {.rule = static_cast<aggregation::OptimizerRule>(its.rule),
+               .learning_rate = numbers[0],
+               .momentum = numbers[1],
+               .dampening = numbers[2],
+               .beta1 = numbers[3],
+               .beta2 = numbers[4],
+               .epsilon = numbers[5],
+               .weight_decay = numbers[6],
+               .clip = numbers[7]};
+  const std::size_t arrays = 1 + aggregation::optimizer_states(settings_.rule);
+  const auto* const ranges = reinterpret_cast<const shared::HubRange*>(&its + 1);
+  for (std::uint32_t i = 0; i < its.ranges; ++i) {
+    const shared::HubRange& range = ranges[i];
+    require(range.key < keys_.size());
+    const std::uint64_t elements = key_by_name(range.key).elements;
+    require(range.elements != 0 && range.elements <= elements &&
+            range.first_element <= elements - range.elements);
+    if (i != 0) {
+      const Owned& before = owned_.back();
+      require(before.key < range.key ||
+              (before.key == range.key &&
+               before.first_element + before.elements <= range.first_element));
+    }
+    Owned& owned = owned_.emplace_back();
+    owned.key = range.key;
+    owned.first_element = range.first_element;
+    owned.elements = range.elements;
+    for (std::size_t a = 0; a < arrays; ++a) {
+      const std::uint64_t at = range.arrays[a];
+      require(at % sizeof(float) == 0 && at <= all && range.elements <= (all - at) / sizeof(float));
+      owned.arrays[a] = reinterpret_cast<const float*>(memory() + at);
+    }
+  }
+}
+
+}  // namespace gradcube::trainer

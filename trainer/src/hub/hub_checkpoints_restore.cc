@@ -1,0 +1,222 @@
+// How trainers take a checkpoint back: which one, and from which files.
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "control/base/errors.h"
+#include "trainer/src/base/failure.h"
+#include "trainer/src/base/quoted.h"
+#include "trainer/src/hub/hub_checkpoints.h"
+#include "trainer/src/hub/hub_parts.h"
+#include "trainer/src/hub/hub_saving.h"
+
+namespace gradcube::trainer {
+namespace {
+
+// Of those that are being restored at a time.
+constexpr std::size_t kMostRestoredKeys = 64;
+constexpr std::size_t kMostRestoredBytes = std::size_t{64} << 20;
+
+// What a rank has of the version that all look for.
+constexpr std::uint64_t kVersion = 1;    // it, or an older one
+constexpr std::uint64_t kNoFiles = 2;    // others have all files
+constexpr std::uint64_t kPublished = 4;  // of any version
+
+auto has(std::uint64_t flags) {
+  return [flags](const Said& said) { return (said.has & flags) != 0; };
+}
+
+// A rank that has one, if there is such a rank, and one that lacks what it needs.
+[[noreturn]] void refuse_missing(const std::vector<Said>& newest, std::size_t rank,
+                                 const std::string& what, const std::string& base) {
+  std::string found = "files of other servers are";
+  for (std::size_t other = 0; other < newest.size(); ++other) {
+    if (other == rank || (newest[other].has & kVersion) == 0) continue;
+    found =
+        "rank " + std::to_string(other) + " has one of step " + std::to_string(newest[other].value);
+    break;
+  }
+  const bool any = (newest[rank].has & kVersion) != 0;
+  throw Failure(GRADCUBE_ESYSTEM,
+                what + ": " + found + " at " + in_quotes(base) + ", and rank " +
+                    std::to_string(rank) + " has " +
+                    (any ? "only one of step " + std::to_string(newest[rank].value) : "none"));
+}
+
+void require_one_run(const std::vector<Said>& said, const std::string& what) {
+  const auto first = std::find_if(said.begin(), said.end(), has(kVersion));
+  const auto other = std::find_if(first, said.end(), [&first](const Said& its) {
+    return (its.has & kVersion) != 0 && its.value != first->value;
+  });
+  if (other == said.end()) return;
+  throw Failure(GRADCUBE_EINVAL, what + ": the files of rank " +
+                                     std::to_string(other - said.begin()) +
+                                     " are of another run than those of rank " +
+                                     std::to_string(first - said.begin()));
+}
+
+}  // namespace
+
+// What is there for this rank, older than `before`.
+Attempt HubCheckpoints::offer(const Hub& hub, const std::string& base,
+                              const std::optional<CheckpointVersion>& before) {
+  return Attempt({.has = kNoFiles}, [&](Said& own) {
+    {
+      const Session::Lock lock = session_.enter();
+      session_.reap();
+      may_change(hub);
+    }
+    if (!has_files(hub)) return;
+    const std::vector<CheckpointFile> files = checkpoint_files(base);
+    const auto newest = newest_version(files, own_file(hub, {}), before);
+    own.has = newest.has_value() ? kVersion : 0;
+    if (std::any_of(files.begin(), files.end(), [](const auto& file) { return !file.prepared; })) {
+      own.has |= kPublished;
+    }
+    own.value = newest.value_or(CheckpointVersion{}).step;
+    own.generation = newest.value_or(CheckpointVersion{}).generation;
+  });
+}
+
+// Nothing, where nobody has published any: what was only prepared was acknowledged to nobody.
+std::optional<CheckpointVersion> HubCheckpoints::newest_of_all(const Hub& hub,
+                                                               const std::string& base,
+                                                               const Deadline& deadline) {
+  const std::string what = "the checkpoint of job \"" + session_.job() + "\" cannot be restored";
+  std::vector<Said> first;
+  std::optional<CheckpointVersion> before;
+  while (true) {
+    const std::vector<Said> offers = agree(session_, offer(hub, base, before), what, deadline);
+    if (first.empty()) first = offers;
+    const auto none = std::find_if_not(offers.begin(), offers.end(), has(kVersion | kNoFiles));
+    if (none != offers.end()) {
+      if (std::none_of(offers.begin(), offers.end(), has(kPublished))) return std::nullopt;
+      refuse_missing(first, static_cast<std::size_t>(none - offers.begin()), what, base);
+    }
+    std::optional<CheckpointVersion> oldest;
+    for (const Said& said : offers) {
+      const CheckpointVersion version{said.value, said.generation};
+      if ((said.has & kVersion) != 0) oldest = std::min(oldest.value_or(version), version);
+    }
+    const Attempt look({.has = kVersion}, [&](Said& own) {
+      const auto next = CheckpointVersion{oldest->step, oldest->generation + 1};
+      if (!has_files(hub)) return;
+      own.has = newest_version(checkpoint_files(base), own_file(hub, {}), next) == oldest;
+    });
+    const std::vector<Said> looked = agree(session_, look, what, deadline);
+    if (std::all_of(looked.begin(), looked.end(), has(kVersion))) return oldest;
+    before = oldest;
+  }
+}
+
+std::uint64_t HubCheckpoints::restore(Hub& hub, const char* path, int timeout_ms) {
+  const Deadline deadline = Deadline::in_milliseconds(timeout_ms);
+  const HubCall call(session_, hub);
+  const std::string base = checkpoint_base(path);
+  const std::optional<CheckpointVersion> version = newest_of_all(hub, base, deadline);
+  if (!version.has_value()) return GRADCUBE_HUB_NO_STEP;
+  std::optional<HubParts> parts;
+  const Attempt taking({}, [&](Said& own) {
+    if (!has_files(hub)) return;
+    parts.emplace(take_parts(hub, base, *version));
+    own.value = parts->run();
+    own.has = kVersion;
+  });
+  const std::string what = "the checkpoint of job \"" + session_.job() + "\" cannot be restored";
+  require_one_run(agree(session_, taking, what, deadline), what);
+  HubParts* const own_parts = parts.has_value() ? &*parts : nullptr;
+  if (hub.has_aggregator()) {
+    load_planes(hub, own_parts, deadline);
+  } else {
+    push_restored(hub, own_parts, deadline);
+  }
+  if (own_parts != nullptr) take_over(hub, base, own_file(hub, {}), own_parts->files());
+  return version->step;
+}
+
+// What this trainer has restored is its own from now on. It has been told to the trainers, so it
+// counts, also where the run before could only prepare it.
+void HubCheckpoints::take_over(Hub& hub, const std::string& base, const CheckpointFile& own,
+                               std::vector<CheckpointFile> files) {
+  for (CheckpointFile& file : files) {
+    if (!file.prepared || !file.is_part(own)) continue;
+    try {
+      publish_checkpoint(base, file);
+    } catch (const control::SetupError&) {
+      // It is whole under this name, too.
+    }
+  }
+  hub.replaceable[base] = std::move(files);
+}
+
+HubParts HubCheckpoints::take_parts(const Hub& hub, const std::string& base,
+                                    const CheckpointVersion& version) const {
+  HubParts parts(hub, base, own_file(hub, version));
+  for (std::size_t number = 0; hub.has_aggregator() && number < hub.size(); ++number) {
+    if (parts.steps(number) <= shared::kMostLoadedSteps) continue;
+    throw Failure(GRADCUBE_EINVAL, "checkpoint " + in_quotes(base) + " of step " +
+                                       std::to_string(version.step) + ": key " +
+                                       in_quotes(hub.key_by_name(number).name) + " has taken " +
+                                       std::to_string(parts.steps(number)) +
+                                       " steps; a hub with an aggregator takes at most " +
+                                       std::to_string(shared::kMostLoadedSteps));
+  }
+  return parts;
+}
+
+// parts: null where another trainer of the server has them, whose word counts.
+void HubCheckpoints::push_restored(Hub& hub, HubParts* parts, const Deadline& deadline) {
+  struct Pushed {
+    std::uint64_t request;
+    void* block;
+    std::size_t bytes;
+  };
+  std::deque<Pushed> pushed;
+  std::size_t bytes_pushed = 0;
+  const auto finish_one = [&] {
+    const Pushed first = pushed.front();
+    session_.require(session_.wait(first.request, deadline.poll_timeout()));
+    session_.free(first.block);
+    bytes_pushed -= first.bytes;
+    pushed.pop_front();
+  };
+  try {
+    for (std::size_t number = 0; number < hub.size(); ++number) {
+      const std::size_t bytes = hub.bytes_to_restore(hub.key_by_name(number));
+      while (pushed.size() >= kMostRestoredKeys ||
+             (!pushed.empty() && bytes_pushed + bytes > kMostRestoredBytes)) {
+        finish_one();
+      }
+      void* block = session_.allocate(bytes);
+      while (block == nullptr && !pushed.empty()) {
+        finish_one();
+        block = session_.allocate(bytes);
+      }
+      if (block == nullptr) {
+        throw Failure(session_.last_failure().code, session_.last_failure().message);
+      }
+      pushed.push_back({0, block, bytes});
+      if (parts != nullptr) parts->read_key(number, static_cast<std::byte*>(block));
+      const std::uint64_t steps = parts == nullptr ? 0 : parts->steps(number);
+      session_.require(client_.push(hub,
+                                    {.kind = shared::PushKind::restored,
+                                     .key = hub.place_by_name(number),
+                                     .buffer = block,
+                                     .steps = steps},
+                                    pushed.back().request));
+      bytes_pushed += bytes;
+    }
+    while (!pushed.empty()) finish_one();
+  } catch (...) {
+    for (const Pushed& each : pushed) {
+      session_.give_up(each.request, deadline);
+      session_.free(each.block);
+    }
+    throw;
+  }
+}
+
+}  // namespace gradcube::trainer

@@ -1,0 +1,153 @@
+#include "trainer/src/hub/hub_client.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unistd.h>
+#include <utility>
+
+#include "trainer/src/base/failure.h"
+#include "trainer/src/hub/agreement.h"
+
+namespace gradcube::trainer {
+
+HubClient::~HubClient() {
+  if (!session_.is_forked_copy()) session_.leave();
+}
+
+// Throws Failure.
+std::uint32_t HubClient::next_number() {
+  const Session::Lock lock = session_.enter();
+  session_.require_member();
+  if (hub_ != nullptr) throw Failure(GRADCUBE_EINVAL, "the job has a hub: free it first");
+  return hubs_ + 1;
+}
+
+std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int timeout_ms) {
+  const Deadline deadline = Deadline::in_milliseconds(timeout_ms);
+  const std::uint32_t number = next_number();
+  auto hub = std::make_unique<Hub>(settings, number);
+  const std::vector<Said> digests = gather(session_, {.value = hub->digest()}, deadline);
+  {
+    // On all trainers alike, whatever fails at one of them from here on.
+    const Session::Lock lock = session_.enter();
+    hubs_ = number;
+  }
+  const auto other = std::find_if(digests.begin(), digests.end(),
+                                  [&](const Said& said) { return said.value != digests[0].value; });
+  if (other != digests.end()) {
+    throw Failure(GRADCUBE_EMISMATCH,
+                  "the trainers of job \"" + session_.job() + "\" ask for different hubs: rank " +
+                      std::to_string(other - digests.begin()) +
+                      " has other keys than rank 0, another optimizer, chunk size, lane, "
+                      "aggregator or staleness, or has made another number of hubs");
+  }
+  std::uint64_t run = 0;
+  if (::getentropy(&run, sizeof(run)) != 0) run = hub->digest();
+  const Attempt asking({.value = run}, [&](Said&) { ask_for(*hub, deadline); });
+  const std::vector<Said> codes = gather(session_, asking.said, deadline);
+  const auto failed = std::find_if(codes.begin(), codes.end(),
+                                   [](const Said& said) { return said.code != GRADCUBE_OK; });
+  if (failed == codes.end()) {
+    const Session::Lock lock = session_.enter();
+    hub->timeout_ms = timeout_ms;
+    hub->run = codes.front().value;
+    hub_ = hub.get();
+    return hub;
+  }
+  session_.connection().send_end_hub(hub->number());
+  if (asking.failure.has_value()) throw Failure(*asking.failure);
+  throw Failure(static_cast<int>(failed->code), "the hub of job \"" + session_.job() +
+                                                    "\" was not made: the daemon of rank " +
+                                                    std::to_string(failed - codes.begin()) +
+                                                    " refused it; that trainer's message says why");
+}
+
+// Has this server's daemon make its part, and maps the weights.
+void HubClient::ask_for(Hub& hub, const Deadline& deadline) {
+  const std::vector<char> table = hub.table();
+  std::byte* const block = session_.require_memory(table.size());
+  std::memcpy(block, table.data(), table.size());
+  Connection& daemon = session_.connection();
+  Session::Lock lock = session_.enter();
+  if (pending_) {
+    session_.release(block);
+    throw Failure(GRADCUBE_EAGAIN, "the daemon at " + daemon.path() +
+                                       " is still making the hub that it was asked for before");
+  }
+  pending_ = true;
+  answer_.reset();
+  daemon.send_make_hub(hub.number(), hub.lane(), session_.offset_of(block), table.size());
+  session_.await_hub(lock, deadline);
+  // Where it has not answered, the daemon may still read the table.
+  if (answer_.has_value()) session_.release(block);
+  session_.require_member();
+  if (!answer_.has_value()) {
+    throw Failure(GRADCUBE_ETIMEDOUT, "the daemon at " + daemon.path() +
+                                          " did not make the hub in time: look at it with "
+                                          "`gradcube status`");
+  }
+  const Answer answer = std::move(*std::exchange(answer_, std::nullopt));
+  if (answer.notice.code != GRADCUBE_OK) throw Failure(answer.notice.code, answer.notice.text);
+  if (!answer.memory.valid() || answer.notice.request != hub.bytes()) {
+    throw Failure(GRADCUBE_EPROTOCOL, "the daemon at " + daemon.path() +
+                                          " made another hub than it was asked for: use the "
+                                          "library that came with the daemon");
+  }
+  hub.map_memory(answer.memory.get());
+}
+
+void HubClient::take_hub(const shared::Notice& notice, Descriptor memory) {
+  pending_ = false;
+  if (notice.number != hubs_) return;  // nobody waits for it any more
+  answer_ = Answer{notice, std::move(memory)};
+  session_.call_served();
+}
+
+void HubClient::keep_shown() {
+  for (const auto& shown : shown_) shown->keep_shown();
+}
+
+void HubClient::close_shown() {
+  for (const auto& shown : shown_) shown->close_shown();
+}
+
+int HubClient::free(Hub& hub, int timeout_ms) {
+  {
+    const Session::Lock lock = session_.enter();
+    session_.reap();
+    if (session_.lost_code() != GRADCUBE_OK) let_go_of(hub);
+    if (hub.calls != 0) {
+      return fail(GRADCUBE_EAGAIN,
+                  "another thread saves or restores the hub: wait for that call's end first");
+    }
+    if (hub.in_flight != 0) {
+      return fail(GRADCUBE_EAGAIN, std::to_string(hub.in_flight) +
+                                       " pushes to the hub are in flight: wait for their requests "
+                                       "first");
+    }
+    hub.is_being_freed = true;
+  }
+  gradcube_collective barrier = GRADCUBE_COLLECTIVE_INIT;
+  barrier.kind = GRADCUBE_BARRIER;
+  const int code = session_.run(barrier, Deadline::in_milliseconds(timeout_ms));
+  const Session::Lock lock = session_.enter();
+  if (code == GRADCUBE_EAGAIN) {  // nothing was submitted
+    hub.is_being_freed = false;
+    return code;
+  }
+  if (session_.lost_code() == GRADCUBE_OK) session_.connection().send_end_hub(hub.number());
+  if (hub_ == &hub) hub_ = nullptr;
+  return code;
+}
+
+// All pushes of a lost session have failed. Those whose end was not reported need the hub no more.
+void HubClient::let_go_of(Hub& hub) {
+  session_.for_each_request([&hub](Request& request) {
+    std::optional<Push>& push = request.wanted.push;
+    if (!push.has_value() || push->hub != &hub) return;
+    push.reset();
+    --hub.in_flight;
+  });
+}
+
+}  // namespace gradcube::trainer

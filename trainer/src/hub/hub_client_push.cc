@@ -1,0 +1,231 @@
+// How a hub is pushed to, and read.
+
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "control/checkpoint/crc32c.h"
+#include "trainer/src/base/failure.h"
+#include "trainer/src/base/quoted.h"
+#include "trainer/src/hub/hub_client.h"
+
+namespace gradcube::trainer {
+
+using shared::is_of_plane;
+using shared::PushKind;
+
+namespace {
+
+constexpr const char* kTorn =
+    "what the hub's aggregator has was not saved or loaded as a whole, so its weights are not "
+    "here: leave the job, and restore a checkpoint in another one";
+
+// Without the lock: a key may have gigabytes.
+shared::SubmittedPush submitted_push(const Hub& hub, const PushWish& wish) {
+  shared::SubmittedPush push{};
+  push.hub = hub.number();
+  push.kind = static_cast<std::uint8_t>(wish.kind);
+  push.plane = static_cast<std::uint8_t>(wish.plane);
+  if (wish.kind == PushKind::gradients) push.rate = wish.rate;
+  if (wish.kind == PushKind::restored) push.steps = wish.steps;
+  if (wish.kind == PushKind::loaded && wish.has_plane) push.steps = wish.steps + 1;
+  if (wish.kind != PushKind::weights || wish.key >= hub.size() || wish.buffer == nullptr) {
+    return push;
+  }
+  push.digest =
+      control::crc32c({static_cast<const std::uint8_t*>(wish.buffer), hub.key(wish.key).bytes});
+  return push;
+}
+
+std::string problem_of_rate(const Hub& hub, const PushWish& wish) {
+  if (wish.rate == GRADCUBE_HUB_RATE) return "";
+  // An aggregator is told it as a float.
+  const double rate = hub.has_aggregator() ? static_cast<float>(wish.rate) : wish.rate;
+  if (std::isfinite(rate) && wish.rate >= 0) return "";
+  return "the learning rate is " + std::to_string(wish.rate) +
+         ": expected a finite number, 0 or more, or GRADCUBE_HUB_RATE";
+}
+
+std::size_t bytes_of(const Hub& hub, const PushWish& wish) {
+  const Hub::Key& key = hub.key(wish.key);
+  return wish.kind == PushKind::restored ? hub.bytes_to_restore(key) : key.bytes;
+}
+
+}  // namespace
+
+std::uint64_t HubClient::steps_after(const Hub& hub, const Hub::Key& key,
+                                     const PushWish& wish) const {
+  switch (wish.kind) {
+    case PushKind::gradients:
+      return key.steps + (hub.is_asynchronous() ? session_.place().size / session_.trainers() : 1);
+    case PushKind::saved:
+      return key.steps;
+    default:
+      return wish.steps;  // 0 of weights
+  }
+}
+
+// With the lock.
+int HubClient::may_push(const Hub& hub, const PushWish& wish) {
+  if (session_.lost_code() != GRADCUBE_OK) return fail_as_lost();
+  session_.reap();
+  if (wish.key >= hub.size()) return no_key(hub, wish.key);
+  const Hub::Key& key = hub.key(wish.key);
+  if (wish.buffer == nullptr) return fail(GRADCUBE_EINVAL, "what is pushed is NULL");
+  if (const std::string problem = problem_of_rate(hub, wish); !problem.empty()) {
+    return fail(GRADCUBE_EINVAL, problem);
+  }
+  if (const int code = fail_if_ended(hub); code != GRADCUBE_OK) return code;
+  if (hub.is_being_freed) return fail(GRADCUBE_EINVAL, "the hub is being freed by another thread");
+  if (hub.torn) return fail(GRADCUBE_EINVAL, kTorn);
+  if (wish.kind == PushKind::gradients && !key.pushed && !key.has_weights) return no_weights(key);
+  if (key.pushed || (hub.copies && !is_of_plane(wish.kind))) {
+    return fail(GRADCUBE_EAGAIN, "key " + in_quotes(key.name) + " of the hub is being " +
+                                     (key.pushed ? "pushed: wait for its request first"
+                                                 : "copied for a checkpoint by another thread"));
+  }
+  const std::size_t bytes = bytes_of(hub, wish);
+  if (bytes <= session_.heap_bytes()) return GRADCUBE_OK;
+  return fail(GRADCUBE_EINVAL, "key " + in_quotes(key.name) + " has " + std::to_string(bytes) +
+                                   " bytes, and the shared heap " +
+                                   std::to_string(session_.heap_bytes()) +
+                                   ": set GRADCUBE_HEAP to more");
+}
+
+int HubClient::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
+  const shared::SubmittedPush submitted = submitted_push(hub, wish);
+  Session::Lock lock = session_.enter();
+  if (const int code = may_push(hub, wish); code != GRADCUBE_OK) return code;
+  Hub::Key& key = hub.key(wish.key);
+  Collective collective;
+  shared::Submission& submission = collective.submission;
+  submission.type = static_cast<std::uint8_t>(shared::SubmissionType::push);
+  submission.count = key.elements;
+  submission.dtype = static_cast<std::uint8_t>(key.dtype);
+  submission.push = submitted;
+  submission.push.key = key.number;
+  collective.bytes = bytes_of(hub, wish);
+  collective.carried_bytes = collective.bytes;
+  collective.buffer = static_cast<std::byte*>(const_cast<void*>(wish.buffer));
+  collective.input = {0, collective.bytes};
+  const Push push = {&hub, wish.key, static_cast<std::byte*>(wish.weights),
+                     steps_after(hub, key, wish)};
+  // The place is taken while the lock may be released.
+  key.pushed = true;
+  ++hub.in_flight;
+  const int code = session_.start(lock, collective, {.received = nullptr, .push = push}, number);
+  if (code != GRADCUBE_OK) {
+    key.pushed = false;
+    --hub.in_flight;
+  }
+  return code;
+}
+
+// The key is still this push's.
+int HubClient::end_push(Session::Lock& lock, const Push& push, int code) {
+  if (code == GRADCUBE_OK && push.weights != nullptr) {
+    const Hub::Key& key = push.hub->key(push.key);
+    lock.unlock();
+    std::memcpy(push.weights, push.hub->weights(key), key.bytes);
+    const bool is_whole = push.hub->is_readable();
+    lock = session_.enter();
+    if (!is_whole) code = no_memory();
+  }
+  settle(push, code);
+  return code;
+}
+
+void HubClient::settle(const Push& push, int code) {
+  Hub::Key& key = push.hub->key(push.key);
+  if (code == GRADCUBE_OK) key.steps = push.steps;
+  key.has_weights = code == GRADCUBE_OK;
+  key.failure = code;
+  key.pushed = false;
+  --push.hub->in_flight;
+}
+
+// What is pushed then changes nothing.
+int HubClient::fail_if_ended(const Hub& hub) {
+  std::uint32_t notice = 0;
+  const int code = hub.end_code(notice);
+  if (code == GRADCUBE_OK) return code;
+  session_.listen();
+  const std::string* why = session_.notice(notice);
+  return fail(code, "the hub of job \"" + session_.job() +
+                        "\" has ended: " + (why != nullptr ? *why : gradcube_strerror(code)));
+}
+
+int HubClient::no_weights(const Hub::Key& key) {
+  const std::string text = "key " + in_quotes(key.name) + " of the hub has no weights: ";
+  if (key.failure == GRADCUBE_OK) {
+    return fail(GRADCUBE_EINVAL,
+                text + "push them first (gradcube_hub_init()), or restore a checkpoint");
+  }
+  return fail(key.failure, text + "its last push failed (" + gradcube_strerror(key.failure) +
+                               "): restore a checkpoint in another hub");
+}
+
+int HubClient::no_memory() {
+  if (session_.lost_code() != GRADCUBE_OK) return fail_as_lost();
+  return fail(GRADCUBE_ENODAEMON, "the daemon at " + session_.connection().path() +
+                                      " has taken the hub's memory back: open a new session");
+}
+
+int HubClient::pull(Hub& hub, std::size_t place, void* weights) {
+  Session::Lock lock = session_.enter();
+  session_.reap();
+  if (place >= hub.size()) return no_key(hub, place);
+  if (weights == nullptr) return fail(GRADCUBE_EINVAL, "the pointer 'weights' is NULL");
+  const Hub::Key& key = hub.key(place);
+  if (hub.torn) return fail(GRADCUBE_EINVAL, kTorn);
+  if (key.pushed || (hub.copies && hub.has_aggregator())) {
+    return fail(GRADCUBE_EAGAIN, "key " + in_quotes(key.name) +
+                                     " of the hub is being pushed: wait for its request first");
+  }
+  if (!key.has_weights) return no_weights(key);
+  lock.unlock();
+  std::memcpy(weights, hub.weights(key), key.bytes);
+  if (hub.is_readable()) return GRADCUBE_OK;
+  lock = session_.enter();
+  return no_memory();
+}
+
+const void* HubClient::weights(Hub& hub, std::size_t place) {
+  const Session::Lock lock = session_.enter();
+  session_.reap();
+  if (place >= hub.size()) {
+    no_key(hub, place);
+  } else if (hub.torn) {
+    fail(GRADCUBE_EINVAL, kTorn);
+  } else if (const Hub::Key& key = hub.key(place); !key.has_weights && !key.pushed) {
+    no_weights(key);
+  } else if (const int lost = session_.lost_code();
+             !hub.is_readable() || (lost != GRADCUBE_OK && lost != GRADCUBE_ENODAEMON)) {
+    no_memory();  // or it will soon be taken back
+  } else {
+    const std::byte* shown = hub.mapping()->show(hub.bytes());
+    if (shown != nullptr) {
+      if (shown_.empty() || shown_.back() != hub.mapping()) shown_.push_back(hub.mapping());
+      return shown + key.begin;
+    }
+    fail(GRADCUBE_ENOMEM, with_system_error("the hub's weights cannot be shown", errno));
+  }
+  return nullptr;
+}
+
+int HubClient::no_key(const Hub& hub, std::size_t place) {
+  return fail(GRADCUBE_EINVAL, "the hub has no key " + std::to_string(place) + ": expected 0 to " +
+                                   std::to_string(hub.size() - 1));
+}
+
+std::string HubClient::text_of_push(const Request& request) const {
+  const Push& push = *request.wanted.push;
+  const bool weights =
+      request.collective.submission.push.kind == static_cast<std::uint8_t>(PushKind::weights);
+  return std::string(weights ? "the first push" : "the push") + " of key " +
+         in_quotes(push.hub->key(push.key).name) + " of the hub";
+}
+
+}  // namespace gradcube::trainer

@@ -1,0 +1,46 @@
+// The daemon's messages about failures, kept for the completions that name them.
+//
+// The daemon sends a notice before the completions it is about, but the two travel separately: the
+// notice on the socket, which is read only when something is wrong, the completion in the ring.
+// Guarded by the session's mutex.
+#ifndef GRADCUBE_TRAINER_SRC_SESSION_NOTICES_H_
+#define GRADCUBE_TRAINER_SRC_SESSION_NOTICES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "trainer/shared_layout.h"
+
+namespace gradcube::trainer {
+
+class Notices {
+ public:
+  // Keeps the newest kKept: one failure explains many completions, and these follow it closely.
+  void add(const shared::Notice& notice) {
+    if (kept_.size() == kKept) kept_.pop_front();
+    kept_.push_back({notice.number, notice.text});
+  }
+
+  // Null when there is none of this number, or it came too long ago. Valid until the next add().
+  const std::string* text_of(std::uint32_t number) const {
+    for (auto notice = kept_.rbegin(); number != 0 && notice != kept_.rend(); ++notice) {
+      if (notice->number == number) return &notice->text;
+    }
+    return nullptr;
+  }
+
+ private:
+  static constexpr std::size_t kKept = 64;
+
+  struct Kept {
+    std::uint32_t number;
+    std::string text;
+  };
+  std::deque<Kept> kept_;
+};
+
+}  // namespace gradcube::trainer
+
+#endif  // GRADCUBE_TRAINER_SRC_SESSION_NOTICES_H_

@@ -1,0 +1,253 @@
+#include "trainer/src/session/session.h"
+
+#include <algorithm>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::trainer {
+
+Session::Session(Connection connection, const std::string& job, std::uint64_t heap_bytes,
+                 const Options& options)
+    : connection_(std::move(connection)),
+      offering_(connection_.ask(job, heap_bytes, options)),
+      region_(offering_.region.get(), offering_.offer.region_bytes, heap_bytes),
+      admission_(connection_.join()),
+      place_{admission_.welcome.rank, admission_.welcome.size,
+             static_cast<std::uint32_t>(options.lanes.size()), options.reproducible},
+      trainers_(options.trainers),
+      job_(job),
+      heap_(region_.heap(), 0),
+      private_in_child_(region_.memory(), [this] { return heap_.blocks(); }),
+      sleeper_(admission_.doorbell.get(), connection_.fd()),
+      submissions_(region_.header(), region_.submissions()),
+      completions_(region_.header(), region_.completions()) {
+  offering_.region.reset();  // the mapping keeps the memory alive
+}
+
+Session::~Session() {
+  if (!is_forked_copy()) leave();
+}
+
+bool Session::close_forked_copy() {
+  if (std::try_lock(mutex_, heap_.mutex(), failures_.mutex()) < 0) {
+    mutex_.unlock();
+    heap_.mutex().unlock();
+    failures_.mutex().unlock();
+    return true;
+  }
+  region_.unmap();
+  sleeper_.close();
+  events_.reset();
+  admission_.doorbell.reset();
+  connection_.close();
+  return false;
+}
+
+Session::Lock Session::enter() {
+  Lock lock(mutex_);
+  if (aborted_) lose(GRADCUBE_EABORTED, "");
+  return lock;
+}
+
+void Session::leave() {
+  const Lock lock = enter();
+  if (lost_code_ == GRADCUBE_OK) {
+    // Before the daemon takes it back; who leaves waits for that.
+    hub_->keep_shown();
+    connection_.send_goodbye();
+  }
+  lose(GRADCUBE_EINVAL, "this session has left its job: open another one");
+}
+
+// Whoever looks at the tables next ends the collectives. A thread that sleeps is woken by the
+// socket that shuts down, and wakes the others.
+void Session::abort() noexcept {
+  if (aborted_.exchange(true)) return;
+  connection_.send_abort();
+  connection_.shut_down();
+}
+
+int Session::submit(const gradcube_collective& asked, std::uint64_t& number) {
+  Lock lock = enter();
+  if (lost_code_ != GRADCUBE_OK) return fail(lost_code_, lost_message_);
+  Collective collective;
+  if (std::string problem = read_collective(&asked, place_, heap_.capacity(), collective);
+      !problem.empty()) {
+    return fail(GRADCUBE_EINVAL, std::move(problem));
+  }
+  return start(lock, collective, {}, number);
+}
+
+int Session::submit(const gradcube_message& asked, std::uint64_t& number) {
+  Lock lock = enter();
+  if (lost_code_ != GRADCUBE_OK) return fail(lost_code_, lost_message_);
+  Collective message;
+  if (std::string problem = read_message(&asked, place_, heap_.capacity(), message);
+      !problem.empty()) {
+    return fail(GRADCUBE_EINVAL, std::move(problem));
+  }
+  std::size_t* received = message.is_receive() ? asked.received : nullptr;
+  return start(lock, message, {.received = received, .push = {}}, number);
+}
+
+int Session::start(Lock& lock, const Collective& collective, const Wanted& wanted,
+                   std::uint64_t& number) {
+  std::byte* staging = nullptr;
+  if (const int code = place_in_heap(lock, collective, staging); code != GRADCUBE_OK) return code;
+  Request& request = requests_.take_place();
+  request.collective = collective;
+  request.staging = staging;
+  request.wanted = wanted;
+  if (events_.has_value()) request.in_flight = Stopwatch();
+  busy_.add({collective.buffer, collective.bytes}, collective.is_send());
+  if (staging != nullptr) {
+    busy_.add({staging, collective.carried_bytes});
+    copy_in(lock, request);
+  }
+  if (lost_code_ != GRADCUBE_OK) {  // while it copied
+    withdraw(request);
+    return fail(lost_code_, lost_message_);
+  }
+  number = next_number_++;
+  if (collective.is_in_lane()) {
+    request.number_in_lane = ++submitted_[request.collective.submission.collective.lane];
+  }
+  requests_.list(request, number);
+  if (++in_flight_ == 1 && events_.has_value()) {
+    sleeper_.silence_doorbell();  // late rings for those that have ended
+    update_events();
+  }
+  publish(request);
+  return GRADCUBE_OK;
+}
+
+void Session::copy_in(Lock& lock, const Request& request) {
+  const Collective& collective = request.collective;
+  if (collective.input.bytes == 0) return;
+  lock.unlock();
+  collective.write_input(request.staging);
+  lock = enter();
+}
+
+void Session::publish(Request& request) {
+  shared::Submission submission = request.collective.submission;
+  submission.request = request.number;
+  if (request.collective.is_message()) submission.message.place = requests_.place_of(request);
+  submission.offset = request.collective.bytes == 0 ? shared::kHeapOffset
+                                                    : region_.offset_of(request.shared_memory());
+  // The ring has room for all that the table of requests holds and as many withdrawals, so it is
+  // full only if its head is wrong. The request then ends at once.
+  if (submissions_.push(submission)) {
+    ring_daemon();
+  } else {
+    lose_ring("an invalid head to the submission ring");
+  }
+}
+
+int Session::cancel(std::uint64_t number) {
+  const Lock lock = enter();
+  look();
+  Request* request = requests_.find(number);
+  if (request == nullptr) return unknown(number);
+  if (!request->collective.is_message()) {
+    return fail(GRADCUBE_EINVAL, "request " + std::to_string(number) +
+                                     " is no message: the other trainers count on it, so it "
+                                     "cannot be withdrawn");
+  }
+  if (request->ended || request->withdrawn) return GRADCUBE_OK;
+  if (submissions_.unread() >= shared::kRingEntries) {
+    return fail(GRADCUBE_EAGAIN, "the daemon has yet to read " +
+                                     std::to_string(submissions_.unread()) +
+                                     " submissions: call again");
+  }
+  shared::Submission withdrawal{};
+  withdrawal.type = static_cast<std::uint8_t>(shared::SubmissionType::withdrawal);
+  withdrawal.request = number;
+  withdrawal.message.place = requests_.place_of(*request);
+  request->withdrawn = true;
+  submissions_.push(withdrawal);
+  ring_daemon();
+  return GRADCUBE_OK;
+}
+
+void Session::ring_daemon() {
+  if (!submissions_.consumer_sleeps()) return;
+  const char ring = 1;
+  ::send(admission_.doorbell.get(), &ring, sizeof(ring), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+int Session::unknown(std::uint64_t number) {
+  return fail(GRADCUBE_EINVAL, "invalid request " + std::to_string(number) +
+                                   ": it was never submitted, or its end was reported before");
+}
+
+// Reports the end to the caller: no other thread finds the request from here on.
+int Session::report(Lock& lock, Request& request) {
+  int code = request.code;
+  requests_.unlist(request);
+  --unreported_ends_;
+  update_events();
+  if (code != GRADCUBE_OK) fail(code, std::move(request.message));
+  if (request.wanted.received != nullptr) {
+    *request.wanted.received = code == GRADCUBE_OK ? request.message_bytes : 0;
+  }
+  if (request.wanted.push.has_value()) code = hub_->end_push(lock, *request.wanted.push, code);
+  const Part& output = request.collective.output;
+  if (code == GRADCUBE_OK && request.staging != nullptr && output.bytes != 0) {
+    lock.unlock();
+    request.collective.read_output(request.staging);
+    lock = enter();
+  }
+  withdraw(request);
+  return code;
+}
+
+int Session::run(const gradcube_collective& asked, const Deadline& deadline) {
+  std::uint64_t number = 0;
+  int code = submit(asked, number);
+  if (code == GRADCUBE_OK) code = wait(number, deadline.poll_timeout());
+  if (code == GRADCUBE_OK) return code;
+  std::string why = last_failure().message;
+  give_up(number, Deadline::in_milliseconds(0));
+  return fail(code, std::move(why));
+}
+
+// Waits for the end of a request that nobody asks for any more. What has not ended in time is taken
+// when it ends.
+void Session::give_up(std::uint64_t number, const Deadline& deadline) {
+  Lock lock = enter();
+  Request* request = await(lock, number, deadline.poll_timeout(), OnSignal::go_on);
+  if (request == nullptr) return;
+  request->abandoned = true;
+  ++abandoned_;
+  end_abandoned();
+  update_events();
+}
+
+void Session::end_abandoned() {
+  if (abandoned_ == 0) return;
+  requests_.for_each_listed([this](Request& request) {
+    if (!request.abandoned || !request.ended) return;
+    --abandoned_;
+    --unreported_ends_;
+    requests_.unlist(request);
+    if (request.wanted.push.has_value()) hub_->settle(*request.wanted.push, request.code);
+    withdraw(request);
+  });
+}
+
+// Gives back what the request holds, and its place.
+void Session::withdraw(Request& request) {
+  busy_.remove({request.collective.buffer, request.collective.bytes}, request.collective.is_send());
+  if (request.staging != nullptr) {
+    busy_.remove({request.staging, request.collective.carried_bytes});
+    heap_.release(request.staging);
+  }
+  requests_.give_back_place(request);
+  if (!deferred_frees_.empty()) free_deferred();
+}
+
+}  // namespace gradcube::trainer

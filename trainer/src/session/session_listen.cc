@@ -1,0 +1,198 @@
+// The half of a session that listens to its daemon: completions, notices, and the daemon's end.
+
+#include <string>
+#include <sys/socket.h>
+#include <utility>
+
+#include "trainer/src/base/result_code.h"
+#include "trainer/src/session/session.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::trainer {
+
+namespace {
+
+// Explains whatever came of an abort.
+constexpr const char* kAborted = "gradcube_abort() ended this trainer's job: open a new session";
+
+}  // namespace
+
+// Takes what has come. Where an event descriptor was given out, this is also what makes it
+// unreadable: the doorbell is silenced before the rings are looked at, so a ring that comes after
+// is heard.
+void Session::look() {
+  const bool open = !events_.has_value() || sleeper_.silence_doorbell();
+  reap();
+  if (events_.has_value()) listen();
+  if (!open) lose_daemon();
+}
+
+void Session::reap() {
+  const std::size_t before = unreported_ends_;
+  shared::Completion completion{};
+  while (ring_is_open_) {
+    const CompletionRing::Pop popped = completions_.pop(completion);
+    if (popped == CompletionRing::Pop::empty) break;
+    if (popped == CompletionRing::Pop::corrupt) {
+      lose_ring("an invalid tail to the completion ring");
+    } else {
+      take(completion);
+    }
+  }
+  if (unreported_ends_ == before) return;
+  end_abandoned();
+  update_events();
+  call_served();
+}
+
+void Session::take(const shared::Completion& completion) {
+  Request* request = requests_.find(completion.request);
+  const bool fits = request != nullptr && !request->ended && is_result_code(completion.code) &&
+                    (completion.code != GRADCUBE_OK || !request->collective.is_receive() ||
+                     completion.bytes <= request->collective.bytes) &&
+                    (completion.code != GRADCUBE_ECANCELED || request->withdrawn);
+  if (!fits) {
+    lose_ring("an invalid entry to the completion ring");
+    return;
+  }
+  request->message_bytes = completion.bytes;
+  if (request->collective.is_receive()) request->collective.output.bytes = completion.bytes;
+  if (aborted_ && completion.code != GRADCUBE_OK) {
+    return end(*request, GRADCUBE_EABORTED, kAborted);
+  }
+  // Before listen(), which may lose the session and end all that have not ended.
+  end(*request, completion.code, "");
+  if (completion.code == GRADCUBE_OK) return;
+  if (completion.code == GRADCUBE_EMISMATCH && request->collective.is_message()) {
+    request->message = why_unfitting(*request, completion.notice);
+    return;
+  }
+  if (completion.code == GRADCUBE_ECANCELED) {
+    request->message = text_of_message(request->collective) + " in job \"" + job_ +
+                       "\" was withdrawn before it met the other trainer's: it has " +
+                       (request->collective.is_send() ? "given" : "taken") + " nothing";
+    return;
+  }
+  // What a message can be wrong in was checked at its submission, but not where its peer is.
+  if (completion.code == GRADCUBE_EINVAL && request->collective.is_message()) {
+    request->message = why_too_far(*request);
+    return;
+  }
+  if (notices_.text_of(completion.notice) == nullptr) listen();
+  const std::string* text = notices_.text_of(completion.notice);
+  request->message = text != nullptr ? *text
+                                     : "request " + std::to_string(request->number) +
+                                           " failed at server " + admission_.welcome.server + ": " +
+                                           gradcube_strerror(completion.code);
+}
+
+// other_dtype: one more than the other trainer's, where the two differ: shared::Completion.
+std::string Session::why_unfitting(const Request& request, std::uint32_t other_dtype) const {
+  const Collective& message = request.collective;
+  std::string why = message.is_send()
+                        ? "it is longer than the buffer of its receive"
+                        : "the message has " + std::to_string(request.message_bytes) + " bytes";
+  if (other_dtype != 0) {
+    const std::string own = type_name(message.submission.dtype);
+    const std::string other = type_name(static_cast<int>(other_dtype - 1));
+    why = "rank " + std::to_string(message.submission.message.peer) +
+          (message.is_send() ? " receives " : " sends ") + other + ", and this trainer " +
+          (message.is_send() ? "sends " : "receives ") + own;
+  }
+  return text_of_message(message) + " in job \"" + job_ + "\" failed: " + why +
+         "; nothing was transferred";
+}
+
+std::string Session::why_too_far(const Request& request) const {
+  return text_of_message(request.collective) + " in job \"" + job_ +
+         "\" failed: the two servers are farther apart than the 8 hops that a frame may take; let "
+         "a trainer between them pass it on";
+}
+
+void Session::end(Request& request, int code, std::string message) {
+  request.ended = true;
+  request.code = code;
+  request.message = std::move(message);
+  --in_flight_;
+  ++unreported_ends_;
+}
+
+void Session::update_events() {
+  if (!events_.has_value()) return;
+  events_->set_unreported(unreported_ends_ != 0);
+  events_->set_in_flight(in_flight_ != 0);
+}
+
+void Session::call_served() {
+  const bool leader_is_served =
+      waiters_.call_if([this](const Waiters::Waiter& waiter) { return is_served(waiter); });
+  if (leader_is_served && leader_sleeps_) sleeper_.wake();
+}
+
+void Session::listen() {
+  shared::Notice notice{};
+  while (lost_code_ == GRADCUBE_OK) {
+    Descriptor descriptor;
+    const Connection::Received received = connection_.receive(notice, descriptor);
+    if (received == Connection::Received::nothing) return;
+    if (received == Connection::Received::closed) {
+      lose_daemon();
+      return;
+    }
+    switch (notice.type) {
+      case shared::MessageType::failure:
+        notices_.add(notice);
+        break;
+      case shared::MessageType::report:
+        if (Request* request = requests_.find(notice.request); request != nullptr) {
+          request->report = notice.text;
+          call_served();
+        }
+        break;
+      case shared::MessageType::grown:
+        take_confirmation(notice);
+        break;
+      case shared::MessageType::hub_made:
+        hub_->take_hub(notice, std::move(descriptor));
+        break;
+      case shared::MessageType::closing:
+        lose(notice.code == GRADCUBE_OK ? GRADCUBE_ENODAEMON : notice.code, notice.text);
+        break;
+      default:
+        lose_daemon();
+    }
+  }
+}
+
+void Session::lose_daemon() {
+  lose(GRADCUBE_ENODAEMON,
+       "the daemon at " + connection_.path() + ", server " + admission_.welcome.server +
+           ", went away: see `gradcube status`, start again with `gradcube up`");
+}
+
+void Session::lose_ring(const char* what) {
+  ring_is_open_ = false;
+  lose(GRADCUBE_EPROTOCOL,
+       "the daemon at " + connection_.path() + " wrote " + what + ": open a new session");
+}
+
+void Session::lose(int code, std::string message) {
+  if (lost_code_ != GRADCUBE_OK) return;
+  lost_code_ = aborted_ ? GRADCUBE_EABORTED : code;
+  lost_message_ = aborted_ ? kAborted : std::move(message);
+  reap();  // a collective that completed before keeps its result
+  ring_is_open_ = false;
+  requests_.for_each_listed([this](Request& request) {
+    if (!request.ended) end(request, lost_code_, lost_message_);
+  });
+  end_abandoned();
+  update_events();
+  // A daemon that goes leaves trainers what they map; one that goes on takes it back.
+  if (lost_code_ != GRADCUBE_ENODAEMON) hub_->close_shown();
+  connection_.shut_down();
+  ::shutdown(admission_.doorbell.get(), SHUT_RDWR);
+  call_served();
+}
+
+}  // namespace gradcube::trainer
