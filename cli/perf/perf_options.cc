@@ -94,14 +94,15 @@ CollectiveKind parse_collective(const std::string& text) {
 // Where elements are added, a type whose elements can be.
 DataType parse_type(CollectiveKind kind, const std::string& text) {
   const auto fits = [kind](DataType type) {
+    if (!aggregation::is_plain(aggregation::element_type(type))) return false;
     return !control::reduces(kind) || supports(type, Operation::sum);
   };
   const std::optional<DataType> type = aggregation::parse_data_type(text);
   if (type && fits(*type)) return *type;
-  throw UsageError(
-      fmt::format("--dtype: {} {}; expected {}", control::quoted(text),
-                  type ? "cannot be added" : "is not known",
-                  names_of<DataType>(aggregation::kDataTypes, aggregation::data_type_name, fits)));
+  throw UsageError(fmt::format(
+      "--dtype: {} {}; expected {}", control::quoted(text),
+      type ? "cannot be added" : "is not known",
+      names_of<DataType>(aggregation::kTypeNumbers, aggregation::data_type_name, fits)));
 }
 
 Operation parse_operation_of(DataType type, const std::string& text) {
