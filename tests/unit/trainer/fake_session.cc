@@ -11,7 +11,6 @@
 #include <unistd.h>
 #include <utility>
 
-#include "tests/unit/trainer/fake_arithmetic.h"
 #include "tests/unit/trainer/fake_daemon.h"
 
 #include "gradcube/gradcube.h"
