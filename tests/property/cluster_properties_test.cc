@@ -68,7 +68,8 @@ void showValue(const DrawnRun& drawn, std::ostream& out) {
 rc::Gen<DrawnRun> drawn_runs() {
   return rc::gen::build<DrawnRun>(
       rc::gen::set(&DrawnRun::plan, drawn_plans(kMostServers)),
-      rc::gen::set(&DrawnRun::kind, rc::gen::inRange(0U, 6U)),
+      rc::gen::set(&DrawnRun::kind,
+                   rc::gen::inRange(0U, unsigned{control::kCollectiveKinds.size()})),
       rc::gen::set(&DrawnRun::type, rc::gen::inRange(0U, unsigned{aggregation::kPlainTypeCount})),
       rc::gen::set(&DrawnRun::operation, rc::gen::inRange(0U, unsigned{aggregation::kOperations})),
       rc::gen::set(&DrawnRun::root, rc::gen::inRange(0U, 3 * kMostServers)),
