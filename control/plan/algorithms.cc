@@ -1,6 +1,5 @@
 #include "control/plan/algorithms.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
