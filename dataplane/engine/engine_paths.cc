@@ -45,7 +45,7 @@ bool Engine::pass_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& fram
                              unsigned port_out) {
   const std::span<std::uint8_t> head{rte_pktmbuf_mtod(packet, std::uint8_t*), frame.header_bytes};
   if (!protocol::crc_is_right(head, {})) {
-    counters_.drop(protocol::FrameError::bad_crc);
+    ++counters_.malformed[static_cast<std::size_t>(protocol::FrameError::bad_crc)];
     return false;
   }
   if (!frame.path_probe.answer) {
@@ -59,7 +59,7 @@ bool Engine::pass_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& fram
 void Engine::receive_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& frame) {
   const std::uint8_t* head = rte_pktmbuf_mtod(packet, const std::uint8_t*);
   if (!protocol::crc_is_right({head, frame.header_bytes}, {})) {
-    counters_.drop(protocol::FrameError::bad_crc);
+    ++counters_.malformed[static_cast<std::size_t>(protocol::FrameError::bad_crc)];
     return;
   }
   const protocol::PathProbeHeader& probe = frame.path_probe;

@@ -34,7 +34,7 @@ unsigned Engine::send_greetings(PortQueue& out, unsigned room) {
 void Engine::receive_link_frame(const protocol::ParsedFrame& frame,
                                 std::span<const std::uint8_t> headers) {
   if (!protocol::crc_is_right(headers, {})) {
-    counters_.drop(protocol::FrameError::bad_crc);
+    ++counters_.malformed[static_cast<std::size_t>(protocol::FrameError::bad_crc)];
   } else if (frame.type == protocol::FrameType::path_failure) {
     if (paths_.take_failure(frame, now_)) {
       ++counters_.path_failures;
