@@ -7,24 +7,6 @@ namespace gradcube::cli {
 
 using control::CollectiveKind;
 
-std::string_view perf_name(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return "allreduce";
-    case CollectiveKind::reduce_scatter:
-      return "reduce_scatter";
-    case CollectiveKind::all_gather:
-      return "allgather";
-    case CollectiveKind::broadcast:
-      return "broadcast";
-    case CollectiveKind::reduce:
-      return "reduce";
-    case CollectiveKind::barrier:
-      break;
-  }
-  return "barrier";
-}
-
 std::string with_article(CollectiveKind kind) {
   const std::string_view name = control::collective_kind_name(kind);
   return fmt::format("{} {}", name.starts_with('a') ? "an" : "a", name);

@@ -14,7 +14,9 @@
 namespace gradcube::cli {
 
 // As C spells it: "allreduce", "reduce_scatter".
-std::string_view perf_name(control::CollectiveKind kind);
+constexpr std::string_view perf_name(control::CollectiveKind kind) {
+  return control::names_of(kind).call;
+}
 
 // "an all-reduce", "a broadcast".
 std::string with_article(control::CollectiveKind kind);

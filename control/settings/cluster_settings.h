@@ -50,6 +50,7 @@ inline constexpr std::uint64_t kShortestGreeting = 1'000'000;
 inline constexpr std::uint64_t kShortestProbing = 10'000'000;
 inline constexpr std::uint64_t kLongestInterval = 60'000'000'000;
 
+// Where none is said to be the daemon's choice, dataplane/daemon/fabric_sizing.cc chooses.
 struct ClusterSettings {
   Topology topology = parse_topology("bcube:3,2", "topology");
   Aggregators aggregators;  // servers that take no trainers

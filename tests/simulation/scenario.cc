@@ -85,10 +85,13 @@ std::uint64_t draw_count(SeededRandom& random, const control::ClusterSettings& s
 void draw_type(SeededRandom& random, Collective& collective) {
   collective.kind = control::kCollectiveKinds[random.below(control::kCollectiveKinds.size())];
   if (one_in(random, 3)) collective.kind = CollectiveKind::all_reduce;
-  collective.dtype = static_cast<DataType>(random.below(aggregation::kDataTypes));
+  const auto any = [&] {
+    return aggregation::kPlainTypes[random.below(aggregation::kPlainTypes.size())];
+  };
+  collective.dtype = any();
   if (!control::reduces(collective.kind)) return;
   do {
-    collective.dtype = static_cast<DataType>(random.below(aggregation::kDataTypes));
+    collective.dtype = any();
     collective.operation = static_cast<Operation>(random.below(aggregation::kOperations));
   } while (!aggregation::supports(collective.dtype, collective.operation));
 }

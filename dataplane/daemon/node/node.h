@@ -144,6 +144,10 @@ class Node {
   // The hubs that it aggregates for jobs of other servers, for `status`.
   std::vector<HubFacts> hubs() const;
   unsigned trainers() const;
+  // Of messages of other processes, by reason.
+  FrameDrops dropped_messages() const {
+    return courier_ == nullptr ? FrameDrops{} : courier_->dropped();
+  }
   // Whether it still has a trainer of this job, what one has left behind, or the job's hub.
   bool knows(protocol::JobId job) const;
   std::uint64_t trainer_bytes() const;  // shared heaps, as far as they take memory
