@@ -40,6 +40,7 @@ void DatagramTrains::add(rte_mbuf* frame, std::uint16_t peer) {
 
 DatagramTrains::Outcome DatagramTrains::send() {
   Outcome outcome;
+  longest_now_ = longest_train_;
   while (count_ != 0 && send_trains(outcome)) {
   }
   return outcome;
@@ -71,8 +72,10 @@ bool DatagramTrains::send_trains(Outcome& outcome) {
 // False if its frames may pass one by one.
 bool DatagramTrains::refuse(unsigned train, int error, Outcome& outcome) {
   const Train& refused = trains_[train];
-  if ((error == EIO || error == EINVAL) && refused.frames > 1) {
-    most_in_train_ = 1;
+  const bool is_of_train = error == EIO || error == EINVAL || error == EMSGSIZE;
+  if (is_of_train && refused.frames > 1) {
+    longest_now_ = 1;
+    if (error == EIO) longest_train_ = 1;
     return false;
   }
   std::uint16_t& count = error == EMSGSIZE ? outcome.too_long : outcome.failed;
@@ -114,7 +117,7 @@ void DatagramTrains::couple() {
 }
 
 bool DatagramTrains::fits(const Train& train, std::uint32_t bytes, std::uint8_t marks) const {
-  return bytes <= train.each && marks == train.marks && train.frames < most_in_train_ &&
+  return bytes <= train.each && marks == train.marks && train.frames < longest_now_ &&
          train.bytes + bytes <= kMostTrainBytes;
 }
 

@@ -7,8 +7,8 @@
 // What it refuses for good is dropped: a datagram that is too long for the way that it knows, or
 // one to which no way leads.
 //
-// Frames to one peer leave in the order in which they came. Some devices cannot send trains: then,
-// from the first refusal on, each frame goes alone.
+// Frames to one peer leave in the order in which they came. A train that is refused may have frames
+// that pass: then each frame of the burst goes alone, and for ever where a device sends no trains.
 //
 // Ownership: owns the frames that it holds. Socket and peers outlive it. One thread. Allocates at
 // the start alone.
@@ -90,7 +90,8 @@ class DatagramTrains {
 
   int socket_;
   const UdpPeers& peers_;
-  unsigned most_in_train_ = kMostDatagrams;
+  unsigned longest_train_ = kMostDatagrams;
+  unsigned longest_now_ = kMostDatagrams;
   unsigned count_ = 0;
   std::array<Frame, kMostDatagrams> frames_{};
   unsigned train_count_ = 0;

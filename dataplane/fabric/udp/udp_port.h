@@ -51,8 +51,8 @@
 namespace gradcube::dataplane {
 
 struct UdpPortOptions {
-  control::HostAddress at;  // of its sockets
-  bcube::LinkAddress link;  // in frames
+  control::HostAddress at = {};  // of its sockets
+  bcube::LinkAddress link = {};  // in frames
   std::vector<UdpPeer> peers = {};
   // The largest IP packet of a frame, in bytes. That of its datagram is longer (datagram.h).
   std::uint32_t mtu = 1500;
