@@ -215,6 +215,16 @@ TEST(FabricSizing, HasRoomForTheFullWindowsOfAllJobsThatAServerAcceptsWhereTheyA
   EXPECT_GE(packet_sizes(settings, 2, 9).segments, 64 * full);
 }
 
+TEST(FabricSizing, LetsWindowsShrinkWhereOthersUseTheNetworkAndNothingHasARate) {
+  control::ClusterSettings settings = settings_of("star:9", std::nullopt, 9000);
+  EXPECT_EQ(fabric_parameters(settings).credit[0].window_that_shrinks, 0u);
+  settings.fabric = control::FabricKind::udp;
+  const FabricParameters shared = fabric_parameters(settings);
+  EXPECT_EQ(shared.credit[0].window_that_shrinks, shared.window);
+  settings.rates = control::LinkRates(1'000'000'000);
+  EXPECT_EQ(fabric_parameters(settings).credit[0].window_that_shrinks, 0u);
+}
+
 TEST(FabricSizing, GreetsOftenOnlyWherePollersHaveCoresOfTheirOwn) {
   const auto interval = [](const control::ClusterSettings& settings, Payloads payloads) {
     return fabric_parameters(settings, payloads).greeting_interval;
