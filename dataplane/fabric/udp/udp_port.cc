@@ -162,6 +162,10 @@ std::string UdpPort::failure_text(std::uint64_t failure) const {
 }
 
 void UdpPort::add_to_status(nlohmann::ordered_json& entry) {
+  control::HostAddress host = at_;
+  host.udp_port = control::kDefaultUdpPort;
+  entry["at"] = control::host_text(host);
+  entry["udp_port"] = at_.udp_port;
   UdpPortCounts sum;
   for (std::uint16_t queue = 0; queue < queues(); ++queue) add_counters(sum, drop_counts(queue));
   entry.update(counters_json(sum));
