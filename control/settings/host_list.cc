@@ -107,11 +107,17 @@ HostList parse_hosts(std::string_view text, std::string_view where) {
   return hosts;
 }
 
-std::string host_text(const HostAddress& address) {
+std::string ip_text(const HostAddress& address) {
   char text[INET6_ADDRSTRLEN] = "";
   inet_ntop(address.is_v6 ? AF_INET6 : AF_INET, address.bytes.data(), text, sizeof text);
-  if (address.udp_port == kDefaultUdpPort) return text;
-  return fmt::format(address.is_v6 ? "[{}]:{}" : "{}:{}", text, address.udp_port);
+  return text;
+}
+
+std::string host_text(const HostAddress& address) {
+  const std::string ip = ip_text(address);
+  if (address.udp_port == kDefaultUdpPort) return ip;
+  return address.is_v6 ? fmt::format("[{}]:{}", ip, address.udp_port)
+                       : fmt::format("{}:{}", ip, address.udp_port);
 }
 
 std::string hosts_text(const HostList& hosts) {

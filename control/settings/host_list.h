@@ -43,6 +43,7 @@ HostList parse_hosts(std::string_view text, std::string_view where);
 // What parse_hosts() reads, the same for all ways to write it.
 std::string hosts_text(const HostList& hosts);
 std::string host_text(const HostAddress& address);
+std::string ip_text(const HostAddress& address);  // without its UDP port
 
 // Refuses rows that do not fit the servers, addresses of both families, and two ports at one
 // address. Rows of no servers fit any topology.

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "control/base/errors.h"
+#include "control/settings/host_list.h"
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/host/counters_json.h"
 
@@ -44,7 +45,9 @@ UdpPort::UdpPort(const UdpPortOptions& options, Clock& clock)
   const Pacer pacer = pacer_of_queue(options.bits_per_second, options.pools.size(), mtu(),
                                      "the port at " + control::host_text(at_));
   // Sockets that share their address do so with all that want to, of this user.
-  if (options.pools.size() > 1) UdpSocket(at_, UdpSocket::Place::alone);
+  if (options.pools.size() > 1) {
+    const UdpSocket alone(at_, UdpSocket::Place::alone);
+  }
   for (PacketPool* pool : options.pools) {
     if (pool == nullptr ||
         rte_pktmbuf_data_room_size(pool->get()) < mtu() + kEthernetBytes + RTE_PKTMBUF_HEADROOM) {
@@ -162,9 +165,7 @@ std::string UdpPort::failure_text(std::uint64_t failure) const {
 }
 
 void UdpPort::add_to_status(nlohmann::ordered_json& entry) {
-  control::HostAddress host = at_;
-  host.udp_port = control::kDefaultUdpPort;
-  entry["at"] = control::host_text(host);
+  entry["at"] = control::ip_text(at_);
   entry["udp_port"] = at_.udp_port;
   UdpPortCounts sum;
   for (std::uint16_t queue = 0; queue < queues(); ++queue) add_counters(sum, drop_counts(queue));

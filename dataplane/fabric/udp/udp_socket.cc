@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ifaddrs.h>
+#include <iterator>
 #include <limits>
 #include <linux/filter.h>
 #include <linux/sock_diag.h>
@@ -63,9 +64,7 @@ std::vector<std::string> addresses_here(bool is_v6) {
     }
     SocketAddress address;
     std::memcpy(&address, one->ifa_addr, is_v6 ? sizeof address.v6 : sizeof address.v4);
-    HostAddress host = host_address(address, sizeof address);
-    host.udp_port = control::kDefaultUdpPort;
-    texts.push_back(control::host_text(host));
+    texts.push_back(control::ip_text(host_address(address, sizeof address)));
   }
   freeifaddrs(first);
   return texts;
@@ -75,13 +74,13 @@ std::vector<std::string> addresses_here(bool is_v6) {
   if (errno == EADDRNOTAVAIL) {
     throw SetupError(fmt::format(
         "this host does not have the address {}: it has {}; compare --server and `hosts`",
-        control::host_text(own), fmt::join(addresses_here(own.is_v6), ", ")));
+        control::ip_text(own), fmt::join(addresses_here(own.is_v6), ", ")));
   }
   if (errno == EADDRINUSE) {
     throw SetupError(fmt::format(
         "another process of this host has {}, UDP port {}: end it, or name another UDP port in "
         "`hosts` (10.0.0.1:5000)",
-        control::host_text(own), own.udp_port));
+        control::ip_text(own), own.udp_port));
   }
   fail("receive", own);
 }
