@@ -13,7 +13,7 @@ namespace {
 
 std::string read_again(std::string_view text) { return hosts_text(parse_hosts(text, "--hosts")); }
 
-std::string refusal(const char* topology, std::string_view hosts) {
+std::string hosts_refusal(const char* topology, std::string_view hosts) {
   return message_of<UsageError>(
       [&] { validate_hosts(parse_topology(topology, ""), parse_hosts(hosts, "--hosts")); });
 }
@@ -64,12 +64,12 @@ TEST(HostList, RefusesWhatIsNoAddressOfAHost) {
 }
 
 TEST(HostList, HasOneRowForEachServer) {
-  EXPECT_EQ(refusal("star:2", "10.0.0.1 10.0.0.2"), "");
-  EXPECT_EQ(refusal("star:3", "10.0.0.1 10.0.0.2"),
+  EXPECT_EQ(hosts_refusal("star:2", "10.0.0.1 10.0.0.2"), "");
+  EXPECT_EQ(hosts_refusal("star:3", "10.0.0.1 10.0.0.2"),
             "hosts: there are the addresses of 2 servers, and star:3 has 3; expected a row for "
             "each, in the order of their addresses");
-  EXPECT_EQ(refusal("bcube:2,2", "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4,10.1.0.4"), "");
-  EXPECT_EQ(refusal("star:2", "10.0.0.1,10.1.0.1 10.0.0.2"),
+  EXPECT_EQ(hosts_refusal("bcube:2,2", "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4,10.1.0.4"), "");
+  EXPECT_EQ(hosts_refusal("star:2", "10.0.0.1,10.1.0.1 10.0.0.2"),
             "hosts: server [0] has 2 addresses, and 1 ports; expected one address for all ports, "
             "or one for each, level 0 first");
   const Topology partial = parse_absent(parse_topology("bcube:2,2", ""), "0,1", "");
@@ -79,15 +79,17 @@ TEST(HostList, HasOneRowForEachServer) {
 }
 
 TEST(HostList, RefusesTwoPortsAtOneAddressAndBothFamilies) {
-  EXPECT_EQ(refusal("star:3", "10.0.0.1 10.0.0.2 10.0.0.1"),
+  EXPECT_EQ(hosts_refusal("star:3", "10.0.0.1 10.0.0.2 10.0.0.1"),
             "hosts: port 0 of server [0] and port 0 of server [2] are both at 10.0.0.1: expected "
             "another address, or another UDP port (1 or more apart)");
-  EXPECT_EQ(refusal("star:3", "10.0.0.1 10.0.0.1:47331 10.0.0.1:47332"), "");
-  EXPECT_NE(refusal("bcube:2,2", "10.0.0.1 10.0.0.1:47331 10.0.0.2 10.0.0.3").find("both at"),
+  EXPECT_EQ(hosts_refusal("star:3", "10.0.0.1 10.0.0.1:47331 10.0.0.1:47332"), "");
+  EXPECT_NE(hosts_refusal("bcube:2,2", "10.0.0.1 10.0.0.1:47331 10.0.0.2 10.0.0.3").find("both at"),
             std::string::npos);
-  EXPECT_NE(refusal("star:2", "10.0.0.1 fd00::1").find("of the other family"), std::string::npos);
-  EXPECT_NE(refusal("bcube:2,2", "10.0.0.1:65535 10.0.0.2 10.0.0.3 10.0.0.4").find("at most 65534"),
+  EXPECT_NE(hosts_refusal("star:2", "10.0.0.1 fd00::1").find("of the other family"),
             std::string::npos);
+  EXPECT_NE(
+      hosts_refusal("bcube:2,2", "10.0.0.1:65535 10.0.0.2 10.0.0.3 10.0.0.4").find("at most 65534"),
+      std::string::npos);
 }
 
 TEST(HostList, GivesEachPortAUdpPortOfItsOwn) {

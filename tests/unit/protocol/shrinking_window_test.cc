@@ -11,9 +11,11 @@
 namespace gradcube::protocol {
 namespace {
 
-constexpr unsigned kWindow = 16;
+constexpr unsigned kWholeWindow = 16;
 
-CreditSettings shrinking() { return {.window_that_shrinks = kWindow, .segment_bytes = kSegment}; }
+CreditSettings shrinking() {
+  return {.window_that_shrinks = kWholeWindow, .segment_bytes = kSegment};
+}
 
 // The flows' next segments arrive in turn and are used up, so many of each; of a hundred, so many
 // were sent again, or were marked.
@@ -33,25 +35,25 @@ std::uint64_t window_of(const Flows& flows, std::size_t flow) {
 }
 
 TEST(ShrinkingWindow, IsWholeWithoutASignalAndNeedsNoBacklog) {
-  Flows flows(shrinking(), 3, kWindow);
-  for (std::size_t flow = 0; flow < 3; ++flow) EXPECT_EQ(window_of(flows, flow), kWindow);
+  Flows flows(shrinking(), 3, kWholeWindow);
+  for (std::size_t flow = 0; flow < 3; ++flow) EXPECT_EQ(window_of(flows, flow), kWholeWindow);
   pass(flows, 1'000, 1, 0);
-  for (std::size_t flow = 0; flow < 3; ++flow) EXPECT_EQ(window_of(flows, flow), kWindow);
+  for (std::size_t flow = 0; flow < 3; ++flow) EXPECT_EQ(window_of(flows, flow), kWholeWindow);
 }
 
 TEST(ShrinkingWindow, OfAllFlowsIsShorterAfterHeavyLossAndComesBack) {
-  Flows flows(shrinking(), 3, kWindow);
+  Flows flows(shrinking(), 3, kWholeWindow);
   pass(flows, 300, 10, 0);
   for (std::size_t flow = 0; flow < 3; ++flow) {
-    EXPECT_LT(window_of(flows, flow), kWindow);
+    EXPECT_LT(window_of(flows, flow), kWholeWindow);
     EXPECT_GE(window_of(flows, flow), CreditBudget::kLeast);
   }
   pass(flows, 2'000, 0, 0);
-  for (std::size_t flow = 0; flow < 3; ++flow) EXPECT_EQ(window_of(flows, flow), kWindow);
+  for (std::size_t flow = 0; flow < 3; ++flow) EXPECT_EQ(window_of(flows, flow), kWholeWindow);
 }
 
 TEST(ShrinkingWindow, IsNeverLessThanTwoSegments) {
-  Flows flows(shrinking(), 3, kWindow);
+  Flows flows(shrinking(), 3, kWholeWindow);
   pass(flows, 3'000, 100, 100);
   for (std::size_t flow = 0; flow < 3; ++flow) {
     EXPECT_EQ(window_of(flows, flow), CreditBudget::kLeast);
@@ -59,22 +61,22 @@ TEST(ShrinkingWindow, IsNeverLessThanTwoSegments) {
 }
 
 TEST(ShrinkingWindow, HeedsMarksToo) {
-  Flows flows(shrinking(), 3, kWindow);
+  Flows flows(shrinking(), 3, kWholeWindow);
   pass(flows, 1'000, 0, 50);
-  EXPECT_LT(window_of(flows, 0), kWindow);
+  EXPECT_LT(window_of(flows, 0), kWholeWindow);
 }
 
 TEST(ShrinkingWindow, WithoutItNothingShrinks) {
-  Flows flows({}, 3, kWindow);
+  Flows flows({}, 3, kWholeWindow);
   pass(flows, 1'000, 100, 100);
-  for (std::size_t flow = 0; flow < 3; ++flow) EXPECT_EQ(window_of(flows, flow), kWindow);
+  for (std::size_t flow = 0; flow < 3; ++flow) EXPECT_EQ(window_of(flows, flow), kWholeWindow);
 }
 
 // A queue that passes a segment in each moment, and drops what comes while it is full. Who sent it
 // sends it again some time later.
 class Bottleneck {
  public:
-  explicit Bottleneck(const CreditSettings& settings) : flows_(settings, kFlows, kWindow) {}
+  explicit Bottleneck(const CreditSettings& settings) : flows_(settings, kFlows, kWholeWindow) {}
 
   // The share of what was sent that it has dropped, over so many moments.
   double dropped_share(unsigned moments) {
