@@ -1,5 +1,5 @@
-// The ports of all servers of small clusters on sockets of the loopback interface, and a poller that
-// sleeps until something comes.
+// The ports of all servers of small clusters on sockets of the loopback interface, and a poller
+// that sleeps until something comes.
 #include "dataplane/fabric/udp/udp_fabric.h"
 
 #include <algorithm>
