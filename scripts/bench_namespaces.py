@@ -44,6 +44,8 @@ def inside(holder, command):
 
 def _configure(holder, ip_lines, tc_lines):
     for program, lines in (("ip", ip_lines), ("tc", tc_lines)):
+        if not lines:
+            continue
         script = "\n".join(lines)
         run_all([inside(holder, ["sh", "-c", f"{program} -batch - <<'LINES'\n{script}\nLINES"])], 30)
 
@@ -56,7 +58,7 @@ def _bucket(device, rate, mtu, limit):
 
 @contextlib.contextmanager
 def star(servers, rate, mtu):
-    """with star(9, 100_000_000, 9000) as members: ...; the (holder, address) of each server."""
+    """with star(9, 100_000_000, 9000) as members: ...; the (holder, address) of each server. No rate: None."""
     with contextlib.ExitStack() as stack:
         switch = _hold_namespace(stack)
         holders = [_hold_namespace(stack) for _ in range(servers)]
@@ -67,10 +69,10 @@ def star(servers, rate, mtu):
             links.append(f"link add name {port} mtu {mtu} type veth peer name link mtu {mtu} netns {holder}")
             links.append(f"link set dev {port} master bridge up")
         links.append(f"link set dev bridge mtu {mtu} up")
-        buckets = [_bucket(f"port{number}", rate, mtu, SWITCH_QUEUE) for number in range(servers)]
-        _configure(switch, links, buckets)
+        of_switch = [f"port{number}" for number in range(servers)] if rate else []
+        _configure(switch, links, [_bucket(port, rate, mtu, SWITCH_QUEUE) for port in of_switch])
         queue = SENDER_QUEUE_FRAMES * (mtu + ETHERNET_HEADER)
         for holder, address in members:
             lines = [f"address add {address}/24 dev link", "link set dev link up", "link set dev lo up"]
-            _configure(holder, lines, [_bucket("link", rate, mtu, queue)])
+            _configure(holder, lines, [_bucket("link", rate, mtu, queue)] if rate else [])
         yield members
