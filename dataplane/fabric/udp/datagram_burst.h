@@ -1,18 +1,20 @@
-// Frames that come out of a socket: a burst of datagrams in one system call (recvmmsg), which never
-// waits. The kernel writes each where it stays, into a packet that waits for it behind the room of
-// its headers; these are made anew, from what is known of its sender.
+// Frames that come out of a socket. One system call (recvmmsg), which never waits, reads up to
+// kBuffers pieces. A piece is a datagram, or several of one sender that the kernel has put together
+// (UDP_GRO), of one length but for a shorter last one. Each datagram is copied into a packet, and
+// gets the headers of its frame, made anew from what is known of its sender.
 //
 // A datagram whose sender is no peer, by its address and UDP port, is dropped and counted, and so
 // is one that is too long or too short to be a frame. All else is the engine's to check.
 //
-// Ownership: received frames are the caller's. Keeps up to kMostDatagrams packets of the pool.
-// Socket, pool and peers outlive it. One thread.
+// Ownership: received frames are the caller's. Owns the buffers; the kernel gives them memory as
+// far as they are used. Socket, pool and peers outlive it. One thread.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_UDP_DATAGRAM_BURST_H_
 #define GRADCUBE_DATAPLANE_FABRIC_UDP_DATAGRAM_BURST_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <rte_mbuf.h>
 #include <sys/socket.h>
 
@@ -26,32 +28,44 @@ class DatagramBurst {
  public:
   // frame_bytes: of the longest frame; a packet of the pool holds it.
   DatagramBurst(int socket, PacketPool& pool, const UdpPeers& peers, std::uint32_t frame_bytes);
-  ~DatagramBurst();
   DatagramBurst(const DatagramBurst&) = delete;
   DatagramBurst& operator=(const DatagramBurst&) = delete;
 
   struct Outcome {
     std::uint16_t received = 0;  // frames
     std::uint64_t bytes = 0;
-    std::uint16_t strangers = 0;
-    std::uint16_t refused = 0;
+    std::uint32_t strangers = 0;
+    std::uint32_t refused = 0;
   };
   Outcome receive(rte_mbuf** packets, std::uint16_t count);
 
   // Whether the last receive() has left datagrams that were there, so that the descriptor need not
-  // announce them: for want of packets, or behind others that were all dropped.
+  // announce them: for want of packets, beyond `count`, or behind others that were all dropped.
   bool lacks_packets() const { return lacks_packets_; }
-  bool left_some() const { return lacks_packets_ || left_some_; }
+  bool left_some() const { return left_some_; }
 
  private:
-  // For the traffic class of IPv6, the longest that there is.
+  static constexpr unsigned kBuffers = 16;
+  static constexpr std::size_t kBufferBytes = 65536;  // more than any piece has
+
+  // For the congestion marks, and for the length of datagrams that were put together.
   struct alignas(cmsghdr) Control {
-    std::byte bytes[CMSG_SPACE(sizeof(int))];
+    std::byte bytes[2 * CMSG_SPACE(sizeof(int))];
+  };
+  struct Piece {
+    std::uint16_t peer = UdpPeers::kNone;
+    std::uint8_t marks = 0;
+    std::uint32_t each = 0;  // bytes of a datagram
+    std::uint32_t bytes = 0;
+    std::uint32_t at = 0;  // where the next datagram begins
   };
 
-  unsigned prepare(unsigned count);
+  void read();
   void reset(unsigned slot);
-  rte_mbuf* take(unsigned slot, std::uint16_t peer);
+  void open(unsigned slot);
+  void take_all(rte_mbuf** packets, std::uint16_t count, Outcome& outcome);
+  rte_mbuf* take_datagram(Outcome& outcome);
+  rte_mbuf* frame_of(const std::byte* datagram, std::uint32_t bytes);
 
   int socket_;
   PacketPool& pool_;
@@ -59,11 +73,14 @@ class DatagramBurst {
   std::uint32_t most_bytes_;  // of a datagram
   bool lacks_packets_ = false;
   bool left_some_ = false;
-  std::array<rte_mbuf*, kMostDatagrams> packets_{};  // null where one was taken
-  std::array<mmsghdr, kMostDatagrams> messages_{};
-  std::array<iovec, kMostDatagrams> parts_{};
-  std::array<SocketAddress, kMostDatagrams> senders_{};
-  std::array<Control, kMostDatagrams> controls_{};
+  unsigned came_ = 0;  // pieces
+  unsigned next_ = 0;  // the one that is read next, as far as piece_ says
+  Piece piece_;
+  std::unique_ptr<std::byte[]> buffers_;
+  std::array<mmsghdr, kBuffers> messages_{};
+  std::array<iovec, kBuffers> parts_{};
+  std::array<SocketAddress, kBuffers> senders_{};
+  std::array<Control, kBuffers> controls_{};
 };
 
 }  // namespace gradcube::dataplane

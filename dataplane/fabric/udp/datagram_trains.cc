@@ -90,35 +90,42 @@ void DatagramTrains::couple() {
   train_count_ = 0;
   std::fill(open_.begin(), open_.end(), kNone);
   for (std::uint16_t i = 0; i < count_; ++i) {
-    Frame& frame = frames_[i];
-    frame.next = kNone;
-    const std::uint32_t bytes = frame.packet->pkt_len - kDatagramAt;
-    const auto marks = static_cast<std::uint8_t>(
-        *rte_pktmbuf_mtod_offset(frame.packet, const std::uint8_t*, kTosAt) & kEcnBits);
-    std::uint16_t& open = open_[frame.peer];
-    if (open != kNone && fits(trains_[open], bytes, marks)) {
-      Train& train = trains_[open];
-      frames_[train.last].next = i;
-      train.last = i;
-      ++train.frames;
-      train.bytes += bytes;
-      if (bytes < train.each) open = kNone;
-    } else {
+    frames_[i].next = kNone;
+    const Train alone = train_of(i);
+    std::uint16_t& open = open_[alone.peer];
+    if (open == kNone || !fits(trains_[open], alone)) {
       open = static_cast<std::uint16_t>(train_count_);
-      trains_[train_count_++] = {.first = i,
-                                 .last = i,
-                                 .frames = 1,
-                                 .peer = frame.peer,
-                                 .each = bytes,
-                                 .bytes = bytes,
-                                 .marks = marks};
+      trains_[train_count_++] = alone;
+      continue;
     }
+    Train& train = trains_[open];
+    frames_[train.last].next = i;
+    train.last = i;
+    ++train.frames;
+    train.bytes += alone.bytes;
+    if (alone.bytes < train.each) open = kNone;
   }
 }
 
-bool DatagramTrains::fits(const Train& train, std::uint32_t bytes, std::uint8_t marks) const {
-  return bytes <= train.each && marks == train.marks && train.frames < longest_now_ &&
-         train.bytes + bytes <= kMostTrainBytes;
+// With no other frame.
+DatagramTrains::Train DatagramTrains::train_of(std::uint16_t frame) const {
+  const rte_mbuf* packet = frames_[frame].packet;
+  const std::uint32_t bytes = packet->pkt_len - kDatagramAt;
+  return {.first = frame,
+          .last = frame,
+          .frames = 1,
+          .peer = frames_[frame].peer,
+          .each = bytes,
+          .bytes = bytes,
+          .source_port = field16(packet, kSourcePortAt),
+          .marks = static_cast<std::uint8_t>(
+              *rte_pktmbuf_mtod_offset(packet, const std::uint8_t*, kTosAt) & kEcnBits)};
+}
+
+bool DatagramTrains::fits(const Train& train, const Train& frame) const {
+  return frame.bytes <= train.each && frame.marks == train.marks &&
+         frame.source_port == train.source_port && train.frames < longest_now_ &&
+         train.bytes + frame.bytes <= kMostTrainBytes;
 }
 
 void DatagramTrains::write_messages() {

@@ -1,7 +1,8 @@
 // Frames on their way out of a socket: a burst of them, which leaves as few trains as it can. A
 // train is what the kernel takes in one piece and cuts into datagrams, or lets the NIC cut
-// (UDP_SEGMENT): frames to one peer, of one length but for a shorter last one. All trains go in one
-// system call (sendmmsg), which never waits.
+// (UDP_SEGMENT): frames to one peer for one thread, of one length but for a shorter last one. (The
+// kernel of the peer may look at the first alone to choose a queue.) All trains go in one system
+// call (sendmmsg), which never waits.
 //
 // What the kernel does not take, because its buffers are full, stays; the next send() tries again.
 // What it refuses for good is dropped: a datagram that is too long for the way that it knows, or
@@ -72,6 +73,7 @@ class DatagramTrains {
     std::uint16_t peer;
     std::uint32_t each;  // bytes of a datagram
     std::uint32_t bytes;
+    std::uint16_t source_port;  // of the frames
     std::uint8_t marks;
   };
   // For the length of a train's datagrams, and for its marks.
@@ -80,7 +82,8 @@ class DatagramTrains {
   };
 
   void couple();
-  bool fits(const Train& train, std::uint32_t bytes, std::uint8_t marks) const;
+  Train train_of(std::uint16_t frame) const;
+  bool fits(const Train& train, const Train& frame) const;
   void write_messages();
   void write_control(const Train& train, Control& control, msghdr& message) const;
   bool send_trains(Outcome& outcome);

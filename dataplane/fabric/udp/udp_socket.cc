@@ -11,6 +11,7 @@
 #include <linux/filter.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <string>
 #include <sys/socket.h>
 #include <vector>
@@ -119,7 +120,13 @@ UdpSocket::UdpSocket(const HostAddress& own, Place place, std::uint64_t bits_per
     const auto bytes = static_cast<std::uint32_t>(std::min(bits_per_second / 8, kMost));
     set(socket, SOL_SOCKET, SO_MAX_PACING_RATE, bytes, own);
   }
-  if (place == Place::shared) set(socket, SOL_SOCKET, SO_REUSEPORT, 1, own);
+  if (place == Place::shared) {
+    set(socket, SOL_SOCKET, SO_REUSEPORT, 1, own);
+  } else {
+    // A kernel that cannot gives each datagram alone, as to others.
+    const int yes = 1;
+    setsockopt(socket, SOL_UDP, UDP_GRO, &yes, sizeof yes);
+  }
   if (!is_bound(socket, own)) refuse_place(own);
 }
 

@@ -3,7 +3,8 @@
 //
 // With several queues a port has a socket for each at the same address, and the kernel runs a
 // program on each datagram that says which one gets it: by the source port of its frame, as
-// thread_of() has it.
+// thread_of() has it. A socket that is alone lets the kernel put datagrams of one sender together
+// (UDP_GRO). With several it may not: datagrams for different queues would come in one piece.
 //
 // No right is needed. Owns the descriptor, which lives in the network namespace of the thread that
 // made it.
