@@ -35,7 +35,7 @@ inline constexpr std::uint32_t kLongerInIpv6 = kLeastDatagram + 20;
 inline constexpr std::uint8_t kEcnBits = 0x3;
 inline constexpr std::uint8_t kUnderstandsMarks = 0x2;  // ECT(0), as all frames begin
 
-// The datagrams of a burst.
+// The frames of a burst.
 inline constexpr unsigned kMostDatagrams = 32;
 
 }  // namespace gradcube::dataplane

@@ -113,6 +113,23 @@ TEST_P(UdpPortOfBothFamilies, EachFrameReachesTheQueueOfItsThread) {
   }
 }
 
+TEST_F(UdpPortTest, ABurstForSeveralThreadsIsSpreadOverTheQueues) {
+  constexpr std::uint16_t kQueues = 4;
+  const auto from = port(0);
+  const auto to = port(1, {.pools = std::vector<PacketPool*>(kQueues, &buffers())});
+  std::vector<Frames> sent(kQueues);
+  std::vector<rte_mbuf*> packets;
+  for (std::uint16_t i = 0; i < kMostDatagrams; ++i) {
+    const auto thread = static_cast<std::uint16_t>(i / 3);
+    sent[thread % kQueues].push_back(frame(1514, i, thread));
+    packets.push_back(in_one_segment(sent[thread % kQueues].back()));
+  }
+  ASSERT_TRUE(send(*from, packets));
+  for (std::uint16_t queue = 0; queue < kQueues; ++queue) {
+    EXPECT_EQ(awaited(*to, sent[queue].size(), nullptr, queue), sent[queue]) << queue;
+  }
+}
+
 TEST_F(UdpPortTest, ABurstToSeveralPeersArrivesInTheOrderOfEach) {
   const auto from = port(0);
   const auto one = port(1);
