@@ -95,7 +95,7 @@ class Bottleneck {
     std::size_t flow;
     std::uint64_t sequence;
     bool again;
-    std::uint64_t due = 0;
+    std::uint64_t due;
   };
 
   void pass_one() {
@@ -107,7 +107,7 @@ class Bottleneck {
     }
     for (std::size_t step = 0; step < kFlows; ++step) {
       const std::size_t flow = (now_ + step) % kFlows;
-      while (next_[flow] < flows_.windows[flow]->limit()) send({flow, next_[flow]++, false});
+      while (next_[flow] < flows_.windows[flow]->limit()) send({flow, next_[flow]++, false, 0});
     }
     if (queue_.empty()) return;
     const Segment arrived = queue_.front();
