@@ -69,7 +69,8 @@ void UdpPort::check_ways() const {
 std::string UdpPort::too_long(std::uint16_t peer, std::uint32_t carried) const {
   return fmt::format(
       "the way from {} to {} carries IP packets of at most {} bytes, and those of the cluster have "
-      "up to {}: an MTU of at most {} for the cluster, or a greater one for the hosts' interfaces",
+      "up to {}: write mtu = {} in [link] of the cluster file of all hosts, or raise the MTU of "
+      "their interfaces",
       control::host_text(at_), control::host_text(peers_.address(peer)), carried,
       mtu() + longer_by(at_), carried);
 }

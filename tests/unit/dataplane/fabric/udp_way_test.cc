@@ -40,8 +40,8 @@ TEST_F(UdpWayTest, AnMtuThatAnInterfaceDoesNotCarryIsRefused) {
   ASSERT_TRUE(run("ip link set dev lo mtu 9001"));
   EXPECT_THAT(
       control::message_of<control::SetupError>([this] { port(0); }),
-      HasSubstr("carries IP packets of at most 9001 bytes, and those of the cluster have up "
-                "to 9002: an MTU of at most 9001 for the cluster"));
+      HasSubstr("carries IP packets of at most 9001 bytes, and those of the cluster have up to "
+                "9002: write mtu = 9001 in [link]"));
   ASSERT_TRUE(run("ip link set dev lo mtu 9002"));
   const auto from = port(0);
   const auto to = port(1);
