@@ -16,6 +16,7 @@ from typing import Tuple
 from bench_process import Failure
 from bench_process import run_all
 
+NETWORK = "198.18.0.0/24"
 ETHERNET_HEADER = 14
 UNSEEN_ON_THE_WIRE = 24
 SWITCH_QUEUE = 128_000
@@ -87,8 +88,11 @@ def _lossy(loss):
 
 
 @contextlib.contextmanager
-def star(servers, rate, mtu, loss=0):
-    """with star(9, 100_000_000, 9000) as net: ... net.members ... No rate: None."""
+def star(servers, rate, mtu, loss=0, congestion=None):
+    """with star(9, 100_000_000, 9000) as net: ... net.members ... No rate: None.
+
+    congestion: the law by which TCP gives way, "cubic"; None: the machine's own.
+    """
     with contextlib.ExitStack() as stack:
         switch = _hold_namespace(stack)
         holders = [_hold_namespace(stack) for _ in range(servers)]
@@ -104,6 +108,8 @@ def star(servers, rate, mtu, loss=0):
         queue = SENDER_QUEUE_FRAMES * (mtu + ETHERNET_HEADER)
         for holder, address in members:
             lines = [f"address add {address}/24 dev link", "link set dev link up", "link set dev lo up"]
+            if congestion:
+                lines.append(f"route replace {NETWORK} dev link scope link src {address} congctl {congestion}")
             queues = [_bucket("link", rate, mtu, queue)] if rate else []
             _configure(holder, lines, queues + (_lossy(loss) if loss else []))
         yield Star(switch, members)

@@ -1,7 +1,7 @@
 """Rows of daemons that reach each other by datagrams, in the namespaces in which their peers speak TCP. They need root.
 
-TCP is what the machine has; only the stream of the rows of fairness is cubic's. At an MTU of 1500 headers take a tenth
-of a link, so what comes near its bound is measured at 9000, too.
+TCP gives way by the law that the machine has, but by cubic where that counts: where links lose or are shared. At an MTU
+of 1500 headers take a tenth of a link, so what comes near its bound is measured at 9000, too.
 """
 
 import contextlib
@@ -41,7 +41,8 @@ FIRST_UDP_PORT = 47330
 class Hosts:
     """with Hosts(build, members) as hosts: a star with a daemon in the namespace of each member, started by hand.
 
-    link: more lines of [link] in the cluster file. number: of a cluster beside others with the same members.
+    They share the cores as those of a test bed do. link: more lines of [link] in the cluster file. number: of a cluster
+    beside others with the same members.
     """
 
     def __init__(self, build, members, mtu=MTU, link="", number=0):
@@ -57,7 +58,6 @@ class Hosts:
             directory = tempfile.mkdtemp(prefix="gradcube-bench.", dir="/tmp")
             stack.callback(shutil.rmtree, directory, ignore_errors=True)
             self._directory = pathlib.Path(directory)
-            (self._directory / "cluster.toml").write_text(self._text, encoding="utf-8")
             for server, (holder, _) in enumerate(self._members):
                 self._start(stack, server, holder)
             self._stack = stack.pop_all()
@@ -69,8 +69,11 @@ class Hosts:
     def _start(self, stack, server, holder):
         ready, tells = os.pipe()
         log = stack.enter_context(open(self._directory / f"{server}.log", "w", encoding="utf-8"))
+        cores = sorted(os.sched_getaffinity(0))
+        settings = self._directory / f"{server}.toml"
+        settings.write_text(f"{self._text}[engine]\nlcores = [{cores[server % len(cores)]}]\n", encoding="utf-8")
         program = str(self._build / "dataplane/daemon/gradcubed")
-        flags = ["--server", str(server), "--cluster", str(self._directory / "cluster.toml")]
+        flags = ["--server", str(server), "--cluster", str(settings)]
         flags += ["--run-dir", str(self._directory / str(server)), "--ready-fd", str(tells)]
         command = inside(holder, [program, *flags])
         daemon = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[tells])
@@ -88,14 +91,14 @@ class Hosts:
         commands = [["env", run, tool, *arguments] for run in runs]
         return [inside(holder, command) for (holder, _), command in zip(self._members, commands)]
 
-    def _perf(self, collective, size, iterations):
+    def _perf(self, size, iterations):
         self._jobs += 1
         flags = ["--sizes", size, "--iterations", str(iterations), "--job", f"bench{self._jobs}", "--json"]
-        return self._tools("perf", collective, *flags)
+        return self._tools("perf", "allreduce", *flags)
 
     def allreduce(self, size, iterations):
         """The result of rank 0's `gradcube perf allreduce`; one runs on each host."""
-        return json.loads(run_all(self._perf("allreduce", size, iterations), 300))["results"][0]
+        return json.loads(run_all(self._perf(size, iterations), 300))["results"][0]
 
     def trainers(self, command, environment, seconds):
         """The JSON object that these trainers print together, one on each host (`gradcube run`)."""
@@ -106,10 +109,10 @@ class Hosts:
             raise Failure("trainers printed no JSON") from None
 
     @contextlib.contextmanager
-    def busy(self, collective):
-        """with ...: collectives or messages without pause."""
+    def busy(self):
+        """with ...: all-reduces without pause."""
         with contextlib.ExitStack() as stack:
-            for command in self._perf(collective, "4M", 1_000_000):
+            for command in self._perf("4M", 1_000_000):
                 _background(stack, command)
             yield
 
@@ -162,16 +165,16 @@ def bound_rows(setting):
 
 
 def loss_rows(loss, limit, setting):
-    """Links that lose IP packets, against Gloo's ring over TCP on them."""
+    """Links that lose IP packets, against Gloo's ring over TCP with cubic on them."""
     count = setting.iterations(6)
     medians = Medians()
-    with star(bench_peers.RANKS, RATE, MTU, loss) as net:
+    with star(bench_peers.RANKS, RATE, MTU, loss, "cubic") as net:
         for _ in range(setting.turns(2)):
             with Hosts(setting.build, net.members, MTU, f'rate = "{RATE}bit"') as hosts:
                 hosts.allreduce(SIZE, 1)
                 medians.add("gradcube", hosts.allreduce(SIZE, count)["seconds_median"])
             medians.add("gloo", bench_peers.gloo_ring(setting.build, [SIZE], count, net.members)[SIZE])
-    figure = f"12.5 MB at 100 Mbit/s, loss of {loss:.1%}: Gloo over TCP"
+    figure = f"12.5 MB at 100 Mbit/s, loss of {loss:.1%}: Gloo over TCP cubic"
     return [at_least(against(figure, medians["gloo"], "s", "by datagrams", medians["gradcube"]), limit)]
 
 
@@ -235,23 +238,24 @@ def share_rows(figure, words, taken):
 
 
 def fairness_rows(setting):
-    """Two senders without a rate, whose receivers are on one host, behind one queue of the switch."""
+    """Servers without a rate, one of each pair behind the same queue of the switch."""
+    figure = "all-reduces of two hosts, one on a link of 100 Mbit/s that others use"
     with star(3, RATE, MTU) as net:
         target, one, other = net.members
-        with Hosts(setting.build, [one, target]) as first, first.busy("sendrecv"):
-            ours = functools.partial(first.received, 1)
+        with Hosts(setting.build, [target, one]) as first, first.busy():
+            ours = functools.partial(first.received, 0)
             with tcp_stream(other, target):
                 taken = shares(net, ours, lambda: net.received(0) - ours(), setting)
-            rows = share_rows("messages on a link of 100 Mbit/s that others use", "one TCP cubic", taken)
-            with Hosts(setting.build, [other, target], number=1) as second, second.busy("sendrecv"):
-                taken = shares(net, ours, functools.partial(second.received, 1), setting)
-        return rows + share_rows("messages of two clusters on such a link", "the other", taken)
+            rows = share_rows(figure, "one TCP cubic", taken)
+            with Hosts(setting.build, [target, other], number=1) as second, second.busy():
+                taken = shares(net, ours, functools.partial(second.received, 0), setting)
+        return rows + share_rows(figure, "another pair", taken)
 
 
 def crowd_rows(setting):
     """The same where eight servers send to the ninth at once, as in an all-reduce."""
     with star(bench_peers.RANKS, RATE, MTU) as net, Hosts(setting.build, net.members) as hosts:
-        with hosts.busy("allreduce"), tcp_stream(net.members[1], net.members[0]):
+        with hosts.busy(), tcp_stream(net.members[1], net.members[0]):
             ours = functools.partial(hosts.received, 0)
             taken = shares(net, ours, lambda: net.received(0) - ours(), setting)
     figure = "all-reduces of nine hosts without a rate, links of 100 Mbit/s"
