@@ -18,11 +18,11 @@ Installs the Debian packages that are missing, then:
      UndefinedBehaviorSanitizer in build-test-clang/, and runs a live cluster
 The last lines name what failed, and the last of all is "N passed, N failed". The exit code is 0
 only if nothing failed and every stage of tests ran some.
-  --full   also the integration tests on memif, on veth and with PyTorch; the benches' build and each
+  --full   also the integration tests on memif, veth and udp and with PyTorch; the benches' build and each
            header alone; all of clang++'s build, its warnings as errors, and the unit tests and part
            of the simulation in it; what has threads under ThreadSanitizer, in build-test-thread/;
            clang-tidy over what the commits of three hours changed. Continuous integration runs this.
-  --deep   also what takes hours: the integration tests that --full leaves out on veth, longer rounds,
+  --deep   also what takes hours: the integration tests that --full leaves out on veth and udp, longer rounds,
            100,000 seeds of the simulation, all tests under the sanitizers, the tests of clang++'s
            release build, clang-tidy over all sources, libFuzzer (10 minutes a target), valgrind, what
            a host may limit (scripts/try_limits.py), and bugs planted that tests must notice
@@ -223,7 +223,7 @@ build_with_gnu() {
 # In one run: what computes keeps the cores from idling while clusters wait.
 test_with_gnu() {
   local left_out=(--no-suite thinned)
-  if ! beyond_usual; then left_out+=(--no-suite memif --no-suite veth); fi
+  if ! beyond_usual; then left_out+=(--no-suite memif --no-suite veth --no-suite udp); fi
   run_tests build-test "${left_out[@]}" "${side_by_side[@]}"
 }
 
@@ -336,7 +336,7 @@ stage "$to_install" install_missing "installing what is missing"
 stage 6 check_sources "checking format, includes and shell scripts"
 stage 300 build_with_gnu "building with g++, warnings as errors"
 if beyond_usual; then
-  stage 430 test_with_gnu "testing units, the simulation, clusters on the embedded fabric, memif and veth, PyTorch"
+  stage 430 test_with_gnu "testing units, the simulation, clusters on all fabrics, PyTorch"
   stage 510 test_with_clang "building with clang++ and its sanitizers, and testing"
   stage 160 test_threads "building and testing with ThreadSanitizer"
   stage 110 tidy_changes "running clang-tidy over what the commits of three hours changed"

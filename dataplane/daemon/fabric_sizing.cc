@@ -274,6 +274,12 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings, Pay
     parameters.block_bytes = parameters.segment_bytes;
     parameters.window = std::clamp(kUnlimitedWindowBytes / parameters.segment_bytes,
                                    kFewestUnlimited, kMostUnlimited);
+    // Others use the network, too.
+    if (settings.fabric == control::FabricKind::udp) {
+      for (protocol::CreditSettings& port : parameters.credit) {
+        port.window_that_shrinks = parameters.window;
+      }
+    }
     parameters.flows.acknowledgement.delay = kUnlimitedAcknowledgeDelay;
     recovery.acknowledge_delay = kUnlimitedAcknowledgeDelay;
   }
