@@ -25,6 +25,7 @@ bool are_joined(unsigned a, unsigned b, const Dimension& dimension) {
       return true;
     case Link::adjacent:
       return b - a == 1 || b - a == dimension.radix - 1;
+    case Link::uplink:
     case Link::memory:
       break;
   }
@@ -38,15 +39,16 @@ std::vector<std::vector<NeighbourLink>> neighbour_rounds(const Topology& topolog
   const AddressSpace& space = topology.space();
   for (unsigned level = 0; level < topology.levels(); ++level) {
     const Dimension& dimension = topology.dimensions()[level];
+    const unsigned radix = space.radix(level);
     const std::size_t before = rounds.size();
     for (const ServerId first : topology.space().server_list()) {
       const unsigned a = space.digit(first, level);
-      for (unsigned b = a + 1; b < dimension.radix; ++b) {
+      for (unsigned b = a + 1; b < radix; ++b) {
         if (!are_joined(a, b, dimension)) continue;
         if (space.is_absent(space.with_digit(first, level, b))) continue;
         const unsigned round = dimension.link == Link::switched
-                                   ? tournament_round(a, b, dimension.radix)
-                                   : ring_round(a, b, dimension.radix);
+                                   ? tournament_round(a, b, radix)
+                                   : ring_round(a, b, radix);
         if (rounds.size() <= before + round) rounds.resize(before + round + 1);
         rounds[before + round].push_back({level, first, space.with_digit(first, level, b)});
       }

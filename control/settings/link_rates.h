@@ -1,5 +1,6 @@
 // The rates of a cluster's links: none, so that links are as fast as the CPU goes; one for all
-// links; or one for each level. As text "1gbit", or "level0=10gbit,level1=1gbit"; as JSON null, a
+// links; or one for each level. Of a tree, whose levels are those of its links, one rate is that of
+// the servers' own links, and the uplinks' follow by with_uplinks(). As text "1gbit", or "level0=10gbit,level1=1gbit"; as JSON null, a
 // number of bits per second, or an array of numbers, level 0 first.
 //
 // A level without a rate beside levels that have one is refused: without a rate there is no credit,
@@ -29,9 +30,14 @@ class LinkRates {
       : by_level_(true), rates_(std::move(by_level)) {}
 
   bool limited() const { return !rates_.empty(); }
+  bool by_level() const { return by_level_; }
   // In bits per second; 0: none is given.
   std::uint64_t of(unsigned level) const;
   std::uint64_t slowest() const;
+
+  // On a tree and with one rate: an uplink has what the links below its switch have together,
+  // divided by the oversubscription, from 1. Else the same rates.
+  LinkRates with_uplinks(const Topology& topology, std::uint64_t oversubscription) const;
 
   // The same topology with these rates on its dimensions.
   Topology on(const Topology& topology) const;

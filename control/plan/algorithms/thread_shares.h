@@ -22,7 +22,7 @@ namespace gradcube::control {
 
 struct LevelLinks {
   unsigned radix = 0;
-  std::uint64_t rate_bps = 0;  // 0: not limited
+  double rate_bps = 0;  // that a server has of it; 0: not limited
 };
 
 // The time of each level's links in one stage, for threads with these weights and a buffer that the
