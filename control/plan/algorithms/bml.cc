@@ -18,7 +18,7 @@ Plan make_bml_plan(const Topology& topology, const Placement& placement) {
   }
   const std::vector<unsigned> weights = balanced_weights(levels);
   for (std::size_t t = 0; t < threads.size(); ++t) threads[t].weight = weights[t];
-  return Plan("bml", topology, placement, std::move(threads));
+  return Plan("bml", topology, placement, std::move(threads), use_of_rotated(topology));
 }
 
 }  // namespace gradcube::control

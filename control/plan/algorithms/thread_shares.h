@@ -14,7 +14,6 @@
 #ifndef GRADCUBE_CONTROL_PLAN_ALGORITHMS_THREAD_SHARES_H_
 #define GRADCUBE_CONTROL_PLAN_ALGORITHMS_THREAD_SHARES_H_
 
-#include <cstdint>
 #include <span>
 #include <vector>
 
