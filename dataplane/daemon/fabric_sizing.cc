@@ -345,6 +345,17 @@ EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& se
     options.link.mark_bytes = settings.ecn_threshold();
   }
   options.link.delay = settings.delay_ns;
+  const control::Topology rated = settings.rated_topology();
+  for (unsigned level = 1; level < rated.link_levels() && rated.is_tree(); ++level) {
+    if (!settings.rates.limited()) break;
+    // Room for what waits for each of the servers, as at their own ports.
+    const std::uint32_t sharers = rated.sharers(level);
+    options.trunks.push_back({sharers,
+                              {.bits_per_second = rated.dimensions()[level].rate_bps,
+                               .delay = settings.delay_ns,
+                               .queue_bytes = settings.queue_bytes * sharers,
+                               .mark_bytes = settings.ecn_threshold() * sharers}});
+  }
   options.clones = clone_pool(settings.mtu);
   options.seed = settings.seed;
   return options;
