@@ -14,7 +14,7 @@ namespace gradcube::dataplane {
 namespace {
 
 std::vector<BedLink> links_of(const char* topology) {
-  return bed_links(control::parse_topology(topology, "").space());
+  return bed_links(control::parse_topology(topology, ""));
 }
 
 bool has_line(const std::string& text, const std::string& line) {
