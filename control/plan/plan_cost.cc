@@ -131,7 +131,7 @@ class PlanCost::Walk {
     ServerId at = from;
     for (const Hop& hop : route) {
       const ServerId next = plan_.space().with_digit(at, hop.level, hop.digit);
-      ++way[links_.level_of_hop(at, next, hop.level)];
+      ++way[plan_.topology().link_level(at, next, hop.level)];
       at = next;
     }
     return way;

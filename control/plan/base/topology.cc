@@ -206,9 +206,9 @@ std::uint32_t Topology::sharers(unsigned level) const {
   return dimensions_[level].link == Link::uplink ? grid_.weight(level) : 1;
 }
 
-std::uint64_t Topology::path_bps(unsigned level) const {
-  std::uint64_t least = dimensions_[level].rate_bps;
-  for (unsigned below = 0; is_tree() && below < level; ++below) {
+std::uint64_t Topology::path_bps(unsigned link_level) const {
+  std::uint64_t least = dimensions_[link_level].rate_bps;
+  for (unsigned below = 0; is_tree() && below < link_level; ++below) {
     least = std::min(least, dimensions_[below].rate_bps);
   }
   return least;

@@ -88,8 +88,16 @@ class Topology {
   double share_bps(unsigned level) const {
     return static_cast<double>(dimensions_[level].rate_bps) / sharers(level);
   }
-  // What a message has that passes links of this level, of a tree at most, and is alone there.
-  std::uint64_t path_bps(unsigned level) const;
+  // The highest level of the links that a hop over a level of addresses passes.
+  unsigned link_level(ServerId from, ServerId to, unsigned level) const {
+    while (is_tree() && level + 1 < link_levels() &&
+           from / sharers(level + 1) != to / sharers(level + 1)) {
+      ++level;
+    }
+    return level;
+  }
+  // What a message has that passes links up to this level, and is alone there; 0: not limited.
+  std::uint64_t path_bps(unsigned link_level) const;
 
   // "bcube:3,2", "bcube:4x3x2": what parse_topology reads.
   std::string spec() const;

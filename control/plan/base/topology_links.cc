@@ -1,34 +1,37 @@
 #include "control/plan/base/topology_links.h"
 
+#include <cstdint>
 #include <fmt/format.h>
 
 namespace gradcube::control {
 
 TopologyLinks::TopologyLinks(const Topology& topology)
-    : space_(topology.space()), first_{std::size_t{space_.addresses()} * space_.ports() * 2} {
+    : topology_(topology),
+      first_{std::size_t{topology.space().addresses()} * topology.space().ports() * 2} {
   for (unsigned level = 1; topology.is_tree() && level < topology.link_levels(); ++level) {
-    sharers_.push_back(topology.sharers(level));
-    first_.push_back(first_.back() + std::size_t{space_.addresses()} / sharers_.back() * 2);
+    const std::uint32_t uplinks = topology.space().addresses() / topology.sharers(level);
+    first_.push_back(first_.back() + 2 * std::size_t{uplinks});
   }
 }
 
 unsigned TopologyLinks::level(Number link) const {
-  if (!is_uplink(link)) return space_.level_of_port(static_cast<unsigned>(link / 2 % space_.ports()));
+  const AddressSpace& space = topology_.space();
+  if (!is_uplink(link)) return space.level_of_port(static_cast<unsigned>(link / 2 % space.ports()));
   unsigned level = 1;
   while (link >= first_[level]) ++level;
   return level;
 }
 
 std::string TopologyLinks::text(Number link) const {
+  const AddressSpace& space = topology_.space();
   if (!is_uplink(link)) {
-    const auto server = static_cast<ServerId>(link / 2 / space_.ports());
-    return fmt::format("{}'s port {}", space_.text(server), link / 2 % space_.ports());
+    const auto server = static_cast<ServerId>(link / 2 / space.ports());
+    return fmt::format("{}'s port {}", space.text(server), link / 2 % space.ports());
   }
   const unsigned at = level(link);
-  const auto begin =
-      static_cast<ServerId>((link - first_[at - 1]) / 2 * std::size_t{sharers_[at - 1]});
-  return fmt::format("the uplink of {} to {}", space_.text(begin),
-                     space_.text(begin + sharers_[at - 1] - 1));
+  const std::uint32_t sharers = topology_.sharers(at);
+  const auto begin = static_cast<ServerId>((link - first_[at - 1]) / 2) * sharers;
+  return fmt::format("the uplink of {} to {}", space.text(begin), space.text(begin + sharers - 1));
 }
 
 }  // namespace gradcube::control

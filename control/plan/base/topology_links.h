@@ -9,7 +9,6 @@
 #define GRADCUBE_CONTROL_PLAN_BASE_TOPOLOGY_LINKS_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,25 +29,20 @@ class TopologyLinks {
   bool is_uplink(Number link) const { return link >= first_.front(); }
   std::string text(Number link) const;  // "[2,1]'s port 0", "the uplink of [4] to [7]"
 
-  // The level of the links that a hop from one server to the other passes, of a tree the highest.
-  unsigned level_of_hop(ServerId from, ServerId to, unsigned level) const {
-    while (level + 1 < first_.size() && group(from, level + 1) != group(to, level + 1)) ++level;
-    return level;
-  }
-
   // Calls visit(Number) for every link that a message on this route passes.
   template <typename Visit>
   void for_each(ServerId from, const bcube::Route& route, Visit&& visit) const {
+    const AddressSpace& space = topology_.space();
     ServerId at = from;
     for (const bcube::Hop& hop : route) {
-      const ServerId next = space_.with_digit(at, hop.level, hop.digit);
-      visit(of_port(at, space_.port_of(at, hop.level, hop.digit), kOut));
-      const unsigned top = level_of_hop(at, next, hop.level);
+      const ServerId next = space.with_digit(at, hop.level, hop.digit);
+      visit(of_port(at, space.port_of(at, hop.level, hop.digit), kOut));
+      const unsigned top = topology_.link_level(at, next, hop.level);
       for (unsigned level = hop.level + 1; level <= top; ++level) {
         visit(first_[level - 1] + 2 * group(at, level) + kOut);
         visit(first_[level - 1] + 2 * group(next, level) + kIn);
       }
-      visit(of_port(next, space_.port_of(next, hop.level, space_.digit(at, hop.level)), kIn));
+      visit(of_port(next, space.port_of(next, hop.level, space.digit(at, hop.level)), kIn));
       at = next;
     }
   }
@@ -58,13 +52,14 @@ class TopologyLinks {
   static constexpr unsigned kIn = 1;
 
   Number of_port(ServerId server, unsigned port, unsigned direction) const {
-    return (std::size_t{server} * space_.ports() + port) * 2 + direction;
+    return (std::size_t{server} * topology_.space().ports() + port) * 2 + direction;
   }
   // That has this server and shares an uplink of this level, from 1.
-  std::size_t group(ServerId server, unsigned level) const { return server / sharers_[level - 1]; }
+  std::size_t group(ServerId server, unsigned level) const {
+    return server / topology_.sharers(level);
+  }
 
-  AddressSpace space_;
-  std::vector<std::uint32_t> sharers_;  // [level - 1]: of an uplink
+  Topology topology_;
   // [level - 1]: the uplinks of the level. Ports come before them; then the number of all links.
   std::vector<Number> first_;
 };
