@@ -61,6 +61,13 @@ std::uint64_t transfer_count(double configured_bps) {
   return static_cast<std::uint64_t>(bytes) / sizeof(Element);
 }
 
+// Of the slowest link between the two.
+double configured_bps(const RunningCluster& cluster, const NeighbourLink& link) {
+  const control::Topology& topology = cluster.topology;
+  return static_cast<double>(
+      topology.path_bps(topology.link_level(link.first, link.second, link.level)));
+}
+
 }  // namespace
 
 double percent_of_rate(const LinkFigures& figures, double configured_bps) {
@@ -119,13 +126,6 @@ std::string left_out_for(const RunningCluster& cluster, const NeighbourLink& lin
 
 std::string link_job_name(const std::string& job, const NeighbourLink& link) {
   return fmt::format("{}-{}-{}-{}", job, link.level, link.first, link.second);
-}
-
-// Of the slowest link between the two.
-double configured_bps(const RunningCluster& cluster, const NeighbourLink& link) {
-  const control::Topology& topology = cluster.topology;
-  return static_cast<double>(
-      topology.path_bps(topology.link_level(link.first, link.second, link.level)));
 }
 
 // One link: its job with the trainers that are here.

@@ -31,7 +31,7 @@ double bus_factor(control::CollectiveKind kind, std::uint32_t ranks);
 // uplink: at the rates of the plan's topology, or at equal ones where these are not limited.
 struct BusiestLink {
   unsigned level = 0;  // of links
-  double share = 0;  // of the buffer; it may be more than 1
+  double share = 0;    // of the buffer; it may be more than 1
 };
 // All ports of a root are busy in both stages: of a broadcast its outgoing ones, of a reduce its
 // incoming ones. Nothing for a barrier, for a plan with a step over several levels of switches, and

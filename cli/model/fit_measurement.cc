@@ -119,8 +119,8 @@ std::vector<LevelFit> fit_levels(const RunningCluster& cluster, unsigned iterati
         measure(cluster, control::default_algorithm(cluster.topology, placement), pair,
                 fmt::format("fit-{}-{}", getpid(), level), iterations, kElements);
     const AllReduceCost line = control::model::fitted_line(points);
-    fits.push_back({{line, control::model::misfit(points, line)},
-                    cluster.topology.path_bps(level)});
+    fits.push_back(
+        {{line, control::model::misfit(points, line)}, cluster.topology.path_bps(level)});
   }
   return fits;
 }

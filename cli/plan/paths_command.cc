@@ -201,8 +201,9 @@ int run_paths(const PathsOptions& options) {
 
 void add_options(CLI::App* command, PathsOptions* options) {
   add_text(command, "--topology", options->topology,
-           "bcube:n,k, bcube:4x3x2, star:N or torus:n,h (default: the running cluster's, "
-           "whose paths are measured)");
+           std::string(control::kTopologyForms) +
+               " (default: the running cluster's, "
+               "whose paths are measured)");
   add_text(command, "--absent", options->absent,
            "Addresses of the topology that have no server: \"0,1 0,2\"");
   add_text(command, "--from", options->from, "Where the paths begin, by its address: 0,0")

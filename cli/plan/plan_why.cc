@@ -44,13 +44,6 @@ struct Row {
   std::optional<double> measured;
 };
 
-control::Topology with_rates(const control::Topology& topology, const std::string& rate) {
-  if (rate.empty()) return topology;
-  const auto rates = control::parse_link_rates(rate, "--rate");
-  rates.validate(topology);
-  return rates.on(topology);
-}
-
 Place place_of(const PlanWhyOptions& options) {
   const RunDirectory directory = RunDirectory::from_environment();
   Place place{
@@ -62,11 +55,12 @@ Place place_of(const PlanWhyOptions& options) {
     place.is_assumed = options.topology.empty();
     const auto topology = control::parse_absent(control::parse_topology(spec, "--topology"),
                                                 options.absent, "--absent");
-    place.topology = with_rates(topology, options.rate);
+    place.topology = control::with_rates(topology, options.rate, options.oversubscription);
     return place;
   }
   for (const auto& [flag, text] :
-       {std::pair("--rate", options.rate), std::pair("--absent", options.absent)}) {
+       {std::pair("--rate", options.rate), std::pair("--absent", options.absent),
+        std::pair("--oversubscription", options.oversubscription)}) {
     if (text.empty()) continue;
     throw control::UsageError(
         fmt::format("{}: the running cluster has its own; expected a --topology beside it", flag));

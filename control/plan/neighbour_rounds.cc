@@ -79,9 +79,8 @@ std::vector<std::vector<NeighbourLink>> neighbour_rounds(const Topology& topolog
       for (unsigned b = a + 1; b < radix; ++b) {
         if (!are_joined(a, b, dimension)) continue;
         if (space.is_absent(space.with_digit(first, level, b))) continue;
-        const unsigned round = dimension.link == Link::switched
-                                   ? tournament_round(a, b, radix)
-                                   : ring_round(a, b, radix);
+        const unsigned round = dimension.link == Link::switched ? tournament_round(a, b, radix)
+                                                                : ring_round(a, b, radix);
         if (rounds.size() <= before + round) rounds.resize(before + round + 1);
         rounds[before + round].push_back({level, first, space.with_digit(first, level, b)});
       }

@@ -148,7 +148,7 @@ class PlanCost {
 
   std::uint32_t ranks_;
   bool has_root_step_;
-  bool one_port_;  // all steps share the servers' links
+  bool one_port_;                           // all steps share the servers' links
   std::vector<std::vector<Chain>> chains_;  // [thread][step]
   std::vector<LevelLoads> steps_;           // of both stages, in their order
   LevelLoads all_;                          // of all steps together

@@ -167,11 +167,6 @@ void validate(const ClusterSettings& s) {
                       s.topology.spec(), s.topology.servers(), kMaxEmbeddedServers));
   validate_aggregators(s.topology, s.aggregators);
   validate_each(s);
-  require(!s.oversubscription || (s.topology.is_tree() && s.rates.limited() && !s.rates.by_level()),
-          fmt::format("oversubscription {} is for a tree with one rate, which is that of the "
-                      "servers' links; expected --topology tree:AxB and --rate 10gbit, or "
-                      "the uplinks' own rates by level",
-                      s.oversubscription.value_or(1)));
   s.link_rates().validate(s.topology);
   const std::uint64_t two_frames = 2 * (std::uint64_t{s.mtu} + kFrameOverhead);
   require(s.queue_bytes >= two_frames && s.queue_bytes <= kLongestQueue,

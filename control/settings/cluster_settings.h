@@ -39,7 +39,6 @@ inline constexpr unsigned kMaxEmbeddedServers = 256;
 // Of the memif and the veth fabric. Each is a process with packet memory and a poller of its own.
 inline constexpr unsigned kMaxBedServers = 64;
 
-inline constexpr std::uint64_t kMostOversubscription = 256;
 inline constexpr unsigned kMinMtu = 1500;
 inline constexpr unsigned kMaxMtu = 9000;
 inline constexpr unsigned kMostServerLcores = 64;
@@ -81,9 +80,7 @@ struct ClusterSettings {
   // That the trainers of a user may use together; none: half of the host's memory.
   std::optional<std::uint64_t> trainer_memory_bytes;
 
-  LinkRates link_rates() const {
-    return rates.with_uplinks(topology, oversubscription.value_or(1));
-  }
+  LinkRates link_rates() const { return rates.with_uplinks(topology, oversubscription); }
   // The topology, whose dimensions have their links' rates.
   Topology rated_topology() const { return link_rates().on(topology); }
   std::uint64_t ecn_threshold() const { return ecn_threshold_bytes.value_or(queue_bytes / 2); }

@@ -52,12 +52,19 @@ std::uint64_t LinkRates::slowest() const {
   return rates_.empty() ? 0 : *std::min_element(rates_.begin(), rates_.end());
 }
 
-LinkRates LinkRates::with_uplinks(const Topology& topology, std::uint64_t oversubscription) const {
-  if (by_level_ || !limited() || !topology.is_tree()) return *this;
+LinkRates LinkRates::with_uplinks(const Topology& topology,
+                                  std::optional<std::uint64_t> oversubscription) const {
+  if (by_level_ || !limited() || !topology.is_tree()) {
+    if (!oversubscription) return *this;
+    throw UsageError(fmt::format(
+        "oversubscription {} is for a tree with one rate, that of the servers' links; "
+        "expected it beside topology tree:AxB and rate 10gbit, or a rate for each level",
+        *oversubscription));
+  }
   std::vector<std::uint64_t> by_level = rates_;
   for (unsigned level = 1; level < topology.link_levels(); ++level) {
     const std::uint64_t below = topology.dimensions()[level - 1].radix * by_level.back();
-    by_level.push_back(std::min(below / oversubscription, kMostRate));
+    by_level.push_back(std::min(below / oversubscription.value_or(1), kMostRate));
   }
   return LinkRates(std::move(by_level));
 }
@@ -98,6 +105,19 @@ LinkRates parse_link_rates(std::string_view text, std::string_view where) {
     parse_item(item, text, where, rates);
   }
   return LinkRates(std::move(rates));
+}
+
+Topology with_rates(const Topology& topology, const std::string& rate,
+                    const std::string& oversubscription) {
+  LinkRates rates;
+  if (!rate.empty()) rates = parse_link_rates(rate, "--rate");
+  std::optional<std::uint64_t> times;
+  if (!oversubscription.empty()) {
+    times = parse_integer(oversubscription, "--oversubscription", 1, kMostOversubscription);
+  }
+  rates = rates.with_uplinks(topology, times);
+  rates.validate(topology);
+  return rates.on(topology);
 }
 
 std::string rates_text(const LinkRates& rates) {

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,14 +31,15 @@ class LinkRates {
       : by_level_(true), rates_(std::move(by_level)) {}
 
   bool limited() const { return !rates_.empty(); }
-  bool by_level() const { return by_level_; }
   // In bits per second; 0: none is given.
   std::uint64_t of(unsigned level) const;
   std::uint64_t slowest() const;
 
   // On a tree and with one rate: an uplink has what the links below its switch have together,
-  // divided by the oversubscription, from 1. Else the same rates.
-  LinkRates with_uplinks(const Topology& topology, std::uint64_t oversubscription) const;
+  // divided by the oversubscription, from 1 (none: 1). Else the same rates, and a UsageError if
+  // there is an oversubscription.
+  LinkRates with_uplinks(const Topology& topology,
+                         std::optional<std::uint64_t> oversubscription) const;
 
   // The same topology with these rates on its dimensions.
   Topology on(const Topology& topology) const;
@@ -58,6 +60,13 @@ class LinkRates {
 
 // Throws a UsageError, whose message begins with `where`: "--rate".
 LinkRates parse_link_rates(std::string_view text, std::string_view where);
+
+inline constexpr std::uint64_t kMostOversubscription = 256;
+
+// The topology with the rates that these options of a command give it, --rate and
+// --oversubscription; either may be empty. Throws a UsageError.
+Topology with_rates(const Topology& topology, const std::string& rate,
+                    const std::string& oversubscription);
 
 // What parse_link_rates() reads. Empty if there are none.
 std::string rates_text(const LinkRates& rates);

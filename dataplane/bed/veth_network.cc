@@ -40,8 +40,8 @@ void VethNetwork::join(const std::deque<DaemonProcess>& servers) {
   for (std::size_t i = 0; i < servers.size(); ++i) pids[numbers[i]] = servers[i].process().pid();
   run_batch(ip_, switch_side_commands(links_, pids, settings_.mtu));
   run_batch(ip_, uplink_commands(uplinks_, settings_.mtu));
-  run_batch(tc_, switch_queue_commands(links_, settings_) +
-                     uplink_queue_commands(uplinks_, settings_));
+  run_batch(tc_,
+            switch_queue_commands(links_, settings_) + uplink_queue_commands(uplinks_, settings_));
   for (std::size_t i = 0; i < servers.size(); ++i) {
     const int network = servers[i].network_namespace();
     for_daemon("server " + space.text(numbers[i]), [&] {

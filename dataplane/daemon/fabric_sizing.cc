@@ -237,8 +237,8 @@ void tune_ports(const control::ClusterSettings& settings, FabricParameters& para
     // What waits in a full queue is on its way. If it did not count, more would be granted than the
     // queue holds.
     protocol::Nanoseconds& lease = parameters.credit[level].lease;
-    lease = std::max(lease, 2 * time_of(static_cast<double>(settings.queue_bytes),
-                                        narrowest(rated, level)));
+    lease = std::max(
+        lease, 2 * time_of(static_cast<double>(settings.queue_bytes), narrowest(rated, level)));
   }
 }
 

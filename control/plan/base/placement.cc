@@ -122,8 +122,7 @@ Placement::Placement(const AddressSpace& space, const AddressSpace& grid, Digits
     : space_(space), grid_(grid), digits_(std::move(digits)) {
   for (unsigned level = 0; level < grid_.levels(); ++level) {
     const std::vector<std::uint16_t>& here = digits_[level];
-    std::vector<std::uint16_t>& indices =
-        digit_indices_.emplace_back(grid_.radix(level), kNoIndex);
+    std::vector<std::uint16_t>& indices = digit_indices_.emplace_back(grid_.radix(level), kNoIndex);
     for (std::size_t i = 0; i < here.size(); ++i) indices[here[i]] = static_cast<std::uint16_t>(i);
     if (here.size() == 1) continue;
     const auto radix = static_cast<unsigned>(here.size());

@@ -108,7 +108,7 @@ class Placement {
   static DigitsByLevel digits_of(const AddressSpace& grid, std::span<const ServerId> members);
 
   AddressSpace space_;
-  AddressSpace grid_;  // whose levels the dimensions are
+  AddressSpace grid_;              // whose levels the dimensions are
   std::vector<ServerId> servers_;  // [rank], ascending: of no grid, which has no digits below
   DigitsByLevel digits_;           // [level]: ascending
   DigitsByLevel digit_indices_;    // [level][digit]: its place in digits_, or kNoIndex

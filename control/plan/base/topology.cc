@@ -24,7 +24,8 @@ struct Kind {
 };
 
 constexpr std::string_view kForms =
-    "bcube:n,k, bcube with a list of radices, star:N, torus:n,h or tree with a list of radices; for "
+    "bcube:n,k, bcube with a list of radices, star:N, torus:n,h or tree with a list of radices; "
+    "for "
     "example bcube:3,2, bcube:4x3x2, torus:4,2 or tree:4x2";
 
 const std::vector<Kind>& kinds() {
@@ -40,7 +41,8 @@ const std::vector<Kind>& kinds() {
        "torus:4,2"},
       {"tree",
        {},
-       "tree with 2 to 7 radices, the servers of a lowest switch first, for 256 servers at most; for "
+       "tree with 2 to 7 radices, the servers of a lowest switch first, for 256 servers at most; "
+       "for "
        "example tree:4x2, two switches with four servers each"},
   };
   return all;
@@ -144,8 +146,7 @@ std::vector<unsigned> radices_of_addresses(const std::string& kind,
   for (const unsigned radix : radices) {
     servers *= radix;
     if (servers <= bcube::kMaxRadix) continue;
-    throw std::invalid_argument(
-        fmt::format("a {} has at most {} servers", kind, bcube::kMaxRadix));
+    throw std::invalid_argument(fmt::format("a {} has at most {} servers", kind, bcube::kMaxRadix));
   }
   return {static_cast<unsigned>(servers)};
 }

@@ -77,7 +77,7 @@ class Topology {
   const AddressSpace& space() const { return space_; }
   const AddressSpace& grid_space() const { return grid_; }
   std::uint32_t servers() const { return space_.servers(); }  // without the absent ones
-  unsigned levels() const { return space_.levels(); }  // of addresses
+  unsigned levels() const { return space_.levels(); }         // of addresses
   unsigned link_levels() const { return static_cast<unsigned>(dimensions_.size()); }
   unsigned ports() const;  // of a server
   bool uniform() const;    // all radices are equal

@@ -138,10 +138,9 @@ void EmbeddedFabric::make_switch(const EmulatedSwitchOptions& options,
     if (!has(server)) continue;
     links_.push_back(
         {server, level, number, switches_.size(), static_cast<std::uint16_t>(ports.size())});
-    ports.push_back(
-        {&port(server, number),
-         {mac_number(bcube::embedded_link_address(number, server).mac)},
-         server});
+    ports.push_back({&port(server, number),
+                     {mac_number(bcube::embedded_link_address(number, server).mac)},
+                     server});
   }
   if (ports.empty()) return;
   switches_.push_back({level, space_.joint_text(ends.front().server, ends.front().port),
