@@ -27,8 +27,8 @@ constexpr bool takes_operation(control::CollectiveKind kind) {
 // busbw by algbw, as in nccl-tests.
 double bus_factor(control::CollectiveKind kind, std::uint32_t ranks);
 
-// The link of a plan that takes longest for what it carries in one direction, on a tree a port or an
-// uplink: at the rates of the plan's topology, or at equal ones where these are not limited.
+// The link of a plan that takes longest for what it carries in one direction, on a tree a port or
+// an uplink: at the rates of the plan's topology, or at equal ones where these are not limited.
 struct BusiestLink {
   unsigned level = 0;  // of links
   double share = 0;    // of the buffer; it may be more than 1

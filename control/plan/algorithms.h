@@ -21,9 +21,10 @@ namespace gradcube::control {
 // What a job's options have room for (trainer/shared_layout.h, kAlgorithmNameBytes).
 inline constexpr std::size_t kMostNameBytes = 55;
 
-// What a job on these servers gets that asks for none: bml; hips:ring where cables join the servers;
-// and blueconnect on several levels of a tree, where a server has one port for them all. Where they form no grid it is the one of ring, mesh and halving_doubling that takes the
-// least modelled time (plan_cost.h) for a large all-reduce.
+// What a job on these servers gets that asks for none: bml; hips:ring where cables join the
+// servers; and blueconnect on several levels of a tree, where a server has one port for them all.
+// Where they form no grid it is the one of ring, mesh and halving_doubling that takes the least
+// modelled time (plan_cost.h) for a large all-reduce.
 std::string_view default_algorithm(const Topology& topology, const Placement& placement);
 // The same for all servers of the topology.
 std::string_view default_algorithm(const Topology& topology);

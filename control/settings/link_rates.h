@@ -1,7 +1,8 @@
 // The rates of a cluster's links: none, so that links are as fast as the CPU goes; one for all
 // links; or one for each level. Of a tree, whose levels are those of its links, one rate is that of
-// the servers' own links, and the uplinks' follow by with_uplinks(). As text "1gbit", or "level0=10gbit,level1=1gbit"; as JSON null, a
-// number of bits per second, or an array of numbers, level 0 first.
+// the servers' own links, and the uplinks' follow by with_uplinks(). As text "1gbit", or
+// "level0=10gbit,level1=1gbit"; as JSON null, a number of bits per second, or an array of numbers,
+// level 0 first.
 //
 // A level without a rate beside levels that have one is refused: without a rate there is no credit,
 // and frames wait at their senders. A flow would meet both as soon as a relay or a detour leads it

@@ -5,9 +5,9 @@
 // "level1". The port to it from server [2,1] is "p2-1.1", and its bridge "sw-x-1": the digits that
 // the switch's servers share, with an x for the others. On a torus a bridge with two ports is a
 // cable: the interface of port 3 is "port3", and the bridge "c2-1.0" is the cable of level 0 from
-// [2,1] to the server that follows. On a tree the bridge "t0.3" is switch 3 of level 0, and the link
-// from it to a bridge of level 1 has the ports "u1.3" and "d1.3" there. An interface's name has at most 15 characters, which suffice
-// for kMaxBedServers.
+// [2,1] to the server that follows. On a tree the bridge "t0.3" is switch 3 of level 0, and the
+// link from it to a bridge of level 1 has the ports "u1.3" here and "d1.3" there. An interface's
+// name has at most 15 characters, which suffice for kMaxBedServers.
 //
 // Pure functions.
 #ifndef GRADCUBE_DATAPLANE_BED_BED_LINKS_H_

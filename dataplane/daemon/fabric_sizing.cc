@@ -249,9 +249,7 @@ void tune_ports(const control::ClusterSettings& settings, FabricParameters& para
 void tune_flows(const control::ClusterSettings& settings, FabricParameters& parameters) {
   const control::Topology rated = settings.rated_topology();
   std::uint64_t rate = narrowest(rated, 0);
-  for (unsigned level = 1; level < rated.levels(); ++level) {
-    rate = std::min(rate, narrowest(rated, level));
-  }
+  for (unsigned l = 1; l < rated.levels(); ++l) rate = std::min(rate, narrowest(rated, l));
   parameters.block_bytes = kLimitedBlock;
   parameters.window = kLimitedWindow;
   parameters.flows.acknowledgement.every = kSegmentsPerAcknowledgement;
@@ -346,8 +344,8 @@ EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& se
   }
   options.link.delay = settings.delay_ns;
   const control::Topology rated = settings.rated_topology();
-  for (unsigned level = 1; level < rated.link_levels() && rated.is_tree(); ++level) {
-    if (!settings.rates.limited()) break;
+  const bool has_trunks = rated.is_tree() && settings.rates.limited();
+  for (unsigned level = 1; has_trunks && level < rated.link_levels(); ++level) {
     // Room for what waits for each of the servers, as at their own ports.
     const std::uint32_t sharers = rated.sharers(level);
     options.trunks.push_back({sharers,

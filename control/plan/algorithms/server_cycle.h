@@ -30,8 +30,8 @@ namespace gradcube::control {
 // there and back.
 std::vector<Rank> server_cycle(const Placement& placement);
 
-// The same of those ranks of a grid that have digit 0 at all other levels than these, of which there
-// is one.
+// The same of those ranks of a grid that have digit 0 at all other levels than these, of which
+// there is one.
 std::vector<Rank> server_cycle(const Placement& placement, std::span<const GridDimension> levels);
 
 }  // namespace gradcube::control

@@ -127,8 +127,8 @@ class Topology {
 inline constexpr const char* kTopologyForms =
     "bcube:n,k, bcube:4x3x2, star:N, torus:n,h or tree:AxB";
 
-// Reads "bcube:3,2", "bcube:4x3x2", "star:9", "torus:4,2", "tree:4x2". `where` begins the message of the
-// UsageError: "--topology".
+// Reads "bcube:3,2", "bcube:4x3x2", "star:9", "torus:4,2", "tree:4x2". `where` begins the message
+// of the UsageError: "--topology".
 Topology parse_topology(std::string_view spec, std::string_view where);
 
 // Reads addresses with spaces or semicolons between them, "3,1 3,2", and takes their servers out of
@@ -143,8 +143,8 @@ ServerId parse_server(const Topology& topology, std::string_view text, std::stri
 
 // {"kind":"bcube","n":3,"k":2,"servers":9}; a torus has "h" in the place of "k"; a topology that is
 // not uniform has "radices", the highest level first, in the place of "n", and a tree always has
-// them, the lowest level first, as its spec. One that is partial also
-// has "absent", the addresses without a server.
+// them, the lowest level first, as its spec. One that is partial also has "absent", the addresses
+// without a server.
 nlohmann::ordered_json topology_json(const Topology& topology);
 
 // An address as JSON has it: [v(k-1),...,v1,v0].

@@ -28,7 +28,8 @@ namespace gradcube::dataplane {
 class EgressQueue {
  public:
   // Holds at most `capacity` frames, rounded up to a power of two. A frame whose header is shared
-  // is copied into a packet from `clones` (may be nullptr) before it is marked. A trunk has no port.
+  // is copied into a packet from `clones` (may be nullptr) before it is marked. A trunk has no
+  // port.
   EgressQueue(RingPort* port, const LinkProfile& profile, std::uint32_t capacity,
               rte_mempool* clones, SwitchPortCounters& counters);
   ~EgressQueue();

@@ -67,8 +67,8 @@ struct EmulatedSwitchOptions {
 };
 
 // One of a switch's ports: the server's port at the other end of the link, and the MAC addresses
-// behind it, as 48-bit numbers (02:47:... is 0x0247...). In a tree, those with consecutive places are
-// below one switch.
+// behind it, as 48-bit numbers (02:47:... is 0x0247...). In a tree, those with consecutive places
+// are below one switch.
 struct SwitchPort {
   RingPort* port = nullptr;
   std::vector<std::uint64_t> addresses;
