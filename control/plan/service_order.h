@@ -4,9 +4,9 @@
 //     idle network one step at a time.
 //   - Steps over different levels go in the order of the plan: with the first step before all
 //     others every link still has work at the end.
-//   - Consecutive steps over the same level, those of halving and doubling, go in turn. They share
-//     the links, and one passes on what the other brings: one after the other, the levels behind
-//     them would be idle until the first had ended.
+//   - Consecutive steps over the same port, those of halving and doubling and all on a tree, go in
+//     turn. They share the links, and one passes on what the other brings: one after the other, the
+//     levels behind them, or the uplinks of the tree, would be idle until the first had ended.
 //   - Results go in turn.
 //
 // A pure function; any thread.
