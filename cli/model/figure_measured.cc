@@ -8,6 +8,8 @@
 #include "cli/text/topology_text.h"
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
+#include "control/plan/base/topology.h"
+#include "control/settings/link_rates.h"
 
 namespace gradcube::cli {
 namespace {
@@ -31,6 +33,21 @@ std::optional<double> rate_of(const json& report) {
     }
   }
   return first.get<double>();
+}
+
+// A tree whose uplinks bind nobody is a Fat-Tree, and like a star of as many servers: then the run
+// has the rate of the servers' links.
+void read_fat_tree(const json& report, MeasuredRun& run) {
+  const control::Topology topology = control::parse_topology(run.topology, "topology");
+  if (!topology.is_tree()) return;
+  const auto rates = control::link_rates_from_json(field(report, "rate_bps"), "rate_bps");
+  rates.validate(topology);
+  const control::Topology rated = rates.on(topology);
+  for (unsigned level = 1; level < rated.link_levels(); ++level) {
+    if (rated.share_bps(level) < rated.share_bps(0)) return;
+  }
+  run.like = fmt::format("star:{}", topology.servers());
+  if (rates.limited()) run.bits_per_second = rated.share_bps(0);
 }
 
 // A figure says itself which topologies it has.
@@ -65,6 +82,11 @@ MeasuredRun read_measured(const std::string& path) {
                   .algorithm = text_field(report, "algorithm").value_or(default_of(topology)),
                   .bits_per_second = rate_of(report),
                   .results = {}};
+  try {
+    read_fat_tree(report, run);
+  } catch (const control::UsageError&) {
+    // It is of a topology that figures alone have, or has no rates of it: it is like no other.
+  }
   for (const json& result : items(report, "results")) {
     const auto bytes = count_field(result, "bytes");
     const auto seconds = number_field(result, "seconds_median");

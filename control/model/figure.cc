@@ -36,7 +36,8 @@ bool place_beside_bars(Panel& panel, const MeasuredRun& run) {
       continue;
     }
     for (unsigned category = 0; category < bars.topologies.size(); ++category) {
-      if (bars.topologies[category] != run.topology) continue;
+      const std::string& of_bar = bars.topologies[category];
+      if (of_bar != run.topology && of_bar != run.like) continue;
       points.push_back({.name = fmt::format("measured: {} on {}", run.algorithm, run.topology),
                         .x = {static_cast<double>(category)},
                         .y = {seconds / t_f},

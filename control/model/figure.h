@@ -84,6 +84,8 @@ struct MeasuredRun {
   std::string algorithm;
   std::optional<double> bits_per_second;                  // of all links
   std::vector<std::pair<std::uint64_t, double>> results;  // bytes, and the median time in seconds
+  // Another topology, whose bars it belongs to as well: of a tree that is a Fat-Tree "star:16".
+  std::string like{};
 };
 
 // Adds it to every panel that it fits; false if it fits none. Beside bars goes the result of the

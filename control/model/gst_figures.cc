@@ -76,7 +76,8 @@ Figure hips_figure_7(const FigureOptions& /*options*/) {
 
 Figure bml_figure_5(const FigureOptions& /*options*/) {
   const std::vector<std::string> bcubes = {"bcube:4,2", "bcube:32,2"};
-  // A star is non-blocking, too: the paper's testbed of a Fat-Tree is one (section 4.2).
+  // A star is non-blocking, too: the paper's testbed of a Fat-Tree is one (section 4.2). A measured
+  // tree is like it if its uplinks are as fast as all links below them (MeasuredRun::like).
   const std::vector<std::string> stars = {"star:16", "star:1024"};
   const std::array fat_trees = {fat_tree_gst(16, 1), fat_tree_gst(1024, 1)};
   Panel panel{.title = "",

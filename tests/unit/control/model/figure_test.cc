@@ -5,6 +5,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace gradcube::control::model {
 namespace {
@@ -139,6 +140,22 @@ TEST(Figure, PutsAMeasuredRunBesideItsBar) {
                                    MeasuredRun{"bcube:4,2", "ring", 8e6, {{0, 1.0}}}}) {
     EXPECT_FALSE(place(figure, other));
   }
+}
+
+TEST(Figure, PutsARunOnATreeBesideTheBarOfAFatTree) {
+  Figure figure = make_figure("bml-5");
+  const std::size_t bars = figure.panels.at(0).series.size();
+  MeasuredRun run{.topology = "tree:4x4",
+                  .algorithm = "blueconnect",
+                  .bits_per_second = 8e6,
+                  .results = {{1'000'000, 2.0}}};
+  EXPECT_FALSE(place(figure, run));  // its uplinks may bind
+  run.like = "star:16";
+  ASSERT_TRUE(place(figure, run));
+  const Series& measured = figure.panels.at(0).series.at(bars);
+  EXPECT_EQ(measured.name, "measured: blueconnect on tree:4x4");
+  EXPECT_EQ(measured.x, std::vector<double>{0});
+  EXPECT_EQ(measured.y, std::vector<double>{2});
 }
 
 TEST(Figure, DrawsAMeasuredRunAsALineOverItsSizes) {
