@@ -30,8 +30,7 @@ std::string_view default_algorithm(const Topology& topology, const Placement& pl
 std::string_view default_algorithm(const Topology& topology);
 inline constexpr std::string_view kDefaults =
     "bml; hips:ring on a torus; blueconnect on a tree; mesh, ring or halving_doubling on servers "
-    "that "
-    "form no grid";
+    "that form no grid";
 
 // Of each algorithm a name that can be asked for; of one with parameters, for each value that a
 // parameter can have.

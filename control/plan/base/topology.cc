@@ -25,8 +25,7 @@ struct Kind {
 
 constexpr std::string_view kForms =
     "bcube:n,k, bcube with a list of radices, star:N, torus:n,h or tree with a list of radices; "
-    "for "
-    "example bcube:3,2, bcube:4x3x2, torus:4,2 or tree:4x2";
+    "for example bcube:3,2, bcube:4x3x2, torus:4,2 or tree:4x2";
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
@@ -42,8 +41,7 @@ const std::vector<Kind>& kinds() {
       {"tree",
        {},
        "tree with 2 to 7 radices, the servers of a lowest switch first, for 256 servers at most; "
-       "for "
-       "example tree:4x2, two switches with four servers each"},
+       "for example tree:4x2, two switches with four servers each"},
   };
   return all;
 }
