@@ -20,7 +20,7 @@ class SwitchTrunksTest : public SwitchTest {
   static constexpr std::uint32_t kBytes = 1000;
 
   static std::int64_t wire_time(std::uint64_t rate) {
-    return static_cast<std::int64_t>((kBytes + 24) * 8 * 1'000'000'000 / rate);
+    return static_cast<std::int64_t>(std::uint64_t{kBytes + 24} * 8 * 1'000'000'000 / rate);
   }
   // Servers 0 and 1 under one switch, 2 and 3 under another: tree:2x2.
   static EmulatedSwitchOptions pairs(std::uint64_t trunk_rate) {
