@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/measure/perf_collective.h"
+#include "cli/plan/asked_topology.h"
 #include "cli/plan/commands.h"
 #include "cli/plan/plan_keys.h"
 #include "cli/plan/plan_verify.h"
@@ -24,7 +25,6 @@
 #include "control/plan/plan_json.h"
 #include "control/plan/plan_text.h"
 #include "control/settings/cluster_settings.h"
-#include "control/settings/link_rates.h"
 
 namespace gradcube::cli {
 namespace {
@@ -56,12 +56,6 @@ std::vector<control::Lcore> lcores_of(const std::string& text) {
   return lcores;
 }
 
-control::Topology topology_of(const PlanOptions& options) {
-  const auto topology = control::parse_absent(
-      control::parse_topology(options.topology, "--topology"), options.absent, "--absent");
-  return control::with_rates(topology, options.rate, options.oversubscription);
-}
-
 // "thread 0 0.8333, thread 1 0.1667": of the buffer.
 std::string shares_text(const control::Plan& plan) {
   double weights = 0;
@@ -87,7 +81,8 @@ std::string rates_text(const control::Plan& plan) {
 }
 
 int run_plan(const PlanOptions& options) {
-  const auto topology = topology_of(options);
+  const auto topology =
+      asked_topology(options.topology, options.absent, options.rate, options.oversubscription);
   const std::string algorithm = options.algorithm.empty()
                                     ? std::string(control::default_algorithm(topology))
                                     : options.algorithm;

@@ -10,13 +10,13 @@
 #include "cli/cluster/fitted_costs.h"
 #include "cli/cluster/measurements.h"
 #include "cli/cluster/running_cluster.h"
+#include "cli/plan/asked_topology.h"
 #include "cli/text/report.h"
 #include "control/base/errors.h"
 #include "control/base/units.h"
 #include "control/plan/auto_plans.h"
 #include "control/plan/base/topology.h"
 #include "control/plan/plan_cost.h"
-#include "control/settings/link_rates.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -28,7 +28,7 @@ using control::RunDirectory;
 constexpr control::CollectiveKind kKind = control::CollectiveKind::all_reduce;
 // The flat algorithms walk over all pairs of servers.
 constexpr control::ServerId kMostServers = 4096;
-constexpr std::string_view kTopology = "bcube:3,2";  // where nothing runs and none is given
+constexpr const char* kTopology = "bcube:3,2";  // where nothing runs and none is given
 
 struct Place {
   control::Topology topology;
@@ -51,11 +51,9 @@ Place place_of(const PlanWhyOptions& options) {
       .algorithm = options.algorithm.empty() ? std::string(control::kAuto) : options.algorithm,
       .measured = {}};
   if (!options.topology.empty() || !directory.living_daemon()) {
-    const std::string_view spec = options.topology.empty() ? kTopology : options.topology;
     place.is_assumed = options.topology.empty();
-    const auto topology = control::parse_absent(control::parse_topology(spec, "--topology"),
-                                                options.absent, "--absent");
-    place.topology = control::with_rates(topology, options.rate, options.oversubscription);
+    place.topology = asked_topology(place.is_assumed ? kTopology : options.topology, options.absent,
+                                    options.rate, options.oversubscription);
     return place;
   }
   for (const auto& [flag, text] :

@@ -72,15 +72,15 @@ std::vector<std::vector<NeighbourLink>> neighbour_rounds(const Topology& topolog
   const AddressSpace& space = topology.space();
   for (unsigned level = 0; level < topology.levels(); ++level) {
     const Dimension& dimension = topology.dimensions()[level];
-    const unsigned radix = space.radix(level);
     const std::size_t before = rounds.size();
     for (const ServerId first : topology.space().server_list()) {
       const unsigned a = space.digit(first, level);
-      for (unsigned b = a + 1; b < radix; ++b) {
+      for (unsigned b = a + 1; b < dimension.radix; ++b) {
         if (!are_joined(a, b, dimension)) continue;
         if (space.is_absent(space.with_digit(first, level, b))) continue;
-        const unsigned round = dimension.link == Link::switched ? tournament_round(a, b, radix)
-                                                                : ring_round(a, b, radix);
+        const unsigned round = dimension.link == Link::switched
+                                   ? tournament_round(a, b, dimension.radix)
+                                   : ring_round(a, b, dimension.radix);
         if (rounds.size() <= before + round) rounds.resize(before + round + 1);
         rounds[before + round].push_back({level, first, space.with_digit(first, level, b)});
       }

@@ -88,7 +88,7 @@ void LinkRates::validate(const Topology& topology) const {
                                    level, topology.spec(), levels, kForm));
     }
     if (rate < kLeastRate || rate > kMostRate) {
-      throw UsageError(fmt::format("the rate is out of range: expected {} to {}",
+      throw UsageError(fmt::format("the rate of level {} is out of range: expected {} to {}", level,
                                    format_rate(kLeastRate), format_rate(kMostRate)));
     }
   }
@@ -105,19 +105,6 @@ LinkRates parse_link_rates(std::string_view text, std::string_view where) {
     parse_item(item, text, where, rates);
   }
   return LinkRates(std::move(rates));
-}
-
-Topology with_rates(const Topology& topology, const std::string& rate,
-                    const std::string& oversubscription) {
-  LinkRates rates;
-  if (!rate.empty()) rates = parse_link_rates(rate, "--rate");
-  std::optional<std::uint64_t> times;
-  if (!oversubscription.empty()) {
-    times = parse_integer(oversubscription, "--oversubscription", 1, kMostOversubscription);
-  }
-  rates = rates.with_uplinks(topology, times);
-  rates.validate(topology);
-  return rates.on(topology);
 }
 
 std::string rates_text(const LinkRates& rates) {

@@ -64,11 +64,6 @@ LinkRates parse_link_rates(std::string_view text, std::string_view where);
 
 inline constexpr std::uint64_t kMostOversubscription = 256;
 
-// The topology with the rates that these options of a command give it, --rate and
-// --oversubscription; either may be empty. Throws a UsageError.
-Topology with_rates(const Topology& topology, const std::string& rate,
-                    const std::string& oversubscription);
-
 // What parse_link_rates() reads. Empty if there are none.
 std::string rates_text(const LinkRates& rates);
 

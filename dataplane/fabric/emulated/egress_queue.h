@@ -1,8 +1,7 @@
 // A switch's output queue, the wire behind it and the way to the server or, of a trunk
-// (trunk_tree.h), to the next switch, in virtual time. The
-// queue computes the departure of a frame when the frame arrives, because it knows everything
-// before it. So the rate of polling does not matter: a late poll delivers late but loses no
-// bandwidth.
+// (trunk_tree.h), to the next switch, in virtual time. The queue computes the departure of a frame
+// when the frame arrives, because it knows everything before it. So the rate of polling does not
+// matter: a late poll delivers late but loses no bandwidth.
 //
 // A frame is here from its arrival to its delivery. Up to its departure it takes room in the
 // switch's memory; then it is on the wire. Over a limited link, a frame that finds the server's

@@ -59,7 +59,7 @@ struct EmbeddedFabricOptions {
   std::vector<Level> levels{};
   // Of a tree, of which the servers' one level of addresses is all that they see: the links that
   // those below a switch share, from the lowest level up. Places are the servers' numbers.
-  std::vector<EmulatedSwitchOptions::Trunks> trunks{};
+  std::vector<TrunkLevel> trunks{};
   // The pool that duplicates and damaged copies come from, which all pollers share. A copy takes a
   // whole frame.
   PacketPoolOptions clones{};

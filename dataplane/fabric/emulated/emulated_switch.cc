@@ -64,7 +64,7 @@ void check(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& 
         "the rate of a link must be at least 1 Mbit/s (or 0: not limited), not " +
         std::to_string(rate) + " bit/s");
   }
-  for (const EmulatedSwitchOptions::Trunks& trunks : options.trunks) {
+  for (const TrunkLevel& trunks : options.trunks) {
     if (options.profile.limited() && trunks.places > 0 &&
         trunks.link.bits_per_second >= LinkClock::kMinRate) {
       continue;
@@ -88,9 +88,9 @@ EmulatedSwitch::EmulatedSwitch(const EmulatedSwitchOptions& options,
     setup.ports.push_back(one.port);
     setup.places.push_back(one.place);
   }
-  for (const EmulatedSwitchOptions::Trunks& trunks : options.trunks) {
-    setup.trunks.push_back(
-        {trunks.places, trunks.link, egress_frames(trunks.link, options.egress_frames)});
+  setup.trunks = options.trunks;
+  for (TrunkLevel& trunks : setup.trunks) {
+    trunks.frames = egress_frames(trunks.link, options.egress_frames);
   }
   setup.macs = &macs_;
   setup.publisher = &publisher_;

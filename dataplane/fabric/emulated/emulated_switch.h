@@ -57,11 +57,7 @@ struct EmulatedSwitchOptions {
   // one.
   std::uint32_t egress_frames = 8192;
   // Of a tree of switches, from the lowest level up; each with a rate, and so has the profile.
-  struct Trunks {
-    std::uint32_t places;  // below each
-    LinkProfile link;
-  };
-  std::vector<Trunks> trunks{};
+  std::vector<TrunkLevel> trunks{};
   // The same seed, settings and frames give the same losses, duplicates and flipped bits.
   std::uint64_t seed = 1;
 };

@@ -30,7 +30,7 @@ namespace gradcube::dataplane {
 struct TrunkLevel {
   std::uint32_t places = 0;  // below each of them
   LinkProfile link{};        // of each, in both directions; with a rate
-  std::uint32_t frames = 0;  // that its queue holds at most
+  std::uint32_t frames = 0;  // that its queue holds at most: the switch knows
 };
 
 class TrunkTree {
@@ -43,8 +43,7 @@ class TrunkTree {
   // Takes a frame that passes trunks; false: one switch joins the two ports, and it passes none.
   bool enter(rte_mbuf* packet, std::uint16_t in, std::uint16_t out, std::uint16_t queue,
              std::int64_t arrival) {
-    const unsigned top = highest_level(in, out);
-    if (top == 0) return false;
+    if (highest_level(in, out) == 0) return false;
     trunks_[number_of(1, in, Way::up)].admit(packet, queue, arrival, in);
     return true;
   }
