@@ -16,7 +16,8 @@ std::optional<unsigned> port_of(const Plan& plan, unsigned thread, unsigned step
 
 unsigned service_place(const Plan& plan, unsigned thread, Stage stage, unsigned step,
                        unsigned steps) {
-  if (stage == Stage::broadcast) return steps;
+  const bool root_has_one_port = plan.has_root_step() && plan.topology().ports() == 1;
+  if (stage == Stage::broadcast) return root_has_one_port ? 0 : steps;
   const auto port = port_of(plan, thread, step);
   unsigned first = step;
   while (first > 0 && port.has_value() && port_of(plan, thread, first - 1) == port) --first;
