@@ -18,6 +18,7 @@ FIGURES = {
     "blueconnect-5": blueconnect_figures.figure_5,
     "blueconnect-6": blueconnect_figures.figure_6,
     "scale": gst_figures.scale,
+    "choosing": gst_figures.choosing,
     "mg-wfbp-9": training_figure.figure_9,
 }
 
@@ -87,7 +88,7 @@ COMMAND = Command(
         ),
         Option(
             "--latency",
-            "Time of each message, in blueconnect-5 and blueconnect-6; in scale, 0 stands for 5us",
+            "Time of each message, in blueconnect-5 and blueconnect-6; in scale and choosing, 0 stands for 5us",
             default="0",
         ),
         Option("--computation", "Time that a server computes for each sample, in bml-6 and bml-7: 5ms", default="0"),

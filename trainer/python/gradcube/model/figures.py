@@ -6,7 +6,8 @@
     bml-6, bml-7     time of 1000 iterations of LeNet-5 and of VGG-19 on BCube(3,2) and on a Fat-Tree
     blueconnect-5    all-reduce on two nodes of four learners, over the number of floats
     blueconnect-6    ResNet-50 on up to 192 learners: overhead, scaling efficiency, images per second
-    scale            not of a paper: every row of gst_table on BCube(16,4), over the bytes
+    scale, choosing  not of a paper: every row of gst_table over the bytes, on BCube(16,4), and of 16 servers with one
+                     NIC or two
     mg-wfbp-9        speedup of training on 4 to 64 nodes over one, by policy
 
 docs/figures.md says what the papers' texts give of them, and what is assumed. A figure has panels, a panel has series.

@@ -1,4 +1,4 @@
-"""Figures of synchronization times: those of HiPS and BML, and that of docs/scale.md."""
+"""Figures of synchronization times: those of HiPS and BML, and those of docs/scale.md and docs/choosing.md."""
 
 from . import bml, hips
 from .crossover import gst_lines
@@ -94,16 +94,34 @@ def bml_7(assumed):
     return _bml_training("bml-7", "VGG-19", 548e6, (16, 32, 64), assumed)
 
 
-def scale(assumed):
-    latency = assumed.latency_seconds if assumed.latency_seconds > 0 else 5e-6
+def _lines_over_bytes(spec, title, latency, measure=""):
     load = Load(bytes=0.0, bits_per_second=10e9, latency_seconds=latency)
-    panel = Panel("", "bytes", "time (ms)", logarithmic=True, measure=OVER_BYTES)
-    for line in gst_lines(parse_topology("bcube:16,4", "the figure"), load):
+    panel = Panel(title, "bytes", "time (ms)", logarithmic=True, measure=measure)
+    for line in gst_lines(parse_topology(spec, "the figure"), load):
         series = Series(line.algorithm)
         size = 1e3
         while size <= 1.01e10:
             series.add(size, line.seconds(size) * 1e3)
             size *= 10
         panel.series.append(series)
+    return panel
+
+
+def _latency(assumed):
+    return assumed.latency_seconds if assumed.latency_seconds > 0 else 5e-6
+
+
+def scale(assumed):
+    latency = _latency(assumed)
     title = f"GST on BCube(16,4), 65536 servers: 10 Gbit/s, {latency * 1e6:.3g} us for each message"
-    return Figure("scale", title, [panel])
+    return Figure("scale", title, [_lines_over_bytes("bcube:16,4", "", latency, OVER_BYTES)])
+
+
+def choosing(assumed):
+    latency = _latency(assumed)
+    panels = [
+        _lines_over_bytes("star:16", "one NIC: star:16", latency),
+        _lines_over_bytes("bcube:4,2", "two NICs: bcube:4,2", latency),
+    ]
+    title = f"GST of 16 servers: 10 Gbit/s, {latency * 1e6:.3g} us for each message"
+    return Figure("choosing", title, panels)
