@@ -23,13 +23,13 @@ std::string file_refusal(std::string_view text) {
 TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   ClusterSettings settings;
   const std::pair<const char*, const char*> flags[] = {
-      {"topology", "tree:4x4"},  {"rate", "1gbit"},      {"mtu", "1500"},
-      {"delay", "50us"},         {"queue", "64K"},       {"ecn-threshold", "20K"},
-      {"loss", "0.01"},          {"duplicate", "0.02"},  {"reorder", "0.05"},
-      {"corrupt", "0.03"},       {"seed", "42"},         {"lcores", "0-2,5"},
-      {"packet-memory", "2G"},   {"idle", "spin"},       {"trainer-memory", "8G"},
-      {"greeting", "10ms"},      {"probing", "50ms"},    {"fabric", "embedded"},
-      {"absent", "15"},          {"aggregators", "14"},  {"server-lcores", "2"},
+      {"topology", "tree:4x4"}, {"rate", "1gbit"},     {"mtu", "1500"},
+      {"delay", "50us"},        {"queue", "64K"},      {"ecn-threshold", "20K"},
+      {"loss", "0.01"},         {"duplicate", "0.02"}, {"reorder", "0.05"},
+      {"corrupt", "0.03"},      {"seed", "42"},        {"lcores", "0-2,5"},
+      {"packet-memory", "2G"},  {"idle", "spin"},      {"trainer-memory", "8G"},
+      {"greeting", "10ms"},     {"probing", "50ms"},   {"fabric", "embedded"},
+      {"absent", "15"},         {"aggregators", "14"}, {"server-lcores", "2"},
       {"oversubscription", "4"}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
