@@ -102,10 +102,11 @@ struct Algorithm {
 
 constexpr std::string_view kSwitched = "bml";
 constexpr std::string_view kCabled = "hips:ring";
+constexpr std::string_view kOnTree = "blueconnect";
 
 constexpr Algorithm kAlgorithms[] = {
     {kSwitched, make_alone<make_bml_plan>, kSwitched},
-    {"blueconnect", make_blueconnect, "blueconnect,blueconnect:ring,blueconnect:halving_doubling"},
+    {kOnTree, make_blueconnect, "blueconnect,blueconnect:ring,blueconnect:halving_doubling"},
     {"halving_doubling", make_alone<make_halving_doubling_plan>, "halving_doubling"},
     {"hips", make_hips, "hips:mesh,hips:ring,hips:root"},
     {"mesh", make_alone<make_mesh_plan>, "mesh"},
@@ -156,6 +157,7 @@ std::string_view fastest_on_any_servers(const Topology& topology, const Placemen
 
 std::string_view default_algorithm(const Topology& topology, const Placement& placement) {
   if (!placement.is_grid()) return fastest_on_any_servers(topology, placement);
+  if (topology.is_tree() && placement.dimensions().size() > 1) return kOnTree;
   return topology.space().cabled() ? kCabled : kSwitched;
 }
 

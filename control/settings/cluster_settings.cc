@@ -178,7 +178,7 @@ void validate(const ClusterSettings& s) {
                       s.topology.spec(), s.topology.servers(), kMaxEmbeddedServers));
   validate_aggregators(s.topology, s.aggregators);
   validate_each(s);
-  s.rates.validate(s.topology);
+  s.link_rates().validate(s.topology);
   const std::uint64_t two_frames = 2 * (std::uint64_t{s.mtu} + kFrameOverhead);
   require(s.queue_bytes >= two_frames && s.queue_bytes <= kLongestQueue,
           fmt::format("the queue of a switch port is {}; at MTU {} expected {} bytes (two "

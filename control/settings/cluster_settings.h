@@ -61,7 +61,8 @@ struct ClusterSettings {
   Aggregators aggregators;  // servers that take no trainers
   HostList hosts;           // of the udp fabric; none: `gradcube up` finds some on its host
   FabricKind fabric = FabricKind::embedded;
-  LinkRates rates;
+  LinkRates rates;  // as given; link_rates() has those of a tree's uplinks, too
+  std::optional<std::uint64_t> oversubscription;
   unsigned mtu = kMaxMtu;     // bytes of IP packet per frame
   std::int64_t delay_ns = 0;  // of a switch, on top of serialization
   // How often neighbours greet each other over each link; 0: never, and no link is found to be
@@ -86,8 +87,9 @@ struct ClusterSettings {
   // That the trainers of a user may use together; none: half of the host's memory.
   std::optional<std::uint64_t> trainer_memory_bytes;
 
+  LinkRates link_rates() const { return rates.with_uplinks(topology, oversubscription); }
   // The topology, whose dimensions have their links' rates.
-  Topology rated_topology() const { return rates.on(topology); }
+  Topology rated_topology() const { return link_rates().on(topology); }
   std::uint64_t ecn_threshold() const { return ecn_threshold_bytes.value_or(queue_bytes / 2); }
   bool operator==(const ClusterSettings&) const = default;
 };
@@ -109,8 +111,7 @@ std::string lcores_text(const std::vector<unsigned>& lcores);
 
 // All settings, in the order in which they are applied. scripts/quickstart.sh reads the names here.
 inline constexpr Setting kSettings[] = {
-    {"topology", "topology", Reach::cluster, kTopologyForm,
-     "bcube:n,k, bcube:4x3x2, star:N or torus:n,h"},
+    {"topology", "topology", Reach::cluster, kTopologyForm, kTopologyForms},
     {"absent", "topology", Reach::cluster, kAbsentForm,
      "Addresses that have no server: \"3,1 3,2\". Nobody is started there, and nobody waits for "
      "them"},
@@ -129,7 +130,11 @@ inline constexpr Setting kSettings[] = {
     {"rate", "link", Reach::cluster,
      kValueForm<&ClusterSettings::rates, parse_link_rates, rates_text>,
      "Rate of every link, 200mbit, or of each level's, level0=10gbit,level1=1gbit (default: as "
-     "fast as the CPU goes)"},
+     "fast as the CPU goes). One rate on a tree is that of the servers' links"},
+    {"oversubscription", "link", Reach::cluster,
+     kNumberForm<&ClusterSettings::oversubscription, NumberUnit::none, 1, kMostOversubscription>,
+     "On a tree with one rate: how many times what its uplink passes the links below a switch pass "
+     "together (default: 1)"},
     {"mtu", "link", Reach::cluster,
      kNumberForm<&ClusterSettings::mtu, NumberUnit::none, kMinMtu, kMaxMtu>,
      "Bytes of IP packet per frame, 1280 to 9000"},

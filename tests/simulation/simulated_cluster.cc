@@ -282,6 +282,7 @@ SwitchPortCounts SimulatedCluster::switch_counts() const {
     for (std::uint16_t port = 0; port < at.fabric->ports(); ++port) {
       add_counters(sum, at.fabric->counts(port));
     }
+    for (const auto& trunk : at.fabric->trunk_counts()) add_counters(sum, trunk.counts);
   }
   return sum;
 }

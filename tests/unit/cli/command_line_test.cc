@@ -258,7 +258,7 @@ TEST_F(CommandLine, NamesTheSameLeastRateEverywhere) {
 
 TEST_F(CommandLine, OffersEveryTopologyThatItTakes) {
   for (const char* command : {"up", "plan", "paths"}) {
-    EXPECT_THAT(gradcube({command, "--help"}).out, HasSubstr("star:N or torus:n,h"));
+    EXPECT_THAT(gradcube({command, "--help"}).out, HasSubstr("star:N, torus:n,h or tree:AxB"));
   }
   EXPECT_THAT(gradcube({"up", "--topology", "x"}).err, HasSubstr("torus:n,h"));
 }

@@ -25,19 +25,20 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   std::string fifteen;
   for (int i = 1; i <= 15; ++i) fifteen += fmt::format("10.0.0.{} ", i);
   const std::pair<const char*, const char*> flags[] = {
-      {"topology", "bcube:4,2"}, {"rate", "1gbit"},      {"mtu", "1500"},
-      {"delay", "50us"},         {"queue", "64K"},       {"ecn-threshold", "20K"},
-      {"loss", "0.01"},          {"duplicate", "0.02"},  {"reorder", "0.05"},
-      {"corrupt", "0.03"},       {"seed", "42"},         {"lcores", "0-2,5"},
-      {"packet-memory", "2G"},   {"idle", "spin"},       {"trainer-memory", "8G"},
-      {"greeting", "10ms"},      {"probing", "50ms"},    {"fabric", "udp"},
-      {"absent", "3,3"},         {"aggregators", "3,2"}, {"server-lcores", "2"},
-      {"hosts", fifteen.c_str()}};
+      {"topology", "tree:4x4"},   {"rate", "1gbit"},        {"mtu", "1500"},
+      {"delay", "50us"},          {"queue", "64K"},         {"ecn-threshold", "20K"},
+      {"loss", "0.01"},           {"duplicate", "0.02"},    {"reorder", "0.05"},
+      {"corrupt", "0.03"},        {"seed", "42"},           {"lcores", "0-2,5"},
+      {"packet-memory", "2G"},    {"idle", "spin"},         {"trainer-memory", "8G"},
+      {"greeting", "10ms"},       {"probing", "50ms"},      {"fabric", "udp"},
+      {"absent", "15"},           {"aggregators", "14"},    {"server-lcores", "2"},
+      {"hosts", fifteen.c_str()}, {"oversubscription", "4"}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
-  EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
+  EXPECT_EQ(settings.topology.spec(), "tree:4x4");
   EXPECT_EQ(settings.aggregators, Aggregators{14});
   EXPECT_EQ(settings.rates, LinkRates(1'000'000'000));
+  EXPECT_EQ(settings.oversubscription, 4u);
   EXPECT_EQ(settings.mtu, 1500u);
   EXPECT_EQ(settings.delay_ns, 50'000);
   EXPECT_EQ(settings.queue_bytes, 64'000u);
@@ -351,8 +352,8 @@ TEST(ClusterFile, ThatIsNoRegularFileIsRefusedAtOnce) {
 
 TEST(ClusterFile, NamesFileLineKeyAndWhatIsAccepted) {
   EXPECT_EQ(file_refusal("[link]\nrate = \"1gbit\"\nspeed = 3\n"),
-            "c.toml, line 3: unknown key \"speed\" in [link]; accepted keys are fabric, rate, mtu, "
-            "delay, queue, ecn-threshold, greeting, probing");
+            "c.toml, line 3: unknown key \"speed\" in [link]; accepted keys are fabric, rate, "
+            "oversubscription, mtu, delay, queue, ecn-threshold, greeting, probing");
   EXPECT_EQ(file_refusal("[links]\n"),
             "c.toml, line 1: unknown section \"links\"; accepted sections are topology, link, "
             "impair, engine");

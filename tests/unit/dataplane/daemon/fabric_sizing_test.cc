@@ -137,6 +137,28 @@ TEST(FabricSizing, TunesPortsByTheirOwnRateAndFlowsByTheSlowest) {
   EXPECT_EQ(fabric.link.queue_bytes, settings.queue_bytes);
 }
 
+TEST(FabricSizing, GivesUplinksOfATreeRoomForEachServerBelow) {
+  control::ClusterSettings settings = settings_of("tree:4x2", 100'000'000, 9000);
+  settings.oversubscription = 2;
+  const FabricParameters parameters = fabric_parameters(settings);
+  ASSERT_EQ(parameters.credit.size(), 1u);
+  const EmbeddedFabricOptions fabric = embedded_fabric_options(settings, parameters, 1, {0});
+  ASSERT_EQ(fabric.levels.size(), 1u);
+  EXPECT_EQ(fabric.levels[0].bits_per_second, 100'000'000u);
+  ASSERT_EQ(fabric.trunks.size(), 1u);
+  EXPECT_EQ(fabric.trunks[0].places, 4u);
+  EXPECT_EQ(fabric.trunks[0].link.bits_per_second, 200'000'000u);
+  EXPECT_EQ(fabric.trunks[0].link.queue_bytes, 4 * settings.queue_bytes);
+  EXPECT_EQ(fabric.trunks[0].link.mark_bytes, 4 * settings.ecn_threshold());
+  // Flows wait as long as behind a link with a server's share of the uplink.
+  const FabricParameters half = fabric_parameters(settings_of("star:8", 50'000'000, 9000));
+  EXPECT_EQ(parameters.flows.recovery.probe_floor, half.flows.recovery.probe_floor);
+  EXPECT_EQ(parameters.credit[0].lease, half.credit[0].lease);
+  const auto unlimited = settings_of("tree:4x2", std::nullopt, 9000);
+  EXPECT_TRUE(
+      embedded_fabric_options(unlimited, fabric_parameters(unlimited), 1, {0}).trunks.empty());
+}
+
 constexpr std::uint64_t kLeastMbufBytes = 448;  // 128 of mbuf, headroom and header; 64 more
 
 std::uint64_t packets_of(const PacketSizes& sizes) {
