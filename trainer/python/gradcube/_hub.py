@@ -368,7 +368,7 @@ class Hub:
         pulled = arguments[0] if arguments and isinstance(arguments[0], numpy.ndarray) else None
         native = [each.ctypes.data if isinstance(each, numpy.ndarray) else each for each in arguments]
         function = getattr(handle.session.native, function)
-        return Request(
+        return Request._of(
             self._session,
             lambda number: function(handle.hub, self._places[name], array.ctypes.data, *native, number),
             (array, pulled, handle),

@@ -39,19 +39,25 @@ class Request:
 
     _ended = True  # where Ctrl-C ends the constructor
 
-    def __init__(self, session, submit, owned, received=None):
-        """Not submitted yet. ``submit`` gets where the library is to write the number; what is ``owned`` lives until
-        the request has ended."""
+    def __init__(self, session, number, received=None):
         self._session = session
-        self._submit = submit
-        self._owned = owned
+        self._number = number  # where the library writes it; 0: not submitted
         self._received = received
+        self._submit = None
+        self._owned = ()
         self._failure = None
-        self._number = ctypes.c_uint64()  # at the library; 0: not submitted
         self._done = ctypes.c_int()  # the library has reported the end,
         self._codes = []  # and this code
         self._lock = threading.Lock()  # the library reports an end once: one thread asks at a time
         self._ended = False
+
+    @classmethod
+    def _of(cls, session, submit, owned, received=None):
+        """To be submitted. ``submit`` gets where the library writes the number; what is ``owned`` lives until the
+        end."""
+        request = cls(session, ctypes.c_uint64(), received)
+        request._submit, request._owned = submit, owned
+        return request
 
     def _begin(self):
         self._session._begin(self._submit, ctypes.byref(self._number))

@@ -284,7 +284,7 @@ class Session:
         """Of what `asked` describes: to be submitted."""
         handle = self._open_handle()
         function = getattr(handle.native, function)
-        return Request(
+        return Request._of(
             self,
             lambda number: function(handle.session, ctypes.byref(asked), number),
             (array, received),
