@@ -313,7 +313,11 @@ test_under_valgrind() {
     bcube_forwarding checkpoint hub control merge model sockets bed
 }
 
-try_limits() { check /usr/bin/python3 scripts/try_limits.py; }
+try_limits() {
+  some_gnu_tree
+  build_tree build-test cli/gradcube:executable dataplane/daemon/gradcubed:executable
+  check /usr/bin/python3 scripts/try_limits.py
+}
 
 plant_bugs() { check /usr/bin/python3 scripts/plant_bugs.py; }
 
@@ -350,7 +354,7 @@ if deep; then
   stage 2000 test_thinned "running what is thinned elsewhere, each test on each fabric"
   stage 6000 test_seeds "playing 100,000 seeds of the simulation"
   stage 2400 test_clang_release "testing the release build of clang++, each source compiled alone"
-  stage $((7 * fuzz_minutes * 60 + 300)) fuzz "fuzzing by libFuzzer"
+  stage $((4 * fuzz_minutes * 60 + 300)) fuzz "fuzzing by libFuzzer"
   stage 3000 test_under_valgrind "running unit tests under valgrind"
   stage 60 try_limits "trying what a host may limit"
   stage 1500 plant_bugs "planting bugs that tests must notice"

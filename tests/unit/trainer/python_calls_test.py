@@ -96,7 +96,7 @@ class KindsTest(WithDaemon):
             with self.assertRaises(KeyboardInterrupt):
                 session.recv(array, 1)
             timer.join()
-            self.wait_for(lambda: session._reap_abandoned(1) or not session._unreported)
+            self.wait_for(lambda: session._reap_abandoned(1) or not session._abandoned)
             with self.assertRaises(gradcube.TimeoutError):
                 session.recv(array, 1, timeout=0.05)
 
