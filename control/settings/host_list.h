@@ -29,6 +29,7 @@ struct HostAddress {
   bool is_v6 = false;
   std::uint16_t udp_port = 0;  // of the server's port 0
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes this 0 for a pointer.
   auto operator<=>(const HostAddress&) const = default;
 };
 

@@ -113,9 +113,7 @@ bool are_pinned(const control::ClusterSettings& settings, Payloads payloads) {
 
 Nanoseconds greeting_interval(const control::ClusterSettings& settings, Payloads payloads) {
   if (settings.greeting_ns.has_value()) return static_cast<Nanoseconds>(*settings.greeting_ns);
-  std::int64_t greetings = 0;
-  const bcube::AddressSpace& space = settings.topology.space();
-  for (unsigned level = 0; level < space.levels(); ++level) greetings += space.radix(level) - 1;
+  std::int64_t greetings = settings.topology.space().addresses_one_digit_away();
   std::int64_t least = kPinnedGreetingInterval;
   if (!are_pinned(settings, payloads)) {
     greetings *= settings.topology.servers();
@@ -177,11 +175,8 @@ constexpr std::uint64_t kMostCopiedBytes = 256'000'000;
 constexpr std::uint32_t kMessageFrames = 511;
 
 std::uint64_t flows_per_thread(const control::Topology& topology) {
-  std::uint64_t neighbours = 0;
-  const bcube::AddressSpace& space = topology.space();
-  for (unsigned level = 0; level < space.levels(); ++level) neighbours += space.radix(level) - 1;
   constexpr unsigned kStages = 2;
-  return kStages * neighbours;
+  return kStages * topology.space().addresses_one_digit_away();
 }
 
 // The largest payload whose packet fits the MTU with the headers of the longest route, in whole
