@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,6 +60,7 @@ using MayGoOn = std::function<bool()>;
 struct NodeTiming {
   control::JobTiming jobs;
   control::GreetingTiming greetings;
+  std::launch hub_threads = std::launch::async;  // as of HubWish
 };
 
 // What a node shares with the other nodes of its process. All of it outlives the node.
