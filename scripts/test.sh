@@ -134,8 +134,9 @@ check_python() {
 product=(aggregation protocol bcube_forwarding control dataplane trainer cli)
 
 # Trees of any clone share what ccache holds: it sees paths from the clone's root on, and so does
-# __FILE__.
-export CCACHE_BASEDIR=$source_root CCACHE_NOHASHDIR=1
+# __FILE__. ccache 4.7 leaves paths with a blank as they are in the lists of what a source includes:
+# then another clone, which takes the object, would not build it anew when its own source changes.
+if [[ $source_root != *[[:space:]]* ]]; then export CCACHE_BASEDIR=$source_root CCACHE_NOHASHDIR=1; fi
 # What the sanitizer finds ends the program that does it.
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 paths="'-ffile-prefix-map=$source_root/='"
