@@ -300,11 +300,15 @@ fuzz() {
   local target
   for target in tests/fuzz/*_target.cc; do
     target=$(basename "$target" _target.cc)
-    build_tree build-fuzz "tests/fuzz/${target}_fuzzer:executable"
+    build_tree build-fuzz "tests/fuzz/${target}_"{fuzzer,replay}:executable
+    # Without these it does not come behind the first checksum. What it finds comes to them.
+    mkdir -p "build-fuzz/corpus/$target"
+    "build-fuzz/tests/fuzz/${target}_replay" --write-seeds "build-fuzz/corpus/$target"
     echo "$target" >>"$scratch/fuzzers"
   done
-  check_each build-fuzz/tests/fuzz/'{}'_fuzzer -max_total_time=$((fuzz_minutes * 60)) \
-    -artifact_prefix=build-fuzz/'{}'- -print_final_stats=1 <"$scratch/fuzzers"
+  check_each build-fuzz/tests/fuzz/'{}'_fuzzer build-fuzz/corpus/'{}' \
+    -max_total_time=$((fuzz_minutes * 60)) -artifact_prefix=build-fuzz/'{}'- -print_final_stats=1 \
+    <"$scratch/fuzzers"
 }
 
 # What valgrind can follow: no DPDK, no AVX-512.
