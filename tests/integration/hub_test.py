@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import tempfile
+import threading
 
 import gradcube
 import numpy
@@ -177,11 +178,13 @@ class Refusals(HubTestCase):
 
     def test_a_hub_goes_when_trainers_disagree_on_a_collective_and_another_one_works(self):
         with job(self.cluster, "reset") as sessions:
+            pushed = threading.Barrier(len(sessions))
 
             def disagree(session):
                 hub = self.hub_of(session)
                 gradients = gradients_of(session.rank, 0)["odd"]
                 request = hub.push_async("odd", gradients, RATE) if session.rank != 0 else None  # it is in flight
+                pushed.wait(LATE)
                 failures = []
                 for wait in (
                     lambda: session.allreduce(numpy.ones(9 + (session.rank == MIDDLE), "float32"), timeout=LATE),
