@@ -181,8 +181,7 @@ def refusals():
     elsewhere, expected = number.to("meta"), "expected one on the CPU"
     refusal(lambda: dist.all_to_all_single(elsewhere, number), "tensors on the device meta", expected)
     refusal(lambda: dist._all_gather_base(torch.ones(16), elsewhere), "tensors on the device meta", expected)
-    group = dist.distributed_c10d._get_default_group()
-    refusal(lambda: group.all_reduce_on(elsewhere, 0), "tensors on the device meta", expected)
+    refusal(lambda: gradcube.torch.ours(None).all_reduce_on(elsewhere, 0), "tensors on the device meta", expected)
     refusal(lambda: dist.recv(number), "any rank", "src=0")
     refusal(lambda: dist.send(number, -1), "invalid rank -1", "0 to 3")
     refusal(lambda: dist.recv(number, 4), "invalid rank 4", "0 to 3")
@@ -239,7 +238,7 @@ def forks():
             refusal(begun.wait, f"belongs to process {os.getppid()}")
             refusal(lambda: dist.all_reduce(torch.ones(3)), f"belongs to process {os.getppid()}")
             if dist.get_rank() == 0:  # PyTorch's store would wait for a thread that the child does not have
-                dist.distributed_c10d._get_default_group().close()
+                gradcube.torch.ours(None).close()
             else:
                 dist.destroy_process_group()
         except BaseException as error:

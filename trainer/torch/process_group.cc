@@ -38,7 +38,7 @@ at::Tensor part_of(const at::Tensor& whole, int rank, int size) {
 }  // namespace
 
 ProcessGroupGradcube::ProcessGroupGradcube(const Membership& wanted, int size, Milliseconds timeout)
-    : ProcessGroup(wanted.rank, size),
+    : GroupBase(wanted.rank, size),
       timeout_(timeout),
       lanes_(wanted.lanes),
       session_(size == 1 ? nullptr : std::make_shared<Session>(wanted)),
@@ -57,10 +57,6 @@ void ProcessGroupGradcube::close() {
   progress_->stop();
 }
 
-void ProcessGroupGradcube::leave_at_exit() {
-  if (progress_ != nullptr) progress_->stop_at_exit();
-}
-
 std::array<Usage, kKinds> ProcessGroupGradcube::statistics() const {
   std::array<Usage, kKinds> result;
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
@@ -77,7 +73,7 @@ void ProcessGroupGradcube::check_rank(const char* role, std::int64_t rank) const
 }
 
 ProcessGroupGradcube::Milliseconds ProcessGroupGradcube::limit_of(Milliseconds timeout) const {
-  return timeout == c10d::kUnsetTimeout ? timeout_ : timeout;
+  return timeout == c10d::kUnsetTimeout ? timeout_.load() : timeout;
 }
 
 // Memory for a copy of tensors.
@@ -248,17 +244,31 @@ Pointer ProcessGroupGradcube::allgather_coalesced(TensorLists& outputs, Tensors&
 
 Pointer ProcessGroupGradcube::_allgather_base(at::Tensor& output, at::Tensor& input,
                                               const c10d::AllgatherOptions& options) {
+  return gather_wholes({output}, {input}, options.timeout);
+}
+
+Pointer ProcessGroupGradcube::allgather_into_tensor_coalesced(
+    Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
+  return gather_wholes(outputs, inputs, options.timeout);
+}
+
+// Each output is one tensor for what all ranks give of its input.
+Pointer ProcessGroupGradcube::gather_wholes(const Tensors& outputs, const Tensors& inputs,
+                                            Milliseconds timeout) {
   const c10::InferenceMode as_values;
-  check_memory(input);
-  check_whole(output, input, size_);
-  Call call{OpType::_ALLGATHER_BASE, "gradcube:all_gather", {input}, {output}};
-  const at::Tensor whole = plain(call, output, Use::write, GRADCUBE_ALL_GATHER);
-  Tensors parts;
-  for (int rank = 0; rank < size_; ++rank) {
-    parts.push_back(part_of(whole, rank, size_).view(input.sizes()));
+  check_pairs(outputs, inputs);
+  Call call{OpType::_ALLGATHER_BASE, "gradcube:all_gather", inputs, outputs};
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_memory(inputs[i]);
+    check_whole(outputs[i], inputs[i], size_);
+    const at::Tensor whole = plain(call, outputs[i], Use::write, GRADCUBE_ALL_GATHER);
+    Tensors parts;
+    for (int rank = 0; rank < size_; ++rank) {
+      parts.push_back(part_of(whole, rank, size_).view(inputs[i].sizes()));
+    }
+    add_gathering(call, parts, inputs[i]);
   }
-  add_gathering(call, parts, input);
-  return start(std::move(call), options.timeout);
+  return start(std::move(call), timeout);
 }
 
 // In a copy, because the inputs keep what they have.
@@ -290,15 +300,29 @@ Pointer ProcessGroupGradcube::reduce_scatter(Tensors& outputs, TensorLists& inpu
 
 Pointer ProcessGroupGradcube::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                                    const c10d::ReduceScatterOptions& options) {
+  return scatter_wholes({output}, {input}, options.reduceOp, options.timeout);
+}
+
+Pointer ProcessGroupGradcube::reduce_scatter_tensor_coalesced(
+    Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
+  return scatter_wholes(outputs, inputs, options.reduceOp, options.timeout);
+}
+
+// Each input is one tensor for what all ranks get of it.
+Pointer ProcessGroupGradcube::scatter_wholes(const Tensors& outputs, const Tensors& inputs,
+                                             const c10d::ReduceOp& op, Milliseconds timeout) {
   const c10::InferenceMode as_values;
-  check_memory(output);
-  check_whole(input, output, size_);
-  Call call{OpType::_REDUCE_SCATTER_BASE, "gradcube:reduce_scatter", {input}, {output}};
-  const at::Tensor whole = input.contiguous();
-  Tensors parts;
-  for (int rank = 0; rank < size_; ++rank) parts.push_back(part_of(whole, rank, size_));
-  add_scattering(call, output, parts, options.reduceOp);
-  return start(std::move(call), options.timeout);
+  check_pairs(outputs, inputs);
+  Call call{OpType::_REDUCE_SCATTER_BASE, "gradcube:reduce_scatter", inputs, outputs};
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_memory(outputs[i]);
+    check_whole(inputs[i], outputs[i], size_);
+    const at::Tensor whole = inputs[i].contiguous();
+    Tensors parts;
+    for (int rank = 0; rank < size_; ++rank) parts.push_back(part_of(whole, rank, size_));
+    add_scattering(call, outputs[i], parts, op);
+  }
+  return start(std::move(call), timeout);
 }
 
 Pointer ProcessGroupGradcube::barrier(const c10d::BarrierOptions& options) {

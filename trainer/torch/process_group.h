@@ -39,9 +39,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <vector>
 
+#include "trainer/torch/compatibility.h"
 #include "trainer/torch/memory.h"
 #include "trainer/torch/monitored_barrier.h"
 #include "trainer/torch/progress.h"
@@ -62,7 +62,7 @@ struct Usage {
 inline constexpr std::size_t kKinds = 7;
 inline constexpr std::size_t kMessages = kKinds - 1;
 
-class ProcessGroupGradcube final : public c10d::ProcessGroup {
+class ProcessGroupGradcube final : public GroupBase {
  public:
   using Tensors = std::vector<at::Tensor>;
   using TensorLists = std::vector<std::vector<at::Tensor>>;
@@ -77,8 +77,15 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
 
   // Leaves the job. What is in flight fails, as does every later call.
   void close();
-  // The same, as the interpreter is about to end: threads that wait for a call sleep on.
-  void leave_at_exit();
+  void abort() { close(); }
+  void shutdown() { close(); }
+
+  // Its thread, which can leave the job where nobody in Python has the group. Null in a group of
+  // one rank.
+  std::weak_ptr<Progress> progress() const { return progress_; }
+
+  // Of calls that are given none.
+  void setTimeout(Milliseconds timeout) { timeout_ = timeout; }
 
   unsigned lanes() const { return lanes_; }  // each of higher priority than the one before it
 
@@ -99,10 +106,14 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
                               const c10d::AllgatherOptions& options) override;
   WorkPointer allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                   const c10d::AllgatherOptions& options) override;
+  WorkPointer allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                              const c10d::AllgatherOptions& options);
   WorkPointer reduce_scatter(Tensors& outputs, TensorLists& inputs,
                              const c10d::ReduceScatterOptions& options) override;
   WorkPointer _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                    const c10d::ReduceScatterOptions& options) override;
+  WorkPointer reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                              const c10d::ReduceScatterOptions& options);
   WorkPointer barrier(const c10d::BarrierOptions& options) override;
 
   // process_group_messages.cc
@@ -160,6 +171,9 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
   void add_gathering(Call& call, const Tensors& outputs, const at::Tensor& input);
   void add_scattering(Call& call, const at::Tensor& output, const Tensors& inputs,
                       const c10d::ReduceOp& op);
+  WorkPointer gather_wholes(const Tensors& outputs, const Tensors& inputs, Milliseconds timeout);
+  WorkPointer scatter_wholes(const Tensors& outputs, const Tensors& inputs,
+                             const c10d::ReduceOp& op, Milliseconds timeout);
   void add_send(Call& call, const at::Tensor& tensor, int to, std::uint64_t tag);
   void add_receive(Call& call, const at::Tensor& tensor, int from, std::uint64_t tag);
   Tensors apart_from(const Tensors& written, const Tensors& read, std::size_t kind);
@@ -171,7 +185,7 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
   static constexpr std::uint64_t kCollectiveTag = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kBarrierTag = kCollectiveTag | std::uint64_t{1} << 62;
 
-  const Milliseconds timeout_;
+  std::atomic<Milliseconds> timeout_;
   const unsigned lanes_;
   // Null in a group of one rank, which exchanges nothing and needs no job.
   const std::shared_ptr<Session> session_;

@@ -213,6 +213,11 @@ void Progress::stop_at_exit() {
   left_.wait_for(lock, std::chrono::seconds(3), [this] { return has_left_; });
 }
 
+bool Progress::has_stopped() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stopping_;
+}
+
 void Progress::wake() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t bytes = ::write(wake_fd_, &one, sizeof(one));

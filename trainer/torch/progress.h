@@ -126,6 +126,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // ends, and so sleeps on. So does who submits one later, unless it is the main thread. Returns
   // when no more task can end, or after a while if one of them does not come to its end.
   void stop_at_exit();
+  // Whether one of these two was called.
+  bool has_stopped();
 
  private:
   struct Flight {

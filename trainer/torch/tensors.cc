@@ -218,6 +218,12 @@ void check_list(const std::vector<at::Tensor>& list, const at::Tensor& tensor, i
   }
 }
 
+void check_pairs(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs) {
+  if (outputs.size() == inputs.size()) return;
+  throw std::runtime_error("a call has " + std::to_string(inputs.size()) + " inputs and " +
+                           std::to_string(outputs.size()) + " outputs: expected the same number");
+}
+
 void check_whole(const at::Tensor& whole, const at::Tensor& part, int parts) {
   check_memory(whole);
   if (whole.scalar_type() == part.scalar_type() && whole.numel() == part.numel() * parts) return;

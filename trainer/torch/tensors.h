@@ -48,6 +48,9 @@ const std::vector<at::Tensor>& only_one(const std::vector<std::vector<at::Tensor
 // `list` has one tensor for each rank, each like `tensor`.
 void check_list(const std::vector<at::Tensor>& list, const at::Tensor& tensor, int size);
 
+// As many of these as of those.
+void check_pairs(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs);
+
 // Of the type and of so many times the elements.
 void check_whole(const at::Tensor& whole, const at::Tensor& part, int parts);
 

@@ -58,7 +58,7 @@ void GradcubeWork::end(const std::string& failure) {
 
 bool GradcubeWork::has_ended_within(std::chrono::milliseconds time) {
   const Clock::time_point until = deadline_after(time);
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock lock(mutex_);  // of whatever type a version has
   while (!completed_) {
     const Clock::time_point now = Clock::now();
     if (now >= until) return false;
@@ -95,7 +95,7 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
     }
     throw;
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard lock(mutex_);
   if (exception_ != nullptr) std::rethrow_exception(exception_);
   return true;
 }
