@@ -123,7 +123,8 @@ def place_of(wanted):
     """Where the cache has the extension of this identity."""
     digest = hashlib.sha256(wanted.encode())
     root = sources() or _PACKAGE
-    for path in sorted([*root.glob("trainer/torch/*.*"), *root.glob("trainer/include/gradcube/*.h")]):
+    patterns = ("trainer/torch/*.h", "trainer/torch/*.cc", "trainer/include/gradcube/*.h")
+    for path in (path for pattern in patterns for path in sorted(root.glob(pattern))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     version = re.sub(r"[^\w.+-]", "_", version_of(wanted))
     return cache() / f"torch-{version}-{digest.hexdigest()[:16]}" / FILE
