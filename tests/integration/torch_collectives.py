@@ -4,6 +4,9 @@ Sums are of small whole numbers, so they are exact in any order and type; an ave
 """
 
 import datetime
+import functools
+import math
+import operator
 
 import gradcube.torch
 import torch
@@ -55,6 +58,27 @@ def all_reduce():
     pairs = input_of(dist.get_rank(), torch.complex64) * (1 + 2j)
     dist.all_reduce(pairs)
     same(pairs, sum(inputs_of(torch.complex64)) * (1 + 2j))
+
+
+def combinations():
+    """What the ranks combine themselves."""
+    product = torch.full((COUNT,), dist.get_rank() + 2.0)
+    dist.all_reduce(product, dist.ReduceOp.PRODUCT)
+    same(product, torch.full((COUNT,), float(math.prod(rank + 2 for rank in ranks()))))
+    bits = [torch.tensor([3 << rank, -1, 5 + rank]) for rank in ranks()]
+    for dtype in (torch.int64, torch.int16, torch.uint8):
+        for op, combine in (("BAND", operator.and_), ("BOR", operator.or_), ("BXOR", operator.xor)):
+            mine = bits[dist.get_rank()].to(dtype)
+            dist.all_reduce(mine, getattr(dist.ReduceOp, op))
+            same(mine, functools.reduce(combine, bits).to(dtype))
+    for op in ("SUM", "MIN", "MAX"):
+        mine = input_of(dist.get_rank(), torch.int16)
+        dist.all_reduce(mine, getattr(dist.ReduceOp, op))
+        same(mine, expected(op, inputs_of(torch.int16)))
+    columns = input_of(dist.get_rank(), torch.float64, (20, 30)).t()[3:9]
+    dist.reduce(columns, 1, dist.ReduceOp.PRODUCT)
+    if dist.get_rank() == 1:
+        same(columns, torch.stack([one.t()[3:9] for one in inputs_of(torch.float64, (20, 30))]).prod(0))
 
 
 def shapes():
@@ -121,6 +145,13 @@ def all_gather():
     lists = [[torch.zeros(3), torch.zeros(4)] for _ in ranks()]
     dist.all_gather_coalesced(lists, [torch.full((3,), float(dist.get_rank())), torch.ones(4)])
     assert [float(one[0][2]) for one in lists] == [float(rank) for rank in ranks()]
+    backend = gradcube.torch.ours(None)
+    if hasattr(backend, "allgather_into_tensor_coalesced"):  # from PyTorch 2.1 on
+        wholes = [torch.zeros(len(ranks()) * count) for count in (3, 5)]
+        mine = [torch.full((count,), dist.get_rank() + 0.5 * count) for count in (3, 5)]
+        backend.allgather_into_tensor_coalesced(wholes, mine).wait()
+        for whole, count in zip(wholes, (3, 5)):
+            same(whole, torch.cat([torch.full((count,), rank + 0.5 * count) for rank in ranks()]))
 
 
 def reduce_scatter():
@@ -135,6 +166,13 @@ def reduce_scatter():
         dist._reduce_scatter_base(mine, given)
         same(mine, reference)
         same(given, kept)
+    backend = gradcube.torch.ours(None)
+    if hasattr(backend, "reduce_scatter_tensor_coalesced"):
+        scattered = [torch.zeros(3), torch.zeros(2)]
+        given = [torch.arange(float(len(ranks()) * len(one))) for one in scattered]
+        backend.reduce_scatter_tensor_coalesced(scattered, given).wait()
+        for one, whole in zip(scattered, given):
+            same(one, whole.chunk(len(ranks()))[dist.get_rank()] * len(ranks()))
     dist.reduce_scatter(mine, list(wholes[dist.get_rank()]), dist.ReduceOp.AVG)
     same(mine, expected("AVG", wholes)[dist.get_rank()])
 
@@ -316,7 +354,7 @@ def barriers():
 
 def all_calls():
     for call in (
-        all_reduce, shapes, asynchronous, broadcast, reduce, all_gather, reduce_scatter, gather_and_scatter,
+        all_reduce, combinations, shapes, asynchronous, broadcast, reduce, all_gather, reduce_scatter, gather_and_scatter,
         all_to_all, messages, coalesced, objects, without_autograd, inference, in_place, barriers,
     ):  # fmt: skip
         try:

@@ -170,9 +170,9 @@ def kinds_of_models():
 def refusals():
     ops = dist.ReduceOp
     number = torch.ones(4)
-    refusal(lambda: dist.all_reduce(number, ops.PRODUCT), "ReduceOp.PRODUCT", "expected")
-    refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int32), ops.BXOR), "ReduceOp.BXOR")
-    refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16)), "Short", "expected")
+    refusal(lambda: dist.reduce_scatter(number, [number] * 4, ops.PRODUCT), "ReduceOp.PRODUCT", "expected")
+    refusal(lambda: dist.all_reduce(number, ops.BXOR), "ReduceOp.BXOR", "Float")
+    refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16), ops.AVG), "Short", "expected")
     refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int8), ops.AVG), "ReduceOp.AVG", "Char")
     refusal(lambda: dist.all_reduce(torch.eye(3).to_sparse()), "sparse", "dense")
     quantized = torch.quantize_per_tensor(number, 1.0, 0, torch.qint8)

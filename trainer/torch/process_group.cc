@@ -139,6 +139,10 @@ void ProcessGroupGradcube::add_reduction(Call& call, const at::Tensor& tensor,
                                          const c10d::ReduceOp& op, int kind, unsigned root,
                                          unsigned lane) {
   check_memory(tensor);
+  if (is_combined_by_ranks(tensor, op)) {
+    const bool is_written = kind == GRADCUBE_ALL_REDUCE || root == static_cast<unsigned>(rank_);
+    return add_combination(call, tensor, op, is_written);
+  }
   const Elements elements = elements_of(tensor, op);
   gradcube_collective asked = collective_of(kind);
   asked.count = elements.count;
@@ -147,6 +151,17 @@ void ProcessGroupGradcube::add_reduction(Call& call, const at::Tensor& tensor,
   asked.root = root;
   asked.lane = lane;
   add_collective(call, plain(call, tensor, Use::both, kind), tensor.nbytes(), asked);
+}
+
+void ProcessGroupGradcube::add_combination(Call& call, const at::Tensor& tensor,
+                                           const c10d::ReduceOp& op, bool is_written) {
+  const at::Tensor flat = workspace(tensor, tensor.numel() * size_, GRADCUBE_ALL_GATHER);
+  std::vector<std::int64_t> shape = tensor.sizes().vec();
+  shape.insert(shape.begin(), size_);
+  const at::Tensor rows = flat.view(shape);
+  call.own.push_back({rows.select(0, rank_), tensor});
+  if (is_written) call.copies.push_back({tensor, rows, op.op_});
+  add_collective(call, flat, flat.nbytes(), moving_of(GRADCUBE_ALL_GATHER, tensor));
 }
 
 Pointer ProcessGroupGradcube::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {

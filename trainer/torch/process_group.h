@@ -10,6 +10,8 @@
 // well.
 //
 // all_reduce, broadcast, reduce, all_gather, reduce_scatter and barrier are the job's collectives.
+// Where the job has no such all_reduce or reduce (tensors.h), it is an all_gather, and each rank
+// combines what all have given: the same bits on all of them, for as many times the bytes.
 // gather, scatter, all_to_all and monitored_barrier (monitored_barrier.h) consist of messages.
 // Their tags have the highest bit: no tag of send() and recv() has it. A gather, scatter or
 // all_to_all takes its tag before it looks at what may be wrong on one rank alone. So a rank whose
@@ -168,6 +170,8 @@ class ProcessGroupGradcube final : public GroupBase {
                       gradcube_collective asked);
   void add_reduction(Call& call, const at::Tensor& tensor, const c10d::ReduceOp& op, int kind,
                      unsigned root, unsigned lane = 0);
+  void add_combination(Call& call, const at::Tensor& tensor, const c10d::ReduceOp& op,
+                       bool is_written);
   void add_gathering(Call& call, const Tensors& outputs, const at::Tensor& input);
   void add_scattering(Call& call, const at::Tensor& output, const Tensors& inputs,
                       const c10d::ReduceOp& op);

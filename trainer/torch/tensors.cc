@@ -42,9 +42,11 @@ const char* name_of(Op::RedOpType op) {
 std::runtime_error unsupported(Op::RedOpType op, at::ScalarType type) {
   return std::runtime_error(std::string("gradcube does not support ReduceOp.") + name_of(op) +
                             " of " + c10::toString(type) +
-                            ": expected SUM, AVG, MIN or MAX of Float, Double, Half, BFloat16, "
-                            "Int or Long; SUM, MIN or MAX of Char, Byte or Bool; or SUM or AVG of "
-                            "ComplexFloat or ComplexDouble");
+                            " in this call: expected SUM, AVG, MIN or MAX of Float, Double, Half, "
+                            "BFloat16, Int or Long; SUM, MIN or MAX of Char, Byte or Bool; SUM or "
+                            "AVG of ComplexFloat or ComplexDouble; or in all_reduce and reduce "
+                            "PRODUCT, BAND, BOR or BXOR, the last three of integers, and all but "
+                            "AVG of Short");
 }
 
 int op_of(Op::RedOpType op, at::ScalarType type) {
@@ -175,6 +177,54 @@ Elements elements_of(const at::Tensor& tensor, const Op& op) {
     throw unsupported(op.op_, type);
   }
   return elements;
+}
+
+bool is_combined_by_ranks(const at::Tensor& tensor, const Op& op) {
+  const at::ScalarType type = tensor.scalar_type();
+  switch (op.op_) {
+    case Op::PRODUCT:
+      return true;
+    case Op::BAND:
+    case Op::BOR:
+    case Op::BXOR:
+      return at::isIntegralType(type, true);
+    case Op::SUM:
+    case Op::MIN:
+    case Op::MAX:
+      return type == at::kShort;
+    default:
+      return false;
+  }
+}
+
+at::Tensor combined(const at::Tensor& rows, Op::RedOpType op) {
+  at::Tensor result = rows.select(0, 0).clone();
+  for (std::int64_t row = 1; row < rows.size(0); ++row) {
+    const at::Tensor next = rows.select(0, row);
+    switch (op) {
+      case Op::PRODUCT:
+        result.mul_(next);
+        break;
+      case Op::BAND:
+        result.bitwise_and_(next);
+        break;
+      case Op::BOR:
+        result.bitwise_or_(next);
+        break;
+      case Op::BXOR:
+        result.bitwise_xor_(next);
+        break;
+      case Op::MIN:
+        result = at::minimum(result, next);
+        break;
+      case Op::MAX:
+        result = at::maximum(result, next);
+        break;
+      default:
+        result.add_(next);
+    }
+  }
+  return result;
 }
 
 void check_memory(const at::Tensor& tensor) {

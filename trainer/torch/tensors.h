@@ -21,6 +21,13 @@ struct Elements {
 
 Elements elements_of(const at::Tensor& tensor, const c10d::ReduceOp& op);
 
+// Whether the ranks combine such tensors themselves, each of them all: PRODUCT, BAND, BOR and BXOR,
+// and int16, which the job's collectives only move.
+bool is_combined_by_ranks(const at::Tensor& tensor, const c10d::ReduceOp& op);
+
+// The combination of all rows, one of each rank, in their order.
+at::Tensor combined(const at::Tensor& rows, c10d::ReduceOp::RedOpType op);
+
 // The gradcube_dtype of this type. One that has none is refused: as bytes two such types could not
 // be told apart, and quantized tensors have more than their bytes.
 int dtype_of(at::ScalarType type);

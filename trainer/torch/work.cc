@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "trainer/torch/interpreter.h"
+#include "trainer/torch/tensors.h"
 
 namespace gradcube::pytorch {
 
@@ -43,7 +44,9 @@ void GradcubeWork::end(const std::string& failure) {
     // Whatever mode the call was made in, which this thread does not know: an inference tensor can
     // be written to in this one alone, and any other tensor as well.
     const c10::InferenceMode as_values;
-    for (const Copy& copy : copies_) copy.to.copy_(copy.from);
+    for (const Copy& copy : copies_) {
+      copy.to.copy_(copy.op.has_value() ? combined(copy.from, *copy.op) : copy.from);
+    }
   } catch (...) {
     error = std::current_exception();
   }

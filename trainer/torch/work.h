@@ -14,7 +14,9 @@
 #define GRADCUBE_TRAINER_TORCH_WORK_H_
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <utility>
 #include <vector>
@@ -27,6 +29,7 @@ namespace gradcube::pytorch {
 struct Copy {
   at::Tensor to;
   at::Tensor from;
+  std::optional<c10d::ReduceOp::RedOpType> op = std::nullopt;  // of the rows of `from`
 };
 
 class GradcubeWork final : public c10d::Work {
