@@ -140,7 +140,7 @@ def all_gather():
     for got, reference in zip(columns, inputs_of(torch.float32, (7, 2))):
         same(got, reference)
     whole = torch.zeros(len(ranks()) * 7)
-    dist._all_gather_base(whole, input_of(dist.get_rank(), torch.float32, (7,)))
+    dist.all_gather_into_tensor(whole, input_of(dist.get_rank(), torch.float32, (7,)))
     same(whole, torch.cat(inputs_of(torch.float32, (7,))))
     lists = [[torch.zeros(3), torch.zeros(4)] for _ in ranks()]
     dist.all_gather_coalesced(lists, [torch.full((3,), float(dist.get_rank())), torch.ones(4)])
@@ -163,7 +163,7 @@ def reduce_scatter():
         same(mine, reference)
         given = wholes[dist.get_rank()].flatten()
         kept = given.clone()
-        dist._reduce_scatter_base(mine, given)
+        dist.reduce_scatter_tensor(mine, given)
         same(mine, reference)
         same(given, kept)
     backend = gradcube.torch.ours(None)
@@ -266,7 +266,7 @@ def without_autograd():
     dist.all_gather(rows, loss[0] + parameter[0])
     got(torch.stack(rows), everybody * 7)
     whole = torch.zeros(len(ranks()) * 3)
-    dist._all_gather_base(whole, parameter[0])
+    dist.all_gather_into_tensor(whole, parameter[0])
     got(whole, everybody.flatten())
     gathered = list(torch.zeros(len(ranks()), 3)) if rank == 1 else None
     dist.gather(parameter[0], gathered, 1)
@@ -285,7 +285,7 @@ def without_autograd():
     dist.all_reduce(leaf)
     got(leaf.detach(), torch.full((3,), 5.0 * len(ranks())))
     mine = torch.zeros(3)
-    dist._reduce_scatter_base(mine, parameter.flatten())
+    dist.reduce_scatter_tensor(mine, parameter.flatten())
     got(mine, torch.full((3,), float(sum(ranks()))))
 
 
@@ -301,11 +301,11 @@ def inference():
         for other, got in enumerate(lists):
             same(got.contiguous(), torch.full((3, 2), float(other)))
         whole = torch.zeros(2 * size)
-        dist._all_gather_base(whole, torch.full((2,), float(rank)))
+        dist.all_gather_into_tensor(whole, torch.full((2,), float(rank)))
         mine = torch.zeros(2)
         dist.reduce_scatter(mine, list(whole.view(size, 2)))
         same(mine, torch.full((2,), float(rank * size)))
-        dist._reduce_scatter_base(mine, whole)
+        dist.reduce_scatter_tensor(mine, whole)
         same(mine, torch.full((2,), float(rank * size)))
         dist.broadcast(columns, 1)
         exchanged = torch.zeros(size, 2).t()[:1].t()

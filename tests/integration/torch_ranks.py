@@ -174,14 +174,15 @@ def refusals():
     refusal(lambda: dist.all_reduce(number, ops.BXOR), "ReduceOp.BXOR", "Float")
     refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16), ops.AVG), "Short", "expected")
     refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int8), ops.AVG), "ReduceOp.AVG", "Char")
-    refusal(lambda: dist.all_reduce(torch.eye(3).to_sparse()), "sparse", "dense")
+    # Asked of the backend itself: later versions of PyTorch refuse most of these before it hears of them, and no
+    # version has a device for tests like CUDA's.
+    backend, elsewhere, expected = gradcube.torch.ours(None), number.to("meta"), "expected one on the CPU"
+    refusal(lambda: backend.allreduce(torch.eye(3).to_sparse()), "sparse", "dense")
     quantized = torch.quantize_per_tensor(number, 1.0, 0, torch.qint8)
-    refusal(lambda: dist.send(quantized, 1 - dist.get_rank() % 2), "tensors of QInt8", "view(torch.uint8)")
-    # Other calls with a tensor of the device meta, PyTorch refuses itself; those with one of CUDA come here.
-    elsewhere, expected = number.to("meta"), "expected one on the CPU"
-    refusal(lambda: dist.all_to_all_single(elsewhere, number), "tensors on the device meta", expected)
-    refusal(lambda: dist._all_gather_base(torch.ones(16), elsewhere), "tensors on the device meta", expected)
-    refusal(lambda: gradcube.torch.ours(None).all_reduce_on(elsewhere, 0), "tensors on the device meta", expected)
+    refusal(lambda: backend.send([quantized], 1 - dist.get_rank() % 2, 0), "tensors of QInt8", "view(torch.uint8)")
+    refusal(lambda: backend.alltoall_base(elsewhere, number, [], []), "tensors on the device meta", expected)
+    refusal(lambda: backend._allgather_base(torch.ones(16), elsewhere), "tensors on the device meta", expected)
+    refusal(lambda: backend.all_reduce_on(elsewhere, 0), "tensors on the device meta", expected)
     refusal(lambda: dist.recv(number), "any rank", "src=0")
     refusal(lambda: dist.send(number, -1), "invalid rank -1", "0 to 3")
     refusal(lambda: dist.recv(number, 4), "invalid rank 4", "0 to 3")
