@@ -147,6 +147,8 @@ def _compile(scratch, log):
     """Leaves the extension in the folder `scratch`. Returns why it could not, or None."""
     compiler = _compiler()
     environment = {**os.environ, "CC": compiler, "CXX": compiler, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    if os.environ.get("GRADCUBE_LIBRARY"):  # as this process sees it, which is elsewhere
+        environment["GRADCUBE_LIBRARY"] = os.path.abspath(os.environ["GRADCUBE_LIBRARY"])
     with open(log, "w") as output:
         process = subprocess.Popen(
             [sys.executable, "-c", _COMPILE, json.dumps([os.path.abspath(path) for path in sys.path])],
