@@ -75,6 +75,10 @@ def combinations():
         mine = input_of(dist.get_rank(), torch.int16)
         dist.all_reduce(mine, getattr(dist.ReduceOp, op))
         same(mine, expected(op, inputs_of(torch.int16)))
+    wholes = inputs_of(torch.float64, (len(ranks()), 4, 5))
+    part = torch.zeros(5, 4, dtype=torch.float64).t()
+    dist.reduce_scatter(part, list(wholes[dist.get_rank()]), dist.ReduceOp.PRODUCT)
+    same(part.contiguous(), torch.stack(wholes).prod(0)[dist.get_rank()])
     columns = input_of(dist.get_rank(), torch.float64, (20, 30)).t()[3:9]
     dist.reduce(columns, 1, dist.ReduceOp.PRODUCT)
     if dist.get_rank() == 1:

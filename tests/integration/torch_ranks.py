@@ -170,7 +170,7 @@ def kinds_of_models():
 def refusals():
     ops = dist.ReduceOp
     number = torch.ones(4)
-    refusal(lambda: dist.reduce_scatter(number, [number] * 4, ops.PRODUCT), "ReduceOp.PRODUCT", "expected")
+    refusal(lambda: dist.reduce_scatter(number, [number] * 4, ops.BAND), "ReduceOp.BAND", "Float", "expected")
     refusal(lambda: dist.all_reduce(number, ops.BXOR), "ReduceOp.BXOR", "Float")
     refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16), ops.AVG), "Short", "expected")
     refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int8), ops.AVG), "ReduceOp.AVG", "Char")

@@ -35,6 +35,13 @@ at::Tensor part_of(const at::Tensor& whole, int rank, int size) {
   return whole.view({-1}).narrow(0, rank * elements, elements);
 }
 
+// A tensor like this one for each rank.
+at::Tensor rows_like(const at::Tensor& flat, const at::Tensor& like, int size) {
+  std::vector<std::int64_t> shape = like.sizes().vec();
+  shape.insert(shape.begin(), size);
+  return flat.view(shape);
+}
+
 }  // namespace
 
 ProcessGroupGradcube::ProcessGroupGradcube(const Membership& wanted, int size, Milliseconds timeout)
@@ -156,9 +163,7 @@ void ProcessGroupGradcube::add_reduction(Call& call, const at::Tensor& tensor,
 void ProcessGroupGradcube::add_combination(Call& call, const at::Tensor& tensor,
                                            const c10d::ReduceOp& op, bool is_written) {
   const at::Tensor flat = workspace(tensor, tensor.numel() * size_, GRADCUBE_ALL_GATHER);
-  std::vector<std::int64_t> shape = tensor.sizes().vec();
-  shape.insert(shape.begin(), size_);
-  const at::Tensor rows = flat.view(shape);
+  const at::Tensor rows = rows_like(flat, tensor, size_);
   call.own.push_back({rows.select(0, rank_), tensor});
   if (is_written) call.copies.push_back({tensor, rows, op.op_});
   add_collective(call, flat, flat.nbytes(), moving_of(GRADCUBE_ALL_GATHER, tensor));
@@ -290,6 +295,7 @@ Pointer ProcessGroupGradcube::gather_wholes(const Tensors& outputs, const Tensor
 void ProcessGroupGradcube::add_scattering(Call& call, const at::Tensor& output,
                                           const Tensors& inputs, const c10d::ReduceOp& op) {
   check_memory(output);
+  if (is_combined_by_ranks(output, op)) return add_scattered_combination(call, output, inputs, op);
   check_list(inputs, output, size_);
   const Elements elements = elements_of(output, op);
   const at::Tensor flat = workspace(output, output.numel() * size_, GRADCUBE_REDUCE_SCATTER);
@@ -302,6 +308,23 @@ void ProcessGroupGradcube::add_scattering(Call& call, const at::Tensor& output,
   asked.dtype = elements.dtype;
   asked.op = elements.op;
   add_collective(call, flat, flat.nbytes(), asked);
+}
+
+// By messages: each rank gets what the others have for it.
+void ProcessGroupGradcube::add_scattered_combination(Call& call, const at::Tensor& output,
+                                                     const Tensors& inputs,
+                                                     const c10d::ReduceOp& op) {
+  const std::uint64_t tag = next_tag();
+  check_list(inputs, output, size_);
+  const at::Tensor flat = workspace(output, output.numel() * size_, kMessages);
+  Tensors parts;
+  Tensors given;
+  for (int rank = 0; rank < size_; ++rank) {
+    parts.push_back(part_of(flat, rank, size_));
+    given.push_back(inputs[rank].reshape({-1}));
+  }
+  add_exchange(call, parts, given, tag);
+  call.copies.push_back({output, rows_like(flat, output, size_), op.op_});
 }
 
 Pointer ProcessGroupGradcube::reduce_scatter(Tensors& outputs, TensorLists& inputs,

@@ -10,8 +10,9 @@
 // well.
 //
 // all_reduce, broadcast, reduce, all_gather, reduce_scatter and barrier are the job's collectives.
-// Where the job has no such all_reduce or reduce (tensors.h), it is an all_gather, and each rank
-// combines what all have given: the same bits on all of them, for as many times the bytes.
+// Where the job has no such reduction (tensors.h), each rank gets what all have given, and combines
+// it in the order of the ranks: by an all_gather for all_reduce and reduce, which is as many times
+// the bytes, and by messages for reduce_scatter.
 // gather, scatter, all_to_all and monitored_barrier (monitored_barrier.h) consist of messages.
 // Their tags have the highest bit: no tag of send() and recv() has it. A gather, scatter or
 // all_to_all takes its tag before it looks at what may be wrong on one rank alone. So a rank whose
@@ -175,6 +176,8 @@ class ProcessGroupGradcube final : public GroupBase {
   void add_gathering(Call& call, const Tensors& outputs, const at::Tensor& input);
   void add_scattering(Call& call, const at::Tensor& output, const Tensors& inputs,
                       const c10d::ReduceOp& op);
+  void add_scattered_combination(Call& call, const at::Tensor& output, const Tensors& inputs,
+                                 const c10d::ReduceOp& op);
   WorkPointer gather_wholes(const Tensors& outputs, const Tensors& inputs, Milliseconds timeout);
   WorkPointer scatter_wholes(const Tensors& outputs, const Tensors& inputs,
                              const c10d::ReduceOp& op, Milliseconds timeout);

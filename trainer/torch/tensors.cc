@@ -42,11 +42,10 @@ const char* name_of(Op::RedOpType op) {
 std::runtime_error unsupported(Op::RedOpType op, at::ScalarType type) {
   return std::runtime_error(std::string("gradcube does not support ReduceOp.") + name_of(op) +
                             " of " + c10::toString(type) +
-                            " in this call: expected SUM, AVG, MIN or MAX of Float, Double, Half, "
-                            "BFloat16, Int or Long; SUM, MIN or MAX of Char, Byte or Bool; SUM or "
-                            "AVG of ComplexFloat or ComplexDouble; or in all_reduce and reduce "
-                            "PRODUCT, BAND, BOR or BXOR, the last three of integers, and all but "
-                            "AVG of Short");
+                            ": expected SUM, AVG, MIN or MAX of Float, Double, Half, BFloat16, "
+                            "Int or Long; SUM, MIN or MAX of Char, Byte, Bool or Short; SUM or AVG "
+                            "of ComplexFloat or ComplexDouble; PRODUCT; or BAND, BOR or BXOR of "
+                            "integers or Bool");
 }
 
 int op_of(Op::RedOpType op, at::ScalarType type) {
