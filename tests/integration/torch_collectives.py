@@ -68,7 +68,7 @@ def combinations():
     bits = [torch.tensor([3 << rank, -1, 5 + rank]) for rank in ranks()]
     for dtype in (torch.int64, torch.int16, torch.uint8):
         for op, combine in (("BAND", operator.and_), ("BOR", operator.or_), ("BXOR", operator.xor)):
-            mine = bits[dist.get_rank()].to(dtype)
+            mine = bits[dist.get_rank()].to(dtype, copy=True)
             dist.all_reduce(mine, getattr(dist.ReduceOp, op))
             same(mine, functools.reduce(combine, bits).to(dtype))
     for op in ("SUM", "MIN", "MAX"):
