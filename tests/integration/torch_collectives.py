@@ -3,6 +3,7 @@
 Sums are of small whole numbers, so they are exact in any order and type; an average's are multiples of the ranks.
 """
 
+import contextlib
 import datetime
 import functools
 import math
@@ -256,7 +257,13 @@ def objects():
 
 
 def without_autograd():
-    """What requires a gradient is exchanged as its values: nothing that comes out hangs in a graph."""
+    """What requires a gradient is exchanged as its values: nothing that comes out hangs in a graph. (From 2.0 on PyTorch
+    itself hangs what comes of any backend in one, unless it is told not to.)"""
+    with contextlib.nullcontext() if torch.__version__.startswith("1.") else torch.no_grad():
+        exchange_parameters()
+
+
+def exchange_parameters():
     rank = dist.get_rank()
     parameter = torch.nn.Parameter(torch.full((len(ranks()), 3), float(rank)))
     loss = parameter.sum(1) * 2
