@@ -121,7 +121,7 @@ def alone():
     torch_collectives.all_to_all()
     torch_collectives.barriers()
     train(nn.parallel.DistributedDataParallel(model_of(), gradient_as_bucket_view=True), 3)
-    refusal(lambda: dist.send(torch.ones(1), 0), "nobody")
+    refusal(lambda: gradcube.torch.ours(None).send([torch.ones(1)], 0, 0), "nobody")
 
 
 def training():
