@@ -59,10 +59,10 @@ class OwnTest(distributed_test.TestDistBackend, distributed_test.DistributedTest
         self._start_processes(torch.multiprocessing.get_context("fork").Process)
 
     @classmethod
-    def _run(cls, rank, *arguments):
+    def _run(cls, rank, *arguments, **more):
         os.environ["LOCAL_RANK"] = str(rank)
         dist.init_process_group = lambda **options: init_process_group(**{**options, "backend": "gradcube"})
-        super()._run(rank, *arguments)
+        super()._run(rank, *arguments, **more)
 
 
 for test in [test for test in dir(OwnTest) if test.startswith("test_")]:
