@@ -94,6 +94,8 @@ int run(CLI::App& tool, const Action& action, int argc, const char* const* argv)
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv) {
+  std::vector<std::string> model_words;
+  const bool is_for_models = read_model_words(argc, argv, model_words);
   CLI::App tool("Starts a Gradcube cluster on this host, shows it and measures it.", "gradcube");
   tool.set_version_flag("--version", "gradcube " GRADCUBE_VERSION);
   tool.require_subcommand(0, 1);  // run() has a better message for 0
@@ -103,6 +105,7 @@ int run_command_line(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + std::min(own + 1, argc), argv + argc);
   add_commands(tool, action, words);
   try {
+    if (is_for_models) become_models(model_words);
     const int code = run(tool, action, own, argv);
     flush_output();
     return code;

@@ -19,7 +19,6 @@ BELOW = {
     "control/base": [],
     "control/model": ["control/base"],
     "control/merge": ["control/model"],
-    "control/training": ["control/merge"],
     "control/plan/base": ["bcube_forwarding", "control/base"],
     "control/plan/algorithms": ["control/plan/base"],
     "control/plan": ["control/plan/algorithms"],
@@ -80,8 +79,8 @@ BELOW = {
     "cli/measure": ["aggregation", "cli/cluster"],
     "cli/checks": ["cli/measure"],
     "cli/plan": ["cli/measure"],
-    "cli/perf": ["cli/measure", "cli/status", "control/training"],
-    "cli/model": ["cli/checks", "control/training"],
+    "cli/perf": ["cli/measure", "cli/status"],
+    "cli/model": ["cli/checks"],
     "cli": ["cli/checks", "cli/launch", "cli/model", "cli/perf", "cli/plan", "cli/status", "cli/up"],
 }
 

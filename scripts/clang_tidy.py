@@ -4,9 +4,9 @@ it sees.
 
     usage: scripts/clang_tidy.py BUILD_DIRECTORY [--changed] FOLDER...
 
-BUILD_DIRECTORY has a compile_commands.json. With --changed it reads what the commits of three hours changed, up to
-the last one, whenever they were merged: of a header its own source, or one that includes it. Where git does not know
-it reads all.
+BUILD_DIRECTORY has a compile_commands.json. With --changed it reads what has come to the main line in the three hours
+up to its last commit, whenever it was written: of a header its own source, or one that includes it. Where git does not
+know it reads all.
 """
 
 import hashlib

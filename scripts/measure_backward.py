@@ -1,11 +1,10 @@
 """Measures when each layer's gradients are ready in a backward pass, on this host's CPU.
 
-    /usr/bin/python3 scripts/measure_backward.py > control/training/backward_times.cc
-    clang-format -i control/training/backward_times.cc
+    /usr/bin/python3 scripts/measure_backward.py
 
-writes the times that `gradcube model training` scales to a GPU. `--layers` prints each layer's name and
-number of parameters instead, and measures nothing; a test compares them with the definitions in
-control/training/. It needs Debian's python3-torch.
+writes layers and times into the files of trainer/python/gradcube/model/networks/, of which `gradcube model training`
+scales the times to a GPU. `--layers` prints each layer's name and number of parameters instead, and measures nothing; a
+test compares them with the files. It needs Debian's python3-torch.
 
 A layer's time is from the moment at which the layer after it had its gradients to the moment at which it
 has its own: what lies between them without parameters, such as activations and pooling, counts to it. Each
@@ -16,6 +15,7 @@ every iteration.
 import argparse
 import json
 import os
+import pathlib
 import platform
 import statistics
 import sys
@@ -24,6 +24,7 @@ import time
 import torch
 from torch import nn
 
+NETWORK_FILES = pathlib.Path(__file__).resolve().parents[1] / "trainer" / "python" / "gradcube" / "model" / "networks"
 # Name: the samples of a batch, and the iterations, of which one more is made first. The batches are those of the
 # papers: MG-WFBP's for GoogleNet and ResNet-50, and BML's smallest for the others.
 NETWORKS = {"resnet50": (32, 4), "googlenet": (64, 4), "vgg19": (16, 3), "lenet5": (128, 30)}
@@ -222,32 +223,29 @@ def cpu_name():
     return platform.machine()
 
 
-def variable(network):
-    return "k" + network[0].upper() + network[1:]
-
-
-def print_source(times):
-    print("// Written by scripts/measure_backward.py; backward_times.h explains the numbers.")
-    print("//")
-    print(f"// PyTorch {torch.__version__} on {torch.get_num_threads()} of {os.cpu_count()} cores, {cpu_name()}")
-    print('#include "control/training/backward_times.h"\n')
-    print("#include <array>\n#include <fmt/format.h>\n#include <stdexcept>\n")
-    print("namespace gradcube::control::training {\nnamespace {\n")
-    for network, (_, layers) in times.items():
-        print(f"constexpr std::array {variable(network)} = {{")
-        for name, seconds in layers.items():
-            print(f'    LayerTime{{"{name}", {seconds * 1e6:.1f}}},')
-        print("};\n")
-    print("}  // namespace\n")
-    print("BackwardTimes backward_times(std::string_view network) {")
-    for network, (forward, _) in times.items():
-        batch, _ = NETWORKS[network]
-        print(f'  if (network == "{network}") {{')
-        times = f".batch = {batch}, .forward_microseconds = {forward * 1e6:.1f}, .layers = {variable(network)}"
-        print(f"    return {{{times}}};")
-        print("  }")
-    print('  throw std::invalid_argument(fmt::format("there are no times of {}", network));')
-    print("}\n\n}  // namespace gradcube::control::training")
+def write_network(network, forward, backward):
+    """Keeps what the file says of the network's paper."""
+    path = NETWORK_FILES / f"{network}.json"
+    known = json.loads(path.read_text(encoding="utf-8"))
+    keys = [
+        {
+            "name": layer["name"],
+            "elements": layer["parameters"],
+            "dtype": "float32",
+            "backward_microseconds": round(backward[layer["name"]] * 1e6, 1),
+        }
+        for layer in layer_table()[network]
+    ]
+    facts = {
+        "title": known["title"],
+        "paper": known["paper"],
+        "measured": f"PyTorch {torch.__version__} on {torch.get_num_threads()} of {os.cpu_count()} cores, {cpu_name()}",
+        "batch": NETWORKS[network][0],
+        "forward_microseconds": round(forward * 1e6, 1),
+    }
+    lines = [f"  {json.dumps(name)}: {json.dumps(value)},\n" for name, value in facts.items()]
+    rows = ",\n".join(f"    {json.dumps(key)}" for key in keys)
+    path.write_text("{\n" + "".join(lines) + f'  "keys": [\n{rows}\n  ]\n}}\n', encoding="utf-8")
 
 
 def main():
@@ -256,7 +254,8 @@ def main():
     if parser.parse_args().layers:
         print(json.dumps(layer_table()))
     else:
-        print_source({network: measure(network) for network in NETWORKS})
+        for network in NETWORKS:
+            write_network(network, *measure(network))
 
 
 main()

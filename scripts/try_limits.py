@@ -6,8 +6,8 @@
     scripts/try_limits.py 'ulimit'   tries those whose names have these words
 
 Under each limit no process may end by a signal, a refusal must say why in one sentence, doctor must say what up and
-trainers do, with the same words where they are refused, and a daemon that has come up must answer `status` afterwards. What this process
-may not set is left out with a word.
+trainers do, with the same words where they are refused, and a daemon that has come up must answer `status` afterwards.
+What this process may not set is left out with a word.
 $BUILD names the build directory; build-test, else build.
 """
 

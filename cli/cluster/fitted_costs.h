@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "control/model/mgwfbp_model.h"
+#include "control/model/all_reduce_cost.h"
 #include "control/plan/auto_plans.h"
 #include "control/plan/base/topology.h"
 #include "control/plan/plan_cost.h"

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -10,10 +12,8 @@
 #include "cli/cluster/fitted_costs.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/running_cluster.h"
+#include "cli/model/commands.h"
 #include "cli/model/fit_measurement.h"
-#include "cli/model/lines_report.h"
-#include "cli/model/model_commands.h"
-#include "cli/model/training_costs.h"
 #include "cli/text/command.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/option_checks.h"
@@ -32,9 +32,13 @@ using control::model::AllReduceCost;
 struct FitOptions {
   unsigned iterations = 9;
   bool keep = false;
-  std::string nodes;  // empty: the running cluster is measured
+  // With nodes nothing is measured, and all others are for the model.
+  std::string nodes;
   std::string bytes = "100M";
-  TrainingCostOptions costs;
+  std::string alpha;
+  std::string beta;
+  std::string gamma;
+  bool fitted = false;
   bool json = false;
 };
 
@@ -133,11 +137,39 @@ Report report_of(const RunningCluster& cluster, const Fit& fit, const std::strin
   return report;
 }
 
-int run_fit(const FitOptions& options) {
-  if (!options.nodes.empty()) {
-    lines_report(options.nodes, options.bytes, training_costs(options.costs)).write(options.json);
-    return 0;
+// For the models (gradcube.model.node_costs): between two neighbours an all-reduce is twice a
+// message, which takes its latency and what either server has to do with it, two overheads; the
+// rate is that of the slowest level, and beta is 0 where no level has one.
+int tell_kept_costs() {
+  const auto directory = control::RunDirectory::from_environment();
+  const RunningCluster cluster = running_cluster(directory);
+  const auto costs = fitted_costs(directory, cluster.key, cluster.topology);
+  if (!costs) {
+    throw control::SetupError(
+        "--fitted: nothing was fitted on the running cluster; `gradcube model fit` does it");
   }
+  double slowest = std::numeric_limits<double>::infinity();
+  for (const auto& level : cluster.topology.dimensions()) {
+    if (level.rate_bps > 0) slowest = std::min(slowest, static_cast<double>(level.rate_bps));
+  }
+  const auto latency = *std::max_element(costs->latency.begin(), costs->latency.end());
+  const double alpha = static_cast<double>(latency + 2 * costs->overhead) * 1e-9;
+  write_output(nlohmann::json{{"alpha", alpha}, {"beta", 8 / slowest}}.dump() + "\n");
+  return 0;
+}
+
+[[noreturn]] void become_model_of_lines(const FitOptions& options) {
+  std::vector<std::string> words = {"fit", "--nodes=" + options.nodes, "--bytes=" + options.bytes};
+  if (!options.alpha.empty()) words.push_back("--alpha=" + options.alpha);
+  if (!options.beta.empty()) words.push_back("--beta=" + options.beta);
+  if (!options.gamma.empty()) words.push_back("--gamma=" + options.gamma);
+  if (options.fitted) words.emplace_back("--fitted");
+  if (options.json) words.emplace_back("--json");
+  become_models(words);
+}
+
+int run_fit(const FitOptions& options) {
+  if (!options.nodes.empty()) become_model_of_lines(options);
   const auto directory = control::RunDirectory::from_environment();
   const InterruptGuard interrupt;
   const RunningCluster cluster = running_cluster(directory);
@@ -167,7 +199,14 @@ void add_line_options(CLI::App& command, FitOptions& options) {
                "before");
   nodes->excludes(command.get_option("--iterations"))->excludes(command.get_option("--keep"));
   add_text(&command, "--bytes", options.bytes, "Of --nodes: M, 12.5M or 64Ki")->needs(nodes);
-  add_training_cost_options(&command, options.costs);
+  add_text(&command, "--alpha", options.alpha,
+           "Time of a message between two nodes whatever its size [45.26us]");
+  add_text(&command, "--beta", options.beta,
+           "Time of each byte between two nodes [0.8ns, which is 10 Gbit/s]");
+  add_text(&command, "--gamma", options.gamma, "Time to add one byte to another [0.1143ns]");
+  command.add_flag("--fitted", options.fitted,
+                   "Those that are not given: alpha as `gradcube model fit` has found it on the "
+                   "running cluster, beta by its slowest link, and gamma 0");
   for (const char* name : {"--alpha", "--beta", "--gamma", "--fitted"}) {
     command.get_option(name)->needs(nodes);
   }
@@ -175,8 +214,12 @@ void add_line_options(CLI::App& command, FitOptions& options) {
 
 }  // namespace
 
-void add_model_fit(CLI::App& model, Action& action) {
-  CLI::App* command = model.add_subcommand(
+void add_model(CLI::App& tool, Action& action) {
+  CLI::App* model = tool.add_subcommand(
+      "model",
+      "Compute what the papers' cost models say of a topology, or fit them to the running cluster");
+  model->add_subcommand(kKeptCommand, "")->callback([&action] { action = tell_kept_costs; });
+  CLI::App* command = model->add_subcommand(
       "fit", "What messages and bytes cost: on the running cluster, or by MG-WFBP's Table II");
   auto options = std::make_shared<FitOptions>();
   add_number(command, "-n,--iterations", options->iterations, 1, 10'000,

@@ -1,6 +1,7 @@
 #include "cli/perf/perf_hub.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "cli/text/keys_file.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
+#include "cli/text/package_file.h"
 #include "cli/text/report.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
@@ -26,7 +28,6 @@
 #include "control/hub/binding.h"
 #include "control/hub/chunks.h"
 #include "control/settings/run_directory.h"
-#include "control/training/networks.h"
 
 namespace gradcube::cli {
 namespace {
@@ -45,18 +46,15 @@ struct HubOptions : JobOptions {
   HubRunSettings run;  // what needs no more than parsing
 };
 
-// A layer's parameters are one key.
+// Of the models (gradcube.model.networks): a layer's parameters are one key.
+constexpr std::array kNetworks = {"googlenet", "resnet50", "vgg19", "lenet5"};
+
 std::vector<control::HubKey> keys_of_network(const std::string& name) {
-  const auto known = control::training::network_names();
-  if (std::find(known.begin(), known.end(), name) == known.end()) {
+  if (std::find(kNetworks.begin(), kNetworks.end(), name) == kNetworks.end()) {
     throw UsageError(fmt::format("--network: there is no network {}; expected {}, or --keys FILE",
-                                 control::quoted(name), fmt::join(known, ", ")));
+                                 control::quoted(name), fmt::join(kNetworks, ", ")));
   }
-  std::vector<control::HubKey> keys;
-  for (const auto& layer : control::training::make_network(name).layers) {
-    keys.push_back({layer.name, layer.parameters, aggregation::DataType::float32});
-  }
-  return control::ordered_keys(std::move(keys), "--network");
+  return read_keys_file(package_file(fmt::format("gradcube/model/networks/{}.json", name)));
 }
 
 // What a round is to the links.
@@ -107,9 +105,9 @@ void require_memory(const PerfCluster& cluster, const HubRunSettings& settings,
 }
 
 void add_hub_options(CLI::App* command, HubOptions& options) {
-  CLI::Option* network = add_text(command, "--network", options.network,
-                                  fmt::format("Keys of {}, one for each layer",
-                                              fmt::join(control::training::network_names(), ", ")));
+  CLI::Option* network =
+      add_text(command, "--network", options.network,
+               fmt::format("Keys of {}, one for each layer", fmt::join(kNetworks, ", ")));
   add_text(command, "--keys", options.keys,
            "Keys of your own, as for `gradcube plan --keys`: a JSON file")
       ->excludes(network);

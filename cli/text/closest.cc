@@ -2,11 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <numeric>
-
-#include "control/base/errors.h"
-#include "control/base/printable.h"
 
 namespace gradcube::cli {
 namespace {
@@ -48,14 +44,6 @@ std::optional<std::string> closest(std::string_view word,
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   const auto meant = closest(word, candidates);
   return meant ? fmt::format(" (did you mean {}?)", *meant) : "";
-}
-
-void require_known(std::string_view where, std::string_view what, std::string_view name,
-                   const std::vector<std::string>& known, std::string_view or_else) {
-  if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  throw control::UsageError(fmt::format("{} {}: there is no such {}{}; expected {}{}", where,
-                                        control::quoted(name), what, did_you_mean(name, known),
-                                        fmt::join(known, ", "), or_else));
 }
 
 }  // namespace gradcube::cli

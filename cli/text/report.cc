@@ -24,7 +24,6 @@ Cell count(std::uint64_t number) { return {grouped(number), number}; }
 Cell bytes(double bytes) { return {human_bytes(bytes), bytes}; }
 Cell rate(double bits_per_second) { return {human_rate(bits_per_second), bits_per_second}; }
 Cell seconds(double seconds) { return {human_seconds(seconds), seconds}; }
-Cell flag(bool value) { return {value ? "yes" : "no", value}; }
 Cell none() { return {"-", nullptr}; }
 Cell told(ordered_json value) { return {"", std::move(value)}; }
 Cell shown(std::string text) { return {std::move(text), nullptr}; }

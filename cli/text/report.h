@@ -39,7 +39,6 @@ Cell count(std::uint64_t number);         // "1,234"
 Cell bytes(double bytes);                 // "1.23 MB"
 Cell rate(double bits_per_second);        // "200 Mbit/s"
 Cell seconds(double seconds);             // "1.23 ms"
-Cell flag(bool value);                    // "yes", "no"
 Cell none();                              // "-" and null
 Cell told(nlohmann::ordered_json value);  // of a column of the JSON alone
 Cell shown(std::string text);             // of a column of the text alone

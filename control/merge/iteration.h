@@ -1,5 +1,5 @@
 // An iteration of training whose layers' gradients travel while the backward pass goes on (MG-WFBP,
-// sections II and III), and how long it takes if some layers share a message.
+// sections II and III).
 //
 // The backward pass goes from the last layer to the first. A layer's gradients are ready when its
 // part of the pass ends (mu_b, Eq. 6). A message has the gradients of adjacent layers. It leaves
@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "control/model/mgwfbp_model.h"
+#include "control/model/all_reduce_cost.h"
 
 namespace gradcube::control::merge {
 
@@ -45,14 +45,6 @@ struct Message {
   friend bool operator==(const Message&, const Message&) = default;
 };
 
-// When a message's gradients are ready, and when its all-reduce begins and ends, from the begin of
-// the iteration on.
-struct MessageTimes {
-  double ready = 0;
-  double begin = 0;
-  double end = 0;
-};
-
 // When each layer's gradients are ready (mu_b).
 std::vector<double> ready_seconds(const Iteration& iteration);
 
@@ -60,15 +52,6 @@ std::vector<double> ready_seconds(const Iteration& iteration);
 // another.
 double end_seconds(const model::AllReduceCost& cost, std::uint64_t bytes, double ready,
                    double before);
-
-// Of each message. They have each layer once and are in the order of sending, the last layer first.
-std::vector<MessageTimes> times(const Iteration& iteration, const std::vector<Message>& messages);
-
-// t_iter (Eq. 8): the end of the last message.
-double iteration_seconds(const Iteration& iteration, const std::vector<Message>& messages);
-
-// t_f + t_b: what the iteration takes on one server, without messages.
-double computing_seconds(const Iteration& iteration);
 
 }  // namespace gradcube::control::merge
 

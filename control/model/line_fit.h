@@ -1,4 +1,4 @@
-// A line T(M) = a + bM through measured times, as MG-WFBP's Eq. 9 has it (mgwfbp_model.h), that a
+// A line T(M) = a + bM through measured times, as MG-WFBP's Eq. 9 has it, that a
 // few wild measurements do not move: the slope is the median of the slopes between all pairs of
 // points, and a the median of what the points then have left (Theil, 1950; Sen, 1968). Up to 29 %
 // of the points may lie anywhere.
@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "control/model/mgwfbp_model.h"
+#include "control/model/all_reduce_cost.h"
 
 namespace gradcube::control::model {
 

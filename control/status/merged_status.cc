@@ -43,6 +43,8 @@ Json servers_json(const bcube::AddressSpace& space, const std::vector<ServerRepo
     if (own.size() == 1) entry.update(own[0]);
     entry["socket"] = one.socket;
     entry["pid"] = one.pid;
+    // Of a daemon that answers none of them, whatever it says.
+    for (const char* field : {"why", "ended"}) entry.erase(field);
     if (!one.status.is_object()) {
       entry["why"] = one.why;
       entry["ended"] = one.ended;

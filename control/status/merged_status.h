@@ -29,8 +29,9 @@ struct ServerReport {
   bool ended = false;             // its daemon has
 };
 
-// own: what the daemon that puts them together says itself, whatever the others say: "version",
-// "pid", "uptime_seconds", "algorithm" and "switches".
+// own: what the daemon that puts them together says itself, whatever the others and the settings
+// say: "version", "pid", "uptime_seconds", "algorithm", "switches", and "fabric" if it is none of a
+// test bed's.
 nlohmann::ordered_json merged_status(nlohmann::ordered_json own, const ClusterSettings& settings,
                                      const std::vector<ServerReport>& servers);
 

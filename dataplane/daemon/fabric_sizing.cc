@@ -125,6 +125,13 @@ Nanoseconds greeting_interval(const control::ClusterSettings& settings, Payloads
   return std::max(least, greetings * 1000 * kMillisecond / kGreetingsPerSecond);
 }
 
+// --- Silent daemons. A link that is down is found in three to four intervals by the server whose
+// link it is, and in as many by a relay further on. A daemon must not be given up before its
+// messages go around both, so it may be silent for twelve, within what a trainer would wait.
+constexpr Nanoseconds kIntervalsOfSilence = 12;
+constexpr Nanoseconds kShortestSilence = 1000 * kMillisecond;
+constexpr Nanoseconds kLongestSilence = 10'000 * kMillisecond;
+
 // --- Path probes. Flows live for seconds, and what their links carry is averaged over 50 ms. An
 // engine probes 8 servers in an interval at most (path_prober.h), over a few paths each; all
 // servers share this host's cores.
@@ -271,6 +278,8 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings, Pay
     recovery.acknowledge_delay = kUnlimitedAcknowledgeDelay;
   }
   parameters.greeting_interval = greeting_interval(settings, payloads);
+  parameters.silent_after = std::clamp(kIntervalsOfSilence * parameters.greeting_interval,
+                                       kShortestSilence, kLongestSilence);
   parameters.probing_interval = probing_interval(settings);
   return parameters;
 }

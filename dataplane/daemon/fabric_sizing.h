@@ -29,6 +29,7 @@ struct FabricParameters {
   std::vector<std::uint32_t> uplink_depth;  // frames between an engine and its wire
   std::vector<protocol::CreditSettings> credit;
   Nanoseconds greeting_interval = 0;  // over each link; 0: none
+  Nanoseconds silent_after = 0;       // a daemon that nothing is heard of ends its jobs
   Nanoseconds probing_interval = 0;   // of flows' paths; 0: none
 };
 

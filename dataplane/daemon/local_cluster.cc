@@ -37,6 +37,12 @@ protocol::SettingsDigest digest_of(const control::ClusterSettings& settings,
           settings.rates.slowest()};
 }
 
+NodeTiming with_silence(NodeTiming timing, Nanoseconds silent_after) {
+  timing.greetings.silent_after =
+      std::chrono::duration_cast<control::Instant>(std::chrono::nanoseconds(silent_after));
+  return timing;
+}
+
 }  // namespace
 
 LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads, Steering steering,
@@ -54,7 +60,8 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
       digest_(digest_of(settings_, parameters_, payloads)) {
   make_pollers(options.lcores, payloads, clock);
   share_packet_memory();
-  nodes_ = std::make_unique<NodeGroup>(topology_, kernels_, options.timing, settings_.seed);
+  nodes_ = std::make_unique<NodeGroup>(
+      topology_, kernels_, with_silence(options.timing, parameters_.silent_after), settings_.seed);
   nodes_->set_servers_per_core(servers_per_core());
   nodes_->set_aggregators(settings_.aggregators);
 }

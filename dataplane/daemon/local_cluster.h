@@ -33,7 +33,7 @@ struct LocalClusterOptions {
   std::vector<bcube::ServerId> servers;
   std::vector<control::Lcore> lcores;  // one poller each, as far as the assignment uses them
   control::Incarnation incarnation = 1;
-  NodeTiming timing{};
+  NodeTiming timing{};  // but for greetings.silent_after, which follows from the settings
 };
 
 class LocalCluster {

@@ -2,10 +2,10 @@
 //
 // Each poller copies the counters and some flows of its engines between two iterations
 // (Poller::call). More than kMostFlows are not in the status, which would take long to write: they
-// are asked for one by one part, by the command "flows". Other
-// programs rely on the names of the fields, and other daemons take only those that
-// foreign_status.cc lists. cli/status/status_text.h shows them to people, and docs/counters.md says
-// what each counter means. The control thread's.
+// are asked for one by one part, by the command "flows". Other programs rely on the names of the
+// fields, and other daemons on what control/status/form.h has of them: of the rest they take plain
+// values alone. cli/status/status_text.h shows them to people, and docs/counters.md says what each
+// counter means. The control thread's.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_STATUS_H_
 #define GRADCUBE_DATAPLANE_DAEMON_STATUS_H_
 

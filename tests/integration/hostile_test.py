@@ -17,7 +17,7 @@ import numpy
 import raw_session
 from fabrics import PATIENCE, RADIX, SERVERS, needs_many_servers, rounds, some
 from harness import Clockwork, Cluster, TestCase, WithACluster, all_of, job, main, wait_until
-from raw_session import HEAP, RING_ENTRIES, SUBMISSION_ENTRIES, RawSession
+from raw_session import HEAP, RECEIVE, RING_ENTRIES, SEND, SUBMISSION_ENTRIES, RawSession
 
 EPROTOCOL = -8
 EPEER = -6
@@ -97,20 +97,24 @@ class HostileTrainer(WithACluster):
                 self.check_closed(lambda culprit: culprit.put(dtype=dtype, op=op), "does not fit its element type")
 
     def test_an_unknown_kind(self):
-        self.check_closed(lambda culprit: culprit.put(kind=14), "kind")
+        self.check_closed(lambda culprit: culprit.put(kind=6), "kind")
+
+    def test_a_submission_that_is_nothing(self):
+        self.check_closed(lambda culprit: culprit.put(submission=4), "unknown type")
 
     def test_messages_to_nobody_and_outside_the_heap(self):
         end = HEAP + (1 << 20)
-        for kind in (6, 7):
+        for direction in (SEND, RECEIVE):
             for fields, words in some((
-                ({"root": SERVERS}, "none of its job"),
-                ({"root": HUGE % (1 << 32)}, "none of its job"),
+                ({"peer": SERVERS}, "none of its job"),
+                ({"peer": HUGE % (1 << 32)}, "none of its job"),
                 ({"offset": end - 64, "count": 65}, "outside its heap"),
                 ({"offset": HEAP, "count": HUGE}, "outside its heap"),
                 ({"offset": 64, "count": 0}, "outside its heap"),
             )):
-                with self.subTest(kind=kind, **fields):
-                    self.check_closed(lambda culprit: culprit.put(kind=kind, **fields), words)
+                message = {"peer": 0, **fields}
+                with self.subTest(direction=direction, **fields):
+                    self.check_closed(lambda culprit: culprit.put_message(direction, **message), words)
 
     def test_buffers_outside_the_heap(self):
         end = HEAP + (1 << 20)

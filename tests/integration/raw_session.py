@@ -14,8 +14,10 @@ import typing
 from fabrics import PATIENCE
 
 HELLO, WELCOME, REFUSED, FAILURE, INQUIRY, REPORT, GOODBYE, CLOSING, ABORT, OFFER, MAPPED, GROW, GROWN = range(1, 14)
+COLLECTIVE, MESSAGE, WITHDRAWAL, PUSH = range(4)  # types of submissions
 ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, BARRIER = range(6)
-LAYOUT_VERSION = 13
+SEND, RECEIVE = range(2)
+LAYOUT_VERSION = 14
 RING_ENTRIES = 1024
 SUBMISSION_ENTRIES = 2 * RING_ENTRIES
 MOST_LANES = 8
@@ -33,7 +35,9 @@ _LANE = struct.Struct("<56siI")
 _OFFER = struct.Struct("<IIQQ")
 _WELCOME = struct.Struct("<IIII64s")
 _NOTICE = struct.Struct("<IiIIQ1024s")
-_SUBMISSION = struct.Struct("<QQQIBBBB32x")
+_SUBMISSION = struct.Struct("<QQQBB6x32s")
+_COLLECTIVE = struct.Struct("<IBBBx")
+_MESSAGE = struct.Struct("<QIIIB3x")
 _COMPLETION = struct.Struct("<QiIQ")
 
 
@@ -162,14 +166,23 @@ class RawSession:
         """In one store: struct would write zeros first, for the daemon to see."""
         ctypes.c_uint64.from_buffer(self.memory, where).value = value
 
-    def put(self, request=None, offset=HEAP, count=1, dtype=0, op=0, kind=ALL_REDUCE, root=0, lane=0):
+    def put(
+        self, request=None, offset=HEAP, count=1, dtype=0, op=0, kind=ALL_REDUCE, root=0, lane=0, submission=COLLECTIVE,
+    ):  # fmt: skip
+        """A collective, unless ``submission`` says another type."""
+        self._submit(request, offset, count, submission, dtype, _COLLECTIVE.pack(root, kind, op, lane))
+
+    def put_message(self, direction, peer, offset=HEAP, count=1, dtype=0, tag=0, paths=0, place=0):
+        self._submit(None, offset, count, MESSAGE, dtype, _MESSAGE.pack(tag, peer, paths, place, direction))
+
+    def _submit(self, request, offset, count, submission, dtype, rest):
         """Writes a submission at the tail, publishes it, and rings."""
         tail = self.word(SUBMISSION_TAIL)
         if request is None:
             request = self.next_request
             self.next_request += 1
         place = SUBMISSIONS + tail % SUBMISSION_ENTRIES * _SUBMISSION.size
-        _SUBMISSION.pack_into(self.memory, place, request, offset, count, root, kind, dtype, op, lane)
+        _SUBMISSION.pack_into(self.memory, place, request, offset, count, submission, dtype, rest)
         self.set_word(SUBMISSION_TAIL, tail + 1)
         self.ring()
 

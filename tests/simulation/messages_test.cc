@@ -132,6 +132,25 @@ TEST_F(MessagesInFrames, FindAWayAroundTwoLinksThatAreDown) {
   allreduce(*cluster_, cluster_->plan(), trainers, collective_);
 }
 
+// In that time they would have gone around links that are down.
+TEST_F(MessagesInFrames, MayStayAwayForTwelveIntervalsOfGreetings) {
+  SimulationSettings settings = settings_of({{"topology", "star:3"}, {"greeting", "500ms"}});
+  settings.messages_pass_the_fabric = true;
+  settings.links_are_watched = true;
+  cluster_ = std::make_unique<SimulatedCluster>(settings);
+  Trainers trainers = cluster_->join_all("job", heap_for(collective_));
+  ASSERT_TRUE(cluster_->run_until([&] { return admitted(trainers); }, kSecond));
+  cluster_->run_for(kSecond);  // what begins a job has deadlines of its own
+  cluster_->cut_off(2, true);
+  cluster_->run_for(5 * kSecond);
+  EXPECT_FALSE(anyone_is_told(trainers));
+  EXPECT_TRUE(cluster_->run_until(
+      [&] {
+        return !cluster_->told(*trainers[0]).empty() && !cluster_->told(*trainers[1]).empty();
+      },
+      3 * kSecond));
+}
+
 TEST_F(MessagesInFrames, AreHeardFromTheirSenderAlone) {
   make();
   const Trainers trainers = cluster_->join_all("job", heap_for(collective_));

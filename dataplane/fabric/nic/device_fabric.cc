@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
+#include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_ether.h>
 
@@ -35,9 +36,16 @@ PacketPoolOptions frames(const char* name, std::uint16_t queue, std::uint32_t co
   return options;
 }
 
+// Drivers ask for this room in what they receive into, however small the MTU is: net_af_packet has
+// frames of 2 KB by default.
+constexpr std::uint32_t kReceivedFrameBytes = 2048;
+
 // That a queue receives into: full rings, and as much in a burst.
 PacketPoolOptions device_pool(const control::ClusterSettings& settings, std::uint16_t queue) {
-  return frames("device", queue, settings.topology.ports() * 2 * descriptors(settings), settings);
+  PacketPoolOptions options =
+      frames("device", queue, settings.topology.ports() * 2 * descriptors(settings), settings);
+  options.frame_bytes = std::max(options.frame_bytes, kReceivedFrameBytes);
+  return options;
 }
 
 // For copies of all that an engine sends, as a device may keep a packet until it needs the place:
@@ -95,9 +103,10 @@ std::uint64_t DeviceFabric::pool_bytes() const {
 }
 
 unsigned DeviceFabric::megabytes(const control::ClusterSettings& settings, unsigned queues) {
-  const std::uint64_t packets =
-      std::uint64_t{queues} * (device_pool(settings, 0).count + sent_pool(settings, 0).count);
-  const std::uint64_t bytes = packets * (settings.mtu + kEthernetBytes + kPacketBytes);
+  std::uint64_t bytes = 0;
+  for (const PacketPoolOptions& pool : {device_pool(settings, 0), sent_pool(settings, 0)}) {
+    bytes += std::uint64_t{queues} * pool.count * (pool.frame_bytes + kPacketBytes);
+  }
   return static_cast<unsigned>((bytes + bytes / kHeapReserve) / kMegabyte + 1);
 }
 

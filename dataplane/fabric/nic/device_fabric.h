@@ -1,5 +1,5 @@
 // One server's ports on devices that DPDK drives, and that have packets of their own: NICs
-// (pci_nic.h).
+// (pci_nic.h), and what its drivers make without hardware (virtual_device.h).
 //
 // The port with number p is on the device p of those that were named. It receives for the link
 // address of the port, whatever the device's own MAC is.

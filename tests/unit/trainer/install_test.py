@@ -119,6 +119,11 @@ class Installed(WithDaemon):
         self.assertEqual(said[:2], [str(package / "__init__.py"), "63"])
         self.assertEqual(os.path.realpath(said[2]), os.path.realpath(self.shared_object))
 
+    def test_the_tool_finds_the_package_and_that_the_library(self):
+        tool = only(self.root.rglob("bin/gradcube"))
+        answer = run(tool, "model", "training", "--network", "lenet5", "--json", env=trainers_environment())
+        self.assertIn('"network":"lenet5"', answer)
+
     def test_the_backend_for_pytorch_is_installed_where_it_was_built(self):
         extensions = [list(place.rglob("_gradcube_torch*.so")) for place in (BUILD / "trainer", self.root)]
         self.assertEqual(*(len(found) for found in extensions))

@@ -43,6 +43,8 @@ memory is freed when the last array is gone. In a forked child every call raises
 session goes on: a child opens a session of its own. Its copies of the parent's arrays are private.
 """
 
+import importlib
+
 __version__ = "0.1.0"  # the project's, in meson.build
 
 from ._errors import (
@@ -61,10 +63,7 @@ from ._errors import (
     SystemRefusedError,
     TimeoutError,
 )
-from ._hub import Hub
 from ._merging import merge_layers
-from ._request import Request
-from ._session import Session
 
 __all__ = [
     "AbortedError",
@@ -87,3 +86,14 @@ __all__ = [
     "__version__",
     "merge_layers",
 ]
+
+_WITH_NUMPY = {"Hub": "._hub", "Request": "._request", "Session": "._session"}
+
+
+def __getattr__(name):
+    """These are imported when they are first used: what is of the package without NumPy works without it."""
+    if name not in _WITH_NUMPY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_WITH_NUMPY[name], __name__), name)
+    globals()[name] = value
+    return value

@@ -18,6 +18,18 @@ namespace {
 
 using testing::ElementsAre;
 
+// t_iter (Eq. 8): the end of the last message.
+double iteration_seconds(const Iteration& iteration, const std::vector<Message>& messages) {
+  const std::vector<double> ready = ready_seconds(iteration);
+  double end = 0;
+  for (const auto& [first, last] : messages) {
+    std::uint64_t bytes = 0;
+    for (std::size_t l = first; l <= last; ++l) bytes += iteration.layers[l].bytes;
+    end = end_seconds(iteration.cost, bytes, ready[first], end);
+  }
+  return end;
+}
+
 double seconds_of(Policy policy, const Iteration& iteration) {
   return iteration_seconds(iteration, messages_of(policy, iteration));
 }

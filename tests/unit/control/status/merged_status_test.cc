@@ -190,6 +190,16 @@ TEST(MergedStatus, ListsAServerThatDoesNotAnswer) {
   EXPECT_EQ(status["window"], 16) << "of another";
 }
 
+TEST(MergedStatus, SaysOfNoServerThatAnswersThatItDoesNot) {
+  std::vector<ServerReport> servers = three_servers();
+  servers[1].status["servers"][0].update({{"why", "its daemon ended"}, {"ended", true}});
+  const Json status = merged(servers);
+  EXPECT_EQ(status["servers"][1]["trainers"], 1);
+  for (const char* field : {"why", "ended"}) {
+    EXPECT_FALSE(status["servers"][1].contains(field)) << field;
+  }
+}
+
 TEST(MergedStatus, IsWholeWithoutAnyAnswer) {
   std::vector<ServerReport> servers = three_servers();
   for (ServerReport& server : servers) server.status = nullptr;

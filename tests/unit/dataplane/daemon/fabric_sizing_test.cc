@@ -233,6 +233,20 @@ TEST(FabricSizing, GreetsOftenOnlyWherePollersHaveCoresOfTheirOwn) {
   EXPECT_EQ(interval(settings, Payloads::copied), 20 * millisecond) << "as the settings say";
 }
 
+// Messages must have had time to go around links that are down.
+TEST(FabricSizing, GivesADaemonUpAfterManyIntervalsOfGreetingsWithinOneToTenSeconds) {
+  const protocol::Nanoseconds millisecond = protocol::kMillisecond;
+  const auto silent_after = [](protocol::Nanoseconds greeting) {
+    control::ClusterSettings settings = settings_of("bcube:3,2", std::nullopt, 9000);
+    settings.greeting_ns = greeting;
+    return fabric_parameters(settings, Payloads::copied).silent_after;
+  };
+  EXPECT_EQ(silent_after(0), 1000 * millisecond) << "links are not watched";
+  EXPECT_EQ(silent_after(80 * millisecond), 1000 * millisecond);
+  EXPECT_EQ(silent_after(500 * millisecond), 6000 * millisecond);
+  EXPECT_EQ(silent_after(60'000 * millisecond), 10'000 * millisecond);
+}
+
 TEST(FabricSizing, SendsAtMostFourThousandGreetingsInASecond) {
   control::ClusterSettings settings = settings_of("bcube:16,2", std::nullopt, 9000);
   constexpr double kSecond = 1e9;

@@ -2,6 +2,8 @@
 
 #include "dataplane/daemon/hub/hub_lifetime.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <gmock/gmock.h>
@@ -36,7 +38,7 @@ class HubLifetimes : public testing::Test {
  protected:
   ~HubLifetimes() override {
     // Their threads end before they do.
-    for (const auto& making : member_.take_dropped()) {
+    for (const auto& making : life_.take_dropped()) {
       while (!making->is_idle()) std::this_thread::yield();
     }
   }
@@ -49,24 +51,25 @@ class HubLifetimes : public testing::Test {
     return hub_table({{"large", elements, aggregation::DataType::float32}});
   }
   void ask(unsigned local, const HubWish& wish) {
-    member_.ask(local, wish, {small_hub_shape(2)}, MemoryQuota::Charge(quota_, kUser));
+    life_.ask(local, wish, {small_hub_shape(2)}, MemoryQuota::Charge(quota_, kUser));
   }
   // What is told now, without waiting.
   std::vector<HubAnswer> work() {
-    return member_.work(
+    return life_.work(
         [this](const std::shared_ptr<ServerHub>& hub) {
           ++used_;
           if (use) use(hub);
         },
         is_whole);
   }
-  // The next that is told: what is made takes its time.
-  std::vector<HubAnswer> answers() {
-    for (;;) {
-      std::vector<HubAnswer> answers = work();
-      if (!answers.empty()) return answers;
+  // The next that are told: a hub is made, and tables are compared, in a time of their own.
+  std::vector<HubAnswer> answers(std::size_t least = 1) {
+    std::vector<HubAnswer> told = work();
+    while (told.size() < least) {
       std::this_thread::yield();
+      for (HubAnswer& answer : work()) told.push_back(std::move(answer));
     }
+    return told;
   }
   void expect_refused(const HubAnswer& answer, std::int32_t code, const std::string& text) {
     EXPECT_EQ(answer.code, code) << answer.text;
@@ -83,26 +86,26 @@ class HubLifetimes : public testing::Test {
   std::function<void(const std::shared_ptr<ServerHub>&)> use;
   HubLifetime::IsWhole is_whole;
   MemoryQuota quota_{kQuota};
-  HubLifetime member_;
+  HubLifetime life_;
   unsigned used_ = 0;
 };
 
 TEST_F(HubLifetimes, AreMadeForTheFirstWishAndGivenToAll) {
   ask(0, wish());
   ask(1, wish());
-  EXPECT_EQ(member_.hub(), nullptr) << "it is made elsewhere, and used in work()";
-  const std::vector<HubAnswer> told = answers();
+  EXPECT_EQ(life_.hub(), nullptr) << "it is made elsewhere, and used in work()";
+  const std::vector<HubAnswer> told = answers(2);
   ASSERT_EQ(told.size(), 2U);
-  ASSERT_NE(member_.hub(), nullptr);
+  ASSERT_NE(life_.hub(), nullptr);
   EXPECT_EQ(used_, 1U);
-  EXPECT_EQ(member_.hub()->number(), 1U);
-  EXPECT_EQ(member_.hub()->model().keys(), small_keys());
+  EXPECT_EQ(life_.hub()->number(), 1U);
+  EXPECT_EQ(life_.hub()->model().keys(), small_keys());
   for (const unsigned local : {0U, 1U}) {
     EXPECT_EQ(told[local].local, local);
     EXPECT_EQ(told[local].number, 1U);
     EXPECT_EQ(told[local].code, GRADCUBE_OK) << told[local].text;
     EXPECT_EQ(told[local].bytes, 256U + 128U) << "each key begins at a multiple of 64";
-    EXPECT_EQ(told[local].descriptor, member_.hub()->memory().descriptor());
+    EXPECT_EQ(told[local].descriptor, life_.hub()->memory().descriptor());
   }
   EXPECT_THAT(work(), IsEmpty()) << "all are told once";
 }
@@ -111,13 +114,13 @@ TEST_F(HubLifetimes, AreGivenToWhoAsksForThemLater) {
   ask(1, wish());
   answers();
   ask(0, wish());
-  EXPECT_TRUE(member_.waits(0));
+  EXPECT_TRUE(life_.waits(0));
   const std::vector<HubAnswer> told = answers();
   ASSERT_EQ(told.size(), 1U);
   EXPECT_EQ(told[0].local, 0U);
   EXPECT_EQ(told[0].code, GRADCUBE_OK);
   EXPECT_EQ(used_, 1U);
-  EXPECT_FALSE(member_.waits(0));
+  EXPECT_FALSE(life_.waits(0));
 }
 
 // It is read by a thread of the making, and by none afterwards.
@@ -131,8 +134,8 @@ TEST_F(HubLifetimes, AreMadeFromTheMemoryOfATrainerThatHasGone) {
       HubTableSource(std::exchange(region, nullptr), shared::kHeapOffset, table.size());
   ask(0, std::exchange(from_memory, {}));
   EXPECT_EQ(answers()[0].code, GRADCUBE_OK);
-  EXPECT_EQ(member_.hub()->model().keys(), small_keys());
-  EXPECT_EQ(*member_.table(), table);
+  EXPECT_EQ(life_.hub()->model().keys(), small_keys());
+  EXPECT_EQ(*life_.table(), table);
   EXPECT_TRUE(still_there.expired());
 }
 
@@ -141,7 +144,7 @@ TEST_F(HubLifetimes, ThatEndWhileTablesAreComparedAreToldToTheirTrainersOnce) {
   answers();
   ask(1, wish());
   ask(2, wish(1, table_of(7)));
-  member_.end(GRADCUBE_EPEER, "a trainer has died");
+  life_.end(GRADCUBE_EPEER, "a trainer has died");
   const std::vector<HubAnswer> told = work();
   ASSERT_EQ(told.size(), 2U);
   for (const HubAnswer& answer : told) expect_refused(answer, GRADCUBE_EPEER, "has died");
@@ -154,10 +157,7 @@ TEST_F(HubLifetimes, AreTheSameForAllTrainersOfAServer) {
   HubWish other_lane = wish();
   other_lane.lane = 1;
   ask(2, other_lane);
-  std::vector<HubAnswer> told = answers();
-  while (told.size() < 3) {
-    for (HubAnswer& answer : answers()) told.push_back(answer);
-  }
+  const std::vector<HubAnswer> told = answers(3);
   for (const HubAnswer& answer : told) {
     if (answer.local == 0) {
       EXPECT_EQ(answer.code, GRADCUBE_OK);
@@ -174,14 +174,14 @@ TEST_F(HubLifetimes, AreOneAtATime) {
   answers();
   ask(0, wish(2));
   expect_one_refused(GRADCUBE_EINVAL, "free it first");
-  EXPECT_EQ(member_.hub()->number(), 1U);
+  EXPECT_EQ(life_.hub()->number(), 1U);
 }
 
 TEST_F(HubLifetimes, AreOverWhenTheyHaveEndedAndCanBeFollowedByOthers) {
   ask(0, wish(3));
   answers();
-  member_.end(GRADCUBE_EINVAL, "it was freed");
-  EXPECT_EQ(member_.hub(), nullptr);
+  life_.end(GRADCUBE_EINVAL, "it was freed");
+  EXPECT_EQ(life_.hub(), nullptr);
   EXPECT_THAT(work(), IsEmpty()) << "nobody waits";
   for (const std::uint32_t number : {1U, 3U}) {
     ask(0, wish(number));
@@ -193,7 +193,7 @@ TEST_F(HubLifetimes, AreOverWhenTheyHaveEndedAndCanBeFollowedByOthers) {
   ask(0, wish(4));
   const std::vector<HubAnswer> told = answers();
   EXPECT_EQ(told[0].code, GRADCUBE_OK) << told[0].text;
-  EXPECT_EQ(member_.hub()->number(), 4U);
+  EXPECT_EQ(life_.hub()->number(), 4U);
 }
 
 TEST_F(HubLifetimes, AreToldOnlyWhenOthersHaveWhatTheyNeedOfThem) {
@@ -212,9 +212,9 @@ TEST_F(HubLifetimes, ThatCannotBeForOthersAreToldAlsoToWhoAsksLater) {
   is_whole = [](const ServerHub&) { return false; };
   ask(0, wish());
   while (used_ == 0) EXPECT_THAT(work(), IsEmpty());
-  member_.fail(GRADCUBE_ENOMEM, "server [2] has not the memory");
+  life_.fail(GRADCUBE_ENOMEM, "server [2] has not the memory");
   expect_one_refused(GRADCUBE_ENOMEM, "has not the memory");
-  EXPECT_EQ(member_.hub(), nullptr);
+  EXPECT_EQ(life_.hub(), nullptr);
   ask(1, wish());
   expect_one_refused(GRADCUBE_ENOMEM, "has not the memory");
 }
@@ -222,36 +222,33 @@ TEST_F(HubLifetimes, ThatCannotBeForOthersAreToldAlsoToWhoAsksLater) {
 TEST_F(HubLifetimes, ThatEndWhileTheyAreMadeAreToldToThoseWhoWait) {
   ask(0, wish());
   ask(1, wish());
-  member_.end(GRADCUBE_EPEER, "a trainer has died");
+  life_.end(GRADCUBE_EPEER, "a trainer has died");
   const std::vector<HubAnswer> told = work();
   ASSERT_EQ(told.size(), 2U);
   for (const HubAnswer& answer : told) expect_refused(answer, GRADCUBE_EPEER, "has died");
   for (int i = 0; i < 100; ++i) EXPECT_THAT(work(), IsEmpty());
   EXPECT_EQ(used_, 0U);
-  EXPECT_EQ(member_.hub(), nullptr);
+  EXPECT_EQ(life_.hub(), nullptr);
 }
 
 TEST_F(HubLifetimes, ThatAreMadeAreOverWhenANewerOneIsWishedFor) {
   ask(0, wish(1));
   ask(1, wish(2, table_of(7)));
-  std::vector<HubAnswer> told = answers();
+  const std::vector<HubAnswer> told = answers(2);
   ASSERT_EQ(told[0].local, 0U);
   expect_refused(told[0], GRADCUBE_EINVAL, "hub 1 of the job is over");
-  while (told.size() < 2) {
-    for (HubAnswer& answer : answers()) told.push_back(answer);
-  }
   EXPECT_EQ(told[1].local, 1U);
   EXPECT_EQ(told[1].number, 2U);
   EXPECT_EQ(told[1].code, GRADCUBE_OK) << told[1].text;
   EXPECT_EQ(used_, 1U);
-  EXPECT_EQ(member_.hub()->number(), 2U);
+  EXPECT_EQ(life_.hub()->number(), 2U);
 }
 
 // What was given up takes a thread and memory until it is found to be idle.
 TEST_F(HubLifetimes, AreNotMadeWithoutBoundForWhoWaitsForNone) {
   for (std::uint32_t number = 1; number <= 50; ++number) {
     ask(0, wish(number));
-    member_.end(GRADCUBE_EINVAL, "it was freed");
+    life_.end(GRADCUBE_EINVAL, "it was freed");
   }
   unsigned busy = 0;
   for (const HubAnswer& answer : work()) busy += answer.code == GRADCUBE_EAGAIN ? 1 : 0;
@@ -273,7 +270,7 @@ TEST_F(HubLifetimes, AreRefusedWithWhatIsWrongWithTheirTable) {
   expect_one_refused(GRADCUBE_EINVAL, "malformed");
   ask(1, wish(1));
   expect_one_refused(GRADCUBE_EINVAL, "malformed");  // who asks later is told the same
-  EXPECT_EQ(member_.hub(), nullptr);
+  EXPECT_EQ(life_.hub(), nullptr);
   EXPECT_EQ(quota_.used(kUser), 0U);
   ask(0, wish(2));
   EXPECT_EQ(answers()[0].code, GRADCUBE_OK);
@@ -282,19 +279,19 @@ TEST_F(HubLifetimes, AreRefusedWithWhatIsWrongWithTheirTable) {
 TEST_F(HubLifetimes, ArePaidForByTheirUserUntilTheyAreGone) {
   ask(0, wish());
   answers();
-  EXPECT_GE(quota_.used(kUser), member_.hub()->memory().bytes());
-  EXPECT_EQ(quota_.used(kUser), member_.hub()->charged());
-  const std::shared_ptr<ServerHub> kept = member_.hub();
-  member_.end(GRADCUBE_EINVAL, "it was freed");
+  EXPECT_GE(quota_.used(kUser), life_.hub()->memory().bytes());
+  EXPECT_EQ(quota_.used(kUser), life_.hub()->charged());
+  const std::shared_ptr<ServerHub> kept = life_.hub();
+  life_.end(GRADCUBE_EINVAL, "it was freed");
   EXPECT_EQ(quota_.used(kUser), kept->charged()) << "an engine may have it still";
 }
 
 TEST_F(HubLifetimes, AreNoMoreChargedForWhenTheLastHasThem) {
   ask(0, wish());
   answers();
-  member_.end(GRADCUBE_EINVAL, "it was freed");
+  life_.end(GRADCUBE_EINVAL, "it was freed");
   EXPECT_NE(quota_.used(kUser), 0U) << "trainers read it";
-  member_.forget();
+  life_.forget();
   EXPECT_EQ(quota_.used(kUser), 0U);
 }
 
@@ -302,8 +299,8 @@ TEST_F(HubLifetimes, StayAsTheyAreForTheirReadersWhenTheyHaveEnded) {
   ask(0, wish());
   const std::vector<HubAnswer> told = answers();
   const control::Descriptor kept(dup(told[0].descriptor));
-  member_.hub()->memory().base()[7] = 77;
-  member_.end(GRADCUBE_EPEER, "a trainer has died", 5);
+  life_.hub()->memory().base()[7] = 77;
+  life_.end(GRADCUBE_EPEER, "a trainer has died", 5);
   std::uint8_t byte = 0;
   ASSERT_EQ(pread(kept.get(), &byte, 1, 7), 1);
   EXPECT_EQ(byte, 77);
@@ -322,14 +319,14 @@ TEST_F(HubLifetimes, StayAsTheyAreForTheirReadersWhenTheyHaveEnded) {
 TEST_F(HubLifetimes, AreKnownByTheTrainersThatHaveFreedThem) {
   ask(0, wish());
   ask(1, wish());
-  answers();
-  member_.freed_by(1);
-  EXPECT_TRUE(member_.is_freed_by(1));
-  EXPECT_FALSE(member_.is_freed_by(0));
-  member_.end(GRADCUBE_EINVAL, "it was freed");
+  answers(2);
+  life_.freed_by(1);
+  EXPECT_TRUE(life_.is_freed_by(1));
+  EXPECT_FALSE(life_.is_freed_by(0));
+  life_.end(GRADCUBE_EINVAL, "it was freed");
   ask(0, wish(2));
   answers();
-  EXPECT_FALSE(member_.is_freed_by(1)) << "the next one";
+  EXPECT_FALSE(life_.is_freed_by(1)) << "the next one";
 }
 
 TEST_F(HubLifetimes, GiveTheirPagesBackWhereATrainerKeepsADescriptor) {
@@ -343,8 +340,8 @@ TEST_F(HubLifetimes, GiveTheirPagesBackWhereATrainerKeepsADescriptor) {
   ASSERT_NE(mapping, MAP_FAILED);
   EXPECT_EQ(mmap(nullptr, 64, PROT_READ | PROT_WRITE, MAP_SHARED, kept.get(), 0), MAP_FAILED);
   EXPECT_NE(ftruncate(kept.get(), 0), 0);
-  member_.end(GRADCUBE_EINVAL, "it was freed");
-  member_.forget();
+  life_.end(GRADCUBE_EINVAL, "it was freed");
+  life_.forget();
   ASSERT_EQ(fstat(kept.get(), &file), 0);
   EXPECT_EQ(file.st_blocks, 0);
   EXPECT_EQ(*static_cast<const char*>(mapping), 0);
@@ -377,7 +374,7 @@ TEST_F(HubLifetimes, AreRefusedAndGiveTheirChargeBackWhereTheEnginesCannotHaveTh
   for (const HubAnswer& answer : told) {
     expect_refused(answer, GRADCUBE_ENOMEM, "there are no packets for it");
   }
-  EXPECT_EQ(member_.hub(), nullptr);
+  EXPECT_EQ(life_.hub(), nullptr);
   EXPECT_EQ(quota_.used(kUser), 0U);
 }
 

@@ -1,0 +1,73 @@
+"""What `gradcube perf allreduce --json` has measured, read from a file for a figure."""
+
+from .figures import MeasuredRun
+from .json_file import JsonFile, count_field, field, items, number_field, text_field
+
+# What nothing that was measured exceeds; beyond, a figure would have no numbers for it.
+_MOST_SECONDS = 1e9
+_MOST_BITS_PER_SECOND = 1e15
+
+
+def read_measured(path):
+    """Raises a UsageError if the file cannot be read, is no such report, or is one of another collective or of a part
+    of the servers. Results of several collectives in flight are left out."""
+    file = JsonFile("--measured", path, "what `gradcube perf allreduce --json` printed")
+    report = file.content()
+    topology = field(report, "topology")
+    for refused, what in (
+        (not isinstance(field(report, "results"), list), "it is no report"),
+        (field(report, "collective") is not None, "it is one of another collective"),
+        (field(report, "members") is not None, "it is one of a part of the servers"),
+        (field(report, "reproducible") is True, "it is one of a reproducible job, which carries more bytes"),
+        (count_field(report, "trainers_per_server") not in (None, 1), "it is one of several trainers on a server"),
+        (items(topology, "absent"), "servers of its topology are absent"),
+        (not topology_text(topology), "it does not say on which topology it was measured"),
+    ):
+        if refused:
+            file.refuse(what)
+    results = []
+    for result in items(report, "results"):
+        size, seconds = count_field(result, "bytes"), number_field(result, "seconds_median")
+        if size is None or seconds is None or not 0 < seconds < _MOST_SECONDS:
+            file.refuse("it has a result without a time")
+        if count_field(result, "in_flight") in (None, 1):  # several in flight share their time
+            results.append((size, seconds))
+    if not results:
+        file.refuse("it has no result of one collective at a time")
+    spec = topology_text(topology)
+    algorithm = text_field(report, "algorithm")
+    return MeasuredRun(spec, _default_of(spec) if algorithm is None else algorithm, _rate_of(report), results)
+
+
+def topology_text(topology):
+    """ "bcube:3,2" from {"kind":"bcube","n":3,"k":2,"servers":9}, "bcube:4x3" from one with "radices". Empty when it
+    cannot be told."""
+    kind = text_field(topology, "kind")
+    n = count_field(topology, "n")
+    k = count_field(topology, "k")
+    k = count_field(topology, "h") if k is None else k
+    if kind == "star":
+        servers = count_field(topology, "servers")
+        return "" if servers is None else f"star:{servers}"
+    if kind is not None and n is not None and k is not None:
+        return f"{kind}:{n},{k}"
+    radices = items(topology, "radices")
+    if any(isinstance(radix, bool) or not isinstance(radix, int) for radix in radices):
+        return ""
+    return f"{kind}:{'x'.join(map(str, radices))}" if kind is not None and radices else ""
+
+
+def _default_of(spec):
+    """By which all-reduces are where nobody asks for another algorithm: reports without a name are of it. A figure says
+    itself which topologies it has."""
+    return {"bcube": "bml", "star": "bml", "torus": "hips:ring"}.get(spec.partition(":")[0], "")
+
+
+def _rate_of(report):
+    """Of all links; None if they have none, or several."""
+    rate = field(report, "rate_bps")
+    rates = rate if isinstance(rate, list) and rate else [rate]
+    first = rates[0]
+    if isinstance(first, bool) or not isinstance(first, (int, float)) or not 0 < first <= _MOST_BITS_PER_SECOND:
+        return None
+    return float(first) if all(other == first for other in rates) else None
