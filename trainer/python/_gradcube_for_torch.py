@@ -27,7 +27,8 @@ def register():
         return
     options = {"extended_api": True}
     if "devices" in inspect.signature(dist.Backend.register_backend).parameters:
-        options["devices"] = ["cpu"]
+        # Not those for which PyTorch has no backend yet: it would take this one for theirs.
+        options["devices"] = list(getattr(dist.Backend, "default_device_backend_map", ["cpu", "cuda"]))
     dist.Backend.register_backend(_NAME, _create, **options)
 
 

@@ -2,10 +2,15 @@
 // tensors are allocated in its shared memory, side by side if that is wanted. gradcube/torch.py is
 // what users import.
 
+#include <array>
+#include <atomic>
+#include <cstdint>
 #include <exception>
+#include <optional>
 #include <pybind11/chrono.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <string>
 #include <string_view>
 #include <torch/csrc/utils/pybind.h>
 #include <unistd.h>
@@ -25,6 +30,12 @@ namespace {
 constexpr char kBuiltFor[] = "gradcube-torch-identity:" GRADCUBE_TORCH_IDENTITY;
 static_assert(std::string_view(GRADCUBE_TORCH_IDENTITY).find(TORCH_VERSION) == 0,
               "PyTorch's headers are of another version than its Python package");
+
+constexpr const char* kPinning = "gradcube._torch_pinning";
+
+std::atomic<bool> exit_is_expected{false};
+
+bool has_interpreter() { return Py_IsInitialized() != 0 && !exit_is_expected; }
 
 constexpr std::array<const char*, kKinds> kKindNames = {
     "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "barrier", "messages"};
@@ -109,6 +120,7 @@ void sleep_until_exit() {
 }
 
 void expect_exit() {
+  exit_is_expected = true;
   static const std::terminate_handler before = std::get_terminate();
   std::set_terminate([] {
     // No exception: this thread is being unwound.
@@ -121,6 +133,27 @@ void handle_signals() {
   if (Py_IsInitialized() == 0 || !is_main_thread()) return;
   const py::gil_scoped_acquire lock;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+bool pin_memory(const std::string& device, void* begin, std::size_t bytes) {
+  if (!has_interpreter()) return false;
+  const py::gil_scoped_acquire lock;
+  try {
+    const auto address = reinterpret_cast<std::uintptr_t>(begin);
+    return py::module_::import(kPinning).attr("pin")(device, address, bytes).cast<bool>();
+  } catch (const py::error_already_set&) {
+    return false;
+  }
+}
+
+void unpin_memory(const std::string& device, void* begin) {
+  if (!has_interpreter()) return;
+  const py::gil_scoped_acquire lock;
+  try {
+    py::module_::import(kPinning).attr("unpin")(device, reinterpret_cast<std::uintptr_t>(begin));
+  } catch (const py::error_already_set&) {
+    // It stays pinned until the process ends.
+  }
 }
 
 WithoutInterpreterLock::WithoutInterpreterLock() {

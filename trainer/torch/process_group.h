@@ -25,6 +25,11 @@
 // Types. What is moved carries the type of its tensor, which the job compares: ranks that name
 // different ones all fail with an error that names them.
 //
+// Devices. Tensors of a call lie on the CPU, or all on one device: they are copied to the CPU and
+// back (stage.h), and all of their bytes count as staged. What is all-reduced, reduced or broadcast
+// goes in parts of kPart bytes, each a request of its own. So all ranks of such a call have their
+// tensors on devices, or none has.
+//
 // Memory. What a call writes shares no byte with what else it writes or reads: start() refuses it
 // before anything begins. scatter and all_to_all may be done in place: they send copies then.
 //
@@ -40,7 +45,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -49,6 +56,7 @@
 #include "trainer/torch/monitored_barrier.h"
 #include "trainer/torch/progress.h"
 #include "trainer/torch/session.h"
+#include "trainer/torch/stage.h"
 #include "trainer/torch/tensors.h"
 #include "trainer/torch/work.h"
 
@@ -153,6 +161,7 @@ class ProcessGroupGradcube final : public GroupBase {
     std::vector<Copy> own = {};   // what this rank gives itself, before the requests
     std::vector<Copy> copies = {};
     int source = -1;
+    std::shared_ptr<Stage> stage = nullptr;  // of tensors on a device
   };
   enum class Use { read, write, both };
   struct Counters {
@@ -163,12 +172,16 @@ class ProcessGroupGradcube final : public GroupBase {
 
   void check_rank(const char* role, std::int64_t rank) const;
   Milliseconds limit_of(Milliseconds timeout) const;
-  at::Tensor workspace(const at::Tensor& like, std::int64_t elements, std::size_t kind);
+  std::shared_ptr<DeviceLink> link_to(const at::Device& device);
+  at::Tensor workspace(Call& call, const at::Tensor& like, std::int64_t elements, std::size_t kind);
+  void copy_in(Call& call, const at::Tensor& to, const at::Tensor& from);
+  void copy_own(Call& call, const at::Tensor& to, const at::Tensor& from);
   at::Tensor plain(Call& call, const at::Tensor& tensor, Use use, std::size_t kind);
   void use(Call& call, const at::Tensor& memory, std::size_t bytes, bool is_written,
            std::size_t kind);
   void add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
                       gradcube_collective asked);
+  void add_whole(Call& call, const at::Tensor& tensor, Use use, gradcube_collective asked);
   void add_reduction(Call& call, const at::Tensor& tensor, const c10d::ReduceOp& op, int kind,
                      unsigned root, unsigned lane = 0);
   void add_combination(Call& call, const at::Tensor& tensor, const c10d::ReduceOp& op,
@@ -183,7 +196,7 @@ class ProcessGroupGradcube final : public GroupBase {
                              const c10d::ReduceOp& op, Milliseconds timeout);
   void add_send(Call& call, const at::Tensor& tensor, int to, std::uint64_t tag);
   void add_receive(Call& call, const at::Tensor& tensor, int from, std::uint64_t tag);
-  Tensors apart_from(const Tensors& written, const Tensors& read, std::size_t kind);
+  Tensors apart_from(Call& call, const Tensors& written, const Tensors& read, std::size_t kind);
   void add_exchange(Call& call, const Tensors& outputs, const Tensors& inputs, std::uint64_t tag);
   bool is_in_place(const void* memory, std::size_t bytes) const;
   std::uint64_t next_tag() { return kCollectiveTag | tags_++; }
@@ -199,6 +212,8 @@ class ProcessGroupGradcube final : public GroupBase {
   const std::shared_ptr<Progress> progress_;
   const std::unique_ptr<MonitoredBarrier> monitored_barrier_;  // null in a group of one rank, too
   std::array<Counters, kKinds> counters_;
+  std::mutex links_mutex_;
+  std::map<std::string, std::shared_ptr<DeviceLink>> links_;  // by device; guarded by links_mutex_
   std::atomic<std::uint64_t> collectives_{0};
   std::atomic<std::uint64_t> tags_{0};
 };

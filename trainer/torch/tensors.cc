@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <algorithm>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -226,14 +227,34 @@ at::Tensor combined(const at::Tensor& rows, Op::RedOpType op) {
   return result;
 }
 
+std::runtime_error unsupported_device(const at::Device& device) {
+  return std::runtime_error("gradcube does not support tensors on the device " + device.str() +
+                            ": expected one on the CPU, or on a device with streams, such as CUDA");
+}
+
+std::optional<at::Device> common_device(const std::vector<at::Tensor>& these,
+                                        const std::vector<at::Tensor>& those) {
+  std::optional<at::Device> device;
+  for (const std::vector<at::Tensor>* list : {&these, &those}) {
+    for (const at::Tensor& tensor : *list) {
+      if (device.value_or(tensor.device()) != tensor.device()) {
+        throw std::runtime_error("a call has tensors on " + device->str() + " and on " +
+                                 tensor.device().str() + ": expected one device for all");
+      }
+      device = tensor.device();
+    }
+  }
+  return device;
+}
+
 void check_memory(const at::Tensor& tensor) {
   if (!tensor.defined()) throw std::runtime_error("a tensor is undefined");
   if (tensor.layout() != at::kStrided) {
     throw std::runtime_error("gradcube does not support sparse tensors: expected a dense one");
   }
-  if (!tensor.device().is_cpu()) {
-    throw std::runtime_error("gradcube does not support tensors on the device " +
-                             tensor.device().str() + ": expected one on the CPU");
+  const at::DeviceType place = tensor.device().type();
+  if (place != at::kCPU && (place == at::kMeta || !c10::impl::hasDeviceGuardImpl(place))) {
+    throw unsupported_device(tensor.device());
   }
   dtype_of(tensor.scalar_type());
 }
@@ -282,9 +303,11 @@ void check_whole(const at::Tensor& whole, const at::Tensor& part, int parts) {
                            c10::toString(part.scalar_type()));
 }
 
-bool is_plain(const at::Tensor& tensor) {
+bool is_dense(const at::Tensor& tensor) {
   return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
 }
+
+bool is_plain(const at::Tensor& tensor) { return tensor.device().is_cpu() && is_dense(tensor); }
 
 bool are_consecutive(const std::vector<at::Tensor>& tensors) {
   const auto* next = static_cast<const char*>(tensors.front().data_ptr());

@@ -1,4 +1,4 @@
-"""Gradcube for PyTorch: the backend "gradcube" of torch.distributed, for tensors on the CPU.
+"""Gradcube for PyTorch: the backend "gradcube" of torch.distributed.
 
     import gradcube.torch
     import torch.distributed as dist
@@ -14,7 +14,8 @@ The ranks that see the same run directory, those of a host, tell each other by t
 out in the order of their ranks, whatever started them. Several ranks may share a server, if all servers have as many.
 
 What DistributedDataParallel exchanges lies in memory that the trainer shares with its daemon, so nothing is copied.
-statistics() counts what has to be. For other tensors there is the scope shared_memory().
+statistics() counts what has to be. For other tensors of the CPU there is the scope shared_memory(). Tensors on a device,
+such as a GPU, are copied to that memory and back, while the host goes on.
 
 Errors are RuntimeErrors with Gradcube's message: who is missing, who has died.
 
@@ -155,7 +156,8 @@ def joined(tensors, group=None):
 
 def _bytes_of_buckets(parameters):
     """Enough for any division into buckets, and for the numbers of parameters that a Reducer keeps beside them."""
-    gradients = sum(padded(one.numel(), one.element_size()) * one.element_size() for one in parameters)
+    here = (one for one in parameters if one.device.type == "cpu")
+    gradients = sum(padded(one.numel(), one.element_size()) * one.element_size() for one in here)
     return gradients + 16 * padded(len(parameters) + 2, 4)
 
 
