@@ -10,7 +10,8 @@ usage() {
 usage: ./scripts/test_torch.sh [OPTION...] VERSION [TEST...]
 Makes a virtual environment with this version of PyTorch (2.6.0, for instance, or "newest"; "debian" is
 that of /usr/bin/python3, and needs no environment), builds Gradcube and the backend for it, and runs
-tests of tests/integration/: torch, torch_training and torch_examples, unless others are named.
+tests of tests/integration/: torch, torch_device, torch_training and torch_examples, unless others are
+named.
 PyPI's PyTorch comes with CUDA: some 3 GB to download, and 7 GB on the disk.
   --python PYTHON   of which the virtual environment is made (/usr/bin/python3)
   --toolkit FOLDER  takes CUDA 13's libraries from this folder of an installed toolkit, which saves
@@ -43,7 +44,7 @@ done
 ((${#words[@]} > 0)) || misuse "which version of PyTorch?"
 version=${words[0]}
 tests=("${words[@]:1}")
-if ((${#tests[@]} == 0)); then tests=(torch torch_training torch_examples); fi
+if ((${#tests[@]} == 0)); then tests=(torch torch_device torch_training torch_examples); fi
 for name in "${tests[@]}"; do
   [[ -f tests/integration/${name}_test.py ]] || misuse "there is no test \"$name\""
 done
