@@ -170,7 +170,7 @@ def after_the_copies_back():
     for wait in (
         lambda work: work.wait(),
         lambda work: work.get_future().wait(),
-        lambda work: work.get_future().then(lambda done: late.add_later(done.value()[0], 0)).wait(),
+        lambda work: work.get_future().then(lambda done: late.add_later(done.value()[0], 0) or done.value()).wait(),
     ):
         given = there(torch.ones(1009))
         late.hold_arrivals()
@@ -208,11 +208,12 @@ def staging():
     dist.all_reduce(one[:10], group=group)
     usage = gradcube.torch.statistics(group)["all_reduce"]
     assert usage["bytes"] == usage["staged_bytes"] == 4 * (LARGE + 10) and usage["requests"] == 4, usage
-    assert sum(_torch_pinning.pinned.values()) >= 4 * LARGE, _torch_pinning.pinned
-    before = dict(_torch_pinning.pinned)
+    pinned = sum(_torch_pinning.pinned.values())
+    assert pinned >= 4 * LARGE, _torch_pinning.pinned
     for _ in range(20):
         dist.all_reduce(one, group=group)
-    assert _torch_pinning.pinned == before, "memory is used again"
+    # What is used again is that of the call before the last one, whose copies may still go on.
+    assert sum(_torch_pinning.pinned.values()) <= pinned + 2 * (12 << 20), _torch_pinning.pinned
     dist.destroy_process_group(group)
 
 

@@ -7,6 +7,8 @@ import torch
 from harness import Cluster, TestCase, main, wait_until
 from torch_launch import Ranks
 
+import torch_late_device
+
 PROGRAM = pathlib.Path(__file__).resolve().parent / "torch_device.py"
 SCENARIOS = ["collectives", "streams", "failures", "staging", "training"]
 
@@ -51,6 +53,11 @@ class OnDevice:
 
 class OnLateDevice(OnDevice, TestCase):
     device = "late"
+
+    @classmethod
+    def setUpClass(cls):
+        torch_late_device.built()
+        super().setUpClass()
 
 
 @unittest.skipUnless(torch.cuda.is_available(), "there is no device of CUDA's")

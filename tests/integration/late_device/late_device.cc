@@ -15,8 +15,7 @@
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
-#include <ATen/ops/resize_native.h>
-#include <ATen/ops/set_native.h>
+#include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
 #include <array>
 #include <atomic>
@@ -40,6 +39,10 @@
 
 #include "trainer/torch/compatibility.h"
 
+#if TORCH_VERSION_MAJOR >= 2
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#endif
+
 namespace {
 
 namespace py = pybind11;
@@ -49,7 +52,8 @@ constexpr int kDevices = 2;
 constexpr int kStreams = 8;  // of each device; the first one is the default
 
 // What PyTorch 1 calls c10::optional.
-using OptionalType = decltype(std::declval<at::TensorOptions>().dtype_opt());
+using OptionalType =
+    decltype(c10::optTypeMetaToScalarType(std::declval<at::TensorOptions>().dtype_opt()));
 using OptionalBool = decltype(std::declval<at::TensorOptions>().requires_grad_opt());
 using OptionalLayout = decltype(std::declval<at::TensorOptions>().layout_opt());
 using OptionalDevice = decltype(std::declval<at::TensorOptions>().device_opt());
@@ -163,15 +167,15 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     current_device = device.index();
   }
   c10::Stream getStream(c10::Device device) const noexcept override {
-    return {c10::Stream::UNSAFE, whole(device), current_stream[place(device)]};
+    return c10::Stream(c10::Stream::UNSAFE, whole(device), current_stream[place(device)]);
   }
   c10::Stream getDefaultStream(c10::Device device) const override {
-    return {c10::Stream::DEFAULT, whole(device)};
+    return c10::Stream(c10::Stream::DEFAULT, whole(device));
   }
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool /*high*/) const override {
     static std::atomic<unsigned> given{0};
-    return {c10::Stream::UNSAFE, whole(device),
-            static_cast<c10::StreamId>(1 + given++ % (kStreams - 1))};
+    return c10::Stream(c10::Stream::UNSAFE, whole(device),
+                       static_cast<c10::StreamId>(1 + given++ % (kStreams - 1)));
   }
   c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
     const c10::Stream before = getStream(stream.device());
@@ -212,6 +216,30 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
 };
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
+
+#if TORCH_VERSION_MAJOR >= 2
+// What later versions ask of a device beside its guard. Some of the calls are not in all of them.
+class Hooks final : public at::PrivateUse1HooksInterface {
+ public:
+  bool hasPrimaryContext(c10::DeviceIndex /*device*/) const override { return true; }
+  bool isBuilt() const { return true; }
+  bool isAvailable() const { return true; }
+  c10::DeviceIndex deviceCount() const { return kDevices; }
+  c10::DeviceIndex getCurrentDevice() const { return current_device; }
+  void setCurrentDevice(c10::DeviceIndex device) const { current_device = device; }
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const {
+    return std::exchange(current_device, device);
+  }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex device) const {
+    return device < 0 ? current_device : exchangeDevice(device);
+  }
+};
+
+[[maybe_unused]] const bool has_hooks = [] {
+  at::RegisterPrivateUse1HooksInterface(new Hooks);
+  return true;
+}();
+#endif
 
 class Memory final : public gradcube::pytorch::AllocatorBase {
  public:
@@ -378,6 +406,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("view",
          static_cast<at::Tensor (*)(const at::Tensor&, c10::IntArrayRef)>(&at::native::view));
   m.impl("_reshape_alias", &at::native::_reshape_alias);
+  m.impl("view_as_real", &at::native::view_as_real);
   m.impl("resize_", &resize);
   m.impl("set_.source_Storage_storage_offset", &set_storage);
 }
