@@ -256,10 +256,17 @@ class Registering(unittest.TestCase):
 
     def test_devices_are_named_where_pytorch_asks_for_them(self):
         calls = []
+
+        def new(name, func, extended_api=False, devices=None):
+            calls.append((name, extended_api, devices))
+
         self.registered(lambda name, func, extended_api=False: calls.append((name, extended_api)))
-        self.registered(lambda name, func, extended_api=False, devices=None: calls.append((name, extended_api, devices)))
+        self.registered(new)
+        self.registered(new, default_device_backend_map={"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"})
         self.assertEqual(calls[0], ("gradcube", True))
-        self.assertEqual(calls[-1], ("gradcube", True, ["cpu"]))
+        others = [call for call in calls if len(call) == 3]
+        self.assertEqual(others[0], ("gradcube", True, ["cpu", "cuda"]))
+        self.assertEqual(others[-1], ("gradcube", True, ["cpu", "cuda", "xpu"]))
 
     def test_a_second_time_nothing_happens(self):
         self.registered(lambda *_, **__: self.fail("registered"), GRADCUBE="gradcube")
