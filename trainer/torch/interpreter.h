@@ -27,8 +27,8 @@ void expect_exit();
 void handle_signals();
 
 // Pins memory for copies of devices of this type, such as "cuda", where PyTorch has a call for that
-// (gradcube/_torch_pinning.py); false: it has none, or the system refuses. Both take the interpreter
-// lock, and do nothing where there is no interpreter any more.
+// (gradcube/_torch_pinning.py); false: it has none, or the system refuses. Both take the
+// interpreter lock, and do nothing where there is no interpreter any more.
 bool pin_memory(const std::string& device, void* begin, std::size_t bytes);
 void unpin_memory(const std::string& device, void* begin);
 

@@ -126,8 +126,8 @@ ProcessGroupGradcube::WorkPointer ProcessGroupGradcube::start(Call call, Millise
   return work;
 }
 
-// Each element of it by itself: what is asked of one part is asked of all. The parts are the same on
-// all ranks, however their tensors lie.
+// Each element of it by itself: what is asked of one part is asked of all. The parts are the same
+// on all ranks, however their tensors lie.
 void ProcessGroupGradcube::add_whole(Call& call, const at::Tensor& tensor, Use use,
                                      gradcube_collective asked) {
   const auto kind = static_cast<std::size_t>(asked.kind);

@@ -3,8 +3,8 @@
 // Its future ends first, which runs the callbacks of then() on the progress thread; then the
 // threads in wait() go on.
 //
-// On a device a work ends when its copies back are ordered: wait() makes the caller's current stream
-// wait for them, and the future makes that of who takes its value, and of its callbacks.
+// On a device a work ends when its copies back are ordered: wait() makes the caller's current
+// stream wait for them, and the future makes that of who takes its value, and of its callbacks.
 //
 // wait() with a timeout fails the work for good when the time is up, with the reason that Gradcube
 // knows: who is missing. Messages are withdrawn then; if all had met the other ranks' already, the
@@ -31,8 +31,8 @@ namespace gradcube::pytorch {
 
 class GradcubeWork final : public c10d::Work {
  public:
-  // `stage`: of tensors on a device, and has the copies then; else null. `source`: of a receive, the
-  // rank that it is from, else -1.
+  // `stage`: of tensors on a device, and has the copies then; else null. `source`: of a receive,
+  // the rank that it is from, else -1.
   GradcubeWork(int rank, c10d::OpType type, const char* title, std::vector<at::Tensor> inputs,
                std::vector<at::Tensor> outputs, std::vector<Copy> copies,
                std::shared_ptr<Stage> stage, int source = -1);

@@ -5,8 +5,8 @@
 // gets to it. hold() stops the caller's stream, and hold_arrivals() the copies to the device that
 // may go on without the host, so that a test sees what waits for them. A copy that may go on
 // without the host (non_blocking) does so only if the CPU's side of it is memory that
-// cudaHostRegister() was told, as on CUDA; nothing but the caller keeps that memory alive, as there.
-// All other operations are done by the CPU on copies.
+// cudaHostRegister() was told, as on CUDA; nothing but the caller keeps that memory alive, as
+// there. All other operations are done by the CPU on copies.
 //
 // There are two devices, of which a test may take one for the wrong one. Threads: any.
 
