@@ -125,8 +125,8 @@ Pointer ProcessGroupGradcube::gather(TensorLists& outputs, Tensors& inputs,
       if (rank == root) continue;
       add_receive(call, call.outputs[rank], rank, tag);
     }
-    call.own.push_back(
-        {call.outputs[root], apart_from({call.outputs[root]}, {input}, kMessages)[0]});
+    copy_own(call, call.outputs[root],
+             apart_from(call, {call.outputs[root]}, {input}, kMessages)[0]);
   }
   return start(std::move(call), options.timeout);
 }
@@ -144,24 +144,24 @@ Pointer ProcessGroupGradcube::scatter(Tensors& outputs, TensorLists& inputs,
   } else {
     call.inputs = only_one(inputs);
     check_list(call.inputs, output, size_);
-    const Tensors given = apart_from({output}, call.inputs, kMessages);
+    const Tensors given = apart_from(call, {output}, call.inputs, kMessages);
     for (int rank = 0; rank < size_; ++rank) {
       if (rank == root) continue;
       add_send(call, given[rank], rank, tag);
     }
-    call.own.push_back({output, given[root]});
+    copy_own(call, output, given[root]);
   }
   return start(std::move(call), options.timeout);
 }
 
 // What is read, or copies of it where it shares memory with what is written.
-Tensors ProcessGroupGradcube::apart_from(const Tensors& written, const Tensors& read,
+Tensors ProcessGroupGradcube::apart_from(Call& call, const Tensors& written, const Tensors& read,
                                          std::size_t kind) {
   if (!share_memory(written, read)) return read;
   Tensors copies;
   for (const at::Tensor& one : read) {
-    copies.push_back(workspace(one, one.numel(), kind).view(one.sizes()));
-    copies.back().copy_(one);
+    copies.push_back(workspace(call, one, one.numel(), kind).view(one.sizes()));
+    copy_in(call, copies.back(), one);
   }
   return copies;
 }
@@ -179,13 +179,13 @@ void ProcessGroupGradcube::add_exchange(Call& call, const Tensors& outputs, cons
     for (const at::Tensor& tensor : *list) check_memory(tensor);
   }
   check_whole(outputs[rank_], inputs[rank_], 1);
-  const Tensors given = apart_from(outputs, inputs, kMessages);
+  const Tensors given = apart_from(call, outputs, inputs, kMessages);
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
     add_receive(call, outputs[rank], rank, tag);
     add_send(call, given[rank], rank, tag);
   }
-  call.own.push_back({outputs[rank_], given[rank_]});
+  copy_own(call, outputs[rank_], given[rank_]);
 }
 
 Pointer ProcessGroupGradcube::alltoall(Tensors& outputs, Tensors& inputs,

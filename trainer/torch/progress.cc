@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <csignal>
+#include <ctime>
 #include <poll.h>
 #include <stdexcept>
 #include <sys/eventfd.h>
@@ -23,6 +23,7 @@ constexpr unsigned kMostInFlight = 1024 / 3;
 
 // Of the progress thread, while it listens for ends. Requests with later deadlines do not wake it.
 constexpr std::chrono::minutes kLongestSleep(1);
+constexpr std::chrono::microseconds kGateInterval(50);
 
 thread_local const Progress* led = nullptr;  // whose progress thread this is
 
@@ -38,10 +39,10 @@ int event_fd_of(const Session& session) {
   return fd;
 }
 
-int milliseconds_until(Clock::time_point then) {
-  if (then == Clock::time_point::max()) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(then - Clock::now()).count();
-  return static_cast<int>(std::clamp<decltype(left)>(left, 0, INT_MAX));
+timespec time_until(Clock::time_point then) {
+  const std::chrono::nanoseconds left = std::max<Clock::duration>(then - Clock::now(), {});
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+  return {seconds.count(), (left - seconds).count()};
 }
 
 }  // namespace
@@ -110,12 +111,25 @@ bool Progress::start_request(const TaskPointer& task, std::size_t place) {
   std::atomic<unsigned>& in_flight = in_flight_[kind_of(request)];
   if (in_flight >= kMostInFlight) return false;
   Flight flight{task, place, 0, ""};
-  const int code = submit_one(request, flight.request);
-  if (code == GRADCUBE_EAGAIN) return false;
-  if (code != GRADCUBE_OK) flight.refusal = session_->last_error();
+  if (!is_open(task, place, flight.refusal)) return false;
+  if (flight.refusal.empty()) {
+    const int code = submit_one(request, flight.request);
+    if (code == GRADCUBE_EAGAIN) return false;
+    if (code != GRADCUBE_OK) flight.refusal = session_->last_error();
+  }
   ++in_flight;
   add(std::move(flight));
   return true;
+}
+
+bool Progress::is_open(const TaskPointer& task, std::size_t place, std::string& refusal) {
+  if (task->gate_ == nullptr) return true;
+  try {
+    return task->gate_->is_open(place);
+  } catch (const std::exception& error) {
+    refusal = error.what();
+    return true;
+  }
 }
 
 int Progress::submit_one(Request& request, std::uint64_t& number) {
@@ -213,6 +227,11 @@ void Progress::stop_at_exit() {
   left_.wait_for(lock, std::chrono::seconds(3), [this] { return has_left_; });
 }
 
+bool Progress::has_stopped() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stopping_;
+}
+
 void Progress::wake() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t bytes = ::write(wake_fd_, &one, sizeof(one));
@@ -246,6 +265,7 @@ bool Progress::take_arrivals() {
 }
 
 void Progress::start_waiting() {
+  gate_is_closed_ = false;
   if (!some_wait_) return;
   const std::lock_guard<std::mutex> order(order_);
   bool some_wait = false;
@@ -254,6 +274,7 @@ void Progress::start_waiting() {
       waiting.pop_front();
     }
     some_wait = some_wait || !waiting.empty();
+    gate_is_closed_ = gate_is_closed_ || (!waiting.empty() && waiting.front().task->gate_);
   }
   some_wait_ = some_wait;
 }
@@ -282,11 +303,14 @@ void Progress::sleep() {
     for (const Flight& flight : flights_) look(flight.task);
     for (const TaskPointer& task : waiting) look(task);
     if (withdraws_again_) until = std::min(until, Clock::now() + std::chrono::milliseconds(1));
+    if (gate_is_closed_) until = std::min(until, Clock::now() + kGateInterval);
     if (listens) until = std::min(until, Clock::now() + kLongestSleep);
     sleeps_until_ = until;
   }
   pollfd descriptors[] = {{wake_fd_, POLLIN, 0}, {event_fd_, POLLIN, 0}};
-  ::poll(descriptors, listens ? 2 : 1, milliseconds_until(until));
+  const timespec time = time_until(until);
+  ::ppoll(descriptors, listens ? 2 : 1, until == Clock::time_point::max() ? nullptr : &time,
+          nullptr);
   rang_ = descriptors[1].revents != 0;
 }
 

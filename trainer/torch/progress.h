@@ -18,6 +18,10 @@
 // on the session's event descriptor, calls Task::ended with no lock held, and never takes Python's
 // interpreter lock; what `ended` runs may.
 //
+// A request may have to wait for what else its call does, such as copies from a device: a Gate says
+// when it may begin. No later request of its kind overtakes it. While one waits the thread looks
+// every kGateInterval: a device's events ring no bell.
+//
 // More than kMostInFlight sends, receives or collectives wait here, each kind in its own order: so
 // sends that wait for their receives leave room for those.
 //
@@ -73,14 +77,29 @@ struct Message {
 
 using Request = std::variant<gradcube_collective, Message>;
 
+// What else the requests of a task depend on.
+class Gate {
+ public:
+  virtual ~Gate() = default;
+  // Whether the task's request at this place may begin. With the order of submissions held. A
+  // std::exception is why it never can.
+  virtual bool is_open(std::size_t place) = 0;
+  // It has ended well. On the progress thread.
+  virtual void has_ended(std::size_t place) = 0;
+};
+
 class Task {
  public:
   // Gets the reason of a failure, or an empty text.
   using Ended = std::function<void(const std::string& failure)>;
 
-  // One request or more.
-  Task(std::vector<Request> requests, Clock::time_point deadline, Ended ended)
-      : requests_(std::move(requests)), deadline_(deadline), ended_(std::move(ended)) {}
+  // One request or more. A null gate is always open.
+  Task(std::vector<Request> requests, Clock::time_point deadline, Ended ended,
+       std::shared_ptr<Gate> gate = nullptr)
+      : requests_(std::move(requests)),
+        deadline_(deadline),
+        ended_(std::move(ended)),
+        gate_(std::move(gate)) {}
 
  private:
   friend class Progress;
@@ -97,6 +116,7 @@ class Task {
   Clock::time_point patience_;          // of one with a failure: how long its messages may take
   bool told_ = false;                   // or about to be
   Ended ended_;
+  const std::shared_ptr<Gate> gate_;
 };
 
 class Progress : public std::enable_shared_from_this<Progress> {
@@ -126,6 +146,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // ends, and so sleeps on. So does who submits one later, unless it is the main thread. Returns
   // when no more task can end, or after a while if one of them does not come to its end.
   void stop_at_exit();
+  // Whether one of these two was called.
+  bool has_stopped();
 
  private:
   struct Flight {
@@ -151,6 +173,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   // With order_ held:
   bool start_request(const TaskPointer& task, std::size_t place);
+  static bool is_open(const TaskPointer& task, std::size_t place, std::string& refusal);
   int submit_one(Request& request, std::uint64_t& number);
   void add(Flight flight);
 
@@ -203,6 +226,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::vector<Flight> flights_;
   std::vector<TaskPointer> failing_;  // those with a failure that are not told
   bool withdraws_again_ = false;      // the session could not take all
+  bool gate_is_closed_ = false;       // before a request that is the first to wait
   std::deque<Ending> endings_;        // to be told
   // The session's descriptor was readable: as nothing is in flight, for a reason that lasts, such
   // as a daemon that has ended. Then the thread does not listen to it until the next request.

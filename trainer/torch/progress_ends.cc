@@ -81,7 +81,9 @@ void Progress::look_for_timeouts() {
   flights_.erase(std::remove_if(flights_.begin(), flights_.end(), has_ended), flights_.end());
   for (const TaskPointer& task : tasks_waiting()) {
     const char* const late = why_late(*task, now);
-    if (late != nullptr) fail(task, late + std::string("too much before it is in flight"));
+    if (late == nullptr) continue;
+    const char* const gate = task->gate_ == nullptr ? "" : "its device has yet to give it, or ";
+    fail(task, late + std::string(gate) + "too much before it is in flight");
   }
 }
 
@@ -133,6 +135,7 @@ void Progress::end(const Flight& flight, const std::string& failure) {
   const std::size_t kind = kind_of(task.requests_[flight.place]);
   --in_flight_[kind];
   --task.open_;
+  if (failure.empty() && task.gate_ != nullptr) task.gate_->has_ended(flight.place);
   if (kind != kCollectives) --task.messages_;
   if (!failure.empty()) {
     task.broken_ = true;

@@ -3,23 +3,27 @@
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/StreamGuard.h>
 #include <exception>
 #include <stdexcept>
 
 #include "trainer/torch/interpreter.h"
+#include "trainer/torch/tensors.h"
 
 namespace gradcube::pytorch {
 
 GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
                            std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs,
-                           std::vector<Copy> copies, int source)
+                           std::vector<Copy> copies, std::shared_ptr<Stage> stage, int source)
     : Work(rank, type, title, inputs),
       outputs_(std::move(outputs)),
       copies_(std::move(copies)),
+      stage_(std::move(stage)),
       source_(source),
-      future_(
-          c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()))) {
-}
+      future_(c10::make_intrusive<c10::ivalue::Future>(
+          c10::ListType::create(c10::TensorType::get()),
+          stage_ == nullptr ? std::vector<c10::Device>()
+                            : std::vector<c10::Device>{stage_->link().device})) {}
 
 void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
                          const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
@@ -30,7 +34,8 @@ void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
   }
   const auto task = std::make_shared<Task>(
       std::move(requests), deadline,
-      [work, kept = std::move(kept)](const std::string& failure) { work->end(failure); });
+      [work, kept = std::move(kept)](const std::string& failure) { work->end(failure); },
+      work->stage_);
   work->progress_ = progress;
   work->task_ = task;
   progress->submit(task);
@@ -40,25 +45,44 @@ void GradcubeWork::end(const std::string& failure) {
   std::exception_ptr error;
   try {
     if (!failure.empty()) throw std::runtime_error(failure);
-    // Whatever mode the call was made in, which this thread does not know: an inference tensor can
-    // be written to in this one alone, and any other tensor as well.
-    const c10::InferenceMode as_values;
-    for (const Copy& copy : copies_) copy.to.copy_(copy.from);
+    copy();
   } catch (...) {
     error = std::current_exception();
   }
   copies_.clear();
+  if (stage_ != nullptr) stage_->finish();
   if (error != nullptr) {
     future_->setError(error);
   } else {
-    future_->markCompleted(c10::IValue(outputs_));
+    complete_future();
   }
   finish(error);
 }
 
+void GradcubeWork::copy() {
+  if (stage_ != nullptr) return stage_->copy_rest();
+  // Whatever mode the call was made in, which this thread does not know: an inference tensor can
+  // be written to in this one alone, and any other tensor as well.
+  const c10::InferenceMode as_values;
+  for (const Copy& copy : copies_) {
+    copy.to.copy_(copy.op.has_value() ? combined(copy.from, *copy.op) : copy.from);
+  }
+}
+
+void GradcubeWork::complete_future() {
+  // It records what the current stream of the device has to do, for those that take its value.
+  c10::OptionalStreamGuard guard;
+  if (stage_ != nullptr) guard.reset_stream(stage_->link().back);
+  future_->markCompleted(c10::IValue(outputs_));
+}
+
+void GradcubeWork::synchronize() {
+  if (stage_ != nullptr) future_->wait();
+}
+
 bool GradcubeWork::has_ended_within(std::chrono::milliseconds time) {
   const Clock::time_point until = deadline_after(time);
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock lock(mutex_);  // of whatever type a version has
   while (!completed_) {
     const Clock::time_point now = Clock::now();
     if (now >= until) return false;
@@ -95,8 +119,11 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
     }
     throw;
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (exception_ != nullptr) std::rethrow_exception(exception_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (exception_ != nullptr) std::rethrow_exception(exception_);
+  }
+  synchronize();
   return true;
 }
 
