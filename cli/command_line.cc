@@ -36,6 +36,7 @@ void add_commands(CLI::App& tool, Action& action, const std::vector<std::string>
   add_model(tool, action);
   add_checkpoint(tool, action);
   add_doctor(tool, action);
+  add_at_host(tool, action);
 }
 
 constexpr const char* kToolFooter =

@@ -178,13 +178,13 @@ LaunchSettings settings_of(const RunOptions& options, const std::string& file,
                            std::uint16_t port) {
   const LaunchWorld world = world_of(places, options, port);
   LaunchSettings settings{
-      .file = file,
-      .words = words,
       .tasks = {},
       .grace = std::chrono::nanoseconds(control::parse_duration(options.grace, "--grace")),
       .output_to_errors = options.json};
   for (const PerfTrainer& trainer : places.trainers) {
     settings.tasks.push_back({.mark = options.no_prefix ? "" : fmt::format("[{}] ", trainer.rank),
+                              .file = file,
+                              .words = words,
                               .environment = launch_environment(environ, world, trainer)});
   }
   return settings;
