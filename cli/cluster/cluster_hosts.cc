@@ -6,6 +6,7 @@
 #include <exception>
 #include <filesystem>
 #include <fmt/format.h>
+#include <numeric>
 #include <set>
 #include <system_error>
 
@@ -53,6 +54,12 @@ void validate_launcher(const std::string& launcher) {
 
 control::ServerId ClusterHosts::server(std::size_t host) const {
   return settings.topology.space().server_list().at(host);
+}
+
+std::vector<std::size_t> ClusterHosts::all() const {
+  std::vector<std::size_t> hosts(names.size());
+  std::iota(hosts.begin(), hosts.end(), 0);
+  return hosts;
 }
 
 std::string ClusterHosts::address(std::size_t host) const {
@@ -131,5 +138,11 @@ std::optional<ClusterHosts> hosts_to_ask(const RunDirectory& directory) {
 }
 
 bool is_for_this_host_alone() { return std::getenv(kThisHostAlone) != nullptr; }
+
+void throw_none_is_here() {
+  const NothingToDoHere nothing;
+  if (is_for_this_host_alone()) throw nothing;
+  throw SetupError(nothing.what());
+}
 
 }  // namespace gradcube::cli

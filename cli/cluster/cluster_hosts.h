@@ -6,6 +6,8 @@
 #ifndef GRADCUBE_CLI_CLUSTER_CLUSTER_HOSTS_H_
 #define GRADCUBE_CLI_CLUSTER_CLUSTER_HOSTS_H_
 
+#include <cstddef>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -26,6 +28,7 @@ struct ClusterHosts {
   control::ClusterSettings settings;
 
   control::ServerId server(std::size_t host) const;
+  std::vector<std::size_t> all() const;  // 0, 1, 2, ...
   // Of a server's first port, without its UDP port.
   std::string address(std::size_t host) const;
 };
@@ -49,6 +52,13 @@ std::optional<ClusterHosts> kept_cluster_hosts(const control::RunDirectory& dire
 // The same for a command that was typed; nothing where it is for this host alone.
 std::optional<ClusterHosts> hosts_to_ask(const control::RunDirectory& directory);
 bool is_for_this_host_alone();
+
+// Thrown where a command concerns all hosts, and other ones do all of it: no failure.
+struct NothingToDoHere : std::exception {
+  const char* what() const noexcept override { return "none of the servers is on this host"; }
+};
+// That, or a SetupError: a command finds none of its servers on this host.
+[[noreturn]] void throw_none_is_here();
 
 }  // namespace gradcube::cli
 

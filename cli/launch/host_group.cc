@@ -209,6 +209,13 @@ HostGroup::Answers HostGroup::ask(const json& request, std::chrono::seconds pati
 
 HostGroup::Answers HostGroup::ask(const std::vector<json>& requests,
                                   std::chrono::seconds patience) {
+  Answers answers = collect(requests, patience);
+  if (launcher_.interrupted_by() != 0) end_by_signal();
+  return answers;
+}
+
+HostGroup::Answers HostGroup::collect(const std::vector<json>& requests,
+                                      std::chrono::seconds patience) {
   for (std::size_t host = 0; host < states_.size(); ++host) {
     Host& state = states_[host];
     json request = requests[host];
@@ -218,7 +225,6 @@ HostGroup::Answers HostGroup::ask(const std::vector<json>& requests,
     launcher_.tell(host, line_of(request));
   }
   launcher_.run_until([this] { return all_spoke(); }, std::chrono::steady_clock::now() + patience);
-  heed_interrupt();
   Answers answers;
   for (std::size_t host = 0; host < states_.size(); ++host) {
     Host& state = states_[host];
@@ -245,7 +251,9 @@ void HostGroup::Answers::require_all(const ClusterHosts& hosts) const {
 }
 
 void HostGroup::stay() {
-  const Answers answers = ask(json{{"stay", true}}, kStayPatience);
+  // A signal does not end this process here: some may have been told.
+  const Answers answers =
+      collect(std::vector<json>(states_.size(), json{{"stay", true}}), kStayPatience);
   for (std::size_t host = 0; host < states_.size(); ++host) {
     if (answers.failures[host].empty() && states_[host].stays) launcher_.release(host);
   }
@@ -289,13 +297,11 @@ std::string HostGroup::failure_of(std::size_t host, std::chrono::seconds patienc
       kLongestError);
 }
 
-void HostGroup::heed_interrupt() {
-  const int signal = launcher_.interrupted_by();
-  if (signal == 0) return;
+void HostGroup::end_by_signal() {
   launcher_.finish();
   complain("interrupted: what was started on the hosts was ended");
   flush_output();
-  raise(signal);  // still blocked: it ends this process when `signals_` is gone
+  raise(launcher_.interrupted_by());  // still blocked: it ends this process when `signals_` is gone
   throw SetupError("interrupted");
 }
 

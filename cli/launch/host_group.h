@@ -26,6 +26,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/cluster/cluster_hosts.h"
@@ -78,10 +79,11 @@ class HostGroup {
     nlohmann::json answer;
   };
 
+  Answers collect(const std::vector<nlohmann::json>& requests, std::chrono::seconds patience);
   bool all_spoke();
   void take_answer(std::size_t host);
   std::string failure_of(std::size_t host, std::chrono::seconds patience);
-  void heed_interrupt();
+  [[noreturn]] void end_by_signal();
 
   const ClusterHosts& hosts_;
   const LaunchSignals signals_;

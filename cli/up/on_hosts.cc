@@ -6,8 +6,10 @@
 #include <exception>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "cli/checks/hosts_check.h"
 #include "cli/launch/host_group.h"
@@ -81,19 +83,20 @@ HostsStarted up_on_hosts(const ClusterHosts& hosts, const RunDirectory& director
         {{"start", {{"server", server_word(hosts, host)}, {"hosts", hosts_json(hosts)}}}});
   }
   HostsStarted started;
-  HostGroup group(hosts);
-  const HostGroup::Answers answers = group.ask(requests, kStartOnHostPatience);
+  std::optional<HostGroup> group(std::in_place, hosts);
+  const HostGroup::Answers answers = group->ask(requests, kStartOnHostPatience);
   answers.require_all(hosts);
   started.daemons = answers.values;
   if (with_check) {
-    started.links = check_once_heard(group, hosts);
+    started.links = check_once_heard(*group, hosts);
     require_links(hosts, started.links);
   }
   try {
-    group.stay();
+    group->stay();
     keep_cluster_hosts(directory, hosts);
   } catch (const std::exception& error) {
     const std::string why = error.what();
+    group.reset();
     down_on_hosts(hosts, directory);
     throw SetupError(why + "; what was started on the other hosts was ended");
   }
