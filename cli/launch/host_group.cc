@@ -37,8 +37,8 @@ constexpr auto kStayPatience = std::chrono::seconds(20);
 constexpr std::size_t kMostNamed = 8;
 constexpr std::size_t kLongestWords = 300;   // of a launcher, in a message
 constexpr std::size_t kLongestError = 1000;  // of a host
-constexpr int kNotThere = 127;
-constexpr int kUnknownCommand = 2;
+constexpr int kNotOnHost = 127;
+constexpr int kWrongWords = 2;
 
 // No prompt that nobody sees, and no wait for a host that is gone.
 constexpr const char* kSsh =
@@ -116,13 +116,13 @@ std::string end_of_launcher(const ClusterHosts& hosts, std::size_t host, const P
                             const std::string& errors) {
   const std::string said = last_words(errors);
   const std::string tail = said.empty() ? "" : ": " + said;
-  if (!end.by_signal && end.number == kNotThere) {
+  if (!end.by_signal && end.number == kNotOnHost) {
     return fmt::format(
         "there is no {} there: install the same version of Gradcube, or say by --program where it "
         "is{}",
         hosts.program, tail);
   }
-  if (!end.by_signal && end.number == kUnknownCommand) {
+  if (!end.by_signal && end.number == kWrongWords) {
     return fmt::format("{} is another version there: install the same on all hosts{}",
                        hosts.program, tail);
   }

@@ -103,6 +103,11 @@ void Launcher::tell(std::size_t task, std::string_view text) {
   throw control::SetupError(fmt::format("a process does not take {} bytes of input", text.size()));
 }
 
+void Launcher::stop() {
+  stages_.stop(Clock::now());
+  send_orders();
+}
+
 void Launcher::release(std::size_t task) {
   guard_.remove(pids_[task]);
   tasks_.erase(pids_[task]);

@@ -79,7 +79,7 @@ class Launcher {
   // To a task's standard input; in vain where it has ended. Throws where it does not take so much.
   void tell(std::size_t task, std::string_view text);
   // All are to end.
-  void stop() { stages_.stop(std::chrono::steady_clock::now()); }
+  void stop();
   // It is to live on when this is gone, and counts as one that ended well.
   void release(std::size_t task);
 

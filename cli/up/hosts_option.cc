@@ -1,6 +1,8 @@
 #include "cli/up/hosts_option.h"
 
+#include <algorithm>
 #include <arpa/inet.h>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
@@ -32,7 +34,8 @@ std::string without_user(const std::string& name) {
 }
 
 std::string first_address_of(const std::string& name) {
-  const addrinfo wanted{.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   const int error = getaddrinfo(name.c_str(), nullptr, &wanted, &found);
   if (error != 0) {
@@ -144,7 +147,7 @@ NamedHosts read_hosts_option(const std::string& text) {
   return hosts;
 }
 
-std::vector<std::string> names_of(const control::HostList& hosts) {
+std::vector<std::string> host_names(const control::HostList& hosts) {
   std::vector<std::string> names;
   for (const control::HostRow& row : hosts) names.push_back(control::ip_text(row.front()));
   return names;

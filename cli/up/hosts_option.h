@@ -28,7 +28,7 @@ struct NamedHosts {
 NamedHosts read_hosts_option(const std::string& text);
 
 // The names of hosts of which only the addresses are known.
-std::vector<std::string> names_of(const control::HostList& hosts);
+std::vector<std::string> host_names(const control::HostList& hosts);
 
 }  // namespace gradcube::cli
 

@@ -83,7 +83,7 @@ void choose_hosts(const UpOptions& options, const NamedHosts& named, Wanted& wan
         "the cluster file");
   }
   if (!launched && !are_elsewhere(wanted.settings.hosts)) return;
-  wanted.hosts = named.names.empty() ? names_of(wanted.settings.hosts) : named.names;
+  wanted.hosts = named.names.empty() ? host_names(wanted.settings.hosts) : named.names;
   if (options.cluster_file.empty() && !options.settings.given("mtu")) {
     wanted.settings.mtu = kMtuBetweenHosts;
   }

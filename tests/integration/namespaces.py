@@ -42,10 +42,11 @@ class Hosts:
         with contextlib.ExitStack() as stack:
             self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gradcube-test-"))
             stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
-            stack.callback(self.end_all)
             self.make_files()
             self.switch = self.namespace(stack)
             self.namespaces = {name: self.namespace(stack) for name in self.names}
+            self.own = {os.readlink(f"/proc/{pid}/ns/net") for pid in self.namespaces.values()}
+            stack.callback(self.end_all)
             self.join()
             self.daemons = {name: self.start_sshd(stack, name) for name in self.names}
             for name in self.names:
@@ -155,11 +156,10 @@ class Hosts:
 
     def processes(self, of):
         """Of the user, in any of the namespaces, with this word in their command lines."""
-        own = {os.readlink(f"/proc/{pid}/ns/net") for pid in self.namespaces.values()}
         found = []
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if os.readlink(process / "ns/net") not in own or not alive(process.name):
+                if os.readlink(process / "ns/net") not in self.own or not alive(process.name):
                     continue
                 if of.encode() in (process / "cmdline").read_bytes():
                     found.append(int(process.name))
@@ -170,8 +170,6 @@ class Hosts:
             with contextlib.suppress(OSError):
                 process.kill()
             process.wait(PATIENCE)
-        if not hasattr(self, "namespaces"):
-            return
         for pid in self.processes(""):
             if pid not in self.namespaces.values():
                 with contextlib.suppress(OSError):
