@@ -20,12 +20,13 @@ constexpr std::string_view kBetweenRows = " \t\n";
 constexpr std::string_view kBetweenAddresses = ",";
 constexpr unsigned kMostUdpPort = 65535;
 
-// Not an address of one host: that of none, of a group, or of all.
+// Not that of none, of a group, of all, or of whatever host is on one link or another (fe80::).
 bool is_of_one_host(const HostAddress& address) {
   constexpr std::uint8_t kFirstGroup = 224;  // 224 to 255: groups, reserved, broadcast
   constexpr std::uint8_t kGroupV6 = 0xff;
   if (!address.is_v6) return address.bytes[0] != 0 && address.bytes[0] < kFirstGroup;
-  return address.bytes[0] != kGroupV6 && address.bytes != decltype(address.bytes){};
+  const bool is_of_link = address.bytes[0] == 0xfe && (address.bytes[1] & 0xc0) == 0x80;
+  return address.bytes[0] != kGroupV6 && !is_of_link && address.bytes != decltype(address.bytes){};
 }
 
 // "10.0.0.1", "10.0.0.1:5000", "fd00::1" or "[fd00::1]:5000".

@@ -43,8 +43,9 @@ control::HostList hosts_of(std::uint32_t block, std::uint32_t servers) {
   for (std::uint32_t place = 1; place <= servers; ++place) {
     const std::uint32_t address = address_in(block, place);
     control::HostAddress host;
-    for (unsigned i = 0; i < 4; ++i)
+    for (unsigned i = 0; i < 4; ++i) {
       host.bytes[i] = static_cast<std::uint8_t>(address >> (24 - 8 * i));
+    }
     host.udp_port = control::kDefaultUdpPort;
     hosts.push_back({host});
   }
@@ -78,9 +79,8 @@ nlohmann::ordered_json UdpNetwork::report() {
 
 std::size_t UdpNetwork::impair(const nlohmann::json& /*request*/) {
   throw control::UsageError(
-      "impair: links of the udp fabric are the network's between the hosts, which Gradcube does "
-      "not "
-      "impair; those of the embedded, the memif and the veth fabric can be");
+      "impair: links of the udp fabric are the network's between the hosts, which Gradcube leaves "
+      "alone; those of the embedded, the memif and the veth fabric can be impaired");
 }
 
 }  // namespace gradcube::dataplane

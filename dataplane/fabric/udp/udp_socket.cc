@@ -14,6 +14,7 @@
 #include <netinet/udp.h>
 #include <string>
 #include <sys/socket.h>
+#include <utility>
 #include <vector>
 
 #include "control/base/errors.h"
@@ -100,13 +101,6 @@ bool is_bound(int socket, const HostAddress& own) {
   return bind(socket, &address.any, bytes_of(address)) == 0;
 }
 
-std::uint32_t drops_of(int socket) {
-  std::uint32_t numbers[SK_MEMINFO_VARS] = {};
-  socklen_t bytes = sizeof numbers;
-  getsockopt(socket, SOL_SOCKET, SO_MEMINFO, numbers, &bytes);
-  return numbers[SK_MEMINFO_DROPS];
-}
-
 }  // namespace
 
 UdpSocket::UdpSocket(const HostAddress& own, Place place, std::uint64_t bits_per_second)
@@ -146,10 +140,11 @@ void UdpSocket::spread_over(std::uint16_t queues) {
 }
 
 std::uint32_t UdpSocket::take_drops() {
-  const std::uint32_t now = drops_of(descriptor());
-  const std::uint32_t more = now - drops_;
-  drops_ = now;
-  return more;
+  std::uint32_t numbers[SK_MEMINFO_VARS] = {};
+  socklen_t bytes = sizeof numbers;
+  if (getsockopt(descriptor(), SOL_SOCKET, SO_MEMINFO, numbers, &bytes) != 0) return 0;
+  const std::uint32_t now = numbers[SK_MEMINFO_DROPS];  // it may wrap
+  return now - std::exchange(drops_, now);
 }
 
 std::uint32_t path_mtu(const HostAddress& from, const HostAddress& to) {

@@ -49,6 +49,8 @@ TEST(HostList, RefusesWhatIsNoAddressOfAHost) {
                                       "255.255.255.255"sv,
                                       "::"sv,
                                       "ff02::1"sv,
+                                      "fe80::1"sv,
+                                      "[febf::1]:5000"sv,
                                       "10.0.0.1,,10.0.0.2"sv,
                                       "10.0.0.1;10.0.0.2"sv,
                                       "10.0.0.1\0"sv,
