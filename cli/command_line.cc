@@ -145,7 +145,8 @@ int run(CLI::App& tool, const Action& action, int argc, const char* const* argv,
 int run_command_line(int argc, const char* const* argv) {
   std::vector<std::string> model_words;
   const bool is_for_models = read_model_words(argc, argv, model_words);
-  CLI::App tool("Starts a Gradcube cluster on this host or on several, shows it and measures it.", "gradcube");
+  CLI::App tool("Starts a Gradcube cluster on this host or on several, shows it and measures it.",
+                "gradcube");
   tool.set_version_flag("--version", "gradcube " GRADCUBE_VERSION);
   tool.require_subcommand(0, 1);  // run() has a better message for 0
   tool.footer(kToolFooter);

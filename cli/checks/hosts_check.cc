@@ -67,12 +67,17 @@ void put_together(LinkResult& both, const LinkResult& other) {
 
 json request_for(const LinkCheckSettings& settings) {
   const double seconds = std::chrono::duration<double>(settings.timeout).count();
-  json words = {"check",        "--json",
-                "--all",        "--job",
+  json words = {"check",
+                "--json",
+                "--all",
+                "--job",
                 fmt::format("check-{:08x}", std::random_device()()),
-                "--least-rate", fmt::format("{}", settings.least_rate),
-                "--most-lost",  fmt::format("{}", settings.most_lost),
-                "--timeout",    fmt::format("{}", seconds)};
+                "--least-rate",
+                fmt::format("{}", settings.least_rate),
+                "--most-lost",
+                fmt::format("{}", settings.most_lost),
+                "--timeout",
+                fmt::format("{}", seconds)};
   if (settings.most_round_trip_seconds) {
     words.push_back("--most-round-trip");
     words.push_back(fmt::format("{}", *settings.most_round_trip_seconds));
@@ -96,9 +101,8 @@ std::vector<LinkResult> check_hosts(HostGroup& group, const ClusterHosts& hosts,
                                     const LinkCheckSettings& settings) {
   const control::Topology topology = hosts.settings.rated_topology();
   const auto rounds = static_cast<unsigned>(control::neighbour_rounds(topology).size());
-  const auto patience =
-      kLeastPatience +
-      std::chrono::ceil<std::chrono::seconds>(settings.timeout * (kWaitsOfRound * rounds));
+  const auto patience = kLeastPatience + std::chrono::ceil<std::chrono::seconds>(
+                                             settings.timeout * (kWaitsOfRound * rounds));
   HostGroup::Answers answers = group.ask(request_for(settings), patience);
   std::map<LinkKey, LinkResult> found;
   for (std::size_t host = 0; host < hosts.names.size(); ++host) {

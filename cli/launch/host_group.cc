@@ -45,7 +45,8 @@ constexpr const char* kSsh =
     "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3 "
     "{host}";
 // In a job's allocation, beside its other steps.
-constexpr const char* kSrun = "srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --nodelist={host}";
+constexpr const char* kSrun =
+    "srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --nodelist={host}";
 constexpr const char* kMpirun = "mpirun -n 1 --bind-to none --host {host}";
 
 std::string template_of(const std::string& launcher) {
@@ -56,7 +57,8 @@ std::string template_of(const std::string& launcher) {
 
 // What trainers and daemons read. A socket is one host's.
 bool is_passed_on(std::string_view variable) {
-  if (variable.starts_with("GRADCUBE_SOCKET=") || variable.starts_with(kThisHostAlone)) return false;
+  if (variable.starts_with("GRADCUBE_SOCKET=") || variable.starts_with(kThisHostAlone))
+    return false;
   return variable.starts_with("GRADCUBE") || variable.starts_with("PYTHON") ||
          variable.starts_with("OMP_");
 }
@@ -87,11 +89,8 @@ LaunchTask task_for(const ClusterHosts& hosts, std::size_t host, std::string inp
 }
 
 LaunchSettings settings_for(const ClusterHosts& hosts) {
-  LaunchSettings settings{.tasks = {},
-                          .grace = kHostGrace,
-                          .keeps_output = true,
-                          .each_alone = true,
-                          .may_stay = true};
+  LaunchSettings settings{
+      .tasks = {}, .grace = kHostGrace, .keeps_output = true, .each_alone = true, .may_stay = true};
   for (std::size_t host = 0; host < hosts.names.size(); ++host) {
     settings.tasks.push_back(task_for(hosts, host, ""));
   }
@@ -245,9 +244,9 @@ void HostGroup::Answers::require_all(const ClusterHosts& hosts) const {
     }
   }
   if (count == 0) return;
-  throw SetupError(
-      fmt::format("{}{}", fmt::join(failed, "; "),
-                  count > kMostNamed ? fmt::format("; and {} more hosts", count - kMostNamed) : ""));
+  throw SetupError(fmt::format(
+      "{}{}", fmt::join(failed, "; "),
+      count > kMostNamed ? fmt::format("; and {} more hosts", count - kMostNamed) : ""));
 }
 
 void HostGroup::stay() {

@@ -162,8 +162,8 @@ void Launcher::wait_for_news(std::optional<Time> deadline) {
   }
   const std::size_t first = polled.size();
   for (const Stream& stream : streams_) {
-    const bool is_full = stream.outlet != nullptr ? stream.outlet->is_full()
-                                                  : stream.text->size() >= kMostKept;
+    const bool is_full =
+        stream.outlet != nullptr ? stream.outlet->is_full() : stream.text->size() >= kMostKept;
     polled.push_back({is_full ? -1 : stream.pipe.get(), POLLIN, 0});
   }
   if (poll(polled.data(), polled.size(), patience(deadline)) <= 0) return;

@@ -47,8 +47,7 @@ std::string checked(const std::string& file) {
 std::pair<Descriptor, Descriptor> make_pipe(int ours = 0) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw SetupError(fmt::format("cannot make a pipe to a process: {}{}",
-                                 std::strerror(errno),
+    throw SetupError(fmt::format("cannot make a pipe to a process: {}{}", std::strerror(errno),
                                  errno == EMFILE ? "; `ulimit -n` tells how many" : ""));
   }
   std::pair<Descriptor, Descriptor> pipe{Descriptor(ends[0]), Descriptor(ends[1])};

@@ -25,7 +25,8 @@ using control::UsageError;
 
 bool is_ip(const std::string& text) {
   in6_addr any{};
-  return inet_pton(AF_INET, text.c_str(), &any) == 1 || inet_pton(AF_INET6, text.c_str(), &any) == 1;
+  return inet_pton(AF_INET, text.c_str(), &any) == 1 ||
+         inet_pton(AF_INET6, text.c_str(), &any) == 1;
 }
 
 // "alice@node1" is a way to node1.
@@ -54,10 +55,10 @@ std::string first_address_of(const std::string& name) {
   getnameinfo(chosen->ai_addr, chosen->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
   freeaddrinfo(found);
   if (std::string_view(text).starts_with("127.") || std::string_view(text) == "::1") {
-    throw UsageError(
-        fmt::format("--hosts: {0} is {1} here, where other hosts cannot reach it; name its address, "
-                    "or in a file of hosts both: `{0} 10.0.0.1`",
-                    name, text));
+    throw UsageError(fmt::format(
+        "--hosts: {0} is {1} here, where other hosts cannot reach it; name its address, "
+        "or in a file of hosts both: `{0} 10.0.0.1`",
+        name, text));
   }
   return text;
 }
@@ -66,8 +67,8 @@ std::string first_address_of(const std::string& name) {
 std::string address_of(const std::string& item) {
   const std::string host = without_user(item);
   const std::size_t colon = host.rfind(':');
-  const bool has_port = host.starts_with('[') || (colon != std::string::npos &&
-                                                  host.find(':') == colon);
+  const bool has_port =
+      host.starts_with('[') || (colon != std::string::npos && host.find(':') == colon);
   if (is_ip(host) || host.starts_with('[')) return host;
   const std::string name = has_port ? host.substr(0, colon) : host;
   return (is_ip(name) ? name : first_address_of(name)) + (has_port ? host.substr(colon) : "");
@@ -86,7 +87,8 @@ std::vector<std::string> split(const std::string& text, std::string_view separat
 // A row of the server's addresses, by "node1" or "10.0.0.1,10.1.0.1".
 std::string row_of(const std::string& text) {
   std::string row;
-  for (const std::string& item : split(text, ",")) row += (row.empty() ? "" : ",") + address_of(item);
+  for (const std::string& item : split(text, ","))
+    row += (row.empty() ? "" : ",") + address_of(item);
   return row;
 }
 
@@ -112,7 +114,8 @@ NamedHosts read_hosts_file(const std::string& path) {
   NamedHosts hosts;
   for (std::string line; std::getline(file, line);) {
     std::vector<std::string> words = split(line.substr(0, line.find('#')), " \t\r");
-    std::erase_if(words, [](const std::string& word) { return word.find('=') != std::string::npos; });
+    std::erase_if(words,
+                  [](const std::string& word) { return word.find('=') != std::string::npos; });
     if (words.empty()) continue;
     if (words.size() > 2) {
       throw UsageError(fmt::format(

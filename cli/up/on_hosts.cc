@@ -31,7 +31,8 @@ constexpr auto kStartOnHostPatience = std::chrono::seconds(90);
 constexpr auto kEndOnHostPatience = std::chrono::seconds(40);
 // Links are heard a little after the last daemon has started.
 constexpr auto kFirstGreetings = std::chrono::seconds(10);
-constexpr auto kBetweenChecks = std::chrono::milliseconds(300);
+constexpr auto kBetweenGreetings = std::chrono::milliseconds(100);
+constexpr auto kStatusPatience = std::chrono::seconds(30);
 constexpr std::size_t kMostProblems = 3;
 constexpr std::size_t kLongestSaid = 300;
 
@@ -41,16 +42,24 @@ std::string server_word(const ClusterHosts& hosts, std::size_t host) {
   return text.substr(1, text.size() - 2);
 }
 
-std::vector<LinkResult> check_once_heard(HostGroup& group, const ClusterHosts& hosts) {
+bool hears_all(const json& answer) {
+  const json status = json::parse(text_field(answer, "output").value_or(""), nullptr, false);
+  for (const json& server : items(status, "servers")) {
+    for (const json& port : items(server, "ports")) {
+      if (!items(port, "down").empty()) return false;
+    }
+  }
+  return true;
+}
+
+// Else one end would wait for a link that the other does not measure, because it seems to be down.
+void wait_for_greetings(HostGroup& group, const ClusterHosts& hosts) {
   const auto deadline = std::chrono::steady_clock::now() + kFirstGreetings;
-  const LinkCheckSettings settings;
-  for (;;) {
-    std::vector<LinkResult> links = check_hosts(group, hosts, settings);
-    const bool one_is_down = std::any_of(links.begin(), links.end(), [](const LinkResult& link) {
-      return link.problem.starts_with("down: ");
-    });
-    if (!one_is_down || std::chrono::steady_clock::now() >= deadline) return links;
-    std::this_thread::sleep_for(kBetweenChecks);
+  while (std::chrono::steady_clock::now() < deadline) {
+    const auto answers = group.ask(json{{"words", {"status", "--json"}}}, kStatusPatience);
+    answers.require_all(hosts);
+    if (std::all_of(answers.values.begin(), answers.values.end(), hears_all)) return;
+    std::this_thread::sleep_for(kBetweenGreetings);
   }
 }
 
@@ -88,7 +97,8 @@ HostsStarted up_on_hosts(const ClusterHosts& hosts, const RunDirectory& director
   answers.require_all(hosts);
   started.daemons = answers.values;
   if (with_check) {
-    started.links = check_once_heard(*group, hosts);
+    wait_for_greetings(*group, hosts);
+    started.links = check_hosts(*group, hosts, LinkCheckSettings());
     require_links(hosts, started.links);
   }
   try {

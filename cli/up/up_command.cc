@@ -40,7 +40,6 @@ using control::ClusterSettings;
 using control::RunDirectory;
 using control::SetupError;
 
-
 struct UpOptions {
   SettingsOptions settings;
   std::string cluster_file;
@@ -260,10 +259,15 @@ int run_up(const UpOptions& options) {
 }  // namespace
 
 void add_up(CLI::App& tool, Action& action) {
-  CLI::App* command =
-      tool.add_subcommand("up", "Start a cluster and return when it is ready: on this host, or on several");
+  CLI::App* command = tool.add_subcommand(
+      "up", "Start a cluster and return when it is ready: on this host, or on several");
   auto options = std::make_shared<UpOptions>();
   options->settings.add_all(command);
+  command->get_option("--hosts")->description(
+      "The hosts of the servers, [0,0] first: node1,node2,node3, or a file with a host in each "
+      "line "
+      "(docs/hosts.md); of a server with several addresses, one for each port: \"10.0.0.1,10.1.0.1 "
+      "...\". Sets --fabric udp and --topology star:N (default: all servers on this host)");
   command
       ->add_option("--cluster", options->cluster_file, "A cluster file (TOML); flags override it")
       ->check(not_empty());
@@ -289,7 +293,8 @@ void add_up(CLI::App& tool, Action& action) {
       "  gradcube up --topology bcube:4,2 --absent \"3,1 3,2 3,3\"           13 of 16 servers\n"
       "  gradcube up --topology star:9 --aggregators 8                     8 workers and a PBox\n"
       "  gradcube up --cluster cluster.toml --seed 7\n"
-      "On several hosts, each with Gradcube and reached by ssh without a password (docs/hosts.md):\n"
+      "On several hosts, each with Gradcube and reached by ssh without a password "
+      "(docs/hosts.md):\n"
       "  gradcube up --hosts node1,node2,node3                     a star of them, by udp\n"
       "  gradcube up --hosts hosts.txt --rate 10gbit               a host in each line\n"
       "  gradcube up --hosts hosts.txt --launcher 'ssh -p 2222 {host}'\n"

@@ -128,6 +128,13 @@ class Hosts:
         stack.callback(process.send_signal, signal.SIGCONT)
         return process
 
+    def stop_sshd(self, name):
+        """From now on what connects to it hangs."""
+        self.daemons[name].send_signal(signal.SIGSTOP)
+
+    def continue_sshd(self, name):
+        self.daemons[name].send_signal(signal.SIGCONT)
+
     def popen(self, name, *command, variables=None, **options):
         """As that host's user, in its login shell's environment."""
         kept = {key: os.environ[key] for key in os.environ if key.startswith(("GRADCUBE_LIBRARY", "PYTHON", "LD_"))}

@@ -124,20 +124,9 @@ class Refused(OnHosts):
     def test_is_a_host_that_does_not_answer(self):
         errors = self.refusal("--hosts", f"{self.all},198.18.0.99")
         self.assertRegex(errors, r"host 198\.18\.0\.99: ssh ended with exit code 255 before it answered: ssh: connect to")
-        self.daemon_of_last_is_stopped(lambda: self.assertIn(f"host {self.hosts.names[-1]}: ssh ", self.refusal("--hosts", self.all)))
-
-    def daemon_of_last_is_stopped(self, act):
-        daemon = self.hosts.daemons[self.hosts.names[-1]]
-        (pid,) = [pid for pid in self.hosts.processes("/usr/sbin/sshd\x00-D") if self.is_of(pid, self.hosts.names[-1])]
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            act()
-        finally:
-            os.kill(pid, signal.SIGCONT)
-        self.assertIsNone(daemon.poll())
-
-    def is_of(self, pid, name):
-        return os.readlink(f"/proc/{pid}/ns/net") == os.readlink(f"/proc/{self.hosts.namespaces[name]}/ns/net")
+        self.hosts.stop_sshd(self.hosts.names[-1])
+        self.addCleanup(self.hosts.continue_sshd, self.hosts.names[-1])
+        self.assertIn(f"host {self.hosts.names[-1]}: ssh ended with exit code 255", self.refusal("--hosts", self.all))
 
     def test_is_a_host_without_gradcube_or_with_another_version(self):
         errors = self.refusal("--hosts", self.all, "--program", "/nowhere/gradcube")
@@ -184,11 +173,8 @@ class Refused(OnHosts):
 class Interrupted(OnHosts):
     def start(self):
         """An `up` that has started the daemons of all hosts but the last, whose sshd stands still."""
-        last = self.hosts.names[-1]
-        own = os.readlink(f"/proc/{self.hosts.namespaces[last]}/ns/net")
-        (pid,) = [pid for pid in self.hosts.processes("/usr/sbin/sshd\x00-D") if os.readlink(f"/proc/{pid}/ns/net") == own]
-        os.kill(pid, signal.SIGSTOP)
-        self.addCleanup(os.kill, pid, signal.SIGCONT)
+        self.hosts.stop_sshd(self.hosts.names[-1])
+        self.addCleanup(self.hosts.continue_sshd, self.hosts.names[-1])
         up = self.hosts.start_tool("node1", "up", "--hosts", self.all)
         wait_until(lambda: len(self.hosts.processes("gradcubed")) == COUNT - 1, "the other daemons")
         return up

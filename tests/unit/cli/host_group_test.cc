@@ -91,9 +91,8 @@ TEST_F(HostGroupTest, WaitsForAnAnswerNoLongerThanItMay) {
 }
 
 TEST_F(HostGroupTest, EndsWhatWasNotToldToStayByTheEndOfItsInput) {
-  script("program",
-         "while read -r line; do echo '{\"gradcube\":1,\"ok\":true}'; done; echo > '" +
-             (root_ / "undone-").string() + "'$HOST");
+  script("program", "while read -r line; do echo '{\"gradcube\":1,\"ok\":true}'; done; echo > '" +
+                        (root_ / "undone-").string() + "'$HOST");
   { HostGroup(hosts_).ask(json::object(), kPatience).require_all(hosts_); }
   EXPECT_TRUE(fs::exists(root_ / "undone-one"));
   EXPECT_TRUE(fs::exists(root_ / "undone-two"));

@@ -22,15 +22,13 @@ TEST(HostsOption, TakesAListByCommasAsAHostEach) {
 }
 
 TEST(HostsOption, TakesRowsByBlanksWithAnAddressForEachPort) {
-  const NamedHosts hosts =
-      read_hosts_option("198.18.0.1,198.18.1.1  alice@198.18.0.2,198.18.1.2 ");
+  const NamedHosts hosts = read_hosts_option("198.18.0.1,198.18.1.1  alice@198.18.0.2,198.18.1.2 ");
   EXPECT_THAT(hosts.names, ElementsAre("198.18.0.1", "alice@198.18.0.2"));
   EXPECT_EQ(hosts.addresses, "198.18.0.1,198.18.1.1 198.18.0.2,198.18.1.2");
 }
 
 TEST(HostsOption, TakesAFileWithAHostInEachLine) {
-  std::string path =
-      (std::filesystem::temp_directory_path() / "gradcube-test-XXXXXX").string();
+  std::string path = (std::filesystem::temp_directory_path() / "gradcube-test-XXXXXX").string();
   close(mkstemp(path.data()));
   std::ofstream(path) << "# three\n\n198.18.0.1 slots=4 max_slots=4\n"
                       << "alice@node2\t198.18.0.2,198.18.1.2 # two ports\r\nnode3 198.18.0.3";
