@@ -83,7 +83,7 @@ struct Child {
   dup2(child.output, STDOUT_FILENO);
   dup2(child.errors, STDERR_FILENO);
   setrlimit(RLIMIT_NOFILE, &command.descriptors);
-  signals.restore();
+  signals.restore_in_child();
   execvpe(command.file.c_str(), child.words, child.environment);
   const int error = errno;
   dprintf(STDERR_FILENO, "gradcube: cannot run %s: %s\n", command.file.c_str(),

@@ -154,7 +154,7 @@ class HostDaemon {
 };
 
 // Runs a command of ours. Its exit code.
-int run_words(const json& request, bool is_last) {
+int run_words(const json& request, bool is_last, const InterruptGuard& interrupt) {
   std::error_code ignored;
   LaunchTask task{.mark = "",
                   .file = std::filesystem::read_symlink("/proc/self/exe", ignored).string(),
@@ -170,7 +170,7 @@ int run_words(const json& request, bool is_last) {
                                 .grace = kCommandGrace,
                                 .keeps_output = !is_last,
                                 .hangup = STDIN_FILENO};
-  const LaunchSignals signals;
+  const LaunchSignals signals(&interrupt.old_mask());
   Launcher launcher(settings, signals);
   const LaunchReport report = launcher.finish();
   const int code = report.ends.front().exit_code();
@@ -199,7 +199,7 @@ int run_at_host() {
         return 0;
       } else {
         const bool is_last = flag_field(*request, "last").value_or(false);
-        const int code = run_words(*request, is_last);
+        const int code = run_words(*request, is_last, interrupt);
         if (is_last) return code;
       }
     }

@@ -67,18 +67,24 @@ void require_links(const ClusterHosts& hosts, const std::vector<LinkResult>& lin
   const control::AddressSpace& space = hosts.settings.topology.space();
   std::vector<std::string> problems;
   std::size_t count = 0;
+  bool one_is_down = false;
   for (const LinkResult& link : links) {
+    one_is_down = one_is_down || link.problem.starts_with("down: ");
     if (link.problem.empty() || ++count > kMostProblems) continue;
     problems.push_back(fmt::format("level {}, {} to {}: {}", link.link.level,
                                    space.text(link.link.first), space.text(link.link.second),
                                    link.problem));
   }
   if (count == 0) return;
-  throw SetupError(fmt::format(
-      "{} of {} links are not as configured: {}{}; what was started on the hosts was ended, "
-      "--no-check leaves it running. A firewall has to let UDP port {} and those above it pass",
-      count, links.size(), fmt::join(problems, "; "), count > kMostProblems ? "; ..." : "",
-      hosts.settings.hosts.front().front().udp_port));
+  const std::string hint =
+      one_is_down ? fmt::format(". A firewall has to let UDP port {} and those above it pass",
+                                hosts.settings.hosts.front().front().udp_port)
+                  : "";
+  throw SetupError(
+      fmt::format("{} of {} links {} not as configured: {}{}; what was started on the "
+                  "hosts was ended, --no-check leaves it running{}",
+                  count, links.size(), count == 1 ? "is" : "are", fmt::join(problems, "; "),
+                  count > kMostProblems ? "; ..." : "", hint));
 }
 
 }  // namespace
