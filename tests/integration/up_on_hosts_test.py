@@ -88,6 +88,15 @@ class Clusters(OnHosts):
         status = json.loads(self.hosts.tool("node1", "status", "--json").stdout)
         self.assertEqual((status["mtu"], status["rate_bps"]), (1398, 50e6))
 
+    def test_are_started_and_used_from_a_host_that_has_no_server(self):
+        self.assert_ok(self.hosts.tool("node1", "up", "--hosts", "node2,node3"))
+        for command in ("status",), ("check",), ("perf", "allreduce", "--check"), ("run", "--", "printenv", "RANK"):
+            self.assert_ok(self.hosts.tool("node1", *command))
+        self.assert_ok(self.hosts.tool("node3", "run", "--members", "1", "--", "true"))
+        self.assertEqual(len(self.hosts.processes("gradcubed\x00")), 2)
+        self.assert_ok(self.hosts.tool("node1", "down"))
+        self.assert_nothing_is_left()
+
     def test_run_trainers_on_all_hosts(self):
         self.up()
         script = self.hosts.write("home/train.py", TRAINER)
