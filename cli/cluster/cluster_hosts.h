@@ -45,8 +45,8 @@ ClusterHosts hosts_from_json(const nlohmann::json& json);
 
 void keep_cluster_hosts(const control::RunDirectory& directory, const ClusterHosts& hosts);
 void forget_cluster_hosts(const control::RunDirectory& directory);
-// Nothing where the cluster is on one host, or its daemons were started by hand. Throws a SetupError
-// where the directory is not safe to take a command from, or the file is damaged.
+// Nothing where the cluster is on one host, or its daemons were started by hand. Throws a
+// SetupError where the directory is not safe to take a command from, or the file is damaged.
 std::optional<ClusterHosts> kept_cluster_hosts(const control::RunDirectory& directory);
 
 // The same for a command that was typed; nothing where it is for this host alone.

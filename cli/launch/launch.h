@@ -1,6 +1,6 @@
 // Runs processes that belong together, those of `gradcube run` or a launcher for each host: starts
-// them, passes on what they write, and ends all of them when one fails (launch_stages.h) or a signal
-// comes.
+// them, passes on what they write, and ends all of them when one fails (launch_stages.h) or a
+// signal comes.
 //
 // However this process ends, the groups of its processes end with it (launch_guard.h). What has
 // made itself a session of its own is left alone. Orphans become this process's children, so that

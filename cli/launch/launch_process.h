@@ -1,9 +1,9 @@
-// Starts a process: in a group of its own, with /dev/null or a pipe for its input and pipes for its
-// output.
+// Starts a process: in a group of its own, with /dev/null or a pipe for its input and pipes for
+// its output.
 //
 // The kernel kills the process (SIGKILL) when the thread that started it ends, however it ends,
-// unless it may stay. The guard knows its group before the command runs. It begins with the signals, and the limit of
-// descriptors, that the tool was started with.
+// unless it may stay. The guard knows its group before the command runs. It begins with the
+// signals, and the limit of descriptors, that the tool was started with.
 #ifndef GRADCUBE_CLI_LAUNCH_LAUNCH_PROCESS_H_
 #define GRADCUBE_CLI_LAUNCH_LAUNCH_PROCESS_H_
 

@@ -1,4 +1,4 @@
-// What `gradcube up --hosts` takes: the hosts of a cluster's servers, in the order of their servers.
+// What `gradcube up --hosts` takes: the hosts of a cluster, in the order of their servers.
 //
 //     node1,node2,node3                          a list; names, or addresses
 //     10.0.0.1,10.1.0.1 10.0.0.2,10.1.0.2        an address for each port of a server
@@ -8,8 +8,8 @@
 //         node3 slots=4                          what Open MPI's files have besides is passed over
 //
 // Names are looked up here. One that means this host alone (127.0.1.1 in many an /etc/hosts) is
-// refused, because other hosts cannot reach it. Errors are control::UsageError, and SetupError where
-// a name has no address.
+// refused, because other hosts cannot reach it. Errors are control::UsageError, and SetupError
+// where a name has no address.
 #ifndef GRADCUBE_CLI_UP_HOSTS_OPTION_H_
 #define GRADCUBE_CLI_UP_HOSTS_OPTION_H_
 
