@@ -117,7 +117,6 @@ std::size_t prepare(const RunDirectory& directory) {
   if (!lock) throw_runs_already(directory);
   const std::size_t stale = directory.stale_sockets().size();
   directory.remove_stale_sockets(*lock);
-  forget_cluster_hosts(directory);
   return stale;
 }
 
