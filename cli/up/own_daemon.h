@@ -12,8 +12,8 @@
 
 namespace gradcube::cli {
 
-// Makes sure that the directory exists, that no daemon runs in it, and that no sockets of an earlier
-// one are left. Returns how many sockets one had left that did not end in good order.
+// Makes sure that the directory exists, that no daemon runs in it, and that no sockets of an
+// earlier one are left. Returns how many sockets one had left that did not end in good order.
 std::size_t prepare(const control::RunDirectory& directory);
 
 // Ends the daemon, waits until it is gone, and removes what it has left. Returns its pid (0: not
