@@ -70,8 +70,7 @@ void Launcher::start() {
       const LaunchCommand command{.file = task.file,
                                   .words = task.words,
                                   .descriptors = descriptors,
-                                  .has_input = task.input.has_value(),
-                                  .may_stay = settings_.may_stay};
+                                  .has_input = task.input.has_value()};
       LaunchedProcess process = launch_process(command, task.environment, signals_, guard_);
       const std::size_t number = pids_.size();
       tasks_[process.pid] = number;

@@ -45,7 +45,6 @@ struct LaunchSettings {
   bool output_to_errors = false;  // standard output is for something else
   bool keeps_output = false;      // what they write is kept, and passed on to nobody
   bool each_alone = false;        // one that fails does not end the others
-  bool may_stay = false;          // release() may let one live on
   int hangup = -1;                // a descriptor: what comes there, its end above all, ends all
 };
 
@@ -80,7 +79,7 @@ class Launcher {
   void tell(std::size_t task, std::string_view text);
   // All are to end.
   void stop();
-  // It is to live on when this is gone, and counts as one that ended well.
+  // It is to live on when this is gone, and counts as one that ended well. For one with an input.
   void release(std::size_t task);
 
   // How it has ended; nothing while it runs.

@@ -75,8 +75,9 @@ struct Child {
 [[noreturn]] void become(const LaunchCommand& command, const Child& child,
                          const LaunchSignals& signals, const LaunchGuard& guard) {
   setpgid(0, 0);
-  guard.add(getpid());
-  if (!command.may_stay && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) _exit(kNotThere);
+  // One with an input sees that close, and has others to end before itself.
+  if (!command.has_input) guard.add(getpid());
+  if (!command.has_input && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) _exit(kNotThere);
   // A parent that died before prctl() was called sends nothing.
   if (getppid() != child.parent) _exit(kNotThere);
   dup2(child.input >= 0 ? child.input : open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);

@@ -2,8 +2,9 @@
 // its output.
 //
 // The kernel kills the process (SIGKILL) when the thread that started it ends, however it ends,
-// unless it may stay. The guard knows its group before the command runs. It begins with the
-// signals, and the limit of descriptors, that the tool was started with.
+// and the guard, which knows its group before the command runs, does so with that; but one that has
+// an input is left to see it close. It begins with the signals, and the limit of descriptors, that
+// the tool was started with.
 #ifndef GRADCUBE_CLI_LAUNCH_LAUNCH_PROCESS_H_
 #define GRADCUBE_CLI_LAUNCH_LAUNCH_PROCESS_H_
 
@@ -39,7 +40,6 @@ struct LaunchCommand {
   std::vector<std::string> words;  // argv
   rlimit descriptors{};            // the limit that it is to have
   bool has_input = false;
-  bool may_stay = false;
 };
 
 struct LaunchedProcess {
