@@ -90,7 +90,7 @@ LaunchTask task_for(const ClusterHosts& hosts, std::size_t host, std::string inp
 
 LaunchSettings settings_for(const ClusterHosts& hosts) {
   LaunchSettings settings{
-      .tasks = {}, .grace = kHostGrace, .keeps_output = true, .each_alone = true, .may_stay = true};
+      .tasks = {}, .grace = kHostGrace, .keeps_output = true, .each_alone = true};
   for (std::size_t host = 0; host < hosts.names.size(); ++host) {
     settings.tasks.push_back(task_for(hosts, host, ""));
   }
