@@ -11,14 +11,14 @@ constexpr auto kLastPatience = std::chrono::seconds(2);
 
 }  // namespace
 
-LaunchStages::LaunchStages(std::size_t processes, std::chrono::nanoseconds grace)
-    : grace_(grace), processes_(processes) {}
+LaunchStages::LaunchStages(std::size_t processes, std::chrono::nanoseconds grace, bool each_alone)
+    : grace_(grace), each_alone_(each_alone), processes_(processes) {}
 
 void LaunchStages::on_end(std::size_t process, ProcessEnd end, Time now) {
   processes_[process].end = end;
   if (stopping_) return;
-  if (!end.failed()) return ask(process, now);
-  first_failure_ = process;
+  if (end.failed() && !first_failure_) first_failure_ = process;
+  if (!end.failed() || each_alone_) return ask(process, now);
   stop(now);
 }
 

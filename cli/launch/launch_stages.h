@@ -39,7 +39,8 @@ class LaunchStages {
     int signal = 0;
   };
 
-  LaunchStages(std::size_t processes, std::chrono::nanoseconds grace);
+  // each_alone: one that fails stops no others.
+  LaunchStages(std::size_t processes, std::chrono::nanoseconds grace, bool each_alone = false);
 
   // The process itself has ended. Others of its group may live.
   void on_end(std::size_t process, ProcessEnd end, Time now);
@@ -84,6 +85,7 @@ class LaunchStages {
   void kill(std::size_t process, Time now);
 
   const std::chrono::nanoseconds grace_;
+  const bool each_alone_;
   std::vector<Process> processes_;
   std::vector<Order> orders_;
   std::optional<std::size_t> first_failure_;

@@ -3,7 +3,7 @@
     import gradcube.torch
     import torch.distributed as dist
 
-    dist.init_process_group("gradcube")      # rank and size from torchrun's environment variables
+    dist.init_process_group("gradcube")      # rank and size as `gradcube run`, torchrun, mpirun or srun says
     model = torch.nn.parallel.DistributedDataParallel(model)
 
 Where the package was installed by pip, PyTorch from 2.5 on finds the backend without the first line. For a PyTorch that
@@ -22,7 +22,8 @@ Errors are RuntimeErrors with Gradcube's message: who is missing, who has died.
 HubOptimizer is an optimizer whose steps the servers take. It needs a gradcube.Session and no process group; where the
 backend cannot be built, `from gradcube._hub_optimizer import HubOptimizer`. Its errors are gradcube.Error's.
 
-Importing this module changes torch.distributed in these places, for groups of this backend alone:
+Importing this module gives what mpirun and srun say of a process's place the names that torchrun's variables have, and
+that init_process_group() reads, unless RANK is set. It changes torch.distributed in these places, for groups of this backend alone:
 destroy_process_group() leaves the job, also if a model still refers to the group, as the end of the process does;
 monitored_barrier() is allowed; and the buckets of DistributedDataParallel are allocated in shared memory.
 """
@@ -48,7 +49,8 @@ from ._gradient_layers import padded
 from ._hub_optimizer import HubOptimizer
 from ._merged_gradients import MergedGradientOptimizer
 from ._merged_hook import MergedGradientState, merged_gradient_hook
-from ._rendezvous import join
+from ._launchers import name_as_torchrun_does
+from ._rendezvous import join, run_directory
 from ._torch_groups import ours
 
 __all__ = [
@@ -61,6 +63,7 @@ __all__ = [
     "statistics",
 ]
 
+name_as_torchrun_does(run_directory())
 _extension = _torch_extension.load()
 _joined = []  # for each group: the process that made it, the socket at which it has joined, and its Departure
 
