@@ -1,5 +1,6 @@
 // The element types that a collective or a message may carry, the operations that combine elements,
-// which operation fits which type, and the scalar conversions of the two 16-bit floats.
+// which operation fits which type, and the scalar conversions of the two 16-bit floats. What is
+// known of a type is its row in kElementTypes.
 //
 // The numbers of both enumerations are those of trainer/include/gradcube/gradcube.h. They cross
 // process and host boundaries. Compare a number from a ring or a packet by is_data_type() or with
@@ -10,15 +11,18 @@
 #ifndef GRADCUBE_AGGREGATION_ELEMENT_H_
 #define GRADCUBE_AGGREGATION_ELEMENT_H_
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
 namespace gradcube::aggregation {
 
+// The types that code names. kElementTypes has all.
 enum class DataType : std::uint8_t {
   float32 = 0,
   float64 = 1,
@@ -33,39 +37,9 @@ enum class DataType : std::uint8_t {
   sum64 = 9,
   sum128 = 10,
 };
-inline constexpr std::size_t kDataTypes = 9;      // that kernels know by these names
-inline constexpr std::size_t kElementTypes = 11;  // that kernels may add
-
-// Types that no kernel knows, numbered from kFirstCopiedType on. They are moved, and trainers name
-// them so that it is seen if they differ. Those that parts_of() has are combined, too.
-struct CopiedType {
-  std::string_view name;
-  std::uint8_t bytes;
-};
-inline constexpr std::size_t kFirstCopiedType = 16;
-inline constexpr std::array<CopiedType, 12> kCopiedTypes = {{{"bool", 1},
-                                                             {"int16", 2},
-                                                             {"uint16", 2},
-                                                             {"uint32", 4},
-                                                             {"uint64", 8},
-                                                             {"complex32", 4},
-                                                             {"complex64", 8},
-                                                             {"complex128", 16},
-                                                             {"float8_e4m3fn", 1},
-                                                             {"float8_e4m3fnuz", 1},
-                                                             {"float8_e5m2", 1},
-                                                             {"float8_e5m2fnuz", 1}}};
-
-// Whether a trainer may name the type of this number.
-constexpr bool is_data_type(std::size_t number) noexcept {
-  return number < kDataTypes ||
-         (number >= kFirstCopiedType && number < kFirstCopiedType + kCopiedTypes.size());
-}
-
-// Whether trainers that exchange data mean different things by it. Bytes may be anything.
-constexpr bool differ(DataType one, DataType other) noexcept {
-  return one != other && one != DataType::bytes && other != DataType::bytes;
-}
+inline constexpr DataType kTruth{16};
+inline constexpr DataType kComplex64{22};
+inline constexpr DataType kComplex128{23};
 
 enum class Operation : std::uint8_t {
   sum = 0,
@@ -75,31 +49,17 @@ enum class Operation : std::uint8_t {
 };
 inline constexpr std::size_t kOperations = 4;
 
-// The size of one element in bytes. 0 for a value outside the enumeration.
-constexpr std::size_t element_bytes(DataType type) noexcept {
-  switch (type) {
-    case DataType::int8:
-    case DataType::uint8:
-    case DataType::bytes:
-      return 1;
-    case DataType::float16:
-    case DataType::bfloat16:
-      return 2;
-    case DataType::float32:
-    case DataType::int32:
-      return 4;
-    case DataType::float64:
-    case DataType::int64:
-    case DataType::sum64:
-      return 8;
-    case DataType::sum128:
-      return 16;
-  }
-  const auto number = static_cast<std::size_t>(type);
-  return number >= kFirstCopiedType && is_data_type(number)
-             ? kCopiedTypes[number - kFirstCopiedType].bytes
-             : 0;
+// Which operations combine elements of a type: a bit for each.
+constexpr std::uint8_t bit_of(Operation operation) {
+  return static_cast<std::uint8_t>(1U << static_cast<unsigned>(operation));
 }
+inline constexpr std::uint8_t kMoved = 0;  // none
+inline constexpr std::uint8_t kAdded = bit_of(Operation::sum);
+// A sum of a few such numbers does not fit in the type any more.
+inline constexpr std::uint8_t kWithoutAverage =
+    kAdded | bit_of(Operation::min) | bit_of(Operation::max);
+inline constexpr std::uint8_t kWithoutOrder = kAdded | bit_of(Operation::average);
+inline constexpr std::uint8_t kByAll = kWithoutAverage | kWithoutOrder;
 
 // How a kernel sees elements that consist of others: a complex number as its two parts, and truth
 // as a byte of 0 or 1, of which the greatest is "or".
@@ -108,48 +68,109 @@ struct Parts {
   unsigned count = 1;
   bool sum_is_max = false;
 };
-inline constexpr DataType kTruth{16};
-inline constexpr DataType kComplex64{22};
-inline constexpr DataType kComplex128{23};
+
+// What is known of a type outside kernels.
+struct ElementType {
+  std::uint8_t number = 0;
+  std::string_view name = "?";  // of command lines; "?": no trainer names it
+  std::uint8_t bytes = 0;       // of an element
+  std::uint8_t operations = kMoved;
+  std::uint8_t when_added = 0;  // its number in frames whose segments are added: of four bits
+  Parts parts{.count = 0};      // of a type that no kernel knows; a count of 0: it has none
+};
+
+// In the order of their numbers. One that is only moved has a number so that it is seen if trainers
+// name different types.
+inline constexpr ElementType kElementTypes[] = {
+    {0, "float32", 4, kByAll, 0},
+    {1, "float64", 8, kByAll, 1},
+    {2, "float16", 2, kByAll, 2},
+    {3, "bfloat16", 2, kByAll, 3},
+    {4, "int32", 4, kByAll, 4},
+    {5, "int64", 8, kByAll, 5},
+    {6, "int8", 1, kWithoutAverage, 6},
+    {7, "uint8", 1, kWithoutAverage, 7},
+    {8, "bytes", 1, kMoved},
+    {9, "?", 8, kAdded, 9},
+    {10, "?", 16, kAdded, 10},
+    {16, "bool", 1, kWithoutAverage, 11, {DataType::uint8, 1, true}},
+    {17, "int16", 2, kMoved},
+    {18, "uint16", 2, kMoved},
+    {19, "uint32", 4, kMoved},
+    {20, "uint64", 8, kMoved},
+    {21, "complex32", 4, kMoved},
+    {22, "complex64", 8, kWithoutOrder, 12, {DataType::float32, 2}},
+    {23, "complex128", 16, kWithoutOrder, 13, {DataType::float64, 2}},
+    {24, "float8_e4m3fn", 1, kMoved},
+    {25, "float8_e4m3fnuz", 1, kMoved},
+    {26, "float8_e5m2", 1, kMoved},
+    {27, "float8_e5m2fnuz", 1, kMoved},
+};
+inline constexpr std::size_t kTypeNumbers = std::rbegin(kElementTypes)->number + std::size_t{1};
+// From here on a number takes more than four bits.
+inline constexpr std::size_t kFirstWideNumber = 16;
+
+// The row of a type; that of no type for a value that has none.
+inline constexpr std::array<ElementType, kTypeNumbers + 1> kTypesByNumber = [] {
+  std::array<ElementType, kTypeNumbers + 1> rows{};
+  for (const ElementType& row : kElementTypes) rows[row.number] = row;
+  return rows;
+}();
+constexpr const ElementType& element_type(DataType type) noexcept {
+  const auto number = static_cast<std::size_t>(type);
+  return kTypesByNumber[number < kTypeNumbers ? number : kTypeNumbers];
+}
+
+// Whether a trainer may name the type of this number.
+constexpr bool is_data_type(std::size_t number) noexcept {
+  return number < kTypeNumbers && kTypesByNumber[number].name != "?";
+}
+
+// Types that trainers name and kernels know, and bytes.
+constexpr bool is_plain(const ElementType& row) noexcept {
+  return row.name != "?" && row.parts.count == 0 &&
+         (row.operations != kMoved || DataType{row.number} == DataType::bytes);
+}
+inline constexpr std::size_t kPlainTypeCount =
+    std::size_t(std::count_if(std::begin(kElementTypes), std::end(kElementTypes), is_plain));
+inline constexpr std::array<DataType, kPlainTypeCount> kPlainTypes = [] {
+  std::array<DataType, kPlainTypeCount> types{};
+  std::size_t count = 0;
+  for (const ElementType& row : kElementTypes) {
+    if (is_plain(row)) types[count++] = DataType{row.number};
+  }
+  return types;
+}();
+
+// Whether trainers that exchange data mean different things by it. Bytes may be anything.
+constexpr bool differ(DataType one, DataType other) noexcept {
+  return one != other && one != DataType::bytes && other != DataType::bytes;
+}
+
+// The size of one element in bytes. 0 for a value that is no type.
+constexpr std::size_t element_bytes(DataType type) noexcept { return element_type(type).bytes; }
+
 constexpr Parts parts_of(DataType type) noexcept {
-  if (type == kTruth) return {DataType::uint8, 1, true};
-  if (type == kComplex64) return {DataType::float32, 2};
-  if (type == kComplex128) return {DataType::float64, 2};
-  return {type};
+  const Parts& parts = element_type(type).parts;
+  return parts.count == 0 ? Parts{type} : parts;
 }
 // What a kernel does with the parts.
 constexpr Operation operation_on_parts(DataType type, Operation operation) noexcept {
   return parts_of(type).sum_is_max && operation == Operation::sum ? Operation::max : operation;
 }
 
-// Whether elements of the type can be combined by the operation. Bytes cannot be combined at all.
-// int8 and uint8 have no average: a sum of a few such numbers does not fit in the type any more.
-// sum64 and sum128 can only be added. False for values outside the enumerations.
+// Whether elements of the type can be combined by the operation. False for values that are no type
+// or no operation.
 constexpr bool supports(DataType type, Operation operation) noexcept {
-  const Parts parts = parts_of(type);
-  // Complex numbers have no order.
-  if (parts.count != 1) return operation == Operation::sum || operation == Operation::average;
-  type = parts.type;
-  const bool known = element_bytes(type) != 0 && static_cast<std::size_t>(operation) < kOperations;
-  switch (type) {
-    case DataType::bytes:
-      return false;
-    case DataType::int8:
-    case DataType::uint8:
-      return known && operation != Operation::average;
-    case DataType::sum64:
-    case DataType::sum128:
-      return operation == Operation::sum;
-    default:
-      return known && static_cast<std::size_t>(type) < kDataTypes;
-  }
+  return static_cast<std::size_t>(operation) < kOperations &&
+         (element_type(type).operations & bit_of(operation)) != 0;
 }
 
 // "float32"..., "sum"...; "?" for a value outside the enumeration.
 std::string_view data_type_name(DataType type) noexcept;
 std::string_view operation_name(Operation operation) noexcept;
 
-// The reverse, of what kernels know. Names must match exactly.
+// The reverse, of kPlainTypes and of operations. Names must match exactly.
 std::optional<DataType> parse_data_type(std::string_view name) noexcept;
 std::optional<Operation> parse_operation(std::string_view name) noexcept;
 

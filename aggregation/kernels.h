@@ -84,10 +84,10 @@ std::string_view instruction_set_name(InstructionSet instruction_set) noexcept;
 // must be valid values.
 struct Kernels {
   InstructionSet instruction_set;
-  ReduceFunction reduce_functions[kElementTypes][kOperations];
-  DivideFunction divide_functions[kElementTypes];
+  ReduceFunction reduce_functions[kTypeNumbers][kOperations];
+  DivideFunction divide_functions[kTypeNumbers];
 
-  // nullptr if !supports(type, operation).
+  // nullptr if !supports(type, operation), and for a type that consists of others (parts_of()).
   ReduceFunction reduce(DataType type, Operation operation) const noexcept {
     return reduce_functions[static_cast<std::size_t>(type)][static_cast<std::size_t>(operation)];
   }

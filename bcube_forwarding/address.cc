@@ -52,6 +52,12 @@ AddressSpace AddressSpace::without(std::span<const ServerId> absent) const {
   return rest;
 }
 
+unsigned AddressSpace::addresses_one_digit_away() const {
+  unsigned count = 0;
+  for (unsigned level = 0; level < levels_; ++level) count += radices_[level] - 1;
+  return count;
+}
+
 std::vector<ServerId> AddressSpace::server_list() const {
   std::vector<ServerId> list;
   list.reserve(servers_);

@@ -61,6 +61,8 @@ class AddressSpace {
 
   unsigned levels() const { return levels_; }
   unsigned radix(unsigned level) const { return radices_[level]; }
+  // Addresses that differ from a given one in one digit.
+  unsigned addresses_one_digit_away() const;
 
   // How much the server's number grows when its digit at `level` grows by 1.
   std::uint32_t weight(unsigned level) const { return weights_[level]; }

@@ -13,7 +13,10 @@ constexpr std::uint64_t kMostBacklog = 255;
 }  // namespace
 
 CreditPool::CreditPool(PortCredit& port, unsigned engine)
-    : port_(port), engine_(engine), budget_(port.most()) {
+    : port_(port),
+      engine_(engine),
+      budget_(port.window_that_shrinks() == 0 ? port.most()
+                                              : port.window_that_shrinks() * kPartsOfSegment) {
   if (engine >= PortCredit::kMostEngines) {
     throw std::invalid_argument("a port's credit is shared by at most 64 engines");
   }
@@ -126,10 +129,19 @@ void CreditPool::set_wanting(bool wanting) {
 
 void CreditPool::distribute_unlimited() {
   for (std::size_t flow = open_.next(0); flow < open_.size(); flow = open_.next(flow + 1)) {
-    raise(static_cast<Handle>(flow), members_[flow].window->most());
+    const ReceiveWindow& window = *members_[flow].window;
+    raise(static_cast<Handle>(flow), window.consumed() + window_left(window));
   }
   open_.clear();
   changed_ = false;
+}
+
+// What the network leaves of a flow's window.
+std::uint64_t CreditPool::window_left(const ReceiveWindow& window) const {
+  const std::uint64_t whole = window.most() - window.consumed();
+  if (port_.window_that_shrinks() == 0) return whole;
+  const std::uint64_t left = whole * budget_.segments() / budget_.most();
+  return std::min(whole, std::max(left, CreditBudget::kLeast));
 }
 
 // The flows that ask for more than they have; returns how much more. The others are closed until

@@ -25,7 +25,12 @@
 // Memory. A flow's limit is at most one window beyond its consumed prefix (ReceiveWindow::most()).
 // All sequences below this prefix have been used and hold no receive buffer.
 //
-// With an unlimited budget (no rate and no bounded queue) the limit is ReceiveWindow::most().
+// With an unlimited budget (no rate and no bounded queue) the limit is ReceiveWindow::most(). Where
+// nobody knows what the network holds (window_that_shrinks), it is less while the network says that
+// it is too much, by the same law (credit_budget.h): all flows have the same part of their windows,
+// and at least CreditBudget::kLeast segments. A round is then as many arrivals as all of them may
+// have on their way, and adds an eighth of a segment to each flow's window: with a whole one they
+// would fill a short queue again at once. So flows need not ask before they send, and yet give way.
 //
 // Use: call on_frame() after each frame of a flow that ReceiveWindow::arrive() has seen,
 // set_consumed() when segments are used, and distribute() once per burst and before
@@ -74,7 +79,11 @@ class CreditPool {
   // One of its segments has, for the first time. marked: congestion; sent_again: not as it was
   // first sent.
   void on_segment(bool marked, bool sent_again) {
-    if (budget_.on_arrival(marked, sent_again)) changed_ = true;
+    const std::uint64_t round =
+        port_.window_that_shrinks() == 0
+            ? budget_.segments()
+            : budget_.segments() * (members_.size() - free_.size()) / kPartsOfSegment;
+    if (budget_.on_arrival(marked, sent_again, round)) changed_ = true;
   }
   // ReceiveWindow::set_consumed() of the flow's window, and what it makes room for.
   void set_consumed(Handle flow, std::uint64_t prefix, Nanoseconds now);
@@ -93,6 +102,9 @@ class CreditPool {
   const CreditBudget& budget() const { return budget_; }
 
  private:
+  // That a budget counts where it is of a window.
+  static constexpr std::uint64_t kPartsOfSegment = 8;
+
   struct Member {
     ReceiveWindow* window = nullptr;
     std::uint64_t demand = 0;       // the sender has segments ready up to this sequence
@@ -105,6 +117,7 @@ class CreditPool {
   void open(Handle flow);
   void raise(Handle flow, std::uint64_t limit);
   void distribute_unlimited();
+  std::uint64_t window_left(const ReceiveWindow& window) const;
   std::uint64_t collect_claims();
   void account(Member& member);
   void set_outstanding(Member& member, std::uint32_t outstanding);

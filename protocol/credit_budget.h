@@ -36,11 +36,13 @@ class CreditBudget {
   std::uint64_t most() const { return most_; }
 
   // A segment has arrived for the first time. True if the budget has changed.
-  bool on_arrival(bool marked, bool sent_again) {
+  bool on_arrival(bool marked, bool sent_again) { return on_arrival(marked, sent_again, now_); }
+  // The same where a round has so many arrivals.
+  bool on_arrival(bool marked, bool sent_again, std::uint64_t round) {
     ++arrived_;
     marked_ += marked ? 1 : 0;
     sent_again_ += sent_again ? 1 : 0;
-    return arrived_ >= std::max(now_, kShortestRound) && end_round();
+    return arrived_ >= std::max(round, kShortestRound) && end_round();
   }
 
  private:

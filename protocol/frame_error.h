@@ -21,8 +21,8 @@ enum class FrameError : std::uint8_t {
   bad_checksum,  // the IPv4 header checksum is wrong, or the UDP checksum is not 0
   bad_version,   // another version of this protocol
   bad_type,      // a type that this version does not number
-  // A type that is numbered and that nothing uses: FrameType 6. Also one that the receiver
-  // does not use: a message in the engine, anything else in read_message_frame().
+  // Found by the receiver: a type that it does not use. A message in an engine whose server takes
+  // none, anything else in read_message_frame().
   unsupported_type,
   bad_hops,     // no hop, more than kMaxHops, or a current hop beyond the last
   bad_address,  // the source is the destination

@@ -36,6 +36,9 @@ struct CreditSettings {
   static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
   std::uint64_t budget_bytes = kUnlimited;  // at most
+  // Without a budget: the segments of a flow's window, of which the network may leave less
+  // (credit.h); 0: windows are whole whatever it does.
+  std::uint64_t window_that_shrinks = 0;
   // Bytes of one segment in the switch, all headers included.
   std::uint32_t segment_bytes = 1500;
   // What one flow gets in one round (credit.h), but at most a quarter of the budget and at least
@@ -55,6 +58,7 @@ class PortCredit {
   // Throws std::invalid_argument for a segment of no bytes.
   explicit PortCredit(const CreditSettings& settings)
       : unlimited_(settings.budget_bytes == CreditSettings::kUnlimited),
+        window_that_shrinks_(unlimited_ ? settings.window_that_shrinks : 0),
         segment_bytes_(settings.segment_bytes),
         lease_(settings.lease) {
     if (segment_bytes_ == 0) {
@@ -65,6 +69,7 @@ class PortCredit {
   }
 
   bool unlimited() const { return unlimited_; }
+  std::uint64_t window_that_shrinks() const { return window_that_shrinks_; }
   std::uint32_t segment_bytes() const { return segment_bytes_; }
   Nanoseconds lease() const { return lease_; }
   // The budget, in segments, while the network does not say that it is too much.
@@ -154,6 +159,7 @@ class PortCredit {
   }
 
   bool unlimited_;
+  std::uint64_t window_that_shrinks_;
   std::uint32_t segment_bytes_;
   Nanoseconds lease_;
   std::uint64_t most_ = 0;

@@ -44,7 +44,7 @@ constexpr std::uint8_t kEcnMarked = 0x03;  // CE
 constexpr std::uint8_t kStageBit = 0x80;
 constexpr std::uint8_t kSentAgainBit = 0x01;  // of the flags
 constexpr unsigned kStepBits = 5;             // the lane has the other three
-static_assert(kMaxSteps == 1U << kStepBits && kMaxLanes == 1U << (8 - kStepBits));
+static_assert(kMaxFlowSteps == 1U << kStepBits && kMaxLanes == 1U << (8 - kStepBits));
 
 void renew_ip_checksum(std::uint8_t* frame) {
   store_network<std::uint16_t>(frame + kIpChecksumAt, 0);
@@ -101,7 +101,7 @@ void parse_transport(const std::uint8_t* at, TransportHeader& out) {
   out.stage = (at[kFlow] & kStageBit) != 0 ? Stage::broadcast : Stage::aggregation;
   out.thread = static_cast<std::uint8_t>(at[kFlow] & ~kStageBit);
   out.lane = static_cast<std::uint8_t>(at[kLaneAndStep] >> kStepBits);
-  out.step = static_cast<std::uint8_t>(at[kLaneAndStep] & (kMaxSteps - 1));
+  out.step = static_cast<std::uint8_t>(at[kLaneAndStep] & (kMaxFlowSteps - 1));
   out.backlog = at[kBacklog];
   out.held = at[kHeld];
   out.credit = at[kCredit];
@@ -204,7 +204,7 @@ FrameTemplate::FrameTemplate(const LinkAddresses& link, const RoutingHeader& rou
   if (flow.lane >= kMaxLanes) {
     throw std::invalid_argument("the number of a lane must be below 8");
   }
-  if (flow.step >= kMaxSteps) {
+  if (flow.step >= kMaxFlowSteps) {
     throw std::invalid_argument("the number of a step must be below 32");
   }
   std::uint8_t* const frame = prefix_.data();

@@ -47,7 +47,7 @@ inline constexpr unsigned kMailThread = kMaxThreads - 1;
 inline constexpr unsigned kFirstHubThread = 64;
 inline constexpr unsigned kMaxHubThreads = kMailThread - kFirstHubThread;
 inline constexpr unsigned kMaxLanes = 8;
-inline constexpr unsigned kMaxSteps = 32;
+inline constexpr unsigned kMaxFlowSteps = 32;
 
 inline constexpr std::size_t kOuterHeaderBytes = 14 + 20 + 8;  // Ethernet, IPv4, UDP
 inline constexpr std::size_t kTransportBytes = 28;
@@ -128,7 +128,7 @@ struct TransportHeader {
   Stage stage = Stage::aggregation;
   std::uint8_t thread = 0;  // < kMaxThreads
   std::uint8_t lane = 0;    // < kMaxLanes
-  std::uint8_t step = 0;    // < kMaxSteps; of the flow: the aggregation step, in both stages
+  std::uint8_t step = 0;    // < kMaxFlowSteps; of the flow: the aggregation step, in both stages
   // From `sequence` on, how many segments the sender has ready; 255 means 255 or more. It asks for
   // credit for as many. A segment that is sent again asks for nothing.
   std::uint8_t backlog = 0;

@@ -11,8 +11,8 @@ usage() {
 usage: ./scripts/bench.sh [--quick] [--json] [GROUP...]
 Builds, measures, and prints one table: figure, value, bound or peer, ratio, target. A GROUP is a
 part of the names of groups of rows, in any case: only these are measured ("hosts" or "idle jobs");
-one that names none prints all names. The rows of "hosts" need root, as does one of "training": they
-make network namespaces. Only the rows of "training" and the
+one that names none prints all names. The rows of "hosts" and "udp" need root, as does one of "training":
+they make network namespaces. Only the rows of "training" and the
 last of "hub" need PyTorch.
   --quick          fewer iterations: rougher, sooner
   --json           one JSON object in place of the table

@@ -39,8 +39,8 @@ def gloo_rows(setting):
         with Cluster(setting.build, *LINKS) as cluster:
             cluster.allreduce(SIZE, 1)
             medians.add("gradcube", cluster.allreduce(SIZE, setting.iterations(6))["seconds_median"])
-        with star(bench_peers.RANKS, RATE, 9000) as members:
-            medians.add("gloo", bench_peers.gloo_ring(setting.build, [SIZE], setting.iterations(6), members)[SIZE])
+        with star(bench_peers.RANKS, RATE, 9000) as net:
+            medians.add("gloo", bench_peers.gloo_ring(setting.build, [SIZE], setting.iterations(6), net.members)[SIZE])
     figure = "12.5 MB, links of 100 Mbit/s: Gloo's ring on star:9"
     return [at_least(against(figure, medians["gloo"], "s", "bml on bcube:3,2", medians["gradcube"]), 1.85)]
 

@@ -33,6 +33,40 @@ def open_mpi(build, sizes, iterations, ranks=RANKS, transport="vader"):
     return _medians(run_json(command + _options(sizes, iterations), 300)["results"], sizes)
 
 
+AGENT = """#!/bin/sh
+host=$1; shift
+case $host in
+{cases}
+esac
+exec nsenter --target $holder --net unshare --uts sh -c "hostname host-$host; export TMPDIR={store}; $*"
+"""
+
+
+def open_mpi_over_tcp(build, sizes, iterations, members):
+    """The same by TCP between the namespaces of bench_namespaces.star(); a script stands for ssh."""
+    with tempfile.TemporaryDirectory(prefix="gradcube-mpi.") as store:
+        agent = pathlib.Path(store) / "agent"
+        cases = "\n".join(f"{address}) holder={holder} ;;" for holder, address in members)
+        agent.write_text(AGENT.format(cases=cases, store=store), encoding="utf-8")
+        agent.chmod(0o700)
+        command = ["mpirun", "--allow-run-as-root", "-n", str(len(members))]
+        command += ["--host", ",".join(address for _, address in members)]
+        parameters = {
+            "plm_rsh_agent": str(agent),
+            "plm_rsh_no_tree_spawn": "1",
+            "orte_keep_fqdn_hostnames": "1",
+            "oob_tcp_if_include": "link",
+            "pml": "ob1",
+            "btl": "self,tcp",
+            "btl_tcp_if_include": "link",
+            "mpi_yield_when_idle": "1",
+        }
+        for name, value in parameters.items():
+            command += ["--mca", name, value]
+        command.append(str(pathlib.Path(build).resolve() / "tests/bench/peers/mpi_allreduce"))
+        return _medians(run_json(inside(members[0][0], command + _options(sizes, iterations)), 300)["results"], sizes)
+
+
 def gloo_ring(build, sizes, iterations, members=None):
     """Gloo's ring over TCP, one process per rank; the median by size.
 

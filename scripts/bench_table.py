@@ -23,6 +23,7 @@ import bench_plans
 import bench_relay
 import bench_tenants
 import bench_training
+import bench_udp
 from bench_process import Failure
 from bench_row import Row
 from bench_row import Setting
@@ -35,6 +36,7 @@ GROUPS = [
     *bench_plans.GROUPS,
     *bench_algorithms.GROUPS,
     *bench_hosts.GROUPS,
+    *bench_udp.GROUPS,
     *bench_relay.GROUPS,
     *bench_training.GROUPS,
     *bench_jobs.GROUPS,

@@ -37,6 +37,11 @@ def on_cluster(setting, cluster, program, *arguments):
     return cluster.trainers(_command(program, arguments), environment, SECONDS)
 
 
+def on_hosts(setting, hosts, program, *arguments):
+    """A trainer on each server of bench_udp.Hosts, in its namespace."""
+    return hosts.trainers(_command(program, arguments), _environment(setting.build), SECONDS)
+
+
 def on_star(setting, members, program, *arguments):
     """A rank in each of the namespaces of bench_namespaces.star(), over gloo."""
     rendezvous = {"MASTER_ADDR": members[0][1], "MASTER_PORT": 29500, "GLOO_SOCKET_IFNAME": "link"}

@@ -37,8 +37,8 @@ def link_rows(setting):
     steps = setting.iterations(9)
     with Cluster(setting.build, *bench_hosts.LINKS, *CALM) as cluster:
         ours = on_cluster(setting, cluster, "ddp_steps.py", "gradcube", steps)
-    with star(bench_peers.RANKS, bench_hosts.RATE, 9000) as members:
-        gloo = on_star(setting, members, "ddp_steps.py", "gloo", steps)
+    with star(bench_peers.RANKS, bench_hosts.RATE, 9000) as net:
+        gloo = on_star(setting, net.members, "ddp_steps.py", "gloo", steps)
     place = "links of 100 Mbit/s"
     return [steps_row(place, "gloo on star:9", ours, gloo, 1.8), staged_row(place, ours)]
 

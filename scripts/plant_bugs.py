@@ -2,8 +2,8 @@
 
     usage: scripts/plant_bugs.py [WORD...]      only bugs whose description has one of these words
 
-The copy and its build lie in build-planted/. The tests must pass before the first bug is planted. Exits with 1 if a bug
-was not noticed.
+The copy and its build lie in build-planted/, and ccache has what ./scripts/test.sh has built. The tests must pass
+before the first bug is planted; of a bug the first program that fails is enough. Exits with 1 if a bug was not noticed.
 """
 
 import os
@@ -15,10 +15,16 @@ import tomllib
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent
-PLACE = SOURCE / "build-planted"
-TREE = PLACE / "tree"
-BUILD = PLACE / "build"
-ENVIRONMENT = {**os.environ, "CXX": "ccache g++", "CC": "ccache gcc", "PATH": "/usr/bin:" + os.environ["PATH"]}
+TREE = SOURCE / "build-planted"
+BUILD = TREE / "build"
+ENVIRONMENT = {
+    **os.environ,
+    "CXX": "ccache g++",
+    "CC": "ccache gcc",
+    "PATH": "/usr/bin:" + os.environ["PATH"],
+    "CCACHE_BASEDIR": str(TREE),
+    "CCACHE_NOHASHDIR": "1",
+}
 
 
 def run(*command):
@@ -30,17 +36,18 @@ def run(*command):
 def copy_sources():
     shutil.rmtree(TREE, ignore_errors=True)
     shutil.copytree(SOURCE, TREE, symlinks=True, ignore=shutil.ignore_patterns("build*", ".git", "__pycache__"))
-    again = ["--wipe"] if (BUILD / "build.ninja").exists() else []
-    configured = run("meson", "setup", *again, BUILD, TREE, "-Dtests=enabled", "-Dtorch=disabled", "-Db_ndebug=false")
+    paths = f"['-ffile-prefix-map={TREE}/=']"
+    options = ["-Dtests=enabled", "-Dtorch=disabled", "-Dwerror=true", "-Db_ndebug=false"]
+    configured = run("meson", "setup", BUILD, TREE, *options, f"-Dcpp_args={paths}", f"-Dc_args={paths}")
     if configured.returncode != 0:
         sys.exit(configured.stdout)
 
 
-def failed_tests(tests):
+def failed_tests(tests, *options):
     """Which of these tests fail, built anew; None if they cannot be built."""
     log = BUILD / "meson-logs" / "testlog.json"
     log.unlink(missing_ok=True)
-    tested = run("meson", "test", "-C", BUILD, *tests)
+    tested = run("meson", "test", "-C", BUILD, *options, *tests)
     if not log.exists():
         print(f"{tested.stdout}\nno test ran: it does not compile")
         return None
@@ -80,7 +87,7 @@ def main():
     for place, bug in enumerate(bugs, 1):
         begun = time.monotonic()
         path, sound = plant(bug)
-        failures = failed_tests(bug["tests"])
+        failures = failed_tests(bug["tests"], "--maxfail=1")
         path.write_text(sound, encoding="utf-8")
         missed += not failures
         seen = f"{len(failures)} failed, first {failures[0]}" if failures else "NOT NOTICED"

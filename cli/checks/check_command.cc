@@ -90,7 +90,12 @@ int run_check(CheckOptions options) {
     return std::tie(a.link.level, a.link.first, a.link.second) <
            std::tie(b.link.level, b.link.first, b.link.second);
   });
-  links_report(check.cluster().topology, results, options.all).write(options.json);
+  Report report = links_report(check.cluster().topology, results, options.all);
+  if (!check.cluster().shared_address.empty()) {
+    report.line(check.cluster().shared_address +
+                ", and so what its NIC carries; here they were measured one after the other");
+  }
+  report.write(options.json);
   flush_output();
   const bool right = std::all_of(results.begin(), results.end(),
                                  [](const LinkResult& result) { return result.problem.empty(); });

@@ -61,6 +61,13 @@ std::uint64_t transfer_count(double configured_bps) {
   return static_cast<std::uint64_t>(bytes) / sizeof(Element);
 }
 
+// Of the slowest link between the two.
+double configured_bps(const RunningCluster& cluster, const NeighbourLink& link) {
+  const control::Topology& topology = cluster.topology;
+  return static_cast<double>(
+      topology.path_bps(topology.link_level(link.first, link.second, link.level)));
+}
+
 }  // namespace
 
 double percent_of_rate(const LinkFigures& figures, double configured_bps) {
@@ -128,7 +135,7 @@ class LinkCheck::Measurement {
               const NeighbourLink& link)
       : choice_(choice_of(cluster.topology, link)),
         job_(link_job_name(settings.job, link)),
-        count_(transfer_count(static_cast<double>(cluster.rates.of(link.level)))) {
+        count_(transfer_count(configured_bps(cluster, link))) {
     perf_.members = {link.first, link.second};
     perf_.iterations = kIterations;
     perf_.timeout = settings.timeout;
@@ -243,7 +250,7 @@ void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std:
   std::vector<Measured> measured;
   for (const NeighbourLink& link : std::span(links, count)) {
     results.push_back({.link = link,
-                       .configured_bps = static_cast<double>(cluster_.rates.of(link.level)),
+                       .configured_bps = configured_bps(cluster_, link),
                        .figures = std::nullopt,
                        .problem = reported_problem(status, cluster_, link),
                        .left_out = left_out_for(cluster_, link)});

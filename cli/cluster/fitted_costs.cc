@@ -54,7 +54,7 @@ std::optional<MessageCosts> read_costs(const json& content, const control::Topol
     }
     costs.latency.push_back(latency.get<std::int64_t>());
   }
-  if (costs.latency.size() != topology.levels()) return std::nullopt;
+  if (costs.latency.size() != topology.link_levels()) return std::nullopt;
   return costs;
 }
 
@@ -111,9 +111,9 @@ std::vector<std::string> doubts_of(std::span<const LevelLine> levels,
                                    const control::Topology& topology, const MessageCosts& costs,
                                    double resent, bool plans_show_overhead) {
   std::vector<std::string> doubts;
-  for (unsigned level = 0; level < topology.levels(); ++level) {
+  for (unsigned level = 0; level < topology.link_levels(); ++level) {
     const auto& [line, misfit] = levels[level];
-    const auto configured = static_cast<double>(topology.dimensions()[level].rate_bps);
+    const auto configured = static_cast<double>(topology.path_bps(level));
     const double found = line.b > 0 ? 8 / line.b : 0;
     if (found == 0) {
       doubts.push_back(fmt::format("bytes on level {} took no time", level));

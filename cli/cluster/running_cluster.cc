@@ -5,6 +5,7 @@
 #include <exception>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -37,6 +38,20 @@ control::Aggregators aggregators_of(const control::Topology& topology, const jso
   return control::parse_aggregators(topology, text, kWhere);
 }
 
+// "ports 0 and 1 of server [0,0] share the address 10.0.0.1"; empty where each has its own.
+std::string shared_address_of(const json& server) {
+  std::map<std::string, std::string> ports;  // by address
+  for (const json& port : items(server, "ports")) {
+    if (!text_field(port, "at").has_value()) continue;
+    const std::string at = cell_text(port, "at");
+    const auto [other, is_new] = ports.try_emplace(at, id_text(port, "port"));
+    if (is_new) continue;
+    return fmt::format("ports {} and {} of server {} share the address {}", other->second,
+                       id_text(port, "port"), address_text(field(server, "address")), at);
+  }
+  return "";
+}
+
 }  // namespace
 
 RunningCluster read_running_cluster(const json& status) {
@@ -50,6 +65,7 @@ RunningCluster read_running_cluster(const json& status) {
                          .sockets = {},
                          .ended = {},
                          .ended_switches = {},
+                         .shared_address = {},
                          .servers_per_core = 1,
                          .key = json::array({field(status, "pid"), field(status, "topology"),
                                              rate_bps, field(status, "mtu")})
@@ -59,6 +75,7 @@ RunningCluster read_running_cluster(const json& status) {
                                           "the daemon's list of servers");
     cluster.sockets[id] = text_field(server, "socket").value_or("");
     if (flag_field(server, "ended").value_or(false)) cluster.ended[id] = cell_text(server, "why");
+    if (cluster.shared_address.empty()) cluster.shared_address = shared_address_of(server);
   }
   for (const json& daemon : items(status, "switch_daemons")) {
     if (!flag_field(daemon, "ended").value_or(false)) continue;

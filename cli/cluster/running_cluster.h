@@ -29,6 +29,8 @@ struct RunningCluster {
   // Why the daemons of these servers, and those of switches, are gone, where each has its own.
   std::map<control::ServerId, std::string> ended;
   std::vector<std::string> ended_switches;
+  // What a server says whose ports stand at one address, as those do that share a NIC; else empty.
+  std::string shared_address;
   // Of those on this host, rounded up: whose pollers run on one core.
   unsigned servers_per_core = 1;
   std::string key;  // names the daemon and its links: two clusters have different ones

@@ -3,27 +3,11 @@
 #include <fmt/format.h>
 #include <vector>
 
+#include "control/plan/plan_cost.h"
+
 namespace gradcube::cli {
 
 using control::CollectiveKind;
-
-std::string_view perf_name(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return "allreduce";
-    case CollectiveKind::reduce_scatter:
-      return "reduce_scatter";
-    case CollectiveKind::all_gather:
-      return "allgather";
-    case CollectiveKind::broadcast:
-      return "broadcast";
-    case CollectiveKind::reduce:
-      return "reduce";
-    case CollectiveKind::barrier:
-      break;
-  }
-  return "barrier";
-}
 
 std::string with_article(CollectiveKind kind) {
   const std::string_view name = control::collective_kind_name(kind);
@@ -51,6 +35,20 @@ std::optional<unsigned> port_of(const control::Plan& plan, const control::PlanSt
   return space.port_of(server(0), level, space.digit(server(1), level));
 }
 
+// On a tree messages of one level pass links of those below: its plans are walked.
+BusiestLink busiest_on_tree(const control::Plan& plan, unsigned stages) {
+  const control::PlanCost cost(plan);
+  const auto seconds = [&](unsigned level) {
+    const std::uint64_t rate = plan.topology().dimensions()[level].rate_bps;
+    return rate == 0 ? 0 : cost.share(level) / static_cast<double>(rate);
+  };
+  unsigned busiest = 0;
+  for (unsigned level = 1; level < plan.topology().link_levels(); ++level) {
+    if (seconds(level) > seconds(busiest)) busiest = level;
+  }
+  return {busiest, cost.share(busiest) * stages / 2};
+}
+
 }  // namespace
 
 std::optional<BusiestLink> busiest_link(const control::Plan& plan, CollectiveKind kind) {
@@ -58,6 +56,7 @@ std::optional<BusiestLink> busiest_link(const control::Plan& plan, CollectiveKin
   if (plan.has_root_step() && control::has_root(kind)) return std::nullopt;
   // A chunk by itself passes in one stage alone.
   const unsigned stages = control::is_rank_ordered(kind) && !plan.has_root_step() ? 1 : 2;
+  if (plan.topology().is_tree()) return busiest_on_tree(plan, stages);
   // In all stages one way, in pieces times the weight of their thread: a step of a mesh or a ring
   // moves the same both ways, and the root of one receives in the one stage and sends in the other.
   std::vector<std::uint64_t> carried(plan.topology().ports());

@@ -14,7 +14,9 @@
 namespace gradcube::cli {
 
 // As C spells it: "allreduce", "reduce_scatter".
-std::string_view perf_name(control::CollectiveKind kind);
+constexpr std::string_view perf_name(control::CollectiveKind kind) {
+  return control::names_of(kind).call;
+}
 
 // "an all-reduce", "a broadcast".
 std::string with_article(control::CollectiveKind kind);
@@ -27,11 +29,11 @@ constexpr bool takes_operation(control::CollectiveKind kind) {
 // busbw by algbw, as in nccl-tests.
 double bus_factor(control::CollectiveKind kind, std::uint32_t ranks);
 
-// The link of a plan that takes longest for what it carries in one direction: at the rates of the
-// plan's topology, or at equal ones where these are not limited.
+// The link of a plan that takes longest for what it carries in one direction, on a tree a port or
+// an uplink: at the rates of the plan's topology, or at equal ones where these are not limited.
 struct BusiestLink {
-  unsigned level = 0;
-  double share = 0;  // of the buffer; it may be more than 1
+  unsigned level = 0;  // of links
+  double share = 0;    // of the buffer; it may be more than 1
 };
 // All ports of a root are busy in both stages: of a broadcast its outgoing ones, of a reduce its
 // incoming ones. Nothing for a barrier, for a plan with a step over several levels of switches, and

@@ -71,7 +71,9 @@ std::vector<control::ServerId> first_neighbours(const RunningCluster& cluster, u
           control::is_aggregator(cluster.aggregators, link.second)) {
         continue;
       }
-      if (link.level == level) return {link.first, link.second};
+      if (cluster.topology.link_level(link.first, link.second, link.level) == level) {
+        return {link.first, link.second};
+      }
     }
   }
   throw control::SetupError(
@@ -106,10 +108,10 @@ std::vector<std::shared_ptr<const control::Plan>> plans_to_measure(
 
 std::vector<LevelFit> fit_levels(const RunningCluster& cluster, unsigned iterations) {
   std::vector<LevelFit> fits;
-  for (unsigned level = 0; level < cluster.topology.levels(); ++level) {
+  for (unsigned level = 0; level < cluster.topology.link_levels(); ++level) {
     const ProgressLine progress([level, &cluster] {
       return fmt::format("measuring level {} ({} of {})", level, level + 1,
-                         cluster.topology.levels());
+                         cluster.topology.link_levels());
     });
     const std::vector<control::ServerId> pair = first_neighbours(cluster, level);
     const auto placement = control::Placement::of(cluster.topology, pair, "model fit");
@@ -117,8 +119,8 @@ std::vector<LevelFit> fit_levels(const RunningCluster& cluster, unsigned iterati
         measure(cluster, control::default_algorithm(cluster.topology, placement), pair,
                 fmt::format("fit-{}-{}", getpid(), level), iterations, kElements);
     const AllReduceCost line = control::model::fitted_line(points);
-    fits.push_back({{line, control::model::misfit(points, line)},
-                    cluster.topology.dimensions()[level].rate_bps});
+    fits.push_back(
+        {{line, control::model::misfit(points, line)}, cluster.topology.path_bps(level)});
   }
   return fits;
 }

@@ -111,8 +111,11 @@ MessageWay way_of(const control::Topology& topology, const control::Placement& p
   double rate = 0;
   for (const bcube::Route& path : paths) {
     std::uint64_t slowest = UINT64_MAX;
+    control::ServerId at = from;
     for (const bcube::Hop& hop : path) {
-      slowest = std::min(slowest, topology.dimensions()[hop.level].rate_bps);
+      const control::ServerId next = topology.space().with_digit(at, hop.level, hop.digit);
+      slowest = std::min(slowest, topology.path_bps(topology.link_level(at, next, hop.level)));
+      at = next;
     }
     rate += static_cast<double>(slowest);
   }

@@ -72,6 +72,14 @@ std::string names_of(std::size_t values, Name name, Fits fits) {
   return names;
 }
 
+// Of those that perf takes.
+std::string types_with(Operation operation) {
+  return names_of<DataType>(
+      aggregation::kTypeNumbers, aggregation::data_type_name, [operation](DataType type) {
+        return aggregation::is_plain(aggregation::element_type(type)) && supports(type, operation);
+      });
+}
+
 // Any spelling with or without '-' and '_': "reduce-scatter", "all_reduce".
 CollectiveKind parse_collective(const std::string& text) {
   const auto bare = [](std::string_view name) {
@@ -94,14 +102,15 @@ CollectiveKind parse_collective(const std::string& text) {
 // Where elements are added, a type whose elements can be.
 DataType parse_type(CollectiveKind kind, const std::string& text) {
   const auto fits = [kind](DataType type) {
+    if (!aggregation::is_plain(aggregation::element_type(type))) return false;
     return !control::reduces(kind) || supports(type, Operation::sum);
   };
   const std::optional<DataType> type = aggregation::parse_data_type(text);
   if (type && fits(*type)) return *type;
-  throw UsageError(
-      fmt::format("--dtype: {} {}; expected {}", control::quoted(text),
-                  type ? "cannot be added" : "is not known",
-                  names_of<DataType>(aggregation::kDataTypes, aggregation::data_type_name, fits)));
+  throw UsageError(fmt::format(
+      "--dtype: {} {}; expected {}", control::quoted(text),
+      type ? "cannot be added" : "is not known",
+      names_of<DataType>(aggregation::kTypeNumbers, aggregation::data_type_name, fits)));
 }
 
 Operation parse_operation_of(DataType type, const std::string& text) {
@@ -159,11 +168,11 @@ void add_size_options(CLI::App* command, PerfOptions* options) {
 
 void add_kind_options(CLI::App* command, PerfOptions* options) {
   add_text(command, "-d,--dtype", options->dtype,
-           "float32, float64, float16, bfloat16, int32, int64, int8, uint8; bytes where "
-           "nothing is added")
+           types_with(Operation::sum) + "; bytes where nothing is added")
       ->default_str("float32");
   add_text(command, "-o,--op", options->op,
-           "sum, average (not of int8 and uint8), min, max, where something is added")
+           fmt::format("sum, average (of {}), min, max, where something is added",
+                       types_with(Operation::average)))
       ->default_str("sum");
   add_text(command, "--root", options->root, "The rank that a broadcast or a reduce is about")
       ->default_str("0");

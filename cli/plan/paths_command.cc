@@ -11,6 +11,7 @@
 #include "bcube_forwarding/path_set.h"
 #include "bcube_forwarding/route.h"
 #include "cli/cluster/running_cluster.h"
+#include "cli/plan/asked_topology.h"
 #include "cli/plan/commands.h"
 #include "cli/plan/measured_paths.h"
 #include "cli/text/option_checks.h"
@@ -167,8 +168,7 @@ int run_measured(const PathsOptions& options) {
 
 int run_paths(const PathsOptions& options) {
   if (options.topology.empty()) return run_measured(options);
-  const auto topology = control::parse_absent(
-      control::parse_topology(options.topology, "--topology"), options.absent, "--absent");
+  const auto topology = asked_topology(options.topology, options.absent);
   const AddressSpace& space = topology.space();
   const ServerId from = control::parse_server(topology, options.from, "--from");
   const ServerId to = control::parse_server(topology, options.to, "--to");
@@ -201,8 +201,8 @@ int run_paths(const PathsOptions& options) {
 
 void add_options(CLI::App* command, PathsOptions* options) {
   add_text(command, "--topology", options->topology,
-           "bcube:n,k, bcube:4x3x2, star:N or torus:n,h (default: the running cluster's, "
-           "whose paths are measured)");
+           std::string(control::kTopologyForms) +
+               " (default: the running cluster's, whose paths are measured)");
   add_text(command, "--absent", options->absent,
            "Addresses of the topology that have no server: \"0,1 0,2\"");
   add_text(command, "--from", options->from, "Where the paths begin, by its address: 0,0")

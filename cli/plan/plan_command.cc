@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/measure/perf_collective.h"
+#include "cli/plan/asked_topology.h"
 #include "cli/plan/commands.h"
 #include "cli/plan/plan_keys.h"
 #include "cli/plan/plan_verify.h"
@@ -24,7 +25,6 @@
 #include "control/plan/plan_json.h"
 #include "control/plan/plan_text.h"
 #include "control/settings/cluster_settings.h"
-#include "control/settings/link_rates.h"
 
 namespace gradcube::cli {
 namespace {
@@ -37,6 +37,7 @@ struct PlanOptions {
   std::string absent;
   std::string algorithm;
   std::string rate;
+  std::string oversubscription;
   std::string server;
   std::string lcores;
   unsigned trainers = 1;
@@ -53,15 +54,6 @@ std::vector<control::Lcore> lcores_of(const std::string& text) {
   std::vector<control::Lcore> lcores;
   for (const unsigned id : settings.lcores) lcores.push_back({.id = id});
   return lcores;
-}
-
-control::Topology topology_of(const PlanOptions& options) {
-  const auto topology = control::parse_absent(
-      control::parse_topology(options.topology, "--topology"), options.absent, "--absent");
-  if (options.rate.empty()) return topology;
-  const auto rates = control::parse_link_rates(options.rate, "--rate");
-  rates.validate(topology);
-  return rates.on(topology);
 }
 
 // "thread 0 0.8333, thread 1 0.1667": of the buffer.
@@ -89,7 +81,8 @@ std::string rates_text(const control::Plan& plan) {
 }
 
 int run_plan(const PlanOptions& options) {
-  const auto topology = topology_of(options);
+  const auto topology =
+      asked_topology(options.topology, options.absent, options.rate, options.oversubscription);
   const std::string algorithm = options.algorithm.empty()
                                     ? std::string(control::default_algorithm(topology))
                                     : options.algorithm;
@@ -150,6 +143,7 @@ int run(const CLI::App& command, const PlanOptions& options) {
                        .topology = given("--topology", options.topology),
                        .absent = options.absent,
                        .rate = options.rate,
+                       .oversubscription = options.oversubscription,
                        .algorithm = given("--algorithm", options.algorithm),
                        .json = options.json});
 }
@@ -161,7 +155,7 @@ void add_plan(CLI::App& tool, Action& action) {
       "plan",
       "Show who owns which piece and who sends what to whom in each step; needs no cluster");
   auto options = std::make_shared<PlanOptions>();
-  add_text(command, "--topology", options->topology, "bcube:n,k, bcube:4x3x2, star:N or torus:n,h");
+  add_text(command, "--topology", options->topology, control::kTopologyForms);
   add_text(command, "--absent", options->absent,
            "Addresses of the topology that have no server: \"3,1 3,2\"");
   add_text(
@@ -172,6 +166,10 @@ void add_plan(CLI::App& tool, Action& action) {
   add_text(command, "--rate", options->rate,
            "Rate of every link, or of each level's, level0=10gbit,level1=1gbit: shows the "
            "threads' shares and the bound that follow");
+  add_text(
+      command, "--oversubscription", options->oversubscription,
+      "On a tree, where --rate is one rate: how many times its uplink's rate the links below a "
+      "switch have together (default: 1)");
   add_text(command, "--server", options->server, "Show this server only, by its address: 2,1");
   add_text(command, "--lcores", options->lcores,
            "Cores that share the threads: 0,2-3 (default: all)");
@@ -197,6 +195,7 @@ void add_plan(CLI::App& tool, Action& action) {
       "  gradcube plan --topology bcube:16,4 --verify --seed 7           is it an all-reduce?\n"
       "  gradcube plan --keys keys.json --topology bcube:3,2 --lcores 0-3 --optimizer adamw\n"
       "  gradcube plan --topology bcube:4,2 --absent \"3,1 3,2 3,3\" --verify\n"
+      "  gradcube plan --topology tree:4x4 --rate 10gbit --oversubscription 4 --algorithm ring\n"
       "  gradcube plan --why 64M                                         on the running cluster\n"
       "  gradcube plan --why 4K --topology bcube:4,2 --rate 10gbit       anywhere");
   command->callback([options, command, &action] {

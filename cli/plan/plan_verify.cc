@@ -42,7 +42,7 @@ std::vector<std::string> piece_names(const control::Plan& plan, const control::S
 
 // "links: at most 16 pieces on every level, in each direction over both stages"
 std::string links_text(std::string_view whose, const LinkPieces& link_pieces) {
-  if (!link_pieces) return "links: not examined, as servers relay";
+  if (!link_pieces) return "links: not examined, as servers relay or share uplinks";
   const std::uint64_t first = link_pieces->front();
   const bool alike = std::all_of(link_pieces->begin(), link_pieces->end(),
                                  [&](std::uint64_t pieces) { return pieces == first; });

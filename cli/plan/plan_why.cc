@@ -10,13 +10,13 @@
 #include "cli/cluster/fitted_costs.h"
 #include "cli/cluster/measurements.h"
 #include "cli/cluster/running_cluster.h"
+#include "cli/plan/asked_topology.h"
 #include "cli/text/report.h"
 #include "control/base/errors.h"
 #include "control/base/units.h"
 #include "control/plan/auto_plans.h"
 #include "control/plan/base/topology.h"
 #include "control/plan/plan_cost.h"
-#include "control/settings/link_rates.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -28,7 +28,7 @@ using control::RunDirectory;
 constexpr control::CollectiveKind kKind = control::CollectiveKind::all_reduce;
 // The flat algorithms walk over all pairs of servers.
 constexpr control::ServerId kMostServers = 4096;
-constexpr std::string_view kTopology = "bcube:3,2";  // where nothing runs and none is given
+constexpr const char* kTopology = "bcube:3,2";  // where nothing runs and none is given
 
 struct Place {
   control::Topology topology;
@@ -44,13 +44,6 @@ struct Row {
   std::optional<double> measured;
 };
 
-control::Topology with_rates(const control::Topology& topology, const std::string& rate) {
-  if (rate.empty()) return topology;
-  const auto rates = control::parse_link_rates(rate, "--rate");
-  rates.validate(topology);
-  return rates.on(topology);
-}
-
 Place place_of(const PlanWhyOptions& options) {
   const RunDirectory directory = RunDirectory::from_environment();
   Place place{
@@ -58,15 +51,14 @@ Place place_of(const PlanWhyOptions& options) {
       .algorithm = options.algorithm.empty() ? std::string(control::kAuto) : options.algorithm,
       .measured = {}};
   if (!options.topology.empty() || !directory.living_daemon()) {
-    const std::string_view spec = options.topology.empty() ? kTopology : options.topology;
     place.is_assumed = options.topology.empty();
-    const auto topology = control::parse_absent(control::parse_topology(spec, "--topology"),
-                                                options.absent, "--absent");
-    place.topology = with_rates(topology, options.rate);
+    place.topology = asked_topology(place.is_assumed ? kTopology : options.topology, options.absent,
+                                    options.rate, options.oversubscription);
     return place;
   }
   for (const auto& [flag, text] :
-       {std::pair("--rate", options.rate), std::pair("--absent", options.absent)}) {
+       {std::pair("--rate", options.rate), std::pair("--absent", options.absent),
+        std::pair("--oversubscription", options.oversubscription)}) {
     if (text.empty()) continue;
     throw control::UsageError(
         fmt::format("{}: the running cluster has its own; expected a --topology beside it", flag));

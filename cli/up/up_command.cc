@@ -197,6 +197,7 @@ void add_up(CLI::App& tool, Action& action) {
       "  gradcube up --topology bcube:3,2 --rate 200mbit --mtu 9000 --loss 0.001\n"
       "  gradcube up --topology bcube:3,2 --fabric memif --rate 200mbit   a daemon per server\n"
       "  gradcube up --topology bcube:3,2 --fabric veth --rate 100mbit    the same on real links\n"
+      "  gradcube up --topology star:3 --fabric udp                       the same by datagrams\n"
       "  gradcube up --topology bcube:4,2 --absent \"3,1 3,2 3,3\"           13 of 16 servers\n"
       "  gradcube up --topology star:9 --aggregators 8                     8 workers and a PBox\n"
       "  gradcube up --cluster cluster.toml --seed 7");

@@ -93,7 +93,7 @@ void parse_keys(Reader& reader, std::uint32_t count, CheckpointHeader& header,
     const auto length = reader.number<std::uint16_t>();
     const auto type = reader.number<std::uint8_t>();
     const auto zero = reader.number<std::uint8_t>();
-    if (type >= aggregation::kDataTypes || zero != 0) refuse_contents(where, "a key's type");
+    if (!aggregation::is_data_type(type) || zero != 0) refuse_contents(where, "a key's type");
     key.type = static_cast<aggregation::DataType>(type);
     key.name = reader.text(length);
     if (!keys.empty() && keys.back().name >= key.name) {

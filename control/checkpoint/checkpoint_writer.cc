@@ -62,6 +62,18 @@ int make_temporary(std::string& name) {
   return file;
 }
 
+// rename(), but to a name that no file has. False, with errno.
+bool rename_to_new(const char* from, const char* to) {
+  if (link(from, to) == 0) {
+    unlink(from);
+    return true;
+  }
+  const bool has_no_links = errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS;
+  if (!has_no_links) return false;
+  errno = EEXIST;
+  return access(to, F_OK) != 0 && rename(from, to) == 0;
+}
+
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(std::string path, const CheckpointHeader& header)
@@ -78,7 +90,7 @@ CheckpointWriter::CheckpointWriter(std::string path, const CheckpointHeader& hea
 }
 
 CheckpointWriter::~CheckpointWriter() {
-  if (!renamed_) unlink(temporary_.c_str());
+  if (!named_) unlink(temporary_.c_str());
 }
 
 void CheckpointWriter::refuse() {
@@ -88,7 +100,7 @@ void CheckpointWriter::refuse() {
 
 // What has failed is not tried again: a second fsync() returns success for bytes that are lost.
 void CheckpointWriter::require_usable() const {
-  if (failed_ || renamed_) throw std::invalid_argument("the checkpoint's writer has ended");
+  if (failed_ || named_) throw std::invalid_argument("the checkpoint's writer has ended");
 }
 
 void CheckpointWriter::write_bytes(std::span<const std::uint8_t> bytes) {
@@ -128,9 +140,13 @@ void CheckpointWriter::finish() {
 
 void CheckpointWriter::commit(const std::string& path) {
   finish();
-  if (rename(temporary_.c_str(), path.c_str()) != 0) refuse();
-  renamed_ = true;
-  if (!sync_folder_of(path)) refuse();
+  if (!rename_to_new(temporary_.c_str(), path.c_str())) refuse();
+  named_ = true;
+  if (sync_folder_of(path)) return;
+  const int error = errno;
+  unlink(path.c_str());
+  errno = error;
+  refuse();
 }
 
 void rename_durably(const std::string& from, const std::string& to) {

@@ -1,8 +1,8 @@
-// Writes a hub's checkpoint (checkpoint_header.h) so that at its path there is always a whole one:
-// the one before, or the new one from commit() on, also when the power fails. It is written to a
-// temporary file beside it, PATH.XXXXXX, which is made durable and then renamed. Where several
-// servers write a part each, finish() lets them agree that all parts are durable before any of them
-// renames its own.
+// Writes a hub's checkpoint (checkpoint_header.h) so that at its path there is never a part of one:
+// nothing, or the whole from commit() on, also when the power fails. It is written to a temporary
+// file beside it, PATH.XXXXXX, which is made durable and then gets the path's name, which no file
+// may have. Where several servers write a part each, finish() lets them agree that all parts are
+// durable before any of them names its own.
 //
 // The file belongs to this process's user, and its mode is an ordinary new file's: 0666 less the
 // umask. Without commit() the temporary file is removed; only a process that is killed leaves it
@@ -40,8 +40,8 @@ class CheckpointWriter {
   void finish();
 
   // finish(), if that has not been called, and then the new checkpoint is at its path, or at
-  // another one of its folder. It is durable there when this returns. After a SetupError it may or
-  // may not be there, whole.
+  // another one of its folder. It is durable there when this returns. After a SetupError it is not
+  // there; of several writers that take one path at once all but one get one.
   void commit() { commit(path_); }
   void commit(const std::string& path);
 
@@ -57,7 +57,7 @@ class CheckpointWriter {
   std::size_t range_ = 0;
   std::size_t array_ = 0;
   bool finished_ = false;
-  bool renamed_ = false;
+  bool named_ = false;
   bool failed_ = false;
 };
 

@@ -1,8 +1,8 @@
 // How trainers leave a job, and what the others are told: one table for all of them.
 //
 // A trainer leaves in order (gradcube_close(), gradcube_leave(), destroy_process_group(), the end
-// of a Python process), dies (its process ends in any other way: its socket closes without a word),
-// aborts or is evicted.
+// of a Python process), dies (its process ends in any other way, which a pidfd or the closing of
+// its socket shows), aborts or is evicted.
 //
 //   the job        in order                         dies             aborts, is evicted
 //   gathers        ends: it cannot begin            ends             ends

@@ -1,6 +1,5 @@
 #include "control/plan/algorithms.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
@@ -40,9 +39,9 @@ Request split(std::string_view algorithm, std::string what) {
   return {algorithm, algorithm.substr(0, colon), algorithm.substr(colon + 1), std::move(what)};
 }
 
-std::vector<std::string_view> runnable_patterns() {
+std::vector<std::string_view> pattern_names() {
   std::vector<std::string_view> names;
-  for (const Pattern pattern : step_pattern::kRunnable) names.push_back(pattern_name(pattern));
+  for (const Pattern pattern : kPatterns) names.push_back(pattern_name(pattern));
   return names;
 }
 
@@ -51,10 +50,9 @@ std::vector<Pattern> read_patterns(std::string_view list, const std::string& wha
   std::vector<Pattern> patterns;
   for (const std::string_view name : listed(list, ',')) {
     const std::optional<Pattern> pattern = pattern_named(name);
-    const auto& runnable = step_pattern::kRunnable;
-    if (!pattern || std::find(runnable.begin(), runnable.end(), *pattern) == runnable.end()) {
+    if (!pattern) {
       throw UsageError(fmt::format("{}: no stage runs the pattern {}; expected {}", what,
-                                   quoted(name), fmt::join(runnable_patterns(), ", ")));
+                                   quoted(name), fmt::join(pattern_names(), ", ")));
     }
     patterns.push_back(*pattern);
   }
@@ -104,10 +102,11 @@ struct Algorithm {
 
 constexpr std::string_view kSwitched = "bml";
 constexpr std::string_view kCabled = "hips:ring";
+constexpr std::string_view kOnTree = "blueconnect";
 
 constexpr Algorithm kAlgorithms[] = {
     {kSwitched, make_alone<make_bml_plan>, kSwitched},
-    {"blueconnect", make_blueconnect, "blueconnect,blueconnect:ring,blueconnect:halving_doubling"},
+    {kOnTree, make_blueconnect, "blueconnect,blueconnect:ring,blueconnect:halving_doubling"},
     {"halving_doubling", make_alone<make_halving_doubling_plan>, "halving_doubling"},
     {"hips", make_hips, "hips:mesh,hips:ring,hips:root"},
     {"mesh", make_alone<make_mesh_plan>, "mesh"},
@@ -158,6 +157,7 @@ std::string_view fastest_on_any_servers(const Topology& topology, const Placemen
 
 std::string_view default_algorithm(const Topology& topology, const Placement& placement) {
   if (!placement.is_grid()) return fastest_on_any_servers(topology, placement);
+  if (topology.is_tree() && placement.dimensions().size() > 1) return kOnTree;
   return topology.space().cabled() ? kCabled : kSwitched;
 }
 

@@ -21,14 +21,16 @@ namespace gradcube::control {
 // What a job's options have room for (trainer/shared_layout.h, kAlgorithmNameBytes).
 inline constexpr std::size_t kMostNameBytes = 55;
 
-// What a job on these servers gets that asks for none: bml, and hips:ring where cables join the
-// servers. Where they form no grid it is the one of ring, mesh and halving_doubling that takes the
-// least modelled time (plan_cost.h) for a large all-reduce.
+// What a job on these servers gets that asks for none: bml; hips:ring where cables join the
+// servers; and blueconnect on several levels of a tree, where a server has one port for them all.
+// Where they form no grid it is the one of ring, mesh and halving_doubling that takes the least
+// modelled time (plan_cost.h) for a large all-reduce.
 std::string_view default_algorithm(const Topology& topology, const Placement& placement);
 // The same for all servers of the topology.
 std::string_view default_algorithm(const Topology& topology);
 inline constexpr std::string_view kDefaults =
-    "bml; hips:ring on a torus; mesh, ring or halving_doubling on servers that form no grid";
+    "bml; hips:ring on a torus; blueconnect on a tree; mesh, ring or halving_doubling on servers "
+    "that form no grid";
 
 // Of each algorithm a name that can be asked for; of one with parameters, for each value that a
 // parameter can have.

@@ -40,11 +40,11 @@ std::optional<MessageCosts> auto_costs(std::string_view algorithm, const Topolog
     parameters = parameters.substr(0, slash);
   }
   const auto items = listed(parameters, ',');
-  if (items.size() != 2 && items.size() != 1 + topology.levels()) {
+  if (items.size() != 2 && items.size() != 1 + topology.link_levels()) {
     throw UsageError(fmt::format(
         "{}: it lists {}; expected what a core takes for a message, then the latency of all "
         "levels or of each of the {}, and where servers share cores how many: auto:1us,40us/8",
-        what, count_text(parameters.empty() ? 0 : items.size()), topology.levels()));
+        what, count_text(parameters.empty() ? 0 : items.size()), topology.link_levels()));
   }
   costs.overhead = parse_duration(items[0], what);
   costs.latency.clear();
@@ -75,13 +75,15 @@ CostParameters cost_parameters(const Topology& topology, const MessageCosts& cos
                             .servers_per_core = static_cast<double>(costs.servers_per_core),
                             .frame_bytes = kFrameBytes,
                             .segment_bytes = kSegmentBytes};
-  for (unsigned level = 0; level < topology.levels(); ++level) {
+  for (unsigned level = 0; level < topology.link_levels(); ++level) {
     const std::uint64_t rate = topology.dimensions()[level].rate_bps;
+    // Uplinks that are not limited bind nobody.
+    const std::uint64_t assumed = kAssumedRate * topology.sharers(level);
     const std::int64_t latency =
         costs.latency.size() == 1 ? costs.latency.front() : costs.latency[level];
     parameters.levels.push_back(
         {.latency = seconds(latency),
-         .seconds_per_byte = 8 / static_cast<double>(rate == 0 ? kAssumedRate : rate)});
+         .seconds_per_byte = 8 / static_cast<double>(rate == 0 ? assumed : rate)});
     if (rate != 0) parameters.unasked_bytes = kUnaskedBytes;
   }
   return parameters;

@@ -17,6 +17,7 @@
 #define GRADCUBE_CONTROL_PLAN_COLLECTIVE_KIND_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -39,7 +40,23 @@ inline constexpr std::array<CollectiveKind, 6> kCollectiveKinds = {
     CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::all_gather,
     CollectiveKind::broadcast,  CollectiveKind::reduce,         CollectiveKind::barrier};
 
-std::string_view collective_kind_name(CollectiveKind kind);  // "reduce-scatter"
+// In sentences, and as C and command lines spell it.
+struct CollectiveKindNames {
+  std::string_view text;
+  std::string_view call;
+};
+inline constexpr std::array<CollectiveKindNames, kCollectiveKinds.size()> kCollectiveKindNames = {{
+    {"all-reduce", "allreduce"},
+    {"reduce-scatter", "reduce_scatter"},
+    {"all-gather", "allgather"},
+    {"broadcast", "broadcast"},
+    {"reduce", "reduce"},
+    {"barrier", "barrier"},
+}};
+constexpr const CollectiveKindNames& names_of(CollectiveKind kind) {
+  return kCollectiveKindNames[static_cast<std::size_t>(kind)];
+}
+constexpr std::string_view collective_kind_name(CollectiveKind kind) { return names_of(kind).text; }
 
 // The kind with that number. Nothing if there is none.
 constexpr std::optional<CollectiveKind> collective_kind_numbered(std::uint64_t number) {

@@ -1,6 +1,10 @@
 #include "control/plan/neighbour_rounds.h"
 
+#include <algorithm>
 #include <cstddef>
+
+#include "bcube_forwarding/route.h"
+#include "control/plan/base/topology_links.h"
 
 namespace gradcube::control {
 namespace {
@@ -25,15 +29,45 @@ bool are_joined(unsigned a, unsigned b, const Dimension& dimension) {
       return true;
     case Link::adjacent:
       return b - a == 1 || b - a == dimension.radix - 1;
+    case Link::uplink:
     case Link::memory:
       break;
   }
   return false;
 }
 
+// Each pair in the first round in which nobody uses a link on its way.
+std::vector<std::vector<NeighbourLink>> rounds_of_tree(const Topology& topology) {
+  const TopologyLinks links(topology);
+  const std::vector<ServerId> servers = topology.space().server_list();
+  std::vector<std::vector<NeighbourLink>> rounds;
+  std::vector<std::vector<bool>> used;  // [round][link]
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    for (std::size_t j = i + 1; j < servers.size(); ++j) {
+      std::vector<TopologyLinks::Number> way;
+      const auto add = [&](TopologyLinks::Number link) { way.push_back(link); };
+      links.for_each(servers[i], bcube::shortest_route(topology.space(), servers[i], servers[j]),
+                     add);
+      links.for_each(servers[j], bcube::shortest_route(topology.space(), servers[j], servers[i]),
+                     add);
+      std::size_t round = 0;
+      const auto busy = [&](TopologyLinks::Number link) { return used[round][link]; };
+      while (round < rounds.size() && std::any_of(way.begin(), way.end(), busy)) ++round;
+      if (round == rounds.size()) {
+        rounds.emplace_back();
+        used.emplace_back(links.count());
+      }
+      for (const TopologyLinks::Number link : way) used[round][link] = true;
+      rounds[round].push_back({0, servers[i], servers[j]});
+    }
+  }
+  return rounds;
+}
+
 }  // namespace
 
 std::vector<std::vector<NeighbourLink>> neighbour_rounds(const Topology& topology) {
+  if (topology.is_tree()) return rounds_of_tree(topology);
   std::vector<std::vector<NeighbourLink>> rounds;
   const AddressSpace& space = topology.space();
   for (unsigned level = 0; level < topology.levels(); ++level) {

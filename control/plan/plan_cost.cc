@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "control/plan/base/topology_links.h"
+
 namespace gradcube::control {
 namespace {
 
@@ -27,9 +29,9 @@ class PlanCost::Walk {
  public:
   explicit Walk(const Plan& plan)
       : plan_(plan),
-        levels_(plan.topology().levels()),
-        ports_(plan.space().ports()),
-        all_links_(std::size_t{plan.space().addresses()} * ports_ * 2),
+        levels_(plan.topology().link_levels()),
+        links_(plan.topology()),
+        all_loads_(links_.count()),
         all_alike_(levels_),
         handled_by_(plan.space().addresses(),
                     HandledSteps(std::size_t{plan.threads()} * plan.steps())),
@@ -38,17 +40,17 @@ class PlanCost::Walk {
   }
 
   LevelLoads step(Stage stage, unsigned index) {
-    links_.assign(all_links_.size(), Load{});
+    loads_.assign(links_.count(), Load{});
     alike_.assign(levels_, Load{});
     for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
       if (index < plan_.steps(thread)) walk(thread, stage, plan_.mirrored(thread, stage, index));
     }
-    for (std::size_t i = 0; i < links_.size(); ++i) all_links_[i].add(links_[i]);
+    for (std::size_t i = 0; i < loads_.size(); ++i) all_loads_[i].add(loads_[i]);
     for (unsigned l = 0; l < levels_; ++l) all_alike_[l].add(alike_[l]);
-    return busiest(links_, alike_);
+    return busiest(loads_, alike_);
   }
 
-  LevelLoads all() const { return busiest(all_links_, all_alike_); }
+  LevelLoads all() const { return busiest(all_loads_, all_alike_); }
 
   // Of the servers, each kind once.
   std::vector<HandledSteps> handled() const {
@@ -75,21 +77,35 @@ class PlanCost::Walk {
 
   Chain chain(unsigned thread, unsigned w) const {
     const PlanStep& step = plan_.step(thread, w);
-    Chain chain{message(thread, w), step.rounds(), sent(thread, w)};
+    const Load load = sent(thread, w);
+    Chain chain{message(thread, w), step.rounds(), LevelLoads(levels_)};
     const auto level = plan_.level(thread, w);
-    if (level && !plan_.space().cabled()) {
-      if (!step.is_ring()) chain.load = times(chain.load, step.radix - 1);
+    if (level && each_has_links_of_its_own()) {
+      chain.loads[*level] = step.is_ring() ? load : times(load, step.radix - 1);
       chain.ways.push_back({});
       chain.ways.back()[*level] = 1;
       return chain;
     }
+    std::vector<Load> on_tree(plan_.topology().is_tree() ? links_.count() : 0);
     for_each_transfer(thread, Stage::aggregation, w, [&](Rank from, Rank to) {
-      Way way{};
-      for (const Hop& hop : plan_.route(from, to)) ++way[hop.level];
+      const Route route = plan_.route(from, to);
+      const Way way = way_of(plan_.placement().server(from), route);
       if (std::find(chain.ways.begin(), chain.ways.end(), way) == chain.ways.end()) {
         chain.ways.push_back(way);
       }
+      if (on_tree.empty()) return;
+      links_.for_each(plan_.placement().server(from), route,
+                      [&](auto link) { on_tree[link].add(load); });
     });
+    if (!on_tree.empty()) {
+      chain.loads = busiest(on_tree, LevelLoads(levels_));
+      return chain;
+    }
+    for (const Way& way : chain.ways) {
+      for (unsigned l = 0; l < levels_; ++l) {
+        if (way[l] > 0) chain.loads[l] = load;
+      }
+    }
     return chain;
   }
 
@@ -97,12 +113,28 @@ class PlanCost::Walk {
   LevelLoads busiest(const std::vector<Load>& links, const LevelLoads& alike) const {
     LevelLoads most(levels_);
     for (std::size_t i = 0; i < links.size(); ++i) {
-      Load& of_level = most[plan_.space().level_of_port(static_cast<unsigned>(i / 2 % ports_))];
+      Load& of_level = most[links_.level(i)];
       of_level.share = std::max(of_level.share, links[i].share);
       of_level.messages = std::max(of_level.messages, links[i].messages);
     }
     for (unsigned l = 0; l < levels_; ++l) most[l].add(alike[l]);
     return most;
+  }
+
+  // Then a step over one level loads each server's port to that level, and no others.
+  bool each_has_links_of_its_own() const {
+    return !plan_.space().cabled() && !plan_.topology().is_tree();
+  }
+
+  Way way_of(ServerId from, const Route& route) const {
+    Way way{};
+    ServerId at = from;
+    for (const Hop& hop : route) {
+      const ServerId next = plan_.space().with_digit(at, hop.level, hop.digit);
+      ++way[plan_.topology().link_level(at, next, hop.level)];
+      at = next;
+    }
+    return way;
   }
 
   static Load times(const Load& load, double count) {
@@ -132,7 +164,7 @@ class PlanCost::Walk {
     const auto level = plan_.level(thread, w);
     const std::size_t place = std::size_t{thread} * plan_.steps() + w;
     // On cables a rank uses one of the level's two ports, or both.
-    if (level && !plan_.has_root_step() && !plan_.space().cabled()) {
+    if (level && !plan_.has_root_step() && each_has_links_of_its_own()) {
       const double peers = step.is_ring() ? 1 : step.radix - 1;
       alike_[*level].add(times(load, peers));
       handled_alike_[place].near += 2 * load.messages * peers;
@@ -147,19 +179,11 @@ class PlanCost::Walk {
         const ServerId next = plan_.space().with_digit(at, hop.level, hop.digit);
         handled_by_[at][place] += handled;
         handled_by_[next][place] += handled;
-        pass(at, next, hop.level, 0, load);
-        pass(next, at, hop.level, 1, load);
         at = next;
       }
+      links_.for_each(plan_.placement().server(from), route,
+                      [&](auto link) { loads_[link].add(load); });
     });
-  }
-
-  // A message that leaves (direction 0) or enters (1) a server by its port to a neighbour.
-  void pass(ServerId server, ServerId neighbour, unsigned level, unsigned direction,
-            const Load& load) {
-    const AddressSpace& space = plan_.space();
-    const unsigned port = space.port_of(server, level, space.digit(neighbour, level));
-    links_[(std::size_t{server} * ports_ + port) * 2 + direction].add(load);
   }
 
   // Calls visit(from, to) for each pair of ranks of which one sends to the other in the step.
@@ -185,20 +209,22 @@ class PlanCost::Walk {
 
   const Plan& plan_;
   unsigned levels_;
-  unsigned ports_;
+  TopologyLinks links_;
   double weights_ = 0;
-  // Of the step at hand, and of all: [(server * ports + port) * 2 + direction], and what every
-  // link of a level carries beside that.
-  std::vector<Load> links_;
+  // Of the step at hand, and of all: by link, and what every link of a level carries beside that.
+  std::vector<Load> loads_;
   LevelLoads alike_;
-  std::vector<Load> all_links_;
+  std::vector<Load> all_loads_;
   LevelLoads all_alike_;
   std::vector<HandledSteps> handled_by_;  // [server]
   HandledSteps handled_alike_;            // of every server with a rank, beside that
 };
 
 PlanCost::PlanCost(const Plan& plan)
-    : ranks_(plan.ranks()), has_root_step_(plan.has_root_step()), chains_(plan.threads()) {
+    : ranks_(plan.ranks()),
+      has_root_step_(plan.has_root_step()),
+      one_port_(plan.topology().ports() == 1),
+      chains_(plan.threads()) {
   Walk walk(plan);
   for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
     for (unsigned index = 0; index < plan.steps(); ++index) {
@@ -271,16 +297,13 @@ double PlanCost::messages_on_a_core(double servers_per_core) const {
   return core_messages(0, {.levels = {}, .servers_per_core = servers_per_core});
 }
 
-// What a link carries in a step, on the slowest of its ways.
+// What the slowest link carries in a step.
 double PlanCost::step_seconds(const Chain& chain, double bytes,
                               const CostParameters& parameters) const {
   double slowest = 0;
-  for (const Way& way : chain.ways) {
-    for (unsigned l = 0; l < parameters.levels.size(); ++l) {
-      if (way[l] == 0) continue;
-      slowest = std::max(slowest,
-                         chain.load.seconds(bytes, parameters.frame_bytes, parameters.levels[l]));
-    }
+  for (unsigned l = 0; l < chain.loads.size(); ++l) {
+    slowest = std::max(slowest,
+                       chain.loads[l].seconds(bytes, parameters.frame_bytes, parameters.levels[l]));
   }
   return slowest;
 }
@@ -297,7 +320,7 @@ double PlanCost::flow_seconds(double bytes, const CostParameters& parameters) co
     for (std::size_t i = 0; i < 2 * chains.size(); ++i) {
       const Chain& chain = chains[i < chains.size() ? i : 2 * chains.size() - 1 - i];
       if (before != nullptr && before->rounds > 1) {
-        const bool same_links = before->ways == chain.ways;
+        const bool same_links = one_port_ || before->ways == chain.ways;
         begin = same_links ? end : begin + beyond_one_round(*before, bytes, parameters);
       }
       end = std::max(begin + step_seconds(chain, bytes, parameters),

@@ -20,7 +20,8 @@
 //              until then if no other thread has work for them. Between lock step and flow it
 //              depends on the number of segments of a piece.
 //
-// A link is one direction of one server's port. Shares are of the buffer. A broadcast and a reduce
+// A link is one direction of one server's port, or of an uplink of a tree. A message that passes
+// uplinks takes the latency of the highest. Shares are of the buffer. A broadcast and a reduce
 // are taken for an all-reduce, which has the same streams; a reduce-scatter and an all-gather are
 // half of one, unless a step has the pattern root (collective_layout.h). A barrier has no bytes.
 //
@@ -43,12 +44,12 @@ namespace gradcube::control {
 
 // Of the links of one level.
 struct LinkCost {
-  double latency = 0;           // seconds from one server to its neighbour, of the first byte
+  double latency = 0;           // seconds from one server to a neighbour, of the first byte
   double seconds_per_byte = 0;  // 8 / bits per second
 };
 
 struct CostParameters {
-  std::vector<LinkCost> levels;  // of the topology
+  std::vector<LinkCost> levels;  // of the topology's links
   double overhead = 0;           // seconds that a core takes for a message at a server, in or out
   double servers_per_core = 1;   // whose messages a core handles, one after the other
   double frame_bytes = 0;        // that a message takes of a link beside its own
@@ -79,7 +80,10 @@ class PlanCost {
   }
   double messages_on_a_core(double servers_per_core) const;
 
-  // Of a collective on a buffer of so many bytes. The parameters have all levels of the topology.
+  // What the busiest link of the level carries in an all-reduce, of the buffer.
+  double share(unsigned level) const { return all_[level].share; }
+
+  // Of a collective on a buffer of so many bytes. The parameters have all levels of links.
   PlanTime time(CollectiveKind kind, double bytes, const CostParameters& parameters) const;
 
  private:
@@ -100,12 +104,12 @@ class PlanCost {
 
   // Of a message: its hops by level.
   using Way = std::array<std::uint8_t, bcube::kMaxLevels>;
-  // A step of a thread: rounds, the ways that messages take, and what a link of the level has to
-  // carry, at least.
+  // A step of a thread: rounds, the ways that messages take, and what a link of each level that is
+  // on one of them has to carry, at least.
   struct Chain {
     double message = 0;  // its share of the buffer, in each round
     unsigned rounds = 1;
-    Load load{};
+    LevelLoads loads{};
     std::vector<Way> ways{};  // each once
 
     // In how many of its rounds the message to a neighbour needs credit.
@@ -144,6 +148,7 @@ class PlanCost {
 
   std::uint32_t ranks_;
   bool has_root_step_;
+  bool one_port_;                           // all steps share the servers' links
   std::vector<std::vector<Chain>> chains_;  // [thread][step]
   std::vector<LevelLoads> steps_;           // of both stages, in their order
   LevelLoads all_;                          // of all steps together

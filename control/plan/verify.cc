@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 #include <map>
 #include <set>
-#include <tuple>
+
+#include "control/plan/base/topology_links.h"
 
 namespace gradcube::control {
 namespace {
@@ -18,45 +19,19 @@ struct Message {
   std::vector<std::uint8_t> contributions;  // as the sender had them when the step began
 };
 
-enum class Direction { out, in };
-
-// One direction of a server's port.
-struct LinkId {
-  unsigned port;
-  ServerId server;
-  Direction direction;
-
-  bool operator<(const LinkId& other) const {
-    return std::tie(port, server, direction) < std::tie(other.port, other.server, other.direction);
-  }
-};
-
-// Calls visit(LinkId) for every link between two ranks.
-template <typename Visit>
-void for_each_link(const Plan& plan, Rank from, Rank to, Visit&& visit) {
-  ServerId at = plan.placement().server(from);
-  for (const Hop& hop : plan.route(from, to)) {
-    const AddressSpace& space = plan.space();
-    const unsigned digit = space.digit(at, hop.level);
-    visit(LinkId{space.port_to(hop.level, digit, hop.digit), at, Direction::out});
-    at = space.with_digit(at, hop.level, hop.digit);
-    visit(LinkId{space.port_to(hop.level, hop.digit, digit), at, Direction::in});
-  }
-}
-
 // How many pieces each link carries.
-using LinkLoad = std::map<LinkId, std::uint64_t>;
+using LinkLoad = std::map<TopologyLinks::Number, std::uint64_t>;
 
 // What the exchanges of the plan bring to each link.
-LinkLoad shares_of_links(const Plan& plan) {
+LinkLoad shares_of_links(const Plan& plan, const TopologyLinks& links) {
   LinkLoad shares;
   for (Rank rank = 0; rank < plan.ranks(); ++rank) {
     for (unsigned thread = 0; thread < plan.threads(); ++thread) {
       for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
         for (unsigned step = 0; step < plan.steps(thread); ++step) {
           for (const Exchange& exchange : plan.exchanges(rank, thread, stage, step)) {
-            for_each_link(plan, rank, exchange.peer,
-                          [&](LinkId link) { shares[link] += exchange.send.count(); });
+            links.for_each(plan.placement().server(rank), plan.route(rank, exchange.peer),
+                           [&](auto link) { shares[link] += exchange.send.count(); });
           }
         }
       }
@@ -69,6 +44,7 @@ class Interpreter {
  public:
   Interpreter(const Plan& plan, const TransferFunction& transfers)
       : plan_(plan),
+        links_(plan.topology()),
         transfers_(transfers),
         state_(std::size_t{plan.ranks()} * plan.threads() * plan.ranks(),
                std::vector<std::uint8_t>(plan.ranks(), 0)) {
@@ -88,7 +64,7 @@ class Interpreter {
 
  private:
   // Which thread uses a link in a round.
-  using Claims = std::map<std::pair<unsigned, LinkId>, unsigned>;
+  using Claims = std::map<std::pair<unsigned, TopologyLinks::Number>, unsigned>;
 
   std::vector<std::uint8_t>& contributions(Rank rank, PieceId piece) {
     return state_[(std::size_t{rank} * plan_.threads() + piece.thread) * plan_.ranks() +
@@ -175,6 +151,11 @@ class Interpreter {
     }
   }
 
+  template <typename Visit>
+  void for_each_link(Rank from, Rank to, Visit&& visit) const {
+    links_.for_each(plan_.placement().server(from), plan_.route(from, to), visit);
+  }
+
   const PlanStep& plan_step(Stage stage, unsigned step, unsigned thread) const {
     return plan_.step(thread, plan_.mirrored(thread, stage, step));
   }
@@ -196,12 +177,12 @@ class Interpreter {
     const unsigned offset =
         step_pattern::offset_of_digit(s.radix, s.digit(from), s.digit(transfer.peer));
     const unsigned round = transfer.round + offset;
-    for_each_link(plan_, from, transfer.peer, [&](LinkId link) {
+    for_each_link(from, transfer.peer, [&](TopologyLinks::Number link) {
+      if (links_.is_uplink(link)) return;
       const auto [entry, fresh] = claims.emplace(std::pair(round, link), thread);
       if (fresh) return;
       fail(stage, step, thread,
-           fmt::format("{}'s port {} is already used by thread {}", name_of_server(link.server),
-                       link.port, entry->second));
+           fmt::format("{} is already used by thread {}", links_.text(link), entry->second));
     });
   }
 
@@ -212,7 +193,7 @@ class Interpreter {
       }
       messages.push_back({from, to, piece, contributions(from, piece)});
     }
-    for_each_link(plan_, from, to, [&](LinkId link) { carried_[link] += pieces.size(); });
+    for_each_link(from, to, [&](auto link) { carried_[link] += pieces.size(); });
     pieces_sent_ += pieces.size();
   }
 
@@ -258,24 +239,23 @@ class Interpreter {
 
   VerifyReport report() const {
     VerifyReport result{plan_.ranks(), plan_.pieces(), pieces_sent_,
-                        std::vector<std::uint64_t>(plan_.space().levels(), 0)};
-    const LinkLoad shares = shares_of_links(plan_);
+                        std::vector<std::uint64_t>(plan_.topology().link_levels(), 0)};
+    const LinkLoad shares = shares_of_links(plan_, links_);
     for (const auto& [link, pieces] : carried_) {
       const auto found = shares.find(link);
       const std::uint64_t share = found == shares.end() ? 0 : found->second;
       if (pieces > share) {
-        throw PlanError(
-            fmt::format("{}'s port {} carries {} pieces, more than its share "
-                        "of {}",
-                        name_of_server(link.server), link.port, pieces, share));
+        throw PlanError(fmt::format("{} carries {} pieces, more than its share of {}",
+                                    links_.text(link), pieces, share));
       }
-      std::uint64_t& most = result.link_pieces[plan_.space().level_of_port(link.port)];
+      std::uint64_t& most = result.link_pieces[links_.level(link)];
       most = std::max(most, pieces);
     }
     return result;
   }
 
   const Plan& plan_;
+  TopologyLinks links_;
   const TransferFunction& transfers_;
   std::vector<std::vector<std::uint8_t>> state_;  // [rank][piece][contributor]
   LinkLoad carried_;

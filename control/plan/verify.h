@@ -15,14 +15,14 @@
 //   - the owner of every piece ends the aggregation stage with each rank's contribution in it
 //     exactly once;
 //   - only complete pieces are broadcast, and at the end every rank has every piece, complete;
-//   - no round of a step uses a link for two transfers, if the plan promises that: in round r of a
+//   - no round of a step uses a port for two transfers, if the plan promises that: in round r of a
 //     mesh, from 1, each rank sends to its peer at offset r, as with a root;
 //   - no link carries more pieces than its share: what the exchanges of the plan bring to it. On
 //     BCube(n,k) with BML that is N-1 pieces per stage for every link and direction, 2(N-1) in all
 //     (BML, section 3.2).
 //
-// A link is one direction of one server's port. A transfer uses the links of its route
-// (Plan::route()): at each hop the port that it leaves by and the port that it arrives at.
+// A link is one direction of one server's port or of an uplink, which servers of a tree share. A
+// transfer uses the links of its route (topology_links.h).
 //
 // For tests and tools: takes O(threads N^3) memory and is meant for plans of up to about 100 ranks.
 // verify_sample.h looks at parts of larger ones.
@@ -42,7 +42,7 @@ struct VerifyReport {
   std::uint32_t ranks = 0;
   std::uint32_t pieces = 0;
   std::uint64_t transfers = 0;  // of one piece from one rank to another, over both stages
-  // [level of the topology]: the most that any link of the level carries.
+  // [level of links]: the most that any link of the level carries.
   std::vector<std::uint64_t> link_pieces;
 };
 

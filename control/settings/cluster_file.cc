@@ -25,6 +25,7 @@ constexpr std::size_t kLongestShownPath = 200;  // in messages
 constexpr std::size_t kLongestDescription = 200;
 
 constexpr std::string_view kTopologySection = "topology";
+constexpr std::string_view kRowsKey = "hosts";  // whose items may be lists
 // What [topology] has in place of the setting of that name.
 constexpr std::string_view kTopologyKeys[] = {"spec", "kind", "n", "k", "h"};
 
@@ -103,19 +104,22 @@ class Reader {
   }
 
   // A setting has one textual form (setting.h): numbers and lists are brought to it. The lists of
-  // [topology] are addresses, which have commas of their own.
-  std::string text_of(std::string_view section, const toml::key& key,
-                      const toml::node& node) const {
+  // [topology] are addresses, which have commas of their own, or lists of them.
+  std::string text_of(std::string_view section, const toml::key& key, const toml::node& node,
+                      bool is_item = false) const {
     if (const auto* value = node.as_string()) return value->get();
     if (const auto* value = node.as_integer()) return fmt::format("{}", value->get());
     if (const auto* value = node.as_floating_point()) return fmt::format("{}", value->get());
     if (const auto* values = node.as_array()) {
       std::vector<std::string> items;
       for (const toml::node& item : *values) {
-        if (item.is_array()) refuse(item.source(), "a list in a list is not accepted");
-        items.push_back(text_of(section, key, item));
+        if (item.is_array() && (is_item || key.str() != kRowsKey)) {
+          refuse(item.source(), "a list in a list is not accepted");
+        }
+        items.push_back(text_of(section, key, item, true));
       }
-      return fmt::format("{}", fmt::join(items, section == kTopologySection ? " " : ","));
+      return fmt::format("{}",
+                         fmt::join(items, is_item || section != kTopologySection ? "," : " "));
     }
     refuse(key.source(),
            fmt::format("\"{}\" must be a number, a text in quotes or a list of these", key.str()));

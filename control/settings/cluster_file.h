@@ -5,6 +5,7 @@
 //                                 # alone, of a torus n and h)
 //     absent = ["2,1", "2,2"]     # addresses that have no server; or "2,1 2,2"
 //     aggregators = ["2,0"]       # servers that take no trainers
+//     hosts = [["10.0.0.1", "10.1.0.1"], ...]    # of the udp fabric; or "10.0.0.1,10.1.0.1 ..."
 //     [link]
 //     rate = "200mbit"            # or "level0=10gbit,level1=1gbit"
 //     [impair]

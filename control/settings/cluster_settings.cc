@@ -46,14 +46,27 @@ void validate_bed(const ClusterSettings& s) {
   }
 }
 
-// The kernel's links and bridges do not do what an emulated switch does.
-void validate_veth(const ClusterSettings& s) {
+// Neither the kernel's bridges nor what is between hosts does what an emulated switch does.
+void validate_real_links(const ClusterSettings& s) {
   const Setting* given = given_emulation(s);
   if (given == nullptr) return;
-  throw UsageError(
-      fmt::format("{} is for emulated switches, those of the embedded and the memif fabric: the "
-                  "veth fabric's are the kernel's bridges, which have a rate and a queue alone",
-                  given->name));
+  throw UsageError(fmt::format(
+      "{} is for emulated switches, those of the embedded and the memif fabric: the "
+      "{} fabric's {}",
+      given->name, fabric_name(s.fabric),
+      s.fabric == FabricKind::veth ? "are the kernel's bridges, which have a rate and a queue alone"
+                                   : "links are the network's between the hosts"));
+}
+
+void validate_fabric(const ClusterSettings& s) {
+  validate_hosts(s.topology, s.hosts);
+  require(s.hosts.empty() || s.fabric == FabricKind::udp,
+          fmt::format("hosts: they are for the udp fabric, and the fabric is {}: expected fabric = "
+                      "\"udp\" in [link], or --fabric udp",
+                      fabric_name(s.fabric)));
+  if (s.fabric != FabricKind::embedded && s.hosts.empty()) validate_bed(s);
+  if (s.fabric == FabricKind::veth || s.fabric == FabricKind::udp) validate_real_links(s);
+  if (s.fabric == FabricKind::memif) (void)SwitchParts(s.topology.space(), kMaxSwitchProcessPorts);
 }
 
 // By writing each value as text and reading it again.
@@ -158,16 +171,14 @@ const Setting* given_emulation(const ClusterSettings& settings) {
 }
 
 void validate(const ClusterSettings& s) {
-  if (s.fabric != FabricKind::embedded) validate_bed(s);
-  if (s.fabric == FabricKind::veth) validate_veth(s);
-  if (s.fabric == FabricKind::memif) (void)SwitchParts(s.topology.space(), kMaxSwitchProcessPorts);
+  validate_fabric(s);
   require(s.topology.servers() <= kMaxEmbeddedServers,
           fmt::format("{} has {} servers; expected at most {}: the embedded fabric runs them "
                       "all in one process (`gradcube plan` takes any topology)",
                       s.topology.spec(), s.topology.servers(), kMaxEmbeddedServers));
   validate_aggregators(s.topology, s.aggregators);
   validate_each(s);
-  s.rates.validate(s.topology);
+  s.link_rates().validate(s.topology);
   const std::uint64_t two_frames = 2 * (std::uint64_t{s.mtu} + kFrameOverhead);
   require(s.queue_bytes >= two_frames && s.queue_bytes <= kLongestQueue,
           fmt::format("the queue of a switch port is {}; at MTU {} expected {} bytes (two "

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "control/plan/base/topology.h"
+#include "control/settings/host_list.h"
 #include "control/settings/link_rates.h"
 #include "control/settings/server_roles.h"
 #include "control/settings/setting.h"
@@ -29,17 +30,21 @@ std::string_view idle_name(Idle idle);
 // What joins the servers of a cluster that `gradcube up` starts. embedded: all servers and switches
 // are in one process. memif: a daemon per server, and memory that they share with those of the
 // emulated switches. veth: a daemon per server in a network namespace of its own, with the kernel's
-// links and bridges between them. A server on a host of its own is no business of it.
-enum class FabricKind { embedded, memif, veth };
-inline constexpr std::string_view kFabricNames[] = {"embedded", "memif", "veth"};
+// links and bridges between them. udp: a daemon per server, and datagrams between the addresses of
+// `hosts`, on one host or on several. What else a server on a host of its own may have is no
+// business of it.
+enum class FabricKind { embedded, memif, veth, udp };
+inline constexpr std::string_view kFabricNames[] = {"embedded", "memif", "veth", "udp"};
 std::string_view fabric_name(FabricKind fabric);
 
 // What one process runs. `gradcube plan` takes any topology.
 inline constexpr unsigned kMaxEmbeddedServers = 256;
-// Of the memif and the veth fabric. Each is a process with packet memory and a poller of its own.
+// Of the memif and the veth fabric, and of the udp fabric without hosts. Each is a process with
+// packet memory and a poller of its own.
 inline constexpr unsigned kMaxBedServers = 64;
 
-inline constexpr unsigned kMinMtu = 1500;
+// What every link carries that carries IPv6.
+inline constexpr unsigned kMinMtu = 1280;
 inline constexpr unsigned kMaxMtu = 9000;
 inline constexpr unsigned kMostServerLcores = 64;
 inline constexpr std::uint64_t kLeastPacketMemory = 1'000'000;
@@ -50,11 +55,14 @@ inline constexpr std::uint64_t kShortestGreeting = 1'000'000;
 inline constexpr std::uint64_t kShortestProbing = 10'000'000;
 inline constexpr std::uint64_t kLongestInterval = 60'000'000'000;
 
+// Where none is said to be the daemon's choice, dataplane/daemon/fabric_sizing.cc chooses.
 struct ClusterSettings {
   Topology topology = parse_topology("bcube:3,2", "topology");
   Aggregators aggregators;  // servers that take no trainers
+  HostList hosts;           // of the udp fabric; none: `gradcube up` finds some on its host
   FabricKind fabric = FabricKind::embedded;
-  LinkRates rates;
+  LinkRates rates;  // as given; link_rates() has those of a tree's uplinks, too
+  std::optional<std::uint64_t> oversubscription;
   unsigned mtu = kMaxMtu;     // bytes of IP packet per frame
   std::int64_t delay_ns = 0;  // of a switch, on top of serialization
   // How often neighbours greet each other over each link; 0: never, and no link is found to be
@@ -79,8 +87,9 @@ struct ClusterSettings {
   // That the trainers of a user may use together; none: half of the host's memory.
   std::optional<std::uint64_t> trainer_memory_bytes;
 
+  LinkRates link_rates() const { return rates.with_uplinks(topology, oversubscription); }
   // The topology, whose dimensions have their links' rates.
-  Topology rated_topology() const { return rates.on(topology); }
+  Topology rated_topology() const { return link_rates().on(topology); }
   std::uint64_t ecn_threshold() const { return ecn_threshold_bytes.value_or(queue_bytes / 2); }
   bool operator==(const ClusterSettings&) const = default;
 };
@@ -102,25 +111,33 @@ std::string lcores_text(const std::vector<unsigned>& lcores);
 
 // All settings, in the order in which they are applied. scripts/quickstart.sh reads the names here.
 inline constexpr Setting kSettings[] = {
-    {"topology", "topology", Reach::cluster, kTopologyForm,
-     "bcube:n,k, bcube:4x3x2, star:N or torus:n,h"},
+    {"topology", "topology", Reach::cluster, kTopologyForm, kTopologyForms},
     {"absent", "topology", Reach::cluster, kAbsentForm,
      "Addresses that have no server: \"3,1 3,2\". Nobody is started there, and nobody waits for "
      "them"},
     {"aggregators", "topology", Reach::cluster, kAggregatorsForm,
      "Servers that take no trainers, and are there to aggregate hubs: \"2,2\". Jobs on all servers "
      "are on the others"},
+    {"hosts", "topology", Reach::cluster,
+     kValueForm<&ClusterSettings::hosts, parse_hosts, hosts_text>,
+     "With the udp fabric, the servers' IP addresses in their order, [0,0] first: \"10.0.0.1 "
+     "10.0.0.2\"; of a server with several, one for each port: \"10.0.0.1,10.1.0.1 ...\" (default: "
+     "all servers on this host)"},
     {"fabric", "link", Reach::daemon, kNameForm<&ClusterSettings::fabric, kFabricNames>,
      "embedded: all servers and switches in one process; memif: a daemon per server, with emulated "
      "switches between them; veth: a daemon per server, with the kernel's links and bridges (needs "
-     "root)"},
+     "root); udp: a daemon per server, with datagrams between the addresses of --hosts"},
     {"rate", "link", Reach::cluster,
      kValueForm<&ClusterSettings::rates, parse_link_rates, rates_text>,
      "Rate of every link, 200mbit, or of each level's, level0=10gbit,level1=1gbit (default: as "
-     "fast as the CPU goes)"},
+     "fast as the CPU goes). One rate on a tree is that of the servers' links"},
+    {"oversubscription", "link", Reach::cluster,
+     kNumberForm<&ClusterSettings::oversubscription, NumberUnit::none, 1, kMostOversubscription>,
+     "On a tree with one rate: how many times what its uplink passes the links below a switch pass "
+     "together (default: 1)"},
     {"mtu", "link", Reach::cluster,
      kNumberForm<&ClusterSettings::mtu, NumberUnit::none, kMinMtu, kMaxMtu>,
-     "Bytes of IP packet per frame, 1500 to 9000"},
+     "Bytes of IP packet per frame, 1280 to 9000"},
     {"delay", "link", Reach::emulated,
      kNumberForm<&ClusterSettings::delay_ns, NumberUnit::nanoseconds, 0, kLongestDelay>,
      "Delay of a switch, on top of serialization: 50us"},

@@ -52,25 +52,43 @@ std::uint64_t LinkRates::slowest() const {
   return rates_.empty() ? 0 : *std::min_element(rates_.begin(), rates_.end());
 }
 
+LinkRates LinkRates::with_uplinks(const Topology& topology,
+                                  std::optional<std::uint64_t> oversubscription) const {
+  if (by_level_ || !limited() || !topology.is_tree()) {
+    if (!oversubscription) return *this;
+    throw UsageError(fmt::format(
+        "oversubscription {} is for a tree with one rate, that of the servers' links; "
+        "expected it beside topology tree:AxB and rate 10gbit, or a rate for each level",
+        *oversubscription));
+  }
+  std::vector<std::uint64_t> by_level = rates_;
+  for (unsigned level = 1; level < topology.link_levels(); ++level) {
+    const std::uint64_t below = topology.dimensions()[level - 1].radix * by_level.back();
+    by_level.push_back(std::min(below / oversubscription.value_or(1), kMostRate));
+  }
+  return LinkRates(std::move(by_level));
+}
+
 Topology LinkRates::on(const Topology& topology) const {
   std::vector<std::uint64_t> by_level;
-  for (unsigned level = 0; level < topology.levels(); ++level) by_level.push_back(of(level));
+  for (unsigned level = 0; level < topology.link_levels(); ++level) by_level.push_back(of(level));
   return topology.with_rates(by_level);
 }
 
 void LinkRates::validate(const Topology& topology) const {
-  if (by_level_ && rates_.size() > topology.levels()) {
+  const unsigned levels = topology.link_levels();
+  if (by_level_ && rates_.size() > levels) {
     throw UsageError(fmt::format("there is a rate for level {}, but the highest level of {} is {}",
-                                 rates_.size() - 1, topology.spec(), topology.levels() - 1));
+                                 rates_.size() - 1, topology.spec(), levels - 1));
   }
-  for (unsigned level = 0; limited() && level < topology.levels(); ++level) {
+  for (unsigned level = 0; limited() && level < levels; ++level) {
     const std::uint64_t rate = of(level);
     if (by_level_ && rate == 0) {
       throw UsageError(fmt::format("the rate of level {} is missing: {} has {} levels; expected {}",
-                                   level, topology.spec(), topology.levels(), kForm));
+                                   level, topology.spec(), levels, kForm));
     }
     if (rate < kLeastRate || rate > kMostRate) {
-      throw UsageError(fmt::format("the rate is out of range: expected {} to {}",
+      throw UsageError(fmt::format("the rate of level {} is out of range: expected {} to {}", level,
                                    format_rate(kLeastRate), format_rate(kMostRate)));
     }
   }

@@ -1,6 +1,8 @@
 // The rates of a cluster's links: none, so that links are as fast as the CPU goes; one for all
-// links; or one for each level. As text "1gbit", or "level0=10gbit,level1=1gbit"; as JSON null, a
-// number of bits per second, or an array of numbers, level 0 first.
+// links; or one for each level. Of a tree, whose levels are those of its links, one rate is that of
+// the servers' own links, and the uplinks' follow by with_uplinks(). As text "1gbit", or
+// "level0=10gbit,level1=1gbit"; as JSON null, a number of bits per second, or an array of numbers,
+// level 0 first.
 //
 // A level without a rate beside levels that have one is refused: without a rate there is no credit,
 // and frames wait at their senders. A flow would meet both as soon as a relay or a detour leads it
@@ -12,6 +14,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +36,12 @@ class LinkRates {
   std::uint64_t of(unsigned level) const;
   std::uint64_t slowest() const;
 
+  // On a tree and with one rate: an uplink has what the links below its switch have together,
+  // divided by the oversubscription, from 1 (none: 1). Else the same rates, and a UsageError if
+  // there is an oversubscription.
+  LinkRates with_uplinks(const Topology& topology,
+                         std::optional<std::uint64_t> oversubscription) const;
+
   // The same topology with these rates on its dimensions.
   Topology on(const Topology& topology) const;
 
@@ -52,6 +61,8 @@ class LinkRates {
 
 // Throws a UsageError, whose message begins with `where`: "--rate".
 LinkRates parse_link_rates(std::string_view text, std::string_view where);
+
+inline constexpr std::uint64_t kMostOversubscription = 256;
 
 // What parse_link_rates() reads. Empty if there are none.
 std::string rates_text(const LinkRates& rates);

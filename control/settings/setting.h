@@ -25,7 +25,8 @@ struct ClusterSettings;
 
 // Whom a setting concerns.
 enum class Reach : std::uint8_t {
-  daemon,    // a daemon alone: another one may have another value
+  daemon,    // a daemon alone: another one may have another value. Where all must choose the same,
+             // as for greeting, what it has chosen is in the fingerprint (DaemonChoices)
   cluster,   // all daemons of a cluster: it is part of their fingerprint
   emulated,  // emulated switches: links of another kind cannot do it
 };

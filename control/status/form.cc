@@ -69,7 +69,8 @@ const Json& form_of_status() {
     "servers": [{
       "address": "address", "socket": "text", "trainers": "count",
       "ports": [{"level": "count", "port": "count", "rate_bps": "count?", "down": ["address"],
-                 "wrong": "text?", "receive_interrupts": "flag~", "steering": "text~",
+                 "wrong": "text?", "at": "text~", "receive_interrupts": "flag~",
+                 "steering": "text~",
                  "*": "count"}]}],
     "jobs": [{
       "name": "text", "id": "count", "epoch": "count most", "state": "text", "why": "text",

@@ -77,7 +77,7 @@ Json settings_json(const ClusterSettings& settings) {
   return {{"topology", topology_json(settings.topology)},
           {"aggregators", addresses_json(settings.topology.space(), settings.aggregators)},
           {"fabric", fabric_name(settings.fabric)},
-          {"rate_bps", to_json(settings.rates)},
+          {"rate_bps", to_json(settings.link_rates())},
           {"mtu", settings.mtu},
           {"delay_ns", settings.delay_ns},
           {"queue_bytes", settings.queue_bytes},

@@ -27,7 +27,7 @@ MemifNetwork::MemifNetwork(const control::ClusterSettings& settings,
       directory_(directory),
       program_(program),
       parts_(settings_.topology.space(), control::kMaxSwitchProcessPorts),
-      links_(bed_links(settings_.topology.space())) {}
+      links_(bed_links(settings_.topology)) {}
 
 // The daemons take the cores after those of the servers.
 void MemifNetwork::prepare() {

@@ -27,11 +27,26 @@ std::uint64_t frame_bytes(const control::ClusterSettings& settings) {
 
 std::string queue_command(const std::string& device, unsigned level,
                           const control::ClusterSettings& settings, std::uint64_t queue_bytes) {
-  const std::uint64_t rate = settings.rates.of(level);
+  const std::uint64_t rate = settings.link_rates().of(level);
   const std::uint64_t burst = std::max(kBurstFrames * (frame_bytes(settings) + kUnseenWireBytes),
                                        rate / 8 / kTimersPerSecond);
   return fmt::format("qdisc add dev {} root tbf rate {}bit burst {} limit {} overhead {}\n", device,
                      rate, burst, queue_bytes, kUnseenWireBytes);
+}
+
+void add_bridges(std::string& text, const std::set<std::string>& bridges, unsigned mtu) {
+  for (const std::string& bridge : bridges) {
+    fmt::format_to(std::back_inserter(text),
+                   "link add name {} mtu {} type bridge stp_state 0 mcast_snooping 0\n", bridge,
+                   mtu);
+  }
+}
+
+// A bridge takes the least MTU of its ports unless it is told one after they have joined.
+void bring_up_bridges(std::string& text, const std::set<std::string>& bridges, unsigned mtu) {
+  for (const std::string& bridge : bridges) {
+    fmt::format_to(std::back_inserter(text), "link set dev {} mtu {} up\n", bridge, mtu);
+  }
 }
 
 }  // namespace
@@ -41,20 +56,33 @@ std::string switch_side_commands(std::span<const BedLink> links, std::span<const
   std::set<std::string> bridges;
   for (const BedLink& link : links) bridges.insert(link.bridge);
   std::string text;
+  add_bridges(text, bridges, mtu);
   const auto add = std::back_inserter(text);
-  for (const std::string& bridge : bridges) {
-    fmt::format_to(add, "link add name {} mtu {} type bridge stp_state 0 mcast_snooping 0\n",
-                   bridge, mtu);
-  }
   for (const BedLink& link : links) {
     fmt::format_to(add, "link add name {} mtu {} type veth peer name {} mtu {} netns {}\n",
                    link.port, mtu, link.interface, mtu, pids[link.server]);
     fmt::format_to(add, "link set dev {} master {} up\n", link.port, link.bridge);
   }
-  for (const std::string& bridge : bridges) {
-    // A bridge takes the least MTU of its ports unless it is told one after they have joined.
-    fmt::format_to(add, "link set dev {} mtu {} up\n", bridge, mtu);
+  bring_up_bridges(text, bridges, mtu);
+  return text;
+}
+
+std::string uplink_commands(std::span<const BedUplink> uplinks, unsigned mtu) {
+  std::set<std::string> above;
+  std::set<std::string> all;
+  for (const BedUplink& uplink : uplinks) {
+    above.insert(uplink.above);
+    all.insert({uplink.above, uplink.below});
   }
+  std::string text;
+  add_bridges(text, above, mtu);
+  for (const BedUplink& uplink : uplinks) {
+    fmt::format_to(std::back_inserter(text),
+                   "link add name {0} mtu {4} type veth peer name {1} mtu {4}\n"
+                   "link set dev {0} master {2} up\nlink set dev {1} master {3} up\n",
+                   uplink.up, uplink.down, uplink.below, uplink.above, mtu);
+  }
+  bring_up_bridges(text, all, mtu);
   return text;
 }
 
@@ -70,6 +98,18 @@ std::string switch_queue_commands(std::span<const BedLink> links,
   if (!settings.rates.limited()) return text;
   for (const BedLink& link : links)
     text += queue_command(link.port, link.level, settings, settings.queue_bytes);
+  return text;
+}
+
+std::string uplink_queue_commands(std::span<const BedUplink> uplinks,
+                                  const control::ClusterSettings& settings) {
+  std::string text;
+  if (!settings.rates.limited()) return text;
+  for (const BedUplink& uplink : uplinks) {
+    for (const std::string& port : {uplink.up, uplink.down}) {
+      text += queue_command(port, uplink.level, settings, uplink.sharers * settings.queue_bytes);
+    }
+  }
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include "dataplane/bed/flows_request.h"
 #include "dataplane/bed/memif_network.h"
 #include "dataplane/bed/server_settings.h"
+#include "dataplane/bed/udp_network.h"
 #include "dataplane/bed/veth_network.h"
 #include "dataplane/sockets/daemon_log.h"
 
@@ -37,10 +38,11 @@ control::ClusterSettings with_cores(control::ClusterSettings settings) {
   return settings;
 }
 
-std::unique_ptr<BedNetwork> network_of(const control::ClusterSettings& settings,
+std::unique_ptr<BedNetwork> network_of(control::ClusterSettings& settings,
                                        const control::RunDirectory& directory,
                                        const std::filesystem::path& daemon) {
   if (settings.fabric == control::FabricKind::veth) return std::make_unique<VethNetwork>(settings);
+  if (settings.fabric == control::FabricKind::udp) return std::make_unique<UdpNetwork>(settings);
   return std::make_unique<MemifNetwork>(settings, directory, daemon);
 }
 

@@ -1,7 +1,7 @@
 // A test bed: one daemon per server on this host, and links between them. Which links is the
 // business of its network: the kernel's, with a network namespace for each server
-// (veth_network.h), or memory shared with emulated switches in daemons of their own
-// (memif_network.h).
+// (veth_network.h), memory shared with emulated switches in daemons of their own
+// (memif_network.h), or datagrams between addresses of this host (udp_network.h).
 //
 // Nothing outlives the bed's process, however it ends: the kernel kills the daemons when the bed's
 // thread ends (child_process.h), and what a network makes is gone with its processes. What a killed

@@ -16,7 +16,8 @@ VethNetwork::VethNetwork(const control::ClusterSettings& settings)
     : settings_(settings),
       ip_(find_network_program("ip")),
       tc_(find_network_program("tc")),
-      links_(bed_links(settings_.topology.space())),
+      links_(bed_links(settings_.topology)),
+      uplinks_(bed_uplinks(settings_.topology)),
       impairments_(links_.size()) {}
 
 void VethNetwork::prepare() {
@@ -38,7 +39,9 @@ void VethNetwork::join(const std::deque<DaemonProcess>& servers) {
   std::vector<pid_t> pids(space.addresses());
   for (std::size_t i = 0; i < servers.size(); ++i) pids[numbers[i]] = servers[i].process().pid();
   run_batch(ip_, switch_side_commands(links_, pids, settings_.mtu));
-  run_batch(tc_, switch_queue_commands(links_, settings_));
+  run_batch(ip_, uplink_commands(uplinks_, settings_.mtu));
+  run_batch(tc_,
+            switch_queue_commands(links_, settings_) + uplink_queue_commands(uplinks_, settings_));
   for (std::size_t i = 0; i < servers.size(); ++i) {
     const int network = servers[i].network_namespace();
     for_daemon("server " + space.text(numbers[i]), [&] {

@@ -1,7 +1,7 @@
 // The network of a test bed that consists of the kernel's links: a veth from each server's
-// namespace to a bridge, one bridge per switch, in the namespace of the bed (bed_links.h,
-// network_commands.h). No interface has an IP address, and the kernel speaks no IPv6 there, so it
-// sends and answers nothing itself.
+// namespace to a bridge, one bridge per switch, and on a tree a veth from bridge to bridge, in the
+// namespace of the bed (bed_links.h, network_commands.h). No interface has an IP address, and the
+// kernel speaks no IPv6 there, so it sends and answers nothing itself.
 //
 // prepare() moves the calling thread into the bed's namespace for good; other threads keep theirs.
 // Namespaces have no names: they, their links and bridges are gone with the processes in them.
@@ -43,6 +43,7 @@ class VethNetwork final : public BedNetwork {
   std::filesystem::path ip_;
   std::filesystem::path tc_;
   std::vector<BedLink> links_;
+  std::vector<BedUplink> uplinks_;
   std::vector<control::Impairments> impairments_;  // of each
 };
 

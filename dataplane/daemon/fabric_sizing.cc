@@ -60,10 +60,10 @@ static_assert(kLimitedBlock + protocol::kSegmentHeaderBytes <= protocol::SendWin
 // same.
 std::uint64_t queued_credit(const control::ClusterSettings& settings) {
   std::uint64_t unasked = 0;
-  for (const control::Dimension& dimension : settings.topology.dimensions()) {
-    const std::uint64_t neighbours =
-        dimension.link == control::Link::adjacent ? 1 : dimension.radix - 1;
-    unasked = std::max(unasked, neighbours * settings.topology.ports() * UnaskedRoom::kBytes);
+  const bcube::AddressSpace& space = settings.topology.space();
+  for (unsigned level = 0; level < space.levels(); ++level) {
+    const std::uint64_t neighbours = space.cabled() ? 1 : space.radix(level) - 1;
+    unasked = std::max(unasked, neighbours * space.ports() * UnaskedRoom::kBytes);
   }
   return settings.queue_bytes - std::min(unasked, settings.queue_bytes / 2);
 }
@@ -113,10 +113,7 @@ bool are_pinned(const control::ClusterSettings& settings, Payloads payloads) {
 
 Nanoseconds greeting_interval(const control::ClusterSettings& settings, Payloads payloads) {
   if (settings.greeting_ns.has_value()) return static_cast<Nanoseconds>(*settings.greeting_ns);
-  std::int64_t greetings = 0;
-  for (const control::Dimension& dimension : settings.topology.dimensions()) {
-    greetings += dimension.radix - 1;
-  }
+  std::int64_t greetings = settings.topology.space().addresses_one_digit_away();
   std::int64_t least = kPinnedGreetingInterval;
   if (!are_pinned(settings, payloads)) {
     greetings *= settings.topology.servers();
@@ -178,12 +175,8 @@ constexpr std::uint64_t kMostCopiedBytes = 256'000'000;
 constexpr std::uint32_t kMessageFrames = 511;
 
 std::uint64_t flows_per_thread(const control::Topology& topology) {
-  std::uint64_t neighbours = 0;
-  for (const control::Dimension& dimension : topology.dimensions()) {
-    neighbours += dimension.radix - 1;
-  }
   constexpr unsigned kStages = 2;
-  return kStages * neighbours;
+  return kStages * topology.space().addresses_one_digit_away();
 }
 
 // The largest payload whose packet fits the MTU with the headers of the longest route, in whole
@@ -214,8 +207,19 @@ std::int64_t frame_time(const control::ClusterSettings& settings, std::uint64_t 
   return time_of(settings.mtu + RTE_ETHER_HDR_LEN + kWireOverheadBytes, rate);
 }
 
+// What a flow through a port of the level has at least: on a tree it may pass uplinks, whose queues
+// are as many times a port's as servers share them.
+std::uint64_t narrowest(const control::Topology& rated, unsigned level) {
+  std::uint64_t least = rated.dimensions()[level].rate_bps;
+  for (unsigned above = 1; rated.is_tree() && above < rated.link_levels(); ++above) {
+    least = std::min(least, static_cast<std::uint64_t>(rated.share_bps(above)));
+  }
+  return least;
+}
+
 // What a port's own rate decides: its uplink, and what its flows get in a round.
 void tune_ports(const control::ClusterSettings& settings, FabricParameters& parameters) {
+  const control::Topology rated = settings.rated_topology();
   for (unsigned level = 0; level < settings.topology.levels(); ++level) {
     const std::uint64_t rate = settings.rates.of(level);
     parameters.uplink_depth[level] = static_cast<std::uint32_t>(std::clamp<std::int64_t>(
@@ -228,7 +232,8 @@ void tune_ports(const control::ClusterSettings& settings, FabricParameters& para
     // What waits in a full queue is on its way. If it did not count, more would be granted than the
     // queue holds.
     protocol::Nanoseconds& lease = parameters.credit[level].lease;
-    lease = std::max(lease, 2 * time_of(static_cast<double>(settings.queue_bytes), rate));
+    lease = std::max(
+        lease, 2 * time_of(static_cast<double>(settings.queue_bytes), narrowest(rated, level)));
   }
 }
 
@@ -237,7 +242,9 @@ void tune_ports(const control::ClusterSettings& settings, FabricParameters& para
 // sender must know how long a receiver delays an acknowledgement, so there is one delay. It costs
 // fast links nothing: in a stream every so many segments bring one, whatever the time.
 void tune_flows(const control::ClusterSettings& settings, FabricParameters& parameters) {
-  const std::uint64_t rate = settings.rates.slowest();
+  const control::Topology rated = settings.rated_topology();
+  std::uint64_t rate = narrowest(rated, 0);
+  for (unsigned l = 1; l < rated.levels(); ++l) rate = std::min(rate, narrowest(rated, l));
   parameters.block_bytes = kLimitedBlock;
   parameters.window = kLimitedWindow;
   parameters.flows.acknowledgement.every = kSegmentsPerAcknowledgement;
@@ -274,6 +281,12 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings, Pay
     parameters.block_bytes = parameters.segment_bytes;
     parameters.window = std::clamp(kUnlimitedWindowBytes / parameters.segment_bytes,
                                    kFewestUnlimited, kMostUnlimited);
+    // Others use the network, too.
+    if (settings.fabric == control::FabricKind::udp) {
+      for (protocol::CreditSettings& port : parameters.credit) {
+        port.window_that_shrinks = parameters.window;
+      }
+    }
     parameters.flows.acknowledgement.delay = kUnlimitedAcknowledgeDelay;
     recovery.acknowledge_delay = kUnlimitedAcknowledgeDelay;
   }
@@ -331,6 +344,17 @@ EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& se
     options.link.mark_bytes = settings.ecn_threshold();
   }
   options.link.delay = settings.delay_ns;
+  const control::Topology rated = settings.rated_topology();
+  const bool has_trunks = rated.is_tree() && settings.rates.limited();
+  for (unsigned level = 1; has_trunks && level < rated.link_levels(); ++level) {
+    // Room for what waits for each of the servers, as at their own ports.
+    const std::uint32_t sharers = rated.sharers(level);
+    options.trunks.push_back({sharers,
+                              {.bits_per_second = rated.dimensions()[level].rate_bps,
+                               .delay = settings.delay_ns,
+                               .queue_bytes = settings.queue_bytes * sharers,
+                               .mark_bytes = settings.ecn_threshold() * sharers}});
+  }
   options.clones = clone_pool(settings.mtu);
   options.seed = settings.seed;
   return options;

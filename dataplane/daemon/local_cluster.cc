@@ -48,6 +48,7 @@ NodeTiming with_silence(NodeTiming timing, Nanoseconds silent_after) {
 LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads, Steering steering,
                            Clock& clock, const aggregation::Kernels& kernels, EventSink& events)
     : settings_(options.settings),
+      secret_(options.secret),
       topology_(settings_.rated_topology()),
       servers_(all_of(options.servers, space())),
       kernels_(kernels),
@@ -185,6 +186,7 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
     place.settings.probing_seed =
         settings_.seed + incarnation +
         (std::uint64_t{server} << 40 | std::uint64_t{assigned.queue} << 56);
+    place.settings.hash_key = secret_ + incarnation + server;
     for (unsigned level = 0; level < space().levels(); ++level) {
       place.settings.bits_per_second.push_back(settings_.rates.of(level));
     }

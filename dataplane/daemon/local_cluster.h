@@ -33,6 +33,8 @@ struct LocalClusterOptions {
   std::vector<bcube::ServerId> servers;
   std::vector<control::Lcore> lcores;  // one poller each, as far as the assignment uses them
   control::Incarnation incarnation = 1;
+  // Known to nobody else: keys of hashes (EngineSettings) are made of it.
+  std::uint64_t secret = 1;
   NodeTiming timing{};  // but for greetings.silent_after, which follows from the settings
 };
 
@@ -125,6 +127,7 @@ class LocalCluster {
   const bcube::AddressSpace& space() const { return topology_.space(); }
 
   control::ClusterSettings settings_;
+  std::uint64_t secret_;
   control::Topology topology_;
   std::vector<bcube::ServerId> servers_;
   const aggregation::Kernels& kernels_;

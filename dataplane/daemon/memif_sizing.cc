@@ -72,6 +72,8 @@ PacketPoolOptions memif_frames_pool(const control::ClusterSettings& settings, un
         std::min(bits_per_second / 8e9 * static_cast<double>(settings.delay_ns), kMostOnTheWire);
     of_a_link += 2 * (settings.queue_bytes + static_cast<std::uint64_t>(on_the_wire)) /
                  full_frame_bytes(settings.mtu);
+    // Its part of the queues of a tree's uplinks.
+    if (settings.topology.is_tree()) of_a_link *= settings.topology.link_levels();
   }
   PacketPoolOptions options;
   options.name = "frames";

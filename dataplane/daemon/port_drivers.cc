@@ -4,13 +4,14 @@
 #include "dataplane/fabric/memif/memif_fabric.h"
 #include "dataplane/fabric/nic/pci_nic.h"
 #include "dataplane/fabric/nic/virtual_device.h"
+#include "dataplane/fabric/udp/udp_fabric.h"
 
 namespace gradcube::dataplane {
 
 namespace {
 
 constexpr const PortDriver* kDrivers[] = {&kInterfaceDriver, &kNicDriver, &kVirtualDriver,
-                                          &kMemifDriver};
+                                          &kMemifDriver, &kUdpDriver};
 
 }  // namespace
 

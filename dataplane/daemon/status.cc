@@ -99,8 +99,10 @@ std::vector<FlowFacts> read_flows(const LocalCluster& cluster,
   return flows;
 }
 
-Json engine_counters_json(const std::vector<EngineFacts>& engines) {
+// With what the control thread drops of the frames that engines hand to it.
+Json all_counters_json(const LocalCluster& cluster, const std::vector<EngineFacts>& engines) {
   EngineCounters sum;
+  add_counters<FrameDrops>(sum, cluster.nodes().dropped_messages());
   for (const EngineFacts& facts : engines) add_counters(sum, facts.counters);
   return counters_json(sum);
 }
@@ -302,7 +304,7 @@ Json status_json(const StatusSources& sources) {
   status["flows"] = count_flows(engines) > kMostFlows
                         ? Json::array()
                         : flows_json(sources.cluster, read_flows(sources.cluster, engines, 0));
-  status["counters"] = engine_counters_json(engines);
+  status["counters"] = all_counters_json(sources.cluster, engines);
   return status;
 }
 

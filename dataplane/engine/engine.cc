@@ -27,7 +27,7 @@ static_assert(bcube::kMaxLevels <= protocol::kMaxHops, "every route fits into a 
 static_assert(control::PlanChoice::kMostChosen * 2 * bcube::kMaxLevels <= protocol::kFirstHubThread,
               "a plan has a thread for each port; hubs and mail have others");
 static_assert(shared::kMaxLanes <= protocol::kMaxLanes);
-static_assert(control::kMaxSteps <= protocol::kMaxSteps);
+static_assert(control::kMaxSteps <= protocol::kMaxFlowSteps);
 static_assert(bcube::kMaxServers - 1 == UINT16_MAX, "server numbers have 16 bits on the wire");
 static_assert(bcube::kMaxRadix - 1 == UINT8_MAX, "digits have 8 bits on the wire");
 static_assert(protocol::SendWindow::kWindow == protocol::ReceiveWindow::kWindow);

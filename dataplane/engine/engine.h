@@ -178,9 +178,7 @@ class Engine final : public Pollable {
   void receive_link_frame(const protocol::ParsedFrame& frame,
                           std::span<const std::uint8_t> headers);
   // The one that was chosen by what paths have left, else the best that works.
-  bcube::Route route_of(const Flow& flow) const {
-    return flow.use.chosen.size() != 0 ? flow.use.chosen : paths_.best(flow.planned, flow.peer);
-  }
+  bcube::Route route_of(const Flow& flow) const;
   void reroute();
   bool move(Flow& flow, const bcube::Route& route);
   // Of this server, that the hop leaves through.

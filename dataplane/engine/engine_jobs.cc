@@ -90,7 +90,7 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
   if (job->is_leader() && !lanes.empty()) {
     job->set_mailroom(std::make_unique<Mailroom>(
         *job, session, job->rank_order, lanes[0].choice->placement(), settings_.server,
-        settings_.segment_bytes, job->window(), settings_.flows));
+        settings_.segment_bytes, job->window(), settings_.flows, settings_.hash_key));
   }
   return job;
 }

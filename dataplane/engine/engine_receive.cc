@@ -42,7 +42,7 @@ const std::uint8_t* checked_payload_of(const rte_mbuf* packet, const ParsedFrame
   if constexpr (kDemandChecksum) {
     const std::uint8_t* head = rte_pktmbuf_mtod(packet, const std::uint8_t*);
     if (!protocol::crc_is_right({head, frame.header_bytes}, {payload, frame.payload_bytes})) {
-      ++counters.malformed[static_cast<std::size_t>(FrameError::bad_crc)];
+      counters.drop(FrameError::bad_crc);
       return nullptr;
     }
   }
@@ -116,7 +116,7 @@ bool Engine::receive_packet(rte_mbuf* packet) {
                                            packet->data_len};
   const FrameError error = protocol::parse_frame(head, packet->pkt_len, frame);
   if (error != FrameError::none) {
-    ++counters_.malformed[static_cast<std::size_t>(error)];
+    counters_.drop(error);
     return false;
   }
   // Before the checksum and the job: these are its destination's business.
@@ -186,7 +186,7 @@ bool Engine::receive_unsegmented(rte_mbuf* packet, const ParsedFrame& frame,
   } else if (frame.type != protocol::FrameType::message) {
     receive_link_frame(frame, head.first(frame.header_bytes));
   } else if (settings_.inbox == nullptr) {
-    ++counters_.malformed[static_cast<std::size_t>(FrameError::unsupported_type)];
+    counters_.drop(FrameError::unsupported_type);
   } else if (settings_.inbox->put(packet)) {
     return true;
   } else {

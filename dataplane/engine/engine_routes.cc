@@ -53,6 +53,10 @@ void Engine::receive_link_frame(const protocol::ParsedFrame& frame,
   }
 }
 
+bcube::Route Engine::route_of(const Flow& flow) const {
+  return flow.use.chosen.size() != 0 ? flow.use.chosen : paths_.best(flow.planned, flow.peer);
+}
+
 void Engine::reroute() {
   for (EngineJob* job : attached_) {
     job->for_each_flow([this](Flow& flow) {

@@ -38,6 +38,8 @@ struct EngineSettings {
   // between; 0: only when somebody asks.
   Nanoseconds probing_interval = 0;
   std::uint64_t probing_seed = 1;
+  // Of hashes over what trainers choose, so that none of them can make all of it collide.
+  std::uint64_t hash_key = 1;
   // Of the links, by level; none: they are as fast as they go.
   std::vector<std::uint64_t> bits_per_second;
   // Where the messages of other servers go; without, nobody here reads them.

@@ -10,25 +10,15 @@ namespace gradcube::dataplane {
 
 using protocol::Stage;
 
-namespace {
-
-// Of the types that no kernel knows those that are combined all the same, in their order.
-constexpr unsigned kFirstCombinedOnWire = 11;
-
-}  // namespace
-
 // A segment header has four bits for each of type and operation, and eight for the type where
 // nothing is added (docs/protocol.md).
-static_assert(aggregation::kDataTypes <= kFirstCombinedOnWire && aggregation::kOperations <= 16 &&
-              aggregation::kFirstCopiedType + aggregation::kCopiedTypes.size() <= 256);
+static_assert(aggregation::kOperations <= 16 && aggregation::kTypeNumbers <= 256);
 
 CollectiveSignature signature(const CollectiveRequest& request) {
   auto type = static_cast<unsigned>(request.dtype);
   if (control::reduces(request.kind)) {
-    if (request.dtype == aggregation::kTruth) type = kFirstCombinedOnWire;
-    if (request.dtype == aggregation::kComplex64) type = kFirstCombinedOnWire + 1;
-    if (request.dtype == aggregation::kComplex128) type = kFirstCombinedOnWire + 2;
-    type |= static_cast<unsigned>(request.operation) << 4;
+    type = aggregation::element_type(request.dtype).when_added |
+           static_cast<unsigned>(request.operation) << 4;
   }
   return {static_cast<std::uint8_t>(type), static_cast<std::uint32_t>(request.count),
           static_cast<std::uint16_t>(request.root), static_cast<std::uint8_t>(request.kind),

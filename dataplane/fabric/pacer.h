@@ -10,7 +10,9 @@
 #define GRADCUBE_DATAPLANE_FABRIC_PACER_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "dataplane/fabric/link_clock.h"
 #include "dataplane/host/clock.h"
@@ -56,6 +58,11 @@ class Pacer {
   Nanoseconds frame_time_;
   Nanoseconds slack_;
 };
+
+// Of one of a port's queues, which share its rate evenly; 0: not limited. Throws a
+// control::UsageError, which names the port, if that is too little for each.
+Pacer pacer_of_queue(std::uint64_t bits_per_second, std::size_t queues, std::uint32_t mtu,
+                     std::string_view port);
 
 }  // namespace gradcube::dataplane
 

@@ -12,6 +12,11 @@ void refuse_emulation(control::ClusterSettings& settings) {
     throw control::UsageError(
         "the settings ask for the memif fabric, whose servers have their ports by --switch-dir");
   }
+  if (settings.fabric == control::FabricKind::udp) {
+    throw control::UsageError(
+        "the settings ask for the udp fabric, whose servers have their ports by `hosts`: leave the "
+        "option that names ports out, or the fabric");
+  }
   const control::Setting* given = control::given_emulation(settings);
   if (given == nullptr) return;
   throw control::UsageError(

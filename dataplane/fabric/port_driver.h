@@ -39,11 +39,12 @@ struct PortNeeds {
 
 struct PortDriver {
   std::string_view name;    // in `status`
-  std::string_view option;  // gradcubed's: "--interfaces"
+  std::string_view option;  // gradcubed's: "--interfaces"; empty where settings do
   const char* help;         // of that
   // What the option names: each port, level 0 first, by names that this separates, or as words of
-  // their own if it is '\0'; or one thing for all ports together.
-  enum class Names : std::uint8_t { by_port, together };
+  // their own if it is '\0'; or one thing for all ports together. There is none where the settings
+  // name the fabric, as the driver is called, and all that it needs.
+  enum class Names : std::uint8_t { by_port, together, by_settings };
   Names names = Names::by_port;
   char separator = ',';
   // Whether frames come to the queues that they ask for (fabric.h).

@@ -15,7 +15,8 @@ void read_hostile(std::span<const std::uint8_t> input) {
   try {
     const control::ClusterSettings settings = control::parse_cluster_file(text, "cluster.toml");
     require(settings.topology.servers() >= 1, "a cluster has a server");
-    require(settings.mtu >= 1500 && settings.mtu <= 9000, "the MTU is within its bounds");
+    require(settings.mtu >= control::kMinMtu && settings.mtu <= control::kMaxMtu,
+            "the MTU is within its bounds");
     for (const double probability :
          {settings.loss, settings.duplicate, settings.reorder, settings.corrupt}) {
       require(probability >= 0 && probability <= 1, "a probability is one");
@@ -34,6 +35,8 @@ std::vector<Bytes> seeds() {
       "[impair]\nreorder = 1.0\ncorrupt = 1e-3\n",
       "# nothing but engines\n[engine]\nlcores = [0, 1]\nidle = \"spin\"\n",
       "[engine]\nlcores = \"0-3\"\nidle = \"adaptive\"\n",
+      "[topology]\nspec = \"bcube:2,1\"\nhosts = [[\"10.0.0.1:5000\"], \"10.0.0.2\"]\n"
+      "[link]\nfabric = \"udp\"\nmtu = 1280\n",
   };
   std::vector<Bytes> inputs;
   for (const std::string_view text : kTexts) inputs.emplace_back(text.begin(), text.end());

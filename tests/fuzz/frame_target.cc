@@ -50,7 +50,7 @@ void read_hostile(std::span<const std::uint8_t> input) {
   require(parsed.routing.hop_index < parsed.routing.hop_count, "the hop is one of the route's");
   require(parsed.routing.hop_count <= protocol::kMaxHops, "the route is of bounded length");
   require(parsed.transport.lane < protocol::kMaxLanes, "the lane is one of the wire's");
-  require(parsed.transport.step < protocol::kMaxSteps, "the step is one of the wire's");
+  require(parsed.transport.step < protocol::kMaxFlowSteps, "the step is one of the wire's");
   require(parsed.type <= protocol::FrameType::path_failure,
           "only types that are used are accepted");
   require(

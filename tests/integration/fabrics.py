@@ -1,8 +1,8 @@
 """The fabric that a test runs on, and what differs from one to the other.
 
 A test has one body and runs on the fabric that $GRADCUBE_TEST_FABRIC names; meson.build lists what runs on which.
-"embedded" is one daemon with all servers; on "memif" (as an ordinary user) and "veth" (as root) each server has a
-daemon of its own. Those share the machine's cores and are slow. So GRID is smaller there, and some() takes a few of
+"embedded" is one daemon with all servers; on "memif" and "udp" (as an ordinary user) and "veth" (as root) each server
+has a daemon of its own. Those share the machine's cores and are slow. So GRID is smaller there, and some() takes a few of
 many cases. Nothing asserts how long anything takes: a wait ends with its event, and fails after PATIENCE. A test that
 only some fabrics can run says so and why: only_on().
 """
@@ -37,6 +37,8 @@ def only_on(*fabrics, why):
 
 needs_many_servers = only_on("embedded", why="this takes more servers than two cores can run a daemon for each")
 needs_faults = only_on("embedded", "memif", why="this takes links that lose frames")
+needs_cuts = only_on("embedded", "memif", "veth", why="this takes links that can be cut")
+needs_daemons = only_on("memif", "udp", "veth", why="this takes a daemon for each server")
 
 
 def some(cases, count=2):
@@ -56,8 +58,8 @@ def rounds(embedded, elsewhere, deep):
 
 
 def faults(*flags):
-    """These flags of `up`, where the fabric's links can lose frames; none on veth, whose bridges cannot."""
-    return [] if FABRIC == "veth" else list(flags)
+    """These flags of `up`, where the fabric's links can lose frames; none elsewhere."""
+    return list(flags) if FABRIC in ("embedded", "memif") else []
 
 
 def become_ordinary_user():
@@ -100,7 +102,7 @@ def skip_without_namespaces():
 
 def prepare():
     """For main(): takes the rights that the fabric needs and no others, or ends the test as skipped."""
-    if FABRIC == "memif":
+    if FABRIC in ("memif", "udp"):
         become_ordinary_user()
     if FABRIC == "veth":
         skip_without_namespaces()

@@ -9,7 +9,7 @@ import subprocess
 import gradcube
 import numpy
 
-from fabrics import CALM, FABRIC, GRID, MIDDLE, PATIENCE, SERVERS, TOOL, only_on
+from fabrics import CALM, FABRIC, GRID, MIDDLE, PATIENCE, SERVERS, TOOL, needs_cuts, needs_daemons
 from harness import Cluster, TestCase, all_of, arguments_of, job, main, wait_until
 
 # At this rate so many elements take half a second: a cut finds some of them under way.
@@ -25,6 +25,7 @@ def segments_sent(cluster):
     return cluster.status()["counters"]["segments_sent"]
 
 
+@needs_cuts
 class Cuts(TestCase):
     """Of what other ways lead around."""
 
@@ -71,7 +72,7 @@ class Cuts(TestCase):
         return bits
 
 
-@only_on("memif", "veth", why="a server has no daemon of its own there")
+@needs_daemons
 class SilentDaemon(TestCase):
     """The daemon on [1,1] fails. All trainers of its job are told so, and another job goes on."""
 

@@ -10,7 +10,7 @@ import threading
 import gradcube
 import numpy
 
-from fabrics import CALM, PATIENCE, RADIX, SERVERS, needs_faults, only_on, some
+from fabrics import CALM, PATIENCE, RADIX, SERVERS, needs_daemons, needs_faults, some
 from harness import Cluster, TestCase, all_of, job, main, wait_until
 from hub_checkpoints import ROUNDS, SAVED, CheckpointTestCase
 from hub_keys import LATE, RATE, HubTestCase, as_floats, first_weights, gradients_of
@@ -317,7 +317,7 @@ class Asynchronous(CheckpointTestCase):
             self.results(push, sessions)
 
 
-@only_on("memif", "veth", why="a server has no daemon of its own there")
+@needs_daemons
 class ResumedJob(CheckpointTestCase):
     FLAGS = CALM
 
@@ -346,7 +346,7 @@ class ResumedJob(CheckpointTestCase):
         self.assert_same(whole + self.run_job("again", self.shared, MEMBERS))
 
 
-@only_on("memif", "veth", why="a server has no daemon of its own there")
+@needs_daemons
 class Deaths(TestCase):
     def test_of_the_aggregator_is_told_to_all_trainers(self):
         with Cluster("--topology", f"star:{SERVERS}", *CALM) as cluster:

@@ -1,4 +1,4 @@
-"""The keys of hub_test.py: first weights, a trainer's gradients in each round, and an oracle of what comes of them."""
+"""The keys of hubs in these tests: first weights, a trainer's gradients in each round, and an oracle of what comes of them."""
 
 import functools
 import os

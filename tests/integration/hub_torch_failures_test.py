@@ -5,7 +5,7 @@ import torch
 from gradcube._hub_optimizer import HubOptimizer
 
 from fabrics import PATIENCE as LATE
-from harness import Cluster, TestCase, all_of, job, main
+from harness import Cluster, TestCase, all_of, job, main, wait_until
 
 
 def optimizer_of(session):
@@ -47,6 +47,29 @@ class Failures(TestCase):
                 optimizer.free(LATE)
 
         with job(self.cluster, "aborted") as sessions:
+            self.assertIsNone(all_of(train, sessions)[3])
+
+    def test_a_step_whose_weights_were_taken_back_meanwhile_fails(self):
+        class Aborted(dict):
+            """Of the weights: when the first are to be copied, the job is aborted, and so they are zeros."""
+
+            def __getitem__(self, name):
+                weights = super().__getitem__(name)
+                self.session.abort()
+                wait_until(lambda: not weights.any(), "the daemon to take its memory back")
+                return weights
+
+        def train(session):
+            optimizer, reached = optimizer_of(session)
+            reached.sum().backward()
+            if session.rank != 3:
+                return optimizer.step()
+            optimizer._weights = Aborted(optimizer._weights)
+            optimizer._weights.session = session
+            with self.assertRaises(gradcube.AbortedError):
+                optimizer.step()
+
+        with job(self.cluster, "taken") as sessions:
             self.assertIsNone(all_of(train, sessions)[3])
 
 

@@ -14,7 +14,7 @@ import sys
 import textwrap
 import uuid
 
-from fabrics import GRID, LAST, MIDDLE, PATIENCE, SERVERS, TOOL, only_on
+from fabrics import GRID, LAST, MIDDLE, PATIENCE, SERVERS, TOOL, needs_daemons
 from harness import Cluster, TestCase, alive, main, wait_until
 
 FOREVER = "sleep 1000 & sleep 1001; exit"  # a shell with two children
@@ -274,7 +274,7 @@ except OSError as error:
         has_cores = len(os.sched_getaffinity(0)) > SERVERS
         self.assertEqual("OMP_NUM_THREADS is not set" in done.stderr, has_cores, done.stderr)
 
-    @only_on("memif", "veth", why="this takes a daemon for each server")
+    @needs_daemons
     def test_on_several_hosts_each_starts_its_own(self):
         hosts = [self.cluster.directory / f"{rank // 2}-{rank % 2}" for rank in range(SERVERS)]
         alone = self.end_of(self.start("--", "true", run_directory=hosts[0]))
@@ -295,7 +295,7 @@ class WithoutACluster(TestCase):
         with Cluster(up=False) as cluster:
             self.assert_one_message(cluster.tool("run", "--", "true"), 1, "no cluster runs in", "gradcube up")
 
-    @only_on("memif", "veth", why="this takes a daemon for each server")
+    @needs_daemons
     def test_names_a_server_whose_daemon_has_ended(self):
         with Cluster("--topology", "star:2") as cluster:
             os.kill(cluster.status()["servers"][1]["pid"], signal.SIGKILL)

@@ -30,7 +30,7 @@ struct DrawnRun {
   simulation::Collective collective() const {
     simulation::Collective result;
     result.kind = control::kCollectiveKinds[kind];
-    result.dtype = static_cast<aggregation::DataType>(type);
+    result.dtype = aggregation::kPlainTypes[type];
     result.operation = static_cast<aggregation::Operation>(operation);
     const bool adds = control::reduces(result.kind);
     if (adds && !aggregation::supports(result.dtype, result.operation)) {
@@ -68,8 +68,9 @@ void showValue(const DrawnRun& drawn, std::ostream& out) {
 rc::Gen<DrawnRun> drawn_runs() {
   return rc::gen::build<DrawnRun>(
       rc::gen::set(&DrawnRun::plan, drawn_plans(kMostServers)),
-      rc::gen::set(&DrawnRun::kind, rc::gen::inRange(0U, 6U)),
-      rc::gen::set(&DrawnRun::type, rc::gen::inRange(0U, unsigned{aggregation::kDataTypes})),
+      rc::gen::set(&DrawnRun::kind,
+                   rc::gen::inRange(0U, unsigned{control::kCollectiveKinds.size()})),
+      rc::gen::set(&DrawnRun::type, rc::gen::inRange(0U, unsigned{aggregation::kPlainTypeCount})),
       rc::gen::set(&DrawnRun::operation, rc::gen::inRange(0U, unsigned{aggregation::kOperations})),
       rc::gen::set(&DrawnRun::root, rc::gen::inRange(0U, 3 * kMostServers)),
       rc::gen::set(&DrawnRun::count, rc::gen::inRange<std::uint64_t>(0, 4000)),

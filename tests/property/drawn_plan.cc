@@ -56,18 +56,20 @@ control::LinkRates DrawnPlan::link_rates() const {
 
 Topology DrawnPlan::topology() const {
   std::vector<unsigned> highest_first = level_radices();
+  const bool is_tree = tree && !torus && highest_first.size() > 1;
   std::reverse(highest_first.begin(), highest_first.end());
   std::string spec = fmt::format("bcube:{}", fmt::join(highest_first, "x"));
   if (torus || highest_first.size() == 1) {
     spec = fmt::format("{}:{},{}", torus ? "torus" : "bcube", highest_first.front(),
                        highest_first.size());
   }
+  if (is_tree) spec = fmt::format("tree:{}", fmt::join(level_radices(), "x"));
   const Topology topology = control::parse_topology(spec, "the drawn topology");
   return rates.empty() ? topology : link_rates().on(topology);
 }
 
 std::vector<bcube::ServerId> DrawnPlan::servers() const {
-  const bcube::AddressSpace space = topology().space();
+  const bcube::AddressSpace space = topology().grid_space();
   std::vector<bcube::ServerId> result;
   for (bcube::ServerId server = 0; server < space.servers(); ++server) {
     bool member = true;
@@ -168,6 +170,8 @@ rc::Gen<DrawnPlan> drawn_plans(std::uint32_t most_servers) {
   return rc::gen::build<DrawnPlan>(
       rc::gen::set(&DrawnPlan::most_servers, rc::gen::just(most_servers)),
       rc::gen::set(&DrawnPlan::torus,
+                   rc::gen::map(from_the_first_case_on(4), [](unsigned n) { return n == 3; })),
+      rc::gen::set(&DrawnPlan::tree,
                    rc::gen::map(from_the_first_case_on(4), [](unsigned n) { return n == 3; })),
       rc::gen::set(&DrawnPlan::radices, numbers(5)), rc::gen::set(&DrawnPlan::members, numbers(64)),
       rc::gen::set(&DrawnPlan::rates, numbers(100)),

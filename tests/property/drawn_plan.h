@@ -19,6 +19,7 @@ namespace gradcube::property {
 struct DrawnPlan {
   std::uint32_t most_servers = 3;      // levels beyond it are left out
   bool torus = false;                  // with rings of the first radix, and one more
+  bool tree = false;                   // of switches, if there are several levels and no torus
   std::vector<unsigned> radices{};     // less 2; the lowest level first
   std::vector<unsigned> members{};     // of each level, the digits that take part, as bits; 0: all
   unsigned trainers = 0;               // on each server, less 1

@@ -42,7 +42,8 @@ void showValue(const DrawnCollective& drawn, std::ostream& out) {
 
 rc::Gen<DrawnCollective> drawn_collectives() {
   return rc::gen::build<DrawnCollective>(
-      rc::gen::set(&DrawnCollective::kind, rc::gen::inRange(0U, 6U)),
+      rc::gen::set(&DrawnCollective::kind,
+                   rc::gen::inRange(0U, unsigned{control::kCollectiveKinds.size()})),
       rc::gen::set(&DrawnCollective::root, rc::gen::inRange<Rank>(0, kMostServers)),
       rc::gen::set(&DrawnCollective::bytes, rc::gen::inRange<std::uint64_t>(0, 5000)),
       rc::gen::set(&DrawnCollective::segment_units, rc::gen::inRange<std::uint32_t>(1, 24)));

@@ -2,6 +2,9 @@
 // lose them, through relays, and from whoever can put a frame on a link.
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "control/jobs/message_codec.h"
 #include "dataplane/host/packet_pool.h"
@@ -53,15 +56,34 @@ class MessagesInFrames : public testing::Test {
     std::vector<std::uint8_t> bytes(sizeof fingerprint);
     protocol::store_little(bytes.data(), fingerprint);
     bytes.insert(bytes.end(), message.begin(), message.end());
+    put(source, incarnation, bytes);
+  }
+
+  // These bytes as a message, in a frame to [0,0]. damaged: its last byte.
+  void put(bcube::ServerId source, control::Incarnation incarnation,
+           const std::vector<std::uint8_t>& bytes, bool damaged = false) {
     protocol::RoutingHeader routing;
     routing.source = static_cast<std::uint16_t>(source);
     const protocol::MessageSplitter splitter({}, routing, 1514, incarnation, 1'000 + ++forged_,
                                              bytes);
     rte_mbuf* frame = frames_.allocate();
     auto* room = rte_pktmbuf_mtod(frame, std::uint8_t*);
-    rte_pktmbuf_append(frame, static_cast<std::uint16_t>(splitter.write(0, {room, 1514})));
+    const std::size_t length = splitter.write(0, {room, 1514});
+    if (damaged) room[length - 1] ^= 1;
+    rte_pktmbuf_append(frame, static_cast<std::uint16_t>(length));
     ASSERT_EQ(cluster_->cluster().fabric().port(0, 0).switch_transmit(0, &frame, 1), 1);
     cluster_->run_for(kSecond);
+  }
+  // Of messages to [0,0], by reason: those that are not 0.
+  std::map<std::string, std::uint64_t> dropped() {
+    const dataplane::FrameDrops drops = cluster_->cluster().nodes().at(0).dropped_messages();
+    std::map<std::string, std::uint64_t> counts;
+    dataplane::FrameDrops::for_each(
+        [&](const dataplane::CounterEntry& entry, std::uint64_t count) {
+          if (count != 0) counts[std::string(entry.name)] = count;
+        },
+        drops);
+    return counts;
   }
   bool anyone_is_told(const Trainers& trainers) {
     return std::any_of(trainers.begin(), trainers.end(),
@@ -163,6 +185,33 @@ TEST_F(MessagesInFrames, AreHeardFromTheirSenderAlone) {
   allreduce(*cluster_, cluster_->plan(), trainers, collective_);
   put_leave(2, 2, 0, fingerprint);
   EXPECT_TRUE(anyone_is_told(trainers)) << "what it says would have been heeded";
+}
+
+TEST_F(MessagesInFrames, AreCountedByTheReasonForWhichTheyAreDropped) {
+  using Counts = std::map<std::string, std::uint64_t>;
+  make();
+  const Trainers trainers = cluster_->join_all("job", heap_for(collective_));
+  ASSERT_TRUE(cluster_->run_until([&] { return admitted(trainers); }, kSecond));
+  EXPECT_EQ(dropped(), Counts());
+  const std::uint32_t fingerprint = cluster_->cluster().fingerprint();
+  put_leave(1, 2, 0, fingerprint);      // the frame and what it says are of different servers
+  put_leave(2, 2, 1, fingerprint);      // it leads to [0,0], and the message to [0,1]
+  put_leave(2, 2, 0, fingerprint + 1);  // of a daemon with other settings
+  put_leave(2, 2, 0, fingerprint, 0);   // an incarnation that has ended
+  put(2, 1, {1, 2, 3});                 // no room for a fingerprint
+  put(2, 1, {1, 2, 3}, true);
+  put(9, 1, {1, 2, 3});  // there is no such server
+  std::vector<std::uint8_t> unreadable(sizeof fingerprint + 1, 0xff);
+  protocol::store_little(unreadable.data(), fingerprint);
+  put(2, 1, unreadable);
+  EXPECT_EQ(dropped(), (Counts{{"bad_message", 3},
+                               {"wrong_cluster", 2},
+                               {"stale_message", 1},
+                               {"bad_crc", 1},
+                               {"bad_fragment", 1}}));
+  EXPECT_EQ(cluster_->cluster().nodes().dropped_messages().dropped,
+            cluster_->cluster().nodes().at(0).dropped_messages().dropped);
+  EXPECT_FALSE(anyone_is_told(trainers));
 }
 
 TEST_F(MessagesInFrames, AreHeardThoughADaemonOfAnotherClusterHasStartedLater) {

@@ -64,6 +64,13 @@ TEST(RandomHub, HasTheWeightsOfTheStepsThatEndedWhateverBefallsItsJob) {
   }
 }
 
+TEST(RandomHub, RepeatsItselfToTheLastPacketFromTheSameSeed) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("GRADCUBE_TEST_SEED=" + std::to_string(seed));
+    EXPECT_EQ(play_hub(seed).trace, play_hub(seed).trace);
+  }
+}
+
 TEST(RandomCluster, RepeatsItselfToTheLastPacketFromTheSameSeedAndFromNoOther) {
   std::set<std::uint64_t> traces;
   for (std::uint64_t seed = 1000; seed < 1006; ++seed) {

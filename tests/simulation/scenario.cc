@@ -33,9 +33,9 @@ double up_to(SeededRandom& random, double most) {
 }
 
 void draw_network(SeededRandom& random, control::ClusterSettings& settings) {
-  constexpr std::array kTopologies = {"bcube:2,2", "torus:3,2", "star:4",     "star:3",
-                                      "torus:4,1", "star:2",    "bcube:3,2",  "bcube:2,3",
-                                      "bcube:3x2", "bcube:2x3", "bcube:3x2x2"};
+  constexpr std::array kTopologies = {
+      "bcube:2,2", "torus:3,2", "star:4",    "star:3",      "torus:4,1", "star:2",  "bcube:3,2",
+      "bcube:2,3", "bcube:3x2", "bcube:2x3", "bcube:3x2x2", "tree:2x2",  "tree:2x3"};
   settings.topology =
       control::parse_topology(kTopologies[random.below(kTopologies.size())], "topology");
   settings.mtu = one_in(random, 2) ? 1500 : 9000;
@@ -46,7 +46,7 @@ void draw_network(SeededRandom& random, control::ClusterSettings& settings) {
     const auto draw = [&] { return kRates[random.below(kRates.size())]; };
     settings.rates = control::LinkRates(draw());
     if (one_in(random, 2)) {
-      std::vector<std::uint64_t> by_level(settings.topology.levels());
+      std::vector<std::uint64_t> by_level(settings.topology.link_levels());
       std::generate(by_level.begin(), by_level.end(), draw);
       settings.rates = control::LinkRates(by_level);
     }
@@ -85,10 +85,13 @@ std::uint64_t draw_count(SeededRandom& random, const control::ClusterSettings& s
 void draw_type(SeededRandom& random, Collective& collective) {
   collective.kind = control::kCollectiveKinds[random.below(control::kCollectiveKinds.size())];
   if (one_in(random, 3)) collective.kind = CollectiveKind::all_reduce;
-  collective.dtype = static_cast<DataType>(random.below(aggregation::kDataTypes));
+  const auto any = [&] {
+    return aggregation::kPlainTypes[random.below(aggregation::kPlainTypes.size())];
+  };
+  collective.dtype = any();
   if (!control::reduces(collective.kind)) return;
   do {
-    collective.dtype = static_cast<DataType>(random.below(aggregation::kDataTypes));
+    collective.dtype = any();
     collective.operation = static_cast<Operation>(random.below(aggregation::kOperations));
   } while (!aggregation::supports(collective.dtype, collective.operation));
 }

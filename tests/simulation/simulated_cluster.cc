@@ -4,6 +4,7 @@
 #include <array>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <future>
 #include <numeric>
 #include <rte_mempool.h>
 #include <unistd.h>
@@ -42,6 +43,7 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   for (unsigned i = 0; i < settings.lcores; ++i) options.lcores.push_back({kFirstLcore + i, -1});
   options.incarnation = incarnation_;
   options.timing = settings.timing;
+  options.timing.hub_threads = std::launch::deferred;
   options.nodes_greet_each_other = true;
   options.messages_pass_the_fabric = settings.messages_pass_the_fabric;
   if (settings.frames_are_scattered) {
@@ -282,6 +284,7 @@ SwitchPortCounts SimulatedCluster::switch_counts() const {
     for (std::uint16_t port = 0; port < at.fabric->ports(); ++port) {
       add_counters(sum, at.fabric->counts(port));
     }
+    for (const auto& trunk : at.fabric->trunk_counts()) add_counters(sum, trunk.counts);
   }
   return sum;
 }

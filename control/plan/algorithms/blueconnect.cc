@@ -129,8 +129,8 @@ std::vector<FactorStage> stages_of(const std::string& refusal, const std::vector
 std::vector<FactorStage> fastest_first(const std::vector<FactorStage>& stages,
                                        const Topology& topology, const Placement& placement) {
   const auto bit_seconds = [&](std::size_t i) {
-    const std::uint64_t rate = topology.dimensions()[placement.dimensions()[i].level].rate_bps;
-    return rate == 0 ? 0.0 : 1.0 / static_cast<double>(rate);
+    const double rate = topology.share_bps(placement.dimensions()[i].level);
+    return rate == 0 ? 0.0 : 1.0 / rate;
   };
   std::vector<std::size_t> order(stages.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -14,11 +14,11 @@ Plan make_bml_plan(const Topology& topology, const Placement& placement) {
   std::vector<PlanThread> threads = rotated_threads(placement, meshes);
   std::vector<LevelLinks> levels;
   for (const GridDimension& dimension : placement.dimensions()) {
-    levels.push_back({dimension.radix, topology.dimensions()[dimension.level].rate_bps});
+    levels.push_back({dimension.radix, topology.share_bps(dimension.level)});
   }
   const std::vector<unsigned> weights = balanced_weights(levels);
   for (std::size_t t = 0; t < threads.size(); ++t) threads[t].weight = weights[t];
-  return Plan("bml", topology, placement, std::move(threads));
+  return Plan("bml", topology, placement, std::move(threads), use_of_rotated(topology));
 }
 
 }  // namespace gradcube::control

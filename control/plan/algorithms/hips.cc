@@ -27,7 +27,8 @@ Plan make_hips_plan(const std::string& name, const Topology& topology, const Pla
                                               stages)));
   }
   if (!topology.space().cabled()) {
-    return Plan(name, topology, placement, rotated_threads(placement, of_stages));
+    return Plan(name, topology, placement, rotated_threads(placement, of_stages),
+                use_of_rotated(topology));
   }
   const auto rings = std::count(of_stages.begin(), of_stages.end(), Pattern::ring);
   const bool adjacent_alone =

@@ -1,5 +1,6 @@
 #include "control/plan/algorithms/server_cycle.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace gradcube::control {
@@ -22,16 +23,16 @@ std::vector<Rank> with_level(const std::vector<Rank>& row, const GridDimension& 
 }  // namespace
 
 std::vector<Rank> server_cycle(const Placement& placement) {
-  if (placement.is_grid()) return server_cycle(placement.dimensions());
+  if (placement.is_grid()) return server_cycle(placement, placement.dimensions());
   const Placement grid = placement.surrounding_grid();
   std::vector<Rank> cycle;
-  for (const Rank rank : server_cycle(grid.dimensions())) {
+  for (const Rank rank : server_cycle(grid, grid.dimensions())) {
     if (const auto here = placement.rank(grid.server(rank))) cycle.push_back(*here);
   }
   return cycle;
 }
 
-std::vector<Rank> server_cycle(std::span<const GridDimension> levels) {
+std::vector<Rank> server_cycle(const Placement& placement, std::span<const GridDimension> levels) {
   std::vector<Rank> cycle = {0};
   for (const GridDimension& level : levels) {
     if (cycle.size() > 1) {
@@ -40,6 +41,7 @@ std::vector<Rank> server_cycle(std::span<const GridDimension> levels) {
     }
     for (unsigned digit = 1; digit < level.radix; ++digit) cycle.push_back(digit * level.stride);
   }
+  if (placement.space().levels() == 1) std::sort(cycle.begin(), cycle.end());
   return cycle;
 }
 

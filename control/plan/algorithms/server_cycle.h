@@ -11,6 +11,9 @@
 //
 //   bcube:3,2    [0,0] [0,1] [0,2]   [1,2] [1,1]   [2,1] [2,2]   and back over [2,0] [1,0]
 //
+// Under one switch, and on a tree, all are neighbours: there it is the order of the ranks, so that
+// each uplink of a tree carries one of the ring's flows each way.
+//
 // Of servers that form no grid it is the cycle of the smallest grid around them without those that
 // are missing. Where one is, the next may be several hops away.
 #ifndef GRADCUBE_CONTROL_PLAN_ALGORITHMS_SERVER_CYCLE_H_
@@ -27,8 +30,9 @@ namespace gradcube::control {
 // there and back.
 std::vector<Rank> server_cycle(const Placement& placement);
 
-// The same of those ranks that have digit 0 at all other levels than these, of which there is one.
-std::vector<Rank> server_cycle(std::span<const GridDimension> levels);
+// The same of those ranks of a grid that have digit 0 at all other levels than these, of which
+// there is one.
+std::vector<Rank> server_cycle(const Placement& placement, std::span<const GridDimension> levels);
 
 }  // namespace gradcube::control
 

@@ -20,7 +20,7 @@ constexpr double kBetterBeyondRounding = 1 - 1e-9;  // not better by rounding al
 // [l][t]: the time of level l's links for all of the buffer, if thread t has it.
 Matrix times_of(std::span<const LevelLinks> levels) {
   const std::size_t k = levels.size();
-  std::uint64_t fastest = 0;
+  double fastest = 0;
   for (const LevelLinks& level : levels) fastest = std::max(fastest, level.rate_bps);
   Matrix times(k, Vector(k));
   for (std::size_t t = 0; t < k; ++t) {
@@ -28,8 +28,7 @@ Matrix times_of(std::span<const LevelLinks> levels) {
     for (std::size_t w = 0; w < k; ++w) {
       const std::size_t l = (t + w) % k;
       left /= levels[l].radix;
-      times[l][t] = left * (levels[l].radix - 1) * static_cast<double>(fastest) /
-                    static_cast<double>(levels[l].rate_bps);
+      times[l][t] = left * (levels[l].radix - 1) * fastest / levels[l].rate_bps;
     }
   }
   return times;

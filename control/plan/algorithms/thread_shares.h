@@ -14,7 +14,6 @@
 #ifndef GRADCUBE_CONTROL_PLAN_ALGORITHMS_THREAD_SHARES_H_
 #define GRADCUBE_CONTROL_PLAN_ALGORITHMS_THREAD_SHARES_H_
 
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -22,7 +21,7 @@ namespace gradcube::control {
 
 struct LevelLinks {
   unsigned radix = 0;
-  std::uint64_t rate_bps = 0;  // 0: not limited
+  double rate_bps = 0;  // that a server has of it; 0: not limited
 };
 
 // The time of each level's links in one stage, for threads with these weights and a buffer that the

@@ -40,7 +40,8 @@ Plan make_two_level_plan(const Topology& topology, const Placement& placement) {
     }
     auto order = std::make_shared<DigitOrder>();
     unsigned place = 0;
-    for (const Rank rank : server_cycle(levels.subspan(1))) order->set(place++, rank / group);
+    for (const Rank rank : server_cycle(placement, levels.subspan(1)))
+      order->set(place++, rank / group);
     thread.steps.push_back({groups, group, Pattern::ring, std::move(order)});
   }
   return Plan("two-level", topology, placement, {std::move(thread)});

@@ -67,19 +67,21 @@ std::string missing_servers(const Placement& grid, const std::vector<ServerId>& 
 Placement Placement::all(const Topology& topology) {
   if (!topology.space().is_whole()) return of(topology, topology.space().server_list(), "all");
   DigitsByLevel digits;
-  for (unsigned level = 0; level < topology.levels(); ++level) {
-    digits.emplace_back(topology.space().radix(level));
+  const AddressSpace& grid = topology.grid_space();
+  for (unsigned level = 0; level < grid.levels(); ++level) {
+    digits.emplace_back(grid.radix(level));
     std::iota(digits.back().begin(), digits.back().end(), std::uint16_t{0});
   }
-  return Placement(topology.space(), std::move(digits));
+  return Placement(topology.space(), grid, std::move(digits));
 }
 
 Placement Placement::of(const Topology& topology, std::span<const ServerId> members,
                         std::string_view where) {
   const AddressSpace& space = topology.space();
+  const AddressSpace& grid = topology.grid_space();
   std::vector<ServerId> sorted = checked_members(topology, members, where);
-  if (!bcube::are_grid(space, sorted)) return Placement(space, std::move(sorted));
-  return Placement(space, digits_of(space, sorted));
+  if (!bcube::are_grid(grid, sorted)) return Placement(space, grid, std::move(sorted));
+  return Placement(space, grid, digits_of(grid, sorted));
 }
 
 Placement Placement::grid(const Topology& topology, std::span<const ServerId> members,
@@ -93,7 +95,7 @@ Placement Placement::grid(const Topology& topology, std::span<const ServerId> me
 }
 
 Placement Placement::surrounding_grid() const {
-  return is_grid() ? *this : Placement(space_, digits_of(space_, servers_));
+  return is_grid() ? *this : Placement(space_, grid_, digits_of(grid_, servers_));
 }
 
 std::string Placement::missing_text() const {
@@ -102,26 +104,25 @@ std::string Placement::missing_text() const {
                      grid.ranks() - ranks_ == 1 ? "is" : "are");
 }
 
-Placement::DigitsByLevel Placement::digits_of(const AddressSpace& space,
+Placement::DigitsByLevel Placement::digits_of(const AddressSpace& grid,
                                               std::span<const ServerId> members) {
   DigitsByLevel digits;
-  for (unsigned level = 0; level < space.levels(); ++level) {
-    std::vector<bool> used(space.radix(level), false);
-    for (const ServerId server : members) used[space.digit(server, level)] = true;
+  for (unsigned level = 0; level < grid.levels(); ++level) {
+    std::vector<bool> used(grid.radix(level), false);
+    for (const ServerId server : members) used[grid.digit(server, level)] = true;
     std::vector<std::uint16_t>& here = digits.emplace_back();
-    for (unsigned digit = 0; digit < space.radix(level); ++digit) {
+    for (unsigned digit = 0; digit < grid.radix(level); ++digit) {
       if (used[digit]) here.push_back(static_cast<std::uint16_t>(digit));
     }
   }
   return digits;
 }
 
-Placement::Placement(const AddressSpace& space, DigitsByLevel digits)
-    : space_(space), digits_(std::move(digits)) {
-  for (unsigned level = 0; level < space_.levels(); ++level) {
+Placement::Placement(const AddressSpace& space, const AddressSpace& grid, DigitsByLevel digits)
+    : space_(space), grid_(grid), digits_(std::move(digits)) {
+  for (unsigned level = 0; level < grid_.levels(); ++level) {
     const std::vector<std::uint16_t>& here = digits_[level];
-    std::vector<std::uint16_t>& indices =
-        digit_indices_.emplace_back(space_.radix(level), kNoIndex);
+    std::vector<std::uint16_t>& indices = digit_indices_.emplace_back(grid_.radix(level), kNoIndex);
     for (std::size_t i = 0; i < here.size(); ++i) indices[here[i]] = static_cast<std::uint16_t>(i);
     if (here.size() == 1) continue;
     const auto radix = static_cast<unsigned>(here.size());
@@ -130,8 +131,10 @@ Placement::Placement(const AddressSpace& space, DigitsByLevel digits)
   }
 }
 
-Placement::Placement(const AddressSpace& space, std::vector<ServerId> servers)
+Placement::Placement(const AddressSpace& space, const AddressSpace& grid,
+                     std::vector<ServerId> servers)
     : space_(space),
+      grid_(grid),
       servers_(std::move(servers)),
       ranks_(static_cast<std::uint32_t>(servers_.size())) {}
 
@@ -154,9 +157,9 @@ ServerId Placement::server(Rank rank) const {
   if (!is_grid()) return servers_[rank];
   ServerId server = 0;
   std::uint32_t rest = rank;
-  for (unsigned level = 0; level < space_.levels(); ++level) {
+  for (unsigned level = 0; level < grid_.levels(); ++level) {
     const auto radix = static_cast<std::uint32_t>(digits_[level].size());
-    server += digits_[level][rest % radix] * space_.weight(level);
+    server += digits_[level][rest % radix] * grid_.weight(level);
     rest /= radix;
   }
   return server;
@@ -171,8 +174,8 @@ std::optional<Rank> Placement::rank(ServerId server) const {
   }
   Rank rank = 0;
   std::uint32_t stride = 1;
-  for (unsigned level = 0; level < space_.levels(); ++level) {
-    const std::uint16_t index = digit_indices_[level][space_.digit(server, level)];
+  for (unsigned level = 0; level < grid_.levels(); ++level) {
+    const std::uint16_t index = digit_indices_[level][grid_.digit(server, level)];
     if (index == kNoIndex) return std::nullopt;
     rank += index * stride;
     stride *= static_cast<std::uint32_t>(digits_[level].size());

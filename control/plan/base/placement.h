@@ -34,7 +34,7 @@ namespace gradcube::control {
 
 // A dimension of the logical grid.
 struct GridDimension {
-  unsigned level = 0;  // of the topology
+  unsigned level = 0;  // of grid_space(), and so the topology's dimension
   unsigned radix = 0;
   std::uint32_t stride = 0;  // how much the rank grows with the digit
 
@@ -101,13 +101,14 @@ class Placement {
  private:
   using DigitsByLevel = std::vector<std::vector<std::uint16_t>>;
 
-  Placement(const AddressSpace& space, DigitsByLevel digits);
+  Placement(const AddressSpace& space, const AddressSpace& grid, DigitsByLevel digits);
 
-  Placement(const AddressSpace& space, std::vector<ServerId> servers);
+  Placement(const AddressSpace& space, const AddressSpace& grid, std::vector<ServerId> servers);
 
-  static DigitsByLevel digits_of(const AddressSpace& space, std::span<const ServerId> members);
+  static DigitsByLevel digits_of(const AddressSpace& grid, std::span<const ServerId> members);
 
   AddressSpace space_;
+  AddressSpace grid_;              // whose levels the dimensions are
   std::vector<ServerId> servers_;  // [rank], ascending: of no grid, which has no digits below
   DigitsByLevel digits_;           // [level]: ascending
   DigitsByLevel digit_indices_;    // [level][digit]: its place in digits_, or kNoIndex

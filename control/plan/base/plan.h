@@ -45,7 +45,8 @@ struct PlanThread {
   bool operator==(const PlanThread&) const = default;
 };
 
-// Whether transfers of one round of one step may share a link in one direction.
+// Whether transfers of one round of one step may share a port in one direction. A tree's uplinks
+// are shared whatever the plan is.
 enum class LinkUse { exclusive, shared };
 
 // What a rank gives to one peer, and gets from the same or another, in one step of one thread.
@@ -113,8 +114,9 @@ class Plan {
     return this->step(thread, step).with_digit(rank, digit);
   }
 
-  // The level of the topology that joins the peers of a step, one hop from each other. Nothing when
-  // the step's digit spans several levels.
+  // The level of links (dimension of the topology) that joins the peers of a step, one hop from
+  // each other; of a tree the highest that they pass. Nothing when the step's digit spans several
+  // levels.
   std::optional<unsigned> level(unsigned thread, unsigned step) const;
 
   // From one rank's server to the other's: one hop for neighbours. Empty where it would take more

@@ -1,6 +1,5 @@
 #include "control/plan/base/step_pattern.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <stdexcept>
 
@@ -13,15 +12,13 @@ std::string_view pattern_name(Pattern pattern) {
     case Pattern::ring:
       return "ring";
     case Pattern::root:
-      return "root";
-    case Pattern::local:
       break;
   }
-  return "local";
+  return "root";
 }
 
 std::optional<Pattern> pattern_named(std::string_view name) {
-  for (const Pattern pattern : {Pattern::mesh, Pattern::ring, Pattern::root, Pattern::local}) {
+  for (const Pattern pattern : kPatterns) {
     if (pattern_name(pattern) == name) return pattern;
   }
   return std::nullopt;
@@ -30,11 +27,6 @@ std::optional<Pattern> pattern_named(std::string_view name) {
 namespace step_pattern {
 
 void require_runnable(const PlanStep& step) {
-  if (std::find(kRunnable.begin(), kRunnable.end(), step.pattern) == kRunnable.end()) {
-    throw std::invalid_argument(fmt::format(
-        "a step of pattern {} cannot be run; expected a step of pattern mesh, ring or root",
-        pattern_name(step.pattern)));
-  }
   if (step.radix > kMaxRunnableRadix) {
     throw std::invalid_argument(
         fmt::format("a {} of {} ranks cannot be run; expected a radix of at most {}",

@@ -21,9 +21,6 @@
 // ascending digit of their ranks, and works on alone: the others have no part in the later steps.
 // So the step divides nothing. In the broadcast stage the root sends all its results to all.
 //
-// A plan may name every pattern. The schedule, and so the executor, runs all but local steps:
-// require_runnable() refuses those.
-//
 // Plain values and arithmetic, which trusts its arguments to be in range.
 #ifndef GRADCUBE_CONTROL_PLAN_BASE_STEP_PATTERN_H_
 #define GRADCUBE_CONTROL_PLAN_BASE_STEP_PATTERN_H_
@@ -43,11 +40,11 @@ inline constexpr unsigned kMaxSteps = 16;
 
 // How the ranks of a step reach each other.
 enum class Pattern : std::uint8_t {
-  mesh,   // each sends to each, in radix-1 rounds
-  ring,   // each sends to the next, round by round
-  root,   // all send to the one whose digit is 0
-  local,  // they share a server's memory
+  mesh,  // each sends to each, in radix-1 rounds
+  ring,  // each sends to the next, round by round
+  root,  // all send to the one whose digit is 0
 };
+inline constexpr std::array kPatterns = {Pattern::mesh, Pattern::ring, Pattern::root};
 std::string_view pattern_name(Pattern pattern);
 // Nothing if no pattern has this name.
 std::optional<Pattern> pattern_named(std::string_view name);
@@ -108,9 +105,6 @@ struct PlanStep {
 };
 
 namespace step_pattern {
-
-// The patterns that an executor runs.
-inline constexpr std::array kRunnable = {Pattern::mesh, Pattern::ring, Pattern::root};
 
 // Throws std::invalid_argument, with a message, for a step that no executor runs.
 void require_runnable(const PlanStep& step);

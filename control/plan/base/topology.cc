@@ -15,6 +15,8 @@
 namespace gradcube::control {
 namespace {
 
+constexpr std::string_view kTree = "tree";
+
 struct Kind {
   std::string_view name;
   std::vector<std::string_view> parameters;
@@ -22,8 +24,8 @@ struct Kind {
 };
 
 constexpr std::string_view kForms =
-    "bcube:n,k, bcube with a list of radices, star:N or torus:n,h; for example bcube:3,2, "
-    "bcube:4x3x2 or torus:4,2";
+    "bcube:n,k, bcube with a list of radices, star:N, torus:n,h or tree with a list of radices; "
+    "for example bcube:3,2, bcube:4x3x2, torus:4,2 or tree:4x2";
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
@@ -36,6 +38,10 @@ const std::vector<Kind>& kinds() {
        {"n", "h"},
        "torus:n,h with rings of n in 3..256 servers and h dimensions in 1..7, for example "
        "torus:4,2"},
+      {"tree",
+       {},
+       "tree with 2 to 7 radices, the servers of a lowest switch first, for 256 servers at most; "
+       "for example tree:4x2, two switches with four servers each"},
   };
   return all;
 }
@@ -107,11 +113,14 @@ std::vector<unsigned> equal_radices(const Kind& kind, std::string_view spec,
   return std::vector<unsigned>(count, radix);
 }
 
-// The same of a list, "4x3x2": the highest level first.
+// The same of a list, "4x3x2": the highest level first, but of a tree the lowest.
 std::vector<unsigned> listed_radices(const Kind& kind, std::string_view spec,
                                      std::string_view where) {
   std::vector<unsigned> radices = parse_numbers(numbers_of(kind, spec), 'x', kind, spec, where);
-  std::reverse(radices.begin(), radices.end());
+  if (kind.name != kTree) std::reverse(radices.begin(), radices.end());
+  if (kind.name == kTree && radices.size() < 2) {
+    refuse(where, spec, fmt::format("it lists {} levels", radices.size()), kind.form);
+  }
   return radices;
 }
 
@@ -124,6 +133,20 @@ std::vector<unsigned> radices_of(const std::string& kind,
   std::vector<unsigned> radices;
   for (const Dimension& dimension : dimensions) radices.push_back(dimension.radix);
   return radices;
+}
+
+// Of the servers' addresses: a tree's is a star's.
+std::vector<unsigned> radices_of_addresses(const std::string& kind,
+                                           const std::vector<Dimension>& dimensions) {
+  const std::vector<unsigned> radices = radices_of(kind, dimensions);
+  if (dimensions.empty() || dimensions.back().link != Link::uplink) return radices;
+  std::uint64_t servers = 1;
+  for (const unsigned radix : radices) {
+    servers *= radix;
+    if (servers <= bcube::kMaxRadix) continue;
+    throw std::invalid_argument(fmt::format("a {} has at most {} servers", kind, bcube::kMaxRadix));
+  }
+  return {static_cast<unsigned>(servers)};
 }
 
 // All are joined by switches, or all by cables.
@@ -162,7 +185,8 @@ void require_joined(const AddressSpace& space) {
 Topology::Topology(std::string kind, std::vector<Dimension> dimensions)
     : kind_(std::move(kind)),
       dimensions_(std::move(dimensions)),
-      space_(radices_of(kind_, dimensions_), joint_of(kind_, dimensions_)) {}
+      space_(radices_of_addresses(kind_, dimensions_), joint_of(kind_, dimensions_)),
+      grid_(radices_of(kind_, dimensions_), joint_of(kind_, dimensions_)) {}
 
 unsigned Topology::ports() const {
   unsigned count = 0;
@@ -177,7 +201,20 @@ bool Topology::uniform() const {
                      [&](const Dimension& d) { return d.radix == dimensions_.front().radix; });
 }
 
+std::uint32_t Topology::sharers(unsigned level) const {
+  return dimensions_[level].link == Link::uplink ? grid_.weight(level) : 1;
+}
+
+std::uint64_t Topology::path_bps(unsigned link_level) const {
+  std::uint64_t least = dimensions_[link_level].rate_bps;
+  for (unsigned below = 0; is_tree() && below < link_level; ++below) {
+    least = std::min(least, dimensions_[below].rate_bps);
+  }
+  return least;
+}
+
 std::string Topology::spec() const {
+  if (is_tree()) return fmt::format("{}:{}", kind_, fmt::join(radices_of(kind_, dimensions_), "x"));
   if (kind_ == "star") return fmt::format("star:{}", space_.addresses());
   if (uniform()) return fmt::format("{}:{},{}", kind_, dimensions_.front().radix, levels());
   std::vector<unsigned> radices = radices_of(kind_, dimensions_);
@@ -187,7 +224,7 @@ std::string Topology::spec() const {
 
 Topology Topology::with_rates(const std::vector<std::uint64_t>& rates_bps) const {
   Topology rated = *this;
-  for (unsigned level = 0; level < levels(); ++level) {
+  for (unsigned level = 0; level < link_levels(); ++level) {
     Dimension& dimension = rated.dimensions_[level];
     if (dimension.link != Link::memory) dimension.rate_bps = rates_bps.at(level);
   }
@@ -197,6 +234,7 @@ Topology Topology::with_rates(const std::vector<std::uint64_t>& rates_bps) const
 Topology Topology::without(const std::vector<ServerId>& absent) const {
   Topology rest = *this;
   rest.space_ = space_.without(absent);
+  rest.grid_ = grid_.without(absent);
   if (rest.space_.is_whole()) return rest;
   if (space_.addresses() > kMaxPartialAddresses) {
     throw std::invalid_argument(
@@ -218,14 +256,16 @@ std::string Topology::absent_text() const {
 
 Topology parse_topology(std::string_view spec, std::string_view where) {
   const Kind& kind = kind_of(spec, where);
-  const bool listed = kind.name == "bcube" && spec.find('x') != std::string_view::npos;
+  const bool tree = kind.name == kTree;
+  const bool listed = tree || (kind.name == "bcube" && spec.find('x') != std::string_view::npos);
   const std::vector<unsigned> radices =
       listed ? listed_radices(kind, spec, where) : equal_radices(kind, spec, where);
   const bool torus = kind.name == "torus";
   std::vector<Dimension> dimensions;
   for (const unsigned radix : radices) {
     const auto i = static_cast<unsigned>(dimensions.size());
-    dimensions.push_back({radix, torus ? 2 * i : i, 0, torus ? Link::adjacent : Link::switched});
+    const Link link = torus ? Link::adjacent : tree && i > 0 ? Link::uplink : Link::switched;
+    dimensions.push_back({radix, tree ? 0 : torus ? 2 * i : i, 0, link});
   }
   try {
     return Topology(std::string(kind.name), std::move(dimensions));
@@ -268,14 +308,16 @@ ServerId parse_server(const Topology& topology, std::string_view text, std::stri
 nlohmann::ordered_json topology_json(const Topology& topology) {
   nlohmann::ordered_json json;
   json["kind"] = topology.kind();
-  if (topology.uniform()) {
+  if (topology.is_tree()) {
+    for (const Dimension& level : topology.dimensions()) json["radices"].push_back(level.radix);
+  } else if (topology.uniform()) {
     json["n"] = topology.space().radix(0);
   } else {
     for (unsigned level = topology.levels(); level-- > 0;) {
       json["radices"].push_back(topology.space().radix(level));
     }
   }
-  json[topology.kind() == "torus" ? "h" : "k"] = topology.levels();
+  json[topology.kind() == "torus" ? "h" : "k"] = topology.link_levels();
   json["servers"] = topology.servers();
   const std::vector<ServerId> absent = topology.space().absent_list();
   if (!absent.empty()) json["absent"] = addresses_json(topology.space(), absent);

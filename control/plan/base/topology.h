@@ -7,13 +7,23 @@
 //   torus:n,h   a torus: in each of h dimensions, rings of n servers, which cables join (HiPS,
 //               section 4.2). Port 2i leads to the next digit of dimension i, port 2i+1 to the one
 //               before. n is 3 or more: a ring of two would have two cables between the same two
+//   tree:AxB    a tree of switches (BlueConnect, Figure 1): A servers under each switch of the
+//               lowest level, B of those switches under each of the next, and so on: tree:4x4x2. A
+//               server has one port and reaches each other in one hop, as in a star, and has a
+//               star's address. But those under a switch share its UPLINK, which leads to the next
+//               level. With uplinks as fast as all below them it is the papers' Fat-Tree
+//
+// The dimensions of a tree are its levels, all on port 0: what is joined by a switch of level 0,
+// the servers' own links, and from level 1 on by uplinks. Of all other topologies the levels of
+// links are those of addresses. grid_space() has a digit for each dimension, with the same numbers
+// of servers; space() is what a frame's hops go by.
 //
 // A topology may be partial: some of its addresses have no server (address.h). Its spec is that of
 // the whole, and absent_text() says who is absent.
 //
 // A Topology is an immutable value. Bounds: radix 2..256 (a digit is a byte on the wire), 1..7
 // levels (a path through relays has at most 8 hops), at most 65536 servers (a server's number has
-// 16 bits on the wire).
+// 16 bits on the wire), and 256 of a tree (a hop names its server by one digit).
 #ifndef GRADCUBE_CONTROL_PLAN_BASE_TOPOLOGY_H_
 #define GRADCUBE_CONTROL_PLAN_BASE_TOPOLOGY_H_
 
@@ -39,13 +49,14 @@ inline constexpr unsigned kMaxDimensions = kMaxLevels - 1;
 enum class Link {
   switched,  // a switch: each reaches each
   adjacent,  // a ring of cables: each reaches the two beside it
+  uplink,    // a switch, which the switches of the level below reach by their uplinks
   memory,    // they are one host: the "link" is its memory
 };
 
 struct Dimension {
   unsigned radix = 0;
   unsigned port = 0;           // the (first) port that the dimension uses
-  std::uint64_t rate_bps = 0;  // of the port, in bits per second; 0: not limited
+  std::uint64_t rate_bps = 0;  // of the port or the uplink, in bits per second; 0: not limited
   Link link = Link::switched;
 
   unsigned ports() const { return link == Link::adjacent ? 2 : link == Link::switched ? 1 : 0; }
@@ -61,13 +72,32 @@ class Topology {
   // hold.
   Topology(std::string kind, std::vector<Dimension> dimensions);
 
-  const std::string& kind() const { return kind_; }  // "bcube", "star" or "torus"
+  const std::string& kind() const { return kind_; }  // "bcube", "star", "torus" or "tree"
   const std::vector<Dimension>& dimensions() const { return dimensions_; }
   const AddressSpace& space() const { return space_; }
+  const AddressSpace& grid_space() const { return grid_; }
   std::uint32_t servers() const { return space_.servers(); }  // without the absent ones
-  unsigned levels() const { return space_.levels(); }
+  unsigned levels() const { return space_.levels(); }         // of addresses
+  unsigned link_levels() const { return static_cast<unsigned>(dimensions_.size()); }
   unsigned ports() const;  // of a server
   bool uniform() const;    // all radices are equal
+  bool is_tree() const { return dimensions_.back().link == Link::uplink; }
+  // How many servers share a link of the level: 1, but below an uplink of a tree.
+  std::uint32_t sharers(unsigned level) const;
+  // What each of them has of it if all send at once; 0: not limited.
+  double share_bps(unsigned level) const {
+    return static_cast<double>(dimensions_[level].rate_bps) / sharers(level);
+  }
+  // The highest level of the links that a hop over a level of addresses passes.
+  unsigned link_level(ServerId from, ServerId to, unsigned level) const {
+    while (is_tree() && level + 1 < link_levels() &&
+           from / sharers(level + 1) != to / sharers(level + 1)) {
+      ++level;
+    }
+    return level;
+  }
+  // What a message has that passes links up to this level, and is alone there; 0: not limited.
+  std::uint64_t path_bps(unsigned link_level) const;
 
   // "bcube:3,2", "bcube:4x3x2": what parse_topology reads.
   std::string spec() const;
@@ -80,8 +110,8 @@ class Topology {
   // "3,1 3,2": what parse_absent() reads. Empty if none is absent.
   std::string absent_text() const;
 
-  // The same topology with these rates on its switched and adjacent dimensions, by level; as many
-  // as there are levels. 0: not limited.
+  // The same topology with these rates on its dimensions but memory, by level; as many as there are
+  // dimensions. 0: not limited.
   Topology with_rates(const std::vector<std::uint64_t>& rates_bps) const;
 
   bool operator==(const Topology&) const = default;
@@ -90,10 +120,15 @@ class Topology {
   std::string kind_;
   std::vector<Dimension> dimensions_;
   AddressSpace space_;
+  AddressSpace grid_;
 };
 
-// Reads "bcube:3,2", "bcube:4x3x2", "star:9", "torus:4,2". `where` begins the message of the
-// UsageError: "--topology".
+// What parse_topology() reads, for the help of options.
+inline constexpr const char* kTopologyForms =
+    "bcube:n,k, bcube:4x3x2, star:N, torus:n,h or tree:AxB";
+
+// Reads "bcube:3,2", "bcube:4x3x2", "star:9", "torus:4,2", "tree:4x2". `where` begins the message
+// of the UsageError: "--topology".
 Topology parse_topology(std::string_view spec, std::string_view where);
 
 // Reads addresses with spaces or semicolons between them, "3,1 3,2", and takes their servers out of
@@ -107,8 +142,9 @@ std::string servers_text(const Topology& topology);
 ServerId parse_server(const Topology& topology, std::string_view text, std::string_view where);
 
 // {"kind":"bcube","n":3,"k":2,"servers":9}; a torus has "h" in the place of "k"; a topology that is
-// not uniform has "radices", the highest level first, in the place of "n". One that is partial also
-// has "absent", the addresses without a server.
+// not uniform has "radices", the highest level first, in the place of "n", and a tree always has
+// them, the lowest level first, as its spec. One that is partial also has "absent", the addresses
+// without a server.
 nlohmann::ordered_json topology_json(const Topology& topology);
 
 // An address as JSON has it: [v(k-1),...,v1,v0].

@@ -20,13 +20,15 @@ using control::NodeMessages;
 
 AggregatedHubs::AggregatedHubs(bcube::ServerId server, const control::Topology& topology,
                                const aggregation::Kernels& kernels, const NodeEngines& engines,
-                               DepartedSessions& departed, MemoryQuota* const& quota)
+                               DepartedSessions& departed, MemoryQuota* const& quota,
+                               std::launch threads)
     : server_(server),
       topology_(topology),
       kernels_(kernels),
       engines_(engines),
       departed_(departed),
-      quota_(quota) {}
+      quota_(quota),
+      threads_(threads) {}
 
 AggregatedHubs::Hosted::Hosted(const std::string& job, const std::string& server,
                                const NodeEngines& of)
@@ -136,7 +138,8 @@ void AggregatedHubs::begin(Aggregated& its) const {
       {.job = call.job,
        .server = server,
        .number = call.hub.number,
-       .table = HubTableSource(its.fetch.take_table())},
+       .table = HubTableSource(its.fetch.take_table()),
+       .threads = threads_},
       std::move(shape),
       quota_ == nullptr ? MemoryQuota::Charge() : MemoryQuota::Charge(*quota_, call.user));
 }

@@ -13,6 +13,7 @@
 #define GRADCUBE_DATAPLANE_DAEMON_HUB_AGGREGATED_HUBS_H_
 
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -41,10 +42,11 @@ class AggregatedHubs {
   // Of hubs that were given up, and are still being made.
   static constexpr std::size_t kMostGivenUp = 8;
 
-  // All that is named outlives it. quota: null where memory is not limited.
+  // All that is named outlives it. quota: null where memory is not limited. threads: as of HubWish.
   AggregatedHubs(bcube::ServerId server, const control::Topology& topology,
                  const aggregation::Kernels& kernels, const NodeEngines& engines,
-                 DepartedSessions& departed, MemoryQuota* const& quota);
+                 DepartedSessions& departed, MemoryQuota* const& quota,
+                 std::launch threads = std::launch::async);
   ~AggregatedHubs();
   AggregatedHubs(const AggregatedHubs&) = delete;
   AggregatedHubs& operator=(const AggregatedHubs&) = delete;
@@ -109,6 +111,7 @@ class AggregatedHubs {
   const NodeEngines& engines_;
   DepartedSessions& departed_;
   MemoryQuota* const& quota_;
+  const std::launch threads_;
   std::map<control::HubName, Aggregated> hubs_;
   std::vector<std::unique_ptr<UnfinishedWork>> given_up_;
 };

@@ -34,12 +34,19 @@ std::future<Outcome> failed(std::exception_ptr why) {
 
 }  // namespace
 
+template <typename Task>
+auto HubMaking::start(Task task) const {
+  auto outcome = std::async(wish_.threads, std::move(task));
+  if (wish_.threads == std::launch::deferred) outcome.wait();
+  return outcome;
+}
+
 HubMaking::HubMaking(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge)
     : wish_(std::move(wish)),
       charge_(std::move(charge)),
       copy_([this] { return std::make_shared<const std::string>(wish_.table.bytes()); }),
       table_(copy_.get_future().share()) {
-  draft_ = std::async(std::launch::async, [this, design] {
+  draft_ = start([this, design] {
     copy_();  // first: who compares waits for it
     const std::string name = name_of(wish_);
     HubTableContent content = read_hub_table(*table_.get(), name);
@@ -105,7 +112,7 @@ void HubMaking::get_memory(const Draft& draft) {
         name_of(wish_), control::format_size(draft.needs), charge_.user(),
         control::format_size(charge_.limit()), control::format_size(charge_.used())));
   }
-  hub_ = std::async(std::launch::async, [this, draft] {
+  hub_ = start([this, draft] {
     try {
       return std::make_shared<ServerHub>(wish_.number, draft.model, draft.shape);
     } catch (const std::bad_alloc&) {
@@ -124,9 +131,8 @@ std::shared_ptr<ServerHub> HubMaking::hub() {
 void HubMaking::compare(unsigned local, HubTableSource table) {
   Comparison& added = comparisons_.emplace_back(Comparison{local, std::move(table), {}});
   try {
-    added.same = std::async(std::launch::async, [&theirs = added.table, ours = table_] {
-      return *ours.get() == theirs.bytes();
-    });
+    added.same =
+        start([&theirs = added.table, ours = table_] { return *ours.get() == theirs.bytes(); });
   } catch (...) {
     comparisons_.pop_back();
     throw;

@@ -8,6 +8,9 @@
 // Trainers that wish for the same hub have to have the same table: their tables are compared with
 // the copy on a thread each, while the hub is made and afterwards.
 //
+// Under a virtual clock no thread may end when it likes: there all of it is done at once, by the
+// caller (HubWish::threads).
+//
 // Threads: the control thread. The destructor waits for the threads: destroy it when is_idle().
 #ifndef GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_MAKING_H_
 #define GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_MAKING_H_
@@ -34,6 +37,7 @@ struct HubWish {
   std::uint32_t number = 0;  // of the hub
   unsigned lane = 0;
   HubTableSource table;
+  std::launch threads = std::launch::async;  // deferred: none
 };
 
 // What is known of a hub before its table was read. Where the shape has no plan yet, the table
@@ -88,6 +92,8 @@ class HubMaking final : public UnfinishedWork {
     std::uint64_t needs = 0;
   };
 
+  template <typename Task>
+  auto start(Task task) const;
   void get_memory(const Draft& draft);
 
   HubWish wish_;

@@ -58,7 +58,7 @@ HubTableContent read_hub_table(std::string_view bytes, std::string_view where) {
   for (std::uint32_t i = 0; i < table.keys; ++i) {
     const auto key = reader.read<shared::HubTableKey>();
     const std::string_view name = reader.take(key.name_bytes);
-    if (key.dtype >= aggregation::kDataTypes) reader.refuse("a type that there is not");
+    if (!aggregation::is_data_type(key.dtype)) reader.refuse("a type that there is not");
     content.keys.push_back(
         {std::string(name), key.elements, static_cast<aggregation::DataType>(key.dtype)});
   }

@@ -11,12 +11,13 @@ namespace gradcube::dataplane {
 NodeHubs::NodeHubs(bcube::ServerId server, const control::Topology& topology,
                    const aggregation::Kernels& kernels, const NodeEngines& engines,
                    DepartedSessions& departed, MemoryQuota* const& quota, TrainerChannel*& channel,
-                   Send send)
+                   std::launch threads, Send send)
     : server_(server),
       topology_(topology),
       channel_(channel),
+      threads_(threads),
       send_(std::move(send)),
-      aggregated_(server, topology, kernels, engines, departed, quota) {}
+      aggregated_(server, topology, kernels, engines, departed, quota, threads) {}
 
 bool NodeHubs::ask(const HubJob& job, unsigned local, std::shared_ptr<const SessionRegion> region,
                    const shared::MakeHub& wish) const {
@@ -32,7 +33,8 @@ bool NodeHubs::ask(const HubJob& job, unsigned local, std::shared_ptr<const Sess
                .server = topology_.space().text(server_),
                .number = wish.number,
                .lane = wish.lane,
-               .table = HubTableSource(std::move(region), wish.offset, wish.bytes)},
+               .table = HubTableSource(std::move(region), wish.offset, wish.bytes),
+               .threads = threads_},
               job.plans, job.request.options.all_trainers(), topology_);
   return true;
 }

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,12 +42,12 @@ class NodeHubs {
  public:
   using Send = std::function<void(const control::NodeMessage& message, control::Instant now)>;
 
-  // All that is named outlives it. channel: null where nobody is told anything. quota: as of
-  // AggregatedHubs.
+  // All that is named outlives it. channel: null where nobody is told anything. quota and threads:
+  // as of AggregatedHubs.
   NodeHubs(bcube::ServerId server, const control::Topology& topology,
            const aggregation::Kernels& kernels, const NodeEngines& engines,
            DepartedSessions& departed, MemoryQuota* const& quota, TrainerChannel*& channel,
-           Send send);
+           std::launch threads, Send send);
 
   // A trainer wishes for a hub, whose table lies in its region: an answer follows, on the channel.
   // False: no trainer of this version says such a thing.
@@ -74,6 +75,7 @@ class NodeHubs {
   bcube::ServerId server_;
   const control::Topology& topology_;
   TrainerChannel*& channel_;
+  const std::launch threads_;
   Send send_;
   AggregatedHubs aggregated_;
   std::map<control::Attempt, control::HubCaller> callers_;

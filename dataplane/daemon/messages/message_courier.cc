@@ -110,27 +110,39 @@ std::optional<control::NodeMessage> MessageCourier::receive(control::Instant now
 // The message that the frame completes, if it is one that its sender may send.
 std::optional<control::NodeMessage> MessageCourier::take_frame(const rte_mbuf& frame,
                                                                control::Instant now) {
+  const auto refuse = [this](auto reason) {
+    dropped_.drop(reason);
+    return std::nullopt;
+  };
+  if (frame.nb_segs != 1) return refuse(DropReason::scattered_payload);
   protocol::MessageFragment fragment;
   const std::span<const std::uint8_t> bytes{rte_pktmbuf_mtod(&frame, const std::uint8_t*),
                                             frame.data_len};
-  if (frame.nb_segs != 1 ||
-      protocol::read_message_frame(bytes, fragment) != protocol::FrameError::none) {
-    return std::nullopt;
-  }
+  const protocol::FrameError error = protocol::read_message_frame(bytes, fragment);
+  if (error != protocol::FrameError::none) return refuse(error);
   const auto whole = assembler_.add(fragment, std::chrono::nanoseconds(now).count());
   if (!whole.has_value()) return std::nullopt;
   if (whole->size() < kFingerprintBytes ||
       protocol::load_little<std::uint32_t>(whole->data()) != frames_.fingerprint) {
-    return std::nullopt;
+    return refuse(DropReason::wrong_cluster);
   }
   auto message =
       control::decode_message(std::span(*whole).subspan(kFingerprintBytes), engines_.space());
   if (!message.has_value() || message->to != engines_.server() ||
       message->from != fragment.routing.source) {
-    return std::nullopt;
+    return refuse(DropReason::bad_message);
   }
   assembler_.accept(fragment);
   return message;
+}
+
+FrameDrops MessageCourier::dropped() const {
+  FrameDrops all = dropped_;
+  const protocol::AssemblerCounters& assembler = assembler_.counters();
+  all.drop(DropReason::bad_fragment, assembler.refused);
+  all.drop(DropReason::stale_message, assembler.stale);
+  all.drop(DropReason::incomplete_message, assembler.given_up);
+  return all;
 }
 
 }  // namespace gradcube::dataplane

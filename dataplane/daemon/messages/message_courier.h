@@ -28,6 +28,7 @@
 #include "control/jobs/job_actions.h"
 #include "control/jobs/node_message.h"
 #include "dataplane/daemon/engines/node_engines.h"
+#include "dataplane/engine/flows/engine_counters.h"
 #include "dataplane/host/packet_pool.h"
 #include "protocol/message_assembler.h"
 
@@ -51,6 +52,9 @@ class MessageCourier {
   void send(const control::NodeMessage& message);
   // Hands what has gathered to an engine. What the pool has no frames for is lost.
   void flush();
+  // Of what has come. Fragments that come again are not counted; of incomplete messages the whole
+  // is.
+  FrameDrops dropped() const;
 
   // The next message that has come in full, after `frames` frames at most, which it counts down.
   // Nothing if there is none, or too few frames.
@@ -73,6 +77,7 @@ class MessageCourier {
   std::uint32_t number_ = 0;                        // of the next message
   std::map<bcube::ServerId, std::uint32_t> turns_;  // of the next message to each
   std::vector<Departing> departing_;
+  FrameDrops dropped_;  // but for what the assembler counts
   protocol::MessageAssembler assembler_;
 };
 

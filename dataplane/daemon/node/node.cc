@@ -37,7 +37,8 @@ Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeS
       jobs_(server, incarnation, space(), around.timing.jobs, id_seed(server, incarnation)),
       greetings_(server, incarnation, around.timing.greetings),
       hubs_(server, around.topology, around.kernels, *engines_, around.departed, around.quota,
-            around_.channel, [this](const control::NodeMessage& message, control::Instant now) {
+            around_.channel, around.timing.hub_threads,
+            [this](const control::NodeMessage& message, control::Instant now) {
               around_.messages.send(message, now);
             }) {
   if (around.frames.pool == nullptr) return;

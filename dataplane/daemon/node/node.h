@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,6 +60,7 @@ using MayGoOn = std::function<bool()>;
 struct NodeTiming {
   control::JobTiming jobs;
   control::GreetingTiming greetings;
+  std::launch hub_threads = std::launch::async;  // as of HubWish
 };
 
 // What a node shares with the other nodes of its process. All of it outlives the node.
@@ -144,6 +146,10 @@ class Node {
   // The hubs that it aggregates for jobs of other servers, for `status`.
   std::vector<HubFacts> hubs() const;
   unsigned trainers() const;
+  // Of messages of other processes, by reason.
+  FrameDrops dropped_messages() const {
+    return courier_ == nullptr ? FrameDrops{} : courier_->dropped();
+  }
   // Whether it still has a trainer of this job, what one has left behind, or the job's hub.
   bool knows(protocol::JobId job) const;
   std::uint64_t trainer_bytes() const;  // shared heaps, as far as they take memory

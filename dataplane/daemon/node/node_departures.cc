@@ -1,5 +1,5 @@
 // Trainers that leave their jobs in order, and what needs them afterwards
-// (control/jobs/departures.h).
+// (control/jobs/departures.h). Node::leave() in node.cc tells them from those that die or abort.
 
 #include <fmt/format.h>
 #include <utility>

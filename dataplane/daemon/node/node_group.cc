@@ -180,4 +180,10 @@ std::map<protocol::JobId, std::string> NodeGroup::job_names() const {
   return names;
 }
 
+FrameDrops NodeGroup::dropped_messages() const {
+  FrameDrops sum;
+  for (const auto& [server, node] : nodes_) add_counters(sum, node->dropped_messages());
+  return sum;
+}
+
 }  // namespace gradcube::dataplane

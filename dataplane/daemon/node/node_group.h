@@ -101,6 +101,7 @@ class NodeGroup {
   void note_waits(control::Instant now) { waits_.note(jobs(now), now); }
   std::uint64_t trainer_bytes() const;  // shared heaps, as far as they take memory
   std::map<protocol::JobId, std::string> job_names() const;
+  FrameDrops dropped_messages() const;  // of other processes, by reason
 
  private:
   // While there is more to be done, time stands still for jobs: nothing is asked again, and nobody

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <fmt/format.h>
 #include <map>
+#include <random>
 #include <rte_launch.h>
 
 #include "control/base/errors.h"
@@ -100,6 +101,8 @@ Options cluster_options(const control::ClusterSettings& settings, const Eal& eal
   options.settings = settings;
   options.lcores = lcores_of(eal);
   options.incarnation = fresh_incarnation();
+  std::random_device random;
+  options.secret = std::uint64_t{random()} << 32 | random();
   return options;
 }
 

@@ -68,6 +68,7 @@ struct Options {
   bool all = false;
   bool memif = false;
   bool veth = false;
+  bool udp = false;
   std::optional<unsigned> switches;
   std::string server;
   std::string server_program;
@@ -92,6 +93,15 @@ ClusterSettings settings_of(const Options& options) {
   return settings;
 }
 
+// Of the drivers that have one.
+std::vector<std::string_view> port_options() {
+  std::vector<std::string_view> names;
+  for (const PortDriver* driver : gradcube::dataplane::port_drivers()) {
+    if (!driver->option.empty()) names.push_back(driver->option);
+  }
+  return names;
+}
+
 // Adapts the settings to its ports.
 std::optional<LoneServer> lone_server(const Options& options, ClusterSettings& settings) {
   if (options.all) return std::nullopt;
@@ -102,18 +112,21 @@ std::optional<LoneServer> lone_server(const Options& options, ClusterSettings& s
     throw UsageError(
         fmt::format("--server: {} (topology {})", error.what(), settings.topology.spec()));
   }
-  std::vector<std::string_view> accepted;
+  const std::string_view fabric = gradcube::control::fabric_name(settings.fabric);
   for (const PortDriver* driver : gradcube::dataplane::port_drivers()) {
-    accepted.push_back(driver->option);
-    if (options.ports.at(driver).empty()) continue;
+    const bool is_set = driver->names == PortDriver::Names::by_settings && driver->name == fabric;
+    if (!is_set && options.ports.at(driver).empty()) continue;
     lone.driver = driver;
     driver->adapt(settings);
+    if (is_set) continue;
     lone.ports =
         gradcube::dataplane::checked_names(*driver, options.ports.at(driver), settings.topology);
   }
   if (lone.driver == nullptr) {
-    throw UsageError(fmt::format("--server: its ports are missing; expected one of {} as well",
-                                 fmt::join(accepted, ", ")));
+    throw UsageError(
+        fmt::format("--server: its ports are missing; expected one of {} as well, or fabric = "
+                    "\"udp\" and `hosts` in the cluster file",
+                    fmt::join(port_options(), ", ")));
   }
   return lone;
 }
@@ -168,7 +181,9 @@ void run_bed(const Options& options, const ClusterSettings& settings, const RunD
   programs.server = options.server_program.empty()
                         ? programs.daemon
                         : std::filesystem::absolute(options.server_program);
-  const FabricKind fabric = options.veth ? FabricKind::veth : FabricKind::memif;
+  const FabricKind fabric = options.udp    ? FabricKind::udp
+                            : options.veth ? FabricKind::veth
+                                           : FabricKind::memif;
   gradcube::dataplane::TestBed bed(with_fabric(settings, fabric), directory, lock, programs,
                                    GRADCUBE_VERSION);
   run(bed, "a test bed for " + settings.topology.spec(), starter);
@@ -187,9 +202,9 @@ int serve(const Options& options, Starter& starter) {
   lock->write_pid();
   // In the run directory of one server living daemons of others may have their sockets.
   if (options.server.empty()) directory.remove_stale_sockets(*lock);
-  const bool bed = options.veth || options.memif;
+  const bool bed = options.veth || options.memif || options.udp;
   if (!options.server_program.empty() && !bed) {
-    throw UsageError("--server-program: expected --memif or --veth as well");
+    throw UsageError("--server-program: expected --memif, --veth or --udp as well");
   }
   const auto run_chosen = bed ? run_bed : options.switches.has_value() ? run_switches : run_daemon;
   run_chosen(options, settings_of(options), directory, *lock, starter);
@@ -217,14 +232,12 @@ std::string reason(const std::exception& error) {
 CLI::Option* add_servers(CLI::App& app, Options& options) {
   auto* which = app.add_option_group("servers", "which servers this process runs");
   which->add_flag("--all", options.all, "every server of an embedded cluster");
-  std::vector<std::string_view> ports;
-  for (const PortDriver* driver : gradcube::dataplane::port_drivers()) {
-    ports.push_back(driver->option);
-  }
   CLI::Option* server = which->add_option(
       "--server", options.server,
-      fmt::format("one server, by its address (\"2,1\"), with its ports by one of {}",
-                  fmt::join(ports, ", ")));
+      fmt::format(
+          "one server, by its address (\"2,1\"), with its ports by one of {}, or by `hosts` "
+          "of the cluster file",
+          fmt::join(port_options(), ", ")));
   which->add_option("--switches", options.switches,
                     "no server, but emulated switches to which servers connect by memif: those of "
                     "process 0, 1, ... (a process has 32 ports at most, and whole switches)");
@@ -234,6 +247,8 @@ CLI::Option* add_servers(CLI::App& app, Options& options) {
       "--veth", options.veth,
       "a daemon for every server, each in a network namespace of its own, joined by veths and "
       "bridges (needs root)");
+  which->add_flag("--udp", options.udp,
+                  "a daemon for every server, joined by datagrams between addresses of this host");
   which->require_option(1);
   return server;
 }
@@ -241,8 +256,9 @@ CLI::Option* add_servers(CLI::App& app, Options& options) {
 void add_ports(CLI::App& app, CLI::Option* server, Options& options) {
   std::vector<CLI::Option*> others;
   for (const PortDriver* driver : gradcube::dataplane::port_drivers()) {
-    CLI::Option* option =
-        app.add_option(std::string(driver->option), options.ports[driver], driver->help);
+    std::vector<std::string>& names = options.ports[driver];
+    if (driver->option.empty()) continue;
+    CLI::Option* option = app.add_option(std::string(driver->option), names, driver->help);
     option->needs(server);
     if (driver->names == PortDriver::Names::together) {
       option->expected(1);
@@ -272,9 +288,10 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
   CLI::App app{
       "gradcubed runs the servers of a Gradcube cluster. `gradcube up` starts it for you."};
   CLI::Option* server = add_servers(app, options);
-  app.add_option("--server-program", options.server_program,
-                 "with --memif or --veth: what to run as each server's daemon (default: this "
-                 "program)");
+  app.add_option(
+      "--server-program", options.server_program,
+      "with --memif, --veth or --udp: what to run as each server's daemon (default: this "
+      "program)");
   add_ports(app, server, options);
   add_places(app, options);
   app.add_option("--ready-fd", options.ready_descriptor,
@@ -289,6 +306,8 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
       "  GRADCUBE_RUN=/tmp/cube gradcube status\n"
       "  gradcubed --server 2,1 --interfaces eth1,eth2 --cluster cluster.toml\n"
       "  gradcubed --server 2,1 --nics 03:00.0,03:00.1 --cluster cluster.toml\n"
+      "  gradcubed --server 2,1 --cluster cluster.toml    # with fabric = \"udp\" and hosts = "
+      "[...]\n"
       "  gradcubed --switches 0 --run-dir /tmp/cube/switches-0 --cluster cluster.toml &\n"
       "  gradcubed --server 2,1 --switch-dir /tmp/cube --cluster cluster.toml");
   try {

@@ -2,8 +2,9 @@
 // run directory.
 //
 // Speaks trainer/shared_layout.h's messages. Trainers of another user are refused (SO_PEERCRED;
-// root is let in). A socket that closes without a goodbye means that the trainer died. Nothing here
-// blocks: a trainer that does not read its notices misses them.
+// root is let in). A trainer has died when its process has ended, which a pidfd shows, or its
+// socket has closed, without a goodbye. A child that it has forked keeps the socket open. Nothing
+// here blocks: a trainer that does not read its notices misses them.
 //
 // No client keeps the control thread from the others. It reads at most kMostMessages messages of a
 // connection at a time; a connection that has more is not read for kPause. It passes on only

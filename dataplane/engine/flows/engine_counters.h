@@ -1,5 +1,6 @@
 // What an engine counts. Written by the engine's thread alone; read by the control thread through
-// Poller::call().
+// Poller::call(). The control thread counts by the same reasons what it drops of the frames that
+// engines hand to it (dataplane/daemon/messages/message_courier.h).
 #ifndef GRADCUBE_DATAPLANE_ENGINE_FLOWS_ENGINE_COUNTERS_H_
 #define GRADCUBE_DATAPLANE_ENGINE_FLOWS_ENGINE_COUNTERS_H_
 
@@ -35,12 +36,41 @@ enum class DropReason : std::uint8_t {
   unfitting_chunk,  // a segment of a hub that does not fit what can come of its chunk
   stray_probe,      // a path probe whose route leads nowhere, or an answer that nobody awaits
   hand_over_full,   // for a sibling for which too many frames wait
+  // Found by the control thread, in messages between daemons:
+  bad_fragment,        // no part of a message, or of another than the parts that have come
+  stale_message,       // a part of what an earlier incarnation of its sender has sent
+  incomplete_message,  // a message of which a part has not come in time, or had no room
+  bad_message,         // it cannot be read, or is from or to another server than its frame
 };
-inline constexpr std::size_t kDropReasons =
-    static_cast<std::size_t>(DropReason::hand_over_full) + 1;
+inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(DropReason::bad_message) + 1;
 std::string_view name(DropReason reason);
 
-struct EngineCounters {
+// Frames that were dropped, by reason.
+struct FrameDrops {
+  std::array<std::uint64_t, protocol::kFrameErrorCount> malformed{};
+  std::array<std::uint64_t, kDropReasons> dropped{};
+
+  void drop(protocol::FrameError error) { ++malformed[static_cast<std::size_t>(error)]; }
+  void drop(DropReason reason, std::uint64_t frames = 1) {
+    dropped[static_cast<std::size_t>(reason)] += frames;
+  }
+
+  template <typename Visit, typename... Objects>
+  static void for_each(Visit&& visit, Objects&... objects) {
+    constexpr std::string_view kGroup = "dropped";
+    // The first frame error is none.
+    for (std::size_t i = 1; i < protocol::kFrameErrorCount; ++i) {
+      visit(CounterEntry{protocol::name(static_cast<protocol::FrameError>(i)), Merge::sum, kGroup},
+            objects.malformed[i]...);
+    }
+    for (std::size_t i = 0; i < kDropReasons; ++i) {
+      visit(CounterEntry{name(static_cast<DropReason>(i)), Merge::sum, kGroup},
+            objects.dropped[i]...);
+    }
+  }
+};
+
+struct EngineCounters : FrameDrops {
   std::uint64_t segments_sent = 0;  // first transmissions
   std::uint64_t resent = 0;
   std::uint64_t acknowledgements_sent = 0;  // frames that carry nothing else
@@ -57,12 +87,6 @@ struct EngineCounters {
   std::uint64_t no_packet_memory = 0;  // sends put off because the pool was empty
   std::uint64_t collectives = 0;       // completed at this server; counted by its leader engine
   std::uint64_t hub_rounds = 0;        // rounds of a hub's keys that have ended; the same
-  std::array<std::uint64_t, protocol::kFrameErrorCount> malformed{};
-  std::array<std::uint64_t, kDropReasons> dropped{};
-
-  void drop(DropReason reason, std::uint64_t frames = 1) {
-    dropped[static_cast<std::size_t>(reason)] += frames;
-  }
 
   template <typename Visit, typename... Objects>
   static void for_each(Visit&& visit, Objects&... objects) {
@@ -82,16 +106,7 @@ struct EngineCounters {
     visit(CounterEntry{"no_packet_memory"}, objects.no_packet_memory...);
     visit(CounterEntry{"collectives"}, objects.collectives...);
     visit(CounterEntry{"hub_rounds"}, objects.hub_rounds...);
-    constexpr std::string_view kGroup = "dropped";
-    // The first frame error is none.
-    for (std::size_t i = 1; i < protocol::kFrameErrorCount; ++i) {
-      visit(CounterEntry{protocol::name(static_cast<protocol::FrameError>(i)), Merge::sum, kGroup},
-            objects.malformed[i]...);
-    }
-    for (std::size_t i = 0; i < kDropReasons; ++i) {
-      visit(CounterEntry{name(static_cast<DropReason>(i)), Merge::sum, kGroup},
-            objects.dropped[i]...);
-    }
+    FrameDrops::for_each(visit, objects...);
   }
 };
 

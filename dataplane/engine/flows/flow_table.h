@@ -30,7 +30,7 @@ class FlowTable {
            std::uint64_t{transport.lane} << 13 | std::uint64_t{transport.step} << 8 |
            std::uint64_t{transport.stage == protocol::Stage::broadcast} << 7 | transport.thread;
   }
-  static_assert(protocol::kMaxLanes <= 8 && protocol::kMaxSteps <= 32);
+  static_assert(protocol::kMaxLanes <= 8 && protocol::kMaxFlowSteps <= 32);
   static_assert(protocol::kMaxThreads <= 128 && bcube::kMaxServers <= 1 << 16);
 
   // Null if there is none.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 #include <utility>
 
 #include "bcube_forwarding/path_set.h"
@@ -14,7 +13,8 @@ namespace gradcube::dataplane {
 
 Mailroom::Mailroom(EngineJob& job, Session& session, const RankOrder& ranks,
                    const control::Placement& placement, bcube::ServerId server,
-                   std::uint32_t segment_bytes, unsigned window, const FlowSettings& flows)
+                   std::uint32_t segment_bytes, unsigned window, const FlowSettings& flows,
+                   std::uint64_t hash_key)
     : job_(job),
       session_(session),
       ranks_(ranks),
@@ -22,9 +22,8 @@ Mailroom::Mailroom(EngineJob& job, Session& session, const RankOrder& ranks,
       server_(server),
       segment_bytes_(segment_bytes),
       window_(window),
-      flow_settings_(flows) {
-  std::random_device random;
-  key_ = std::uint64_t{random()} << 32 | random();
+      flow_settings_(flows),
+      key_(hash_key) {
   letters_.reserve(most_in_flight());
   ends_.reserve(most_in_flight());
   for (unsigned local = 0; local < trainers(); ++local) {

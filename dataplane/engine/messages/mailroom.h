@@ -63,7 +63,7 @@ class Mailroom {
   // The job, its session and its ranks must outlive it. window: of a flow.
   Mailroom(EngineJob& job, Session& session, const RankOrder& ranks,
            const control::Placement& placement, bcube::ServerId server, std::uint32_t segment_bytes,
-           unsigned window, const FlowSettings& flows);
+           unsigned window, const FlowSettings& flows, std::uint64_t hash_key);
   Mailroom(const Mailroom&) = delete;
   Mailroom& operator=(const Mailroom&) = delete;
 

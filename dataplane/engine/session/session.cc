@@ -217,8 +217,8 @@ const char* Session::check_elements(const shared::Submission& submission,
   request.operation = static_cast<aggregation::Operation>(op);
   request.carrier = {request.dtype, request.operation};
   if (!control::reduces(request.kind)) {
-    // On the wire a type that no kernel knows has the bits of the operation, too.
-    return op == 0 || submission.dtype < aggregation::kFirstCopiedType
+    // On the wire a wide number has the bits of the operation, too.
+    return op == 0 || submission.dtype < aggregation::kFirstWideNumber
                ? nullptr
                : "a submission has an operation that its kind has not";
   }

@@ -15,9 +15,9 @@ constexpr unsigned kEgressBurst = 32;
 std::uint64_t or_without_limit(std::uint64_t bytes) { return bytes == 0 ? UINT64_MAX : bytes; }
 }  // namespace
 
-EgressQueue::EgressQueue(RingPort& port, const LinkProfile& profile, std::uint32_t capacity,
+EgressQueue::EgressQueue(RingPort* port, const LinkProfile& profile, std::uint32_t capacity,
                          rte_mempool* clones, SwitchPortCounters& counters)
-    : port_(&port),
+    : port_(port),
       counters_(&counters),
       clones_(clones),
       wire_(profile.bits_per_second),
@@ -71,7 +71,8 @@ rte_mbuf* EgressQueue::marked(rte_mbuf* packet) {
   return packet;
 }
 
-void EgressQueue::admit(rte_mbuf* packet, std::uint16_t queue, std::int64_t arrival) {
+void EgressQueue::admit(rte_mbuf* packet, std::uint16_t queue, std::int64_t arrival,
+                        std::uint16_t from) {
   forget_departed(arrival);
   const std::uint32_t bytes = frame_bytes(packet);
   if (queued_bytes_ + bytes > queue_limit_ || room() == 0) {
@@ -82,7 +83,7 @@ void EgressQueue::admit(rte_mbuf* packet, std::uint16_t queue, std::int64_t arri
   queued_bytes_ += bytes;
   counters_->queue_peak_bytes.raise_to(queued_bytes_);
   if (queued_bytes_ > mark_limit_) packet = marked(packet);
-  push(packet, queue, wire_.carry(arrival, bytes + kWireOverheadBytes), bytes);
+  push({packet, wire_.carry(arrival, bytes + kWireOverheadBytes), bytes, queue, from});
 }
 
 void EgressQueue::pop(unsigned count) {
@@ -93,6 +94,16 @@ void EgressQueue::pop(unsigned count) {
     }
     ++head_;
   }
+}
+
+EgressQueue::Passed EgressQueue::take() {
+  const Entry& entry = entries_[head_ & mask_];
+  const Passed passed{entry.packet, entry.departure + delay_, entry.queue, entry.from};
+  counters_->forwarded.add(1);
+  counters_->bytes.add(passed.packet->pkt_len);
+  pop(1);
+  if (head_ == tail_) head_ = departed_ = tail_ = 0;
+  return passed;
 }
 
 unsigned EgressQueue::deliver(std::int64_t now) {

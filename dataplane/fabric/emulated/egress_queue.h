@@ -1,7 +1,7 @@
-// A switch's output queue, the wire behind it and the way to the server, in virtual time. The
-// queue computes the departure of a frame when the frame arrives, because it knows everything
-// before it. So the rate of polling does not matter: a late poll delivers late but loses no
-// bandwidth.
+// A switch's output queue, the wire behind it and the way to the server or, of a trunk
+// (trunk_tree.h), to the next switch, in virtual time. The queue computes the departure of a frame
+// when the frame arrives, because it knows everything before it. So the rate of polling does not
+// matter: a late poll delivers late but loses no bandwidth.
 //
 // A frame is here from its arrival to its delivery. Up to its departure it takes room in the
 // switch's memory; then it is on the wire. Over a limited link, a frame that finds the server's
@@ -27,23 +27,33 @@ namespace gradcube::dataplane {
 class EgressQueue {
  public:
   // Holds at most `capacity` frames, rounded up to a power of two. A frame whose header is shared
-  // is copied into a packet from `clones` (may be nullptr) before it is marked.
-  EgressQueue(RingPort& port, const LinkProfile& profile, std::uint32_t capacity,
+  // is copied into a packet from `clones` (may be nullptr) before it is marked. A trunk has no
+  // port.
+  EgressQueue(RingPort* port, const LinkProfile& profile, std::uint32_t capacity,
               rte_mempool* clones, SwitchPortCounters& counters);
   ~EgressQueue();
   EgressQueue(EgressQueue&& other) noexcept;
   EgressQueue& operator=(EgressQueue&&) = delete;
 
   // A frame for receive queue `queue` has arrived: queues, marks or drops it. Arrivals must be in
-  // the order of their times.
-  void admit(rte_mbuf* packet, std::uint16_t queue, std::int64_t arrival);
+  // the order of their times. `from`: the port of its sender, for who takes it out of a trunk.
+  void admit(rte_mbuf* packet, std::uint16_t queue, std::int64_t arrival, std::uint16_t from = 0);
   // The same over an unlimited link; the caller has checked room().
   void pass(rte_mbuf* packet, std::uint16_t queue, std::int64_t arrival) {
-    push(packet, queue, arrival, 0);
+    push({packet, arrival, 0, queue, 0});
   }
 
   // Delivers all frames that are due to the server, and returns how many.
   unsigned deliver(std::int64_t now);
+
+  // Of a trunk: the first frame, which is due, and when it arrives behind it.
+  struct Passed {
+    rte_mbuf* packet;
+    std::int64_t time;
+    std::uint16_t queue;
+    std::uint16_t from;
+  };
+  Passed take();
 
   // When the next frame is due, or kNever.
   std::int64_t next_due() const {
@@ -57,10 +67,11 @@ class EgressQueue {
     std::int64_t departure;
     std::uint32_t bytes;
     std::uint16_t queue;
+    std::uint16_t from;
   };
 
-  void push(rte_mbuf* packet, std::uint16_t queue, std::int64_t departure, std::uint32_t bytes) {
-    entries_[tail_ & mask_] = Entry{packet, departure, bytes, queue};
+  void push(const Entry& entry) {
+    entries_[tail_ & mask_] = entry;
     ++tail_;
   }
   void forget_departed(std::int64_t now);

@@ -113,6 +113,7 @@ void EmbeddedFabric::make_ports(const EmbeddedFabricOptions& options) {
 void EmbeddedFabric::make_switches(const EmbeddedFabricOptions& options) {
   EmulatedSwitchOptions of_switch;
   of_switch.profile = options.link;
+  of_switch.trunks = options.trunks;
   // Switches that do not exist are counted too: a switch's seed does not depend on which are here.
   std::size_t number = 0;
   for (const std::vector<bcube::ServerPort>& ends : bcube::joined_ports(space_)) {
@@ -137,8 +138,9 @@ void EmbeddedFabric::make_switch(const EmulatedSwitchOptions& options,
     if (!has(server)) continue;
     links_.push_back(
         {server, level, number, switches_.size(), static_cast<std::uint16_t>(ports.size())});
-    ports.push_back(
-        {&port(server, number), {mac_number(bcube::embedded_link_address(number, server).mac)}});
+    ports.push_back({&port(server, number),
+                     {mac_number(bcube::embedded_link_address(number, server).mac)},
+                     server});
   }
   if (ports.empty()) return;
   switches_.push_back({level, space_.joint_text(ends.front().server, ends.front().port),

@@ -57,6 +57,9 @@ struct EmbeddedFabricOptions {
     std::uint64_t bits_per_second;
   };
   std::vector<Level> levels{};
+  // Of a tree, of which the servers' one level of addresses is all that they see: the links that
+  // those below a switch share, from the lowest level up. Places are the servers' numbers.
+  std::vector<TrunkLevel> trunks{};
   // The pool that duplicates and damaged copies come from, which all pollers share. A copy takes a
   // whole frame.
   PacketPoolOptions clones{};

@@ -26,9 +26,8 @@ std::vector<std::pair<std::uint64_t, std::uint16_t>> forwarding(
 }
 
 // Enough for the smallest frames to fill the queue in bytes, and for those on their way behind it.
-std::uint32_t egress_frames(const EmulatedSwitchOptions& options) {
-  const LinkProfile& profile = options.profile;
-  double frames = options.egress_frames;
+std::uint32_t egress_frames(const LinkProfile& profile, std::uint32_t unbounded) {
+  double frames = unbounded;
   if (profile.queue_bytes != 0 && profile.bits_per_second != 0) {
     frames = static_cast<double>(profile.queue_bytes) / kMinFrameBytes;
   }
@@ -65,6 +64,14 @@ void check(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& 
         "the rate of a link must be at least 1 Mbit/s (or 0: not limited), not " +
         std::to_string(rate) + " bit/s");
   }
+  for (const TrunkLevel& trunks : options.trunks) {
+    if (options.profile.limited() && trunks.places > 0 &&
+        trunks.link.bits_per_second >= LinkClock::kMinRate) {
+      continue;
+    }
+    throw std::runtime_error(
+        "the trunks of a tree must have a rate, and so must the links of its servers");
+  }
   if (options.profile.delay < 0) throw std::runtime_error("a switch's delay must not be negative");
 }
 
@@ -77,12 +84,19 @@ EmulatedSwitch::EmulatedSwitch(const EmulatedSwitchOptions& options,
       publisher_(ports.size()) {
   check(options, ports);
   SwitchShard::Setup setup;
-  for (const SwitchPort& one : ports) setup.ports.push_back(one.port);
+  for (const SwitchPort& one : ports) {
+    setup.ports.push_back(one.port);
+    setup.places.push_back(one.place);
+  }
+  setup.trunks = options.trunks;
+  for (TrunkLevel& trunks : setup.trunks) {
+    trunks.frames = egress_frames(trunks.link, options.egress_frames);
+  }
   setup.macs = &macs_;
   setup.publisher = &publisher_;
   setup.clones = clones == nullptr ? nullptr : clones->get();
   setup.profile = options.profile;
-  setup.egress_frames = egress_frames(options);
+  setup.egress_frames = egress_frames(options.profile, options.egress_frames);
   setup.seed = options.seed;
   setup.shards = options.shards;
   for (setup.index = 0; setup.index < options.shards; ++setup.index) {
@@ -96,6 +110,15 @@ void EmulatedSwitch::set_impairments(std::uint16_t port, const Impairments& impa
 
 void EmulatedSwitch::set_impairments(const Impairments& impairments) {
   for (std::uint16_t port = 0; port < ports_; ++port) publisher_.publish(port, impairments);
+}
+
+std::vector<EmulatedSwitch::TrunkCounts> EmulatedSwitch::trunk_counts() const {
+  std::vector<TrunkCounts> all;
+  const TrunkTree* const trunks = shards_.front()->trunks();
+  for (std::size_t i = 0; trunks != nullptr && i < trunks->trunks(); ++i) {
+    add_counters(all.emplace_back(TrunkCounts{trunks->at(i), {}}).counts, trunks->counters(i));
+  }
+  return all;
 }
 
 SwitchPortCounts EmulatedSwitch::counts(std::uint16_t port) const {

@@ -8,10 +8,12 @@
 //    gap, at least 84 bytes) / rate.
 // 3. The switch looks up its destination MAC. The frame may be lost, duplicated, corrupted or made
 //    late.
-// 4. It arrives at its output queue. It is dropped (tail drop) or marked (ECN) according to the
+// 4. In a tree of switches it passes the trunks between its server's switch and the other's, which
+//    it shares with others (trunk_tree.h).
+// 5. It arrives at its output queue. It is dropped (tail drop) or marked (ECN) according to the
 //    bytes in the queue.
-// 5. It occupies the output's wire for the same time again.
-// 6. After `delay` it is in the server's receive ring of queue (UDP source port - 49152) mod
+// 6. It occupies the output's wire for the same time again.
+// 7. After `delay` it is in the server's receive ring of queue (UDP source port - 49152) mod
 //    queues.
 //
 // Without a rate and a bounded queue nothing is ever dropped: if a receiver is slow, its senders
@@ -40,6 +42,7 @@
 #include "dataplane/fabric/emulated/ring_port.h"
 #include "dataplane/fabric/emulated/switch_counters.h"
 #include "dataplane/fabric/emulated/switch_shard.h"
+#include "dataplane/fabric/emulated/trunk_tree.h"
 #include "dataplane/host/packet_pool.h"
 
 namespace gradcube::dataplane {
@@ -53,15 +56,19 @@ struct EmulatedSwitchOptions {
   // two. A further frame is dropped over a limited link and waits at its sender over an unlimited
   // one.
   std::uint32_t egress_frames = 8192;
+  // Of a tree of switches, from the lowest level up; each with a rate, and so has the profile.
+  std::vector<TrunkLevel> trunks{};
   // The same seed, settings and frames give the same losses, duplicates and flipped bits.
   std::uint64_t seed = 1;
 };
 
 // One of a switch's ports: the server's port at the other end of the link, and the MAC addresses
-// behind it, as 48-bit numbers (02:47:... is 0x0247...).
+// behind it, as 48-bit numbers (02:47:... is 0x0247...). In a tree, those with consecutive places
+// are below one switch.
 struct SwitchPort {
   RingPort* port = nullptr;
   std::vector<std::uint64_t> addresses;
+  std::uint32_t place = 0;
 };
 
 class EmulatedSwitch {
@@ -84,6 +91,12 @@ class EmulatedSwitch {
 
   // Of all shards together.
   SwitchPortCounts counts(std::uint16_t port) const;
+  // Of a tree's trunks; none of a single switch.
+  struct TrunkCounts {
+    TrunkTree::TrunkAt at;
+    SwitchPortCounts counts;
+  };
+  std::vector<TrunkCounts> trunk_counts() const;
 
  private:
   std::uint16_t ports_;

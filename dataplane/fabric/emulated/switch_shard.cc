@@ -48,8 +48,10 @@ SwitchShard::SwitchShard(const Setup& setup)
   for (std::size_t port = 0; port < setup.ports.size(); ++port) {
     uplinks_.push_back(Uplink{setup.ports[port], LinkClock(setup.profile.bits_per_second),
                               generator_of(setup.seed, setup.index, port)});
-    egress_.emplace_back(*setup.ports[port], setup.profile, frames, clones_, counters_[port]);
+    egress_.emplace_back(setup.ports[port], setup.profile, frames, clones_, counters_[port]);
   }
+  if (setup.trunks.empty()) return;
+  trunks_ = std::make_unique<TrunkTree>(setup.trunks, setup.places, *macs_, clones_);
 }
 
 SwitchShard::~SwitchShard() {
@@ -151,11 +153,29 @@ unsigned SwitchShard::take_limited(std::int64_t now) {
     if (first->arrival > now) break;
     rte_mbuf* packet = first->on_wire;
     const std::int64_t arrival = first->arrival;
+    pass_trunks<kImpaired>(arrival);
     load_wire(*first, now);
     forward<kImpaired, true>(packet, static_cast<std::uint16_t>(first - uplinks_.begin()), 0,
                              arrival);
   }
+  // What the servers sent meanwhile comes first, where the budget left it for the next round.
+  pass_trunks<kImpaired>(std::min(now, first_arrival()));
   return taken;
+}
+
+std::int64_t SwitchShard::first_arrival() const {
+  std::int64_t first = kNever;
+  for (const Uplink& uplink : uplinks_) first = std::min(first, uplink.arrival);
+  return first;
+}
+
+template <bool kImpaired>
+void SwitchShard::pass_trunks(std::int64_t until) {
+  if (trunks_ == nullptr) return;
+  trunks_->pass(until, [this](rte_mbuf* packet, std::uint16_t in, std::uint16_t out,
+                              std::uint16_t queue, std::int64_t arrival) {
+    reach_output<kImpaired, true>(packet, in, out, queue, arrival);
+  });
 }
 
 std::uint16_t SwitchShard::receive_queue(const rte_mbuf* packet, std::uint16_t in_queue,
@@ -180,6 +200,15 @@ void SwitchShard::forward(rte_mbuf* packet, std::uint16_t in, std::uint16_t in_q
     return;
   }
   const std::uint16_t queue = receive_queue(packet, in_queue, counters_[out]);
+  if constexpr (kLimited) {
+    if (trunks_ != nullptr && trunks_->enter(packet, in, out, queue, arrival)) return;
+  }
+  reach_output<kImpaired, kLimited>(packet, in, out, queue, arrival);
+}
+
+template <bool kImpaired, bool kLimited>
+void SwitchShard::reach_output(rte_mbuf* packet, std::uint16_t in, std::uint16_t out,
+                               std::uint16_t queue, std::int64_t arrival) {
   if constexpr (kImpaired) {
     impair<kLimited>(packet, in, out, queue, arrival);
   } else {
@@ -254,8 +283,8 @@ rte_mbuf* SwitchShard::corrupted(rte_mbuf* packet, SeededRandom& details,
 }
 
 std::int64_t SwitchShard::next_event() const {
-  std::int64_t next = kNever;
-  for (const Uplink& uplink : uplinks_) next = std::min(next, uplink.arrival);
+  std::int64_t next = first_arrival();
+  if (trunks_ != nullptr) next = std::min(next, trunks_->next_due());
   for (const EgressQueue& egress : egress_) next = std::min(next, egress.next_due());
   for (const ReorderBuffer& late : late_) next = std::min(next, late.next_deadline());
   return next;

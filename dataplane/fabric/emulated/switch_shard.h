@@ -10,6 +10,7 @@
 #define GRADCUBE_DATAPLANE_FABRIC_EMULATED_SWITCH_SHARD_H_
 
 #include <cstdint>
+#include <memory>
 #include <rte_mbuf.h>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "dataplane/fabric/emulated/reorder_buffer.h"
 #include "dataplane/fabric/emulated/ring_port.h"
 #include "dataplane/fabric/emulated/switch_counters.h"
+#include "dataplane/fabric/emulated/trunk_tree.h"
 #include "dataplane/fabric/link_clock.h"
 #include "dataplane/host/pollable.h"
 
@@ -35,6 +37,9 @@ class SwitchShard final : public Pollable {
     rte_mempool* clones = nullptr;  // may be nullptr: then nothing is duplicated or corrupted
     LinkProfile profile;
     std::uint32_t egress_frames = 0;
+    // Of a tree: empty where one switch joins all ports; and where each port is.
+    std::vector<TrunkLevel> trunks;
+    std::vector<std::uint32_t> places;
     std::uint64_t seed = 0;
     std::uint16_t index = 0;
     std::uint16_t shards = 1;
@@ -55,6 +60,7 @@ class SwitchShard final : public Pollable {
   Nanoseconds next_event() const override;
 
   const SwitchPortCounters& counters(std::uint16_t port) const { return counters_[port]; }
+  const TrunkTree* trunks() const { return trunks_.get(); }  // null: it is no tree
 
  private:
   // The link from one server to the switch. If it is limited, it carries one frame at a time.
@@ -80,9 +86,15 @@ class SwitchShard final : public Pollable {
   unsigned take_limited(std::int64_t now);
   void load_wire(Uplink& uplink, std::int64_t now);
   bool every_output_has_room() const;
+  std::int64_t first_arrival() const;
 
   template <bool kImpaired, bool kLimited>
   void forward(rte_mbuf* packet, std::uint16_t in, std::uint16_t in_queue, std::int64_t arrival);
+  template <bool kImpaired, bool kLimited>
+  void reach_output(rte_mbuf* packet, std::uint16_t in, std::uint16_t out, std::uint16_t queue,
+                    std::int64_t arrival);
+  template <bool kImpaired>
+  void pass_trunks(std::int64_t until);
   template <bool kLimited>
   void impair(rte_mbuf* packet, std::uint16_t in, std::uint16_t out, std::uint16_t queue,
               std::int64_t arrival);
@@ -110,6 +122,7 @@ class SwitchShard final : public Pollable {
   std::vector<SwitchPortCounters> counters_;
   std::vector<EgressQueue> egress_;
   std::vector<ReorderBuffer> late_;  // by output port
+  std::unique_ptr<TrunkTree> trunks_;
 };
 
 }  // namespace gradcube::dataplane

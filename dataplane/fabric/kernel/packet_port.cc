@@ -32,15 +32,6 @@ std::uint32_t frame_room(const PacketPool& pool) {
   return rte_pktmbuf_data_room_size(pool.get()) - RTE_PKTMBUF_HEADROOM;
 }
 
-std::uint64_t rate_of_queue(const PacketPortOptions& options) {
-  const std::uint64_t rate = options.bits_per_second / options.pools.size();
-  if (options.bits_per_second == 0 || rate >= LinkClock::kMinRate) return rate;
-  throw control::UsageError(fmt::format(
-      "{} bit/s is too little for {} queues of network interface {}: at least {} bit/s "
-      "for each, or 0 for no limit",
-      options.bits_per_second, options.pools.size(), options.interface, LinkClock::kMinRate));
-}
-
 }  // namespace
 
 PacketPort::Queue::Queue(const NetworkInterface& interface, const PacketRingSizes& sizes,
@@ -62,7 +53,8 @@ PacketPort::PacketPort(const PacketPortOptions& options, const NetworkInterface&
       mac_(options.mac == decltype(options.mac){} ? interface.mac : options.mac),
       clock_(clock) {
   const std::uint32_t full_frame = mtu() + kEthernetBytes;
-  const Pacer pacer(rate_of_queue(options), full_frame + kWireOverheadBytes);
+  const Pacer pacer = pacer_of_queue(options.bits_per_second, options.pools.size(), mtu(),
+                                     "network interface " + interface.name);
   for (PacketPool* pool : options.pools) {
     if (pool == nullptr || frame_room(*pool) < full_frame) {
       throw std::invalid_argument("a packet port needs pools whose packets hold a full frame");

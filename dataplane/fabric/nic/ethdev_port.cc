@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <rte_ethdev.h>
 #include <stdexcept>
 
-#include "control/base/errors.h"
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/host/counters_json.h"
 
@@ -18,15 +16,6 @@ namespace {
 // A frame then comes a fraction of the usual pause too late.
 constexpr Nanoseconds kLooksPerPause = 4;
 constexpr Nanoseconds kPausesSmoothed = 4;
-
-std::uint64_t rate_of_queue(const EthdevPortOptions& options) {
-  const std::uint64_t rate = options.bits_per_second / options.pools.size();
-  if (options.bits_per_second == 0 || rate >= LinkClock::kMinRate) return rate;
-  throw control::UsageError(fmt::format(
-      "{} bit/s is too little for {} queues of {}: at least {} bit/s for each, or 0 "
-      "for no limit",
-      options.bits_per_second, options.pools.size(), options.name, LinkClock::kMinRate));
-}
 
 bool holds_a_frame(const PacketPool* pool, std::uint32_t mtu) {
   return pool != nullptr &&
@@ -70,7 +59,8 @@ EthdevPort::EthdevPort(const EthdevPortOptions& options, Clock& clock)
       tells_of_device_(options.tells_of_device),
       clock_(clock) {
   check(options);
-  const Pacer pacer(rate_of_queue(options), mtu() + kEthernetBytes + kWireOverheadBytes);
+  const Pacer pacer =
+      pacer_of_queue(options.bits_per_second, options.pools.size(), mtu(), options.name);
   for (const EthdevQueuePools& pools : options.pools) {
     queues_.emplace_back(pools, options.backlog, pacer);
   }

@@ -121,12 +121,12 @@ std::string name_of(DataType type) {
 
 void register_kernels(const Kernels& kernels) {
   const std::string prefix(instruction_set_name(kernels.instruction_set));
-  for (std::size_t t = 0; t < kElementTypes; ++t) {
+  for (std::size_t t = 0; t < kTypeNumbers; ++t) {
     const auto type = static_cast<DataType>(t);
     const std::string typed = prefix + "/" + name_of(type);
     for (const Operation operation :
          {Operation::sum, Operation::average, Operation::min, Operation::max}) {
-      if (!supports(type, operation)) continue;
+      if (kernels.reduce(type, operation) == nullptr) continue;
       for (const std::size_t source_count : {2, 3, 9}) {
         const std::string name = typed + "/" + std::string(operation_name(operation)) + "/" +
                                  std::to_string(source_count) + "_sources/L2";

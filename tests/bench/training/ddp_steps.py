@@ -1,8 +1,8 @@
 """A rank that trains with DistributedDataParallel where exchanging gradients is nearly all of a step.
 
-Usage: ddp_steps.py BACKEND STEPS, with the environment of torchrun. Rank 0 prints one JSON object: the median of a
-step's seconds, and over `gradcube` how many bytes all ranks have copied to shared memory or from it after the first
-step.
+Usage: ddp_steps.py BACKEND STEPS [LAYERS], with the environment of torchrun. Rank 0 prints one JSON object: the median
+of a step's seconds, and over `gradcube` how many bytes all ranks have copied to shared memory or from it after the
+first step.
 """
 
 import datetime
@@ -19,8 +19,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 PATIENCE = datetime.timedelta(seconds=100)
 WARMUP = 3  # DistributedDataParallel makes its buckets anew after the first step
-WIDTH = 1024
-LAYERS = 3  # 12.6 MB of gradients, and hardly anything to compute for a single sample
+WIDTH = 1024  # a layer has 4.2 MB of gradients, and hardly anything to compute for a single sample
+LAYERS = 3
 
 
 def staged_bytes(backend):
@@ -33,12 +33,13 @@ def staged_bytes(backend):
 
 def main():
     backend, steps = sys.argv[1], int(sys.argv[2])
+    count = int(sys.argv[3]) if len(sys.argv) > 3 else LAYERS
     if backend == "gradcube":
         import gradcube.torch  # makes the backend known
     torch.set_num_threads(1)
     torch.manual_seed(1)
     dist.init_process_group(backend, timeout=PATIENCE)
-    layers = [nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(LAYERS)]
+    layers = [nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(count)]
     model = DistributedDataParallel(nn.Sequential(*layers), gradient_as_bucket_view=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     samples = torch.randn(1, WIDTH)

@@ -262,7 +262,7 @@ TEST_F(Optimizer, ClipsInfinitiesAndPassesNaNsOn) {
 
 TEST_F(Optimizer, ExistsForFloatsThatTrainersUseAlone) {
   for (const OptimizerKernels* kernels : available_optimizers()) {
-    for (std::size_t t = 0; t < kElementTypes; ++t) {
+    for (std::size_t t = 0; t < kTypeNumbers; ++t) {
       const auto type = static_cast<DataType>(t);
       for (const OptimizerSettings& settings : all_settings()) {
         EXPECT_EQ(kernels->optimize(type, optimizer_form(settings, 1)) != nullptr,

@@ -43,9 +43,6 @@ std::vector<Bits> special_elements(DataType type);
 // Mostly values of a gradient's size, with arbitrary bit patterns and special elements in between.
 Bits random_element(DataType type, std::mt19937_64& random);
 
-inline constexpr DataType kAllDataTypes[] = {
-    DataType::float32, DataType::float64, DataType::float16, DataType::bfloat16, DataType::int32,
-    DataType::int64,   DataType::int8,    DataType::uint8,   DataType::bytes};
 inline constexpr Operation kAllOperations[] = {Operation::sum, Operation::average, Operation::min,
                                                Operation::max};
 

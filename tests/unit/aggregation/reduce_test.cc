@@ -100,7 +100,7 @@ void check_reduce(const Case& c, const Contributions& contributions,
 
 template <typename Body>
 void for_every_kernel(Body body) {
-  for (const DataType type : kAllDataTypes) {
+  for (const DataType type : kPlainTypes) {
     for (const Operation operation : kAllOperations) {
       if (!supports(type, operation)) continue;
       for (const Kernels* kernels : available_kernels()) {

@@ -17,7 +17,7 @@ TEST(Selection, EveryTableIsThatOfItsInstructionSetAndWhole) {
     const Kernels* kernels = kernels_for(instruction_set);
     if (kernels == nullptr) continue;
     EXPECT_EQ(kernels->instruction_set, instruction_set);
-    for (const DataType type : kAllDataTypes) {
+    for (const DataType type : kPlainTypes) {
       EXPECT_EQ(kernels->divide(type) != nullptr,
                 supports(type, Operation::average) && element_bytes(type) != 2);
       for (const Operation operation : kAllOperations) {

@@ -56,6 +56,19 @@ TEST(RunningCluster, TellsWhatHasEndedAndWhatToDo) {
             "switches: it fell; `gradcube down`, then `gradcube up`, puts the cluster in order");
 }
 
+TEST(RunningCluster, TellsOfPortsThatStandAtOneAddress) {
+  json status = a_status();
+  json& ports = status["servers"][1]["ports"];
+  EXPECT_EQ(read_running_cluster(status).shared_address, "");
+  for (unsigned number : {0U, 1U}) ports[number]["port"] = number;
+  ports[0]["at"] = "10.0.0.2";
+  ports[1]["at"] = "10.1.0.2";
+  EXPECT_EQ(read_running_cluster(status).shared_address, "");
+  ports[1]["at"] = "10.0.0.2";
+  EXPECT_EQ(read_running_cluster(status).shared_address,
+            "ports 0 and 1 of server [0,1] share the address 10.0.0.2");
+}
+
 TEST(LinkCheck, AsksThePortOfATorusThatLeadsToTheNeighbour) {
   const json status = json::parse(R"({
     "topology": {"kind": "torus", "n": 3, "h": 1, "servers": 3},

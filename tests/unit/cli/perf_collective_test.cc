@@ -144,6 +144,23 @@ TEST(BusiestLink, IsNotClaimedForABarrierOrAStepOverSeveralLevels) {
   EXPECT_FALSE(busiest_link(flat, CollectiveKind::all_reduce).has_value());
 }
 
+TEST(BusiestLink, OfATreeIsAPortOrAnUplinkByItsRate) {
+  const auto busiest = [](const char* algorithm, std::vector<std::uint64_t> rates,
+                          CollectiveKind kind = CollectiveKind::all_reduce) {
+    const auto tree = control::parse_topology("tree:4x4", "test").with_rates(rates);
+    return busiest_link(control::make_plan(algorithm, tree, "test"), kind).value();
+  };
+  EXPECT_EQ(busiest("ring", {100, 400}).level, 0u);
+  EXPECT_DOUBLE_EQ(busiest("ring", {100, 400}).share, 2 * 15.0 / 16);
+  EXPECT_EQ(busiest("ring", {100, 50}).level, 1u);
+  EXPECT_DOUBLE_EQ(busiest("ring", {100, 50}).share, 2 * 15.0 / 16);
+  EXPECT_EQ(busiest("blueconnect", {100, 50}).level, 1u);
+  EXPECT_DOUBLE_EQ(busiest("blueconnect", {100, 50}).share, 1.5);
+  EXPECT_DOUBLE_EQ(busiest("blueconnect", {100, 50}, CollectiveKind::all_gather).share, 0.75);
+  EXPECT_DOUBLE_EQ(busiest("mesh", {100, 100}).share, 2 * 4 * 12.0 / 16);
+  EXPECT_EQ(busiest("mesh", {0, 0}).level, 0u) << "uplinks that are not limited bind nobody";
+}
+
 TEST(PerfCollective, HasTheRightArticle) {
   EXPECT_EQ(with_article(CollectiveKind::all_reduce), "an all-reduce");
   EXPECT_EQ(with_article(CollectiveKind::all_gather), "an all-gather");

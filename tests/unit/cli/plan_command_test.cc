@@ -63,6 +63,25 @@ TEST_F(PlanCommand, CountsThePiecesOfEachLevelWhereTheyDiffer) {
                         "direction over both stages\n"));
 }
 
+TEST_F(PlanCommand, CountsWhatTheUplinksOfATreeCarry) {
+  EXPECT_THAT(output({"plan", "--topology", "tree:4x4", "--algorithm", "mesh", "--verify"}),
+              testing::EndsWith("links: at most 30 pieces on level 0, 96 on level 1, in each "
+                                "direction over both stages\n"));
+  EXPECT_THAT(output({"plan", "--topology", "tree:4x4", "--rate", "10gbit", "--oversubscription",
+                      "8", "--algorithm", "ring"}),
+              testing::StartsWith("shares: thread 0 1.0000\n"
+                                  "bound: the links of level 1 carry 1.8750 of an all-reduce's "
+                                  "buffer at 5gbit, so 1 MB takes 3"));
+  EXPECT_THAT(output({"plan", "--why", "100M", "--topology", "tree:4x4", "--rate", "1gbit",
+                      "--oversubscription", "8"}),
+              testing::HasSubstr("runs blueconnect\n"));
+  expect_usage_error({"plan", "--topology", "tree:4x4", "--oversubscription", "4"},
+                     "oversubscription 4 is for a tree with one rate");
+  expect_usage_error(
+      {"plan", "--topology", "tree:4x4", "--rate", "1gbit", "--oversubscription", "0"},
+      "--oversubscription");
+}
+
 TEST_F(PlanCommand, LeavesLinksOutWhereServersRelay) {
   const json report = json::parse(
       output({"plan", "--topology", "bcube:12,2", "--algorithm", "mesh", "--verify", "--json"}));

@@ -22,19 +22,23 @@ std::string file_refusal(std::string_view text) {
 
 TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   ClusterSettings settings;
+  std::string fifteen;
+  for (int i = 1; i <= 15; ++i) fifteen += fmt::format("10.0.0.{} ", i);
   const std::pair<const char*, const char*> flags[] = {
-      {"topology", "bcube:4,2"}, {"rate", "1gbit"},      {"mtu", "1500"},
-      {"delay", "50us"},         {"queue", "64K"},       {"ecn-threshold", "20K"},
-      {"loss", "0.01"},          {"duplicate", "0.02"},  {"reorder", "0.05"},
-      {"corrupt", "0.03"},       {"seed", "42"},         {"lcores", "0-2,5"},
-      {"packet-memory", "2G"},   {"idle", "spin"},       {"trainer-memory", "8G"},
-      {"greeting", "10ms"},      {"probing", "50ms"},    {"fabric", "embedded"},
-      {"absent", "3,3"},         {"aggregators", "3,2"}, {"server-lcores", "2"}};
+      {"topology", "tree:4x4"},   {"rate", "1gbit"},        {"mtu", "1500"},
+      {"delay", "50us"},          {"queue", "64K"},         {"ecn-threshold", "20K"},
+      {"loss", "0.01"},           {"duplicate", "0.02"},    {"reorder", "0.05"},
+      {"corrupt", "0.03"},        {"seed", "42"},           {"lcores", "0-2,5"},
+      {"packet-memory", "2G"},    {"idle", "spin"},         {"trainer-memory", "8G"},
+      {"greeting", "10ms"},       {"probing", "50ms"},      {"fabric", "udp"},
+      {"absent", "15"},           {"aggregators", "14"},    {"server-lcores", "2"},
+      {"hosts", fifteen.c_str()}, {"oversubscription", "4"}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
-  EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
+  EXPECT_EQ(settings.topology.spec(), "tree:4x4");
   EXPECT_EQ(settings.aggregators, Aggregators{14});
   EXPECT_EQ(settings.rates, LinkRates(1'000'000'000));
+  EXPECT_EQ(settings.oversubscription, 4u);
   EXPECT_EQ(settings.mtu, 1500u);
   EXPECT_EQ(settings.delay_ns, 50'000);
   EXPECT_EQ(settings.queue_bytes, 64'000u);
@@ -51,6 +55,11 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   EXPECT_EQ(settings.probing_ns, 50'000'000u);
   EXPECT_EQ(settings.idle, Idle::spin);
   EXPECT_EQ(settings.trainer_memory_bytes, 8'000'000'000u);
+  EXPECT_EQ(settings.fabric, FabricKind::udp);
+  EXPECT_EQ(settings.hosts.size(), 15u);
+  EXPECT_THROW(validate(settings), UsageError) << "links that are not emulated lose nothing";
+  settings.fabric = FabricKind::embedded;
+  settings.hosts.clear();
   EXPECT_NO_THROW(validate(settings));
   EXPECT_EQ(settings_from_json(to_json(settings)), settings);
 }
@@ -66,7 +75,7 @@ TEST(ClusterSettings, RefuseAnUnknownNameAndBadLcores) {
   ClusterSettings settings;
   EXPECT_NE(message_of<UsageError>([&] {
               apply_setting(settings, "speed", "1", "--speed");
-            }).find("expected topology, absent, aggregators, fabric, rate"),
+            }).find("expected topology, absent, aggregators, hosts, fabric, rate"),
             std::string::npos);
   for (const char* text : {"", ",", "0,", "x", "0,0", "3-1", "0-3,2", "1024", "-1", "1-"}) {
     EXPECT_THROW(apply_setting(settings, "lcores", text, "--lcores"), UsageError) << text;
@@ -96,7 +105,7 @@ TEST(ClusterSettings, KnowTheFabricsByName) {
   EXPECT_EQ(settings.fabric, FabricKind::memif);
   EXPECT_EQ(settings_from_json(to_json(settings)), settings);
   EXPECT_EQ(message_of<UsageError>([&] { apply_setting(settings, "fabric", "cat6", "--fabric"); }),
-            "--fabric \"cat6\": expected embedded, memif or veth");
+            "--fabric \"cat6\": expected embedded, memif, veth or udp");
 }
 
 TEST(ClusterSettings, TakeServersOutOfTheTopologyThatStandsThere) {
@@ -165,6 +174,32 @@ TEST(ClusterSettings, RefuseForVethWhatItsSwitchesDoNot) {
     settings.fabric = FabricKind::veth;
     EXPECT_TRUE(message_of<UsageError>([&] { validate(settings); }).starts_with(name)) << name;
   }
+}
+
+TEST(ClusterSettings, RefuseForUdpWhatTheNetworkDoesNotAndHostsForOthers) {
+  ClusterSettings settings;
+  settings.topology = parse_topology("star:2", "");
+  settings.hosts = parse_hosts("10.0.0.1 10.0.0.2", "");
+  EXPECT_EQ(message_of<UsageError>([&] { validate(settings); }),
+            "hosts: they are for the udp fabric, and the fabric is embedded: expected fabric = "
+            "\"udp\" in [link], or --fabric udp");
+  settings.fabric = FabricKind::udp;
+  EXPECT_NO_THROW(validate(settings));
+  EXPECT_EQ(settings_from_json(to_json(settings)), settings);
+  settings.loss = 0.01;
+  EXPECT_NE(message_of<UsageError>([&] { validate(settings); }).find("the network's between"),
+            std::string::npos);
+}
+
+TEST(ClusterSettings, BoundTheDaemonsOfTheUdpFabricWhereAllAreOnOneHost) {
+  ClusterSettings settings;
+  settings.fabric = FabricKind::udp;
+  settings.topology = parse_topology("star:65", "");
+  EXPECT_THROW(validate(settings), UsageError);
+  std::string hosts;
+  for (int i = 1; i <= 65; ++i) hosts += fmt::format("10.0.0.{} ", i);
+  settings.hosts = parse_hosts(hosts, "");
+  EXPECT_NO_THROW(validate(settings));
 }
 
 TEST(ClusterSettings, BoundTheDaemonsOfTheVethFabricAndWhatTheyShare) {
@@ -317,8 +352,8 @@ TEST(ClusterFile, ThatIsNoRegularFileIsRefusedAtOnce) {
 
 TEST(ClusterFile, NamesFileLineKeyAndWhatIsAccepted) {
   EXPECT_EQ(file_refusal("[link]\nrate = \"1gbit\"\nspeed = 3\n"),
-            "c.toml, line 3: unknown key \"speed\" in [link]; accepted keys are fabric, rate, mtu, "
-            "delay, queue, ecn-threshold, greeting, probing");
+            "c.toml, line 3: unknown key \"speed\" in [link]; accepted keys are fabric, rate, "
+            "oversubscription, mtu, delay, queue, ecn-threshold, greeting, probing");
   EXPECT_EQ(file_refusal("[links]\n"),
             "c.toml, line 1: unknown section \"links\"; accepted sections are topology, link, "
             "impair, engine");

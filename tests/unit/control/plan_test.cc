@@ -268,7 +268,7 @@ TEST(Plan, RefusesAPlacementOfAnotherTopology) {
 }
 
 TEST(Plan, MayNameEveryPattern) {
-  for (const Pattern pattern : {Pattern::mesh, Pattern::ring, Pattern::root, Pattern::local}) {
+  for (const Pattern pattern : kPatterns) {
     EXPECT_EQ(threads_refusal({{1, {{9, 1, pattern}}}}), "");
   }
 }

@@ -47,6 +47,17 @@ TEST(ServiceOrder, KeepsTheOrderOfStepsThatSpanLevels) {
 TEST(ServiceOrder, PutsResultsBehindAllSteps) {
   EXPECT_EQ(places("blueconnect", "bcube:4x4", 0, Stage::broadcast), Places(4, kSteps));
   EXPECT_EQ(places("bml", "bcube:3,2", 1, Stage::broadcast), Places(2, kSteps));
+  EXPECT_EQ(places("two-level", "bcube:4,2", 0, Stage::broadcast), Places(3, kSteps));
+  EXPECT_EQ(places("blueconnect", "tree:4x4", 0, Stage::broadcast), Places(4, kSteps));
+}
+
+TEST(ServiceOrder, LetsAllStepsOfATreeTakeTurns) {
+  EXPECT_EQ(places("blueconnect", "tree:4x4", 0), (Places{0, 0, 0, 0}));
+}
+
+TEST(ServiceOrder, LetsResultsTakeTurnsWithStepsWhereARootHasOnePort) {
+  EXPECT_EQ(places("two-level", "tree:4x4", 0), (Places{0, 0, 0}));
+  EXPECT_EQ(places("two-level", "tree:4x4", 0, Stage::broadcast), (Places{0, 0, 0}));
 }
 
 }  // namespace

@@ -61,16 +61,6 @@ TEST(ThreadSchedule, RotatesStreamsByTheReceiversOwnDigits) {
                                               "2-0-0", "0-0-0", "1-0-0"}));
 }
 
-TEST(ThreadSchedule, RefusesAPatternThatIsNotRun) {
-  const Topology topology = parse_topology("bcube:3,2", "test");
-  const Plan plan("other", topology, Placement::all(topology),
-                  {{1, {{9, 1}}}, {1, {{3, 3}, {3, 1, Pattern::local}}}});
-  EXPECT_NO_THROW(ThreadSchedule(plan, 0, 0));
-  EXPECT_EQ(message_of<std::invalid_argument>([&] { ThreadSchedule(plan, 0, 1); }),
-            "algorithm other, thread 1, step 1: a step of pattern local cannot be run; expected a "
-            "step of pattern mesh, ring or root");
-}
-
 TEST(ThreadSchedule, RefusesAMeshOfMoreRanksThanAnOffsetCanName) {
   const Topology topology = parse_topology("bcube:32,2", "test");
   const Plan plan("flat", topology, Placement::all(topology), {{1, {{1024, 1}}}});

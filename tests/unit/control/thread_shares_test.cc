@@ -68,7 +68,7 @@ TEST(ThreadShares, AreAsGoodAsAnyThatTrialFinds) {
     std::vector<LevelLinks> levels(2 + random() % 3);
     std::string text;
     for (LevelLinks& level : levels) {
-      level = {static_cast<unsigned>(2 + random() % 7), 1 + random() % 20};
+      level = {static_cast<unsigned>(2 + random() % 7), static_cast<double>(1 + random() % 20)};
       text += std::to_string(level.radix) + " at " + std::to_string(level.rate_bps) + ", ";
     }
     levels.front().rate_bps += 20;  // not all are equal

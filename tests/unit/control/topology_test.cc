@@ -103,8 +103,8 @@ TEST(Topology, RefusesWhatIsNoneInOneMessage) {
             "highest level first; for example bcube:3,2 or bcube:4x3x2");
   EXPECT_EQ(spec_refusal("ring:4"),
             "--topology \"ring:4\": there is no topology \"ring\"; expected bcube:n,k, bcube "
-            "with a list of radices, star:N or torus:n,h; for example bcube:3,2, bcube:4x3x2 or "
-            "torus:4,2");
+            "with a list of radices, star:N, torus:n,h or tree with a list of radices; for example "
+            "bcube:3,2, bcube:4x3x2, torus:4,2 or tree:4x2");
   EXPECT_EQ(
       spec_refusal("torus:2,3"),
       "--topology \"torus:2,3\": n is 2, but it is 3..256; expected torus:n,h with rings of n "

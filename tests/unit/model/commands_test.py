@@ -225,6 +225,22 @@ class Measured(Commands):
         torus = self.report(topology={"kind": "torus", "n": 4, "h": 2, "servers": 16})
         self.assertEqual(self.panel("hips-7", torus)["series"][-1]["name"], "measured: hips:ring on torus:4,2")
 
+    def test_of_a_tree_stands_beside_the_fat_trees_bar_if_its_uplinks_bind_nobody(self):
+        tree = {"kind": "tree", "radices": [4, 4], "k": 2, "servers": 16}
+        point = self.panel("bml-5", self.report(topology=tree, rate_bps=[8_000_000, 32_000_000]))["series"][-1]
+        expected = {"name": "measured: blueconnect on tree:4x4", "origin": "measured", "x": [0.0], "y": [1.25]}
+        self.assertEqual(point, {**expected, "beside": 2})
+        for changes in (
+            {"rate_bps": [8_000_000, 31_000_000]},  # they bind
+            {"rate_bps": 8_000_000},
+            {"rate_bps": [8_000_000, 32_000_000, 128_000_000]},
+            {"rate_bps": None},
+            {"topology": {**tree, "radices": [4, 2**60]}},
+            {"topology": {**tree, "radices": [0, 4]}},
+        ):
+            report = self.report(**{"topology": tree, "rate_bps": [8_000_000, 32_000_000], **changes})
+            self.refused("no place", "figure", "bml-5", "--measured", report)
+
     def test_is_refused_where_it_has_no_place_in_the_figure(self):
         no_rate = "no one rate"
         for changes, what in (

@@ -203,14 +203,15 @@ class Figures(Numbers):
         self.near(mesh[0], 1.5)
         self.near(mesh[1] / bml[1], 1.94, 0.005)
 
-    def test_reduce_the_time_of_vgg19_by_half_and_by_less_the_more_is_computed(self):
+    def test_reduce_the_time_of_bmls_trainings_by_half_and_by_less_the_more_is_computed(self):
         """ "theoretically BML should reduce the JCT by 0%~50%" (section 4.3)."""
-        bml, fat_tree = self.figure("bml-7").panels[0].series
-        self.near(bml.y[0], 1000 * 548e6 * 8 / 40e9 * 8 / 9)
-        self.near(reduction(bml.y[2], fat_tree.y[2]), 50)
-        bml, fat_tree = self.figure("bml-7", seconds_per_sample=0.005).panels[0].series
-        less = [reduction(*ys) for ys in zip(bml.y, fat_tree.y)]
-        self.assertTrue(50 > less[0] > less[1] > less[2] > 0)
+        for name, size in (("bml-6", 12.5e6), ("bml-7", 548e6)):
+            bml, fat_tree = self.figure(name).panels[0].series
+            self.near(bml.y[0], 1000 * size * 8 / 40e9 * 8 / 9)
+            self.near(reduction(bml.y[2], fat_tree.y[2]), 50)
+            bml, fat_tree = self.figure(name, seconds_per_sample=0.005).panels[0].series
+            less = [reduction(*ys) for ys in zip(bml.y, fat_tree.y)]
+            self.assertTrue(50 > less[0] > less[1] > less[2] > 0)
 
     def test_compare_blueconnect_with_a_ring_on_both_systems(self):
         slow, fast = ([each.y[-1] for each in panel.series] for panel in self.figure("blueconnect-5").panels)
@@ -246,13 +247,37 @@ class Figures(Numbers):
         ):
             self.assertFalse(place(figure, run._replace(**change)))
 
+    def test_put_a_run_on_a_fat_tree_beside_its_bar(self):
+        figure = self.figure("bml-5")
+        run = MeasuredRun("tree:4x4", "blueconnect", 8e6, [(10**6, 2.0)])
+        self.assertFalse(place(figure, run))  # its uplinks may bind
+        self.assertTrue(place(figure, run._replace(like="star:16")))
+        point = figure.panels[0].series[-1]
+        self.assertEqual((point.name, point.beside), ("measured: blueconnect on tree:4x4", 2))
+        self.assertEqual((point.x, point.y), ([0], [2]))
+
     def test_draw_a_measured_run_as_a_line_over_its_sizes(self):
         figure = self.figure("blueconnect-5")
         self.assertTrue(place(figure, MeasuredRun("bcube:2x4", "blueconnect", None, [(4000, 0.5), (0, 0.1)])))
         for panel in figure.panels:
             line = panel.series[-1]
             self.assertEqual((line.name, line.x, line.y), ("measured: blueconnect on bcube:2x4", [1000], [500]))
-        self.assertFalse(place(self.figure("bml-7"), MeasuredRun("bcube:3,2", "bml", 40e9, [(548_000_000, 0.1)])))
+        self.assertFalse(place(self.figure("blueconnect-6"), MeasuredRun("bcube:3,2", "bml", 40e9, [(1000, 0.1)])))
+
+    def test_put_a_measured_synchronization_into_the_iterations_of_bmls_trainings(self):
+        for name, batches in (("bml-6", (128, 256, 512, 1024)), ("bml-7", (16, 32, 64))):
+            figure = self.figure(name, seconds_per_sample=0.005)
+            for number, run in enumerate(
+                (MeasuredRun("bcube:3,2", "bml", 8e6, [(10**6, 0.9)]), MeasuredRun("star:9", "mesh", 8e6, [(10**6, 1.8)]))
+            ):
+                self.assertTrue(place(figure, run))
+                panel, point = figure.panels[0], figure.panels[0].series[-1]
+                self.assertEqual((point.beside, point.x), (number, list(range(len(batches)))))
+                for i, samples in enumerate(batches):
+                    # Of the rest, the model's is 8/9 or 16/9 of T_F.
+                    computed = samples * 5.0
+                    modelled = panel.series[number].y[i] - computed
+                    self.near(point.y[i] - computed, modelled * run.results[0][1] / (8 / 9 * (number + 1)), 1e-9)
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ TEST(FrameTemplate, RefusesRoutesAndFlowsThatTheWireCannotHold) {
   transport.lane = kMaxLanes;
   EXPECT_THROW(FrameTemplate(sample.link, sample.routing, transport), std::invalid_argument);
   transport = sample.transport;
-  transport.step = kMaxSteps;
+  transport.step = kMaxFlowSteps;
   EXPECT_THROW(FrameTemplate(sample.link, sample.routing, transport), std::invalid_argument);
 }
 
@@ -157,7 +157,7 @@ TEST(FrameTemplate, KeepsTheFlowWhateverThePacketSays) {
 
 TEST(FrameTemplate, WritesEveryLaneWithEveryStep) {
   for (std::uint8_t lane = 0; lane < kMaxLanes; ++lane) {
-    for (std::uint8_t step = 0; step < kMaxSteps; ++step) {
+    for (std::uint8_t step = 0; step < kMaxFlowSteps; ++step) {
       SampleFrame sample;
       sample.transport.lane = lane;
       sample.transport.step = step;

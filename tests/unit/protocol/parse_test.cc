@@ -195,7 +195,7 @@ TEST(ParseFrame, RandomBytesNeverPassForMoreThanTheyAre) {
     ASSERT_LT(parsed.routing.hop_index, parsed.routing.hop_count);
     ASSERT_LT(parsed.transport.thread, kMaxThreads);
     ASSERT_LT(parsed.transport.lane, kMaxLanes);
-    ASSERT_LT(parsed.transport.step, kMaxSteps);
+    ASSERT_LT(parsed.transport.step, kMaxFlowSteps);
   }
 }
 

@@ -1,11 +1,14 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include "tests/unit/trainer/session_fixture.h"
 
 #include "gradcube/gradcube.hpp"
+#include "gradcube/gradcube_hub.hpp"
 
 namespace gradcube::trainer {
 namespace {
@@ -112,6 +115,16 @@ TEST_F(CppBinding, AnAbortEndsRequestsAndMakesTheEventDescriptorReadable) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), GRADCUBE_EABORTED);
   }
+}
+
+TEST_F(CppBinding, WeightsOfAHubThatCannotBeShownAreAnError) {
+  gradcube::Session session("job", socket_);
+  gradcube::Hub hub(session, {{"weight", 10}});
+  const std::vector<float> weights(10, 1.5F);
+  hub.init(0, std::span(weights)).wait();
+  EXPECT_EQ(hub.weights<float>(0).back(), 1.5F);
+  session.abort();
+  EXPECT_THROW(hub.weights<float>(0), Error);
 }
 
 TEST_F(CppBinding, ABufferMayOutliveItsSessionWhichLeavesAtOnce) {

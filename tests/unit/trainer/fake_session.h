@@ -59,6 +59,7 @@ class FakeSession {
   std::uint64_t resident_bytes() const;  // of it
 
  private:
+  shared::RegionHeader& header() const { return *reinterpret_cast<shared::RegionHeader*>(region_); }
   Message understand(const char* packet, std::size_t bytes);
   bool read_hello(const char* packet, std::size_t bytes);
   void offer();

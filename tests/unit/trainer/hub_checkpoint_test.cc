@@ -291,6 +291,37 @@ TEST_F(HubCheckpoint, RemovesNoneThatAnotherRunHasSaved) {
       << "what it went on from is replaced";
 }
 
+// Two runs that save the same step at one path at once.
+class HubCheckpointOfTwoRuns : public HubCheckpoint {
+ protected:
+  // The other one's file comes when this one has chosen its version.
+  void expect_refused_beside(const std::string& name) {
+    gradcube_session* session = open("unheard");
+    gradcube_hub* hub = create(session);
+    ASSERT_NE(hub, nullptr);
+    train(session, hub, 1);
+    ASSERT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 1), GRADCUBE_OK);
+    std::jthread ending(
+        [&] { EXPECT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_ESYSTEM); });
+    ASSERT_TRUE(eventually([&] {
+      return is_collective(daemon_.heard().submission, shared::CollectiveKind::all_gather);
+    }));
+    std::ofstream(folder_ / name).put('x');
+    daemon_.release();
+    ending.join();
+    EXPECT_EQ(names(), std::set<std::string>{name});
+    EXPECT_EQ(bytes_of(folder_ / name), std::vector<char>{'x'});
+  }
+};
+
+TEST_F(HubCheckpointOfTwoRuns, TakesNoNameThatTheOtherHasPrepared) {
+  expect_refused_beside("model.hub.1.8-of-9.prepared");
+}
+
+TEST_F(HubCheckpointOfTwoRuns, TakesNoNameThatTheOtherHasPublished) {
+  expect_refused_beside("model.hub.1.8-of-9");
+}
+
 // What a job has left that died while its first one was written.
 TEST_F(HubCheckpoint, ThatNobodyHasPublishedIsNoneUnlessAllArePrepared) {
   gradcube_session* session = open("job");

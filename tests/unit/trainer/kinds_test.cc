@@ -167,12 +167,11 @@ TEST_F(Kinds, WhatCannotBeCombinedIsRefusedWithWhatCan) {
     return std::string(gradcube_last_error(session));
   };
   const std::string no_average =
-      "int8, uint8 and bool have no average: expected GRADCUBE_SUM, GRADCUBE_MIN or GRADCUBE_MAX, "
-      "or a wider dtype";
+      " has no average: expected GRADCUBE_SUM, GRADCUBE_MIN or GRADCUBE_MAX, or a wider dtype";
   for (const gradcube_kind kind : {GRADCUBE_ALL_REDUCE, GRADCUBE_REDUCE_SCATTER, GRADCUBE_REDUCE}) {
-    EXPECT_EQ(refused(kind, GRADCUBE_INT8, GRADCUBE_AVERAGE, 0), no_average);
-    EXPECT_EQ(refused(kind, GRADCUBE_UINT8, GRADCUBE_AVERAGE, 0), no_average);
-    EXPECT_EQ(refused(kind, GRADCUBE_BOOL, GRADCUBE_AVERAGE, 0), no_average);
+    EXPECT_EQ(refused(kind, GRADCUBE_INT8, GRADCUBE_AVERAGE, 0), "int8" + no_average);
+    EXPECT_EQ(refused(kind, GRADCUBE_UINT8, GRADCUBE_AVERAGE, 0), "uint8" + no_average);
+    EXPECT_EQ(refused(kind, GRADCUBE_BOOL, GRADCUBE_AVERAGE, 0), "bool" + no_average);
     EXPECT_EQ(refused(kind, GRADCUBE_COMPLEX64, GRADCUBE_MAX, 0).find("complex numbers have no"),
               0U);
     EXPECT_EQ(refused(kind, GRADCUBE_BYTES, GRADCUBE_SUM, 0).find("bytes cannot be added"), 0U);

@@ -1,6 +1,6 @@
-"""The numbers in the Python package are those of gradcube.h.
+"""The numbers in the Python package and the daemon's are those of gradcube.h.
 
-Usage: numbers_test.py GRADCUBE_H. The package is found through PYTHONPATH.
+Usage: numbers_test.py GRADCUBE_H ELEMENT_H. The package is found through PYTHONPATH.
 """
 
 import pathlib
@@ -11,6 +11,7 @@ import unittest
 import gradcube
 from gradcube import _arrays, _errors, _session
 
+ELEMENT_TYPES = pathlib.Path(sys.argv.pop(2)).read_text(encoding="utf-8")
 HEADER = pathlib.Path(sys.argv.pop(1)).read_text(encoding="utf-8")
 CONSTANTS = {name: int(value) for name, value in re.findall(r"GRADCUBE_(\w+) = (-?\d+)", HEADER)}
 
@@ -24,6 +25,12 @@ def names_of(block):
 class Numbers(unittest.TestCase):
     def test_of_element_types_are_those_of_the_header(self):
         self.assertEqual(_arrays.DTYPES, names_of("gradcube_dtype"))
+
+    def test_of_element_types_are_those_of_the_daemon(self):
+        rows = re.findall(r'\{(\d+), "(\w+)", \d+, (\w+)', ELEMENT_TYPES)
+        self.assertEqual({name: int(number) for number, name, _ in rows}, _arrays.DTYPES)
+        combined = [name for _, name, operations in rows if operations != "kMoved"]
+        self.assertEqual(sorted(combined), sorted(_arrays._COMBINED))
 
     def test_of_operations_are_those_of_the_header(self):
         self.assertEqual(_arrays.OPS, names_of("gradcube_op"))

@@ -245,7 +245,7 @@ class FailureTest(WithDaemon):
             with self.assertRaises(gradcube.InvalidError):
                 request.wait(timeout=float("nan"))
             request.wait()
-            self.assertEqual(request._number, 1)
+            self.assertEqual(request._number.value, 1)
 
     @staticmethod
     def refusals(session, request):

@@ -135,10 +135,7 @@ class Hub {
   std::span<const T> weights(std::size_t key) {
     expect_type<T>(key);
     const void* const weights = gradcube_hub_weights(hub(), key);
-    if (weights == nullptr) {
-      std::vector<T> none(keys_[key].elements);
-      pull(key, std::span(none));  // throws the reason
-    }
+    if (weights == nullptr) check(gradcube_last_code(made_->session.get()));
     return {static_cast<const T*>(weights), keys_[key].elements};
   }
 

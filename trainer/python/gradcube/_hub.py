@@ -257,7 +257,7 @@ class Hub:
     def pull(self, name, weights):
         """Copies the key's weights to `weights`: they are here already. Not while a push of the key is in flight."""
         self._check(name, weights)
-        handle = self._open_handle()
+        handle = self._idle_handle()
         code = handle.session.native.gradcube_hub_pull(handle.hub, self._places[name], weights.ctypes.data)
         if code != 0:
             raise handle.session.failure()
@@ -283,7 +283,7 @@ class Hub:
         All trainers begin it between the same two steps. Train on while it is written. AgainError while pushes are in
         flight, or before end_checkpoint() of the one before.
         """
-        handle = self._open_handle()
+        handle = self._idle_handle()
         number = whole_number(step, "step", 0, 1 << 62)
         if handle.session.native.gradcube_hub_begin_checkpoint(handle.hub, _path_of(path), number) != 0:
             raise handle.session.failure()
@@ -312,7 +312,7 @@ class Hub:
 
     def _restore(self, path, milliseconds):
         """The step; None: no server has a checkpoint."""
-        handle = self._open_handle()
+        handle = self._idle_handle()
         native = handle.session.native
         step = ctypes.c_uint64()
         _, failure = _interruptible(
@@ -330,7 +330,7 @@ class Hub:
         AgainError, and nothing is freed, while pushes are in flight, or while a call that Ctrl-C has left still saves
         or restores the hub.
         """
-        handle = self._open_handle()
+        handle = self._idle_handle()
         if handle.shown:
             # Who would read them then would be killed: the hub's memory can be read no more.
             raise InvalidError("arrays of weights() are in use: copy what is needed, and delete them before free()")
@@ -368,13 +368,16 @@ class Hub:
         pulled = arguments[0] if arguments and isinstance(arguments[0], numpy.ndarray) else None
         native = [each.ctypes.data if isinstance(each, numpy.ndarray) else each for each in arguments]
         function = getattr(handle.session.native, function)
-        number = self._session._submitted(
+        return Request._of(
+            self._session,
             lambda number: function(handle.hub, self._places[name], array.ctypes.data, *native, number),
-            array,
-            pulled,
-            handle,
-        )
-        return Request(self._session, number)
+            (array, pulled, handle),
+        )._begin()
+
+    def _idle_handle(self):
+        """For what is refused while a push is in flight: those that have ended, and that nobody keeps, are not."""
+        self._session._reap_abandoned(len(self._session._abandoned))
+        return self._open_handle()
 
     def _open_handle(self):
         self._session._open_handle()

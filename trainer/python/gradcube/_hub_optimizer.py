@@ -341,6 +341,7 @@ class HubOptimizer(torch.optim.Optimizer):
     def _take_weights(self):
         for name, parameter in self._parameters.items():
             parameter.copy_(self._weights[name])
+        self._hub.weights(name)  # raises where the daemon has taken back meanwhile what was copied
 
     @torch.no_grad()
     def _ready(self, name):

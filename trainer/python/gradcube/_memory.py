@@ -6,20 +6,24 @@ lives as long as any array in it, even after the session was closed.
 The garbage collector may free an array at any time and in any thread, which the library allows.
 """
 
+import ctypes
+
 from ._errors import AgainError, error_of
 from ._library import library
 
 
 class Handle:
-    """Owns the C session that the caller opened; closes it when nothing refers to this object any more.
+    """Owns the C session, which gradcube_open() writes here; closes it when nothing refers to this object any more.
 
     And the session's C hubs: one that was dropped is freed when the session has left its job, because only then that
     waits for nobody. The garbage collector may take this object before those that refer to it.
     """
 
-    def __init__(self, session):
-        self.session = session
+    session = None  # where Ctrl-C ends the constructor
+
+    def __init__(self):
         self.native = library()
+        self.session = ctypes.c_void_p()
         self._has_left = False
         self._hubs = {}  # by their addresses: whether each was dropped
 
@@ -46,12 +50,16 @@ class Handle:
             del self._hubs[hub]
         return code
 
-    def failure(self):
-        """The exception for the calling thread's last failure on the session."""
-        message = self.native.gradcube_last_error(self.session).decode(errors="replace")
-        return error_of(self.native.gradcube_last_code(self.session), message)
+    def failure(self, code=None):
+        """The exception for the calling thread's last failure on the session; or of an earlier one, with its code."""
+        last = self.native.gradcube_last_code(self.session)
+        if code not in (None, last):
+            return error_of(code, "it failed while Ctrl-C came, and other calls have failed since")
+        return error_of(last, self.native.gradcube_last_error(self.session).decode(errors="replace"))
 
     def __del__(self):
+        if not self.session:
+            return
         self.leave()
         for hub in list(self._hubs):
             self.free_hub(hub, 0)

@@ -1,10 +1,12 @@
 """A collective or message in flight, and the time that a trainer waits for it."""
 
 import copy
+import ctypes
 import threading
 import time
 
 from ._errors import CanceledError, InvalidError, TimeoutError
+from ._library import keep
 
 # The longest stay inside the library. Python handles Ctrl-C between two stays: only one of the threads that wait
 # in a session sleeps where a signal would wake it.
@@ -30,15 +32,37 @@ class Request:
     """A collective or message in flight.
 
     Its end is reported by wait() and test(), in any thread, as often as they are called.
+
+    Ctrl-C may come between any two instructions of Python's. So this is there before the library has the request, and
+    what the library says of it is here before Python goes on.
     """
+
+    _ended = True  # where Ctrl-C ends the constructor
 
     def __init__(self, session, number, received=None):
         self._session = session
-        self._number = number
+        self._number = number  # where the library writes it; 0: not submitted
         self._received = received
-        self._ended = False
+        self._submit = None
+        self._owned = ()
         self._failure = None
+        self._done = ctypes.c_int()  # the library has reported the end,
+        self._codes = []  # and this code
         self._lock = threading.Lock()  # the library reports an end once: one thread asks at a time
+        self._ended = False
+
+    @classmethod
+    def _of(cls, session, submit, owned, received=None):
+        """To be submitted. ``submit`` gets where the library writes the number; what is ``owned`` lives until the
+        end."""
+        request = cls(session, ctypes.c_uint64(), received)
+        request._submit, request._owned = submit, owned
+        return request
+
+    def _begin(self):
+        self._session._begin(self._submit, ctypes.byref(self._number))
+        self._submit = None
+        return self
 
     @property
     def received(self):
@@ -62,7 +86,7 @@ class Request:
             if left is not None and left <= 0:
                 if not self._look(0):
                     with self._lock:
-                        self._remember(self._session._time_out)
+                        self._hear(self._session._time_out)
                 return
             self._look(int(_SLICE_MILLISECONDS if left is None else min(_SLICE_MILLISECONDS, left * 1000 + 1)))
         self._repeat()
@@ -73,17 +97,17 @@ class Request:
         It then ends with CanceledError, and has given or taken nothing; else it ends as it would have. wait() and
         test() report which. InvalidError for all that is no message.
         """
-        if not self._ended:
+        if not self._done.value:
             self._session._cancel(self._number)
 
     def _finish(self, timeout):
-        """wait(), of a message for whose end nobody could ask any more: it is withdrawn if it does not come."""
+        """Submits a message for whose end nobody can ask, and waits: it is withdrawn if that does not come."""
         try:
-            self.wait(timeout)
+            self._begin().wait(timeout)
         except TimeoutError as late:
             self._withdraw(late)
         finally:
-            if not self._ended:
+            if self._number.value:
                 self.cancel()
 
     def _withdraw(self, late):
@@ -100,35 +124,36 @@ class Request:
             ) from None
 
     def _look(self, milliseconds):
-        if not self._ended:
-            if not self._lock.acquire(timeout=milliseconds / 1000):
-                return False
-            try:
-                return self._remember(self._session._poll, milliseconds)
-            finally:
+        held = []
+        try:
+            if not self._ended:
+                keep(held, self._lock.acquire, True, milliseconds / 1000)
+                return held[0] and self._hear(self._session._poll, milliseconds)
+        finally:
+            if held and held[0]:
                 self._lock.release()
         self._repeat()
         return True
 
-    def _remember(self, call, *arguments):
-        """Calls, and keeps the request's end if it has come."""
-        if self._ended:
-            self._repeat()
-            return True
-        try:
-            ended = call(self._number, *arguments)
-        except Exception as failure:
-            self._ended = self._number not in self._session._unreported
-            # A copy has no traceback, whose frames would keep the session and its arrays alive.
-            self._failure = copy.copy(failure) if self._ended else None
-            raise
-        self._ended = ended is not False
+    def _hear(self, ask, *arguments):
+        """True when it has ended; raises when it failed. With the lock."""
+        if not self._ended:
+            if not self._done.value:
+                ask(self, *arguments)
+            code = self._codes[-1]
+            if code != 0 and not self._done.value:
+                raise self._session._open_handle().failure(code)
+            if self._done.value:
+                self._failure = None if code == 0 else self._session._open_handle().failure(code)
+                self._owned = ()
+                self._ended = True
+        self._repeat()
         return self._ended
 
     def _repeat(self):
         if self._failure is not None:
-            raise copy.copy(self._failure)
+            raise copy.copy(self._failure)  # whose traceback would keep the session and its arrays alive
 
     def __del__(self):
-        if not self._ended:
-            self._session._abandon(self._number)
+        if not self._ended and not self._done.value and self._number.value:
+            self._session._abandon(self._number.value, self._owned)

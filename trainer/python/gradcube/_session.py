@@ -9,7 +9,7 @@ import numpy
 
 from ._arrays import elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
 from ._errors import AgainError, InvalidError, JobError, MemoryFullError, TimeoutError, error_of
-from ._library import Collective, Message, library
+from ._library import Collective, Message, keep, library
 from ._memory import Block, Handle
 from ._options import options_of
 from ._request import Request, deadline_of
@@ -85,21 +85,21 @@ class Session:
         trainers_per_server=1,
         local=None,
     ):
-        session = ctypes.c_void_p()
         options = options_of(
             algorithm, lanes, weight, rank, members, reproducible, trainers_per_server, local
         )
+        handle = Handle()
         code = library().gradcube_open(
-            _socket_path(socket), _job_name(job), ctypes.byref(options), ctypes.byref(session)
+            _socket_path(socket), _job_name(job), ctypes.byref(options), ctypes.byref(handle.session)
         )
         if code != 0:
             raise error_of(code, library().gradcube_last_error(None).decode(errors="replace"))
-        self._handle = Handle(session)
-        self._unreported = {}  # request -> its array, which must live until the request has ended
-        self._abandoned = collections.deque()  # requests in _unreported whose Request object is gone
-        self.rank = library().gradcube_rank(session)
-        self.size = library().gradcube_size(session)
-        self.server = library().gradcube_server(session)
+        self._handle = handle
+        # Requests whose Request object is gone, and their arrays, which must live until they have ended.
+        self._abandoned = collections.deque()
+        self.rank = library().gradcube_rank(handle.session)
+        self.size = library().gradcube_size(handle.session)
+        self.server = library().gradcube_server(handle.session)
 
     def __enter__(self):
         return self
@@ -115,7 +115,7 @@ class Session:
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.leave()
-            self._unreported = {}
+            self._abandoned = collections.deque()
 
     def abort(self):
         """Ends the whole job at once, also while other threads wait.
@@ -214,13 +214,12 @@ class Session:
         After TimeoutError it was withdrawn, and nothing was given.
         """
         deadline_of(timeout)
-        self.send_async(data, to, tag)._finish(timeout)
+        self._message(_SEND, data, to, tag)._finish(timeout)
 
     def send_async(self, data, to, tag=0, paths=0):
         """``paths``: the most parallel paths that it may take, of 8 at most; more than there are: all;
         0: one, or all where it is large."""
-        paths = whole_number(paths, "paths", 0, _MOST)
-        return self._exchange(_SEND, data, whole_number(to, "rank", 0, _MOST), tag, paths)
+        return self._message(_SEND, data, to, tag, whole_number(paths, "paths", 0, _MOST))._begin()
 
     def recv(self, array, source, tag=0, timeout=None):
         """Fills `array` with a message from the trainer of rank `source`, which may be shorter: returns its bytes.
@@ -229,26 +228,26 @@ class Session:
         under way when the time is up is waited for, some seconds; if it takes longer, the error says that it is lost.
         """
         deadline_of(timeout)
-        request = self.recv_async(array, source, tag)
+        request = self._message(_RECEIVE, array, source, tag)
         request._finish(timeout)
         return request.received
 
     def recv_async(self, array, source, tag=0):
         """The request's `received` is the number of bytes, when it has ended."""
-        return self._exchange(_RECEIVE, array, whole_number(source, "rank", 0, _MOST), tag, 0)
+        return self._message(_RECEIVE, array, source, tag)._begin()
 
     def recv_bytes(self, most, source, tag=0, timeout=None):
         """A message of at most `most` bytes, as bytes."""
         buffer = numpy.empty(whole_number(most, "length", 0, (1 << 62)), numpy.uint8)
         return buffer[: self.recv(memoryview(buffer), source, tag, timeout)].tobytes()
 
-    def _exchange(self, direction, data, peer, tag, paths):
+    def _message(self, direction, data, peer, tag, paths=0):
         address, count, dtype, owner = memory_of(data, is_written=direction == _RECEIVE)
         received = ctypes.c_size_t()
         message = Message(
             size=ctypes.sizeof(Message),
             direction=direction,
-            peer=peer,
+            peer=whole_number(peer, "rank", 0, _MOST),
             buffer=address,
             bytes=count,
             tag=whole_number(tag, "tag", 0, _MOST_TAG),
@@ -257,8 +256,7 @@ class Session:
         )
         if direction == _RECEIVE:
             message.received = ctypes.pointer(received)
-        number = self._call("gradcube_submit_message", message, owner, received)
-        return Request(self, number, received if direction == _RECEIVE else None)
+        return self._request("gradcube_submit_message", message, owner, received if direction == _RECEIVE else None)
 
     def _start(self, kind, array, dtype, lane, op="sum", root=0, in_chunks=False):
         number, count = elements_of(array, dtype, copied=kind in _COPIED)
@@ -280,26 +278,28 @@ class Session:
 
     def _submit(self, kind, array, **fields):
         collective = Collective(size=ctypes.sizeof(Collective), kind=KINDS[kind], **fields)
-        return Request(self, self._call("gradcube_submit", collective, array))
+        return self._request("gradcube_submit", collective, array)._begin()
 
-    def _call(self, function, asked, *owned):
-        """Submits what `asked` describes. The request's number."""
+    def _request(self, function, asked, array, received=None):
+        """Of what `asked` describes: to be submitted."""
         handle = self._open_handle()
         function = getattr(handle.native, function)
-        return self._submitted(lambda number: function(handle.session, ctypes.byref(asked), number), *owned)
+        return Request._of(
+            self,
+            lambda number: function(handle.session, ctypes.byref(asked), number),
+            (array, received),
+            received,
+        )
 
-    def _submitted(self, submit, *owned):
-        """Calls `submit(number)`, and again if what has ended made room. `owned` lives until the request has ended."""
+    def _begin(self, submit, number):
+        """Calls `submit(number)`, and again if what has ended made room."""
         handle = self._open_handle()
-        number = ctypes.c_uint64()
         self._reap_abandoned(_REAPED_AT_ONCE)
-        code = submit(ctypes.byref(number))
+        code = submit(number)
         if code in (AgainError.code, MemoryFullError.code) and self._reap_abandoned(len(self._abandoned)):
-            code = submit(ctypes.byref(number))
+            code = submit(number)
         if code != 0:
             raise handle.failure()
-        self._unreported[number.value] = owned
-        return number.value
 
     def _cancel(self, number):
         handle = self._open_handle()
@@ -317,30 +317,29 @@ class Session:
             raise InvalidError("this session is closed: open another one")
         return handle
 
-    def _poll(self, number, milliseconds):
-        """True when the request has ended; raises when it failed."""
+    def _poll(self, request, milliseconds):
+        """What the library says of the request, it gets."""
         handle = self._open_handle()
-        done = ctypes.c_int()
-        code = handle.native.gradcube_poll(handle.session, number, milliseconds, ctypes.byref(done))
-        if done.value:
-            self._unreported.pop(number, None)
-        if code != 0:
-            raise handle.failure()
-        return bool(done.value)
+        request._codes.clear()
+        keep(
+            request._codes,
+            handle.native.gradcube_poll,
+            handle.session,
+            request._number,
+            milliseconds,
+            ctypes.byref(request._done),
+        )
 
-    def _time_out(self, number):
-        """The deadline has come: lets the library ask the daemon why. Returns if the request just ended."""
+    def _time_out(self, request):
+        """The deadline has come: lets the library ask the daemon why."""
         handle = self._open_handle()
-        code = handle.native.gradcube_wait(handle.session, number, 0)
-        if code != TimeoutError.code:
-            self._unreported.pop(number, None)
-        if code != 0:
-            raise handle.failure()
+        request._codes = [handle.native.gradcube_wait(handle.session, request._number, 0)]
+        request._done.value = request._codes[0] != TimeoutError.code
 
-    def _abandon(self, number):
+    def _abandon(self, number, owned):
         """Nobody asks for its end any more. What it holds is given back when it has ended."""
-        if number in self._unreported and not self._forget(number):
-            self._abandoned.append(number)
+        if not self._forget(number):
+            self._abandoned.append((number, owned))
 
     def _forget(self, number):
         """True when it has ended, or the session has."""
@@ -348,21 +347,20 @@ class Session:
         if handle is None:
             return True
         done = ctypes.c_int()
-        handle.native.gradcube_poll(handle.session, number, 0, ctypes.byref(done))
-        if done.value:
-            self._unreported.pop(number, None)
-        return bool(done.value)
+        code = handle.native.gradcube_poll(handle.session, number, 0, ctypes.byref(done))
+        return done.value or code == InvalidError.code  # of what was reported to a call that Ctrl-C has ended
 
     def _reap_abandoned(self, most):
         """Looks at so many of those that nobody asks for, in turn. True when one has ended."""
         room = False
         for _ in range(min(most, len(self._abandoned))):
+            taken = []
             try:
-                number = self._abandoned.popleft()
+                keep(taken, collections.deque.popleft, self._abandoned)
+                if self._forget(taken[0][0]):
+                    taken, room = [], True
             except IndexError:  # another thread was faster
                 break
-            if self._forget(number):
-                room = True
-            else:
-                self._abandoned.append(number)
+            finally:
+                self._abandoned.extend(taken)
         return room

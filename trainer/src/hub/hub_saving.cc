@@ -6,6 +6,7 @@
 
 #include "control/base/errors.h"
 #include "trainer/src/base/failure.h"
+#include "trainer/src/base/quoted.h"
 
 #include "gradcube/gradcube.h"
 
@@ -96,13 +97,19 @@ std::uint64_t HubSaving::finish() {
 
 void HubSaving::prepare(std::uint64_t generation) {
   file_.version.generation = generation;
+  const std::string published = path_of(base_, file_);
   file_.prepared = true;
-  is_prepared_ = true;
   try {
     written_->commit(path_of(base_, file_));
   } catch (const control::SetupError& error) {
     throw Failure(GRADCUBE_ESYSTEM, error.what());
   }
+  is_prepared_ = true;
+  // Who else has had the prepared name since this one's generation was chosen has published.
+  if (::access(published.c_str(), F_OK) != 0) return;
+  throw Failure(GRADCUBE_ESYSTEM, "checkpoint " + in_quotes(published) +
+                                      " was written by another run at the same time: give each "
+                                      "run a path of its own");
 }
 
 void HubSaving::publish() {

@@ -5,7 +5,7 @@
 // done what is before it (checkpoint_files.h):
 //
 //   finish()    it is on the disk
-//   prepare()   and has its name, as prepared
+//   prepare()   and has its name, as prepared, which no other run's has
 //   publish()   and counts
 //
 // The destructor waits for the thread, and removes what was not published; what is prepared stays

@@ -35,10 +35,20 @@ std::string check_numbers(const gradcube_collective& given, const Place& place) 
   return "";
 }
 
+// As in gradcube.h.
+std::string constant_of(std::size_t dtype) {
+  std::string name = "GRADCUBE_" + type_name(static_cast<int>(dtype));
+  for (char& letter : name) {
+    if (letter >= 'a' && letter <= 'z') letter = static_cast<char>(letter - 'a' + 'A');
+  }
+  return name;
+}
+
 std::string invalid_dtype(int dtype) {
   return "invalid dtype " + std::to_string(dtype) +
-         ": expected GRADCUBE_FLOAT32 to GRADCUBE_BYTES, or GRADCUBE_BOOL to "
-         "GRADCUBE_FLOAT8_E5M2FNUZ";
+         ": expected GRADCUBE_FLOAT32 to GRADCUBE_BYTES, or " +
+         constant_of(aggregation::kFirstWideNumber) + " to " +
+         constant_of(aggregation::kTypeNumbers - 1);
 }
 
 std::string check_elements(const gradcube_collective& given) {
@@ -57,8 +67,9 @@ std::string check_elements(const gradcube_collective& given) {
   }
   if (is_combined(given.dtype, given.op)) return "";
   return given.op == GRADCUBE_AVERAGE
-             ? "int8, uint8 and bool have no average: expected GRADCUBE_SUM, GRADCUBE_MIN or "
-               "GRADCUBE_MAX, or a wider dtype"
+             ? type_name(given.dtype) +
+                   " has no average: expected GRADCUBE_SUM, GRADCUBE_MIN or GRADCUBE_MAX, or a "
+                   "wider dtype"
              : "complex numbers have no order: expected GRADCUBE_SUM or GRADCUBE_AVERAGE";
 }
 

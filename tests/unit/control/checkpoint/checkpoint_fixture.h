@@ -54,7 +54,9 @@ class Checkpoint : public testing::Test {
       for (std::size_t a = 0; a < of.arrays(); ++a) writer.write(array(of, r, a));
     }
   }
+  // In the place of what is there.
   void write(const CheckpointHeader& of) {
+    std::filesystem::remove(path_);
     CheckpointWriter writer(path_, of);
     write_arrays(writer, of);
     writer.commit();

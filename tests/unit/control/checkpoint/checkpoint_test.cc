@@ -119,21 +119,17 @@ TEST_F(Checkpoint, IsRefusedWhereAHeaderWithTheRightChecksumMakesNoSense) {
   EXPECT_THAT(refusal_of(header_size - 8, 9), HasSubstr("another size than the file"));
 }
 
-TEST_F(Checkpoint, StaysTheOldOneUntilTheNewOneIsCommitted) {
-  write(header());
-  const auto before = content();
+TEST_F(Checkpoint, IsNotThereUntilItIsWhole) {
   {
     CheckpointWriter writer(path_, header());
     writer.write(array(header(), 0, 0));
-    EXPECT_EQ(content(), before);
-    EXPECT_EQ(files(), 2u);
+    EXPECT_EQ(files(), 1u);
     EXPECT_THROW(writer.commit(), std::invalid_argument);
   }
-  EXPECT_EQ(content(), before);
-  EXPECT_EQ(files(), 1u);
+  EXPECT_EQ(files(), 0u);
 }
 
-TEST_F(Checkpoint, StaysTheOldOneWhereTheNewOneIsFinishedAndNotCommitted) {
+TEST_F(Checkpoint, TakesTheNameOfNoOther) {
   write(header());
   const auto before = content();
   CheckpointHeader next = header();
@@ -141,11 +137,22 @@ TEST_F(Checkpoint, StaysTheOldOneWhereTheNewOneIsFinishedAndNotCommitted) {
   {
     CheckpointWriter writer(path_, next);
     write_arrays(writer, next);
-    writer.finish();
+    EXPECT_THAT(message_of<SetupError>([&] { writer.commit(); }), HasSubstr("File exists"));
     EXPECT_EQ(content(), before);
   }
   EXPECT_EQ(content(), before);
   EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(Checkpoint, IsNotThereWhereItIsFinishedAndNotCommitted) {
+  CheckpointHeader next = header();
+  ++next.step;
+  {
+    CheckpointWriter writer(path_, next);
+    write_arrays(writer, next);
+    writer.finish();
+  }
+  EXPECT_EQ(files(), 0u);
   CheckpointWriter writer(path_, next);
   EXPECT_THROW(writer.finish(), std::invalid_argument);
   write_arrays(writer, next);
@@ -180,7 +187,7 @@ TEST_F(Checkpoint, IsWrittenNoFurtherWhereItHasFailed) {
   EXPECT_EQ(files(), 1u);
 }
 
-TEST_F(Checkpoint, StaysTheOldOneWhereItsWriterIsKilled) {
+TEST_F(Checkpoint, StaysAsItIsWhereAnotherWriterIsKilled) {
   write(header());
   const auto before = content();
   const pid_t pid = fork();
@@ -196,7 +203,7 @@ TEST_F(Checkpoint, StaysTheOldOneWhereItsWriterIsKilled) {
   EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(Checkpoint, StaysTheOldOneWhereTheDiskIsFull) {
+TEST_F(Checkpoint, IsNotThereWhereTheDiskIsFull) {
   write(header());
   const auto before = content();
   const pid_t pid = fork();
@@ -216,8 +223,7 @@ TEST_F(Checkpoint, StaysTheOldOneWhereTheDiskIsFull) {
   int status = 0;
   waitpid(pid, &status, 0);
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_EQ(content(), before);
-  EXPECT_EQ(files(), 1u);
+  EXPECT_EQ(files(), 0u);
 }
 
 TEST_F(Checkpoint, NamesTheFileThatCannotBeWrittenOrRead) {

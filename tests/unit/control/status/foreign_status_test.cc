@@ -59,6 +59,14 @@ TEST(ForeignStatus, IsTakenWithWhatIsKnownOfIt) {
   EXPECT_EQ(nlohmann::json(*taken), nlohmann::json(status));
 }
 
+TEST(ForeignStatus, MaySayAtWhichAddressAPortIs) {
+  Json status = good();
+  status["servers"][0]["ports"][0].update({{"at", "198.18.0.7"}, {"udp_port", 47330}});
+  const auto taken = checked(status);
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_EQ((*taken)["servers"][0]["ports"][0]["at"], "198.18.0.7");
+}
+
 // Of a daemon of another version, or on other ports.
 TEST(ForeignStatus, IsTakenWithPlainFieldsThatNobodyKnows) {
   Json status = good();

@@ -29,7 +29,7 @@ class LinkRequestTest : public testing::Test {
   }
 
   control::Topology topology_ = control::parse_topology("bcube:3,2", "");
-  std::vector<BedLink> links_ = bed_links(topology_.space());
+  std::vector<BedLink> links_ = bed_links(topology_);
 };
 
 TEST_F(LinkRequestTest, ChoosesTheLinksThatFitAllThatIsNamed) {

@@ -27,7 +27,7 @@ class MergedLinksTest : public testing::Test {
   }
 
   control::Topology topology_ = control::parse_topology("bcube:2,2", "");
-  std::vector<BedLink> links_ = bed_links(topology_.space());
+  std::vector<BedLink> links_ = bed_links(topology_);
   control::SwitchParts parts_{topology_.space(), 4};  // level 0, level 1
 };
 
@@ -66,7 +66,7 @@ TEST(MergedLinks, TellTheTwoPortsOfALevelApart) {
   Json link = {{"server", Json::array({0})}, {"level", 0}, {"port", 0}, {"switch", "0/[0]-[1]"}};
   link.update(faults(0, false));
   first["impaired_links"].push_back(link);
-  const auto links = bed_links(torus.space());
+  const auto links = bed_links(torus);
   Json merged = merged_links(torus, links, parts, 5, {first, report(0, "b")});
   EXPECT_EQ(merged["impaired_links"], Json::array({link}));
 

@@ -14,7 +14,7 @@ namespace gradcube::dataplane {
 namespace {
 
 std::vector<BedLink> links_of(const char* topology) {
-  return bed_links(control::parse_topology(topology, "").space());
+  return bed_links(control::parse_topology(topology, ""));
 }
 
 bool has_line(const std::string& text, const std::string& line) {
@@ -54,6 +54,26 @@ TEST(BedLinks, OfATorusAreCablesBetweenTwoPorts) {
   for (const BedLink& each : links) ++ends[each.bridge];
   EXPECT_EQ(ends.size(), 18u);
   for (const auto& [bridge, count] : ends) EXPECT_EQ(count, 2) << bridge;
+}
+
+TEST(BedLinks, OfATreeLeadToTheBridgesOfItsLowestLevel) {
+  const auto tree = control::parse_topology("tree:2x3x2", "");
+  const auto links = bed_links(tree);
+  ASSERT_EQ(links.size(), 12u);
+  EXPECT_EQ(links[7].bridge, "t0.3");
+  EXPECT_EQ(links[7].interface, "level0");
+  const auto uplinks = bed_uplinks(tree);
+  ASSERT_EQ(uplinks.size(), 6u + 2);
+  EXPECT_EQ(uplinks[3].below, "t0.3");
+  EXPECT_EQ(uplinks[3].above, "t1.1");
+  EXPECT_EQ(uplinks[3].up, "u1.3");
+  EXPECT_EQ(uplinks[3].down, "d1.3");
+  EXPECT_EQ(uplinks[3].sharers, 2u);
+  EXPECT_EQ(uplinks[7].below, "t1.1");
+  EXPECT_EQ(uplinks[7].above, "t2.0");
+  EXPECT_EQ(uplinks[7].sharers, 6u);
+  EXPECT_EQ(bed_uplinks(tree.without({6, 7})).size(), 7u) << "nobody is below switch 3";
+  EXPECT_TRUE(bed_uplinks(control::parse_topology("star:4", "")).empty());
 }
 
 TEST(BedLinks, HaveNamesThatTheKernelTakesAndThatDiffer) {
@@ -108,6 +128,27 @@ TEST(NetworkCommands, LimitEachLevelToItsRate) {
   const std::string text = switch_queue_commands(std::span(links).first(2), settings);
   EXPECT_NE(text.find("p0-0.0 root tbf rate 100000000bit"), std::string::npos) << text;
   EXPECT_NE(text.find("p0-0.1 root tbf rate 10000000bit"), std::string::npos) << text;
+}
+
+TEST(NetworkCommands, JoinTheBridgesOfATreeByUplinksWithTheirRates) {
+  control::ClusterSettings settings;
+  settings.topology = control::parse_topology("tree:2x2", "");
+  settings.rates = control::LinkRates(100'000'000);
+  settings.oversubscription = 4;
+  settings.mtu = 1500;
+  settings.queue_bytes = 64'000;
+  const auto uplinks = bed_uplinks(settings.topology);
+  EXPECT_EQ(uplink_commands(std::span(uplinks).first(1), 1500),
+            "link add name t1.0 mtu 1500 type bridge stp_state 0 mcast_snooping 0\n"
+            "link add name u1.0 mtu 1500 type veth peer name d1.0 mtu 1500\n"
+            "link set dev u1.0 master t0.0 up\nlink set dev d1.0 master t1.0 up\n"
+            "link set dev t0.0 mtu 1500 up\nlink set dev t1.0 mtu 1500 up\n");
+  EXPECT_EQ(uplink_queue_commands(std::span(uplinks).first(1), settings),
+            "qdisc add dev u1.0 root tbf rate 50000000bit burst 4614 limit 128000 overhead 24\n"
+            "qdisc add dev d1.0 root tbf rate 50000000bit burst 4614 limit 128000 overhead 24\n");
+  EXPECT_EQ(uplink_commands({}, 1500), "");
+  settings.rates = {};
+  EXPECT_EQ(uplink_queue_commands(uplinks, settings), "");
 }
 
 TEST(NetworkCommands, LetABurstPassThatIsAsLongAsATimerMayBeLate) {

@@ -14,6 +14,7 @@
 #include "dataplane/fabric/kernel/packet_port_counters.h"
 #include "dataplane/fabric/nic/ethdev_port_counters.h"
 #include "dataplane/fabric/port.h"
+#include "dataplane/fabric/udp/udp_port_counters.h"
 #include "protocol/send_window.h"
 
 namespace gradcube::dataplane {
@@ -65,6 +66,10 @@ TEST(Counters, OfPortsOnNetworkInterfacesAreTheDocumentedOnes) {
 TEST(Counters, OfPortsOnMemifLinksAndNicsAreTheDocumentedOnes) {
   EXPECT_EQ(documented("counters.md", "Ports on memif links and NICs"),
             counted<EthdevPortCounts>());
+}
+
+TEST(Counters, OfPortsOfDatagramsAreTheDocumentedOnes) {
+  EXPECT_EQ(documented("counters.md", "Ports of datagrams"), counted<UdpPortCounts>());
 }
 
 TEST(Counters, OfSwitchesAreTheDocumentedOnes) {

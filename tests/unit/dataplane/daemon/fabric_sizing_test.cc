@@ -8,6 +8,7 @@
 #include "control/base/units.h"
 #include "control/plan/base/byte_range.h"
 #include "dataplane/engine/hand_over.h"
+#include "dataplane/fabric/udp/datagram.h"
 #include "dataplane/host/packet_memory.h"
 #include "protocol/wire.h"
 
@@ -31,7 +32,8 @@ TEST(FabricSizing, FillsTheMtuWithWholeUnitsBesideTheLongestRoute) {
                   {"bcube:2,5", 7}, {"bcube:2,6", 8}, {"bcube:2,7", 8}};
   for (const auto& cluster : clusters) {
     SCOPED_TRACE(cluster.topology);
-    for (unsigned mtu = control::kMinMtu; mtu <= control::kMaxMtu; ++mtu) {
+    // Datagrams leave less of the least MTU.
+    for (unsigned mtu = control::kMinMtu - kLongerInIpv6; mtu <= control::kMaxMtu; ++mtu) {
       const FabricParameters parameters =
           fabric_parameters(settings_of(cluster.topology, std::nullopt, mtu));
       const std::size_t packet =
@@ -135,6 +137,28 @@ TEST(FabricSizing, TunesPortsByTheirOwnRateAndFlowsByTheSlowest) {
   EXPECT_EQ(fabric.link.queue_bytes, settings.queue_bytes);
 }
 
+TEST(FabricSizing, GivesUplinksOfATreeRoomForEachServerBelow) {
+  control::ClusterSettings settings = settings_of("tree:4x2", 100'000'000, 9000);
+  settings.oversubscription = 2;
+  const FabricParameters parameters = fabric_parameters(settings);
+  ASSERT_EQ(parameters.credit.size(), 1u);
+  const EmbeddedFabricOptions fabric = embedded_fabric_options(settings, parameters, 1, {0});
+  ASSERT_EQ(fabric.levels.size(), 1u);
+  EXPECT_EQ(fabric.levels[0].bits_per_second, 100'000'000u);
+  ASSERT_EQ(fabric.trunks.size(), 1u);
+  EXPECT_EQ(fabric.trunks[0].places, 4u);
+  EXPECT_EQ(fabric.trunks[0].link.bits_per_second, 200'000'000u);
+  EXPECT_EQ(fabric.trunks[0].link.queue_bytes, 4 * settings.queue_bytes);
+  EXPECT_EQ(fabric.trunks[0].link.mark_bytes, 4 * settings.ecn_threshold());
+  // Flows wait as long as behind a link with a server's share of the uplink.
+  const FabricParameters half = fabric_parameters(settings_of("star:8", 50'000'000, 9000));
+  EXPECT_EQ(parameters.flows.recovery.probe_floor, half.flows.recovery.probe_floor);
+  EXPECT_EQ(parameters.credit[0].lease, half.credit[0].lease);
+  const auto unlimited = settings_of("tree:4x2", std::nullopt, 9000);
+  EXPECT_TRUE(
+      embedded_fabric_options(unlimited, fabric_parameters(unlimited), 1, {0}).trunks.empty());
+}
+
 constexpr std::uint64_t kLeastMbufBytes = 448;  // 128 of mbuf, headroom and header; 64 more
 
 std::uint64_t packets_of(const PacketSizes& sizes) {
@@ -213,6 +237,16 @@ TEST(FabricSizing, HasRoomForTheFullWindowsOfAllJobsThatAServerAcceptsWhereTheyA
   constexpr unsigned kFlowsPerThread = 2 * (2 + 2);
   const unsigned full = 9 * kFlowsPerThread * fabric_parameters(settings).window;
   EXPECT_GE(packet_sizes(settings, 2, 9).segments, 64 * full);
+}
+
+TEST(FabricSizing, LetsWindowsShrinkWhereOthersUseTheNetworkAndNothingHasARate) {
+  control::ClusterSettings settings = settings_of("star:9", std::nullopt, 9000);
+  EXPECT_EQ(fabric_parameters(settings).credit[0].window_that_shrinks, 0u);
+  settings.fabric = control::FabricKind::udp;
+  const FabricParameters shared = fabric_parameters(settings);
+  EXPECT_EQ(shared.credit[0].window_that_shrinks, shared.window);
+  settings.rates = control::LinkRates(1'000'000'000);
+  EXPECT_EQ(fabric_parameters(settings).credit[0].window_that_shrinks, 0u);
 }
 
 TEST(FabricSizing, GreetsOftenOnlyWherePollersHaveCoresOfTheirOwn) {

@@ -101,7 +101,7 @@ TEST(HubTable, IsRefusedWithLengthsThatLie) {
 
 TEST(HubTable, IsRefusedWithTypesThatCannotBeTrained) {
   for (const std::uint32_t type :
-       {static_cast<unsigned>(aggregation::kDataTypes), 255U, 256U, UINT32_MAX}) {
+       {static_cast<unsigned>(DataType::sum64), 255U, 256U, UINT32_MAX}) {
     EXPECT_THAT(refusal(table_begin(1) + table_key("a", 1, type)), HasSubstr("type")) << type;
   }
   for (const DataType type : {DataType::float64, DataType::bytes}) {

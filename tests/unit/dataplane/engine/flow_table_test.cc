@@ -67,7 +67,7 @@ TEST(FlowTable, HasADifferentKeyForEachFieldOfAFrame) {
   };
   changed([](auto& header) { header.job = 2; });
   changed([](auto& header) { header.lane = protocol::kMaxLanes - 1; });
-  changed([](auto& header) { header.step = protocol::kMaxSteps - 1; });
+  changed([](auto& header) { header.step = protocol::kMaxFlowSteps - 1; });
   changed([](auto& header) { header.thread = protocol::kMaxThreads - 1; });
   changed([](auto& header) {
     header.stage = header.stage == protocol::Stage::broadcast ? protocol::Stage::aggregation

@@ -60,7 +60,7 @@ TEST_F(JobWatchTest, LetsNoJobDozeBeforeItHasToldOfATrainerThatHasLeft) {
   EngineJob& job = add();
   const auto all = control::Placement::all(control::parse_topology("bcube:2,2", "test"));
   job.set_mailroom(std::make_unique<Mailroom>(job, job.session(), job.rank_order, all, 0, 1024, 16,
-                                              FlowSettings{}));
+                                              FlowSettings{}, 1));
   watch_.wake(job);
   job.mailroom()->depart(0, 0);
   let_doze();

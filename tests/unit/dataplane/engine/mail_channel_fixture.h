@@ -104,7 +104,8 @@ class MailChannelTest : public testing::Test {
                  0,
                  kSegment,
                  16,
-                 {}};
+                 {},
+                 1};
   MailChannel* channel_ = nullptr;
   // Of what was submitted so-and-so-manieth.
   void withdraw(std::uint64_t request) {

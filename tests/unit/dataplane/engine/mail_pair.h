@@ -217,7 +217,7 @@ class MailPair {
       room = std::make_unique<Mailroom>(
           *job, *session, job->rank_order,
           control::Placement::all(control::parse_topology("bcube:2,2", "test")), id, kSegmentBytes,
-          128, FlowSettings{});
+          128, FlowSettings{}, 1);
       room->set_opener([](MailChannel&) {});
     }
     ~Server() {

@@ -3,11 +3,11 @@
 
 #include "dataplane/fabric/kernel/interface_fabric.h"
 
-#include <atomic>
 #include <thread>
 
 #include "bcube_forwarding/neighbours.h"
 #include "tests/unit/dataplane/fabric/packet_port_fixture.h"
+#include "tests/unit/dataplane/fabric/receiver.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -31,25 +31,6 @@ class InterfaceFabricTest : public PacketPortTest {
     std::copy(source.begin(), source.end(), whole.begin() + 6);
     return whole;
   }
-};
-
-// Receives, and counts what it received.
-class Receiver final : public Pollable {
- public:
-  explicit Receiver(Port& port) : port_(port) {}
-  unsigned poll(Nanoseconds) override {
-    rte_mbuf* packets[8];
-    const unsigned count = port_.receive(0, packets, 8);
-    rte_pktmbuf_free_bulk(packets, count);
-    received += count;
-    return count;
-  }
-  Nanoseconds next_event() const override { return kNever; }
-
-  std::atomic<unsigned> received{0};
-
- private:
-  Port& port_;
 };
 
 TEST_F(InterfaceFabricTest, GivesAServerThePortsThatItsNumberIsKnownBy) {

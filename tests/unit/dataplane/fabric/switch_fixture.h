@@ -36,7 +36,7 @@ class SwitchTest : public FrameTest {
     std::vector<SwitchPort> cables;
     for (std::uint16_t server = 0; server < servers; ++server) {
       ports_.push_back(std::make_unique<RingPort>(port_options));
-      cables.push_back({ports_.back().get(), {mac_of(server)}});
+      cables.push_back({ports_.back().get(), {mac_of(server)}, server});
     }
     switch_ = std::make_unique<EmulatedSwitch>(options, cables, with_clones ? &clones_ : nullptr);
   }

@@ -13,10 +13,12 @@ FIGURES = {
     "hips-6": gst_figures.hips_6,
     "hips-7": gst_figures.hips_7,
     "bml-5": gst_figures.bml_5,
+    "bml-6": gst_figures.bml_6,
     "bml-7": gst_figures.bml_7,
     "blueconnect-5": blueconnect_figures.figure_5,
     "blueconnect-6": blueconnect_figures.figure_6,
     "scale": gst_figures.scale,
+    "choosing": gst_figures.choosing,
     "mg-wfbp-9": training_figure.figure_9,
 }
 
@@ -86,10 +88,10 @@ COMMAND = Command(
         ),
         Option(
             "--latency",
-            "Time of each message, in blueconnect-5 and blueconnect-6; in scale, 0 stands for 5us",
+            "Time of each message, in blueconnect-5 and blueconnect-6; in scale and choosing, 0 stands for 5us",
             default="0",
         ),
-        Option("--computation", "Time that a server computes for each sample, in bml-7: 5ms", default="0"),
+        Option("--computation", "Time that a server computes for each sample, in bml-6 and bml-7: 5ms", default="0"),
         JSON,
     ),
     """Without --out the numbers are printed. docs/figures.md says what the papers give of each

@@ -3,10 +3,11 @@
     hips-6, hips-7   GST of HiPS, PSS/MS and RS on BCube and on Torus, of (n,h) = (4,2), (8,3) and (16,4) (HiPS, section
                      4.2)
     bml-5            GST of BML and PS on BCube and on Fat-Tree, with 16 and with 1024 servers
-    bml-7            time of 1000 iterations of VGG-19 on BCube(3,2) and on a Fat-Tree
+    bml-6, bml-7     time of 1000 iterations of LeNet-5 and of VGG-19 on BCube(3,2) and on a Fat-Tree
     blueconnect-5    all-reduce on two nodes of four learners, over the number of floats
     blueconnect-6    ResNet-50 on up to 192 learners: overhead, scaling efficiency, images per second
-    scale            not of a paper: every row of gst_table on BCube(16,4), over the bytes
+    scale, choosing  not of a paper: every row of gst_table over the bytes, on BCube(16,4), and of 16 servers with one
+                     NIC or two
     mg-wfbp-9        speedup of training on 4 to 64 nodes over one, by policy
 
 docs/figures.md says what the papers' texts give of them, and what is assumed. A figure has panels, a panel has series.
@@ -45,7 +46,7 @@ class Series:
 
 
 # What place() makes of a measured time. A panel without a measure has no place for one.
-RELATIVE = "relative"  # time / T_F, beside the bar of its topology and algorithm
+RELATIVE = "relative"  # time / T_F, beside the bars of its topology and algorithm (Panel.of_relative)
 OVER_FLOATS = "over_floats"  # milliseconds over the number of 4-byte floats
 OVER_BYTES = "over_bytes"
 
@@ -59,6 +60,13 @@ class Panel:
     categories: list = dataclasses.field(default_factory=list)  # of bars; empty: lines over x
     logarithmic: bool = False  # both axes
     measure: str = ""
+    # Of bars: what T_F is on the y axis, and what each category has beside the synchronization.
+    unit: float = 1.0
+    base: tuple = ()
+
+    def of_relative(self, category, relative):
+        """The y of a synchronization that takes `relative` times T_F."""
+        return (self.base[category] if self.base else 0.0) + self.unit * relative
 
     def json(self):
         return {
@@ -85,7 +93,7 @@ class Figure:
 @dataclasses.dataclass(frozen=True)
 class Assumed:
     latency_seconds: float = 0.0  # of a message, where the figure's equations have one
-    seconds_per_sample: float = 0.0  # that a server computes; in bml-7
+    seconds_per_sample: float = 0.0  # that a server computes; in bml-6 and bml-7
 
 
 class MeasuredRun(typing.NamedTuple):
@@ -95,6 +103,7 @@ class MeasuredRun(typing.NamedTuple):
     algorithm: str
     bits_per_second: typing.Optional[float]  # of all links
     results: list  # (bytes, the median time in seconds)
+    like: str = ""  # another topology, whose bars it belongs to as well: of a tree that is a Fat-Tree "star:16"
 
 
 def place(figure, run):
@@ -118,13 +127,15 @@ def _points_beside_bars(panel, run, name):
     t_f = transfer_seconds(size, run.bits_per_second)
     if t_f <= 0:
         return []
-    return [
-        Series(name, [float(category)], [seconds / t_f], MEASURED, beside=number)
-        for number, bars in enumerate(panel.series)
-        if run.algorithm in bars.algorithms
-        for category, topology in enumerate(bars.topologies)
-        if topology == run.topology
-    ]
+    points = []
+    for number, bars in enumerate(panel.series):
+        beside = Series(name, origin=MEASURED, beside=number)
+        for category, topology in enumerate(bars.topologies):
+            if run.algorithm in bars.algorithms and topology in (run.topology, run.like):
+                beside.add(category, panel.of_relative(category, seconds / t_f))
+        if beside.x:
+            points.append(beside)
+    return points
 
 
 def _line_over_sizes(measure, run, name):

@@ -1,4 +1,4 @@
-"""Figures of synchronization times: those of HiPS and BML, and that of docs/scale.md."""
+"""Figures of synchronization times: those of HiPS and BML, and those of docs/scale.md and docs/choosing.md."""
 
 from . import bml, hips
 from .crossover import gst_lines
@@ -9,6 +9,9 @@ from .topology import parse_topology
 
 _RELATIVE = "GST / T_F"
 _HIPS = ((4, 2), (8, 3), (16, 4))  # the configurations (n, h) of HiPS, section 4.2
+# What a cluster runs for the bars of BML's paper.
+_BML = ("bml", "hips:mesh", "hips:ring")
+_PS_ON_FAT_TREE = ("mesh", "bml", "hips:mesh")
 
 
 def _hips_figure(name, number, network_name, network):
@@ -40,7 +43,9 @@ def hips_7(_):
 
 def bml_5(_):
     bcubes = ("bcube:4,2", "bcube:32,2")
-    stars = ("star:16", "star:1024")  # non-blocking, too: the paper's testbed of a Fat-Tree is one (section 4.2)
+    # Non-blocking, too: the paper's testbed of a Fat-Tree is one (section 4.2). A measured tree is like it if its
+    # uplinks are as fast as all links below them (MeasuredRun.like).
+    stars = ("star:16", "star:1024")
 
     def bars(title, gst, topologies, algorithms):
         return Series(title, [0.0, 1.0], gst, topologies=topologies, algorithms=algorithms)
@@ -49,39 +54,74 @@ def bml_5(_):
     meshes = [hips.mesh_gst(hips.BCUBE, 4, 2, 1.0), hips.mesh_gst(hips.BCUBE, 32, 2, 1.0)]
     panel = Panel("", "servers", _RELATIVE, categories=["16", "1024"], measure=RELATIVE)
     panel.series = [
-        bars("BCube, BML", [bml.gst(4, 2, 1.0), bml.gst(32, 2, 1.0)], bcubes, ("bml", "hips:mesh", "hips:ring")),
+        bars("BCube, BML", [bml.gst(4, 2, 1.0), bml.gst(32, 2, 1.0)], bcubes, _BML),
         bars("BCube, PS", meshes, bcubes, ("mesh",)),
         bars("Fat-Tree, hierarchical", fat_trees, stars, ("blueconnect",)),
-        bars("Fat-Tree, PS", list(fat_trees), stars, ("mesh", "bml", "hips:mesh")),
+        bars("Fat-Tree, PS", list(fat_trees), stars, _PS_ON_FAT_TREE),
     ]
     return Figure("bml-5", "BML, Figure 5: GST on BCube and on Fat-Tree", [panel])
 
 
-def bml_7(assumed):
-    """Section 4.2: 548 MB, 40GE, BCube(3,2) or nine servers on one switch, 1000 iterations."""
-    t_f = transfer_seconds(548e6, 40e9)
+def _bml_training(name, network, byte_count, batches, assumed):
+    """Section 4.2: 40GE, BCube(3,2) or nine servers on one switch, 1000 iterations."""
     iterations = 1000
-    on_bcube, on_fat_tree = Series("BML"), Series("Fat-Tree, PS")
-    for category, samples in enumerate((16, 32, 64)):
-        computation = samples * assumed.seconds_per_sample
-        on_bcube.add(category, iterations * (computation + bml.gst(3, 2, t_f)))
-        on_fat_tree.add(category, iterations * (computation + bml.fat_tree_gst(9, t_f)))
-    panel = Panel("", "sub-minibatch size", "time of 1000 iterations (s)", categories=["16", "32", "64"])
-    panel.series = [on_bcube, on_fat_tree]
+    panel = Panel(
+        "",
+        "sub-minibatch size",
+        "time of 1000 iterations (s)",
+        categories=list(map(str, batches)),
+        measure=RELATIVE,
+        unit=iterations * transfer_seconds(byte_count, 40e9),
+        base=tuple(iterations * samples * assumed.seconds_per_sample for samples in batches),
+    )
+    for title, gst, topology, algorithms in (
+        ("BML", bml.gst(3, 2, 1.0), "bcube:3,2", _BML),
+        ("Fat-Tree, PS", bml.fat_tree_gst(9, 1.0), "star:9", _PS_ON_FAT_TREE),
+    ):
+        bars = Series(title, topologies=(topology,) * len(batches), algorithms=algorithms)
+        for category in range(len(batches)):
+            bars.add(category, panel.of_relative(category, gst))
+        panel.series.append(bars)
     alone = "" if assumed.seconds_per_sample > 0 else ", the synchronization alone"
-    return Figure("bml-7", f"BML, Figure 7: VGG-19{alone}", [panel])
+    return Figure(name, f"BML, Figure {name[-1]}: {network}{alone}", [panel])
 
 
-def scale(assumed):
-    latency = assumed.latency_seconds if assumed.latency_seconds > 0 else 5e-6
+def bml_6(assumed):
+    return _bml_training("bml-6", "LeNet-5", 12.5e6, (128, 256, 512, 1024), assumed)
+
+
+def bml_7(assumed):
+    return _bml_training("bml-7", "VGG-19", 548e6, (16, 32, 64), assumed)
+
+
+def _lines_over_bytes(spec, title, latency, measure=""):
     load = Load(bytes=0.0, bits_per_second=10e9, latency_seconds=latency)
-    panel = Panel("", "bytes", "time (ms)", logarithmic=True, measure=OVER_BYTES)
-    for line in gst_lines(parse_topology("bcube:16,4", "the figure"), load):
+    panel = Panel(title, "bytes", "time (ms)", logarithmic=True, measure=measure)
+    for line in gst_lines(parse_topology(spec, "the figure"), load):
         series = Series(line.algorithm)
         size = 1e3
         while size <= 1.01e10:
             series.add(size, line.seconds(size) * 1e3)
             size *= 10
         panel.series.append(series)
+    return panel
+
+
+def _latency(assumed):
+    return assumed.latency_seconds if assumed.latency_seconds > 0 else 5e-6
+
+
+def scale(assumed):
+    latency = _latency(assumed)
     title = f"GST on BCube(16,4), 65536 servers: 10 Gbit/s, {latency * 1e6:.3g} us for each message"
-    return Figure("scale", title, [panel])
+    return Figure("scale", title, [_lines_over_bytes("bcube:16,4", "", latency, OVER_BYTES)])
+
+
+def choosing(assumed):
+    latency = _latency(assumed)
+    panels = [
+        _lines_over_bytes("star:16", "one NIC: star:16", latency),
+        _lines_over_bytes("bcube:4,2", "two NICs: bcube:4,2", latency),
+    ]
+    title = f"GST of 16 servers: 10 Gbit/s, {latency * 1e6:.3g} us for each message"
+    return Figure("choosing", title, panels)

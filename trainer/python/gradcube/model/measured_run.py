@@ -1,6 +1,7 @@
 """What `gradcube perf allreduce --json` has measured, read from a file for a figure."""
 
 from .figures import MeasuredRun
+from .grid import product_of
 from .json_file import JsonFile, count_field, field, items, number_field, text_field
 
 # What nothing that was measured exceeds; beyond, a figure would have no numbers for it.
@@ -36,7 +37,11 @@ def read_measured(path):
         file.refuse("it has no result of one collective at a time")
     spec = topology_text(topology)
     algorithm = text_field(report, "algorithm")
-    return MeasuredRun(spec, _default_of(spec) if algorithm is None else algorithm, _rate_of(report), results)
+    algorithm = _default_of(spec) if algorithm is None else algorithm
+    rates = _rates_of(report)
+    like = _star_like(topology, rates)
+    is_one_rate = like or len(set(rates)) == 1
+    return MeasuredRun(spec, algorithm, rates[0] if is_one_rate else None, results, like)
 
 
 def topology_text(topology):
@@ -60,14 +65,28 @@ def topology_text(topology):
 def _default_of(spec):
     """By which all-reduces are where nobody asks for another algorithm: reports without a name are of it. A figure says
     itself which topologies it has."""
-    return {"bcube": "bml", "star": "bml", "torus": "hips:ring"}.get(spec.partition(":")[0], "")
+    defaults = {"bcube": "bml", "star": "bml", "torus": "hips:ring", "tree": "blueconnect"}
+    return defaults.get(spec.partition(":")[0], "")
 
 
-def _rate_of(report):
-    """Of all links; None if they have none, or several."""
+def _rates_of(report):
+    """Of the levels, in bits per second, or one of all links; empty if they have none."""
     rate = field(report, "rate_bps")
-    rates = rate if isinstance(rate, list) and rate else [rate]
-    first = rates[0]
-    if isinstance(first, bool) or not isinstance(first, (int, float)) or not 0 < first <= _MOST_BITS_PER_SECOND:
-        return None
-    return float(first) if all(other == first for other in rates) else None
+    rates = rate if isinstance(rate, list) else [rate]
+    for each in rates:
+        if isinstance(each, bool) or not isinstance(each, (int, float)) or not 0 < each <= _MOST_BITS_PER_SECOND:
+            return []
+    return [float(each) for each in rates]
+
+
+def _star_like(topology, rates):
+    """ "star:16" of a tree whose uplinks bind nobody: it is a Fat-Tree, and like a star of as many servers, whose links
+    are those of level 0. Empty of all others."""
+    radices = items(topology, "radices")
+    if field(topology, "kind") != "tree" or not radices or len(radices) != len(rates):
+        return ""
+    try:
+        shared = [rate / product_of(radices[:level]) for level, rate in enumerate(rates) if level > 0]
+        return f"star:{product_of(radices)}" if min(shared, default=rates[0]) >= rates[0] else ""
+    except ValueError:
+        return ""  # no tree has these

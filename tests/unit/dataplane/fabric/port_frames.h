@@ -1,0 +1,191 @@
+// Frames for tests of ports that copy: made of bytes, sent in packets of all forms, and received.
+#ifndef GRADCUBE_TESTS_UNIT_DATAPLANE_FABRIC_PORT_FRAMES_H_
+#define GRADCUBE_TESTS_UNIT_DATAPLANE_FABRIC_PORT_FRAMES_H_
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <gtest/gtest.h>
+#include <memory>
+#include <poll.h>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dataplane/fabric/frame_fields.h"
+#include "dataplane/fabric/port.h"
+#include "dataplane/host/clock.h"
+#include "dataplane/host/packet_pool.h"
+#include "protocol/wire.h"
+#include "tests/unit/dataplane/packets_in_use.h"
+
+namespace gradcube::dataplane {
+
+class PortFrames : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kMtu = 9000;
+  static constexpr std::chrono::seconds kPatience{20};
+  // After which a port that the kernel did not serve tries again.
+  static constexpr Nanoseconds kTurn = 50'000;
+  using Frames = std::vector<std::string>;
+
+  void TearDown() override {
+    for (std::unique_ptr<PacketPool>* pool : {&headers_, &buffers_}) {
+      if (*pool == nullptr) continue;
+      EXPECT_EQ(packets_in_use(**pool), 0u) << "packets have leaked";
+    }
+    EXPECT_EQ(external_.size(), released_) << "external buffers were not released";
+  }
+
+  // For received frames, and for frames in one segment.
+  PacketPool& buffers() { return made(buffers_, "buffers", kMtu + kEthernetBytes); }
+  PacketPool& headers() { return made(headers_, "headers", kHeaderBytes); }
+
+  // A frame from a to b, or back, of at least 82 bytes.
+  std::string frame(std::uint32_t bytes, std::uint32_t number, std::uint16_t thread = 0,
+                    bool back = false) const {
+    constexpr std::uint32_t kSegment = protocol::kSegmentHeaderBytes;
+    std::string whole(bytes, '\0');
+    for (std::size_t i = 0; i < bytes; ++i) whole[i] = static_cast<char>(i * 7 + number);
+    protocol::LinkAddresses link{.source_mac = macs_[0],
+                                 .destination_mac = macs_[1],
+                                 .source_ip = 0x0a000001,
+                                 .destination_ip = 0x0a000002};
+    if (back) std::swap(link.source_mac, link.destination_mac);
+    protocol::SegmentHeader segment;
+    segment.length = static_cast<std::uint16_t>(bytes < kSegment ? 0 : bytes - kSegment);
+    const std::size_t header =
+        protocol::encode_frame({reinterpret_cast<std::uint8_t*>(whole.data()), whole.size()}, link,
+                               {}, {.sequence = number}, bytes < kSegment ? nullptr : &segment);
+    EXPECT_LE(header, bytes);
+    EXPECT_NE(header, 0u);
+    put(whole, kEthernetBytes + kIpv4Bytes, protocol::kFirstSourcePort + thread);
+    return whole;
+  }
+  Frames frames(std::size_t count, std::uint32_t bytes) const {
+    Frames all;
+    for (std::uint32_t i = 0; i < count; ++i) all.push_back(frame(bytes, i));
+    return all;
+  }
+  static void put(std::string& whole, std::size_t at, std::uint32_t value16) {
+    whole.at(at) = static_cast<char>(value16 >> 8);
+    whole.at(at + 1) = static_cast<char>(value16);
+  }
+
+  rte_mbuf* in_one_segment(const std::string& whole) {
+    rte_mbuf* packet = buffers().allocate();
+    if (packet == nullptr) throw std::runtime_error("the test has no buffer left");
+    std::copy(whole.begin(), whole.end(),
+              rte_pktmbuf_append(packet, static_cast<std::uint16_t>(whole.size())));
+    return packet;
+  }
+  // The first bytes in an mbuf, the others in external buffers that end at these places.
+  rte_mbuf* chained(const std::string& whole, std::size_t header,
+                    const std::vector<std::size_t>& ends) {
+    rte_mbuf* packet = headers().allocate();
+    std::copy_n(whole.begin(), header,
+                rte_pktmbuf_append(packet, static_cast<std::uint16_t>(header)));
+    std::size_t begin = header;
+    for (const std::size_t end : ends) {
+      External& external = external_.emplace_back();
+      external.bytes = whole.substr(begin, end - begin);
+      external.shared.free_cb = [](void*, void* released) {
+        ++*static_cast<std::size_t*>(released);
+      };
+      external.shared.fcb_opaque = &released_;
+      rte_mbuf_ext_refcnt_set(&external.shared, 1);
+      rte_mbuf* part = headers().allocate();
+      rte_pktmbuf_attach_extbuf(part, external.bytes.data(), RTE_BAD_IOVA,
+                                static_cast<std::uint16_t>(external.bytes.size()),
+                                &external.shared);
+      rte_pktmbuf_append(part, static_cast<std::uint16_t>(external.bytes.size()));
+      rte_pktmbuf_chain(packet, part);
+      begin = end;
+    }
+    return packet;
+  }
+
+  // Until the port has accepted all; false if it does not in time.
+  bool send(Port& from, const std::vector<rte_mbuf*>& packets, std::uint16_t queue = 0) {
+    std::vector<rte_mbuf*> rest = packets;
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (!rest.empty() && std::chrono::steady_clock::now() < end) {
+      const auto count = static_cast<std::uint16_t>(std::min<std::size_t>(rest.size(), 32));
+      rest.erase(rest.begin(), rest.begin() + from.transmit(queue, rest.data(), count));
+      if (!rest.empty()) turn(from);
+    }
+    for (rte_mbuf* packet : rest) rte_pktmbuf_free(packet);
+    return rest.empty();
+  }
+  bool send(Port& from, const Frames& all, std::uint16_t queue = 0) {
+    return std::all_of(all.begin(), all.end(), [&](const std::string& whole) {
+      return send(from, std::vector{in_one_segment(whole)}, queue);
+    });
+  }
+
+  // What lies at a queue now.
+  static Frames received(Port& at, std::uint16_t queue = 0, std::uint16_t most = 32) {
+    std::vector<rte_mbuf*> burst(most);
+    const std::uint16_t count = at.receive(queue, burst.data(), most);
+    Frames all;
+    for (std::uint16_t i = 0; i < count; ++i) {
+      EXPECT_EQ(burst[i]->nb_segs, 1u);
+      all.emplace_back(rte_pktmbuf_mtod(burst[i], const char*), burst[i]->pkt_len);
+      rte_pktmbuf_free(burst[i]);
+    }
+    return all;
+  }
+  // What arrives until there are so many frames, or nothing more comes in time. `sender` goes on.
+  template <typename KindOfPort>
+  Frames awaited(KindOfPort& at, std::size_t count, Port* sender = nullptr,
+                 std::uint16_t queue = 0) {
+    Frames all;
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (all.size() < count && std::chrono::steady_clock::now() < end) {
+      const Frames some = received(at, queue);
+      all.insert(all.end(), some.begin(), some.end());
+      if (sender != nullptr) turn(*sender);
+      pollfd readable{at.wake_descriptor(queue), POLLIN, 0};
+      if (some.empty()) poll(&readable, 1, 1);
+    }
+    return all;
+  }
+  // An engine's iteration, some time later, that sends nothing new.
+  void turn(Port& sender) {
+    clock_.advance(kTurn);
+    for (std::uint16_t queue = 0; queue < sender.queues(); ++queue) {
+      EXPECT_TRUE(received(sender, queue).empty());
+    }
+  }
+
+  // Of the two ports between which frames pass.
+  std::array<std::array<std::uint8_t, 6>, 2> macs_{};
+  VirtualClock clock_{1'000'000};
+
+ private:
+  struct External {
+    std::string bytes;
+    rte_mbuf_ext_shared_info shared{};
+  };
+
+  static PacketPool& made(std::unique_ptr<PacketPool>& pool, const char* name,
+                          std::uint32_t bytes) {
+    if (pool == nullptr) {
+      pool = std::make_unique<PacketPool>(
+          PacketPoolOptions{.name = name, .count = 1023, .frame_bytes = bytes, .cache = 0});
+    }
+    return *pool;
+  }
+
+  std::unique_ptr<PacketPool> headers_;
+  std::unique_ptr<PacketPool> buffers_;
+  std::deque<External> external_;
+  std::size_t released_ = 0;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_TESTS_UNIT_DATAPLANE_FABRIC_PORT_FRAMES_H_

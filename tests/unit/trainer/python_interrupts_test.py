@@ -1,0 +1,151 @@
+"""Ctrl-C at every place of a call of the Python package, against the fake daemon: nothing is lost.
+
+Usage: python_interrupts_test.py FAKE_DAEMON. The package and the library are found through PYTHONPATH and
+GRADCUBE_LIBRARY.
+"""
+
+import ctypes
+import itertools
+import opcode
+import os
+import sys
+import unittest
+
+from python_daemon import WithDaemon
+
+import gradcube
+import numpy
+
+PACKAGE = os.path.dirname(gradcube.__file__)
+# After these instructions Python looks for signals.
+LOOKS = ("CALL", "RESUME", "JUMP_BACKWARD", "JUMP_ABSOLUTE")
+EINVAL = gradcube.InvalidError.code
+
+
+class ControlC:
+    """Raises KeyboardInterrupt at the n-th place of what it runs, of those in the package at which Python can raise it.
+
+    In a destructor Python would print it and go on.
+    """
+
+    def __init__(self, place):
+        self.left = place
+        self.before = {}  # of a frame: its last instruction
+
+    def run(self, call):
+        """True where there is no such place."""
+        sys.settrace(self.enter)
+        try:
+            call()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        self.before.clear()
+        return self.left > 0
+
+    def enter(self, frame, _event, _argument):
+        if not frame.f_code.co_filename.startswith(PACKAGE) or self.is_in_destructor(frame):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self.step
+
+    @staticmethod
+    def is_in_destructor(frame):
+        while frame is not None and frame.f_code.co_name != "__del__":
+            frame = frame.f_back
+        return frame is not None
+
+    def step(self, frame, event, _argument):
+        if event == "opcode":
+            before = self.before.get(frame, "")
+            self.before[frame] = now = opcode.opname[frame.f_code.co_code[frame.f_lasti]]
+            if before.startswith(LOOKS) and now != "PUSH_EXC_INFO":  # where the call has raised, it does not look
+                self.left -= 1
+                if self.left == 0:
+                    raise KeyboardInterrupt
+        return self.step
+
+
+class ControlCTest(WithDaemon):
+    def interrupt(self, call, afterwards):
+        """Once at each place."""
+        for place in itertools.count(1):
+            with self.subTest(place=place):
+                if ControlC(place).run(call):
+                    self.assertGreater(place, 10)
+                    return
+                afterwards()
+
+    def assert_nothing_is_lost(self, session):
+        """Each request that the library has is known here, too."""
+        self.wait_for(lambda: session._reap_abandoned(1000) or not session._abandoned)
+        last = session.barrier_async()
+        last.wait(timeout=60)
+        done = ctypes.c_int()
+        native = session._handle.native
+        for number in range(max(1, last._number.value - 20), last._number.value):
+            code = native.gradcube_poll(session._handle.session, number, 0, ctypes.byref(done))
+            self.assertEqual((code, done.value), (EINVAL, 0), f"request {number} is nobody's")
+
+    def test_no_collective_and_no_message_is_lost(self):
+        array = numpy.zeros(4)
+        with gradcube.Session(self.socket, job="job") as session:
+            for call in (
+                lambda: session.allreduce(array, timeout=60),
+                lambda: [session.barrier_async() and None for _ in range(3)],  # which nobody keeps
+                lambda: session.send(array, 1, timeout=60),
+                lambda: session.recv(array, 1, timeout=60),
+            ):
+                self.interrupt(call, lambda: self.assert_nothing_is_lost(session))
+
+    @staticmethod
+    def end_of(request):
+        try:
+            request.wait(timeout=60)
+        except gradcube.Error as failure:
+            return type(failure)
+        return None
+
+    def test_a_wait_can_be_repeated(self):
+        for job, end in (("job", None), ("fail", gradcube.PeerError)):
+            with gradcube.Session(self.socket, job=job) as session:
+                for place in itertools.count(1):
+                    request = session.allreduce_async(numpy.zeros(4))
+                    never_came = ControlC(place).run(lambda: self.end_of(request))
+                    self.assertIs(self.end_of(request), end, f"{job}, place {place}")
+                    if never_came:
+                        break
+
+    def test_a_hub_goes_on(self):
+        gradients, weights = numpy.ones(10, "float32"), numpy.zeros(10, "float32")
+
+        def is_there(call):
+            try:
+                call()
+            except gradcube.AgainError:
+                return False
+            return True
+
+        with gradcube.Session(self.socket, job="job") as session:
+            hub = gradcube.Hub(session, {"fc": gradients}, timeout=60)
+            self.interrupt(
+                lambda: hub.push_pull("fc", gradients, weights, timeout=60),
+                lambda: self.wait_for(lambda: is_there(lambda: hub.pull("fc", weights))),
+            )
+            hub.free(60)
+
+    def test_a_session_that_nobody_got_has_left(self):
+        def descriptors():
+            return len(os.listdir("/proc/self/fd"))
+
+        gradcube.Session(self.socket, job="job").close()
+        before = descriptors()
+        self.interrupt(
+            lambda: gradcube.Session(self.socket, job="job").close(),
+            lambda: self.assertEqual(descriptors(), before),
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()
