@@ -18,11 +18,9 @@ struct UdpPortNumbers {
   Number rx_refused{};    // datagrams of neighbours dropped because they were too long or too short
   Number rx_no_buffer{};  // times that datagrams stayed in the socket because no mbuf was free
   Number tx_refused{};    // frames dropped because they were too long or short, or for nobody here
-  Number
-      tx_too_long{};   // frames dropped because the way to the neighbour carries shorter ones alone
-  Number tx_failed{};  // frames dropped because the kernel did not send them: no way, a firewall
-  Number
-      tx_postponed{};  // times that the kernel's buffers were full; the frames stayed in the port
+  Number tx_too_long{};   // frames dropped because the way to the neighbour carries shorter ones
+  Number tx_failed{};     // frames dropped because the kernel did not send them: no way, a firewall
+  Number tx_postponed{};  // times that the kernel's buffers were full; the frames stayed
 
   template <typename Visit, typename... Objects>
   static void for_each(Visit&& visit, Objects&... objects) {

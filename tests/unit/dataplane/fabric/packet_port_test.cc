@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <gtest/gtest.h>
-#include <random>
 #include <string>
 #include <sys/epoll.h>
 #include <vector>
@@ -17,40 +16,11 @@ namespace gradcube::dataplane {
 namespace {
 
 TEST_F(PacketPortTest, FramesOfAllLengthsArriveWholeHoweverTheyAreChained) {
-  const std::uint64_t seed = test_seed();
-  SCOPED_TRACE("GRADCUBE_TEST_SEED=" + std::to_string(seed));
-  std::mt19937_64 random(seed);
-  const auto between = [&](std::size_t least, std::size_t most) {
-    return std::uniform_int_distribution<std::size_t>(least, most)(random);
-  };
   const auto from = port("a");
   const auto to = port("b");
-  std::vector<std::uint32_t> lengths{82, 95, 96, 97, 1514, kMtu + kEthernetBytes};
-  while (lengths.size() < 400) {
-    lengths.push_back(static_cast<std::uint32_t>(between(82, kMtu + kEthernetBytes)));
-  }
-  std::uint64_t bytes = 0;
-  for (std::uint32_t i = 0; i < lengths.size(); ++i) {
-    const std::string sent = frame(lengths[i], i);
-    bytes += sent.size();
-    rte_mbuf* packet = nullptr;
-    if (between(0, 3) == 0) {
-      packet = in_one_segment(sent);
-    } else {
-      std::vector<std::size_t> ends(between(0, 4));
-      const std::size_t header = between(0, 82);
-      for (std::size_t& end : ends) end = between(header, sent.size());
-      std::sort(ends.begin(), ends.end());
-      ends.push_back(sent.size());
-      packet = chained(sent, header, ends);
-    }
-    ASSERT_TRUE(send(*from, std::vector{packet}));
-    ASSERT_EQ(awaited(*to, 1), Frames{sent}) << "frame " << i << " of " << sent.size() << " bytes";
-  }
-  EXPECT_EQ(from->counts().sent_packets, lengths.size());
-  EXPECT_EQ(from->counts().sent_bytes, bytes);
-  EXPECT_EQ(to->counts().received_packets, lengths.size());
-  EXPECT_EQ(to->counts().received_bytes, bytes);
+  expect_frames_of_all_lengths_to_pass(
+      *from, *to, {82, 95, 96, 97, 1514, kMtu + kEthernetBytes},
+      {.least_frame = 82, .least_header = 0, .most_header = 82, .most_ends = 4});
 }
 
 TEST_F(PacketPortTest, ABurstIsAcceptedAsFarAsThereIsRoomAndArrivesInOrder) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <poll.h>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "dataplane/host/clock.h"
 #include "dataplane/host/packet_pool.h"
 #include "protocol/wire.h"
+#include "tests/unit/dataplane/dpdk_environment.h"
 #include "tests/unit/dataplane/packets_in_use.h"
 
 namespace gradcube::dataplane {
@@ -152,6 +154,51 @@ class PortFrames : public testing::Test {
       if (some.empty()) poll(&readable, 1, 1);
     }
     return all;
+  }
+  // Of packets in which frames are sent, where they are not in one segment.
+  struct Forms {
+    std::uint32_t least_frame;
+    std::size_t least_header;
+    std::size_t most_header;
+    std::size_t most_ends;  // of external buffers within the frame
+  };
+  // Each arrives whole, those of these lengths and others that are drawn, in packets of all forms.
+  template <typename KindOfPort>
+  void expect_frames_of_all_lengths_to_pass(KindOfPort& from, KindOfPort& to,
+                                            std::vector<std::uint32_t> lengths,
+                                            const Forms& forms) {
+    const std::uint64_t seed = test_seed();
+    SCOPED_TRACE("GRADCUBE_TEST_SEED=" + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const auto between = [&](std::size_t least, std::size_t most) {
+      return std::uniform_int_distribution<std::size_t>(least, most)(random);
+    };
+    while (lengths.size() < 400) {
+      lengths.push_back(
+          static_cast<std::uint32_t>(between(forms.least_frame, kMtu + kEthernetBytes)));
+    }
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < lengths.size(); ++i) {
+      const std::string sent = frame(lengths[i], i, static_cast<std::uint16_t>(i));
+      bytes += sent.size();
+      rte_mbuf* packet = nullptr;
+      if (between(0, 3) == 0) {
+        packet = in_one_segment(sent);
+      } else {
+        std::vector<std::size_t> ends(between(0, forms.most_ends));
+        const std::size_t header = between(forms.least_header, forms.most_header);
+        for (std::size_t& end : ends) end = between(header, sent.size());
+        std::sort(ends.begin(), ends.end());
+        ends.push_back(sent.size());
+        packet = chained(sent, header, ends);
+      }
+      ASSERT_TRUE(send(from, std::vector{packet}));
+      ASSERT_EQ(awaited(to, 1), Frames{sent}) << "frame " << i << " of " << sent.size() << " bytes";
+    }
+    EXPECT_EQ(from.counts().sent_packets, lengths.size());
+    EXPECT_EQ(from.counts().sent_bytes, bytes);
+    EXPECT_EQ(to.counts().received_packets, lengths.size());
+    EXPECT_EQ(to.counts().received_bytes, bytes);
   }
   // An engine's iteration, some time later, that sends nothing new.
   void turn(Port& sender) {

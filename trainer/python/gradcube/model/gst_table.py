@@ -82,12 +82,16 @@ class _Question:
 # Each answers with (seconds, source), or with None where no paper gives the time.
 
 
+def _busiest_level(q, source):
+    seconds = bml.generalized_gst(q.topology.radices, q.t_f) + q.latency_by_levels()
+    return seconds, source + ", the busiest level: a lower bound"
+
+
 def _bml(q):
     if q.is_torus:
         return None
     if not q.is_uniform:
-        seconds = bml.generalized_gst(q.topology.radices, q.t_f) + q.latency_by_levels()
-        return seconds, "BML 3.2, the busiest level: a lower bound"
+        return _busiest_level(q, "BML 3.2")
     return bml.gst(q.most, q.levels, q.t_f) + q.latency_by_levels(), "BML 3.3" if q.is_fattree else "BML 3.2"
 
 
@@ -111,8 +115,7 @@ def _hips_ring(q):
     if q.is_fattree:
         return None
     if not q.is_uniform:
-        seconds = bml.generalized_gst(q.topology.radices, q.t_f) + q.latency_by_levels()
-        return seconds, "HiPS Table 3, HiPS, the busiest level: a lower bound"
+        return _busiest_level(q, "HiPS Table 3, HiPS")
     return hips.gst(q.network, q.most, q.levels, q.t_f) + q.latency_by_levels(), "HiPS Table 3, HiPS"
 
 
