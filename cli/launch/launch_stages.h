@@ -71,13 +71,13 @@ class LaunchStages {
   int exit_code() const;
 
  private:
-  enum class Stage { running, asked, killed };
+  enum class Signalled { never, asked, killed };
 
   struct Process {
     std::optional<ProcessEnd> end;
     bool group_gone = false;
     bool outstayed = false;
-    Stage stage = Stage::running;
+    Signalled signalled = Signalled::never;
     Time deadline;  // of the next step, unless it runs
   };
 
