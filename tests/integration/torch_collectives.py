@@ -14,8 +14,8 @@ import torch
 import torch.distributed as dist
 
 ADDED = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64]
-SMALL = [torch.int8, torch.uint8]
-COPIED = [*ADDED, *SMALL, torch.bool, torch.int16, torch.complex64]
+SMALL = [torch.int8, torch.uint8, torch.int16]
+COPIED = [*ADDED, *SMALL, torch.bool, torch.complex64]
 COUNT = 1009  # no multiple of the ranks
 
 
@@ -72,10 +72,6 @@ def combinations():
             mine = bits[dist.get_rank()].to(dtype, copy=True)
             dist.all_reduce(mine, getattr(dist.ReduceOp, op))
             same(mine, functools.reduce(combine, bits).to(dtype))
-    for op in ("SUM", "MIN", "MAX"):
-        mine = input_of(dist.get_rank(), torch.int16)
-        dist.all_reduce(mine, getattr(dist.ReduceOp, op))
-        same(mine, expected(op, inputs_of(torch.int16)))
     wholes = inputs_of(torch.float64, (len(ranks()), 4, 5))
     part = torch.zeros(5, 4, dtype=torch.float64).t()
     dist.reduce_scatter(part, list(wholes[dist.get_rank()]), dist.ReduceOp.PRODUCT)

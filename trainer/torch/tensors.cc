@@ -168,10 +168,12 @@ Elements elements_of(const at::Tensor& tensor, const Op& op) {
   const at::ScalarType type = tensor.scalar_type();
   const Elements elements{dtype_of(type), op_of(op.op_, type),
                           static_cast<std::size_t>(tensor.numel())};
-  const bool is_small = type == at::kChar || type == at::kByte || type == at::kBool;
+  const bool is_small =
+      type == at::kChar || type == at::kByte || type == at::kShort || type == at::kBool;
   const bool is_extreme = elements.op == GRADCUBE_MIN || elements.op == GRADCUBE_MAX;
   const bool is_known = elements.dtype < GRADCUBE_BYTES || type == at::kBool ||
-                        type == at::kComplexFloat || type == at::kComplexDouble;
+                        type == at::kShort || type == at::kComplexFloat ||
+                        type == at::kComplexDouble;
   if (!is_known || (is_small && elements.op == GRADCUBE_AVERAGE) ||
       (tensor.is_complex() && is_extreme)) {
     throw unsupported(op.op_, type);
@@ -188,10 +190,6 @@ bool is_combined_by_ranks(const at::Tensor& tensor, const Op& op) {
     case Op::BOR:
     case Op::BXOR:
       return at::isIntegralType(type, true);
-    case Op::SUM:
-    case Op::MIN:
-    case Op::MAX:
-      return type == at::kShort;
     default:
       return false;
   }

@@ -23,8 +23,8 @@ struct Elements {
 
 Elements elements_of(const at::Tensor& tensor, const c10d::ReduceOp& op);
 
-// Whether the ranks combine such tensors themselves, each of them all: PRODUCT, BAND, BOR and BXOR,
-// and int16, which the job's collectives only move.
+// Whether the ranks combine such tensors themselves, each of them all: by PRODUCT, BAND, BOR and
+// BXOR, which the job's collectives do not have.
 bool is_combined_by_ranks(const at::Tensor& tensor, const c10d::ReduceOp& op);
 
 // To be done when requests have ended well: what did not work in place.
