@@ -260,8 +260,8 @@ void draw_outages(SeededRandom& random, Scenario& scenario) {
             [](const Outage& one, const Outage& other) { return one.until < other.until; });
 }
 
-// Signs of life come so often that chance alone makes no server silent: for the second that a daemon
-// has at least, once in 10^9 of them, over the longest path that there may be.
+// Signs of life come so often that chance alone makes no server silent: over the longest path that
+// there may be, none of a second, the least that a daemon is given, arrives once in 10^9 times.
 void greet_often(SimulationSettings& simulation) {
   double arrives = 1 - simulation.messages.loss;
   if (simulation.messages_pass_the_fabric) {
