@@ -93,6 +93,7 @@ listed() {
   sed -n "/^$1:/,/^[^ ]/{s/^$1://; /^[A-Z]/!p}" "$2" | tr -d ' \n' | sed 's/debhelper-compat(=13)/debhelper/; s/:any//g'
 }
 
+# shellcheck disable=SC2016  # mmdebstrap says what $1 is in its hooks
 make_debs() {
   local out=out/deb-$suite tests
   ((EUID == 0)) || die "chroots are root's: run this as root"
@@ -116,7 +117,6 @@ make_debs() {
   tar -xf "$out/packages.tar" -C "$out/packages"
   step "installing them in a minimal $suite, and testing"
   tests=$(listed Depends debian/tests/control)
-  # shellcheck disable=SC2016  # mmdebstrap says what $1 is
   in_chroot "ca-certificates" \
     --customize-hook='mkdir "$1/work"' \
     --customize-hook="copy-in $out/packages debian/tests /work" \

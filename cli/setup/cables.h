@@ -1,5 +1,5 @@
-// Which port of which host hears which: what `gradcube setup` has found out, before it is known what
-// the hosts are to each other.
+// Which port of which host hears which: what `gradcube setup` has found out, before it is known
+// what the hosts are to each other.
 //
 // Plain values.
 #ifndef GRADCUBE_CLI_SETUP_CABLES_H_

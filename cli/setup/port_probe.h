@@ -5,8 +5,8 @@
 // (0x88b5): "gradcube", then in network byte order 8 bytes that name this setup, and 2 bytes each
 // of host and port. No daemon sends or takes such frames, and no interface is changed.
 //
-// Owns a packet socket on each port that is up, for which the process needs CAP_NET_RAW. One thread;
-// no call waits. Errors are control::SetupError.
+// Owns a packet socket on each port that is up, for which the process needs CAP_NET_RAW. One
+// thread; no call waits. Errors are control::SetupError.
 #ifndef GRADCUBE_CLI_SETUP_PORT_PROBE_H_
 #define GRADCUBE_CLI_SETUP_PORT_PROBE_H_
 
@@ -22,8 +22,8 @@ namespace gradcube::cli {
 
 class PortProbe {
  public:
-  // On these interfaces; if none is named, on every Ethernet interface that is free for it: of those
-  // the host has, the ones without an IP address beside that of their link (fe80::).
+  // On these interfaces; if none is named, on every Ethernet interface that is free for it: of
+  // those the host has, the ones without an IP address beside that of their link (fe80::).
   explicit PortProbe(const std::vector<std::string>& names);
 
   const std::vector<PortFacts>& ports() const { return ports_; }

@@ -1,10 +1,10 @@
 // From cables to a topology: which server each host is, and which port of it each of its ports.
 //
-// A topology is recognised by its squares. Where a server is joined to one other at one level and to
-// another at a second level, a BCube and a torus have exactly one more server that is joined to both.
-// So from the levels of one server's ports follow those of its neighbours', and so on; the digits of
-// a level are what is left joined without its links. What comes of it is compared with the topology,
-// cable by cable.
+// A topology is recognised by its squares. Where a server is joined to one other at one level and
+// to another at a second level, a BCube and a torus have exactly one more server that is joined to
+// both. So from the levels of one server's ports follow those of its neighbours', and so on; the
+// digits of a level are what is left joined without its links. What comes of it is compared with
+// the topology, cable by cable.
 //
 // Ports that hear nobody belong to no topology, and are no matter where the others form one.
 //

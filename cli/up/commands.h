@@ -1,5 +1,5 @@
-// What changes a cluster: finds out what it is, starts it, ends it, damages its links; and what does so on one of its
-// hosts for a command that was typed on another.
+// What changes a cluster: finds out what it is, starts it, ends it, damages its links; and what
+// does so on one of its hosts for a command that was typed on another.
 #ifndef GRADCUBE_CLI_UP_COMMANDS_H_
 #define GRADCUBE_CLI_UP_COMMANDS_H_
 

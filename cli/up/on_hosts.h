@@ -15,8 +15,8 @@
 
 namespace gradcube::cli {
 
-// Hosts as the options --hosts, --launcher and --program name them; without the last two by ssh, and
-// the path that this program has. Throws a UsageError.
+// Hosts as the options --hosts, --launcher and --program name them; without the last two by ssh,
+// and the path that this program has. Throws a UsageError.
 ClusterHosts hosts_reached(const std::string& launcher, const std::string& program,
                            std::vector<std::string> names,
                            const control::ClusterSettings& settings);
