@@ -22,7 +22,7 @@ using control::ServerId;
 
 constexpr unsigned kNoLevel = UINT_MAX;
 // More ports in use than any topology's servers have: 7 levels, two on each of a torus.
-constexpr std::size_t kMostPorts = 2 * control::kMaxDimensions;
+constexpr std::size_t kMostPortsInUse = 2 * control::kMaxDimensions;
 // In more levels a torus would be proposed after too many trials.
 constexpr std::size_t kMostTorusPorts = 8;
 
@@ -251,9 +251,9 @@ Recognised recognise(const Cables& cables) {
   result.faults = joints.faults();
   if (!result.faults.empty()) return result;
   const std::size_t ports = joints.of_host(0).size();
-  if (ports > kMostPorts) {
+  if (ports > kMostPortsInUse) {
     result.faults.push_back(fmt::format(
-        "{} ports of each host are in use; a topology has at most {}", ports, kMostPorts));
+        "{} ports of each host are in use; a topology has at most {}", ports, kMostPortsInUse));
     return result;
   }
   const auto add = [&](std::optional<Proposal> proposal) {

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto kProbePatience = std::chrono::seconds(90);
+constexpr auto kPortsPatience = std::chrono::seconds(90);
 constexpr auto kHearing = std::chrono::milliseconds(50);
 constexpr std::size_t kMostPortsOfHost = 64;
 constexpr std::size_t kLongestPortName = 15;
@@ -79,7 +79,7 @@ FoundCables find_cables(const ClusterHosts& hosts, const std::vector<std::string
   HostGroup group(hosts);
   const std::uint64_t setup = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
   const auto ask = [&](const std::vector<json>& requests) {
-    HostGroup::Answers answers = group.ask(requests, kProbePatience);
+    HostGroup::Answers answers = group.ask(requests, kPortsPatience);
     answers.require_all(hosts);
     return answers;
   };
