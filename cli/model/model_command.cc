@@ -17,8 +17,8 @@ namespace {
 // The distribution's, as Matplotlib is the distribution's package.
 constexpr const char* kPython = "/usr/bin/python3";
 
-// Calls main() of the module that is named. -I keeps out what lies in the working directory or in the user's variables; -B writes no files
-// beside the package.
+// Calls main() of the module that is named. -I keeps out what lies in the working directory or in
+// the user's variables; -B writes no files beside the package.
 constexpr const char* kStart =
     "import importlib, sys; sys.path.insert(0, sys.argv.pop(1)); "
     "sys.exit(importlib.import_module(sys.argv.pop(1)).main())";
