@@ -103,11 +103,8 @@ sockaddr_ll at_interface(int index) {
 
 PortProbe::PortProbe(const std::vector<std::string>& names) {
   const auto interfaces = interfaces_of_host();
-  const auto add = [this](const std::string& name, const Interface& interface) {
-    ports_.push_back({.name = name,
-                      .mtu = mtu_of(name),
-                      .is_up = (interface.flags & IFF_UP) != 0,
-                      .has_carrier = (interface.flags & IFF_RUNNING) != 0});
+  const auto add = [this](const std::string& name) {
+    ports_.push_back({.name = name, .mtu = mtu_of(name)});
   };
   for (const std::string& name : names) {
     const auto found = interfaces.find(name);
@@ -115,14 +112,24 @@ PortProbe::PortProbe(const std::vector<std::string>& names) {
       throw SetupError(fmt::format(
           "there is no Ethernet interface '{}' here: `ip link` lists what there is", name));
     }
-    add(name, found->second);
+    add(name);
   }
   for (const auto& [name, interface] : interfaces) {
-    if (names.empty() && is_free(interface)) add(name, interface);
+    if (names.empty() && is_free(interface)) add(name);
   }
+  look();
   for (std::size_t port = 0; port < ports_.size(); ++port) {
     if (ports_[port].is_up) listen(port);
   }
+}
+
+const std::vector<PortFacts>& PortProbe::look() {
+  auto interfaces = interfaces_of_host();
+  for (PortFacts& port : ports_) {
+    port.is_up = (interfaces[port.name].flags & IFF_UP) != 0;
+    port.has_carrier = (interfaces[port.name].flags & IFF_RUNNING) != 0;
+  }
+  return ports_;
 }
 
 void PortProbe::listen(std::size_t port) {

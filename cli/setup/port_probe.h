@@ -26,7 +26,8 @@ class PortProbe {
   // those the host has, the ones without an IP address beside that of their link (fe80::).
   explicit PortProbe(const std::vector<std::string>& names);
 
-  const std::vector<PortFacts>& ports() const { return ports_; }
+  // As they are now: a port gets its carrier a while after it is up.
+  const std::vector<PortFacts>& look();
 
   // Once, out of each.
   void greet(std::uint64_t setup, std::size_t host);

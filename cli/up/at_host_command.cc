@@ -186,9 +186,9 @@ int run_words(const json& request, bool is_last, const InterruptGuard& interrupt
   return code;
 }
 
-json ports_json(const PortProbe& probe) {
+json ports_json(PortProbe& probe) {
   json ports = json::array();
-  for (const PortFacts& port : probe.ports()) {
+  for (const PortFacts& port : probe.look()) {
     ports.push_back({{"name", port.name},
                      {"mtu", port.mtu},
                      {"up", port.is_up},
@@ -215,7 +215,7 @@ void probe_ports(const json& what, std::optional<PortProbe>& probe) {
     for (const PortProbe::Heard& each : probe->take_heard(setup)) {
       heard.push_back({each.port, each.from.host, each.from.port});
     }
-    answer({{"ok", true}, {"heard", heard}});
+    answer({{"ok", true}, {"heard", heard}, {"ports", ports_json(*probe)}});
   }
 }
 

@@ -23,8 +23,8 @@ constexpr auto kHearing = std::chrono::milliseconds(50);
 constexpr std::size_t kMostPortsOfHost = 64;
 constexpr std::size_t kLongestPortName = 15;
 
-Cables ports_of(const ClusterHosts& hosts, const HostGroup::Answers& answers) {
-  Cables cables;
+void take_ports(const ClusterHosts& hosts, const HostGroup::Answers& answers, Cables& cables) {
+  cables.hosts.clear();
   for (std::size_t host = 0; host < hosts.names.size(); ++host) {
     CabledHost own{.name = hosts.names[host], .ports = {}};
     for (const json& port : items(answers.values[host], "ports")) {
@@ -37,7 +37,6 @@ Cables ports_of(const ClusterHosts& hosts, const HostGroup::Answers& answers) {
     }
     cables.hosts.push_back(std::move(own));
   }
-  return cables;
 }
 
 void take_heard(const HostGroup::Answers& answers, Cables& cables) {
@@ -89,14 +88,17 @@ FoundCables find_cables(const ClusterHosts& hosts, const std::vector<std::string
   for (const std::size_t host : hosts.all()) {
     greet.push_back({{"ports", {{"setup", setup}, {"greet", host}}}});
   }
-  FoundCables found{.cables = ports_of(hosts, ask(open)), .recognised = {}};
+  FoundCables found;
+  ask(open);
   const auto deadline =
       std::chrono::steady_clock::now() +
       std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(wait_seconds));
   do {
     ask(greet);
     std::this_thread::sleep_for(kHearing);
-    take_heard(ask(tell), found.cables);
+    const HostGroup::Answers told = ask(tell);
+    take_ports(hosts, told, found.cables);
+    take_heard(told, found.cables);
     found.recognised = recognise(found.cables);
     if (!found.recognised.proposals.empty() && !is_one_silent(found.cables)) break;
   } while (std::chrono::steady_clock::now() < deadline);

@@ -94,9 +94,8 @@ TEST(ClusterSettings, DefaultsAreValidAndSurviveJson) {
 
 TEST(ClusterSettings, RefuseAnUnknownNameAndBadLcores) {
   ClusterSettings settings;
-  EXPECT_NE(message_of<UsageError>([&] {
-              apply_setting(settings, "speed", "1", "--speed");
-            }).find("expected topology, absent, aggregators, hosts, interfaces, fabric, "
+  EXPECT_NE(message_of<UsageError>([&] { apply_setting(settings, "speed", "1", "--speed"); })
+                .find("expected topology, absent, aggregators, hosts, interfaces, fabric, "
                       "rate"),
             std::string::npos);
   for (const char* text : {"", ",", "0,", "x", "0,0", "3-1", "0-3,2", "1024", "-1", "1-"}) {
