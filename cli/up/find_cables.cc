@@ -52,9 +52,11 @@ void take_heard(const HostGroup::Answers& answers, Cables& cables) {
       }
       const HostPort own{host, each[0].get<std::size_t>()};
       const HostPort from{each[1].get<std::size_t>(), each[2].get<std::size_t>()};
-      if (is_known(own) && is_known(from)) cables.heard.emplace(own, from);
+      cables.heard.emplace(own, from);
     }
   }
+  std::erase_if(cables.heard,
+                [&](const auto& pair) { return !is_known(pair.first) || !is_known(pair.second); });
 }
 
 // Whether one has somebody at its other end, and has heard nobody yet.
