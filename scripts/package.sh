@@ -120,7 +120,8 @@ make_debs() {
   in_chroot "ca-certificates" \
     --customize-hook='mkdir "$1/work"' \
     --customize-hook="copy-in $out/packages debian/tests /work" \
-    --customize-hook="chroot \"\$1\" apt-get install -q -y --no-install-recommends /work/packages/*.deb ${tests//,/ }" \
+    --customize-hook="chroot \"\$1\" sh -ec 'apt-get install -q -y --no-install-recommends \
+        /work/packages/*.deb ${tests//,/ }'" \
     --customize-hook='chroot "$1" useradd --create-home tester' \
     --customize-hook='chroot "$1" setpriv --reuid=tester --regid=tester --clear-groups env HOME=/home/tester \
         /work/tests/allreduce' || die "the packages do not work in a minimal $suite"
