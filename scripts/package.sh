@@ -96,6 +96,8 @@ listed() {
 # shellcheck disable=SC2016  # mmdebstrap says what $1 is in its hooks
 make_debs() {
   local out=out/deb-$suite tests
+  # Without packages of debugging symbols, which take half as long again.
+  local quickly='DEB_BUILD_OPTIONS=noautodbgsym DEB_CFLAGS_STRIP=-g DEB_CXXFLAGS_STRIP=-g'
   ((EUID == 0)) || die "chroots are root's: run this as root"
   expect 1 400 60
   step "installing mmdebstrap"
@@ -110,9 +112,9 @@ make_debs() {
   in_chroot "build-essential,fakeroot,lintian,$(listed Build-Depends debian/control)" \
     --customize-hook='mkdir "$1/work" && chmod 1777 "$1/work"' \
     --customize-hook="tar-in $out/source.tar /work" \
-    --customize-hook='chroot "$1" sh -ec "cd /work/gradcube && dpkg-buildpackage -us -uc -b"' \
+    --customize-hook="chroot \"\$1\" env $quickly sh -ec 'cd /work/gradcube && dpkg-buildpackage -us -uc -b'" \
     --customize-hook='chroot "$1" sh -ec "cd /work && lintian --allow-root --fail-on=error,warning --info *.changes"' \
-    --customize-hook='cd "$1/work" && rm -f ./*-dbgsym_*.deb && tar -cf packages.tar ./*.deb' \
+    --customize-hook='cd "$1/work" && tar -cf packages.tar ./*.deb' \
     --customize-hook="download /work/packages.tar $out/packages.tar" || die "no packages were made for $suite"
   tar -xf "$out/packages.tar" -C "$out/packages"
   step "installing them in a minimal $suite, and testing"
