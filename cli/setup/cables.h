@@ -19,6 +19,7 @@ struct HostPort {
   std::size_t host = 0;
   std::size_t port = 0;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes this 0 for a pointer.
   auto operator<=>(const HostPort&) const = default;
 };
 
