@@ -32,6 +32,7 @@ namespace {
 void add_commands(CLI::App& tool, Action& action, const std::vector<std::string>& words) {
   add_up(tool, action);
   add_down(tool, action);
+  add_setup(tool, action);
   add_status(tool, action);
   add_impair(tool, action);
   add_plan(tool, action);
@@ -42,6 +43,7 @@ void add_commands(CLI::App& tool, Action& action, const std::vector<std::string>
   add_model(tool, action);
   add_checkpoint(tool, action);
   add_doctor(tool, action);
+  add_quickstart(tool, action);
   add_at_host(tool, action);
 }
 
@@ -155,7 +157,7 @@ int run_command_line(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + std::min(own + 1, argc), argv + argc);
   add_commands(tool, action, words);
   try {
-    if (is_for_models) become_models(model_words);
+    if (is_for_models) become_python(kModelsModule, model_words);
     const int code = run(tool, action, own, argv, words);
     flush_output();
     return code;

@@ -125,7 +125,8 @@ Report hosts_check_report(const ClusterHosts& hosts, const std::vector<LinkResul
                           bool all) {
   Report report = links_report(hosts.settings.rated_topology(), results, all);
   const control::HostList& rows = hosts.settings.hosts;
-  if (hosts.settings.topology.ports() > 1 && !rows.empty() && rows.front().size() == 1) {
+  if (hosts.settings.interfaces.empty() && hosts.settings.topology.ports() > 1 && !rows.empty() &&
+      rows.front().size() == 1) {
     report.line(fmt::format(
         "the ports of each server share its address, {} of the first, and so what its NIC carries; "
         "here they were measured one after the other",

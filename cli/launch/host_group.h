@@ -12,6 +12,11 @@
 //     "hosts":..}}                                 "stays":false}; the daemon ends with the input
 //   {"stay":true}                                {"ok":true}: it does not. Then at-host ends, or
 //                                                  stays until the daemon ends, if "stays"
+//   {"ports":{"names":[..]}}                     {"ok":true,"ports":[{"name":"eth1","mtu":1500,
+//                                                  "up":true,"carrier":true}]}; opens them
+//   {"ports":{"setup":7,"greet":3}}              {"ok":true}: as host 3, once from each port
+//   {"ports":{"setup":7}}                        {"ok":true,"heard":[[0,2,1]],"ports":[..]}: port
+//                                                  0 has heard host 2's port 1
 //   {"words":["check","--json"]}                 {"ok":true,"exit_code":0,"output":"..",
 //                                                  "errors":".."}
 //   {"words":[..],"last":true}                   none: what the command writes, and its exit code

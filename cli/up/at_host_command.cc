@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -30,6 +31,7 @@
 #include "cli/launch/host_group.h"
 #include "cli/launch/launch.h"
 #include "cli/launch/launch_signals.h"
+#include "cli/setup/port_probe.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/output.h"
 #include "cli/up/commands.h"
@@ -184,15 +186,51 @@ int run_words(const json& request, bool is_last, const InterruptGuard& interrupt
   return code;
 }
 
+json ports_json(PortProbe& probe) {
+  json ports = json::array();
+  for (const PortFacts& port : probe.look()) {
+    ports.push_back({{"name", port.name},
+                     {"mtu", port.mtu},
+                     {"up", port.is_up},
+                     {"carrier", port.has_carrier}});
+  }
+  return ports;
+}
+
+// For `gradcube setup`.
+void probe_ports(const json& what, std::optional<PortProbe>& probe) {
+  const std::uint64_t setup = count_field(what, "setup").value_or(0);
+  if (!probe) {
+    std::vector<std::string> names;
+    for (const json& name : items(what, "names")) {
+      if (name.is_string()) names.push_back(name.get<std::string>());
+    }
+    probe.emplace(names);
+    answer({{"ok", true}, {"ports", ports_json(*probe)}});
+  } else if (const auto host = count_field(what, "greet")) {
+    probe->greet(setup, *host);
+    answer({{"ok", true}});
+  } else {
+    json heard = json::array();
+    for (const PortProbe::Heard& each : probe->take_heard(setup)) {
+      heard.push_back({each.port, each.from.host, each.from.port});
+    }
+    answer({{"ok", true}, {"heard", heard}, {"ports", ports_json(*probe)}});
+  }
+}
+
 int run_at_host() {
   const InterruptGuard interrupt;
   // Not before the first request, whose environment says where the run directory is.
   std::optional<HostDaemon> daemon;
+  std::optional<PortProbe> probe;
   try {
     while (const auto request = next_request()) {
       begin(*request);
       if (!daemon) daemon.emplace();
-      if (request->contains("start")) {
+      if (request->contains("ports")) {
+        probe_ports((*request)["ports"], probe);
+      } else if (request->contains("start")) {
         daemon->start((*request)["start"]);
       } else if (request->contains("stay")) {
         daemon->stay();

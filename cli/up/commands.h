@@ -1,5 +1,5 @@
-// What changes a cluster: starts it, ends it, damages its links; and what does so on one of its
-// hosts for a command that was typed on another.
+// What changes a cluster: finds out what it is, starts it, ends it, damages its links; and what
+// does so on one of its hosts for a command that was typed on another.
 #ifndef GRADCUBE_CLI_UP_COMMANDS_H_
 #define GRADCUBE_CLI_UP_COMMANDS_H_
 
@@ -9,6 +9,7 @@ namespace gradcube::cli {
 
 void add_up(CLI::App& tool, Action& action);
 void add_down(CLI::App& tool, Action& action);
+void add_setup(CLI::App& tool, Action& action);
 void add_impair(CLI::App& tool, Action& action);
 void add_at_host(CLI::App& tool, Action& action);
 

@@ -4,10 +4,12 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -33,6 +35,7 @@ constexpr auto kEndOnHostPatience = std::chrono::seconds(40);
 constexpr auto kFirstGreetings = std::chrono::seconds(10);
 constexpr auto kBetweenGreetings = std::chrono::milliseconds(100);
 constexpr auto kStatusPatience = std::chrono::seconds(30);
+constexpr const char* kDefaultLauncher = "ssh";
 constexpr std::size_t kMostProblems = 3;
 constexpr std::size_t kLongestSaid = 300;
 
@@ -77,9 +80,10 @@ void require_links(const ClusterHosts& hosts, const std::vector<LinkResult>& lin
   }
   if (count == 0) return;
   const std::string hint =
-      one_is_down ? fmt::format(". A firewall has to let UDP port {} and those above it pass",
-                                hosts.settings.hosts.front().front().udp_port)
-                  : "";
+      one_is_down && hosts.settings.interfaces.empty()
+          ? fmt::format(". A firewall has to let UDP port {} and those above it pass",
+                        hosts.settings.hosts.front().front().udp_port)
+          : "";
   throw SetupError(
       fmt::format("{} of {} links {} not as configured: {}{}; what was started on the "
                   "hosts was ended, --no-check leaves it running{}",
@@ -88,6 +92,20 @@ void require_links(const ClusterHosts& hosts, const std::vector<LinkResult>& lin
 }
 
 }  // namespace
+
+ClusterHosts hosts_reached(const std::string& launcher, const std::string& program,
+                           std::vector<std::string> names,
+                           const control::ClusterSettings& settings) {
+  std::error_code ignored;
+  ClusterHosts hosts{
+      .launcher = launcher.empty() ? kDefaultLauncher : launcher,
+      .program = program.empty() ? std::filesystem::read_symlink("/proc/self/exe", ignored).string()
+                                 : program,
+      .names = std::move(names),
+      .settings = settings};
+  validate(hosts);
+  return hosts;
+}
 
 HostsStarted up_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory,
                          bool with_check) {

@@ -1,17 +1,25 @@
-// `gradcube up` and `gradcube down` where each server has a host of its own.
+// `gradcube up`, `down` and `setup` where each server has a host of its own.
 //
 // Errors are control::SetupError and name the hosts. One thread.
 #ifndef GRADCUBE_CLI_UP_ON_HOSTS_H_
 #define GRADCUBE_CLI_UP_ON_HOSTS_H_
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "cli/checks/link_check.h"
 #include "cli/cluster/cluster_hosts.h"
+#include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
+
+// Hosts as the options --hosts, --launcher and --program name them; without the last two by ssh,
+// and the path that this program has. Throws a UsageError.
+ClusterHosts hosts_reached(const std::string& launcher, const std::string& program,
+                           std::vector<std::string> names,
+                           const control::ClusterSettings& settings);
 
 // What a host says of its daemon, and what the links are like.
 struct HostsStarted {

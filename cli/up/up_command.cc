@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -49,7 +47,6 @@ struct UpOptions {
   bool json = false;
 };
 
-constexpr const char* kDefaultLauncher = "ssh";
 // What every network between hosts carries.
 constexpr unsigned kMtuBetweenHosts = 1500;
 
@@ -65,7 +62,10 @@ void apply_hosts(const UpOptions& options, const NamedHosts& named, ClusterSetti
   if (options.cluster_file.empty() && !options.settings.given("topology")) {
     control::apply_topology(settings, fmt::format("star:{}", named.names.size()), "--hosts");
   }
-  if (!options.settings.given("fabric")) settings.fabric = control::FabricKind::udp;
+  const bool has_cables = options.settings.given("interfaces") || !settings.interfaces.empty();
+  if (!options.settings.given("fabric") && !has_cables) {
+    settings.fabric = control::FabricKind::udp;
+  }
 }
 
 bool are_elsewhere(const control::HostList& hosts) {
@@ -81,7 +81,8 @@ void choose_hosts(const UpOptions& options, const NamedHosts& named, Wanted& wan
         "--launcher, --program: they are for several hosts; expected --hosts as well, or hosts in "
         "the cluster file");
   }
-  if (!launched && !are_elsewhere(wanted.settings.hosts)) return;
+  const bool has_cables = !wanted.settings.interfaces.empty();
+  if (!launched && !has_cables && !are_elsewhere(wanted.settings.hosts)) return;
   wanted.hosts = named.names.empty() ? host_names(wanted.settings.hosts) : named.names;
   if (options.cluster_file.empty() && !options.settings.given("mtu")) {
     wanted.settings.mtu = kMtuBetweenHosts;
@@ -175,19 +176,6 @@ void print_result(const UpOptions& options, const RunDirectory& directory, pid_t
   flush_output();
 }
 
-ClusterHosts cluster_hosts(const UpOptions& options, const Wanted& wanted) {
-  std::error_code ignored;
-  ClusterHosts hosts{
-      .launcher = options.launcher.empty() ? kDefaultLauncher : options.launcher,
-      .program = options.program.empty()
-                     ? std::filesystem::read_symlink("/proc/self/exe", ignored).string()
-                     : options.program,
-      .names = wanted.hosts,
-      .settings = wanted.settings};
-  validate(hosts);
-  return hosts;
-}
-
 void print_hosts(const UpOptions& options, const ClusterHosts& hosts, const HostsStarted& started) {
   Report report;
   report.fact("ok", true);
@@ -224,7 +212,8 @@ void print_hosts(const UpOptions& options, const ClusterHosts& hosts, const Host
 }
 
 int run_up_on_hosts(const UpOptions& options, const Wanted& wanted) {
-  const ClusterHosts hosts = cluster_hosts(options, wanted);
+  const ClusterHosts hosts =
+      hosts_reached(options.launcher, options.program, wanted.hosts, wanted.settings);
   const RunDirectory directory = RunDirectory::from_environment();
   report("starting {} on {} hosts by {} ...\n", hosts.settings.topology.spec(), hosts.names.size(),
          hosts.launcher);
