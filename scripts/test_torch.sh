@@ -28,7 +28,7 @@ python=/usr/bin/python3
 toolkit=
 build=build
 wheel=
-frameworks=()
+frameworks=no
 words=()
 while (($# > 0)); do
   case $1 in
@@ -41,7 +41,7 @@ while (($# > 0)); do
       printf -v "${1#--}" '%s' "$2"
       shift
       ;;
-    --frameworks) frameworks=(lightning accelerate transformers) ;;
+    --frameworks) frameworks=yes ;;
     -*) misuse "there is no option \"$1\"" ;;
     *) words+=("$1") ;;
   esac
@@ -50,7 +50,7 @@ done
 ((${#words[@]} > 0)) || misuse "which version of PyTorch?"
 version=${words[0]}
 tests=("${words[@]:1}")
-if ((${#tests[@]} == 0 && ${#frameworks[@]} > 0)); then tests=(torch_frameworks); fi
+if [[ $frameworks == yes ]] && ((${#tests[@]} == 0)); then tests=(torch_frameworks); fi
 if ((${#tests[@]} == 0)); then tests=(torch torch_device torch_training torch_examples); fi
 for name in "${tests[@]}"; do
   [[ -f tests/integration/${name}_test.py ]] || misuse "there is no test \"$name\""
@@ -94,7 +94,12 @@ make_environment() {
     attended "${pip[@]}" "$torch"
   fi
   # The examples' and ours; setuptools is what PyTorch's C++ extension tools need.
-  attended "${pip[@]}" numpy scikit-learn matplotlib setuptools "${frameworks[@]}"
+  attended "${pip[@]}" numpy scikit-learn matplotlib setuptools
+  if [[ $frameworks == yes ]]; then
+    # Those that ask for PyTorch come alone: pip would get all of CUDA after all.
+    attended "${pip[@]}" --no-deps lightning pytorch-lightning lightning-utilities torchmetrics accelerate
+    attended "${pip[@]}" transformers psutil pyyaml tqdm aiohttp
+  fi
 }
 
 say_version() {
