@@ -106,9 +106,10 @@ def lightning(backend):
 
 
 def accelerate(backend):
-    from accelerate import Accelerator, InitProcessGroupKwargs
+    from accelerate import Accelerator
 
-    accelerator = Accelerator(cpu=True, kwargs_handlers=[InitProcessGroupKwargs(backend=backend)])
+    dist.init_process_group(backend)  # on the CPU it would make a group of gloo's, and refuses all other names
+    accelerator = Accelerator(cpu=True)
     model = network()
     loader = DataLoader(TensorDataset(*digits()), BATCH, drop_last=True)
     return train(*accelerator.prepare(model, sgd(model), loader), accelerator.backward)
@@ -117,6 +118,7 @@ def accelerate(backend):
 def transformers(backend):
     import transformers as hugging_face
 
+    dist.init_process_group(backend)  # as for Accelerate, which it uses
     config = hugging_face.BertConfig(
         vocab_size=17,
         hidden_size=64,
@@ -135,7 +137,6 @@ def transformers(backend):
     rows = [{"input_ids": one, "labels": label} for one, label in zip(tokens, labels)]
     arguments = hugging_face.TrainingArguments(
         output_dir=tempfile.mkdtemp(),
-        ddp_backend=backend,
         use_cpu=True,
         max_steps=40,
         per_device_train_batch_size=8,

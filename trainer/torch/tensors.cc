@@ -200,7 +200,9 @@ bool is_combined_by_ranks(const at::Tensor& tensor, const Op& op) {
 }
 
 at::Tensor premultiplied(const at::Tensor& tensor, const Op& op) {
-  return (tensor * factor_of(op).to(tensor.device())).to(tensor.scalar_type());
+  const at::ScalarType type = tensor.scalar_type();
+  const at::Tensor numbers = at::isIntegralType(type, true) ? tensor.to(at::kDouble) : tensor;
+  return (numbers * factor_of(op).reshape({}).to(tensor.device())).to(type);
 }
 
 at::Tensor combined(const at::Tensor& rows, Op::RedOpType op) {
