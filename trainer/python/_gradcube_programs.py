@@ -11,6 +11,8 @@ def _become(name):
 
 
 def tool():
+    if sys.argv[1:2] == ["torch"]:  # which is this Python's, as is its PyTorch
+        os.execv(sys.executable, [sys.executable, "-m", "gradcube", *sys.argv[1:]])
     _become("gradcube")
 
 
