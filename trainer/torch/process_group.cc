@@ -74,7 +74,7 @@ c10::intrusive_ptr<GroupBase> ProcessGroupGradcube::split(
     const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
     const c10::intrusive_ptr<GroupOptions>& options) {
   const auto own = std::find(ranks.begin(), ranks.end(), rank_);
-  if (own == ranks.end()) return nullptr;
+  if (own == ranks.end()) return {};
   const std::string name = name_in(*options);
   c10::intrusive_ptr<GroupBase> part = part_.lock();
   if (part == nullptr || part_name_ != name) {
