@@ -44,8 +44,8 @@ class GradcubeWork final : public c10d::Work {
                     const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
                     std::vector<at::Tensor> kept, Clock::time_point deadline);
 
-  // Of a work without requests of its own, which end() ends: until that, what is asked of it is asked
-  // of this part of it.
+  // Of a work without requests of its own, which end() ends: until then, what is asked of it is
+  // asked of this part of it.
   void follow(const GradcubeWork& part);
   // Once. Empty: well.
   void end(const std::string& failure);
