@@ -209,7 +209,7 @@ def refusals():
     refusal(lambda: backend.alltoall_base(elsewhere, number, [], []), "tensors on the device meta", expected)
     refusal(lambda: backend._allgather_base(torch.ones(16), elsewhere), "tensors on the device meta", expected)
     refusal(lambda: backend.all_reduce_on(elsewhere, 0), "tensors on the device meta", expected)
-    refusal(lambda: dist.recv(elsewhere), "meta")
+    refusal(lambda: backend.recv_anysource([elsewhere], 0), "tensors on the device meta", expected)
     refusal(lambda: dist.send(number, -1), "invalid rank -1", "0 to 3")
     refusal(lambda: dist.recv(number, 4), "invalid rank 4", "0 to 3")
     refusal(lambda: dist.all_gather([number.clone()], number), "one for each of the group's 4 ranks")
