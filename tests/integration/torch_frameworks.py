@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 BATCH, EPOCHS = 32, 4
@@ -152,9 +153,11 @@ def transformers(backend):
 
 def main():
     framework, backend = sys.argv[1:]
+    if not hasattr(dist.Backend, "GRADCUBE"):  # it is not installed by pip, and lies in $PYTHONPATH
+        import gradcube.torch  # noqa: F401
     torch.set_num_threads(1)
     steps = []
-    torch.optim.optimizer.register_optimizer_step_post_hook(lambda *_: steps.append(time.perf_counter()))
+    register_optimizer_step_post_hook(lambda *_: steps.append(time.perf_counter()))
     loss = globals()[framework](backend)
     used = dist.get_backend()
     assert used.split(":")[-1] == backend, used
