@@ -17,8 +17,8 @@ PyPI's PyTorch comes with CUDA: some 3 GB to download, and 7 GB on the disk.
   --toolkit FOLDER  takes CUDA 13's libraries from this folder of an installed toolkit, which saves
                     2 GB; PyPI has the rest
   --build FOLDER    a build folder of Gradcube's; it is made where there is none (build)
-  --frameworks      installs PyTorch Lightning, Accelerate and Hugging Face's Trainer, and runs
-                    torch_frameworks unless other tests are named
+  --frameworks      installs PyTorch Lightning and Accelerate, and runs torch_frameworks unless other
+                    tests are named
   --wheel FILE      builds nothing, and installs this wheel of ./scripts/package.sh wheel instead
 Virtual environments lie in $GRADCUBE_VENVS, else in ~/.cache/gradcube/venvs, and are used again.
 USAGE
@@ -98,7 +98,7 @@ make_environment() {
   if [[ $frameworks == yes ]]; then
     # Those that ask for PyTorch come alone: pip would get all of CUDA after all.
     attended "${pip[@]}" --no-deps lightning pytorch-lightning lightning-utilities torchmetrics accelerate
-    attended "${pip[@]}" transformers psutil pyyaml tqdm aiohttp
+    attended "${pip[@]}" huggingface_hub safetensors psutil pyyaml tqdm aiohttp
   fi
 }
 

@@ -8,7 +8,6 @@ import json
 import os
 import statistics
 import sys
-import tempfile
 import time
 
 import sklearn.datasets
@@ -114,41 +113,6 @@ def accelerate(backend):
     model = network()
     loader = DataLoader(TensorDataset(*digits()), BATCH, drop_last=True)
     return train(*accelerator.prepare(model, sgd(model), loader), accelerator.backward)
-
-
-def transformers(backend):
-    import transformers as hugging_face
-
-    dist.init_process_group(backend)  # as for Accelerate, which it uses
-    config = hugging_face.BertConfig(
-        vocab_size=17,
-        hidden_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=128,
-        max_position_embeddings=64,
-        num_labels=10,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    torch.manual_seed(1)
-    model = hugging_face.BertForSequenceClassification(config)
-    images, labels = digits()
-    tokens = (images * 16).long()  # of each pixel
-    rows = [{"input_ids": one, "labels": label} for one, label in zip(tokens, labels)]
-    arguments = hugging_face.TrainingArguments(
-        output_dir=tempfile.mkdtemp(),
-        use_cpu=True,
-        max_steps=40,
-        per_device_train_batch_size=8,
-        report_to=[],
-        save_strategy="no",
-        logging_strategy="no",
-        disable_tqdm=True,
-    )
-    hugging_face.Trainer(model, arguments, train_dataset=rows).train()
-    with torch.no_grad():
-        return float(model.eval()(input_ids=tokens[:256], labels=labels[:256]).loss)
 
 
 def main():

@@ -48,9 +48,6 @@ class Frameworks(TestCase):
     def test_accelerate(self):
         self.compare("accelerate", "accelerate")
 
-    def test_the_trainer_of_hugging_face(self):
-        self.compare("transformers", "transformers")
-
 
 if __name__ == "__main__":
     main()
