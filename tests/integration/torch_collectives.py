@@ -82,6 +82,22 @@ def combinations():
         same(columns, torch.stack([one.t()[3:9] for one in inputs_of(torch.float64, (20, 30))]).prod(0))
 
 
+def premultiplied():
+    """By each rank's own factor: a number, or a tensor."""
+    rank, give = dist.get_rank(), dist._make_nccl_premul_sum
+    mine = torch.full((COUNT,), 2)
+    dist.all_reduce(mine, give(float(rank)))
+    same(mine, torch.full((COUNT,), 2 * sum(ranks())))
+    factor = torch.tensor([0.5])
+    columns = torch.full((6, 4), 4.0 * rank).t()
+    dist.reduce(columns, 1, give(factor if torch.__version__[0] != "1" else [factor]))
+    if rank == 1:
+        same(columns.contiguous(), torch.full((4, 6), 2.0 * sum(ranks())))
+    part = torch.zeros(5)
+    dist.reduce_scatter(part, [torch.full((5,), float(to)) for to in ranks()], give(0.25))
+    same(part, torch.full((5,), 0.25 * rank * len(ranks())))
+
+
 def shapes():
     mine = input_of(dist.get_rank(), torch.float32, (30, 40))
     dist.all_reduce(mine.t()[3:9])  # neither contiguous nor dense
@@ -361,7 +377,7 @@ def barriers():
 
 def all_calls():
     for call in (
-        all_reduce, combinations, shapes, asynchronous, broadcast, reduce, all_gather, reduce_scatter, gather_and_scatter,
+        all_reduce, combinations, premultiplied, shapes, asynchronous, broadcast, reduce, all_gather, reduce_scatter, gather_and_scatter,
         all_to_all, messages, coalesced, objects, without_autograd, inference, in_place, barriers,
     ):  # fmt: skip
         try:

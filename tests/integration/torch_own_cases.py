@@ -15,8 +15,6 @@ import unittest
 
 SIZE = 4
 SKIPPED = {  # by a part of the test's name; PyTorch itself skips what needs CUDA, NCCL, or torchvision
-    "any_source": "a receive names its sender",
-    "sparse": "tensors are dense",
     "gloo_rank_0_timeout": "this is about gloo's words for a timeout of 0",
 }
 name = sys.argv.pop(1)

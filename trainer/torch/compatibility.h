@@ -6,12 +6,20 @@
 // calls it, and elsewhere nobody does.
 //
 // An allocator of tensors' memory. allocate() was const once, and later not: the class is asked.
+//
+// PREMUL_SUM. Its factor is a number or a tensor, of which PyTorch 1 has a list.
+//
+// A split of a group. Later versions make a part of a group by its backend's split(), whose options
+// name the part.
 #ifndef GRADCUBE_TRAINER_TORCH_COMPATIBILITY_H_
 #define GRADCUBE_TRAINER_TORCH_COMPATIBILITY_H_
 
+#include <ATen/ATen.h>
 #include <c10/core/Allocator.h>
 #include <cstddef>
 #include <cstring>
+#include <string>
+#include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/version.h>
 #include <type_traits>
 #include <utility>
@@ -60,6 +68,30 @@ class AllocatorOf<Base, std::void_t<decltype(std::declval<const Base&>().allocat
 };
 
 using AllocatorBase = AllocatorOf<c10::Allocator>;
+
+// What this rank's tensors are multiplied with, as a tensor of one element.
+inline at::Tensor factor_of(const c10d::ReduceOp& premul_sum) {
+  const auto& factor = static_cast<const c10d::NCCLPreMulSumSupplement&>(*premul_sum.supplement_);
+#if TORCH_VERSION_MAJOR >= 2
+  const at::Tensor& given = factor.tensor_factor;
+#else
+  const at::Tensor given = factor.tensor_factors.empty() ? at::Tensor() : factor.tensor_factors[0];
+#endif
+  return given.defined() ? given : at::scalar_tensor(factor.double_factor, at::kDouble);
+}
+
+template <typename Base, typename = void>
+inline constexpr bool kHasSplit = false;
+template <typename Base>
+inline constexpr bool kHasSplit<Base, std::void_t<decltype(&Base::split)>> = true;
+
+using GroupOptions = GroupBase::Options;
+
+template <typename Options>
+std::string name_in(const Options& options) {
+  if constexpr (kHasSplit<GroupBase>) return options.group_name;
+  return "";
+}
 
 }  // namespace gradcube::pytorch
 

@@ -113,6 +113,17 @@ c10::intrusive_ptr<ProcessGroupGradcube> create(const std::string& socket, const
 
 }  // namespace
 
+c10::intrusive_ptr<GroupBase> split_off(const Membership& like,
+                                        const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                        int size, const std::string& name,
+                                        std::chrono::milliseconds timeout) {
+  const py::gil_scoped_acquire lock;
+  return py::module_::import("gradcube.torch")
+      .attr("split_off")(store, rank, size, name, timeout, like.algorithm, like.reproducible,
+                         like.weight, like.lanes)
+      .cast<c10::intrusive_ptr<ProcessGroupGradcube>>();
+}
+
 bool is_main_thread() { return ::gettid() == ::getpid(); }
 
 void sleep_until_exit() {
@@ -184,6 +195,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def("all_reduce_on", &ProcessGroupGradcube::all_reduce_on, Released(), py::arg("tensor"),
            py::arg("lane"))
       .def_property_readonly("lanes", &ProcessGroupGradcube::lanes)
+      .def("_get_sequence_number_for_group", &ProcessGroupGradcube::getSequenceNumberForGroup)
       .def("joined", &gradcube::pytorch::joined_in, py::arg("tensors"))
       .def("statistics", &gradcube::pytorch::statistics_of);
 

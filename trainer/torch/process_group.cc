@@ -47,6 +47,8 @@ at::Tensor rows_like(const at::Tensor& flat, const at::Tensor& like, int size) {
 ProcessGroupGradcube::ProcessGroupGradcube(const Membership& wanted, int size, Milliseconds timeout)
     : GroupBase(wanted.rank, size),
       timeout_(timeout),
+      wanted_(wanted),
+      part_(c10::intrusive_ptr<GroupBase>()),
       lanes_(wanted.lanes),
       session_(size == 1 ? nullptr : std::make_shared<Session>(wanted)),
       progress_(size == 1 ? nullptr : Progress::start(session_)),
@@ -64,6 +66,26 @@ void ProcessGroupGradcube::close() {
   progress_->stop();
 }
 
+c10::intrusive_ptr<GroupOptions> ProcessGroupGradcube::getBackendOptions() {
+  return c10::make_intrusive<GroupOptions>(getBackendName(), timeout_.load());
+}
+
+c10::intrusive_ptr<GroupBase> ProcessGroupGradcube::split(
+    const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+    const c10::intrusive_ptr<GroupOptions>& options) {
+  const auto own = std::find(ranks.begin(), ranks.end(), rank_);
+  if (own == ranks.end()) return {};
+  const std::string name = name_in(*options);
+  c10::intrusive_ptr<GroupBase> part = part_.lock();
+  if (part == nullptr || part_name_ != name) {
+    part = split_off(wanted_, store, static_cast<int>(own - ranks.begin()),
+                     static_cast<int>(ranks.size()), name, options->timeout);
+    part_name_ = name;
+    part_ = part;
+  }
+  return part;
+}
+
 std::array<Usage, kKinds> ProcessGroupGradcube::statistics() const {
   std::array<Usage, kKinds> result;
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
@@ -78,6 +100,12 @@ void ProcessGroupGradcube::add_reduction(Call& call, const at::Tensor& tensor,
                                          unsigned lane) {
   check_memory(tensor);
   const bool is_written = kind == GRADCUBE_ALL_REDUCE || root == static_cast<unsigned>(rank_);
+  if (op.op_ == c10d::ReduceOp::PREMUL_SUM) {
+    const at::Tensor given = premultiplied(tensor, op);
+    add_reduction(call, given, c10d::ReduceOp::SUM, kind, root, lane);
+    if (is_written) call.copies.push_back({tensor, given});
+    return;
+  }
   if (is_combined_by_ranks(tensor, op)) return add_combination(call, tensor, op, is_written);
   const Elements elements = elements_of(tensor, op);
   gradcube_collective asked = collective_of(kind);
@@ -99,10 +127,18 @@ void ProcessGroupGradcube::add_combination(Call& call, const at::Tensor& tensor,
 }
 
 Pointer ProcessGroupGradcube::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  if (tensors.size() == 1 && tensors[0].layout() != at::kStrided) {
+    return sum_sparse(tensors[0], options);
+  }
   const c10::InferenceMode as_values;
   Call call{OpType::ALLREDUCE, "gradcube:all_reduce", tensors, tensors};
   add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
   return start(std::move(call), options.timeout);
+}
+
+Pointer ProcessGroupGradcube::allreduce_sparse(Tensors& tensors,
+                                               const c10d::AllreduceOptions& options) {
+  return allreduce(tensors, options);
 }
 
 Pointer ProcessGroupGradcube::all_reduce_on(const at::Tensor& tensor, unsigned lane) {
@@ -223,6 +259,11 @@ Pointer ProcessGroupGradcube::gather_wholes(const Tensors& outputs, const Tensor
 void ProcessGroupGradcube::add_scattering(Call& call, const at::Tensor& output,
                                           const Tensors& inputs, const c10d::ReduceOp& op) {
   check_memory(output);
+  if (op.op_ == c10d::ReduceOp::PREMUL_SUM) {
+    Tensors given;
+    for (const at::Tensor& input : inputs) given.push_back(premultiplied(input, op));
+    return add_scattering(call, output, given, c10d::ReduceOp::SUM);
+  }
   if (is_combined_by_ranks(output, op)) return add_scattered_combination(call, output, inputs, op);
   check_list(inputs, output, size_);
   const Elements elements = elements_of(output, op);

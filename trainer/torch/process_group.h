@@ -13,6 +13,7 @@
 // Where the job has no such reduction (tensors.h), each rank gets what all have given, and combines
 // it in the order of the ranks: by an all_gather for all_reduce and reduce, which is as many times
 // the bytes, and by messages for reduce_scatter.
+// all_reduce of a sparse tensor (process_group_sparse.cc), a receive from any rank (any_source.h),
 // gather, scatter, all_to_all and monitored_barrier (monitored_barrier.h) consist of messages.
 // Their tags have the highest bit: no tag of send() and recv() has it. A gather, scatter or
 // all_to_all takes its tag before it looks at what may be wrong on one rank alone. So a rank whose
@@ -48,9 +49,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
+#include "trainer/torch/any_source.h"
 #include "trainer/torch/compatibility.h"
 #include "trainer/torch/memory.h"
 #include "trainer/torch/monitored_barrier.h"
@@ -72,6 +76,12 @@ struct Usage {
 // The kinds of requests: those of gradcube_kind, then messages.
 inline constexpr std::size_t kKinds = 7;
 inline constexpr std::size_t kMessages = kKinds - 1;
+
+// A group like that one, by gradcube/torch.py, whose split_off() this calls. Any thread calls it.
+c10::intrusive_ptr<GroupBase> split_off(const Membership& like,
+                                        const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                        int size, const std::string& name,
+                                        std::chrono::milliseconds timeout);
 
 class ProcessGroupGradcube final : public GroupBase {
  public:
@@ -95,6 +105,15 @@ class ProcessGroupGradcube final : public GroupBase {
   // one rank.
   std::weak_ptr<Progress> progress() const { return progress_; }
 
+  // What split_group() asks for: the group of these ranks, in the order of the list, with the job's
+  // options of this one; null where this rank is none of them. PyTorch asks once for each type of
+  // device, and gets the same group. In versions without such splits nobody calls these.
+  bool supportsSplitting() const { return kHasSplit<GroupBase>; }
+  c10::intrusive_ptr<GroupOptions> getBackendOptions();
+  c10::intrusive_ptr<GroupBase> split(const c10::intrusive_ptr<c10d::Store>& store,
+                                      const std::vector<int>& ranks,
+                                      const c10::intrusive_ptr<GroupOptions>& options);
+
   // Of calls that are given none.
   void setTimeout(Milliseconds timeout) { timeout_ = timeout; }
 
@@ -108,6 +127,7 @@ class ProcessGroupGradcube final : public GroupBase {
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
   WorkPointer allreduce_coalesced(Tensors& tensors,
                                   const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPointer allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options);
   // A sum. The other collectives take lane 0.
   WorkPointer all_reduce_on(const at::Tensor& tensor, unsigned lane);
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
@@ -161,7 +181,8 @@ class ProcessGroupGradcube final : public GroupBase {
     std::vector<Copy> own = {};   // what this rank gives itself, before the requests
     std::vector<Copy> copies = {};
     int source = -1;
-    std::shared_ptr<Stage> stage = nullptr;  // of tensors on a device
+    std::shared_ptr<Stage> stage = nullptr;           // of tensors on a device
+    std::shared_ptr<AnySource> any_source = nullptr;  // of a receive from any rank
   };
   enum class Use { read, write, both };
   struct Counters {
@@ -196,22 +217,36 @@ class ProcessGroupGradcube final : public GroupBase {
                              const c10d::ReduceOp& op, Milliseconds timeout);
   void add_send(Call& call, const at::Tensor& tensor, int to, std::uint64_t tag);
   void add_receive(Call& call, const at::Tensor& tensor, int from, std::uint64_t tag);
+  bool add_kept(Call& call, const at::Tensor& tensor, std::optional<int> from, std::uint64_t tag);
   Tensors apart_from(Call& call, const Tensors& written, const Tensors& read, std::size_t kind);
   void add_exchange(Call& call, const Tensors& outputs, const Tensors& inputs, std::uint64_t tag);
   bool is_in_place(const void* memory, std::size_t bytes) const;
   std::uint64_t next_tag() { return kCollectiveTag | tags_++; }
-  WorkPointer start(Call call, Milliseconds timeout);
+  c10::intrusive_ptr<GradcubeWork> start(Call call, Milliseconds timeout);
+
+  // process_group_sparse.cc
+  struct SparseSum;
+  using SparseSumPointer = std::shared_ptr<SparseSum>;
+  WorkPointer sum_sparse(const at::Tensor& tensor, const c10d::AllreduceOptions& options);
+  void follow(const SparseSumPointer& sum, const c10::intrusive_ptr<GradcubeWork>& part,
+              void (ProcessGroupGradcube::*next)(const SparseSumPointer&));
+  void exchange_elements(const SparseSumPointer& sum);
+  void add_elements(const SparseSumPointer& sum);
 
   static constexpr std::uint64_t kCollectiveTag = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kBarrierTag = kCollectiveTag | std::uint64_t{1} << 62;
 
   std::atomic<Milliseconds> timeout_;
+  const Membership wanted_;
+  std::string part_name_;  // of the last split, which is that of one thread at a time
+  c10::weak_intrusive_ptr<GroupBase> part_;
   const unsigned lanes_;
   // Null in a group of one rank, which exchanges nothing and needs no job.
   const std::shared_ptr<Session> session_;
   const std::shared_ptr<Progress> progress_;
   const std::unique_ptr<MonitoredBarrier> monitored_barrier_;  // null in a group of one rank, too
   std::array<Counters, kKinds> counters_;
+  const std::shared_ptr<KeptMessages> kept_ = std::make_shared<KeptMessages>();
   std::mutex links_mutex_;
   std::map<std::string, std::shared_ptr<DeviceLink>> links_;  // by device; guarded by links_mutex_
   std::atomic<std::uint64_t> collectives_{0};

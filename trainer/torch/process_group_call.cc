@@ -108,7 +108,7 @@ void ProcessGroupGradcube::add_collective(Call& call, const at::Tensor& memory, 
   call.requests.emplace_back(asked);
 }
 
-ProcessGroupGradcube::WorkPointer ProcessGroupGradcube::start(Call call, Milliseconds timeout) {
+c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Milliseconds timeout) {
   const Clock::time_point deadline = deadline_after(limit_of(timeout));
   common_device(call.inputs, call.outputs);
   check_apart(call.uses);
@@ -121,7 +121,7 @@ ProcessGroupGradcube::WorkPointer ProcessGroupGradcube::start(Call call, Millise
   }
   const auto work = c10::make_intrusive<GradcubeWork>(
       rank_, call.type, call.title, std::move(call.inputs), std::move(call.outputs),
-      std::move(call.copies), call.stage, call.source);
+      std::move(call.copies), call.stage, call.any_source, call.source);
   GradcubeWork::start(work, progress_, std::move(call.requests), std::move(call.memory), deadline);
   return work;
 }

@@ -98,14 +98,42 @@ Pointer ProcessGroupGradcube::recv(Tensors& tensors, int from, int tag) {
   check_rank("rank", from);
   Call call{OpType::RECV, "gradcube:recv", {}, tensors};
   call.source = from;
-  add_receive(call, only_one(tensors), from, tag_of(tag));
+  if (!add_kept(call, only_one(tensors), from, tag_of(tag))) {
+    add_receive(call, tensors.front(), from, tag_of(tag));
+  }
   return start(std::move(call), timeout_);
 }
 
-Pointer ProcessGroupGradcube::recvAnysource(Tensors& /*tensors*/, int /*tag*/) {
-  throw std::runtime_error(
-      "gradcube does not support a receive from any rank: expected the source's rank, as in "
-      "recv(tensor, src=0)");
+Pointer ProcessGroupGradcube::recvAnysource(Tensors& tensors, int tag) {
+  const c10::InferenceMode as_values;
+  check_company(size_);
+  const at::Tensor& tensor = only_one(tensors);
+  if (!tensor.device().is_cpu()) {
+    throw std::runtime_error("gradcube does not support a receive from any rank on the device " +
+                             tensor.device().str() + ": expected a tensor on the CPU");
+  }
+  Call call{OpType::RECV, "gradcube:recv", {}, tensors};
+  if (!add_kept(call, tensor, std::nullopt, tag_of(tag))) {
+    call.any_source = std::make_shared<AnySource>(kept_, tag_of(tag), tensor);
+    for (int rank = 0; rank < size_; ++rank) {
+      if (rank == rank_) continue;
+      const at::Tensor memory = workspace(call, tensor, tensor.numel(), kMessages);
+      call.any_source->add(rank, memory.view(tensor.sizes()));
+      add_receive(call, memory, rank, tag_of(tag));
+    }
+  }
+  return start(std::move(call), timeout_);
+}
+
+// What has come already, while a receive from any rank took another message. Whether there was one.
+bool ProcessGroupGradcube::add_kept(Call& call, const at::Tensor& tensor, std::optional<int> from,
+                                    std::uint64_t tag) {
+  const std::optional<KeptMessage> kept = kept_->take(tag, from);
+  if (!kept.has_value()) return false;
+  check_whole(kept->memory, tensor, 1);
+  call.source = kept->from;
+  call.own.push_back({tensor, kept->memory.view(tensor.sizes())});
+  return true;
 }
 
 Pointer ProcessGroupGradcube::gather(TensorLists& outputs, Tensors& inputs,

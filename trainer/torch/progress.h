@@ -22,6 +22,10 @@
 // when it may begin. No later request of its kind overtakes it. While one waits the thread looks
 // every kGateInterval: a device's events ring no bell.
 //
+// Where the gate takes one message, the task's requests are receives of which one is to bring
+// something: the first message ends it, well or not, and the others are withdrawn before it is
+// told. What cannot come, because its rank has left, matters where nothing comes at all.
+//
 // More than kMostInFlight sends, receives or collectives wait here, each kind in its own order: so
 // sends that wait for their receives leave room for those.
 //
@@ -86,6 +90,7 @@ class Gate {
   virtual bool is_open(std::size_t place) = 0;
   // It has ended well. On the progress thread.
   virtual void has_ended(std::size_t place) = 0;
+  virtual bool takes_one_message() const { return false; }
 };
 
 class Task {
@@ -113,6 +118,7 @@ class Task {
   std::size_t messages_ = 0;            // of those, that can be withdrawn
   std::optional<std::string> failure_;  // or why it was late
   bool broken_ = false;                 // not all of its requests have ended well
+  bool has_one_ = false;                // of those of which one is enough
   Clock::time_point patience_;          // of one with a failure: how long its messages may take
   bool told_ = false;                   // or about to be
   Ended ended_;
@@ -188,7 +194,9 @@ class Progress : public std::enable_shared_from_this<Progress> {
   const char* why_late(const Task& task, Clock::time_point now);
   std::vector<TaskPointer> tasks_waiting();
   void sleep();
-  void end(const Flight& flight, const std::string& failure);
+  void end_by(const Flight& flight, int code);
+  void end(const Flight& flight, const std::string& failure, bool has_met);
+  void end_one_of_many(const Flight& flight, const std::string& failure, bool has_met);
   void fail(const TaskPointer& task, const std::string& failure);
   void add_ending(const TaskPointer& task, const std::string& failure);
   bool tell_endings();

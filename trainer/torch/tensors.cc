@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "trainer/torch/compatibility.h"
+
 #include "gradcube/gradcube.h"
 
 namespace gradcube::pytorch {
@@ -195,6 +197,12 @@ bool is_combined_by_ranks(const at::Tensor& tensor, const Op& op) {
   }
 }
 
+at::Tensor premultiplied(const at::Tensor& tensor, const Op& op) {
+  const at::ScalarType type = tensor.scalar_type();
+  const at::Tensor numbers = at::isIntegralType(type, true) ? tensor.to(at::kDouble) : tensor;
+  return (numbers * factor_of(op).reshape({}).to(tensor.device())).to(type);
+}
+
 at::Tensor combined(const at::Tensor& rows, Op::RedOpType op) {
   at::Tensor result = rows.select(0, 0).clone();
   for (std::int64_t row = 1; row < rows.size(0); ++row) {
@@ -248,7 +256,8 @@ std::optional<at::Device> common_device(const std::vector<at::Tensor>& these,
 void check_memory(const at::Tensor& tensor) {
   if (!tensor.defined()) throw std::runtime_error("a tensor is undefined");
   if (tensor.layout() != at::kStrided) {
-    throw std::runtime_error("gradcube does not support sparse tensors: expected a dense one");
+    throw std::runtime_error(
+        "gradcube does not support sparse tensors but for all_reduce: expected a dense one");
   }
   const at::DeviceType place = tensor.device().type();
   if (place != at::kCPU && (place == at::kMeta || !c10::impl::hasDeviceGuardImpl(place))) {

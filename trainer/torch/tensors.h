@@ -27,6 +27,9 @@ Elements elements_of(const at::Tensor& tensor, const c10d::ReduceOp& op);
 // BXOR, which the job's collectives do not have.
 bool is_combined_by_ranks(const at::Tensor& tensor, const c10d::ReduceOp& op);
 
+// What a rank gives of this tensor to a PREMUL_SUM, which is a SUM of that.
+at::Tensor premultiplied(const at::Tensor& tensor, const c10d::ReduceOp& op);
+
 // To be done when requests have ended well: what did not work in place.
 struct Copy {
   at::Tensor to;

@@ -14,11 +14,13 @@ namespace gradcube::pytorch {
 
 GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
                            std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs,
-                           std::vector<Copy> copies, std::shared_ptr<Stage> stage, int source)
+                           std::vector<Copy> copies, std::shared_ptr<Stage> stage,
+                           std::shared_ptr<AnySource> any_source, int source)
     : Work(rank, type, title, inputs),
       outputs_(std::move(outputs)),
       copies_(std::move(copies)),
       stage_(std::move(stage)),
+      any_source_(std::move(any_source)),
       source_(source),
       future_(c10::make_intrusive<c10::ivalue::Future>(
           c10::ListType::create(c10::TensorType::get()),
@@ -32,10 +34,12 @@ void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
     work->end("");
     return;
   }
+  std::shared_ptr<Gate> gate = work->stage_;
+  if (work->any_source_ != nullptr) gate = work->any_source_;
   const auto task = std::make_shared<Task>(
       std::move(requests), deadline,
       [work, kept = std::move(kept)](const std::string& failure) { work->end(failure); },
-      work->stage_);
+      std::move(gate));
   work->progress_ = progress;
   work->task_ = task;
   progress->submit(task);
@@ -51,6 +55,7 @@ void GradcubeWork::end(const std::string& failure) {
   }
   copies_.clear();
   if (stage_ != nullptr) stage_->finish();
+  if (any_source_ != nullptr) any_source_->finish();
   if (error != nullptr) {
     future_->setError(error);
   } else {
@@ -61,6 +66,7 @@ void GradcubeWork::end(const std::string& failure) {
 
 void GradcubeWork::copy() {
   if (stage_ != nullptr) return stage_->copy_rest();
+  if (any_source_ != nullptr) return any_source_->deliver();
   // Whatever mode the call was made in, which this thread does not know: an inference tensor can
   // be written to in this one alone, and any other tensor as well.
   const c10::InferenceMode as_values;
@@ -95,6 +101,25 @@ bool GradcubeWork::has_ended_within(std::chrono::milliseconds time) {
   return true;
 }
 
+void GradcubeWork::expire(const char* why) {
+  const auto progress = progress_.lock();
+  const std::lock_guard lock(mutex_);
+  late_ = why;
+  const auto task = task_.lock();
+  if (progress != nullptr && task != nullptr) progress->expire(task, why);
+}
+
+void GradcubeWork::follow(const GradcubeWork& part) {
+  const char* late = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (progress_.expired()) progress_ = part.progress_;  // the first time, before it is waited for
+    task_ = part.task_;
+    late = late_;
+  }
+  if (late != nullptr) expire(late);
+}
+
 bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
   constexpr std::chrono::hours kForever(24 * 365);
   const bool is_limited = timeout > kNoTimeout;
@@ -102,10 +127,6 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
   // First of all: another thread may have held the work's mutex at the fork.
   if (progress != nullptr) progress->check_process();
   if (progress != nullptr && !isCompleted()) progress->hand_over();
-  const auto expire = [&](const char* why) {
-    const auto task = task_.lock();
-    if (progress != nullptr && task != nullptr) progress->expire(task, why);
-  };
   try {
     if (is_limited && !has_ended_within(timeout)) expire(kTimeout);
     while (!has_ended_within(kForever)) {

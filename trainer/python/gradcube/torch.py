@@ -25,7 +25,7 @@ backend cannot be built, `from gradcube._hub_optimizer import HubOptimizer`. Its
 Importing this module gives what mpirun and srun say of a process's place the names that torchrun's variables have, and
 that init_process_group() reads, unless RANK is set. It changes torch.distributed in these places, for groups of this backend alone:
 destroy_process_group() leaves the job, also if a model still refers to the group, as the end of the process does;
-monitored_barrier() is allowed; and the buckets of DistributedDataParallel are allocated in shared memory.
+monitored_barrier() is allowed, as are sequence numbers; and the buckets of DistributedDataParallel are allocated in shared memory.
 """
 
 import atexit
@@ -33,6 +33,7 @@ import dataclasses
 import functools
 import multiprocessing.util
 import os
+import types
 import typing
 import weakref
 
@@ -115,6 +116,12 @@ def create(backend_options, group_options):
     _forget_those_that_left()
     held = next((path for process, path, _ in _joined if path and process == os.getpid()), None)
     return join(backend_options.store, rank, size, backend_options.group_id, check, open_group, held)
+
+
+def split_off(store, rank, size, name, timeout, *options):
+    """What PyTorch's split_group() comes to: the group of a part of the ranks, with the options of the whole."""
+    place = types.SimpleNamespace(store=store, group_rank=rank, group_size=size, group_id=name, timeout=timeout)
+    return create(place, Options(*options))
 
 
 def _forget_those_that_left():
@@ -223,6 +230,23 @@ def _allow_monitored_barrier():
     _replace("monitored_barrier", monitored_barrier)
 
 
+def _allow_sequence_numbers():
+    """Where PyTorch, as 2.11, asks none but its own backends for them."""
+    other = dist.ProcessGroup._get_sequence_number_for_group
+
+    @functools.wraps(other)
+    def number(self):
+        try:
+            return other(self)
+        except RuntimeError:
+            backend = ours(self)
+            if backend is None:
+                raise
+            return backend._get_sequence_number_for_group()
+
+    dist.ProcessGroup._get_sequence_number_for_group = number
+
+
 def _close_what_is_destroyed():
     other = distributed_c10d.destroy_process_group
 
@@ -262,5 +286,6 @@ def _leave_all():
 
 _share_buckets()
 _allow_monitored_barrier()
+_allow_sequence_numbers()
 _close_what_is_destroyed()
 _gradcube_for_torch.register()
