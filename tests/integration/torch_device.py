@@ -13,6 +13,7 @@ import gradcube.torch
 import torch
 import torch.distributed as dist
 from gradcube import _torch_pinning
+from harness import wait_until
 from torch import nn
 
 import torch_late_device
@@ -198,6 +199,101 @@ def failures():
         refusal(lambda: dist.all_reduce(one, group=group), "the timeout has passed")
     dist.barrier()
     works()
+
+
+def lateness():
+    """After a timeout the others still get what was given, though the caller's tensor is gone by then."""
+    rank, size = dist.get_rank(), len(ranks())
+    group = dist.new_group()
+    one = there(torch.zeros(7))
+    given = there(torch.full((7 * size,), rank + 1.0))
+    if rank == 0:
+        late.hold_departures()
+    work = dist.reduce_scatter_tensor(one, given, group=group, async_op=True)
+    if rank == 0:
+        refusal(lambda: work.wait(datetime.timedelta(milliseconds=100)), "the timeout has passed", "its device")
+        del given, work
+        here(one)  # what is freed is used again
+        late.release_departures()
+    else:
+        work.wait()
+        same(here(one), torch.full((7,), size * (size + 1) / 2))
+    dist.barrier(group)
+    dist.destroy_process_group(group)
+
+
+def lost_order():
+    """Where the device cannot be asked about a collective, the group ends: no rank gets what belongs to another one."""
+    rank = dist.get_rank()
+    group = dist.new_group()
+    one = there(torch.ones(7))
+    dist.all_reduce(one, group=group)
+    here(one)
+    if rank == 0:
+        with busy(one):
+            work = dist.all_reduce(one, group=group, async_op=True)
+            late.fail_queries(1)
+            refusal(work.wait, "this process group has ended", "the device cannot be asked")
+        refusal(lambda: dist.all_reduce(one, group=group), "this process group has ended")
+    else:
+        refusal(lambda: dist.all_reduce(one, group=group), "rank 0")
+    dist.destroy_process_group(group)
+    works()
+
+
+def completion():
+    """A work is completed when its own result is on the device, and waits for no copy of a later call."""
+    one, other = there(torch.ones(7)), there(torch.ones(7))
+    late.hold_arrivals()
+    work = dist.all_reduce(one, async_op=True)
+    work.wait()
+    assert not work.is_completed()
+    late.release_arrivals()
+    wait_until(work.is_completed, "the result to be on the device")
+    if dist.get_rank() == 0:
+        work = dist.all_reduce(one, async_op=True)
+        late.hold_departures()
+        later = dist.all_reduce(other, async_op=True)
+        dist.barrier(small := dist.new_group())
+        work.wait()
+        wait_until(lambda: work.is_completed() and late.is_idle(one), "the first of two calls")
+        late.release_departures()
+        later.wait()
+    else:
+        dist.barrier(small := dist.new_group())
+        dist.all_reduce(one)
+        dist.all_reduce(other)
+    dist.destroy_process_group(small)
+    same(here(other), torch.full((7,), float(len(ranks()))))
+
+
+def shared_memory():
+    """Tensors of a call that share memory are refused on a device as on the CPU, and nothing is written."""
+    size = len(ranks())
+    for whole in (torch.ones(3 * size), there(torch.ones(3 * size))):
+        refusal(lambda: dist.all_reduce_coalesced([whole, whole[:3]]), "share memory")
+        gathered = zeros(size, (3,))
+        refusal(lambda: dist.all_to_all(gathered, [there(torch.ones(3)) for _ in ranks()]), "one device for all")
+        assert not any(one.any() for one in gathered)
+        same(here(whole), torch.ones(3 * size))
+    works()
+
+
+def alone():
+    """A group of one rank waits for a device no longer than its timeout."""
+    group = [dist.new_group([rank], timeout=datetime.timedelta(seconds=1)) for rank in ranks()][dist.get_rank()]
+    one = there(torch.ones(7))
+    with busy(one):
+        refusal(lambda: dist.all_reduce(one, group=group), "the timeout has passed", "the device")
+    same(here(one), torch.full((7,), 2.0))
+    dist.destroy_process_group(group)
+
+
+def faults():
+    for scenario in (lateness, lost_order, completion, shared_memory, alone):
+        if late is not None:
+            scenario()
+            say(passed=scenario.__name__)
 
 
 def staging():

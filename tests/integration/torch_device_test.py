@@ -10,7 +10,7 @@ from torch_launch import Ranks
 import torch_late_device
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "torch_device.py"
-SCENARIOS = ["collectives", "streams", "failures", "staging", "training"]
+SCENARIOS = ["collectives", "streams", "failures", "faults", "staging", "training"]
 
 
 class OnDevice:
@@ -40,6 +40,9 @@ class OnDevice:
 
     def test_failures_are_told_and_the_group_goes_on(self):
         self.assert_done("failures")
+
+    def test_late_copies_lost_devices_and_shared_memory_spoil_nothing(self):
+        self.assert_done("faults")
 
     def test_memory_for_copies_is_pinned_once_and_used_again(self):
         self.assert_done("staging")

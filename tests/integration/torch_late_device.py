@@ -1,4 +1,4 @@
-"""The device "late" for tests (late_device/late_device.cc): builds it for this process's PyTorch, once, and loads it.
+"""The device "late" for tests (late_device/): builds it for this process's PyTorch, once, and loads it.
 
 `torch_late_device.py FOLDER` compiles it in that folder, by PyTorch's own C++ extension tools.
 """
@@ -22,7 +22,8 @@ NAME = "late_device"
 
 
 def place():
-    digest = hashlib.sha256(_torch_extension.identity().encode() + SOURCE.read_bytes()).hexdigest()
+    sources = b"".join(path.read_bytes() for path in sorted(SOURCE.parent.iterdir()))
+    digest = hashlib.sha256(_torch_extension.identity().encode() + sources).hexdigest()
     return _torch_extension.cache() / f"late-device-{digest[:16]}" / _torch_extension.FILE.replace("_gradcube_torch", NAME)
 
 

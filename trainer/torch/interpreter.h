@@ -26,7 +26,7 @@ void expect_exit();
 // Takes the interpreter lock for that.
 void handle_signals();
 
-// Pins memory for copies of devices of this type, such as "cuda", where PyTorch has a call for that
+// Pins memory for copies of this device, such as "cuda:0", where PyTorch has a call for that
 // (gradcube/_torch_pinning.py); false: it has none, or the system refuses. Both take the
 // interpreter lock, and do nothing where there is no interpreter any more.
 bool pin_memory(const std::string& device, void* begin, std::size_t bytes);

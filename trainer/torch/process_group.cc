@@ -220,8 +220,8 @@ Pointer ProcessGroupGradcube::allgather_coalesced(TensorLists& outputs, Tensors&
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Tensors list;
     for (const Tensors& of_rank : outputs) list.push_back(of_rank.at(i));
-    add_gathering(call, list, inputs[i]);
     call.outputs.insert(call.outputs.end(), list.begin(), list.end());
+    add_gathering(call, list, inputs[i]);
   }
   return start(std::move(call), options.timeout);
 }

@@ -176,9 +176,10 @@ class ProcessGroupGradcube final : public GroupBase {
     Tensors inputs;
     Tensors outputs;
     std::vector<Request> requests = {};
-    Tensors memory = {};          // that the requests use
-    std::vector<Span> uses = {};  // of it
-    std::vector<Copy> own = {};   // what this rank gives itself, before the requests
+    Tensors memory = {};                 // that the requests use
+    std::vector<Span> uses = {};         // of it
+    std::vector<Span> device_uses = {};  // of dense tensors on a device, copied there and back
+    std::vector<Copy> own = {};          // what this rank gives itself, before the requests
     std::vector<Copy> copies = {};
     int source = -1;
     std::shared_ptr<Stage> stage = nullptr;           // of tensors on a device

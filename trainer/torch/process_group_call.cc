@@ -44,7 +44,10 @@ at::Tensor ProcessGroupGradcube::workspace(Call& call, const at::Tensor& like,
     const Sharing scope(session_);
     memory = at::empty({elements}, like.options().requires_grad(false));
   } else {
-    if (call.stage == nullptr) call.stage = std::make_shared<Stage>(link_to(like.device()));
+    if (call.stage == nullptr) {
+      common_device(call.inputs, call.outputs);  // before anything is copied
+      call.stage = std::make_shared<Stage>(link_to(like.device()));
+    }
     memory = call.stage->memory(like, elements);
   }
   // Elsewhere it is counted as any memory that the library has to copy.
@@ -56,6 +59,10 @@ at::Tensor ProcessGroupGradcube::workspace(Call& call, const at::Tensor& like,
 at::Tensor ProcessGroupGradcube::plain(Call& call, const at::Tensor& tensor, Use use,
                                        std::size_t kind) {
   if (is_plain(tensor)) return tensor;
+  if (is_dense(tensor)) {  // on a device
+    call.device_uses.push_back(
+        {static_cast<const char*>(tensor.data_ptr()), tensor.nbytes(), use != Use::read});
+  }
   const at::Tensor copy = workspace(call, tensor, tensor.numel(), kind).view(tensor.sizes());
   if (use != Use::write) copy_in(call, copy, tensor);
   if (use != Use::read) call.copies.push_back({tensor, copy});
@@ -71,10 +78,10 @@ void ProcessGroupGradcube::copy_in(Call& call, const at::Tensor& to, const at::T
   }
 }
 
-// What this rank gives itself. On the CPU not before the call is known to be right; what is on a
-// device is written by nobody meanwhile, as all requests use other memory.
+// What this rank gives itself: not before the call is known to be right, but for memory of the
+// stage, which requests use.
 void ProcessGroupGradcube::copy_own(Call& call, const at::Tensor& to, const at::Tensor& from) {
-  if (call.stage == nullptr) {
+  if (call.stage == nullptr || !to.device().is_cpu()) {
     call.own.push_back({to, from});
   } else {
     call.stage->copy(to, from);
@@ -112,11 +119,12 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Millisec
   const Clock::time_point deadline = deadline_after(limit_of(timeout));
   common_device(call.inputs, call.outputs);
   check_apart(call.uses);
-  for (const Copy& copy : call.own) copy.to.copy_(copy.from);
+  check_apart(call.device_uses);
+  for (const Copy& copy : call.own) copy_in(call, copy.to, copy.from);
   if (call.type != OpType::SEND && call.type != OpType::RECV) ++collectives_;
   if (call.stage != nullptr) call.stage->seal(std::move(call.copies));
   if (progress_ == nullptr) {  // nobody has anything to add
-    if (call.stage != nullptr) call.stage->wait_for_copies();
+    if (call.stage != nullptr) call.stage->wait_for_copies(deadline);
     call.requests.clear();
   }
   const auto work = c10::make_intrusive<GradcubeWork>(

@@ -24,6 +24,7 @@ constexpr unsigned kMostInFlight = 1024 / 3;
 // Of the progress thread, while it listens for ends. Requests with later deadlines do not wake it.
 constexpr std::chrono::minutes kLongestSleep(1);
 constexpr std::chrono::microseconds kGateInterval(50);
+constexpr std::chrono::milliseconds kGateIntervalOfTold(5);
 
 thread_local const Progress* led = nullptr;  // whose progress thread this is
 
@@ -86,6 +87,7 @@ void Progress::submit(const TaskPointer& task) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) throw std::runtime_error(kStopped);
+    if (!ruin_.empty()) throw std::runtime_error(ruin_);
   }
   bool waits = false;
   for (std::size_t place = 0; place < task->requests_.size(); ++place) {
@@ -127,9 +129,22 @@ bool Progress::is_open(const TaskPointer& task, std::size_t place, std::string& 
   try {
     return task->gate_->is_open(place);
   } catch (const std::exception& error) {
-    refusal = error.what();
-    return true;
+    if (kind_of(task->requests_[place]) != kCollectives) {
+      refusal = error.what();
+      return true;
+    }
+    end_group(std::string("this process group has ended, as its order is lost: ") + error.what());
+    return false;
   }
+}
+
+// The progress thread leaves the job, which tells the other ranks.
+void Progress::end_group(std::string why) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ruin_.empty()) ruin_ = std::move(why);
+  }
+  wake();
 }
 
 int Progress::submit_one(Request& request, std::uint64_t& number) {
@@ -261,11 +276,11 @@ bool Progress::take_arrivals() {
   std::move(arrivals_.begin(), arrivals_.end(), std::back_inserter(flights_));
   arrivals_.clear();
   rang_in_vain_ = std::exchange(rang_, false) && flights_.empty();
-  return !stopping_;
+  return !stopping_ && ruin_.empty();
 }
 
 void Progress::start_waiting() {
-  gate_is_closed_ = false;
+  gate_interval_ = Clock::duration::zero();
   if (!some_wait_) return;
   const std::lock_guard<std::mutex> order(order_);
   bool some_wait = false;
@@ -274,7 +289,13 @@ void Progress::start_waiting() {
       waiting.pop_front();
     }
     some_wait = some_wait || !waiting.empty();
-    gate_is_closed_ = gate_is_closed_ || (!waiting.empty() && waiting.front().task->gate_);
+    if (waiting.empty() || waiting.front().task->gate_ == nullptr) continue;
+    const Task& first = *waiting.front().task;
+    if (!first.told_ && !first.failure_.has_value()) {
+      gate_interval_ = kGateInterval;
+    } else if (gate_interval_ == Clock::duration::zero()) {
+      gate_interval_ = kGateIntervalOfTold;
+    }
   }
   some_wait_ = some_wait;
 }
@@ -295,7 +316,7 @@ void Progress::sleep() {
   const bool listens = !flights_.empty() || !rang_in_vain_;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (stopping_ || !arrivals_.empty()) return;
+    if (stopping_ || !ruin_.empty() || !arrivals_.empty()) return;
     const auto look = [&until](const TaskPointer& task) {
       if (task->told_) return;
       until = std::min(until, task->failure_.has_value() ? task->patience_ : task->deadline_);
@@ -303,7 +324,9 @@ void Progress::sleep() {
     for (const Flight& flight : flights_) look(flight.task);
     for (const TaskPointer& task : waiting) look(task);
     if (withdraws_again_) until = std::min(until, Clock::now() + std::chrono::milliseconds(1));
-    if (gate_is_closed_) until = std::min(until, Clock::now() + kGateInterval);
+    if (gate_interval_ != Clock::duration::zero()) {
+      until = std::min(until, Clock::now() + gate_interval_);
+    }
     if (listens) until = std::min(until, Clock::now() + kLongestSleep);
     sleeps_until_ = until;
   }
@@ -336,8 +359,10 @@ void Progress::retire() {
 
 void Progress::fail_all() {
   session_->leave();
+  std::string why = kStopped;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (!ruin_.empty()) why = ruin_;
     has_left_ = true;
     left_.notify_all();
     if (at_exit_) return;
@@ -348,8 +373,8 @@ void Progress::fail_all() {
     for (std::deque<Waiting>& each : waiting_) each.clear();
   }
   take_arrivals();
-  for (const Flight& flight : flights_) add_ending(flight.task, kStopped);
-  for (const TaskPointer& task : waiting) add_ending(task, kStopped);
+  for (const Flight& flight : flights_) add_ending(flight.task, why);
+  for (const TaskPointer& task : waiting) add_ending(task, why);
   flights_.clear();
   failing_.clear();
   tell_endings();

@@ -20,7 +20,8 @@
 //
 // A request may have to wait for what else its call does, such as copies from a device: a Gate says
 // when it may begin. No later request of its kind overtakes it. While one waits the thread looks
-// every kGateInterval: a device's events ring no bell.
+// every kGateInterval, and every kGateIntervalOfTold where its task has failed: a device's events
+// ring no bell.
 //
 // Where the gate takes one message, the task's requests are receives of which one is to bring
 // something: the first message ends it, well or not, and the others are withdrawn before it is
@@ -86,7 +87,8 @@ class Gate {
  public:
   virtual ~Gate() = default;
   // Whether the task's request at this place may begin. With the order of submissions held. A
-  // std::exception is why it never can.
+  // std::exception is why it never can: a message fails, and a collective, without which later ones
+  // would meet the wrong ones of other ranks, ends the group.
   virtual bool is_open(std::size_t place) = 0;
   // It has ended well. On the progress thread.
   virtual void has_ended(std::size_t place) = 0;
@@ -179,7 +181,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   // With order_ held:
   bool start_request(const TaskPointer& task, std::size_t place);
-  static bool is_open(const TaskPointer& task, std::size_t place, std::string& refusal);
+  bool is_open(const TaskPointer& task, std::size_t place, std::string& refusal);
+  void end_group(std::string why);
   int submit_one(Request& request, std::uint64_t& number);
   void add(Flight flight);
 
@@ -224,6 +227,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // None: it is awake, and looks at arrivals_ before it sleeps.
   std::optional<Clock::time_point> sleeps_until_;
   bool stopping_ = false;
+  std::string ruin_;  // why the group ends by itself; empty: it does not
   bool has_left_ = false;
   std::condition_variable left_;
   std::thread thread_;                    // the progress thread
@@ -234,8 +238,9 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::vector<Flight> flights_;
   std::vector<TaskPointer> failing_;  // those with a failure that are not told
   bool withdraws_again_ = false;      // the session could not take all
-  bool gate_is_closed_ = false;       // before a request that is the first to wait
-  std::deque<Ending> endings_;        // to be told
+  // How soon to look again at what is the first to wait; zero: no gate is closed before it.
+  Clock::duration gate_interval_{0};
+  std::deque<Ending> endings_;  // to be told
   // The session's descriptor was readable: as nothing is in flight, for a reason that lasts, such
   // as a daemon that has ended. Then the thread does not listen to it until the next request.
   bool rang_ = false;

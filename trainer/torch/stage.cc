@@ -7,8 +7,11 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <chrono>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
+
+#include "trainer/torch/interpreter.h"
 
 namespace gradcube::pytorch {
 namespace {
@@ -40,7 +43,7 @@ DeviceLink::DeviceLink(std::shared_ptr<Session> session, c10::Device asked)
 Stage::Stage(std::shared_ptr<DeviceLink> link)
     : link_(std::move(link)), before_(link_->device.type()) {}
 
-Stage::~Stage() { finish(); }
+Stage::~Stage() { finish(false); }
 
 at::Tensor Stage::memory(const at::Tensor& like, std::int64_t elements) {
   const auto bytes = static_cast<std::size_t>(elements) * like.element_size();
@@ -56,7 +59,9 @@ void Stage::copy(const at::Tensor& to, const at::Tensor& from) {
   const c10::StreamGuard guard(link_->there);
   to.copy_(from, true);
   for (const at::Tensor* one : {&to, &from}) {
-    if (!one->device().is_cpu()) read_.push_back(*one);
+    if (one->device().is_cpu()) continue;
+    read_.push_back(*one);
+    record_use(*one, link_->there);
   }
   is_marked_ = false;
 }
@@ -72,6 +77,7 @@ void Stage::mark(std::size_t place) {
 
 void Stage::seal(std::vector<Copy> copies) {
   copies_ = std::move(copies);
+  is_sealed_ = true;
   if (!is_marked_ && !read_.empty()) copied_ = recorded(link_->there);
   before_.record(VirtualGuardImpl(link_->device.type()).getStream(link_->device));
 }
@@ -114,8 +120,12 @@ void Stage::copy_back(const Copy& copy) {
   }
   const c10::StreamGuard guard(link_->back);
   copy.to.copy_(from, true);
-  VirtualGuardImpl(link_->device.type())
-      .recordDataPtrOnStream(copy.to.storage().data_ptr(), link_->back);
+  record_use(copy.to, link_->back);
+}
+
+// PyTorch hands the memory out again no sooner than the stream has passed this point.
+void Stage::record_use(const at::Tensor& tensor, const c10::Stream& stream) {
+  VirtualGuardImpl(link_->device.type()).recordDataPtrOnStream(tensor.storage().data_ptr(), stream);
 }
 
 void Stage::copy_rest() {
@@ -124,14 +134,16 @@ void Stage::copy_rest() {
   for (const Copy& copy : copies_) copy_back(copy);
 }
 
-void Stage::finish() noexcept {
+void Stage::finish(bool is_well) noexcept {
   if (std::exchange(is_finished_, true)) return;
   copies_.clear();
   try {
-    // What was copied last, also by a call that was refused before its end.
-    if (!read_.empty()) recorded(link_->there)->block(link_->back);
-    const std::shared_ptr<c10::Event> last = recorded(link_->back);
-    for (const StagingMemory::BlockPointer& block : blocks_) block->last = last;
+    // Of a call that was refused before its end, what was copied last. Later calls of the group
+    // have no part in what another one waits for.
+    if (!is_sealed_ && !read_.empty()) copied_ = recorded(link_->there);
+    if (copied_ != nullptr) copied_->block(link_->back);
+    last_ = recorded(link_->back);
+    for (const StagingMemory::BlockPointer& block : blocks_) block->last = last_;
   } catch (const std::exception&) {
     // Nobody knows what the device still does with them.
     for (const StagingMemory::BlockPointer& block : blocks_) {
@@ -139,11 +151,20 @@ void Stage::finish() noexcept {
     }
   }
   blocks_.clear();
-  read_.clear();
+  if (is_well) read_.clear();
 }
 
-void Stage::wait_for_copies() {
+void Stage::wait_for_copies(Clock::time_point deadline) {
+  Clock::time_point signals = Clock::now() + kSignalInterval;
   while (copied_ != nullptr && !copied_->query()) {
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline) {
+      throw std::runtime_error(std::string(kTimeout) + "the device has yet to give its tensors");
+    }
+    if (now >= signals) {
+      handle_signals();
+      signals = now + kSignalInterval;
+    }
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 }

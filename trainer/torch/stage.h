@@ -12,8 +12,9 @@
 // copied back when that has ended. The caller's stream waits for the copies back in wait(), or by
 // the future, whose events are of the stream `back` (work.h).
 //
-// What the device may still read or write lives on after the call: blocks by their events, and the
-// caller's tensors because PyTorch's allocator is told which stream uses them.
+// What the device may still read or write lives on after the call: blocks by their events, and
+// tensors because PyTorch's allocator is told which stream uses them; where a call has failed, also
+// because the Stage, which its task has until all requests have ended, has them.
 //
 // Threads. A Stage is used by the call's thread until its task is submitted, and from then on by
 // the progress thread; is_open() by any thread that holds Progress's order.
@@ -74,15 +75,22 @@ class Stage final : public Gate {
   // All that is left to be copied back: every request has ended well. Throws what has failed.
   void copy_rest();
 
-  // Nothing is copied any more. What was ordered goes on.
-  void finish() noexcept;
+  // Nothing is copied any more. What was ordered goes on. After a failure (`is_well` is false)
+  // requests may still wait for it.
+  void finish(bool is_well) noexcept;
 
-  // Until the copies to the CPU have ended.
-  void wait_for_copies();
+  // After finish(): whether the device has done all that was ordered. Any thread. Throws where it
+  // cannot be asked.
+  bool has_passed() const { return last_ == nullptr || last_->query(); }
+
+  // Until the copies to the CPU have ended. Throws std::runtime_error after the deadline, and what
+  // signals raise.
+  void wait_for_copies(Clock::time_point deadline);
 
  private:
   void copy_back(const Copy& copy);
   void order_copies_back();
+  void record_use(const at::Tensor& tensor, const c10::Stream& stream);
 
   const std::shared_ptr<DeviceLink> link_;
   c10::Event before_;                   // what the caller's stream was told before
@@ -93,6 +101,8 @@ class Stage final : public Gate {
   std::vector<at::Tensor> read_;  // by copies to the CPU
   std::vector<Copy> copies_;
   std::exception_ptr failure_;
+  std::shared_ptr<c10::Event> last_;  // of all that was ordered
+  bool is_sealed_ = false;
   bool is_ordered_ = false;  // the copies back come after all else
   bool is_finished_ = false;
 };

@@ -1,13 +1,11 @@
 #include "trainer/torch/staging_memory.h"
 
 #include <algorithm>
-#include <c10/core/DeviceType.h>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <new>
-#include <string>
 #include <thread>
 #include <utility>
 
@@ -27,14 +25,12 @@ std::size_t size_of_block(std::size_t bytes) {
   return size;
 }
 
-std::string name_of(const c10::Device& device) { return c10::DeviceTypeName(device.type(), true); }
-
-// A device that cannot say it any more does nothing more.
+// Not of a device that cannot say it: it may still read and write.
 bool has_passed(const StagingMemory::Block& block) {
   try {
     return block.last == nullptr || block.last->query();
   } catch (const std::exception&) {
-    return true;
+    return false;
   }
 }
 
@@ -85,7 +81,7 @@ StagingMemory::Owned StagingMemory::made(std::size_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(block->whole);
   block->begin = static_cast<char*>(block->whole) + (kPage - address % kPage) % kPage;
   // Whole pages, none of which another block has as well.
-  block->is_pinned = pin_memory(name_of(device_), block->begin, bytes);
+  block->is_pinned = pin_memory(device_.str(), block->begin, bytes);
   return block;
 }
 
@@ -94,14 +90,16 @@ void StagingMemory::give_back(Owned block) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     kept_.push_back(std::move(block));
+    // One that is too large by itself takes no other's place.
+    const auto may_stay = [](const Owned& one) { return one->bytes <= kMostKept; };
     std::size_t bytes = 0;
-    for (const Owned& one : kept_) bytes += one->bytes;
-    for (auto one = kept_.begin(); one != kept_.end() && bytes > kMostKept;) {
-      if (!has_passed(**one)) {
+    for (const Owned& one : kept_) bytes += may_stay(one) ? one->bytes : 0;
+    for (auto one = kept_.begin(); one != kept_.end();) {
+      if ((may_stay(*one) && bytes <= kMostKept) || !has_passed(**one)) {
         ++one;
         continue;
       }
-      bytes -= (*one)->bytes;
+      if (may_stay(*one)) bytes -= (*one)->bytes;
       surplus.push_back(std::move(*one));
       one = kept_.erase(one);
     }
@@ -110,7 +108,7 @@ void StagingMemory::give_back(Owned block) {
 }
 
 void StagingMemory::unmake(Block& block) {
-  if (block.is_pinned) unpin_memory(name_of(device_), block.begin);
+  if (block.is_pinned) unpin_memory(device_.str(), block.begin);
   if (block.is_shared) {
     session_->release(block.whole);
   } else {

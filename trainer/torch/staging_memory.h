@@ -5,7 +5,9 @@
 //
 // A device reads and writes a block after whoever has ordered that has gone on. So a block is given
 // away with an event, and not used again before that has come to pass. Blocks are kept for the next
-// call, as pinning takes long, up to kMostKept bytes that nobody uses.
+// call, as pinning takes long, up to kMostKept bytes that nobody uses. One that is larger by itself
+// goes with the next block that is given back after its event. Where the device cannot be asked for
+// a block's event, the block is not used again.
 //
 // Threads: any. Errors: std::bad_alloc.
 #ifndef GRADCUBE_TRAINER_TORCH_STAGING_MEMORY_H_

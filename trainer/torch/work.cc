@@ -54,7 +54,7 @@ void GradcubeWork::end(const std::string& failure) {
     error = std::current_exception();
   }
   copies_.clear();
-  if (stage_ != nullptr) stage_->finish();
+  if (stage_ != nullptr) stage_->finish(error == nullptr);
   if (any_source_ != nullptr) any_source_->finish();
   if (error != nullptr) {
     future_->setError(error);
@@ -80,6 +80,10 @@ void GradcubeWork::complete_future() {
   c10::OptionalStreamGuard guard;
   if (stage_ != nullptr) guard.reset_stream(stage_->link().back);
   future_->markCompleted(c10::IValue(outputs_));
+}
+
+bool GradcubeWork::isCompleted() {
+  return Work::isCompleted() && (stage_ == nullptr || stage_->has_passed());
 }
 
 void GradcubeWork::synchronize() {
@@ -126,7 +130,7 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
   const auto progress = progress_.lock();
   // First of all: another thread may have held the work's mutex at the fork.
   if (progress != nullptr) progress->check_process();
-  if (progress != nullptr && !isCompleted()) progress->hand_over();
+  if (progress != nullptr && !Work::isCompleted()) progress->hand_over();
   try {
     if (is_limited && !has_ended_within(timeout)) expire(kTimeout);
     while (!has_ended_within(kForever)) {

@@ -5,6 +5,7 @@
 //
 // On a device a work ends when its copies back are ordered: wait() makes the caller's current
 // stream wait for them, and the future makes that of who takes its value, and of its callbacks.
+// isCompleted() is true when the device has done them, too.
 //
 // wait() with a timeout fails the work for good when the time is up, with the reason that Gradcube
 // knows: who is missing. Messages are withdrawn then; if all had met the other ranks' already, the
@@ -55,6 +56,7 @@ class GradcubeWork final : public c10d::Work {
   }
   std::vector<at::Tensor> result() override { return outputs_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+  bool isCompleted() override;
   bool wait(std::chrono::milliseconds timeout) override;
   // For a work that has ended: the current stream of the tensors' device waits for their copies.
   void synchronize() override;

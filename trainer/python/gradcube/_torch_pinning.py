@@ -6,6 +6,7 @@ the same name ROCm's. With other devices copies work as well, but the host may w
 """
 
 import contextlib
+import sys
 
 import torch
 
@@ -14,12 +15,19 @@ _refusing = set()  # devices
 
 
 def pin(device, address, size):
-    """Whether it is pinned now. `device`: a type, such as "cuda"."""
+    """Whether it is pinned now. `device`: such as "cuda:0"."""
     runtime = _runtime(device)
     if runtime is None or device in _refusing:
         return False
-    if int(runtime.cudaHostRegister(address, size, 0)) != 0:
+    error = int(runtime.cudaHostRegister(address, size, 0))
+    if error != 0:
         _refusing.add(device)
+        print(
+            f"gradcube: memory for copies of {device} cannot be pinned (error {error} of its runtime), so the host waits "
+            "for them",
+            file=sys.stderr,
+            flush=True,
+        )
         # PyTorch would take the error for that of the next kernel: it is raised, and over, with one that nobody needs.
         with contextlib.suppress(RuntimeError):
             torch.zeros(1, device=device)
@@ -34,5 +42,5 @@ def unpin(device, address):
 
 
 def _runtime(device):
-    give = getattr(getattr(torch, device, None), "cudart", None)
+    give = getattr(getattr(torch, device.partition(":")[0], None), "cudart", None)
     return give and give()
