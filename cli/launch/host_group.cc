@@ -31,8 +31,6 @@ namespace {
 using control::SetupError;
 using nlohmann::json;
 
-// From the end of its input to SIGKILL for a launcher. A daemon has 10 s of them to end.
-constexpr auto kHostGrace = std::chrono::seconds(20);
 constexpr auto kStayPatience = std::chrono::seconds(20);
 constexpr std::size_t kMostNamed = 8;
 constexpr std::size_t kLongestWords = 300;   // of a launcher, in a message
@@ -88,9 +86,8 @@ LaunchTask task_for(const ClusterHosts& hosts, std::size_t host, std::string inp
   return task;
 }
 
-LaunchSettings settings_for(const ClusterHosts& hosts) {
-  LaunchSettings settings{
-      .tasks = {}, .grace = kHostGrace, .keeps_output = true, .each_alone = true};
+LaunchSettings settings_for(const ClusterHosts& hosts, std::chrono::nanoseconds grace) {
+  LaunchSettings settings{.tasks = {}, .grace = grace, .keeps_output = true, .each_alone = true};
   for (std::size_t host = 0; host < hosts.names.size(); ++host) {
     settings.tasks.push_back(task_for(hosts, host, ""));
   }
@@ -191,9 +188,9 @@ json first_request() {
   return {{"version", GRADCUBE_VERSION}, {"environment", environment}};
 }
 
-HostGroup::HostGroup(const ClusterHosts& hosts)
+HostGroup::HostGroup(const ClusterHosts& hosts, std::chrono::nanoseconds grace)
     : hosts_(hosts),
-      settings_(settings_for(hosts)),
+      settings_(settings_for(hosts, grace)),
       launcher_(settings_, signals_),
       states_(hosts.names.size()) {}
 
@@ -306,7 +303,7 @@ void HostGroup::end_by_signal() {
 
 int run_on_hosts(const ClusterHosts& hosts, const std::vector<std::string>& words,
                  const std::vector<std::size_t>& which) {
-  LaunchSettings settings{.tasks = {}, .grace = kHostGrace};
+  LaunchSettings settings{.tasks = {}, .grace = HostGroup::kGrace};
   json request = first_request();
   if (words.front() == "run") request["directory"] = std::filesystem::current_path().string();
   request["words"] = words;

@@ -55,8 +55,11 @@ nlohmann::json first_request();
 
 class HostGroup {
  public:
+  // From the end of a launcher's input to SIGKILL. A daemon has 10 s of them to end.
+  static constexpr std::chrono::seconds kGrace{20};
+
   // Starts the launchers.
-  explicit HostGroup(const ClusterHosts& hosts);
+  explicit HostGroup(const ClusterHosts& hosts, std::chrono::nanoseconds grace = kGrace);
   // What was not told to stay is undone first. Bounded.
   ~HostGroup();
   HostGroup(const HostGroup&) = delete;

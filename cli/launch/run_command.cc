@@ -20,6 +20,7 @@
 #include "cli/launch/commands.h"
 #include "cli/launch/launch.h"
 #include "cli/launch/launch_environment.h"
+#include "cli/launch/launch_process.h"
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"

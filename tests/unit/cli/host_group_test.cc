@@ -85,7 +85,7 @@ TEST_F(HostGroupTest, SaysWhatIsMissingThere) {
 
 TEST_F(HostGroupTest, WaitsForAnAnswerNoLongerThanItMay) {
   script("program", "read -r line; test $HOST = two || exec sleep 1000; exec cat");
-  HostGroup group(hosts_);
+  HostGroup group(hosts_, std::chrono::milliseconds(1));
   const auto answers = group.ask(json::object(), std::chrono::seconds(1));
   EXPECT_THAT(answers.failures[0], HasSubstr("has not answered within 1 s"));
 }
