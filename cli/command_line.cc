@@ -1,6 +1,8 @@
 #include "cli/command_line.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <fmt/format.h>
@@ -24,6 +26,7 @@
 #include "cli/up/commands.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/base/units.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -88,7 +91,7 @@ bool has_flag(const std::vector<std::string>& words, const std::string& flag) {
 }
 
 // Where `up` has started daemons on several hosts, these commands run on all of them.
-std::optional<int> run_everywhere(int argc, const char* const* argv,
+std::optional<int> run_everywhere(CLI::App& tool, int argc, const char* const* argv,
                                   const std::vector<std::string>& command) {
   const std::string_view name = argv[1];
   if (name != "perf" && name != "run" && name != "status") return std::nullopt;
@@ -96,11 +99,19 @@ std::optional<int> run_everywhere(int argc, const char* const* argv,
   const auto hosts = hosts_to_ask(directory);
   if (!hosts || (name == "run" && command.empty())) return std::nullopt;
   std::vector<std::string> words(argv + 1, argv + argc);
+  const CLI::Option* const own_grace = tool.get_subcommand("run")->get_option("--grace");
+  const std::chrono::nanoseconds grace(control::parse_duration(
+      own_grace->empty() ? kDefaultGrace : own_grace->as<std::string>(), "--grace"));
   if (name == "status") {
-    // One of them knows all.
+    // Each of them knows all.
     if (directory.living_daemon()) return std::nullopt;
     if (!has_flag(words, "--all")) words.emplace_back("--all");
-    return run_on_hosts(*hosts, words, {0});
+    int code = 0;
+    for (const std::size_t host : hosts->all()) {
+      code = run_on_hosts(*hosts, words, {host}, grace);
+      if (code == 0 || code == kExitUsage) break;
+    }
+    return code;
   }
   const std::uint32_t number = std::random_device()();
   if (name == "perf" && !has_flag(words, "--job")) {
@@ -113,7 +124,7 @@ std::optional<int> run_everywhere(int argc, const char* const* argv,
     words.emplace_back("--");
     words.insert(words.end(), command.begin(), command.end());
   }
-  return run_on_hosts(*hosts, words, hosts->all());
+  return run_on_hosts(*hosts, words, hosts->all(), grace);
 }
 
 // Parses and runs; the exit code of the command.
@@ -138,7 +149,7 @@ int run(CLI::App& tool, const Action& action, int argc, const char* const* argv,
         fmt::format("a command is missing; the commands are {}: `gradcube --help` tells more",
                     command_list(tool)));
   }
-  if (const auto code = run_everywhere(argc, argv, words)) return *code;
+  if (const auto code = run_everywhere(tool, argc, argv, words)) return *code;
   return action();
 }
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <exception>
 #include <fmt/format.h>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -25,6 +28,8 @@ constexpr unsigned kWaitsOfRound = 3;  // in which a link may time out
 constexpr std::size_t kLongestComplaint = 300;
 
 using LinkKey = std::tuple<unsigned, control::ServerId, control::ServerId>;
+
+LinkKey key_of(const control::NeighbourLink& link) { return {link.level, link.first, link.second}; }
 
 LinkResult link_from_json(const control::Topology& topology, const json& link) {
   constexpr std::string_view kWhere = "a host's report:";
@@ -86,13 +91,36 @@ json request_for(const LinkCheckSettings& settings) {
 }
 
 // What a host has answered: its report.
-json report_in(const json& answer, std::string* failure) {
+json report_in(const json& answer) {
   const std::string output = text_field(answer, "output").value_or("");
   json report = json::parse(output, nullptr, false);
   if (report.is_object()) return report;
-  const std::string errors = text_field(answer, "errors").value_or("");
-  *failure = "check has no result: " + control::printable(errors, kLongestComplaint);
-  return json::object();
+  throw control::SetupError("check has no result: " + text_field(answer, "errors").value_or(""));
+}
+
+// In a host's report: each link of its server once, and no others. Throws where it is otherwise.
+std::map<LinkKey, LinkResult> links_of(const control::Topology& topology, control::ServerId server,
+                                       const json& report) {
+  std::set<LinkKey> expected;
+  for (const auto& round : control::neighbour_rounds(topology)) {
+    for (const control::NeighbourLink& link : round) {
+      if (link.first == server || link.second == server) expected.insert(key_of(link));
+    }
+  }
+  std::map<LinkKey, LinkResult> found;
+  for (const json& link : items(report, "links")) {
+    const LinkResult result = link_from_json(topology, link);
+    const LinkKey key = key_of(result.link);
+    if (expected.erase(key) == 0) {
+      throw control::SetupError(fmt::format(
+          "its report has a link twice, or one that it does not have: level {}, {} to {}",
+          result.link.level, topology.space().text(result.link.first),
+          topology.space().text(result.link.second)));
+    }
+    found[key] = result;
+  }
+  if (expected.empty()) return found;
+  throw control::SetupError(fmt::format("its report lacks {} of its links", expected.size()));
 }
 
 }  // namespace
@@ -107,12 +135,14 @@ std::vector<LinkResult> check_hosts(HostGroup& group, const ClusterHosts& hosts,
   std::map<LinkKey, LinkResult> found;
   for (std::size_t host = 0; host < hosts.names.size(); ++host) {
     if (!answers.failures[host].empty()) continue;
-    const json report = report_in(answers.values[host], &answers.failures[host]);
-    for (const json& link : items(report, "links")) {
-      const LinkResult result = link_from_json(topology, link);
-      const LinkKey key{result.link.level, result.link.first, result.link.second};
-      const auto [place, is_new] = found.try_emplace(key, result);
-      if (!is_new) put_together(place->second, result);
+    try {
+      for (const auto& [key, result] :
+           links_of(topology, hosts.server(host), report_in(answers.values[host]))) {
+        const auto [place, is_new] = found.try_emplace(key, result);
+        if (!is_new) put_together(place->second, result);
+      }
+    } catch (const std::exception& error) {
+      answers.failures[host] = control::printable(error.what(), kLongestComplaint);
     }
   }
   answers.require_all(hosts);

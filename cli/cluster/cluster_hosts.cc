@@ -109,18 +109,22 @@ ClusterHosts hosts_from_json(const nlohmann::json& json) {
   return hosts;
 }
 
+std::filesystem::path kept_hosts_file(const RunDirectory& directory) {
+  return directory.path() / kHostsFile;
+}
+
 void keep_cluster_hosts(const RunDirectory& directory, const ClusterHosts& hosts) {
   write_run_file(directory, kHostsFile, hosts_json(hosts));
 }
 
 void forget_cluster_hosts(const RunDirectory& directory) {
   std::error_code ignored;
-  std::filesystem::remove(directory.path() / kHostsFile, ignored);
+  std::filesystem::remove(kept_hosts_file(directory), ignored);
 }
 
 std::optional<ClusterHosts> kept_cluster_hosts(const RunDirectory& directory) {
   std::error_code error;
-  if (!std::filesystem::exists(directory.path() / kHostsFile, error)) return std::nullopt;
+  if (!std::filesystem::exists(kept_hosts_file(directory), error)) return std::nullopt;
   directory.check();  // what stands there is run as a command
   try {
     return hosts_from_json(read_run_file(directory, kHostsFile));
@@ -128,7 +132,7 @@ std::optional<ClusterHosts> kept_cluster_hosts(const RunDirectory& directory) {
     throw SetupError(
         fmt::format("{} does not say on which hosts the cluster is: {}; remove it, and end what "
                     "runs by {}=1 gradcube down on each host",
-                    (directory.path() / kHostsFile).string(), wrong.what(), kThisHostAlone));
+                    kept_hosts_file(directory).string(), wrong.what(), kThisHostAlone));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -43,6 +44,7 @@ nlohmann::json hosts_json(const ClusterHosts& hosts);
 // Throws a UsageError for what hosts_json() does not write.
 ClusterHosts hosts_from_json(const nlohmann::json& json);
 
+std::filesystem::path kept_hosts_file(const control::RunDirectory& directory);
 void keep_cluster_hosts(const control::RunDirectory& directory, const ClusterHosts& hosts);
 void forget_cluster_hosts(const control::RunDirectory& directory);
 // Nothing where the cluster is on one host, or its daemons were started by hand. Throws a

@@ -32,11 +32,13 @@ using control::SetupError;
 using nlohmann::json;
 
 constexpr auto kStayPatience = std::chrono::seconds(20);
+constexpr auto kBesideGrace = std::chrono::seconds(15);  // at-host takes 5 s, and a network some
 constexpr std::size_t kMostNamed = 8;
 constexpr std::size_t kLongestWords = 300;   // of a launcher, in a message
 constexpr std::size_t kLongestError = 1000;  // of a host
 constexpr int kNotOnHost = 127;
 constexpr int kWrongWords = 2;
+constexpr std::string_view kOurs = "gradcube: ";  // begins what the tool itself says
 
 // No prompt that nobody sees, and no wait for a host that is gone.
 constexpr const char* kSsh =
@@ -95,14 +97,18 @@ LaunchSettings settings_for(const ClusterHosts& hosts, std::chrono::nanoseconds 
 }
 
 // The last line that says anything.
-std::string last_words(const std::string& text) {
+std::string last_line(const std::string& text) {
   std::istringstream lines(text);
   std::string last;
   for (std::string line; std::getline(lines, line);) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
     if (!line.empty()) last = line;
   }
-  constexpr std::string_view kOurs = "gradcube: ";
+  return last;
+}
+
+std::string last_words(const std::string& text) {
+  const std::string last = last_line(text);
   return control::printable(last.starts_with(kOurs) ? last.substr(kOurs.size()) : last,
                             kLongestWords);
 }
@@ -118,7 +124,7 @@ std::string end_of_launcher(const ClusterHosts& hosts, std::size_t host, const P
         "is{}",
         hosts.program, tail);
   }
-  if (!end.by_signal && end.number == kWrongWords) {
+  if (!end.by_signal && end.number == kWrongWords && last_line(errors).starts_with(kOurs)) {
     return fmt::format("{} is another version there: install the same on all hosts{}",
                        hosts.program, tail);
   }
@@ -253,6 +259,7 @@ void HostGroup::stay() {
   for (std::size_t host = 0; host < states_.size(); ++host) {
     if (answers.failures[host].empty() && states_[host].stays) launcher_.release(host);
   }
+  if (launcher_.interrupted_by() != 0) throw SetupError("interrupted");
   answers.require_all(hosts_);
 }
 
@@ -302,13 +309,15 @@ void HostGroup::end_by_signal() {
 }
 
 int run_on_hosts(const ClusterHosts& hosts, const std::vector<std::string>& words,
-                 const std::vector<std::size_t>& which) {
-  LaunchSettings settings{.tasks = {}, .grace = HostGroup::kGrace};
+                 const std::vector<std::size_t>& which, std::chrono::nanoseconds grace) {
+  LaunchSettings settings{.tasks = {}, .grace = grace + kBesideGrace};
   json request = first_request();
   if (words.front() == "run") request["directory"] = std::filesystem::current_path().string();
   request["words"] = words;
   request["last"] = true;
+  request["grace"] = grace.count();
   for (const std::size_t host : which) {
+    request["host"] = hosts.names[host];
     settings.tasks.push_back(task_for(hosts, host, line_of(request)));
   }
   const LaunchSignals signals;

@@ -19,7 +19,9 @@
 //                                                  0 has heard host 2's port 1
 //   {"words":["check","--json"]}                 {"ok":true,"exit_code":0,"output":"..",
 //                                                  "errors":".."}
-//   {"words":[..],"last":true}                   none: what the command writes, and its exit code
+//   {"words":[..],"last":true,"host":"node2",    none: what the command writes, and its exit code,
+//     "grace":5000000000}                          or an error in words. It has that time (ns), and
+//                                                  5 s, to end
 //   any                                          {"ok":false,"error":".."}
 //
 // One thread. Errors are control::SetupError and name the hosts.
@@ -77,8 +79,10 @@ class HostGroup {
   // The same request to all.
   Answers ask(const nlohmann::json& request, std::chrono::seconds patience);
 
-  // What was started is to live on. Throws where a host was lost before it could be told.
+  // What was started is to live on. Throws where a host was lost before it could be told, or after
+  // a signal, which does not end this process here.
   void stay();
+  int interrupted_by() const { return launcher_.interrupted_by(); }
 
  private:
   struct Host {
@@ -101,9 +105,10 @@ class HostGroup {
 };
 
 // Runs a command of ours on all hosts at the same time, as if it had been typed on each; passes on
-// what they write. The first that fails ends it on all; returns its exit code.
+// what they write. The first that fails ends it on all; returns its exit code. grace: what the
+// command gives those that it has started to end.
 int run_on_hosts(const ClusterHosts& hosts, const std::vector<std::string>& words,
-                 const std::vector<std::size_t>& which);
+                 const std::vector<std::size_t>& which, std::chrono::nanoseconds grace);
 
 }  // namespace gradcube::cli
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -13,7 +12,6 @@
 #include <utility>
 
 #include "cli/launch/launch_process.h"
-#include "control/base/errors.h"
 
 namespace gradcube::cli {
 namespace {
@@ -47,6 +45,7 @@ Launcher::Launcher(const LaunchSettings& settings, const LaunchSignals& signals)
       stages_(settings.tasks.size(), settings.grace, settings.each_alone),
       outlets_{LaunchOutlet(STDOUT_FILENO), LaunchOutlet(STDERR_FILENO)},
       kept_(settings.tasks.size()),
+      untold_(settings.tasks.size()),
       hangup_(settings.hangup) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   start();
@@ -97,9 +96,15 @@ void Launcher::add_stream(Descriptor pipe, std::size_t task, int kind) {
 }
 
 void Launcher::tell(std::size_t task, std::string_view text) {
+  untold_[task] += text;
+  tell_some(task);
+}
+
+void Launcher::tell_some(std::size_t task) {
+  std::string& text = untold_[task];
   const ssize_t done = write(inputs_[task].get(), text.data(), text.size());
-  if (done == static_cast<ssize_t>(text.size()) || (done < 0 && errno != EAGAIN)) return;
-  throw control::SetupError(fmt::format("a process does not take {} bytes of input", text.size()));
+  if (done < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  text.erase(0, done < 0 ? text.size() : static_cast<std::size_t>(done));
 }
 
 void Launcher::stop() {
@@ -165,6 +170,10 @@ void Launcher::wait_for_news(std::optional<Time> deadline) {
         stream.outlet != nullptr ? stream.outlet->is_full() : stream.text->size() >= kMostKept;
     polled.push_back({is_full ? -1 : stream.pipe.get(), POLLIN, 0});
   }
+  const std::size_t first_input = polled.size();
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    polled.push_back({untold_[i].empty() ? -1 : inputs_[i].get(), POLLOUT, 0});
+  }
   if (poll(polled.data(), polled.size(), patience(deadline)) <= 0) return;
   if (polled[1].revents != 0) {
     hangup_ = -1;
@@ -172,6 +181,9 @@ void Launcher::wait_for_news(std::optional<Time> deadline) {
   }
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     if (polled[first + i].revents != 0) read_some(streams_[i]);
+  }
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (polled[first_input + i].revents != 0) tell_some(i);
   }
   write_some();
 }

@@ -75,7 +75,7 @@ class Launcher {
   // Returns when all have ended and what they wrote has been passed on.
   LaunchReport finish();
 
-  // To a task's standard input; in vain where it has ended. Throws where it does not take so much.
+  // To a task's standard input, as it takes it; in vain where it has ended.
   void tell(std::size_t task, std::string_view text);
   // All are to end.
   void stop();
@@ -102,6 +102,7 @@ class Launcher {
   void start();
   void end_all();
   void add_stream(control::Descriptor pipe, std::size_t task, int kind);
+  void tell_some(std::size_t task);
   void step(std::optional<Time> deadline);
   void wait_for_news(std::optional<Time> deadline);
   int patience(std::optional<Time> deadline) const;
@@ -121,6 +122,7 @@ class Launcher {
   std::array<LaunchOutlet, 2> outlets_;
   std::vector<std::array<std::string, 2>> kept_;  // by task
   std::vector<control::Descriptor> inputs_;       // by task
+  std::vector<std::string> untold_;               // what these have not taken yet
   std::vector<pid_t> pids_;                       // by task
   std::map<pid_t, std::size_t> tasks_;
   std::vector<Stream> streams_;

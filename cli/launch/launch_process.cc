@@ -25,7 +25,6 @@ using control::SetupError;
 
 constexpr int kNotRunnable = 126;
 constexpr int kNotThere = 127;
-constexpr int kInputBytes = 1 << 20;  // what a process may be told before it reads
 constexpr const char* kDefaultSearch = "/bin:/usr/bin";
 
 // 0, or why this file cannot be run.
@@ -123,10 +122,7 @@ LaunchedProcess launch_process(const LaunchCommand& command,
                                const std::vector<std::string>& environment,
                                const LaunchSignals& signals, const LaunchGuard& guard) {
   Descriptor their_input, input;
-  if (command.has_input) {
-    std::tie(their_input, input) = make_pipe(1);
-    fcntl(input.get(), F_SETPIPE_SZ, kInputBytes);
-  }
+  if (command.has_input) std::tie(their_input, input) = make_pipe(1);
   auto [output, their_output] = make_pipe();
   auto [errors, their_errors] = make_pipe();
   const std::vector<char*> words = pointers(command.words);

@@ -43,7 +43,7 @@ struct RunOptions {
   std::string members;
   std::string master;
   unsigned port = 0;  // 0: one that is free
-  std::string grace = "5s";
+  std::string grace = kDefaultGrace;
   bool no_prefix = false;
   bool json = false;
 };
@@ -252,7 +252,11 @@ void add_options(CLI::App* command, RunOptions* options) {
   add_text(command, "--master", options->master,
            "MASTER_ADDR, where servers are on several hosts: the first one's address (default: as "
            "`up --hosts` has it, else 127.0.0.1)");
-  command->add_option("--port", options->port, "MASTER_PORT (default: one that is free)")
+  command
+      ->add_option(
+          "--port", options->port,
+          "MASTER_PORT (default: one that is free; on several hosts one at random from 20000 "
+          "to 31999, which is not tried)")
       ->check(whole_number_in(1, 65535));
   add_text(command, "--grace", options->grace,
            "Time from SIGTERM to SIGKILL for processes that are to end");

@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <poll.h>
+#include <signal.h>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -50,7 +50,7 @@ constexpr std::size_t kLongestRequest = 16 << 20;
 // Between requests others may be slow; a launcher whose other end is lost without a word ends then.
 constexpr auto kRequestPatience = std::chrono::minutes(30);
 constexpr auto kRequestSlice = std::chrono::milliseconds(100);
-constexpr auto kCommandGrace = std::chrono::seconds(5);
+constexpr auto kCommandGrace = std::chrono::seconds(5);  // beside that of what it has started
 constexpr auto kStayPause = std::chrono::milliseconds(200);
 
 void answer(json content) {
@@ -140,8 +140,8 @@ class HostDaemon {
   }
 
   void stay() {
-    stays_ = true;
     answer({{"ok", true}});
+    stays_ = true;
     if (!is_step_of_launcher()) return;
     while (directory_.living_daemon() && !InterruptGuard::interrupted()) {
       std::this_thread::sleep_for(kStayPause);
@@ -154,6 +154,15 @@ class HostDaemon {
   bool started_ = false;
   bool stays_ = false;
 };
+
+// What is written to an end that is gone fails, and ends no process before its daemon; in children
+// the old mask is back.
+void block_pipe_signal() {
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+}
 
 // Runs a command of ours. Its exit code.
 int run_words(const json& request, bool is_last, const InterruptGuard& interrupt) {
@@ -168,8 +177,9 @@ int run_words(const json& request, bool is_last, const InterruptGuard& interrupt
   for (char** variable = environ; *variable != nullptr; ++variable) {
     task.environment.emplace_back(*variable);
   }
+  const std::uint64_t grace = count_field(request, "grace").value_or(0);
   const LaunchSettings settings{.tasks = {std::move(task)},
-                                .grace = kCommandGrace,
+                                .grace = kCommandGrace + std::chrono::nanoseconds(grace),
                                 .keeps_output = !is_last,
                                 .hangup = STDIN_FILENO};
   const LaunchSignals signals(&interrupt.old_mask());
@@ -221,11 +231,15 @@ void probe_ports(const json& what, std::optional<PortProbe>& probe) {
 
 int run_at_host() {
   const InterruptGuard interrupt;
+  block_pipe_signal();
   // Not before the first request, whose environment says where the run directory is.
   std::optional<HostDaemon> daemon;
   std::optional<PortProbe> probe;
+  std::optional<std::string> host;  // as the user calls it, who sees what is written from now on
   try {
     while (const auto request = next_request()) {
+      const bool is_last = flag_field(*request, "last").value_or(false);
+      if (is_last) host = text_field(*request, "host").value_or("");
       begin(*request);
       if (!daemon) daemon.emplace();
       if (request->contains("ports")) {
@@ -236,14 +250,18 @@ int run_at_host() {
         daemon->stay();
         return 0;
       } else {
-        const bool is_last = flag_field(*request, "last").value_or(false);
         const int code = run_words(*request, is_last, interrupt);
         if (is_last) return code;
       }
     }
     return 0;
   } catch (const std::exception& error) {
-    answer({{"ok", false}, {"error", error.what()}});
+    daemon.reset();  // whether or not there is anybody to answer
+    if (host) {
+      complain(fmt::format("host {}: {}", *host, error.what()));
+    } else {
+      answer({{"ok", false}, {"error", error.what()}});
+    }
     return kExitFailure;
   }
 }

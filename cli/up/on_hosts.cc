@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <exception>
 #include <filesystem>
@@ -110,6 +111,7 @@ ClusterHosts hosts_reached(const std::string& launcher, const std::string& progr
 HostsStarted up_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory,
                          bool with_check) {
   prepare(directory);
+  refuse_cluster_elsewhere(directory);
   std::vector<json> requests;
   for (std::size_t host = 0; host < hosts.names.size(); ++host) {
     requests.push_back(
@@ -129,12 +131,34 @@ HostsStarted up_on_hosts(const ClusterHosts& hosts, const RunDirectory& director
     group->stay();
     keep_cluster_hosts(directory, hosts);
   } catch (const std::exception& error) {
-    const std::string why = error.what();
+    std::string why = error.what();
+    const int signal = group->interrupted_by();
     group.reset();
-    down_on_hosts(hosts, directory);
-    throw SetupError(why + "; what was started on the other hosts was ended");
+    try {
+      down_on_hosts(hosts, directory);
+      why += "; what was started on the hosts was ended";
+    } catch (const std::exception& other) {
+      why += fmt::format("; not all that was started was ended: {}", other.what());
+    }
+    if (signal != 0) {
+      complain(why);
+      raise(signal);
+    }
+    throw SetupError(why);
   }
   return started;
+}
+
+void refuse_cluster_elsewhere(const RunDirectory& directory) {
+  const auto hosts = kept_cluster_hosts(directory);
+  if (!hosts) return;
+  for (const std::size_t host : hosts->all()) {
+    if (is_of_this_host(hosts->address(host))) return;
+  }
+  throw SetupError(
+      fmt::format("a cluster on {} may run: `gradcube down` ends it. Where those hosts are gone "
+                  "for ever, remove {}",
+                  fmt::join(hosts->names, ", "), kept_hosts_file(directory).string()));
 }
 
 void down_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory) {

@@ -235,6 +235,7 @@ int run_up(const UpOptions& options) {
     report("removed {} sockets of a daemon that did not end in good order; its log: {}\n", stale,
            directory.old_log_file().string());
   }
+  refuse_cluster_elsewhere(directory);
   forget_cluster_hosts(directory);
   const pid_t pid = start(directory, settings);
   const nlohmann::json status = ask_status(directory);

@@ -124,7 +124,34 @@ TEST_F(HostGroupTest, RunsACommandOnAllAndHasTheExitCodeOfTheFirstThatFails) {
   script("program",
          "read -r line; test $HOST = one && exec cat >/dev/null; case $line in *'\"last\":true'*) "
          "exit 7;; esac");
-  EXPECT_EQ(run_on_hosts(hosts_, {"perf", "allreduce"}, hosts_.all()), 7);
+  EXPECT_EQ(run_on_hosts(hosts_, {"perf", "allreduce"}, hosts_.all(), std::chrono::seconds(5)), 7);
+}
+
+TEST_F(HostGroupTest, TellsAHostItsNameAndHowLongItsCommandMayTakeToEnd) {
+  script("program", "read -r line; printf '%s' \"$line\" > '" + (root_ / "asked").string() + "'");
+  EXPECT_EQ(run_on_hosts(hosts_, {"run", "--", "true"}, {1}, std::chrono::seconds(30)), 0);
+  const json request = json::parse(std::ifstream(root_ / "asked"));
+  EXPECT_EQ(request["grace"], 30'000'000'000);
+  EXPECT_EQ(request["host"], "two");
+}
+
+TEST_F(HostGroupTest, TellsMoreThanAPipeHolds) {
+  script("program",
+         "n=$(head -n 1 | wc -c); echo \"{\\\"gradcube\\\":1,\\\"ok\\\":true,"
+         "\\\"bytes\\\":$n}\"; exec cat >/dev/null");
+  HostGroup group(hosts_);
+  const std::string text(3'000'000, 'x');
+  const auto answers = group.ask(json{{"words", {text}}}, kPatience);
+  answers.require_all(hosts_);
+  EXPECT_GT(answers.values[1]["bytes"], text.size());
+}
+
+TEST_F(HostGroupTest, TakesALaunchersExitCodeForAnotherVersionOnlyWhereTheToolSaysSo) {
+  script("program", "test $HOST = one && echo -n 'gradcube: ' >&2; echo 'what?' >&2; exit 2");
+  HostGroup group(hosts_);
+  const auto answers = group.ask(json::object(), kPatience);
+  EXPECT_THAT(answers.failures[0], HasSubstr("is another version there"));
+  EXPECT_THAT(answers.failures[1], HasSubstr("exit code 2 before it answered: what?"));
 }
 
 TEST_F(HostGroupTest, ReachesAHostByTheLaunchersWords) {
