@@ -36,6 +36,7 @@ enum class DataType : std::uint8_t {
   // What carries sums of other types in reproducible jobs (reproducible.h). No trainer names them.
   sum64 = 9,
   sum128 = 10,
+  int16 = 17,
 };
 inline constexpr DataType kTruth{16};
 inline constexpr DataType kComplex64{22};
@@ -94,7 +95,7 @@ inline constexpr ElementType kElementTypes[] = {
     {9, "?", 8, kAdded, 9},
     {10, "?", 16, kAdded, 10},
     {16, "bool", 1, kWithoutAverage, 11, {DataType::uint8, 1, true}},
-    {17, "int16", 2, kMoved},
+    {17, "int16", 2, kWithoutAverage, 14},
     {18, "uint16", 2, kMoved},
     {19, "uint32", 4, kMoved},
     {20, "uint64", 8, kMoved},

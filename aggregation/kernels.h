@@ -15,7 +15,7 @@
 //   operation. Nothing is contracted into a fused multiply-add.
 // - float16, bfloat16: the sources are widened to float32 (exact), reduced in float32, and rounded
 //   to the 16-bit type once at the end of the call, to nearest, ties to even (element.h).
-// - int32, int64, int8: a sum wraps in two's complement. uint8: it wraps modulo 256.
+// - int32, int64, int16, int8: a sum wraps in two's complement. uint8: it wraps modulo 256.
 // - sum64, sum128: the sum of reproducible.h, exact and associative. No other operation.
 // - Denormals are ordinary numbers: operands and results are never flushed to zero. The calling
 //   thread must keep FTZ and DAZ off and the rounding mode at nearest, as a thread starts.
@@ -43,7 +43,7 @@
 //   overflows. No divide() follows.
 // - int32, int64: reduce() is the sum, and returns false if any addition overflowed. divide() after
 //   the last step truncates toward zero.
-// - int8, uint8: nothing (supports()).
+// - int16, int8, uint8: nothing (supports()).
 //
 // Memory. A kernel reads each source once and writes the result once, in one pass. `result` may be
 // the memory of one source (any one). It must not overlap a source in any other way. Any alignment

@@ -162,6 +162,18 @@ struct Int64 {
   }
 };
 
+struct Int16 {
+  using Vector = __m256i;
+  static constexpr std::size_t kLanes = 16;
+  static constexpr std::size_t kElementBytes = 2;
+
+  static Vector load(const std::byte* from) { return load_256(from); }
+  static void store(std::byte* to, Vector value) { store_256(to, value); }
+  static Vector sum(Vector acc, Vector x) { return _mm256_add_epi16(acc, x); }
+  static Vector min(Vector acc, Vector x) { return _mm256_min_epi16(acc, x); }
+  static Vector max(Vector acc, Vector x) { return _mm256_max_epi16(acc, x); }
+};
+
 struct Int8 {
   using Vector = __m256i;
   static constexpr std::size_t kLanes = 32;
@@ -273,8 +285,8 @@ struct Sum128 {
 }  // namespace
 
 constinit const Kernels kAvx2Kernels =
-    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int8, Uint8, Sum64, Sum128>(
-        InstructionSet::avx2);
+    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int16, Int8, Uint8, Sum64,
+                 Sum128>(InstructionSet::avx2);
 
 constinit const OptimizerKernels kAvx2OptimizerKernels =
     make_optimizer_kernels<Float32, Float16, Bfloat16>(InstructionSet::avx2);

@@ -143,6 +143,18 @@ struct Int64 {
   }
 };
 
+struct Int16 {
+  using Vector = __m512i;
+  static constexpr std::size_t kLanes = 32;
+  static constexpr std::size_t kElementBytes = 2;
+
+  static Vector load(const std::byte* from) { return _mm512_loadu_si512(from); }
+  static void store(std::byte* to, Vector value) { _mm512_storeu_si512(to, value); }
+  static Vector sum(Vector acc, Vector x) { return _mm512_add_epi16(acc, x); }
+  static Vector min(Vector acc, Vector x) { return _mm512_min_epi16(acc, x); }
+  static Vector max(Vector acc, Vector x) { return _mm512_max_epi16(acc, x); }
+};
+
 struct Int8 {
   using Vector = __m512i;
   static constexpr std::size_t kLanes = 64;
@@ -241,8 +253,8 @@ struct Sum128 {
 }  // namespace
 
 constinit const Kernels kAvx512Kernels =
-    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int8, Uint8, Sum64, Sum128>(
-        InstructionSet::avx512);
+    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int16, Int8, Uint8, Sum64,
+                 Sum128>(InstructionSet::avx512);
 
 constinit const OptimizerKernels kAvx512OptimizerKernels =
     make_optimizer_kernels<Float32, Float16, Bfloat16>(InstructionSet::avx512);

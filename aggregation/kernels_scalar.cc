@@ -104,6 +104,7 @@ using Float16 = SmallFloatLanes<float16_to_float32, float32_to_float16>;
 using Bfloat16 = SmallFloatLanes<bfloat16_to_float32, float32_to_bfloat16>;
 using Int32 = IntegerLanes<std::int32_t, std::uint32_t>;
 using Int64 = IntegerLanes<std::int64_t, std::uint64_t>;
+using Int16 = IntegerLanes<std::int16_t, std::uint16_t>;
 using Int8 = IntegerLanes<std::int8_t, std::uint8_t>;
 using Uint8 = IntegerLanes<std::uint8_t, std::uint8_t>;
 
@@ -142,8 +143,8 @@ using Sum128 = IndexedLanes<Unsigned128, Signed128, 8, 39>;
 }  // namespace
 
 constinit const Kernels kScalarKernels =
-    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int8, Uint8, Sum64, Sum128>(
-        InstructionSet::scalar);
+    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int16, Int8, Uint8, Sum64,
+                 Sum128>(InstructionSet::scalar);
 
 constinit const OptimizerKernels kScalarOptimizerKernels =
     make_optimizer_kernels<OptimizerLanes, Float16, Bfloat16>(InstructionSet::scalar);

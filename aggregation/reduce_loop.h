@@ -262,7 +262,8 @@ constexpr void fill_sum(Kernels& kernels, DataType type) {
 
 // What no row fills stays null.
 template <typename Float32, typename Float64, typename Float16, typename Bfloat16, typename Int32,
-          typename Int64, typename Int8, typename Uint8, typename Sum64, typename Sum128>
+          typename Int64, typename Int16, typename Int8, typename Uint8, typename Sum64,
+          typename Sum128>
 constexpr Kernels make_kernels(InstructionSet instruction_set) {
   Kernels kernels = {};
   kernels.instruction_set = instruction_set;
@@ -272,6 +273,7 @@ constexpr Kernels make_kernels(InstructionSet instruction_set) {
   fill_row<Bfloat16, MeanStep>(kernels, DataType::bfloat16, nullptr);
   fill_row<Int32, CheckedSumStep>(kernels, DataType::int32, divide<Int32>);
   fill_row<Int64, CheckedSumStep>(kernels, DataType::int64, divide<Int64>);
+  fill_row<Int16>(kernels, DataType::int16);
   fill_row<Int8>(kernels, DataType::int8);
   fill_row<Uint8>(kernels, DataType::uint8);
   fill_sum<Sum64>(kernels, DataType::sum64);

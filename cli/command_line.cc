@@ -1,15 +1,22 @@
 #include "cli/command_line.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <fmt/format.h>
+#include <optional>
+#include <random>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/checks/commands.h"
+#include "cli/cluster/cluster_hosts.h"
 #include "cli/launch/commands.h"
+#include "cli/launch/host_group.h"
 #include "cli/model/commands.h"
 #include "cli/perf/commands.h"
 #include "cli/plan/commands.h"
@@ -19,6 +26,8 @@
 #include "cli/up/commands.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/base/units.h"
+#include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
 namespace {
@@ -26,6 +35,7 @@ namespace {
 void add_commands(CLI::App& tool, Action& action, const std::vector<std::string>& words) {
   add_up(tool, action);
   add_down(tool, action);
+  add_setup(tool, action);
   add_status(tool, action);
   add_impair(tool, action);
   add_plan(tool, action);
@@ -36,7 +46,13 @@ void add_commands(CLI::App& tool, Action& action, const std::vector<std::string>
   add_model(tool, action);
   add_checkpoint(tool, action);
   add_doctor(tool, action);
+  add_quickstart(tool, action);
+  add_at_host(tool, action);
 }
+
+// MASTER_PORT of a run on several hosts: below those that kernels give to others.
+constexpr std::uint32_t kFirstPort = 20000;
+constexpr std::uint32_t kPorts = 12000;
 
 constexpr const char* kToolFooter =
     "Examples:\n"
@@ -45,6 +61,7 @@ constexpr const char* kToolFooter =
     "  gradcube run -- python3 train.py                    start a trainer for each server\n"
     "  gradcube status                                     see what runs\n"
     "  gradcube down                                       end it\n"
+    "  gradcube up --hosts node1,node2,node3               the same on several hosts, by ssh\n"
     "\n"
     "The cluster lives in the run directory: $GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube,\n"
     "else /tmp/gradcube-$UID. Exit codes: 0 done, 1 failed, 2 the command line is wrong; after\n"
@@ -67,8 +84,52 @@ int end_of_own_words(int argc, const char* const* argv) {
   return static_cast<int>(std::find(argv + 2, argv + argc, std::string_view("--")) - argv);
 }
 
+bool has_flag(const std::vector<std::string>& words, const std::string& flag) {
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return word == flag || word.starts_with(flag + "=");
+  });
+}
+
+// Where `up` has started daemons on several hosts, these commands run on all of them.
+std::optional<int> run_everywhere(CLI::App& tool, int argc, const char* const* argv,
+                                  const std::vector<std::string>& command) {
+  const std::string_view name = argv[1];
+  if (name != "perf" && name != "run" && name != "status") return std::nullopt;
+  const auto directory = control::RunDirectory::from_environment();
+  const auto hosts = hosts_to_ask(directory);
+  if (!hosts || (name == "run" && command.empty())) return std::nullopt;
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const CLI::Option* const own_grace = tool.get_subcommand("run")->get_option("--grace");
+  const std::chrono::nanoseconds grace(control::parse_duration(
+      own_grace->empty() ? kDefaultGrace : own_grace->as<std::string>(), "--grace"));
+  if (name == "status") {
+    // Each of them knows all.
+    if (directory.living_daemon()) return std::nullopt;
+    if (!has_flag(words, "--all")) words.emplace_back("--all");
+    int code = 0;
+    for (const std::size_t host : hosts->all()) {
+      code = run_on_hosts(*hosts, words, {host}, grace);
+      if (code == 0 || code == kExitUsage) break;
+    }
+    return code;
+  }
+  const std::uint32_t number = std::random_device()();
+  if (name == "perf" && !has_flag(words, "--job")) {
+    words.push_back(fmt::format("--job=perf-{:08x}", number));
+  }
+  if (name == "run") {
+    if (!has_flag(words, "--port")) {
+      words.push_back(fmt::format("--port={}", kFirstPort + number % kPorts));
+    }
+    words.emplace_back("--");
+    words.insert(words.end(), command.begin(), command.end());
+  }
+  return run_on_hosts(*hosts, words, hosts->all(), grace);
+}
+
 // Parses and runs; the exit code of the command.
-int run(CLI::App& tool, const Action& action, int argc, const char* const* argv) {
+int run(CLI::App& tool, const Action& action, int argc, const char* const* argv,
+        const std::vector<std::string>& words) {
   refuse_empty_values(argc, argv);
   try {
     tool.parse(argc, argv);
@@ -88,6 +149,7 @@ int run(CLI::App& tool, const Action& action, int argc, const char* const* argv)
         fmt::format("a command is missing; the commands are {}: `gradcube --help` tells more",
                     command_list(tool)));
   }
+  if (const auto code = run_everywhere(tool, argc, argv, words)) return *code;
   return action();
 }
 
@@ -96,7 +158,8 @@ int run(CLI::App& tool, const Action& action, int argc, const char* const* argv)
 int run_command_line(int argc, const char* const* argv) {
   std::vector<std::string> model_words;
   const bool is_for_models = read_model_words(argc, argv, model_words);
-  CLI::App tool("Starts a Gradcube cluster on this host, shows it and measures it.", "gradcube");
+  CLI::App tool("Starts a Gradcube cluster on this host or on several, shows it and measures it.",
+                "gradcube");
   tool.set_version_flag("--version", "gradcube " GRADCUBE_VERSION);
   tool.require_subcommand(0, 1);  // run() has a better message for 0
   tool.footer(kToolFooter);
@@ -105,13 +168,15 @@ int run_command_line(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + std::min(own + 1, argc), argv + argc);
   add_commands(tool, action, words);
   try {
-    if (is_for_models) become_models(model_words);
-    const int code = run(tool, action, own, argv);
+    if (is_for_models) become_python(kModelsModule, model_words);
+    const int code = run(tool, action, own, argv, words);
     flush_output();
     return code;
   } catch (const control::UsageError& error) {
     complain(error.what());
     return kExitUsage;
+  } catch (const NothingToDoHere&) {
+    return 0;
   } catch (const std::exception& error) {
     complain(error.what());
     return kExitFailure;

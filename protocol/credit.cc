@@ -30,79 +30,78 @@ CreditPool::~CreditPool() {
 }
 
 CreditPool::Handle CreditPool::add(ReceiveWindow* window, const CreditRank& rank) {
-  Handle flow = static_cast<Handle>(members_.size());
+  Handle flow = static_cast<Handle>(shares_.size());
   if (free_.empty()) {
-    members_.emplace_back();
-    open_.resize(members_.size());
-    round_.reserve(members_.size());
-    raised_.reserve(members_.size());
-    free_.reserve(members_.size());
+    shares_.emplace_back();
+    open_.resize(shares_.size());
+    round_.reserve(shares_.size());
+    raised_.reserve(shares_.size());
+    free_.reserve(shares_.size());
   } else {
     flow = free_.back();
     free_.pop_back();
   }
-  Member& member = members_[flow];
-  member = Member{};
-  member.window = window;
-  member.rank = rank;
-  member.demand = window->highest();
-  member.active = true;
-  set_outstanding(member, static_cast<std::uint32_t>(window->limit() - window->arrivals()));
+  Share& share = shares_[flow];
+  share = Share{};
+  share.window = window;
+  share.rank = rank;
+  share.demand = window->highest();
+  share.active = true;
+  set_outstanding(share, static_cast<std::uint32_t>(window->limit() - window->arrivals()));
   open(flow);
   return flow;
 }
 
 void CreditPool::remove(Handle flow) {
-  outstanding_ -= members_[flow].outstanding;
-  to_give_back_ += members_[flow].outstanding;
-  members_[flow] = Member{};
+  outstanding_ -= shares_[flow].outstanding;
+  to_give_back_ += shares_[flow].outstanding;
+  shares_[flow] = Share{};
   free_.push_back(flow);
   open_.erase(flow);
   changed_ = true;
 }
 
 // What came unasked is not here: the queue has room of its own for it.
-void CreditPool::account(Member& member) {
-  const std::uint64_t missing = member.window->limit() - member.window->arrivals();
-  const auto left =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(member.outstanding, missing));
-  if (left != member.outstanding) {
-    member.active = true;
+void CreditPool::account(Share& share) {
+  const std::uint64_t missing = share.window->limit() - share.window->arrivals();
+  const auto left = static_cast<std::uint32_t>(std::min<std::uint64_t>(share.outstanding, missing));
+  if (left != share.outstanding) {
+    share.active = true;
   }
-  set_outstanding(member, left);
+  set_outstanding(share, left);
 }
 
-void CreditPool::set_outstanding(Member& member, std::uint32_t outstanding) {
-  outstanding_ = outstanding_ - member.outstanding + outstanding;
-  to_give_back_ += std::int64_t{member.outstanding} - std::int64_t{outstanding};
-  member.outstanding = outstanding;
+void CreditPool::set_outstanding(Share& share, std::uint32_t outstanding) {
+  outstanding_ = outstanding_ - share.outstanding + outstanding;
+  to_give_back_ += std::int64_t{share.outstanding} - std::int64_t{outstanding};
+  share.outstanding = outstanding;
 }
 
 void CreditPool::end_leases(Nanoseconds now) {
   if (now < leases_end_) return;
   leases_end_ = now + port_.lease();
-  for (Member& member : members_) {
-    if (member.window == nullptr) continue;
-    account(member);
-    if (std::exchange(member.active, false) || member.outstanding == 0) continue;
-    set_outstanding(member, 0);
-    member.demand = member.window->limit();
+  for (Share& share : shares_) {
+    if (share.window == nullptr) continue;
+    account(share);
+    if (std::exchange(share.active, false) || share.outstanding == 0) continue;
+    set_outstanding(share, 0);
+    share.demand = share.window->limit();
     changed_ = true;
   }
 }
 
 void CreditPool::on_frame(Handle flow, std::uint64_t ready, std::uint64_t age) {
-  Member& member = members_[flow];
-  account(member);
+  Share& share = shares_[flow];
+  account(share);
   // A sequence that was damaged or invented must not count as a demand for ever.
-  ready = std::min(ready, member.window->most() + kMostBacklog);
-  member.demand = std::max(member.demand, ready);
-  member.rank.age = age;
+  ready = std::min(ready, share.window->most() + kMostBacklog);
+  share.demand = std::max(share.demand, ready);
+  share.rank.age = age;
   open(flow);
 }
 
 void CreditPool::set_consumed(Handle flow, std::uint64_t prefix, Nanoseconds now) {
-  if (members_[flow].window->set_consumed(prefix, now)) open(flow);
+  if (shares_[flow].window->set_consumed(prefix, now)) open(flow);
 }
 
 void CreditPool::open(Handle flow) {
@@ -111,14 +110,14 @@ void CreditPool::open(Handle flow) {
 }
 
 void CreditPool::raise(Handle flow, std::uint64_t limit) {
-  Member& member = members_[flow];
-  const std::uint64_t before = member.window->limit();
-  if (!member.window->raise_limit(limit)) return;
+  Share& share = shares_[flow];
+  const std::uint64_t before = share.window->limit();
+  if (!share.window->raise_limit(limit)) return;
   raised_.push_back(flow);
   // What it has already keeps the lease that it has.
-  if (member.outstanding == 0) member.active = true;
-  const std::uint64_t granted = member.window->limit() - before;
-  set_outstanding(member, static_cast<std::uint32_t>(member.outstanding + granted));
+  if (share.outstanding == 0) share.active = true;
+  const std::uint64_t granted = share.window->limit() - before;
+  set_outstanding(share, static_cast<std::uint32_t>(share.outstanding + granted));
 }
 
 void CreditPool::set_wanting(bool wanting) {
@@ -129,7 +128,7 @@ void CreditPool::set_wanting(bool wanting) {
 
 void CreditPool::distribute_unlimited() {
   for (std::size_t flow = open_.next(0); flow < open_.size(); flow = open_.next(flow + 1)) {
-    const ReceiveWindow& window = *members_[flow].window;
+    const ReceiveWindow& window = *shares_[flow].window;
     raise(static_cast<Handle>(flow), window.consumed() + window_left(window));
   }
   open_.clear();
@@ -150,14 +149,14 @@ std::uint64_t CreditPool::collect_claims() {
   std::uint64_t demand = 0;
   round_.clear();
   for (std::size_t flow = open_.next(0); flow < open_.size(); flow = open_.next(flow + 1)) {
-    const Member& member = members_[flow];
-    const std::uint64_t most = std::min(member.demand, member.window->most());
-    if (most <= member.window->limit()) {
+    const Share& share = shares_[flow];
+    const std::uint64_t most = std::min(share.demand, share.window->most());
+    if (most <= share.window->limit()) {
       open_.erase(flow);
     } else {
-      const std::uint64_t more = most - member.window->limit();
+      const std::uint64_t more = most - share.window->limit();
       demand += more;
-      round_.add(static_cast<Handle>(flow), member.rank, std::min(more, port_.round()));
+      round_.add(static_cast<Handle>(flow), share.rank, std::min(more, port_.round()));
     }
   }
   return demand;
@@ -191,7 +190,7 @@ bool CreditPool::distribute(Nanoseconds now) {
   round_.hand_out(taken);
   for (const GrantRound::Claim& claim : round_.claims()) {
     if (claim.granted == 0) continue;
-    raise(claim.flow, members_[claim.flow].window->limit() + claim.granted);
+    raise(claim.flow, shares_[claim.flow].window->limit() + claim.granted);
   }
   // The port knows of these.
   to_give_back_ += static_cast<std::int64_t>(taken);

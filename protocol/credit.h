@@ -82,7 +82,7 @@ class CreditPool {
     const std::uint64_t round =
         port_.window_that_shrinks() == 0
             ? budget_.segments()
-            : budget_.segments() * (members_.size() - free_.size()) / kPartsOfSegment;
+            : budget_.segments() * (shares_.size() - free_.size()) / kPartsOfSegment;
     if (budget_.on_arrival(marked, sent_again, round)) changed_ = true;
   }
   // ReceiveWindow::set_consumed() of the flow's window, and what it makes room for.
@@ -105,7 +105,7 @@ class CreditPool {
   // That a budget counts where it is of a window.
   static constexpr std::uint64_t kPartsOfSegment = 8;
 
-  struct Member {
+  struct Share {
     ReceiveWindow* window = nullptr;
     std::uint64_t demand = 0;       // the sender has segments ready up to this sequence
     std::uint32_t outstanding = 0;  // granted, not arrived, and within the lease
@@ -119,8 +119,8 @@ class CreditPool {
   void distribute_unlimited();
   std::uint64_t window_left(const ReceiveWindow& window) const;
   std::uint64_t collect_claims();
-  void account(Member& member);
-  void set_outstanding(Member& member, std::uint32_t outstanding);
+  void account(Share& share);
+  void set_outstanding(Share& share, std::uint32_t outstanding);
   void end_leases(Nanoseconds now);
   void set_wanting(bool wanting);
 
@@ -134,7 +134,7 @@ class CreditPool {
   std::uint64_t outstanding_ = 0;
   // What the port does not know yet: outstanding_ has become less by this, or more where negative.
   std::int64_t to_give_back_ = 0;
-  std::vector<Member> members_;
+  std::vector<Share> shares_;
   std::vector<Handle> free_;
   IndexSet open_;  // those that may get something: changed since, or left wanting
   GrantRound round_;

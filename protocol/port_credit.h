@@ -90,7 +90,7 @@ class PortCredit {
   // some too, and this engine has its part.
   std::uint64_t take(unsigned engine, CreditRank rank, std::uint64_t has, std::uint64_t wanted,
                      std::uint64_t budget) {
-    const Place own = place_of(rank);
+    const RankWords own = words_of(rank);
     store(engine, own);
     const std::uint64_t others = want_.load(std::memory_order_relaxed) & ~bit(engine);
     if (others != 0) {
@@ -126,17 +126,17 @@ class PortCredit {
 
   // A rank in two words, so that engines can read each other's without a lock. The two may belong
   // to different ranks: then one turn goes to the wrong engine.
-  struct Place {
+  struct RankWords {
     std::uint64_t job;
     std::uint64_t rank;
   };
   // Ages wrap after 2^32 collectives; lanes and steps have their bits (wire.h).
-  static constexpr Place place_of(const CreditRank& rank) {
+  static constexpr RankWords words_of(const CreditRank& rank) {
     return {rank.job, std::uint64_t{rank.lane} << 48 | (rank.age & UINT32_MAX) << 16 | rank.step};
   }
-  void store(unsigned engine, const Place& place) {
-    places_[engine].job.store(place.job, std::memory_order_relaxed);
-    places_[engine].rank.store(place.rank, std::memory_order_relaxed);
+  void store(unsigned engine, const RankWords& words) {
+    ranks_[engine].job.store(words.job, std::memory_order_relaxed);
+    ranks_[engine].rank.store(words.rank, std::memory_order_relaxed);
   }
 
   std::uint64_t room(std::uint64_t sum, std::uint64_t has, std::uint64_t budget) const {
@@ -145,10 +145,10 @@ class PortCredit {
   }
 
   // What an engine that wants some for this rank may have while these others want some.
-  std::uint64_t part_of(std::uint64_t others, const Place& own, std::uint64_t budget) const {
+  std::uint64_t part_of(std::uint64_t others, const RankWords& own, std::uint64_t budget) const {
     std::uint64_t parts = 1;
     for (; others != 0; others &= others - 1) {
-      const auto& theirs = places_[static_cast<std::size_t>(std::countr_zero(others))];
+      const auto& theirs = ranks_[static_cast<std::size_t>(std::countr_zero(others))];
       const std::uint64_t rank = theirs.rank.load(std::memory_order_relaxed);
       const bool same_job = theirs.job.load(std::memory_order_relaxed) == own.job;
       if (same_job && rank < own.rank) return 1;
@@ -167,11 +167,11 @@ class PortCredit {
   alignas(64) std::atomic<std::uint64_t> outstanding_{0};
   std::atomic<std::uint64_t> want_{0};
   // Of the engines that want some: for what.
-  struct SharedPlace {
+  struct SharedRank {
     std::atomic<std::uint64_t> job{0};
     std::atomic<std::uint64_t> rank{0};
   };
-  std::array<SharedPlace, kMostEngines> places_{};
+  std::array<SharedRank, kMostEngines> ranks_{};
 };
 
 }  // namespace gradcube::protocol

@@ -19,7 +19,7 @@ export PATH="/usr/bin:$PATH"
   training_packages=(python3 python3-numpy)
   torch_packages=(python3-torch python3-sklearn python3-matplotlib libtorch-dev pybind11-dev)
   test_packages=(ccache clang libclang-rt-dev libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
-    clang-format clang-tidy pyflakes3 shellcheck iproute2 abigail-tools)
+    clang-format clang-tidy pyflakes3 shellcheck iproute2 abigail-tools openssh-client openssh-server)
   bench_packages=(python3 libbenchmark-dev openmpi-bin libopenmpi-dev libgloo-dev iproute2
     dpdk-dev)
 }

@@ -25,7 +25,7 @@ only if nothing failed and every stage of tests ran some.
   --deep   also what takes hours: the integration tests that --full leaves out on veth and udp, longer rounds,
            100,000 seeds of the simulation, all tests under the sanitizers, the tests of clang++'s
            release build, clang-tidy over all sources, libFuzzer (10 minutes a target), valgrind, what
-           a host may limit (scripts/try_limits.py), and bugs planted that tests must notice
+           a host may limit (scripts/try_limits.py), Debian packages, and bugs planted that tests must notice
   STAGE    runs only this one of them, as its name stands before its title: a --deep run in parts, for
            instance, or once more what failed: ./scripts/test.sh --deep test_seeds fuzz
 USAGE
@@ -204,7 +204,7 @@ check_sources() {
   check /usr/bin/python3 scripts/tidy.py
   check /usr/bin/python3 scripts/check_includes.py
   check check_python
-  check shellcheck -x .ci/run scripts/*.sh tests/nics/init tests/unit/aggregation/*.sh
+  check shellcheck -x .ci/run debian/tests/allreduce scripts/*.sh tests/nics/init tests/unit/aggregation/*.sh
 }
 
 gnu_tree() {
@@ -324,6 +324,8 @@ try_limits() {
   check /usr/bin/python3 scripts/try_limits.py
 }
 
+test_packages() { check ./scripts/package.sh deb; }
+
 plant_bugs() { check /usr/bin/python3 scripts/plant_bugs.py; }
 
 # stage SECONDS FUNCTION TITLE: what is to run, and for how long on two cores.
@@ -362,6 +364,7 @@ if deep; then
   stage $((4 * fuzz_minutes * 60 + 300)) fuzz "fuzzing by libFuzzer"
   stage 3000 test_under_valgrind "running unit tests under valgrind"
   stage 60 try_limits "trying what a host may limit"
+  stage 600 test_packages "making Debian packages, and trying them"
   stage 1500 plant_bugs "planting bugs that tests must notice"
 fi
 

@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "cli/checks/commands.h"
+#include "cli/checks/hosts_check.h"
 #include "cli/checks/link_check.h"
 #include "cli/checks/link_report.h"
+#include "cli/cluster/cluster_hosts.h"
 #include "cli/cluster/interrupt.h"
+#include "cli/launch/host_group.h"
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
@@ -53,6 +56,14 @@ double round_trip_seconds(const std::string& text) {
                   control::quoted(text)));
 }
 
+int check_all_hosts(const ClusterHosts& hosts, const CheckOptions& options) {
+  HostGroup group(hosts);
+  const std::vector<LinkResult> results = check_hosts(group, hosts, options.settings);
+  hosts_check_report(hosts, results, options.all).write(options.json);
+  flush_output();
+  return all_right(results) ? 0 : kExitFailure;
+}
+
 int run_check(CheckOptions options) {
   options.settings.timeout = std::chrono::ceil<std::chrono::milliseconds>(
       std::chrono::duration<double>(options.timeout_seconds));
@@ -67,6 +78,7 @@ int run_check(CheckOptions options) {
   }
   if (!named) options.settings.job = fmt::format("check-{}", getpid());
   const auto directory = control::RunDirectory::from_environment();
+  if (const auto hosts = hosts_to_ask(directory)) return check_all_hosts(*hosts, options);
   const InterruptGuard interrupt;
   const LinkCheck check(directory, options.settings);
   if (check.others_are_elsewhere() && !named) {
@@ -97,9 +109,7 @@ int run_check(CheckOptions options) {
   }
   report.write(options.json);
   flush_output();
-  const bool right = std::all_of(results.begin(), results.end(),
-                                 [](const LinkResult& result) { return result.problem.empty(); });
-  return right ? 0 : kExitFailure;
+  return all_right(results) ? 0 : kExitFailure;
 }
 
 void add_options(CLI::App* command, CheckOptions* options) {
@@ -141,13 +151,15 @@ void add_check(CLI::App& tool, Action& action) {
       "its rate in both directions for about half a second, level by level, at the same time on\n"
       "links that share no server, 16 at most. The exit code is 1 if a link is down, cabled or\n"
       "set wrongly, slow or lossy.\n"
-      "Where each server has a daemon of its own on a host of its own, run the same command on\n"
-      "all of them with the same --job, by any launcher; each prints the links of its servers.\n"
+      "Where `up` has started the daemons of several hosts, it checks the links of all. Where "
+      "they\n"
+      "were started by hand, run the same command on all of them with the same --job, by any\n"
+      "launcher; each prints the links of its servers.\n"
       "Examples:\n"
       "  gradcube check\n"
       "  gradcube check --least-rate 0.9 --most-round-trip 1ms\n"
       "  gradcube check --json | jq '.links[] | select(.problem)'\n"
-      "  gradcube check --job first        on every host");
+      "  gradcube check --job first        on every host, where its daemon was started by hand");
   command->callback([options, &action] { action = [options] { return run_check(*options); }; });
 }
 

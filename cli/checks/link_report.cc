@@ -31,7 +31,8 @@ void add_links(Report& report, const control::AddressSpace& space,
                                               {"lost", "lost"},
                                               {{}, "core_wait"},
                                               {"", "", Align::left},
-                                              {{}, "problem"}});
+                                              {{}, "problem"},
+                                              {{}, "left_out"}});
   for (const LinkResult& result : results) {
     const auto& [first, second] = std::pair(result.link.first, result.link.second);
     const double configured = result.configured_bps;
@@ -51,7 +52,8 @@ void add_links(Report& report, const control::AddressSpace& space,
                figure([](const LinkFigures& its) { return cell::count(its.lost); }),
                figure([](const LinkFigures& its) { return cell::told(its.core_wait); }),
                cell::shown(verdict_on(result)),
-               result.problem.empty() ? cell::none() : Cell(result.problem)},
+               result.problem.empty() ? cell::none() : Cell(result.problem),
+               result.left_out.empty() ? cell::none() : Cell(result.left_out)},
               !only_problems || !result.problem.empty());
   }
   if (!table.text().empty()) report.line("");

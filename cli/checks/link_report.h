@@ -16,7 +16,8 @@ namespace gradcube::cli {
 //
 // {"topology":..,"ok":true,"links":[{"level":0,"between":[[0,0],[0,1]],"configured_bps":..,
 // "payload_bps":..,"round_trip_seconds":..,"sent":..,"lost":..,"core_wait":0.02,
-// "problem":null}]}; null for what is not limited, not measured, or right.
+// "problem":null,"left_out":null}]}; null for what is not limited, not measured, right, or not left
+// out.
 inline constexpr std::size_t kMostLinks = 64;
 Report links_report(const control::Topology& topology, const std::vector<LinkResult>& results,
                     bool all);

@@ -1,5 +1,7 @@
 #include "cli/cluster/settings_options.h"
 
+#include <utility>
+
 namespace gradcube::cli {
 
 void SettingsOptions::add_all(CLI::App* command) {
@@ -21,6 +23,10 @@ void SettingsOptions::add(CLI::App* command, const control::Setting& setting) {
 bool SettingsOptions::given(std::string_view name) const {
   const auto flag = flags_.find(name);
   return flag != flags_.end() && flag->second.option->count() > 0;
+}
+
+void SettingsOptions::replace(std::string_view name, std::string text) {
+  flags_.find(name)->second.text = std::move(text);
 }
 
 void SettingsOptions::apply(control::ClusterSettings& settings) const {

@@ -24,6 +24,9 @@ class SettingsOptions {
   // What it said.
   std::string_view text(std::string_view name) const { return flags_.find(name)->second.text; }
 
+  // Another text in place of what it said.
+  void replace(std::string_view name, std::string text);
+
   // Applies the flags that were given. Throws UsageError.
   void apply(control::ClusterSettings& settings) const;
 

@@ -9,6 +9,9 @@
 
 namespace gradcube::cli {
 
+// Of `run --grace`.
+inline constexpr const char* kDefaultGrace = "5s";
+
 // words: the command line behind "--", which is not the tool's to parse.
 void add_run(CLI::App& tool, Action& action, const std::vector<std::string>& words);
 

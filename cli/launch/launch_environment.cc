@@ -3,6 +3,8 @@
 #include <map>
 #include <string_view>
 
+#include "cli/cluster/cluster_hosts.h"
+
 namespace gradcube::cli {
 namespace {
 
@@ -48,6 +50,7 @@ std::vector<std::string> launch_environment(const char* const* inherited, const 
       {"GRADCUBE_SOCKET", trainer.socket},
   };
   for (const auto& [name, value] : ours) variables[name] = value;
+  variables.erase(kThisHostAlone);  // it concerns the command that starts them
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) {
     std::string variable = name;

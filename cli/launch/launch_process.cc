@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <string_view>
 #include <sys/prctl.h>
+#include <tuple>
 #include <unistd.h>
 #include <utility>
 
@@ -41,16 +42,15 @@ std::string checked(const std::string& file) {
                      fmt::format("cannot run {}: {}", control::quoted(file), std::strerror(error)));
 }
 
-// Both ends are closed by execve().
-std::pair<Descriptor, Descriptor> make_pipe() {
+// The end to read and the end to write, which are closed by execve(). `ours` does not block.
+std::pair<Descriptor, Descriptor> make_pipe(int ours = 0) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw SetupError(fmt::format("cannot make a pipe for the output of a process: {}{}",
-                                 std::strerror(errno),
+    throw SetupError(fmt::format("cannot make a pipe to a process: {}{}", std::strerror(errno),
                                  errno == EMFILE ? "; `ulimit -n` tells how many" : ""));
   }
   std::pair<Descriptor, Descriptor> pipe{Descriptor(ends[0]), Descriptor(ends[1])};
-  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  fcntl(ends[ours], F_SETFL, O_NONBLOCK);
   return pipe;
 }
 
@@ -64,6 +64,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 
 struct Child {
   pid_t parent;
+  int input;  // -1: /dev/null
   int output;
   int errors;
   char* const* words;
@@ -73,14 +74,16 @@ struct Child {
 [[noreturn]] void become(const LaunchCommand& command, const Child& child,
                          const LaunchSignals& signals, const LaunchGuard& guard) {
   setpgid(0, 0);
-  guard.add(getpid());
+  // One with an input sees that close, and has others to end before itself.
+  if (!command.has_input) guard.add(getpid());
+  if (!command.has_input && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) _exit(kNotThere);
   // A parent that died before prctl() was called sends nothing.
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != child.parent) _exit(kNotThere);
-  dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+  if (getppid() != child.parent) _exit(kNotThere);
+  dup2(child.input >= 0 ? child.input : open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
   dup2(child.output, STDOUT_FILENO);
   dup2(child.errors, STDERR_FILENO);
   setrlimit(RLIMIT_NOFILE, &command.descriptors);
-  signals.restore();
+  signals.restore_in_child();
   execvpe(command.file.c_str(), child.words, child.environment);
   const int error = errno;
   dprintf(STDERR_FILENO, "gradcube: cannot run %s: %s\n", command.file.c_str(),
@@ -118,11 +121,14 @@ std::string find_command(const std::string& word, const char* search) {
 LaunchedProcess launch_process(const LaunchCommand& command,
                                const std::vector<std::string>& environment,
                                const LaunchSignals& signals, const LaunchGuard& guard) {
+  Descriptor their_input, input;
+  if (command.has_input) std::tie(their_input, input) = make_pipe(1);
   auto [output, their_output] = make_pipe();
   auto [errors, their_errors] = make_pipe();
   const std::vector<char*> words = pointers(command.words);
   const std::vector<char*> variables = pointers(environment);
   const Child child{.parent = getpid(),
+                    .input = their_input.get(),
                     .output = their_output.get(),
                     .errors = their_errors.get(),
                     .words = words.data(),
@@ -131,7 +137,10 @@ LaunchedProcess launch_process(const LaunchCommand& command,
   if (pid < 0) throw SetupError(fmt::format("cannot start a process: {}", std::strerror(errno)));
   if (pid == 0) become(command, child, signals, guard);
   setpgid(pid, pid);  // whoever is first: a signal to the group finds it from now on
-  return {.pid = pid, .output = std::move(output), .errors = std::move(errors)};
+  return {.pid = pid,
+          .input = std::move(input),
+          .output = std::move(output),
+          .errors = std::move(errors)};
 }
 
 }  // namespace gradcube::cli

@@ -1,9 +1,10 @@
-// Starts a process of `gradcube run`: in a group of its own, with /dev/null for its input and pipes
-// for its output.
+// Starts a process: in a group of its own, with /dev/null or a pipe for its input and pipes for
+// its output.
 //
-// The kernel kills the process (SIGKILL) when the thread that started it ends, however it ends. The
-// guard knows its group before the command runs. It begins with the signals, and the limit of
-// descriptors, that the tool was started with.
+// The kernel kills the process (SIGKILL) when the thread that started it ends, however it ends,
+// and the guard, which knows its group before the command runs, does so with that; but one that has
+// an input is left to see it close. It begins with the signals, and the limit of descriptors, that
+// the tool was started with.
 #ifndef GRADCUBE_CLI_LAUNCH_LAUNCH_PROCESS_H_
 #define GRADCUBE_CLI_LAUNCH_LAUNCH_PROCESS_H_
 
@@ -38,10 +39,12 @@ struct LaunchCommand {
   std::string file;                // as find_command() has found it
   std::vector<std::string> words;  // argv
   rlimit descriptors{};            // the limit that it is to have
+  bool has_input = false;
 };
 
 struct LaunchedProcess {
   pid_t pid = -1;  // and its group's number
+  control::Descriptor input;
   control::Descriptor output;
   control::Descriptor errors;
 };

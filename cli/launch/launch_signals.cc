@@ -25,7 +25,7 @@ void replace(int signal, void (*handler)(int), struct sigaction* old) {
 
 }  // namespace
 
-LaunchSignals::LaunchSignals() {
+LaunchSignals::LaunchSignals(const sigset_t* for_children) {
   sigset_t ours;
   sigemptyset(&ours);
   sigaddset(&ours, SIGCHLD);
@@ -33,16 +33,17 @@ LaunchSignals::LaunchSignals() {
     if (!is_ignored(signal)) sigaddset(&ours, signal);
   }
   pthread_sigmask(SIG_BLOCK, &ours, &old_mask_);
+  mask_of_children_ = for_children != nullptr ? *for_children : old_mask_;
   replace(SIGPIPE, SIG_IGN, &old_pipe_);
   replace(SIGCHLD, SIG_DFL, &old_child_);  // where it is ignored, nobody learns exit codes
   descriptor_ = control::Descriptor(signalfd(-1, &ours, SFD_NONBLOCK | SFD_CLOEXEC));
   if (descriptor_.get() >= 0) return;
   const int error = errno;
-  restore();
+  restore(old_mask_);
   throw control::SetupError(fmt::format("cannot receive signals: {}", std::strerror(error)));
 }
 
-LaunchSignals::~LaunchSignals() { restore(); }
+LaunchSignals::~LaunchSignals() { restore(old_mask_); }
 
 int LaunchSignals::next() const {
   signalfd_siginfo info{};
@@ -50,10 +51,10 @@ int LaunchSignals::next() const {
   return got == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
 }
 
-void LaunchSignals::restore() const {
+void LaunchSignals::restore(const sigset_t& mask) const {
   sigaction(SIGPIPE, &old_pipe_, nullptr);
   sigaction(SIGCHLD, &old_child_, nullptr);
-  pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
+  pthread_sigmask(SIG_SETMASK, &mask, nullptr);
 }
 
 }  // namespace gradcube::cli

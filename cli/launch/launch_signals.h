@@ -15,7 +15,8 @@ namespace gradcube::cli {
 
 class LaunchSignals {
  public:
-  LaunchSignals();
+  // for_children: the mask that they are to have, if it is not the one of now.
+  explicit LaunchSignals(const sigset_t* for_children = nullptr);
   ~LaunchSignals();
   LaunchSignals(const LaunchSignals&) = delete;
   LaunchSignals& operator=(const LaunchSignals&) = delete;
@@ -26,10 +27,13 @@ class LaunchSignals {
   int next() const;
 
   // In a child, before it executes a program: as all was before.
-  void restore() const;
+  void restore_in_child() const { restore(mask_of_children_); }
 
  private:
+  void restore(const sigset_t& mask) const;
+
   sigset_t old_mask_;
+  sigset_t mask_of_children_;
   struct sigaction old_pipe_;
   struct sigaction old_child_;
   control::Descriptor descriptor_;

@@ -11,14 +11,14 @@ constexpr auto kLastPatience = std::chrono::seconds(2);
 
 }  // namespace
 
-LaunchStages::LaunchStages(std::size_t processes, std::chrono::nanoseconds grace)
-    : grace_(grace), processes_(processes) {}
+LaunchStages::LaunchStages(std::size_t processes, std::chrono::nanoseconds grace, bool each_alone)
+    : grace_(grace), each_alone_(each_alone), processes_(processes) {}
 
 void LaunchStages::on_end(std::size_t process, ProcessEnd end, Time now) {
   processes_[process].end = end;
   if (stopping_) return;
-  if (!end.failed()) return ask(process, now);
-  first_failure_ = process;
+  if (end.failed() && !first_failure_) first_failure_ = process;
+  if (!end.failed() || each_alone_) return ask(process, now);
   stop(now);
 }
 
@@ -37,8 +37,8 @@ void LaunchStages::on_interrupt(Time now) {
 void LaunchStages::on_time(Time now) {
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     Process& one = processes_[i];
-    if (one.stage == Stage::running || now < one.deadline) continue;
-    if (one.stage == Stage::asked) {
+    if (one.signalled == Signalled::never || now < one.deadline) continue;
+    if (one.signalled == Signalled::asked) {
       one.outstayed = !one.group_gone;
       kill(i, now);
     } else {
@@ -58,7 +58,7 @@ std::vector<LaunchStages::Order> LaunchStages::take_orders() {
 std::optional<LaunchStages::Time> LaunchStages::deadline() const {
   std::optional<Time> first;
   for (const Process& process : processes_) {
-    if (process.stage == Stage::running || process.group_gone) continue;
+    if (process.signalled == Signalled::never || process.group_gone) continue;
     first = first ? std::min(*first, process.deadline) : process.deadline;
   }
   return first;
@@ -79,16 +79,16 @@ int LaunchStages::exit_code() const {
 
 void LaunchStages::ask(std::size_t process, Time now) {
   Process& one = processes_[process];
-  if (one.group_gone || one.stage != Stage::running) return;
-  one.stage = Stage::asked;
+  if (one.group_gone || one.signalled != Signalled::never) return;
+  one.signalled = Signalled::asked;
   one.deadline = now + grace_;
   orders_.push_back({process, SIGTERM});
 }
 
 void LaunchStages::kill(std::size_t process, Time now) {
   Process& one = processes_[process];
-  if (one.group_gone || one.stage == Stage::killed) return;
-  one.stage = Stage::killed;
+  if (one.group_gone || one.signalled == Signalled::killed) return;
+  one.signalled = Signalled::killed;
   one.deadline = now + kLastPatience;
   orders_.push_back({process, SIGKILL});
 }

@@ -39,7 +39,8 @@ class LaunchStages {
     int signal = 0;
   };
 
-  LaunchStages(std::size_t processes, std::chrono::nanoseconds grace);
+  // each_alone: one that fails stops no others.
+  LaunchStages(std::size_t processes, std::chrono::nanoseconds grace, bool each_alone = false);
 
   // The process itself has ended. Others of its group may live.
   void on_end(std::size_t process, ProcessEnd end, Time now);
@@ -70,13 +71,13 @@ class LaunchStages {
   int exit_code() const;
 
  private:
-  enum class Stage { running, asked, killed };
+  enum class Signalled { never, asked, killed };
 
   struct Process {
     std::optional<ProcessEnd> end;
     bool group_gone = false;
     bool outstayed = false;
-    Stage stage = Stage::running;
+    Signalled signalled = Signalled::never;
     Time deadline;  // of the next step, unless it runs
   };
 
@@ -84,6 +85,7 @@ class LaunchStages {
   void kill(std::size_t process, Time now);
 
   const std::chrono::nanoseconds grace_;
+  const bool each_alone_;
   std::vector<Process> processes_;
   std::vector<Order> orders_;
   std::optional<std::size_t> first_failure_;

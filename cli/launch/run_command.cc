@@ -15,10 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "cli/cluster/cluster_hosts.h"
 #include "cli/cluster/running_cluster.h"
 #include "cli/launch/commands.h"
 #include "cli/launch/launch.h"
 #include "cli/launch/launch_environment.h"
+#include "cli/launch/launch_process.h"
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
@@ -41,7 +43,7 @@ struct RunOptions {
   std::string members;
   std::string master;
   unsigned port = 0;  // 0: one that is free
-  std::string grace = "5s";
+  std::string grace = kDefaultGrace;
   bool no_prefix = false;
   bool json = false;
 };
@@ -52,7 +54,18 @@ struct Places {
   control::Placement placement;
   std::vector<PerfTrainer> trainers;  // by rank
   bool others_are_elsewhere = false;
+  std::string master;  // where rank 0 is to listen
 };
+
+// The address of the host of rank 0, where `up` has noted it.
+std::string master_of(const RunDirectory& directory, const control::Placement& placement) {
+  const auto hosts = kept_cluster_hosts(directory);
+  if (!hosts) return "";
+  for (std::size_t host = 0; host < hosts->names.size(); ++host) {
+    if (hosts->server(host) == placement.place(0).server) return hosts->address(host);
+  }
+  return "";
+}
 
 Places find_places(const RunDirectory& directory, const RunOptions& options) {
   RunningCluster cluster = running_cluster(directory);
@@ -61,15 +74,18 @@ Places find_places(const RunDirectory& directory, const RunOptions& options) {
       placement_of(cluster, members, "--members").with_trainers(options.trainers, "--trainers");
   require_daemons(cluster, placement);
   std::vector<PerfTrainer> trainers = trainers_of(cluster, placement);
-  if (trainers.empty()) throw SetupError("none of the servers is on this host");
   const bool others_are_elsewhere = trainers.size() < placement.trainers();
-  if (others_are_elsewhere && (options.master.empty() || options.port == 0)) {
+  std::string master = options.master;
+  if (others_are_elsewhere && master.empty()) master = master_of(directory, placement);
+  if (trainers.empty()) throw_none_is_here();
+  if (others_are_elsewhere && (master.empty() || options.port == 0)) {
     throw UsageError(fmt::format(
         "{} of {} servers are on this host: run this command on all of their hosts, with the same "
         "--master ADDRESS of the first server's host and the same --port",
         trainers.size() / placement.trainers_per_server(), placement.ranks()));
   }
-  return {std::move(cluster), placement, std::move(trainers), others_are_elsewhere};
+  return {std::move(cluster), placement, std::move(trainers), others_are_elsewhere,
+          master.empty() ? kThisHost : master};
 }
 
 // Bound, so that no other process gets the port by chance before rank 0 listens there; that one
@@ -101,7 +117,7 @@ LaunchWorld world_of(const Places& places, const RunOptions& options, std::uint1
   return {
       .servers = places.placement.ranks(),
       .trainers_per_server = places.placement.trainers_per_server(),
-      .master = options.master.empty() ? kThisHost : options.master,
+      .master = places.master,
       .port = port,
       .run_id = fmt::format("run-{}", id),
   };
@@ -178,13 +194,13 @@ LaunchSettings settings_of(const RunOptions& options, const std::string& file,
                            std::uint16_t port) {
   const LaunchWorld world = world_of(places, options, port);
   LaunchSettings settings{
-      .file = file,
-      .words = words,
       .tasks = {},
       .grace = std::chrono::nanoseconds(control::parse_duration(options.grace, "--grace")),
       .output_to_errors = options.json};
   for (const PerfTrainer& trainer : places.trainers) {
     settings.tasks.push_back({.mark = options.no_prefix ? "" : fmt::format("[{}] ", trainer.rank),
+                              .file = file,
+                              .words = words,
                               .environment = launch_environment(environ, world, trainer)});
   }
   return settings;
@@ -234,9 +250,13 @@ void add_options(CLI::App* command, RunOptions* options) {
   add_text(command, "--members", options->members,
            "The servers, in one argument: \"0,0 0,1 0,2\" (default: all)");
   add_text(command, "--master", options->master,
-           "MASTER_ADDR, where servers are on several hosts: the first one's address")
-      ->default_str(kThisHost);
-  command->add_option("--port", options->port, "MASTER_PORT (default: one that is free)")
+           "MASTER_ADDR, where servers are on several hosts: the first one's address (default: as "
+           "`up --hosts` has it, else 127.0.0.1)");
+  command
+      ->add_option(
+          "--port", options->port,
+          "MASTER_PORT (default: one that is free; on several hosts one at random from 20000 "
+          "to 31999, which is not tried)")
       ->check(whole_number_in(1, 65535));
   add_text(command, "--grace", options->grace,
            "Time from SIGTERM to SIGKILL for processes that are to end");
@@ -263,6 +283,10 @@ constexpr const char* kRunFooter =
     "The first process that fails ends all others, and its exit code (128 + signal) is the run's.\n"
     "So do Ctrl-C and SIGTERM; once more, and they are killed at once. 126 or 127: the command\n"
     "cannot be run or is not there. No process is pinned to cores.\n"
+    "Where `up` has started the daemons of several hosts, the processes of all of them are "
+    "started\n"
+    "from here, in a folder of this name, with the variables GRADCUBE*, PYTHON* and OMP_* of "
+    "here.\n"
     "Examples:\n"
     "  gradcube run -- python3 train.py --epochs 3\n"
     "  gradcube run --trainers 3 -- python3 train.py     several on each server\n"

@@ -70,6 +70,10 @@ void fill_input(DataType type, Operation operation, std::uint64_t seed, std::uin
         const auto whole = static_cast<std::int64_t>(random);
         return average ? whole >> kSpareBits : whole;
       });
+    case DataType::int16:
+      return fill<std::int16_t>(stream, first, length, out, [](std::uint64_t random) {
+        return static_cast<std::int16_t>(static_cast<std::uint16_t>(random >> 16));
+      });
     case DataType::int8:
     case DataType::uint8:
     case DataType::bytes:

@@ -20,10 +20,16 @@ void add_model(CLI::App& tool, Action& action);
 // add_model()'s. Flags that stand before `model` come first in `words`: the models refuse them.
 bool read_model_words(int argc, const char* const* argv, std::vector<std::string>& words);
 
-// Becomes `python3 -m gradcube.model WORDS` with the package that belongs to this tool
-// (package_file.h). It finds the tool by $GRADCUBE_TOOL. Throws a SetupError where python3 or the
-// package is missing.
-[[noreturn]] void become_models(const std::vector<std::string>& words);
+// `quickstart`, which is a program in Python, too.
+void add_quickstart(CLI::App& tool, Action& action);
+
+// Of the models.
+inline constexpr const char* kModelsModule = "gradcube.model.commands";
+
+// Becomes `python3`, where main() of this module of the package that belongs to this tool
+// (package_file.h) gets the words. It finds the tool by $GRADCUBE_TOOL. Throws a SetupError where
+// python3 or the package is missing.
+[[noreturn]] void become_python(const char* module, const std::vector<std::string>& words);
 
 }  // namespace gradcube::cli
 

@@ -17,11 +17,11 @@ namespace {
 // The distribution's, as Matplotlib is the distribution's package.
 constexpr const char* kPython = "/usr/bin/python3";
 
-// -I keeps out what lies in the working directory or in the user's variables; -B writes no files
-// beside the package.
+// Calls main() of the module that is named. -I keeps out what lies in the working directory or in
+// the user's variables; -B writes no files beside the package.
 constexpr const char* kStart =
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
-    "from gradcube.model.commands import main; sys.exit(main())";
+    "import importlib, sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "sys.exit(importlib.import_module(sys.argv.pop(1)).main())";
 
 }  // namespace
 
@@ -38,18 +38,36 @@ bool read_model_words(int argc, const char* const* argv, std::vector<std::string
   return true;
 }
 
-void become_models(const std::vector<std::string>& words) {
+void become_python(const char* module, const std::vector<std::string>& words) {
   const std::string packages = package_file("").string();
   std::error_code error;
   setenv("GRADCUBE_TOOL", std::filesystem::read_symlink("/proc/self/exe", error).c_str(), 1);
-  std::vector<const char*> arguments = {kPython, "-I", "-B", "-c", kStart, packages.c_str()};
+  std::vector<const char*> arguments = {kPython,          "-I",  "-B", "-c", kStart,
+                                        packages.c_str(), module};
   for (const std::string& word : words) arguments.push_back(word.c_str());
   arguments.push_back(nullptr);
   execv(kPython, const_cast<char* const*>(arguments.data()));
   throw control::SetupError(
-      fmt::format("the models are a program in Python, and {} cannot be started: {}; install "
+      fmt::format("this command is a program in Python, and {} cannot be started: {}; install "
                   "python3",
                   kPython, std::strerror(errno)));
+}
+
+void add_quickstart(CLI::App& tool, Action& action) {
+  CLI::App* command = tool.add_subcommand(
+      "quickstart", "See it work: a cluster on this host, all-reduces, training, and nothing left");
+  command->allow_extras();
+  command->footer(
+      "Takes the options of `up`. Trains with NumPy; it needs the Python package that belongs to "
+      "this\ntool.\n"
+      "Examples:\n"
+      "  gradcube quickstart\n"
+      "  gradcube quickstart --rate 1gbit --mtu 9000 --loss 0.001");
+  command->callback([command, &action] {
+    action = [words = command->remaining()]() -> int {
+      become_python("gradcube.quickstart", words);
+    };
+  });
 }
 
 }  // namespace gradcube::cli

@@ -165,7 +165,7 @@ int tell_kept_costs() {
   if (!options.gamma.empty()) words.push_back("--gamma=" + options.gamma);
   if (options.fitted) words.emplace_back("--fitted");
   if (options.json) words.emplace_back("--json");
-  become_models(words);
+  become_python(kModelsModule, words);
 }
 
 int run_fit(const FitOptions& options) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/cluster/cluster_hosts.h"
 #include "cli/cluster/fitted_costs.h"
 #include "cli/measure/perf_collective.h"
 #include "control/base/errors.h"
@@ -14,12 +15,11 @@ namespace gradcube::cli {
 namespace {
 
 using control::RunDirectory;
-using control::SetupError;
 
 // Where some servers are elsewhere, their trainers are those of the same command on their hosts.
 void require_trainers(const std::vector<PerfTrainer>& trainers, const control::Placement& placement,
                       const PerfJob& job) {
-  if (trainers.empty()) throw SetupError("none of the job's servers is on this host");
+  if (trainers.empty()) throw_none_is_here();
   if (trainers.size() == placement.trainers() || !job.name.empty()) return;
   throw control::UsageError(fmt::format(
       "{} of the job's {} servers are on this host: run this command on all of their hosts, with "

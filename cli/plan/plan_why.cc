@@ -30,7 +30,7 @@ constexpr control::CollectiveKind kKind = control::CollectiveKind::all_reduce;
 constexpr control::ServerId kMostServers = 4096;
 constexpr const char* kTopology = "bcube:3,2";  // where nothing runs and none is given
 
-struct Place {
+struct Situation {
   control::Topology topology;
   std::string algorithm;  // auto, with or without costs
   bool is_running = false;
@@ -44,17 +44,17 @@ struct Row {
   std::optional<double> measured;
 };
 
-Place place_of(const PlanWhyOptions& options) {
+Situation situation_of(const PlanWhyOptions& options) {
   const RunDirectory directory = RunDirectory::from_environment();
-  Place place{
+  Situation situation{
       .topology = control::parse_topology(kTopology, "--topology"),
       .algorithm = options.algorithm.empty() ? std::string(control::kAuto) : options.algorithm,
       .measured = {}};
   if (!options.topology.empty() || !directory.living_daemon()) {
-    place.is_assumed = options.topology.empty();
-    place.topology = asked_topology(place.is_assumed ? kTopology : options.topology, options.absent,
-                                    options.rate, options.oversubscription);
-    return place;
+    situation.is_assumed = options.topology.empty();
+    situation.topology = asked_topology(situation.is_assumed ? kTopology : options.topology,
+                                        options.absent, options.rate, options.oversubscription);
+    return situation;
   }
   for (const auto& [flag, text] :
        {std::pair("--rate", options.rate), std::pair("--absent", options.absent),
@@ -64,39 +64,39 @@ Place place_of(const PlanWhyOptions& options) {
         fmt::format("{}: the running cluster has its own; expected a --topology beside it", flag));
   }
   const RunningCluster cluster = running_cluster(directory);
-  place.topology = cluster.topology;
-  place.is_running = true;
-  place.measured = Measurements::read(directory, cluster.key);
-  place.algorithm = with_fitted_costs(place.algorithm, directory, cluster.key, cluster.topology,
-                                      cluster.servers_per_core);
-  return place;
+  situation.topology = cluster.topology;
+  situation.is_running = true;
+  situation.measured = Measurements::read(directory, cluster.key);
+  situation.algorithm = with_fitted_costs(situation.algorithm, directory, cluster.key,
+                                          cluster.topology, cluster.servers_per_core);
+  return situation;
 }
 
-std::vector<Row> rows_of(const Place& place, const control::Placement& all,
+std::vector<Row> rows_of(const Situation& situation, const control::Placement& all,
                          const control::MessageCosts& costs, std::uint64_t bytes) {
-  const auto parameters = control::cost_parameters(place.topology, costs);
+  const auto parameters = control::cost_parameters(situation.topology, costs);
   std::vector<Row> rows;
-  for (const auto& plan : control::candidate_plans(place.topology, all, "--topology")) {
+  for (const auto& plan : control::candidate_plans(situation.topology, all, "--topology")) {
     rows.push_back({plan->algorithm(),
                     control::PlanCost(*plan).time(kKind, static_cast<double>(bytes), parameters),
-                    place.measured.seconds(plan->algorithm(), bytes)});
+                    situation.measured.seconds(plan->algorithm(), bytes)});
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row& a, const Row& b) { return a.time.seconds() < b.time.seconds(); });
   return rows;
 }
 
-Report report_of(const Place& place, const control::MessageCosts& costs, std::uint64_t bytes,
-                 const std::vector<Row>& rows, const std::string& chosen) {
-  const char* const which = place.is_running   ? ", the running cluster"
-                            : place.is_assumed ? ", as no cluster is running"
-                                               : "";
+Report report_of(const Situation& situation, const control::MessageCosts& costs,
+                 std::uint64_t bytes, const std::vector<Row>& rows, const std::string& chosen) {
+  const char* const which = situation.is_running   ? ", the running cluster"
+                            : situation.is_assumed ? ", as no cluster is running"
+                                                   : "";
   Report report;
   report.line(fmt::format("# all-reduce of {} on {}{}: {} runs {}",
-                          human_bytes(static_cast<double>(bytes)), place.topology.spec(), which,
+                          human_bytes(static_cast<double>(bytes)), situation.topology.spec(), which,
                           control::auto_name(costs), chosen));
-  report.fact("topology", control::topology_json(place.topology));
-  report.fact("running", place.is_running);
+  report.fact("topology", control::topology_json(situation.topology));
+  report.fact("running", situation.is_running);
   report.fact("bytes", bytes);
   report.fact("costs", control::auto_name(costs));
   report.fact("auto", chosen);
@@ -126,23 +126,24 @@ Report report_of(const Place& place, const control::MessageCosts& costs, std::ui
 
 int run_plan_why(const PlanWhyOptions& options) {
   const std::uint64_t bytes = control::parse_size(options.size, "--why");
-  const Place place = place_of(options);
-  if (place.topology.servers() > kMostServers) {
+  const Situation situation = situation_of(options);
+  if (situation.topology.servers() > kMostServers) {
     throw control::UsageError(fmt::format("--why: {} has {} servers; expected at most {}",
-                                          place.topology.spec(), place.topology.servers(),
+                                          situation.topology.spec(), situation.topology.servers(),
                                           kMostServers));
   }
-  const auto costs = control::auto_costs(place.algorithm, place.topology, "--algorithm");
+  const auto costs = control::auto_costs(situation.algorithm, situation.topology, "--algorithm");
   if (!costs) {
     throw control::UsageError(
         "--why: it compares all algorithms; expected no --algorithm, or auto with the costs of a "
         "message: --algorithm auto:1us,40us");
   }
-  const auto all = control::Placement::all(place.topology);
-  const auto choice = control::make_choice(place.algorithm, place.topology, all, "--topology");
+  const auto all = control::Placement::all(situation.topology);
+  const auto choice =
+      control::make_choice(situation.algorithm, situation.topology, all, "--topology");
   const std::string chosen = choice.plan_of(kKind, bytes).algorithm();
-  const std::vector<Row> rows = rows_of(place, all, *costs, bytes);
-  report_of(place, *costs, bytes, rows, chosen).write(options.json);
+  const std::vector<Row> rows = rows_of(situation, all, *costs, bytes);
+  report_of(situation, *costs, bytes, rows, chosen).write(options.json);
   return 0;
 }
 

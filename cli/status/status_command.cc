@@ -6,6 +6,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "cli/cluster/cluster_hosts.h"
 #include "cli/cluster/control_client.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/status/commands.h"
@@ -54,8 +55,9 @@ void watch(const RunDirectory& directory, const StatusOptions& options) {
   }
 }
 
-int run_status(const StatusOptions& options) {
+int run_status(StatusOptions options) {
   const RunDirectory directory = RunDirectory::from_environment();
+  if (hosts_to_ask(directory)) options.all = true;
   if (options.watch_seconds > 0) {
     if (options.json) {
       throw control::UsageError("--watch and --json exclude each other: --json prints one object");
@@ -78,8 +80,9 @@ void add_status(CLI::App& tool, Action& action) {
   command->add_flag("--json", options->json, "Print one JSON object");
   command->add_flag("--flows", options->flows, "List the flows even when there are many");
   command->add_flag("--all", options->all,
-                    "Show all servers of a cluster whose daemons are on separate hosts: this "
-                    "host's daemon asks the others, 2 s each at most");
+                    "Show all servers of a cluster whose daemons are on separate hosts, as it does "
+                    "where `up` has started them: this host's daemon asks the others, 2 s each at "
+                    "most");
   command
       ->add_option("--watch", options->watch_seconds,
                    "Print again every so many seconds until Ctrl-C, with each port's rates")

@@ -40,7 +40,8 @@ std::string help_of(const CLI::App& tool) {
 
 std::vector<std::string> command_names(const CLI::App& tool) {
   std::vector<std::string> names;
-  for (const CLI::App* command : tool.get_subcommands([](const CLI::App*) { return true; })) {
+  const auto is_shown = [](const CLI::App* command) { return !command->get_group().empty(); };
+  for (const CLI::App* command : tool.get_subcommands(is_shown)) {
     names.push_back(command->get_name());
   }
   return names;

@@ -65,10 +65,10 @@ struct HubPart {
   bool operator==(const HubPart&) const = default;
 };
 struct HubState {
-  enum class Stage { making, stands, failed };
+  enum class Progress { making, stands, failed };
 
   HubName hub;
-  Stage stage = Stage::making;
+  Progress progress = Progress::making;
   std::int32_t code = 0;  // failed: GRADCUBE_E...
   std::string why;        // the same: a whole sentence
 

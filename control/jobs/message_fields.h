@@ -326,7 +326,7 @@ void fields(Form& form, Of<Form, HubPart>& part) {
 template <typename Form>
 void fields(Form& form, Of<Form, HubState>& state) {
   fields(form, state.hub);
-  form.choice(state.stage, HubState::Stage::failed);
+  form.choice(state.progress, HubState::Progress::failed);
   form.number(state.code);
   text_field(form, state.why);
 }

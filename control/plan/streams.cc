@@ -31,7 +31,7 @@ Streams::Streams(const Plan& plan, unsigned depth)
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
     segment_bytes_.push_back(block_bytes(plan, thread, depth));
     for (Rank rank = 0; rank < plan.ranks(); ++rank) {
-      const Member at = member(rank, thread);
+      const RankThread at = rank_thread(rank, thread);
       const unsigned last = at.schedule.last_step();
       if (!at.schedule.step(last).sums) continue;
       const auto [first, end] = numbers_at(at, last, 0, 0);
@@ -45,19 +45,19 @@ Streams::Streams(const Plan& plan, unsigned depth)
   }
 }
 
-Streams::Member Streams::member(Rank rank, unsigned thread) const {
+Streams::RankThread Streams::rank_thread(Rank rank, unsigned thread) const {
   const std::uint64_t bytes = std::uint64_t{plan_.thread_part(0).of} * plan_.ranks() * kUnitBytes;
   const ThreadSchedule schedule(plan_, rank, thread);
   return {schedule, CollectiveLayout(schedule, {.bytes = bytes}, segment_bytes_[thread], {})};
 }
 
-std::pair<std::size_t, std::size_t> Streams::numbers_at(const Member& member, unsigned w,
+std::pair<std::size_t, std::size_t> Streams::numbers_at(const RankThread& at, unsigned w,
                                                         unsigned r, std::uint32_t q) const {
-  const unsigned thread = member.schedule.thread();
+  const unsigned thread = at.schedule.thread();
   const std::uint64_t piece_bytes = this->piece_bytes(thread);
   const std::uint64_t thread_begin =
       std::uint64_t{plan_.thread_part(thread).from} * plan_.ranks() * kUnitBytes;
-  const SegmentRange range = member.layout.segment(member.schedule, w, r, q);
+  const SegmentRange range = at.layout.segment(at.schedule, w, r, q);
   const std::uint64_t number = (range.begin - thread_begin) / piece_bytes;
   const std::uint64_t count = range.bytes / piece_bytes;
   if (count == 0 || range.bytes != count * piece_bytes || range.begin < thread_begin ||
@@ -69,16 +69,16 @@ std::pair<std::size_t, std::size_t> Streams::numbers_at(const Member& member, un
   return {first, first + count};
 }
 
-std::vector<PieceId> Streams::pieces_at(const Member& member, unsigned w, unsigned r,
+std::vector<PieceId> Streams::pieces_at(const RankThread& at, unsigned w, unsigned r,
                                         std::uint32_t q) const {
-  const auto [first, end] = numbers_at(member, w, r, q);
+  const auto [first, end] = numbers_at(at, w, r, q);
   return {pieces_.begin() + static_cast<std::ptrdiff_t>(first),
           pieces_.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
-std::vector<PieceId> Streams::stream(const Member& member, End end, Stage stage, unsigned w,
+std::vector<PieceId> Streams::stream(const RankThread& at, End end, Stage stage, unsigned w,
                                      unsigned r, unsigned round) const {
-  const auto& [schedule, layout] = member;
+  const auto& [schedule, layout] = at;
   std::vector<PieceId> pieces;
   // Of an all-reduce at this depth, a block is one segment.
   const std::uint32_t length = layout.round_length(w);
@@ -86,7 +86,7 @@ std::vector<PieceId> Streams::stream(const Member& member, End end, Stage stage,
     const CollectiveLayout::Part part = end == End::sender
                                             ? layout.part_sent(schedule, stage, w, r, q)
                                             : layout.part_received(schedule, stage, w, r, q);
-    const std::vector<PieceId> here = pieces_at(member, w, part.offset, part.position);
+    const std::vector<PieceId> here = pieces_at(at, w, part.offset, part.position);
     pieces.insert(pieces.end(), here.begin(), here.end());
   }
   return pieces;
@@ -95,7 +95,7 @@ std::vector<PieceId> Streams::stream(const Member& member, End end, Stage stage,
 std::vector<Transfer> Streams::transfers(Rank rank, unsigned thread, Stage stage,
                                          unsigned step) const {
   if (step >= plan_.steps(thread)) return {};
-  const Member at = member(rank, thread);
+  const RankThread at = rank_thread(rank, thread);
   const unsigned w = plan_.mirrored(thread, stage, step);
   const ScheduleStep& of = at.schedule.step(w);
   std::vector<Transfer> result;
@@ -121,7 +121,7 @@ std::vector<Transfer> Streams::transfers(Rank rank, unsigned thread, Stage stage
 
 std::vector<PieceId> Streams::sent(Rank rank, unsigned thread, Stage stage, unsigned step,
                                    Rank peer, unsigned round) const {
-  const Member at = member(rank, thread);
+  const RankThread at = rank_thread(rank, thread);
   const unsigned w = plan_.mirrored(thread, stage, step);
   const unsigned r = at.schedule.offset_of_rank(w, peer);
   if (!at.schedule.step(w).targets_in(stage).contains(r)) return {};
@@ -130,7 +130,7 @@ std::vector<PieceId> Streams::sent(Rank rank, unsigned thread, Stage stage, unsi
 
 std::vector<PieceId> Streams::received(Rank rank, unsigned thread, Stage stage, unsigned step,
                                        Rank source, unsigned round) const {
-  const Member at = member(rank, thread);
+  const RankThread at = rank_thread(rank, thread);
   const unsigned w = plan_.mirrored(thread, stage, step);
   const unsigned r = at.schedule.offset_of_rank(w, source);
   if (!at.schedule.step(w).sources_in(stage).contains(r)) return {};
@@ -171,7 +171,7 @@ void Streams::check_exchanges(Rank rank, unsigned thread, Stage stage, unsigned 
 
 void Streams::check_dependencies(Rank rank) const {
   for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-    const Member at = member(rank, thread);
+    const RankThread at = rank_thread(rank, thread);
     for (unsigned w = 0; w < at.schedule.steps(); ++w) {
       if (w > 0) check_steps(at, w);
       check_results(at, w);
@@ -180,7 +180,7 @@ void Streams::check_dependencies(Rank rank) const {
 }
 
 // That every segment of step w's streams waits for its own partial sum of the step before.
-void Streams::check_steps(const Member& at, unsigned w) const {
+void Streams::check_steps(const RankThread& at, unsigned w) const {
   const ThreadSchedule& schedule = at.schedule;
   const StreamPositions& positions = at.layout.positions();
   const ScheduleStep& step = schedule.step(w);
@@ -202,7 +202,7 @@ void Streams::check_steps(const Member& at, unsigned w) const {
 }
 
 // What a result source names, if it lies after step w.
-std::vector<PieceId> Streams::results_from(const Member& at, unsigned w,
+std::vector<PieceId> Streams::results_from(const RankThread& at, unsigned w,
                                            const StreamPositions::ResultSource& source) const {
   const ThreadSchedule& schedule = at.schedule;
   if (!source.own) {
@@ -227,7 +227,7 @@ std::vector<PieceId> Streams::results_from(const Member& at, unsigned w,
 
 // That every result that step w's receive stream broadcasts is known: the rank's own, or one that a
 // later aggregation step, which is an earlier broadcast step, has brought back.
-void Streams::check_results(const Member& at, unsigned w) const {
+void Streams::check_results(const RankThread& at, unsigned w) const {
   if (!at.schedule.step(w).sums) return;
   const StreamPositions& positions = at.layout.positions();
   for (std::uint32_t q = 0; q < positions.blocks(w); ++q) {

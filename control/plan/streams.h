@@ -76,30 +76,30 @@ class Streams {
   void check_first_step() const;
 
  private:
-  struct Member {
+  struct RankThread {
     ThreadSchedule schedule;
     CollectiveLayout layout;
   };
 
-  Member member(Rank rank, unsigned thread) const;
+  RankThread rank_thread(Rank rank, unsigned thread) const;
   std::uint64_t piece_bytes(unsigned thread) const {
     return plan_.thread(thread).weight * kUnitBytes * (plan_.ranks() / plan_.pieces(thread));
   }
   // The numbers of the pieces whose bytes a position has, in the order of the buffer: from .first
   // to before .second.
-  std::pair<std::size_t, std::size_t> numbers_at(const Member& member, unsigned w, unsigned r,
+  std::pair<std::size_t, std::size_t> numbers_at(const RankThread& at, unsigned w, unsigned r,
                                                  std::uint32_t q) const;
-  std::vector<PieceId> pieces_at(const Member& member, unsigned w, unsigned r,
+  std::vector<PieceId> pieces_at(const RankThread& at, unsigned w, unsigned r,
                                  std::uint32_t q) const;
   // What a rank sends to, or gets from, the peer at offset r in a round.
   enum class End { sender, receiver };
-  std::vector<PieceId> stream(const Member& member, End end, Stage stage, unsigned w, unsigned r,
+  std::vector<PieceId> stream(const RankThread& at, End end, Stage stage, unsigned w, unsigned r,
                               unsigned round) const;
   void check_exchanges(Rank rank, unsigned thread, Stage stage, unsigned step) const;
-  void check_steps(const Member& member, unsigned w) const;
-  std::vector<PieceId> results_from(const Member& member, unsigned w,
+  void check_steps(const RankThread& at, unsigned w) const;
+  std::vector<PieceId> results_from(const RankThread& at, unsigned w,
                                     const StreamPositions::ResultSource& source) const;
-  void check_results(const Member& member, unsigned w) const;
+  void check_results(const RankThread& at, unsigned w) const;
   std::string name(Rank rank) const { return plan_.space().text(plan_.placement().server(rank)); }
 
   const Plan& plan_;

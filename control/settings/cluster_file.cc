@@ -25,7 +25,8 @@ constexpr std::size_t kLongestShownPath = 200;  // in messages
 constexpr std::size_t kLongestDescription = 200;
 
 constexpr std::string_view kTopologySection = "topology";
-constexpr std::string_view kRowsKey = "hosts";  // whose items may be lists
+// Whose items may be lists.
+constexpr std::string_view kRowsKeys[] = {"hosts", "interfaces"};
 // What [topology] has in place of the setting of that name.
 constexpr std::string_view kTopologyKeys[] = {"spec", "kind", "n", "k", "h"};
 
@@ -55,6 +56,10 @@ Keys keys_of(std::string_view section) {
 bool is_of_spec(std::string_view key) {
   return std::find(std::begin(kTopologyKeys), std::end(kTopologyKeys), key) !=
          std::end(kTopologyKeys);
+}
+
+bool has_rows(std::string_view key) {
+  return std::find(std::begin(kRowsKeys), std::end(kRowsKeys), key) != std::end(kRowsKeys);
 }
 
 class Reader {
@@ -113,7 +118,7 @@ class Reader {
     if (const auto* values = node.as_array()) {
       std::vector<std::string> items;
       for (const toml::node& item : *values) {
-        if (item.is_array() && (is_item || key.str() != kRowsKey)) {
+        if (item.is_array() && (is_item || !has_rows(key.str()))) {
           refuse(item.source(), "a list in a list is not accepted");
         }
         items.push_back(text_of(section, key, item, true));

@@ -6,6 +6,7 @@
 //     absent = ["2,1", "2,2"]     # addresses that have no server; or "2,1 2,2"
 //     aggregators = ["2,0"]       # servers that take no trainers
 //     hosts = [["10.0.0.1", "10.1.0.1"], ...]    # of the udp fabric; or "10.0.0.1,10.1.0.1 ..."
+//     interfaces = [["eth1", "eth2"], ...]       # of cabled hosts; or "eth1,eth2 ..."
 //     [link]
 //     rate = "200mbit"            # or "level0=10gbit,level1=1gbit"
 //     [impair]

@@ -60,7 +60,11 @@ void validate_real_links(const ClusterSettings& s) {
 
 void validate_fabric(const ClusterSettings& s) {
   validate_hosts(s.topology, s.hosts);
-  require(s.hosts.empty() || s.fabric == FabricKind::udp,
+  validate_interfaces(s.topology, s.interfaces);
+  require(s.interfaces.empty() || (!s.hosts.empty() && s.fabric == FabricKind::embedded),
+          "interfaces: expected `hosts` as well, the addresses by which the servers' hosts are "
+          "reached, and no fabric");
+  require(s.hosts.empty() || s.fabric == FabricKind::udp || !s.interfaces.empty(),
           fmt::format("hosts: they are for the udp fabric, and the fabric is {}: expected fabric = "
                       "\"udp\" in [link], or --fabric udp",
                       fabric_name(s.fabric)));

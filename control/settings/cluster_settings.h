@@ -16,6 +16,7 @@
 
 #include "control/plan/base/topology.h"
 #include "control/settings/host_list.h"
+#include "control/settings/interface_list.h"
 #include "control/settings/link_rates.h"
 #include "control/settings/server_roles.h"
 #include "control/settings/setting.h"
@@ -59,7 +60,10 @@ inline constexpr std::uint64_t kLongestInterval = 60'000'000'000;
 struct ClusterSettings {
   Topology topology = parse_topology("bcube:3,2", "topology");
   Aggregators aggregators;  // servers that take no trainers
-  HostList hosts;           // of the udp fabric; none: `gradcube up` finds some on its host
+  // Of the udp fabric, or of interfaces, which the hosts are reached beside; none: `gradcube up`
+  // finds some on its host.
+  HostList hosts;
+  InterfaceList interfaces;  // of servers that are cabled to each other
   FabricKind fabric = FabricKind::embedded;
   LinkRates rates;  // as given; link_rates() has those of a tree's uplinks, too
   std::optional<std::uint64_t> oversubscription;
@@ -123,6 +127,10 @@ inline constexpr Setting kSettings[] = {
      "With the udp fabric, the servers' IP addresses in their order, [0,0] first: \"10.0.0.1 "
      "10.0.0.2\"; of a server with several, one for each port: \"10.0.0.1,10.1.0.1 ...\" (default: "
      "all servers on this host)"},
+    {"interfaces", "topology", Reach::cluster,
+     kValueForm<&ClusterSettings::interfaces, parse_interfaces, interfaces_text>,
+     "With hosts whose ports are cabled to each other, the network interfaces of each server in "
+     "their order, level 0 first: \"eth1,eth2 eth2,eth1 ...\"; `gradcube setup` finds them"},
     {"fabric", "link", Reach::daemon, kNameForm<&ClusterSettings::fabric, kFabricNames>,
      "embedded: all servers and switches in one process; memif: a daemon per server, with emulated "
      "switches between them; veth: a daemon per server, with the kernel's links and bridges (needs "

@@ -13,6 +13,8 @@
 //                        control.sock it has memif.sock, to which the servers' daemons connect
 //   fitted.json          what `gradcube model fit` has found (cli/cluster/fitted_costs.h)
 //   measured.json        what `gradcube perf` has measured (cli/cluster/measurements.h)
+//   hosts.json           of a cluster on several hosts, how they are reached
+//                        (cli/cluster/cluster_hosts.h)
 //
 // The directory belongs to one user, and nobody else may write to it: anyone who could replace a
 // socket in it could read the gradients. The tool and the daemon both use it. Any thread. Errors

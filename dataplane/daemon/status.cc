@@ -241,7 +241,7 @@ Json hubs_json(const StatusSources& sources) {
                     {"id", hub.id},
                     {"number", hub.number},
                     {"address", control::address_json(space, hub.aggregator)},
-                    {"state", stage_name(hub.stage)},
+                    {"state", progress_name(hub.progress)},
                     {"why", hub.why},
                     {"members", control::addresses_json(space, hub.members)},
                     {"trainers_per_server", hub.trainers},

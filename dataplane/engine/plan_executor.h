@@ -125,7 +125,7 @@ class PlanExecutor {
   };
 
   // Where a segment belongs: its collective, and its bytes of the buffer.
-  struct Place {
+  struct SegmentTarget {
     const InFlight* collective;
     control::SegmentRange range;  // of no bytes where the segment carries none
   };
@@ -165,7 +165,7 @@ class PlanExecutor {
     std::optional<DropReason> refused;
     // Of a result: its place in the trainer's buffer; nothing if its collective is not submitted
     // here yet.
-    std::optional<Place> place;
+    std::optional<SegmentTarget> target;
   };
   // A result must fit the collective that it belongs to: else it is refused, and disagreement() is
   // set. All else is accepted: what belongs to a collective that is not submitted here yet waits.
@@ -304,9 +304,9 @@ class PlanExecutor {
   // Of a segment beyond the streams' present ends: whether its sender sees it as part of a
   // collective that has begun here, which then has other streams there than here.
   void check_beyond(const Flow& flow, const CollectiveSignature& theirs);
-  std::optional<Place> place_of_result(const Flow& flow, std::uint64_t sequence,
-                                       const Contribution& result);
-  void write_result(const Flow& flow, const Place& place, const Contribution& result);
+  std::optional<SegmentTarget> target_of_result(const Flow& flow, std::uint64_t sequence,
+                                                const Contribution& result);
+  void write_result(const Flow& flow, const SegmentTarget& target, const Contribution& result);
   void contribute(const Flow& flow, std::uint64_t sequence, const Contribution& contribution);
   void disagree(std::uint64_t collective, unsigned w, unsigned r);
   // Of a segment that lies in this collective's stream here and has another signature.

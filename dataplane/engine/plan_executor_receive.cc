@@ -23,9 +23,9 @@ PlanExecutor::Acceptance PlanExecutor::accept(Flow& flow, std::uint64_t sequence
     check_beyond(flow, segment.signature);
     return {};
   }
-  const std::optional<Place> place = place_of_result(flow, sequence, segment);
-  if (!place.has_value()) return {DropReason::disagreement, std::nullopt};
-  return {std::nullopt, place};
+  const std::optional<SegmentTarget> target = target_of_result(flow, sequence, segment);
+  if (!target.has_value()) return {DropReason::disagreement, std::nullopt};
+  return {std::nullopt, target};
 }
 
 bool PlanExecutor::take(Flow& flow, std::uint64_t sequence, const Contribution& segment,
@@ -36,19 +36,18 @@ bool PlanExecutor::take(Flow& flow, std::uint64_t sequence, const Contribution& 
     contribute(flow, sequence, held);
     return true;
   }
-  if (!accepted.place.has_value()) {
+  if (!accepted.target.has_value()) {
     early_results_.hold(number_of(flow), sequence, held);
     return true;
   }
-  write_result(flow, *accepted.place, segment);
+  write_result(flow, *accepted.target, segment);
   wake_consumed(flow);
   return false;
 }
 
 // Where the result of a submitted collective belongs; nothing if it does not fit.
-std::optional<PlanExecutor::Place> PlanExecutor::place_of_result(const Flow& flow,
-                                                                 std::uint64_t sequence,
-                                                                 const Contribution& result) {
+std::optional<PlanExecutor::SegmentTarget> PlanExecutor::target_of_result(
+    const Flow& flow, std::uint64_t sequence, const Contribution& result) {
   const InFlight* collective = holder(PlanStage::broadcast, flow.step, sequence);
   if (collective == nullptr) return std::nullopt;
   const std::uint32_t position =
@@ -60,17 +59,18 @@ std::optional<PlanExecutor::Place> PlanExecutor::place_of_result(const Flow& flo
   SegmentRange range = layout.segment(schedule_, w, r, in_stream);
   if (!layout.receives(schedule_, PlanStage::broadcast, w, flow.offset, round)) range.bytes = 0;
   if (collective->fits(result.signature) && range.bytes == result.bytes) {
-    return Place{collective, range};
+    return SegmentTarget{collective, range};
   }
   disagree(*collective, result.signature, flow.step, flow.offset);
   return std::nullopt;
 }
 
 // BML, Algorithm 1, line 15: the received pieces replace this server's own.
-void PlanExecutor::write_result(const Flow& flow, const Place& place, const Contribution& result) {
-  std::memcpy(place.collective->request.buffer + place.range.begin, result.payload,
-              place.range.bytes);
-  share_result(*place.collective, place.range);
+void PlanExecutor::write_result(const Flow& flow, const SegmentTarget& target,
+                                const Contribution& result) {
+  std::memcpy(target.collective->request.buffer + target.range.begin, result.payload,
+              target.range.bytes);
+  share_result(*target.collective, target.range);
   // In a ring it is passed on in the same step, too.
   wake_results_before(flow.step + (schedule_.step(flow.step).is_ring() ? 1 : 0));
 }
@@ -167,8 +167,8 @@ void PlanExecutor::write_early_results(const InFlight& collective) {
       const Contribution* result = early_results_.find(number_of(over), sequence);
       if (result == nullptr) continue;
       // One that does not fit counts as received and consumed: its place may be needed again.
-      const std::optional<Place> place = place_of_result(over, sequence, *result);
-      if (place.has_value()) write_result(over, *place, *result);
+      const std::optional<SegmentTarget> target = target_of_result(over, sequence, *result);
+      if (target.has_value()) write_result(over, *target, *result);
       early_results_.release(number_of(over), sequence);
     }
     wake_consumed(over);

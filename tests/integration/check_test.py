@@ -9,11 +9,12 @@ from fabrics import GRID, PATIENCE, faults, needs_faults, needs_many_servers, on
 from harness import Cluster, TestCase, all_of, job, main, wait_until
 
 DTYPES = {
-    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8, "int8": 1, "uint8": 1
+    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8, "int8": 1, "uint8": 1, "int16": 2
 }
 OPERATIONS = ["sum", "average", "min", "max"]
+SMALL = ["int16", "int8", "uint8"]  # without an average
 PAIRS = [
-    (dtype, operation) for dtype in DTYPES for operation in OPERATIONS if operation != "average" or DTYPES[dtype] > 1
+    (dtype, operation) for dtype in DTYPES for operation in OPERATIONS if operation != "average" or dtype not in SMALL
 ]
 ONE_OF_EACH_SIZE = [("float64", "sum"), ("int32", "min"), ("bfloat16", "average"), ("int8", "max")]
 

@@ -48,7 +48,10 @@ def workers():
             os._exit(0 if alike and not unchanged() else 1)
         assert os.waitpid(child, 0)[1] == 0
 
-    ways = ["fork", "spawn", "forkserver"] if dist.get_rank() == 0 else ["fork"]  # others load PyTorch anew
+    # PyTorch refuses a backward pass in a forked child where a device of CUDA's has threads for it.
+    ways = [] if torch.cuda.is_available() else ["fork"]
+    if dist.get_rank() == 0:
+        ways += ["spawn", "forkserver"]  # these load PyTorch anew
     for way in ways:
         loader = torch.utils.data.DataLoader(Backward(inner), num_workers=1, multiprocessing_context=way)
         sums = [float(one) for one in loader]

@@ -3,15 +3,19 @@
 Sums are of small whole numbers, so they are exact in any order and type; an average's are multiples of the ranks.
 """
 
+import contextlib
 import datetime
+import functools
+import math
+import operator
 
 import gradcube.torch
 import torch
 import torch.distributed as dist
 
 ADDED = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64]
-SMALL = [torch.int8, torch.uint8]
-COPIED = [*ADDED, *SMALL, torch.bool, torch.int16, torch.complex64]
+SMALL = [torch.int8, torch.uint8, torch.int16]
+COPIED = [*ADDED, *SMALL, torch.bool, torch.complex64]
 COUNT = 1009  # no multiple of the ranks
 
 
@@ -55,6 +59,43 @@ def all_reduce():
     pairs = input_of(dist.get_rank(), torch.complex64) * (1 + 2j)
     dist.all_reduce(pairs)
     same(pairs, sum(inputs_of(torch.complex64)) * (1 + 2j))
+
+
+def combinations():
+    """What the ranks combine themselves."""
+    product = torch.full((COUNT,), dist.get_rank() + 2.0)
+    dist.all_reduce(product, dist.ReduceOp.PRODUCT)
+    same(product, torch.full((COUNT,), float(math.prod(rank + 2 for rank in ranks()))))
+    bits = [torch.tensor([3 << rank, -1, 5 + rank]) for rank in ranks()]
+    for dtype in (torch.int64, torch.int16, torch.uint8):
+        for op, combine in (("BAND", operator.and_), ("BOR", operator.or_), ("BXOR", operator.xor)):
+            mine = bits[dist.get_rank()].to(dtype, copy=True)
+            dist.all_reduce(mine, getattr(dist.ReduceOp, op))
+            same(mine, functools.reduce(combine, bits).to(dtype))
+    wholes = inputs_of(torch.float64, (len(ranks()), 4, 5))
+    part = torch.zeros(5, 4, dtype=torch.float64).t()
+    dist.reduce_scatter(part, list(wholes[dist.get_rank()]), dist.ReduceOp.PRODUCT)
+    same(part.contiguous(), torch.stack(wholes).prod(0)[dist.get_rank()])
+    columns = input_of(dist.get_rank(), torch.float64, (20, 30)).t()[3:9]
+    dist.reduce(columns, 1, dist.ReduceOp.PRODUCT)
+    if dist.get_rank() == 1:
+        same(columns, torch.stack([one.t()[3:9] for one in inputs_of(torch.float64, (20, 30))]).prod(0))
+
+
+def premultiplied():
+    """By each rank's own factor: a number, or a tensor."""
+    rank, give = dist.get_rank(), dist._make_nccl_premul_sum
+    mine = torch.full((COUNT,), 2)
+    dist.all_reduce(mine, give(float(rank)))
+    same(mine, torch.full((COUNT,), 2 * sum(ranks())))
+    factor = torch.tensor([0.5])
+    columns = torch.full((6, 4), 4.0 * rank).t()
+    dist.reduce(columns, 1, give(factor if torch.__version__[0] != "1" else [factor]))
+    if rank == 1:
+        same(columns.contiguous(), torch.full((4, 6), 2.0 * sum(ranks())))
+    part = torch.zeros(5)
+    dist.reduce_scatter(part, [torch.full((5,), float(to)) for to in ranks()], give(0.25))
+    same(part, torch.full((5,), 0.25 * rank * len(ranks())))
 
 
 def shapes():
@@ -116,11 +157,18 @@ def all_gather():
     for got, reference in zip(columns, inputs_of(torch.float32, (7, 2))):
         same(got, reference)
     whole = torch.zeros(len(ranks()) * 7)
-    dist._all_gather_base(whole, input_of(dist.get_rank(), torch.float32, (7,)))
+    dist.all_gather_into_tensor(whole, input_of(dist.get_rank(), torch.float32, (7,)))
     same(whole, torch.cat(inputs_of(torch.float32, (7,))))
     lists = [[torch.zeros(3), torch.zeros(4)] for _ in ranks()]
     dist.all_gather_coalesced(lists, [torch.full((3,), float(dist.get_rank())), torch.ones(4)])
     assert [float(one[0][2]) for one in lists] == [float(rank) for rank in ranks()]
+    backend = gradcube.torch.ours(None)
+    if hasattr(backend, "allgather_into_tensor_coalesced"):  # from PyTorch 2.1 on
+        wholes = [torch.zeros(len(ranks()) * count) for count in (3, 5)]
+        mine = [torch.full((count,), dist.get_rank() + 0.5 * count) for count in (3, 5)]
+        backend.allgather_into_tensor_coalesced(wholes, mine).wait()
+        for whole, count in zip(wholes, (3, 5)):
+            same(whole, torch.cat([torch.full((count,), rank + 0.5 * count) for rank in ranks()]))
 
 
 def reduce_scatter():
@@ -132,9 +180,16 @@ def reduce_scatter():
         same(mine, reference)
         given = wholes[dist.get_rank()].flatten()
         kept = given.clone()
-        dist._reduce_scatter_base(mine, given)
+        dist.reduce_scatter_tensor(mine, given)
         same(mine, reference)
         same(given, kept)
+    backend = gradcube.torch.ours(None)
+    if hasattr(backend, "reduce_scatter_tensor_coalesced"):
+        scattered = [torch.zeros(3), torch.zeros(2)]
+        given = [torch.arange(float(len(ranks()) * len(one))) for one in scattered]
+        backend.reduce_scatter_tensor_coalesced(scattered, given).wait()
+        for one, whole in zip(scattered, given):
+            same(one, whole.chunk(len(ranks()))[dist.get_rank()] * len(ranks()))
     dist.reduce_scatter(mine, list(wholes[dist.get_rank()]), dist.ReduceOp.AVG)
     same(mine, expected("AVG", wholes)[dist.get_rank()])
 
@@ -214,7 +269,13 @@ def objects():
 
 
 def without_autograd():
-    """What requires a gradient is exchanged as its values: nothing that comes out hangs in a graph."""
+    """What requires a gradient is exchanged as its values: nothing that comes out hangs in a graph. (From 2.0 on PyTorch
+    itself hangs what comes of any backend in one, unless it is told not to.)"""
+    with contextlib.nullcontext() if torch.__version__.startswith("1.") else torch.no_grad():
+        exchange_parameters()
+
+
+def exchange_parameters():
     rank = dist.get_rank()
     parameter = torch.nn.Parameter(torch.full((len(ranks()), 3), float(rank)))
     loss = parameter.sum(1) * 2
@@ -228,7 +289,7 @@ def without_autograd():
     dist.all_gather(rows, loss[0] + parameter[0])
     got(torch.stack(rows), everybody * 7)
     whole = torch.zeros(len(ranks()) * 3)
-    dist._all_gather_base(whole, parameter[0])
+    dist.all_gather_into_tensor(whole, parameter[0])
     got(whole, everybody.flatten())
     gathered = list(torch.zeros(len(ranks()), 3)) if rank == 1 else None
     dist.gather(parameter[0], gathered, 1)
@@ -247,7 +308,7 @@ def without_autograd():
     dist.all_reduce(leaf)
     got(leaf.detach(), torch.full((3,), 5.0 * len(ranks())))
     mine = torch.zeros(3)
-    dist._reduce_scatter_base(mine, parameter.flatten())
+    dist.reduce_scatter_tensor(mine, parameter.flatten())
     got(mine, torch.full((3,), float(sum(ranks()))))
 
 
@@ -263,11 +324,11 @@ def inference():
         for other, got in enumerate(lists):
             same(got.contiguous(), torch.full((3, 2), float(other)))
         whole = torch.zeros(2 * size)
-        dist._all_gather_base(whole, torch.full((2,), float(rank)))
+        dist.all_gather_into_tensor(whole, torch.full((2,), float(rank)))
         mine = torch.zeros(2)
         dist.reduce_scatter(mine, list(whole.view(size, 2)))
         same(mine, torch.full((2,), float(rank * size)))
-        dist._reduce_scatter_base(mine, whole)
+        dist.reduce_scatter_tensor(mine, whole)
         same(mine, torch.full((2,), float(rank * size)))
         dist.broadcast(columns, 1)
         exchanged = torch.zeros(size, 2).t()[:1].t()
@@ -316,7 +377,7 @@ def barriers():
 
 def all_calls():
     for call in (
-        all_reduce, shapes, asynchronous, broadcast, reduce, all_gather, reduce_scatter, gather_and_scatter,
+        all_reduce, combinations, premultiplied, shapes, asynchronous, broadcast, reduce, all_gather, reduce_scatter, gather_and_scatter,
         all_to_all, messages, coalesced, objects, without_autograd, inference, in_place, barriers,
     ):  # fmt: skip
         try:

@@ -13,7 +13,7 @@ SPAWNED = pathlib.Path(__file__).resolve().parent / "torch_spawned.py"
 SCENARIOS = [
     "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "workers", "lateness",
     "callbacks", "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers",
-    "many_messages", "types", "withdrawals", "again",
+    "many_messages", "types", "withdrawals", "any_source", "sparse_sums", "splits", "again",
 ]  # fmt: skip
 
 
@@ -89,6 +89,15 @@ class Scenarios(TestCase):
 
     def test_more_messages_than_fit_may_be_sent_before_they_are_received(self):
         self.assert_done("many_messages")
+
+    def test_any_ranks_next_message_can_be_received_and_none_is_lost(self):
+        self.assert_done("any_source")
+
+    def test_sparse_tensors_are_added_and_train_embeddings(self):
+        self.assert_done("sparse_sums")
+
+    def test_groups_can_be_split_by_pytorchs_own_call(self):
+        self.assert_done("splits")
 
     def test_groups_can_follow_each_other_in_one_process(self):
         self.assert_done("again")

@@ -89,15 +89,10 @@ class TorchTraining(TestCase):
         self.assertIn("weights: bit-identical on all 2 ranks", done.stdout)
 
     @unittest.skipUnless(shutil.which("mpirun"), "Open MPI is not installed")
-    def test_mpirun_starts_it_by_a_shell_that_names_its_variables(self):
-        named = (
-            "RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE "
-            "LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK LOCAL_WORLD_SIZE=$OMPI_COMM_WORLD_LOCAL_SIZE; "
-            'export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE; exec "$@"'
-        )
+    def test_mpirun_starts_it(self):
         with reserved_port() as port:
-            exported = ["-x", "GRADCUBE_RUN", "-x", "MASTER_ADDR=127.0.0.1", "-x", f"MASTER_PORT={port}"]
-            started = ["-np", "4", "--allow-run-as-root", "--oversubscribe", *exported, "sh", "-c", named, "sh"]
+            exported = ["-x", "GRADCUBE_RUN", "-x", f"MASTER_PORT={port}"]
+            started = ["-np", "4", "--allow-run-as-root", "--oversubscribe", *exported]
             command = ["mpirun", *started, sys.executable, EXAMPLE, "--epochs", "1"]
             done = run_launcher(command, self.cluster.environment)
         self.assertEqual(done.returncode, 0, done.stdout)

@@ -52,7 +52,7 @@ class GivenUpHubs : public testing::Test {
     unsigned made = 0;
     hubs_->for_each([&](const dataplane::AggregatedHubs::View& its) {
       ++made;
-      ASSERT_EQ(its.state.stage, HubState::Stage::making) << its.state.why;
+      ASSERT_EQ(its.state.progress, HubState::Progress::making) << its.state.why;
     });
     ASSERT_EQ(made, 1U);
     tell(control::HubEnd{{job, 1}});
@@ -96,7 +96,7 @@ TEST_F(GivenUpHubs, AreBoundedAndTheCallerIsToldWhy) {
     ASSERT_LE(hubs_->given_up(), dataplane::AggregatedHubs::kMostGivenUp);
   }
   ASSERT_TRUE(refusal.has_value()) << "all were begun";
-  EXPECT_EQ(refusal->stage, HubState::Stage::failed);
+  EXPECT_EQ(refusal->progress, HubState::Progress::failed);
   EXPECT_EQ(refusal->code, GRADCUBE_EAGAIN);
   EXPECT_NE(refusal->why.find("hubs that nobody waits for: try again later"), std::string::npos)
       << refusal->why;

@@ -25,7 +25,7 @@ void expect_shown(SimulatedCluster& cluster, std::uint32_t aggregator) {
   ASSERT_EQ(hubs.size(), 1U);
   EXPECT_EQ(hubs[0].aggregator, aggregator);
   EXPECT_EQ(hubs[0].job, "hub");
-  EXPECT_EQ(dataplane::stage_name(hubs[0].stage), "running");
+  EXPECT_EQ(dataplane::progress_name(hubs[0].progress), "running");
   EXPECT_EQ(hubs[0].members.size(), cluster.servers() - 1);
   EXPECT_EQ(hubs[0].keys, small_keys().size());
   std::uint64_t elements = 0;

@@ -46,6 +46,8 @@ void put_element(DataType dtype, Operation operation, std::uint64_t bits, void* 
       return put(out, index, static_cast<std::int32_t>(bits) >> (average ? 16 : 0));
     case DataType::int64:
       return put(out, index, static_cast<std::int64_t>(bits) >> (average ? 16 : 0));
+    case DataType::int16:
+      return put(out, index, static_cast<std::int16_t>(bits));
     case DataType::int8:
     case DataType::uint8:
     case DataType::bytes:

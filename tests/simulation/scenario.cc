@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/auto_plans.h"
 #include "control/plan/base/topology.h"
+#include "protocol/wire.h"
 #include "tests/simulation/trainers.h"
 #include "trainer/shared_layout.h"
 
@@ -222,10 +224,8 @@ void draw_algorithms(SeededRandom& random, Scenario& scenario) {
   }
 }
 
-// What the nodes tell each other may go astray, and what befalls a node. Signs of life come so
-// often that chance alone makes no server silent.
+// What the nodes tell each other may go astray, and what befalls a node.
 void draw_nodes(SeededRandom& random, Scenario& scenario) {
-  scenario.simulation.timing.greetings.interval = std::chrono::milliseconds(50);
   dataplane::MessageFaults& messages = scenario.simulation.messages;
   if (one_in(random, 2)) {
     messages.loss = 0.05 * static_cast<double>(random.below(7));
@@ -258,6 +258,19 @@ void draw_outages(SeededRandom& random, Scenario& scenario) {
   }
   std::sort(scenario.outages.begin(), scenario.outages.end(),
             [](const Outage& one, const Outage& other) { return one.until < other.until; });
+}
+
+// Signs of life come so often that chance alone makes no server silent: over the longest path that
+// there may be, none of a second, the least that a daemon is given, arrives once in 10^9 times.
+void greet_often(SimulationSettings& simulation) {
+  double arrives = 1 - simulation.messages.loss;
+  if (simulation.messages_pass_the_fabric) {
+    const control::ClusterSettings& links = simulation.cluster;
+    arrives *= std::pow((1 - links.loss) * (1 - links.corrupt), protocol::kMaxHops);
+  }
+  const double a_second = std::log(1e-9) / std::log1p(-arrives);
+  simulation.timing.greetings.interval =
+      std::chrono::milliseconds(static_cast<int>(std::clamp(1000 / a_second, 4.0, 50.0)));
 }
 
 // Where signs of life take the same links, these are up again before a server is given up.
@@ -341,6 +354,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   }
   scenario.guests = one_in(random, 3);
   scenario.simulation.messages_pass_the_fabric = one_in(random, 3);
+  greet_often(scenario.simulation);
   shorten_outages(scenario);
   scenario.limit = 120 * kSecond;
   watch_relays(scenario);

@@ -3,6 +3,8 @@
 #define GRADCUBE_TRAINER_TORCH_INTERPRETER_H_
 
 #include <chrono>
+#include <cstddef>
+#include <string>
 
 namespace gradcube::pytorch {
 
@@ -23,6 +25,12 @@ void expect_exit();
 // On the main thread: runs the handlers of signals that have come, and throws what they raise.
 // Takes the interpreter lock for that.
 void handle_signals();
+
+// Pins memory for copies of this device, such as "cuda:0", where PyTorch has a call for that
+// (gradcube/_torch_pinning.py); false: it has none, or the system refuses. Both take the
+// interpreter lock, and do nothing where there is no interpreter any more.
+bool pin_memory(const std::string& device, void* begin, std::size_t bytes);
+void unpin_memory(const std::string& device, void* begin);
 
 // Releases the interpreter lock while it lives, if this thread holds it.
 class WithoutInterpreterLock {

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "trainer/torch/compatibility.h"
+
 namespace gradcube::pytorch {
 
 // One block of the session's for tensors of a scope, which gets it with the first of them. The
@@ -58,11 +60,16 @@ void delete_block(void* context) {
 
 void delete_part(void* context) { delete static_cast<std::shared_ptr<SideBySide>*>(context); }
 
-class SharingAllocator final : public c10::Allocator {
+class SharingAllocator final : public AllocatorBase {
  public:
   explicit SharingAllocator(c10::Allocator* others) : others_(others) {}
 
-  c10::DataPtr allocate(std::size_t bytes) const override {
+  // Of what is allocated outside scopes. PyTorch's raw_allocate() refuses a block of ours, whose
+  // context is another pointer than its memory.
+  c10::DeleterFnPtr raw_deleter() const override { return others_->raw_deleter(); }
+
+ private:
+  c10::DataPtr take(std::size_t bytes) const override {
     if (sharing_block != nullptr && bytes != 0) {
       if (void* memory = sharing_block->take(bytes); memory != nullptr) {
         return {memory, new std::shared_ptr<SideBySide>(sharing_block), &delete_part,
@@ -78,11 +85,6 @@ class SharingAllocator final : public c10::Allocator {
     return others_->allocate(bytes);
   }
 
-  // Of what is allocated outside scopes. PyTorch's raw_allocate() refuses a block of ours, whose
-  // context is another pointer than its memory.
-  c10::DeleterFnPtr raw_deleter() const override { return others_->raw_deleter(); }
-
- private:
   c10::Allocator* const others_;
 };
 

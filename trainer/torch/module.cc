@@ -2,20 +2,40 @@
 // tensors are allocated in its shared memory, side by side if that is wanted. gradcube/torch.py is
 // what users import.
 
+#include <array>
+#include <atomic>
+#include <cstdint>
 #include <exception>
+#include <optional>
 #include <pybind11/chrono.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <string>
+#include <string_view>
 #include <torch/csrc/utils/pybind.h>
 #include <unistd.h>
 
+#include "trainer/torch/compatibility.h"
 #include "trainer/torch/interpreter.h"
 #include "trainer/torch/memory.h"
 #include "trainer/torch/process_group.h"
+#include "trainer/torch/progress.h"
 #include "trainer/torch/tensors.h"
 
 namespace gradcube::pytorch {
 namespace {
+
+// Which PyTorch this is built for (gradcube/_torch_identity.py): gradcube/_torch_extension.py reads
+// it in the file before it loads that.
+constexpr char kBuiltFor[] = "gradcube-torch-identity:" GRADCUBE_TORCH_IDENTITY;
+static_assert(std::string_view(GRADCUBE_TORCH_IDENTITY).find(TORCH_VERSION) == 0,
+              "PyTorch's headers are of another version than its Python package");
+
+constexpr const char* kPinning = "gradcube._torch_pinning";
+
+std::atomic<bool> exit_is_expected{false};
+
+bool has_interpreter() { return Py_IsInitialized() != 0 && !exit_is_expected; }
 
 constexpr std::array<const char*, kKinds> kKindNames = {
     "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "barrier", "messages"};
@@ -48,6 +68,27 @@ class SharingScope {
   std::unique_ptr<Sharing> scope_;
 };
 
+// How this process leaves a group's job, also where PyTorch alone has the group, or nobody.
+class Departure {
+ public:
+  explicit Departure(const ProcessGroupGradcube& group) : progress_(group.progress()) {}
+
+  void leave() const {
+    if (const auto progress = progress_.lock()) progress->stop();
+  }
+  // As the interpreter is about to end: threads that wait for a call sleep on.
+  void leave_at_exit() const {
+    if (const auto progress = progress_.lock()) progress->stop_at_exit();
+  }
+  bool is_over() const {
+    const auto progress = progress_.lock();
+    return progress == nullptr || progress->has_stopped();
+  }
+
+ private:
+  const std::weak_ptr<Progress> progress_;
+};
+
 // One tensor over all of them, on which a collective copies nothing; none if they do not lie so.
 std::optional<at::Tensor> joined_in(const ProcessGroupGradcube& group,
                                     const std::vector<at::Tensor>& tensors) {
@@ -72,6 +113,17 @@ c10::intrusive_ptr<ProcessGroupGradcube> create(const std::string& socket, const
 
 }  // namespace
 
+c10::intrusive_ptr<GroupBase> split_off(const Membership& like,
+                                        const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                        int size, const std::string& name,
+                                        std::chrono::milliseconds timeout) {
+  const py::gil_scoped_acquire lock;
+  return py::module_::import("gradcube.torch")
+      .attr("split_off")(store, rank, size, name, timeout, like.algorithm, like.reproducible,
+                         like.weight, like.lanes)
+      .cast<c10::intrusive_ptr<ProcessGroupGradcube>>();
+}
+
 bool is_main_thread() { return ::gettid() == ::getpid(); }
 
 void sleep_until_exit() {
@@ -79,6 +131,7 @@ void sleep_until_exit() {
 }
 
 void expect_exit() {
+  exit_is_expected = true;
   static const std::terminate_handler before = std::get_terminate();
   std::set_terminate([] {
     // No exception: this thread is being unwound.
@@ -93,6 +146,27 @@ void handle_signals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
+bool pin_memory(const std::string& device, void* begin, std::size_t bytes) {
+  if (!has_interpreter()) return false;
+  const py::gil_scoped_acquire lock;
+  try {
+    const auto address = reinterpret_cast<std::uintptr_t>(begin);
+    return py::module_::import(kPinning).attr("pin")(device, address, bytes).cast<bool>();
+  } catch (const py::error_already_set&) {
+    return false;
+  }
+}
+
+void unpin_memory(const std::string& device, void* begin) {
+  if (!has_interpreter()) return;
+  const py::gil_scoped_acquire lock;
+  try {
+    py::module_::import(kPinning).attr("unpin")(device, reinterpret_cast<std::uintptr_t>(begin));
+  } catch (const py::error_already_set&) {
+    // It stays pinned until the process ends.
+  }
+}
+
 WithoutInterpreterLock::WithoutInterpreterLock() {
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) state_ = PyEval_SaveThread();
 }
@@ -104,10 +178,12 @@ WithoutInterpreterLock::~WithoutInterpreterLock() {
 }  // namespace gradcube::pytorch
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  using gradcube::pytorch::Departure;
   using gradcube::pytorch::ProcessGroupGradcube;
   using gradcube::pytorch::SharingScope;
   using Released = py::call_guard<py::gil_scoped_release>;
-  const py::object base = py::module_::import("torch._C._distributed_c10d").attr("ProcessGroup");
+  const py::object base =
+      py::module_::import("torch._C._distributed_c10d").attr(gradcube::pytorch::kGroupBase);
 
   py::class_<ProcessGroupGradcube, c10::intrusive_ptr<ProcessGroupGradcube>>(
       module, "ProcessGroupGradcube", base)
@@ -116,13 +192,20 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
            py::arg("trainers_per_server"), py::arg("algorithm"), py::arg("reproducible"),
            py::arg("weight"), py::arg("lanes"), py::arg("timeout"))
       .def("close", &ProcessGroupGradcube::close, Released())
-      .def("leave_at_exit", &ProcessGroupGradcube::leave_at_exit, Released())
       .def("all_reduce_on", &ProcessGroupGradcube::all_reduce_on, Released(), py::arg("tensor"),
            py::arg("lane"))
       .def_property_readonly("lanes", &ProcessGroupGradcube::lanes)
+      .def("_get_sequence_number_for_group", &ProcessGroupGradcube::getSequenceNumberForGroup)
       .def("joined", &gradcube::pytorch::joined_in, py::arg("tensors"))
       .def("statistics", &gradcube::pytorch::statistics_of);
 
+  py::class_<Departure>(module, "Departure")
+      .def(py::init<const ProcessGroupGradcube&>(), py::arg("group"))
+      .def("leave", &Departure::leave, Released())
+      .def("leave_at_exit", &Departure::leave_at_exit, Released())
+      .def("is_over", &Departure::is_over, Released());
+
+  module.attr("built_for") = gradcube::pytorch::kBuiltFor;
   module.def("expect_exit", &gradcube::pytorch::expect_exit);
 
   py::class_<SharingScope>(module, "SharingScope")

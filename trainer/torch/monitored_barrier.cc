@@ -6,17 +6,17 @@
 namespace gradcube::pytorch {
 namespace {
 
-enum class Kind : std::uint64_t { arrival, question, presence, passed, given_up };
+enum class NoteType : std::uint64_t { arrival, question, presence, passed, given_up };
 
 // As a note carries them. The first barrier has number 1.
-constexpr std::uint64_t kKindBits = 3;
+constexpr std::uint64_t kTypeBits = 3;
 
-std::uint64_t number_of(Kind kind, std::uint64_t barrier) {
-  return barrier << kKindBits | static_cast<std::uint64_t>(kind);
+std::uint64_t number_of(NoteType type, std::uint64_t barrier) {
+  return barrier << kTypeBits | static_cast<std::uint64_t>(type);
 }
 
-Kind kind_of(std::uint64_t number) {
-  return static_cast<Kind>(number & ((std::uint64_t{1} << kKindBits) - 1));
+NoteType type_of(std::uint64_t number) {
+  return static_cast<NoteType>(number & ((std::uint64_t{1} << kTypeBits) - 1));
 }
 
 }  // namespace
@@ -51,14 +51,14 @@ void MonitoredBarrier::lead(std::chrono::milliseconds timeout, bool names_all) {
   } catch (const std::runtime_error& error) {
     reason = error.what();
   } catch (...) {  // a signal's handler has raised something
-    tell(attendance, number_of(Kind::given_up, barrier));
+    tell(attendance, number_of(NoteType::given_up, barrier));
     throw;
   }
   if (have_all_come) {
-    notes_.wait_for(tell(attendance, number_of(Kind::passed, barrier)), deadline);
+    notes_.wait_for(tell(attendance, number_of(NoteType::passed, barrier)), deadline);
     return;
   }
-  tell(attendance, number_of(Kind::given_up, barrier));
+  tell(attendance, number_of(NoteType::given_up, barrier));
   const std::string names = missing(attendance, names_all);
   const bool are_several = names.find(',') != std::string::npos;
   throw std::runtime_error((are_several ? "Ranks " : "Rank ") + names +
@@ -74,12 +74,12 @@ bool MonitoredBarrier::gather(std::uint64_t barrier, Attendance& attendance,
     const auto note = notes_.next(deadline);
     if (!note.has_value()) return false;
     const auto rank = static_cast<std::size_t>(note->from);
-    if (note->number == number_of(Kind::presence, barrier)) {
+    if (note->number == number_of(NoteType::presence, barrier)) {
       attendance.present[rank] = true;
       --absent;
       continue;
     }
-    if (!attendance.asked[rank]) notes_.send(note->from, number_of(Kind::question, barrier));
+    if (!attendance.asked[rank]) notes_.send(note->from, number_of(NoteType::question, barrier));
     attendance.asked[rank] = true;
     notes_.listen(note->from);
   }
@@ -101,17 +101,17 @@ std::vector<Notes::Sent> MonitoredBarrier::tell(const Attendance& attendance,
 void MonitoredBarrier::follow(std::chrono::milliseconds timeout) {
   const Clock::time_point deadline = deadline_after(timeout);
   std::uint64_t answered = 0;  // the last barrier whose question it has answered
-  notes_.send(0, number_of(Kind::arrival, 0));
+  notes_.send(0, number_of(NoteType::arrival, 0));
   notes_.listen(0);
   while (const auto note = notes_.next(deadline)) {
-    const std::uint64_t barrier = note->number >> kKindBits;
-    const Kind kind = kind_of(note->number);
-    if (kind == Kind::passed && barrier == answered) return;
-    if (kind == Kind::given_up && barrier == answered) {
+    const std::uint64_t barrier = note->number >> kTypeBits;
+    const NoteType type = type_of(note->number);
+    if (type == NoteType::passed && barrier == answered) return;
+    if (type == NoteType::given_up && barrier == answered) {
       throw std::runtime_error("rank 0 has given it up, because other ranks did not come");
     }
-    if (kind == Kind::question) {
-      notes_.send(0, number_of(Kind::presence, barrier));
+    if (type == NoteType::question) {
+      notes_.send(0, number_of(NoteType::presence, barrier));
       answered = barrier;
     }
     notes_.listen(0);

@@ -35,11 +35,20 @@ at::Tensor part_of(const at::Tensor& whole, int rank, int size) {
   return whole.view({-1}).narrow(0, rank * elements, elements);
 }
 
+// A tensor like this one for each rank.
+at::Tensor rows_like(const at::Tensor& flat, const at::Tensor& like, int size) {
+  std::vector<std::int64_t> shape = like.sizes().vec();
+  shape.insert(shape.begin(), size);
+  return flat.view(shape);
+}
+
 }  // namespace
 
 ProcessGroupGradcube::ProcessGroupGradcube(const Membership& wanted, int size, Milliseconds timeout)
-    : ProcessGroup(wanted.rank, size),
+    : GroupBase(wanted.rank, size),
       timeout_(timeout),
+      wanted_(wanted),
+      part_(c10::intrusive_ptr<GroupBase>()),
       lanes_(wanted.lanes),
       session_(size == 1 ? nullptr : std::make_shared<Session>(wanted)),
       progress_(size == 1 ? nullptr : Progress::start(session_)),
@@ -57,8 +66,24 @@ void ProcessGroupGradcube::close() {
   progress_->stop();
 }
 
-void ProcessGroupGradcube::leave_at_exit() {
-  if (progress_ != nullptr) progress_->stop_at_exit();
+c10::intrusive_ptr<GroupOptions> ProcessGroupGradcube::getBackendOptions() {
+  return c10::make_intrusive<GroupOptions>(getBackendName(), timeout_.load());
+}
+
+c10::intrusive_ptr<GroupBase> ProcessGroupGradcube::split(
+    const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+    const c10::intrusive_ptr<GroupOptions>& options) {
+  const auto own = std::find(ranks.begin(), ranks.end(), rank_);
+  if (own == ranks.end()) return {};
+  const std::string name = name_in(*options);
+  c10::intrusive_ptr<GroupBase> part = part_.lock();
+  if (part == nullptr || part_name_ != name) {
+    part = split_off(wanted_, store, static_cast<int>(own - ranks.begin()),
+                     static_cast<int>(ranks.size()), name, options->timeout);
+    part_name_ = name;
+    part_ = part;
+  }
+  return part;
 }
 
 std::array<Usage, kKinds> ProcessGroupGradcube::statistics() const {
@@ -70,79 +95,18 @@ std::array<Usage, kKinds> ProcessGroupGradcube::statistics() const {
   return result;
 }
 
-void ProcessGroupGradcube::check_rank(const char* role, std::int64_t rank) const {
-  if (rank >= 0 && rank < size_) return;
-  throw std::runtime_error(std::string("invalid ") + role + ' ' + std::to_string(rank) +
-                           ": expected a rank of the group, 0 to " + std::to_string(size_ - 1));
-}
-
-ProcessGroupGradcube::Milliseconds ProcessGroupGradcube::limit_of(Milliseconds timeout) const {
-  return timeout == c10d::kUnsetTimeout ? timeout_ : timeout;
-}
-
-// Memory for a copy of tensors.
-at::Tensor ProcessGroupGradcube::workspace(const at::Tensor& like, std::int64_t elements,
-                                           std::size_t kind) {
-  const Sharing scope(session_);
-  at::Tensor memory = at::empty({elements}, like.options().requires_grad(false));
-  // Elsewhere it is counted as any memory that the library has to copy.
-  if (is_in_place(memory.data_ptr(), memory.nbytes())) counters_[kind].staged += memory.nbytes();
-  return memory;
-}
-
-// The tensor, or a copy of it that is contiguous, and is copied back in the end if it is written.
-at::Tensor ProcessGroupGradcube::plain(Call& call, const at::Tensor& tensor, Use use,
-                                       std::size_t kind) {
-  if (is_plain(tensor)) return tensor;
-  const at::Tensor copy = workspace(tensor, tensor.numel(), kind).view(tensor.sizes());
-  if (use != Use::write) copy.copy_(tensor);
-  if (use != Use::read) call.copies.push_back({tensor, copy});
-  return copy;
-}
-
-// `bytes` from the tensor's first element on; nothing if it is undefined.
-void ProcessGroupGradcube::use(Call& call, const at::Tensor& memory, std::size_t bytes,
-                               bool is_written, std::size_t kind) {
-  const void* begin = memory.defined() ? memory.data_ptr() : nullptr;
-  if (memory.defined()) {
-    call.memory.push_back(memory);
-    call.uses.push_back({static_cast<const char*>(begin), bytes, is_written});
-  }
-  Counters& counters = counters_[kind];
-  ++counters.requests;
-  counters.bytes += bytes;
-  if (!is_in_place(begin, bytes)) counters.staged += bytes;
-}
-
-bool ProcessGroupGradcube::is_in_place(const void* memory, std::size_t bytes) const {
-  return session_ == nullptr || session_->is_in_place(memory, bytes);
-}
-
-// On `bytes` from the tensor's first element on.
-void ProcessGroupGradcube::add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
-                                          gradcube_collective asked) {
-  if (memory.defined()) asked.buffer = memory.data_ptr();
-  use(call, memory, bytes, true, static_cast<std::size_t>(asked.kind));
-  call.requests.emplace_back(asked);
-}
-
-ProcessGroupGradcube::WorkPointer ProcessGroupGradcube::start(Call call, Milliseconds timeout) {
-  const Clock::time_point deadline = deadline_after(limit_of(timeout));
-  check_apart(call.uses);
-  for (const Copy& copy : call.own) copy.to.copy_(copy.from);
-  if (call.type != OpType::SEND && call.type != OpType::RECV) ++collectives_;
-  const auto work = c10::make_intrusive<GradcubeWork>(
-      rank_, call.type, call.title, std::move(call.inputs), std::move(call.outputs),
-      std::move(call.copies), call.source);
-  if (progress_ == nullptr) call.requests.clear();  // nobody has anything to add
-  GradcubeWork::start(work, progress_, std::move(call.requests), std::move(call.memory), deadline);
-  return work;
-}
-
 void ProcessGroupGradcube::add_reduction(Call& call, const at::Tensor& tensor,
                                          const c10d::ReduceOp& op, int kind, unsigned root,
                                          unsigned lane) {
   check_memory(tensor);
+  const bool is_written = kind == GRADCUBE_ALL_REDUCE || root == static_cast<unsigned>(rank_);
+  if (op.op_ == c10d::ReduceOp::PREMUL_SUM) {
+    const at::Tensor given = premultiplied(tensor, op);
+    add_reduction(call, given, c10d::ReduceOp::SUM, kind, root, lane);
+    if (is_written) call.copies.push_back({tensor, given});
+    return;
+  }
+  if (is_combined_by_ranks(tensor, op)) return add_combination(call, tensor, op, is_written);
   const Elements elements = elements_of(tensor, op);
   gradcube_collective asked = collective_of(kind);
   asked.count = elements.count;
@@ -150,14 +114,31 @@ void ProcessGroupGradcube::add_reduction(Call& call, const at::Tensor& tensor,
   asked.op = elements.op;
   asked.root = root;
   asked.lane = lane;
-  add_collective(call, plain(call, tensor, Use::both, kind), tensor.nbytes(), asked);
+  add_whole(call, tensor, is_written ? Use::both : Use::read, asked);
+}
+
+void ProcessGroupGradcube::add_combination(Call& call, const at::Tensor& tensor,
+                                           const c10d::ReduceOp& op, bool is_written) {
+  const at::Tensor flat = workspace(call, tensor, tensor.numel() * size_, GRADCUBE_ALL_GATHER);
+  const at::Tensor rows = rows_like(flat, tensor, size_);
+  copy_own(call, rows.select(0, rank_), tensor);
+  if (is_written) call.copies.push_back({tensor, rows, op.op_});
+  add_collective(call, flat, flat.nbytes(), moving_of(GRADCUBE_ALL_GATHER, tensor));
 }
 
 Pointer ProcessGroupGradcube::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  if (tensors.size() == 1 && tensors[0].layout() != at::kStrided) {
+    return sum_sparse(tensors[0], options);
+  }
   const c10::InferenceMode as_values;
   Call call{OpType::ALLREDUCE, "gradcube:all_reduce", tensors, tensors};
   add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
   return start(std::move(call), options.timeout);
+}
+
+Pointer ProcessGroupGradcube::allreduce_sparse(Tensors& tensors,
+                                               const c10d::AllreduceOptions& options) {
+  return allreduce(tensors, options);
 }
 
 Pointer ProcessGroupGradcube::all_reduce_on(const at::Tensor& tensor, unsigned lane) {
@@ -190,12 +171,10 @@ Pointer ProcessGroupGradcube::broadcast(Tensors& tensors, const c10d::BroadcastO
   const c10::InferenceMode as_values;
   check_rank("root", options.rootRank);
   Call call{OpType::BROADCAST, "gradcube:broadcast", tensors, tensors};
-  const bool is_root = options.rootRank == rank_;
-  const at::Tensor memory =
-      plain(call, only_one(tensors), is_root ? Use::read : Use::write, GRADCUBE_BROADCAST);
-  gradcube_collective asked = moving_of(GRADCUBE_BROADCAST, memory);
+  const at::Tensor& tensor = only_one(tensors);
+  gradcube_collective asked = moving_of(GRADCUBE_BROADCAST, tensor);
   asked.root = static_cast<unsigned>(options.rootRank);
-  add_collective(call, memory, memory.nbytes(), asked);
+  add_whole(call, tensor, options.rootRank == rank_ ? Use::read : Use::write, asked);
   return start(std::move(call), options.timeout);
 }
 
@@ -205,10 +184,11 @@ void ProcessGroupGradcube::add_gathering(Call& call, const Tensors& outputs,
   check_memory(input);
   check_list(outputs, input, size_);
   const bool in_place = are_consecutive(outputs);
-  const at::Tensor flat =
-      in_place ? outputs.front() : workspace(input, input.numel() * size_, GRADCUBE_ALL_GATHER);
+  const at::Tensor flat = in_place
+                              ? outputs.front()
+                              : workspace(call, input, input.numel() * size_, GRADCUBE_ALL_GATHER);
   const at::Tensor own = in_place ? outputs[rank_] : part_of(flat, rank_, size_);
-  call.own.push_back({own.view(input.sizes()), input});
+  copy_own(call, own.view(input.sizes()), input);
   if (!in_place) {
     for (int rank = 0; rank < size_; ++rank) {
       call.copies.push_back(
@@ -240,36 +220,56 @@ Pointer ProcessGroupGradcube::allgather_coalesced(TensorLists& outputs, Tensors&
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Tensors list;
     for (const Tensors& of_rank : outputs) list.push_back(of_rank.at(i));
-    add_gathering(call, list, inputs[i]);
     call.outputs.insert(call.outputs.end(), list.begin(), list.end());
+    add_gathering(call, list, inputs[i]);
   }
   return start(std::move(call), options.timeout);
 }
 
 Pointer ProcessGroupGradcube::_allgather_base(at::Tensor& output, at::Tensor& input,
                                               const c10d::AllgatherOptions& options) {
+  return gather_wholes({output}, {input}, options.timeout);
+}
+
+Pointer ProcessGroupGradcube::allgather_into_tensor_coalesced(
+    Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
+  return gather_wholes(outputs, inputs, options.timeout);
+}
+
+// Each output is one tensor for what all ranks give of its input.
+Pointer ProcessGroupGradcube::gather_wholes(const Tensors& outputs, const Tensors& inputs,
+                                            Milliseconds timeout) {
   const c10::InferenceMode as_values;
-  check_memory(input);
-  check_whole(output, input, size_);
-  Call call{OpType::_ALLGATHER_BASE, "gradcube:all_gather", {input}, {output}};
-  const at::Tensor whole = plain(call, output, Use::write, GRADCUBE_ALL_GATHER);
-  Tensors parts;
-  for (int rank = 0; rank < size_; ++rank) {
-    parts.push_back(part_of(whole, rank, size_).view(input.sizes()));
+  check_pairs(outputs, inputs);
+  Call call{OpType::_ALLGATHER_BASE, "gradcube:all_gather", inputs, outputs};
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_memory(inputs[i]);
+    check_whole(outputs[i], inputs[i], size_);
+    const at::Tensor whole = plain(call, outputs[i], Use::write, GRADCUBE_ALL_GATHER);
+    Tensors parts;
+    for (int rank = 0; rank < size_; ++rank) {
+      parts.push_back(part_of(whole, rank, size_).view(inputs[i].sizes()));
+    }
+    add_gathering(call, parts, inputs[i]);
   }
-  add_gathering(call, parts, input);
-  return start(std::move(call), options.timeout);
+  return start(std::move(call), timeout);
 }
 
 // In a copy, because the inputs keep what they have.
 void ProcessGroupGradcube::add_scattering(Call& call, const at::Tensor& output,
                                           const Tensors& inputs, const c10d::ReduceOp& op) {
   check_memory(output);
+  if (op.op_ == c10d::ReduceOp::PREMUL_SUM) {
+    Tensors given;
+    for (const at::Tensor& input : inputs) given.push_back(premultiplied(input, op));
+    return add_scattering(call, output, given, c10d::ReduceOp::SUM);
+  }
+  if (is_combined_by_ranks(output, op)) return add_scattered_combination(call, output, inputs, op);
   check_list(inputs, output, size_);
   const Elements elements = elements_of(output, op);
-  const at::Tensor flat = workspace(output, output.numel() * size_, GRADCUBE_REDUCE_SCATTER);
+  const at::Tensor flat = workspace(call, output, output.numel() * size_, GRADCUBE_REDUCE_SCATTER);
   for (int rank = 0; rank < size_; ++rank) {
-    part_of(flat, rank, size_).view(inputs[rank].sizes()).copy_(inputs[rank]);
+    copy_in(call, part_of(flat, rank, size_).view(inputs[rank].sizes()), inputs[rank]);
   }
   call.copies.push_back({output, part_of(flat, rank_, size_).view(output.sizes())});
   gradcube_collective asked = collective_of(GRADCUBE_REDUCE_SCATTER);
@@ -277,6 +277,23 @@ void ProcessGroupGradcube::add_scattering(Call& call, const at::Tensor& output,
   asked.dtype = elements.dtype;
   asked.op = elements.op;
   add_collective(call, flat, flat.nbytes(), asked);
+}
+
+// By messages: each rank gets what the others have for it.
+void ProcessGroupGradcube::add_scattered_combination(Call& call, const at::Tensor& output,
+                                                     const Tensors& inputs,
+                                                     const c10d::ReduceOp& op) {
+  const std::uint64_t tag = next_tag();
+  check_list(inputs, output, size_);
+  const at::Tensor flat = workspace(call, output, output.numel() * size_, kMessages);
+  Tensors parts;
+  Tensors given;
+  for (int rank = 0; rank < size_; ++rank) {
+    parts.push_back(part_of(flat, rank, size_));
+    given.push_back(inputs[rank].reshape({-1}));
+  }
+  add_exchange(call, parts, given, tag);
+  call.copies.push_back({output, rows_like(flat, output, size_), op.op_});
 }
 
 Pointer ProcessGroupGradcube::reduce_scatter(Tensors& outputs, TensorLists& inputs,
@@ -290,15 +307,29 @@ Pointer ProcessGroupGradcube::reduce_scatter(Tensors& outputs, TensorLists& inpu
 
 Pointer ProcessGroupGradcube::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                                    const c10d::ReduceScatterOptions& options) {
+  return scatter_wholes({output}, {input}, options.reduceOp, options.timeout);
+}
+
+Pointer ProcessGroupGradcube::reduce_scatter_tensor_coalesced(
+    Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
+  return scatter_wholes(outputs, inputs, options.reduceOp, options.timeout);
+}
+
+// Each input is one tensor for what all ranks get of it.
+Pointer ProcessGroupGradcube::scatter_wholes(const Tensors& outputs, const Tensors& inputs,
+                                             const c10d::ReduceOp& op, Milliseconds timeout) {
   const c10::InferenceMode as_values;
-  check_memory(output);
-  check_whole(input, output, size_);
-  Call call{OpType::_REDUCE_SCATTER_BASE, "gradcube:reduce_scatter", {input}, {output}};
-  const at::Tensor whole = input.contiguous();
-  Tensors parts;
-  for (int rank = 0; rank < size_; ++rank) parts.push_back(part_of(whole, rank, size_));
-  add_scattering(call, output, parts, options.reduceOp);
-  return start(std::move(call), options.timeout);
+  check_pairs(outputs, inputs);
+  Call call{OpType::_REDUCE_SCATTER_BASE, "gradcube:reduce_scatter", inputs, outputs};
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_memory(outputs[i]);
+    check_whole(inputs[i], outputs[i], size_);
+    const at::Tensor whole = inputs[i].contiguous();
+    Tensors parts;
+    for (int rank = 0; rank < size_; ++rank) parts.push_back(part_of(whole, rank, size_));
+    add_scattering(call, outputs[i], parts, op);
+  }
+  return start(std::move(call), timeout);
 }
 
 Pointer ProcessGroupGradcube::barrier(const c10d::BarrierOptions& options) {

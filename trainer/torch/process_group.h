@@ -10,6 +10,10 @@
 // well.
 //
 // all_reduce, broadcast, reduce, all_gather, reduce_scatter and barrier are the job's collectives.
+// Where the job has no such reduction (tensors.h), each rank gets what all have given, and combines
+// it in the order of the ranks: by an all_gather for all_reduce and reduce, which is as many times
+// the bytes, and by messages for reduce_scatter.
+// all_reduce of a sparse tensor (process_group_sparse.cc), a receive from any rank (any_source.h),
 // gather, scatter, all_to_all and monitored_barrier (monitored_barrier.h) consist of messages.
 // Their tags have the highest bit: no tag of send() and recv() has it. A gather, scatter or
 // all_to_all takes its tag before it looks at what may be wrong on one rank alone. So a rank whose
@@ -21,6 +25,11 @@
 //
 // Types. What is moved carries the type of its tensor, which the job compares: ranks that name
 // different ones all fail with an error that names them.
+//
+// Devices. Tensors of a call lie on the CPU, or all on one device: they are copied to the CPU and
+// back (stage.h), and all of their bytes count as staged. What is all-reduced, reduced or broadcast
+// goes in parts of kPart bytes, each a request of its own. So all ranks of such a call have their
+// tensors on devices, or none has.
 //
 // Memory. What a call writes shares no byte with what else it writes or reads: start() refuses it
 // before anything begins. scatter and all_to_all may be done in place: they send copies then.
@@ -37,15 +46,21 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
+#include "trainer/torch/any_source.h"
+#include "trainer/torch/compatibility.h"
 #include "trainer/torch/memory.h"
 #include "trainer/torch/monitored_barrier.h"
 #include "trainer/torch/progress.h"
 #include "trainer/torch/session.h"
+#include "trainer/torch/stage.h"
 #include "trainer/torch/tensors.h"
 #include "trainer/torch/work.h"
 
@@ -62,7 +77,13 @@ struct Usage {
 inline constexpr std::size_t kKinds = 7;
 inline constexpr std::size_t kMessages = kKinds - 1;
 
-class ProcessGroupGradcube final : public c10d::ProcessGroup {
+// A group like that one, by gradcube/torch.py, whose split_off() this calls. Any thread calls it.
+c10::intrusive_ptr<GroupBase> split_off(const Membership& like,
+                                        const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                        int size, const std::string& name,
+                                        std::chrono::milliseconds timeout);
+
+class ProcessGroupGradcube final : public GroupBase {
  public:
   using Tensors = std::vector<at::Tensor>;
   using TensorLists = std::vector<std::vector<at::Tensor>>;
@@ -77,8 +98,24 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
 
   // Leaves the job. What is in flight fails, as does every later call.
   void close();
-  // The same, as the interpreter is about to end: threads that wait for a call sleep on.
-  void leave_at_exit();
+  void abort() { close(); }
+  void shutdown() { close(); }
+
+  // Its thread, which can leave the job where nobody in Python has the group. Null in a group of
+  // one rank.
+  std::weak_ptr<Progress> progress() const { return progress_; }
+
+  // What split_group() asks for: the group of these ranks, in the order of the list, with the job's
+  // options of this one; null where this rank is none of them. PyTorch asks once for each type of
+  // device, and gets the same group. In versions without such splits nobody calls these.
+  bool supportsSplitting() const { return kHasSplit<GroupBase>; }
+  c10::intrusive_ptr<GroupOptions> getBackendOptions();
+  c10::intrusive_ptr<GroupBase> split(const c10::intrusive_ptr<c10d::Store>& store,
+                                      const std::vector<int>& ranks,
+                                      const c10::intrusive_ptr<GroupOptions>& options);
+
+  // Of calls that are given none.
+  void setTimeout(Milliseconds timeout) { timeout_ = timeout; }
 
   unsigned lanes() const { return lanes_; }  // each of higher priority than the one before it
 
@@ -90,6 +127,7 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
   WorkPointer allreduce_coalesced(Tensors& tensors,
                                   const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPointer allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options);
   // A sum. The other collectives take lane 0.
   WorkPointer all_reduce_on(const at::Tensor& tensor, unsigned lane);
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
@@ -99,10 +137,14 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
                               const c10d::AllgatherOptions& options) override;
   WorkPointer allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                   const c10d::AllgatherOptions& options) override;
+  WorkPointer allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                              const c10d::AllgatherOptions& options);
   WorkPointer reduce_scatter(Tensors& outputs, TensorLists& inputs,
                              const c10d::ReduceScatterOptions& options) override;
   WorkPointer _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                    const c10d::ReduceScatterOptions& options) override;
+  WorkPointer reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                              const c10d::ReduceScatterOptions& options);
   WorkPointer barrier(const c10d::BarrierOptions& options) override;
 
   // process_group_messages.cc
@@ -134,11 +176,14 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
     Tensors inputs;
     Tensors outputs;
     std::vector<Request> requests = {};
-    Tensors memory = {};          // that the requests use
-    std::vector<Span> uses = {};  // of it
-    std::vector<Copy> own = {};   // what this rank gives itself, before the requests
+    Tensors memory = {};                 // that the requests use
+    std::vector<Span> uses = {};         // of it
+    std::vector<Span> device_uses = {};  // of dense tensors on a device, copied there and back
+    std::vector<Copy> own = {};          // what this rank gives itself, before the requests
     std::vector<Copy> copies = {};
     int source = -1;
+    std::shared_ptr<Stage> stage = nullptr;           // of tensors on a device
+    std::shared_ptr<AnySource> any_source = nullptr;  // of a receive from any rank
   };
   enum class Use { read, write, both };
   struct Counters {
@@ -149,35 +194,62 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
 
   void check_rank(const char* role, std::int64_t rank) const;
   Milliseconds limit_of(Milliseconds timeout) const;
-  at::Tensor workspace(const at::Tensor& like, std::int64_t elements, std::size_t kind);
+  std::shared_ptr<DeviceLink> link_to(const at::Device& device);
+  at::Tensor workspace(Call& call, const at::Tensor& like, std::int64_t elements, std::size_t kind);
+  void copy_in(Call& call, const at::Tensor& to, const at::Tensor& from);
+  void copy_own(Call& call, const at::Tensor& to, const at::Tensor& from);
   at::Tensor plain(Call& call, const at::Tensor& tensor, Use use, std::size_t kind);
   void use(Call& call, const at::Tensor& memory, std::size_t bytes, bool is_written,
            std::size_t kind);
   void add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
                       gradcube_collective asked);
+  void add_whole(Call& call, const at::Tensor& tensor, Use use, gradcube_collective asked);
   void add_reduction(Call& call, const at::Tensor& tensor, const c10d::ReduceOp& op, int kind,
                      unsigned root, unsigned lane = 0);
+  void add_combination(Call& call, const at::Tensor& tensor, const c10d::ReduceOp& op,
+                       bool is_written);
   void add_gathering(Call& call, const Tensors& outputs, const at::Tensor& input);
   void add_scattering(Call& call, const at::Tensor& output, const Tensors& inputs,
                       const c10d::ReduceOp& op);
+  void add_scattered_combination(Call& call, const at::Tensor& output, const Tensors& inputs,
+                                 const c10d::ReduceOp& op);
+  WorkPointer gather_wholes(const Tensors& outputs, const Tensors& inputs, Milliseconds timeout);
+  WorkPointer scatter_wholes(const Tensors& outputs, const Tensors& inputs,
+                             const c10d::ReduceOp& op, Milliseconds timeout);
   void add_send(Call& call, const at::Tensor& tensor, int to, std::uint64_t tag);
   void add_receive(Call& call, const at::Tensor& tensor, int from, std::uint64_t tag);
-  Tensors apart_from(const Tensors& written, const Tensors& read, std::size_t kind);
+  bool add_kept(Call& call, const at::Tensor& tensor, std::optional<int> from, std::uint64_t tag);
+  Tensors apart_from(Call& call, const Tensors& written, const Tensors& read, std::size_t kind);
   void add_exchange(Call& call, const Tensors& outputs, const Tensors& inputs, std::uint64_t tag);
   bool is_in_place(const void* memory, std::size_t bytes) const;
   std::uint64_t next_tag() { return kCollectiveTag | tags_++; }
-  WorkPointer start(Call call, Milliseconds timeout);
+  c10::intrusive_ptr<GradcubeWork> start(Call call, Milliseconds timeout);
+
+  // process_group_sparse.cc
+  struct SparseSum;
+  using SparseSumPointer = std::shared_ptr<SparseSum>;
+  WorkPointer sum_sparse(const at::Tensor& tensor, const c10d::AllreduceOptions& options);
+  void follow(const SparseSumPointer& sum, const c10::intrusive_ptr<GradcubeWork>& part,
+              void (ProcessGroupGradcube::*next)(const SparseSumPointer&));
+  void exchange_elements(const SparseSumPointer& sum);
+  void add_elements(const SparseSumPointer& sum);
 
   static constexpr std::uint64_t kCollectiveTag = std::uint64_t{1} << 63;
   static constexpr std::uint64_t kBarrierTag = kCollectiveTag | std::uint64_t{1} << 62;
 
-  const Milliseconds timeout_;
+  std::atomic<Milliseconds> timeout_;
+  const Membership wanted_;
+  std::string part_name_;  // of the last split, which is that of one thread at a time
+  c10::weak_intrusive_ptr<GroupBase> part_;
   const unsigned lanes_;
   // Null in a group of one rank, which exchanges nothing and needs no job.
   const std::shared_ptr<Session> session_;
   const std::shared_ptr<Progress> progress_;
   const std::unique_ptr<MonitoredBarrier> monitored_barrier_;  // null in a group of one rank, too
   std::array<Counters, kKinds> counters_;
+  const std::shared_ptr<KeptMessages> kept_ = std::make_shared<KeptMessages>();
+  std::mutex links_mutex_;
+  std::map<std::string, std::shared_ptr<DeviceLink>> links_;  // by device; guarded by links_mutex_
   std::atomic<std::uint64_t> collectives_{0};
   std::atomic<std::uint64_t> tags_{0};
 };

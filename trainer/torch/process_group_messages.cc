@@ -98,14 +98,42 @@ Pointer ProcessGroupGradcube::recv(Tensors& tensors, int from, int tag) {
   check_rank("rank", from);
   Call call{OpType::RECV, "gradcube:recv", {}, tensors};
   call.source = from;
-  add_receive(call, only_one(tensors), from, tag_of(tag));
+  if (!add_kept(call, only_one(tensors), from, tag_of(tag))) {
+    add_receive(call, tensors.front(), from, tag_of(tag));
+  }
   return start(std::move(call), timeout_);
 }
 
-Pointer ProcessGroupGradcube::recvAnysource(Tensors& /*tensors*/, int /*tag*/) {
-  throw std::runtime_error(
-      "gradcube does not support a receive from any rank: expected the source's rank, as in "
-      "recv(tensor, src=0)");
+Pointer ProcessGroupGradcube::recvAnysource(Tensors& tensors, int tag) {
+  const c10::InferenceMode as_values;
+  check_company(size_);
+  const at::Tensor& tensor = only_one(tensors);
+  if (!tensor.device().is_cpu()) {
+    throw std::runtime_error("gradcube does not support a receive from any rank on the device " +
+                             tensor.device().str() + ": expected a tensor on the CPU");
+  }
+  Call call{OpType::RECV, "gradcube:recv", {}, tensors};
+  if (!add_kept(call, tensor, std::nullopt, tag_of(tag))) {
+    call.any_source = std::make_shared<AnySource>(kept_, tag_of(tag), tensor);
+    for (int rank = 0; rank < size_; ++rank) {
+      if (rank == rank_) continue;
+      const at::Tensor memory = workspace(call, tensor, tensor.numel(), kMessages);
+      call.any_source->add(rank, memory.view(tensor.sizes()));
+      add_receive(call, memory, rank, tag_of(tag));
+    }
+  }
+  return start(std::move(call), timeout_);
+}
+
+// What has come already, while a receive from any rank took another message. Whether there was one.
+bool ProcessGroupGradcube::add_kept(Call& call, const at::Tensor& tensor, std::optional<int> from,
+                                    std::uint64_t tag) {
+  const std::optional<KeptMessage> kept = kept_->take(tag, from);
+  if (!kept.has_value()) return false;
+  check_whole(kept->memory, tensor, 1);
+  call.source = kept->from;
+  call.own.push_back({tensor, kept->memory.view(tensor.sizes())});
+  return true;
 }
 
 Pointer ProcessGroupGradcube::gather(TensorLists& outputs, Tensors& inputs,
@@ -125,8 +153,8 @@ Pointer ProcessGroupGradcube::gather(TensorLists& outputs, Tensors& inputs,
       if (rank == root) continue;
       add_receive(call, call.outputs[rank], rank, tag);
     }
-    call.own.push_back(
-        {call.outputs[root], apart_from({call.outputs[root]}, {input}, kMessages)[0]});
+    copy_own(call, call.outputs[root],
+             apart_from(call, {call.outputs[root]}, {input}, kMessages)[0]);
   }
   return start(std::move(call), options.timeout);
 }
@@ -144,24 +172,24 @@ Pointer ProcessGroupGradcube::scatter(Tensors& outputs, TensorLists& inputs,
   } else {
     call.inputs = only_one(inputs);
     check_list(call.inputs, output, size_);
-    const Tensors given = apart_from({output}, call.inputs, kMessages);
+    const Tensors given = apart_from(call, {output}, call.inputs, kMessages);
     for (int rank = 0; rank < size_; ++rank) {
       if (rank == root) continue;
       add_send(call, given[rank], rank, tag);
     }
-    call.own.push_back({output, given[root]});
+    copy_own(call, output, given[root]);
   }
   return start(std::move(call), options.timeout);
 }
 
 // What is read, or copies of it where it shares memory with what is written.
-Tensors ProcessGroupGradcube::apart_from(const Tensors& written, const Tensors& read,
+Tensors ProcessGroupGradcube::apart_from(Call& call, const Tensors& written, const Tensors& read,
                                          std::size_t kind) {
   if (!share_memory(written, read)) return read;
   Tensors copies;
   for (const at::Tensor& one : read) {
-    copies.push_back(workspace(one, one.numel(), kind).view(one.sizes()));
-    copies.back().copy_(one);
+    copies.push_back(workspace(call, one, one.numel(), kind).view(one.sizes()));
+    copy_in(call, copies.back(), one);
   }
   return copies;
 }
@@ -179,13 +207,13 @@ void ProcessGroupGradcube::add_exchange(Call& call, const Tensors& outputs, cons
     for (const at::Tensor& tensor : *list) check_memory(tensor);
   }
   check_whole(outputs[rank_], inputs[rank_], 1);
-  const Tensors given = apart_from(outputs, inputs, kMessages);
+  const Tensors given = apart_from(call, outputs, inputs, kMessages);
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
     add_receive(call, outputs[rank], rank, tag);
     add_send(call, given[rank], rank, tag);
   }
-  call.own.push_back({outputs[rank_], given[rank_]});
+  copy_own(call, outputs[rank_], given[rank_]);
 }
 
 Pointer ProcessGroupGradcube::alltoall(Tensors& outputs, Tensors& inputs,

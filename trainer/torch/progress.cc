@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <csignal>
+#include <ctime>
 #include <poll.h>
 #include <stdexcept>
 #include <sys/eventfd.h>
@@ -23,6 +23,8 @@ constexpr unsigned kMostInFlight = 1024 / 3;
 
 // Of the progress thread, while it listens for ends. Requests with later deadlines do not wake it.
 constexpr std::chrono::minutes kLongestSleep(1);
+constexpr std::chrono::microseconds kGateInterval(50);
+constexpr std::chrono::milliseconds kGateIntervalOfTold(5);
 
 thread_local const Progress* led = nullptr;  // whose progress thread this is
 
@@ -38,10 +40,10 @@ int event_fd_of(const Session& session) {
   return fd;
 }
 
-int milliseconds_until(Clock::time_point then) {
-  if (then == Clock::time_point::max()) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(then - Clock::now()).count();
-  return static_cast<int>(std::clamp<decltype(left)>(left, 0, INT_MAX));
+timespec time_until(Clock::time_point then) {
+  const std::chrono::nanoseconds left = std::max<Clock::duration>(then - Clock::now(), {});
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+  return {seconds.count(), (left - seconds).count()};
 }
 
 }  // namespace
@@ -85,6 +87,7 @@ void Progress::submit(const TaskPointer& task) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) throw std::runtime_error(kStopped);
+    if (!ruin_.empty()) throw std::runtime_error(ruin_);
   }
   bool waits = false;
   for (std::size_t place = 0; place < task->requests_.size(); ++place) {
@@ -110,12 +113,38 @@ bool Progress::start_request(const TaskPointer& task, std::size_t place) {
   std::atomic<unsigned>& in_flight = in_flight_[kind_of(request)];
   if (in_flight >= kMostInFlight) return false;
   Flight flight{task, place, 0, ""};
-  const int code = submit_one(request, flight.request);
-  if (code == GRADCUBE_EAGAIN) return false;
-  if (code != GRADCUBE_OK) flight.refusal = session_->last_error();
+  if (!is_open(task, place, flight.refusal)) return false;
+  if (flight.refusal.empty()) {
+    const int code = submit_one(request, flight.request);
+    if (code == GRADCUBE_EAGAIN) return false;
+    if (code != GRADCUBE_OK) flight.refusal = session_->last_error();
+  }
   ++in_flight;
   add(std::move(flight));
   return true;
+}
+
+bool Progress::is_open(const TaskPointer& task, std::size_t place, std::string& refusal) {
+  if (task->gate_ == nullptr) return true;
+  try {
+    return task->gate_->is_open(place);
+  } catch (const std::exception& error) {
+    if (kind_of(task->requests_[place]) != kCollectives) {
+      refusal = error.what();
+      return true;
+    }
+    end_group(std::string("this process group has ended, as its order is lost: ") + error.what());
+    return false;
+  }
+}
+
+// The progress thread leaves the job, which tells the other ranks.
+void Progress::end_group(std::string why) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (ruin_.empty()) ruin_ = std::move(why);
+  }
+  wake();
 }
 
 int Progress::submit_one(Request& request, std::uint64_t& number) {
@@ -213,6 +242,11 @@ void Progress::stop_at_exit() {
   left_.wait_for(lock, std::chrono::seconds(3), [this] { return has_left_; });
 }
 
+bool Progress::has_stopped() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stopping_;
+}
+
 void Progress::wake() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t bytes = ::write(wake_fd_, &one, sizeof(one));
@@ -242,10 +276,11 @@ bool Progress::take_arrivals() {
   std::move(arrivals_.begin(), arrivals_.end(), std::back_inserter(flights_));
   arrivals_.clear();
   rang_in_vain_ = std::exchange(rang_, false) && flights_.empty();
-  return !stopping_;
+  return !stopping_ && ruin_.empty();
 }
 
 void Progress::start_waiting() {
+  gate_interval_ = Clock::duration::zero();
   if (!some_wait_) return;
   const std::lock_guard<std::mutex> order(order_);
   bool some_wait = false;
@@ -254,6 +289,13 @@ void Progress::start_waiting() {
       waiting.pop_front();
     }
     some_wait = some_wait || !waiting.empty();
+    if (waiting.empty() || waiting.front().task->gate_ == nullptr) continue;
+    const Task& first = *waiting.front().task;
+    if (!first.told_ && !first.failure_.has_value()) {
+      gate_interval_ = kGateInterval;
+    } else if (gate_interval_ == Clock::duration::zero()) {
+      gate_interval_ = kGateIntervalOfTold;
+    }
   }
   some_wait_ = some_wait;
 }
@@ -274,7 +316,7 @@ void Progress::sleep() {
   const bool listens = !flights_.empty() || !rang_in_vain_;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (stopping_ || !arrivals_.empty()) return;
+    if (stopping_ || !ruin_.empty() || !arrivals_.empty()) return;
     const auto look = [&until](const TaskPointer& task) {
       if (task->told_) return;
       until = std::min(until, task->failure_.has_value() ? task->patience_ : task->deadline_);
@@ -282,11 +324,16 @@ void Progress::sleep() {
     for (const Flight& flight : flights_) look(flight.task);
     for (const TaskPointer& task : waiting) look(task);
     if (withdraws_again_) until = std::min(until, Clock::now() + std::chrono::milliseconds(1));
+    if (gate_interval_ != Clock::duration::zero()) {
+      until = std::min(until, Clock::now() + gate_interval_);
+    }
     if (listens) until = std::min(until, Clock::now() + kLongestSleep);
     sleeps_until_ = until;
   }
   pollfd descriptors[] = {{wake_fd_, POLLIN, 0}, {event_fd_, POLLIN, 0}};
-  ::poll(descriptors, listens ? 2 : 1, milliseconds_until(until));
+  const timespec time = time_until(until);
+  ::ppoll(descriptors, listens ? 2 : 1, until == Clock::time_point::max() ? nullptr : &time,
+          nullptr);
   rang_ = descriptors[1].revents != 0;
 }
 
@@ -312,8 +359,10 @@ void Progress::retire() {
 
 void Progress::fail_all() {
   session_->leave();
+  std::string why = kStopped;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (!ruin_.empty()) why = ruin_;
     has_left_ = true;
     left_.notify_all();
     if (at_exit_) return;
@@ -324,8 +373,8 @@ void Progress::fail_all() {
     for (std::deque<Waiting>& each : waiting_) each.clear();
   }
   take_arrivals();
-  for (const Flight& flight : flights_) add_ending(flight.task, kStopped);
-  for (const TaskPointer& task : waiting) add_ending(task, kStopped);
+  for (const Flight& flight : flights_) add_ending(flight.task, why);
+  for (const TaskPointer& task : waiting) add_ending(task, why);
   flights_.clear();
   failing_.clear();
   tell_endings();

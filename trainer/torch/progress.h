@@ -18,6 +18,15 @@
 // on the session's event descriptor, calls Task::ended with no lock held, and never takes Python's
 // interpreter lock; what `ended` runs may.
 //
+// A request may have to wait for what else its call does, such as copies from a device: a Gate says
+// when it may begin. No later request of its kind overtakes it. While one waits the thread looks
+// every kGateInterval, and every kGateIntervalOfTold where its task has failed: a device's events
+// ring no bell.
+//
+// Where the gate takes one message, the task's requests are receives of which one is to bring
+// something: the first message ends it, well or not, and the others are withdrawn before it is
+// told. What cannot come, because its rank has left, matters where nothing comes at all.
+//
 // More than kMostInFlight sends, receives or collectives wait here, each kind in its own order: so
 // sends that wait for their receives leave room for those.
 //
@@ -73,14 +82,31 @@ struct Message {
 
 using Request = std::variant<gradcube_collective, Message>;
 
+// What else the requests of a task depend on.
+class Gate {
+ public:
+  virtual ~Gate() = default;
+  // Whether the task's request at this place may begin. With the order of submissions held. A
+  // std::exception is why it never can: a message fails, and a collective, without which later ones
+  // would meet the wrong ones of other ranks, ends the group.
+  virtual bool is_open(std::size_t place) = 0;
+  // It has ended well. On the progress thread.
+  virtual void has_ended(std::size_t place) = 0;
+  virtual bool takes_one_message() const { return false; }
+};
+
 class Task {
  public:
   // Gets the reason of a failure, or an empty text.
   using Ended = std::function<void(const std::string& failure)>;
 
-  // One request or more.
-  Task(std::vector<Request> requests, Clock::time_point deadline, Ended ended)
-      : requests_(std::move(requests)), deadline_(deadline), ended_(std::move(ended)) {}
+  // One request or more. A null gate is always open.
+  Task(std::vector<Request> requests, Clock::time_point deadline, Ended ended,
+       std::shared_ptr<Gate> gate = nullptr)
+      : requests_(std::move(requests)),
+        deadline_(deadline),
+        ended_(std::move(ended)),
+        gate_(std::move(gate)) {}
 
  private:
   friend class Progress;
@@ -94,9 +120,11 @@ class Task {
   std::size_t messages_ = 0;            // of those, that can be withdrawn
   std::optional<std::string> failure_;  // or why it was late
   bool broken_ = false;                 // not all of its requests have ended well
+  bool has_one_ = false;                // of those of which one is enough
   Clock::time_point patience_;          // of one with a failure: how long its messages may take
   bool told_ = false;                   // or about to be
   Ended ended_;
+  const std::shared_ptr<Gate> gate_;
 };
 
 class Progress : public std::enable_shared_from_this<Progress> {
@@ -126,6 +154,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // ends, and so sleeps on. So does who submits one later, unless it is the main thread. Returns
   // when no more task can end, or after a while if one of them does not come to its end.
   void stop_at_exit();
+  // Whether one of these two was called.
+  bool has_stopped();
 
  private:
   struct Flight {
@@ -151,6 +181,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   // With order_ held:
   bool start_request(const TaskPointer& task, std::size_t place);
+  bool is_open(const TaskPointer& task, std::size_t place, std::string& refusal);
+  void end_group(std::string why);
   int submit_one(Request& request, std::uint64_t& number);
   void add(Flight flight);
 
@@ -165,7 +197,9 @@ class Progress : public std::enable_shared_from_this<Progress> {
   const char* why_late(const Task& task, Clock::time_point now);
   std::vector<TaskPointer> tasks_waiting();
   void sleep();
-  void end(const Flight& flight, const std::string& failure);
+  void end_by(const Flight& flight, int code);
+  void end(const Flight& flight, const std::string& failure, bool has_met);
+  void end_one_of_many(const Flight& flight, const std::string& failure, bool has_met);
   void fail(const TaskPointer& task, const std::string& failure);
   void add_ending(const TaskPointer& task, const std::string& failure);
   bool tell_endings();
@@ -193,6 +227,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // None: it is awake, and looks at arrivals_ before it sleeps.
   std::optional<Clock::time_point> sleeps_until_;
   bool stopping_ = false;
+  std::string ruin_;  // why the group ends by itself; empty: it does not
   bool has_left_ = false;
   std::condition_variable left_;
   std::thread thread_;                    // the progress thread
@@ -203,7 +238,9 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::vector<Flight> flights_;
   std::vector<TaskPointer> failing_;  // those with a failure that are not told
   bool withdraws_again_ = false;      // the session could not take all
-  std::deque<Ending> endings_;        // to be told
+  // How soon to look again at what is the first to wait; zero: no gate is closed before it.
+  Clock::duration gate_interval_{0};
+  std::deque<Ending> endings_;  // to be told
   // The session's descriptor was readable: as nothing is in flight, for a reason that lasts, such
   // as a daemon that has ended. Then the thread does not listen to it until the next request.
   bool rang_ = false;

@@ -35,14 +35,13 @@ std::string shortage_of(const Request& request) {
 void Progress::look_for_ends() {
   const auto has_ended = [this](const Flight& flight) {
     if (!flight.refusal.empty()) {
-      end(flight, flight.refusal);
+      end(flight, flight.refusal, false);
       return true;
     }
     int done = 0;
     const int code = gradcube_test(session_->get(), flight.request, &done);
     if (done == 0 && code == GRADCUBE_OK) return false;
-    end(flight, code == GRADCUBE_OK ? shortage_of(flight.task->requests_[flight.place])
-                                    : session_->last_error());
+    end_by(flight, code);
     return true;
   };
   flights_.erase(std::remove_if(flights_.begin(), flights_.end(), has_ended), flights_.end());
@@ -74,14 +73,15 @@ void Progress::look_for_timeouts() {
       fail(flight.task, late + why);
       return false;
     }
-    end(flight, code == GRADCUBE_OK ? shortage_of(flight.task->requests_[flight.place])
-                                    : session_->last_error());
+    end_by(flight, code);
     return true;
   };
   flights_.erase(std::remove_if(flights_.begin(), flights_.end(), has_ended), flights_.end());
   for (const TaskPointer& task : tasks_waiting()) {
     const char* const late = why_late(*task, now);
-    if (late != nullptr) fail(task, late + std::string("too much before it is in flight"));
+    if (late == nullptr) continue;
+    const char* const gate = task->gate_ == nullptr ? "" : "its device has yet to give it, or ";
+    fail(task, late + std::string(gate) + "too much before it is in flight");
   }
 }
 
@@ -101,7 +101,7 @@ void Progress::withdraw_failing() {
   const Clock::time_point now = Clock::now();
   const auto is_told = [this, now](const TaskPointer& task) {
     if (task->messages_ == 0 && (task->broken_ || task->open_ != 0)) {
-      add_ending(task, *task->failure_);
+      add_ending(task, task->has_one_ ? "" : *task->failure_);
     } else if (task->patience_ <= now) {
       add_ending(task, *task->failure_ + kTooLate);
     }
@@ -128,12 +128,24 @@ void Progress::forget_waiting() {
   }
 }
 
-void Progress::end(const Flight& flight, const std::string& failure) {
+// By the session's code for its request.
+void Progress::end_by(const Flight& flight, int code) {
+  const bool is_well = code == GRADCUBE_OK;
+  end(flight, is_well ? shortage_of(flight.task->requests_[flight.place]) : session_->last_error(),
+      is_well || code == GRADCUBE_EMISMATCH);
+}
+
+// `has_met`: of a message, whether it has met the other rank's.
+void Progress::end(const Flight& flight, const std::string& failure, bool has_met) {
   Task& task = *flight.task;
   const std::size_t kind = kind_of(task.requests_[flight.place]);
   --in_flight_[kind];
   --task.open_;
+  if (failure.empty() && task.gate_ != nullptr) task.gate_->has_ended(flight.place);
   if (kind != kCollectives) --task.messages_;
+  if (task.gate_ != nullptr && task.gate_->takes_one_message()) {
+    return end_one_of_many(flight, failure, has_met);
+  }
   if (!failure.empty()) {
     task.broken_ = true;
     if (!flight.refusal.empty()) {
@@ -144,6 +156,16 @@ void Progress::end(const Flight& flight, const std::string& failure) {
   }
   if (task.open_ != 0) return;
   add_ending(flight.task, task.failure_.has_value() && task.broken_ ? *task.failure_ : "");
+}
+
+// The first message withdraws the others.
+void Progress::end_one_of_many(const Flight& flight, const std::string& failure, bool has_met) {
+  Task& task = *flight.task;
+  task.has_one_ = task.has_one_ || failure.empty();
+  if (has_met) fail(flight.task, failure.empty() ? "one message has come" : failure);
+  if (task.open_ == 0) {
+    add_ending(flight.task, task.has_one_ ? "" : task.failure_.value_or(failure));
+  }
 }
 
 // It was late or refused: its messages are withdrawn before it is told.

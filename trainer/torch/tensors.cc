@@ -2,10 +2,13 @@
 
 #include <ATen/ATen.h>
 #include <algorithm>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include "trainer/torch/compatibility.h"
 
 #include "gradcube/gradcube.h"
 
@@ -43,8 +46,9 @@ std::runtime_error unsupported(Op::RedOpType op, at::ScalarType type) {
   return std::runtime_error(std::string("gradcube does not support ReduceOp.") + name_of(op) +
                             " of " + c10::toString(type) +
                             ": expected SUM, AVG, MIN or MAX of Float, Double, Half, BFloat16, "
-                            "Int or Long; SUM, MIN or MAX of Char, Byte or Bool; or SUM or AVG of "
-                            "ComplexFloat or ComplexDouble");
+                            "Int or Long; SUM, MIN or MAX of Char, Byte, Bool or Short; SUM or AVG "
+                            "of ComplexFloat or ComplexDouble; PRODUCT; or BAND, BOR or BXOR of "
+                            "integers or Bool");
 }
 
 int op_of(Op::RedOpType op, at::ScalarType type) {
@@ -166,10 +170,12 @@ Elements elements_of(const at::Tensor& tensor, const Op& op) {
   const at::ScalarType type = tensor.scalar_type();
   const Elements elements{dtype_of(type), op_of(op.op_, type),
                           static_cast<std::size_t>(tensor.numel())};
-  const bool is_small = type == at::kChar || type == at::kByte || type == at::kBool;
+  const bool is_small =
+      type == at::kChar || type == at::kByte || type == at::kShort || type == at::kBool;
   const bool is_extreme = elements.op == GRADCUBE_MIN || elements.op == GRADCUBE_MAX;
   const bool is_known = elements.dtype < GRADCUBE_BYTES || type == at::kBool ||
-                        type == at::kComplexFloat || type == at::kComplexDouble;
+                        type == at::kShort || type == at::kComplexFloat ||
+                        type == at::kComplexDouble;
   if (!is_known || (is_small && elements.op == GRADCUBE_AVERAGE) ||
       (tensor.is_complex() && is_extreme)) {
     throw unsupported(op.op_, type);
@@ -177,14 +183,85 @@ Elements elements_of(const at::Tensor& tensor, const Op& op) {
   return elements;
 }
 
+bool is_combined_by_ranks(const at::Tensor& tensor, const Op& op) {
+  const at::ScalarType type = tensor.scalar_type();
+  switch (op.op_) {
+    case Op::PRODUCT:
+      return true;
+    case Op::BAND:
+    case Op::BOR:
+    case Op::BXOR:
+      return at::isIntegralType(type, true);
+    default:
+      return false;
+  }
+}
+
+at::Tensor premultiplied(const at::Tensor& tensor, const Op& op) {
+  const at::ScalarType type = tensor.scalar_type();
+  const at::Tensor numbers = at::isIntegralType(type, true) ? tensor.to(at::kDouble) : tensor;
+  return (numbers * factor_of(op).reshape({}).to(tensor.device())).to(type);
+}
+
+at::Tensor combined(const at::Tensor& rows, Op::RedOpType op) {
+  at::Tensor result = rows.select(0, 0).clone();
+  for (std::int64_t row = 1; row < rows.size(0); ++row) {
+    const at::Tensor next = rows.select(0, row);
+    switch (op) {
+      case Op::PRODUCT:
+        result.mul_(next);
+        break;
+      case Op::BAND:
+        result.bitwise_and_(next);
+        break;
+      case Op::BOR:
+        result.bitwise_or_(next);
+        break;
+      case Op::BXOR:
+        result.bitwise_xor_(next);
+        break;
+      case Op::MIN:
+        result = at::minimum(result, next);
+        break;
+      case Op::MAX:
+        result = at::maximum(result, next);
+        break;
+      default:
+        result.add_(next);
+    }
+  }
+  return result;
+}
+
+std::runtime_error unsupported_device(const at::Device& device) {
+  return std::runtime_error("gradcube does not support tensors on the device " + device.str() +
+                            ": expected one on the CPU, or on a device with streams, such as CUDA");
+}
+
+std::optional<at::Device> common_device(const std::vector<at::Tensor>& these,
+                                        const std::vector<at::Tensor>& those) {
+  std::optional<at::Device> device;
+  for (const std::vector<at::Tensor>* list : {&these, &those}) {
+    for (const at::Tensor& tensor : *list) {
+      if (device.value_or(tensor.device()) != tensor.device()) {
+        throw std::runtime_error("a call has tensors on " + device->str() + " and on " +
+                                 tensor.device().str() + ": expected one device for all");
+      }
+      device = tensor.device();
+    }
+  }
+  return device;
+}
+
 void check_memory(const at::Tensor& tensor) {
   if (!tensor.defined()) throw std::runtime_error("a tensor is undefined");
   if (tensor.layout() != at::kStrided) {
-    throw std::runtime_error("gradcube does not support sparse tensors: expected a dense one");
+    throw std::runtime_error(
+        "gradcube does not support sparse tensors but for all_reduce: expected a dense one");
   }
-  if (!tensor.device().is_cpu()) {
-    throw std::runtime_error("gradcube does not support tensors on the device " +
-                             tensor.device().str() + ": expected one on the CPU");
+  const at::DeviceType place = tensor.device().type();
+  if (place != at::kCPU && (place == at::kMeta || !c10::impl::hasDeviceGuardImpl(place))) {
+    throw unsupported_device(tensor.device());
   }
   dtype_of(tensor.scalar_type());
 }
@@ -218,6 +295,12 @@ void check_list(const std::vector<at::Tensor>& list, const at::Tensor& tensor, i
   }
 }
 
+void check_pairs(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs) {
+  if (outputs.size() == inputs.size()) return;
+  throw std::runtime_error("a call has " + std::to_string(inputs.size()) + " inputs and " +
+                           std::to_string(outputs.size()) + " outputs: expected the same number");
+}
+
 void check_whole(const at::Tensor& whole, const at::Tensor& part, int parts) {
   check_memory(whole);
   if (whole.scalar_type() == part.scalar_type() && whole.numel() == part.numel() * parts) return;
@@ -227,9 +310,11 @@ void check_whole(const at::Tensor& whole, const at::Tensor& part, int parts) {
                            c10::toString(part.scalar_type()));
 }
 
-bool is_plain(const at::Tensor& tensor) {
+bool is_dense(const at::Tensor& tensor) {
   return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
 }
+
+bool is_plain(const at::Tensor& tensor) { return tensor.device().is_cpu() && is_dense(tensor); }
 
 bool are_consecutive(const std::vector<at::Tensor>& tensors) {
   const auto* next = static_cast<const char*>(tensors.front().data_ptr());

@@ -7,6 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 #include <cstddef>
+#include <optional>
+#include <stdexcept>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <vector>
 
@@ -20,6 +22,24 @@ struct Elements {
 };
 
 Elements elements_of(const at::Tensor& tensor, const c10d::ReduceOp& op);
+
+// Whether the ranks combine such tensors themselves, each of them all: by PRODUCT, BAND, BOR and
+// BXOR, which the job's collectives do not have.
+bool is_combined_by_ranks(const at::Tensor& tensor, const c10d::ReduceOp& op);
+
+// What a rank gives of this tensor to a PREMUL_SUM, which is a SUM of that.
+at::Tensor premultiplied(const at::Tensor& tensor, const c10d::ReduceOp& op);
+
+// To be done when requests have ended well: what did not work in place.
+struct Copy {
+  at::Tensor to;
+  at::Tensor from;
+  std::optional<c10d::ReduceOp::RedOpType> op = std::nullopt;  // of the rows of `from`
+  std::optional<std::size_t> after = std::nullopt;  // the place of a request; none: after all
+};
+
+// The combination of all rows, one of each rank, in their order.
+at::Tensor combined(const at::Tensor& rows, c10d::ReduceOp::RedOpType op);
 
 // The gradcube_dtype of this type. One that has none is refused: as bytes two such types could not
 // be told apart, and quantized tensors have more than their bytes.
@@ -38,8 +58,14 @@ void check_apart(std::vector<Span> spans);
 // Whether one of these tensors may share a byte with one of those.
 bool share_memory(const std::vector<at::Tensor>& these, const std::vector<at::Tensor>& those);
 
-// Dense, in the memory of the CPU, and of a type that has a number.
+// Dense, on the CPU or a device that PyTorch has a guard for, and of a type that has a number.
 void check_memory(const at::Tensor& tensor);
+
+std::runtime_error unsupported_device(const at::Device& device);
+
+// The device of all tensors of these lists; none: they have no tensor.
+std::optional<at::Device> common_device(const std::vector<at::Tensor>& these,
+                                        const std::vector<at::Tensor>& those);
 
 // Of a call that takes a list for the devices of a process, of which a CPU process has one.
 const at::Tensor& only_one(const std::vector<at::Tensor>& tensors);
@@ -48,10 +74,16 @@ const std::vector<at::Tensor>& only_one(const std::vector<std::vector<at::Tensor
 // `list` has one tensor for each rank, each like `tensor`.
 void check_list(const std::vector<at::Tensor>& list, const at::Tensor& tensor, int size);
 
+// As many of these as of those.
+void check_pairs(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs);
+
 // Of the type and of so many times the elements.
 void check_whole(const at::Tensor& whole, const at::Tensor& part, int parts);
 
 // Whether the tensor's elements lie one after the other in their order, as they are meant.
+bool is_dense(const at::Tensor& tensor);
+
+// Whether they do so in the memory of the CPU.
 bool is_plain(const at::Tensor& tensor);
 
 // Whether the tensors, all alike, lie one after the other in one memory.

@@ -3,23 +3,29 @@
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/StreamGuard.h>
 #include <exception>
 #include <stdexcept>
 
 #include "trainer/torch/interpreter.h"
+#include "trainer/torch/tensors.h"
 
 namespace gradcube::pytorch {
 
 GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
                            std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs,
-                           std::vector<Copy> copies, int source)
+                           std::vector<Copy> copies, std::shared_ptr<Stage> stage,
+                           std::shared_ptr<AnySource> any_source, int source)
     : Work(rank, type, title, inputs),
       outputs_(std::move(outputs)),
       copies_(std::move(copies)),
+      stage_(std::move(stage)),
+      any_source_(std::move(any_source)),
       source_(source),
-      future_(
-          c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()))) {
-}
+      future_(c10::make_intrusive<c10::ivalue::Future>(
+          c10::ListType::create(c10::TensorType::get()),
+          stage_ == nullptr ? std::vector<c10::Device>()
+                            : std::vector<c10::Device>{stage_->link().device})) {}
 
 void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
                          const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
@@ -28,9 +34,12 @@ void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
     work->end("");
     return;
   }
+  std::shared_ptr<Gate> gate = work->stage_;
+  if (work->any_source_ != nullptr) gate = work->any_source_;
   const auto task = std::make_shared<Task>(
       std::move(requests), deadline,
-      [work, kept = std::move(kept)](const std::string& failure) { work->end(failure); });
+      [work, kept = std::move(kept)](const std::string& failure) { work->end(failure); },
+      std::move(gate));
   work->progress_ = progress;
   work->task_ = task;
   progress->submit(task);
@@ -40,25 +49,50 @@ void GradcubeWork::end(const std::string& failure) {
   std::exception_ptr error;
   try {
     if (!failure.empty()) throw std::runtime_error(failure);
-    // Whatever mode the call was made in, which this thread does not know: an inference tensor can
-    // be written to in this one alone, and any other tensor as well.
-    const c10::InferenceMode as_values;
-    for (const Copy& copy : copies_) copy.to.copy_(copy.from);
+    copy();
   } catch (...) {
     error = std::current_exception();
   }
   copies_.clear();
+  if (stage_ != nullptr) stage_->finish(error == nullptr);
+  if (any_source_ != nullptr) any_source_->finish();
   if (error != nullptr) {
     future_->setError(error);
   } else {
-    future_->markCompleted(c10::IValue(outputs_));
+    complete_future();
   }
   finish(error);
 }
 
+void GradcubeWork::copy() {
+  if (stage_ != nullptr) return stage_->copy_rest();
+  if (any_source_ != nullptr) return any_source_->deliver();
+  // Whatever mode the call was made in, which this thread does not know: an inference tensor can
+  // be written to in this one alone, and any other tensor as well.
+  const c10::InferenceMode as_values;
+  for (const Copy& copy : copies_) {
+    copy.to.copy_(copy.op.has_value() ? combined(copy.from, *copy.op) : copy.from);
+  }
+}
+
+void GradcubeWork::complete_future() {
+  // It records what the current stream of the device has to do, for those that take its value.
+  c10::OptionalStreamGuard guard;
+  if (stage_ != nullptr) guard.reset_stream(stage_->link().back);
+  future_->markCompleted(c10::IValue(outputs_));
+}
+
+bool GradcubeWork::isCompleted() {
+  return Work::isCompleted() && (stage_ == nullptr || stage_->has_passed());
+}
+
+void GradcubeWork::synchronize() {
+  if (stage_ != nullptr) future_->wait();
+}
+
 bool GradcubeWork::has_ended_within(std::chrono::milliseconds time) {
   const Clock::time_point until = deadline_after(time);
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock lock(mutex_);  // of whatever type a version has
   while (!completed_) {
     const Clock::time_point now = Clock::now();
     if (now >= until) return false;
@@ -71,17 +105,32 @@ bool GradcubeWork::has_ended_within(std::chrono::milliseconds time) {
   return true;
 }
 
+void GradcubeWork::expire(const char* why) {
+  const auto progress = progress_.lock();
+  const std::lock_guard lock(mutex_);
+  late_ = why;
+  const auto task = task_.lock();
+  if (progress != nullptr && task != nullptr) progress->expire(task, why);
+}
+
+void GradcubeWork::follow(const GradcubeWork& part) {
+  const char* late = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (progress_.expired()) progress_ = part.progress_;  // the first time, before it is waited for
+    task_ = part.task_;
+    late = late_;
+  }
+  if (late != nullptr) expire(late);
+}
+
 bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
   constexpr std::chrono::hours kForever(24 * 365);
   const bool is_limited = timeout > kNoTimeout;
   const auto progress = progress_.lock();
   // First of all: another thread may have held the work's mutex at the fork.
   if (progress != nullptr) progress->check_process();
-  if (progress != nullptr && !isCompleted()) progress->hand_over();
-  const auto expire = [&](const char* why) {
-    const auto task = task_.lock();
-    if (progress != nullptr && task != nullptr) progress->expire(task, why);
-  };
+  if (progress != nullptr && !Work::isCompleted()) progress->hand_over();
   try {
     if (is_limited && !has_ended_within(timeout)) expire(kTimeout);
     while (!has_ended_within(kForever)) {
@@ -95,8 +144,11 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
     }
     throw;
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (exception_ != nullptr) std::rethrow_exception(exception_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (exception_ != nullptr) std::rethrow_exception(exception_);
+  }
+  synchronize();
   return true;
 }
 

@@ -3,6 +3,10 @@
 // Its future ends first, which runs the callbacks of then() on the progress thread; then the
 // threads in wait() go on.
 //
+// On a device a work ends when its copies back are ordered: wait() makes the caller's current
+// stream wait for them, and the future makes that of who takes its value, and of its callbacks.
+// isCompleted() is true when the device has done them, too.
+//
 // wait() with a timeout fails the work for good when the time is up, with the reason that Gradcube
 // knows: who is missing. Messages are withdrawn then; if all had met the other ranks' already, the
 // work ends well (progress.h). What the call uses stays alive until its requests have ended.
@@ -15,25 +19,25 @@
 
 #include <memory>
 #include <string>
+#include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <utility>
 #include <vector>
 
+#include "trainer/torch/any_source.h"
 #include "trainer/torch/progress.h"
+#include "trainer/torch/stage.h"
+#include "trainer/torch/tensors.h"
 
 namespace gradcube::pytorch {
 
-// To be done when the requests have ended well: what did not work in place.
-struct Copy {
-  at::Tensor to;
-  at::Tensor from;
-};
-
 class GradcubeWork final : public c10d::Work {
  public:
-  // `source`: of a receive, the rank that it is from, else -1.
+  // `stage`: of tensors on a device, and has the copies then; else null. `any_source`: of a receive
+  // from any rank, else null. `source`: of another receive, the rank that it is from, else -1.
   GradcubeWork(int rank, c10d::OpType type, const char* title, std::vector<at::Tensor> inputs,
-               std::vector<at::Tensor> outputs, std::vector<Copy> copies, int source = -1);
+               std::vector<at::Tensor> outputs, std::vector<Copy> copies,
+               std::shared_ptr<Stage> stage, std::shared_ptr<AnySource> any_source, int source);
 
   // Submits the requests; without any the work ends now. `kept` lives as long as their memory is
   // used.
@@ -41,21 +45,37 @@ class GradcubeWork final : public c10d::Work {
                     const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
                     std::vector<at::Tensor> kept, Clock::time_point deadline);
 
-  int sourceRank() const override { return source_; }
+  // Of a work without requests of its own, which end() ends: until then, what is asked of it is
+  // asked of this part of it.
+  void follow(const GradcubeWork& part);
+  // Once. Empty: well.
+  void end(const std::string& failure);
+
+  int sourceRank() const override {
+    return any_source_ == nullptr ? source_ : any_source_->source();
+  }
   std::vector<at::Tensor> result() override { return outputs_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+  bool isCompleted() override;
   bool wait(std::chrono::milliseconds timeout) override;
+  // For a work that has ended: the current stream of the tensors' device waits for their copies.
+  void synchronize() override;
 
  private:
-  void end(const std::string& failure);
+  void expire(const char* why);
+  void copy();
+  void complete_future();
   bool has_ended_within(std::chrono::milliseconds time);
 
   const std::vector<at::Tensor> outputs_;
   std::vector<Copy> copies_;
+  const std::shared_ptr<Stage> stage_;
+  const std::shared_ptr<AnySource> any_source_;
   const int source_;
   const c10::intrusive_ptr<c10::ivalue::Future> future_;
   std::weak_ptr<Progress> progress_;
-  std::weak_ptr<Task> task_;
+  std::weak_ptr<Task> task_;    // guarded by mutex_ once the work can be waited for
+  const char* late_ = nullptr;  // why its time is up; guarded by mutex_
 };
 
 }  // namespace gradcube::pytorch

@@ -25,8 +25,8 @@ void HubCaller::on_message(const NodeMessage& message, Instant now, NodeMessages
     out.push_back(
         {own_, aggregator_, HubPart{call_.hub, ask->part, table_->substr(begin, kHubPartBytes)}});
   } else if (const auto* state = std::get_if<HubState>(&message.body)) {
-    if (state->stage == HubState::Stage::stands) call_.stands = true;
-    if (state->stage == HubState::Stage::failed) failure_ = Failure{state->code, state->why};
+    if (state->progress == HubState::Progress::stands) call_.stands = true;
+    if (state->progress == HubState::Progress::failed) failure_ = Failure{state->code, state->why};
   }
 }
 

@@ -12,7 +12,7 @@ HubFetch::HubFetch(const NodeMessage& message, const HubCall& call, Instant now)
 
 void HubFetch::on_call(Instant now, NodeMessages& out) {
   heard_ = now;
-  if (fetched_ || state_.stage == HubState::Stage::failed) return tell(out);
+  if (fetched_ || state_.progress == HubState::Progress::failed) return tell(out);
   ask(out);
 }
 
@@ -31,8 +31,8 @@ void HubFetch::ask(NodeMessages& out) const {
   out.push_back({own_, caller_, HubAsk{call_.hub, next}});
 }
 
-void HubFetch::set_state(HubState::Stage stage, std::int32_t code, std::string why) {
-  state_.stage = stage;
+void HubFetch::set_state(HubState::Progress progress, std::int32_t code, std::string why) {
+  state_.progress = progress;
   state_.code = code;
   state_.why = std::move(why);
 }

@@ -33,7 +33,7 @@ class HubFetch {
   std::string take_table() { return std::exchange(table_, {}); }
 
   // What the caller is told from now on.
-  void set_state(HubState::Stage stage, std::int32_t code = 0, std::string why = "");
+  void set_state(HubState::Progress progress, std::int32_t code = 0, std::string why = "");
   const HubState& state() const { return state_; }
   void tell(NodeMessages& out) const { out.push_back({own_, caller_, state_}); }
 

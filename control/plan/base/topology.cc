@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kTree = "tree";
 
-struct Kind {
+struct Notation {
   std::string_view name;
   std::vector<std::string_view> parameters;
   std::string_view form;  // what is accepted, and an example
@@ -27,8 +27,8 @@ constexpr std::string_view kForms =
     "bcube:n,k, bcube with a list of radices, star:N, torus:n,h or tree with a list of radices; "
     "for example bcube:3,2, bcube:4x3x2, torus:4,2 or tree:4x2";
 
-const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all = {
+const std::vector<Notation>& notations() {
+  static const std::vector<Notation> all = {
       {"bcube",
        {"n", "k"},
        "bcube:n,k with radix n in 2..256 and k levels in 1..7, or the levels' radices, the highest "
@@ -51,20 +51,20 @@ const std::vector<Kind>& kinds() {
   throw UsageError(fmt::format("{} {}: {}; expected {}", where, quoted(spec), what, accepted));
 }
 
-const Kind& kind_of(std::string_view spec, std::string_view where) {
+const Notation& notation_of(std::string_view spec, std::string_view where) {
   const std::string_view name = spec.substr(0, spec.find(':'));
-  for (const Kind& kind : kinds()) {
-    if (kind.name == name) return kind;
+  for (const Notation& notation : notations()) {
+    if (notation.name == name) return notation;
   }
   refuse(where, spec, fmt::format("there is no topology {}", quoted(name)), kForms);
 }
 
 // What stands behind the colon.
-std::string_view numbers_of(const Kind& kind, std::string_view spec) {
-  return spec.substr(std::min(kind.name.size() + 1, spec.size()));
+std::string_view numbers_of(const Notation& notation, std::string_view spec) {
+  return spec.substr(std::min(notation.name.size() + 1, spec.size()));
 }
 
-std::vector<unsigned> parse_numbers(std::string_view text, char separator, const Kind& kind,
+std::vector<unsigned> parse_numbers(std::string_view text, char separator, const Notation& notation,
                                     std::string_view spec, std::string_view where) {
   std::vector<unsigned> values;
   for (bool more = !text.empty(); more;) {
@@ -76,50 +76,51 @@ std::vector<unsigned> parse_numbers(std::string_view text, char separator, const
     const auto result = std::from_chars(item.data(), end, value);
     if (result.ec != std::errc() || result.ptr != end) {
       refuse(where, spec, fmt::format("{} is not a whole number in range", quoted(item)),
-             kind.form);
+             notation.form);
     }
     values.push_back(value);
   }
   return values;
 }
 
-// The radix of each level, from level 0 up, of "n,k", "n,h" or "N": as many numbers as the kind
+// The radix of each level, from level 0 up, of "n,k", "n,h" or "N": as many numbers as the notation
 // has parameters.
-std::vector<unsigned> equal_radices(const Kind& kind, std::string_view spec,
+std::vector<unsigned> equal_radices(const Notation& notation, std::string_view spec,
                                     std::string_view where) {
   const std::vector<unsigned> values =
-      parse_numbers(numbers_of(kind, spec), ',', kind, spec, where);
-  if (values.size() != kind.parameters.size()) {
+      parse_numbers(numbers_of(notation, spec), ',', notation, spec, where);
+  if (values.size() != notation.parameters.size()) {
     refuse(where, spec,
-           fmt::format("{} takes {} ({}), not {}", kind.name,
-                       kind.parameters.size() == 1 ? "one number" : "two numbers",
-                       fmt::join(kind.parameters, " and "), values.size()),
-           kind.form);
+           fmt::format("{} takes {} ({}), not {}", notation.name,
+                       notation.parameters.size() == 1 ? "one number" : "two numbers",
+                       fmt::join(notation.parameters, " and "), values.size()),
+           notation.form);
   }
   const unsigned radix = values[0];
   const unsigned count = values.size() > 1 ? values[1] : 1;
   if (count < 1 || count > kMaxDimensions) {
     refuse(where, spec,
-           fmt::format("{} is {}, but it is 1..{}", kind.parameters[1], count, kMaxDimensions),
-           kind.form);
+           fmt::format("{} is {}, but it is 1..{}", notation.parameters[1], count, kMaxDimensions),
+           notation.form);
   }
-  const unsigned least = kind.name == "torus" ? bcube::kLeastRing : 2;
+  const unsigned least = notation.name == "torus" ? bcube::kLeastRing : 2;
   if (radix < least || radix > bcube::kMaxRadix) {
     refuse(where, spec,
-           fmt::format("{} is {}, but it is {}..{}", kind.parameters[0], radix, least,
+           fmt::format("{} is {}, but it is {}..{}", notation.parameters[0], radix, least,
                        bcube::kMaxRadix),
-           kind.form);
+           notation.form);
   }
   return std::vector<unsigned>(count, radix);
 }
 
 // The same of a list, "4x3x2": the highest level first, but of a tree the lowest.
-std::vector<unsigned> listed_radices(const Kind& kind, std::string_view spec,
+std::vector<unsigned> listed_radices(const Notation& notation, std::string_view spec,
                                      std::string_view where) {
-  std::vector<unsigned> radices = parse_numbers(numbers_of(kind, spec), 'x', kind, spec, where);
-  if (kind.name != kTree) std::reverse(radices.begin(), radices.end());
-  if (kind.name == kTree && radices.size() < 2) {
-    refuse(where, spec, fmt::format("it lists {} levels", radices.size()), kind.form);
+  std::vector<unsigned> radices =
+      parse_numbers(numbers_of(notation, spec), 'x', notation, spec, where);
+  if (notation.name != kTree) std::reverse(radices.begin(), radices.end());
+  if (notation.name == kTree && radices.size() < 2) {
+    refuse(where, spec, fmt::format("it lists {} levels", radices.size()), notation.form);
   }
   return radices;
 }
@@ -255,12 +256,13 @@ std::string Topology::absent_text() const {
 }
 
 Topology parse_topology(std::string_view spec, std::string_view where) {
-  const Kind& kind = kind_of(spec, where);
-  const bool tree = kind.name == kTree;
-  const bool listed = tree || (kind.name == "bcube" && spec.find('x') != std::string_view::npos);
+  const Notation& notation = notation_of(spec, where);
+  const bool tree = notation.name == kTree;
+  const bool listed =
+      tree || (notation.name == "bcube" && spec.find('x') != std::string_view::npos);
   const std::vector<unsigned> radices =
-      listed ? listed_radices(kind, spec, where) : equal_radices(kind, spec, where);
-  const bool torus = kind.name == "torus";
+      listed ? listed_radices(notation, spec, where) : equal_radices(notation, spec, where);
+  const bool torus = notation.name == "torus";
   std::vector<Dimension> dimensions;
   for (const unsigned radix : radices) {
     const auto i = static_cast<unsigned>(dimensions.size());
@@ -268,9 +270,9 @@ Topology parse_topology(std::string_view spec, std::string_view where) {
     dimensions.push_back({radix, tree ? 0 : torus ? 2 * i : i, 0, link});
   }
   try {
-    return Topology(std::string(kind.name), std::move(dimensions));
+    return Topology(std::string(notation.name), std::move(dimensions));
   } catch (const std::invalid_argument& error) {
-    refuse(where, spec, error.what(), kind.form);
+    refuse(where, spec, error.what(), notation.form);
   }
 }
 

@@ -71,8 +71,8 @@ void AggregatedHubs::on_call(const NodeMessage& message, const HubCall& call, In
     return;
   }
   const auto refuse = [&](std::int32_t code, std::string why) {
-    out.push_back(
-        {server_, message.from, HubState{call.hub, HubState::Stage::failed, code, std::move(why)}});
+    out.push_back({server_, message.from,
+                   HubState{call.hub, HubState::Progress::failed, code, std::move(why)}});
   };
   if (call.stands) {
     return refuse(GRADCUBE_EPEER, name_of(call) + ", has been started anew: what it had is lost");
@@ -146,7 +146,7 @@ void AggregatedHubs::begin(Aggregated& its) const {
 
 void AggregatedHubs::fail(Aggregated& its, std::int32_t code, const std::string& why) {
   drop(its);
-  its.fetch.set_state(HubState::Stage::failed, code, why);
+  its.fetch.set_state(HubState::Progress::failed, code, why);
 }
 
 void AggregatedHubs::drop(Aggregated& its) {
@@ -169,7 +169,7 @@ void AggregatedHubs::on_event(const EngineEvent& event, NodeMessages& out) {
                         static_cast<std::uint16_t>(call.epoch) == event.epoch;
     const std::string* key = is_its ? each.hosted->hub.key(event.hub_key) : nullptr;
     if (key == nullptr) continue;
-    each.fetch.set_state(HubState::Stage::failed, GRADCUBE_EMISMATCH,
+    each.fetch.set_state(HubState::Progress::failed, GRADCUBE_EMISMATCH,
                          hub_disagreement(call.job, *key, topology_.space().text(server_)));
     each.fetch.tell(out);
   }
@@ -179,7 +179,7 @@ std::vector<std::string> AggregatedHubs::look(Instant now, NodeMessages& out) {
   std::vector<std::string> log;
   std::erase_if(given_up_, [](const auto& making) { return making->is_idle(); });
   for (auto& [name, each] : hubs_) {
-    const bool is_new = each.fetch.state().stage == HubState::Stage::making;
+    const bool is_new = each.fetch.state().progress == HubState::Progress::making;
     if (each.hosted == nullptr && is_new && each.fetch.has_table()) {
       try {
         begin(each);
@@ -197,7 +197,7 @@ std::vector<std::string> AggregatedHubs::look(Instant now, NodeMessages& out) {
       if (answer.code != GRADCUBE_OK) {
         fail(each, answer.code, answer.text);
       } else {
-        each.fetch.set_state(HubState::Stage::stands);
+        each.fetch.set_state(HubState::Progress::stands);
       }
       each.fetch.tell(out);
       break;  // there is one, and what has failed is gone

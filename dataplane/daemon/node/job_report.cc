@@ -43,13 +43,13 @@ std::string_view state_name(JobState state) {
   return control::status::kJobStates.at(static_cast<std::size_t>(state));
 }
 
-std::string_view stage_name(control::HubState::Stage stage) {
-  switch (stage) {
-    case control::HubState::Stage::making:
+std::string_view progress_name(control::HubState::Progress progress) {
+  switch (progress) {
+    case control::HubState::Progress::making:
       return "making";
-    case control::HubState::Stage::stands:
+    case control::HubState::Progress::stands:
       return "running";
-    case control::HubState::Stage::failed:
+    case control::HubState::Progress::failed:
       break;
   }
   return "failed";

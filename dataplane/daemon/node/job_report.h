@@ -81,7 +81,7 @@ struct HubFacts {
   protocol::JobId id = protocol::kNoJob;
   std::uint32_t number = 0;  // 1, 2, 3, ... among the hubs of the job
   bcube::ServerId aggregator = 0;
-  control::HubState::Stage stage{};
+  control::HubState::Progress progress{};
   std::string why;                       // it has failed
   std::vector<bcube::ServerId> members;  // the job's servers, ascending: the first one calls
   std::uint32_t trainers = 1;            // on each
@@ -92,7 +92,7 @@ struct HubFacts {
   std::uint64_t memory_bytes = 0;    // all that counts as the user's: weights, state, what waits
   std::uint64_t reserved_bytes = 0;  // of packet memory
 };
-std::string_view stage_name(control::HubState::Stage stage);
+std::string_view progress_name(control::HubState::Progress progress);
 
 // Everything but waiting_ms. Of the trainers that have joined at `servers` (ascending), the nodes
 // of this process; of other servers nothing is known.

@@ -47,7 +47,7 @@ std::vector<HubFacts> Node::hubs() const {
     facts.id = its.call.hub.job;
     facts.number = its.call.hub.number;
     facts.aggregator = server_;
-    facts.stage = its.state.stage;
+    facts.progress = its.state.progress;
     facts.why = its.state.why;
     facts.members = its.call.members;
     facts.trainers = its.call.trainers;

@@ -4,6 +4,8 @@
 // (starter.h).
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,6 +25,7 @@
 #include "control/base/errors.h"
 #include "control/settings/cluster_file.h"
 #include "control/settings/cluster_settings.h"
+#include "control/settings/interface_list.h"
 #include "control/settings/run_directory.h"
 #include "dataplane/bed/child_process.h"
 #include "dataplane/bed/test_bed.h"
@@ -30,6 +33,7 @@
 #include "dataplane/daemon/process/daemon.h"
 #include "dataplane/daemon/process/starter.h"
 #include "dataplane/daemon/process/switch_daemon.h"
+#include "dataplane/fabric/kernel/interface_fabric.h"
 #include "dataplane/sockets/daemon_log.h"
 
 namespace {
@@ -102,6 +106,20 @@ std::vector<std::string_view> port_options() {
   return names;
 }
 
+// What each driver's option names; if there is no option, the interfaces that the settings name.
+std::map<const PortDriver*, std::vector<std::string>> named_ports(const Options& options,
+                                                                  const ClusterSettings& settings,
+                                                                  std::uint32_t server) {
+  auto ports = options.ports;
+  const bool is_any = std::any_of(ports.begin(), ports.end(),
+                                  [](const auto& named) { return !named.second.empty(); });
+  if (!is_any && !settings.interfaces.empty()) {
+    ports[&gradcube::dataplane::kInterfaceDriver] =
+        gradcube::control::interfaces_of(settings.topology, settings.interfaces, server);
+  }
+  return ports;
+}
+
 // Adapts the settings to its ports.
 std::optional<LoneServer> lone_server(const Options& options, ClusterSettings& settings) {
   if (options.all) return std::nullopt;
@@ -112,20 +130,20 @@ std::optional<LoneServer> lone_server(const Options& options, ClusterSettings& s
     throw UsageError(
         fmt::format("--server: {} (topology {})", error.what(), settings.topology.spec()));
   }
+  const auto ports = named_ports(options, settings, lone.server);
   const std::string_view fabric = gradcube::control::fabric_name(settings.fabric);
   for (const PortDriver* driver : gradcube::dataplane::port_drivers()) {
     const bool is_set = driver->names == PortDriver::Names::by_settings && driver->name == fabric;
-    if (!is_set && options.ports.at(driver).empty()) continue;
+    if (!is_set && ports.at(driver).empty()) continue;
     lone.driver = driver;
     driver->adapt(settings);
     if (is_set) continue;
-    lone.ports =
-        gradcube::dataplane::checked_names(*driver, options.ports.at(driver), settings.topology);
+    lone.ports = gradcube::dataplane::checked_names(*driver, ports.at(driver), settings.topology);
   }
   if (lone.driver == nullptr) {
     throw UsageError(
         fmt::format("--server: its ports are missing; expected one of {} as well, or fabric = "
-                    "\"udp\" and `hosts` in the cluster file",
+                    "\"udp\" and `hosts`, or `interfaces`, in the cluster file",
                     fmt::join(port_options(), ", ")));
   }
   return lone;
@@ -155,6 +173,9 @@ void run_daemon(const Options& options, const ClusterSettings& given, const RunD
   sockets.create();
   ClusterSettings settings = given;
   const std::optional<LoneServer> lone = lone_server(options, settings);
+  if (!lone.has_value() && !settings.interfaces.empty()) {
+    throw UsageError("the settings name the interfaces of servers: start gradcubed with --server");
+  }
   if (!lone.has_value() && settings.fabric != FabricKind::embedded) {
     throw UsageError(fmt::format("the settings ask for the {0} fabric: start gradcubed with --{0}",
                                  gradcube::control::fabric_name(settings.fabric)));

@@ -17,9 +17,9 @@ namespace gradcube::dataplane {
 
 namespace {
 
-// A free place has no base. The base is published last and taken back first; so a handler that
+// A free slot has no base. The base is published last and taken back first; so a handler that
 // reads the same base before and after the size has the size that belongs to it.
-struct Place {
+struct Slot {
   std::atomic<std::uintptr_t> base;
   std::atomic<std::uint64_t> bytes;
   std::atomic<bool> faulted;
@@ -29,21 +29,21 @@ static_assert(std::atomic<std::uintptr_t>::is_always_lock_free &&
               std::atomic<std::uint32_t>::is_always_lock_free &&
               std::atomic<bool>::is_always_lock_free);
 
-std::array<Place, GuardedMemory::kMost> places;
-std::atomic<std::size_t> places_used;  // no place from here on was ever used
+std::array<Slot, GuardedMemory::kMost> slots;
+std::atomic<std::size_t> slots_used;  // no slot from here on was ever used
 std::atomic<std::uint32_t> fault_count;
 std::atomic<std::uint32_t> settled_count;
 struct sigaction before;  // the disposition that the handler replaced
 
 // Only what may be done in a signal handler from here on.
 
-bool contain(Place& place, std::uintptr_t address) {
-  const std::uintptr_t base = place.base.load(std::memory_order_acquire);
-  const std::uint64_t bytes = place.bytes.load(std::memory_order_acquire);
+bool contain(Slot& slot, std::uintptr_t address) {
+  const std::uintptr_t base = slot.base.load(std::memory_order_acquire);
+  const std::uint64_t bytes = slot.bytes.load(std::memory_order_acquire);
   if (base == 0 || address < base || address - base >= bytes) return false;
-  if (place.base.load(std::memory_order_acquire) != base) return false;
+  if (slot.base.load(std::memory_order_acquire) != base) return false;
   // The marks come first: who sees the zeros can see that they are none of the trainer's.
-  place.faulted.store(true, std::memory_order_release);
+  slot.faulted.store(true, std::memory_order_release);
   fault_count.fetch_add(1, std::memory_order_acq_rel);
   const std::uint64_t begin = (address - base) / GuardedMemory::kChunk * GuardedMemory::kChunk;
   const std::uint64_t length = std::min(GuardedMemory::kChunk, bytes - begin);
@@ -58,9 +58,9 @@ void on_bus_error(int, siginfo_t* info, void*) {
   const int error = errno;
   const bool is_fault = info->si_code > 0;  // not sent by a process
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-  const std::size_t used = places_used.load(std::memory_order_acquire);
+  const std::size_t used = slots_used.load(std::memory_order_acquire);
   for (std::size_t i = 0; is_fault && i < used; ++i) {
-    if (contain(places[i], address)) {
+    if (contain(slots[i], address)) {
       errno = error;
       return;
     }
@@ -85,25 +85,23 @@ void GuardedMemory::install_handler() {
   }
 }
 
-GuardedMemory::GuardedMemory(std::uint8_t* base, std::uint64_t bytes) : place_(0) {
-  const std::size_t used = places_used.load(std::memory_order_relaxed);
-  while (place_ < used && places[place_].base.load(std::memory_order_relaxed) != 0) ++place_;
-  if (place_ == kMost) {
+GuardedMemory::GuardedMemory(std::uint8_t* base, std::uint64_t bytes) : slot_(0) {
+  const std::size_t used = slots_used.load(std::memory_order_relaxed);
+  while (slot_ < used && slots[slot_].base.load(std::memory_order_relaxed) != 0) ++slot_;
+  if (slot_ == kMost) {
     throw control::SetupError(fmt::format(
         "this process has {} sessions, the most that it can guard: close some of them", kMost));
   }
-  Place& place = places[place_];
-  place.faulted.store(false, std::memory_order_relaxed);
-  place.bytes.store(bytes, std::memory_order_release);
-  place.base.store(reinterpret_cast<std::uintptr_t>(base), std::memory_order_release);
-  places_used.store(std::max(used, place_ + 1), std::memory_order_release);
+  Slot& slot = slots[slot_];
+  slot.faulted.store(false, std::memory_order_relaxed);
+  slot.bytes.store(bytes, std::memory_order_release);
+  slot.base.store(reinterpret_cast<std::uintptr_t>(base), std::memory_order_release);
+  slots_used.store(std::max(used, slot_ + 1), std::memory_order_release);
 }
 
-GuardedMemory::~GuardedMemory() { places[place_].base.store(0, std::memory_order_release); }
+GuardedMemory::~GuardedMemory() { slots[slot_].base.store(0, std::memory_order_release); }
 
-bool GuardedMemory::faulted() const {
-  return places[place_].faulted.load(std::memory_order_acquire);
-}
+bool GuardedMemory::faulted() const { return slots[slot_].faulted.load(std::memory_order_acquire); }
 
 std::uint32_t GuardedMemory::faults() { return fault_count.load(std::memory_order_acquire); }
 

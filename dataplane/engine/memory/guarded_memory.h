@@ -48,13 +48,13 @@ class GuardedMemory {
   // Reads a byte of each page, so that a fault there is known before a frame with them leaves.
   static void touch(const std::uint8_t* bytes, std::uint32_t count) {
     constexpr std::uint32_t kPage = 4096;
-    const volatile std::uint8_t* place = bytes;
-    for (std::uint32_t at = 0; at < count; at += kPage) (void)place[at];
-    if (count != 0) (void)place[count - 1];
+    const volatile std::uint8_t* page = bytes;
+    for (std::uint32_t at = 0; at < count; at += kPage) (void)page[at];
+    if (count != 0) (void)page[count - 1];
   }
 
  private:
-  std::size_t place_;
+  std::size_t slot_;
 };
 
 }  // namespace gradcube::dataplane

@@ -22,38 +22,38 @@ namespace gradcube::dataplane {
 class MailTable {
  public:
   // trainers: of the server. most: that is in flight at a time.
-  MailTable(unsigned trainers, std::size_t most) : counts_(trainers) { places_.reserve(most); }
+  MailTable(unsigned trainers, std::size_t most) : counts_(trainers) { slots_.reserve(most); }
 
   // Its number.
   std::uint32_t add(const MailRequest& request) {
     std::uint32_t number = free_;
     if (number == kNone) {
-      number = static_cast<std::uint32_t>(places_.size());
-      places_.emplace_back();
+      number = static_cast<std::uint32_t>(slots_.size());
+      slots_.emplace_back();
     } else {
-      free_ = places_[number].next;
+      free_ = slots_[number].next;
     }
-    places_[number] = {.request = request, .state = State::fresh};
-    fresh_.push(places_, number);
+    slots_[number] = {.request = request, .state = State::fresh};
+    fresh_.push(slots_, number);
     in_flight_.fetch_add(1, std::memory_order_release);
     add(counts_[request.local].waiting, 1);
     return number;
   }
   // The other trainer has submitted its part.
   void begin(std::uint32_t number) {
-    Place& place = places_[number];
-    if (place.met) return;
-    place.met = true;
-    add(counts_[place.request->local].waiting, -1);
-    add(counts_[place.request->local].begun, 1);
+    Slot& slot = slots_[number];
+    if (slot.met) return;
+    slot.met = true;
+    add(counts_[slot.request->local].waiting, -1);
+    add(counts_[slot.request->local].begun, 1);
   }
   void remove(std::uint32_t number) {
-    const Place& place = places_[number];
-    AtomicCounts& counts = counts_[place.request->local];
-    add(place.met ? counts.begun : counts.waiting, -1);
+    const Slot& slot = slots_[number];
+    AtomicCounts& counts = counts_[slot.request->local];
+    add(slot.met ? counts.begun : counts.waiting, -1);
     add(counts.done, 1);
     leave_queue(number);
-    places_[number] = {.next = free_};
+    slots_[number] = {.next = free_};
     free_ = number;
     in_flight_.fetch_sub(1, std::memory_order_release);
   }
@@ -62,13 +62,13 @@ class MailTable {
   std::optional<std::uint32_t> next_fresh() { return next(fresh_); }
   std::size_t fresh() const { return fresh_.size(); }
   // Nobody has asked for it by next_fresh().
-  bool is_fresh(std::uint32_t number) const { return places_[number].state == State::fresh; }
+  bool is_fresh(std::uint32_t number) const { return slots_[number].state == State::fresh; }
 
   // Its trainer wants it back; it is not fresh.
   void withdraw(std::uint32_t number) {
-    if (places_[number].state == State::withdrawn) return;
-    places_[number].state = State::withdrawn;
-    withdrawn_.push(places_, number);
+    if (slots_[number].state == State::withdrawn) return;
+    slots_[number].state = State::withdrawn;
+    withdrawn_.push(slots_, number);
   }
   // Each of those once.
   std::optional<std::uint32_t> next_withdrawn() { return next(withdrawn_); }
@@ -93,7 +93,7 @@ class MailTable {
             counts.done.load(std::memory_order_relaxed)};
   }
 
-  const MailRequest& at(std::uint32_t number) const { return *places_[number].request; }
+  const MailRequest& at(std::uint32_t number) const { return *slots_[number].request; }
   bool any() const { return in_flight_.load(std::memory_order_acquire) != 0; }
   // Sends all of whose segments have been sent, and not all acknowledged: their receivers may have
   // ended already.
@@ -107,32 +107,32 @@ class MailTable {
   // function(number) may remove it.
   template <typename Function>
   void for_each(Function&& function) {
-    for (std::uint32_t number = 0; number < places_.size(); ++number) {
-      if (places_[number].request.has_value()) function(number);
+    for (std::uint32_t number = 0; number < slots_.size(); ++number) {
+      if (slots_[number].request.has_value()) function(number);
     }
   }
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
   enum class State : std::uint8_t { begun, fresh, withdrawn };
-  struct Place {
+  struct Slot {
     std::optional<MailRequest> request{};
     std::uint32_t next = kNone;      // of what is free, or in the one queue that it stands in
     std::uint32_t previous = kNone;  // in that queue
     State state = State::begun;
     bool met = false;  // the other trainer's part
   };
-  using Queue = LinkedQueue<std::vector<Place>>;
+  using Queue = LinkedQueue<std::vector<Slot>>;
 
   std::optional<std::uint32_t> next(Queue& queue) {
     if (queue.empty()) return std::nullopt;
-    const std::uint32_t number = queue.pop(places_);
-    places_[number].state = State::begun;
+    const std::uint32_t number = queue.pop(slots_);
+    slots_[number].state = State::begun;
     return number;
   }
   void leave_queue(std::uint32_t number) {
-    if (places_[number].state == State::begun) return;
-    (is_fresh(number) ? fresh_ : withdrawn_).remove(places_, number);
+    if (slots_[number].state == State::begun) return;
+    (is_fresh(number) ? fresh_ : withdrawn_).remove(slots_, number);
   }
 
   // One thread at a time writes them.
@@ -146,7 +146,7 @@ class MailTable {
                 std::memory_order_relaxed);
   }
 
-  std::vector<Place> places_;
+  std::vector<Slot> slots_;
   std::vector<AtomicCounts> counts_;  // by trainer
   std::uint32_t free_ = kNone;
   Queue fresh_;

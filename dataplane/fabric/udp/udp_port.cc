@@ -31,7 +31,7 @@ bool is_for_all(const rte_mbuf* frame) {
 UdpPort::Queue::Queue(const UdpPortOptions& options, PacketPool& pool, const UdpPeers& peers,
                       const Pacer& its_pacer)
     : socket(options.at,
-             options.pools.size() > 1 ? UdpSocket::Place::shared : UdpSocket::Place::alone,
+             options.pools.size() > 1 ? UdpSocket::Address::shared : UdpSocket::Address::alone,
              options.bits_per_second / options.pools.size()),
       incoming(socket.descriptor(), pool, peers, options.mtu + kEthernetBytes),
       outgoing(socket.descriptor(), peers),
@@ -46,7 +46,7 @@ UdpPort::UdpPort(const UdpPortOptions& options, Clock& clock)
                                      "the port at " + control::host_text(at_));
   // Sockets that share their address do so with all that want to, of this user.
   if (options.pools.size() > 1) {
-    const UdpSocket alone(at_, UdpSocket::Place::alone);
+    const UdpSocket alone(at_, UdpSocket::Address::alone);
   }
   for (PacketPool* pool : options.pools) {
     if (pool == nullptr ||

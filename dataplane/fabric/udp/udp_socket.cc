@@ -103,7 +103,7 @@ bool is_bound(int socket, const HostAddress& own) {
 
 }  // namespace
 
-UdpSocket::UdpSocket(const HostAddress& own, Place place, std::uint64_t bits_per_second)
+UdpSocket::UdpSocket(const HostAddress& own, Address address, std::uint64_t bits_per_second)
     : descriptor_(open_socket(own)) {
   const int socket = descriptor_.get();
   carry_marks(socket, own);
@@ -114,7 +114,7 @@ UdpSocket::UdpSocket(const HostAddress& own, Place place, std::uint64_t bits_per
     const auto bytes = static_cast<std::uint32_t>(std::min(bits_per_second / 8, kMost));
     set(socket, SOL_SOCKET, SO_MAX_PACING_RATE, bytes, own);
   }
-  if (place == Place::shared) {
+  if (address == Address::shared) {
     set(socket, SOL_SOCKET, SO_REUSEPORT, 1, own);
   } else {
     // A kernel that cannot gives each datagram alone, as to others.

@@ -23,11 +23,11 @@ namespace gradcube::dataplane {
 
 class UdpSocket {
  public:
-  enum class Place : std::uint8_t { alone, shared };
+  enum class Address : std::uint8_t { alone, shared };
 
   // At this address, where no other is, or others of this process that share it. bits_per_second: a
   // queueing discipline that paces (fq) lets it send no faster; 0: not limited.
-  UdpSocket(const control::HostAddress& own, Place place, std::uint64_t bits_per_second = 0);
+  UdpSocket(const control::HostAddress& own, Address address, std::uint64_t bits_per_second = 0);
 
   int descriptor() const { return descriptor_.get(); }
 

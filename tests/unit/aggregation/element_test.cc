@@ -33,6 +33,7 @@ TEST(Element, HasTheSizeOfItsType) {
   EXPECT_EQ(element_bytes(DataType::int64), 8u);
   EXPECT_EQ(element_bytes(DataType::int8), 1u);
   EXPECT_EQ(element_bytes(DataType::uint8), 1u);
+  EXPECT_EQ(element_bytes(DataType::int16), 2u);
   EXPECT_EQ(element_bytes(DataType::bytes), 1u);
   EXPECT_EQ(element_bytes(DataType::sum128), 16u);
   EXPECT_EQ(element_bytes(static_cast<DataType>(11)), 0u);
@@ -52,10 +53,10 @@ TEST(Element, NamesOfTypesAndOperationsParseBack) {
 }
 
 TEST(Element, EveryTypeHasEveryOperationButSmallIntegersAnAverageAndBytesAny) {
-  ASSERT_EQ(kPlainTypes.size(), 9u);
+  ASSERT_EQ(kPlainTypes.size(), 10u);
   ASSERT_EQ(std::size(kAllOperations), kOperations);
   for (const DataType type : kPlainTypes) {
-    const bool small = type == DataType::int8 || type == DataType::uint8;
+    const bool small = type == DataType::int16 || type == DataType::int8 || type == DataType::uint8;
     for (const Operation operation : kAllOperations) {
       EXPECT_EQ(supports(type, operation),
                 type != DataType::bytes && !(small && operation == Operation::average))
@@ -82,9 +83,10 @@ TEST(Element, TypesThatNoKernelKnowsAreCombinedAsTheirParts) {
     }
     const bool is_complex = type == kComplex64 || type == kComplex128;
     if (number > 10) {
-      EXPECT_EQ(supports(type, Operation::sum), is_complex || type == kTruth);
+      const bool has_order = type == kTruth || type == DataType::int16;
+      EXPECT_EQ(supports(type, Operation::sum), is_complex || has_order);
       EXPECT_EQ(supports(type, Operation::average), is_complex);
-      EXPECT_EQ(supports(type, Operation::max), type == kTruth);
+      EXPECT_EQ(supports(type, Operation::max), has_order);
     }
     EXPECT_EQ(element_bytes(type), parts_of(type).count * element_bytes(parts_of(type).type));
   }

@@ -61,6 +61,14 @@ TEST_F(LaunchStagesTest, TheFirstFailureEndsTheOthersAndIsTheResult) {
   EXPECT_EQ(stages_.exit_code(), 7);
 }
 
+TEST(LaunchStagesAlone, AFailureEndsNoOthers) {
+  LaunchStages stages(2, seconds(5), /*each_alone=*/true);
+  stages.on_end(0, kBadly, LaunchStages::Time(seconds(1)));
+  stages.on_group_gone(0);
+  EXPECT_THAT(stages.take_orders(), IsEmpty());
+  EXPECT_EQ(stages.first_failure(), 0u);
+}
+
 TEST_F(LaunchStagesTest, ASignalIsAFailureWithAShellsExitCode) {
   ends(2, {.by_signal = true, .number = SIGSEGV});
   EXPECT_EQ(stages_.first_failure(), 2u);

@@ -64,9 +64,10 @@ TEST(PerfInputs, OfSmallFloatAveragesAreFiniteAndOverflowAsASum) {
 }
 
 TEST(PerfInputs, OfSmallIntegersHaveAllValuesAndStayInTheirArray) {
-  for (const DataType type : {DataType::int8, DataType::uint8}) {
+  for (const DataType type : {DataType::int8, DataType::uint8, DataType::int16}) {
     std::vector<std::uint8_t> values(10'001, 0x5a);
-    fill_input(type, Operation::sum, 1, 0, 0, values.size() - 1, values.data());
+    const std::size_t count = (values.size() - 1) / aggregation::element_bytes(type);
+    fill_input(type, Operation::sum, 1, 0, 0, count, values.data());
     EXPECT_EQ(std::set<std::uint8_t>(values.begin(), values.end()).size(), 256u);
     EXPECT_EQ(values.back(), 0x5a);
   }

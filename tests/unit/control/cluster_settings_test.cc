@@ -23,16 +23,33 @@ std::string file_refusal(std::string_view text) {
 TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   ClusterSettings settings;
   std::string fifteen;
+  std::string one_each;
   for (int i = 1; i <= 15; ++i) fifteen += fmt::format("10.0.0.{} ", i);
-  const std::pair<const char*, const char*> flags[] = {
-      {"topology", "tree:4x4"},   {"rate", "1gbit"},        {"mtu", "1500"},
-      {"delay", "50us"},          {"queue", "64K"},         {"ecn-threshold", "20K"},
-      {"loss", "0.01"},           {"duplicate", "0.02"},    {"reorder", "0.05"},
-      {"corrupt", "0.03"},        {"seed", "42"},           {"lcores", "0-2,5"},
-      {"packet-memory", "2G"},    {"idle", "spin"},         {"trainer-memory", "8G"},
-      {"greeting", "10ms"},       {"probing", "50ms"},      {"fabric", "udp"},
-      {"absent", "15"},           {"aggregators", "14"},    {"server-lcores", "2"},
-      {"hosts", fifteen.c_str()}, {"oversubscription", "4"}};
+  for (int i = 1; i <= 15; ++i) one_each += fmt::format("eth{} ", i);
+  const std::pair<const char*, const char*> flags[] = {{"topology", "tree:4x4"},
+                                                       {"rate", "1gbit"},
+                                                       {"mtu", "1500"},
+                                                       {"delay", "50us"},
+                                                       {"queue", "64K"},
+                                                       {"ecn-threshold", "20K"},
+                                                       {"loss", "0.01"},
+                                                       {"duplicate", "0.02"},
+                                                       {"reorder", "0.05"},
+                                                       {"corrupt", "0.03"},
+                                                       {"seed", "42"},
+                                                       {"lcores", "0-2,5"},
+                                                       {"packet-memory", "2G"},
+                                                       {"idle", "spin"},
+                                                       {"trainer-memory", "8G"},
+                                                       {"greeting", "10ms"},
+                                                       {"probing", "50ms"},
+                                                       {"fabric", "udp"},
+                                                       {"absent", "15"},
+                                                       {"aggregators", "14"},
+                                                       {"server-lcores", "2"},
+                                                       {"hosts", fifteen.c_str()},
+                                                       {"oversubscription", "4"},
+                                                       {"interfaces", one_each.c_str()}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
   EXPECT_EQ(settings.topology.spec(), "tree:4x4");
@@ -57,9 +74,13 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   EXPECT_EQ(settings.trainer_memory_bytes, 8'000'000'000u);
   EXPECT_EQ(settings.fabric, FabricKind::udp);
   EXPECT_EQ(settings.hosts.size(), 15u);
+  EXPECT_EQ(settings.interfaces.size(), 15u);
   EXPECT_THROW(validate(settings), UsageError) << "links that are not emulated lose nothing";
   settings.fabric = FabricKind::embedded;
+  EXPECT_NO_THROW(validate(settings));
+  EXPECT_EQ(settings_from_json(to_json(settings)), settings);
   settings.hosts.clear();
+  settings.interfaces.clear();
   EXPECT_NO_THROW(validate(settings));
   EXPECT_EQ(settings_from_json(to_json(settings)), settings);
 }
@@ -73,9 +94,9 @@ TEST(ClusterSettings, DefaultsAreValidAndSurviveJson) {
 
 TEST(ClusterSettings, RefuseAnUnknownNameAndBadLcores) {
   ClusterSettings settings;
-  EXPECT_NE(message_of<UsageError>([&] {
-              apply_setting(settings, "speed", "1", "--speed");
-            }).find("expected topology, absent, aggregators, hosts, fabric, rate"),
+  EXPECT_NE(message_of<UsageError>([&] { apply_setting(settings, "speed", "1", "--speed"); })
+                .find("expected topology, absent, aggregators, hosts, interfaces, fabric, "
+                      "rate"),
             std::string::npos);
   for (const char* text : {"", ",", "0,", "x", "0,0", "3-1", "0-3,2", "1024", "-1", "1-"}) {
     EXPECT_THROW(apply_setting(settings, "lcores", text, "--lcores"), UsageError) << text;
@@ -189,6 +210,18 @@ TEST(ClusterSettings, RefuseForUdpWhatTheNetworkDoesNotAndHostsForOthers) {
   settings.loss = 0.01;
   EXPECT_NE(message_of<UsageError>([&] { validate(settings); }).find("the network's between"),
             std::string::npos);
+}
+
+TEST(ClusterSettings, TakeInterfacesOfHostsThatAreNamedAndOfNoOtherFabric) {
+  ClusterSettings settings;
+  settings.topology = parse_topology("star:2", "");
+  settings.interfaces = parse_interfaces("eth0 eth1", "");
+  EXPECT_NE(message_of<UsageError>([&] { validate(settings); }).find("expected `hosts` as well"),
+            std::string::npos);
+  settings.hosts = parse_hosts("10.0.0.1 10.0.0.2", "");
+  EXPECT_NO_THROW(validate(settings));
+  settings.fabric = FabricKind::udp;
+  EXPECT_THROW(validate(settings), UsageError);
 }
 
 TEST(ClusterSettings, BoundTheDaemonsOfTheUdpFabricWhereAllAreOnOneHost) {

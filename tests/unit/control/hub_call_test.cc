@@ -52,7 +52,7 @@ class HubCallTest : public testing::Test {
     for (const NodeMessage& message : std::exchange(under_way_, {})) deliver(message, out);
     if (fetch_.has_value() && fetch_->has_table()) {
       received_ = fetch_->take_table();
-      fetch_->set_state(HubState::Stage::stands);
+      fetch_->set_state(HubState::Progress::stands);
       fetch_->tell(out);
     }
     for (const NodeMessage& message : out) {
@@ -125,8 +125,8 @@ TEST_F(HubCallTest, NamesAnAggregatorOfWhichNothingIsHeard) {
 
 TEST_F(HubCallTest, TellsWhyTheAggregatorHasNone) {
   NodeMessages out;
-  caller_.on_message({kAggregator, kCaller, HubState{{42, 3}, HubState::Stage::failed, -5, "no"}},
-                     now_, out);
+  caller_.on_message(
+      {kAggregator, kCaller, HubState{{42, 3}, HubState::Progress::failed, -5, "no"}}, now_, out);
   ASSERT_TRUE(caller_.failure().has_value());
   EXPECT_EQ(caller_.failure()->code, -5);
   EXPECT_EQ(caller_.failure()->why, "no");
@@ -134,8 +134,8 @@ TEST_F(HubCallTest, TellsWhyTheAggregatorHasNone) {
 
 TEST_F(HubCallTest, HearsNobodyButItsAggregator) {
   NodeMessages out;
-  caller_.on_message({kAggregator + 1, kCaller, HubState{{42, 3}, HubState::Stage::failed, -5, ""}},
-                     now_, out);
+  caller_.on_message(
+      {kAggregator + 1, kCaller, HubState{{42, 3}, HubState::Progress::failed, -5, ""}}, now_, out);
   caller_.on_message({kAggregator + 1, kCaller, HubAsk{{42, 3}, 0}}, now_, out);
   EXPECT_FALSE(caller_.failure().has_value());
   EXPECT_TRUE(out.empty());

@@ -59,7 +59,7 @@ class Maker {
         message.body = HubPart{hub, below(2048), std::string(below(500), '\xff')};
         return;
       case 6:
-        message.body = HubState{hub, static_cast<HubState::Stage>(below(3)), code(), text()};
+        message.body = HubState{hub, static_cast<HubState::Progress>(below(3)), code(), text()};
         return;
       default:
         message.body = HubEnd{hub};

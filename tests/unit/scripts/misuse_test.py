@@ -38,6 +38,12 @@ class Misuse(unittest.TestCase):
         self.expect("quickstart.sh", ["--json", "--mtu"], "--mtu: the value is missing")
         self.expect("quickstart.sh", ["rate", "1gbit"], '"rate" is no option of gradcube up')
 
+    def test_what_is_not_there_is_named(self):
+        self.expect("test_torch.sh", ["--build", "build"], "which version of PyTorch?")
+        self.expect("test_torch.sh", ["2.6.0", "torche"], 'there is no test "torche"')
+        self.expect("test_torch.sh", ["2.6.0", "--python"], "--python: the value is missing")
+        self.expect("package.sh", ["rpm"], '"rpm" cannot be packed; expected: wheel, deb')
+
     def test_each_setting_is_an_option_of_the_quick_start(self):
         header = (SCRIPTS.parent / "control/settings/cluster_settings.h").read_text(encoding="utf-8")
         table = header.partition("kSettings[] = {")[2].partition("};")[0]

@@ -27,6 +27,7 @@ static_assert(is_same(DataType::int32, GRADCUBE_INT32));
 static_assert(is_same(DataType::int64, GRADCUBE_INT64));
 static_assert(is_same(DataType::int8, GRADCUBE_INT8));
 static_assert(is_same(DataType::uint8, GRADCUBE_UINT8));
+static_assert(is_same(DataType::int16, GRADCUBE_INT16));
 static_assert(is_same(DataType::bytes, GRADCUBE_BYTES));
 static_assert(static_cast<int>(aggregation::kTruth) == GRADCUBE_BOOL &&
               static_cast<int>(aggregation::kComplex64) == GRADCUBE_COMPLEX64 &&
@@ -35,7 +36,9 @@ static_assert(is_combined(GRADCUBE_COMPLEX64, GRADCUBE_AVERAGE) &&
               !is_combined(GRADCUBE_COMPLEX64, GRADCUBE_MAX) &&
               is_combined(GRADCUBE_BOOL, GRADCUBE_MAX) &&
               !is_combined(GRADCUBE_BOOL, GRADCUBE_AVERAGE) &&
-              !is_combined(GRADCUBE_INT16, GRADCUBE_SUM) &&
+              !is_combined(GRADCUBE_UINT16, GRADCUBE_SUM) &&
+              is_combined(GRADCUBE_INT16, GRADCUBE_SUM) &&
+              !is_combined(GRADCUBE_INT16, GRADCUBE_AVERAGE) &&
               !is_combined(GRADCUBE_BYTES, GRADCUBE_SUM));
 static_assert(GRADCUBE_BOOL == aggregation::kFirstWideNumber &&
               element_size(GRADCUBE_FLOAT8_E5M2FNUZ + 1) == 0 && element_size(255) == 0);

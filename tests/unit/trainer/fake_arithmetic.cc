@@ -31,6 +31,8 @@ void add_up(int dtype, std::byte* memory, std::size_t count, std::size_t size) {
       return multiply<std::int32_t>(memory, count, size);
     case GRADCUBE_INT64:
       return multiply<std::int64_t>(memory, count, size);
+    case GRADCUBE_INT16:
+      return multiply<std::int16_t>(memory, count, size);
     case GRADCUBE_INT8:
       return multiply<std::int8_t>(memory, count, size);
     case GRADCUBE_UINT8:

@@ -175,7 +175,7 @@ TEST_F(Kinds, WhatCannotBeCombinedIsRefusedWithWhatCan) {
     EXPECT_EQ(refused(kind, GRADCUBE_COMPLEX64, GRADCUBE_MAX, 0).find("complex numbers have no"),
               0U);
     EXPECT_EQ(refused(kind, GRADCUBE_BYTES, GRADCUBE_SUM, 0).find("bytes cannot be added"), 0U);
-    EXPECT_EQ(refused(kind, GRADCUBE_INT16, GRADCUBE_SUM, 0).find("int16 cannot be added"), 0U);
+    EXPECT_EQ(refused(kind, GRADCUBE_UINT16, GRADCUBE_SUM, 0).find("uint16 cannot be added"), 0U);
     refused(kind, GRADCUBE_FLOAT32, 4, 0);
   }
   for (const gradcube_kind kind : {GRADCUBE_BROADCAST, GRADCUBE_REDUCE}) {

@@ -1,11 +1,14 @@
 """How ranks find their servers: ranks of several hosts, as threads, over a store that they share."""
 
 import concurrent.futures
+import json
+import pathlib
+import tempfile
 import threading
 import unittest
 from unittest import mock
 
-from gradcube import _rendezvous
+from gradcube import _launchers, _rendezvous
 
 SERVERS = {f"{host}{server}": number for number, (host, server) in enumerate((h, s) for h in "abc" for s in range(4))}
 
@@ -98,6 +101,69 @@ class Places(unittest.TestCase):
     def test_other_failures_all_are_told(self):
         for result in joined("aaa", wishes={1: "a bad wish", 2: "a bad wish"}):
             self.assertEqual(result, "not all ranks can join: ranks 1, 2: a bad wish")
+
+
+class Launchers(unittest.TestCase):
+    MPIRUN = {
+        "OMPI_COMM_WORLD_RANK": "4",
+        "OMPI_COMM_WORLD_SIZE": "6",
+        "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+        "OMPI_COMM_WORLD_LOCAL_SIZE": "3",
+    }
+    SRUN = {
+        "SLURM_PROCID": "4",
+        "SLURM_STEP_NUM_TASKS": "6",
+        "SLURM_LOCALID": "1",
+        "SLURM_STEP_TASKS_PER_NODE": "3(x2)",
+    }
+    PLACE = {"RANK": 4, "WORLD_SIZE": 6, "LOCAL_RANK": 1, "LOCAL_WORLD_SIZE": 3}
+
+    def test_say_where_a_process_is(self):
+        torchrun = {name: str(number) for name, number in self.PLACE.items()}
+        for environment in torchrun, self.MPIRUN, self.SRUN:
+            self.assertEqual(_launchers.launched(environment), self.PLACE)
+        batch_script = {"SLURM_PROCID": "0", "SLURM_NTASKS": "6", "SLURM_LOCALID": "0"}
+        for environment in {}, {"RANK": "4"}, batch_script:
+            self.assertEqual(_launchers.launched(environment), {})
+
+    def named(self, environment, hosts=None):
+        with tempfile.TemporaryDirectory() as directory:
+            if hosts is not None:
+                text = hosts if hosts == "damaged" else json.dumps({"settings": {"hosts": hosts}})
+                (pathlib.Path(directory) / "hosts.json").write_text(text)
+            _launchers.name_as_torchrun_does(directory, environment)
+        return environment
+
+    def test_are_named_as_torchrun_names_them(self):
+        named = self.named(dict(self.SRUN), "198.18.0.1:5000,198.18.1.1 198.18.0.2")
+        self.assertEqual({name: int(named[name]) for name in self.PLACE}, self.PLACE)
+        self.assertEqual((named["MASTER_ADDR"], named["MASTER_PORT"]), ("198.18.0.1", "29500"))
+        self.assertEqual(self.named(dict(self.MPIRUN), "[fd00::1]:5000 fd00::2")["MASTER_ADDR"], "fd00::1")
+        self.assertEqual(self.named(dict(self.MPIRUN), "fd00::1 fd00::2")["MASTER_ADDR"], "fd00::1")
+        for hosts in None, "damaged":
+            self.assertNotIn("MASTER_ADDR", self.named(dict(self.MPIRUN), hosts))
+        one_host = dict(self.MPIRUN, OMPI_COMM_WORLD_LOCAL_SIZE="6")
+        self.assertEqual(self.named(one_host)["MASTER_ADDR"], "127.0.0.1")
+        chosen = dict(self.MPIRUN, MASTER_ADDR="198.18.0.9", MASTER_PORT="1")
+        self.assertEqual(self.named(chosen)["MASTER_ADDR"], "198.18.0.9")
+
+    def test_that_are_torchrun_or_none_are_left_alone(self):
+        for environment in {}, {"RANK": "0", **self.MPIRUN}:
+            self.assertEqual(self.named(dict(environment)), environment)
+
+    def test_share_out_the_servers_of_a_host(self):
+        def place(environment, sockets):
+            with mock.patch.dict("os.environ", environment, clear=True):
+                with mock.patch.object(_rendezvous, "_sockets", lambda: sockets):
+                    with mock.patch.object(_rendezvous, "Session", lambda *where, **options: (where, options)):
+                        return _rendezvous.launched_session()
+
+        self.assertEqual(place(self.MPIRUN, ["s"]), (("s",), {"trainers_per_server": 3, "local": 1}))
+        self.assertEqual(place(self.MPIRUN, ["a", "b", "c"]), (("b",), {"trainers_per_server": 1, "local": 0}))
+        by_run = {**self.SRUN, "GRADCUBE_SOCKET": "t"}
+        self.assertEqual(place(by_run, ["a", "b"]), (("t",), {"trainers_per_server": 3, "local": 1}))
+        for environment, sockets in ({}, ["s"]), (self.MPIRUN, []), (self.MPIRUN, ["a", "b"]):
+            self.assertEqual(place(environment, sockets), ((), {}))
 
 
 if __name__ == "__main__":

@@ -38,6 +38,8 @@ struct DtypeOf<std::int32_t> : Dtype<GRADCUBE_INT32> {};
 template <>
 struct DtypeOf<std::int64_t> : Dtype<GRADCUBE_INT64> {};
 template <>
+struct DtypeOf<std::int16_t> : Dtype<GRADCUBE_INT16> {};
+template <>
 struct DtypeOf<std::int8_t> : Dtype<GRADCUBE_INT8> {};
 template <>
 struct DtypeOf<std::uint8_t> : Dtype<GRADCUBE_UINT8> {};

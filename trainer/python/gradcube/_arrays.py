@@ -30,7 +30,12 @@ DTYPES = {
     "float8_e5m2": 26,
     "float8_e5m2fnuz": 27,
 }
-_COMBINED = [name for name, number in DTYPES.items() if number < DTYPES["bytes"]] + ["bool", "complex64", "complex128"]
+_COMBINED = [name for name, number in DTYPES.items() if number < DTYPES["bytes"]] + [
+    "bool",
+    "int16",
+    "complex64",
+    "complex128",
+]
 OPS = {"sum": 0, "average": 1, "min": 2, "max": 3}
 
 # Names of the library that NumPy does not have, and the type that holds their elements.

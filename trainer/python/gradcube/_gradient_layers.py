@@ -7,7 +7,8 @@ combined where it lies; what is between them is zero.
 import contextlib
 
 import torch
-import torch.distributed as dist
+
+from ._torch_groups import ours
 
 _ALIGNMENT = 64  # bytes
 
@@ -21,7 +22,7 @@ def padded(elements, element_size):
 def shared_zeros(elements, dtype, group):
     """In memory that is shared with the daemon, if the group's backend is gradcube."""
     scope = contextlib.nullcontext()
-    if dist.get_backend(group) == "gradcube":
+    if ours(group) is not None:
         from . import torch as backend  # which imports this file
 
         scope = backend.shared_memory(group)

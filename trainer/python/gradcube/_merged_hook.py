@@ -18,6 +18,7 @@ import torch.distributed as dist
 from ._gradient_layers import padded, shared_zeros
 from ._merge_planner import MergePlanner
 from ._progress import Observer
+from ._torch_groups import ours
 
 _LONGEST = 4 << 20  # bytes of the all-reduces that costs are measured with
 
@@ -146,7 +147,7 @@ class MergedGradientState:
         if len(buffers) == 1:
             return buffers[0], []
         whole = None
-        if dist.get_backend(self._group) == "gradcube":
+        if ours(self._group) is not None:
             from . import torch as backend  # which imports this file
 
             whole = backend.joined(buffers, self._group)

@@ -12,6 +12,7 @@ import secrets
 import socket
 
 from ._errors import Error
+from ._launchers import launched
 from ._session import Session
 
 _LONGEST_LABEL = 24  # of a group's name in the job's
@@ -21,7 +22,7 @@ class _NoServer(RuntimeError):
     """Of a rank that reaches no server: mostly all ranks of a host fail so, and rank 0 speaks for them."""
 
 
-def _run_directory():
+def run_directory():
     if os.environ.get("GRADCUBE_RUN"):
         return os.environ["GRADCUBE_RUN"]
     if os.environ.get("XDG_RUNTIME_DIR"):
@@ -32,7 +33,7 @@ def _run_directory():
 def _sockets():
     """Those of the daemons that this process finds, in the order of their servers."""
     return sorted(
-        map(str, pathlib.Path(_run_directory()).glob("server-*.sock")),
+        map(str, pathlib.Path(run_directory()).glob("server-*.sock")),
         key=lambda path: [int(digit) for digit in re.findall(r"\d+", os.path.basename(path))],
     )
 
@@ -44,9 +45,9 @@ def _place():
     except OSError:
         host = socket.gethostname()
     try:
-        directory = os.stat(_run_directory())
+        directory = os.stat(run_directory())
     except OSError:
-        return f"{host} {_run_directory()}"
+        return f"{host} {run_directory()}"
     return f"{host} {directory.st_dev} {directory.st_ino}"
 
 
@@ -82,11 +83,15 @@ def _shared_out(told, rank):
 
 
 def launched_session():
-    """A session of the job "default", at the place that `gradcube run` has given this process. Elsewhere as the only
-    trainer of its server: other launchers count the processes of a host."""
-    if "GRADCUBE_SOCKET" not in os.environ or "LOCAL_WORLD_SIZE" not in os.environ:
+    """A session of the job "default", at the place that the launcher has given this process. `gradcube run` counts the
+    processes of a server, others those of a host: they share its servers out, with as many on each."""
+    place = launched()
+    sockets = [os.environ["GRADCUBE_SOCKET"]] if "GRADCUBE_SOCKET" in os.environ else _sockets()
+    if not place or not sockets or place["LOCAL_WORLD_SIZE"] % len(sockets) != 0:
         return Session()
-    return Session(trainers_per_server=int(os.environ["LOCAL_WORLD_SIZE"]), local=int(os.environ["LOCAL_RANK"]))
+    each = place["LOCAL_WORLD_SIZE"] // len(sockets)
+    server, local = divmod(place["LOCAL_RANK"], each)
+    return Session(sockets[server], trainers_per_server=each, local=local)
 
 
 def _server_and_cluster(path):

@@ -1,50 +1,58 @@
-"""Gradcube for PyTorch: the backend "gradcube" of torch.distributed, for tensors on the CPU.
+"""Gradcube for PyTorch: the backend "gradcube" of torch.distributed.
 
     import gradcube.torch
     import torch.distributed as dist
 
-    dist.init_process_group("gradcube")      # rank and size from torchrun's environment variables
+    dist.init_process_group("gradcube")      # rank and size as `gradcube run`, torchrun, mpirun or srun says
     model = torch.nn.parallel.DistributedDataParallel(model)
+
+Where the package was installed by pip, PyTorch from 2.5 on finds the backend without the first line. For a PyTorch that
+it has not seen yet the backend is built first, once (`python3 -m gradcube torch build` does so ahead).
 
 Each rank joins at a server of the running cluster: the one that $GRADCUBE_SOCKET names, else one of the run directory.
 The ranks that see the same run directory, those of a host, tell each other by the group's store, and share its servers
 out in the order of their ranks, whatever started them. Several ranks may share a server, if all servers have as many.
 
 What DistributedDataParallel exchanges lies in memory that the trainer shares with its daemon, so nothing is copied.
-statistics() counts what has to be. For other tensors there is the scope shared_memory().
+statistics() counts what has to be. For other tensors of the CPU there is the scope shared_memory(). Tensors on a device,
+such as a GPU, are copied to that memory and back, while the host goes on.
 
 Errors are RuntimeErrors with Gradcube's message: who is missing, who has died.
 
 HubOptimizer is an optimizer whose steps the servers take. It needs a gradcube.Session and no process group; where the
-backend was not built, `from gradcube._hub_optimizer import HubOptimizer`. Its errors are gradcube.Error's.
+backend cannot be built, `from gradcube._hub_optimizer import HubOptimizer`. Its errors are gradcube.Error's.
 
-Importing this module changes torch.distributed in these places, for groups of this backend alone:
+Importing this module gives what mpirun and srun say of a process's place the names that torchrun's variables have, and
+that init_process_group() reads, unless RANK is set. It changes torch.distributed in these places, for groups of this backend alone:
 destroy_process_group() leaves the job, also if a model still refers to the group, as the end of the process does;
-monitored_barrier() is allowed; and the buckets of DistributedDataParallel are allocated in shared memory.
+monitored_barrier() is allowed, as are sequence numbers; and the buckets of DistributedDataParallel are allocated in shared memory.
 """
 
 import atexit
 import dataclasses
 import functools
-import importlib.machinery
-import importlib.util
 import multiprocessing.util
 import os
-import pathlib
+import types
 import typing
 import weakref
 
 import torch  # before the extension, which needs its libraries
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
+from torch.distributed.constants import default_pg_timeout
 
-from . import _library
+import _gradcube_for_torch
+
+from . import _torch_extension
 from ._arrays import whole_number
 from ._gradient_layers import padded
 from ._hub_optimizer import HubOptimizer
 from ._merged_gradients import MergedGradientOptimizer
 from ._merged_hook import MergedGradientState, merged_gradient_hook
-from ._rendezvous import join
+from ._launchers import name_as_torchrun_does
+from ._rendezvous import join, run_directory
+from ._torch_groups import ours
 
 __all__ = [
     "HubOptimizer",
@@ -56,36 +64,9 @@ __all__ = [
     "statistics",
 ]
 
-_EXTENSION = "_gradcube_torch"
-
-
-def _load_extension():
-    """The extension that was built with the library: installed beside this file, or in the build's folder."""
-    _library.library()  # so that the extension gets this one
-    package = pathlib.Path(__file__).resolve().parent
-    given = os.environ.get("GRADCUBE_LIBRARY")
-    if given:
-        places = [pathlib.Path(given).resolve().parent / "torch", package]
-    else:
-        built = package.parents[2].glob("build*/trainer/torch")
-        places = [package, *sorted(built, key=lambda path: path.stat().st_mtime, reverse=True)]
-    for place in places:
-        for suffix in importlib.machinery.EXTENSION_SUFFIXES:
-            path = place / (_EXTENSION + suffix)
-            if path.exists():
-                spec = importlib.util.spec_from_file_location(_EXTENSION, path)
-                module = importlib.util.module_from_spec(spec)
-                spec.loader.exec_module(module)
-                return module
-    raise ImportError(
-        f"the backend for PyTorch was not built: there is no {_EXTENSION} in "
-        + ", ".join(str(place) for place in places)
-        + ": install libtorch-dev and pybind11-dev, and build with -Dtorch=enabled"
-    )
-
-
-_extension = _load_extension()
-_groups = weakref.WeakKeyDictionary()  # of each: the process that made it, and the socket at which it has joined
+name_as_torchrun_does(run_directory())
+_extension = _torch_extension.load()
+_joined = []  # for each group: the process that made it, the socket at which it has joined, and its Departure
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +85,8 @@ class Options:
     lanes: int = 1
 
 
-def _create(backend_options, group_options):
+def create(backend_options, group_options):
+    """What PyTorch calls for a new group."""
     options = Options() if group_options is None else group_options
     rank, size = backend_options.group_rank, backend_options.group_size
 
@@ -124,27 +106,35 @@ def _create(backend_options, group_options):
             timeout=backend_options.timeout,
             **place,
         )
-        _groups[group] = os.getpid(), place["socket"]
+        _joined.append((os.getpid(), place["socket"], _extension.Departure(group)))
         return group
 
     if size == 1:  # it exchanges nothing
         check()
         return open_group(socket="", job="", servers=[], trainers_per_server=1)
     _leave_with(os.getpid())
-    held = next((path for process, path in list(_groups.values()) if path and process == os.getpid()), None)
+    _forget_those_that_left()
+    held = next((path for process, path, _ in _joined if path and process == os.getpid()), None)
     return join(backend_options.store, rank, size, backend_options.group_id, check, open_group, held)
 
 
-def _is_ours(group):
-    return isinstance(group, _extension.ProcessGroupGradcube)
+def split_off(store, rank, size, name, timeout, *options):
+    """What PyTorch's split_group() comes to: the group of a part of the ranks, with the options of the whole."""
+    place = types.SimpleNamespace(store=store, group_rank=rank, group_size=size, group_id=name, timeout=timeout)
+    return create(place, Options(*options))
 
 
-def _our_group(group):
-    if group is None:
-        group = distributed_c10d._get_default_group()
-    if not _is_ours(group):
+def _forget_those_that_left():
+    """Not those of this process's parents, of which Departure knows nothing here."""
+    here = os.getpid()
+    _joined[:] = [one for one in _joined if one[0] != here or not one[2].is_over()]
+
+
+def _backend_of(group):
+    backend = ours(group)
+    if backend is None:
         raise RuntimeError(f"invalid group: expected one of the backend gradcube, not {group!r:.64}")
-    return group
+    return backend
 
 
 def statistics(group=None):
@@ -153,7 +143,7 @@ def statistics(group=None):
     Staged bytes had to be copied to shared memory or from it. Kinds are all_reduce, reduce_scatter, all_gather,
     broadcast, reduce, barrier, and messages: send, recv, gather, scatter and all_to_all consist of those.
     """
-    return _our_group(group).statistics()
+    return _backend_of(group).statistics()
 
 
 def shared_memory(group=None):
@@ -165,18 +155,19 @@ def shared_memory(group=None):
 
     A forked child has a private copy of such a tensor, as of any other.
     """
-    return _extension.SharingScope(_our_group(group))
+    return _extension.SharingScope(_backend_of(group))
 
 
 def joined(tensors, group=None):
     """One tensor over several that lie side by side in the group's shared memory, as the buckets of
     DistributedDataParallel do, and over the up to 63 bytes between two of them. None if they do not lie so."""
-    return _our_group(group).joined(tensors)
+    return _backend_of(group).joined(tensors)
 
 
 def _bytes_of_buckets(parameters):
     """Enough for any division into buckets, and for the numbers of parameters that a Reducer keeps beside them."""
-    gradients = sum(padded(one.numel(), one.element_size()) * one.element_size() for one in parameters)
+    here = (one for one in parameters if one.device.type == "cpu")
+    gradients = sum(padded(one.numel(), one.element_size()) * one.element_size() for one in here)
     return gradients + 16 * padded(len(parameters) + 2, 4)
 
 
@@ -189,25 +180,27 @@ def _share_buckets():
 
     @functools.wraps(construct)
     def constructed(self, params, *arguments, **options):
-        group = next(filter(_is_ours, (*arguments, *options.values())), None)
+        groups = (one for one in (*arguments, *options.values()) if one is not None)
+        group = next(filter(ours, groups), None)
         if group is None:
             return construct(self, params, *arguments, **options)
         size = _bytes_of_buckets(params)
         scopes[self] = (weakref.ref(group), size)
-        with _extension.SharingScope(group, side_by_side=size):
+        with _extension.SharingScope(ours(group), side_by_side=size):
             return construct(self, params, *arguments, **options)
 
     @functools.wraps(rebuild)
     def rebuilt(self):
         group, size = scopes.get(self, (lambda: None, 0))
-        if group() is None:
+        backend = None if group() is None else ours(group())
+        if backend is None:
             return rebuild(self)
-        with _extension.SharingScope(group(), side_by_side=size):
+        with _extension.SharingScope(backend, side_by_side=size):
             return rebuild(self)
 
     @functools.wraps(broadcast)
     def broadcast_coalesced(process_group, *arguments, **options):
-        if not _is_ours(process_group):
+        if ours(process_group) is None:
             return broadcast(process_group, *arguments, **options)
         with shared_memory(process_group):
             return broadcast(process_group, *arguments, **options)
@@ -229,12 +222,29 @@ def _allow_monitored_barrier():
     @functools.wraps(other)
     def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
         chosen = distributed_c10d._get_default_group() if group is None else group
-        if not _is_ours(chosen):
+        if ours(chosen) is None:
             return other(group, timeout, wait_all_ranks)
-        limit = distributed_c10d.default_pg_timeout if timeout is None else timeout
+        limit = default_pg_timeout if timeout is None else timeout
         return chosen.monitored_barrier(limit, wait_all_ranks=wait_all_ranks)
 
     _replace("monitored_barrier", monitored_barrier)
+
+
+def _allow_sequence_numbers():
+    """Where PyTorch, as 2.11, asks none but its own backends for them."""
+    other = dist.ProcessGroup._get_sequence_number_for_group
+
+    @functools.wraps(other)
+    def number(self):
+        try:
+            return other(self)
+        except RuntimeError:
+            backend = ours(self)
+            if backend is None:
+                raise
+            return backend._get_sequence_number_for_group()
+
+    dist.ProcessGroup._get_sequence_number_for_group = number
 
 
 def _close_what_is_destroyed():
@@ -242,12 +252,16 @@ def _close_what_is_destroyed():
 
     @functools.wraps(other)
     def destroy_process_group(group=None):
-        before = set(distributed_c10d._pg_map)
-        other(group)
-        for one in before - set(distributed_c10d._pg_map):
-            if _is_ours(one):
-                one.close()
-                _groups.pop(one, None)
+        if group is None or group is dist.group.WORLD:  # with it PyTorch destroys all others
+            other(group)
+            for _, _, departure in _joined:
+                departure.leave()
+        else:
+            backend = ours(group)
+            other(group)
+            if backend is not None:
+                backend.close()
+        _forget_those_that_left()
 
     _replace("destroy_process_group", destroy_process_group)
 
@@ -266,11 +280,12 @@ def _leave_all():
     they may not come back to an interpreter that ends.
     """
     _extension.expect_exit()
-    for group in list(_groups):
-        group.leave_at_exit()
+    for _, _, departure in _joined:
+        departure.leave_at_exit()
 
 
 _share_buckets()
 _allow_monitored_barrier()
+_allow_sequence_numbers()
 _close_what_is_destroyed()
-dist.Backend.register_backend("gradcube", _create, extended_api=True)
+_gradcube_for_torch.register()

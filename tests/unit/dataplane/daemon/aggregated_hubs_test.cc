@@ -58,12 +58,12 @@ class AggregatedHubsTest : public testing::Test {
     told_.clear();
     hubs_.look(now_, told_);
   }
-  void expect_one(const HubCall& call, HubState::Stage stage, const std::string& why) {
+  void expect_one(const HubCall& call, HubState::Progress progress, const std::string& why) {
     unsigned seen = 0;
     hubs_.for_each([&](const AggregatedHubs::View& its) {
       ++seen;
       EXPECT_EQ(its.call, call);
-      EXPECT_EQ(its.state.stage, stage);
+      EXPECT_EQ(its.state.progress, progress);
       EXPECT_THAT(its.state.why, HasSubstr(why));
     });
     EXPECT_EQ(seen, 1U);
@@ -85,11 +85,12 @@ TEST_F(AggregatedHubsTest, AskForTheTableAndTellOnceThatThereIsNoHub) {
   EXPECT_FALSE(answer_to(control::HubPart{{7, 1}, 0, table()}).has_value());
   look();
   ASSERT_EQ(told_.size(), 1U);
-  EXPECT_EQ(state_in(told_[0]).stage, HubState::Stage::failed);
+  EXPECT_EQ(state_in(told_[0]).progress, HubState::Progress::failed);
   EXPECT_THAT(state_in(told_[0]).why, HasSubstr("server [3]"));
   look();
   EXPECT_TRUE(told_.empty()) << "it is tried once";
-  EXPECT_EQ(state_in(answer_to(call_of())).stage, HubState::Stage::failed) << "and told again";
+  EXPECT_EQ(state_in(answer_to(call_of())).progress, HubState::Progress::failed)
+      << "and told again";
   EXPECT_FALSE(answer_to(control::HubEnd{{7, 1}}).has_value());
   EXPECT_TRUE(hubs_.empty());
 }
@@ -98,7 +99,7 @@ TEST_F(AggregatedHubsTest, HaveNothingOfAHubThatStoodAtAFormerDaemon) {
   HubCall call = call_of();
   call.stands = true;
   const HubState state = state_in(answer_to(call));
-  EXPECT_EQ(state.stage, HubState::Stage::failed);
+  EXPECT_EQ(state.progress, HubState::Progress::failed);
   EXPECT_EQ(state.code, GRADCUBE_EPEER);
   EXPECT_THAT(state.why, HasSubstr("started anew"));
   EXPECT_TRUE(hubs_.empty());
@@ -109,10 +110,10 @@ TEST_F(AggregatedHubsTest, ShowWhoCallsAndWhatHasComeOfIt) {
   call.trainers = 2;
   call.user = 1000;
   EXPECT_TRUE(asks(answer_to(call)));
-  expect_one(call, HubState::Stage::making, "");
+  expect_one(call, HubState::Progress::making, "");
   EXPECT_FALSE(answer_to(control::HubPart{{8, 3}, 0, table()}).has_value());
   look();
-  expect_one(call, HubState::Stage::failed, "server [3]");
+  expect_one(call, HubState::Progress::failed, "server [3]");
   EXPECT_FALSE(answer_to(control::HubEnd{{8, 3}}).has_value());
   EXPECT_TRUE(hubs_.empty());
 }

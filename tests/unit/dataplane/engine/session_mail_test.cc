@@ -223,7 +223,12 @@ TEST(SessionTypes, AreAddedAsTheirPartsOrMovedAsTheyAre) {
              {aggregation::kComplex64, Operation::sum}},
         Case{shared::CollectiveKind::broadcast, GRADCUBE_COMPLEX64, 1, 0, {}},
         Case{shared::CollectiveKind::all_reduce, GRADCUBE_COMPLEX64, GRADCUBE_MAX, 0, {}},
-        Case{shared::CollectiveKind::all_reduce, GRADCUBE_INT16, GRADCUBE_SUM, 0, {}},
+        Case{shared::CollectiveKind::all_reduce,
+             GRADCUBE_INT16,
+             GRADCUBE_SUM,
+             2,
+             {DataType::int16, Operation::sum}},
+        Case{shared::CollectiveKind::all_reduce, GRADCUBE_UINT16, GRADCUBE_SUM, 0, {}},
         Case{shared::CollectiveKind::all_reduce, 9, GRADCUBE_SUM, 0, {}}}) {
     for (const std::uint64_t more : {0, 1}) {
       TestSession session(1, kMailHeap, 1, 2);

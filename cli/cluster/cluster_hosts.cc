@@ -1,0 +1,152 @@
+#include "cli/cluster/cluster_hosts.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fmt/format.h>
+#include <numeric>
+#include <set>
+#include <system_error>
+
+#include "cli/cluster/run_file.h"
+#include "cli/text/json_fields.h"
+#include "control/base/errors.h"
+#include "control/base/printable.h"
+#include "control/settings/host_list.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::RunDirectory;
+using control::SetupError;
+using control::UsageError;
+
+constexpr std::string_view kHostsFile = "hosts.json";
+constexpr std::string_view kHostMark = "{host}";
+constexpr std::string_view kPresets[] = {"ssh", "srun", "mpirun"};
+
+bool is_letter(char letter) {
+  return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+         (letter >= '0' && letter <= '9');
+}
+
+// What no shell on the way, and no launcher, takes for something else.
+bool is_plain(std::string_view word, std::string_view marks) {
+  return !word.empty() && !word.starts_with('-') &&
+         std::all_of(word.begin(), word.end(), [marks](char letter) {
+           return is_letter(letter) || marks.find(letter) != std::string_view::npos;
+         });
+}
+
+void validate_launcher(const std::string& launcher) {
+  const bool is_preset =
+      std::find(std::begin(kPresets), std::end(kPresets), launcher) != std::end(kPresets);
+  if (is_preset || launcher.find(kHostMark) != std::string::npos) return;
+  throw UsageError(
+      fmt::format("--launcher {}: expected ssh, srun, mpirun, or a command with {{host}} where the "
+                  "host's name is to stand: 'ssh -p 2222 {{host}}'",
+                  control::quoted(launcher)));
+}
+
+}  // namespace
+
+control::ServerId ClusterHosts::server(std::size_t host) const {
+  return settings.topology.space().server_list().at(host);
+}
+
+std::vector<std::size_t> ClusterHosts::all() const {
+  std::vector<std::size_t> hosts(names.size());
+  std::iota(hosts.begin(), hosts.end(), 0);
+  return hosts;
+}
+
+std::string ClusterHosts::address(std::size_t host) const {
+  return control::ip_text(
+      control::host_of_port(settings.topology, settings.hosts, server(host), 0));
+}
+
+void validate(const ClusterHosts& hosts) {
+  validate_launcher(hosts.launcher);
+  if (!is_plain(hosts.program, "/._-+")) {
+    throw UsageError(
+        fmt::format("--program {}: expected a path of letters, digits and the characters / . _ - +",
+                    control::quoted(hosts.program)));
+  }
+  std::set<std::string> seen;
+  for (const std::string& name : hosts.names) {
+    if (!is_plain(name, "._-@:%")) {
+      throw UsageError(fmt::format("--hosts: {} is no name of a host", control::quoted(name)));
+    }
+    if (!seen.insert(name).second) {
+      throw UsageError(
+          fmt::format("--hosts: {} is there twice; expected a host for each server", name));
+    }
+  }
+  if (hosts.names.size() != hosts.settings.hosts.size()) {
+    throw UsageError(fmt::format("--hosts: there are {} hosts, and the addresses of {} servers",
+                                 hosts.names.size(), hosts.settings.hosts.size()));
+  }
+}
+
+nlohmann::json hosts_json(const ClusterHosts& hosts) {
+  return {{"launcher", hosts.launcher},
+          {"program", hosts.program},
+          {"names", hosts.names},
+          {"settings", nlohmann::json(control::to_json(hosts.settings))}};
+}
+
+ClusterHosts hosts_from_json(const nlohmann::json& json) {
+  ClusterHosts hosts{.launcher = text_field(json, "launcher").value_or(""),
+                     .program = text_field(json, "program").value_or(""),
+                     .names = {},
+                     .settings = control::settings_from_json(field(json, "settings"))};
+  for (const nlohmann::json& name : items(json, "names")) {
+    hosts.names.push_back(name.is_string() ? name.get<std::string>() : "");
+  }
+  validate(hosts);
+  return hosts;
+}
+
+std::filesystem::path kept_hosts_file(const RunDirectory& directory) {
+  return directory.path() / kHostsFile;
+}
+
+void keep_cluster_hosts(const RunDirectory& directory, const ClusterHosts& hosts) {
+  write_run_file(directory, kHostsFile, hosts_json(hosts));
+}
+
+void forget_cluster_hosts(const RunDirectory& directory) {
+  std::error_code ignored;
+  std::filesystem::remove(kept_hosts_file(directory), ignored);
+}
+
+std::optional<ClusterHosts> kept_cluster_hosts(const RunDirectory& directory) {
+  std::error_code error;
+  if (!std::filesystem::exists(kept_hosts_file(directory), error)) return std::nullopt;
+  directory.check();  // what stands there is run as a command
+  try {
+    return hosts_from_json(read_run_file(directory, kHostsFile));
+  } catch (const std::exception& wrong) {
+    throw SetupError(
+        fmt::format("{} does not say on which hosts the cluster is: {}; remove it, and end what "
+                    "runs by {}=1 gradcube down on each host",
+                    kept_hosts_file(directory).string(), wrong.what(), kThisHostAlone));
+  }
+}
+
+std::optional<ClusterHosts> hosts_to_ask(const RunDirectory& directory) {
+  if (is_for_this_host_alone()) return std::nullopt;
+  return kept_cluster_hosts(directory);
+}
+
+bool is_for_this_host_alone() { return std::getenv(kThisHostAlone) != nullptr; }
+
+void throw_none_is_here() {
+  const NothingToDoHere nothing;
+  if (is_for_this_host_alone()) throw nothing;
+  throw SetupError(nothing.what());
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,340 @@
+#include "cli/launch/host_group.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sstream>
+#include <string_view>
+#include <sys/socket.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "cli/cluster/daemon_process.h"
+#include "cli/launch/launch_process.h"
+#include "cli/text/json_fields.h"
+#include "cli/text/output.h"
+#include "control/base/errors.h"
+#include "control/base/printable.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::SetupError;
+using nlohmann::json;
+
+constexpr auto kStayPatience = std::chrono::seconds(20);
+constexpr auto kBesideGrace = std::chrono::seconds(15);  // at-host takes 5 s, and a network some
+constexpr std::size_t kMostNamed = 8;
+constexpr std::size_t kLongestWords = 300;   // of a launcher, in a message
+constexpr std::size_t kLongestError = 1000;  // of a host
+constexpr int kNotOnHost = 127;
+constexpr int kWrongWords = 2;
+constexpr std::string_view kOurs = "gradcube: ";  // begins what the tool itself says
+
+// No prompt that nobody sees, and no wait for a host that is gone.
+constexpr const char* kSsh =
+    "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3 "
+    "{host}";
+// In a job's allocation, beside its other steps.
+constexpr const char* kSrun =
+    "srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --nodelist={host}";
+constexpr const char* kMpirun = "mpirun -n 1 --bind-to none --host {host}";
+
+std::string template_of(const std::string& launcher) {
+  if (launcher == "ssh") return kSsh;
+  if (launcher == "srun") return kSrun;
+  return launcher == "mpirun" ? kMpirun : launcher;
+}
+
+// What trainers and daemons read. A socket is one host's.
+bool is_passed_on(std::string_view variable) {
+  if (variable.starts_with("GRADCUBE_SOCKET=") || variable.starts_with(kThisHostAlone))
+    return false;
+  return variable.starts_with("GRADCUBE") || variable.starts_with("PYTHON") ||
+         variable.starts_with("OMP_");
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> all;
+  for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
+  return all;
+}
+
+std::string line_of(const json& request) {
+  return request.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+LaunchTask task_for(const ClusterHosts& hosts, std::size_t host, std::string input) {
+  LaunchTask task{.mark = "",
+                  .file = "",
+                  .words = words_to_reach(hosts, host),
+                  .environment = own_environment(),
+                  .input = std::move(input)};
+  try {
+    task.file = find_command(task.words.front(), std::getenv("PATH"));
+  } catch (const CommandError& error) {
+    throw SetupError(fmt::format("host {}: {}: install it, or name another --launcher",
+                                 hosts.names[host], error.what()));
+  }
+  return task;
+}
+
+LaunchSettings settings_for(const ClusterHosts& hosts, std::chrono::nanoseconds grace) {
+  LaunchSettings settings{.tasks = {}, .grace = grace, .keeps_output = true, .each_alone = true};
+  for (std::size_t host = 0; host < hosts.names.size(); ++host) {
+    settings.tasks.push_back(task_for(hosts, host, ""));
+  }
+  return settings;
+}
+
+// The last line that says anything.
+std::string last_line(const std::string& text) {
+  std::istringstream lines(text);
+  std::string last;
+  for (std::string line; std::getline(lines, line);) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty()) last = line;
+  }
+  return last;
+}
+
+std::string last_words(const std::string& text) {
+  const std::string last = last_line(text);
+  return control::printable(last.starts_with(kOurs) ? last.substr(kOurs.size()) : last,
+                            kLongestWords);
+}
+
+// Why a launcher has ended without an answer.
+std::string end_of_launcher(const ClusterHosts& hosts, std::size_t host, const ProcessEnd& end,
+                            const std::string& errors) {
+  const std::string said = last_words(errors);
+  const std::string tail = said.empty() ? "" : ": " + said;
+  if (!end.by_signal && end.number == kNotOnHost) {
+    return fmt::format(
+        "there is no {} there: install the same version of Gradcube, or say by --program where it "
+        "is{}",
+        hosts.program, tail);
+  }
+  if (!end.by_signal && end.number == kWrongWords && last_line(errors).starts_with(kOurs)) {
+    return fmt::format("{} is another version there: install the same on all hosts{}",
+                       hosts.program, tail);
+  }
+  return fmt::format("{} {} before it answered{}", words_to_reach(hosts, host).front(),
+                     end.by_signal ? fmt::format("was ended by signal {}", end.number)
+                                   : fmt::format("ended with exit code {}", end.number),
+                     tail);
+}
+
+}  // namespace
+
+bool is_of_this_host(const std::string& address) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return false;
+  bool found = false;
+  for (const ifaddrs* one = all; one != nullptr && !found; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr) continue;
+    const auto family = one->ifa_addr->sa_family;
+    char text[INET6_ADDRSTRLEN] = "";
+    if (family == AF_INET) {
+      inet_ntop(family, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text,
+                sizeof text);
+    } else if (family == AF_INET6) {
+      inet_ntop(family, &reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr, text,
+                sizeof text);
+    }
+    found = address == text || (family == AF_INET && address.starts_with("127."));
+  }
+  freeifaddrs(all);
+  return found;
+}
+
+std::vector<std::string> words_to_reach(const ClusterHosts& hosts, std::size_t host) {
+  const std::string& name = hosts.names[host];
+  std::vector<std::string> words;
+  const bool is_here = hosts.launcher == "ssh" && name.find('@') == std::string::npos &&
+                       is_of_this_host(hosts.address(host));
+  if (is_here) {
+    std::error_code ignored;
+    words.push_back(std::filesystem::read_symlink("/proc/self/exe", ignored).string());
+  } else {
+    constexpr std::string_view kMark = "{host}";
+    std::istringstream text(template_of(hosts.launcher));
+    for (std::string word; text >> word;) {
+      for (std::size_t at = 0; (at = word.find(kMark, at)) != std::string::npos;) {
+        word.replace(at, kMark.size(), name);
+        at += name.size();
+      }
+      words.push_back(word);
+    }
+    words.push_back(hosts.program);
+  }
+  words.emplace_back("at-host");
+  return words;
+}
+
+json first_request() {
+  json environment = json::object();
+  for (const std::string& variable : own_environment()) {
+    const std::size_t equals = variable.find('=');
+    if (equals == std::string::npos || !is_passed_on(variable)) continue;
+    environment[variable.substr(0, equals)] = variable.substr(equals + 1);
+  }
+  if (environment.contains("GRADCUBE_RUN")) {
+    environment["GRADCUBE_RUN"] = control::RunDirectory::from_environment().path().string();
+  }
+  return {{"version", GRADCUBE_VERSION}, {"environment", environment}};
+}
+
+HostGroup::HostGroup(const ClusterHosts& hosts, std::chrono::nanoseconds grace)
+    : hosts_(hosts),
+      settings_(settings_for(hosts, grace)),
+      launcher_(settings_, signals_),
+      states_(hosts.names.size()) {}
+
+HostGroup::~HostGroup() {
+  launcher_.stop();
+  launcher_.finish();
+}
+
+HostGroup::Answers HostGroup::ask(const json& request, std::chrono::seconds patience) {
+  return ask(std::vector<json>(states_.size(), request), patience);
+}
+
+HostGroup::Answers HostGroup::ask(const std::vector<json>& requests,
+                                  std::chrono::seconds patience) {
+  Answers answers = collect(requests, patience);
+  if (launcher_.interrupted_by() != 0) end_by_signal();
+  return answers;
+}
+
+HostGroup::Answers HostGroup::collect(const std::vector<json>& requests,
+                                      std::chrono::seconds patience) {
+  for (std::size_t host = 0; host < states_.size(); ++host) {
+    Host& state = states_[host];
+    json request = requests[host];
+    if (!state.asked) request.update(first_request());
+    state.asked = true;
+    state.answer = nullptr;
+    launcher_.tell(host, line_of(request));
+  }
+  launcher_.run_until([this] { return all_spoke(); }, std::chrono::steady_clock::now() + patience);
+  Answers answers;
+  for (std::size_t host = 0; host < states_.size(); ++host) {
+    Host& state = states_[host];
+    if (const auto stays = flag_field(state.answer, "stays")) state.stays = *stays;
+    answers.failures.push_back(failure_of(host, patience));
+    answers.values.push_back(std::move(state.answer));
+  }
+  return answers;
+}
+
+void HostGroup::Answers::require_all(const ClusterHosts& hosts) const {
+  std::vector<std::string> failed;
+  std::size_t count = 0;
+  for (std::size_t host = 0; host < failures.size(); ++host) {
+    if (failures[host].empty()) continue;
+    if (++count <= kMostNamed) {
+      failed.push_back(fmt::format("host {}: {}", hosts.names[host], failures[host]));
+    }
+  }
+  if (count == 0) return;
+  throw SetupError(fmt::format(
+      "{}{}", fmt::join(failed, "; "),
+      count > kMostNamed ? fmt::format("; and {} more hosts", count - kMostNamed) : ""));
+}
+
+void HostGroup::stay() {
+  // A signal does not end this process here: some may have been told.
+  const Answers answers =
+      collect(std::vector<json>(states_.size(), json{{"stay", true}}), kStayPatience);
+  for (std::size_t host = 0; host < states_.size(); ++host) {
+    if (answers.failures[host].empty() && states_[host].stays) launcher_.release(host);
+  }
+  if (launcher_.interrupted_by() != 0) throw SetupError("interrupted");
+  answers.require_all(hosts_);
+}
+
+bool HostGroup::all_spoke() {
+  bool all = true;
+  for (std::size_t host = 0; host < states_.size(); ++host) {
+    take_answer(host);
+    all = all && (!states_[host].answer.is_null() || launcher_.end_of(host).has_value());
+  }
+  return all;
+}
+
+void HostGroup::take_answer(std::size_t host) {
+  std::string& output = launcher_.output(host);
+  for (std::size_t end = 0; (end = output.find('\n')) != std::string::npos;) {
+    const std::string line = output.substr(0, end);
+    output.erase(0, end + 1);
+    if (line.starts_with(kAnswerMark)) states_[host].answer = json::parse(line, nullptr, false);
+  }
+}
+
+std::string HostGroup::failure_of(std::size_t host, std::chrono::seconds patience) {
+  take_answer(host);
+  const json& answer = states_[host].answer;
+  if (answer.is_null()) {
+    const std::string& errors = launcher_.errors(host);
+    if (const auto& end = launcher_.end_of(host)) {
+      return end_of_launcher(hosts_, host, *end, errors);
+    }
+    const std::string said = last_words(errors);
+    return fmt::format("{} has not answered within {} s{}", words_to_reach(hosts_, host).front(),
+                       patience.count(), said.empty() ? "" : ": " + said);
+  }
+  if (flag_field(answer, "ok").value_or(false)) return "";
+  return control::printable(
+      text_field(answer, "error")
+          .value_or("it answered something unexpected: is it another version?"),
+      kLongestError);
+}
+
+void HostGroup::end_by_signal() {
+  launcher_.finish();
+  complain("interrupted: what was started on the hosts was ended");
+  flush_output();
+  raise(launcher_.interrupted_by());  // still blocked: it ends this process when `signals_` is gone
+  throw SetupError("interrupted");
+}
+
+int run_on_hosts(const ClusterHosts& hosts, const std::vector<std::string>& words,
+                 const std::vector<std::size_t>& which, std::chrono::nanoseconds grace) {
+  LaunchSettings settings{.tasks = {}, .grace = grace + kBesideGrace};
+  json request = first_request();
+  if (words.front() == "run") request["directory"] = std::filesystem::current_path().string();
+  request["words"] = words;
+  request["last"] = true;
+  request["grace"] = grace.count();
+  for (const std::size_t host : which) {
+    request["host"] = hosts.names[host];
+    settings.tasks.push_back(task_for(hosts, host, line_of(request)));
+  }
+  const LaunchSignals signals;
+  const LaunchReport report = launch(settings, signals);
+  if (report.first_failure) {
+    complain(fmt::format("host {}: exit code {}{}", hosts.names[which[*report.first_failure]],
+                         report.exit_code,
+                         which.size() > 1 ? "; it was ended on the other hosts" : ""));
+    return report.exit_code;
+  }
+  if (report.output_error != 0) {
+    throw SetupError(
+        fmt::format("cannot write to standard output: {}", std::strerror(report.output_error)));
+  }
+  flush_output();
+  if (report.interrupted_by != 0) raise(report.interrupted_by);
+  return 0;
+}
+
+}  // namespace gradcube::cli

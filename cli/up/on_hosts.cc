@@ -1,0 +1,185 @@
+#include "cli/up/on_hosts.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <exception>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "cli/checks/hosts_check.h"
+#include "cli/launch/host_group.h"
+#include "cli/text/json_fields.h"
+#include "cli/text/output.h"
+#include "cli/up/own_daemon.h"
+#include "control/base/errors.h"
+#include "control/base/printable.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::RunDirectory;
+using control::SetupError;
+using nlohmann::json;
+
+// A launcher's connection, and a daemon's start.
+constexpr auto kStartOnHostPatience = std::chrono::seconds(90);
+constexpr auto kEndOnHostPatience = std::chrono::seconds(40);
+// Links are heard a little after the last daemon has started.
+constexpr auto kFirstGreetings = std::chrono::seconds(10);
+constexpr auto kBetweenGreetings = std::chrono::milliseconds(100);
+constexpr auto kStatusPatience = std::chrono::seconds(30);
+constexpr const char* kDefaultLauncher = "ssh";
+constexpr std::size_t kMostProblems = 3;
+constexpr std::size_t kLongestSaid = 300;
+
+// "2,1", as gradcubed takes it.
+std::string server_word(const ClusterHosts& hosts, std::size_t host) {
+  const std::string text = hosts.settings.topology.space().text(hosts.server(host));
+  return text.substr(1, text.size() - 2);
+}
+
+bool hears_all(const json& answer) {
+  const json status = json::parse(text_field(answer, "output").value_or(""), nullptr, false);
+  for (const json& server : items(status, "servers")) {
+    for (const json& port : items(server, "ports")) {
+      if (!items(port, "down").empty()) return false;
+    }
+  }
+  return true;
+}
+
+// Else one end would wait for a link that the other does not measure, because it seems to be down.
+void wait_for_greetings(HostGroup& group, const ClusterHosts& hosts) {
+  const auto deadline = std::chrono::steady_clock::now() + kFirstGreetings;
+  while (std::chrono::steady_clock::now() < deadline) {
+    const auto answers = group.ask(json{{"words", {"status", "--json"}}}, kStatusPatience);
+    answers.require_all(hosts);
+    if (std::all_of(answers.values.begin(), answers.values.end(), hears_all)) return;
+    std::this_thread::sleep_for(kBetweenGreetings);
+  }
+}
+
+void require_links(const ClusterHosts& hosts, const std::vector<LinkResult>& links) {
+  const control::AddressSpace& space = hosts.settings.topology.space();
+  std::vector<std::string> problems;
+  std::size_t count = 0;
+  bool one_is_down = false;
+  for (const LinkResult& link : links) {
+    one_is_down = one_is_down || link.problem.starts_with("down: ");
+    if (link.problem.empty() || ++count > kMostProblems) continue;
+    problems.push_back(fmt::format("level {}, {} to {}: {}", link.link.level,
+                                   space.text(link.link.first), space.text(link.link.second),
+                                   link.problem));
+  }
+  if (count == 0) return;
+  const std::string hint =
+      one_is_down && hosts.settings.interfaces.empty()
+          ? fmt::format(". A firewall has to let UDP port {} and those above it pass",
+                        hosts.settings.hosts.front().front().udp_port)
+          : "";
+  throw SetupError(
+      fmt::format("{} of {} links {} not as configured: {}{}; what was started on the "
+                  "hosts was ended, --no-check leaves it running{}",
+                  count, links.size(), count == 1 ? "is" : "are", fmt::join(problems, "; "),
+                  count > kMostProblems ? "; ..." : "", hint));
+}
+
+}  // namespace
+
+ClusterHosts hosts_reached(const std::string& launcher, const std::string& program,
+                           std::vector<std::string> names,
+                           const control::ClusterSettings& settings) {
+  std::error_code ignored;
+  ClusterHosts hosts{
+      .launcher = launcher.empty() ? kDefaultLauncher : launcher,
+      .program = program.empty() ? std::filesystem::read_symlink("/proc/self/exe", ignored).string()
+                                 : program,
+      .names = std::move(names),
+      .settings = settings};
+  validate(hosts);
+  return hosts;
+}
+
+HostsStarted up_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory,
+                         bool with_check) {
+  prepare(directory);
+  refuse_cluster_elsewhere(directory);
+  std::vector<json> requests;
+  for (std::size_t host = 0; host < hosts.names.size(); ++host) {
+    requests.push_back(
+        {{"start", {{"server", server_word(hosts, host)}, {"hosts", hosts_json(hosts)}}}});
+  }
+  HostsStarted started;
+  std::optional<HostGroup> group(std::in_place, hosts);
+  const HostGroup::Answers answers = group->ask(requests, kStartOnHostPatience);
+  answers.require_all(hosts);
+  started.daemons = answers.values;
+  if (with_check) {
+    wait_for_greetings(*group, hosts);
+    started.links = check_hosts(*group, hosts, LinkCheckSettings());
+    require_links(hosts, started.links);
+  }
+  try {
+    group->stay();
+    keep_cluster_hosts(directory, hosts);
+  } catch (const std::exception& error) {
+    std::string why = error.what();
+    const int signal = group->interrupted_by();
+    group.reset();
+    try {
+      down_on_hosts(hosts, directory);
+      why += "; what was started on the hosts was ended";
+    } catch (const std::exception& other) {
+      why += fmt::format("; not all that was started was ended: {}", other.what());
+    }
+    if (signal != 0) {
+      complain(why);
+      raise(signal);
+    }
+    throw SetupError(why);
+  }
+  return started;
+}
+
+void refuse_cluster_elsewhere(const RunDirectory& directory) {
+  const auto hosts = kept_cluster_hosts(directory);
+  if (!hosts) return;
+  for (const std::size_t host : hosts->all()) {
+    if (is_of_this_host(hosts->address(host))) return;
+  }
+  throw SetupError(
+      fmt::format("a cluster on {} may run: `gradcube down` ends it. Where those hosts are gone "
+                  "for ever, remove {}",
+                  fmt::join(hosts->names, ", "), kept_hosts_file(directory).string()));
+}
+
+void down_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory) {
+  HostGroup group(hosts);
+  HostGroup::Answers answers = group.ask(json{{"words", {"down"}}}, kEndOnHostPatience);
+  for (std::size_t host = 0; host < hosts.names.size(); ++host) {
+    const json& answer = answers.values[host];
+    if (!answers.failures[host].empty() || count_field(answer, "exit_code") == 0) continue;
+    const std::string errors = text_field(answer, "errors").value_or("");
+    // It has ended before, which is as well.
+    if (errors.find("there is nothing to end") != std::string::npos) continue;
+    answers.failures[host] = control::printable(errors, kLongestSaid);
+  }
+  // For another try. On this host, too, it has been removed.
+  const auto failed = [](const std::string& failure) { return !failure.empty(); };
+  if (std::any_of(answers.failures.begin(), answers.failures.end(), failed)) {
+    keep_cluster_hosts(directory, hosts);
+  } else {
+    forget_cluster_hosts(directory);
+  }
+  answers.require_all(hosts);
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,137 @@
+#include "cli/up/own_daemon.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <fmt/format.h>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "cli/cluster/cluster_hosts.h"
+#include "cli/cluster/control_client.h"
+#include "cli/cluster/running_cluster.h"
+#include "control/base/errors.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::DaemonLock;
+using control::RunDirectory;
+using control::SetupError;
+
+constexpr auto kDyingPatience = std::chrono::milliseconds(500);
+constexpr auto kUpPause = std::chrono::milliseconds(10);
+constexpr auto kEndPatience = std::chrono::seconds(10);
+constexpr auto kDownPause = std::chrono::milliseconds(20);
+
+// What has ended of the cluster that runs; nothing if it cannot be asked.
+std::string ended_part(const RunDirectory& directory) {
+  try {
+    const RunningCluster cluster = running_cluster(directory);
+    return ended_daemons(cluster, control::Placement::all(cluster.topology));
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+[[noreturn]] void throw_runs_already(const RunDirectory& directory) {
+  const auto daemon = directory.living_daemon();
+  const std::string ended = ended_part(directory);
+  throw SetupError(
+      fmt::format("a cluster runs already{} in {}: {}",
+                  daemon && daemon->pid > 0 ? fmt::format(" (pid {})", daemon->pid) : "",
+                  directory.path().string(),
+                  ended.empty() ? "`gradcube status` shows it, `gradcube down` ends it" : ended));
+}
+
+// A daemon that was just killed holds its lock until the kernel has taken its memory back.
+bool outlives_patience(const RunDirectory& directory) {
+  const auto deadline = std::chrono::steady_clock::now() + kDyingPatience;
+  while (directory.living_daemon()) {
+    if (std::chrono::steady_clock::now() >= deadline) return true;
+    std::this_thread::sleep_for(kUpPause);
+  }
+  return false;
+}
+
+// The advice for a daemon that does not end by itself.
+std::string kill_message(pid_t pid) {
+  return pid > 0
+             ? fmt::format("end it with `kill {0}`, or `kill -9 {0}` if that does not help", pid)
+             : "its pid is not known: `pgrep gradcubed` lists the daemons";
+}
+
+void remove_leftovers(const RunDirectory& directory) {
+  if (!directory.exists()) return;
+  directory.check();
+  const auto lock = DaemonLock::acquire(directory);
+  if (!lock) return;
+  directory.remove_stale_sockets(*lock);
+  forget_cluster_hosts(directory);
+}
+
+// Whether this daemon still holds the run directory. Another `up` may have begun a new one there.
+bool lives(const RunDirectory& directory, pid_t pid) {
+  const auto daemon = directory.living_daemon();
+  return daemon && (daemon->pid == pid || daemon->pid == 0);
+}
+
+bool ends_within(const RunDirectory& directory, pid_t pid, std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (lives(directory, pid)) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(kDownPause);
+  }
+  return true;
+}
+
+void ask_to_end(const RunDirectory& directory, pid_t pid) {
+  const auto deadline = std::chrono::steady_clock::now() + kEndPatience;
+  const auto left = [deadline] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(deadline -
+                                                                 std::chrono::steady_clock::now());
+  };
+  for (;;) {
+    try {
+      ask_daemon(directory, {{"command", "down"}}, std::max(left(), kDownPause));
+      return;
+    } catch (const SetupError& error) {
+      // One that is starting does not listen yet. One that has ended in the meantime, or is about
+      // to, does what it was asked.
+      if (!lives(directory, pid)) return;
+      if (left().count() <= 0) {
+        throw SetupError(fmt::format("{}; {}", error.what(), kill_message(pid)));
+      }
+    }
+    std::this_thread::sleep_for(kDownPause);
+  }
+}
+
+}  // namespace
+
+std::size_t prepare(const RunDirectory& directory) {
+  directory.create();
+  if (outlives_patience(directory)) throw_runs_already(directory);
+  const auto lock = DaemonLock::acquire(directory);
+  if (!lock) throw_runs_already(directory);
+  const std::size_t stale = directory.stale_sockets().size();
+  directory.remove_stale_sockets(*lock);
+  return stale;
+}
+
+std::optional<pid_t> end_daemon(const RunDirectory& directory) {
+  const auto daemon = directory.living_daemon();
+  if (daemon) {
+    ask_to_end(directory, daemon->pid);
+    if (!ends_within(directory, daemon->pid, kEndPatience)) {
+      throw SetupError(fmt::format("the daemon (pid {}) has not ended after {} s; {}", daemon->pid,
+                                   kEndPatience.count(), kill_message(daemon->pid)));
+    }
+  }
+  remove_leftovers(directory);
+  if (!daemon) return std::nullopt;
+  return daemon->pid;
+}
+
+}  // namespace gradcube::cli

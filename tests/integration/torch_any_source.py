@@ -1,0 +1,96 @@
+"""Scenarios of torch_ranks.py: receives from any rank."""
+
+import datetime
+import random
+
+import gradcube.torch
+import torch
+import torch.distributed as dist
+
+from torch_missed import refusal
+
+MANY = 40
+
+
+def any_source():
+    in_turns()
+    alone_with_its_tag()
+    of_those_that_are_left()
+
+
+def in_turns():
+    """Rank 0 asks for any rank's next message, or that of one rank, at random: none is lost, and those of each rank come
+    in their order, also those that came at once."""
+    rank, others = dist.get_rank(), range(1, dist.get_world_size())
+    if rank != 0:
+        sends = [dist.isend(torch.tensor([rank, number]), 0, tag=3) for number in range(MANY)]
+        for send in sends:
+            send.wait()
+        return dist.barrier()
+    expected = dict.fromkeys(others, 0)
+    chosen = random.Random(1)
+    while any(number < MANY for number in expected.values()):
+        wanted = chosen.choice([None, *(other for other in others if expected[other] < MANY)])
+        got = torch.tensor([-1, -1])
+        source = dist.recv(got, wanted, tag=3)
+        assert source == int(got[0]) and wanted in (None, source), (source, got, wanted)
+        assert int(got[1]) == expected[source], (source, got, expected)
+        expected[source] += 1
+    dist.barrier()
+
+
+def alone_with_its_tag():
+    """While one waits, none of its tag can begin; what is late, or of another type, takes nothing from the next."""
+    rank = dist.get_rank()
+    if rank == 0:
+        got = torch.zeros(2)
+        waiting = dist.irecv(got, None)
+        for source in (None, 1):
+            refusal(lambda: dist.recv(got.clone(), source), "a receive from any rank waits", "expected another tag")
+        dist.barrier()
+        dist.recv(got.clone(), 1, tag=1)
+        refusal(lambda: waiting.wait(datetime.timedelta(milliseconds=100)), "the timeout has passed")
+        dist.barrier()
+        dist.recv(got, 1)
+        assert got.tolist() == [1, 2], got
+    else:
+        dist.barrier()
+        if rank == 1:
+            dist.send(torch.zeros(2), 0, tag=1)
+        dist.barrier()
+        if rank == 1:
+            dist.send(torch.tensor([1.0, 2.0]), 0)
+    dist.barrier()
+    if rank == 0:
+        refusal(lambda: dist.recv(torch.zeros(3)), "8 bytes", "12")
+        strided = torch.zeros(2, 2)
+        assert dist.recv(strided[:, 1]) == 2
+        assert strided.tolist() == [[0, 5], [0, 6]], strided
+    elif rank == 2:
+        dist.send(torch.zeros(2), 0)
+        dist.send(torch.tensor([5.0, 6.0]), 0)
+    dist.barrier()
+
+
+def of_those_that_are_left():
+    """A rank that has left is not waited for, unless there is no other."""
+    rank, group = dist.get_rank(), dist.new_group()
+    got = torch.zeros(1)
+    if rank == 3:
+        dist.destroy_process_group(group)
+    dist.barrier()
+    if rank == 0:
+        assert dist.recv(got, group=group) in (1, 2)
+        assert dist.recv(got, group=group) in (1, 2)
+    elif rank != 3:
+        dist.send(torch.ones(1), 0, group=group)
+        dist.destroy_process_group(group)
+    dist.barrier()
+    if rank == 0:
+        refusal(lambda: dist.recv(got, group=group), "exchanges no more messages")
+        dist.destroy_process_group(group)
+    pair = dist.new_group([0, 1])
+    if rank == 1:
+        gradcube.torch.ours(pair).send([torch.full((1,), 9.0)], 0, 0).wait()
+    elif rank == 0:
+        assert dist.recv(got, group=pair) == 1 and float(got) == 9

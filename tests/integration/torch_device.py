@@ -1,0 +1,361 @@
+"""What a rank of torch_device_test.py runs: `torch_device.py DEVICE SCENARIO...`, one after the other.
+
+The device is "late" (torch_late_device.py), or one that PyTorch has itself, such as "cuda". What tensors on it get is
+compared with what tensors of the CPU get by the same group.
+"""
+
+import contextlib
+import datetime
+import os
+import sys
+
+import gradcube.torch
+import torch
+import torch.distributed as dist
+from gradcube import _torch_pinning
+from harness import wait_until
+from torch import nn
+
+import torch_late_device
+from torch_collectives import ADDED, COPIED, SMALL, input_of, ranks, same
+from torch_missed import refusal
+from torch_ranks import PATIENCE, model_of, say, works
+
+LARGE = 2_500_001  # elements of float32: three parts
+DEVICE = None  # the torch.device
+late = None  # the extension of the device "late"; None: another device
+
+
+def there(tensor):
+    return tensor.to(DEVICE)
+
+
+def here(tensor):
+    return tensor.cpu()
+
+
+def both(call, *tensors, written=None):
+    """Does it with tensors of the CPU and of the device, and compares all of them, or those `written`."""
+    cpu = [one.clone() for one in tensors]
+    device = [there(one) for one in tensors]
+    call(*cpu)
+    call(*device)
+    for one, other in list(zip(cpu, device))[slice(*(written or (None,)))]:
+        assert other.device.type == DEVICE.type
+        same(here(other), one)
+
+
+def mine(dtype=torch.float32, shape=(1009,), salt=0):
+    return input_of(dist.get_rank(), dtype, shape, salt)
+
+
+def zeros(count, shape, dtype=torch.float32):
+    return [torch.zeros(shape, dtype=dtype) for _ in range(count)]
+
+
+def all_reduces():
+    for dtype in [*ADDED, *SMALL, torch.bool, torch.complex64]:
+        for op in ("SUM", "AVG", "MIN", "MAX", "PRODUCT", "BAND", "BOR", "BXOR"):
+            try:
+                both(lambda one, op=op: dist.all_reduce(one, getattr(dist.ReduceOp, op)), mine(dtype))
+            except (RuntimeError, ValueError) as error:  # PyTorch's own for some
+                assert "support" in str(error), error
+    both(dist.all_reduce, mine(shape=(LARGE,)))
+    both(lambda one: dist.all_reduce(one.t()[3:900]), mine(shape=(1500, 1300)))  # four parts of what is not dense
+    both(dist.all_reduce, torch.zeros(0))
+    both(dist.all_reduce, torch.tensor(float(dist.get_rank())))
+    both(lambda *some: dist.all_reduce_coalesced(list(some)), mine(), mine(shape=(LARGE,)))
+
+
+def rooted():
+    for root in (0, len(ranks()) - 1):
+        is_root = dist.get_rank() == root
+        for dtype in COPIED:
+            both(lambda one: dist.broadcast(one, root), mine(dtype))
+        both(lambda one: dist.broadcast(one, root), mine(shape=(LARGE,)))
+        both(lambda one: dist.broadcast(one.t(), root), mine(shape=(30, 40)))
+        for shape in ((1009,), (LARGE,)):
+            both(lambda one: dist.reduce(one, root), mine(shape=shape), written=None if is_root else (0, 0))
+
+        def gather(one, *outputs):
+            dist.gather(one, list(outputs) if is_root else None, root)
+
+        def scatter(output, *inputs):
+            dist.scatter(output, list(inputs) if is_root else None, root)
+
+        both(gather, mine(torch.int16, (6,)), *zeros(len(ranks()), (6,), torch.int16))
+        both(scatter, torch.zeros(6), *(mine(shape=(6,), salt=rank) for rank in ranks()))
+
+
+def gathered_and_scattered():
+    size = len(ranks())
+    for dtype in COPIED:
+        both(lambda one, *outputs: dist.all_gather(list(outputs), one), mine(dtype), *zeros(size, (1009,), dtype))
+    both(lambda one, *outputs: dist.all_gather(list(outputs), one.t()), mine(shape=(5, 3)), *zeros(size, (3, 5)))
+    both(lambda one, whole: dist.all_gather_into_tensor(whole, one), mine(), torch.zeros(1009 * size))
+    both(lambda one, whole: dist.all_gather_into_tensor(whole, one), mine(shape=(LARGE,)), torch.zeros(LARGE * size))
+    for op in ("SUM", "AVG", "MAX", "PRODUCT"):
+        kind = getattr(dist.ReduceOp, op)
+        both(lambda one, *inputs: dist.reduce_scatter(one, list(inputs), kind), torch.zeros(13), *mine(shape=(size, 13)))
+        both(lambda one, whole: dist.reduce_scatter_tensor(one, whole, kind), torch.zeros(13), mine(shape=(size * 13,)))
+    both(lambda one, whole: dist.reduce_scatter_tensor(one, whole), torch.zeros(LARGE), mine(shape=(size * LARGE,)))
+
+
+def exchanged():
+    rank, size = dist.get_rank(), len(ranks())
+    both(lambda *some: dist.all_to_all(list(some[:size]), list(some[size:])), *zeros(size, (5,)), *mine(shape=(size, 5)))
+    both(lambda one, whole: dist.all_to_all_single(one, whole), torch.zeros(size, 5), mine(shape=(size, 5)))
+    both(lambda whole: dist.all_to_all_single(whole, whole), mine(shape=(size, 5)))
+
+    def ring(given, got):
+        sending = dist.isend(given, (rank + 1) % size)
+        dist.recv(got, (rank - 1) % size)
+        sending.wait()
+
+    both(ring, mine(), torch.zeros(1009))
+    both(ring, mine(shape=(LARGE,)), torch.zeros(LARGE))
+    both(lambda given, got: ring(given.t(), got.t()), mine(shape=(7, 5)), torch.zeros(7, 5))
+    dist.barrier()
+
+
+def collectives():
+    for scenario in (all_reduces, rooted, gathered_and_scattered, exchanged):
+        try:
+            scenario()
+        except Exception as error:
+            raise AssertionError(f"{scenario.__name__}: {type(error).__name__}: {error}") from error
+
+
+@contextlib.contextmanager
+def busy(tensor):
+    """The caller's stream has something to do, as long as the scope lasts; then it adds 1 to the tensor."""
+    if late is None:
+        torch.cuda._sleep(1_000_000_000)  # half a second
+        tensor.add_(1)
+        yield
+        return
+    latch = late.hold(tensor)
+    late.add_later(tensor, 1)
+    try:
+        yield
+    finally:
+        latch.open()
+
+
+def streams():
+    """The host goes on while the device has yet to give, and to take, its tensors; the caller's stream has the order."""
+    size = len(ranks())
+    for shape in ((1009,), (LARGE,)):
+        given, other = there(torch.zeros(shape)), there(torch.zeros(shape))
+        gathered = [there(torch.zeros(shape)) for _ in ranks()]
+        with busy(other), busy(given):
+            works_of = [dist.all_reduce(given, async_op=True), dist.all_gather(gathered, other, async_op=True)]
+            small = torch.ones(3)
+            behind = dist.all_reduce(small, async_op=True)  # of the CPU: keeps its place
+            assert not any(one.is_completed() for one in (*works_of, behind))
+        for work in works_of:
+            work.wait()
+        behind.wait()
+        assert float(small[0]) == size
+        given.add_(1)
+        same(here(given), torch.full(shape, size + 1.0))
+        for one in gathered:
+            same(here(one), torch.ones(shape))
+    if late is not None:
+        after_the_copies_back()
+
+
+def after_the_copies_back():
+    """wait() does not make the host wait for the copy back, but what the caller's stream is told next."""
+    size = len(ranks())
+    for wait in (
+        lambda work: work.wait(),
+        lambda work: work.get_future().wait(),
+        lambda work: work.get_future().then(lambda done: late.add_later(done.value()[0], 0) or done.value()).wait(),
+    ):
+        given = there(torch.ones(1009))
+        late.hold_arrivals()
+        try:
+            wait(dist.all_reduce(given, async_op=True))
+            late.add_later(given, 1)
+        finally:
+            late.release_arrivals()
+        same(here(given), torch.full((1009,), size + 1.0))
+
+
+def failures():
+    """They are told by the Work and by its future; the group goes on, and tensors of several devices are refused."""
+    rank, size = dist.get_rank(), len(ranks())
+    refusal(lambda: dist.all_reduce(there(torch.ones(5 + (rank == 1)))), "5", "6")
+    works()
+    one = there(torch.ones(10))
+    dist.all_reduce(one)
+    assert float(here(one)[0]) == size
+    backend = gradcube.torch.ours(None)
+    expected = "expected one device for all"
+    refusal(lambda: backend.allgather([zeros(size, (10,))], [one]), "tensors on", expected)
+    group = dist.new_group(timeout=datetime.timedelta(seconds=1))
+    if rank != size - 1:
+        refusal(lambda: dist.all_reduce(one, group=group), "the timeout has passed")
+    dist.barrier()
+    works()
+
+
+def lateness():
+    """After a timeout the others still get what was given, though the caller's tensor is gone by then."""
+    rank, size = dist.get_rank(), len(ranks())
+    group = dist.new_group()
+    one = there(torch.zeros(7))
+    given = there(torch.full((7 * size,), rank + 1.0))
+    if rank == 0:
+        late.hold_departures()
+    work = dist.reduce_scatter_tensor(one, given, group=group, async_op=True)
+    if rank == 0:
+        refusal(lambda: work.wait(datetime.timedelta(milliseconds=100)), "the timeout has passed", "its device")
+        del given, work
+        here(one)  # what is freed is used again
+        late.release_departures()
+    else:
+        work.wait()
+        same(here(one), torch.full((7,), size * (size + 1) / 2))
+    dist.barrier(group)
+    dist.destroy_process_group(group)
+
+
+def lost_order():
+    """Where the device cannot be asked about a collective, the group ends: no rank gets what belongs to another one."""
+    rank = dist.get_rank()
+    group = dist.new_group()
+    one = there(torch.ones(7))
+    dist.all_reduce(one, group=group)
+    here(one)
+    if rank == 0:
+        with busy(one):
+            work = dist.all_reduce(one, group=group, async_op=True)
+            late.fail_queries(1)
+            refusal(work.wait, "this process group has ended", "the device cannot be asked")
+        refusal(lambda: dist.all_reduce(one, group=group), "this process group has ended")
+    else:
+        refusal(lambda: dist.all_reduce(one, group=group), "rank 0")
+    dist.destroy_process_group(group)
+    works()
+
+
+def completion():
+    """A work is completed when its own result is on the device, and waits for no copy of a later call."""
+    one, other = there(torch.ones(7)), there(torch.ones(7))
+    late.hold_arrivals()
+    work = dist.all_reduce(one, async_op=True)
+    work.wait()
+    assert not work.is_completed()
+    late.release_arrivals()
+    wait_until(work.is_completed, "the result to be on the device")
+    if dist.get_rank() == 0:
+        work = dist.all_reduce(one, async_op=True)
+        late.hold_departures()
+        later = dist.all_reduce(other, async_op=True)
+        dist.barrier(small := dist.new_group())
+        work.wait()
+        wait_until(lambda: work.is_completed() and late.is_idle(one), "the first of two calls")
+        late.release_departures()
+        later.wait()
+    else:
+        dist.barrier(small := dist.new_group())
+        dist.all_reduce(one)
+        dist.all_reduce(other)
+    dist.destroy_process_group(small)
+    same(here(other), torch.full((7,), float(len(ranks()))))
+
+
+def shared_memory():
+    """Tensors of a call that share memory are refused on a device as on the CPU, and nothing is written."""
+    size = len(ranks())
+    for whole in (torch.ones(3 * size), there(torch.ones(3 * size))):
+        refusal(lambda: dist.all_reduce_coalesced([whole, whole[:3]]), "share memory")
+        gathered = zeros(size, (3,))
+        refusal(lambda: dist.all_to_all(gathered, [there(torch.ones(3)) for _ in ranks()]), "one device for all")
+        assert not any(one.any() for one in gathered)
+        same(here(whole), torch.ones(3 * size))
+    works()
+
+
+def alone():
+    """A group of one rank waits for a device no longer than its timeout."""
+    group = [dist.new_group([rank], timeout=datetime.timedelta(seconds=1)) for rank in ranks()][dist.get_rank()]
+    one = there(torch.ones(7))
+    with busy(one):
+        refusal(lambda: dist.all_reduce(one, group=group), "the timeout has passed", "the device")
+    same(here(one), torch.full((7,), 2.0))
+    dist.destroy_process_group(group)
+
+
+def faults():
+    for scenario in (lateness, lost_order, completion, shared_memory, alone):
+        if late is not None:
+            scenario()
+            say(passed=scenario.__name__)
+
+
+def staging():
+    """All bytes of tensors on a device are staged, each once, in memory that the device was told of."""
+    group = dist.new_group()
+    one = there(torch.ones(LARGE))
+    dist.all_reduce(one, group=group)
+    dist.all_reduce(one[:10], group=group)
+    usage = gradcube.torch.statistics(group)["all_reduce"]
+    assert usage["bytes"] == usage["staged_bytes"] == 4 * (LARGE + 10) and usage["requests"] == 4, usage
+    pinned = sum(_torch_pinning.pinned.values())
+    assert pinned >= 4 * LARGE, _torch_pinning.pinned
+    for _ in range(20):
+        dist.all_reduce(one, group=group)
+    # What is used again is that of the call before the last one, whose copies may still go on.
+    assert sum(_torch_pinning.pinned.values()) <= pinned + 2 * (12 << 20), _torch_pinning.pinned
+    dist.destroy_process_group(group)
+
+
+def train(device, **options):
+    model = nn.parallel.DistributedDataParallel(model_of().to(device), **options)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    generator = torch.Generator().manual_seed(100 + dist.get_rank())
+    for _ in range(5):
+        optimizer.zero_grad()
+        inputs = torch.randn(16, 64, generator=generator)
+        targets = torch.randint(0, 10, (16,), generator=generator)
+        nn.functional.cross_entropy(model(inputs.to(device)), targets.to(device)).backward()
+        optimizer.step()
+    return torch.cat([one.detach().cpu().flatten() for one in model.parameters()])
+
+
+def training():
+    """DistributedDataParallel on the device: the same weights on all ranks, and those of the CPU, or nearly."""
+    for options in ({}, {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.1}):
+        weights = train(DEVICE, **options)
+        others = zeros(len(ranks()), weights.shape)
+        dist.all_gather(others, weights)
+        for other in others:
+            same(other, weights)
+        assert torch.allclose(weights, train("cpu", **options), rtol=1e-3, atol=1e-4)
+
+
+def main():
+    global DEVICE, late
+    torch.set_num_threads(1)
+    name = sys.argv[1]
+    backend = "gradcube"
+    if name == "late":
+        late = torch_late_device.load()
+        name = torch_late_device.name()
+        if not torch.__version__.startswith("1."):  # PyTorch knows no backend for it
+            backend = f"cpu:gradcube,{name}:gradcube"
+    elif os.environ.get("GRADCUBE_TEST_BACKEND"):
+        backend = os.environ["GRADCUBE_TEST_BACKEND"]
+    DEVICE = torch.device(name, 0)
+    dist.init_process_group(backend, timeout=PATIENCE)
+    for scenario in sys.argv[2:]:
+        globals()[scenario]()
+        say(done=scenario)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Scenarios of torch_ranks.py: sums of sparse tensors."""
+
+import datetime
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from torch_missed import refusal
+
+
+def sparse_of(rank, dtype=torch.float32):
+    """Rows that ranks have alone, rows that several have, one twice; rank 2 has none."""
+    count = 0 if rank == 2 else 3 + rank
+    rows = torch.tensor([[(rank + index) % 7 for index in range(count)] + [rank] * (count > 0)], dtype=torch.int64)
+    values = torch.arange(1.0, rows.shape[1] * 2 + 1).view(-1, 2).to(dtype) * (rank + 1)
+    return torch.sparse_coo_tensor(rows, values, (8, 2))
+
+
+def sparse_sums():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for dtype in (torch.float32, torch.float64, torch.int64):
+        expected = sum(sparse_of(other, dtype).to_dense() for other in range(size))
+        mine = sparse_of(rank, dtype)
+        works = [dist.all_reduce(mine, async_op=True)]
+        dense = torch.ones(3)  # what comes meanwhile has its own order
+        works.append(dist.all_reduce(dense, async_op=True))
+        for work in works:
+            work.wait()
+        assert mine.is_sparse and torch.equal(mine.to_dense(), expected), (mine, expected)
+        assert float(dense[0]) == size
+    shaped = torch.eye(2 + (rank == 3)).to_sparse()
+    refusal(lambda: dist.all_reduce(shaped), "another shape")
+    refusal(lambda: dist.all_reduce(shaped, dist.ReduceOp.MAX), "ReduceOp.SUM alone")
+    group = dist.new_group()
+    if rank != 3:
+        work = dist.all_reduce(sparse_of(rank), group=group, async_op=True)
+        refusal(lambda: work.wait(datetime.timedelta(milliseconds=100)), "the timeout has passed")
+    dist.barrier()
+    embeddings()
+
+
+def embeddings():
+    """The same weights as where the gradients are dense."""
+
+    def trained(is_sparse):
+        torch.manual_seed(4)
+        model = nn.Sequential(nn.EmbeddingBag(50, 8, sparse=is_sparse), nn.Linear(8, 3))
+        parallel = nn.parallel.DistributedDataParallel(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+        for step in range(3):
+            optimizer.zero_grad()
+            words = (torch.arange(12).view(3, 4) * (dist.get_rank() + 2) + step) % 50
+            nn.functional.cross_entropy(parallel(words), torch.arange(3)).backward()
+            assert model[0].weight.grad.is_sparse == is_sparse
+            optimizer.step()
+        return [parameter.detach() for parameter in model.parameters()]
+
+    for one, other in zip(trained(True), trained(False)):
+        torch.testing.assert_close(one, other)

@@ -1,0 +1,157 @@
+// What the calls of the process group have in common: memory and copies for their tensors, and how
+// they begin.
+
+#include <ATen/ATen.h>
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "trainer/torch/process_group.h"
+#include "trainer/torch/tensors.h"
+
+namespace gradcube::pytorch {
+namespace {
+
+using c10d::OpType;
+
+// Of a tensor on a device. A smaller one would take longer for its request than for its copies.
+constexpr std::size_t kPart = std::size_t{1} << 22;
+
+}  // namespace
+
+void ProcessGroupGradcube::check_rank(const char* role, std::int64_t rank) const {
+  if (rank >= 0 && rank < size_) return;
+  throw std::runtime_error(std::string("invalid ") + role + ' ' + std::to_string(rank) +
+                           ": expected a rank of the group, 0 to " + std::to_string(size_ - 1));
+}
+
+ProcessGroupGradcube::Milliseconds ProcessGroupGradcube::limit_of(Milliseconds timeout) const {
+  return timeout == c10d::kUnsetTimeout ? timeout_.load() : timeout;
+}
+
+std::shared_ptr<DeviceLink> ProcessGroupGradcube::link_to(const at::Device& device) {
+  const std::lock_guard<std::mutex> lock(links_mutex_);
+  std::shared_ptr<DeviceLink>& link = links_[device.str()];
+  if (link == nullptr) link = std::make_shared<DeviceLink>(session_, device);
+  return link;
+}
+
+// Memory of the CPU for a copy of tensors.
+at::Tensor ProcessGroupGradcube::workspace(Call& call, const at::Tensor& like,
+                                           std::int64_t elements, std::size_t kind) {
+  at::Tensor memory;
+  if (like.device().is_cpu()) {
+    const Sharing scope(session_);
+    memory = at::empty({elements}, like.options().requires_grad(false));
+  } else {
+    if (call.stage == nullptr) {
+      common_device(call.inputs, call.outputs);  // before anything is copied
+      call.stage = std::make_shared<Stage>(link_to(like.device()));
+    }
+    memory = call.stage->memory(like, elements);
+  }
+  // Elsewhere it is counted as any memory that the library has to copy.
+  if (is_in_place(memory.data_ptr(), memory.nbytes())) counters_[kind].staged += memory.nbytes();
+  return memory;
+}
+
+// The tensor, or a copy of it that is contiguous, and is copied back in the end if it is written.
+at::Tensor ProcessGroupGradcube::plain(Call& call, const at::Tensor& tensor, Use use,
+                                       std::size_t kind) {
+  if (is_plain(tensor)) return tensor;
+  if (is_dense(tensor)) {  // on a device
+    call.device_uses.push_back(
+        {static_cast<const char*>(tensor.data_ptr()), tensor.nbytes(), use != Use::read});
+  }
+  const at::Tensor copy = workspace(call, tensor, tensor.numel(), kind).view(tensor.sizes());
+  if (use != Use::write) copy_in(call, copy, tensor);
+  if (use != Use::read) call.copies.push_back({tensor, copy});
+  return copy;
+}
+
+// Before the requests that are added later.
+void ProcessGroupGradcube::copy_in(Call& call, const at::Tensor& to, const at::Tensor& from) {
+  if (call.stage == nullptr) {
+    to.copy_(from);
+  } else {
+    call.stage->copy(to, from);
+  }
+}
+
+// What this rank gives itself: not before the call is known to be right, but for memory of the
+// stage, which requests use.
+void ProcessGroupGradcube::copy_own(Call& call, const at::Tensor& to, const at::Tensor& from) {
+  if (call.stage == nullptr || !to.device().is_cpu()) {
+    call.own.push_back({to, from});
+  } else {
+    call.stage->copy(to, from);
+  }
+}
+
+// `bytes` from the tensor's first element on; nothing if it is undefined.
+void ProcessGroupGradcube::use(Call& call, const at::Tensor& memory, std::size_t bytes,
+                               bool is_written, std::size_t kind) {
+  const void* begin = memory.defined() ? memory.data_ptr() : nullptr;
+  if (memory.defined()) {
+    call.memory.push_back(memory);
+    call.uses.push_back({static_cast<const char*>(begin), bytes, is_written});
+  }
+  if (call.stage != nullptr) call.stage->mark(call.requests.size());
+  Counters& counters = counters_[kind];
+  ++counters.requests;
+  counters.bytes += bytes;
+  if (!is_in_place(begin, bytes)) counters.staged += bytes;
+}
+
+bool ProcessGroupGradcube::is_in_place(const void* memory, std::size_t bytes) const {
+  return session_ == nullptr || session_->is_in_place(memory, bytes);
+}
+
+// On `bytes` from the tensor's first element on.
+void ProcessGroupGradcube::add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
+                                          gradcube_collective asked) {
+  if (memory.defined()) asked.buffer = memory.data_ptr();
+  use(call, memory, bytes, true, static_cast<std::size_t>(asked.kind));
+  call.requests.emplace_back(asked);
+}
+
+c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Milliseconds timeout) {
+  const Clock::time_point deadline = deadline_after(limit_of(timeout));
+  common_device(call.inputs, call.outputs);
+  check_apart(call.uses);
+  check_apart(call.device_uses);
+  for (const Copy& copy : call.own) copy_in(call, copy.to, copy.from);
+  if (call.type != OpType::SEND && call.type != OpType::RECV) ++collectives_;
+  if (call.stage != nullptr) call.stage->seal(std::move(call.copies));
+  if (progress_ == nullptr) {  // nobody has anything to add
+    if (call.stage != nullptr) call.stage->wait_for_copies(deadline);
+    call.requests.clear();
+  }
+  const auto work = c10::make_intrusive<GradcubeWork>(
+      rank_, call.type, call.title, std::move(call.inputs), std::move(call.outputs),
+      std::move(call.copies), call.stage, call.any_source, call.source);
+  GradcubeWork::start(work, progress_, std::move(call.requests), std::move(call.memory), deadline);
+  return work;
+}
+
+// Each element of it by itself: what is asked of one part is asked of all. The parts are the same
+// on all ranks, however their tensors lie.
+void ProcessGroupGradcube::add_whole(Call& call, const at::Tensor& tensor, Use use,
+                                     gradcube_collective asked) {
+  const auto kind = static_cast<std::size_t>(asked.kind);
+  if (tensor.device().is_cpu() || tensor.nbytes() <= kPart) {
+    return add_collective(call, plain(call, tensor, use, kind), tensor.nbytes(), asked);
+  }
+  const at::Tensor whole = (is_dense(tensor) ? tensor : plain(call, tensor, use, kind)).view({-1});
+  const auto step = static_cast<std::int64_t>(kPart / tensor.element_size());
+  for (std::int64_t first = 0; first < whole.numel(); first += step) {
+    const at::Tensor part = whole.narrow(0, first, std::min(step, whole.numel() - first));
+    asked.count = static_cast<std::size_t>(part.numel());
+    const std::size_t copies = call.copies.size();
+    const at::Tensor memory = plain(call, part, use, kind);
+    if (call.copies.size() > copies) call.copies.back().after = call.requests.size();
+    add_collective(call, memory, part.nbytes(), asked);
+  }
+}
+
+}  // namespace gradcube::pytorch
