@@ -309,9 +309,7 @@ std::string HostGroup::failure_of(std::size_t host, std::chrono::seconds patienc
     }
     const std::string said = last_words(errors);
     // What a login shell prints must end with a newline, and leave the input alone.
-    const std::string& begun = launcher_.output(host);
-    const std::string instead =
-        begun.empty() ? states_[host].chatter : begun.substr(0, kLongestWords);
+    const std::string& instead = states_[host].chatter;
     return fmt::format(
         "{} has not answered within {} s{}{}", words_to_reach(hosts_, host).front(),
         patience.count(), said.empty() ? "" : ": " + said,

@@ -92,11 +92,13 @@ TEST_F(HostGroupTest, WaitsForAnAnswerNoLongerThanItMay) {
 
 TEST_F(HostGroupTest, SaysWhatAHostSaysInsteadOfAnAnswer) {
   script("program",
-         "read -r line; echo welcome; test $HOST = two && printf 'no newline'; sleep 1000");
+         "read -r line; test $HOST = two && printf 'no newline: '; "
+         "echo '{\"gradcube\":1,\"ok\":true}' | sed \"s/^/$(test $HOST = two || echo welcome)/\"; "
+         "sleep 1000");
   HostGroup group(hosts_, std::chrono::milliseconds(1));
   const auto answers = group.ask(json::object(), std::chrono::seconds(1));
   EXPECT_THAT(answers.failures[0], HasSubstr("; what came instead: welcome"));
-  EXPECT_THAT(answers.failures[1], HasSubstr("; what came instead: no newline"));
+  EXPECT_THAT(answers.failures[1], HasSubstr("; what came instead: no newline: {"));
 }
 
 TEST_F(HostGroupTest, EndsWhatWasNotToldToStayByTheEndOfItsInput) {
