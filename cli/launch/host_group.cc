@@ -37,6 +37,7 @@ constexpr std::size_t kMostNamed = 8;
 constexpr std::size_t kLongestWords = 300;   // of a launcher, in a message
 constexpr std::size_t kLongestError = 1000;  // of a host
 constexpr int kNotOnHost = 127;
+constexpr int kLostConnection = 255;
 constexpr int kWrongWords = 2;
 constexpr std::string_view kOurs = "gradcube: ";  // begins what the tool itself says
 
@@ -132,6 +133,19 @@ std::string end_of_launcher(const ClusterHosts& hosts, std::size_t host, const P
                      end.by_signal ? fmt::format("was ended by signal {}", end.number)
                                    : fmt::format("ended with exit code {}", end.number),
                      tail);
+}
+
+// Of what ended a command on a host: itself, or what leads there.
+std::string end_of_command(const ClusterHosts& hosts, std::size_t host, const ProcessEnd& end) {
+  const std::string way = words_to_reach(hosts, host).front();
+  if (end.by_signal) {
+    return fmt::format("{} was ended by signal {} ({})", way, end.number, strsignal(end.number));
+  }
+  if (end.number == kLostConnection && way == "ssh") {
+    return fmt::format("exit code {}: of the command, or of an ssh that lost its connection",
+                       end.number);
+  }
+  return fmt::format("exit code {}", end.number);
 }
 
 }  // namespace
@@ -277,7 +291,11 @@ void HostGroup::take_answer(std::size_t host) {
   for (std::size_t end = 0; (end = output.find('\n')) != std::string::npos;) {
     const std::string line = output.substr(0, end);
     output.erase(0, end + 1);
-    if (line.starts_with(kAnswerMark)) states_[host].answer = json::parse(line, nullptr, false);
+    if (line.starts_with(kAnswerMark)) {
+      states_[host].answer = json::parse(line, nullptr, false);
+    } else {
+      states_[host].chatter = line.substr(0, kLongestWords);
+    }
   }
 }
 
@@ -290,8 +308,12 @@ std::string HostGroup::failure_of(std::size_t host, std::chrono::seconds patienc
       return end_of_launcher(hosts_, host, *end, errors);
     }
     const std::string said = last_words(errors);
-    return fmt::format("{} has not answered within {} s{}", words_to_reach(hosts_, host).front(),
-                       patience.count(), said.empty() ? "" : ": " + said);
+    // What a login shell prints must end with a newline, and leave the input alone.
+    const std::string& instead = states_[host].chatter;
+    return fmt::format(
+        "{} has not answered within {} s{}{}", words_to_reach(hosts_, host).front(),
+        patience.count(), said.empty() ? "" : ": " + said,
+        instead.empty() ? "" : fmt::format("; what came instead: {}", control::printable(instead)));
   }
   if (flag_field(answer, "ok").value_or(false)) return "";
   return control::printable(
@@ -323,8 +345,9 @@ int run_on_hosts(const ClusterHosts& hosts, const std::vector<std::string>& word
   const LaunchSignals signals;
   const LaunchReport report = launch(settings, signals);
   if (report.first_failure) {
-    complain(fmt::format("host {}: exit code {}{}", hosts.names[which[*report.first_failure]],
-                         report.exit_code,
+    const std::size_t host = which[*report.first_failure];
+    complain(fmt::format("host {}: {}{}", hosts.names[host],
+                         end_of_command(hosts, host, report.ends[*report.first_failure]),
                          which.size() > 1 ? "; it was ended on the other hosts" : ""));
     return report.exit_code;
   }
@@ -333,7 +356,10 @@ int run_on_hosts(const ClusterHosts& hosts, const std::vector<std::string>& word
         fmt::format("cannot write to standard output: {}", std::strerror(report.output_error)));
   }
   flush_output();
-  if (report.interrupted_by != 0) raise(report.interrupted_by);
+  if (report.interrupted_by != 0) {
+    complain("interrupted: all processes were ended");
+    raise(report.interrupted_by);
+  }
   return 0;
 }
 

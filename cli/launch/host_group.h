@@ -18,7 +18,7 @@
 //   {"ports":{"setup":7}}                        {"ok":true,"heard":[[0,2,1]],"ports":[..]}: port
 //                                                  0 has heard host 2's port 1
 //   {"words":["check","--json"]}                 {"ok":true,"exit_code":0,"output":"..",
-//                                                  "errors":".."}
+//                                                  "errors":".."}; of no words nothing is done
 //   {"words":[..],"last":true,"host":"node2",    none: what the command writes, and its exit code,
 //     "grace":5000000000}                          or an error in words. It has that time (ns), and
 //                                                  5 s, to end
@@ -89,6 +89,7 @@ class HostGroup {
     bool asked = false;
     bool stays = false;  // its launcher has to live on
     nlohmann::json answer;
+    std::string chatter;  // the last line that was no answer
   };
 
   Answers collect(const std::vector<nlohmann::json>& requests, std::chrono::seconds patience);

@@ -145,7 +145,7 @@ void complain_about(const LaunchReport& report, const Places& places, const RunO
     complain(fmt::format("{} {}{}", name_of(places, *report.first_failure),
                          end_text(report.ends[*report.first_failure]),
                          report.ends.size() > 1 ? "; the others were ended" : ""));
-  } else if (report.interrupted_by != 0) {
+  } else if (report.interrupted_by != 0 && !is_for_this_host_alone()) {  // else one host says it
     complain("interrupted: all processes were ended");
   }
   for (const std::size_t task : report.killed) {

@@ -249,6 +249,8 @@ int run_at_host() {
       } else if (request->contains("stay")) {
         daemon->stay();
         return 0;
+      } else if (items(*request, "words").empty()) {
+        answer({{"ok", true}, {"exit_code", 0}});  // it is others that are asked
       } else {
         const int code = run_words(*request, is_last, interrupt);
         if (is_last) return code;

@@ -40,8 +40,10 @@ std::string first_address_of(const std::string& name) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(name.c_str(), nullptr, &wanted, &found);
   if (error != 0) {
-    throw SetupError(fmt::format("--hosts: the host {} is not known here: {}; name its address",
-                                 control::quoted(name), gai_strerror(error)));
+    throw SetupError(
+        fmt::format("--hosts: {} is neither a file nor a host that is known here: {}; name its "
+                    "address",
+                    control::quoted(name), gai_strerror(error)));
   }
   // One of IPv4, where there is one: the addresses of all hosts have to be of one kind.
   const addrinfo* chosen = found;
@@ -114,8 +116,10 @@ NamedHosts read_hosts_file(const std::string& path) {
   NamedHosts hosts;
   for (std::string line; std::getline(file, line);) {
     std::vector<std::string> words = split(line.substr(0, line.find('#')), " \t\r");
-    std::erase_if(words,
-                  [](const std::string& word) { return word.find('=') != std::string::npos; });
+    // Of a host file of mpirun.
+    std::erase_if(words, [](const std::string& word) {
+      return word.starts_with("slots=") || word.starts_with("max_slots=");
+    });
     if (words.empty()) continue;
     if (words.size() > 2) {
       throw UsageError(fmt::format(
@@ -137,9 +141,20 @@ NamedHosts read_hosts_option(const std::string& text) {
   } else {
     // Commas alone are between hosts: no cluster has one server.
     const bool has_rows = text.find_first_of(" \t\n") != std::string::npos;
+    if (!has_rows &&
+        (text.starts_with(',') || text.ends_with(',') || text.find(",,") != std::string::npos)) {
+      throw UsageError(fmt::format("--hosts {}: a host without a name; expected node1,node2,node3",
+                                   control::quoted(text)));
+    }
     for (const std::string& row : split(text, has_rows ? " \t\n" : ",")) {
       add_host(hosts, row.substr(0, row.find(',')), row);
     }
+  }
+  if (hosts.names.size() == 1) {
+    throw UsageError(
+        fmt::format("--hosts {}: one host makes no cluster of several; expected more, "
+                    "node1,node2,node3, or `gradcube up` without --hosts",
+                    control::quoted(text)));
   }
   if (hosts.names.empty()) {
     throw UsageError(

@@ -163,7 +163,22 @@ void refuse_cluster_elsewhere(const RunDirectory& directory) {
 
 void down_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory) {
   HostGroup group(hosts);
-  HostGroup::Answers answers = group.ask(json{{"words", {"down"}}}, kEndOnHostPatience);
+  // This host last: with its daemon goes what a later try would find the others by.
+  const auto end = [&](bool here) {
+    std::vector<json> requests;
+    for (const std::size_t host : hosts.all()) {
+      const bool now = is_of_this_host(hosts.address(host)) == here;
+      requests.push_back({{"words", now ? json{"down"} : json::array()}});
+    }
+    return group.ask(requests, kEndOnHostPatience);
+  };
+  HostGroup::Answers answers = end(false);
+  HostGroup::Answers last = end(true);
+  for (const std::size_t host : hosts.all()) {
+    if (!is_of_this_host(hosts.address(host))) continue;
+    answers.values[host] = std::move(last.values[host]);
+    answers.failures[host] = std::move(last.failures[host]);
+  }
   for (std::size_t host = 0; host < hosts.names.size(); ++host) {
     const json& answer = answers.values[host];
     if (!answers.failures[host].empty() || count_field(answer, "exit_code") == 0) continue;

@@ -192,7 +192,7 @@ class Refused(OnHosts):
 
     def test_are_hosts_that_make_no_sense(self):
         for flags, words in [
-            (("--hosts", "node1,nowhere.invalid"), 'the host "nowhere.invalid" is not known here'),
+            (("--hosts", "node1,nowhere.invalid"), '"nowhere.invalid" is neither a file nor a host that is known here'),
             (("--hosts", "node1,localhost"), "localhost is 127.0.0.1 here"),
         ]:
             done = self.hosts.tool("node1", "up", *flags)

@@ -90,6 +90,17 @@ TEST_F(HostGroupTest, WaitsForAnAnswerNoLongerThanItMay) {
   EXPECT_THAT(answers.failures[0], HasSubstr("has not answered within 1 s"));
 }
 
+TEST_F(HostGroupTest, SaysWhatAHostSaysInsteadOfAnAnswer) {
+  script("program",
+         "read -r line; test $HOST = two && printf 'no newline: '; "
+         "echo '{\"gradcube\":1,\"ok\":true}' | sed \"s/^/$(test $HOST = two || echo welcome)/\"; "
+         "sleep 1000");
+  HostGroup group(hosts_, std::chrono::milliseconds(1));
+  const auto answers = group.ask(json::object(), std::chrono::seconds(1));
+  EXPECT_THAT(answers.failures[0], HasSubstr("; what came instead: welcome"));
+  EXPECT_THAT(answers.failures[1], HasSubstr("; what came instead: no newline: {"));
+}
+
 TEST_F(HostGroupTest, EndsWhatWasNotToldToStayByTheEndOfItsInput) {
   script("program", "while read -r line; do echo '{\"gradcube\":1,\"ok\":true}'; done; echo > '" +
                         (root_ / "undone-").string() + "'$HOST");

@@ -42,6 +42,21 @@ TEST(HostsOption, TakesAFileWithAHostInEachLine) {
   std::filesystem::remove(path);
 }
 
+TEST(HostsOption, RefusesWhatIsProbablyAMistake) {
+  const auto refusal = [](const std::string& text) -> std::string {
+    try {
+      read_hosts_option(text);
+      return "";
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+  };
+  EXPECT_THAT(refusal("198.18.0.1,,198.18.0.2"), HasSubstr("a host without a name"));
+  EXPECT_THAT(refusal("198.18.0.1,"), HasSubstr("a host without a name"));
+  EXPECT_THAT(refusal("198.18.0.1"), HasSubstr("one host makes no cluster"));
+  EXPECT_THAT(refusal("no/such.file,198.18.0.1"), HasSubstr("neither a file nor a host"));
+}
+
 TEST(HostsOption, RefusesANameThatMeansThisHostAlone) {
   try {
     read_hosts_option("198.18.0.1,localhost");
