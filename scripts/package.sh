@@ -121,23 +121,23 @@ make_debs() {
   [[ -s $out/source.tar ]] || die "git lists no sources here"
   step "building for $suite, and asking lintian"
   in_chroot "build-essential,fakeroot,lintian,$(listed Build-Depends debian/control)" \
-    --customize-hook='mkdir "$1/work" && chmod 1777 "$1/work"' \
-    --customize-hook="tar-in $out/source.tar /work" \
-    --customize-hook="chroot \"\$1\" env $quickly sh -ec 'cd /work/gradcube && dpkg-buildpackage -us -uc -b'" \
-    --customize-hook='chroot "$1" sh -ec "cd /work && lintian --allow-root --fail-on=error,warning --info *.changes"' \
-    --customize-hook='cd "$1/work" && tar -cf packages.tar ./*.deb' \
-    --customize-hook="download /work/packages.tar $out/packages.tar" || die "no packages were made for $suite"
+    --customize-hook='mkdir "$1/build" && chmod 1777 "$1/build"' \
+    --customize-hook="tar-in $out/source.tar /build" \
+    --customize-hook="chroot \"\$1\" env $quickly sh -ec 'cd /build/gradcube && dpkg-buildpackage -us -uc -b'" \
+    --customize-hook='chroot "$1" sh -ec "cd /build && lintian --allow-root --fail-on=error,warning --info *.changes"' \
+    --customize-hook='cd "$1/build" && tar -cf packages.tar ./*.deb' \
+    --customize-hook="download /build/packages.tar $out/packages.tar" || die "no packages were made for $suite"
   tar -xf "$out/packages.tar" -C "$out/packages"
   step "installing them in a minimal $suite, and testing"
   tests=$(listed Depends debian/tests/control)
   in_chroot "ca-certificates" \
-    --customize-hook='mkdir "$1/work"' \
-    --customize-hook="copy-in $out/packages debian/tests /work" \
+    --customize-hook='mkdir "$1/build"' \
+    --customize-hook="copy-in $out/packages debian/tests /build" \
     --customize-hook="chroot \"\$1\" sh -ec 'apt-get install -q -y --no-install-recommends \
-        /work/packages/*.deb ${tests//,/ }'" \
+        /build/packages/*.deb ${tests//,/ }'" \
     --customize-hook='chroot "$1" useradd --create-home tester' \
     --customize-hook='chroot "$1" setpriv --reuid=tester --regid=tester --clear-groups env HOME=/home/tester \
-        /work/tests/allreduce' || die "the packages do not work in a minimal $suite"
+        /build/tests/allreduce' || die "the packages do not work in a minimal $suite"
   rm "$out/source.tar" "$out/packages.tar"
   step_done
   ls "$out/packages"
