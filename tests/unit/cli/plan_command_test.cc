@@ -113,5 +113,30 @@ TEST_F(PlanCommand, TakesEverySeed) {
   }
 }
 
+TEST_F(PlanCommand, PrintsOneJsonObject) {
+  const Outcome outcome = gradcube(
+      {"plan", "--topology", "bcube:3,2", "--algorithm", "bml", "--json", "--lcores", "0,1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::IsEmpty());
+  const auto plan = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(plan["topology"], nlohmann::json::parse(R"({"kind":"bcube","n":3,"k":2,"servers":9})"));
+  EXPECT_EQ(plan["algorithm"], "bml");
+  EXPECT_EQ(plan["pieces"], 18);
+  ASSERT_EQ(plan["servers"].size(), 9u);
+  const auto& thread = plan["servers"][7]["threads"][1];
+  EXPECT_EQ(plan["servers"][7]["address"], nlohmann::json({2, 1}));
+  EXPECT_EQ(thread["owns"], nlohmann::json({1, 2, 1}));
+  EXPECT_EQ(thread["lcore"], 1);
+  EXPECT_EQ(thread["steps"].size(), 4u);
+}
+
+TEST_F(PlanCommand, OfOneServerIsSmallEvenInALargeCluster) {
+  const Outcome outcome =
+      gradcube({"plan", "--topology", "bcube:16,4", "--server", "2,1,0,15", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(outcome.out)["servers"].size(), 1u);
+  EXPECT_LT(outcome.out.size(), 10'000'000u);
+}
+
 }  // namespace
 }  // namespace gradcube::cli
