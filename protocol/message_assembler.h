@@ -10,7 +10,7 @@
 //     next fragment that comes. Whoever sends messages repeats them until they are answered.
 //   - Besides, some 250 bytes are kept for each server heard of.
 //   - An incarnation of a source is accepted with a message that its receiver has found to be
-//     right: a fragment alone may be of anyone. Then what other incarnations have begun is given up.
+//     right: a fragment alone may be of anyone. Then what others have begun is given up.
 //   - Where two fragments contradict each other, the first counts.
 //   - A message that comes again is dropped if it is one of the last kRemembered that were accepted
 //     of its source. Later it is delivered again: receivers must tolerate that.

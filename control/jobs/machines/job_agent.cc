@@ -308,7 +308,8 @@ bool JobAgent::counts_on_another(bcube::ServerId server, Incarnation incarnation
     const JobMember* known = member(server);
     return known != nullptr && known->incarnation != incarnation;
   }
-  return server == leader_server() && leader_.incarnation != 0 && leader_.incarnation != incarnation;
+  return server == leader_server() && leader_.incarnation != 0 &&
+         leader_.incarnation != incarnation;
 }
 
 void JobAgent::on_server_gone(bcube::ServerId server, const std::string& why, Instant now,

@@ -44,7 +44,8 @@ Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeS
               send(message, now);
             }) {
   if (around.frames.pool == nullptr) return;
-  courier_ = std::make_unique<MessageCourier>(*engines_, incarnation, introductions_, around.frames);
+  courier_ =
+      std::make_unique<MessageCourier>(*engines_, incarnation, introductions_, around.frames);
 }
 
 Node::~Node() {
