@@ -65,6 +65,7 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
       topology_, kernels_, with_silence(options.timing, parameters_.silent_after), settings_.seed);
   nodes_->set_servers_per_core(servers_per_core());
   nodes_->set_aggregators(settings_.aggregators);
+  nodes_->set_secret(secret_);
 }
 
 LocalCluster::~LocalCluster() = default;

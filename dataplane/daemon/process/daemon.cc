@@ -88,11 +88,9 @@ std::map<bcube::ServerId, std::filesystem::path> server_sockets(
   return sockets;
 }
 
-// Greater than that of any earlier daemon, unless the system's clock was set back.
-control::Incarnation fresh_incarnation() {
-  return static_cast<control::Incarnation>(std::chrono::duration_cast<std::chrono::microseconds>(
-                                               std::chrono::system_clock::now().time_since_epoch())
-                                               .count());
+std::uint64_t random_number() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
 }
 
 template <typename Options>
@@ -100,9 +98,8 @@ Options cluster_options(const control::ClusterSettings& settings, const Eal& eal
   Options options;
   options.settings = settings;
   options.lcores = lcores_of(eal);
-  options.incarnation = fresh_incarnation();
-  std::random_device random;
-  options.secret = std::uint64_t{random()} << 32 | random();
+  options.incarnation = random_number() | 1;  // not 0
+  options.secret = random_number();
   return options;
 }
 
@@ -125,7 +122,7 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
       status_telemetry_(telemetry_, [this] { return status(); }),
       signals_(loop_, [this] { ending_ = true; }) {
   if (lone.has_value()) {
-    cluster_status_.emplace(cluster_->nodes(), settings_, fresh_incarnation(),
+    cluster_status_.emplace(cluster_->nodes(), settings_, random_number() >> 1,
                             [this] { return status(); });
   }
   GuardedMemory::install_handler();
