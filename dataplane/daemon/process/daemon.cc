@@ -9,6 +9,8 @@
 
 #include "control/base/errors.h"
 #include "control/base/host_memory.h"
+#include "control/settings/start_number.h"
+#include "control/status/status_for.h"
 #include "dataplane/bed/flows_request.h"
 #include "dataplane/daemon/embedded_cluster.h"
 #include "dataplane/daemon/process/paths_request.h"
@@ -88,19 +90,13 @@ std::map<bcube::ServerId, std::filesystem::path> server_sockets(
   return sockets;
 }
 
-// Greater than that of any earlier daemon, unless the system's clock was set back.
-control::Incarnation fresh_incarnation() {
-  return static_cast<control::Incarnation>(std::chrono::duration_cast<std::chrono::microseconds>(
-                                               std::chrono::system_clock::now().time_since_epoch())
-                                               .count());
-}
-
 template <typename Options>
-Options cluster_options(const control::ClusterSettings& settings, const Eal& eal) {
+Options cluster_options(const control::ClusterSettings& settings, const Eal& eal,
+                        control::Incarnation incarnation) {
   Options options;
   options.settings = settings;
   options.lcores = lcores_of(eal);
-  options.incarnation = fresh_incarnation();
+  options.incarnation = incarnation;
   std::random_device random;
   options.secret = std::uint64_t{random()} << 32 | random();
   return options;
@@ -115,17 +111,19 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
       directory_(std::move(directory)),
       sockets_(sockets),
       directory_watch_(directory_, lock),
+      incarnation_(control::next_start_number(directory_, lock)),
       eal_(eal_options(settings_, lone)),
       quota_(settings_.trainer_memory_bytes.value_or(control::half_of_host_memory())),
+      users_(settings_.allowed_users, settings_.allowed_groups),
       cluster_(make_cluster(lone)),
       sessions_(loop_, cluster_->nodes(), nodes_clock_, cluster_->topology().space(),
-                server_sockets(sockets_, *cluster_), quota_),
-      control_(loop_, directory_.control_socket()),
+                server_sockets(sockets_, *cluster_), quota_, {users_, settings_.user_sessions}),
+      control_(loop_, directory_.control_socket(), users_),
       telemetry_(loop_, directory_.telemetry_socket(), "gradcubed " GRADCUBE_VERSION),
       status_telemetry_(telemetry_, [this] { return status(); }),
       signals_(loop_, [this] { ending_ = true; }) {
   if (lone.has_value()) {
-    cluster_status_.emplace(cluster_->nodes(), settings_, fresh_incarnation(),
+    cluster_status_.emplace(cluster_->nodes(), settings_, incarnation_,
                             [this] { return status(); });
   }
   GuardedMemory::install_handler();
@@ -147,9 +145,10 @@ std::unique_ptr<LocalCluster> Daemon::make_cluster(const std::optional<LoneServe
   const aggregation::Kernels& kernels = aggregation::select_kernels(eal_.facts().simd_bits);
   if (!lone.has_value()) {
     return std::make_unique<EmbeddedCluster>(
-        cluster_options<EmbeddedClusterOptions>(settings_, eal_), clock_, kernels, events_);
+        cluster_options<EmbeddedClusterOptions>(settings_, eal_, incarnation_), clock_, kernels,
+        events_);
   }
-  auto options = cluster_options<ServerClusterOptions>(settings_, eal_);
+  auto options = cluster_options<ServerClusterOptions>(settings_, eal_, incarnation_);
   options.servers = {lone->server};
   options.driver = lone->driver;
   options.ports = lone->ports;
@@ -184,6 +183,9 @@ void Daemon::stop_pollers() {
 void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     return {{"status", status()}};
+  });
+  control_.add_for_tenants("status", [this](const nlohmann::json&, uid_t user) {
+    return nlohmann::ordered_json{{"status", control::status::status_for(status(), user)}};
   });
   control_.add("flows", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     return flows_json(*cluster_, first_flow(request));

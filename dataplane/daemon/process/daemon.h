@@ -73,11 +73,13 @@ class Daemon {
   control::RunDirectory directory_;
   control::RunDirectory sockets_;
   control::RunDirectoryWatch directory_watch_;
+  control::Incarnation incarnation_;
   SteadyClock::time_point started_ = SteadyClock::now();
   Eal eal_;
   TscClock clock_;
   EventQueue events_;
   MemoryQuota quota_;
+  AllowedUsers users_;
   std::unique_ptr<LocalCluster> cluster_;
   std::optional<ClusterStatus> cluster_status_;  // where other daemons have the other servers
   std::vector<Poller*> running_;                 // those whose lcore was launched

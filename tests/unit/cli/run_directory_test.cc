@@ -12,6 +12,7 @@
 
 #include "control/base/errors.h"
 #include "control/settings/run_directory_watch.h"
+#include "control/settings/start_number.h"
 #include "tests/unit/control/message.h"
 
 namespace gradcube::control {
@@ -83,6 +84,68 @@ TEST_F(RunDirectoryTest, RefusesADirectoryOfAnotherUser) {
   ASSERT_EQ(chown((root_ / "theirs").c_str(), 12345, 12345), 0);
   EXPECT_THAT(message_of(RunDirectory(root_ / "theirs")),
               testing::HasSubstr("belongs to user 12345"));
+}
+
+TEST_F(RunDirectoryTest, OfAnotherUsersDaemonMayBeLookedAtByWhoNamesThatUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "makes a directory of another user, which takes root";
+  fs::create_directory(root_ / "theirs");
+  ASSERT_EQ(chown((root_ / "theirs").c_str(), 12345, 12345), 0);
+  const RunDirectory theirs(root_ / "theirs");
+  EXPECT_FALSE(theirs.is_own());
+  const auto why = [&] {
+    try {
+      theirs.check_as_client();
+    } catch (const SetupError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(why(), testing::HasSubstr("GRADCUBE_DAEMON_UID=12345"));
+  setenv("GRADCUBE_DAEMON_UID", "12345", 1);
+  EXPECT_EQ(why(), "");
+  EXPECT_THAT(message_of(theirs), testing::HasSubstr("belongs to user 12345"))
+      << "no cluster is started there";
+  setenv("GRADCUBE_DAEMON_UID", "12345x", 1);
+  EXPECT_THAT(why(), testing::HasSubstr("is not a user id"));
+  unsetenv("GRADCUBE_DAEMON_UID");
+  fs::permissions(root_ / "theirs", fs::perms::all);
+  setenv("GRADCUBE_DAEMON_UID", "12345", 1);
+  EXPECT_THAT(why(), testing::HasSubstr("can be written to by others"));
+  unsetenv("GRADCUBE_DAEMON_UID");
+}
+
+TEST_F(RunDirectoryTest, NumbersItsDaemonsUpwardsAlsoWhenTheClockIsSetBack) {
+  const RunDirectory directory(root_ / "run");
+  directory.create();
+  const auto lock = DaemonLock::acquire(directory);
+  ASSERT_TRUE(lock);
+  using std::chrono::hours;
+  const auto now = std::chrono::system_clock::now();
+  const std::uint64_t first = next_start_number(directory, *lock, now);
+  EXPECT_EQ(
+      first,
+      static_cast<std::uint64_t>(
+          std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count()));
+  EXPECT_EQ(next_start_number(directory, *lock, now - hours(24)), first + 1);
+  EXPECT_EQ(next_start_number(directory, *lock, now - hours(24)), first + 2);
+  EXPECT_GT(next_start_number(directory, *lock, now + hours(1)), first + 3);
+  for (const char* text : {"", "x", "18446744073709551615", "99999999999999999999999999"}) {
+    std::ofstream(directory.path() / "started") << text;
+    EXPECT_EQ(next_start_number(directory, *lock, now), first) << text;
+  }
+  fs::remove(directory.path() / "started");
+  fs::create_directory(directory.path() / "started");
+  EXPECT_EQ(next_start_number(directory, *lock, now), first) << "it cannot be written";
+}
+
+TEST_F(RunDirectoryTest, IsOpenedToOthersAndSaysWhatIsStillClosed) {
+  const RunDirectory directory(root_ / "closed" / "run");
+  directory.create();
+  fs::permissions(root_ / "closed", fs::perms::owner_all);
+  EXPECT_EQ(directory.admit_others(), root_ / "closed");
+  struct stat status {};
+  ASSERT_EQ(stat(directory.path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777u, 0755u);
 }
 
 TEST_F(RunDirectoryTest, RefusesAPathTooLongForUnixSockets) {
