@@ -198,6 +198,22 @@ class Tenants(unittest.TestCase):
             short = said(daemon.start(ALICE, "reduce", daemon.socket(0), "short", 0, GRADCUBE_JOB_SECRET="1234"))
             self.assertIn("GRADCUBE_JOB_SECRET has 4 bytes: expected 16 to 255", short["error"])
 
+    def test_daemons_of_several_servers_keep_jobs_of_one_name_apart_and_know_the_secret(self):
+        with Daemon("--fabric", "memif", "--allow-users", f"{ALICE},{BOB}") as daemon:
+            self.assert_adds(daemon.both("train", [ALICE, ALICE], hold="hold"))
+            self.assert_adds(daemon.both("train", [BOB, BOB], hold="hold"))
+            self.assert_adds(daemon.both("together", [ALICE, BOB], GRADCUBE_JOB_SECRET=SECRET))
+            apart = [
+                daemon.start(ALICE, "reduce", daemon.socket(0), "wrong", 0, "hold", GRADCUBE_JOB_SECRET=SECRET),
+                daemon.start(BOB, "reduce", daemon.socket(1), "wrong", 1, "hold", GRADCUBE_JOB_SECRET=SECRET + "!"),
+            ]
+            for child in apart:
+                self.assertIn("has not joined", said(child)["error"])
+            self.assertEqual(job_names(daemon.status(ALICE)), ["train"])
+            self.assertEqual(daemon.tool(BOB, "down").returncode, 1)
+            told = said(daemon.start(STRANGER, "reduce", daemon.socket(0), "theirs", 0))
+            self.assertIn("is none of those whom it serves", told["error"])
+
     def test_a_user_has_no_more_jobs_and_sessions_than_it_may(self):
         limits = ["--user-jobs", "2", "--user-sessions", "5"]
         with Daemon("--allow-users", f"{ALICE},{BOB}", *limits) as daemon:
