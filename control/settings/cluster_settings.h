@@ -18,6 +18,7 @@
 #include "control/settings/host_list.h"
 #include "control/settings/interface_list.h"
 #include "control/settings/link_rates.h"
+#include "control/settings/name_list.h"
 #include "control/settings/server_roles.h"
 #include "control/settings/setting.h"
 
@@ -51,6 +52,8 @@ inline constexpr unsigned kMostServerLcores = 64;
 inline constexpr std::uint64_t kLeastPacketMemory = 1'000'000;
 inline constexpr std::uint64_t kMostPacketMemory = 64'000'000'000;
 inline constexpr std::uint64_t kLeastTrainerMemory = 1 << 20;
+inline constexpr unsigned kMostUserJobs = 64;  // what a server holds of all users
+inline constexpr std::uint64_t kMostUserSessions = 1'000'000;
 inline constexpr std::uint64_t kLongestDelay = 3'600'000'000'000;
 inline constexpr std::uint64_t kShortestGreeting = 1'000'000;
 inline constexpr std::uint64_t kShortestProbing = 10'000'000;
@@ -90,7 +93,19 @@ struct ClusterSettings {
   Idle idle = Idle::adaptive;
   // That the trainers of a user may use together; none: half of the host's memory.
   std::optional<std::uint64_t> trainer_memory_bytes;
+  // Who may use the daemon's sockets beside its own user and root: users, and members of groups.
+  NameList allowed_users;
+  NameList allowed_groups;
+  // That a user may have on each server, and at each daemon; none: all, or half of what there is
+  // where others are allowed.
+  std::optional<std::uint64_t> user_jobs;
+  std::optional<std::uint64_t> user_sessions;
 
+  bool has_tenants() const { return !allowed_users.empty() || !allowed_groups.empty(); }
+  unsigned jobs_per_user() const {
+    const unsigned by_default = has_tenants() ? kMostUserJobs / 2 : kMostUserJobs;
+    return static_cast<unsigned>(user_jobs.value_or(by_default));
+  }
   LinkRates link_rates() const { return rates.with_uplinks(topology, oversubscription); }
   // The topology, whose dimensions have their links' rates.
   Topology rated_topology() const { return link_rates().on(topology); }
@@ -191,6 +206,20 @@ inline constexpr Setting kSettings[] = {
      kNumberForm<&ClusterSettings::trainer_memory_bytes, NumberUnit::bytes, kLeastTrainerMemory>,
      "Shared memory that the trainers of a user may use together: 8G (default: half of the "
      "host's)"},
+    {"allow-users", "users", Reach::daemon,
+     kValueForm<&ClusterSettings::allowed_users, parse_names, names_text>,
+     "Other users whose trainers the daemon serves, beside its own and root's: alice,1001 "
+     "(default: none)"},
+    {"allow-groups", "users", Reach::daemon,
+     kValueForm<&ClusterSettings::allowed_groups, parse_names, names_text>,
+     "Groups whose members it serves: ml,2000 (default: none)"},
+    {"user-jobs", "users", Reach::daemon,
+     kNumberForm<&ClusterSettings::user_jobs, NumberUnit::none, 1, kMostUserJobs>,
+     "Jobs that a user may have on each server (default: all 64; with other users 32)"},
+    {"user-sessions", "users", Reach::daemon,
+     kNumberForm<&ClusterSettings::user_sessions, NumberUnit::none, 1, kMostUserSessions>,
+     "Trainers that a user may have connected to the daemon at a time (default: as many as it "
+     "takes; with other users half of that)"},
 };
 
 std::vector<std::string_view> setting_names();

@@ -13,6 +13,8 @@
 
 namespace gradcube::dataplane {
 
+static_assert(control::kMostUserJobs == control::kMaxJobs, "a user may have all");
+
 namespace {
 
 // Of packets that are there at the start, at each poller, where other processes would take this one
@@ -66,6 +68,7 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
   nodes_->set_servers_per_core(servers_per_core());
   nodes_->set_aggregators(settings_.aggregators);
   nodes_->set_secret(secret_);
+  nodes_->set_jobs_per_user(settings_.jobs_per_user());
 }
 
 LocalCluster::~LocalCluster() = default;

@@ -43,6 +43,7 @@ Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeS
             [this](const control::NodeMessage& message, control::Instant now) {
               send(message, now);
             }) {
+  jobs_.set_jobs_per_user(around.jobs_per_user);
   if (around.frames.pool == nullptr) return;
   courier_ =
       std::make_unique<MessageCourier>(*engines_, incarnation, introductions_, around.frames);
