@@ -13,6 +13,7 @@
 #include "control/settings/cluster_settings.h"
 #include "dataplane/engine/flows/flow.h"
 #include "dataplane/fabric/fabric.h"
+#include "dataplane/host/clock.h"
 #include "dataplane/host/packet_pool.h"
 #include "protocol/port_credit.h"
 

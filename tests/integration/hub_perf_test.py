@@ -138,11 +138,12 @@ class PBox(TestCase):
             with self.subTest(port=port):
                 flags = ["impair", "--server", str(self.WORKERS), "--port", str(port)]
                 self.assertEqual(self.cluster.tool(*flags, "--down").returncode, 0)
-                report = self.cluster.answer(
-                    "perf", "hub", "--check", *LENET5, "--aggregator", str(self.WORKERS), "--members", "0 1 2 3"
-                )
+                try:
+                    options = ["--check", *LENET5, "--aggregator", str(self.WORKERS)]
+                    report = self.cluster.answer("perf", "hub", *options)
+                finally:
+                    self.assertEqual(self.cluster.tool(*flags, "--up").returncode, 0)
                 self.assertEqual(report["results"][0]["wrong"], 0)
-                self.assertEqual(self.cluster.tool(*flags, "--up").returncode, 0)
 
 
 if __name__ == "__main__":

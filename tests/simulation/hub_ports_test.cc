@@ -1,6 +1,7 @@
 // Hubs of an aggregator that has ports of its own, PHub's PBox: what a round takes in virtual time,
 // and that its ports carry what the plan says.
 
+#include <gtest/gtest.h>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "control/hub/aggregator_plan.h"
 #include "control/hub/hub_model.h"
 #include "tests/simulation/hub_job.h"
+#include "tests/simulation/work.h"
 
 namespace gradcube::simulation {
 namespace {

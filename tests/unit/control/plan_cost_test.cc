@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
+#include "control/plan/auto_plans.h"
 #include "control/plan/verify.h"
 #include "tests/unit/control/plans.h"
 #include "tests/unit/control/topologies.h"
@@ -73,6 +74,21 @@ TEST(PlanCost, KnowsTheRatesAndThePortsOfARoot) {
   }
   const Plan half = make_plan("ps:8", star.with_own_ports({{8, 2, 16'000'000}}), "test");
   EXPECT_NEAR(time_of(half, parameters).seconds(), 2, 1e-6) << "the root's ports bind";
+}
+
+// Beside servers that all have trainers, too.
+TEST(PlanCost, LetsAutoTakeARootThatDoesNotBind) {
+  const Topology star = parse_topology("star:9", "test").with_rates({200'000'000});
+  const auto chosen = [](const Topology& topology) {
+    const PlanChoice choice = make_choice("auto", topology, Placement::all(topology), "test");
+    return choice.plan_of(CollectiveKind::all_reduce, 2'000'000).algorithm();
+  };
+  EXPECT_EQ(chosen(star), "bml");
+  for (const PortGroup& own : {PortGroup{5, 1, 2'000'000'000}, PortGroup{5, 10, 200'000'000}}) {
+    const Topology wide = star.with_own_ports({own});
+    EXPECT_EQ(chosen(wide), "ps");
+    EXPECT_FALSE(make_plan("ps", wide, "test").owned(5, 0).none);
+  }
 }
 
 TEST(PlanCost, IsTheSameForAGridAsForTheTopologyItLooksLike) {
