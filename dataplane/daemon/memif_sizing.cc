@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "control/settings/switch_parts.h"
-#include "dataplane/daemon/engine_assignment.h"
 #include "dataplane/daemon/embedded_sizing.h"
+#include "dataplane/daemon/engine_assignment.h"
 #include "dataplane/daemon/fabric_sizing.h"
 #include "dataplane/fabric/memif/memif_fabric.h"
 #include "dataplane/host/memory_units.h"

@@ -102,7 +102,7 @@ class HubPerf(TestCase):
 @only_on("embedded", why="its servers alone have several ports on a switch")
 class PBox(TestCase):
     WORKERS, PORTS = 4, 3
-    RATE = f"1gbit,server{WORKERS}={PORTS}x1gbit"
+    RATE = f"200mbit,server{WORKERS}={PORTS}x200mbit"
 
     @classmethod
     def setUpClass(cls):
@@ -121,17 +121,18 @@ class PBox(TestCase):
         planned = [port["push_bytes"] for port in plan["ports"]]
         self.assertEqual(len(planned), self.PORTS)
         before = self.ports()
-        self.assertEqual([port["rate_bps"] for port in before], [10**9] * self.PORTS)
+        self.assertEqual([port["rate_bps"] for port in before], [200_000_000] * self.PORTS)
         aggregated = ["--aggregator", str(self.WORKERS), "--warmup", "0", "--iterations", "5", "--check"]
         report = self.cluster.answer("perf", "hub", *options, *aggregated)
         self.assertEqual(report["results"][0]["wrong"], 0)
-        if report["results"][0]["resent"]:
-            self.skipTest("the host was too busy for its links: segments were sent again")
         rounds = 1 + 5  # the first weights are pushed, too
+        again = 9000 * report["results"][0]["resent"]  # bytes
         for port, bytes_planned in zip(zip(before, self.ports()), planned):
             for direction in ("rx_bytes", "tx_bytes"):
                 carried = port[1][direction] - port[0][direction]
-                self.assertAlmostEqual(carried / rounds / bytes_planned, 1, delta=0.02, msg=f"{direction} {port[1]}")
+                more = carried - rounds * bytes_planned
+                self.assertGreater(more, 0, f"{direction} {port[1]}")
+                self.assertLess(more - again, 0.02 * rounds * bytes_planned, f"{direction} {port[1]}")
 
     def test_a_port_that_fails_leaves_its_chunks_to_the_others(self):
         for port in range(self.PORTS):
@@ -139,8 +140,9 @@ class PBox(TestCase):
                 flags = ["impair", "--server", str(self.WORKERS), "--port", str(port)]
                 self.assertEqual(self.cluster.tool(*flags, "--down").returncode, 0)
                 try:
-                    options = ["--check", *LENET5, "--aggregator", str(self.WORKERS)]
-                    report = self.cluster.answer("perf", "hub", *options)
+                    keys = keys_file(self, [("one", 150_000, "float32"), ("other", 90_000, "float32")])
+                    options = ["--check", "--iterations", "2", "--aggregator", str(self.WORKERS)]
+                    report = self.cluster.answer("perf", "hub", "--keys", keys, *options)
                 finally:
                     self.assertEqual(self.cluster.tool(*flags, "--up").returncode, 0)
                 self.assertEqual(report["results"][0]["wrong"], 0)

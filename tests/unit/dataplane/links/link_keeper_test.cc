@@ -92,7 +92,8 @@ TEST_F(LinkKeeperTest, IsNotDeceivedByGreetingsThatDoNotFit) {
   EXPECT_FALSE(links_.heard({1, 2}));
 }
 
-// Server 2 has two ports on the switch of three servers, and all that comes is over the second rail.
+// Server 2 has two ports on the switch of three servers, and all that comes is over the second
+// rail.
 TEST(LinkKeeperOnRails, FindsThatOneIsDownAndTheOtherIsNot) {
   const auto space = bcube::AddressSpace(std::vector<unsigned>{3}).with_ports({1, 1, 2});
   const bcube::NeighbourTable neighbours(space, 0);
