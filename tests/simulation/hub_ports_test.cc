@@ -15,7 +15,7 @@ namespace gradcube::simulation {
 namespace {
 
 constexpr unsigned kWorkers = 8;
-constexpr unsigned kRounds = 3;
+constexpr unsigned kPortRounds = 3;
 constexpr std::uint64_t kChunk = 32'768;
 
 // 1.1 MB, as uneven as layers are.
@@ -54,12 +54,12 @@ Measured measured(const std::string& topology, const std::string& rate,
   };
   const std::vector<std::uint64_t> before = received();
   const std::int64_t begin = cluster.now();
-  for (unsigned round = 1; round <= kRounds; ++round) push_gradients(job, round);
+  for (unsigned round = 1; round <= kPortRounds; ++round) push_gradients(job, round);
   Measured result{.received = received(), .resent = cluster.counters().resent};
-  result.model_times = static_cast<double>(cluster.now() - begin) * 1e-9 / kRounds * 200e6 /
+  result.model_times = static_cast<double>(cluster.now() - begin) * 1e-9 / kPortRounds * 200e6 /
                        (8 * static_cast<double>(bytes_of_keys()));
   for (std::size_t port = 0; port < before.size(); ++port) {
-    result.received[port] = (result.received[port] - before[port]) / kRounds;
+    result.received[port] = (result.received[port] - before[port]) / kPortRounds;
   }
   EXPECT_EQ(cluster.switch_counts().dropped_queue, 0U);
   job.end();
