@@ -61,10 +61,11 @@ std::string list_text(const json& array) {
   return text;
 }
 
-// What tells a server's ports apart: their level, and on a torus, where a level has two, their
-// number.
+// What tells a server's ports apart: their level, and where a level may have several, their number.
 std::string_view port_key(const json& status) {
-  return field(field(status, "topology"), "kind") == "torus" ? "port" : "level";
+  const bool several =
+      field(field(status, "topology"), "kind") == "torus" || !items(status, "own_ports").empty();
+  return several ? "port" : "level";
 }
 
 // The same port of the same server in an earlier status of the same daemon; nothing where

@@ -86,11 +86,23 @@ Plan make_blueconnect(const Request& request, const Topology& topology,
   return make_blueconnect_plan(std::string(request.algorithm), topology, placement, stages);
 }
 
+// The first of the servers whose ports have most together.
+ServerId widest(const Topology& topology, const Placement& placement) {
+  const auto width = [&](ServerId server) {
+    return topology.space().ports(server) * topology.port_bps(server, 0);
+  };
+  ServerId best = placement.server(0);
+  for (Rank rank = 1; rank < placement.ranks() && topology.has_own_ports(); ++rank) {
+    if (width(placement.server(rank)) > width(best)) best = placement.server(rank);
+  }
+  return best;
+}
+
 // "ps:2,1" is at server [2,1].
 Plan make_ps(const Request& request, const Topology& topology, const Placement& placement) {
   const ServerId server = request.parameters
                               ? parse_server(topology, *request.parameters, request.what + ":")
-                              : placement.server(0);
+                              : widest(topology, placement);
   return make_parameter_server_plan(std::string(request.algorithm), topology, placement, server);
 }
 

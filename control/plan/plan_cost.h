@@ -20,10 +20,12 @@
 //              until then if no other thread has work for them. Between lock step and flow it
 //              depends on the number of segments of a piece.
 //
-// A link is one direction of one server's port, or of an uplink of a tree. A message that passes
-// uplinks takes the latency of the highest. Shares are of the buffer. A broadcast and a reduce
-// are taken for an all-reduce, which has the same streams; a reduce-scatter and an all-gather are
-// half of one, unless a step has the pattern root (collective_layout.h). A barrier has no bytes.
+// A link is one direction of one server's port, or of an uplink of a tree. What a port carries that
+// has a rate of its own counts as what takes as long on the other links of its level. A message
+// that passes uplinks takes the latency of the highest. Shares are of the buffer. A broadcast and a
+// reduce are taken for an all-reduce, which has the same streams; a reduce-scatter and an
+// all-gather are half of one, unless a step has the pattern root (collective_layout.h). A barrier
+// has no bytes.
 //
 // What it does not know: losses, additions and other jobs. Immutable after construction. The
 // functions throw nothing.

@@ -92,7 +92,8 @@ class Links {
     if (pieces == 0) return;
     const unsigned w = plan_.mirrored(thread, stage_, step_);
     const PlanStep& s = plan_.step(thread, w);
-    const unsigned port = port_to(direction == LinkSide::out ? to : from, *plan_.level(thread, w));
+    const unsigned port =
+        port_to(direction == LinkSide::out ? to : from, *plan_.level(thread, w), thread);
     carried_[{port, direction}] += pieces;
     if (plan_.link_use() == LinkUse::shared) return;
     // In the rounds of a mesh as in those of a ring, each rank sends to one peer.
@@ -108,11 +109,12 @@ class Links {
   const std::map<std::pair<unsigned, LinkSide>, std::uint64_t>& carried() const { return carried_; }
 
  private:
-  unsigned port_to(Rank neighbour, unsigned level) const {
+  unsigned port_to(Rank neighbour, unsigned level, unsigned thread) const {
     const AddressSpace& space = plan_.space();
-    const Placement& placement = plan_.placement();
-    return space.port_of(placement.server(rank_), level,
-                         space.digit(placement.server(neighbour), level));
+    const ServerId server = plan_.placement().server(rank_);
+    const ServerId other = plan_.placement().server(neighbour);
+    const unsigned rail = plan_.thread(thread).rail % space.rails(server, other);
+    return space.port_of(server, level, space.hop_digit(other, level, rail));
   }
 
   const Plan& plan_;

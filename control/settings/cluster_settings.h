@@ -114,16 +114,19 @@ struct ClusterSettings {
 };
 
 // Absent servers and aggregators are of the topology: a setting of that makes it whole, and all its
-// servers take trainers.
+// servers take trainers. Servers' own ports come with the rates, and are kept with them.
 void apply_topology(ClusterSettings& settings, std::string_view text, std::string_view where);
 void apply_absent(ClusterSettings& settings, std::string_view text, std::string_view where);
 void apply_aggregators(ClusterSettings& settings, std::string_view text, std::string_view where);
+void apply_rates(ClusterSettings& settings, std::string_view text, std::string_view where);
 std::string topology_text(const ClusterSettings& settings);
 std::string absent_text(const ClusterSettings& settings);
 std::string aggregators_text(const ClusterSettings& settings);
+std::string rates_text(const ClusterSettings& settings);
 inline constexpr SettingForm kTopologyForm{apply_topology, topology_text};
 inline constexpr SettingForm kAbsentForm{apply_absent, absent_text};
 inline constexpr SettingForm kAggregatorsForm{apply_aggregators, aggregators_text};
+inline constexpr SettingForm kRatesForm{apply_rates, rates_text};
 // "0,2" or "0-3,6".
 std::vector<unsigned> parse_lcores(std::string_view text, std::string_view where);
 std::string lcores_text(const std::vector<unsigned>& lcores);
@@ -150,10 +153,10 @@ inline constexpr Setting kSettings[] = {
      "embedded: all servers and switches in one process; memif: a daemon per server, with emulated "
      "switches between them; veth: a daemon per server, with the kernel's links and bridges (needs "
      "root); udp: a daemon per server, with datagrams between the addresses of --hosts"},
-    {"rate", "link", Reach::cluster,
-     kValueForm<&ClusterSettings::rates, parse_link_rates, rates_text>,
+    {"rate", "link", Reach::cluster, kRatesForm,
      "Rate of every link, 200mbit, or of each level's, level0=10gbit,level1=1gbit (default: as "
-     "fast as the CPU goes). One rate on a tree is that of the servers' links"},
+     "fast as the CPU goes). One rate on a tree is that of the servers' links. Servers may have "
+     "ports of their own, on a star several: 200mbit,server8=10x200mbit"},
     {"oversubscription", "link", Reach::cluster,
      kNumberForm<&ClusterSettings::oversubscription, NumberUnit::none, 1, kMostOversubscription>,
      "On a tree with one rate: how many times what its uplink passes the links below a switch pass "

@@ -136,9 +136,9 @@ std::vector<bcube::ServerId> neighbours_down(const StatusSources& sources, bcube
   std::vector<bcube::ServerId> down;
   const unsigned level = space.level_of_port(port);
   const unsigned own = space.digit(server, level);
-  for (unsigned digit = 0; digit < space.radix(level); ++digit) {
+  for (unsigned digit = 0; digit < space.hop_digits(level); ++digit) {
     const bcube::Hop link{static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)};
-    if (!space.joins(level, own, digit) || space.port_to(level, own, digit) != port ||
+    if (!space.joins(level, own, digit) || space.port_of(server, level, digit) != port ||
         links.up(link)) {
       continue;
     }
@@ -157,11 +157,11 @@ Json servers_json(const StatusSources& sources) {
   for (const bcube::ServerId server : sources.cluster.nodes().servers()) {
     const std::vector<Port*> of_server = sources.cluster.fabric().ports(server);
     Json ports = Json::array();
-    for (unsigned number = 0; number < space.ports(); ++number) {
+    for (unsigned number = 0; number < of_server.size(); ++number) {
       const unsigned level = space.level_of_port(number);
       Json port = {{"level", level},
                    {"port", number},
-                   {"rate_bps", rate_json(sources.settings.rates.of(level))}};
+                   {"rate_bps", rate_json(sources.settings.rates.of_port(server, level))}};
       port.update(counters_json(of_server[number]->counts()));
       of_server[number]->add_to_status(port);
       port["down"] = control::addresses_json(space, neighbours_down(sources, server, number));

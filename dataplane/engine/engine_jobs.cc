@@ -118,6 +118,8 @@ void Engine::add_flow(Flow& flow) {
   flow.payloads = flow.hub == nullptr ? &flow.job->payloads() : &flow.hub->hub().payloads();
   flow.neighbour =
       flow.is_neighbours() ? &neighbour_counters_[first.level][first.digit] : &distant_counters_;
+  flow.digit_in = static_cast<std::uint8_t>(
+      neighbours_.space().digit_back(settings_.server, first.level, first.digit));
 }
 
 // With the first mail to or from another server: allocates.

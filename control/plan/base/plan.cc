@@ -86,6 +86,15 @@ bool Plan::works(Rank rank, unsigned thread, unsigned steps) const {
   return true;
 }
 
+Route Plan::route(Rank from, Rank to, unsigned thread) const {
+  const ServerId begin = placement_.server(from);
+  const ServerId end = placement_.server(to);
+  if (space().rails() == 1 || begin == end) return bcube::shortest_route(space(), begin, end);
+  Route route;
+  route.append(bcube::hop_over(space(), begin, end, threads_[thread].rail));
+  return route;
+}
+
 std::optional<unsigned> Plan::level(unsigned thread, unsigned step) const {
   const PlanStep& s = this->step(thread, step);
   for (const GridDimension& dimension : placement_.dimensions()) {

@@ -41,6 +41,7 @@ inline constexpr unsigned kMaxWeight = 65535;
 struct PlanThread {
   unsigned weight = 1;  // of all threads' weights, its share of the buffer
   std::vector<PlanStep> steps;
+  unsigned rail = 0;  // of its messages, where several join two servers
 
   bool operator==(const PlanThread&) const = default;
 };
@@ -119,11 +120,9 @@ class Plan {
   // levels.
   std::optional<unsigned> level(unsigned thread, unsigned step) const;
 
-  // From one rank's server to the other's: one hop for neighbours. Empty where it would take more
-  // hops than a frame has room for: make_plan() makes no plan with such peers.
-  Route route(Rank from, Rank to) const {
-    return bcube::shortest_route(space(), placement_.server(from), placement_.server(to));
-  }
+  // From one rank's server to the other's, of a thread: one hop for neighbours. Empty where it
+  // would take more hops than a frame has room for: make_plan() makes no plan with such peers.
+  Route route(Rank from, Rank to, unsigned thread = 0) const;
 
   // The aggregation step whose transfers a step of this stage makes: itself, or for the broadcast
   // stage steps(thread)-1-step.

@@ -26,9 +26,9 @@ void for_each_step_flow(const control::Plan& plan, control::Rank rank,
                     .step = static_cast<std::uint8_t>(w),
                     .offset = static_cast<std::uint8_t>(r),
                     .peer = from,
-                    .planned = plan.route(rank, peer),
-                    .port_in = static_cast<std::uint8_t>(
-                        bcube::port_at_end(plan.space(), from, plan.route(peer, rank)))});
+                    .planned = plan.route(rank, peer, schedule.thread()),
+                    .port_in = static_cast<std::uint8_t>(bcube::port_at_end(
+                        plan.space(), from, plan.route(peer, rank, schedule.thread())))});
       }
     }
   }

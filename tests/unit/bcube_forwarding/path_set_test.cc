@@ -276,10 +276,9 @@ Damage with_paths_down(Damage damage, const AddressSpace& space, ServerId from,
 
 void expect_working_paths(const AddressSpace& space, ServerId from, ServerId to,
                           const Damage& damage) {
-  const std::vector<Route> paths =
-      parallel_paths(space, from, to, [&](ServerId at, unsigned level, ServerId next) {
-        return works_despite(damage, space, at, level, next);
-      });
+  const std::vector<Route> paths = parallel_paths(space, from, to, [&](ServerId at, Hop hop) {
+    return works_despite(damage, space, at, hop.level, space.with_digit(at, hop.level, hop.digit));
+  });
   SCOPED_TRACE(text_of(space, from, paths) + " to " + space.text(to));
   EXPECT_EQ(fault_of(space, from, to, paths), "");
   EXPECT_EQ(!paths.empty(), are_connected(damage, space, from, to));
