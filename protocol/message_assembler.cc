@@ -15,10 +15,6 @@ std::optional<std::vector<std::uint8_t>> MessageAssembler::add(const MessageFrag
   }
   Source& source = sources_[fragment.routing.source];
   const MessageHeader& header = fragment.header;
-  if (header.incarnation < source.incarnation) {
-    ++counters_.stale;
-    return std::nullopt;
-  }
   if (source.has_delivered(header)) {
     ++counters_.duplicates;
     return std::nullopt;
@@ -33,10 +29,10 @@ std::optional<std::vector<std::uint8_t>> MessageAssembler::add(const MessageFrag
 void MessageAssembler::accept(const MessageFragment& fragment) {
   Source& source = sources_[fragment.routing.source];
   const MessageHeader& header = fragment.header;
-  if (header.incarnation > source.incarnation) {
+  if (header.incarnation != source.incarnation) {
     const std::vector<Partials::iterator> begun = source.partials;
     for (const Partials::iterator each : begun) {
-      if (each->incarnation < header.incarnation) give_up(*each);
+      if (each->incarnation != header.incarnation) give_up(*each);
     }
     source.incarnation = header.incarnation;
     source.delivered = {};

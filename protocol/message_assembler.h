@@ -9,10 +9,8 @@
 //     all once `total_bytes` are held. What is not complete after `expiry` is given up with the
 //     next fragment that comes. Whoever sends messages repeats them until they are answered.
 //   - Besides, some 250 bytes are kept for each server heard of.
-//   - Fragments of an older incarnation of a source than the newest accepted are dropped. What a
-//     former incarnation has begun is given up. An incarnation is accepted with a message that its
-//     receiver has found to be right: a fragment alone may be of anyone, and would silence the
-//     source if it were believed.
+//   - An incarnation of a source is accepted with a message that its receiver has found to be
+//     right: a fragment alone may be of anyone. Then what others have begun is given up.
 //   - Where two fragments contradict each other, the first counts.
 //   - A message that comes again is dropped if it is one of the last kRemembered that were accepted
 //     of its source. Later it is delivered again: receivers must tolerate that.
@@ -44,7 +42,6 @@ struct AssemblerLimits {
 struct AssemblerCounters {
   std::uint64_t messages = 0;    // delivered
   std::uint64_t duplicates = 0;  // fragments, of partial or delivered messages
-  std::uint64_t stale = 0;       // fragments of an older incarnation
   // Fragments that are empty, have no place in their message, come from nobody in the cluster,
   // contradict an earlier one or would make the message too long.
   std::uint64_t refused = 0;
@@ -90,7 +87,7 @@ class MessageAssembler {
   using Partials = std::list<Partial>;
 
   struct Source {
-    std::uint64_t incarnation = 0;             // the newest accepted
+    std::uint64_t incarnation = 0;             // accepted last
     std::vector<Partials::iterator> partials;  // the oldest first
     // Of this incarnation: numbers, in a ring.
     std::array<std::optional<std::uint32_t>, kRemembered> delivered;

@@ -155,7 +155,7 @@ struct SegmentHeader {
 
 // Of a frame that carries one fragment of a message.
 struct MessageHeader {
-  std::uint64_t incarnation = 0;  // of the sending daemon: greater after each restart
+  std::uint64_t incarnation = 0;  // of the sending daemon: another after each restart
   std::uint32_t number = 0;       // of the message; a sender counts up
   std::uint8_t index = 0;         // of this fragment, from 0
   std::uint8_t fragments = 0;     // of the whole message

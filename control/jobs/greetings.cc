@@ -20,9 +20,7 @@ void Greetings::set_peers(const Servers& greeted, const Servers& watched, Instan
 
 void Greetings::on_greeting(bcube::ServerId from, const Greeting& greeting, Instant now) {
   Incarnation& known = incarnations_[from];
-  if (greeting.incarnation < known) return;
-  const bool restarted = greeting.incarnation > known;
-  known = greeting.incarnation;
+  const bool restarted = std::exchange(known, greeting.incarnation) != greeting.incarnation;
   heard_[from] = now;
   if (greeting.hears_you || restarted) {
     deaf_.erase(from);

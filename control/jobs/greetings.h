@@ -40,6 +40,7 @@ class Greetings {
   void set_peers(const Servers& greeted, const Servers& watched, Instant now);
 
   bool greets(bcube::ServerId server) const { return greeted_.contains(server); }
+  // Of the daemon that speaks for the server (introductions.h).
   void on_greeting(bcube::ServerId from, const Greeting& greeting, Instant now);
   // Anything else came from it: messages, data. Of this incarnation.
   void on_sign_of_life(bcube::ServerId from, Instant now);
@@ -57,7 +58,7 @@ class Greetings {
   Liveness life_;  // of the watched ones
   std::set<bcube::ServerId> greeted_;
   std::set<bcube::ServerId> watched_;
-  std::map<bcube::ServerId, Incarnation> incarnations_;  // the greatest that greeted
+  std::map<bcube::ServerId, Incarnation> incarnations_;  // of the last greeting
   std::map<bcube::ServerId, Instant> heard_;
   std::set<bcube::ServerId> deaf_;  // whose newest greeting said that it does not hear this server
   Instant next_{};                  // greetings of all

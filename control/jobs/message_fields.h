@@ -269,6 +269,16 @@ void fields(Form& form, Of<Form, Greeting>& greeting) {
 }
 
 template <typename Form>
+void fields(Form& form, Of<Form, Challenge>& challenge) {
+  form.number(challenge.nonce);
+}
+
+template <typename Form>
+void fields(Form& form, Of<Form, Response>& response) {
+  form.number(response.nonce);
+}
+
+template <typename Form>
 void fields(Form& form, Of<Form, StatusAsk>& ask) {
   form.number(ask.inquiry);
   form.small(ask.part, kMostStatusParts);

@@ -44,13 +44,27 @@ struct StatusPart {
   bool operator==(const StatusPart&) const = default;
 };
 
+// Who are you? See introductions.h.
+struct Challenge {
+  std::uint64_t nonce = 0;
+
+  bool operator==(const Challenge&) const = default;
+};
+struct Response {
+  std::uint64_t nonce = 0;
+
+  bool operator==(const Response&) const = default;
+};
+
 struct NodeMessage {
   bcube::ServerId from = 0;
   bcube::ServerId to = 0;
   // The place in this list is the body's number in the byte form.
   std::variant<Greeting, JobMessage, StatusAsk, StatusPart, HubCall, HubAsk, HubPart, HubState,
-               HubEnd>
+               HubEnd, Challenge, Response>
       body;
+  // Of the daemon that sends it. Not in the byte form: each frame has it.
+  Incarnation sender = 0;
 
   bool operator==(const NodeMessage&) const = default;
 };

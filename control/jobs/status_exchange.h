@@ -54,7 +54,7 @@ class StatusAsker {
   };
   using Answers = std::map<bcube::ServerId, Answer>;
 
-  // servers: of the cluster, this one among them. first: greater than the inquiries of any earlier
+  // servers: of the cluster, this one among them. first: not near the inquiries of any earlier
   // daemon of this server.
   StatusAsker(bcube::ServerId own, std::vector<bcube::ServerId> servers, std::uint64_t first);
 

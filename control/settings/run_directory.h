@@ -2,7 +2,6 @@
 //
 //   gradcubed.lock       flock()ed exclusively by a living daemon; holds its pid. Never removed, so
 //                        that two daemons can never hold locks on two files of that name
-//   started              the number of the last start (start_number.h)
 //   gradcubed.log        the daemon's standard output and error
 //   gradcubed.log.old    those of the daemon before it
 //   control.sock         SOCK_STREAM: one line of JSON for a request, one for its answer

@@ -31,10 +31,12 @@ struct DrawnRun {
     simulation::Collective result;
     result.kind = control::kCollectiveKinds[kind];
     result.dtype = aggregation::kPlainTypes[type];
-    result.operation = static_cast<aggregation::Operation>(operation);
-    const bool adds = control::reduces(result.kind);
-    if (adds && !aggregation::supports(result.dtype, result.operation)) {
-      result.dtype = aggregation::DataType::float32;
+    // A kind that adds nothing has no operation: a trainer's library leaves it at 0.
+    if (control::reduces(result.kind)) {
+      result.operation = static_cast<aggregation::Operation>(operation);
+      if (!aggregation::supports(result.dtype, result.operation)) {
+        result.dtype = aggregation::DataType::float32;
+      }
     }
     result.count = result.kind == control::CollectiveKind::barrier ? 0 : count;
     result.root = root;

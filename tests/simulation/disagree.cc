@@ -16,7 +16,9 @@ void change_kind(Collective& order, std::uint32_t ranks, dataplane::SeededRandom
   if (order.kind == control::CollectiveKind::barrier) order.count = 0;
   if (control::is_rank_ordered(order.kind)) order.count -= order.count % ranks;
   if (!control::has_root(order.kind)) order.root = 0;
-  if (control::reduces(order.kind) && !aggregation::supports(order.dtype, order.operation)) {
+  if (!control::reduces(order.kind)) {
+    order.operation = aggregation::Operation::sum;  // which stands for none
+  } else if (!aggregation::supports(order.dtype, order.operation)) {
     order.dtype = aggregation::DataType::uint8;
   }
 }

@@ -45,7 +45,7 @@ class MessagesInFrames : public testing::Test {
   void put_leave(bcube::ServerId source, bcube::ServerId speaks, bcube::ServerId to,
                  std::uint32_t fingerprint, control::Incarnation incarnation = 1) {
     control::JobMessage leave;
-    leave.from = {speaks, 1, 1};
+    leave.from = {speaks, incarnation, 1};
     leave.to = {to, 1, 0};
     leave.job = cluster_->jobs()[0].id;
     leave.name = "job";
@@ -197,7 +197,7 @@ TEST_F(MessagesInFrames, AreCountedByTheReasonForWhichTheyAreDropped) {
   put_leave(1, 2, 0, fingerprint);      // the frame and what it says are of different servers
   put_leave(2, 2, 1, fingerprint);      // it leads to [0,0], and the message to [0,1]
   put_leave(2, 2, 0, fingerprint + 1);  // of a daemon with other settings
-  put_leave(2, 2, 0, fingerprint, 0);   // an incarnation that has ended
+  put_leave(2, 2, 0, fingerprint, 7);   // of a daemon that server 2 does not have
   put(2, 1, {1, 2, 3});                 // no room for a fingerprint
   put(2, 1, {1, 2, 3}, true);
   put(9, 1, {1, 2, 3});  // there is no such server

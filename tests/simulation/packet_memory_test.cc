@@ -116,6 +116,10 @@ TEST_F(LittlePacketMemory, IsGivenBackWhenJobsLeaveDieAreRefusedAndNeverBegin) {
   cluster_.kill(2);
   cluster_.start_anew(2);
   trainers = join("again");
+  // The new daemon is asked who it is first.
+  const auto admitted = [](const auto& trainer) { return trainer->admitted(); };
+  ASSERT_TRUE(cluster_.run_until(
+      [&] { return std::all_of(trainers.begin(), trainers.end(), admitted); }, kSecond));
   EXPECT_EQ(window_of("again"), 16u);
   allreduce(cluster_, trainers, large_);
   leave_all(cluster_, trainers);

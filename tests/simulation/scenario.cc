@@ -356,7 +356,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   scenario.simulation.messages_pass_the_fabric = one_in(random, 3);
   greet_often(scenario.simulation);
   shorten_outages(scenario);
-  scenario.limit = 120 * kSecond;
+  scenario.limit = 600 * kSecond;
   watch_relays(scenario);
   draw_reproducible(random, scenario);
   lay_out_buffers(scenario);

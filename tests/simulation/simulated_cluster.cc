@@ -121,7 +121,9 @@ void SimulatedCluster::kill(bcube::ServerId server) {
 
 void SimulatedCluster::start_anew(bcube::ServerId server) {
   dead_.erase(server);
-  cluster_->start_node(server, ++incarnation_);
+  // Now greater, now less than before.
+  incarnation_ = incarnation_ * 0x9e3779b97f4a7c15 | 1;
+  cluster_->start_node(server, incarnation_);
 }
 
 void SimulatedCluster::go_on(bcube::ServerId server) {

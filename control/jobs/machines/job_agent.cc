@@ -303,12 +303,13 @@ void JobAgent::leave_alone(Instant now, JobActions& out) {
   end(std::nullopt, now, out);
 }
 
-bool JobAgent::counts_on_older(bcube::ServerId server, Incarnation incarnation) const {
+bool JobAgent::counts_on_another(bcube::ServerId server, Incarnation incarnation) const {
   if (phase_ != Phase::joining) {
     const JobMember* known = member(server);
-    return known != nullptr && known->incarnation < incarnation;
+    return known != nullptr && known->incarnation != incarnation;
   }
-  return server == leader_server() && leader_.incarnation != 0 && leader_.incarnation < incarnation;
+  return server == leader_server() && leader_.incarnation != 0 &&
+         leader_.incarnation != incarnation;
 }
 
 void JobAgent::on_server_gone(bcube::ServerId server, const std::string& why, Instant now,

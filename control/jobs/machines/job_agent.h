@@ -84,8 +84,8 @@ class JobAgent {
   const JobOwner& owner() const { return request_.owner; }
   const TrainerInfo& trainer() const { return request_.trainer; }
   const JobOptions& options() const { return request_.options; }
-  // Whether the agent has dealt with an older incarnation of the server than this.
-  bool counts_on_older(bcube::ServerId server, Incarnation incarnation) const;
+  // Whether the agent has dealt with another incarnation of the server than this.
+  bool counts_on_another(bcube::ServerId server, Incarnation incarnation) const;
   const std::string& missing() const { return missing_; }
   // Of the end, or of the stop while stopping().
   const std::string& why() const { return why_; }

@@ -33,10 +33,10 @@ JobLeader::Member* JobLeader::find(bcube::ServerId server) {
   return nullptr;
 }
 
-bool JobLeader::counts_on_older(bcube::ServerId server, Incarnation incarnation) const {
+bool JobLeader::counts_on_another(bcube::ServerId server, Incarnation incarnation) const {
   return std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
     return member.server == server && member.agent.has_value() &&
-           member.agent->incarnation < incarnation;
+           member.agent->incarnation != incarnation;
   });
 }
 

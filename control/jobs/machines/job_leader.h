@@ -82,8 +82,8 @@ class JobLeader {
   JobId id() const { return id_; }
   const std::string& name() const { return name_; }
   const JobOwner& owner() const { return owner_; }
-  // Whether a trainer of an older incarnation of the server than this is a member.
-  bool counts_on_older(bcube::ServerId server, Incarnation incarnation) const;
+  // Whether a trainer of another incarnation of the server than this is a member.
+  bool counts_on_another(bcube::ServerId server, Incarnation incarnation) const;
   // Whether this very trainer is one of the members.
   bool has(const JobEnd& agent) const;
   // Whether it gathers trainers, and one of this server's has joined.

@@ -24,8 +24,10 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
   }
   const bool has_predecessor = member != nullptr && member->agent.has_value();
   if (has_predecessor) {
-    const auto order = [](const JobEnd& end) { return std::pair(end.incarnation, end.attempt); };
-    if (order(message.from) < order(*member->agent)) return;
+    const JobEnd& known = *member->agent;
+    if (message.from.incarnation == known.incarnation && message.from.attempt < known.attempt) {
+      return;
+    }
   }
   if (const std::string ends = old_job_ends(member); !ends.empty()) {
     JobMessage answer{self_, message.from, protocol::kNoJob, name_, Pending{ends}, owner_};

@@ -104,29 +104,20 @@ void JobNode::on_message(const JobMessage& message, Instant now, JobActions& out
 void JobNode::on_heard(bcube::ServerId server, Incarnation incarnation, Instant now,
                        JobActions& out) {
   if (server == server_) return;
-  Incarnation& newest = incarnations_[server];
-  if (incarnation <= newest) return;
-  const bool restarted = newest != 0;
-  newest = incarnation;
-  if (!restarted) return;
+  const Incarnation before = std::exchange(incarnations_[server], incarnation);
+  if (before == incarnation || before == 0) return;
   // What has begun since concerns the new incarnation alone.
   const std::string why = fmt::format("the daemon on server {} was restarted", space_.text(server));
   for (auto& [id, leader] : leaders_) {
-    if (leader.counts_on_older(server, incarnation)) leader.on_server_gone(server, why, now, out);
+    if (leader.counts_on_another(server, incarnation)) leader.on_server_gone(server, why, now, out);
   }
   for (auto& [attempt, agent] : agents_) {
-    if (agent.counts_on_older(server, incarnation)) agent.on_server_gone(server, why, now, out);
+    if (agent.counts_on_another(server, incarnation)) agent.on_server_gone(server, why, now, out);
   }
   settle(now, out);
 }
 
-bool JobNode::is_stale(bcube::ServerId server, Incarnation incarnation) const {
-  const auto newest = incarnations_.find(server);
-  return newest != incarnations_.end() && incarnation < newest->second;
-}
-
 void JobNode::dispatch(const JobMessage& message, Instant now, JobActions& out) {
-  if (is_stale(message.from.server, message.from.incarnation)) return;
   if (message.to.incarnation != 0 && message.to.incarnation != incarnation_) return;
   if (message.to.attempt == 0) {
     dispatch_to_leader(message, now, out);

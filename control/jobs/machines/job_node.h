@@ -1,10 +1,9 @@
 // The job control of one daemon: its agents and the leaders of jobs whose lowest member is its
-// server. Finds the addressee of each message, makes and forgets leaders and agents, and is the one
-// place where incarnations are checked:
+// server. Finds the addressee of each message, makes and forgets leaders and agents:
 //
-//   - what an older incarnation of a server sent, or what was meant for an older incarnation of
-//     this one, is dropped;
-//   - a newer incarnation of a server means that all its former agents and leaders are gone.
+//   - it is told only what comes from the incarnation that speaks for its server
+//     (introductions.h); what was meant for another incarnation of this one is dropped;
+//   - another incarnation of a server means that all its former agents and leaders are gone.
 //
 // A Join of another server's trainer begins a leader here, so others could make any number of them:
 // too many are refused (kMostGathered, kMostGatheredForOne).
@@ -35,7 +34,7 @@ namespace gradcube::control {
 
 class JobNode {
  public:
-  // `incarnation`: greater than that of any earlier daemon of this server, and not 0. `id_seed`:
+  // `incarnation`: not that of an earlier daemon of this server, and not 0. `id_seed`:
   // different at each server and each start, so that job ids differ.
   JobNode(bcube::ServerId server, Incarnation incarnation, const bcube::AddressSpace& space,
           const JobTiming& timing, std::uint32_t id_seed);
@@ -53,10 +52,8 @@ class JobNode {
   void on_message(const JobMessage& message, Instant now, JobActions& out);
   // Of an attempt that is over: nothing happens, but an inquiry is answered.
   void on_event(Attempt attempt, const JobEvent& event, Instant now, JobActions& out);
-  // Of anything that tells a server's incarnation: greetings, messages.
+  // This incarnation speaks for the server.
   void on_heard(bcube::ServerId server, Incarnation incarnation, Instant now, JobActions& out);
-  // Whether a newer incarnation of the server was heard of.
-  bool is_stale(bcube::ServerId server, Incarnation incarnation) const;
   // Nothing was heard of it for the liveness time. `no_way`: every path to it begins with a link
   // that is down.
   void on_server_silent(bcube::ServerId server, bool no_way, Instant now, JobActions& out);
@@ -93,7 +90,7 @@ class JobNode {
   bcube::AddressSpace space_;
   JobTiming timing_;
   unsigned jobs_per_user_ = kMaxJobs;
-  std::map<bcube::ServerId, Incarnation> incarnations_;  // the greatest heard of
+  std::map<bcube::ServerId, Incarnation> incarnations_;  // that speak for them
   std::map<Attempt, JobAgent> agents_;
   std::map<JobId, JobLeader> leaders_;
   struct Past {

@@ -35,12 +35,25 @@ protocol::LinkAddresses addresses_of(const bcube::AddressSpace& space, bcube::Se
   return {own.mac, next.mac, own.ip, next.ip};
 }
 
+// The incarnation that the message says is its sender's; nothing if it says none.
+std::optional<control::Incarnation> said_by(const control::NodeMessage& message) {
+  if (const auto* greeting = std::get_if<control::Greeting>(&message.body)) {
+    return greeting->incarnation;
+  }
+  if (const auto* told = std::get_if<control::JobMessage>(&message.body)) {
+    return told->from.incarnation;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 MessageCourier::MessageCourier(NodeEngines& engines, control::Incarnation incarnation,
+                               const control::Introductions& introductions,
                                const MessageFrames& frames)
     : engines_(engines),
       incarnation_(incarnation),
+      introductions_(introductions),
       frames_(frames),
       assembler_(engines.space().addresses()) {}
 
@@ -128,11 +141,18 @@ std::optional<control::NodeMessage> MessageCourier::take_frame(const rte_mbuf& f
   }
   auto message =
       control::decode_message(std::span(*whole).subspan(kFingerprintBytes), engines_.space());
+  const control::Incarnation sender = fragment.header.incarnation;
   if (!message.has_value() || message->to != engines_.server() ||
-      message->from != fragment.routing.source) {
+      message->from != fragment.routing.source || said_by(*message).value_or(sender) != sender) {
     return refuse(DropReason::bad_message);
   }
-  assembler_.accept(fragment);
+  message->sender = sender;
+  const control::Incarnation speaker = introductions_.speaker(message->from);
+  if (speaker == 0 || speaker == sender) {
+    assembler_.accept(fragment);
+  } else {
+    dropped_.drop(DropReason::stale_message);
+  }
   return message;
 }
 
@@ -140,7 +160,6 @@ FrameDrops MessageCourier::dropped() const {
   FrameDrops all = dropped_;
   const protocol::AssemblerCounters& assembler = assembler_.counters();
   all.drop(DropReason::bad_fragment, assembler.refused);
-  all.drop(DropReason::stale_message, assembler.stale);
   all.drop(DropReason::incomplete_message, assembler.given_up);
   return all;
 }

@@ -25,6 +25,7 @@
 #include <rte_mbuf.h>
 #include <vector>
 
+#include "control/jobs/introductions.h"
 #include "control/jobs/job_actions.h"
 #include "control/jobs/node_message.h"
 #include "dataplane/daemon/engines/node_engines.h"
@@ -42,9 +43,10 @@ struct MessageFrames {
 
 class MessageCourier {
  public:
-  // engines: which hear others. incarnation: of the node.
+  // engines: which hear others. incarnation: of the node. introductions: the node's; it outlives
+  // the courier.
   MessageCourier(NodeEngines& engines, control::Incarnation incarnation,
-                 const MessageFrames& frames);
+                 const control::Introductions& introductions, const MessageFrames& frames);
   MessageCourier(const MessageCourier&) = delete;
   MessageCourier& operator=(const MessageCourier&) = delete;
 
@@ -52,12 +54,12 @@ class MessageCourier {
   void send(const control::NodeMessage& message);
   // Hands what has gathered to an engine. What the pool has no frames for is lost.
   void flush();
-  // Of what has come. Fragments that come again are not counted; of incomplete messages the whole
-  // is.
+  // Of what has come, and what a stranger says. Fragments that come again are not counted; of
+  // incomplete messages the whole is.
   FrameDrops dropped() const;
 
-  // The next message that has come in full, after `frames` frames at most, which it counts down.
-  // Nothing if there is none, or too few frames.
+  // The next message that has come in full, after `frames` frames at most, which it counts down; a
+  // stranger's, too. Nothing if there is none, or too few frames.
   std::optional<control::NodeMessage> receive(control::Instant now, unsigned& frames);
 
  private:
@@ -73,6 +75,7 @@ class MessageCourier {
 
   NodeEngines& engines_;
   control::Incarnation incarnation_;
+  const control::Introductions& introductions_;
   MessageFrames frames_;
   std::uint32_t number_ = 0;                        // of the next message
   std::map<bcube::ServerId, std::uint32_t> turns_;  // of the next message to each

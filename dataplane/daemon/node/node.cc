@@ -32,18 +32,21 @@ JobState state_of(const control::JobAgent* agent, const Member& member) {
 Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeSurroundings& around,
            std::unique_ptr<NodeEngines> engines)
     : server_(server),
+      incarnation_(incarnation),
       around_(around),
       engines_(std::move(engines)),
+      introductions_(server, around.secret + incarnation + server),
       jobs_(server, incarnation, space(), around.timing.jobs, id_seed(server, incarnation)),
       greetings_(server, incarnation, around.timing.greetings),
       hubs_(server, around.topology, around.kernels, *engines_, around.departed, around.quota,
             around_.channel, around.timing.hub_threads,
             [this](const control::NodeMessage& message, control::Instant now) {
-              around_.messages.send(message, now);
+              send(message, now);
             }) {
   jobs_.set_jobs_per_user(around.jobs_per_user);
   if (around.frames.pool == nullptr) return;
-  courier_ = std::make_unique<MessageCourier>(*engines_, incarnation, around.frames);
+  courier_ =
+      std::make_unique<MessageCourier>(*engines_, incarnation, introductions_, around.frames);
 }
 
 Node::~Node() {

@@ -31,6 +31,7 @@
 
 #include "control/jobs/departures.h"
 #include "control/jobs/greetings.h"
+#include "control/jobs/introductions.h"
 #include "control/jobs/machines/job_node.h"
 #include "control/jobs/wait_cause.h"
 #include "control/plan/base/topology.h"
@@ -84,11 +85,12 @@ struct NodeSurroundings {
   MemoryQuota* const& quota;  // of users; null: there is none
   const control::Aggregators& aggregators;
   unsigned jobs_per_user;
+  std::uint64_t secret;  // nobody on another host can guess it
 };
 
 class Node {
  public:
-  // incarnation: greater than that of any earlier node of this server, and not 0.
+  // incarnation: not that of an earlier node of this server, and not 0.
   Node(bcube::ServerId server, control::Incarnation incarnation, const NodeSurroundings& around,
        std::unique_ptr<NodeEngines> engines);
   // Its trainers' sessions go; nobody is told.
@@ -237,6 +239,8 @@ class Node {
   void listen_to_neighbours(control::Instant now);
   void greet(control::Instant now);
   void set_peers(control::Instant now);
+  // To a node of this or another process.
+  void send(control::NodeMessage message, control::Instant now);
   std::vector<bcube::ServerId> without_those_here(std::vector<bcube::ServerId> servers) const;
   NeighbourNumbers neighbour(bcube::ServerId server) const;
   // Of jobs that the engines have let go, as far as their packets are back.
@@ -255,8 +259,10 @@ class Node {
   const bcube::AddressSpace& space() const { return around_.topology.space(); }
 
   bcube::ServerId server_;
+  control::Incarnation incarnation_;
   NodeSurroundings around_;
   std::unique_ptr<NodeEngines> engines_;
+  control::Introductions introductions_;
   std::unique_ptr<MessageCourier> courier_;  // null: there are no other processes
   control::JobNode jobs_;
   control::Greetings greetings_;

@@ -17,7 +17,7 @@ namespace notice = control::notice;
 
 void Node::carry_out(const control::JobAction& action, control::Instant now) {
   if (const auto* message = std::get_if<control::JobMessage>(&action)) {
-    around_.messages.send({server_, message->to.server, *message}, now);
+    send({server_, message->to.server, *message}, now);
   } else if (const auto* order = std::get_if<control::ToEngines>(&action)) {
     if (find(order->attempt) == nullptr) return;
     std::visit([&](const auto& each) { carry_out(order->attempt, each, now); }, order->command);

@@ -64,6 +64,9 @@ class NodeGroup {
   // What users may use of the host's memory. By default they may use all. It outlives the nodes.
   void set_quota(MemoryQuota& quota) { quota_ = &quota; }
 
+  // What nobody on another host can guess, for the nodes' challenges. By default what tests know.
+  void set_secret(std::uint64_t secret) { secret_ = secret; }
+
   bool carries_messages() const { return frames_.pool != nullptr; }
 
   // There is no node of this server yet.
@@ -141,6 +144,7 @@ class NodeGroup {
   unsigned runs_put_off_ = 0;  // in a row
   bcube::ServerId next_for_hubs_ = 0;
   MemoryQuota* quota_ = nullptr;
+  std::uint64_t secret_ = 0;
   std::uint32_t faults_found_ = 0;  // by the last look(): see GuardedMemory
   WaitTimes waits_;
 };

@@ -10,9 +10,13 @@ namespace gradcube::dataplane {
 
 void Node::on_message(const control::NodeMessage& message, control::Instant now) {
   if (message.to != server_) return;
+  control::NodeMessages replies;
+  const bool admitted = introductions_.admits(message, now, replies);
+  for (const control::NodeMessage& reply : replies) send(reply, now);
+  if (!admitted) return;
+  jobs_.on_heard(message.from, message.sender, now, actions_);
   if (const auto* greeting = std::get_if<control::Greeting>(&message.body)) {
     greetings_.on_greeting(message.from, *greeting, now);
-    jobs_.on_heard(message.from, greeting->incarnation, now, actions_);
     return;
   }
   const auto* told = std::get_if<control::JobMessage>(&message.body);
@@ -28,12 +32,14 @@ void Node::on_message(const control::NodeMessage& message, control::Instant now)
     if (around_.status != nullptr) around_.status->on_status_message(message, now);
     return;
   }
-  const control::JobMessage& job_message = *told;
-  if (!jobs_.is_stale(message.from, job_message.from.incarnation)) {
-    greetings_.on_sign_of_life(message.from, now);
-  }
-  jobs_.on_message(job_message, now, actions_);
+  greetings_.on_sign_of_life(message.from, now);
+  jobs_.on_message(*told, now, actions_);
   stirred_ = true;
+}
+
+void Node::send(control::NodeMessage message, control::Instant now) {
+  message.sender = incarnation_;
+  around_.messages.send(message, now);
 }
 
 void Node::carry(const control::NodeMessage& message) {
@@ -61,7 +67,7 @@ void Node::greet(control::Instant now) {
   for (const control::NodeMessage& message : out) {
     // Others wait for a sign of life, whatever else there is to be done here.
     if (around_.here.contains(message.to)) {
-      around_.messages.send(message, now);
+      send(message, now);
     } else {
       carry(message);
     }

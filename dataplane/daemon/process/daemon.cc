@@ -9,7 +9,6 @@
 
 #include "control/base/errors.h"
 #include "control/base/host_memory.h"
-#include "control/settings/start_number.h"
 #include "control/status/status_for.h"
 #include "dataplane/bed/flows_request.h"
 #include "dataplane/daemon/embedded_cluster.h"
@@ -90,15 +89,18 @@ std::map<bcube::ServerId, std::filesystem::path> server_sockets(
   return sockets;
 }
 
+std::uint64_t random_number() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
+
 template <typename Options>
-Options cluster_options(const control::ClusterSettings& settings, const Eal& eal,
-                        control::Incarnation incarnation) {
+Options cluster_options(const control::ClusterSettings& settings, const Eal& eal) {
   Options options;
   options.settings = settings;
   options.lcores = lcores_of(eal);
-  options.incarnation = incarnation;
-  std::random_device random;
-  options.secret = std::uint64_t{random()} << 32 | random();
+  options.incarnation = random_number() | 1;  // not 0
+  options.secret = random_number();
   return options;
 }
 
@@ -111,7 +113,6 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
       directory_(std::move(directory)),
       sockets_(sockets),
       directory_watch_(directory_, lock),
-      incarnation_(control::next_start_number(directory_, lock)),
       eal_(eal_options(settings_, lone)),
       quota_(settings_.trainer_memory_bytes.value_or(control::half_of_host_memory())),
       users_(settings_.allowed_users, settings_.allowed_groups),
@@ -123,7 +124,7 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
       status_telemetry_(telemetry_, [this] { return status(); }),
       signals_(loop_, [this] { ending_ = true; }) {
   if (lone.has_value()) {
-    cluster_status_.emplace(cluster_->nodes(), settings_, incarnation_,
+    cluster_status_.emplace(cluster_->nodes(), settings_, random_number() >> 1,
                             [this] { return status(); });
   }
   GuardedMemory::install_handler();
@@ -145,10 +146,9 @@ std::unique_ptr<LocalCluster> Daemon::make_cluster(const std::optional<LoneServe
   const aggregation::Kernels& kernels = aggregation::select_kernels(eal_.facts().simd_bits);
   if (!lone.has_value()) {
     return std::make_unique<EmbeddedCluster>(
-        cluster_options<EmbeddedClusterOptions>(settings_, eal_, incarnation_), clock_, kernels,
-        events_);
+        cluster_options<EmbeddedClusterOptions>(settings_, eal_), clock_, kernels, events_);
   }
-  auto options = cluster_options<ServerClusterOptions>(settings_, eal_, incarnation_);
+  auto options = cluster_options<ServerClusterOptions>(settings_, eal_);
   options.servers = {lone->server};
   options.driver = lone->driver;
   options.ports = lone->ports;

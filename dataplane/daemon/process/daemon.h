@@ -73,7 +73,6 @@ class Daemon {
   control::RunDirectory directory_;
   control::RunDirectory sockets_;
   control::RunDirectoryWatch directory_watch_;
-  control::Incarnation incarnation_;
   SteadyClock::time_point started_ = SteadyClock::now();
   Eal eal_;
   TscClock clock_;

@@ -12,7 +12,6 @@
 
 #include "control/base/errors.h"
 #include "control/settings/run_directory_watch.h"
-#include "control/settings/start_number.h"
 #include "tests/unit/control/message.h"
 
 namespace gradcube::control {
@@ -112,30 +111,6 @@ TEST_F(RunDirectoryTest, OfAnotherUsersDaemonMayBeLookedAtByWhoNamesThatUser) {
   setenv("GRADCUBE_DAEMON_UID", "12345", 1);
   EXPECT_THAT(why(), testing::HasSubstr("can be written to by others"));
   unsetenv("GRADCUBE_DAEMON_UID");
-}
-
-TEST_F(RunDirectoryTest, NumbersItsDaemonsUpwardsAlsoWhenTheClockIsSetBack) {
-  const RunDirectory directory(root_ / "run");
-  directory.create();
-  const auto lock = DaemonLock::acquire(directory);
-  ASSERT_TRUE(lock);
-  using std::chrono::hours;
-  const auto now = std::chrono::system_clock::now();
-  const std::uint64_t first = next_start_number(directory, *lock, now);
-  EXPECT_EQ(
-      first,
-      static_cast<std::uint64_t>(
-          std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count()));
-  EXPECT_EQ(next_start_number(directory, *lock, now - hours(24)), first + 1);
-  EXPECT_EQ(next_start_number(directory, *lock, now - hours(24)), first + 2);
-  EXPECT_GT(next_start_number(directory, *lock, now + hours(1)), first + 3);
-  for (const char* text : {"", "x", "18446744073709551615", "99999999999999999999999999"}) {
-    std::ofstream(directory.path() / "started") << text;
-    EXPECT_EQ(next_start_number(directory, *lock, now), first) << text;
-  }
-  fs::remove(directory.path() / "started");
-  fs::create_directory(directory.path() / "started");
-  EXPECT_EQ(next_start_number(directory, *lock, now), first) << "it cannot be written";
 }
 
 TEST_F(RunDirectoryTest, IsOpenedToOthersAndSaysWhatIsStillClosed) {

@@ -17,15 +17,14 @@ using std::chrono::milliseconds;
 void JobSimulation::perform(ServerId server, JobActions actions) {
   for (JobAction& action : actions) {
     if (auto* message = std::get_if<JobMessage>(&action)) {
-      const auto sent =
-          std::get<JobMessage>(through_bytes({server, message->to.server, *message}).body);
+      const JobMessage sent = *message;
       const auto* abort = std::get_if<Abort>(&sent.body);
       if (abort != nullptr && sent.from.attempt != 0) {
         // The agent may have given others up and be over since.
         nodes_[server].trainers[sent.from.attempt].gone.insert(abort->gone.begin(),
                                                                abort->gone.end());
       }
-      send(server, sent.to.server, [this, sent](Node& there) {
+      tell({server, sent.to.server, sent}, [this, sent](Node& there) {
         JobActions out;
         note_given_up(there, sent);
         there.greetings->on_sign_of_life(sent.from.server, now_);

@@ -193,9 +193,11 @@ void JobSimulation::break_links(std::uint64_t side, bool both_ways) {
 void JobSimulation::boot(ServerId server) {
   Node& node = nodes_[server];
   if (node.control != nullptr) return;
-  ++node.incarnation;
-  const auto seed = static_cast<std::uint32_t>(server * 1000 + node.incarnation * 77);
+  ++node.boots;
+  node.incarnation = random_() | 1;
+  const auto seed = static_cast<std::uint32_t>(server * 1000 + node.boots * 77);
   node.control = std::make_unique<JobNode>(server, node.incarnation, space_, timing_, seed);
+  node.introductions = std::make_unique<Introductions>(server, random_());
   node.greetings = std::make_unique<Greetings>(server, node.incarnation, kGreetings);
   node.silent.clear();
   at(now_ + milliseconds(any(20)), [this, server] { tick(server); });
@@ -273,13 +275,8 @@ void JobSimulation::greet(ServerId server) {
     node.greetings->on_time(now_, messages, silent);
   }
   for (const NodeMessage& greeting : messages) {
-    const NodeMessage message = through_bytes(greeting);
-    send(server, message.to, [this, message](Node& there) {
-      JobActions out;
-      const Greeting& greeting = std::get<Greeting>(message.body);
-      there.greetings->on_greeting(message.from, greeting, now_);
-      there.control->on_heard(message.from, greeting.incarnation, now_, out);
-      perform(message.to, std::move(out));
+    tell(greeting, [this, greeting](Node& there) {
+      there.greetings->on_greeting(greeting.from, std::get<Greeting>(greeting.body), now_);
     });
   }
   JobActions out;
@@ -357,6 +354,25 @@ void JobSimulation::send(ServerId from, ServerId to, std::function<void(Node&)> 
     if (!crosses(from, to)) continue;
     at(now_ + delay(), [this, to, deliver] { on_node(to, nodes_[to].incarnation, deliver); });
   }
+}
+
+void JobSimulation::tell(const NodeMessage& message, std::function<void(Node&)> deliver) {
+  NodeMessage told = through_bytes(message);
+  told.sender = nodes_[told.from].incarnation;
+  send(told.from, told.to, [this, told, deliver](Node& there) {
+    if (!admits(there, told)) return;
+    JobActions out;
+    there.control->on_heard(told.from, told.sender, now_, out);
+    perform(told.to, std::move(out));
+    deliver(there);
+  });
+}
+
+bool JobSimulation::admits(Node& node, const NodeMessage& message) {
+  NodeMessages replies;
+  const bool admitted = node.introductions->admits(message, now_, replies);
+  for (const NodeMessage& reply : replies) tell(reply, [](Node&) {});
+  return admitted;
 }
 
 bool JobSimulation::quiet() const {

@@ -37,6 +37,7 @@
 
 #include "control/jobs/departures.h"
 #include "control/jobs/greetings.h"
+#include "control/jobs/introductions.h"
 #include "control/jobs/machines/job_node.h"
 
 namespace gradcube::control {
@@ -106,8 +107,10 @@ class JobSimulation {
   };
   struct Node {
     std::unique_ptr<JobNode> control;  // null: dead
-    Incarnation incarnation = 0;
+    unsigned boots = 0;
+    Incarnation incarnation = 0;  // of the last boot
     bool stopped = false;
+    std::unique_ptr<Introductions> introductions;
     std::unique_ptr<Greetings> greetings;
     std::set<bcube::ServerId> silent;  // as this daemon has found out
     std::map<Attempt, Engine> engines;
@@ -156,6 +159,9 @@ class JobSimulation {
   bool crosses(bcube::ServerId from, bcube::ServerId to);
   Instant delay();
   void send(bcube::ServerId from, bcube::ServerId to, std::function<void(Node&)> deliver);
+  // Where the message arrives and its sender is believed, `deliver` is called.
+  void tell(const NodeMessage& message, std::function<void(Node&)> deliver);
+  bool admits(Node& node, const NodeMessage& message);
   bool chance(double probability);
   unsigned any(unsigned below);
 

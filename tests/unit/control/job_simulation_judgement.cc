@@ -40,7 +40,7 @@ void JobSimulation::judge() {
 // The trainer that joined last has done all its work: what it has not submitted has failed by then.
 void JobSimulation::judge_rejoin(ServerId server) {
   const auto& trainers = nodes_[server].trainers;
-  if (trainers.empty() || (trainers.size() < 2 && nodes_[server].incarnation == 1)) {
+  if (trainers.empty() || (trainers.size() < 2 && nodes_[server].boots == 1)) {
     complain(fmt::format("no trainer of server {} has joined again", server));
     return;
   }

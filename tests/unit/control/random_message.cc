@@ -62,8 +62,14 @@ class Maker {
       case 6:
         message.body = HubState{hub, static_cast<HubState::Progress>(below(3)), code(), text()};
         return;
-      default:
+      case 7:
         message.body = HubEnd{hub};
+        return;
+      case 8:
+        message.body = Challenge{random_()};
+        return;
+      default:
+        message.body = Response{random_()};
     }
   }
   std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(random_() % bound); }

@@ -1,0 +1,37 @@
+#include "control/jobs/introductions.h"
+
+#include <variant>
+
+namespace gradcube::control {
+
+bool Introductions::admits(const NodeMessage& message, Instant now, NodeMessages& out) {
+  // Asked by a stranger, too: both may have been restarted.
+  if (const auto* challenge = std::get_if<Challenge>(&message.body)) {
+    out.push_back({server_, message.from, Response{challenge->nonce}});
+    return false;
+  }
+  if (message.sender == 0) return false;
+  if (const auto* response = std::get_if<Response>(&message.body)) {
+    const auto asked = asked_.find(message.from);
+    if (asked == asked_.end() || asked->second.nonce != response->nonce) return false;
+    speakers_[message.from] = message.sender;
+    asked_.erase(asked);
+    return false;
+  }
+  if (speakers_.try_emplace(message.from, message.sender).first->second == message.sender) {
+    return true;
+  }
+  const auto [asked, is_new] = asked_.try_emplace(message.from);
+  if (is_new) asked->second.nonce = nonces_();
+  if (!is_new && now < asked->second.again) return false;
+  asked->second.again = now + kChallengeInterval;
+  out.push_back({server_, message.from, Challenge{asked->second.nonce}});
+  return false;
+}
+
+Incarnation Introductions::speaker(bcube::ServerId server) const {
+  const auto known = speakers_.find(server);
+  return known == speakers_.end() ? 0 : known->second;
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,101 @@
+#include "control/jobs/introductions.h"
+
+#include <gtest/gtest.h>
+#include <optional>
+
+namespace gradcube::control {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr bcube::ServerId kThis = 0;
+constexpr bcube::ServerId kOther = 1;
+
+class IntroductionsTest : public testing::Test {
+ protected:
+  using Body = decltype(NodeMessage::body);
+
+  // What the daemon of this incarnation says on the other server.
+  bool hears(Incarnation sender, const Body& body = StatusAsk{}) {
+    out_.clear();
+    return introductions_.admits({kOther, kThis, body, sender}, now_, out_);
+  }
+  // The challenge that has just been sent; nothing if there was none.
+  std::optional<std::uint64_t> challenge() const {
+    if (out_.size() != 1 || out_[0].to != kOther) return std::nullopt;
+    const auto* challenge = std::get_if<Challenge>(&out_[0].body);
+    return challenge == nullptr ? std::nullopt : std::optional(challenge->nonce);
+  }
+
+  Introductions introductions_{kThis, 42};
+  Instant now_ = milliseconds(1000);
+  NodeMessages out_;
+};
+
+TEST_F(IntroductionsTest, BelieveTheFirstThatIsHeardOf) {
+  EXPECT_EQ(introductions_.speaker(kOther), 0U);
+  EXPECT_TRUE(hears(7));
+  EXPECT_TRUE(hears(7));
+  EXPECT_TRUE(out_.empty());
+  EXPECT_EQ(introductions_.speaker(kOther), 7U);
+}
+
+TEST_F(IntroductionsTest, BelieveAnotherOnceItHasAnsweredWhicheverNumberIsGreater) {
+  ASSERT_TRUE(hears(4));
+  for (const Incarnation next : {Incarnation{3}, Incarnation{UINT64_MAX}, Incarnation{5}}) {
+    now_ += Introductions::kChallengeInterval;
+    EXPECT_FALSE(hears(next)) << "it has proved nothing";
+    ASSERT_TRUE(challenge().has_value());
+    EXPECT_FALSE(hears(next, Response{*challenge()})) << "that is for nobody else";
+    EXPECT_EQ(introductions_.speaker(kOther), next);
+    EXPECT_TRUE(hears(next));
+  }
+}
+
+TEST_F(IntroductionsTest, KeepWhoAnswersWhileStrangersSpeakForItsServer) {
+  ASSERT_TRUE(hears(7));
+  EXPECT_FALSE(hears(UINT64_MAX));
+  const auto nonce = challenge();
+  ASSERT_TRUE(nonce.has_value());
+  EXPECT_FALSE(hears(UINT64_MAX, Response{*nonce + 1})) << "a guess";
+  EXPECT_FALSE(hears(7, Response{*nonce}));
+  EXPECT_FALSE(hears(UINT64_MAX, Response{*nonce})) << "it was answered";
+  EXPECT_TRUE(hears(7));
+  EXPECT_EQ(introductions_.speaker(kOther), 7U);
+}
+
+TEST_F(IntroductionsTest, TakeWhatADeadDaemonHasLeftOnItsWayForAStrangers) {
+  ASSERT_TRUE(hears(7));
+  ASSERT_FALSE(hears(3));
+  ASSERT_FALSE(hears(3, Response{challenge().value()}));
+  EXPECT_FALSE(hears(7)) << "of the former daemon";
+  EXPECT_TRUE(hears(3));
+}
+
+TEST_F(IntroductionsTest, ChallengeAServerSeldomHoweverMuchIsSaidInItsName) {
+  ASSERT_TRUE(hears(7));
+  unsigned challenges = 0;
+  for (Incarnation stranger = 100; stranger < 1100; ++stranger) {
+    hears(stranger);
+    challenges += static_cast<unsigned>(out_.size());
+    now_ += std::chrono::microseconds(100);
+  }
+  EXPECT_EQ(challenges, milliseconds(100) / Introductions::kChallengeInterval);
+}
+
+TEST_F(IntroductionsTest, AnswerAStrangersChallenge) {
+  ASSERT_TRUE(hears(7));
+  EXPECT_FALSE(hears(3, Challenge{99}));
+  ASSERT_EQ(out_.size(), 1U);
+  EXPECT_EQ(std::get<Response>(out_[0].body), Response{99});
+  EXPECT_EQ(introductions_.speaker(kOther), 7U);
+}
+
+TEST_F(IntroductionsTest, BelieveNobodyWithoutAnIncarnation) {
+  EXPECT_FALSE(hears(0));
+  EXPECT_TRUE(out_.empty());
+  EXPECT_TRUE(hears(7)) << "it took nobody's place";
+}
+
+}  // namespace
+}  // namespace gradcube::control
