@@ -3,7 +3,7 @@
 //
 //   the daemon's own user and root, who share their jobs: the cluster of one user needs no more
 //   another user, by his number
-//   whoever knows its secret: trainers of any users who give the same one
+//   all who know its secret: trainers of any users that give the same one
 //
 // Daemons tell each other the owner with each message of a job; of a secret it is a hash. Plain
 // data; any thread.

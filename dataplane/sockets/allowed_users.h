@@ -2,7 +2,7 @@
 // name, its tenants. A tenant's trainers are served; of the daemon it may ask for its own status.
 //
 // Users and groups are looked up once, at start: a name that is changed later counts for the next
-// start. A member of a group is whoever had the group when it connected (SO_PEERGROUPS).
+// start. A process is a member of the groups that it had when it connected (SO_PEERGROUPS).
 //
 // Threads: any; nothing changes after the constructor.
 #ifndef GRADCUBE_DATAPLANE_SOCKETS_ALLOWED_USERS_H_
@@ -31,7 +31,7 @@ class AllowedUsers {
   static bool is_owner(uid_t user);
   // socket: connected to the process of this user.
   Standing standing(int socket, uid_t user) const;
-  // For whoever is a stranger.
+  // For strangers.
   static std::string refusal(uid_t user);
 
  private:

@@ -105,7 +105,7 @@ def program(unit):
 
 
 def restrict(unit):
-    """This process and those that it starts, for ever."""
+    """This process and its children, for ever."""
     text = program(unit)
     buffer = ctypes.create_string_buffer(text, len(text))
     filter_program = struct.pack("HxxxxxxQ", len(text) // 8, ctypes.addressof(buffer))

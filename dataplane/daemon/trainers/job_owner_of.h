@@ -1,4 +1,4 @@
-// Whose job a trainer asks for (control/jobs/job_owner.h): that of whoever knows the secret which
+// Whose job a trainer asks for (control/jobs/job_owner.h): that of all who know the secret which
 // it gives, else its user's.
 //
 // Pure function; any thread.

@@ -42,7 +42,7 @@ TEST_F(AllowedUsersTest, AreNamedOrNumbered) {
   EXPECT_EQ(users.standing(ends_[0], 0), Standing::owner) << "more than that";
 }
 
-// The other end is this process, whoever its user is said to be.
+// The other end is this process, whatever user it is said to have.
 TEST_F(AllowedUsersTest, AreMembersOfGroups) {
   EXPECT_EQ(AllowedUsers({}, {std::to_string(getegid())}).standing(ends_[0], kSomebody),
             Standing::tenant);
