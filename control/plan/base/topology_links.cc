@@ -45,8 +45,11 @@ std::string TopologyLinks::text(Number link) const {
 }
 
 std::uint64_t hop_bps(const Topology& topology, ServerId from, ServerId to, unsigned level) {
-  return std::min({topology.port_bps(from, level), topology.port_bps(to, level),
-                   topology.path_bps(topology.link_level(from, to, level))});
+  const std::uint64_t ports =
+      std::min(topology.port_bps(from, level), topology.port_bps(to, level));
+  const unsigned link_level = topology.link_level(from, to, level);
+  const bool over_uplinks = topology.is_tree() && link_level > 0;
+  return over_uplinks ? std::min(ports, topology.path_bps(link_level)) : ports;
 }
 
 }  // namespace gradcube::control

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "control/base/errors.h"
+#include "control/plan/base/topology_links.h"
 #include "control/settings/cluster_file.h"
 #include "control/settings/cluster_settings.h"
 #include "tests/unit/control/message.h"
@@ -104,6 +105,8 @@ TEST(LinkRates, OfServersWithPortsOfTheirOwnStandBehindThoseOfAllLinks) {
   EXPECT_EQ(topology.space().ports(8), 10u);
   EXPECT_EQ(topology.port_bps(8, 0), 400'000'000u);
   EXPECT_EQ(topology.port_bps(0, 0), 200'000'000u);
+  EXPECT_EQ(hop_bps(topology, 8, 0, 0), 200'000'000u);
+  EXPECT_EQ(hop_bps(topology, 8, 2, 0), 400'000'000u) << "both are faster than most";
 }
 
 TEST(LinkRates, OfServersAreRefusedWhereTheyCannotBe) {
