@@ -143,7 +143,9 @@ std::vector<bcube::ServerId> neighbours_down(const StatusSources& sources, bcube
       continue;
     }
     const bcube::ServerId neighbour = space.with_digit(server, level, digit);
-    if (!space.is_absent(neighbour)) down.push_back(neighbour);
+    // It may have several ports, of which one is enough.
+    const bool is_known = std::find(down.begin(), down.end(), neighbour) != down.end();
+    if (!space.is_absent(neighbour) && !is_known) down.push_back(neighbour);
   }
   return down;
 }
