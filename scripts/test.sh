@@ -195,7 +195,7 @@ run_tests() {
 
 packages=("${build_packages[@]}" "${training_packages[@]}" "${test_packages[@]}")
 if beyond_usual; then packages+=("${torch_packages[@]}"); fi
-if deep; then packages+=(valgrind); fi
+if deep; then packages+=(valgrind slurm-wlm munge); fi
 
 install_missing() { install_packages "${packages[@]}"; }
 
