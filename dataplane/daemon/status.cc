@@ -1,5 +1,6 @@
 #include "dataplane/daemon/status.h"
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <string>
