@@ -237,6 +237,23 @@ class Check(TestCase):
             longer = cluster.answer("perf", "allreduce", "--algorithm", "recursive_doubling", "--sizes", "1K,64K")
             self.assertEqual([row["algorithm"] for row in longer["results"]], ["recursive_doubling", "bml"])
 
+    @only_on("embedded", why="one daemon counts the segments of all servers")
+    def test_recursive_doubling_sends_each_neighbour_one_segment(self):
+        with Cluster("--topology", GRID) as cluster:
+            iterations = 100
+
+            def segments(algorithm):
+                sent = lambda: cluster.status()["counters"]["segments_sent"]
+                before = sent()
+                cluster.perf(
+                    "--algorithm", algorithm, "--sizes", "1K", "--iterations", str(iterations), "--warmup", "0"
+                )
+                return sent() - before
+
+            # Two at each of two levels, and at most two collectives more, in which the trainers meet.
+            self.assertLessEqual(segments("recursive_doubling"), SERVERS * 4 * (iterations + 2))
+            self.assertGreaterEqual(segments("bml"), SERVERS * 16 * iterations)
+
     def test_small_packets_are_cut_right(self):
         with Cluster("--topology", GRID, "--mtu", "1500") as cluster:
             self.assert_right(cluster.perf("--sizes", "1400,1404,26K,1M", "--iterations", "2"))
