@@ -39,13 +39,18 @@ PlanChoice::PlanChoice(std::vector<std::shared_ptr<const Plan>> candidates,
   Table table = fastest(candidates, costs, among, parameters);
 
   std::vector<unsigned> wins(candidates.size());
-  for (const auto& of_kind : table) {
-    for (const std::uint8_t winner : of_kind) ++wins[winner];
+  for (std::size_t row = kRowsOfAll; row < table.size(); ++row) {
+    for (const std::uint8_t winner : table[row]) ++wins[winner];
   }
   std::stable_sort(among.begin() + 1, among.end(),
                    [&](unsigned a, unsigned b) { return wins[a] > wins[b]; });
   among.resize(std::min<std::size_t>(among.size(), kMostChosen));
   std::erase_if(among, [&](unsigned plan) { return plan != 0 && wins[plan] == 0; });
+  for (unsigned plan = 0; plan < candidates.size(); ++plan) {
+    const bool wins_short_ones =
+        std::find(table[0].begin(), table[0].end(), plan) != table[0].end();
+    if (candidates[plan]->doubles() && wins_short_ones) among.push_back(plan);
+  }
 
   table = fastest(candidates, costs, among, parameters);
   for (std::size_t kind = 0; kind < table.size(); ++kind) {

@@ -11,7 +11,8 @@
 // the first candidate, the cluster's default algorithm, only where it takes at least 3 % less.
 //
 // Every plan that is chosen for a class costs flows at each server, so there are at most
-// kMostChosen: those that win most classes, and the first.
+// kMostChosen: those that win most classes, and the first. One whose steps double has a few flows
+// of one thread, and a place beside them if it wins any class.
 //
 // Any other algorithm is a choice of one plan, but for a plan whose steps double (Plan::doubles()).
 // This runs short all-reduces and barriers, and another one beside it the rest.
@@ -98,6 +99,8 @@ class PlanChoice {
   static constexpr unsigned row_of(CollectiveKind kind) {
     return is_rank_ordered(kind) ? 2 : has_root(kind) ? 1 : 0;
   }
+  // Those from here on are run by plans that run all collectives.
+  static constexpr std::size_t kRowsOfAll = 1;
   using Table = std::array<std::array<std::uint8_t, kClasses>, kKinds.size()>;
 
   static constexpr unsigned size_class(std::uint64_t bytes) {

@@ -70,7 +70,7 @@ TEST(PlanChoice, TakesFewMessagesForSmallBuffersAndAllLinksForLargeOnes) {
   EXPECT_EQ(choice.plan_of(CollectiveKind::all_reduce, 100'000'000).algorithm(), "bml");
   EXPECT_EQ(choice.plan_of(CollectiveKind::all_reduce, UINT64_MAX).algorithm(), "bml");
   EXPECT_GT(choice.plans(), 1u);
-  EXPECT_LE(choice.plans(), PlanChoice::kMostChosen);
+  EXPECT_LE(choice.plans(), PlanChoice::kMostChosen + 1) << "with recursive_doubling";
 }
 
 TEST(PlanChoice, DependsOnTheCostsInItsName) {

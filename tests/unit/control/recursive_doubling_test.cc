@@ -79,7 +79,7 @@ TEST(RecursiveDoubling, RefusesServersThatAreNotAllNeighboursUnderSwitches) {
         [&] { make_plan(kDoubling, cube, Placement::of(cube, members, "test"), "test"); });
   };
   EXPECT_EQ(refused({0, 1, 3}),
-            "algorithm recursive_doubling: these 3 servers of bcube:3,2 form no grid: [1,1] "
+            "algorithm recursive_doubling: these 3 servers of bcube:3,2 form no grid: [1,1] is "
             "missing; expected mesh, ring or ps, which run on any servers");
   EXPECT_NE(refused({4}).find("one server alone has nobody to exchange with"), std::string::npos);
   EXPECT_EQ(refusal("recursive_doubling:2", "star:4"),
