@@ -61,7 +61,8 @@ std::optional<BusiestLink> busiest_link(const control::Plan& plan, CollectiveKin
     return busiest_of_all(plan, stages);
   }
   // In all stages one way, in pieces times the weight of their thread: a step of a mesh or a ring
-  // moves the same both ways, and the root of one receives in the one stage and sends in the other.
+  // moves the same both ways, the root of one receives in the one stage and sends in the other, and
+  // where steps double there is one stage.
   std::vector<std::uint64_t> carried(plan.topology().ports());
   std::uint64_t weights = 0;
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
@@ -75,7 +76,8 @@ std::optional<BusiestLink> busiest_link(const control::Plan& plan, CollectiveKin
       const auto port = port_of(plan, step, *level);
       if (!port) return std::nullopt;
       pieces /= step.parts();
-      carried[*port] += (step.is_root() ? 1 : stages) * weight * pieces * (step.radix - 1);
+      const unsigned times = step.is_root() || step.doubles() ? 1 : stages;
+      carried[*port] += times * weight * pieces * (step.radix - 1);
     }
   }
   const auto seconds = [&](unsigned port) {

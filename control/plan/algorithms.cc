@@ -15,6 +15,7 @@
 #include "control/plan/algorithms/mesh.h"
 #include "control/plan/algorithms/name_parameters.h"
 #include "control/plan/algorithms/parameter_server.h"
+#include "control/plan/algorithms/recursive_doubling.h"
 #include "control/plan/algorithms/requirements.h"
 #include "control/plan/algorithms/ring.h"
 #include "control/plan/algorithms/two_level.h"
@@ -123,6 +124,7 @@ constexpr Algorithm kAlgorithms[] = {
     {"hips", make_hips, "hips:mesh,hips:ring,hips:root"},
     {"mesh", make_alone<make_mesh_plan>, "mesh"},
     {"ps", make_ps, "ps"},
+    {"recursive_doubling", make_alone<make_recursive_doubling_plan>, "recursive_doubling"},
     {"ring", make_alone<make_ring_plan>, "ring"},
     {"two-level", make_alone<make_two_level_plan>, "two-level"}};
 

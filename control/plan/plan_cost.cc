@@ -227,12 +227,13 @@ class PlanCost::Walk {
 PlanCost::PlanCost(const Plan& plan)
     : ranks_(plan.ranks()),
       has_root_step_(plan.has_root_step()),
+      stages_(plan.doubles() ? 1 : kStages),
       one_port_(plan.topology().ports() == 1),
       chains_(plan.threads()) {
   Walk walk(plan);
-  for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
+  for (unsigned stage = 0; stage < stages_; ++stage) {
     for (unsigned index = 0; index < plan.steps(); ++index) {
-      steps_.push_back(walk.step(stage, index));
+      steps_.push_back(walk.step(static_cast<Stage>(stage), index));
     }
   }
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
@@ -321,7 +322,7 @@ double PlanCost::flow_seconds(double bytes, const CostParameters& parameters) co
     double begin = 0;
     double end = 0;
     const Chain* before = nullptr;
-    for (std::size_t i = 0; i < 2 * chains.size(); ++i) {
+    for (std::size_t i = 0; i < stages_ * chains.size(); ++i) {
       const Chain& chain = chains[i < chains.size() ? i : 2 * chains.size() - 1 - i];
       if (before != nullptr && before->rounds > 1) {
         const bool same_links = one_port_ || before->ways == chain.ways;
@@ -353,8 +354,8 @@ PlanTime PlanCost::time(CollectiveKind kind, double bytes, const CostParameters&
   }
   const double segments = std::max(1.0, bytes / ranks_ / parameters.segment_bytes);
   time.transfer = at_once + (in_turn - at_once) / segments;
-  time.latency =
-      2 * chain_seconds(bytes, parameters) + core_messages(bytes, parameters) * parameters.overhead;
+  time.latency = stages_ * chain_seconds(bytes, parameters) +
+                 core_messages(bytes, parameters) * parameters.overhead;
   if (is_rank_ordered(kind) && !has_root_step_) {
     time.transfer /= 2;
     time.latency /= 2;

@@ -68,11 +68,11 @@ void write_rank(std::ostream& out, const Plan& plan, const Assignment& assignmen
 void write_plan_text(std::ostream& out, const Plan& plan, const Assignment& assignment,
                      std::optional<Rank> rank) {
   const unsigned trainers = plan.placement().trainers_per_server();
-  out << fmt::format("{} on {}: {} servers, {}{}, {}, {} in each stage\n", plan.algorithm(),
+  out << fmt::format("{} on {}: {} servers, {}{}, {}, {}{}\n", plan.algorithm(),
                      plan.topology().spec(), plan.ranks(),
                      trainers == 1 ? "" : fmt::format("{} trainers on each, ", trainers),
                      counted(plan.threads(), "thread"), counted(plan.pieces(), "piece"),
-                     counted(plan.steps(), "step"));
+                     counted(plan.steps(), "step"), plan.doubles() ? "" : " in each stage");
   if (rank) {
     write_rank(out, plan, assignment, *rank);
     return;

@@ -75,7 +75,7 @@ class Interpreter {
   void for_all_pieces(Visit&& visit) {
     for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
       for (Rank owner = 0; owner < plan_.ranks(); ++owner) {
-        if (plan_.works(owner, thread, plan_.steps(thread))) visit(PieceId{thread, owner});
+        if (plan_.owns(owner, thread)) visit(PieceId{thread, owner});
       }
     }
   }

@@ -24,8 +24,8 @@ static_assert(PortQueue::kBurst <= HandOver::kBurst);
 static_assert(control::kMaxDimensions <= bcube::kMaxLevels);
 static_assert(control::kMaxDimensions < protocol::kMaxHops, "a relay adds a hop to any path");
 static_assert(bcube::kMaxLevels <= protocol::kMaxHops, "every route fits into a frame");
-static_assert(control::PlanChoice::kMostChosen * 2 * bcube::kMaxLevels <= protocol::kFirstHubThread,
-              "a plan has a thread for each port; hubs and mail have others");
+static_assert(control::PlanChoice::kMostChosen * 2 * bcube::kMaxLevels < protocol::kFirstHubThread,
+              "a plan has a thread for each port, one more has one; hubs and mail have others");
 static_assert(shared::kMaxLanes <= protocol::kMaxLanes);
 static_assert(control::kMaxSteps <= protocol::kMaxFlowSteps);
 static_assert(bcube::kMaxServers - 1 == UINT16_MAX, "server numbers have 16 bits on the wire");
