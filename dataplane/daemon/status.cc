@@ -193,6 +193,13 @@ Json users_json(const MemoryQuota& quota) {
   return users;
 }
 
+// So that jobs of one name can be told apart.
+std::string owner_text(const control::JobOwner& owner) {
+  if (owner == control::kOwnUser) return "own";
+  if (owner.high != 0) return fmt::format("secret {:08x}", owner.low & 0xffffffff);
+  return fmt::format("user {}", owner.low - 1);
+}
+
 Json jobs_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   Json jobs = Json::array();
@@ -216,6 +223,7 @@ Json jobs_json(const StatusSources& sources) {
       lanes.push_back({{"algorithm", lane.algorithm}, {"priority", lane.priority}});
     }
     jobs.push_back({{"name", job.name},
+                    {"owner", owner_text(job.owner)},
                     {"id", job.id},
                     {"epoch", job.epoch},
                     {"state", state_name(job.state)},

@@ -3,12 +3,14 @@
     tenant.py reduce SOCKET JOB RANK [HOLD]      joins and adds; prints the sum, or why it could not; HOLD: and stays
     tenant.py sessions SOCKET COUNT              opens so many sessions, each in a job of its own, and stays
     tenant.py heaps SOCKET COUNT                 asks for so many heaps of 1 TiB
+    tenant.py leave FIRST SECOND                 two trainers on each of two servers, of which one leaves the first
     tenant.py spy PID                            tries to get at the memory of that process
     tenant.py flood CONTROL SOCKET               asks, connects and talks nonsense until it is ended
 
 What it prints is JSON, a line each. One that stays ends when its standard input does.
 """
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -69,6 +71,20 @@ def heaps(path, count):
     stay()
 
 
+def leave(*paths):
+    """A job that goes on without one of its trainers, which has left in order."""
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        joining = [
+            pool.submit(gradcube.Session, path, "goes-on", trainers_per_server=2, local=local)
+            for path in paths
+            for local in (0, 1)
+        ]
+        joined = [each.result(PATIENCE) for each in joining]
+    joined[1].close()
+    say(left=1)
+    stay()
+
+
 def may_open(path):
     """Also where it lets nobody read: that it is there, and not forbidden, is enough."""
     try:
@@ -114,4 +130,4 @@ def flood(control, path):
 
 
 if __name__ == "__main__":
-    {"reduce": reduce, "sessions": sessions, "heaps": heaps, "spy": spy, "flood": flood}[sys.argv[1]](*sys.argv[2:])
+    {"reduce": reduce, "sessions": sessions, "heaps": heaps, "leave": leave, "spy": spy, "flood": flood}[sys.argv[1]](*sys.argv[2:])

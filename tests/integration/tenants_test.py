@@ -250,6 +250,15 @@ class Tenants(unittest.TestCase):
             self.assertIn("set GRADCUBE_HEAP to less", told[7]["error"])
             self.assert_adds(daemon.both("hers", [ALICE, ALICE]))
 
+    def test_the_heap_of_a_trainer_that_left_counts_until_its_job_ends(self):
+        with Daemon("--allow-users", f"{ALICE},{BOB}") as daemon:
+            job = daemon.start(BOB, "leave", daemon.socket(0), daemon.socket(1), GRADCUBE_HEAP="1Ti")
+            self.assertEqual(said(job), {"left": 1})
+            greedy = daemon.start(BOB, "heaps", daemon.socket(0), 4)
+            told = [said(greedy) for _ in range(4)]
+            self.assertEqual(told[:3], [{"offered": number} for number in range(3)])
+            self.assertIn("trainers take 7168 GiB", told[3]["error"])
+
     def children_end(self, daemon):
         for child in daemon.children:
             child.kill()

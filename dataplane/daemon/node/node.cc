@@ -348,8 +348,9 @@ std::vector<MemberFacts> Node::facts() const {
           member.session().region(local).confirmed() - shared::kHeapOffset,
           local,
           member.session().mail_counts(local)};
-      facts.push_back({trainer, member.request().name, group.job, group.epoch, state, why,
-                       member.request().options, member.window(), std::exchange(reserved, 0)});
+      facts.push_back({trainer, member.request().name, member.request().owner, group.job,
+                       group.epoch, state, why, member.request().options, member.window(),
+                       std::exchange(reserved, 0)});
     }
   }
   return facts;

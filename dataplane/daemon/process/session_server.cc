@@ -33,6 +33,17 @@ bool has_ended(int pidfd) {
   return poll(&process, 1, 0) == 1;
 }
 
+// The region, which may outlive its trainer's session, with what it takes of its user's addresses.
+std::shared_ptr<SessionRegion> with_addresses(std::shared_ptr<SessionRegion> region,
+                                              MemoryQuota::Charge addresses) {
+  struct Counted {
+    MemoryQuota::Charge addresses;
+    std::shared_ptr<SessionRegion> region;
+  };
+  const auto counted = std::make_shared<Counted>(Counted{std::move(addresses), std::move(region)});
+  return {counted, counted->region.get()};
+}
+
 }  // namespace
 
 SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const AttendedClock& clock,
@@ -48,7 +59,7 @@ SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const Attended
       most_connections_(most_connections(sockets.size())),
       most_of_user_(limits.per_user.value_or(
           limits.users.any_tenants() ? (most_connections_ + 1) / 2 : most_connections_)),
-      most_heap_of_user_(limits.users.any_tenants() ? kMostHeapOfUser : UINT64_MAX),
+      addresses_(limits.users.any_tenants() ? kMostHeapOfUser : UINT64_MAX),
       log_(std::move(log)),
       buffer_(sizeof(shared::Hello) + shared::kMaxMembers * sizeof(std::uint32_t)),
       closing_reason_(sockets.size() == 1 ? fmt::format("the daemon of {} is shutting down",
@@ -94,7 +105,7 @@ void SessionServer::accept(const UnixListener::Accepted& client, bcube::ServerId
     ::close(socket);
     return;
   }
-  ++used_[client.peer.uid].connections;
+  ++connected_[client.peer.uid];
   Connection& connection = connections_[socket];
   connection.server = server;
   connection.pid = static_cast<std::uint32_t>(client.peer.pid);
@@ -114,8 +125,8 @@ std::optional<std::string> SessionServer::objection(const UnixListener::Accepted
         "open files is the reason",
         connections_.size());
   }
-  const auto found = used_.find(user);
-  const std::size_t of_user = found == used_.end() ? 0 : found->second.connections;
+  const auto found = connected_.find(user);
+  const std::size_t of_user = found == connected_.end() ? 0 : found->second;
   if (of_user < most_of_user_) return std::nullopt;
   return fmt::format(
       "user {} has {} trainers at this daemon and may have {}: end some, or start the cluster with "
@@ -259,20 +270,11 @@ void SessionServer::offer(int socket, Connection& connection) {
   offered.type = shared::MessageType::offer;
   offered.version = shared::kLayoutVersion;
   offered.features = shared::kFeatures;
-  Used& used = used_.at(connection.uid);
-  const std::uint64_t wanted = connection.request->heap_bytes;
-  if (wanted > most_heap_of_user_ - std::min(used.heap_bytes, most_heap_of_user_)) {
-    turn_away(socket, GRADCUBE_ENOMEM,
-              fmt::format(
-                  "the heaps of user {}'s trainers take {} GiB of this daemon's address space and "
-                  "may take {}; this trainer asked for {}: set GRADCUBE_HEAP to less",
-                  connection.uid, used.heap_bytes >> 30, most_heap_of_user_ >> 30, wanted >> 30));
-    return;
-  }
+  std::shared_ptr<SessionRegion> region;
   try {
-    connection.region = make_trainer_region(connection.request->heap_bytes,
-                                            MemoryQuota::Charge(quota_, connection.uid),
-                                            nodes_.at(connection.server).engines().numa_node());
+    region = make_trainer_region(connection.request->heap_bytes,
+                                 MemoryQuota::Charge(quota_, connection.uid),
+                                 nodes_.at(connection.server).engines().numa_node());
   } catch (const JoinRefused& refused) {
     turn_away(socket, refused.code(), refused.what());
     return;
@@ -280,7 +282,17 @@ void SessionServer::offer(int socket, Connection& connection) {
     turn_away(socket, GRADCUBE_ESYSTEM, error.what());
     return;
   }
-  used.heap_bytes += connection.region->bytes();
+  MemoryQuota::Charge addresses(addresses_, connection.uid);
+  if (!addresses.set(region->bytes())) {
+    turn_away(socket, GRADCUBE_ENOMEM,
+              fmt::format(
+                  "the heaps of user {}'s trainers take {} GiB of this daemon's address space and "
+                  "may take {}; this trainer asked for {}: set GRADCUBE_HEAP to less",
+                  connection.uid, addresses.used() >> 30, addresses.limit() >> 30,
+                  connection.request->heap_bytes >> 30));
+    return;
+  }
+  connection.region = with_addresses(std::move(region), std::move(addresses));
   offered.region_bytes = connection.region->bytes();
   if (!send_offer(socket, offered, connection.region->descriptor())) close_connection(socket);
 }
@@ -357,9 +369,7 @@ void SessionServer::close_connection(int socket) {
     ::close(connection.process);
   }
   if (connection.trainer.has_value()) sockets_.erase(*connection.trainer);
-  Used& used = used_.at(connection.uid);
-  if (connection.region != nullptr) used.heap_bytes -= connection.region->bytes();
-  if (--used.connections == 0) used_.erase(connection.uid);
+  if (--connected_.at(connection.uid) == 0) connected_.erase(connection.uid);
   to_join_.remove(connection.uid, socket);
   connections_.erase(socket);
   put_off_.erase(socket);

@@ -139,12 +139,8 @@ class SessionServer final : public TrainerChannel {
   RegionGrowth growth_;
   std::size_t most_connections_;
   std::size_t most_of_user_;
-  std::uint64_t most_heap_of_user_;
-  struct Used {
-    std::size_t connections = 0;
-    std::uint64_t heap_bytes = 0;  // of address space
-  };
-  std::map<uid_t, Used> used_;  // by user
+  MemoryQuota addresses_;                   // of this process, which users' heaps take
+  std::map<uid_t, std::size_t> connected_;  // by user
   ClientLog log_;
   std::map<int, Connection> connections_;  // by socket
   std::map<TrainerId, int> sockets_;
