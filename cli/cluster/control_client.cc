@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <thread>
 
+#include "cli/cluster/cluster_hosts.h"
 #include "cli/cluster/line_channel.h"
 #include "cli/text/json_fields.h"
 #include "control/base/errors.h"
@@ -69,6 +70,12 @@ Descriptor connect_to_daemon(const RunDirectory& directory, std::chrono::millise
 }  // namespace
 
 std::string no_cluster_message(const RunDirectory& directory) {
+  if (is_for_this_host_alone()) {
+    return fmt::format(
+        "no daemon runs in {} of this host: `gradcube down` ends those of other hosts, then "
+        "`gradcube up` starts all",
+        directory.path().string());
+  }
   return fmt::format("no cluster runs in {}: start one with `gradcube up --topology bcube:3,2`",
                      directory.path().string());
 }

@@ -120,8 +120,8 @@ HostsStarted up_on_hosts(const ClusterHosts& hosts, const RunDirectory& director
   const HostGroup::Answers answers = group->ask(requests, kStartOnHostPatience);
   answers.require_all(hosts);
   started.daemons = answers.values;
+  wait_for_greetings(*group, hosts);
   if (with_check) {
-    wait_for_greetings(*group, hosts);
     started.links = check_hosts(*group, hosts, LinkCheckSettings());
     require_links(hosts, started.links);
   }

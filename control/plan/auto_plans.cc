@@ -20,7 +20,7 @@ constexpr double kSegmentBytes = 8192;
 constexpr double kUnaskedBytes = 512;
 
 std::string count_text(std::size_t costs) {
-  return costs == 0 ? "no costs" : fmt::format("{} cost{}", costs, costs == 1 ? "" : "s");
+  return costs == 0 ? "no costs" : counted(costs, "cost");
 }
 
 double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }

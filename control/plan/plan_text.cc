@@ -4,13 +4,10 @@
 #include <fmt/format.h>
 #include <string>
 
+#include "control/base/units.h"
+
 namespace gradcube::control {
 namespace {
-
-// "1 step", "2 steps"
-std::string counted(std::uint32_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
-}
 
 // The level of a step's peers; nothing for a step over several.
 std::string level_text(const Plan& plan, unsigned thread, unsigned step) {

@@ -66,8 +66,8 @@ void validate_fabric(const ClusterSettings& s) {
           "interfaces: expected `hosts` as well, the addresses by which the servers' hosts are "
           "reached, and no fabric");
   require(s.hosts.empty() || s.fabric == FabricKind::udp || !s.interfaces.empty(),
-          fmt::format("hosts: they are for the udp fabric, and the fabric is {}: expected fabric = "
-                      "\"udp\" in [link], or --fabric udp",
+          fmt::format("hosts: they are for the udp fabric, and the fabric is {}: expected --fabric "
+                      "udp, or in [link] of a cluster file fabric = \"udp\"",
                       fabric_name(s.fabric)));
   require(
       s.topology.space().rails() == 1 || (s.fabric == FabricKind::embedded && s.interfaces.empty()),

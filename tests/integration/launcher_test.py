@@ -81,6 +81,12 @@ class Up(ByScript):
             up.wait()
             self.assert_nothing_is_left()
 
+    def test_returns_when_the_links_are_heard_without_a_check_too(self):
+        self.done(None, "up", "--hosts", self.list_of(*self.hosts.names), *self.flags, "--no-check")
+        self.done(None, "check")
+        self.down(None)
+        self.assert_nothing_is_left()
+
     def test_does_not_forget_a_cluster_whose_hosts_are_all_elsewhere(self):
         self.up(None, "node1", "node2")
         for arguments in ("--hosts", self.list_of("node2", "node3"), *self.flags), ("--topology", "star:2"):

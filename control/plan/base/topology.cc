@@ -11,6 +11,7 @@
 #include "bcube_forwarding/neighbours.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/base/units.h"
 
 namespace gradcube::control {
 namespace {
@@ -315,7 +316,7 @@ Topology parse_absent(const Topology& topology, std::string_view text, std::stri
 
 std::string servers_text(const Topology& topology) {
   const std::uint32_t servers = topology.servers();
-  std::string text = fmt::format("{} server{}", servers, servers == 1 ? "" : "s");
+  const std::string text = counted(servers, "server");
   const std::uint32_t absent = topology.space().addresses() - servers;
   return absent == 0 ? text : fmt::format("{}, {} absent", text, absent);
 }

@@ -156,10 +156,13 @@ TEST(StatusText, NamesTheTrainerThatAJobWaitsForWhereNobodyKnowsSinceWhen) {
 TEST(StatusText, ShowsTheServersThatDoNotAnswer) {
   json status = whole_status();
   EXPECT_THAT(status_text(status, {}), Not(HasSubstr("do not answer")));
+  status["servers"].push_back({{"address", {2, 1}}, {"pid", 0}, {"why", "it is silent"}});
   status["servers"].push_back({{"address", {2, 2}}, {"pid", 4712}, {"why", "its daemon ended"}});
   EXPECT_THAT(status_text(status, {}),
-              HasSubstr("servers that do not answer\nserver   pid  no answer, because\n"
-                        " [2,2]  4712  its daemon ended\n"));
+              AllOf(HasSubstr(": 9 servers (2 without an answer), "),
+                    HasSubstr("servers that do not answer\nserver   pid  no answer, because\n"
+                              " [2,1]     -  it is silent\n"
+                              " [2,2]  4712  its daemon ended\n")));
 }
 
 TEST(StatusText, SaysWhyAJobStopsOrWasAborted) {

@@ -226,8 +226,8 @@ TEST(ClusterSettings, RefuseForUdpWhatTheNetworkDoesNotAndHostsForOthers) {
   settings.topology = parse_topology("star:2", "");
   settings.hosts = parse_hosts("10.0.0.1 10.0.0.2", "");
   EXPECT_EQ(message_of<UsageError>([&] { validate(settings); }),
-            "hosts: they are for the udp fabric, and the fabric is embedded: expected fabric = "
-            "\"udp\" in [link], or --fabric udp");
+            "hosts: they are for the udp fabric, and the fabric is embedded: expected --fabric "
+            "udp, or in [link] of a cluster file fabric = \"udp\"");
   settings.fabric = FabricKind::udp;
   EXPECT_NO_THROW(validate(settings));
   EXPECT_EQ(settings_from_json(to_json(settings)), settings);
