@@ -98,7 +98,8 @@ class Reader {
     }
     // Behind the rate of all links.
     if (!own_ports_.empty()) {
-      apply_setting(settings_, "rate", rates_text(settings_.rates) + own_ports_,
+      const std::string of_links = rates_text(settings_.rates);
+      apply_setting(settings_, "rate", of_links + own_ports_.substr(of_links.empty() ? 1 : 0),
                     fmt::format("{}: [servers]", name_));
     }
     return settings_;

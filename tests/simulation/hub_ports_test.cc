@@ -1,8 +1,7 @@
-// Hubs of an aggregator that has ports of its own, PHub's PBox: what a round takes in virtual time,
-// and that its ports carry what the plan says.
+// Hubs of an aggregator that has ports of its own, PHub's PBox: its ports carry what the plan says,
+// and carry it once.
 
 #include <gtest/gtest.h>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,18 +35,15 @@ struct Measured {
   std::uint64_t resent = 0;
 };
 
-// Without an aggregator the servers of a star share the model.
 Measured measured(const std::string& topology, const std::string& rate,
-                  std::optional<bcube::ServerId> aggregator) {
+                  bcube::ServerId aggregator) {
   SimulatedCluster cluster(settings_of({{"topology", topology}, {"rate", rate}}));
-  HubJob job(cluster, uneven_keys(), "sgd:lr=0.1", aggregator ? "" : "mesh",
-             aggregator.value_or(shared::kNoAggregator), 1, kChunk);
+  HubJob job(cluster, uneven_keys(), "sgd:lr=0.1", "", aggregator, 1, kChunk);
   job.make();
   push_first(job);
   const auto received = [&] {
     std::vector<std::uint64_t> bytes;
-    if (!aggregator) return bytes;
-    for (dataplane::Port* port : cluster.cluster().fabric().ports(*aggregator)) {
+    for (dataplane::Port* port : cluster.cluster().fabric().ports(aggregator)) {
       bytes.push_back(port->counts().received_bytes);
     }
     return bytes;
@@ -67,17 +63,13 @@ Measured measured(const std::string& topology, const std::string& rate,
   return result;
 }
 
-TEST(HubPorts, CarryTheModelOnceWhereThePBoxHasAsMuchAsAllWorkers) {
-  const Measured sharded = measured("star:8", "200mbit", std::nullopt);
-  EXPECT_EQ(sharded.resent, 0U);
-  EXPECT_GT(sharded.model_times, 1.75);
+// A busy host makes timers end early for what is late; under a virtual clock nothing is.
+TEST(HubPorts, LetNothingBeSentTwiceWhereNothingIsLost) {
   for (const char* rate : {"200mbit,server8=2gbit", "200mbit,server8=10x200mbit"}) {
     SCOPED_TRACE(rate);
     const Measured pbox = measured("star:9", rate, kWorkers);
-    RecordProperty(rate, std::to_string(sharded.model_times / pbox.model_times));
     EXPECT_EQ(pbox.resent, 0U);
-    EXPECT_GT(pbox.model_times, 1);
-    EXPECT_GT(sharded.model_times / pbox.model_times, 1.6);
+    EXPECT_GT(pbox.model_times, 1) << "a worker's link passes the model once each way";
   }
 }
 
