@@ -72,7 +72,8 @@ class Daemon:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def environment(self, **more):
-        return dict(os.environ, GRADCUBE_RUN=str(self.directory), GRADCUBE_DAEMON_UID=str(OWNER), GRADCUBE_HEAP="64Mi", **more)
+        own = {"GRADCUBE_RUN": str(self.directory), "GRADCUBE_DAEMON_UID": str(OWNER), "GRADCUBE_HEAP": "64Mi"}
+        return os.environ | own | more
 
     def tool(self, user, *arguments):
         return subprocess.run(
@@ -252,7 +253,7 @@ class Tenants(unittest.TestCase):
 
     def test_the_heap_of_a_trainer_that_left_counts_until_its_job_ends(self):
         with Daemon("--allow-users", f"{ALICE},{BOB}") as daemon:
-            job = daemon.start(BOB, "leave", daemon.socket(0), daemon.socket(1), GRADCUBE_HEAP="1Ti")
+            job = daemon.start(BOB, "leave", daemon.socket(0), daemon.socket(1), GRADCUBE_HEAP="1024Gi")
             self.assertEqual(said(job), {"left": 1})
             greedy = daemon.start(BOB, "heaps", daemon.socket(0), 4)
             told = [said(greedy) for _ in range(4)]
