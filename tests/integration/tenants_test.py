@@ -199,6 +199,15 @@ class Tenants(unittest.TestCase):
             short = said(daemon.start(ALICE, "reduce", daemon.socket(0), "short", 0, GRADCUBE_JOB_SECRET="1234"))
             self.assertIn("GRADCUBE_JOB_SECRET has 4 bytes: expected 16 to 255", short["error"])
 
+    def test_root_ends_the_daemon_of_another_user_and_is_told_so(self):
+        with Daemon("--allow-users", str(ALICE)) as daemon:
+            done = subprocess.run(
+                [TOOL, "down"], env=daemon.environment(), capture_output=True, text=True, timeout=PATIENCE
+            )
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("is down", done.stdout)
+            wait_until(lambda: not alive(daemon.pid), "the daemon to be gone")
+
     def test_daemons_of_several_servers_keep_jobs_of_one_name_apart_and_know_the_secret(self):
         with Daemon("--fabric", "memif", "--allow-users", f"{ALICE},{BOB}") as daemon:
             self.assert_adds(daemon.both("train", [ALICE, ALICE], hold="hold"))
