@@ -52,6 +52,26 @@ AddressSpace AddressSpace::without(std::span<const ServerId> absent) const {
   return rest;
 }
 
+AddressSpace AddressSpace::with_ports(const std::vector<unsigned>& ports) const {
+  if (ports.size() != addresses_) throw std::invalid_argument("expected the ports of each server");
+  const unsigned most = *std::max_element(ports.begin(), ports.end());
+  if (*std::min_element(ports.begin(), ports.end()) < 1 || most > kMostRails) {
+    throw std::invalid_argument("a server has 1.." + std::to_string(kMostRails) + " ports");
+  }
+  if (most > 1 && (levels_ > 1 || cabled())) {
+    throw std::invalid_argument("servers have several ports on a switch only where it joins all");
+  }
+  if (most * radices_[0] > kMaxRadix) {
+    throw std::invalid_argument("with " + std::to_string(most) + " ports, a server can have " +
+                                std::to_string(kMaxRadix / most - 1) + " neighbours at most, not " +
+                                std::to_string(radices_[0] - 1));
+  }
+  AddressSpace railed = *this;
+  railed.rails_ = most;
+  railed.port_counts_ = most == 1 ? nullptr : std::make_shared<const std::vector<unsigned>>(ports);
+  return railed;
+}
+
 unsigned AddressSpace::addresses_one_digit_away() const {
   unsigned count = 0;
   for (unsigned level = 0; level < levels_; ++level) count += radices_[level] - 1;
@@ -79,6 +99,7 @@ bool AddressSpace::operator==(const AddressSpace& other) const {
   if (radices_ != other.radices_ || levels_ != other.levels_ || joint_ != other.joint_) {
     return false;
   }
+  if (rails_ != other.rails_ || (rails_ > 1 && *port_counts_ != *other.port_counts_)) return false;
   if (absent_ == nullptr || other.absent_ == nullptr) return absent_ == other.absent_;
   return *absent_ == *other.absent_;
 }

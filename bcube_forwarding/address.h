@@ -10,6 +10,10 @@
 // next digit of level l, and port 2l+1 to the one before, modulo the radix. A ring has at least 3
 // servers: of two, both cables would join the same ones, and a hop would not say which it takes.
 //
+// Where one switch joins all servers, some may have several ports on it. Between two servers there
+// are then as many RAILS as the one with more ports has: rail r joins port r of each, modulo its
+// ports. A hop names its rail by its digit (route.h): that of the server, plus r times the radix.
+//
 // Some addresses may have no server (a partial BCube: BCube, section 5.1): they are ABSENT. The
 // others keep their addresses and numbers, and who is bought later changes nobody's. Whoever goes
 // through all servers takes server_list(); a table that a server's number indexes has addresses()
@@ -21,6 +25,7 @@
 #ifndef GRADCUBE_BCUBE_FORWARDING_ADDRESS_H_
 #define GRADCUBE_BCUBE_FORWARDING_ADDRESS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -38,6 +43,9 @@ inline constexpr unsigned kMaxRadix = 256;
 inline constexpr std::uint32_t kMaxServers = 65536;
 inline constexpr unsigned kLeastRing = 3;
 
+// Of one server on one switch. Their link addresses (neighbours.h) have room for as many.
+inline constexpr unsigned kMostRails = 16;
+
 enum class Joint : std::uint8_t { switches, cables };
 
 class AddressSpace {
@@ -50,6 +58,11 @@ class AddressSpace {
   // The same addresses where these have no server, and all others have one. Throws
   // std::invalid_argument if one is no address of the space, or no server would be left.
   AddressSpace without(std::span<const ServerId> absent) const;
+
+  // The same addresses where server s has ports[s] ports on the one switch; as many numbers as
+  // there are addresses. Throws std::invalid_argument if one is not in 1..kMostRails, or the hops
+  // over all rails are more than a digit can name, or there is more than one switch.
+  AddressSpace with_ports(const std::vector<unsigned>& ports) const;
 
   // Every number below is an address.
   std::uint32_t addresses() const { return addresses_; }
@@ -76,15 +89,33 @@ class AddressSpace {
     return server / weights_[level] % radices_[level];
   }
 
+  // The digit may be that of a hop.
   ServerId with_digit(ServerId server, unsigned level, unsigned digit_value) const {
-    return server + (digit_value - digit(server, level)) * weights_[level];
+    return server + (digit_value % radices_[level] - digit(server, level)) * weights_[level];
   }
 
-  // A server's ports, which are numbered by ascending level.
+  // A server's ports, which are numbered by ascending level. ports(): what all have, at least.
   bool cabled() const { return joint_ == Joint::cables; }
   unsigned ports_of_level() const { return cabled() ? 2 : 1; }
   unsigned ports() const { return levels_ * ports_of_level(); }
-  unsigned level_of_port(unsigned port) const { return port / ports_of_level(); }
+  unsigned ports(ServerId server) const { return rails_ == 1 ? ports() : (*port_counts_)[server]; }
+  unsigned most_ports() const { return rails_ == 1 ? ports() : rails_; }
+  unsigned level_of_port(unsigned port) const { return levels_ == 1 ? 0 : port / ports_of_level(); }
+
+  // Between two servers, and the most between any two.
+  unsigned rails(ServerId one, ServerId other) const {
+    return rails_ == 1 ? 1 : std::max(ports(one), ports(other));
+  }
+  unsigned rails() const { return rails_; }
+  // Those of hops over a level are below this number.
+  unsigned hop_digits(unsigned level) const { return radices_[level] * rails_; }
+  unsigned hop_digit(ServerId to, unsigned level, unsigned rail) const {
+    return digit(to, level) + rail * radices_[level];
+  }
+  // Of the hop that leads back over the rail of one from this server.
+  unsigned digit_back(ServerId from, unsigned level, unsigned to) const {
+    return hop_digit(from, level, to / radices_[level]);
+  }
 
   // The digit that follows at a level, and the one before.
   unsigned next_digit(unsigned level, unsigned digit_value) const {
@@ -97,15 +128,16 @@ class AddressSpace {
   // Whether a server with one digit at the level reaches the other in one hop, and its port that
   // leads there if it does.
   bool joins(unsigned level, unsigned from, unsigned to) const {
-    if (!cabled()) return from != to;
+    if (!cabled()) return from != to % radices_[level];
     return to == next_digit(level, from) || to == previous_digit(level, from);
   }
   unsigned port_to(unsigned level, unsigned from, unsigned to) const {
     if (!cabled()) return level;
     return 2 * level + (to == next_digit(level, from) ? 0 : 1);
   }
-  // The server's port that leads to this digit, one hop away.
+  // The server's port that leads to this digit of a hop.
   unsigned port_of(ServerId server, unsigned level, unsigned to) const {
+    if (rails_ > 1) return to / radices_[level] % ports(server);
     return port_to(level, digit(server, level), to);
   }
 
@@ -138,6 +170,8 @@ class AddressSpace {
   std::uint32_t addresses_ = 1;
   std::uint32_t servers_ = 1;
   std::shared_ptr<const Absent> absent_;  // null: nobody is
+  unsigned rails_ = 1;
+  std::shared_ptr<const std::vector<unsigned>> port_counts_;  // by server; null: of one rail
 };
 
 }  // namespace gradcube::bcube

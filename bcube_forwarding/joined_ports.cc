@@ -14,7 +14,12 @@ std::vector<ServerPort> joined_at(const AddressSpace& space, ServerId first, uns
   }
   std::vector<ServerPort> ports;
   for (unsigned digit = 0; own == 0 && digit < space.radix(level); ++digit) {
-    ports.push_back({space.with_digit(first, level, digit), level});
+    const ServerId server = space.with_digit(first, level, digit);
+    ports.push_back({server, level});
+    // What else it has on the one switch.
+    for (unsigned rail = 1; space.rails() > 1 && rail < space.ports(server); ++rail) {
+      ports.push_back({server, rail});
+    }
   }
   return ports;
 }

@@ -6,14 +6,14 @@ namespace gradcube::bcube {
 
 LinkWatch::LinkWatch(const AddressSpace& space, ServerId self) : space_(space), self_(self) {
   for (unsigned level = 0; level < space.levels(); ++level) {
-    links_.emplace_back(space.radix(level));
+    links_.emplace_back(space.hop_digits(level));
   }
 }
 
 bool LinkWatch::end_interval() {
   bool changed = false;
   for (unsigned level = 0; level < space_.levels(); ++level) {
-    for (unsigned digit = 0; digit < space_.radix(level); ++digit) {
+    for (unsigned digit = 0; digit < space_.hop_digits(level); ++digit) {
       if (!space_.joins(level, space_.digit(self_, level), digit)) continue;
       changed = end_interval(links_[level][digit]) || changed;
     }

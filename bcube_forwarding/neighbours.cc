@@ -1,5 +1,6 @@
 #include "bcube_forwarding/neighbours.h"
 
+#include <algorithm>
 #include <bitset>
 #include <iterator>
 #include <set>
@@ -15,6 +16,7 @@ namespace {
 constexpr std::uint32_t kBenchmarkNetwork = std::uint32_t{198} << 24 | std::uint32_t{18} << 16;
 constexpr unsigned kHostBits = 17;
 constexpr unsigned kMaxPorts = 2 * kMaxLevels;  // a torus has two for each level
+static_assert(kMostRails <= kMaxPorts);
 static_assert(kMaxPorts * kMaxAddressedServers <= 1U << kHostBits,
               "every port of every server has an address of 198.18.0.0/15");
 
@@ -92,17 +94,18 @@ NeighbourTable::NeighbourTable(const AddressSpace& space, ServerId self)
         " servers have no IPv4 addresses: 198.18.0.0/15 has room for those of " +
         std::to_string(kMaxAddressedServers));
   }
-  for (unsigned port = 0; port < space.ports(); ++port) {
+  for (unsigned port = 0; port < space.ports(self); ++port) {
     const unsigned level = space.level_of_port(port);
     const unsigned own = own_digits_[level] = space.digit(self, level);
     first_.push_back(static_cast<std::uint32_t>(rows_.size()));
-    row_of_[level].resize(space.radix(level), kNoRow);
-    for (unsigned digit = 0; digit < space.radix(level); ++digit) {
-      if (!space.joins(level, own, digit) || space.port_to(level, own, digit) != port) continue;
+    row_of_[level].resize(space.hop_digits(level), kNoRow);
+    for (unsigned digit = 0; digit < space.hop_digits(level); ++digit) {
+      if (!space.joins(level, own, digit) || space.port_of(self, level, digit) != port) continue;
       const ServerId server = space.with_digit(self, level, digit);
       if (space.is_absent(server)) continue;
+      if (digit / space.radix(level) >= space.rails(self, server)) continue;
       row_of_[level][digit] = static_cast<std::uint32_t>(rows_.size());
-      const unsigned far = space.port_to(level, digit, own);
+      const unsigned far = space.port_of(server, level, space.digit_back(self, level, digit));
       rows_.push_back({server, level, digit, port, embedded_link_address(far, server),
                        embedded_link_address(port, self)});
     }
@@ -111,16 +114,16 @@ NeighbourTable::NeighbourTable(const AddressSpace& space, ServerId self)
 }
 
 const Neighbour* NeighbourTable::find(unsigned level, unsigned digit) const {
-  if (level >= space_.levels() || digit >= space_.radix(level)) return nullptr;
+  if (level >= space_.levels() || digit >= space_.hop_digits(level)) return nullptr;
   const std::uint32_t row = row_of_[level][digit];
   return row == kNoRow ? nullptr : &rows_[row];
 }
 
 bool NeighbourTable::is_behind(unsigned port, ServerId server) const {
-  if (port >= space_.ports() || !space_.contains(server)) return false;
-  const unsigned level = space_.level_of_port(port);
-  const Neighbour* neighbour = find(level, space_.digit(server, level));
-  return neighbour != nullptr && neighbour->server == server && neighbour->port == port;
+  if (port + 1 >= first_.size()) return false;
+  const std::span<const Neighbour> all = behind(port);
+  return std::any_of(all.begin(), all.end(),
+                     [server](const Neighbour& each) { return each.server == server; });
 }
 
 }  // namespace gradcube::bcube

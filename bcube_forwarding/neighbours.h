@@ -2,9 +2,9 @@
 // end of its cables, their port and their link addresses (BML, section 3.1).
 //
 // Each engine makes its table at start; the table allocates only then. It has one row per (level,
-// digit) that a hop reaches and that has a server. A look-up is O(1). A relay needs no more: a hop
-// on the wire is a byte of level and a byte of digit, and find() checks both, so it accepts bytes
-// from a frame unchecked.
+// digit) of a hop that leads to a server: over several rails one for each. A look-up is O(1). A
+// relay needs no more: a hop on the wire is a byte of level and a byte of digit, and find() checks
+// both, so it accepts bytes from a frame unchecked.
 //
 // Threads: it never changes. The engines of one server have a table each.
 #ifndef GRADCUBE_BCUBE_FORWARDING_NEIGHBOURS_H_
@@ -63,8 +63,8 @@ bool are_grid(const AddressSpace& space, std::span<const ServerId> servers);
 struct Neighbour {
   ServerId server = 0;
   unsigned level = 0;
-  unsigned digit = 0;  // the neighbour's digit at `level`, the only one in which it differs from us
-  unsigned port = 0;   // our port that leads to it
+  unsigned digit = 0;   // of the hop to it at `level`, where alone it differs from us
+  unsigned port = 0;    // our port that leads to it
   LinkAddress address;  // of its port
   LinkAddress own;      // of ours
 };
@@ -82,7 +82,7 @@ class NeighbourTable {
   // The neighbour with `digit` at `level`; null if there is none, whatever the values are.
   const Neighbour* find(unsigned level, unsigned digit) const;
 
-  // All neighbours behind a port, by ascending digit.
+  // All neighbours behind a port, by ascending digit of the hop.
   std::span<const Neighbour> behind(unsigned port) const {
     return {rows_.data() + first_[port], first_[port + 1] - first_[port]};
   }
@@ -98,7 +98,7 @@ class NeighbourTable {
   std::array<unsigned, kMaxLevels> own_digits_{};
   std::vector<Neighbour> rows_;       // by port
   std::vector<std::uint32_t> first_;  // [port]: its first row; then the number of rows
-  // [level][digit]: of rows_, or kNoRow
+  // [level][digit of the hop]: of rows_, or kNoRow
   std::array<std::vector<std::uint32_t>, kMaxLevels> row_of_;
 };
 

@@ -77,9 +77,8 @@ bool all_hops_work(const AddressSpace& space, ServerId from, const Route& route,
   if (!works) return true;
   ServerId at = from;
   for (const Hop& hop : route) {
-    const ServerId next = space.with_digit(at, hop.level, hop.digit);
-    if (!works(at, hop.level, next)) return false;
-    at = next;
+    if (!works(at, hop)) return false;
+    at = space.with_digit(at, hop.level, hop.digit);
   }
   return true;
 }
@@ -161,11 +160,22 @@ class Taken {
 // A shortest working path that passes nothing taken; empty if there is none.
 Route shortest_free_path(const AddressSpace& space, ServerId from, ServerId to,
                          const HopFilter& works, const Taken& taken) {
-  return searched_route(space, from, to, [&](ServerId at, unsigned level, ServerId next) {
-    return !taken.has(next) &&
-           !taken.has(switch_of(space, at, hop_to(level, space.digit(next, level)))) &&
-           (!works || works(at, level, next));
+  return searched_route(space, from, to, [&](ServerId at, Hop hop) {
+    return !taken.has(space.with_digit(at, hop.level, hop.digit)) &&
+           !taken.has(switch_of(space, at, hop)) && (!works || works(at, hop));
   });
+}
+
+// Of two servers on one switch.
+std::vector<Route> rail_paths(const AddressSpace& space, ServerId from, ServerId to,
+                              const HopFilter& works) {
+  std::vector<Route> paths;
+  for (unsigned rail = 0; rail < space.rails(from, to); ++rail) {
+    Route route;
+    route.append(hop_over(space, from, to, rail));
+    if (all_hops_work(space, from, route, works)) paths.push_back(route);
+  }
+  return paths;
 }
 
 // As many as are missing to one path per port, or as can be found.
@@ -214,14 +224,15 @@ unsigned port_at_end(const AddressSpace& space, ServerId from, const Route& rout
     before = at;
     at = space.with_digit(at, hop.level, hop.digit);
   }
-  const unsigned level = route[route.size() - 1].level;
-  return space.port_of(at, level, space.digit(before, level));
+  const Hop last = route[route.size() - 1];
+  return space.port_of(at, last.level, space.digit_back(before, last.level, last.digit));
 }
 
 std::vector<Route> parallel_paths(const AddressSpace& space, ServerId from, ServerId to,
                                   const HopFilter& works) {
   std::vector<Route> paths;
   if (from == to) return paths;
+  if (space.rails() > 1) return rail_paths(space, from, to, works);
   for (unsigned port = 0; port < space.ports(); ++port) {
     const std::optional<Route> route = path_through(space, from, to, port, works);
     if (route) paths.push_back(*route);

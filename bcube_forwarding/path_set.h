@@ -14,6 +14,9 @@
 // it alone is on that side of the ring between its ends. Of paths that would have more than
 // kMaxLevels hops there is none.
 //
+// Where one switch joins all servers, and some have several ports on it, there is a path for each
+// rail between the two: only their ports fail one by one.
+//
 // Pure functions. They allocate, so they are for set-up and control, not for the data path. They
 // trust their servers and routes to be in the space.
 #ifndef GRADCUBE_BCUBE_FORWARDING_PATH_SET_H_

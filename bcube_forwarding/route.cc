@@ -90,9 +90,10 @@ Route searched_route(const AddressSpace& space, ServerId from, ServerId to,
         if (!space.joins(level, own, digit)) continue;
         const ServerId next = space.with_digit(at.server, level, digit);
         if (closed[next] || space.is_absent(next)) continue;
-        if (works && !works(at.server, level, next)) continue;
+        const Hop hop{static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)};
+        if (works && !works(at.server, hop)) continue;
         Route route = at.route;
-        route.append({static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)});
+        route.append(hop);
         if (next == to) return route;
         closed[next] = true;
         reached.push_back({next, route});
@@ -100,6 +101,10 @@ Route searched_route(const AddressSpace& space, ServerId from, ServerId to,
     }
   }
   return {};
+}
+
+Hop hop_over(const AddressSpace& space, ServerId from, ServerId to, unsigned rail) {
+  return {0, static_cast<std::uint8_t>(space.hop_digit(to, 0, rail % space.rails(from, to)))};
 }
 
 ServerId difference(const AddressSpace& space, ServerId from, ServerId to) {

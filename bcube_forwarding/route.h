@@ -16,7 +16,8 @@
 
 namespace gradcube::bcube {
 
-// To the server that has `digit` at `level`, and is otherwise the one before.
+// To the server that has `digit` at `level`, and is otherwise the one before. Where servers have
+// several ports on a switch, the digit names the rail, too (address.h).
 struct Hop {
   std::uint8_t level = 0;
   std::uint8_t digit = 0;
@@ -72,14 +73,17 @@ ServerId difference(const AddressSpace& space, ServerId from, ServerId to);
 // all there, else a shortest route among all; empty if there is none of kMaxLevels hops.
 Route shortest_route(const AddressSpace& space, ServerId from, ServerId to);
 
-// Whether a frame gets from this server over `level`'s switch or cable to this neighbour. An empty
-// one means that every hop works.
-using HopFilter = std::function<bool(ServerId from, unsigned level, ServerId to)>;
+// Whether a frame gets from this server to the neighbour that the hop leads to. An empty one means
+// that every hop works.
+using HopFilter = std::function<bool(ServerId from, Hop hop)>;
 
 // A shortest route between two different servers over servers that are there and hops that work, by
 // a breadth-first search; empty if none has kMaxLevels hops at most. Allocates.
 Route searched_route(const AddressSpace& space, ServerId from, ServerId to,
                      const HopFilter& works = {});
+
+// The hop between two servers of one switch over a rail: the rail modulo as many as join them.
+Hop hop_over(const AddressSpace& space, ServerId from, ServerId to, unsigned rail);
 
 // Whether all servers that a route from `from` passes are there.
 bool passes_servers_alone(const AddressSpace& space, ServerId from, const Route& route);

@@ -14,6 +14,7 @@ from bench_process import cpu_seconds
 from bench_process import run_json
 from bench_row import Medians
 from bench_row import Row
+from bench_row import against
 from bench_row import at_least
 from bench_row import at_most
 from bench_row import within
@@ -25,6 +26,7 @@ LEVELS = (("bcube:4x4", (200, 50)), ("bcube:4x4", (200, 20)), ("tree:4x4", (200,
 # The segments of a flat mesh on their way over two hops and back fit into a port's queue.
 QUEUE = "256K"
 SIZES = ("1K", "16K", "256K", "1M", "12.5M")
+SHORT_SIZES = ("64", "1K", "4K", "8K")
 PLACES = (
     ("bcube:4,2", RATE),
     ("torus:4,2", RATE),
@@ -191,8 +193,25 @@ def auto_rows(setting):
     return rows
 
 
+def short_rows(setting):
+    """`recursive_doubling` against `bml`, in turns, where links have no rate: sizes that it runs itself."""
+    rows = []
+    for topology in ("bcube:3,2", "star:9"):
+        with Cluster(setting.build, topology=topology) as cluster:
+            for size in SHORT_SIZES:
+                medians = Medians()
+                for _ in range(setting.turns(5)):
+                    for algorithm in ("bml", "recursive_doubling"):
+                        seconds = cluster.allreduce(size, setting.iterations(1000), algorithm=algorithm)["seconds_median"]
+                        medians.add(algorithm, seconds)
+                figure = f"recursive_doubling, {size}B on {topology}"
+                rows.append(at_most(against(figure, medians["recursive_doubling"], "us", "bml", medians["bml"]), 1))
+    return rows
+
+
 GROUPS = [
     ("algorithms: against flat plans", flat_rows),
+    ("algorithms: short all-reduces", short_rows),
     ("algorithms: levels of different rates", level_rows),
     ("algorithms: auto", auto_rows),
 ]

@@ -8,7 +8,9 @@ from bench_process import Cluster
 from bench_process import Failure
 from bench_process import run_json
 from bench_row import Medians
+from bench_row import Row
 from bench_row import against
+from bench_row import at_least
 from bench_row import at_most
 
 TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests/bench/hub"
@@ -144,6 +146,37 @@ def owner_rows(setting):
     return rows
 
 
+def pbox_rows(setting):
+    """A server that has links as fast as all workers together, PHub's PBox, beside owners among the workers (PHub,
+    section 4.4)."""
+    rows = []
+    workers = 8
+    keys = [max(1, elements // 22) for elements in RESNET_18]
+    size = f"{4 * sum(keys) / 1e6:.1f} MB"
+    members = ("--members", " ".join(map(str, range(workers))), "--algorithm", "mesh")
+    for own, words in (("2gbit", "one port of 2 Gbit/s"), ("10x200mbit", "ten ports of 200 Mbit/s")):
+        medians = Medians()
+        rate = ("--rate", f"200mbit,server{workers}={own}", "--mtu", "9000")
+        with Cluster(setting.build, *rate, topology=f"star:{workers + 1}") as cluster:
+            for _ in range(setting.turns(7)):
+                seconds = {}
+                for side, options in (("PBox", ("--aggregator", str(workers))), ("sharded", members)):
+                    result = cluster.perf_hub(keys, setting.iterations(15), *options)
+                    seconds[side] = result["seconds_median"]
+                    medians.add(side, seconds[side])
+                    medians.add(side + " resent", result["resent"])
+                medians.add("ratio", seconds["sharded"] / seconds["PBox"])
+        figure = f"{size} in {len(keys)} keys, {workers} workers of 200 Mbit/s: sharded over them"
+        row = against(figure, medians["sharded"], "s", f"a PBox with {words}", medians["PBox"])
+        # A worker's link has 2(N-1)/N of the model each way, or with a PBox the model.
+        row.bound += f", {2 * (workers - 1) / workers:.3g} times by the model"
+        row.ratio = medians["ratio"]
+        rows.append(at_least(row, 1.8))
+        figure = f"segments sent again by the rounds with {words}"
+        rows.append(Row(figure, medians["PBox resent"], "segments"))
+    return rows
+
+
 def chunk_rows(setting):
     """The default chunk against the best of a sweep (PHub, Figure 16)."""
     medians = Medians()
@@ -246,6 +279,7 @@ GROUPS = [
     ("hub: workers", worker_rows),
     ("hub: an aggregator", aggregator_rows),
     ("hub: root or sharded", owner_rows),
+    ("hub: a pbox", pbox_rows),
     ("hub: chunks", chunk_rows),
     ("hub: jobs at once", jobs_rows),
     ("hub: tall or wide", tall_or_wide_rows),

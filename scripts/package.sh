@@ -9,6 +9,7 @@ usage() {
   cat <<'USAGE'
 usage: ./scripts/package.sh wheel [MESON OPTION...]
        ./scripts/package.sh deb [SUITE]
+       ./scripts/package.sh aarch64
 wheel: makes in out/ a source distribution and a wheel for this host's python3 (pyproject.toml), which
 pip installs with the library, the daemon, the tool and the Python package, and no package of Debian's.
 The build tools come from PyPI, into a virtual environment that is used again: out/packaging. Options
@@ -16,6 +17,9 @@ such as -Dcpp_args=-march=native go to meson.
 deb: makes in out/deb-SUITE/ the packages of debian/ for this release of Debian (bookworm), in a chroot
 of it that is gone afterwards, with lintian's judgement; then installs them in a second, minimal one,
 and runs there the tests of debian/tests/ as a user. Needs root, and Debian's archive.
+aarch64: builds library, daemon and tool for that processor in a chroot, with warnings as errors, and runs by
+QEMU's user mode the unit tests of the kernels and of the protocol, and all-reduces on an embedded cluster.
+Nothing of it is kept. Needs the same.
 USAGE
 }
 
@@ -33,18 +37,18 @@ while (($# > 0)); do
       options+=("-Csetup-args=$1")
       ;;
     -*) misuse "there is no option \"$1\"" ;;
-    wheel | deb)
+    wheel | deb | aarch64)
       [[ -z $what ]] || misuse "pack what, $what or $1?"
       what=$1
       ;;
     *)
-      [[ $what == deb ]] || misuse "\"$1\" cannot be packed; expected: wheel, deb"
+      [[ $what == deb ]] || misuse "\"$1\" cannot be packed; expected: wheel, deb, aarch64"
       suite=$1
       ;;
   esac
   shift
 done
-[[ -n $what ]] || misuse "pack what? Expected: wheel, deb"
+[[ -n $what ]] || misuse "pack what? Expected: wheel, deb, aarch64"
 
 trap end_attended EXIT
 trap 'exit 130' INT
@@ -104,21 +108,26 @@ listed() {
   sed -n "/^$1:/,/^[^ ]/{s/^$1://; /^[A-Z]/!p}" "$2" | tr -d ' \n' | sed 's/debhelper-compat(=13)/debhelper/; s/:any//g'
 }
 
+# pack_sources FILE: what git knows, as it is here now, below gradcube/.
+pack_sources() {
+  ((EUID == 0)) || die "chroots are root's: run this as root"
+  mkdir -p "$(dirname "$1")"
+  git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --ignore-failed-read \
+    --transform 's|^|gradcube/|' -cf "$1" 2>/dev/null || true
+  [[ -s $1 ]] || die "git lists no sources here"
+}
+
 # shellcheck disable=SC2016  # mmdebstrap says what $1 is in its hooks
 make_debs() {
   local out=out/deb-$suite tests
   # Without packages of debugging symbols, which take half as long again.
   local quickly='DEB_BUILD_OPTIONS=noautodbgsym DEB_CFLAGS_STRIP=-g DEB_CXXFLAGS_STRIP=-g'
-  ((EUID == 0)) || die "chroots are root's: run this as root"
   expect 1 400 60
   step "installing mmdebstrap"
   install_packages mmdebstrap
   rm -rf "$out"
-  mkdir -p "$out/packages"
-  # What git knows, as it is here now.
-  git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --ignore-failed-read \
-    --transform 's|^|gradcube/|' -cf "$out/source.tar" 2>/dev/null || true
-  [[ -s $out/source.tar ]] || die "git lists no sources here"
+  pack_sources "$out/source.tar"
+  mkdir "$out/packages"
   step "building for $suite, and asking lintian"
   in_chroot "build-essential,fakeroot,lintian,$(listed Build-Depends debian/control)" \
     --customize-hook='mkdir "$1/build" && chmod 1777 "$1/build"' \
@@ -143,7 +152,30 @@ make_debs() {
   ls "$out/packages"
 }
 
+# shellcheck disable=SC2016
+try_aarch64() {
+  local out=out/aarch64
+  local -a of_build=(meson ninja-build crossbuild-essential-arm64 pkg-config qemu-user-static libcli11-dev nlohmann-json3-dev)
+  local -a of_target=(libdpdk-dev libisal-dev libfmt-dev libspdlog-dev libnuma-dev libtomlplusplus-dev libgtest-dev libgmock-dev)
+  local targets='cli/gradcube dataplane/daemon/gradcubed trainer/libgradcube.so.1.0.0
+    tests/unit/aggregation/aggregation_test tests/unit/protocol/protocol_tests'
+  expect 1 900
+  step "installing mmdebstrap"
+  install_packages mmdebstrap
+  pack_sources "$out/source.tar"
+  step "building for AArch64 in $suite, and testing by QEMU"
+  in_chroot "$(IFS=,; echo "${of_build[*]},${of_target[*]/%/:arm64}")" --architectures=amd64,arm64 \
+    --customize-hook='mkdir "$1/build"' \
+    --customize-hook="tar-in $out/source.tar /build" \
+    --customize-hook="chroot \"\$1\" sh -ec 'cd /build/gradcube && meson setup build --cross-file packaging/cross/aarch64.ini \
+        -Dtests=enabled -Dbenches=disabled -Dtorch=disabled -Dwerror=true && ninja -C build ${targets//$'\n'/ }'" \
+    --customize-hook='chroot "$1" /build/gradcube/packaging/cross/try_aarch64' || die "no build for AArch64 that works"
+  rm -r "$out"
+  step_done
+}
+
 case $what in
   wheel) make_wheel ;;
   deb) make_debs ;;
+  aarch64) try_aarch64 ;;
 esac

@@ -41,7 +41,7 @@
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 14;
+inline constexpr std::uint32_t kLayoutVersion = 15;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -222,6 +222,9 @@ constexpr bool is_job_name(std::string_view text) {
          text.find_first_not_of(kJobNameCharacters) == std::string_view::npos;
 }
 
+inline constexpr std::size_t kJobSecretBytes = 256;
+inline constexpr std::size_t kLeastJobSecretBytes = 16;
+
 inline constexpr std::size_t kNoticeTextBytes = 1024;
 
 inline constexpr std::size_t kAlgorithmNameBytes = 56;  // with the NUL
@@ -254,8 +257,11 @@ struct Hello {
   std::int16_t local;          // which of its server's trainers it wants to be, from 0; -1: any
   char job[kJobNameBytes];     // is_job_name()
   Lane lanes[kMaxLanes];
+  // What trainers of different users give to be in one job; without, a job is of its user's
+  // trainers alone. NULs fill it up.
+  char secret[kJobSecretBytes];
 };
-static_assert(sizeof(Hello) == 48 + kJobNameBytes + kMaxLanes * sizeof(Lane));
+static_assert(sizeof(Hello) == 48 + kJobNameBytes + kMaxLanes * sizeof(Lane) + kJobSecretBytes);
 
 struct Offer {
   MessageType type;

@@ -95,7 +95,8 @@ json report_in(const json& answer) {
   const std::string output = text_field(answer, "output").value_or("");
   json report = json::parse(output, nullptr, false);
   if (report.is_object()) return report;
-  throw control::SetupError("check has no result: " + text_field(answer, "errors").value_or(""));
+  throw control::SetupError("check has no result: " +
+                            last_words(text_field(answer, "errors").value_or("")));
 }
 
 // In a host's report: each link of its server once, and no others. Throws where it is otherwise.

@@ -21,6 +21,7 @@
 #include "control/model/line_fit.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/auto_plans.h"
+#include "control/plan/base/topology_links.h"
 
 namespace gradcube::cli {
 namespace {
@@ -63,9 +64,8 @@ std::uint64_t transfer_count(double configured_bps) {
 
 // Of the slowest link between the two.
 double configured_bps(const RunningCluster& cluster, const NeighbourLink& link) {
-  const control::Topology& topology = cluster.topology;
   return static_cast<double>(
-      topology.path_bps(topology.link_level(link.first, link.second, link.level)));
+      control::hop_bps(cluster.topology, link.first, link.second, link.level));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "control/base/printable.h"
+#include "control/base/units.h"
 
 namespace gradcube::cli {
 namespace {
@@ -74,9 +75,9 @@ std::string level_line(unsigned level, const std::vector<LinkResult>& results) {
     round_trips.push_back(result.figures->round_trip_seconds);
   }
   if (links == 0) return "";
-  std::string line = fmt::format("level {}, {}: {} link{}", level,
-                                 configured > 0 ? human_rate(configured) : "no rate", links,
-                                 links == 1 ? "" : "s");
+  std::string line =
+      fmt::format("level {}, {}: {}", level, configured > 0 ? human_rate(configured) : "no rate",
+                  control::counted(links, "link"));
   if (!rates.empty()) {
     const auto [slowest, fastest] = std::minmax_element(rates.begin(), rates.end());
     const auto [soonest, latest] = std::minmax_element(round_trips.begin(), round_trips.end());
@@ -145,7 +146,9 @@ Report links_report(const control::Topology& topology, const std::vector<LinkRes
                                     [](const LinkResult& each) { return each.configured_bps > 0; });
   if (problems == 0) {
     report.line(fmt::format(
-        "all {} links of {} are as configured{}{}", judged, named(topology),
+        "{} of {} {} as configured{}{}",
+        judged == 1 ? "the link" : fmt::format("all {} links", judged), named(topology),
+        judged == 1 ? "is" : "are",
         no_rate ? "; no rate is configured, so how fast they are was not judged" : "", others));
   } else {
     report.line(fmt::format("{} of {} links of {} {} not as configured{}", problems, judged,

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <thread>
 
+#include "cli/cluster/cluster_hosts.h"
 #include "cli/cluster/line_channel.h"
 #include "cli/text/json_fields.h"
 #include "control/base/errors.h"
@@ -69,14 +70,22 @@ Descriptor connect_to_daemon(const RunDirectory& directory, std::chrono::millise
 }  // namespace
 
 std::string no_cluster_message(const RunDirectory& directory) {
+  if (is_for_this_host_alone()) {
+    return fmt::format(
+        "no daemon runs in {} of this host: `gradcube down` ends those of other hosts, then "
+        "`gradcube up` starts all",
+        directory.path().string());
+  }
   return fmt::format("no cluster runs in {}: start one with `gradcube up --topology bcube:3,2`",
                      directory.path().string());
 }
 
 void require_cluster(const RunDirectory& directory) {
   if (!directory.exists()) throw SetupError(no_cluster_message(directory));
-  directory.check();
-  if (!directory.living_daemon()) throw SetupError(no_cluster_message(directory));
+  directory.check_as_client();
+  // Of another user's daemon the socket alone tells.
+  if (directory.is_own() && !directory.living_daemon())
+    throw SetupError(no_cluster_message(directory));
 }
 
 json ask_daemon(const RunDirectory& directory, const json& request,
@@ -86,7 +95,9 @@ json ask_daemon(const RunDirectory& directory, const json& request,
   const Descriptor socket = connect_to_daemon(directory, timeout);
   std::string line;
   LineEnd end = write_line(socket.get(), deadline, request.dump());
-  if (end == LineEnd::line) end = read_line(socket.get(), deadline, kLongestAnswer, &line);
+  // A daemon that refuses at once has closed its end already; its answer can still be read.
+  if (end == LineEnd::line || end == LineEnd::failed)
+    end = read_line(socket.get(), deadline, kLongestAnswer, &line);
   if (end != LineEnd::line) throw_for(end, errno, directory);
 
   const json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);

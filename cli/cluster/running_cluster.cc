@@ -56,7 +56,10 @@ std::string shared_address_of(const json& server) {
 
 RunningCluster read_running_cluster(const json& status) {
   const json rate_bps = field(status, "rate_bps");
-  const auto rates = control::link_rates_from_json(rate_bps, "the daemon's status:");
+  const char* const where = "the daemon's status:";
+  const json own_ports = field(status, "own_ports");
+  const auto rates = control::link_rates_from_json(rate_bps, where)
+                         .with_own_ports(control::own_ports_from_json(own_ports, where));
   const control::Topology topology = topology_of(field(status, "topology"));
   RunningCluster cluster{.topology = rates.on(topology),
                          .aggregators = aggregators_of(topology, items(status, "aggregators")),
@@ -68,7 +71,7 @@ RunningCluster read_running_cluster(const json& status) {
                          .shared_address = {},
                          .servers_per_core = 1,
                          .key = json::array({field(status, "pid"), field(status, "topology"),
-                                             rate_bps, field(status, "mtu")})
+                                             rate_bps, own_ports, field(status, "mtu")})
                                     .dump(-1, ' ', false, json::error_handler_t::replace)};
   for (const json& server : items(status, "servers")) {
     const auto id = control::parse_server(cluster.topology, address_text(field(server, "address")),

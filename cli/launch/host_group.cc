@@ -108,12 +108,6 @@ std::string last_line(const std::string& text) {
   return last;
 }
 
-std::string last_words(const std::string& text) {
-  const std::string last = last_line(text);
-  return control::printable(last.starts_with(kOurs) ? last.substr(kOurs.size()) : last,
-                            kLongestWords);
-}
-
 // Why a launcher has ended without an answer.
 std::string end_of_launcher(const ClusterHosts& hosts, std::size_t host, const ProcessEnd& end,
                             const std::string& errors) {
@@ -149,6 +143,12 @@ std::string end_of_command(const ClusterHosts& hosts, std::size_t host, const Pr
 }
 
 }  // namespace
+
+std::string last_words(const std::string& text) {
+  const std::string last = last_line(text);
+  return control::printable(last.starts_with(kOurs) ? last.substr(kOurs.size()) : last,
+                            kLongestWords);
+}
 
 bool is_of_this_host(const std::string& address) {
   ifaddrs* all = nullptr;

@@ -51,6 +51,9 @@ bool is_of_this_host(const std::string& address);
 // Without a launcher where ssh would lead to this host.
 std::vector<std::string> words_to_reach(const ClusterHosts& hosts, std::size_t host);
 
+// The last line of what a command has written: without the tool's name, fit for a message.
+std::string last_words(const std::string& text);
+
 // What every first request says: this program's version, and the variables that concern Gradcube,
 // Python and OpenMP.
 nlohmann::json first_request();

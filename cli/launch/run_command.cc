@@ -223,7 +223,9 @@ int run_run(const RunOptions& options, const std::vector<std::string>& words) {
                                                        static_cast<std::uint16_t>(options.port)};
     const LaunchSettings settings = settings_of(options, file, words, places, port.number);
     const unsigned cores = std::thread::hardware_concurrency();
-    if (cores > settings.tasks.size() && std::getenv("OMP_NUM_THREADS") == nullptr) {
+    // Of several hosts, the first one says it.
+    const bool is_first = places.trainers.front().rank == 0;
+    if (is_first && cores > settings.tasks.size() && std::getenv("OMP_NUM_THREADS") == nullptr) {
       complain(fmt::format(
           "OMP_NUM_THREADS is not set: it is 1 for each process; set it to use more of {} cores",
           cores));

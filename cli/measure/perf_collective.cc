@@ -35,8 +35,9 @@ std::optional<unsigned> port_of(const control::Plan& plan, const control::PlanSt
   return space.port_of(server(0), level, space.digit(server(1), level));
 }
 
-// On a tree messages of one level pass links of those below: its plans are walked.
-BusiestLink busiest_on_tree(const control::Plan& plan, unsigned stages) {
+// On a tree messages of one level pass links of those below, and where servers have ports of their
+// own, not all links of a level are alike: such plans are walked.
+BusiestLink busiest_of_all(const control::Plan& plan, unsigned stages) {
   const control::PlanCost cost(plan);
   const auto seconds = [&](unsigned level) {
     const std::uint64_t rate = plan.topology().dimensions()[level].rate_bps;
@@ -56,9 +57,12 @@ std::optional<BusiestLink> busiest_link(const control::Plan& plan, CollectiveKin
   if (plan.has_root_step() && control::has_root(kind)) return std::nullopt;
   // A chunk by itself passes in one stage alone.
   const unsigned stages = control::is_rank_ordered(kind) && !plan.has_root_step() ? 1 : 2;
-  if (plan.topology().is_tree()) return busiest_on_tree(plan, stages);
+  if (plan.topology().is_tree() || plan.topology().has_own_ports()) {
+    return busiest_of_all(plan, stages);
+  }
   // In all stages one way, in pieces times the weight of their thread: a step of a mesh or a ring
-  // moves the same both ways, and the root of one receives in the one stage and sends in the other.
+  // moves the same both ways, the root of one receives in the one stage and sends in the other, and
+  // where steps double there is one stage.
   std::vector<std::uint64_t> carried(plan.topology().ports());
   std::uint64_t weights = 0;
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
@@ -72,7 +76,8 @@ std::optional<BusiestLink> busiest_link(const control::Plan& plan, CollectiveKin
       const auto port = port_of(plan, step, *level);
       if (!port) return std::nullopt;
       pieces /= step.parts();
-      carried[*port] += (step.is_root() ? 1 : stages) * weight * pieces * (step.radix - 1);
+      const unsigned times = step.is_root() || step.doubles() ? 1 : stages;
+      carried[*port] += times * weight * pieces * (step.radix - 1);
     }
   }
   const auto seconds = [&](unsigned port) {

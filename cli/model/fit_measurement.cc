@@ -83,14 +83,15 @@ std::vector<control::ServerId> first_neighbours(const RunningCluster& cluster, u
 }
 
 // The plans that all servers are measured by: such as may be the fastest for small buffers, and
-// differ in what they count. One with a root is as fast as that server alone.
+// differ in what they count. One with a root is as fast as that server alone, and one whose steps
+// double runs none of the longer sizes.
 std::vector<std::shared_ptr<const control::Plan>> plans_to_measure(
     const control::Topology& topology, const control::Placement& placement) {
   const auto parameters = control::cost_parameters(topology, {});
   std::vector<std::shared_ptr<const control::Plan>> plans;
   std::vector<std::pair<double, double>> counts;
   for (const auto& plan : control::candidate_plans(topology, placement, "model fit")) {
-    if (plan->has_root_step()) continue;
+    if (plan->has_root_step() || plan->doubles()) continue;
     const control::PlanCost cost(*plan);
     const std::pair count{cost.latency_of_nothing(parameters), cost.messages_on_a_core(1)};
     if (std::find(counts.begin(), counts.end(), count) != counts.end()) continue;

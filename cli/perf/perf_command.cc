@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/cluster/available_memory.h"
@@ -111,7 +112,9 @@ void print_foot(const PerfCluster& cluster, const PerfSettings& settings,
       runs.push_back(fmt::format("{} by {}", human_bytes(static_cast<double>(row.bytes())),
                                  plan_of(cluster, row).algorithm()));
     }
-    write_output(fmt::format("# auto ran {}\n", fmt::join(runs, ", ")));
+    const std::string_view name =
+        std::string_view(settings.algorithm).substr(0, settings.algorithm.find(':'));
+    write_output(fmt::format("# {} ran {}\n", name, fmt::join(runs, ", ")));
   }
   if (!settings.check) return;
   if (wrong == 0) {

@@ -68,7 +68,7 @@ control::PlanChoice choice_of(const PerfCluster& cluster, const HubRunSettings& 
 }
 
 const control::Plan& plan_of(const control::PlanChoice& choice, const HubRunSettings& settings) {
-  return choice.plan_of(kRound, settings.bytes());
+  return choice.plan_of_hub(settings.bytes());
 }
 
 // Those that take trainers.

@@ -17,6 +17,7 @@
 #include "cli/text/report.h"
 #include "control/base/errors.h"
 #include "control/base/units.h"
+#include "control/plan/base/topology_links.h"
 #include "control/settings/run_directory.h"
 #include "trainer/shared_layout.h"
 
@@ -114,10 +115,16 @@ MessageWay way_of(const control::Topology& topology, const control::Placement& p
     control::ServerId at = from;
     for (const bcube::Hop& hop : path) {
       const control::ServerId next = topology.space().with_digit(at, hop.level, hop.digit);
-      slowest = std::min(slowest, topology.path_bps(topology.link_level(at, next, hop.level)));
+      slowest = std::min(slowest, control::hop_bps(topology, at, next, hop.level));
       at = next;
     }
     rate += static_cast<double>(slowest);
+  }
+  // Rails share the ports of the server that has fewer.
+  for (const control::ServerId end : {from, to}) {
+    if (topology.space().rails() == 1) break;
+    rate = std::min(rate,
+                    static_cast<double>(topology.space().ports(end) * topology.port_bps(end, 0)));
   }
   if (rate > 0) way.rate_bps = rate;
   return way;

@@ -38,12 +38,15 @@ Route route_of(const json& path, const AddressSpace& space, ServerId from, Serve
     }
     const auto level = hop[0].get<std::uint64_t>();
     const auto digit = hop[1].get<std::uint64_t>();
-    if (level >= space.levels() || digit >= space.radix(static_cast<unsigned>(level))) refuse(path);
+    if (level >= space.levels()) refuse(path);
     const auto l = static_cast<unsigned>(level);
+    if (digit >= space.hop_digits(l)) refuse(path);
     const auto d = static_cast<unsigned>(digit);
-    if (!space.joins(l, space.digit(at, l), d)) refuse(path);
+    const ServerId next = space.with_digit(at, l, d);
+    const bool has_rail = d / space.radix(l) < space.rails(at, next);
+    if (!has_rail || !space.joins(l, space.digit(at, l), d % space.radix(l))) refuse(path);
     route.append({static_cast<std::uint8_t>(l), static_cast<std::uint8_t>(d)});
-    at = space.with_digit(at, l, d);
+    at = next;
   }
   if (at != to) refuse(path);
   return route;

@@ -68,9 +68,10 @@ std::vector<Down> all_down(const control::Topology& topology,
 }
 
 bcube::HopFilter works_without(const AddressSpace& space, const std::vector<Down>& down) {
-  return [&](ServerId from, unsigned level, ServerId to) {
-    const unsigned out = space.port_of(from, level, space.digit(to, level));
-    const unsigned in = space.port_of(to, level, space.digit(from, level));
+  return [&](ServerId from, bcube::Hop hop) {
+    const ServerId to = space.with_digit(from, hop.level, hop.digit);
+    const unsigned out = space.port_of(from, hop.level, hop.digit);
+    const unsigned in = space.port_of(to, hop.level, space.digit_back(from, hop.level, hop.digit));
     return std::none_of(down.begin(), down.end(), [&](const Down& one) {
       return one.breaks(from, out) || one.breaks(to, in);
     });

@@ -98,8 +98,9 @@ int run_plan(const PlanOptions& options) {
     return 0;
   }
   if (!options.keys.file.empty()) {
-    const auto plan = control::make_plan(algorithm, topology, "--algorithm");
-    keys_report(plan, lcores_of(options.lcores), options.keys).write(options.json);
+    const auto choice =
+        control::make_choice(algorithm, topology, control::Placement::all(topology), "--algorithm");
+    keys_report(choice.plan_of_hub(0), lcores_of(options.lcores), options.keys).write(options.json);
     return 0;
   }
   std::optional<control::ServerId> server;

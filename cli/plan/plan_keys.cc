@@ -98,7 +98,7 @@ KeyLoads load_by(const control::Plan& plan, std::vector<control::Lcore> lcores,
       parse_nodes(options.lcore_nodes, lcores.size(), "--lcore-nodes", "lcores");
   for (std::size_t i = 0; i < lcores.size(); ++i) lcores[i].numa_node = lcore_nodes[i];
   const std::vector<int> port_nodes =
-      parse_nodes(options.port_nodes, plan.topology().ports(), "--port-nodes", "ports");
+      parse_nodes(options.port_nodes, plan.space().most_ports(), "--port-nodes", "ports");
   KeyLoads loads{.plan = plan,
                  .lcores = std::move(lcores),
                  .keys = read_keys_file(options.file),

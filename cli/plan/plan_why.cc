@@ -77,6 +77,7 @@ std::vector<Row> rows_of(const Situation& situation, const control::Placement& a
   const auto parameters = control::cost_parameters(situation.topology, costs);
   std::vector<Row> rows;
   for (const auto& plan : control::candidate_plans(situation.topology, all, "--topology")) {
+    if (!control::can_run(*plan, kKind, bytes)) continue;
     rows.push_back({plan->algorithm(),
                     control::PlanCost(*plan).time(kKind, static_cast<double>(bytes), parameters),
                     situation.measured.seconds(plan->algorithm(), bytes)});

@@ -110,6 +110,10 @@ void Joints::check_silence() {
   for (std::size_t host = 0; host < hosts(); ++host) {
     if (of_host_[host].size() == most) continue;
     const CabledHost& own = cables_.hosts[host];
+    if (own.ports.empty()) {
+      faults_.push_back(own.name + " has no Ethernet interface without an IP address");
+      continue;
+    }
     faults_.push_back(fmt::format("{} of {}'s ports {} somebody, and others have {}",
                                   of_host_[host].size(), own.name,
                                   of_host_[host].size() == 1 ? "hears" : "hear", most));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -128,13 +129,28 @@ void add_members(const json& status, const json& job, TextTable& table) {
   table.add_row({cell_text(job, "name"), fmt::format("{}", fmt::join(names, " "))});
 }
 
-void add_trainers(const json& job, TextTable& table) {
+// Whether trainers of different users are there: only then it is said whose they are.
+bool has_several_users(const json& status) {
+  std::set<std::string> users;
+  for (const json& job : items(status, "jobs")) {
+    for (const json& trainer : items(job, "trainers")) users.insert(id_text(trainer, "uid"));
+  }
+  return users.size() > 1;
+}
+
+// "user 1001: 3 behind".
+std::string with_user(const json& trainer, const std::string& remark) {
+  return fmt::format("user {}{}{}", id_text(trainer, "uid"), remark.empty() ? "" : ": ", remark);
+}
+
+void add_trainers(const json& job, bool several_users, TextTable& table) {
   const std::uint64_t most = most_submitted(job);
   std::string name = cell_text(job, "name");
   for (const json& trainer : items(job, "trainers")) {
     table.add_row({name, place_text(job, trainer), id_text(trainer, "pid"),
                    cell_text(trainer, "submitted"), cell_text(trainer, "completed"),
-                   remark_on(job, trainer, most)});
+                   several_users ? with_user(trainer, remark_on(job, trainer, most))
+                                 : remark_on(job, trainer, most)});
     name.clear();
   }
   for (const json& address : items(job, "waiting_for")) {
@@ -197,6 +213,7 @@ std::string jobs_text(const json& status) {
   TextTable members({{"job", Align::left}, {"servers", Align::left}});
   TextTable trainers(
       {{"job", Align::left}, {"server"}, {"pid"}, {"submitted"}, {"completed"}, {"", Align::left}});
+  const bool several_users = has_several_users(status);
   for (const json& job : items(status, "jobs")) {
     jobs.add_row({cell_text(job, "name"), id_text(job, "id"), id_text(job, "epoch"),
                   cell_text(job, "state"), joined_text(job), cell_text(job, "collectives"),
@@ -204,7 +221,7 @@ std::string jobs_text(const json& status) {
                   remark_on(job)});
     if (!has_default_lanes(status, job)) add_lanes(job, lanes);
     add_members(status, job, members);
-    add_trainers(job, trainers);
+    add_trainers(job, several_users, trainers);
   }
   if (jobs.empty()) return "\njobs: none\n";
   std::string text = fmt::format("\njobs\n{}", jobs.text());

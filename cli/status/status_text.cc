@@ -61,10 +61,11 @@ std::string list_text(const json& array) {
   return text;
 }
 
-// What tells a server's ports apart: their level, and on a torus, where a level has two, their
-// number.
+// What tells a server's ports apart: their level, and where a level may have several, their number.
 std::string_view port_key(const json& status) {
-  return field(field(status, "topology"), "kind") == "torus" ? "port" : "level";
+  const bool several =
+      field(field(status, "topology"), "kind") == "torus" || !items(status, "own_ports").empty();
+  return several ? "port" : "level";
 }
 
 // The same port of the same server in an earlier status of the same daemon; nothing where
@@ -165,13 +166,16 @@ std::string servers_text(const json& status) {
   return table.empty() ? "" : fmt::format("\nservers\n{}", table.text());
 }
 
+bool is_silent(const json& server) { return text_field(server, "why").has_value(); }
+
 // Servers whose daemon has ended or is silent, where each server has one.
 std::string silent_text(const json& status) {
   TextTable table({{"server"}, {"pid"}, {"no answer, because", Align::left}});
   for (const json& server : items(status, "servers")) {
-    if (!text_field(server, "why")) continue;
-    table.add_row(
-        {address_text(field(server, "address")), id_text(server, "pid"), cell_text(server, "why")});
+    if (!is_silent(server)) continue;
+    const bool has_pid = count_field(server, "pid").value_or(0) > 0;
+    table.add_row({address_text(field(server, "address")), has_pid ? id_text(server, "pid") : "-",
+                   cell_text(server, "why")});
   }
   return table.empty() ? "" : fmt::format("\nservers that do not answer\n{}", table.text());
 }
@@ -302,8 +306,12 @@ std::string status_summary(const json& status) {
     text += fmt::format("{:<12}  {}\n", name, value);
   };
   const std::string topology_name = topology_text(topology);
-  line("cluster", fmt::format("{}: {}, {} fabric", topology_name.empty() ? "-" : topology_name,
-                              servers_count_text(topology), cell_text(status, "fabric")));
+  const json& servers = items(status, "servers");
+  const auto silent = std::count_if(servers.begin(), servers.end(), is_silent);
+  line("cluster", fmt::format("{}: {}{}, {} fabric", topology_name.empty() ? "-" : topology_name,
+                              servers_count_text(topology),
+                              silent == 0 ? "" : fmt::format(" ({} without an answer)", silent),
+                              cell_text(status, "fabric")));
   const std::string absent = absent_text(topology);
   if (!absent.empty()) {
     line("absent", fmt::format("{}; a job on all servers runs {} if it asks for no algorithm",

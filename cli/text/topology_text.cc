@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/text/json_fields.h"
+#include "control/base/units.h"
 
 namespace gradcube::cli {
 
@@ -38,8 +39,9 @@ std::string absent_text(const json& topology) { return addresses_text(items(topo
 
 std::string servers_count_text(const json& topology) {
   const std::size_t absent = items(topology, "absent").size();
-  return fmt::format("{} servers{}", cell_text(topology, "servers"),
-                     absent == 0 ? "" : fmt::format(", {} absent", absent));
+  const auto servers = count_field(topology, "servers");
+  return (servers ? control::counted(*servers, "server") : "- servers") +
+         (absent == 0 ? "" : fmt::format(", {} absent", absent));
 }
 
 }  // namespace gradcube::cli

@@ -20,7 +20,6 @@
 #include "cli/text/output.h"
 #include "cli/up/own_daemon.h"
 #include "control/base/errors.h"
-#include "control/base/printable.h"
 
 namespace gradcube::cli {
 namespace {
@@ -38,7 +37,6 @@ constexpr auto kBetweenGreetings = std::chrono::milliseconds(100);
 constexpr auto kStatusPatience = std::chrono::seconds(30);
 constexpr const char* kDefaultLauncher = "ssh";
 constexpr std::size_t kMostProblems = 3;
-constexpr std::size_t kLongestSaid = 300;
 
 // "2,1", as gradcubed takes it.
 std::string server_word(const ClusterHosts& hosts, std::size_t host) {
@@ -122,8 +120,8 @@ HostsStarted up_on_hosts(const ClusterHosts& hosts, const RunDirectory& director
   const HostGroup::Answers answers = group->ask(requests, kStartOnHostPatience);
   answers.require_all(hosts);
   started.daemons = answers.values;
+  wait_for_greetings(*group, hosts);
   if (with_check) {
-    wait_for_greetings(*group, hosts);
     started.links = check_hosts(*group, hosts, LinkCheckSettings());
     require_links(hosts, started.links);
   }
@@ -152,9 +150,6 @@ HostsStarted up_on_hosts(const ClusterHosts& hosts, const RunDirectory& director
 void refuse_cluster_elsewhere(const RunDirectory& directory) {
   const auto hosts = kept_cluster_hosts(directory);
   if (!hosts) return;
-  for (const std::size_t host : hosts->all()) {
-    if (is_of_this_host(hosts->address(host))) return;
-  }
   throw SetupError(
       fmt::format("a cluster on {} may run: `gradcube down` ends it. Where those hosts are gone "
                   "for ever, remove {}",
@@ -185,7 +180,7 @@ void down_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory) {
     const std::string errors = text_field(answer, "errors").value_or("");
     // It has ended before, which is as well.
     if (errors.find("there is nothing to end") != std::string::npos) continue;
-    answers.failures[host] = control::printable(errors, kLongestSaid);
+    answers.failures[host] = last_words(errors);
   }
   // For another try. On this host, too, it has been removed.
   const auto failed = [](const std::string& failure) { return !failure.empty(); };

@@ -32,8 +32,8 @@ struct HostsStarted {
 HostsStarted up_on_hosts(const ClusterHosts& hosts, const control::RunDirectory& directory,
                          bool with_check);
 
-// Where no server is on this host, no daemon's lock holds the run directory: throws where that
-// names a cluster, which would be forgotten.
+// Where no server is on this host, or its daemon has died, no lock holds the run directory: throws
+// where that names a cluster, which would be forgotten.
 void refuse_cluster_elsewhere(const control::RunDirectory& directory);
 
 // Ends them. Those of hosts that do not answer are named, and may be asked again.

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 #include <optional>
 #include <string>
+#include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 #include "cli/cluster/cluster_hosts.h"
 #include "cli/cluster/control_client.h"
@@ -60,6 +62,12 @@ std::string kill_message(pid_t pid) {
   return pid > 0
              ? fmt::format("end it with `kill {0}`, or `kill -9 {0}` if that does not help", pid)
              : "its pid is not known: `pgrep gradcubed` lists the daemons";
+}
+
+// Root may end another user's daemon, whose directory is none of root's.
+bool is_of_another_user(const RunDirectory& directory) {
+  struct stat status {};
+  return lstat(directory.path().c_str(), &status) == 0 && status.st_uid != geteuid();
 }
 
 void remove_leftovers(const RunDirectory& directory) {
@@ -129,7 +137,7 @@ std::optional<pid_t> end_daemon(const RunDirectory& directory) {
                                    kEndPatience.count(), kill_message(daemon->pid)));
     }
   }
-  remove_leftovers(directory);
+  if (!daemon || !is_of_another_user(directory)) remove_leftovers(directory);
   if (!daemon) return std::nullopt;
   return daemon->pid;
 }

@@ -212,4 +212,8 @@ std::string format_duration(std::int64_t nanoseconds) {
   return format_quantity(static_cast<double>(nanoseconds), kDurations);
 }
 
+std::string counted(std::uint64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
 }  // namespace gradcube::control

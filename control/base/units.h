@@ -40,6 +40,9 @@ std::string format_rate(std::uint64_t bits_per_second);
 std::string format_size(std::uint64_t bytes);
 std::string format_duration(std::int64_t nanoseconds);
 
+// "1 link", "2 links"
+std::string counted(std::uint64_t count, std::string_view thing);
+
 }  // namespace gradcube::control
 
 #endif  // GRADCUBE_CONTROL_BASE_UNITS_H_

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bcube_forwarding/path_set.h"
 #include "control/base/errors.h"
 #include "control/hub/partition.h"
 
@@ -14,25 +15,20 @@ int node_of(std::optional<unsigned> port, std::span<const int> port_nodes) {
 
 bool near(int node, int other) { return node < 0 || other < 0 || node == other; }
 
-// The port that a thread uses first; none on cables, where a step uses two.
+// The port that a thread uses first, of the root where it has several on the switch; none on
+// cables, where a step uses two.
 std::optional<unsigned> first_port(const Plan& plan, unsigned thread) {
   const std::optional<unsigned> level = plan.level(thread, 0);
   if (!level || plan.space().cabled()) return std::nullopt;
-  return plan.topology().dimensions()[*level].port;
+  return plan.topology().dimensions()[*level].port + plan.thread(thread).rail;
 }
 
 bool is_parameter_server(const Plan& plan) {
-  return plan.threads() == 1 && plan.steps(0) == 1 && plan.step(0, 0).is_root();
+  return plan.steps() == 1 && plan.step(0, 0).is_root();
 }
 
 std::vector<HubPath> paths_of(const Plan& plan, std::span<const int> port_nodes) {
   std::vector<HubPath> paths;
-  if (is_parameter_server(plan)) {
-    for (unsigned port = 0; port < plan.topology().ports(); ++port) {
-      paths.push_back({.port = port, .node = node_of(port, port_nodes), .lcores = {}});
-    }
-    return paths;
-  }
   for (unsigned t = 0; t < plan.threads(); ++t) {
     const auto port = first_port(plan, t);
     paths.push_back({.thread = t,
@@ -120,17 +116,37 @@ HubLoads hub_loads(std::span<const Chunk> chunks, std::span<const ChunkBinding> 
   return loads;
 }
 
+namespace {
+
+// By the routes of the contributions, which may lead over relays.
+std::vector<double> root_port_bytes(const Plan& plan, std::span<const HubPath> paths,
+                                    std::span<const HubLoad> loads) {
+  const Rank root = plan.step(0, 0).with_digit(0, 0);
+  std::vector<double> bytes(plan.space().ports(plan.placement().server(root)), 0);
+  for (std::size_t p = 0; p < paths.size(); ++p) {
+    for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+      if (rank == root) continue;
+      const Route route = plan.route(rank, root, paths[p].thread);
+      bytes[bcube::port_at_end(plan.space(), plan.placement().server(rank), route)] +=
+          static_cast<double>(loads[p].bytes);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
 std::optional<std::vector<double>> port_bytes(const Plan& plan, std::span<const HubPath> paths,
                                               std::span<const HubLoad> loads) {
+  if (is_parameter_server(plan)) return root_port_bytes(plan, paths, loads);
   std::vector<double> bytes(plan.topology().ports(), 0);
   for (std::size_t p = 0; p < paths.size(); ++p) {
     auto left = static_cast<double>(loads[p].bytes);  // what a server works on in the step
     for (unsigned w = 0; w < plan.steps(paths[p].thread); ++w) {
       const PlanStep& step = plan.step(paths[p].thread, w);
       const auto level = plan.level(paths[p].thread, w);
-      const bool one = is_parameter_server(plan);
-      if (!one && (!level || plan.space().cabled())) return std::nullopt;
-      const unsigned port = one ? *paths[p].port : plan.topology().dimensions()[*level].port;
+      if (!level || plan.space().cabled()) return std::nullopt;
+      const unsigned port = plan.topology().dimensions()[*level].port;
       left /= step.parts();
       bytes[port] += left * (step.radix - 1);
     }

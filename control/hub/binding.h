@@ -1,8 +1,8 @@
 // Where the chunks of a hub are worked on: each is bound for its life to a path, a queue and an
 // lcore (PHub, section 3.2.4), so that lcores never wait for each other.
 //
-// A path is a thread of the plan. The parameter server's plan has one thread; there a path is a
-// port of the root, by which the chunk comes in and goes out. A path has lcores of its own, or
+// A path is a thread of the plan. The parameter server's plan has one for each port that its root
+// has on the switch; by that port the chunk comes in and goes out. A path has lcores of its own, or
 // shares one if there are fewer lcores than paths. An lcore has one queue on each port; the queue's
 // number is the lcore's place in the list.
 //
@@ -62,9 +62,9 @@ struct HubLoads {
 HubLoads hub_loads(std::span<const Chunk> chunks, std::span<const ChunkBinding> bindings,
                    std::size_t paths, std::size_t lcores);
 
-// What the busiest server receives by each port in a push of all gradients, in bytes: in the
-// pattern root that is the root, elsewhere all servers are alike. As much is sent by it when the
-// weights go out. Nothing for plans in which a step uses several ports.
+// What the busiest server receives by each port in a push of all gradients, in bytes: with the
+// parameter server that is the root, elsewhere all servers are alike. As much is sent by it when
+// the weights go out. Nothing for other plans in which a step uses several ports.
 std::optional<std::vector<double>> port_bytes(const Plan& plan, std::span<const HubPath> paths,
                                               std::span<const HubLoad> loads);
 

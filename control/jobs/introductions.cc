@@ -15,17 +15,17 @@ bool Introductions::admits(const NodeMessage& message, Instant now, NodeMessages
     const auto asked = asked_.find(message.from);
     if (asked == asked_.end() || asked->second.nonce != response->nonce) return false;
     speakers_[message.from] = message.sender;
-    asked_.erase(asked);
+    asked->second.nonce.reset();
     return false;
   }
   if (speakers_.try_emplace(message.from, message.sender).first->second == message.sender) {
     return true;
   }
-  const auto [asked, is_new] = asked_.try_emplace(message.from);
-  if (is_new) asked->second.nonce = nonces_();
-  if (!is_new && now < asked->second.again) return false;
-  asked->second.again = now + kChallengeInterval;
-  out.push_back({server_, message.from, Challenge{asked->second.nonce}});
+  Asked& asked = asked_.try_emplace(message.from, Asked{{}, now}).first->second;
+  if (now < asked.again) return false;
+  if (!asked.nonce.has_value()) asked.nonce = nonces_();
+  asked.again = now + kChallengeInterval;
+  out.push_back({server_, message.from, Challenge{*asked.nonce}});
   return false;
 }
 

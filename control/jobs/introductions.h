@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <random>
 
 #include "control/jobs/node_message.h"
@@ -36,14 +37,14 @@ class Introductions {
 
  private:
   struct Asked {
-    std::uint64_t nonce = 0;
-    Instant again{};  // not before
+    std::optional<std::uint64_t> nonce;  // nothing: it was sent back
+    Instant again{};                     // not before
   };
 
   bcube::ServerId server_;
   std::mt19937_64 nonces_;
   std::map<bcube::ServerId, Incarnation> speakers_;
-  std::map<bcube::ServerId, Asked> asked_;  // and has not answered
+  std::map<bcube::ServerId, Asked> asked_;
 };
 
 }  // namespace gradcube::control

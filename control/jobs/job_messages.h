@@ -31,6 +31,7 @@
 
 #include "bcube_forwarding/address.h"
 #include "control/jobs/job_options.h"
+#include "control/jobs/job_owner.h"
 #include "control/jobs/join_request.h"
 #include "protocol/job_id.h"
 
@@ -281,6 +282,7 @@ struct JobMessage {
   JobId job = protocol::kNoJob;  // kNoJob in Join and while it is not known
   std::string name;
   JobBody body;
+  JobOwner owner{};  // of the job
 
   bool operator==(const JobMessage&) const = default;
 };

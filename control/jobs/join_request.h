@@ -8,6 +8,7 @@
 
 #include "bcube_forwarding/address.h"
 #include "control/jobs/job_options.h"
+#include "control/jobs/job_owner.h"
 #include "protocol/job_id.h"
 
 namespace gradcube::control {
@@ -37,6 +38,7 @@ struct JoinRequest {
   TrainerInfo trainer;
   JobOptions options;
   std::optional<std::uint32_t> rank;  // of its server: several trainers there share it
+  JobOwner owner{};
 };
 
 struct Refusal {

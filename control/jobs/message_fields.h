@@ -359,6 +359,8 @@ void fields(Form& form, Of<Form, JobMessage>& message) {
   fields(form, message.to);
   form.number(message.job);
   job_name_field(form, message.name);
+  form.number(message.owner.high);
+  form.number(message.owner.low);
   form.one_of(message.body, [&](auto& body) { fields(form, body); });
 }
 

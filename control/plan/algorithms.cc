@@ -15,6 +15,7 @@
 #include "control/plan/algorithms/mesh.h"
 #include "control/plan/algorithms/name_parameters.h"
 #include "control/plan/algorithms/parameter_server.h"
+#include "control/plan/algorithms/recursive_doubling.h"
 #include "control/plan/algorithms/requirements.h"
 #include "control/plan/algorithms/ring.h"
 #include "control/plan/algorithms/two_level.h"
@@ -86,11 +87,23 @@ Plan make_blueconnect(const Request& request, const Topology& topology,
   return make_blueconnect_plan(std::string(request.algorithm), topology, placement, stages);
 }
 
+// The first of the servers whose ports have most together.
+ServerId widest(const Topology& topology, const Placement& placement) {
+  const auto width = [&](ServerId server) {
+    return topology.space().ports(server) * topology.port_bps(server, 0);
+  };
+  ServerId best = placement.server(0);
+  for (Rank rank = 1; rank < placement.ranks() && topology.has_own_ports(); ++rank) {
+    if (width(placement.server(rank)) > width(best)) best = placement.server(rank);
+  }
+  return best;
+}
+
 // "ps:2,1" is at server [2,1].
 Plan make_ps(const Request& request, const Topology& topology, const Placement& placement) {
   const ServerId server = request.parameters
                               ? parse_server(topology, *request.parameters, request.what + ":")
-                              : placement.server(0);
+                              : widest(topology, placement);
   return make_parameter_server_plan(std::string(request.algorithm), topology, placement, server);
 }
 
@@ -111,6 +124,7 @@ constexpr Algorithm kAlgorithms[] = {
     {"hips", make_hips, "hips:mesh,hips:ring,hips:root"},
     {"mesh", make_alone<make_mesh_plan>, "mesh"},
     {"ps", make_ps, "ps"},
+    {"recursive_doubling", make_alone<make_recursive_doubling_plan>, "recursive_doubling"},
     {"ring", make_alone<make_ring_plan>, "ring"},
     {"two-level", make_alone<make_two_level_plan>, "two-level"}};
 

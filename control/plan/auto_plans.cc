@@ -1,6 +1,7 @@
 #include "control/plan/auto_plans.h"
 
 #include <fmt/format.h>
+#include <utility>
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
@@ -19,7 +20,7 @@ constexpr double kSegmentBytes = 8192;
 constexpr double kUnaskedBytes = 512;
 
 std::string count_text(std::size_t costs) {
-  return costs == 0 ? "no costs" : fmt::format("{} cost{}", costs, costs == 1 ? "" : "s");
+  return costs == 0 ? "no costs" : counted(costs, "cost");
 }
 
 double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
@@ -113,7 +114,11 @@ PlanChoice make_choice(std::string_view algorithm, const Topology& topology,
     return PlanChoice(candidate_plans(topology, placement, where),
                       cost_parameters(topology, *costs));
   }
-  return PlanChoice(std::make_shared<Plan>(make_plan(algorithm, topology, placement, where)));
+  auto plan = std::make_shared<Plan>(make_plan(algorithm, topology, placement, where));
+  if (!plan->doubles()) return PlanChoice(std::move(plan));
+  return PlanChoice(std::make_shared<Plan>(make_plan(default_algorithm(topology, placement),
+                                                     topology, placement, where)),
+                    std::move(plan));
 }
 
 }  // namespace gradcube::control

@@ -62,7 +62,8 @@ std::vector<std::shared_ptr<const Plan>> candidate_plans(const Topology& topolog
                                                          std::string_view where);
 
 // The plans that a lane with this algorithm runs: of `auto` those that it chooses from, of any
-// other the one of make_plan(), whose errors it throws.
+// other the one of make_plan(), whose errors it throws. Beside one that cannot run all collectives
+// (plan_choice.h) there is that of the default algorithm, the first.
 PlanChoice make_choice(std::string_view algorithm, const Topology& topology,
                        const Placement& placement, std::string_view where);
 

@@ -62,6 +62,7 @@ CollectiveLayout::CollectiveLayout(const ThreadSchedule& schedule, const Collect
                                    std::uint32_t block_bytes)
     : kind_(shape.kind),
       as_all_reduce_(is_rank_ordered(shape.kind) && schedule.plan_has_root_step()),
+      doubles_(schedule.plan_doubles()),
       root_(shape.root),
       chunk_of_rank_(shape.chunk_of_rank),
       root_from_(schedule.steps()),

@@ -23,6 +23,9 @@
 // all_gather, what would be added is chosen: of each chunk the value that has come from its rank's
 // side, chunk_part().
 //
+// A plan whose steps double is one block, and has no broadcast stage. It runs all-reduces and
+// barriers alone (plan_choice.h).
+//
 // Every block of a thread has the same number of segments, of nearly equal size. Short blocks have
 // empty segments. In a stage that the kind has, each exchange has at least one segment, so that
 // even an empty collective meets every peer and is checked against it. The streams of a stage that
@@ -119,7 +122,8 @@ class CollectiveLayout {
   }
   // Whether its streams have any length.
   bool has_stage(Stage stage) const {
-    return !skipped_ && (as_all_reduce_ || control::has_stage(kind_, stage));
+    if (skipped_ || (doubles_ && stage == Stage::broadcast)) return false;
+    return as_all_reduce_ || control::has_stage(kind_, stage);
   }
 
   const StreamPositions& positions() const { return positions_; }
@@ -198,6 +202,7 @@ class CollectiveLayout {
 
   CollectiveKind kind_ = CollectiveKind::all_reduce;
   bool as_all_reduce_ = false;  // a rank-ordered kind on a plan with a root
+  bool doubles_ = false;
   bool skipped_ = false;
   Rank root_ = 0;
   const Rank* chunk_of_rank_ = nullptr;

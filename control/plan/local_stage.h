@@ -12,7 +12,8 @@
 //
 // In every plan the first step takes up each byte of a thread's share exactly once, whether it
 // sends it or adds to it (Streams::check_first_step()). So that is the place where trainers are
-// added, segment by segment, while the bytes are in the cache.
+// added, segment by segment, while the bytes are in the cache. Where steps double, each byte goes
+// to all peers: trainers are added before, all bytes at once.
 //
 // Plain values and arithmetic on bytes of the buffer; the engine and the verifier use the same.
 #ifndef GRADCUBE_CONTROL_PLAN_LOCAL_STAGE_H_

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 namespace gradcube::control {
@@ -14,6 +15,18 @@ constexpr double kBetter = 0.97;
 }  // namespace
 
 PlanChoice::PlanChoice(std::shared_ptr<const Plan> plan) : plans_{std::move(plan)} {
+  if (plans_.front()->doubles()) {
+    throw std::invalid_argument("a plan whose steps double needs another beside it");
+  }
+  number_threads();
+}
+
+PlanChoice::PlanChoice(std::shared_ptr<const Plan> of_all, std::shared_ptr<const Plan> preferred)
+    : PlanChoice(std::move(of_all)) {
+  plans_.push_back(std::move(preferred));
+  for (std::size_t row = 0; row < table_.size(); ++row) {
+    for (unsigned i = 0; i < kClasses; ++i) table_[row][i] = runs(*plans_[1], row, i) ? 1 : 0;
+  }
   number_threads();
 }
 
@@ -23,18 +36,23 @@ PlanChoice::PlanChoice(std::vector<std::shared_ptr<const Plan>> candidates,
   for (const auto& plan : candidates) costs.emplace_back(*plan);
   std::vector<unsigned> among(candidates.size());
   std::iota(among.begin(), among.end(), 0U);
-  Table table = fastest(costs, among, parameters);
+  Table table = fastest(candidates, costs, among, parameters);
 
   std::vector<unsigned> wins(candidates.size());
-  for (const auto& of_kind : table) {
-    for (const std::uint8_t winner : of_kind) ++wins[winner];
+  for (std::size_t row = kRowsOfAll; row < table.size(); ++row) {
+    for (const std::uint8_t winner : table[row]) ++wins[winner];
   }
   std::stable_sort(among.begin() + 1, among.end(),
                    [&](unsigned a, unsigned b) { return wins[a] > wins[b]; });
   among.resize(std::min<std::size_t>(among.size(), kMostChosen));
   std::erase_if(among, [&](unsigned plan) { return plan != 0 && wins[plan] == 0; });
+  for (unsigned plan = 0; plan < candidates.size(); ++plan) {
+    const bool wins_short_ones =
+        std::find(table[0].begin(), table[0].end(), plan) != table[0].end();
+    if (candidates[plan]->doubles() && wins_short_ones) among.push_back(plan);
+  }
 
-  table = fastest(costs, among, parameters);
+  table = fastest(candidates, costs, among, parameters);
   for (std::size_t kind = 0; kind < table.size(); ++kind) {
     for (std::size_t i = 0; i < kClasses; ++i) {
       const auto found = std::find(among.begin(), among.end(), table[kind][i]);
@@ -59,7 +77,14 @@ double PlanChoice::bytes_of_class(unsigned size_class) {
   return std::ldexp(1 + size_class % 4 / 4.0, static_cast<int>(digits) - 1);
 }
 
-PlanChoice::Table PlanChoice::fastest(const std::vector<PlanCost>& costs,
+bool PlanChoice::runs(const Plan& plan, std::size_t row, unsigned size_class) {
+  static_assert(PlanChoice::size_class(kDoublingBelow - 1) <
+                PlanChoice::size_class(kDoublingBelow));
+  return can_run(plan, kKinds[row], static_cast<std::uint64_t>(bytes_of_class(size_class)));
+}
+
+PlanChoice::Table PlanChoice::fastest(const std::vector<std::shared_ptr<const Plan>>& candidates,
+                                      const std::vector<PlanCost>& costs,
                                       const std::vector<unsigned>& among,
                                       const CostParameters& parameters) {
   Table table{};
@@ -71,7 +96,8 @@ PlanChoice::Table PlanChoice::fastest(const std::vector<PlanCost>& costs,
       unsigned best = among.front();
       double least = seconds(best) * kBetter;
       for (const unsigned plan : among) {
-        if (plan == among.front() || seconds(plan) >= least) continue;
+        if (plan == among.front() || !runs(*candidates[plan], kind, i)) continue;
+        if (seconds(plan) >= least) continue;
         best = plan;
         least = seconds(plan);
       }

@@ -11,9 +11,13 @@
 // the first candidate, the cluster's default algorithm, only where it takes at least 3 % less.
 //
 // Every plan that is chosen for a class costs flows at each server, so there are at most
-// kMostChosen: those that win most classes, and the first.
+// kMostChosen: those that win most classes, and the first. One whose steps double has a few flows
+// of one thread, and a place beside them if it wins any class.
 //
-// Any other algorithm is a choice of one plan. Immutable after construction; any thread may read
+// Any other algorithm is a choice of one plan, but for a plan whose steps double (Plan::doubles()).
+// This runs short all-reduces and barriers, and another one beside it the rest.
+//
+// Immutable after construction; any thread may read
 // it, and nothing allocates then.
 #ifndef GRADCUBE_CONTROL_PLAN_PLAN_CHOICE_H_
 #define GRADCUBE_CONTROL_PLAN_PLAN_CHOICE_H_
@@ -31,25 +35,49 @@
 
 namespace gradcube::control {
 
+// A plan whose steps double runs all-reduces of fewer bytes. The cost of a plan is no bound: it
+// counts messages and what links carry, and here a core also copies all bytes and adds them at each
+// step. So the bound is a stated one. Up to it such a plan was measured to be faster than `bml`
+// where links have no rate (docs/performance.md), and each executor has a buffer of this size for
+// each step of each collective in flight.
+inline constexpr std::uint64_t kDoublingBelow = 10 * 1024;
+
+// Whether the plan can run such a collective.
+constexpr bool runs_by_doubling(CollectiveKind kind, std::uint64_t bytes) {
+  return (kind == CollectiveKind::all_reduce || kind == CollectiveKind::barrier) &&
+         bytes < kDoublingBelow;
+}
+inline bool can_run(const Plan& plan, CollectiveKind kind, std::uint64_t bytes) {
+  return !plan.doubles() || runs_by_doubling(kind, bytes);
+}
+
 class PlanChoice {
  public:
   static constexpr unsigned kMostChosen = 3;
 
-  // Of one plan.
+  // Of one plan, which can run all collectives. Throws std::invalid_argument for another.
   explicit PlanChoice(std::shared_ptr<const Plan> plan);
 
+  // Of two: of the second where it can, else of the first, which can run all.
+  PlanChoice(std::shared_ptr<const Plan> of_all, std::shared_ptr<const Plan> preferred);
+
   // Of those candidates that are the fastest for some kind and size. All have the same ranks, and
-  // there is at least one.
+  // there is at least one. The first can run all collectives.
   PlanChoice(std::vector<std::shared_ptr<const Plan>> candidates, const CostParameters& parameters);
 
   unsigned plans() const { return static_cast<unsigned>(plans_.size()); }
   const Plan& plan(unsigned index) const { return *plans_[index]; }
   // The plan that a collective on a buffer of so many bytes runs.
   unsigned chosen(CollectiveKind kind, std::uint64_t bytes) const {
-    return table_[is_rank_ordered(kind) ? 1 : 0][size_class(bytes)];
+    return table_[row_of(kind)][size_class(bytes)];
   }
   const Plan& plan_of(CollectiveKind kind, std::uint64_t bytes) const {
     return *plans_[chosen(kind, bytes)];
+  }
+
+  // The plan of a parameter hub whose model has so many bytes. Its rounds need both stages.
+  const Plan& plan_of_hub(std::uint64_t bytes) const {
+    return plan_of(CollectiveKind::reduce, bytes);
   }
 
   // Of all plans together: those of plan i begin at first_thread(i).
@@ -64,8 +92,15 @@ class PlanChoice {
 
  private:
   static constexpr unsigned kClasses = 4 * 65;
-  // The kinds by what they cost: those of whole buffers, and those of chunks.
-  static constexpr std::array kKinds = {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter};
+  // The kinds by what they cost and which plans run them: all-reduces and barriers, the others of
+  // whole buffers, and those of chunks.
+  static constexpr std::array kKinds = {CollectiveKind::all_reduce, CollectiveKind::reduce,
+                                        CollectiveKind::reduce_scatter};
+  static constexpr unsigned row_of(CollectiveKind kind) {
+    return is_rank_ordered(kind) ? 2 : has_root(kind) ? 1 : 0;
+  }
+  // Those from here on are run by plans that run all collectives.
+  static constexpr std::size_t kRowsOfAll = 1;
   using Table = std::array<std::array<std::uint8_t, kClasses>, kKinds.size()>;
 
   static constexpr unsigned size_class(std::uint64_t bytes) {
@@ -74,7 +109,10 @@ class PlanChoice {
     return 4 * digits + static_cast<unsigned>(bytes >> (digits - 3) & 3U);
   }
   static double bytes_of_class(unsigned size_class);
-  static Table fastest(const std::vector<PlanCost>& costs, const std::vector<unsigned>& among,
+  // Whether the plan can run the kinds of this row, of all sizes of the class.
+  static bool runs(const Plan& plan, std::size_t row, unsigned size_class);
+  static Table fastest(const std::vector<std::shared_ptr<const Plan>>& candidates,
+                       const std::vector<PlanCost>& costs, const std::vector<unsigned>& among,
                        const CostParameters& parameters);
   void number_threads();
 

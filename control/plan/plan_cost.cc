@@ -86,19 +86,20 @@ class PlanCost::Walk {
       chain.ways.back()[*level] = 1;
       return chain;
     }
-    std::vector<Load> on_tree(plan_.topology().is_tree() ? links_.count() : 0);
+    const bool own_links = plan_.topology().is_tree() || plan_.topology().has_own_ports();
+    std::vector<Load> on_links(own_links ? links_.count() : 0);
     for_each_transfer(thread, Stage::aggregation, w, [&](Rank from, Rank to) {
-      const Route route = plan_.route(from, to);
+      const Route route = plan_.route(from, to, thread);
       const Way way = way_of(plan_.placement().server(from), route);
       if (std::find(chain.ways.begin(), chain.ways.end(), way) == chain.ways.end()) {
         chain.ways.push_back(way);
       }
-      if (on_tree.empty()) return;
+      if (on_links.empty()) return;
       links_.for_each(plan_.placement().server(from), route,
-                      [&](auto link) { on_tree[link].add(load); });
+                      [&](auto link) { on_links[link].add(load); });
     });
-    if (!on_tree.empty()) {
-      chain.loads = busiest(on_tree, LevelLoads(levels_));
+    if (!on_links.empty()) {
+      chain.loads = busiest(on_links, LevelLoads(levels_));
       return chain;
     }
     for (const Way& way : chain.ways) {
@@ -113,9 +114,11 @@ class PlanCost::Walk {
   LevelLoads busiest(const std::vector<Load>& links, const LevelLoads& alike) const {
     LevelLoads most(levels_);
     for (std::size_t i = 0; i < links.size(); ++i) {
+      if (links[i].messages == 0) continue;
       Load& of_level = most[links_.level(i)];
-      of_level.share = std::max(of_level.share, links[i].share);
-      of_level.messages = std::max(of_level.messages, links[i].messages);
+      const Load load = times(links[i], links_.slowness(i));
+      of_level.share = std::max(of_level.share, load.share);
+      of_level.messages = std::max(of_level.messages, load.messages);
     }
     for (unsigned l = 0; l < levels_; ++l) most[l].add(alike[l]);
     return most;
@@ -123,7 +126,8 @@ class PlanCost::Walk {
 
   // Then a step over one level loads each server's port to that level, and no others.
   bool each_has_links_of_its_own() const {
-    return !plan_.space().cabled() && !plan_.topology().is_tree();
+    return !plan_.space().cabled() && !plan_.topology().is_tree() &&
+           !plan_.topology().has_own_ports();
   }
 
   Way way_of(ServerId from, const Route& route) const {
@@ -172,7 +176,7 @@ class PlanCost::Walk {
     }
     for_each_transfer(thread, stage, w, [&](Rank from, Rank to) {
       ServerId at = plan_.placement().server(from);
-      const Route route = plan_.route(from, to);
+      const Route route = plan_.route(from, to, thread);
       Handled handled;
       (route.size() > 1 ? handled.relayed : handled.near) = load.messages;
       for (const Hop& hop : route) {
@@ -223,12 +227,13 @@ class PlanCost::Walk {
 PlanCost::PlanCost(const Plan& plan)
     : ranks_(plan.ranks()),
       has_root_step_(plan.has_root_step()),
+      stages_(plan.doubles() ? 1 : kStages),
       one_port_(plan.topology().ports() == 1),
       chains_(plan.threads()) {
   Walk walk(plan);
-  for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
+  for (unsigned stage = 0; stage < stages_; ++stage) {
     for (unsigned index = 0; index < plan.steps(); ++index) {
-      steps_.push_back(walk.step(stage, index));
+      steps_.push_back(walk.step(static_cast<Stage>(stage), index));
     }
   }
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
@@ -317,7 +322,7 @@ double PlanCost::flow_seconds(double bytes, const CostParameters& parameters) co
     double begin = 0;
     double end = 0;
     const Chain* before = nullptr;
-    for (std::size_t i = 0; i < 2 * chains.size(); ++i) {
+    for (std::size_t i = 0; i < stages_ * chains.size(); ++i) {
       const Chain& chain = chains[i < chains.size() ? i : 2 * chains.size() - 1 - i];
       if (before != nullptr && before->rounds > 1) {
         const bool same_links = one_port_ || before->ways == chain.ways;
@@ -349,8 +354,8 @@ PlanTime PlanCost::time(CollectiveKind kind, double bytes, const CostParameters&
   }
   const double segments = std::max(1.0, bytes / ranks_ / parameters.segment_bytes);
   time.transfer = at_once + (in_turn - at_once) / segments;
-  time.latency =
-      2 * chain_seconds(bytes, parameters) + core_messages(bytes, parameters) * parameters.overhead;
+  time.latency = stages_ * chain_seconds(bytes, parameters) +
+                 core_messages(bytes, parameters) * parameters.overhead;
   if (is_rank_ordered(kind) && !has_root_step_) {
     time.transfer /= 2;
     time.latency /= 2;

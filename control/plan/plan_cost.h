@@ -20,10 +20,13 @@
 //              until then if no other thread has work for them. Between lock step and flow it
 //              depends on the number of segments of a piece.
 //
-// A link is one direction of one server's port, or of an uplink of a tree. A message that passes
-// uplinks takes the latency of the highest. Shares are of the buffer. A broadcast and a reduce
-// are taken for an all-reduce, which has the same streams; a reduce-scatter and an all-gather are
-// half of one, unless a step has the pattern root (collective_layout.h). A barrier has no bytes.
+// A link is one direction of one server's port, or of an uplink of a tree. What a port carries that
+// has a rate of its own counts as what takes as long on the other links of its level. A message
+// that passes uplinks takes the latency of the highest. Shares are of the buffer. A broadcast and a
+// reduce are taken for an all-reduce, which has the same streams; a reduce-scatter and an
+// all-gather are half of one, unless a step has the pattern root (collective_layout.h). A barrier
+// has no bytes. A plan whose steps double has the aggregation stage alone, and the cost of no
+// other kind.
 //
 // What it does not know: losses, additions and other jobs. Immutable after construction. The
 // functions throw nothing.
@@ -76,7 +79,7 @@ class PlanCost {
   // What an all-reduce of nothing has: the latency of its messages, and how many of them a core
   // handles.
   double latency_of_nothing(const CostParameters& parameters) const {
-    return 2 * chain_seconds(0, parameters);
+    return stages_ * chain_seconds(0, parameters);
   }
   double messages_on_a_core(double servers_per_core) const;
 
@@ -148,9 +151,10 @@ class PlanCost {
 
   std::uint32_t ranks_;
   bool has_root_step_;
+  unsigned stages_;                         // 1 where steps double, else 2
   bool one_port_;                           // all steps share the servers' links
   std::vector<std::vector<Chain>> chains_;  // [thread][step]
-  std::vector<LevelLoads> steps_;           // of both stages, in their order
+  std::vector<LevelLoads> steps_;           // of its stages, in their order
   LevelLoads all_;                          // of all steps together
   // Of the servers, each kind once, and of an average one.
   std::vector<HandledSteps> servers_;

@@ -4,13 +4,10 @@
 #include <fmt/format.h>
 #include <string>
 
+#include "control/base/units.h"
+
 namespace gradcube::control {
 namespace {
-
-// "1 step", "2 steps"
-std::string counted(std::uint32_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
-}
 
 // The level of a step's peers; nothing for a step over several.
 std::string level_text(const Plan& plan, unsigned thread, unsigned step) {
@@ -68,11 +65,11 @@ void write_rank(std::ostream& out, const Plan& plan, const Assignment& assignmen
 void write_plan_text(std::ostream& out, const Plan& plan, const Assignment& assignment,
                      std::optional<Rank> rank) {
   const unsigned trainers = plan.placement().trainers_per_server();
-  out << fmt::format("{} on {}: {} servers, {}{}, {}, {} in each stage\n", plan.algorithm(),
+  out << fmt::format("{} on {}: {} servers, {}{}, {}, {}{}\n", plan.algorithm(),
                      plan.topology().spec(), plan.ranks(),
                      trainers == 1 ? "" : fmt::format("{} trainers on each, ", trainers),
                      counted(plan.threads(), "thread"), counted(plan.pieces(), "piece"),
-                     counted(plan.steps(), "step"));
+                     counted(plan.steps(), "step"), plan.doubles() ? "" : " in each stage");
   if (rank) {
     write_rank(out, plan, assignment, *rank);
     return;

@@ -4,14 +4,15 @@
 
 namespace gradcube::control {
 
-StreamPositions::StreamPositions(const ThreadSchedule& schedule, unsigned depth) : depth_(depth) {
+StreamPositions::StreamPositions(const ThreadSchedule& schedule, unsigned depth)
+    : depth_(schedule.plan_doubles() ? 1 : depth) {
   std::uint32_t blocks = 1;
   for (unsigned w = schedule.steps(); w-- > 0;) {
     const ScheduleStep& step = schedule.step(w);
     blocks_[w] = blocks;
-    if (w < depth) blocks *= step.parts;
+    if (w < depth_) blocks *= step.parts;
     beyond_part_[w] = static_cast<std::uint8_t>(step.beyond_part());
-    if (step.parts > 1) dividing_steps_ |= 1U << w;
+    if (step.parts > 1 || schedule.plan_doubles()) dividing_steps_ |= 1U << w;
   }
 }
 

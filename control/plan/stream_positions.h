@@ -11,13 +11,15 @@
 // Positions. A stream carries segment 0 of all its blocks, then segment 1 of all, and so on:
 // position q is segment q / blocks(w) of block number q % blocks(w). A block's number is that of a
 // piece, of the digits r(w+1), ..., r(depth-1) alone. If the depth is less than k, each block is
-// one segment. Then what one step needs of another is arithmetic:
+// one segment. Where steps double, each stream is one block, of any number of segments. Then what
+// one step needs of another is arithmetic:
 //
 //   - position q of the receive stream of step w needs the rank's own partial sum of step w-1, at
 //     receive position at_previous_step(w, 0, q);
 //   - position q of the send stream (w, r) is, or lies in, the partial sum of step w-1 at receive
 //     position at_previous_step(w, r, q);
-//     (All of a partial sum goes to the root of a step, and is all of its block.)
+//     (All of a partial sum goes to the root of a step, and is all of its block. Where steps
+//     double, all of it goes to every peer.)
 //   - the results at receive position q of step w come back through the send stream of the first
 //     later step below the depth whose r(u) of q is not 0. If there is none, they are this rank's
 //     own final sum and what all send streams of the steps from the depth on bring back:
@@ -37,7 +39,7 @@ namespace gradcube::control {
 class StreamPositions {
  public:
   StreamPositions() = default;
-  // 1 <= depth <= schedule.steps().
+  // 1 <= depth <= schedule.steps(). Where steps double it is 1 whatever is given.
   StreamPositions(const ThreadSchedule& schedule, unsigned depth);
 
   unsigned depth() const { return depth_; }
@@ -54,7 +56,8 @@ class StreamPositions {
   }
 
   struct NextStep {
-    // A part of it goes to every peer of the next step, and this rank keeps one.
+    // A part of it goes to every peer of the next step, and this rank keeps one. Where steps
+    // double, all of it.
     bool divided;
     // If not divided. 0: this rank keeps the segment; else it goes to the peer at this offset.
     unsigned offset;

@@ -32,9 +32,8 @@ Streams::Streams(const Plan& plan, unsigned depth)
     segment_bytes_.push_back(block_bytes(plan, thread, depth));
     for (Rank rank = 0; rank < plan.ranks(); ++rank) {
       const RankThread at = rank_thread(rank, thread);
-      const unsigned last = at.schedule.last_step();
-      if (!at.schedule.step(last).sums) continue;
-      const auto [first, end] = numbers_at(at, last, 0, 0);
+      if (!plan.owns(rank, thread)) continue;
+      const auto [first, end] = numbers_at(at, at.schedule.last_step(), 0, 0);
       PieceId& piece = pieces_[first];
       if (end != first + 1 || piece != kNoPiece) {
         throw PlanError(fmt::format("thread {} of {} and of {} own the same bytes", thread,
@@ -104,6 +103,7 @@ std::vector<Transfer> Streams::transfers(Rank rank, unsigned thread, Stage stage
     for (unsigned i = 0; i < exchanges; ++i) {
       const unsigned r = of.offset_of_peer(i);
       const unsigned source = std::max(r, of.first_sent);
+      if (!of.targets_in(stage).contains(r) && !of.sources_in(stage).contains(source)) continue;
       Transfer& transfer = result.emplace_back();
       transfer.peer = at.schedule.peer(w, r);
       transfer.source = at.schedule.peer(w, source);
@@ -174,7 +174,7 @@ void Streams::check_dependencies(Rank rank) const {
     const RankThread at = rank_thread(rank, thread);
     for (unsigned w = 0; w < at.schedule.steps(); ++w) {
       if (w > 0) check_steps(at, w);
-      check_results(at, w);
+      if (!plan_.doubles()) check_results(at, w);
     }
   }
 }
@@ -191,8 +191,9 @@ void Streams::check_steps(const RankThread& at, unsigned w) const {
       const auto [first, end] = numbers_at(at, w, r, q);
       const auto [first_before, end_before] = numbers_at(at, w - 1, 0, before);
       const bool all_of_it = first == first_before && end == end_before;
-      if (first < first_before || end > end_before || next.divided == all_of_it ||
-          (!next.divided && next.offset != r) || next.position != q) {
+      if (first < first_before || end > end_before ||
+          next.divided == (all_of_it && !plan_.doubles()) || (!next.divided && next.offset != r) ||
+          next.position != q) {
         throw PlanError(fmt::format(
             "thread {} of {}: position {} of step {}, offset {}, waits for another piece",
             schedule.thread(), name(schedule.rank()), q, w, r));
@@ -244,6 +245,7 @@ void Streams::check_results(const RankThread& at, unsigned w) const {
 }
 
 void Streams::check_first_step() const {
+  if (plan_.doubles()) return;
   for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
     std::vector<PieceId> all;
     std::copy_if(pieces_.begin(), pieces_.end(), std::back_inserter(all),

@@ -72,7 +72,7 @@ class Streams {
 
   // Throws a PlanError unless the first step of every rank and thread takes up each piece exactly
   // once, sending it before it has received anything, or adding to it: there the trainers of one
-  // server are added (local_stage.h).
+  // server are added (local_stage.h). Where steps double they are added before.
   void check_first_step() const;
 
  private:

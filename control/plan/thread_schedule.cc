@@ -25,6 +25,7 @@ void set_peers(const PlanStep& step, ScheduleStep& of) {
   of.first_sent = step.is_ring() ? of.radix - 1 : 1;
   of.sources.fill({of.first_sent, of.radix});
   of.targets.fill({1, step.is_ring() ? 2 : of.radix});
+  if (step.doubles()) of.sources[kBroadcast] = of.targets[kBroadcast] = {};
 }
 
 }  // namespace
@@ -35,6 +36,7 @@ ThreadSchedule::ThreadSchedule(const Plan& plan, Rank rank, unsigned thread, Par
       thread_part_(share),
       ranks_(plan.ranks()),
       plan_has_root_step_(plan.has_root_step()),
+      plan_doubles_(plan.doubles()),
       steps_(plan.steps(thread)) {
   std::uint32_t pieces = 1;
   for (unsigned w = steps_; w-- > 0;) {

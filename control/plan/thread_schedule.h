@@ -20,6 +20,8 @@
 // To a root all send, and it sends to all: it has a receive stream, and the others have the one
 // send stream that is the root's receive stream. From there on the others have no streams.
 //
+// Where steps double, all streams of a step carry the same, and there is no broadcast stage.
+//
 // Pieces. The receive stream of step w carries the pieces whose owners agree with the receiver in
 // the digits of steps 0..w. Their order depends on the receiver alone: piece number `index`, read
 // as a mixed radix number of r(w+1), ..., r(k-1) (the first most significant), has the owner digit
@@ -104,6 +106,7 @@ class ThreadSchedule {
   unsigned thread() const { return thread_; }
   PartRange thread_part() const { return thread_part_; }  // Plan::thread_part()
   bool plan_has_root_step() const { return plan_has_root_step_; }
+  bool plan_doubles() const { return plan_doubles_; }
   unsigned steps() const { return steps_; }
   const ScheduleStep& step(unsigned w) const { return schedule_[w]; }
   unsigned last_step() const { return steps_ - 1; }
@@ -143,6 +146,7 @@ class ThreadSchedule {
   PartRange thread_part_;
   std::uint32_t ranks_;
   bool plan_has_root_step_;
+  bool plan_doubles_;
   unsigned steps_;
   std::array<ScheduleStep, kMaxSteps> schedule_{};
 };

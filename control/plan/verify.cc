@@ -30,7 +30,7 @@ LinkLoad shares_of_links(const Plan& plan, const TopologyLinks& links) {
       for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
         for (unsigned step = 0; step < plan.steps(thread); ++step) {
           for (const Exchange& exchange : plan.exchanges(rank, thread, stage, step)) {
-            links.for_each(plan.placement().server(rank), plan.route(rank, exchange.peer),
+            links.for_each(plan.placement().server(rank), plan.route(rank, exchange.peer, thread),
                            [&](auto link) { shares[link] += exchange.send.count(); });
           }
         }
@@ -75,7 +75,7 @@ class Interpreter {
   void for_all_pieces(Visit&& visit) {
     for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
       for (Rank owner = 0; owner < plan_.ranks(); ++owner) {
-        if (plan_.works(owner, thread, plan_.steps(thread))) visit(PieceId{thread, owner});
+        if (plan_.owns(owner, thread)) visit(PieceId{thread, owner});
       }
     }
   }
@@ -152,8 +152,8 @@ class Interpreter {
   }
 
   template <typename Visit>
-  void for_each_link(Rank from, Rank to, Visit&& visit) const {
-    links_.for_each(plan_.placement().server(from), plan_.route(from, to), visit);
+  void for_each_link(Rank from, Rank to, unsigned thread, Visit&& visit) const {
+    links_.for_each(plan_.placement().server(from), plan_.route(from, to, thread), visit);
   }
 
   const PlanStep& plan_step(Stage stage, unsigned step, unsigned thread) const {
@@ -177,7 +177,7 @@ class Interpreter {
     const unsigned offset =
         step_pattern::offset_of_digit(s.radix, s.digit(from), s.digit(transfer.peer));
     const unsigned round = transfer.round + offset;
-    for_each_link(from, transfer.peer, [&](TopologyLinks::Number link) {
+    for_each_link(from, transfer.peer, thread, [&](TopologyLinks::Number link) {
       if (links_.is_uplink(link)) return;
       const auto [entry, fresh] = claims.emplace(std::pair(round, link), thread);
       if (fresh) return;
@@ -193,7 +193,9 @@ class Interpreter {
       }
       messages.push_back({from, to, piece, contributions(from, piece)});
     }
-    for_each_link(from, to, [&](auto link) { carried_[link] += pieces.size(); });
+    for (const PieceId piece : pieces) {
+      for_each_link(from, to, piece.thread, [&](auto link) { ++carried_[link]; });
+    }
     pieces_sent_ += pieces.size();
   }
 

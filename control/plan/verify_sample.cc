@@ -18,17 +18,23 @@ std::string name_of(const Plan& plan, Rank rank) {
                              : fmt::format("rank {}", rank);
 }
 
-// Where a piece comes from and goes to.
+// Where a piece comes from and goes to. Where steps double there is one, which each rank adds up by
+// itself: then where its sum at the rank `owner` comes from.
 class Trace {
  public:
   Trace(const Plan& plan, PieceId piece, const ExchangeFunction& exchanges)
-      : plan_(plan), piece_(piece), exchanges_(exchanges), times_(plan.ranks(), 0) {}
+      : plan_(plan),
+        owner_(piece.owner),
+        piece_(plan.doubles() ? PieceId{piece.thread, 0} : piece),
+        exchanges_(exchanges),
+        times_(plan.ranks(), 0) {}
 
   void run() {
-    collect(piece_.owner, plan_.steps(piece_.thread), 0);
+    collect(owner_, plan_.steps(piece_.thread), 0);
     require_all("the aggregation stage brings its owner the contribution of");
+    if (plan_.doubles()) return;
     std::fill(times_.begin(), times_.end(), std::uint8_t{0});
-    spread(piece_.owner, 0, 0);
+    spread(owner_, 0, 0);
     require_all("the broadcast stage brings the result to");
   }
 
@@ -73,6 +79,7 @@ class Trace {
   }
 
   const Plan& plan_;
+  Rank owner_;
   PieceId piece_;
   const ExchangeFunction& exchanges_;
   std::vector<std::uint8_t> times_;  // [rank]
@@ -92,7 +99,8 @@ class Links {
     if (pieces == 0) return;
     const unsigned w = plan_.mirrored(thread, stage_, step_);
     const PlanStep& s = plan_.step(thread, w);
-    const unsigned port = port_to(direction == LinkSide::out ? to : from, *plan_.level(thread, w));
+    const unsigned port =
+        port_to(direction == LinkSide::out ? to : from, *plan_.level(thread, w), thread);
     carried_[{port, direction}] += pieces;
     if (plan_.link_use() == LinkUse::shared) return;
     // In the rounds of a mesh as in those of a ring, each rank sends to one peer.
@@ -108,11 +116,12 @@ class Links {
   const std::map<std::pair<unsigned, LinkSide>, std::uint64_t>& carried() const { return carried_; }
 
  private:
-  unsigned port_to(Rank neighbour, unsigned level) const {
+  unsigned port_to(Rank neighbour, unsigned level, unsigned thread) const {
     const AddressSpace& space = plan_.space();
-    const Placement& placement = plan_.placement();
-    return space.port_of(placement.server(rank_), level,
-                         space.digit(placement.server(neighbour), level));
+    const ServerId server = plan_.placement().server(rank_);
+    const ServerId other = plan_.placement().server(neighbour);
+    const unsigned rail = plan_.thread(thread).rail % space.rails(server, other);
+    return space.port_of(server, level, space.hop_digit(other, level, rail));
   }
 
   const Plan& plan_;

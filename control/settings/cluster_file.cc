@@ -15,6 +15,7 @@
 #include "control/base/descriptor.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/base/units.h"
 
 namespace gradcube::control {
 namespace {
@@ -25,6 +26,9 @@ constexpr std::size_t kLongestShownPath = 200;  // in messages
 constexpr std::size_t kLongestDescription = 200;
 
 constexpr std::string_view kTopologySection = "topology";
+// Of servers with ports of their own: [servers."8"].
+constexpr std::string_view kServersSection = "servers";
+constexpr std::string_view kServerKeys[] = {"rate", "ports"};
 // Whose items may be lists.
 constexpr std::string_view kRowsKeys[] = {"hosts", "interfaces"};
 // What [topology] has in place of the setting of that name.
@@ -39,6 +43,7 @@ Keys section_names() {
       names.push_back(setting.section);
     }
   }
+  names.push_back(kServersSection);
   return names;
 }
 
@@ -79,6 +84,10 @@ class Reader {
                fmt::format("\"{}\" is a section: write [{}] and its keys below", section, section));
       }
       const toml::table& table = *node.as_table();
+      if (section == kServersSection) {
+        read_servers(table);
+        continue;
+      }
       check_keys(section, table);
       if (section == kTopologySection) read_topology(table, key.source());
       for (const std::string_view name : keys_of(section)) {
@@ -86,6 +95,12 @@ class Reader {
         if (found == table.end() || is_of_spec(name)) continue;
         apply(section, found->first, found->second);
       }
+    }
+    // Behind the rate of all links.
+    if (!own_ports_.empty()) {
+      const std::string of_links = rates_text(settings_.rates);
+      apply_setting(settings_, "rate", of_links + own_ports_.substr(of_links.empty() ? 1 : 0),
+                    fmt::format("{}: [servers]", name_));
     }
     return settings_;
   }
@@ -135,6 +150,34 @@ class Reader {
     apply_setting(settings_, key.str(), text_of(section, key, node), where);
   }
 
+  void read_servers(const toml::table& servers) {
+    for (const auto& [server, node] : servers) {
+      const std::string section = fmt::format("{}.{}", kServersSection, quoted(server.str()));
+      if (!node.is_table()) {
+        refuse(server.source(), fmt::format("expected [{}], and its keys below", section));
+      }
+      const toml::table& table = *node.as_table();
+      for (const auto& [key, value] : table) {
+        if (std::find(std::begin(kServerKeys), std::end(kServerKeys), key.str()) !=
+            std::end(kServerKeys)) {
+          continue;
+        }
+        refuse(key.source(), fmt::format("unknown key {} in [{}]; accepted keys are {}",
+                                         quoted(key.str()), section, fmt::join(kServerKeys, ", ")));
+      }
+      const auto rate = table.find("rate");
+      if (rate == table.end()) refuse(server.source(), fmt::format("[{}] needs a rate", section));
+      const auto ports = table.find("ports");
+      const auto number =
+          parse_integer(server.str(), fmt::format("{}: [servers]", at(server.source())), 0,
+                        bcube::kMaxServers - 1);
+      own_ports_ += fmt::format(
+          ",server{}={}{}", number,
+          ports == table.end() ? "" : text_of(section, ports->first, ports->second) + "x",
+          text_of(section, rate->first, rate->second));
+    }
+  }
+
   void read_topology(const toml::table& table, const toml::source_region& source) {
     std::string spec;
     if (!table.empty() && !table.contains("spec") && !table.contains("kind")) {
@@ -166,6 +209,7 @@ class Reader {
 
   std::string_view name_;
   ClusterSettings settings_;
+  std::string own_ports_;  // as the setting rate has them
 };
 
 // A dotted key makes a table in a table for each of its parts, and the TOML library is recursive:

@@ -9,6 +9,9 @@
 //     interfaces = [["eth1", "eth2"], ...]       # of cabled hosts; or "eth1,eth2 ..."
 //     [link]
 //     rate = "200mbit"            # or "level0=10gbit,level1=1gbit"
+//     [servers."8"]               # a server with ports of its own, by its number
+//     rate = "200mbit"            # of each of them
+//     ports = 10                  # on a star alone; else 1
 //     [impair]
 //     loss = 0.001
 //     [engine]

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 
@@ -65,9 +66,15 @@ void validate_fabric(const ClusterSettings& s) {
           "interfaces: expected `hosts` as well, the addresses by which the servers' hosts are "
           "reached, and no fabric");
   require(s.hosts.empty() || s.fabric == FabricKind::udp || !s.interfaces.empty(),
-          fmt::format("hosts: they are for the udp fabric, and the fabric is {}: expected fabric = "
-                      "\"udp\" in [link], or --fabric udp",
+          fmt::format("hosts: they are for the udp fabric, and the fabric is {}: expected --fabric "
+                      "udp, or in [link] of a cluster file fabric = \"udp\"",
                       fabric_name(s.fabric)));
+  require(
+      s.topology.space().rails() == 1 || (s.fabric == FabricKind::embedded && s.interfaces.empty()),
+      fmt::format("servers with several ports on a switch are for the embedded fabric; the {} "
+                  "has one port for each level",
+                  s.interfaces.empty() ? fmt::format("{} fabric", fabric_name(s.fabric))
+                                       : "cluster on interfaces"));
   if (s.fabric != FabricKind::embedded && s.hosts.empty()) validate_bed(s);
   if (s.fabric == FabricKind::veth || s.fabric == FabricKind::udp) validate_real_links(s);
   if (s.fabric == FabricKind::memif) (void)SwitchParts(s.topology.space(), kMaxSwitchProcessPorts);
@@ -90,9 +97,28 @@ std::string_view fabric_name(FabricKind fabric) {
 
 std::string_view idle_name(Idle idle) { return kIdleNames[static_cast<std::size_t>(idle)]; }
 
+namespace {
+
+// What the topology cannot have, validate() refuses: rates and topology are given in any order.
+void take_own_ports(ClusterSettings& settings) {
+  try {
+    settings.topology = settings.topology.with_own_ports(settings.rates.own_ports());
+  } catch (const std::invalid_argument&) {
+    settings.topology = settings.topology.with_own_ports({});
+  }
+}
+
+}  // namespace
+
 void apply_topology(ClusterSettings& settings, std::string_view text, std::string_view where) {
   settings.topology = parse_topology(text, where);
   settings.aggregators.clear();
+  take_own_ports(settings);
+}
+
+void apply_rates(ClusterSettings& settings, std::string_view text, std::string_view where) {
+  settings.rates = parse_link_rates(text, where);
+  take_own_ports(settings);
 }
 
 void apply_absent(ClusterSettings& settings, std::string_view text, std::string_view where) {
@@ -104,6 +130,8 @@ void apply_aggregators(ClusterSettings& settings, std::string_view text, std::st
 }
 
 std::string topology_text(const ClusterSettings& settings) { return settings.topology.spec(); }
+
+std::string rates_text(const ClusterSettings& settings) { return rates_text(settings.rates); }
 
 std::string absent_text(const ClusterSettings& settings) { return settings.topology.absent_text(); }
 

@@ -18,6 +18,7 @@
 #include "control/settings/host_list.h"
 #include "control/settings/interface_list.h"
 #include "control/settings/link_rates.h"
+#include "control/settings/name_list.h"
 #include "control/settings/server_roles.h"
 #include "control/settings/setting.h"
 
@@ -51,6 +52,8 @@ inline constexpr unsigned kMostServerLcores = 64;
 inline constexpr std::uint64_t kLeastPacketMemory = 1'000'000;
 inline constexpr std::uint64_t kMostPacketMemory = 64'000'000'000;
 inline constexpr std::uint64_t kLeastTrainerMemory = 1 << 20;
+inline constexpr unsigned kMostUserJobs = 64;  // what a server holds of all users
+inline constexpr std::uint64_t kMostUserSessions = 1'000'000;
 inline constexpr std::uint64_t kLongestDelay = 3'600'000'000'000;
 inline constexpr std::uint64_t kShortestGreeting = 1'000'000;
 inline constexpr std::uint64_t kShortestProbing = 10'000'000;
@@ -90,7 +93,19 @@ struct ClusterSettings {
   Idle idle = Idle::adaptive;
   // That the trainers of a user may use together; none: half of the host's memory.
   std::optional<std::uint64_t> trainer_memory_bytes;
+  // Who may use the daemon's sockets beside its own user and root: users, and members of groups.
+  NameList allowed_users;
+  NameList allowed_groups;
+  // That a user may have on each server, and at each daemon; none: all, or half of what there is
+  // where others are allowed.
+  std::optional<std::uint64_t> user_jobs;
+  std::optional<std::uint64_t> user_sessions;
 
+  bool has_tenants() const { return !allowed_users.empty() || !allowed_groups.empty(); }
+  unsigned jobs_per_user() const {
+    const unsigned by_default = has_tenants() ? kMostUserJobs / 2 : kMostUserJobs;
+    return static_cast<unsigned>(user_jobs.value_or(by_default));
+  }
   LinkRates link_rates() const { return rates.with_uplinks(topology, oversubscription); }
   // The topology, whose dimensions have their links' rates.
   Topology rated_topology() const { return link_rates().on(topology); }
@@ -99,16 +114,19 @@ struct ClusterSettings {
 };
 
 // Absent servers and aggregators are of the topology: a setting of that makes it whole, and all its
-// servers take trainers.
+// servers take trainers. Servers' own ports come with the rates, and are kept with them.
 void apply_topology(ClusterSettings& settings, std::string_view text, std::string_view where);
 void apply_absent(ClusterSettings& settings, std::string_view text, std::string_view where);
 void apply_aggregators(ClusterSettings& settings, std::string_view text, std::string_view where);
+void apply_rates(ClusterSettings& settings, std::string_view text, std::string_view where);
 std::string topology_text(const ClusterSettings& settings);
 std::string absent_text(const ClusterSettings& settings);
 std::string aggregators_text(const ClusterSettings& settings);
+std::string rates_text(const ClusterSettings& settings);
 inline constexpr SettingForm kTopologyForm{apply_topology, topology_text};
 inline constexpr SettingForm kAbsentForm{apply_absent, absent_text};
 inline constexpr SettingForm kAggregatorsForm{apply_aggregators, aggregators_text};
+inline constexpr SettingForm kRatesForm{apply_rates, rates_text};
 // "0,2" or "0-3,6".
 std::vector<unsigned> parse_lcores(std::string_view text, std::string_view where);
 std::string lcores_text(const std::vector<unsigned>& lcores);
@@ -135,10 +153,10 @@ inline constexpr Setting kSettings[] = {
      "embedded: all servers and switches in one process; memif: a daemon per server, with emulated "
      "switches between them; veth: a daemon per server, with the kernel's links and bridges (needs "
      "root); udp: a daemon per server, with datagrams between the addresses of --hosts"},
-    {"rate", "link", Reach::cluster,
-     kValueForm<&ClusterSettings::rates, parse_link_rates, rates_text>,
+    {"rate", "link", Reach::cluster, kRatesForm,
      "Rate of every link, 200mbit, or of each level's, level0=10gbit,level1=1gbit (default: as "
-     "fast as the CPU goes). One rate on a tree is that of the servers' links"},
+     "fast as the CPU goes). One rate on a tree is that of the servers' links. Servers may have "
+     "ports of their own, on a star several: 200mbit,server8=10x200mbit"},
     {"oversubscription", "link", Reach::cluster,
      kNumberForm<&ClusterSettings::oversubscription, NumberUnit::none, 1, kMostOversubscription>,
      "On a tree with one rate: how many times what its uplink passes the links below a switch pass "
@@ -191,6 +209,20 @@ inline constexpr Setting kSettings[] = {
      kNumberForm<&ClusterSettings::trainer_memory_bytes, NumberUnit::bytes, kLeastTrainerMemory>,
      "Shared memory that the trainers of a user may use together: 8G (default: half of the "
      "host's)"},
+    {"allow-users", "users", Reach::daemon,
+     kValueForm<&ClusterSettings::allowed_users, parse_names, names_text>,
+     "Other users whose trainers the daemon serves, beside its own and root's: alice,1001 "
+     "(default: none)"},
+    {"allow-groups", "users", Reach::daemon,
+     kValueForm<&ClusterSettings::allowed_groups, parse_names, names_text>,
+     "Groups whose members it serves: ml,2000 (default: none)"},
+    {"user-jobs", "users", Reach::daemon,
+     kNumberForm<&ClusterSettings::user_jobs, NumberUnit::none, 1, kMostUserJobs>,
+     "Jobs that a user may have on each server (default: all 64; with other users 32)"},
+    {"user-sessions", "users", Reach::daemon,
+     kNumberForm<&ClusterSettings::user_sessions, NumberUnit::none, 1, kMostUserSessions>,
+     "Trainers that a user may have connected to the daemon at a time (default: as many as it "
+     "takes; with other users half of that)"},
 };
 
 std::vector<std::string_view> setting_names();

@@ -75,10 +75,10 @@ HostAddress port_address(const HostRow& row, unsigned port) {
 
 void validate_row(const Topology& topology, const HostRow& row, const std::string& server) {
   if (row.size() != 1 && row.size() != topology.ports()) {
-    throw UsageError(fmt::format(
-        "hosts: server {} has {} addresses, and {} ports; expected one address for all ports, or "
-        "one for each, level 0 first",
-        server, row.size(), topology.ports()));
+    throw UsageError(
+        fmt::format("hosts: server {} has {} addresses, and {}; expected one address for all "
+                    "ports, or one for each, level 0 first",
+                    server, row.size(), counted(topology.ports(), "port")));
   }
   for (const HostAddress& address : row) {
     if (address.udp_port + topology.ports() - 1 <= kMostUdpPort) continue;
@@ -134,9 +134,9 @@ void validate_hosts(const Topology& topology, const HostList& hosts) {
   if (hosts.empty()) return;
   if (hosts.size() != topology.servers()) {
     throw UsageError(
-        fmt::format("hosts: there are the addresses of {} servers, and {} has {}; "
-                    "expected a row for each, in the order of their addresses",
-                    hosts.size(), topology.spec(), topology.servers()));
+        fmt::format("hosts: {} named, and {} has {}; expected one for each, in the order of their "
+                    "addresses",
+                    hosts.size(), topology.spec(), counted(topology.servers(), "server")));
   }
   const std::vector<ServerId> servers = topology.space().server_list();
   std::map<HostAddress, std::string> who;

@@ -6,6 +6,7 @@
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/base/units.h"
 
 namespace gradcube::control {
 namespace {
@@ -62,15 +63,16 @@ void validate_interfaces(const Topology& topology, const InterfaceList& interfac
   if (interfaces.empty()) return;
   if (interfaces.size() != topology.servers()) {
     throw UsageError(
-        fmt::format("interfaces: there are those of {} servers, and {} has {}; expected a row for "
-                    "each, in the order of their addresses",
-                    interfaces.size(), topology.spec(), topology.servers()));
+        fmt::format("interfaces: there are those of {}, and {} has {}; expected a row for each, in "
+                    "the order of their addresses",
+                    counted(interfaces.size(), "server"), topology.spec(), topology.servers()));
   }
   for (const ServerId server : topology.space().server_list()) {
     std::vector<std::string> names = interfaces_of(topology, interfaces, server);
     if (names.size() != topology.ports()) {
-      throw UsageError(fmt::format("interfaces: server {} has {}, and {} ports; expected one each",
-                                   topology.space().text(server), names.size(), topology.ports()));
+      throw UsageError(fmt::format("interfaces: server {} has {}, and {}; expected one each",
+                                   topology.space().text(server), names.size(),
+                                   counted(topology.ports(), "port")));
     }
     std::sort(names.begin(), names.end());
     const auto twice = std::adjacent_find(names.begin(), names.end());

@@ -4,6 +4,10 @@
 // "level0=10gbit,level1=1gbit"; as JSON null, a number of bits per second, or an array of numbers,
 // level 0 first.
 //
+// Beside these, servers may have ports of their own: with another rate, and on a star several.
+// "1gbit,server8=4x10gbit" are four ports of 10 Gbit/s each. As JSON, apart from the rates, they
+// are a list of {"server":8,"ports":4,"rate_bps":10000000000}.
+//
 // A level without a rate beside levels that have one is refused: without a rate there is no credit,
 // and frames wait at their senders. A flow would meet both as soon as a relay or a detour leads it
 // over two levels.
@@ -34,6 +38,11 @@ class LinkRates {
   bool limited() const { return !rates_.empty(); }
   // In bits per second; 0: none is given.
   std::uint64_t of(unsigned level) const;
+  // Of each port of a server to the level.
+  std::uint64_t of_port(ServerId server, unsigned level) const;
+  // By ascending server.
+  const std::vector<PortGroup>& own_ports() const { return own_ports_; }
+  LinkRates with_own_ports(std::vector<PortGroup> own_ports) const;
   std::uint64_t slowest() const;
 
   // On a tree and with one rate: an uplink has what the links below its switch have together,
@@ -42,11 +51,11 @@ class LinkRates {
   LinkRates with_uplinks(const Topology& topology,
                          std::optional<std::uint64_t> oversubscription) const;
 
-  // The same topology with these rates on its dimensions.
+  // The same topology with these rates on its dimensions, and the servers' own ports.
   Topology on(const Topology& topology) const;
 
   // Throws a UsageError unless each level of the topology has a rate that links can have, or none
-  // has, and no other level is named.
+  // has, no other level is named, and the topology can have the servers' own ports.
   void validate(const Topology& topology) const;
 
   bool operator==(const LinkRates&) const = default;
@@ -57,6 +66,7 @@ class LinkRates {
 
   bool by_level_ = false;
   std::vector<std::uint64_t> rates_;  // one of all links, or by level
+  std::vector<PortGroup> own_ports_;
 };
 
 // Throws a UsageError, whose message begins with `where`: "--rate".
@@ -70,6 +80,9 @@ std::string rates_text(const LinkRates& rates);
 // from_json throws a UsageError on what to_json could not have written.
 nlohmann::ordered_json to_json(const LinkRates& rates);
 LinkRates link_rates_from_json(const nlohmann::ordered_json& json, std::string_view where);
+nlohmann::ordered_json own_ports_json(const std::vector<PortGroup>& own_ports);
+std::vector<PortGroup> own_ports_from_json(const nlohmann::ordered_json& json,
+                                           std::string_view where);
 
 }  // namespace gradcube::control
 

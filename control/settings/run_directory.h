@@ -17,7 +17,8 @@
 //                        (cli/cluster/cluster_hosts.h)
 //
 // The directory belongs to one user, and nobody else may write to it: anyone who could replace a
-// socket in it could read the gradients. The tool and the daemon both use it. Any thread. Errors
+// socket in it could read the gradients. Others may look at it where the daemon serves others. The
+// tool and the daemon both use it. Any thread. Errors
 // are SetupError.
 #ifndef GRADCUBE_CONTROL_SETTINGS_RUN_DIRECTORY_H_
 #define GRADCUBE_CONTROL_SETTINGS_RUN_DIRECTORY_H_
@@ -74,6 +75,16 @@ class RunDirectory {
   // and writable by nobody else.
   void check() const;
 
+  // The same for who only asks the daemon there: the directory may also belong to root, or to the
+  // user whom $GRADCUBE_DAEMON_UID names, as that of a daemon which serves several users does.
+  void check_as_client() const;
+  bool is_own() const;
+
+  // Lets others find the sockets in it (0755): the daemon knows who uses them. The rest in it is
+  // readable by its own user alone. Returns the first folder on the way that is closed to others,
+  // if there is one. Throws SetupError.
+  std::optional<std::filesystem::path> admit_others() const;
+
   bool exists() const;
 
   // The daemon that holds the lock, if there is one. A missing directory has no daemon.
@@ -87,6 +98,8 @@ class RunDirectory {
   void remove_stale_sockets(const DaemonLock& lock) const;
 
  private:
+  void check_for(bool is_client) const;
+
   std::filesystem::path path_;
 };
 

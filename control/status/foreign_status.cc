@@ -114,7 +114,7 @@ std::optional<Json> checked_status(std::string_view text, const bcube::AddressSp
   Json status = Checker(space).check(told, form_of_status());
   if (status.is_discarded() || status["servers"].size() != 1 ||
       status["servers"][0]["address"] != address_json(space, server) ||
-      status["servers"][0]["ports"].size() != space.ports() ||
+      status["servers"][0]["ports"].size() != space.ports(server) ||
       status["lcores"].size() != status["stalls"].size()) {
     return std::nullopt;
   }

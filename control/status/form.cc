@@ -73,7 +73,8 @@ const Json& form_of_status() {
                  "steering": "text~",
                  "*": "count"}]}],
     "jobs": [{
-      "name": "text", "id": "count", "epoch": "count most", "state": "text", "why": "text",
+      "name": "text", "owner": "text~", "id": "count", "epoch": "count most", "state": "text",
+      "why": "text",
       "lanes": [{"algorithm": "text", "priority": "number"}], "weight": "count",
       "reproducible": "flag", "trainers_per_server": "count", "members": ["address"],
       "window": "count least", "packets_reserved_bytes": "count sum",

@@ -66,8 +66,8 @@ void note_progress(Json& job) {
 
 Json merged_jobs(const Json& reports) {
   Json jobs = Json::array();
-  for (const Reports& told : grouped(reports, {"name", "id", "lanes", "weight", "reproducible",
-                                               "members", "trainers_per_server"})) {
+  for (const Reports& told : grouped(reports, {"name", "owner", "id", "lanes", "weight",
+                                               "reproducible", "members", "trainers_per_server"})) {
     Json job = merged(form_of_status()["jobs"][0], told);
     for (const char* list : {"lanes", "members"}) job[list] = told.front()->value(list, Json());
     take_furthest_state(job, told);

@@ -78,6 +78,7 @@ Json settings_json(const ClusterSettings& settings) {
           {"aggregators", addresses_json(settings.topology.space(), settings.aggregators)},
           {"fabric", fabric_name(settings.fabric)},
           {"rate_bps", to_json(settings.link_rates())},
+          {"own_ports", own_ports_json(settings.rates.own_ports())},
           {"mtu", settings.mtu},
           {"delay_ns", settings.delay_ns},
           {"queue_bytes", settings.queue_bytes},

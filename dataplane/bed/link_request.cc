@@ -75,7 +75,7 @@ class Selection {
       server_ = control::parse_server(topology, text_of(request, "server"), "impair:");
     }
     level_ = number_of(request, "level", topology.levels());
-    port_ = number_of(request, "port", topology.ports());
+    port_ = number_of(request, "port", topology.space().most_ports());
     if (request.contains("switch")) switch_ = text_of(request, "switch");
   }
 

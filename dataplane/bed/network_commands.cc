@@ -25,13 +25,16 @@ std::uint64_t frame_bytes(const control::ClusterSettings& settings) {
   return settings.mtu + kEthernetHeaderBytes;
 }
 
-std::string queue_command(const std::string& device, unsigned level,
+std::string queue_command(const std::string& device, std::uint64_t rate,
                           const control::ClusterSettings& settings, std::uint64_t queue_bytes) {
-  const std::uint64_t rate = settings.link_rates().of(level);
   const std::uint64_t burst = std::max(kBurstFrames * (frame_bytes(settings) + kUnseenWireBytes),
                                        rate / 8 / kTimersPerSecond);
   return fmt::format("qdisc add dev {} root tbf rate {}bit burst {} limit {} overhead {}\n", device,
                      rate, burst, queue_bytes, kUnseenWireBytes);
+}
+
+std::uint64_t port_rate(const BedLink& link, const control::ClusterSettings& settings) {
+  return settings.link_rates().of_port(link.server, link.level);
 }
 
 void add_bridges(std::string& text, const std::set<std::string>& bridges, unsigned mtu) {
@@ -97,7 +100,7 @@ std::string switch_queue_commands(std::span<const BedLink> links,
   std::string text;
   if (!settings.rates.limited()) return text;
   for (const BedLink& link : links)
-    text += queue_command(link.port, link.level, settings, settings.queue_bytes);
+    text += queue_command(link.port, port_rate(link, settings), settings, settings.queue_bytes);
   return text;
 }
 
@@ -107,7 +110,8 @@ std::string uplink_queue_commands(std::span<const BedUplink> uplinks,
   if (!settings.rates.limited()) return text;
   for (const BedUplink& uplink : uplinks) {
     for (const std::string& port : {uplink.up, uplink.down}) {
-      text += queue_command(port, uplink.level, settings, uplink.sharers * settings.queue_bytes);
+      text += queue_command(port, settings.link_rates().of(uplink.level), settings,
+                            uplink.sharers * settings.queue_bytes);
     }
   }
   return text;
@@ -118,7 +122,7 @@ std::string server_queue_commands(std::span<const BedLink> links,
   std::string text;
   if (!settings.rates.limited()) return text;
   for (const BedLink& link : links) {
-    text += queue_command(link.interface, link.level, settings,
+    text += queue_command(link.interface, port_rate(link, settings), settings,
                           kSenderQueueFrames * frame_bytes(settings));
   }
   return text;

@@ -9,6 +9,7 @@
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
 #include "control/status/merged_status.h"
+#include "control/status/status_for.h"
 #include "dataplane/bed/ask_servers.h"
 #include "dataplane/bed/flows_request.h"
 #include "dataplane/bed/memif_network.h"
@@ -55,6 +56,7 @@ TestBed::TestBed(control::ClusterSettings settings, control::RunDirectory direct
       lock_(lock),
       directory_watch_(directory_, lock_),
       version_(std::move(version)),
+      users_(settings_.allowed_users, settings_.allowed_groups),
       network_(network_of(settings_, directory_, programs.daemon)),
       present_(settings_.topology.space().server_list()) {
   try {
@@ -73,7 +75,7 @@ void TestBed::start(const std::filesystem::path& server_program) {
   network_->join(servers_);
   for (DaemonProcess& server : servers_) server.execute();
   await_reports(servers_, names(), directory_);
-  control_ = std::make_unique<ControlServer>(loop_, directory_.control_socket());
+  control_ = std::make_unique<ControlServer>(loop_, directory_.control_socket(), users_);
   add_commands();
   signals_ = std::make_unique<StopSignals>(loop_, [this] { ending_ = true; });
   watch_servers();
@@ -128,6 +130,9 @@ void TestBed::add_commands() {
       return {{"status", status()}};
     });
   }
+  control_->add_for_tenants("status", [this](const nlohmann::json&, uid_t user) {
+    return Json{{"status", control::status::status_for(status(), user)}};
+  });
   control_->add("flows", [this](const nlohmann::json& request) {
     return flows_of(control_sockets(), first_flow(request));
   });

@@ -77,6 +77,7 @@ class TestBed {
   const control::DaemonLock& lock_;
   control::RunDirectoryWatch directory_watch_;
   std::string version_;
+  AllowedUsers users_;
   SteadyClock::time_point started_ = SteadyClock::now();
   std::unique_ptr<BedNetwork> network_;
   std::vector<bcube::ServerId> present_;  // the servers' numbers, ascending

@@ -85,17 +85,19 @@ std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server,
 
 WrongPorts wrong_ports(const bcube::AddressSpace& space, const std::vector<EngineAt>& engines) {
   std::map<const Engine*, std::vector<WrongGreeting>> heard;
-  for (const EngineAt& at : engines) heard[at.engine].resize(space.ports());
+  for (const EngineAt& at : engines) {
+    heard[at.engine].resize(space.ports(at.engine->settings().server));
+  }
   on_each(engines, [&](const EngineAt& at) {
     std::vector<WrongGreeting>& of_engine = heard.at(at.engine);
-    for (unsigned port = 0; port < space.ports(); ++port) {
+    for (unsigned port = 0; port < of_engine.size(); ++port) {
       of_engine[port] = at.engine->wrong_greeting(port);
     }
   });
   WrongPorts ports;
   for (const EngineAt& at : engines) {
     const EngineSettings& settings = at.engine->settings();
-    for (unsigned port = 0; port < space.ports(); ++port) {
+    for (unsigned port = 0; port < heard.at(at.engine).size(); ++port) {
       const WrongGreeting& wrong = heard.at(at.engine)[port];
       if (wrong.fault == GreetingFault::none) continue;
       ports[{settings.server, port}] =

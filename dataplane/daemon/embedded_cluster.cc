@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "dataplane/daemon/embedded_sizing.h"
 #include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/switch_status.h"
 

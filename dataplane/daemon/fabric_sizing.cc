@@ -11,6 +11,7 @@
 #include "dataplane/engine/flows/unasked_room.h"
 #include "dataplane/engine/hand_over.h"
 #include "dataplane/engine/message_inbox.h"
+#include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/fabric/link_clock.h"
@@ -63,7 +64,10 @@ std::uint64_t queued_credit(const control::ClusterSettings& settings) {
   const bcube::AddressSpace& space = settings.topology.space();
   for (unsigned level = 0; level < space.levels(); ++level) {
     const std::uint64_t neighbours = space.cabled() ? 1 : space.radix(level) - 1;
-    unasked = std::max(unasked, neighbours * space.ports() * UnaskedRoom::kBytes);
+    // What has several ports on the switch sends by each of them.
+    std::uint64_t ways = neighbours;
+    for (const control::PortGroup& own : settings.rates.own_ports()) ways += own.ports - 1;
+    unasked = std::max(unasked, ways * space.ports() * UnaskedRoom::kBytes);
   }
   return settings.queue_bytes - std::min(unasked, settings.queue_bytes / 2);
 }
@@ -207,33 +211,41 @@ std::int64_t frame_time(const control::ClusterSettings& settings, std::uint64_t 
   return time_of(settings.mtu + RTE_ETHER_HDR_LEN + kWireOverheadBytes, rate);
 }
 
-// What a flow through a port of the level has at least: on a tree it may pass uplinks, whose queues
-// are as many times a port's as servers share them.
-std::uint64_t narrowest(const control::Topology& rated, unsigned level) {
+// What a flow through a port of the level has at least: it may end at a port with a rate of its
+// own, and on a tree it may pass uplinks, whose queues are as many times a port's as servers share
+// them.
+std::uint64_t narrowest(const control::ClusterSettings& settings, unsigned level) {
+  const control::Topology rated = settings.rated_topology();
   std::uint64_t least = rated.dimensions()[level].rate_bps;
+  for (const control::PortGroup& own : settings.rates.own_ports()) {
+    least = std::min(least, own.rate_bps);
+  }
   for (unsigned above = 1; rated.is_tree() && above < rated.link_levels(); ++above) {
     least = std::min(least, static_cast<std::uint64_t>(rated.share_bps(above)));
   }
   return least;
 }
 
+// What flows get in a round, by a port's own rate.
+void tune_credit(const control::ClusterSettings& settings, std::uint64_t rate,
+                 protocol::CreditSettings& credit) {
+  credit.budget_bytes = credit_budget(settings, rate, credit.segment_bytes);
+  // What the port passes in a poller's iteration, which has one round at most.
+  credit.round_bytes = static_cast<std::uint64_t>(static_cast<double>(rate) / 8e9 *
+                                                  static_cast<double>(kPollerIteration));
+}
+
 // What a port's own rate decides: its uplink, and what its flows get in a round.
 void tune_ports(const control::ClusterSettings& settings, FabricParameters& parameters) {
-  const control::Topology rated = settings.rated_topology();
   for (unsigned level = 0; level < settings.topology.levels(); ++level) {
     const std::uint64_t rate = settings.rates.of(level);
-    parameters.uplink_depth[level] = static_cast<std::uint32_t>(std::clamp<std::int64_t>(
-        kPollerIteration / frame_time(settings, rate), kLeastUplink, kMostUplink));
-    parameters.credit[level].budget_bytes =
-        credit_budget(settings, rate, parameters.credit[level].segment_bytes);
-    // What the port passes in a poller's iteration, which has one round at most.
-    parameters.credit[level].round_bytes = static_cast<std::uint64_t>(
-        static_cast<double>(rate) / 8e9 * static_cast<double>(kPollerIteration));
+    parameters.uplink_depth[level] = uplink_depth(settings, rate);
+    tune_credit(settings, rate, parameters.credit[level]);
     // What waits in a full queue is on its way. If it did not count, more would be granted than the
     // queue holds.
     protocol::Nanoseconds& lease = parameters.credit[level].lease;
     lease = std::max(
-        lease, 2 * time_of(static_cast<double>(settings.queue_bytes), narrowest(rated, level)));
+        lease, 2 * time_of(static_cast<double>(settings.queue_bytes), narrowest(settings, level)));
   }
 }
 
@@ -242,9 +254,10 @@ void tune_ports(const control::ClusterSettings& settings, FabricParameters& para
 // sender must know how long a receiver delays an acknowledgement, so there is one delay. It costs
 // fast links nothing: in a stream every so many segments bring one, whatever the time.
 void tune_flows(const control::ClusterSettings& settings, FabricParameters& parameters) {
-  const control::Topology rated = settings.rated_topology();
-  std::uint64_t rate = narrowest(rated, 0);
-  for (unsigned l = 1; l < rated.levels(); ++l) rate = std::min(rate, narrowest(rated, l));
+  std::uint64_t rate = narrowest(settings, 0);
+  for (unsigned level = 1; level < settings.topology.levels(); ++level) {
+    rate = std::min(rate, narrowest(settings, level));
+  }
   parameters.block_bytes = kLimitedBlock;
   parameters.window = kLimitedWindow;
   parameters.flows.acknowledgement.every = kSegmentsPerAcknowledgement;
@@ -260,6 +273,11 @@ void tune_flows(const control::ClusterSettings& settings, FabricParameters& para
 }
 
 }  // namespace
+
+std::uint32_t uplink_depth(const control::ClusterSettings& settings, std::uint64_t rate) {
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(
+      kPollerIteration / frame_time(settings, rate), kLeastUplink, kMostUplink));
+}
 
 FabricParameters fabric_parameters(const control::ClusterSettings& settings, Payloads payloads) {
   FabricParameters parameters;
@@ -297,6 +315,16 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings, Pay
   return parameters;
 }
 
+std::vector<protocol::CreditSettings> credit_of(const control::ClusterSettings& settings,
+                                                const FabricParameters& parameters,
+                                                bcube::ServerId server) {
+  std::vector<protocol::CreditSettings> credit = parameters.credit;
+  for (unsigned level = 0; settings.rates.limited() && level < credit.size(); ++level) {
+    tune_credit(settings, settings.rates.of_port(server, level), credit[level]);
+  }
+  return credit;
+}
+
 PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned pollers,
                          unsigned threads_on_poller, Payloads payloads, Steering steering) {
   const control::Topology& topology = settings.topology;
@@ -327,37 +355,6 @@ PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned poll
         (receivers(pollers, steering) - 1) * HandOver::kDepth);
   }
   return sizes;
-}
-
-EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& settings,
-                                              const FabricParameters& parameters,
-                                              unsigned engines_per_server,
-                                              std::vector<bcube::ServerId> servers) {
-  EmbeddedFabricOptions options{.space = settings.topology.space(), .servers = std::move(servers)};
-  options.port.queues = static_cast<std::uint16_t>(engines_per_server);
-  options.port.mtu = settings.mtu;
-  for (unsigned level = 0; level < settings.topology.levels(); ++level) {
-    options.levels.push_back({parameters.uplink_depth[level], settings.rates.of(level)});
-  }
-  if (settings.rates.limited()) {
-    options.link.queue_bytes = settings.queue_bytes;
-    options.link.mark_bytes = settings.ecn_threshold();
-  }
-  options.link.delay = settings.delay_ns;
-  const control::Topology rated = settings.rated_topology();
-  const bool has_trunks = rated.is_tree() && settings.rates.limited();
-  for (unsigned level = 1; has_trunks && level < rated.link_levels(); ++level) {
-    // Room for what waits for each of the servers, as at their own ports.
-    const std::uint32_t sharers = rated.sharers(level);
-    options.trunks.push_back({sharers,
-                              {.bits_per_second = rated.dimensions()[level].rate_bps,
-                               .delay = settings.delay_ns,
-                               .queue_bytes = settings.queue_bytes * sharers,
-                               .mark_bytes = settings.ecn_threshold() * sharers}});
-  }
-  options.clones = clone_pool(settings.mtu);
-  options.seed = settings.seed;
-  return options;
 }
 
 std::uint32_t full_frame_bytes(unsigned mtu) { return mtu + RTE_ETHER_HDR_LEN; }

@@ -12,8 +12,8 @@
 #include "control/plan/base/topology.h"
 #include "control/settings/cluster_settings.h"
 #include "dataplane/engine/flows/flow.h"
-#include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/fabric/fabric.h"
+#include "dataplane/host/clock.h"
 #include "dataplane/host/packet_pool.h"
 #include "protocol/port_credit.h"
 
@@ -41,6 +41,13 @@ enum class Payloads : std::uint8_t {
 
 FabricParameters fabric_parameters(const control::ClusterSettings& settings,
                                    Payloads payloads = Payloads::referenced);
+// Of a server's ports, by level: as the parameters have it, but for those of a rate of their own.
+std::vector<protocol::CreditSettings> credit_of(const control::ClusterSettings& settings,
+                                                const FabricParameters& parameters,
+                                                bcube::ServerId server);
+
+// Frames between an engine and a wire of this rate.
+std::uint32_t uplink_depth(const control::ClusterSettings& settings, std::uint64_t rate);
 
 // The packet memory of one of `pollers` pollers, which runs so many of the servers' threads. Only
 // what jobs reserve of it is ever touched.
@@ -56,12 +63,6 @@ struct PacketSizes {
 PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned pollers,
                          unsigned threads_on_poller, Payloads payloads = Payloads::referenced,
                          Steering steering = Steering::certain);
-
-// The embedded fabric that such a cluster's servers need, or some of them (in ascending order).
-EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& settings,
-                                              const FabricParameters& parameters,
-                                              unsigned engines_per_server,
-                                              std::vector<bcube::ServerId> servers);
 
 // Of a frame with the longest IP packet.
 std::uint32_t full_frame_bytes(unsigned mtu);

@@ -13,6 +13,8 @@
 
 namespace gradcube::dataplane {
 
+static_assert(control::kMostUserJobs == control::kMaxJobs, "a user may have all");
+
 namespace {
 
 // Of packets that are there at the start, at each poller, where other processes would take this one
@@ -66,6 +68,7 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
   nodes_->set_servers_per_core(servers_per_core());
   nodes_->set_aggregators(settings_.aggregators);
   nodes_->set_secret(secret_);
+  nodes_->set_jobs_per_user(settings_.jobs_per_user());
 }
 
 LocalCluster::~LocalCluster() = default;
@@ -189,7 +192,7 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
         (std::uint64_t{server} << 40 | std::uint64_t{assigned.queue} << 56);
     place.settings.hash_key = secret_ + incarnation + server;
     for (unsigned level = 0; level < space().levels(); ++level) {
-      place.settings.bits_per_second.push_back(settings_.rates.of(level));
+      place.settings.bits_per_second.push_back(settings_.rates.of_port(server, level));
     }
     if (assigned.queue == 0) place.settings.greetings.interval = parameters_.greeting_interval;
     const std::size_t where = poller_on(assigned.lcore);
@@ -202,9 +205,9 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
 }
 
 void LocalCluster::start_node(bcube::ServerId server, control::Incarnation incarnation) {
-  auto engines = std::make_unique<NodeEngines>(space(), server, ports_of(server),
-                                               parameters_.credit, places(server, incarnation),
-                                               events_, nodes_->carries_messages(), steering_);
+  auto engines = std::make_unique<NodeEngines>(
+      space(), server, ports_of(server), credit_of(settings_, parameters_, server),
+      places(server, incarnation), events_, nodes_->carries_messages(), steering_);
   if (checksums_demanded_) {
     on_each(engines->all(), [](const EngineAt& at) { at.engine->set_checksums(true, true); });
   }

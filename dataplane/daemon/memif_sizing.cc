@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "control/settings/switch_parts.h"
+#include "dataplane/daemon/embedded_sizing.h"
 #include "dataplane/daemon/engine_assignment.h"
 #include "dataplane/daemon/fabric_sizing.h"
 #include "dataplane/fabric/memif/memif_fabric.h"
@@ -67,6 +68,9 @@ PacketPoolOptions memif_frames_pool(const control::ClusterSettings& settings, un
     double bits_per_second = 0;
     for (unsigned level = 0; level < settings.topology.levels(); ++level) {
       bits_per_second = std::max(bits_per_second, static_cast<double>(settings.rates.of(level)));
+    }
+    for (const control::PortGroup& own : settings.rates.own_ports()) {
+      bits_per_second = std::max(bits_per_second, static_cast<double>(own.rate_bps));
     }
     const double on_the_wire =
         std::min(bits_per_second / 8e9 * static_cast<double>(settings.delay_ns), kMostOnTheWire);

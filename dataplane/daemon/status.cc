@@ -1,5 +1,6 @@
 #include "dataplane/daemon/status.h"
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <string>
@@ -136,14 +137,16 @@ std::vector<bcube::ServerId> neighbours_down(const StatusSources& sources, bcube
   std::vector<bcube::ServerId> down;
   const unsigned level = space.level_of_port(port);
   const unsigned own = space.digit(server, level);
-  for (unsigned digit = 0; digit < space.radix(level); ++digit) {
+  for (unsigned digit = 0; digit < space.hop_digits(level); ++digit) {
     const bcube::Hop link{static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)};
-    if (!space.joins(level, own, digit) || space.port_to(level, own, digit) != port ||
+    if (!space.joins(level, own, digit) || space.port_of(server, level, digit) != port ||
         links.up(link)) {
       continue;
     }
     const bcube::ServerId neighbour = space.with_digit(server, level, digit);
-    if (!space.is_absent(neighbour)) down.push_back(neighbour);
+    // It may have several ports, of which one is enough.
+    const bool is_known = std::find(down.begin(), down.end(), neighbour) != down.end();
+    if (!space.is_absent(neighbour) && !is_known) down.push_back(neighbour);
   }
   return down;
 }
@@ -157,11 +160,11 @@ Json servers_json(const StatusSources& sources) {
   for (const bcube::ServerId server : sources.cluster.nodes().servers()) {
     const std::vector<Port*> of_server = sources.cluster.fabric().ports(server);
     Json ports = Json::array();
-    for (unsigned number = 0; number < space.ports(); ++number) {
+    for (unsigned number = 0; number < of_server.size(); ++number) {
       const unsigned level = space.level_of_port(number);
       Json port = {{"level", level},
                    {"port", number},
-                   {"rate_bps", rate_json(sources.settings.rates.of(level))}};
+                   {"rate_bps", rate_json(sources.settings.rates.of_port(server, level))}};
       port.update(counters_json(of_server[number]->counts()));
       of_server[number]->add_to_status(port);
       port["down"] = control::addresses_json(space, neighbours_down(sources, server, number));
@@ -190,6 +193,13 @@ Json users_json(const MemoryQuota& quota) {
   return users;
 }
 
+// So that jobs of one name can be told apart.
+std::string owner_text(const control::JobOwner& owner) {
+  if (owner == control::kOwnUser) return "own";
+  if (owner.high != 0) return fmt::format("secret {:08x}", owner.low & 0xffffffff);
+  return fmt::format("user {}", owner.low - 1);
+}
+
 Json jobs_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   Json jobs = Json::array();
@@ -213,6 +223,7 @@ Json jobs_json(const StatusSources& sources) {
       lanes.push_back({{"algorithm", lane.algorithm}, {"priority", lane.priority}});
     }
     jobs.push_back({{"name", job.name},
+                    {"owner", owner_text(job.owner)},
                     {"id", job.id},
                     {"epoch", job.epoch},
                     {"state", state_name(job.state)},

@@ -24,8 +24,8 @@ static_assert(PortQueue::kBurst <= HandOver::kBurst);
 static_assert(control::kMaxDimensions <= bcube::kMaxLevels);
 static_assert(control::kMaxDimensions < protocol::kMaxHops, "a relay adds a hop to any path");
 static_assert(bcube::kMaxLevels <= protocol::kMaxHops, "every route fits into a frame");
-static_assert(control::PlanChoice::kMostChosen * 2 * bcube::kMaxLevels <= protocol::kFirstHubThread,
-              "a plan has a thread for each port; hubs and mail have others");
+static_assert(control::PlanChoice::kMostChosen * 2 * bcube::kMaxLevels < protocol::kFirstHubThread,
+              "a plan has a thread for each port, one more has one; hubs and mail have others");
 static_assert(shared::kMaxLanes <= protocol::kMaxLanes);
 static_assert(control::kMaxSteps <= protocol::kMaxFlowSteps);
 static_assert(bcube::kMaxServers - 1 == UINT16_MAX, "server numbers have 16 bits on the wire");
@@ -56,9 +56,9 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
       paths_(neighbours_, links_),
       chooser_({settings.probing_interval, settings.probing_seed}, neighbours_, paths_, loads_,
                watch_) {
-  if (ports.size() != space.ports()) {
-    throw std::invalid_argument("a server has " + std::to_string(space.ports()) + " ports, not " +
-                                std::to_string(ports.size()));
+  if (ports.size() != space.ports(settings.server)) {
+    throw std::invalid_argument("the server has " + std::to_string(space.ports(settings.server)) +
+                                " ports, not " + std::to_string(ports.size()));
   }
   for (unsigned port = 0; port < ports.size(); ++port) {
     ports_.push_back(
@@ -68,8 +68,8 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
                                       : settings.bits_per_second.at(space.level_of_port(port)));
   }
   for (unsigned level = 0; level < space.levels(); ++level) {
-    neighbour_counters_.emplace_back(space.radix(level));
-    unasked_.emplace_back(space.radix(level));
+    neighbour_counters_.emplace_back(space.hop_digits(level));
+    unasked_.emplace_back(space.hop_digits(level));
   }
   links_.add(neighbour_counters_);
   if (settings.hand_over != nullptr &&

@@ -55,8 +55,9 @@ std::uint32_t Engine::check(const LanePlans& lanes, std::uint64_t region_bytes) 
       const control::ThreadSchedule schedule(choice.plan(plan), rank,
                                              thread - choice.first_thread(plan));
       require_numbered_segments(schedule, region_bytes, settings_.segment_bytes);
-      // One to each neighbour of a step in each of the two stages.
-      for (unsigned w = 0; w < schedule.steps(); ++w) flows += 2 * schedule.step(w).peers;
+      // One to each neighbour of a step in each stage.
+      const unsigned stages = schedule.plan_doubles() ? 1 : control::kStages;
+      for (unsigned w = 0; w < schedule.steps(); ++w) flows += stages * schedule.step(w).peers;
     }
   }
   // Mail, which needs trainers, needs a window once: no receiver holds any of it, so it all comes
@@ -118,6 +119,8 @@ void Engine::add_flow(Flow& flow) {
   flow.payloads = flow.hub == nullptr ? &flow.job->payloads() : &flow.hub->hub().payloads();
   flow.neighbour =
       flow.is_neighbours() ? &neighbour_counters_[first.level][first.digit] : &distant_counters_;
+  flow.digit_in = static_cast<std::uint8_t>(
+      neighbours_.space().digit_back(settings_.server, first.level, first.digit));
 }
 
 // With the first mail to or from another server: allocates.

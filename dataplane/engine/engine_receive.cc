@@ -141,7 +141,8 @@ bool Engine::receive_packet(rte_mbuf* packet) {
     return false;
   }
   flow->neighbour->received.add(1);
-  flow->neighbour->direct.add(frame.routing.hop_count == 1 ? 1 : 0);
+  const bool direct = frame.routing.hop_count == 1 && frame.routing.hops[0].digit == flow->digit_in;
+  flow->neighbour->direct.add(direct ? 1 : 0);
   flow->neighbour->acknowledged.add(acknowledged.delivered);
   if (flow->mail != nullptr && acknowledged.delivered != 0) flow->mail->on_acknowledged(*flow);
   arm_timer(*flow);

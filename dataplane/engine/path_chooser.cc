@@ -104,8 +104,8 @@ std::vector<bcube::Route> PathChooser::routes_to(bcube::ServerId server) const {
   for_each_choosing([&](const Flow& flow) {
     if (flow.peer == server && sends_much(flow)) add(flow.route);
   });
-  const auto works = [this](bcube::ServerId from, unsigned level, bcube::ServerId to) {
-    return paths_.works(from, level, to);
+  const auto works = [this](bcube::ServerId from, bcube::Hop hop) {
+    return paths_.works(from, hop);
   };
   for (const bcube::Route& route : bcube::candidate_paths(space, neighbours_.self(), server,
                                                           bcube::PathProber::kMostPaths, works)) {

@@ -2,6 +2,8 @@
 
 #include "dataplane/engine/plan_executor.h"
 
+#include <stdexcept>
+
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/engine/flows/port_queue.h"
 #include "dataplane/engine/flows/step_flows.h"
@@ -44,7 +46,11 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
           context.choice == nullptr ? 0 : context.choice->first_thread(context.plan_of_choice)),
       schedule_(context.plan, context.rank, thread),
       session_(job.session()),
-      early_results_(count_flows(schedule_), context.window) {
+      early_results_(count_flows(schedule_), context.window),
+      buffers_(schedule_) {
+  if (schedule_.plan_doubles() && context.choice == nullptr) {
+    throw std::invalid_argument("a plan whose steps double needs another beside it");
+  }
   unsigned count = 0;
   unsigned widest = 1;
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
@@ -99,6 +105,7 @@ void PlanExecutor::begin(std::uint64_t collective) {
         {entry.request.kind, order.in_plan(entry.request.root / session_.trainers()),
          entry.request.bytes, order.chunk_of_rank()},
         context_.segment_bytes, end_of_streams_, context_.block_bytes);
+    if (schedule_.plan_doubles()) take_contribution(entry);
   } else {
     entry.layout = control::CollectiveLayout::skipped(end_of_streams_);
   }

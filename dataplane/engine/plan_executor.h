@@ -36,12 +36,16 @@
 // reduce, a segment that has nothing to carry is sent empty, so the streams stay aligned and every
 // exchange is checked.
 //
+// Doubling. No sum is written where a contribution lies: step_buffers.h says which buffer is whose.
+// Each peer gets all of a sum, so this server's trainers are added before the first step.
+//
 // Ends. A collective ends here when all its results are here and the neighbours have all that was
 // sent. On the embedded fabric a neighbour that holds a contribution holds this trainer's memory. A
 // result that returns shows that the contribution was used, so contributions need no
-// acknowledgement. The results that were sent do. In a reduce_scatter nothing returns, so it ends
-// only when the neighbours have said that they consumed what they got. The receiver knows the
-// length of each stream, so it acknowledges the last segment without delay: sender_waits().
+// acknowledgement. The results that were sent do. In a reduce_scatter, and where steps double,
+// nothing returns, so it ends only when the neighbours have said that they consumed what they got.
+// The receiver knows the length of each stream, so it acknowledges the last segment without delay:
+// sender_waits().
 //
 // It is a FlowUser (flow_user.h): the engine asks it what to send and gives it what arrives.
 //
@@ -86,6 +90,7 @@
 #include "dataplane/engine/flows/flow_user.h"
 #include "dataplane/engine/reduce_window.h"
 #include "dataplane/engine/session/session.h"
+#include "dataplane/engine/step_buffers.h"
 
 namespace gradcube::dataplane {
 
@@ -130,7 +135,8 @@ class PlanExecutor {
     control::SegmentRange range;  // of no bytes where the segment carries none
   };
 
-  // The job, with its session, must outlive the executor.
+  // The job, with its session, must outlive the executor. Throws std::invalid_argument for a plan
+  // whose steps double if the context has no choice.
   PlanExecutor(const ExecutorContext& context, unsigned lane, unsigned thread, EngineJob& job);
 
   EngineJob& job() const { return job_; }
@@ -287,12 +293,16 @@ class PlanExecutor {
 
   void begin(std::uint64_t collective);
   void begin_local(InFlight& entry);
+  // Where steps double: makes what this server contributes.
+  void take_contribution(const InFlight& collective);
   // Before a segment is sent for the first time. False when a sum overflowed: nothing of the
   // collective, or of a later one, may be sent any more.
   bool take_up(const Flow& flow, InFlight& collective, std::uint32_t position);
   // Makes a range that the first step takes up from the buffers of all trainers. False when the sum
-  // overflowed: overflow_ then says where.
+  // overflowed: overflow_ then says where. Where steps double take_contribution() has made it.
   bool add_local(const InFlight& collective, control::SegmentRange range);
+  // Adds a range of the buffers of several trainers into another one. False as above.
+  bool add_trainers(const InFlight& collective, control::SegmentRange range, std::uint8_t* buffer);
   // Copies a range with its result to the trainers that need it.
   static void share_result(const InFlight& collective, control::SegmentRange range);
   bool runs(const CollectiveRequest& request) const {
@@ -330,9 +340,9 @@ class PlanExecutor {
   // False when the sum overflowed: overflow_ then says where.
   bool reduce(const InFlight& collective, unsigned w, std::uint64_t sequence, unsigned round,
               control::SegmentRange range);
-  // The same of the first `summands` of sources_, into the range of the server's buffer.
+  // The same of the first `summands` of sources_, into the range of a buffer.
   bool add_sources(const InFlight& collective, unsigned w, unsigned summands,
-                   control::SegmentRange range);
+                   control::SegmentRange range, std::uint8_t* buffer);
   void pass_on(const InFlight& collective, unsigned w, std::uint64_t sequence, unsigned round,
                control::SegmentRange range);
   void choose(const InFlight& collective, unsigned w, std::uint64_t sequence,
@@ -363,6 +373,7 @@ class PlanExecutor {
   std::array<unsigned, control::kMaxSteps + 1> first_flow_of_step_{};
   std::vector<ReduceWindow> reduce_windows_;  // one per step
   EarlyResults early_results_;
+  StepBuffers buffers_;
 
   // Collectives in flight: from oldest_ to before next_.
   std::array<InFlight, Session::kMostBegun> in_flight_{};

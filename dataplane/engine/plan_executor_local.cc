@@ -29,7 +29,21 @@ void PlanExecutor::begin_local(InFlight& entry) {
   if (!request.agreed) disagree(request.number, 0, 0);
 }
 
+void PlanExecutor::take_contribution(const InFlight& collective) {
+  const CollectiveRequest& request = collective.request;
+  // Of different collectives the buffers have different lengths, and none of it is sent.
+  if (!request.agreed || request.bytes == 0) return;
+  const SegmentRange all{0, static_cast<std::uint32_t>(request.bytes)};
+  std::uint8_t* const taken = buffers_.contribution(request, 0);
+  if (collective.local.alone()) {
+    std::memcpy(taken, request.buffer, request.bytes);
+  } else if (!add_trainers(collective, all, taken)) {
+    unsendable_ = std::min(unsendable_, request.number);
+  }
+}
+
 bool PlanExecutor::take_up(const Flow& flow, InFlight& collective, std::uint32_t position) {
+  if (schedule_.plan_doubles()) return true;
   const control::CollectiveLayout& layout = collective.layout;
   const unsigned w = flow.step;
   if (stage_of(flow) == PlanStage::aggregation) {
@@ -59,13 +73,11 @@ bool PlanExecutor::take_up(const Flow& flow, InFlight& collective, std::uint32_t
 
 // HiPS and BlueConnect reduce among the processors of one server first.
 bool PlanExecutor::add_local(const InFlight& collective, SegmentRange range) {
+  if (schedule_.plan_doubles()) return collective.request.number < unsendable_;
   const control::LocalStage& local = collective.local;
   if (local.alone() || range.bytes == 0) return true;
   if (control::reduces(collective.request.kind)) {
-    for (unsigned i = 0; i < local.trainers(); ++i) {
-      sources_[i] = collective.buffers[i] + range.begin;
-    }
-    return add_sources(collective, 0, local.trainers(), range);
+    return add_trainers(collective, range, collective.request.buffer);
   }
   for (unsigned i = 0; i < local.trainers(); ++i) {
     const SegmentRange part = local.given(i, range);
@@ -73,6 +85,13 @@ bool PlanExecutor::add_local(const InFlight& collective, SegmentRange range) {
                 part.bytes);
   }
   return true;
+}
+
+bool PlanExecutor::add_trainers(const InFlight& collective, SegmentRange range,
+                                std::uint8_t* buffer) {
+  const unsigned trainers = collective.local.trainers();
+  for (unsigned i = 0; i < trainers; ++i) sources_[i] = collective.buffers[i] + range.begin;
+  return add_sources(collective, 0, trainers, range, buffer);
 }
 
 void PlanExecutor::share_result(const InFlight& collective, SegmentRange range) {

@@ -269,29 +269,31 @@ bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t 
                           unsigned round, SegmentRange range) {
   if (range.bytes == 0) return true;
   const CollectiveRequest& request = collective.request;
-  std::uint8_t* own = request.buffer + range.begin;
+  const std::uint8_t* own = buffers_.contribution(request, w) + range.begin;
+  std::uint8_t* buffer = buffers_.sum(request, w);
   const unsigned summands = schedule_.step(w).is_ring()
                                 ? ring_sources(request, w, sequence, round, own)
                                 : mesh_sources(w, sequence, own);
-  if (!add_sources(collective, w, summands, range)) return false;
+  if (!add_sources(collective, w, summands, range, buffer)) return false;
   const bool is_last = w == schedule_.last_step() && round + 1 == schedule_.step(w).rounds;
   const auto [type, operation] = request.carrier;
   if (is_last && operation == Operation::average) {
     const aggregation::DivideFunction divide = context_.kernels.divide(type);
     const std::size_t count = range.bytes / aggregation::element_bytes(type);
-    if (divide != nullptr) divide(own, count, context_.plan.placement().trainers());
+    if (divide != nullptr)
+      divide(buffer + range.begin, count, context_.plan.placement().trainers());
   }
   return true;
 }
 
 bool PlanExecutor::add_sources(const InFlight& collective, unsigned w, unsigned summands,
-                               SegmentRange range) {
+                               SegmentRange range, std::uint8_t* buffer) {
   const CollectiveRequest& request = collective.request;
   const auto [type, operation] = request.carrier;
   const std::size_t size = aggregation::element_bytes(type);
   const std::size_t count = range.bytes / size;
   const aggregation::ReduceFunction add = context_.kernels.reduce(type, operation);
-  if (add(request.buffer + range.begin, sources_.data(), summands, count)) return true;
+  if (add(buffer + range.begin, sources_.data(), summands, count)) return true;
   if (!overflow_.has_value() || request.number < overflow_->collective) {
     overflow_ = {lane_, request.number, thread(), w, request.dtype, range.begin / size, count};
   }

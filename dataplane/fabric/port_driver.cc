@@ -30,13 +30,20 @@ std::size_t lcores_by_threads(const control::ClusterSettings& settings) {
   return settings.rates.limited() ? 1 : settings.topology.ports();
 }
 
-std::uint64_t port_rate(const control::ClusterSettings& settings, unsigned port) {
-  return settings.rates.of(settings.topology.space().level_of_port(port));
+std::uint64_t port_rate(const control::ClusterSettings& settings, bcube::ServerId server,
+                        unsigned port) {
+  return settings.rates.of_port(server, settings.topology.space().level_of_port(port));
 }
 
 std::vector<std::string> checked_names(const PortDriver& driver,
                                        const std::vector<std::string>& names,
                                        const control::Topology& topology) {
+  if (topology.space().rails() > 1) {
+    throw control::UsageError(
+        fmt::format("{}: servers with several ports on a switch are for the embedded fabric, where "
+                    "one process runs all of them",
+                    driver.option));
+  }
   if (driver.names == PortDriver::Names::by_port && names.size() != topology.ports()) {
     throw control::UsageError(
         topology.space().cabled()

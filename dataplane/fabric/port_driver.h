@@ -71,7 +71,8 @@ void refuse_emulation(control::ClusterSettings& settings);
 // For useful_lcores(): as many as the server has threads, or as its ports can share their rate.
 std::size_t lcores_by_threads(const control::ClusterSettings& settings);
 // In bits per second; 0: not limited.
-std::uint64_t port_rate(const control::ClusterSettings& settings, unsigned port);
+std::uint64_t port_rate(const control::ClusterSettings& settings, bcube::ServerId server,
+                        unsigned port);
 
 // --- For those who use one.
 

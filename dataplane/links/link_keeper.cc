@@ -23,14 +23,14 @@ LinkKeeper::LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourT
       neighbours_(neighbours),
       links_(links),
       watch_(neighbours.space(), neighbours.self()),
-      owed_(neighbours.space().ports()),
-      wrong_greetings_(neighbours.space().ports()) {
+      owed_(neighbours.space().ports(neighbours.self())),
+      wrong_greetings_(owed_.size()) {
   const bcube::AddressSpace& space = neighbours.space();
-  for (unsigned port = 0; port < space.ports(); ++port) {
-    owed_[port].resize(space.radix(space.level_of_port(port)));
+  for (unsigned port = 0; port < owed_.size(); ++port) {
+    owed_[port].resize(space.hop_digits(space.level_of_port(port)));
   }
   for (unsigned level = 0; level < space.levels(); ++level) {
-    frames_.emplace_back(space.radix(level));
+    frames_.emplace_back(space.hop_digits(level));
   }
   if (settings.interval == 0) next_greeting_ = protocol::kNever;
 }
@@ -104,9 +104,14 @@ GreetingVerdict LinkKeeper::take(const protocol::ParsedFrame& greeting, unsigned
                                                   : GreetingVerdict::wrong_link;
   }
   if (protocol::is_announcement(greeting.routing)) return GreetingVerdict::fits;
-  if (link.digit != neighbours_.own_digit(link.level)) return GreetingVerdict::wrong_link;
-  const unsigned digit = neighbours_.space().digit(link.server, link.level);
-  watch_.on_greeting({link.level, static_cast<std::uint8_t>(digit)}, link.hears_you);
+  const bcube::AddressSpace& space = neighbours_.space();
+  if (space.with_digit(neighbours_.self(), link.level, link.digit) != neighbours_.self()) {
+    return GreetingVerdict::wrong_link;
+  }
+  const unsigned back = space.digit_back(link.server, link.level, link.digit);
+  const bcube::Neighbour* from = neighbours_.find(link.level, back);
+  if (from == nullptr || from->port != port) return GreetingVerdict::wrong_link;
+  watch_.on_greeting(hop_to(*from), link.hears_you);
   return GreetingVerdict::fits;
 }
 

@@ -15,6 +15,12 @@ struct NeighbourNumbers {
   std::uint64_t received = 0;  // frames from it, of a job's flow and present epoch, by any route
   std::uint64_t resent = 0;    // segments sent to it again
   std::uint64_t acknowledged = 0;  // segments that it has acknowledged
+
+  void operator+=(const NeighbourNumbers& other) {
+    received += other.received;
+    resent += other.resent;
+    acknowledged += other.acknowledged;
+  }
 };
 
 struct NeighbourCounters {

@@ -4,7 +4,7 @@
 // look at version() once in an iteration. What comes over a link may come to any engine, so the
 // engines' counts of it are found here, too.
 //
-// A link is named by its level and the neighbour's digit. At first all work. One that loses much is
+// A link is named by the hop over it. At first all work. One that loses much is
 // mostly down, but something comes over it: it is heard.
 //
 // Threads: set() and publish() by the greeting engine; add() before any engine runs; the rest by
@@ -30,7 +30,7 @@ class ServerLinks {
  public:
   explicit ServerLinks(const bcube::AddressSpace& space) {
     for (unsigned level = 0; level < space.levels(); ++level)
-      for (auto* states : {&down_, &silent_}) states->emplace_back(space.radix(level));
+      for (auto* states : {&down_, &silent_}) states->emplace_back(space.hop_digits(level));
   }
 
   bool up(bcube::Hop link) const {

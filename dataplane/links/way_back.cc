@@ -13,9 +13,10 @@ std::optional<protocol::RoutingHeader> way_back(const bcube::NeighbourTable& nei
   bcube::ServerId at = routing.source;
   for (unsigned i = 0; i < back.hop_count; ++i) {
     const protocol::Hop hop = routing.hops[i];
-    if (hop.level >= space.levels() || hop.digit >= space.radix(hop.level)) return std::nullopt;
-    back.hops[back.hop_count - 1 - i] = {hop.level,
-                                         static_cast<std::uint8_t>(space.digit(at, hop.level))};
+    if (hop.level >= space.levels() || hop.digit >= space.hop_digits(hop.level))
+      return std::nullopt;
+    back.hops[back.hop_count - 1 - i] = {
+        hop.level, static_cast<std::uint8_t>(space.digit_back(at, hop.level, hop.digit))};
     at = space.with_digit(at, hop.level, hop.digit);
   }
   if (at != neighbours.self()) return std::nullopt;

@@ -17,7 +17,7 @@ bool WorkingPaths::take_failure(const protocol::ParsedFrame& notice, protocol::N
   const protocol::LinkHeader& link = notice.link;
   const bcube::AddressSpace& space = neighbours_.space();
   if (!space.contains(link.server) || link.server != notice.routing.source ||
-      link.level >= space.levels() || link.digit >= space.radix(link.level) ||
+      link.level >= space.levels() || link.digit >= space.hop_digits(link.level) ||
       !space.joins(link.level, space.digit(link.server, link.level), link.digit)) {
     return false;
   }
@@ -41,30 +41,22 @@ protocol::Nanoseconds WorkingPaths::next_change() const {
   return std::min(failed_hops_.next_over(), next_change_);
 }
 
-bcube::Hop WorkingPaths::hop_to_server(unsigned level, bcube::ServerId server) const {
-  return {static_cast<std::uint8_t>(level),
-          static_cast<std::uint8_t>(neighbours_.space().digit(server, level))};
-}
-
-bool WorkingPaths::works(bcube::ServerId from, unsigned level, bcube::ServerId to) const {
-  if (from == neighbours_.self()) return links_.up(hop_to_server(level, to));
-  return !failed_hops_.has(from, to);
+bool WorkingPaths::works(bcube::ServerId from, bcube::Hop hop) const {
+  if (from == neighbours_.self()) return links_.up(hop);
+  return !failed_hops_.has(from, neighbours_.space().with_digit(from, hop.level, hop.digit));
 }
 
 bool WorkingPaths::works(const bcube::Route& route) const {
   bcube::ServerId at = neighbours_.self();
   for (const bcube::Hop& hop : route) {
-    const bcube::ServerId next = neighbours_.space().with_digit(at, hop.level, hop.digit);
-    if (!works(at, hop.level, next)) return false;
-    at = next;
+    if (!works(at, hop)) return false;
+    at = neighbours_.space().with_digit(at, hop.level, hop.digit);
   }
   return true;
 }
 
 std::vector<bcube::Route> WorkingPaths::to(bcube::ServerId server) const {
-  return paths(server, [this](bcube::ServerId from, unsigned level, bcube::ServerId next) {
-    return works(from, level, next);
-  });
+  return paths(server, [this](bcube::ServerId from, bcube::Hop hop) { return works(from, hop); });
 }
 
 bcube::Route WorkingPaths::best(const bcube::Route& planned, bcube::ServerId server) const {
@@ -72,8 +64,8 @@ bcube::Route WorkingPaths::best(const bcube::Route& planned, bcube::ServerId ser
   std::vector<bcube::Route> others = to(server);
   if (others.empty()) {
     if (links_.heard(planned[0])) return planned;
-    others = paths(server, [this](bcube::ServerId from, unsigned level, bcube::ServerId next) {
-      return from != neighbours_.self() || links_.heard(hop_to_server(level, next));
+    others = paths(server, [this](bcube::ServerId from, bcube::Hop hop) {
+      return from != neighbours_.self() || links_.heard(hop);
     });
   }
   if (others.empty()) return planned;

@@ -32,7 +32,7 @@ class WorkingPaths {
   // When to ask next; kNever if only for what others tell.
   protocol::Nanoseconds next_change() const;
 
-  bool works(bcube::ServerId from, unsigned level, bcube::ServerId to) const;
+  bool works(bcube::ServerId from, bcube::Hop hop) const;
   bool works(const bcube::Route& route) const;
   // The parallel paths whose hops all work, the shortest first.
   std::vector<bcube::Route> to(bcube::ServerId server) const;
@@ -44,7 +44,6 @@ class WorkingPaths {
   bcube::Route best(const bcube::Route& planned, bcube::ServerId server) const;
 
  private:
-  bcube::Hop hop_to_server(unsigned level, bcube::ServerId server) const;
   std::vector<bcube::Route> paths(bcube::ServerId server, const bcube::HopFilter& usable) const;
   unsigned port_of(const bcube::Route& route) const {
     return neighbours_.find(route[0].level, route[0].digit)->port;

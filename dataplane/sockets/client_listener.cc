@@ -9,9 +9,9 @@ namespace gradcube::dataplane {
 
 ClientListener::ClientListener(ControlLoop& loop, std::filesystem::path path, int type,
                                std::function<void(const UnixListener::Accepted& client)> on_client,
-                               ControlLoop::Clock::duration pause)
+                               AllowedUsers users, ControlLoop::Clock::duration pause)
     : loop_(loop),
-      listener_(std::move(path), type),
+      listener_(std::move(path), type, std::move(users)),
       on_client_(std::move(on_client)),
       pause_(pause) {
   loop_.add(listener_.descriptor(), [this] { take(); });

@@ -22,10 +22,10 @@ class ClientListener {
   static constexpr auto kPause = std::chrono::milliseconds(100);
   static constexpr unsigned kMostAccepted = 16;  // in one round
 
-  // on_client: owns the socket; also of unwelcome clients. Throws control::SetupError.
+  // on_client: owns the socket; also of strangers. Throws control::SetupError.
   ClientListener(ControlLoop& loop, std::filesystem::path path, int type,
                  std::function<void(const UnixListener::Accepted& client)> on_client,
-                 ControlLoop::Clock::duration pause = kPause);
+                 AllowedUsers users = {}, ControlLoop::Clock::duration pause = kPause);
   ~ClientListener();
   ClientListener(const ClientListener&) = delete;
   ClientListener& operator=(const ClientListener&) = delete;

@@ -20,11 +20,30 @@ constexpr std::size_t kMostUnread = 1024 * 1024;
 constexpr std::size_t kMostSent = 1024 * 1024;  // in one go
 constexpr std::size_t kMostClients = 64;
 constexpr auto kAnswerWithin = std::chrono::seconds(5);
+
+std::string line_of(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Tells why, as far as the socket takes it at once, and closes it.
+void refuse(int socket, const std::string& why) {
+  const std::string line = line_of({{"ok", false}, {"error", why}}) + "\n";
+  (void)!send(socket, line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  // What it has asked for would otherwise take the answer with it.
+  shutdown(socket, SHUT_WR);
+  std::array<char, 4096> asked{};
+  (void)!recv(socket, asked.data(), asked.size(), MSG_DONTWAIT);
+  close(socket);
+}
+
 }  // namespace
 
-ControlServer::ControlServer(ControlLoop& loop, const std::filesystem::path& socket)
+ControlServer::ControlServer(ControlLoop& loop, const std::filesystem::path& socket,
+                             AllowedUsers users)
     : loop_(loop),
-      listener_(loop, socket, SOCK_STREAM, [this](const auto& each) { accept(each); }) {}
+      listener_(
+          loop, socket, SOCK_STREAM, [this](const auto& each) { accept(each); }, std::move(users)) {
+}
 
 ControlServer::~ControlServer() {
   while (!clients_.empty()) close_client(clients_.begin()->first);
@@ -32,12 +51,32 @@ ControlServer::~ControlServer() {
 
 void ControlServer::accept(const UnixListener::Accepted& accepted) {
   const int socket = accepted.socket;
-  if (clients_.size() >= kMostClients || !accepted.welcome) {
-    close(socket);
-    return;
-  }
-  clients_[socket].since = SteadyClock::now();
+  if (const std::string why = objection(accepted); !why.empty()) return refuse(socket, why);
+  Client& client = clients_[socket];
+  client.since = SteadyClock::now();
+  client.user = accepted.peer.uid;
+  client.standing = accepted.standing;
   loop_.add(socket, [this, socket] { read(socket); });
+}
+
+// Why a client is not served; empty if it is.
+std::string ControlServer::objection(const UnixListener::Accepted& accepted) const {
+  const uid_t user = accepted.peer.uid;
+  if (accepted.standing == Standing::stranger) return AllowedUsers::refusal(user);
+  std::size_t of_tenants = 0;
+  std::size_t of_user = 0;
+  for (const auto& [socket, client] : clients_) {
+    if (client.standing == Standing::tenant) ++of_tenants;
+    if (client.user == user) ++of_user;
+  }
+  const bool is_tenant = accepted.standing == Standing::tenant;
+  if (is_tenant && of_user >= kMostOfTenant) {
+    return fmt::format(
+        "user {} asks the daemon {} times already, which is the most at a time: try again", user,
+        kMostOfTenant);
+  }
+  if (clients_.size() < kMostClients && (!is_tenant || of_tenants < kMostOfTenants)) return "";
+  return fmt::format("{} others ask the daemon already: try again", clients_.size());
 }
 
 void ControlServer::read(int socket) {
@@ -58,12 +97,14 @@ void ControlServer::read(int socket) {
 void ControlServer::answer_line(int socket) {
   Client& client = clients_.at(socket);
   const std::size_t end = client.received.find('\n');
-  if (end != std::string::npos) {
+  if (end != std::string::npos && answers_left_ > 0) {
+    --answers_left_;
+    last_answered_ = socket;
     if (client.answer.size() - client.sent > kMostUnread) {
       close_client(socket);
       return;
     }
-    client.answer += answer_to(client.received.substr(0, end)) + "\n";
+    client.answer += answer_to(client, client.received.substr(0, end)) + "\n";
     client.received.erase(0, end + 1);
   }
   if (!write(socket)) return;
@@ -77,7 +118,7 @@ void ControlServer::answer_line(int socket) {
   }
 }
 
-std::string ControlServer::answer_to(const std::string& line) {
+std::string ControlServer::answer_to(const Client& client, const std::string& line) {
   nlohmann::ordered_json answer;
   try {
     const nlohmann::json request = nlohmann::json::parse(line);
@@ -85,14 +126,11 @@ std::string ControlServer::answer_to(const std::string& line) {
       throw control::UsageError("a request is a JSON object with a \"command\"");
     }
     const std::string name = request["command"];
-    if (const auto text = text_commands_.find(name); text != text_commands_.end()) {
+    const auto text = text_commands_.find(name);
+    if (client.standing == Standing::owner && text != text_commands_.end()) {
       return text->second(request);
     }
-    const auto command = commands_.find(name);
-    if (command == commands_.end()) {
-      throw control::UsageError(fmt::format("unknown command {}", control::quoted(name)));
-    }
-    answer = command->second(request);
+    answer = answer_of(client, name, request);
     answer["ok"] = true;
   } catch (const nlohmann::json::parse_error&) {
     answer = {{"ok", false}, {"usage", true}, {"error", "a request is one line of JSON"}};
@@ -101,7 +139,24 @@ std::string ControlServer::answer_to(const std::string& line) {
   } catch (const std::exception& error) {
     answer = {{"ok", false}, {"error", error.what()}};
   }
-  return answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return line_of(answer);
+}
+
+nlohmann::ordered_json ControlServer::answer_of(const Client& client, const std::string& name,
+                                                const nlohmann::json& request) {
+  const auto command = commands_.find(name);
+  if (command == commands_.end() && !text_commands_.contains(name)) {
+    throw control::UsageError(fmt::format("unknown command {}", control::quoted(name)));
+  }
+  if (client.standing == Standing::owner) return command->second(request);
+  const auto of_tenants = tenant_commands_.find(name);
+  if (of_tenants == tenant_commands_.end()) {
+    throw control::SetupError(
+        fmt::format("\"{}\" is for the daemon's own user, {}, and root: user {} may use the "
+                    "cluster, and see its own jobs in `gradcube status`",
+                    name, geteuid(), client.user));
+  }
+  return of_tenants->second(request, client.user);
 }
 
 // Sends what the client takes, and no more than a part of a long answer. False if that closed the
@@ -126,8 +181,12 @@ bool ControlServer::write(int socket) {
 }
 
 void ControlServer::tick(SteadyClock::time_point now) {
+  answers_left_ = kMostAnswers;
   std::vector<int> sockets;
   for (const auto& [socket, client] : clients_) sockets.push_back(socket);
+  // In turn: from the one behind the last that had its turn.
+  std::rotate(sockets.begin(), std::upper_bound(sockets.begin(), sockets.end(), last_answered_),
+              sockets.end());
   for (const int socket : sockets) {
     const Client& client = clients_.at(socket);
     if (now - client.since > kAnswerWithin) {
@@ -140,7 +199,7 @@ void ControlServer::tick(SteadyClock::time_point now) {
 
 bool ControlServer::all_answered() const {
   for (const auto& [socket, client] : clients_) {
-    if (!client.answer.empty()) return false;
+    if (client.standing == Standing::owner && !client.answer.empty()) return false;
   }
   return true;
 }

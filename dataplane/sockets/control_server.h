@@ -10,9 +10,14 @@
 //   an error in the request itself        {"ok":false,"usage":true,"error":"message"}
 //
 // Clients are not trusted. A line has at most 64 KiB, a client has five seconds, and at most 64 are
-// served at a time. A client that sends more requests while 1 MiB of answers is unread is
-// disconnected. Nothing here blocks the control thread: answers leave as the client takes
-// them, and the daemon answers one line of a client per wake, so that no client starves the others.
+// served at a time, of all tenants at most 48, of one at most 8. A client that sends more requests
+// while 1 MiB of answers is unread is disconnected. Nothing here blocks the control thread: answers
+// leave as the client takes them. The daemon answers one line of a client per wake, and
+// kMostAnswers lines of all clients in a round of the loop; the others wait for their turn. So no
+// client starves the others, and all of them do not starve trainers.
+//
+// The daemon's own user and root may ask for everything, tenants (allowed_users.h) for what
+// add_for_tenants() names. A stranger gets one answer, which says why it gets no other.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_SOCKETS_CONTROL_SERVER_H_
@@ -37,8 +42,12 @@ class ControlServer {
   // is wrong, another exception when it could not be carried out.
   using Command = std::function<nlohmann::ordered_json(const nlohmann::json& request)>;
 
+  static constexpr unsigned kMostAnswers = 2;
+  static constexpr std::size_t kMostOfTenant = 8;
+  static constexpr std::size_t kMostOfTenants = 48;
+
   // Throws control::SetupError.
-  ControlServer(ControlLoop& loop, const std::filesystem::path& socket);
+  ControlServer(ControlLoop& loop, const std::filesystem::path& socket, AllowedUsers users = {});
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
@@ -49,9 +58,16 @@ class ControlServer {
   void add_text(const std::string& name, TextCommand command) {
     text_commands_[name] = std::move(command);
   }
-  // To be called about every 20 ms: goes on with the answers, and disconnects slow clients.
+  // What a tenant gets; user: which one.
+  using TenantCommand =
+      std::function<nlohmann::ordered_json(const nlohmann::json& request, uid_t user)>;
+  void add_for_tenants(const std::string& name, TenantCommand command) {
+    tenant_commands_[name] = std::move(command);
+  }
+  // To be called after every round of the loop: goes on with the answers, and disconnects slow
+  // clients.
   void tick(SteadyClock::time_point now);
-  // Whether every answer has left.
+  // Whether every answer to its own user and root has left.
   bool all_answered() const;
 
  private:
@@ -59,6 +75,8 @@ class ControlServer {
     std::string received;
     std::string answer;
     std::size_t sent = 0;  // of the answer
+    uid_t user = 0;
+    Standing standing = Standing::stranger;
     SteadyClock::time_point since;
     bool paused = false;  // not read while a whole line waits
   };
@@ -68,12 +86,18 @@ class ControlServer {
   void answer_line(int socket);
   bool write(int socket);
   void close_client(int socket);
-  std::string answer_to(const std::string& line);
+  std::string objection(const UnixListener::Accepted& accepted) const;
+  std::string answer_to(const Client& client, const std::string& line);
+  nlohmann::ordered_json answer_of(const Client& client, const std::string& name,
+                                   const nlohmann::json& request);
 
   ControlLoop& loop_;
   std::map<int, Client> clients_;
   std::map<std::string, Command> commands_;
   std::map<std::string, TextCommand> text_commands_;
+  std::map<std::string, TenantCommand> tenant_commands_;
+  unsigned answers_left_ = kMostAnswers;  // in this round
+  int last_answered_ = -1;                // whose turn is over, of those who wait
   ClientListener listener_;
 };
 

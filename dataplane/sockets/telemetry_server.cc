@@ -57,7 +57,7 @@ void TelemetryServer::add(const std::string& name, std::string help, Command com
 
 void TelemetryServer::accept(const UnixListener::Accepted& accepted) {
   const int socket = accepted.socket;
-  if (!accepted.welcome) {
+  if (accepted.standing != Standing::owner) {
     close(socket);
     return;
   }

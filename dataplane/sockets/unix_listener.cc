@@ -18,7 +18,8 @@ namespace {
 constexpr int kBacklog = 64;
 }
 
-UnixListener::UnixListener(std::filesystem::path path, int type) : path_(std::move(path)) {
+UnixListener::UnixListener(std::filesystem::path path, int type, AllowedUsers users)
+    : path_(std::move(path)), users_(std::move(users)) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string name = path_.string();
@@ -37,8 +38,9 @@ UnixListener::UnixListener(std::filesystem::path path, int type) : path_(std::mo
   unlink(unborn.c_str());
   struct stat facts {};
   if (bind(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      chmod(unborn.c_str(), 0600) != 0 || lstat(unborn.c_str(), &facts) != 0 ||
-      listen(descriptor_, kBacklog) != 0 || rename(unborn.c_str(), name.c_str()) != 0) {
+      chmod(unborn.c_str(), users_.any_tenants() ? 0666 : 0600) != 0 ||
+      lstat(unborn.c_str(), &facts) != 0 || listen(descriptor_, kBacklog) != 0 ||
+      rename(unborn.c_str(), name.c_str()) != 0) {
     const int error = errno;
     close(descriptor_);
     unlink(unborn.c_str());
@@ -74,7 +76,7 @@ std::optional<UnixListener::Accepted> UnixListener::accept() {
   socklen_t length = sizeof credentials;
   if (getsockopt(accepted.socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0) {
     accepted.peer = {credentials.pid, credentials.uid};
-    accepted.welcome = credentials.uid == geteuid() || credentials.uid == 0;
+    accepted.standing = users_.standing(accepted.socket, credentials.uid);
   }
   return accepted;
 }

@@ -1,4 +1,5 @@
-// The daemon's listening Unix sockets: for its own user and root alone.
+// The daemon's listening Unix sockets: for its own user and root, and for those whom it serves
+// beside them (allowed_users.h). Others can connect, if there are such, and are told so.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_SOCKETS_UNIX_LISTENER_H_
@@ -7,6 +8,8 @@
 #include <filesystem>
 #include <optional>
 #include <sys/types.h>
+
+#include "dataplane/sockets/allowed_users.h"
 
 namespace gradcube::dataplane {
 
@@ -22,13 +25,14 @@ class UnixListener {
   struct Accepted {
     int socket = -1;
     Peer peer;
-    bool welcome = false;  // a process of this user or of root
+    Standing standing = Standing::stranger;
   };
 
-  // Listens without blocking on a socket of mode 0600 at `path`, in place of one that a dead daemon
-  // has left there. Who finds it there can connect: until then it has another name, with a tilde at
-  // the end. type: SOCK_STREAM or SOCK_SEQPACKET. Throws control::SetupError.
-  UnixListener(std::filesystem::path path, int type);
+  // Listens without blocking on a socket at `path`, in place of one that a dead daemon has left
+  // there. Its mode is 0600, or with tenants 0666. Who finds it there can connect: until then it
+  // has another name, with a tilde at the end. type: SOCK_STREAM or SOCK_SEQPACKET. Throws
+  // control::SetupError.
+  UnixListener(std::filesystem::path path, int type, AllowedUsers users = {});
   // Removes the socket's file, unless another daemon has put its own in that place.
   ~UnixListener();
   UnixListener(const UnixListener&) = delete;
@@ -42,6 +46,7 @@ class UnixListener {
 
  private:
   std::filesystem::path path_;
+  AllowedUsers users_;
   int descriptor_ = -1;
   dev_t device_ = 0;
   ino_t inode_ = 0;

@@ -5,7 +5,7 @@ import json
 
 import numpy
 
-from fabrics import GRID, PATIENCE, faults, needs_faults, needs_many_servers, only_on, some
+from fabrics import GRID, PATIENCE, SERVERS, faults, needs_faults, needs_many_servers, only_on, some
 from harness import Cluster, TestCase, all_of, job, main, wait_until
 
 DTYPES = {
@@ -179,15 +179,15 @@ class Check(TestCase):
         with Cluster("--topology", "bcube:2,3", "--loss", "0.01") as cluster:
             self.check_algorithms(cluster, [
                 "blueconnect", "blueconnect:ring", "blueconnect:4x2,ring", "halving_doubling", "hips:mesh",
-                "hips:mesh,mesh,mesh", "hips:mesh,root,ring", "hips:ring", "hips:root", "ps", "ps:1,0,1", "ring",
-                "two-level",
+                "hips:mesh,mesh,mesh", "hips:mesh,root,ring", "hips:ring", "hips:root", "ps", "ps:1,0,1",
+                "recursive_doubling", "ring", "two-level",
             ])  # fmt: skip
 
     def test_every_algorithm_is_right_with_two_levels(self):
         with Cluster("--topology", "bcube:2,2", *faults("--loss", "0.01")) as cluster:
             self.check_algorithms(cluster, [
                 "blueconnect", "bml", "halving_doubling", "hips:mesh", "hips:mesh,ring", "hips:root", "mesh", "ps:1,0",
-                "ring",
+                "recursive_doubling", "ring",
             ])  # fmt: skip
 
     def check_algorithms(self, cluster, algorithms):
@@ -208,6 +208,51 @@ class Check(TestCase):
                             , "--warmup", "0", "--dtype", dtype, "--op", operation
                         )
                     )
+
+    def test_short_all_reduces_by_recursive_doubling_are_right_for_every_type_and_operation(self):
+        for topology in some([GRID, f"star:{SERVERS}"], 1):
+            with Cluster("--topology", topology, *faults("--loss", "0.01"), "--mtu", "1500") as cluster:
+                for dtype, operation in some(PAIRS):
+                    size = DTYPES[dtype]
+                    counts = [0, 1, 2, 17, 333, 1001, 10_000 // size, 10_240 // size - 1, 10_240 // size]
+                    with self.subTest(topology=topology, dtype=dtype, operation=operation):
+                        self.assert_right(
+                            cluster.perf(
+                                "--algorithm", "recursive_doubling", "--dtype", dtype, "--op", operation
+                                , "--sizes", ",".join(str(count * size) for count in counts)
+                                , "--iterations", "3", "--warmup", "0"
+                            )
+                        )
+
+    def test_short_all_reduces_by_recursive_doubling_are_right_in_every_kind_of_job(self):
+        with Cluster("--topology", GRID, *faults("--loss", "0.01")) as cluster:
+            for flags in (["--trainers", "3"], ["--reproducible"], ["--in-flight", "8"], ["--members", "0,0 0,1"]):
+                with self.subTest(flags=flags):
+                    answer = cluster.answer(
+                        "perf", "allreduce", "--check", "--algorithm", "recursive_doubling"
+                        , "--sizes", "0,4,1K,8K", "--iterations", "20", *flags
+                    )
+                    self.assert_right(answer["results"])
+                    self.assertIn("recursive_doubling", {row["algorithm"] for row in answer["results"]})
+            longer = cluster.answer("perf", "allreduce", "--algorithm", "recursive_doubling", "--sizes", "1K,64K")
+            self.assertEqual([row["algorithm"] for row in longer["results"]], ["recursive_doubling", "bml"])
+
+    @only_on("embedded", why="one daemon counts the segments of all servers")
+    def test_recursive_doubling_sends_each_neighbour_one_segment(self):
+        with Cluster("--topology", GRID) as cluster:
+            iterations = 100
+
+            def segments(algorithm):
+                sent = lambda: cluster.status()["counters"]["segments_sent"]
+                before = sent()
+                cluster.perf(
+                    "--algorithm", algorithm, "--sizes", "1K", "--iterations", str(iterations), "--warmup", "0"
+                )
+                return sent() - before
+
+            # Two at each of two levels, and at most two collectives more, in which the trainers meet.
+            self.assertLessEqual(segments("recursive_doubling"), SERVERS * 4 * (iterations + 2))
+            self.assertGreaterEqual(segments("bml"), SERVERS * 16 * iterations)
 
     def test_small_packets_are_cut_right(self):
         with Cluster("--topology", GRID, "--mtu", "1500") as cluster:

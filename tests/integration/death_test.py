@@ -66,7 +66,7 @@ def in_mid_collective(cluster, name):
 
 
 class DeathOfATrainer(TestCase):
-    def check_death(self, cluster, count, wait):
+    def check_death(self, cluster, count, wait, algorithm=None):
         """SIGKILL for the trainer at the last server, after wait(): the others are told who it was."""
 
         def strike():
@@ -74,7 +74,9 @@ class DeathOfATrainer(TestCase):
             victim.kill()
 
         last = cluster.sockets()[-1]
-        with job(cluster, "mortal", range(SERVERS - 1)) as sessions, endless_trainer(last, "mortal", count) as victim:
+        asked = [] if algorithm is None else ["--algorithm", algorithm]
+        members = job(cluster, "mortal", range(SERVERS - 1), algorithm=algorithm)
+        with members as sessions, endless_trainer(last, "mortal", count, *asked) as victim:
             works = [lambda s=session: reduce_until_failure(s, count) for session in sessions]
             for failure in failures_when(strike, works):
                 self.assert_fails(gradcube.PeerError, failure, "mortal", LAST, f"pid {victim.pid}", "died")
@@ -115,6 +117,15 @@ class DeathOfATrainer(TestCase):
             lambda: cluster.status()["memory"]["trainer_bytes"] == 0, "the trainers' memory to be freed"
         )
         self.assert_works(cluster, "mortal")
+
+    def test_amid_short_all_reduces_by_recursive_doubling(self):
+        with Cluster("--topology", GRID, *faults("--loss", "0.01")) as cluster:
+            done = lambda: cluster.status()["counters"]["collectives"]
+            self.check_death(
+                cluster, 250, lambda: wait_until(lambda: done() > 50 * SERVERS, "some to be done"), "recursive_doubling"
+            )
+            self.check_nothing_remains(cluster)
+            wait_until(lambda: cluster.status()["memory"]["packets_reserved_bytes"] == 0, "all packets to be back")
 
     def test_in_mid_collective(self):
         with Cluster("--topology", GRID, *SLOW) as cluster:

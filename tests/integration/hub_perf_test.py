@@ -23,6 +23,15 @@ PLANS = (
 )
 
 
+def keys_file(test, keys):
+    file = tempfile.NamedTemporaryFile("w", suffix=".json")
+    test.addCleanup(file.close)
+    json.dump({"keys": [dict(zip(("name", "elements", "dtype"), key)) for key in keys]}, file)
+    file.flush()
+    os.chmod(file.name, 0o644)
+    return file.name
+
+
 class HubPerf(TestCase):
     @classmethod
     def setUpClass(cls):
@@ -30,12 +39,7 @@ class HubPerf(TestCase):
         cls.addClassCleanup(cls.cluster.end)
 
     def keys_file(self, keys=MIXED):
-        file = tempfile.NamedTemporaryFile("w", suffix=".json")
-        self.addCleanup(file.close)
-        json.dump({"keys": [dict(zip(("name", "elements", "dtype"), key)) for key in keys]}, file)
-        file.flush()
-        os.chmod(file.name, 0o644)
-        return file.name
+        return keys_file(self, keys)
 
     def measured(self, *arguments):
         return self.cluster.answer("perf", "hub", "--check", *arguments)
@@ -93,6 +97,55 @@ class HubPerf(TestCase):
         outcome = self.cluster.tool("perf", "hub", "--keys", self.keys_file([("huge", 10**12, "float32")]))
         self.assertEqual(outcome.returncode, 1)
         self.assertIn("are available", outcome.stderr)
+
+
+@only_on("embedded", why="its servers alone have several ports on a switch")
+class PBox(TestCase):
+    WORKERS, PORTS = 4, 3
+    RATE = f"200mbit,server{WORKERS}={PORTS}x200mbit"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster("--topology", f"star:{cls.WORKERS + 1}", "--rate", cls.RATE, "--mtu", "9000")
+        cls.addClassCleanup(cls.cluster.end)
+
+    def ports(self):
+        return self.cluster.status()["servers"][self.WORKERS]["ports"]
+
+    def test_each_port_carries_what_the_plan_says(self):
+        keys = [(f"key{number}", elements, "float32") for number, elements in enumerate((700_001, 400_000, 90_000, 7))]
+        file = keys_file(self, keys)
+        options = ["--keys", file, "--chunk", "256Ki"]
+        plan = self.cluster.answer("plan", *options, "--topology", f"star:{self.WORKERS + 1}", "--rate", self.RATE,
+                                   "--algorithm", f"ps:{self.WORKERS}", "--lcores", "0")  # fmt: skip
+        planned = [port["push_bytes"] for port in plan["ports"]]
+        self.assertEqual(len(planned), self.PORTS)
+        before = self.ports()
+        self.assertEqual([port["rate_bps"] for port in before], [200_000_000] * self.PORTS)
+        aggregated = ["--aggregator", str(self.WORKERS), "--warmup", "0", "--iterations", "5", "--check"]
+        report = self.cluster.answer("perf", "hub", *options, *aggregated)
+        self.assertEqual(report["results"][0]["wrong"], 0)
+        rounds = 1 + 5  # the first weights are pushed, too
+        again = 9000 * report["results"][0]["resent"]  # bytes
+        for port, bytes_planned in zip(zip(before, self.ports()), planned):
+            for direction in ("rx_bytes", "tx_bytes"):
+                carried = port[1][direction] - port[0][direction]
+                more = carried - rounds * bytes_planned
+                self.assertGreater(more, 0, f"{direction} {port[1]}")
+                self.assertLess(more - again, 0.02 * rounds * bytes_planned, f"{direction} {port[1]}")
+
+    def test_a_port_that_fails_leaves_its_chunks_to_the_others(self):
+        for port in range(self.PORTS):
+            with self.subTest(port=port):
+                flags = ["impair", "--server", str(self.WORKERS), "--port", str(port)]
+                self.assertEqual(self.cluster.tool(*flags, "--down").returncode, 0)
+                try:
+                    keys = keys_file(self, [("one", 150_000, "float32"), ("other", 90_000, "float32")])
+                    options = ["--check", "--iterations", "2", "--aggregator", str(self.WORKERS)]
+                    report = self.cluster.answer("perf", "hub", "--keys", keys, *options)
+                finally:
+                    self.assertEqual(self.cluster.tool(*flags, "--up").returncode, 0)
+                self.assertEqual(report["results"][0]["wrong"], 0)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Hosts that are network namespaces of this machine, joined by one bridge, each with an sshd: as an ordinary user.
 
 Root makes them. What runs in them is user 65534, who has a home, a shell and keys there, because each has an /etc/passwd
-and an /etc/hosts of its own. Addresses are those of RFC 2544 (198.18.0.0/15), which nobody's network has.
+and an /etc/hosts of its own. Addresses are those of RFC 2544 (198.18.0.0/15), which nobody's network has. Without sshds
+root runs all, and `launcher` is a script that leads to a host.
 """
 
 import contextlib
@@ -34,8 +35,9 @@ def skip_without_sshd():
 class Hosts:
     """with Hosts(3) as hosts: ... ; node1, node2, ... at 198.18.0.1, 198.18.0.2, ..."""
 
-    def __init__(self, count):
+    def __init__(self, count, sshd=True):
         self.names = [f"node{number}" for number in range(1, count + 1)]
+        self.has_sshd = sshd
         self.started = []
 
     def __enter__(self):
@@ -45,12 +47,15 @@ class Hosts:
             self.make_files()
             self.switch = self.namespace(stack)
             self.namespaces = {name: self.namespace(stack) for name in self.names}
-            self.own = {os.readlink(f"/proc/{pid}/ns/net") for pid in self.namespaces.values()}
+            self.own = {os.readlink(f"/proc/{pid}/ns/net"): name for name, pid in self.namespaces.items()}
             stack.callback(self.end_all)
             self.join()
-            self.daemons = {name: self.start_sshd(stack, name) for name in self.names}
-            for name in self.names:
-                wait_until(lambda: self.shell(name, f"ssh {name} true").returncode == 0, f"the sshd of {name}")
+            if self.has_sshd:
+                self.daemons = {name: self.start_sshd(stack, name) for name in self.names}
+                for name in self.names:
+                    wait_until(lambda: self.shell(name, f"ssh {name} true").returncode == 0, f"the sshd of {name}")
+            else:
+                self.launcher = f"{self.write_launcher()} {{host}}"
             self.stack = stack.pop_all()
         return self
 
@@ -130,6 +135,36 @@ class Hosts:
         stack.callback(process.send_signal, signal.SIGCONT)
         return process
 
+    def write_launcher(self):
+        """It waits at a host as long as there is a file "closed" in the host's folder."""
+        cases = "".join(f"{name}) pid={pid} ;;\n" for name, pid in self.namespaces.items())
+        path = self.write(
+            "reach",
+            f"#!/bin/sh\nhost=$1\nshift\ncase $host in\n{cases}esac\n"
+            f"while test -e {self.directory}/$host/closed; do sleep 0.05; done\n"
+            f"exec nsenter -t $pid -n -m env XDG_RUNTIME_DIR={self.directory}/$host \"$@\"\n",
+        )
+        os.chmod(path, 0o755)
+        for name in self.names:
+            os.chown(self.directory / name, 0, 0)
+        return path
+
+    def start_at(self, name, *arguments):
+        """The tool, typed by root on a host without sshd; with no name on a machine that is none of them."""
+        kept = {key: value for key, value in os.environ.items() if key != "GRADCUBE_RUN"}
+        if name is None:
+            kept["XDG_RUNTIME_DIR"] = str(self.directory)
+        reach = [] if name is None else [self.directory / "reach", name]
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen([*reach, TOOL, *arguments], env=kept, **options)
+        self.started.append(process)
+        return process
+
+    def tool_at(self, name, *arguments):
+        process = self.start_at(name, *arguments)
+        output, errors = process.communicate(timeout=2 * PATIENCE)
+        return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
+
     def stop_sshd(self, name):
         """From now on what connects to it hangs."""
         self.daemons[name].send_signal(signal.SIGSTOP)
@@ -163,14 +198,22 @@ class Hosts:
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
         return self.popen(name, TOOL, *arguments, **options)
 
-    def processes(self, of):
-        """Of the user, in any of the namespaces, with this word in their command lines."""
+    def processes(self, of, on=None):
+        """On this host, or on any of them, with this word in their command lines."""
+        return self.matching(lambda line: of.encode() in line, on)
+
+    def running(self, *words):
+        """Those with exactly these words."""
+        return self.matching(lambda line: line == "".join(f"{word}\0" for word in words).encode())
+
+    def matching(self, is_wanted, on=None):
         found = []
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if os.readlink(process / "ns/net") not in self.own or not alive(process.name):
+                host = self.own.get(os.readlink(process / "ns/net"))
+                if host is None or on not in (None, host) or not alive(process.name):
                     continue
-                if of.encode() in (process / "cmdline").read_bytes():
+                if is_wanted((process / "cmdline").read_bytes()):
                     found.append(int(process.name))
         return found
 

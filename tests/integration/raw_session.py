@@ -17,7 +17,7 @@ HELLO, WELCOME, REFUSED, FAILURE, INQUIRY, REPORT, GOODBYE, CLOSING, ABORT, OFFE
 COLLECTIVE, MESSAGE, WITHDRAWAL, PUSH = range(4)  # types of submissions
 ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, BARRIER = range(6)
 SEND, RECEIVE = range(2)
-LAYOUT_VERSION = 14
+LAYOUT_VERSION = 15
 RING_ENTRIES = 1024
 SUBMISSION_ENTRIES = 2 * RING_ENTRIES
 MOST_LANES = 8
@@ -43,7 +43,7 @@ _COMPLETION = struct.Struct("<QiIQ")
 
 def hello(
     job, heap_bytes=1 << 20, version=LAYOUT_VERSION, rank=-1, weight=1, lanes=(("", 0),), members=(), lane_count=None,
-    member_count=None, trainers=1, local=-1,
+    member_count=None, trainers=1, local=-1, secret=b"",
 ):  # fmt: skip
     """A Hello. ``lane_count`` and ``member_count`` are those of `lanes` and `members`, unless they are to be lies."""
     message = _HELLO.pack(
@@ -54,6 +54,7 @@ def hello(
     )  # fmt: skip
     for name, priority in (*lanes, *[("", 0)] * MOST_LANES)[:MOST_LANES]:
         message += _LANE.pack(name.encode(), priority, 0)
+    message += struct.pack("256s", secret)
     return message + struct.pack(f"<{len(members)}I", *members)
 
 

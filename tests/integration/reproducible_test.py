@@ -10,8 +10,8 @@ import numpy
 from fabrics import GRID, PATIENCE, faults, needs_many_servers, some
 from harness import Cluster, TestCase, all_of, main
 
-NINE = ["bml", "ring", "mesh", "hips:ring", "hips:mesh,ring", "hips:root", "blueconnect", "ps", "two-level"]
-FOUR = ["bml", "ring", "mesh", "halving_doubling", "hips:mesh", "ps:1,0"]
+NINE = ["bml", "ring", "mesh", "hips:ring", "hips:mesh,ring", "hips:root", "blueconnect", "ps", "two-level", "recursive_doubling"]
+FOUR = ["bml", "ring", "mesh", "halving_doubling", "hips:mesh", "ps:1,0", "recursive_doubling"]
 FLOATS = ["float32", "float64", "float16"]
 OPERATIONS = ["sum", "average", "min", "max"]
 COUNT = 5003

@@ -161,7 +161,7 @@ class Refused(TestCase):
         self.addCleanup(daemons.stack.close)
         cases = [
             (None, (), "nothing says where its servers are"),
-            ([f"{BLOCK}.1"], (), "there are the addresses of 1 servers, and star:2 has 2"),
+            ([f"{BLOCK}.1"], (), "hosts: 1 named, and star:2 has 2 servers"),
             (["10.0.0.1", "node2"], (), '"node2": expected the IPv4 or IPv6 address'),
             (on_this_host(2), ("--interfaces", "lo"), "the settings ask for the udp fabric"),
         ]

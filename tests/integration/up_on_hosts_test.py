@@ -107,7 +107,7 @@ class Clusters(OnHosts):
         done = self.hosts.tool("node1", "run", "--", "sh", "-c", 'test $RANK = 1 && exit 7; exec sleep 1000')
         self.assertEqual(done.returncode, 7, done.stderr)
         self.assertIn("rank 1 on server [1] ended with exit code 7", done.stderr)
-        wait_until(lambda: self.hosts.processes("sleep\x001000") == [], "all trainers to be ended")
+        wait_until(lambda: self.hosts.running("sleep", "1000") == [], "all trainers to be ended")
         os.unlink(script)
         done = self.hosts.tool("node1", "run", "--", "no-such-command")
         self.assertEqual(done.returncode, 127)
@@ -116,10 +116,10 @@ class Clusters(OnHosts):
         self.up()
         for how in signal.SIGINT, signal.SIGKILL:
             run = self.hosts.start_tool("node1", "run", "--", "sleep", "1000")
-            wait_until(lambda: len(self.hosts.processes("sleep\x001000")) == COUNT, "the trainers")
+            wait_until(lambda: len(self.hosts.running("sleep", "1000")) == COUNT, "the trainers")
             run.send_signal(how)
             run.communicate(timeout=60)
-            wait_until(lambda: self.hosts.processes("sleep\x001000") == [], "all trainers to be ended")
+            wait_until(lambda: self.hosts.running("sleep", "1000") == [], "all trainers to be ended")
             wait_until(lambda: self.hosts.processes("at-host") == [], "what started them to be gone")
         self.assertEqual(len(self.hosts.processes("gradcubed")), COUNT)
 

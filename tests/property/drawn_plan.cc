@@ -17,7 +17,7 @@ using control::Topology;
 
 namespace {
 
-constexpr unsigned kNames = 10;  // that drawn_name() tells apart
+constexpr unsigned kNames = 11;  // that drawn_name() tells apart
 
 }  // namespace
 
@@ -129,6 +129,8 @@ std::string DrawnPlan::drawn_name(const Placement& placement) const {
     case 9:
       return fmt::format("auto:{}us,{}us{}", 10 * parameter(1, 9), 10 * parameter(2, 9),
                          parameter(0, 2) == 0 ? "/8" : "");
+    case 10:
+      return "recursive_doubling";
     default:
       return "bml";
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
+#include "control/plan/plan_choice.h"
 #include "control/plan/verify.h"
 #include "control/plan/verify_sample.h"
 #include "tests/property/drawn_plan.h"
@@ -27,7 +28,8 @@ struct DrawnCollective {
   std::uint32_t segment_units = 1;
 
   CollectiveShape shape(const Plan& plan) const {
-    const CollectiveKind of = control::kCollectiveKinds[kind];
+    CollectiveKind of = control::kCollectiveKinds[kind];
+    if (!control::can_run(plan, of, 0)) of = CollectiveKind::all_reduce;
     if (of == CollectiveKind::barrier) return {of, 0, 0};
     return {of, control::has_root(of) ? root % plan.ranks() : 0,
             control::is_rank_ordered(of) ? bytes * plan.ranks() : bytes};

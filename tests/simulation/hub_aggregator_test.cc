@@ -38,9 +38,11 @@ void expect_shown(SimulatedCluster& cluster, std::uint32_t aggregator) {
 
 std::vector<std::uint8_t> trained_with_aggregator(const std::string& topology,
                                                   std::uint32_t aggregator, const char* loss,
-                                                  std::uint64_t seed) {
+                                                  std::uint64_t seed,
+                                                  const std::string& rate = "") {
   SimulationSettings settings =
       settings_of({{"topology", topology}, {"loss", loss}, {"mtu", "1500"}});
+  if (!rate.empty()) control::apply_setting(settings.cluster, "rate", rate, "rate");
   settings.seed = seed;
   SimulatedCluster cluster(settings);
   HubJob job(cluster, small_keys(), "adam:lr=0.01", "", aggregator);
@@ -67,6 +69,16 @@ TEST(HubAggregators, GiveTheSameWeightsWhateverIsLost) {
     for (const std::uint64_t seed : {2U, 3U}) {
       EXPECT_EQ(trained_with_aggregator(topology, aggregator, "0.05", seed), weights)
           << topology << ", aggregator " << aggregator << ", seed " << seed;
+    }
+  }
+}
+
+// PHub's PBox: with one port that is as fast as all workers, or with as many as they.
+TEST(HubAggregators, GiveTheSameWeightsWhateverPortsTheyHave) {
+  const std::vector<std::uint8_t> weights = trained_with_aggregator("star:4", 3, "0", 1);
+  for (const char* rate : {"100mbit,server3=1gbit", "100mbit,server3=3x100mbit"}) {
+    for (const auto& [loss, seed] : {std::pair("0", 1U), std::pair("0.02", 2U)}) {
+      EXPECT_EQ(trained_with_aggregator("star:4", 3, loss, seed, rate), weights) << rate;
     }
   }
 }

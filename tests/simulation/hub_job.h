@@ -21,8 +21,12 @@ class HubJob {
  public:
   HubJob(SimulatedCluster& cluster, std::vector<control::HubKey> keys, const std::string& optimizer,
          const std::string& algorithm = "", std::uint32_t aggregator = shared::kNoAggregator,
-         unsigned trainers = 1)
-      : cluster_(cluster), keys_(std::move(keys)), optimizer_(optimizer), aggregator_(aggregator) {
+         unsigned trainers = 1, std::uint64_t chunk_bytes = 4096)
+      : cluster_(cluster),
+        keys_(std::move(keys)),
+        optimizer_(optimizer),
+        aggregator_(aggregator),
+        chunk_bytes_(chunk_bytes) {
     for (const control::HubKey& key : keys_) {
       offsets_.push_back(heap_end_);
       heap_end_ += (key.bytes() + 63) / 64 * 64;
@@ -50,7 +54,7 @@ class HubJob {
   // takes the time of the host, not of the cluster.
   void make(std::uint32_t number = 1) {
     number_ = number;
-    const std::string table = dataplane::hub_table(keys_, optimizer_, 4096, aggregator_);
+    const std::string table = dataplane::hub_table(keys_, optimizer_, chunk_bytes_, aggregator_);
     require(table.size() <= kTable, "the table is too long");
     for (const auto& trainer : trainers_) {
       std::memcpy(trainer->at(shared::kHeapOffset), table.data(), table.size());
@@ -165,6 +169,7 @@ class HubJob {
   std::vector<control::HubKey> keys_;  // in the order of their names
   std::string optimizer_;
   std::uint32_t aggregator_;
+  std::uint64_t chunk_bytes_;
   std::vector<std::uint64_t> offsets_;  // of each key, in the heap
   std::uint64_t heap_end_ = shared::kHeapOffset + kTable;
   std::uint64_t weights_ = 0;  // bytes

@@ -6,6 +6,7 @@
 
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
+#include "control/plan/auto_plans.h"
 #include "tests/simulation/work.h"
 
 #include "gradcube/gradcube.h"
@@ -43,6 +44,13 @@ control::Plan plan_of(const std::string& topology, const std::string& algorithm,
       algorithm, parsed, control::Placement::all(parsed).with_trainers(trainers, "test"), "test");
 }
 
+control::PlanChoice choice_of(const std::string& topology, const std::string& algorithm,
+                              std::uint32_t trainers) {
+  const auto parsed = control::parse_topology(topology, "test");
+  return control::make_choice(
+      algorithm, parsed, control::Placement::all(parsed).with_trainers(trainers, "test"), "test");
+}
+
 // Ends with the same code at all of these, and fails with it.
 void expect_all_fail(SimulatedCluster& cluster, const Trainers& trainers, std::int32_t code) {
   EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, 20 * kSecond));
@@ -57,10 +65,10 @@ void run_each_kind(const std::string& topology, const std::string& algorithm,
                    std::uint32_t per_server) {
   SCOPED_TRACE(
       fmt::format("{} on {}, {} trainers on each server", algorithm, topology, per_server));
-  const control::Plan plan = plan_of(topology, algorithm, per_server);
+  const control::PlanChoice choice = choice_of(topology, algorithm, per_server);
   SimulatedCluster cluster(settings_of({{"topology", topology}, {"mtu", "1500"}}));
   const Trainers trainers = join_all(cluster, request_of("local", per_server, algorithm));
-  const std::uint32_t all = plan.placement().trainers();
+  const std::uint32_t all = choice.placement().trainers();
   unsigned salt = 0;
   for (const CollectiveKind kind : control::kCollectiveKinds) {
     for (const std::uint64_t count : {0, 1, 7, 1501}) {
@@ -74,6 +82,7 @@ void run_each_kind(const std::string& topology, const std::string& algorithm,
       collective.count = kind == CollectiveKind::barrier ? 0 : count;
       if (control::is_rank_ordered(kind)) collective.count *= all;
       if (control::has_root(kind)) collective.root = salt * 7 % all;
+      const control::Plan& plan = choice.plan_of(kind, collective.bytes());
       allreduce(cluster, plan, trainers, collective);
     }
   }

@@ -81,6 +81,7 @@ class JobAgent {
   // As the leader named it; kNoJob before.
   JobId job() const { return job_; }
   const std::string& name() const { return request_.name; }
+  const JobOwner& owner() const { return request_.owner; }
   const TrainerInfo& trainer() const { return request_.trainer; }
   const JobOptions& options() const { return request_.options; }
   // Whether the agent has dealt with another incarnation of the server than this.

@@ -122,7 +122,8 @@ Held JobAgent::held() const {
 }
 
 void JobAgent::send(JobEnd to, JobBody body, JobActions& out) const {
-  out.emplace_back(JobMessage{self_, to, descriptor_.id, request_.name, std::move(body)});
+  out.emplace_back(
+      JobMessage{self_, to, descriptor_.id, request_.name, std::move(body), request_.owner});
 }
 
 void JobAgent::order(JobCommand command, JobActions& out) const {

@@ -10,8 +10,14 @@
 namespace gradcube::control {
 
 JobLeader::JobLeader(JobEnd self, JobId id, const std::string& name, const JobOptions& options,
-                     const bcube::AddressSpace& space, const JobTiming& timing)
-    : self_(self), id_(id), name_(name), options_(options), space_(space), timing_(timing) {
+                     const bcube::AddressSpace& space, const JobTiming& timing, JobOwner owner)
+    : self_(self),
+      id_(id),
+      name_(name),
+      owner_(owner),
+      options_(options),
+      space_(space),
+      timing_(timing) {
   for (const bcube::ServerId server : options_.members) {
     Member member;
     member.server = server;
@@ -251,7 +257,7 @@ std::optional<Instant> JobLeader::deadline() const {
 }
 
 void JobLeader::send(const JobEnd& to, JobBody body, JobActions& out) const {
-  out.emplace_back(JobMessage{self_, to, id_, name_, std::move(body)});
+  out.emplace_back(JobMessage{self_, to, id_, name_, std::move(body), owner_});
 }
 
 }  // namespace gradcube::control

@@ -69,7 +69,7 @@ class JobLeader {
 
   // `self.attempt` is 0. `options` are those of the first trainer.
   JobLeader(JobEnd self, JobId id, const std::string& name, const JobOptions& options,
-            const bcube::AddressSpace& space, const JobTiming& timing);
+            const bcube::AddressSpace& space, const JobTiming& timing, JobOwner owner = {});
 
   void on_message(const JobMessage& message, Instant now, JobActions& out);
   void on_server_gone(bcube::ServerId server, const std::string& why, Instant now, JobActions& out);
@@ -81,6 +81,7 @@ class JobLeader {
   Epoch epoch() const { return epoch_; }
   JobId id() const { return id_; }
   const std::string& name() const { return name_; }
+  const JobOwner& owner() const { return owner_; }
   // Whether a trainer of another incarnation of the server than this is a member.
   bool counts_on_another(bcube::ServerId server, Incarnation incarnation) const;
   // Whether this very trainer is one of the members.
@@ -188,6 +189,7 @@ class JobLeader {
   JobEnd self_;
   JobId id_;
   std::string name_;
+  JobOwner owner_;
   JobOptions options_;
   bcube::AddressSpace space_;
   JobTiming timing_;

@@ -30,7 +30,7 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
     }
   }
   if (const std::string ends = old_job_ends(member); !ends.empty()) {
-    JobMessage answer{self_, message.from, protocol::kNoJob, name_, Pending{ends}};
+    JobMessage answer{self_, message.from, protocol::kNoJob, name_, Pending{ends}, owner_};
     out.emplace_back(std::move(answer));
     // It tells again how its trainer left, or its daemon does not know it any more.
     if (has_predecessor && phase_ == Phase::gathering) send(*member->agent, request(), out);

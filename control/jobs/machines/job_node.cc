@@ -58,10 +58,14 @@ std::optional<std::string> JobNode::objection(const JoinRequest& request) const 
                        members.size() - 1);
   }
   unsigned jobs = 0;
+  unsigned of_user = 0;
   for (const auto& [attempt, agent] : agents_) {
     if (agent.is_ending()) continue;
     ++jobs;
-    if (agent.name() != request.name || agent.trainer_gone()) continue;
+    if (agent.trainer().uid == request.trainer.uid) ++of_user;
+    if (agent.name() != request.name || agent.owner() != request.owner || agent.trainer_gone()) {
+      continue;
+    }
     return fmt::format(
         "job \"{}\" already has a trainer on server {}: pid {}; the job has one trainer per server",
         request.name, space_.text(server_), agent.trainer().pid);
@@ -70,6 +74,12 @@ std::optional<std::string> JobNode::objection(const JoinRequest& request) const 
     return fmt::format(
         "job \"{}\" cannot start: server {} already has {} jobs, which is the most it holds",
         request.name, space_.text(server_), kMaxJobs);
+  }
+  if (of_user >= jobs_per_user_) {
+    return fmt::format(
+        "job \"{}\" cannot start: user {} has {} jobs on server {} and may have {}: end some, or "
+        "start the cluster with a larger --user-jobs",
+        request.name, request.trainer.uid, of_user, space_.text(server_), jobs_per_user_);
   }
   return std::nullopt;
 }
@@ -141,16 +151,16 @@ void JobNode::dispatch_to_leader(const JobMessage& message, Instant now, JobActi
 void JobNode::begin_job(const JobMessage& message, const Join& join, Instant now, JobActions& out) {
   if (const std::string reason = too_many_for(message.from.server); !reason.empty()) {
     const JobEnd self{server_, incarnation_, 0};
-    out.emplace_back(
-        JobMessage{self, message.from, protocol::kNoJob, message.name,
-                   Refused{fmt::format("job \"{}\" cannot start: {}", message.name, reason)}});
+    out.emplace_back(JobMessage{
+        self, message.from, protocol::kNoJob, message.name,
+        Refused{fmt::format("job \"{}\" cannot start: {}", message.name, reason)}, message.owner});
     return;
   }
   do {
     next_id_ += kIdStep;
   } while (next_id_ == protocol::kNoJob || leaders_.contains(next_id_));
   JobLeader leader({server_, incarnation_, 0}, next_id_, message.name, join.options, space_,
-                   timing_);
+                   timing_, message.owner);
   leaders_.emplace(next_id_, std::move(leader)).first->second.on_message(message, now, out);
 }
 
@@ -182,11 +192,11 @@ std::string JobNode::too_many_for(bcube::ServerId server) const {
 void JobNode::answer_seek(const JobMessage& message, JobActions& out) const {
   for (const auto& [attempt, agent] : agents_) {
     const bool lives = !agent.is_ending() && !agent.trainer_gone();
-    if (agent.name() != message.name || !lives) continue;
+    if (agent.name() != message.name || agent.owner() != message.owner || !lives) continue;
     if (agent.leader_server() == message.from.server) continue;
     const JobEnd self{server_, incarnation_, 0};
     out.emplace_back(JobMessage{self, message.from, message.job, message.name,
-                                Elsewhere{agent.trainer(), agent.options()}});
+                                Elsewhere{agent.trainer(), agent.options()}, message.owner});
   }
 }
 
@@ -197,7 +207,8 @@ bool JobNode::answer_late_join(const JobMessage& message, JobActions& out) const
   if (past == past_.end()) return false;
   const JobEnd self{server_, incarnation_, 0};
   out.emplace_back(JobMessage{self, message.from, protocol::kNoJob, message.name,
-                              Abort{past->why, {}, std::nullopt, std::nullopt, false}});
+                              Abort{past->why, {}, std::nullopt, std::nullopt, false},
+                              message.owner});
   return true;
 }
 
@@ -210,7 +221,7 @@ JobLeader* JobNode::leader_for(const JobMessage& message) {
   }
   JobLeader* open = nullptr;
   for (auto& [id, leader] : leaders_) {
-    if (leader.name() != message.name || leader.over()) continue;
+    if (leader.name() != message.name || leader.owner() != message.owner || leader.over()) continue;
     if (leader.has(message.from)) return &leader;
     if (leader.phase() != JobLeader::Phase::ending) open = &leader;
   }
@@ -221,7 +232,8 @@ void JobNode::unknown(const JobMessage& message, JobActions& out) const {
   if (std::holds_alternative<Unknown>(message.body)) return;
   JobEnd self = message.to;
   self.incarnation = incarnation_;
-  out.emplace_back(JobMessage{self, message.from, message.job, message.name, Unknown{}});
+  out.emplace_back(
+      JobMessage{self, message.from, message.job, message.name, Unknown{}, message.owner});
 }
 
 void JobNode::on_event(Attempt attempt, const JobEvent& event, Instant now, JobActions& out) {

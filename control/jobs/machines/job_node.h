@@ -39,6 +39,9 @@ class JobNode {
   JobNode(bcube::ServerId server, Incarnation incarnation, const bcube::AddressSpace& space,
           const JobTiming& timing, std::uint32_t id_seed);
 
+  // How many a user may have on this server at a time. By default as many as the server holds.
+  void set_jobs_per_user(unsigned jobs) { jobs_per_user_ = jobs; }
+
   // Why a trainer of this server may not join; nothing if join() would take it.
   std::optional<std::string> objection(const JoinRequest& request) const;
   // A trainer of this server joins: the attempt that names its agent from now on, or why not. It
@@ -86,6 +89,7 @@ class JobNode {
   Incarnation incarnation_;
   bcube::AddressSpace space_;
   JobTiming timing_;
+  unsigned jobs_per_user_ = kMaxJobs;
   std::map<bcube::ServerId, Incarnation> incarnations_;  // that speak for them
   std::map<Attempt, JobAgent> agents_;
   std::map<JobId, JobLeader> leaders_;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "control/base/errors.h"
 #include "control/plan/algorithms/requirements.h"
@@ -37,16 +38,19 @@ Plan make_parameter_server_plan(const std::string& name, const Topology& topolog
   }
   const std::optional<Rank> root = placement.rank(server);
   if (!root) {
-    throw UsageError(
-        fmt::format("algorithm {}: {} is none of the job's servers; expected one of "
-                    "them, for example ps alone, which takes the first",
-                    name, topology.space().text(server)));
+    throw UsageError(fmt::format(
+        "algorithm {}: {} is none of the job's servers; expected one of "
+        "them, for example ps alone, which takes the first, or the one whose ports have most",
+        name, topology.space().text(server)));
   }
   const bool one_hop = placement.dimensions().size() == 1 && !topology.space().cabled();
   PlanStep step{ranks, 1, Pattern::root};
   if (*root != 0) step.order = beginning_with(*root, ranks);
-  return Plan(name, topology, placement, {{1, {std::move(step)}}},
-              one_hop ? LinkUse::exclusive : LinkUse::shared);
+  const unsigned ports = topology.space().rails() > 1 ? topology.space().ports(server) : 1;
+  std::vector<PlanThread> threads;
+  for (unsigned port = 0; port < ports; ++port) threads.push_back({1, {step}, port});
+  return Plan(name, topology, placement, std::move(threads),
+              one_hop && ports == 1 ? LinkUse::exclusive : LinkUse::shared);
 }
 
 }  // namespace gradcube::control

@@ -65,6 +65,14 @@ Plan::Plan(std::string algorithm, Topology topology, Placement placement,
     has_root_step_ = has_root_step_ || std::any_of(thread.steps.begin(), thread.steps.end(),
                                                    [](const PlanStep& s) { return s.is_root(); });
   }
+  doubles_ = threads_.front().steps.front().doubles();
+  for (const PlanThread& thread : threads_) {
+    if (std::all_of(thread.steps.begin(), thread.steps.end(),
+                    [this](const PlanStep& s) { return s.doubles() == doubles_; })) {
+      continue;
+    }
+    throw std::invalid_argument("some steps double and others do not; expected all or none");
+  }
 }
 
 std::uint32_t Plan::pieces(unsigned thread) const {
@@ -84,6 +92,15 @@ bool Plan::works(Rank rank, unsigned thread, unsigned steps) const {
     if (!step(thread, w).sums(rank)) return false;
   }
   return true;
+}
+
+Route Plan::route(Rank from, Rank to, unsigned thread) const {
+  const ServerId begin = placement_.server(from);
+  const ServerId end = placement_.server(to);
+  if (space().rails() == 1 || begin == end) return bcube::shortest_route(space(), begin, end);
+  Route route;
+  route.append(bcube::hop_over(space(), begin, end, threads_[thread].rail));
+  return route;
 }
 
 std::optional<unsigned> Plan::level(unsigned thread, unsigned step) const {
@@ -107,7 +124,8 @@ PieceSet Plan::piece_set(Rank rank, unsigned thread, unsigned step) const {
     const PlanStep& s = this->step(thread, w);
     int value = PieceSet::kAnyDigit;
     if (w <= step) value = static_cast<int>(s.digit_by_number(rank));
-    if (s.is_root()) value = static_cast<int>(s.digit_by_number(s.with_digit(rank, 0)));
+    if (s.is_root() || s.doubles())
+      value = static_cast<int>(s.digit_by_number(s.with_digit(rank, 0)));
     set.digits[w] = {s.stride, s.radix, value};
   }
   std::sort(set.digits.begin(), set.digits.begin() + set.size,
@@ -120,6 +138,7 @@ std::vector<Exchange> Plan::exchanges(Rank rank, unsigned thread, Stage stage,
   const unsigned aggregation_step = mirrored(thread, stage, step);
   if (!works(rank, thread, aggregation_step)) return {};
   const PlanStep& s = this->step(thread, aggregation_step);
+  if (s.doubles() && stage == Stage::broadcast) return {};
   if (s.is_root()) return root_exchanges(rank, thread, stage, aggregation_step);
   return s.is_ring() ? ring_exchanges(rank, thread, stage, aggregation_step)
                      : mesh_exchanges(rank, thread, stage, aggregation_step);

@@ -41,6 +41,7 @@ inline constexpr unsigned kMaxWeight = 65535;
 struct PlanThread {
   unsigned weight = 1;  // of all threads' weights, its share of the buffer
   std::vector<PlanStep> steps;
+  unsigned rail = 0;  // of its messages, where several join two servers
 
   bool operator==(const PlanThread&) const = default;
 };
@@ -69,7 +70,8 @@ class Plan {
   //   - there are no or more than kMaxPlanThreads threads, or a weight is not in 1..kMaxWeight;
   //   - a thread's steps do not number the ranks. There must be 1..kMaxSteps of them, with radices
   //     of at least 2, and their digits must be those of a rank as a mixed-radix number, in any
-  //     order.
+  //     order;
+  //   - some steps have the pattern doubling and others do not.
   Plan(std::string algorithm, Topology topology, Placement placement,
        std::vector<PlanThread> threads, LinkUse link_use = LinkUse::exclusive);
 
@@ -84,7 +86,8 @@ class Plan {
   std::uint32_t ranks() const { return placement_.ranks(); }
 
   unsigned threads() const { return static_cast<unsigned>(threads_.size()); }
-  // Of a thread, and of all: one for each rank, unless steps of the pattern root leave fewer.
+  // Of a thread, and of all: one for each rank, unless steps of the pattern root or doubling leave
+  // fewer.
   std::uint32_t pieces(unsigned thread) const;
   std::uint32_t pieces() const;
   const PlanThread& thread(unsigned thread) const { return threads_[thread]; }
@@ -105,6 +108,9 @@ class Plan {
 
   // Whether any step has the pattern root.
   bool has_root_step() const { return has_root_step_; }
+  // Whether all steps have the pattern doubling: it has no broadcast stage, and runs all-reduces
+  // and barriers alone (plan_choice.h).
+  bool doubles() const { return doubles_; }
   // Whether the rank still works on something after the first `steps` aggregation steps: it is the
   // root in all steps of that pattern. After all of them, whether it owns a piece.
   bool works(Rank rank, unsigned thread, unsigned steps) const;
@@ -119,11 +125,9 @@ class Plan {
   // levels.
   std::optional<unsigned> level(unsigned thread, unsigned step) const;
 
-  // From one rank's server to the other's: one hop for neighbours. Empty where it would take more
-  // hops than a frame has room for: make_plan() makes no plan with such peers.
-  Route route(Rank from, Rank to) const {
-    return bcube::shortest_route(space(), placement_.server(from), placement_.server(to));
-  }
+  // From one rank's server to the other's, of a thread: one hop for neighbours. Empty where it
+  // would take more hops than a frame has room for: make_plan() makes no plan with such peers.
+  Route route(Rank from, Rank to, unsigned thread = 0) const;
 
   // The aggregation step whose transfers a step of this stage makes: itself, or for the broadcast
   // stage steps(thread)-1-step.
@@ -143,17 +147,23 @@ class Plan {
 
   // Everything that `rank` exchanges in thread `thread` at step `step` of the stage: in a mesh by
   // ascending digit of the peer (BML, Algorithm 1, lines 6-9 and 11-14), in a ring by round, and at
-  // a root as in a mesh with sets that are empty one way. Nothing where it does not work on. This
-  // is the plan as people and JSON read it; verify() proves that the streams carry the same pieces.
+  // a root as in a mesh with sets that are empty one way. Nothing where it does not work on, or in
+  // a stage that the plan does not have. This is the plan as people and JSON read it; verify()
+  // proves that the streams carry the same pieces.
   std::vector<Exchange> exchanges(Rank rank, unsigned thread, Stage stage, unsigned step) const;
 
   // The set of pieces that `rank` still has to aggregate after aggregation step `step`: the paper's
-  // CalcGset(server, step). None if it does not work on.
+  // CalcGset(server, step). None if it does not work on. Where steps double, the one piece of the
+  // thread, which is named after rank 0.
   PieceSet piece_set(Rank rank, unsigned thread, unsigned step) const;
 
   // The one piece that this thread of `rank` aggregates completely, if it does.
   PieceSet owned(Rank rank, unsigned thread) const {
     return piece_set(rank, thread, steps(thread) - 1);
+  }
+  // Whether that piece is named after the rank: each piece after one.
+  bool owns(Rank rank, unsigned thread) const {
+    return owned(rank, thread).contains({thread, rank});
   }
 
  private:
@@ -171,6 +181,7 @@ class Plan {
   std::vector<std::uint32_t> first_weight_;  // [thread]: of the threads before; then of all
   unsigned most_steps_ = 0;
   bool has_root_step_ = false;
+  bool doubles_ = false;
   LinkUse link_use_;
 };
 

@@ -12,9 +12,11 @@ std::string_view pattern_name(Pattern pattern) {
     case Pattern::ring:
       return "ring";
     case Pattern::root:
+      return "root";
+    case Pattern::doubling:
       break;
   }
-  return "root";
+  return "doubling";
 }
 
 std::optional<Pattern> pattern_named(std::string_view name) {

@@ -21,6 +21,11 @@
 // ascending digit of their ranks, and works on alone: the others have no part in the later steps.
 // So the step divides nothing. In the broadcast stage the root sends all its results to all.
 //
+// A doubling. Each rank sends all that it works on to every peer, and adds all contributions at
+// once, by ascending digit of their ranks. So the step divides nothing, all its ranks end with the
+// same sum, and nothing has to come back: a plan with such steps has no others, and no broadcast
+// stage (Plan::doubles()).
+//
 // Plain values and arithmetic, which trusts its arguments to be in range.
 #ifndef GRADCUBE_CONTROL_PLAN_BASE_STEP_PATTERN_H_
 #define GRADCUBE_CONTROL_PLAN_BASE_STEP_PATTERN_H_
@@ -40,13 +45,15 @@ inline constexpr unsigned kMaxSteps = 16;
 
 // How the ranks of a step reach each other.
 enum class Pattern : std::uint8_t {
-  mesh,  // each sends to each, in radix-1 rounds
-  ring,  // each sends to the next, round by round
-  root,  // all send to the one whose digit is 0
+  mesh,      // each sends to each, in radix-1 rounds
+  ring,      // each sends to the next, round by round
+  root,      // all send to the one whose digit is 0
+  doubling,  // each sends all to each
 };
+// Those that the steps of one plan may mix.
 inline constexpr std::array kPatterns = {Pattern::mesh, Pattern::ring, Pattern::root};
 std::string_view pattern_name(Pattern pattern);
-// Nothing if no pattern has this name.
+// Nothing if none of kPatterns has this name.
 std::optional<Pattern> pattern_named(std::string_view name);
 
 // A stream names its peer by an offset of 8 bits. The sum that goes round a ring of 16-bit floats
@@ -95,8 +102,9 @@ struct PlanStep {
   }
   bool is_ring() const { return pattern == Pattern::ring && radix > 2; }
   bool is_root() const { return pattern == Pattern::root; }
+  bool doubles() const { return pattern == Pattern::doubling; }
   // That it divides into what a rank works on.
-  unsigned parts() const { return is_root() ? 1 : radix; }
+  unsigned parts() const { return is_root() || doubles() ? 1 : radix; }
   // Whether the rank sums something in the step: only then has it a part in the next.
   bool sums(Rank rank) const { return !is_root() || digit(rank) == 0; }
   // That follow each other: what one brings, the next can send on. 1 but in a ring.
@@ -118,7 +126,7 @@ inline unsigned offset_of_digit(unsigned radix, unsigned own, unsigned digit) {
   return digit >= own ? digit - own : digit + radix - own;
 }
 
-// In a mesh or at a root, the offset of the i-th summand, i < radix: by ascending digit, so that
+// In all but a ring, the offset of the i-th summand, i < radix: by ascending digit, so that
 // the sum does not depend on who adds it.
 inline unsigned summand(unsigned radix, unsigned own, unsigned i) {
   return offset_of_digit(radix, own, i);

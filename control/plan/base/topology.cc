@@ -11,6 +11,7 @@
 #include "bcube_forwarding/neighbours.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/base/units.h"
 
 namespace gradcube::control {
 namespace {
@@ -232,6 +233,28 @@ Topology Topology::with_rates(const std::vector<std::uint64_t>& rates_bps) const
   return rated;
 }
 
+Topology Topology::with_own_ports(const std::vector<PortGroup>& servers) const {
+  std::vector<unsigned> counts(space_.addresses(), 1);
+  Topology owning = *this;
+  owning.own_rates_.clear();
+  if (!servers.empty()) owning.own_rates_.resize(space_.addresses());
+  for (const PortGroup& own : servers) {
+    if (!space_.contains(own.server)) {
+      throw std::invalid_argument(fmt::format("there is no server {} in {}", own.server, spec()));
+    }
+    if (own.ports > 1 && (space_.levels() > 1 || space_.cabled() || is_tree())) {
+      throw std::invalid_argument(
+          fmt::format("server {} cannot have {} ports in {}, where a server has one to each switch "
+                      "or cable; several ports on a switch are for a star",
+                      own.server, own.ports, spec()));
+    }
+    counts[own.server] = own.ports;
+    owning.own_rates_[own.server] = own.rate_bps;
+  }
+  owning.space_ = space_.with_ports(counts);
+  return owning;
+}
+
 Topology Topology::without(const std::vector<ServerId>& absent) const {
   Topology rest = *this;
   rest.space_ = space_.without(absent);
@@ -293,7 +316,7 @@ Topology parse_absent(const Topology& topology, std::string_view text, std::stri
 
 std::string servers_text(const Topology& topology) {
   const std::uint32_t servers = topology.servers();
-  std::string text = fmt::format("{} server{}", servers, servers == 1 ? "" : "s");
+  const std::string text = counted(servers, "server");
   const std::uint32_t absent = topology.space().addresses() - servers;
   return absent == 0 ? text : fmt::format("{}, {} absent", text, absent);
 }

@@ -63,6 +63,15 @@ struct Dimension {
   bool operator==(const Dimension&) const = default;
 };
 
+// That a server has on its switch, and what each of its ports has, in bits per second.
+struct PortGroup {
+  ServerId server = 0;
+  unsigned ports = 1;
+  std::uint64_t rate_bps = 0;
+
+  bool operator==(const PortGroup&) const = default;
+};
+
 // Of a topology with absent servers, because routes around them are searched.
 inline constexpr std::uint32_t kMaxPartialAddresses = 256;
 
@@ -79,7 +88,7 @@ class Topology {
   std::uint32_t servers() const { return space_.servers(); }  // without the absent ones
   unsigned levels() const { return space_.levels(); }         // of addresses
   unsigned link_levels() const { return static_cast<unsigned>(dimensions_.size()); }
-  unsigned ports() const;  // of a server
+  unsigned ports() const;  // of a server, at least; space() knows who has more
   bool uniform() const;    // all radices are equal
   bool is_tree() const { return dimensions_.back().link == Link::uplink; }
   // How many servers share a link of the level: 1, but below an uplink of a tree.
@@ -96,6 +105,13 @@ class Topology {
     }
     return level;
   }
+  // A port of the server to the level; 0: not limited.
+  std::uint64_t port_bps(ServerId server, unsigned level) const {
+    const bool own = server < own_rates_.size() && own_rates_[server] != 0 && sharers(level) == 1;
+    return own ? own_rates_[server] : dimensions_[level].rate_bps;
+  }
+  // Whether some servers have other ports than most.
+  bool has_own_ports() const { return !own_rates_.empty(); }
   // What a message has that passes links up to this level, and is alone there; 0: not limited.
   std::uint64_t path_bps(unsigned link_level) const;
 
@@ -114,11 +130,16 @@ class Topology {
   // dimensions. 0: not limited.
   Topology with_rates(const std::vector<std::uint64_t>& rates_bps) const;
 
+  // The same topology where these servers have ports of their own, and no others. Throws
+  // std::invalid_argument for servers that there are not, and ports that it cannot have.
+  Topology with_own_ports(const std::vector<PortGroup>& servers) const;
+
   bool operator==(const Topology&) const = default;
 
  private:
   std::string kind_;
   std::vector<Dimension> dimensions_;
+  std::vector<std::uint64_t> own_rates_;  // by server, 0: its level's; empty: nobody has own ports
   AddressSpace space_;
   AddressSpace grid_;
 };

@@ -9,6 +9,7 @@
 #define GRADCUBE_CONTROL_PLAN_BASE_TOPOLOGY_LINKS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ class TopologyLinks {
   unsigned level(Number link) const;
   // Whether several servers send over it.
   bool is_uplink(Number link) const { return link >= first_.front(); }
+  // How many times as long a byte takes on it as on most links of its level.
+  double slowness(Number link) const;
   std::string text(Number link) const;  // "[2,1]'s port 0", "the uplink of [4] to [7]"
 
   // Calls visit(Number) for every link that a message on this route passes.
@@ -42,7 +45,8 @@ class TopologyLinks {
         visit(first_[level - 1] + 2 * group(at, level) + kOut);
         visit(first_[level - 1] + 2 * group(next, level) + kIn);
       }
-      visit(of_port(next, space.port_of(next, hop.level, space.digit(at, hop.level)), kIn));
+      visit(of_port(
+          next, space.port_of(next, hop.level, space.digit_back(at, hop.level, hop.digit)), kIn));
       at = next;
     }
   }
@@ -52,7 +56,7 @@ class TopologyLinks {
   static constexpr unsigned kIn = 1;
 
   Number of_port(ServerId server, unsigned port, unsigned direction) const {
-    return (std::size_t{server} * topology_.space().ports() + port) * 2 + direction;
+    return (std::size_t{server} * topology_.space().most_ports() + port) * 2 + direction;
   }
   // That has this server and shares an uplink of this level, from 1.
   std::size_t group(ServerId server, unsigned level) const {
@@ -63,6 +67,10 @@ class TopologyLinks {
   // [level - 1]: the uplinks of the level. Ports come before them; then the number of all links.
   std::vector<Number> first_;
 };
+
+// What a message has that goes to a neighbour over this level of addresses, and is alone there, in
+// bits per second; 0: not limited.
+std::uint64_t hop_bps(const Topology& topology, ServerId from, ServerId to, unsigned level);
 
 }  // namespace gradcube::control
 

@@ -68,10 +68,8 @@ void NodeEngines::go_on() {
 }
 
 bool NodeEngines::reaches(bcube::ServerId server) const {
-  const auto works = [this](bcube::ServerId from, unsigned level, bcube::ServerId to) {
-    return from != server_ ||
-           links_.up(bcube::Hop{static_cast<std::uint8_t>(level),
-                                static_cast<std::uint8_t>(space_.digit(to, level))});
+  const auto works = [this](bcube::ServerId from, bcube::Hop hop) {
+    return from != server_ || links_.up(hop);
   };
   const auto paths = bcube::parallel_paths(space_, server_, server, works);
   return server == server_ || std::any_of(paths.begin(), paths.end(), [&](const auto& path) {
@@ -81,12 +79,7 @@ bool NodeEngines::reaches(bcube::ServerId server) const {
 
 NeighbourNumbers NodeEngines::neighbour(bcube::Hop hop) const {
   NeighbourNumbers sum;
-  for (const EngineAt& at : all_) {
-    const NeighbourNumbers numbers = at.engine->neighbour(hop);
-    sum.received += numbers.received;
-    sum.resent += numbers.resent;
-    sum.acknowledged += numbers.acknowledged;
-  }
+  for (const EngineAt& at : all_) sum += at.engine->neighbour(hop);
   return sum;
 }
 

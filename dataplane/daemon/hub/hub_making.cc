@@ -78,7 +78,7 @@ void HubMaking::choose_plan(ServerHubShape& shape, const control::Topology* topo
   if (!content.aggregator.has_value()) {
     std::uint64_t bytes = 0;
     for (const control::HubKey& key : content.keys) bytes += key.bytes();
-    shape.plan = &shape.choice->plan_of(control::CollectiveKind::all_reduce, bytes);
+    shape.plan = &shape.choice->plan_of_hub(bytes);
     return;
   }
   const control::Placement& members = shape.choice->placement();

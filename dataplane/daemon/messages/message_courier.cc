@@ -30,8 +30,8 @@ protocol::LinkAddresses addresses_of(const bcube::AddressSpace& space, bcube::Se
                                      const bcube::Hop& hop) {
   const bcube::ServerId to = space.with_digit(from, hop.level, hop.digit);
   const auto own = bcube::embedded_link_address(space.port_of(from, hop.level, hop.digit), from);
-  const auto next =
-      bcube::embedded_link_address(space.port_of(to, hop.level, space.digit(from, hop.level)), to);
+  const unsigned back = space.digit_back(from, hop.level, hop.digit);
+  const auto next = bcube::embedded_link_address(space.port_of(to, hop.level, back), to);
   return {own.mac, next.mac, own.ip, next.ip};
 }
 

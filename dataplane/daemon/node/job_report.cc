@@ -65,10 +65,12 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
   for (const MemberFacts& trainer : trainers) {
     // Before its leader has answered, two trainers may ask for the same name and other lanes.
     const auto known = std::find_if(jobs.begin(), jobs.end(), [&](const JobFacts& job) {
-      return job.name == trainer.job && job.id == trainer.id && job.options == trainer.options;
+      return job.name == trainer.job && job.owner == trainer.owner && job.id == trainer.id &&
+             job.options == trainer.options;
     });
     JobFacts& job = known == jobs.end() ? jobs.emplace_back() : *known;
     job.name = trainer.job;
+    job.owner = trainer.owner;
     job.id = trainer.id;
     job.options = trainer.options;
     job.epoch = std::max(job.epoch, trainer.epoch);
@@ -95,12 +97,17 @@ void WaitTimes::note(const std::vector<JobFacts>& jobs, control::Instant now) {
   std::map<Key, Wait> waits;
   for (const JobFacts& job : jobs) {
     if (job.waiting_for.empty()) continue;
-    const auto before = waits_.find({job.name, job.id});
-    waits[{job.name, job.id}] = before != waits_.end() && before->second.is_of(job)
-                                    ? before->second
-                                    : Wait{job.collectives, job.state == JobState::gathering, now};
+    const Key key = key_of(job);
+    const auto before = waits_.find(key);
+    waits[key] = before != waits_.end() && before->second.is_of(job)
+                     ? before->second
+                     : Wait{job.collectives, job.state == JobState::gathering, now};
   }
   waits_ = std::move(waits);
+}
+
+WaitTimes::Key WaitTimes::key_of(const JobFacts& job) {
+  return {job.name, job.owner.high, job.owner.low, job.id};
 }
 
 bool WaitTimes::Wait::is_of(const JobFacts& job) const {
@@ -108,7 +115,7 @@ bool WaitTimes::Wait::is_of(const JobFacts& job) const {
 }
 
 std::int64_t WaitTimes::milliseconds(const JobFacts& job, control::Instant now) const {
-  const auto wait = waits_.find({job.name, job.id});
+  const auto wait = waits_.find(key_of(job));
   if (job.waiting_for.empty() || wait == waits_.end() || !wait->second.is_of(job)) return 0;
   return std::chrono::duration_cast<std::chrono::milliseconds>(now - wait->second.since).count();
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "control/jobs/hub_messages.h"
 #include "control/jobs/job_actions.h"
 #include "control/jobs/job_options.h"
+#include "control/jobs/job_owner.h"
 #include "dataplane/engine/engine.h"
 #include "dataplane/engine/lane_plan.h"
 #include "dataplane/engine/session/session.h"
@@ -48,6 +50,7 @@ struct JobFacts {
     std::uint64_t completed() const;
   };
   std::string name;
+  control::JobOwner owner{};
   protocol::JobId id = protocol::kNoJob;
   control::Epoch epoch = 0;
   JobState state{};
@@ -66,6 +69,7 @@ struct JobFacts {
 // A trainer, as its node sees it, and the job as it knows it.
 struct MemberFacts : JobFacts::Trainer {
   std::string job;
+  control::JobOwner owner{};
   protocol::JobId id = protocol::kNoJob;  // once it is known
   control::Epoch epoch = 0;
   JobState state{};
@@ -116,7 +120,9 @@ class WaitTimes {
     bool is_of(const JobFacts& job) const;
   };
   // Jobs have no id before their leaders have answered.
-  using Key = std::pair<std::string, protocol::JobId>;
+  using Key = std::tuple<std::string, std::uint64_t, std::uint64_t, protocol::JobId>;
+  static Key key_of(const JobFacts& job);
+
   std::map<Key, Wait> waits_;
 };
 

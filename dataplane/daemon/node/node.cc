@@ -43,6 +43,7 @@ Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeS
             [this](const control::NodeMessage& message, control::Instant now) {
               send(message, now);
             }) {
+  jobs_.set_jobs_per_user(around.jobs_per_user);
   if (around.frames.pool == nullptr) return;
   courier_ =
       std::make_unique<MessageCourier>(*engines_, incarnation, introductions_, around.frames);
@@ -347,8 +348,9 @@ std::vector<MemberFacts> Node::facts() const {
           member.session().region(local).confirmed() - shared::kHeapOffset,
           local,
           member.session().mail_counts(local)};
-      facts.push_back({trainer, member.request().name, group.job, group.epoch, state, why,
-                       member.request().options, member.window(), std::exchange(reserved, 0)});
+      facts.push_back({trainer, member.request().name, member.request().owner, group.job,
+                       group.epoch, state, why, member.request().options, member.window(),
+                       std::exchange(reserved, 0)});
     }
   }
   return facts;

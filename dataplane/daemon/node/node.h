@@ -85,6 +85,7 @@ struct NodeSurroundings {
   MemoryQuota* const& quota;  // of users; null: there is none
   const control::Aggregators& aggregators;
   std::uint64_t secret;  // nobody on another host can guess it
+  unsigned jobs_per_user;
 };
 
 class Node {
@@ -210,7 +211,7 @@ class Node {
   void evict(Attempt attempt, unsigned local, const std::string& violation, control::Instant now);
 
   // node_joining.cc
-  std::pair<const Attempt, JobGroup>* group_of(const std::string& job);
+  std::pair<const Attempt, JobGroup>* group_of(const TrainerRequest& request);
   TrainerId begin_group(const control::JobOptions& options, const TrainerRequest& request,
                         const std::shared_ptr<SessionRegion>& region, control::Instant now);
   TrainerId join_group(Attempt attempt, JobGroup& group, const control::JobOptions& options,

@@ -88,7 +88,7 @@ TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
       completed(request.options, around_.topology, around_.servers_per_core, around_.aggregators);
   require_servers_with_trainers(request.job, server_, options, around_.topology,
                                 around_.aggregators);
-  auto* group = group_of(request.job);
+  auto* group = group_of(request);
   // A job with one trainer per server has no room for a second: job control says so.
   const bool shared =
       options.trainers > 1 || (group != nullptr && group->second.member->trainers() > 1);
@@ -99,19 +99,20 @@ TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
 }
 
 // The trainers of this job that are here and wait for others, or run.
-std::pair<const Node::Attempt, Node::JobGroup>* Node::group_of(const std::string& job) {
+std::pair<const Node::Attempt, Node::JobGroup>* Node::group_of(const TrainerRequest& request) {
   for (auto& entry : groups_) {
     const control::JobAgent* agent = jobs_.agent(entry.first);
     const bool lives = agent != nullptr && !agent->is_ending() && !agent->trainer_gone();
-    if (lives && agent->name() == job) return &entry;
+    if (lives && agent->name() == request.job && agent->owner() == request.owner) return &entry;
   }
   return nullptr;
 }
 
 TrainerId Node::begin_group(const control::JobOptions& options, const TrainerRequest& request,
                             const std::shared_ptr<SessionRegion>& region, control::Instant now) {
-  const control::JoinRequest asked{request.job, server_, info_of(request), options,
-                                   server_rank(request, options)};
+  const control::JoinRequest asked{
+      request.job,  server_, info_of(request), options, server_rank(request, options),
+      request.owner};
   if (const auto reason = jobs_.objection(asked); reason.has_value()) {
     throw JoinRefused(GRADCUBE_EJOB, *reason);
   }

@@ -111,13 +111,16 @@ std::vector<bcube::ServerId> Node::without_those_here(std::vector<bcube::ServerI
 
 // Of a server that is a neighbour.
 NeighbourNumbers Node::neighbour(bcube::ServerId server) const {
+  NeighbourNumbers sum;
   for (unsigned level = 0; level < space().levels(); ++level) {
-    const unsigned digit = space().digit(server, level);
-    if (digit == space().digit(server_, level)) continue;
-    return engines_->neighbour(
-        {static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)});
+    if (space().digit(server, level) == space().digit(server_, level)) continue;
+    for (unsigned rail = 0; rail < space().rails(server_, server); ++rail) {
+      sum +=
+          engines_->neighbour({static_cast<std::uint8_t>(level),
+                               static_cast<std::uint8_t>(space().hop_digit(server, level, rail))});
+    }
   }
-  return {};
+  return sum;
 }
 
 }  // namespace gradcube::dataplane

@@ -9,6 +9,7 @@
 
 #include "control/base/errors.h"
 #include "control/base/host_memory.h"
+#include "control/status/status_for.h"
 #include "dataplane/bed/flows_request.h"
 #include "dataplane/daemon/embedded_cluster.h"
 #include "dataplane/daemon/process/paths_request.h"
@@ -114,10 +115,11 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
       directory_watch_(directory_, lock),
       eal_(eal_options(settings_, lone)),
       quota_(settings_.trainer_memory_bytes.value_or(control::half_of_host_memory())),
+      users_(settings_.allowed_users, settings_.allowed_groups),
       cluster_(make_cluster(lone)),
       sessions_(loop_, cluster_->nodes(), nodes_clock_, cluster_->topology().space(),
-                server_sockets(sockets_, *cluster_), quota_),
-      control_(loop_, directory_.control_socket()),
+                server_sockets(sockets_, *cluster_), quota_, {users_, settings_.user_sessions}),
+      control_(loop_, directory_.control_socket(), users_),
       telemetry_(loop_, directory_.telemetry_socket(), "gradcubed " GRADCUBE_VERSION),
       status_telemetry_(telemetry_, [this] { return status(); }),
       signals_(loop_, [this] { ending_ = true; }) {
@@ -181,6 +183,9 @@ void Daemon::stop_pollers() {
 void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     return {{"status", status()}};
+  });
+  control_.add_for_tenants("status", [this](const nlohmann::json&, uid_t user) {
+    return nlohmann::ordered_json{{"status", control::status::status_for(status(), user)}};
   });
   control_.add("flows", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     return flows_json(*cluster_, first_flow(request));

@@ -78,6 +78,7 @@ class Daemon {
   TscClock clock_;
   EventQueue events_;
   MemoryQuota quota_;
+  AllowedUsers users_;
   std::unique_ptr<LocalCluster> cluster_;
   std::optional<ClusterStatus> cluster_status_;  // where other daemons have the other servers
   std::vector<Poller*> running_;                 // those whose lcore was launched

@@ -156,6 +156,17 @@ ClusterSettings with_fabric(ClusterSettings settings, FabricKind fabric) {
   return settings;
 }
 
+// Where the daemon serves others, lets them find its sockets.
+void admit_tenants(const ClusterSettings& settings, const RunDirectory& directory) {
+  if (!settings.has_tenants()) return;
+  const auto closed = directory.admit_others();
+  if (!closed.has_value()) return;
+  log::warn(
+      "{} is closed to others: those whom this daemon serves may not get to {}; choose "
+      "another --run-dir or GRADCUBE_RUN",
+      closed->string(), directory.path().string());
+}
+
 // Serves until it is told to end.
 template <typename Server>
 void run(Server& server, const std::string& what, Starter& starter) {
@@ -171,6 +182,8 @@ void run_daemon(const Options& options, const ClusterSettings& given, const RunD
   const RunDirectory sockets =
       options.socket_dir.empty() ? directory : RunDirectory(options.socket_dir);
   sockets.create();
+  admit_tenants(given, directory);
+  admit_tenants(given, sockets);
   ClusterSettings settings = given;
   const std::optional<LoneServer> lone = lone_server(options, settings);
   if (!lone.has_value() && !settings.interfaces.empty()) {
@@ -197,6 +210,7 @@ void run_switches(const Options& options, const ClusterSettings& settings,
 
 void run_bed(const Options& options, const ClusterSettings& settings, const RunDirectory& directory,
              const DaemonLock& lock, Starter& starter) {
+  admit_tenants(settings, directory);
   gradcube::dataplane::TestBed::Programs programs;
   programs.daemon = std::filesystem::read_symlink("/proc/self/exe");
   programs.server = options.server_program.empty()

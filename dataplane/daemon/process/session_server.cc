@@ -13,6 +13,7 @@
 
 #include "control/base/errors.h"
 #include "dataplane/daemon/process/connection_limit.h"
+#include "dataplane/daemon/trainers/job_owner_of.h"
 #include "dataplane/daemon/trainers/session_messages.h"
 #include "dataplane/daemon/trainers/trainer_region.h"
 #include "dataplane/sockets/daemon_log.h"
@@ -32,12 +33,23 @@ bool has_ended(int pidfd) {
   return poll(&process, 1, 0) == 1;
 }
 
+// The region, which may outlive its trainer's session, with what it takes of its user's addresses.
+std::shared_ptr<SessionRegion> with_addresses(std::shared_ptr<SessionRegion> region,
+                                              MemoryQuota::Charge addresses) {
+  struct Counted {
+    MemoryQuota::Charge addresses;
+    std::shared_ptr<SessionRegion> region;
+  };
+  const auto counted = std::make_shared<Counted>(Counted{std::move(addresses), std::move(region)});
+  return {counted, counted->region.get()};
+}
+
 }  // namespace
 
 SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const AttendedClock& clock,
                              const bcube::AddressSpace& space,
                              const std::map<bcube::ServerId, std::filesystem::path>& sockets,
-                             MemoryQuota& quota, ClientLog log)
+                             MemoryQuota& quota, const SessionLimits& limits, ClientLog log)
     : loop_(loop),
       nodes_(nodes),
       clock_(clock),
@@ -45,6 +57,9 @@ SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const Attended
       quota_(quota),
       growth_(loop),
       most_connections_(most_connections(sockets.size())),
+      most_of_user_(limits.per_user.value_or(
+          limits.users.any_tenants() ? (most_connections_ + 1) / 2 : most_connections_)),
+      addresses_(limits.users.any_tenants() ? kMostHeapOfUser : UINT64_MAX),
       log_(std::move(log)),
       buffer_(sizeof(shared::Hello) + shared::kMaxMembers * sizeof(std::uint32_t)),
       closing_reason_(sockets.size() == 1 ? fmt::format("the daemon of {} is shutting down",
@@ -53,7 +68,8 @@ SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const Attended
   for (const auto& [server, path] : sockets) {
     listeners_.push_back(std::make_unique<ClientListener>(
         loop_, path, SOCK_SEQPACKET,
-        [this, at = server](const UnixListener::Accepted& client) { accept(client, at); }));
+        [this, at = server](const UnixListener::Accepted& client) { accept(client, at); },
+        limits.users));
   }
   nodes_.set_channel(this);
   nodes_.set_quota(quota_);
@@ -84,20 +100,12 @@ void SessionServer::tell_closing(int socket) {
 
 void SessionServer::accept(const UnixListener::Accepted& client, bcube::ServerId server) {
   const int socket = client.socket;
-  if (!client.welcome) {
-    reply_no(socket, server, client.peer.pid, GRADCUBE_EJOB, "this daemon belongs to another user");
+  if (const auto reason = objection(client); reason.has_value()) {
+    reply_no(socket, server, client.peer.pid, GRADCUBE_EJOB, *reason);
     ::close(socket);
     return;
   }
-  if (connections_.size() >= most_connections_) {
-    reply_no(
-        socket, server, client.peer.pid, GRADCUBE_EJOB,
-        fmt::format("this daemon already has {} trainers, the most that it takes; its log says "
-                    "if a limit of open files is the reason",
-                    connections_.size()));
-    ::close(socket);
-    return;
-  }
+  ++connected_[client.peer.uid];
   Connection& connection = connections_[socket];
   connection.server = server;
   connection.pid = static_cast<std::uint32_t>(client.peer.pid);
@@ -106,6 +114,24 @@ void SessionServer::accept(const UnixListener::Accepted& client, bcube::ServerId
   have_no_job_.insert(socket);
   loop_.add(socket, [this, socket] { read(socket); });
   watch_process(socket);
+}
+
+std::optional<std::string> SessionServer::objection(const UnixListener::Accepted& client) const {
+  const uid_t user = client.peer.uid;
+  if (client.standing == Standing::stranger) return AllowedUsers::refusal(user);
+  if (connections_.size() >= most_connections_) {
+    return fmt::format(
+        "this daemon already has {} trainers, the most that it takes; its log says if a limit of "
+        "open files is the reason",
+        connections_.size());
+  }
+  const auto found = connected_.find(user);
+  const std::size_t of_user = found == connected_.end() ? 0 : found->second;
+  if (of_user < most_of_user_) return std::nullopt;
+  return fmt::format(
+      "user {} has {} trainers at this daemon and may have {}: end some, or start the cluster with "
+      "a larger --user-sessions",
+      user, of_user, most_of_user_);
 }
 
 // Tells why; the caller closes the socket.
@@ -182,7 +208,8 @@ void SessionServer::take_message(int socket, Connection& connection, std::string
   shared::EndHub end_hub{};
   if (type == shared::MessageType::hello && connection.region == nullptr) {
     take_hello(socket, connection, bytes);
-  } else if (type == shared::MessageType::mapped && connection.request.has_value()) {
+  } else if (type == shared::MessageType::mapped && connection.request.has_value() &&
+             !connection.mapped) {
     take_mapped(socket, connection);
   } else if (type == shared::MessageType::grow && connection.welcomed && read_as(bytes, grow)) {
     if (!growth_.report(socket, connection.region, grow)) reject(socket, connection);
@@ -231,6 +258,9 @@ void SessionServer::take_hello(int socket, Connection& connection, std::string_v
   }
   connection.request->pid = connection.pid;
   connection.request->uid = connection.uid;
+  connection.request->owner = job_owner_of(connection.request->job, connection.request->secret,
+                                           connection.uid, AllowedUsers::is_owner(connection.uid));
+  connection.request->secret.clear();
   offer(socket, connection);
 }
 
@@ -240,10 +270,11 @@ void SessionServer::offer(int socket, Connection& connection) {
   offered.type = shared::MessageType::offer;
   offered.version = shared::kLayoutVersion;
   offered.features = shared::kFeatures;
+  std::shared_ptr<SessionRegion> region;
   try {
-    connection.region = make_trainer_region(connection.request->heap_bytes,
-                                            MemoryQuota::Charge(quota_, connection.uid),
-                                            nodes_.at(connection.server).engines().numa_node());
+    region = make_trainer_region(connection.request->heap_bytes,
+                                 MemoryQuota::Charge(quota_, connection.uid),
+                                 nodes_.at(connection.server).engines().numa_node());
   } catch (const JoinRefused& refused) {
     turn_away(socket, refused.code(), refused.what());
     return;
@@ -251,6 +282,17 @@ void SessionServer::offer(int socket, Connection& connection) {
     turn_away(socket, GRADCUBE_ESYSTEM, error.what());
     return;
   }
+  MemoryQuota::Charge addresses(addresses_, connection.uid);
+  if (!addresses.set(region->bytes())) {
+    turn_away(socket, GRADCUBE_ENOMEM,
+              fmt::format(
+                  "the heaps of user {}'s trainers take {} GiB of this daemon's address space and "
+                  "may take {}; this trainer asked for {}: set GRADCUBE_HEAP to less",
+                  connection.uid, addresses.used() >> 30, addresses.limit() >> 30,
+                  connection.request->heap_bytes >> 30));
+    return;
+  }
+  connection.region = with_addresses(std::move(region), std::move(addresses));
   offered.region_bytes = connection.region->bytes();
   if (!send_offer(socket, offered, connection.region->descriptor())) close_connection(socket);
 }
@@ -262,9 +304,9 @@ void SessionServer::take_mapped(int socket, Connection& connection) {
               "daemon");
     return;
   }
-  connection.request->region = connection.region;
-  const TrainerRequest request = *std::exchange(connection.request, std::nullopt);
-  join(socket, connection, request);
+  connection.mapped = true;
+  have_no_job_.erase(socket);
+  to_join_.add(connection.uid, socket);
 }
 
 void SessionServer::turn_away(int socket, std::int32_t code, const std::string& message) {
@@ -273,11 +315,18 @@ void SessionServer::turn_away(int socket, std::int32_t code, const std::string& 
   close_connection(socket);
 }
 
-void SessionServer::join(int socket, Connection& connection, const TrainerRequest& request) {
+void SessionServer::join_in_turn() {
+  for (unsigned i = 0; i < kMostJoins && !to_join_.empty(); ++i) join(to_join_.take());
+  if (!to_join_.empty()) loop_.hurry();
+}
+
+void SessionServer::join(int socket) {
+  Connection& connection = connections_.at(socket);
+  TrainerRequest request = *std::exchange(connection.request, std::nullopt);
+  request.region = connection.region;
   try {
     connection.trainer = nodes_.at(connection.server).join(request, clock_.now());
     sockets_[*connection.trainer] = socket;
-    have_no_job_.erase(socket);
   } catch (const JoinRefused& refused) {
     turn_away(socket, refused.code(), refused.what());
   } catch (const std::exception& error) {
@@ -320,6 +369,8 @@ void SessionServer::close_connection(int socket) {
     ::close(connection.process);
   }
   if (connection.trainer.has_value()) sockets_.erase(*connection.trainer);
+  if (--connected_.at(connection.uid) == 0) connected_.erase(connection.uid);
+  to_join_.remove(connection.uid, socket);
   connections_.erase(socket);
   put_off_.erase(socket);
   have_no_job_.erase(socket);
@@ -328,6 +379,7 @@ void SessionServer::close_connection(int socket) {
 }
 
 void SessionServer::tick(SteadyClock::time_point now) {
+  join_in_turn();
   std::erase_if(put_off_, [&](int socket) {
     Connection& connection = connections_.at(socket);
     if (connection.inquiry.has_value() && now - connection.passed_on >= kInquiryPause) {

@@ -1,15 +1,18 @@
 // The sockets on which trainers open their sessions: one per server, server-<digits>.sock in the
 // run directory.
 //
-// Speaks trainer/shared_layout.h's messages. Trainers of another user are refused (SO_PEERCRED;
-// root is let in). A trainer has died when its process has ended, which a pidfd shows, or its
-// socket has closed, without a goodbye. A child that it has forked keeps the socket open. Nothing
-// here blocks: a trainer that does not read its notices misses them.
+// Speaks trainer/shared_layout.h's messages. Trainers of users whom the daemon does not serve are
+// refused (allowed_users.h). A trainer has died when its process has ended, which a pidfd shows, or
+// its socket has closed, without a goodbye. A child that it has forked keeps the socket open.
+// Nothing here blocks: a trainer that does not read its notices misses them.
 //
 // No client keeps the control thread from the others. It reads at most kMostMessages messages of a
 // connection at a time; a connection that has more is not read for kPause. It passes on only
 // the newest of a trainer's inquiries, at most one per kInquiryPause: each asks all members. The
 // last answer is repeated where the same is asked within the pause.
+//
+// To join a job may take a plan that nobody has asked for before, and so some milliseconds:
+// kMostJoins trainers join in a round of the loop, of each user in turn.
 //
 // A trainer that has said hello gets its region, maps and seals it, and says so. Only then does it
 // join, and is it touched: a region that is not sealed is refused (trainer/shared_layout.h).
@@ -17,8 +20,8 @@
 // A trainer is welcomed when its node admits it (TrainerChannel): when its job's leader has
 // answered. Until then it waits, without a limit of time here: its node has one.
 //
-// Limits: connection_limit.h. A client that connects and has not said hello and mapped its memory
-// within kHelloWithin is disconnected.
+// Limits: connection_limit.h; of those, a user may have a part (SessionLimits). A client that
+// connects and has not said hello and mapped its memory within kHelloWithin is disconnected.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_PROCESS_SESSION_SERVER_H_
@@ -36,6 +39,7 @@
 
 #include "dataplane/daemon/node/node_group.h"
 #include "dataplane/daemon/process/attended_clock.h"
+#include "dataplane/daemon/process/turns.h"
 #include "dataplane/daemon/trainers/region_growth.h"
 #include "dataplane/sockets/client_listener.h"
 #include "dataplane/sockets/client_log.h"
@@ -43,10 +47,19 @@
 
 namespace gradcube::dataplane {
 
+// Who may connect, and how often at a time.
+struct SessionLimits {
+  AllowedUsers users{};
+  std::optional<std::size_t> per_user{};  // without: all, or with tenants half of what there is
+};
+
 class SessionServer final : public TrainerChannel {
  public:
   using SteadyClock = std::chrono::steady_clock;
   static constexpr unsigned kMostMessages = 16;
+  static constexpr unsigned kMostJoins = 4;
+  // Of all heaps of a user, where there are tenants: the daemon maps them, and has 2^47 bytes.
+  static constexpr std::uint64_t kMostHeapOfUser = std::uint64_t{8} << 40;
   static constexpr auto kPause = std::chrono::milliseconds(20);
   static constexpr auto kInquiryPause = std::chrono::milliseconds(200);
   static constexpr auto kHelloWithin = std::chrono::seconds(5);
@@ -57,12 +70,13 @@ class SessionServer final : public TrainerChannel {
   SessionServer(ControlLoop& loop, NodeGroup& nodes, const AttendedClock& clock,
                 const bcube::AddressSpace& space,
                 const std::map<bcube::ServerId, std::filesystem::path>& sockets, MemoryQuota& quota,
-                ClientLog log = ClientLog());
+                const SessionLimits& limits = {}, ClientLog log = ClientLog());
   ~SessionServer() override;
   SessionServer(const SessionServer&) = delete;
   SessionServer& operator=(const SessionServer&) = delete;
 
-  // To be called about every 20 ms: does what was put off, and disconnects silent clients.
+  // To be called after every round of the loop: does what was put off, and disconnects silent
+  // clients.
   void tick(SteadyClock::time_point now);
 
   void admit(TrainerId trainer, const JoinedSession& session) override;
@@ -82,9 +96,10 @@ class SessionServer final : public TrainerChannel {
  private:
   struct Connection {
     bcube::ServerId server = 0;
-    std::optional<TrainerRequest> request;  // from its hello until it has mapped its memory
+    std::optional<TrainerRequest> request;  // from its hello until it joins
     std::shared_ptr<SessionRegion> region;  // since its hello
-    std::optional<TrainerId> trainer;       // since it has mapped its memory
+    bool mapped = false;                    // its memory; it waits for its turn to join
+    std::optional<TrainerId> trainer;       // since it has joined
     bool welcomed = false;
     std::uint32_t pid = 0;
     std::uint32_t uid = 0;
@@ -96,6 +111,7 @@ class SessionServer final : public TrainerChannel {
   };
 
   void accept(const UnixListener::Accepted& client, bcube::ServerId server);
+  std::optional<std::string> objection(const UnixListener::Accepted& client) const;
   void reply_no(int socket, bcube::ServerId server, pid_t pid, std::int32_t code,
                 const std::string& message);
   void watch_process(int socket);
@@ -106,7 +122,8 @@ class SessionServer final : public TrainerChannel {
   void take_hello(int socket, Connection& connection, std::string_view bytes);
   void offer(int socket, Connection& connection);
   void take_mapped(int socket, Connection& connection);
-  void join(int socket, Connection& connection, const TrainerRequest& request);
+  void join_in_turn();
+  void join(int socket);
   void turn_away(int socket, std::int32_t code, const std::string& message);
   void reject(int socket, const Connection& connection);
   void pass_on(int socket, Connection& connection, SteadyClock::time_point now);
@@ -121,11 +138,15 @@ class SessionServer final : public TrainerChannel {
   MemoryQuota& quota_;
   RegionGrowth growth_;
   std::size_t most_connections_;
+  std::size_t most_of_user_;
+  MemoryQuota addresses_;                   // of this process, which users' heaps take
+  std::map<uid_t, std::size_t> connected_;  // by user
   ClientLog log_;
   std::map<int, Connection> connections_;  // by socket
   std::map<TrainerId, int> sockets_;
   std::set<int> put_off_;      // sockets with an inquiry
-  std::set<int> have_no_job_;  // sockets whose clients have not joined yet
+  std::set<int> have_no_job_;  // sockets whose clients have not mapped their memory yet
+  Turns to_join_;              // sockets
   // Of the message that is being read: no longer than a Hello that names kMaxMembers.
   std::vector<char> buffer_;
   std::string closing_reason_;

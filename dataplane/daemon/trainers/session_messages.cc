@@ -91,6 +91,7 @@ std::optional<TrainerRequest> read_hello(std::string_view bytes) {
   }
   TrainerRequest request;
   request.job = text_of(hello.job, shared::kJobNameBytes);
+  request.secret = text_of(hello.secret, shared::kJobSecretBytes);
   request.heap_bytes = hello.heap_bytes;
   request.options.weight = hello.weight;
   request.options.reproducible = hello.reproducible != 0;

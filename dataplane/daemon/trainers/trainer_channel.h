@@ -44,6 +44,8 @@ struct TrainerRequest {
   std::optional<std::uint32_t> rank{};
   // Its number among the job's trainers on its server. Without: the lowest that is free.
   std::optional<std::uint32_t> local{};
+  std::string secret{};  // as it gives it
+  control::JobOwner owner{};
   // Its memory, sealed. Without: the node makes one (make_own_region).
   std::shared_ptr<SessionRegion> region{};
 };

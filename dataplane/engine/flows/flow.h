@@ -115,7 +115,8 @@ struct Flow : FlowKey {
   FlowTimer timer;
 
   // While an engine has it (port_queue.h).
-  NeighbourCounters* neighbour = nullptr;  // those of its peer
+  NeighbourCounters* neighbour = nullptr;  // those of its peer, over the planned link
+  std::uint8_t digit_in = 0;               // of the hop that the peer's frames take over that link
   UnaskedRoom* unasked = nullptr;          // that on the way to its peer
   PortQueue* out = nullptr;                // that its frames leave through
   std::size_t place_out = 0;               // in the sets of all flows that leave there

@@ -100,13 +100,18 @@ void EmbeddedFabric::discard_packets() {
 }
 
 void EmbeddedFabric::make_ports(const EmbeddedFabricOptions& options) {
-  ports_.resize(servers_.size());
-  for (unsigned number = 0; number < space_.ports(); ++number) {
-    RingPortOptions of_level = options.port;
-    if (!options.levels.empty()) {
-      of_level.uplink_depth = options.levels[space_.level_of_port(number)].uplink_depth;
+  for (const bcube::ServerId server : servers_) {
+    auto& of_server = ports_.emplace_back();
+    const auto own = options.own_ports.find(server);
+    for (unsigned number = 0; number < space_.ports(server); ++number) {
+      RingPortOptions port = options.port;
+      if (own != options.own_ports.end()) {
+        port.uplink_depth = own->second.uplink_depth;
+      } else if (!options.levels.empty()) {
+        port.uplink_depth = options.levels[space_.level_of_port(number)].uplink_depth;
+      }
+      of_server.push_back(std::make_unique<RingPort>(port));
     }
-    for (auto& of_server : ports_) of_server.push_back(std::make_unique<RingPort>(of_level));
   }
 }
 
@@ -125,13 +130,15 @@ void EmbeddedFabric::make_switches(const EmbeddedFabricOptions& options) {
       link.bits_per_second = options.levels[space_.level_of_port(first.port)].bits_per_second;
     }
     of_switch.shards = link.limited() ? std::uint16_t{1} : options.port.queues;
-    make_switch(of_switch, ends);
+    make_switch(of_switch, options.own_ports, ends);
   }
 }
 
 // With ports for those of the ends that are here, if any is.
-void EmbeddedFabric::make_switch(const EmulatedSwitchOptions& options,
-                                 std::span<const bcube::ServerPort> ends) {
+void EmbeddedFabric::make_switch(
+    const EmulatedSwitchOptions& options,
+    const std::map<bcube::ServerId, EmbeddedFabricOptions::Level>& own_ports,
+    std::span<const bcube::ServerPort> ends) {
   std::vector<SwitchPort> ports;
   const unsigned level = space_.level_of_port(ends.front().port);
   for (const auto [server, number] : ends) {
@@ -140,7 +147,8 @@ void EmbeddedFabric::make_switch(const EmulatedSwitchOptions& options,
         {server, level, number, switches_.size(), static_cast<std::uint16_t>(ports.size())});
     ports.push_back({&port(server, number),
                      {mac_number(bcube::embedded_link_address(number, server).mac)},
-                     server});
+                     server,
+                     own_ports.contains(server) ? own_ports.at(server).bits_per_second : 0});
   }
   if (ports.empty()) return;
   switches_.push_back({level, space_.joint_text(ends.front().server, ends.front().port),

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,6 +58,8 @@ struct EmbeddedFabricOptions {
     std::uint64_t bits_per_second;
   };
   std::vector<Level> levels{};
+  // What servers have for their ports in place of that.
+  std::map<bcube::ServerId, Level> own_ports{};
   // Of a tree, of which the servers' one level of addresses is all that they see: the links that
   // those below a switch share, from the lowest level up. Places are the servers' numbers.
   std::vector<TrunkLevel> trunks{};
@@ -146,7 +149,9 @@ class EmbeddedFabric final : public Fabric {
   std::size_t index_of(bcube::ServerId server) const;
   void make_ports(const EmbeddedFabricOptions& options);
   void make_switches(const EmbeddedFabricOptions& options);
-  void make_switch(const EmulatedSwitchOptions& options, std::span<const bcube::ServerPort> ends);
+  void make_switch(const EmulatedSwitchOptions& options,
+                   const std::map<bcube::ServerId, EmbeddedFabricOptions::Level>& own_ports,
+                   std::span<const bcube::ServerPort> ends);
   void connect_switch(std::span<const LinkAt> links, const PollerOf& poller_of, Poller& shared);
 
   bcube::AddressSpace space_;

@@ -37,6 +37,13 @@ std::uint32_t egress_frames(const LinkProfile& profile, std::uint32_t unbounded)
   return static_cast<std::uint32_t>(std::min<double>(frames, kMaxEgressFrames));
 }
 
+void check_rate(std::uint64_t rate) {
+  if (rate == 0 || rate >= LinkClock::kMinRate) return;
+  throw std::runtime_error(
+      "the rate of a link must be at least 1 Mbit/s (or 0: not limited), not " +
+      std::to_string(rate) + " bit/s");
+}
+
 void check(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& ports) {
   if (ports.empty() || ports.size() >= MacTable::kUnknown) {
     throw std::runtime_error("a switch must have 1 to " + std::to_string(MacTable::kUnknown - 1) +
@@ -58,11 +65,12 @@ void check(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& 
         "a switch with a rate or a bounded queue must have one shard, because its queues share the "
         "wires");
   }
-  const std::uint64_t rate = options.profile.bits_per_second;
-  if (rate != 0 && rate < LinkClock::kMinRate) {
-    throw std::runtime_error(
-        "the rate of a link must be at least 1 Mbit/s (or 0: not limited), not " +
-        std::to_string(rate) + " bit/s");
+  check_rate(options.profile.bits_per_second);
+  for (const SwitchPort& one : ports) {
+    check_rate(one.bits_per_second);
+    if (one.bits_per_second != 0 && options.profile.bits_per_second == 0) {
+      throw std::runtime_error("a link has a rate of its own, and the others have none");
+    }
   }
   for (const TrunkLevel& trunks : options.trunks) {
     if (options.profile.limited() && trunks.places > 0 &&
@@ -87,6 +95,9 @@ EmulatedSwitch::EmulatedSwitch(const EmulatedSwitchOptions& options,
   for (const SwitchPort& one : ports) {
     setup.ports.push_back(one.port);
     setup.places.push_back(one.place);
+    LinkProfile& profile = setup.profiles.emplace_back(options.profile);
+    if (one.bits_per_second != 0) profile.bits_per_second = one.bits_per_second;
+    setup.egress_frames.push_back(egress_frames(profile, options.egress_frames));
   }
   setup.trunks = options.trunks;
   for (TrunkLevel& trunks : setup.trunks) {
@@ -95,8 +106,6 @@ EmulatedSwitch::EmulatedSwitch(const EmulatedSwitchOptions& options,
   setup.macs = &macs_;
   setup.publisher = &publisher_;
   setup.clones = clones == nullptr ? nullptr : clones->get();
-  setup.profile = options.profile;
-  setup.egress_frames = egress_frames(options.profile, options.egress_frames);
   setup.seed = options.seed;
   setup.shards = options.shards;
   for (setup.index = 0; setup.index < options.shards; ++setup.index) {

@@ -64,11 +64,13 @@ struct EmulatedSwitchOptions {
 
 // One of a switch's ports: the server's port at the other end of the link, and the MAC addresses
 // behind it, as 48-bit numbers (02:47:... is 0x0247...). In a tree, those with consecutive places
-// are below one switch.
+// are below one switch. bits_per_second: of this link; 0: that of the switch's profile. No link has
+// one of its own where the profile has none.
 struct SwitchPort {
   RingPort* port = nullptr;
   std::vector<std::uint64_t> addresses;
   std::uint32_t place = 0;
+  std::uint64_t bits_per_second = 0;
 };
 
 class EmulatedSwitch {

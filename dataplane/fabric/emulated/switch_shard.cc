@@ -28,7 +28,7 @@ SwitchShard::SwitchShard(const Setup& setup)
     : macs_(setup.macs),
       publisher_(setup.publisher),
       clones_(setup.clones),
-      limited_(setup.profile.limited()),
+      limited_(setup.profiles.front().limited()),
       queue_count_(setup.ports.front()->queues()),
       queue_reciprocal_(UINT64_MAX / queue_count_ + 1),
       serves_(queue_count_),
@@ -41,14 +41,15 @@ SwitchShard::SwitchShard(const Setup& setup)
   }
   const auto rings = static_cast<std::uint32_t>(setup.ports.size() * queues_.size());
   room_needed_ = rings * kBurst * kFramesPerFrame;
-  // Over an unlimited link a round must always fit once the queue is half empty.
-  const std::uint32_t frames =
-      limited_ ? setup.egress_frames : std::max(setup.egress_frames, 2 * room_needed_);
   egress_.reserve(setup.ports.size());
   for (std::size_t port = 0; port < setup.ports.size(); ++port) {
-    uplinks_.push_back(Uplink{setup.ports[port], LinkClock(setup.profile.bits_per_second),
+    const LinkProfile& profile = setup.profiles[port];
+    uplinks_.push_back(Uplink{setup.ports[port], LinkClock(profile.bits_per_second),
                               generator_of(setup.seed, setup.index, port)});
-    egress_.emplace_back(setup.ports[port], setup.profile, frames, clones_, counters_[port]);
+    // Over an unlimited link a round must always fit once the queue is half empty.
+    const std::uint32_t frames =
+        std::max(setup.egress_frames[port], limited_ ? 0 : 2 * room_needed_);
+    egress_.emplace_back(setup.ports[port], profile, frames, clones_, counters_[port]);
   }
   if (setup.trunks.empty()) return;
   trunks_ = std::make_unique<TrunkTree>(setup.trunks, setup.places, *macs_, clones_);

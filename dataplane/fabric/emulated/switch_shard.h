@@ -35,8 +35,9 @@ class SwitchShard final : public Pollable {
     const MacTable* macs = nullptr;
     const ImpairmentPublisher* publisher = nullptr;
     rte_mempool* clones = nullptr;  // may be nullptr: then nothing is duplicated or corrupted
-    LinkProfile profile;
-    std::uint32_t egress_frames = 0;
+    // By port; all are limited, or none is.
+    std::vector<LinkProfile> profiles;
+    std::vector<std::uint32_t> egress_frames;
     // Of a tree: empty where one switch joins all ports; and where each port is.
     std::vector<TrunkLevel> trunks;
     std::vector<std::uint32_t> places;

@@ -39,7 +39,7 @@ InterfaceFabric::InterfaceFabric(const PortsRequest& request, Clock& clock)
     port.mac = bcube::embedded_link_address(number, server()).mac;
     port.mtu = request.settings.mtu;
     port.pools = request.received;
-    port.bits_per_second = port_rate(request.settings, number);
+    port.bits_per_second = port_rate(request.settings, server(), number);
     if (port.bits_per_second != 0) {
       port.receive_depth = kLimitedReceiveRing;
       port.transmit_depth = kLimitedTransmitRing;

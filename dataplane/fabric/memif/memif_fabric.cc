@@ -92,7 +92,7 @@ EthdevPort& MemifFabric::add(const PortsRequest& request, unsigned port,
   for (PacketPool* pool : request.received) {
     of_port.pools.push_back({.received = pool, .device = nullptr, .sent = nullptr});
   }
-  of_port.bits_per_second = port_rate(request.settings, port);
+  of_port.bits_per_second = port_rate(request.settings, server(), port);
   try {
     return add_port(of_port, clock);
   } catch (const control::SetupError& error) {

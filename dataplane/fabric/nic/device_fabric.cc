@@ -89,7 +89,7 @@ void DeviceFabric::add_device(const PortsRequest& request, std::uint16_t device,
   port.pools = queues_;
   port.receive_depth = descriptors(request.settings);
   port.transmit_depth = port.receive_depth;
-  port.bits_per_second = port_rate(request.settings, number);
+  port.bits_per_second = port_rate(request.settings, server(), number);
   port.receive_interrupts = true;
   port.tells_of_device = true;
   set_link_address(device, what, bcube::embedded_link_address(number, server()));

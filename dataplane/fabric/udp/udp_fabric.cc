@@ -37,7 +37,7 @@ UdpPortOptions options_of_port(const PortsRequest& request, const bcube::Neighbo
   }
   port.mtu = request.settings.mtu;
   port.pools = request.received;
-  port.bits_per_second = port_rate(request.settings, number);
+  port.bits_per_second = port_rate(request.settings, request.server, number);
   return port;
 }
 

@@ -69,8 +69,8 @@ void UdpPort::check_ways() const {
 std::string UdpPort::too_long(std::uint16_t peer, std::uint32_t carried) const {
   return fmt::format(
       "the way from {} to {} carries IP packets of at most {} bytes, and those of the cluster have "
-      "up to {}: write mtu = {} in [link] of the cluster file of all hosts, or raise the MTU of "
-      "their interfaces",
+      "up to {}: expected --mtu {}, or as much in [link] of the cluster file of all hosts, or a "
+      "larger MTU of their interfaces",
       control::host_text(at_), control::host_text(peers_.address(peer)), carried,
       mtu() + longer_by(at_), carried);
 }

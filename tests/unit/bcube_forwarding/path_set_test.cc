@@ -150,8 +150,8 @@ TEST(ParallelPaths, DetourOverAnotherNeighbourWhereTheFirstIsDown) {
   const AddressSpace space(std::vector<unsigned>(2, 4));
   const ServerId from = space.parse("0,0"), to = space.parse("0,2");
   const auto without = [&](const std::set<std::string>& down) {
-    const auto works = [&](ServerId, unsigned, ServerId next) {
-      return !down.contains(space.text(next));
+    const auto works = [&](ServerId at, Hop hop) {
+      return !down.contains(space.text(space.with_digit(at, hop.level, hop.digit)));
     };
     return text_of(space, from, parallel_paths(space, from, to, works));
   };
@@ -168,8 +168,8 @@ TEST(ParallelPaths, AskWhetherAHopWorksInTheDirectionOfThePath) {
   const ServerId from = space.parse("0,0"), relay = space.parse("0,1"), to = space.parse("2,1");
   const std::vector<Route> all = parallel_paths(space, from, to);
   const auto without = [&](ServerId one, ServerId other) {
-    return parallel_paths(space, from, to, [=](ServerId at, unsigned, ServerId next) {
-      return at != one || next != other;
+    return parallel_paths(space, from, to, [=](ServerId at, Hop hop) {
+      return at != one || space.with_digit(at, hop.level, hop.digit) != other;
     });
   };
   EXPECT_EQ(without(relay, from), all);
@@ -276,10 +276,9 @@ Damage with_paths_down(Damage damage, const AddressSpace& space, ServerId from,
 
 void expect_working_paths(const AddressSpace& space, ServerId from, ServerId to,
                           const Damage& damage) {
-  const std::vector<Route> paths =
-      parallel_paths(space, from, to, [&](ServerId at, unsigned level, ServerId next) {
-        return works_despite(damage, space, at, level, next);
-      });
+  const std::vector<Route> paths = parallel_paths(space, from, to, [&](ServerId at, Hop hop) {
+    return works_despite(damage, space, at, hop.level, space.with_digit(at, hop.level, hop.digit));
+  });
   SCOPED_TRACE(text_of(space, from, paths) + " to " + space.text(to));
   EXPECT_EQ(fault_of(space, from, to, paths), "");
   EXPECT_EQ(!paths.empty(), are_connected(damage, space, from, to));
@@ -347,8 +346,9 @@ TEST(CandidatePaths, AreTheParallelOnesAndTheDetoursOverOtherNeighbours) {
             "[0,0]: [0,0] [0,1]; [0,0] [1,0] [1,1] [0,1]; [0,0] [2,0] [2,1] [0,1];"
             " [0,0] [3,0] [3,1] [0,1];");
   EXPECT_EQ(candidate_paths(space, 0, to, 3).size(), 3u);
-  const auto without = [&](ServerId from, unsigned, ServerId next) {
-    return from != space.parse("2,0") && next != space.parse("2,0");
+  const auto without = [&](ServerId from, Hop hop) {
+    const ServerId down = space.parse("2,0");
+    return from != down && space.with_digit(from, hop.level, hop.digit) != down;
   };
   EXPECT_EQ(candidate_paths(space, 0, to, 8, without).size(), 3u);
   // Where all digits differ there are no detours.

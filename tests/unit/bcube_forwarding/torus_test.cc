@@ -228,9 +228,7 @@ TEST(Torus, FindsPathsAroundCablesThatAreDownWhileThereAreAny) {
     const auto from = static_cast<ServerId>(random() % space.servers());
     const auto to = static_cast<ServerId>(random() % space.servers());
     if (from == to) continue;
-    const auto works = [&](ServerId at, unsigned level, ServerId next) {
-      const Hop hop{static_cast<std::uint8_t>(level),
-                    static_cast<std::uint8_t>(space.digit(next, level))};
+    const auto works = [&](ServerId at, Hop hop) {
       return !down.contains(switch_of(space, at, hop));
     };
     const std::vector<Route> paths = parallel_paths(space, from, to, works);

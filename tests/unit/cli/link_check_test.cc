@@ -205,11 +205,11 @@ TEST(LinkReport, SaysThatLinksWithoutARateAreNotJudgedByTheirSpeed) {
   std::vector<LinkResult> results = {two_results().front()};
   EXPECT_TRUE(links_report(topology(), results, false)
                   .text()
-                  .ends_with("all 1 links of bcube:2,2 are as configured\n"));
+                  .ends_with("the link of bcube:2,2 is as configured\n"));
   results[0].configured_bps = 0;
   EXPECT_TRUE(links_report(topology(), results, false)
                   .text()
-                  .ends_with("are as configured; no rate is configured, so how fast they are was "
+                  .ends_with("is as configured; no rate is configured, so how fast they are was "
                              "not judged\n"));
 }
 
@@ -220,7 +220,7 @@ TEST(LinkReport, SaysWhichLinksNoTrainersCanMeasure) {
   const std::string text = links_report(topology(), results, false).text();
   EXPECT_NE(text.find(" -  not measured: [1,0] takes no trainers\n"), std::string::npos) << text;
   EXPECT_TRUE(
-      text.ends_with("all 1 links of bcube:2,2 are as configured; 1 more, of servers that "
+      text.ends_with("the link of bcube:2,2 is as configured; 1 more, of servers that "
                      "take no trainers, was not measured\n"))
       << text;
   EXPECT_EQ(links_report(topology(), results, false).json()["ok"], true);

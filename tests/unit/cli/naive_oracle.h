@@ -36,7 +36,7 @@ class NaiveOracle {
     control::UnitRange units = control::part(control::units_of(bytes_), plan_.thread_part(thread));
     control::Rank rank = 0;
     for (unsigned w = 0; w < plan_.steps(thread); ++w) {
-      if (plan_.step(thread, w).is_root()) continue;  // divides nothing
+      if (plan_.step(thread, w).parts() == 1) continue;  // it divides nothing
       unsigned digit = 0;
       control::UnitRange here = control::part(units, digit, plan_.radix(thread, w));
       while (unit >= here.begin + here.count && digit + 1 < plan_.radix(thread, w)) {

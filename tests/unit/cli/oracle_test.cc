@@ -83,20 +83,20 @@ TEST_P(OracleOnTopology, AgreesWithOneElementAtATimeForEveryTypeAndOperation) {
 
 INSTANTIATE_TEST_SUITE_P(
     Topologies, OracleOnTopology,
-    testing::Values(Case{"bcube:3,2", 0}, Case{"bcube:3,2", 1}, Case{"bcube:3,2", 8},
-                    Case{"bcube:3,2", 1001}, Case{"bcube:2,1", 100}, Case{"bcube:2,3", 777},
-                    Case{"bcube:4,2", 333}, Case{"bcube:3,3", 259}, Case{"star:5", 97},
-                    Case{"bcube:2,2", 2 * Oracle::kBlockElements + 5},
-                    Case{"bcube:4,2", 333, "halving_doubling"},
-                    Case{"star:12", 301, "blueconnect:2x3x2,ring"},
-                    Case{"bcube:3,2", 77, "blueconnect"}, Case{"bcube:3,2", 1001, "hips:ring"},
-                    Case{"star:5", 97, "hips:ring"}, Case{"bcube:3,2", 500, "ring"},
-                    Case{"bcube:4,2", 333, "hips:ring,mesh"},
-                    Case{"bcube:3,2", 777, "hips:mesh,ring"}, Case{"bcube:3,2", 777, "hips:root"},
-                    Case{"bcube:3,2", 777, "ps:1,1"}, Case{"bcube:3,2", 777, "two-level"},
-                    Case{"bcube:4,2", 777, "hips:root,ring"},
-                    Case{"bcube:2,3", 400, "hips:ring,root,mesh"}, Case{"bcube:2,2", 301, "bml", 3},
-                    Case{"star:3", 301, "hips:ring", 2}, Case{"bcube:2,2", 77, "ps", 5}));
+    testing::Values(
+        Case{"bcube:3,2", 0}, Case{"bcube:3,2", 1}, Case{"bcube:3,2", 8}, Case{"bcube:3,2", 1001},
+        Case{"bcube:2,1", 100}, Case{"bcube:2,3", 777}, Case{"bcube:4,2", 333},
+        Case{"bcube:3,3", 259}, Case{"star:5", 97},
+        Case{"bcube:2,2", 2 * Oracle::kBlockElements + 5},
+        Case{"bcube:4,2", 333, "halving_doubling"}, Case{"star:12", 301, "blueconnect:2x3x2,ring"},
+        Case{"bcube:3,2", 77, "blueconnect"}, Case{"bcube:3,2", 1001, "hips:ring"},
+        Case{"star:5", 97, "hips:ring"}, Case{"bcube:3,2", 500, "ring"},
+        Case{"bcube:4,2", 333, "hips:ring,mesh"}, Case{"bcube:3,2", 777, "hips:mesh,ring"},
+        Case{"bcube:3,2", 777, "hips:root"}, Case{"bcube:3,2", 777, "ps:1,1"},
+        Case{"bcube:3,2", 777, "two-level"}, Case{"bcube:4x3x2", 777, "recursive_doubling"},
+        Case{"star:5", 97, "recursive_doubling", 3}, Case{"bcube:4,2", 777, "hips:root,ring"},
+        Case{"bcube:2,3", 400, "hips:ring,root,mesh"}, Case{"bcube:2,2", 301, "bml", 3},
+        Case{"star:3", 301, "hips:ring", 2}, Case{"bcube:2,2", 77, "ps", 5}));
 
 TEST(Oracle, ReducesEachThreadsPartAlongThatThreadsOrderOfLevels) {
   const auto topology = control::parse_topology("bcube:3,2", "test");

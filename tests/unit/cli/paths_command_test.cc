@@ -9,6 +9,7 @@
 #include "cli/plan/measured_paths.h"
 #include "control/base/errors.h"
 #include "control/plan/base/topology.h"
+#include "control/settings/link_rates.h"
 #include "tests/unit/cli/command_line_fixture.h"
 
 namespace gradcube::cli {
@@ -148,6 +149,22 @@ TEST(MeasuredPaths, AreReadFromTheDaemonsAnswerTheShortestFirst) {
   EXPECT_EQ(paths[0].bits_per_second_left, 70u);
   EXPECT_EQ(paths[1].state, "silent");
   EXPECT_EQ(paths[1].round_trip_ns, std::nullopt);
+}
+
+TEST(MeasuredPaths, GoOverEachPortOfAServerWithSeveral) {
+  const control::LinkRates rates = control::parse_link_rates("1gbit,server2=2x1gbit", "test");
+  const control::Topology topology = rates.on(control::parse_topology("star:3", "test"));
+  const auto read = [&](const char* hops) {
+    return read_measured_paths(
+        nlohmann::json::parse(
+            std::string(R"({"paths":[{"state":"?","round_trip_ns":1,"left_bps":1,"hops":)") + hops +
+            "}]}"),
+        topology.space(), 0, 2);
+  };
+  EXPECT_EQ(read("[[0,2]]").size(), 1u);
+  EXPECT_EQ(read("[[0,5]]").size(), 1u) << "its second port";
+  EXPECT_THROW(read("[[0,8]]"), control::SetupError) << "it has no third";
+  EXPECT_THROW(read("[[0,4],[0,2]]"), control::SetupError) << "server 1 has no second";
 }
 
 TEST(MeasuredPaths, AreRefusedWhereTheyLeadNowhere) {

@@ -49,8 +49,9 @@ TEST_F(PlanKeys, ShowTheLoadOfEveryPathPortAndLcore) {
 }
 
 TEST_F(PlanKeys, BindThePortsOfAParameterServerToTheirNodes) {
-  const json shown = report({"--topology", "bcube:3,2", "--algorithm", "ps", "--lcores", "0-3",
-                             "--port-nodes", "0,1", "--lcore-nodes", "1,0,1,0"});
+  const json shown =
+      report({"--topology", "star:9", "--rate", "1gbit,server8=2x1gbit", "--algorithm", "ps:8",
+              "--lcores", "0-3", "--port-nodes", "0,1", "--lcore-nodes", "1,0,1,0"});
   EXPECT_EQ(shown["paths"][0]["port"], 0);
   EXPECT_EQ(shown["paths"][1]["node"], 1);
   EXPECT_EQ(shown["lcores"][0]["paths"], json::array({1}));

@@ -187,6 +187,15 @@ TEST(Recognise, NamesAPortThatHearsNobody) {
   EXPECT_THAT(recognise(cables).faults.back(), HasSubstr("`ip link set dev eth1 up`"));
 }
 
+TEST(Recognise, NamesAHostThatHasNoPortToUse) {
+  Cables cables = uncabled(2, 1);
+  cables.hosts[1].ports.clear();
+  EXPECT_THAT(
+      recognise(cables).faults,
+      ElementsAre("0 of h0's ports hear somebody, and others have 1", "h0 eth0 hears nobody",
+                  "h1 has no Ethernet interface without an IP address"));
+}
+
 TEST(Recognise, NamesTheSwitchesOfACableThatIsAtAnother) {
   Cables cables = uncabled(9, 2);
   for (std::size_t i = 0; i < 3; ++i) {

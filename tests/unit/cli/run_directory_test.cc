@@ -85,6 +85,44 @@ TEST_F(RunDirectoryTest, RefusesADirectoryOfAnotherUser) {
               testing::HasSubstr("belongs to user 12345"));
 }
 
+TEST_F(RunDirectoryTest, OfAnotherUsersDaemonMayBeLookedAtByWhoNamesThatUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "makes a directory of another user, which takes root";
+  fs::create_directory(root_ / "theirs");
+  ASSERT_EQ(chown((root_ / "theirs").c_str(), 12345, 12345), 0);
+  const RunDirectory theirs(root_ / "theirs");
+  EXPECT_FALSE(theirs.is_own());
+  const auto why = [&] {
+    try {
+      theirs.check_as_client();
+    } catch (const SetupError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(why(), testing::HasSubstr("GRADCUBE_DAEMON_UID=12345"));
+  setenv("GRADCUBE_DAEMON_UID", "12345", 1);
+  EXPECT_EQ(why(), "");
+  EXPECT_THAT(message_of(theirs), testing::HasSubstr("belongs to user 12345"))
+      << "no cluster is started there";
+  setenv("GRADCUBE_DAEMON_UID", "12345x", 1);
+  EXPECT_THAT(why(), testing::HasSubstr("is not a user id"));
+  unsetenv("GRADCUBE_DAEMON_UID");
+  fs::permissions(root_ / "theirs", fs::perms::all);
+  setenv("GRADCUBE_DAEMON_UID", "12345", 1);
+  EXPECT_THAT(why(), testing::HasSubstr("can be written to by others"));
+  unsetenv("GRADCUBE_DAEMON_UID");
+}
+
+TEST_F(RunDirectoryTest, IsOpenedToOthersAndSaysWhatIsStillClosed) {
+  const RunDirectory directory(root_ / "closed" / "run");
+  directory.create();
+  fs::permissions(root_ / "closed", fs::perms::owner_all);
+  EXPECT_EQ(directory.admit_others(), root_ / "closed");
+  struct stat status {};
+  ASSERT_EQ(stat(directory.path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777u, 0755u);
+}
+
 TEST_F(RunDirectoryTest, RefusesAPathTooLongForUnixSockets) {
   EXPECT_THAT(message_of(RunDirectory(root_ / std::string(100, 'x'))),
               testing::HasSubstr("set GRADCUBE_RUN to a shorter one"));

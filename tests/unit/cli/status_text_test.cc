@@ -125,6 +125,18 @@ TEST(StatusText, ShowsWhatUsersMayUseAndUse) {
   EXPECT_THAT(text, HasSubstr("8 GB of trainers' buffers per user, user 1000 uses 1.5 MB"));
 }
 
+TEST(StatusText, SaysWhoseTrainersAreWhereThereAreSeveralUsers) {
+  json status = whole_status();
+  json& trainers = status["jobs"][0]["trainers"];
+  trainers[0]["uid"] = 1000;
+  trainers[1]["uid"] = 1000;
+  EXPECT_THAT(status_text(status, {}), Not(ContainsRegex("99000 +14 +12 +user")));
+  trainers[1]["uid"] = 1001;
+  EXPECT_THAT(status_text(status, {}), ContainsRegex("99000 +14 +12 +user 1000\n"));
+  EXPECT_THAT(status_text(status, {}),
+              ContainsRegex("99001 +12 +12 +user 1001: the others have waited"));
+}
+
 TEST(StatusText, NamesTheTrainerThatAJobWaitsForAndSinceWhen) {
   const std::string text = status_text(whole_status(), {});
   EXPECT_THAT(text, HasSubstr("has waited 3.2 s for [2,2] (pid 99001)"));
@@ -144,10 +156,13 @@ TEST(StatusText, NamesTheTrainerThatAJobWaitsForWhereNobodyKnowsSinceWhen) {
 TEST(StatusText, ShowsTheServersThatDoNotAnswer) {
   json status = whole_status();
   EXPECT_THAT(status_text(status, {}), Not(HasSubstr("do not answer")));
+  status["servers"].push_back({{"address", {2, 1}}, {"pid", 0}, {"why", "it is silent"}});
   status["servers"].push_back({{"address", {2, 2}}, {"pid", 4712}, {"why", "its daemon ended"}});
   EXPECT_THAT(status_text(status, {}),
-              HasSubstr("servers that do not answer\nserver   pid  no answer, because\n"
-                        " [2,2]  4712  its daemon ended\n"));
+              AllOf(HasSubstr(": 9 servers (2 without an answer), "),
+                    HasSubstr("servers that do not answer\nserver   pid  no answer, because\n"
+                              " [2,1]     -  it is silent\n"
+                              " [2,2]  4712  its daemon ended\n")));
 }
 
 TEST(StatusText, SaysWhyAJobStopsOrWasAborted) {

@@ -22,10 +22,11 @@ void expect_same_threads(const Plan& plan, const Plan& other) {
 }
 
 TEST(Algorithms, AreFoundByName) {
-  EXPECT_EQ(algorithm_names(), (std::vector<std::string>{
-                                   "bml", "blueconnect", "blueconnect:ring",
-                                   "blueconnect:halving_doubling", "halving_doubling", "hips:mesh",
-                                   "hips:ring", "hips:root", "mesh", "ps", "ring", "two-level"}));
+  EXPECT_EQ(algorithm_names(),
+            (std::vector<std::string>{"bml", "blueconnect", "blueconnect:ring",
+                                      "blueconnect:halving_doubling", "halving_doubling",
+                                      "hips:mesh", "hips:ring", "hips:root", "mesh", "ps",
+                                      "recursive_doubling", "ring", "two-level"}));
   for (const std::string& name : algorithm_names()) {
     EXPECT_EQ(plan_of(name, "bcube:2,2").algorithm(), name);
   }
@@ -39,7 +40,7 @@ TEST(Algorithms, NameThoseThatExistWhereOneIsUnknown) {
               "--algorithm \"" + std::string(name) +
                   "\": there is no such algorithm; expected bml, blueconnect, blueconnect:ring, "
                   "blueconnect:halving_doubling, halving_doubling, hips:mesh, hips:ring, "
-                  "hips:root, mesh, ps, ring, two-level, or auto");
+                  "hips:root, mesh, ps, recursive_doubling, ring, two-level, or auto");
   }
 }
 

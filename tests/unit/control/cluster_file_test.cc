@@ -7,6 +7,7 @@
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "control/base/errors.h"
 #include "control/settings/cluster_settings.h"
@@ -65,6 +66,30 @@ TEST(ClusterFile, MayLeaveEverythingOut) {
             "star:4");
 }
 
+TEST(ClusterFile, HasSectionsOfServersWithPortsOfTheirOwn) {
+  const std::string star = "[topology]\nspec = \"star:9\"\n";
+  const std::string rate = "[link]\nrate = \"200mbit\"\n";
+  const std::string ports =
+      "[servers.\"8\"]\nrate = \"2gbit\"\nports = 4\n[servers.3]\nrate = \"1gbit\"\n";
+  const ClusterSettings settings = parse_cluster_file(ports + star + rate, "c.toml");
+  EXPECT_EQ(rates_text(settings), "200mbit,server3=1gbit,server8=4x2gbit");
+  EXPECT_EQ(settings.topology.space().ports(8), 4u);
+  EXPECT_NE(file_refusal(star + ports).find("only servers' own ports have a rate"),
+            std::string::npos);
+  const std::pair<const char*, const char*> refused[] = {
+      {"[servers.8]\nports = 4\n", "line 5: [servers.\"8\"] needs a rate"},
+      {"[servers.8]\nrate = \"1gbit\"\nport = 4\n",
+       "unknown key \"port\" in [servers.\"8\"]; accepted keys are rate, ports"},
+      {"[servers]\n8 = \"1gbit\"\n", "expected [servers.\"8\"], and its keys below"},
+      {"[servers.eight]\nrate = \"1gbit\"\n", "[servers] \"eight\""},
+      {"[servers.8]\nrate = \"1gbit\"\nports = 17\n", "the ports of server 8"},
+      {"[servers.9]\nrate = \"1gbit\"\n", "there is no server 9 in star:9"}};
+  for (const auto& [text, words] : refused) {
+    const std::string said = file_refusal(star + rate + text);
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+  }
+}
+
 TEST(ClusterFile, RefusesKeysThatAreNestedTooDeeplyForItsReader) {
   std::string key = "a";
   while (key.size() < 200'000) key += ".a";
@@ -104,7 +129,7 @@ TEST(ClusterFile, NamesFileLineKeyAndWhatIsAccepted) {
             "oversubscription, mtu, delay, queue, ecn-threshold, greeting, probing");
   EXPECT_EQ(file_refusal("[links]\n"),
             "c.toml, line 1: unknown section \"links\"; accepted sections are topology, link, "
-            "impair, engine");
+            "impair, engine, users, servers");
   EXPECT_EQ(
       file_refusal("\n[link]\nrate = 200\n"),
       "c.toml, line 3: link.rate \"200\": the unit is missing; expected a number and its "

@@ -42,7 +42,11 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
                                                        {"server-lcores", "2"},
                                                        {"hosts", fifteen.c_str()},
                                                        {"oversubscription", "4"},
-                                                       {"interfaces", one_each.c_str()}};
+                                                       {"interfaces", one_each.c_str()},
+                                                       {"allow-users", "alice,1001"},
+                                                       {"allow-groups", "ml"},
+                                                       {"user-jobs", "3"},
+                                                       {"user-sessions", "30"}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
   EXPECT_EQ(settings.topology.spec(), "tree:4x4");
@@ -68,6 +72,10 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   EXPECT_EQ(settings.fabric, FabricKind::udp);
   EXPECT_EQ(settings.hosts.size(), 15u);
   EXPECT_EQ(settings.interfaces.size(), 15u);
+  EXPECT_EQ(settings.allowed_users, (NameList{"alice", "1001"}));
+  EXPECT_EQ(settings.allowed_groups, NameList{"ml"});
+  EXPECT_EQ(settings.jobs_per_user(), 3u);
+  EXPECT_EQ(settings.user_sessions, 30u);
   EXPECT_THROW(validate(settings), UsageError) << "links that are not emulated lose nothing";
   settings.fabric = FabricKind::embedded;
   EXPECT_NO_THROW(validate(settings));
@@ -96,6 +104,29 @@ TEST(ClusterSettings, RefuseAnUnknownNameAndBadLcores) {
   }
   EXPECT_THROW(apply_setting(settings, "idle", "lazy", "--idle"), UsageError);
   EXPECT_EQ(settings, ClusterSettings());
+}
+
+TEST(ClusterSettings, GiveAUserAllJobsWhileHeIsAloneAndHalfOfThemBesideOthers) {
+  ClusterSettings settings;
+  EXPECT_FALSE(settings.has_tenants());
+  EXPECT_EQ(settings.jobs_per_user(), kMostUserJobs);
+  apply_setting(settings, "allow-groups", "ml", "--allow-groups");
+  EXPECT_TRUE(settings.has_tenants());
+  EXPECT_EQ(settings.jobs_per_user(), kMostUserJobs / 2);
+}
+
+TEST(ClusterSettings, TakeUsersAsAListInAClusterFile) {
+  const ClusterSettings settings = parse_cluster_file(
+      "[users]\nallow-users = [\"alice\", 1001]\nallow-groups = \"ml\"\nuser-jobs = 2\n", "c.toml");
+  EXPECT_EQ(settings.allowed_users, (NameList{"alice", "1001"}));
+  EXPECT_EQ(settings.allowed_groups, NameList{"ml"});
+  EXPECT_EQ(settings.user_jobs, 2u);
+  for (const char* names : {"", ",", "alice,", "al ice", "a:b", "alice,bob,alice", "a\nb"}) {
+    EXPECT_THROW(parse_names(names, "--allow-users"), UsageError) << names;
+  }
+  EXPECT_EQ(message_of<UsageError>([&] { parse_names("alice,", "--allow-users"); }),
+            "--allow-users: \"\" is no name; expected names or numbers with commas between them, "
+            "for example alice,1001");
 }
 
 TEST(ClusterSettings, RefuseAQueueThatDoesNotHoldTwoFrames) {
@@ -195,8 +226,8 @@ TEST(ClusterSettings, RefuseForUdpWhatTheNetworkDoesNotAndHostsForOthers) {
   settings.topology = parse_topology("star:2", "");
   settings.hosts = parse_hosts("10.0.0.1 10.0.0.2", "");
   EXPECT_EQ(message_of<UsageError>([&] { validate(settings); }),
-            "hosts: they are for the udp fabric, and the fabric is embedded: expected fabric = "
-            "\"udp\" in [link], or --fabric udp");
+            "hosts: they are for the udp fabric, and the fabric is embedded: expected --fabric "
+            "udp, or in [link] of a cluster file fabric = \"udp\"");
   settings.fabric = FabricKind::udp;
   EXPECT_NO_THROW(validate(settings));
   EXPECT_EQ(settings_from_json(to_json(settings)), settings);

@@ -41,7 +41,7 @@ CollectiveRun::CollectiveRun(const Plan& plan, const CollectiveShape& shape,
 void CollectiveRun::find_segments() {
   for (const Member& at : members_) {
     const unsigned last = at.schedule.last_step();
-    if (!at.schedule.step(last).sums) continue;
+    if (!plan_.owns(at.schedule.rank(), at.schedule.thread())) continue;
     for (std::uint32_t q = 0; q < at.layout.round_length(last); ++q) {
       const SegmentRange segment = at.layout.segment(at.schedule, last, 0, q);
       add_segments(segment);
@@ -84,9 +84,10 @@ void CollectiveRun::begin() {
   }
 }
 
-// In a round of a ring no rank sends what it receives.
+// Only where steps double does a rank send what it adds to in the same round.
 void CollectiveRun::run_step(unsigned thread, Stage stage, unsigned w) {
   for (unsigned round = 0; round < member(0, thread).schedule.step(w).rounds; ++round) {
+    before_ = counts_;
     for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
       const Member& from = member(rank, thread);
       const Offsets& targets = from.schedule.step(w).targets_in(stage);
@@ -148,7 +149,7 @@ bool CollectiveRun::is_kept(const Member& to, Stage stage, unsigned w, std::size
 }
 
 void CollectiveRun::pass(const Member& from, const Member& to, Stage stage, std::size_t segment) {
-  const std::uint8_t* have = counts_of(from.schedule.rank(), segment);
+  const std::uint8_t* have = before_.data() + place_of(from.schedule.rank(), segment);
   std::uint8_t* into = counts_of(to.schedule.rank(), segment);
   const bool adds = stage == Stage::aggregation && reduces(shape_.kind);
   for (Rank rank = 0; rank < plan_.ranks(); ++rank) {

@@ -33,7 +33,7 @@ class CollectiveRun {
 
   // What the rank has of a segment: a count for each rank.
   const std::uint8_t* counts(Rank rank, std::size_t segment) const {
-    return &counts_[(rank * segments_.size() + segment) * plan_.ranks()];
+    return &counts_[place_of(rank, segment)];
   }
 
   const std::vector<SegmentRange>& segments() const { return segments_; }  // not the empty ones
@@ -58,8 +58,11 @@ class CollectiveRun {
   const Member& member(Rank rank, unsigned thread) const {
     return members_[std::size_t{thread} * plan_.ranks() + rank];
   }
+  std::size_t place_of(Rank rank, std::size_t segment) const {
+    return (rank * segments_.size() + segment) * plan_.ranks();
+  }
   std::uint8_t* counts_of(Rank rank, std::size_t segment) {
-    return &counts_[(rank * segments_.size() + segment) * plan_.ranks()];
+    return &counts_[place_of(rank, segment)];
   }
 
   const Plan& plan_;
@@ -68,6 +71,7 @@ class CollectiveRun {
   std::vector<SegmentRange> segments_;
   std::map<std::uint64_t, std::size_t> segment_at_;  // by its begin
   std::vector<std::uint8_t> counts_;                 // [rank][segment][rank]
+  std::vector<std::uint8_t> before_;                 // the same when the round began
   std::array<std::uint64_t, kStages> bytes_sent_{};
 };
 

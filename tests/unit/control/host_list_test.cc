@@ -67,12 +67,13 @@ TEST(HostList, RefusesWhatIsNoAddressOfAHost) {
 
 TEST(HostList, HasOneRowForEachServer) {
   EXPECT_EQ(hosts_refusal("star:2", "10.0.0.1 10.0.0.2"), "");
-  EXPECT_EQ(hosts_refusal("star:3", "10.0.0.1 10.0.0.2"),
-            "hosts: there are the addresses of 2 servers, and star:3 has 3; expected a row for "
-            "each, in the order of their addresses");
+  EXPECT_EQ(
+      hosts_refusal("star:3", "10.0.0.1 10.0.0.2"),
+      "hosts: 2 named, and star:3 has 3 servers; expected one for each, in the order of their "
+      "addresses");
   EXPECT_EQ(hosts_refusal("bcube:2,2", "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4,10.1.0.4"), "");
   EXPECT_EQ(hosts_refusal("star:2", "10.0.0.1,10.1.0.1 10.0.0.2"),
-            "hosts: server [0] has 2 addresses, and 1 ports; expected one address for all ports, "
+            "hosts: server [0] has 2 addresses, and 1 port; expected one address for all ports, "
             "or one for each, level 0 first");
   const Topology partial = parse_absent(parse_topology("bcube:2,2", ""), "0,1", "");
   const HostList hosts = parse_hosts("10.0.0.1 10.0.0.2 10.0.0.3", "");

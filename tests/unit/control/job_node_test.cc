@@ -80,6 +80,56 @@ TEST(JobNode, RefusesMoreJobsThanItHolds) {
             "holds");
 }
 
+TEST(JobNode, GivesAUserNoMoreJobsThanHeMayHave) {
+  JobNode node(0, 10, kNodeSpace, {}, 1);
+  node.set_jobs_per_user(2);
+  JobActions out;
+  const auto join = [&](const std::string& name, std::uint32_t user) {
+    return node.join({name, 0, {1, user}, options_of(), std::nullopt, JobOwner::of_user(user)}, {},
+                     {}, out);
+  };
+  ASSERT_TRUE(std::holds_alternative<Attempt>(join("a", 7)));
+  ASSERT_TRUE(std::holds_alternative<Attempt>(join("b", 7)));
+  const auto refused = join("c", 7);
+  ASSERT_TRUE(std::holds_alternative<Refusal>(refused));
+  EXPECT_EQ(std::get<Refusal>(refused).message,
+            "job \"c\" cannot start: user 7 has 2 jobs on server [0] and may have 2: end some, or "
+            "start the cluster with a larger --user-jobs");
+  EXPECT_TRUE(std::holds_alternative<Attempt>(join("c", 8)));
+}
+
+TEST(JobNode, KeepsJobsOfOneNameApartWhoseOwnersDiffer) {
+  JobNode node(0, 10, kNodeSpace, {}, 1);
+  JobActions out;
+  const JobOwner owners[] = {kOwnUser, JobOwner::of_user(0), JobOwner::of_user(7),
+                             JobOwner::of_secret(0, 8), JobOwner::of_secret(2, 8)};
+  for (const JobOwner& owner : owners) {
+    ASSERT_TRUE(std::holds_alternative<Attempt>(
+        node.join({"mnist", 0, {1, 1}, options_of(), std::nullopt, owner}, {}, {}, out)));
+  }
+  EXPECT_EQ(node.leaders().size(), std::size(owners));
+  EXPECT_TRUE(std::holds_alternative<Refusal>(
+      node.join({"mnist", 0, {1, 1}, options_of(), std::nullopt, owners[2]}, {}, {}, out)));
+  // A trainer of another server finds that of its owner, and is no member of the others.
+  JobMessage message{{1, 11, 1}, {0, 0, 0}, protocol::kNoJob, "mnist", join_of(), owners[2]};
+  out.clear();
+  node.on_message(message, {}, out);
+  unsigned with_it = 0;
+  for (const auto& [id, leader] : node.leaders()) {
+    if (leader.gathers_with(1)) {
+      ++with_it;
+      EXPECT_EQ(leader.owner(), owners[2]);
+    }
+  }
+  EXPECT_EQ(with_it, 1u);
+  // Nor does a leader look for its trainers in a job of another owner.
+  for (const JobOwner& owner : {owners[2], JobOwner::of_user(8)}) {
+    out.clear();
+    node.on_message({{1, 11, 0}, {0, 0, 0}, protocol::kNoJob, "mnist", Seek{}, owner}, {}, out);
+    EXPECT_EQ(sent_to_anyone<Elsewhere>(out).size(), owner == owners[2] ? 1u : 0u);
+  }
+}
+
 // A Join of a trainer on the server, in a job of its own with these members.
 JobMessage join_alone(ServerId server, unsigned number, const Servers& members) {
   Join join = join_of();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "control/base/errors.h"
+#include "control/plan/base/topology_links.h"
 #include "control/settings/cluster_file.h"
 #include "control/settings/cluster_settings.h"
 #include "tests/unit/control/message.h"
@@ -50,7 +51,8 @@ TEST(LinkRates, AreReadByLevelInAnyOrder) {
 TEST(LinkRates, SayWhichLevelHasNone) {
   EXPECT_EQ(rates_refusal("level0=10gbit"),
             "the rate of level 1 is missing: bcube:3,2 has 2 levels; expected one rate for all "
-            "links, or one for each level: level0=10gbit,level1=1gbit");
+            "links, or one for each level: level0=10gbit,level1=1gbit; and behind it those of "
+            "servers with ports of their own: 1gbit,server8=4x10gbit");
   EXPECT_NE(rates_refusal("level1=10gbit").find("the rate of level 0 is missing"),
             std::string::npos);
   EXPECT_EQ(rates_refusal("level0=1gbit,level1=1gbit,level2=1gbit"),
@@ -69,7 +71,8 @@ TEST(LinkRates, RefuseALevelWithoutALimitAndSayWhy) {
 TEST(LinkRates, RefuseWhatIsNoListOfLevels) {
   EXPECT_EQ(rates_refusal("level0=1gbit,level0=2gbit"),
             "--rate \"level0=1gbit,level0=2gbit\": level 0 is named twice; expected one rate for "
-            "all links, or one for each level: level0=10gbit,level1=1gbit");
+            "all links, or one for each level: level0=10gbit,level1=1gbit; and behind it those of "
+            "servers with ports of their own: 1gbit,server8=4x10gbit");
   EXPECT_NE(rates_refusal("level0=1gbit,").find("--rate \"level0=1gbit,\": \"\" names no level"),
             std::string::npos);
   EXPECT_NE(rates_refusal("level0=1gbit,2gbit").find("\"2gbit\" names no level"),
@@ -82,6 +85,77 @@ TEST(LinkRates, RefuseWhatIsNoListOfLevels) {
                            "level0=1gbit level1=1gbit", "level-1=1gbit"}) {
     EXPECT_NE(rates_refusal(text), "") << text;
   }
+}
+
+TEST(LinkRates, OfServersWithPortsOfTheirOwnStandBehindThoseOfAllLinks) {
+  for (const char* text : {"200mbit,server8=10x200mbit", "1gbit,server0=2gbit,server3=4x10gbit",
+                           "level0=2gbit,level1=1gbit,server2=10gbit"}) {
+    EXPECT_EQ(rates_text(parse_link_rates(text, "t")), text);
+  }
+  const LinkRates rates = parse_link_rates("200mbit,server8=10x400mbit,server2=1gbit", "t");
+  EXPECT_EQ(rates.own_ports(),
+            (std::vector<PortGroup>{{2, 1, 1'000'000'000}, {8, 10, 400'000'000}}));
+  EXPECT_EQ(rates.of_port(8, 0), 400'000'000u);
+  EXPECT_EQ(rates.of_port(7, 0), 200'000'000u);
+  EXPECT_EQ(rates.slowest(), 200'000'000u);
+  EXPECT_EQ(own_ports_from_json(own_ports_json(rates.own_ports()), "t"), rates.own_ports());
+  EXPECT_THROW(own_ports_from_json(nlohmann::ordered_json::parse(R"([{"server":-1}])"), "t"),
+               UsageError);
+  const Topology topology = rates.on(parse_topology("star:9", "t"));
+  EXPECT_EQ(topology.space().ports(8), 10u);
+  EXPECT_EQ(topology.port_bps(8, 0), 400'000'000u);
+  EXPECT_EQ(topology.port_bps(0, 0), 200'000'000u);
+  EXPECT_EQ(hop_bps(topology, 8, 0, 0), 200'000'000u);
+  EXPECT_EQ(hop_bps(topology, 8, 2, 0), 400'000'000u) << "both are faster than most";
+}
+
+TEST(LinkRates, OfServersAreRefusedWhereTheyCannotBe) {
+  const auto refusal = [](const char* text, const char* topology) -> std::string {
+    try {
+      parse_link_rates(text, "--rate").validate(parse_topology(topology, "t"));
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal("1gbit,server8=4x1gbit", "star:9"), "");
+  EXPECT_EQ(refusal("1gbit,server8=10gbit", "bcube:3,2"), "");
+  EXPECT_EQ(refusal("1gbit,server9=1gbit", "star:9"),
+            "ports of servers: there is no server 9 in star:9");
+  EXPECT_EQ(
+      refusal("1gbit,server8=4x1gbit", "bcube:3,2"),
+      "ports of servers: server 8 cannot have 4 ports in bcube:3,2, where a server has one to "
+      "each switch or cable; several ports on a switch are for a star");
+  EXPECT_NE(refusal("1gbit,server3=4x1gbit", "tree:2x2").find("are for a star"), std::string::npos);
+  EXPECT_EQ(refusal("1gbit,server8=4x1gbit", "star:100"),
+            "ports of servers: with 4 ports, a server can have 63 neighbours at most, not 99");
+  EXPECT_NE(refusal("server8=1gbit", "star:9").find("only servers' own ports have a rate"),
+            std::string::npos);
+  EXPECT_NE(refusal("1gbit,server8=1gbit,server8=2gbit", "star:9").find("server 8 is named twice"),
+            std::string::npos);
+  EXPECT_NE(refusal("1gbit,level0=2gbit", "star:9").find("a rate for all links and others"),
+            std::string::npos);
+  for (const char* text :
+       {"1gbit,server8", "1gbit,server8=", "1gbit,server=1gbit", "1gbit,server8=0x1gbit",
+        "1gbit,server8=17x1gbit", "1gbit,server8=x1gbit", "1gbit,server8=4x",
+        "1gbit,server8=4X1gbit", "1gbit,serverx=1gbit"}) {
+    EXPECT_NE(refusal(text, "star:9"), "") << text;
+  }
+}
+
+TEST(LinkRates, OfServersAreKeptWhicheverOfRateAndTopologyComesFirst) {
+  ClusterSettings settings;
+  apply_setting(settings, "rate", "1gbit,server8=4x1gbit", "--rate");
+  EXPECT_THROW(validate(settings), UsageError) << "bcube:3,2";
+  apply_setting(settings, "topology", "star:9", "--topology");
+  EXPECT_NO_THROW(validate(settings));
+  EXPECT_EQ(settings.topology.space().ports(8), 4u);
+  EXPECT_EQ(settings_from_json(to_json(settings)), settings);
+  apply_setting(settings, "fabric", "memif", "--fabric");
+  EXPECT_THROW(validate(settings), UsageError) << "it has one port for each level";
+  apply_setting(settings, "rate", "1gbit,server8=2gbit", "--rate");
+  EXPECT_NO_THROW(validate(settings));
+  EXPECT_EQ(settings.topology.space().rails(), 1u);
 }
 
 TEST(LinkRates, SurviveJson) {

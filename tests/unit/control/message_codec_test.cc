@@ -112,20 +112,24 @@ TEST(MessageCodec, RandomBytesCostLittleMemory) {
 }
 
 TEST(MessageCodec, IsWhatTheTableSays) {
-  const Bytes greeting = {7, 1, 0, 2, 0, 0, 0xa8, 0xa7, 0xa6, 0xa5, 0xa4, 0xa3, 0xa2, 0xa1, 1};
+  const Bytes greeting = {8, 1, 0, 2, 0, 0, 0xa8, 0xa7, 0xa6, 0xa5, 0xa4, 0xa3, 0xa2, 0xa1, 1};
   EXPECT_EQ(encoded({1, 2, Greeting{0xa1a2a3a4a5a6a7a8, true}}), greeting);
-  const Bytes hold = {7,  1, 0,   2,   0,   1,               // format, from, to, a job message
+  const Bytes hold = {8,  1, 0,   2,   0,   1,               // format, from, to, a job message
                       1,  0, 10,  0,   0,   0, 0, 0, 0, 0,   // from: server, incarnation
                       1,  0, 0,   0,   0,   0, 0, 0,         // attempt
                       2,  0, 20,  0,   0,   0, 0, 0, 0, 0,   // to: server, incarnation
                       0,  0, 0,   0,   0,   0, 0, 0,         // attempt
                       7,  0, 0,   0,                         // job
                       3,  0, 'j', 'o', 'b',                  // name
+                      0,  0, 0,   0,   0,   0, 0, 0,         // owner: of a user
+                      8,  0, 0,   0,   0,   0, 0, 0,         // whose number is 7
                       10,                                    // Hold
                       5,  0, 0,   0,                         // epoch
                       2,  0, 'w', 'e',                       // why
                       1,  3, 9,   0,   0,   0, 0, 0, 0, 0};  // asked: lane, number
-  EXPECT_EQ(encoded(with(Hold{5, "we", CollectiveName{3, 9}})), hold);
+  NodeMessage message = with(Hold{5, "we", CollectiveName{3, 9}});
+  std::get<JobMessage>(message.body).owner = JobOwner::of_user(7);
+  EXPECT_EQ(encoded(message), hold);
 }
 
 TEST(MessageCodec, EveryBodyKeepsItsNumber) {
@@ -150,7 +154,7 @@ TEST(MessageCodec, EveryBodyKeepsItsNumber) {
                                        Left{},
                                        Noted{}};
   ASSERT_EQ(bodies.size(), std::variant_size_v<JobBody>);
-  constexpr std::size_t kKindAt = 6 + 18 + 18 + 4 + 5;
+  constexpr std::size_t kKindAt = 6 + 18 + 18 + 4 + 5 + 16;
   for (std::size_t number = 0; number < bodies.size(); ++number) {
     EXPECT_EQ(encoded(with(bodies[number])).at(kKindAt), number);
   }
@@ -239,10 +243,10 @@ TEST(MessageCodec, AByteThatCanOnlyBeZeroOrOneIsNothingElse) {
 }
 
 TEST(MessageCodec, OtherFormatsAndKindsAreRefused) {
-  for (const std::size_t at : {0U, 5U, 51U}) {
+  for (const std::size_t at : {0U, 5U, 67U}) {
     Bytes bytes = encoded(with(Seek{}));
     ASSERT_TRUE(decoded(bytes).has_value());
-    bytes[at] = at == 51 ? std::variant_size_v<JobBody> : kMessageFormat + 1;
+    bytes[at] = at == 67 ? std::variant_size_v<JobBody> : kMessageFormat + 1;
     EXPECT_FALSE(decoded(bytes).has_value()) << "at " << at;
   }
 }

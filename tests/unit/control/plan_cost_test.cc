@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
+#include "control/plan/auto_plans.h"
 #include "control/plan/verify.h"
 #include "tests/unit/control/plans.h"
 #include "tests/unit/control/topologies.h"
@@ -50,6 +51,43 @@ TEST(PlanCost, IsThatOfTheBusiestLinkWhereSegmentsFlow) {
                   static_cast<double>(most) / report.pieces * kBytes * 1e-6, 1e-6)
           << plan.algorithm() << " on " << topology.spec();
     }
+  }
+}
+
+// PHub's PBox (section 4.4): eight workers, and a root that can send and receive as much as all of
+// them, by one port or by ten. A worker's link has the gradients once each way, and sharded over
+// the workers 2(N-1)/N times.
+TEST(PlanCost, KnowsTheRatesAndThePortsOfARoot) {
+  const Topology star = parse_topology("star:9", "test").with_rates({8'000'000});
+  const std::vector<ServerId> workers = {0, 1, 2, 3, 4, 5, 6, 7};
+  const Plan sharded = make_plan("mesh", star, Placement::of(star, workers, "test"), "test");
+  const Plan slow = make_plan("ps:8", star, "test");
+  CostParameters parameters = bytes_alone(sharded);
+  parameters.segment_bytes = 1e-9;
+  EXPECT_NEAR(time_of(sharded, parameters).seconds(), 1.75, 1e-6);
+  EXPECT_NEAR(time_of(slow, parameters).seconds(), 8, 1e-6);
+  for (const PortGroup& own : {PortGroup{8, 1, 80'000'000}, PortGroup{8, 10, 8'000'000}}) {
+    const Plan plan = make_plan("ps:8", star.with_own_ports({own}), "test");
+    EXPECT_EQ(plan.threads(), own.ports);
+    EXPECT_NEAR(time_of(plan, parameters).seconds(), 1, 1e-6) << own.ports;
+    EXPECT_EQ(verify(plan).pieces, own.ports);
+  }
+  const Plan half = make_plan("ps:8", star.with_own_ports({{8, 2, 16'000'000}}), "test");
+  EXPECT_NEAR(time_of(half, parameters).seconds(), 2, 1e-6) << "the root's ports bind";
+}
+
+// Beside servers that all have trainers, too.
+TEST(PlanCost, LetsAutoTakeARootThatDoesNotBind) {
+  const Topology star = parse_topology("star:9", "test").with_rates({200'000'000});
+  const auto chosen = [](const Topology& topology) {
+    const PlanChoice choice = make_choice("auto", topology, Placement::all(topology), "test");
+    return choice.plan_of(CollectiveKind::all_reduce, 2'000'000).algorithm();
+  };
+  EXPECT_EQ(chosen(star), "bml");
+  for (const PortGroup& own : {PortGroup{5, 1, 2'000'000'000}, PortGroup{5, 10, 200'000'000}}) {
+    const Topology wide = star.with_own_ports({own});
+    EXPECT_EQ(chosen(wide), "ps");
+    EXPECT_FALSE(make_plan("ps", wide, "test").owned(5, 0).none);
   }
 }
 

@@ -27,7 +27,8 @@ class Maker {
                                 {message.to, random_(), few()},
                                 word(),
                                 name(),
-                                body(kind - 1, std::make_index_sequence<kJobBodies>())};
+                                body(kind - 1, std::make_index_sequence<kJobBodies>()),
+                                {random_(), random_()}};
     }
     return message;
   }

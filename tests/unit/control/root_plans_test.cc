@@ -118,7 +118,7 @@ TEST(RootPlans, SayWhatTheyCannotRun) {
   const Placement row = Placement::grid(topology, std::vector<ServerId>{3, 4, 5}, "test");
   EXPECT_EQ(message_of<UsageError>([&] { make_plan("ps:0,1", topology, row, "test"); }),
             "algorithm ps:0,1: [0,1] is none of the job's servers; expected one of them, for "
-            "example ps alone, which takes the first");
+            "example ps alone, which takes the first, or the one whose ports have most");
   EXPECT_EQ(refusal("ps", "bcube:17,2"),
             "algorithm ps on 289 servers: one parameter server serves at most 256; expected fewer "
             "servers, or hips:root, which has one for each group");

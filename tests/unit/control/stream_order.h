@@ -15,6 +15,7 @@ namespace gradcube::control {
 // The owners of the pieces of the stream that `receiver` gets at aggregation step w, in order.
 inline std::vector<Rank> stream_owners(const Plan& plan, unsigned thread, unsigned w,
                                        Rank receiver) {
+  if (plan.doubles()) return {0};
   std::vector<Rank> owners = {receiver};
   for (unsigned u = plan.steps(thread); u-- > w + 1;) {
     const unsigned n = plan.radix(thread, u);
@@ -57,7 +58,7 @@ inline UnitRange active_units(const Plan& plan, unsigned thread, Rank rank, unsi
                               uint64_t bytes) {
   UnitRange units = wide_share(plan, (bytes >> 6) + ((bytes & 63) != 0 ? 1 : 0), thread);
   for (unsigned w = 0; w < step; ++w) {
-    if (plan.step(thread, w).is_root()) continue;
+    if (plan.step(thread, w).parts() == 1) continue;
     units = wide_part(units, plan.digit(rank, thread, w), plan.radix(thread, w));
   }
   return units;

@@ -96,7 +96,7 @@ TEST(StreamPositions, NameThePartialSumThatAPositionNeedsAndWhereItGoes) {
           ASSERT_EQ(member.segment(w - 1, before), member.segment(w, q)) << "another segment of it";
           const StreamPositions::NextStep next = positions.at_next_step(w - 1, before);
           ASSERT_EQ(next.position, q);
-          ASSERT_EQ(next.divided, needed.size() < summed.size());
+          ASSERT_EQ(next.divided, needed.size() < summed.size() || member.plan.doubles());
           ASSERT_TRUE(next.divided || next.offset == r);
         }
       }
@@ -107,6 +107,7 @@ TEST(StreamPositions, NameThePartialSumThatAPositionNeedsAndWhereItGoes) {
 TEST(StreamPositions, FindEachResultAtItsOwnerOrInTheStreamsThatBringItBack) {
   for_every_member([](const Member& member) {
     const ThreadSchedule& schedule = member.schedule;
+    if (schedule.plan_doubles()) return;  // nothing comes back
     for (unsigned w = 0; w < schedule.steps(); ++w) {
       if (!schedule.step(w).sums) continue;
       for (std::uint32_t q = 0; q < member.count(w); ++q) {

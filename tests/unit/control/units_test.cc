@@ -127,5 +127,11 @@ TEST(Units, WritesWhatItReadsBack) {
   EXPECT_EQ(format_duration(50'000), "50us");
 }
 
+TEST(Units, CountsOneThingAndMany) {
+  EXPECT_EQ(counted(0, "link"), "0 links");
+  EXPECT_EQ(counted(1, "link"), "1 link");
+  EXPECT_EQ(counted(2, "link"), "2 links");
+}
+
 }  // namespace
 }  // namespace gradcube::control

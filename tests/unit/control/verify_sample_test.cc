@@ -55,8 +55,9 @@ TEST(VerifySample, ProvesPiecesAndServersOfBCubeWith65536Servers) {
   const Plan bml = plan_of("bml", "bcube:16,4");
   // A piece crosses a link in each stage once for every other server (BML, section 3.2).
   EXPECT_EQ(verify_sample(bml, draw_sample(bml, kSeed, 1)).value(), LinkPieces(4, 2 * 65535));
-  for (const char* algorithm : {"hips:ring", "hips:mesh,ring,root,mesh", "blueconnect",
-                                "halving_doubling", "hips:root", "two-level"}) {
+  for (const char* algorithm :
+       {"hips:ring", "hips:mesh,ring,root,mesh", "blueconnect", "halving_doubling", "hips:root",
+        "recursive_doubling", "two-level"}) {
     SCOPED_TRACE(algorithm);
     const Plan plan = plan_of(algorithm, "bcube:16,4");
     for (const PieceId piece : draw_sample(plan, kSeed, 2).pieces) {

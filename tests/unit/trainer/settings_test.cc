@@ -111,6 +111,27 @@ TEST(Settings, AnEmptyOrMissingRunDirectoryMeansThatNoDaemonRuns) {
   }
 }
 
+TEST(Settings, AJobsSecretHasAsManyBytesAsNobodyGuesses) {
+  {
+    const Environment none("GRADCUBE_JOB_SECRET", "");
+    EXPECT_EQ(job_secret(), "");
+  }
+  for (const std::size_t bytes : {16, 255}) {
+    const Environment secret("GRADCUBE_JOB_SECRET", std::string(bytes, 's'));
+    EXPECT_EQ(job_secret(), std::string(bytes, 's'));
+  }
+  for (const std::size_t bytes : {1, 15, 256}) {
+    const Environment secret("GRADCUBE_JOB_SECRET", std::string(bytes, 's'));
+    const auto [code, message] = failure_of([] { job_secret(); });
+    EXPECT_EQ(code, GRADCUBE_EINVAL);
+    EXPECT_EQ(message.find("GRADCUBE_JOB_SECRET has " + std::to_string(bytes) +
+                           " bytes: expected 16 to 255"),
+              0U)
+        << message;
+    EXPECT_EQ(message.find("sss"), std::string::npos) << "messages end in logs";
+  }
+}
+
 TEST(Settings, TheRunDirectoryFollowsTheUsersRuntimeDirectory) {
   const Environment unset("GRADCUBE_RUN", "");
   {

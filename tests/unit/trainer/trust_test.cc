@@ -175,12 +175,18 @@ TEST_F(DaemonOwner, EveryUserAcceptsADaemonOfRootAndOfTheirOwn) {
   }
 }
 
-TEST_F(DaemonOwner, AUserWhoIsNotRootIsToldToStartAClusterOfTheirOwn) {
+TEST_F(DaemonOwner, AUserWhoIsNotRootIsToldToStartAClusterOfTheirOwnOrToNameThatUser) {
   const auto daemon = daemon_of(kAnotherUser);
   as_user(kOneUser, [&] {
     const auto [code, message] = open_at(socket_.c_str());
     EXPECT_EQ(code, GRADCUBE_EJOB);
-    EXPECT_TRUE(message.ends_with("start a cluster of your own with `gradcube up`")) << message;
+    EXPECT_TRUE(
+        message.ends_with("start a cluster of your own with `gradcube up`, or set "
+                          "GRADCUBE_DAEMON_UID=1001 to give that user's daemon your "
+                          "gradients"))
+        << message;
+    const Environment user("GRADCUBE_DAEMON_UID", "1001");
+    EXPECT_EQ(open_at(socket_.c_str()).code, GRADCUBE_OK);
   });
 }
 

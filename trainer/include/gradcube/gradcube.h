@@ -87,8 +87,9 @@
  * Trust. The daemon can read and write a session's shared memory. gradcube_open() therefore
  * accepts only a daemon of the caller's effective user or of root, as the kernel reports it, for
  * every socket path. A run directory must belong to one of the two, must not be a symbolic link,
- * and must not be writable by others. A root trainer accepts a daemon of another user only if
- * $GRADCUBE_DAEMON_UID holds that user's id.
+ * and must not be writable by others. A daemon of another user is accepted only if
+ * $GRADCUBE_DAEMON_UID holds that user's id. Trainers of different users join the same job only if
+ * all of them give the same $GRADCUBE_JOB_SECRET, of 16 to 255 bytes.
  *
  * Reproducibility. The result is the same bits on every server and in every run: contributions are
  * added in the plan's order.

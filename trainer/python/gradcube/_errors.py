@@ -31,7 +31,7 @@ class JobError(Error):
     """The job cannot be joined.
 
     Its name is invalid, this server's place or the rank is taken, the job's trainers ask for different options, or the
-    daemon belongs to another user.
+    daemon belongs to another user or does not serve this one.
     """
 
     code = -4

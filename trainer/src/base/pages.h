@@ -28,6 +28,12 @@ inline void touch_each_page(std::span<std::byte> pages) {
   }
 }
 
+// A swapped page is not.
+inline bool is_resident(std::byte* page, std::size_t bytes) {
+  unsigned char flags = 0;
+  return ::mincore(page, bytes, &flags) != 0 || (flags & 1) != 0;
+}
+
 // `pages` begin and end at pages. They get huge pages where they can. 0, or the errno value that
 // says why there is no memory.
 inline int touch(std::span<std::byte> pages) {
@@ -37,9 +43,11 @@ inline int touch(std::span<std::byte> pages) {
   do {
     result = ::madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE);
   } while (result != 0 && (errno == EINTR || errno == EAGAIN));
-  if (result == 0) return 0;
-  if (errno != EINVAL) return errno;
-  touch_each_page(pages);  // Linux before 5.14
+  if (result != 0 && errno != EINVAL) return errno;
+  // Linux before 5.14 does not know this advice, and QEMU's user mode takes any and does nothing.
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const bool is_done = result == 0 && is_resident(pages.data() + pages.size() - page, page);
+  if (!is_done) touch_each_page(pages);
   return 0;
 }
 

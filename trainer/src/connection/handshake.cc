@@ -14,6 +14,7 @@
 #include "trainer/src/connection/connection.h"
 #include "trainer/src/connection/message.h"
 #include "trainer/src/connection/packet_with_descriptor.h"
+#include "trainer/src/connection/settings.h"
 
 #include "gradcube/gradcube.h"
 
@@ -75,7 +76,7 @@ Failure refusal(const std::string& path, const Packet& packet, std::size_t bytes
 }
 
 std::vector<char> hello_message(const std::string& job, std::uint64_t heap_bytes,
-                                const Options& options) {
+                                const Options& options, const std::string& secret) {
   shared::Hello hello{};
   hello.type = shared::MessageType::hello;
   hello.version = shared::kLayoutVersion;
@@ -91,6 +92,7 @@ std::vector<char> hello_message(const std::string& job, std::uint64_t heap_bytes
   hello.local = static_cast<std::int16_t>(options.local);
   std::memcpy(hello.job, job.data(), job.size());
   std::copy(options.lanes.begin(), options.lanes.end(), hello.lanes);
+  std::memcpy(hello.secret, secret.data(), secret.size());
 
   const std::size_t member_bytes = options.members.size() * sizeof(std::uint32_t);
   std::vector<char> message(sizeof(hello) + member_bytes);
@@ -184,7 +186,7 @@ Admission Connection::join() {
 
 void Connection::send_hello(const std::string& job, std::uint64_t heap_bytes,
                             const Options& options) {
-  const std::vector<char> hello = hello_message(job, heap_bytes, options);
+  const std::vector<char> hello = hello_message(job, heap_bytes, options, job_secret());
   const ssize_t sent = ::send(socket_.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(hello.size())) return;
   // A daemon that refuses at once has closed its end already; its answer can still be read.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/heap_size.h"
+#include "trainer/shared_layout.h"
 #include "trainer/src/base/failure.h"
 #include "trainer/src/base/quoted.h"
 #include "trainer/src/connection/trust.h"
@@ -70,6 +71,18 @@ std::string find_socket(std::string_view given) {
                                        ": set GRADCUBE_SOCKET to the path of one of them");
   }
   return sockets.front();
+}
+
+std::string job_secret() {
+  std::string secret = environment("GRADCUBE_JOB_SECRET");
+  const bool fits =
+      secret.size() >= shared::kLeastJobSecretBytes && secret.size() < shared::kJobSecretBytes;
+  if (secret.empty() || fits) return secret;
+  throw Failure(GRADCUBE_EINVAL, "GRADCUBE_JOB_SECRET has " + std::to_string(secret.size()) +
+                                     " bytes: expected " +
+                                     std::to_string(shared::kLeastJobSecretBytes) + " to " +
+                                     std::to_string(shared::kJobSecretBytes - 1) +
+                                     ", which nobody can guess: `openssl rand -hex 16`");
 }
 
 std::uint64_t parse_heap_bytes(std::string_view text) {

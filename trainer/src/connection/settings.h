@@ -1,5 +1,5 @@
-// What a session takes from its environment: which daemon to talk to, and how large a heap to ask
-// for.
+// What a session takes from its environment: which daemon to talk to, how large a heap to ask for,
+// and what trainers of other users must know to join the job.
 //
 // Both throw Failure with a message that says what is accepted. Called by the thread that opens a
 // session.
@@ -21,6 +21,10 @@ std::string run_directory();
 
 // $GRADCUBE_HEAP, else shared::kDefaultHeapBytes. Bytes.
 std::uint64_t wanted_heap_bytes();
+
+// $GRADCUBE_JOB_SECRET, at most shared::kJobSecretBytes - 1 bytes and at least
+// kLeastJobSecretBytes; empty where there is none.
+std::string job_secret();
 
 // As in trainer/heap_size.h.
 std::uint64_t parse_heap_bytes(std::string_view text);

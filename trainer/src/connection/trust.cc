@@ -35,9 +35,8 @@ std::optional<uid_t> named_user() {
 
 bool is_trusted(uid_t user) { return user == ::geteuid() || user == 0 || user == named_user(); }
 
-// What a root trainer can do about a daemon of `user`. The daemon itself refuses other users.
-std::string hint_for_root(uid_t user) {
-  if (::geteuid() != 0) return "";
+// What can be done about a daemon of `user`. Whom it serves, it says itself.
+std::string hint(uid_t user) {
   return ", or set GRADCUBE_DAEMON_UID=" + std::to_string(user) +
          " to give that user's daemon your gradients";
 }
@@ -72,7 +71,7 @@ void check_run_directory(const std::string& path) {
   if (!is_trusted(status.st_uid)) {
     throw Failure(GRADCUBE_EJOB, name + " belongs to user " + std::to_string(status.st_uid) +
                                      ", not to you: set GRADCUBE_RUN to a directory of your own" +
-                                     hint_for_root(status.st_uid));
+                                     hint(status.st_uid));
   }
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     throw Failure(GRADCUBE_EJOB,
@@ -92,7 +91,7 @@ void check_daemon(int socket, const std::string& path) {
     throw Failure(GRADCUBE_EJOB,
                   "the daemon at " + path + " belongs to user " + std::to_string(listener.uid) +
                       ", not to you: start a cluster of your own with `gradcube up`" +
-                      hint_for_root(listener.uid));
+                      hint(listener.uid));
   }
 }
 

@@ -1,8 +1,8 @@
 // Which daemons a trainer gives its gradients to: those of its own user and of root.
 //
 // A session shares its heap with the daemon, so a daemon of another user could read the gradients
-// or change them. Root trusts its own daemons only. $GRADCUBE_DAEMON_UID names one more user, for a
-// root trainer at the daemon of a user.
+// or change them. Root trusts its own daemons only. $GRADCUBE_DAEMON_UID names one more user: of a
+// daemon that serves several users, or for a root trainer at the daemon of a user.
 //
 //   check_run_directory  before a socket is looked for: the rule of
 //                        control/settings/run_directory.h, which the commands follow

@@ -37,12 +37,19 @@ TEST(HubPaths, AreTheThreadsOfAPlanWithThePortsThatTheyUseFirst) {
   EXPECT_EQ(dealt(paths), (Lists{{0}, {1}}));
 }
 
+// A star of nine servers, the last one with so many ports.
+Plan parameter_server(unsigned ports) {
+  const Topology topology =
+      parse_topology("star:9", "topology").with_own_ports({{8, ports, 1'000'000}});
+  return make_plan("ps:8", topology, "algorithm");
+}
+
 TEST(HubPaths, AreTheRootsPortsOfAParameterServer) {
-  const auto paths = hub_paths(plan_of("ps", "bcube:3,2"), lcores_on({-1}), {});
-  ASSERT_EQ(paths.size(), 2u);
-  EXPECT_EQ(paths[1].thread, 0u);
-  EXPECT_EQ(paths[1].port, 1u);
-  EXPECT_EQ(dealt(paths), (Lists{{0}, {0}}));
+  const auto paths = hub_paths(parameter_server(3), lcores_on({-1, -1}), {});
+  ASSERT_EQ(paths.size(), 3u);
+  EXPECT_EQ(paths[2].thread, 2u);
+  EXPECT_EQ(paths[2].port, 2u);
+  EXPECT_EQ(dealt(paths), (Lists{{0}, {1}, {0}}));
 }
 
 TEST(HubPaths, HaveLcoresOnTheNodesOfTheirPorts) {
@@ -139,6 +146,22 @@ TEST(PortBytes, OfAParameterServerAreEveryOthersGradients) {
   const Plan plan = plan_of("ps", "star:9");
   const auto paths = hub_paths(plan, lcores_on({-1}), {});
   EXPECT_EQ(port_bytes(plan, paths, std::vector<HubLoad>{{1, 100}}), (std::vector<double>{800}));
+}
+
+TEST(PortBytes, OfSeveralPortsOfARootAreThoseOfTheChunksThatAreBoundToThem) {
+  const Plan plan = parameter_server(2);
+  const auto paths = hub_paths(plan, lcores_on({-1}), {});
+  EXPECT_EQ(port_bytes(plan, paths, std::vector<HubLoad>{{1, 100}, {1, 70}}),
+            (std::vector<double>{800, 560}));
+}
+
+// What comes over relays comes in by the ports that their routes lead to.
+TEST(PortBytes, OfARootThatIsNoNeighbourOfAllGoByTheRoutes) {
+  const Plan plan = plan_of("ps", "bcube:3,2");
+  const auto paths = hub_paths(plan, lcores_on({-1}), {});
+  EXPECT_EQ(paths.size(), 1u);
+  EXPECT_EQ(port_bytes(plan, paths, std::vector<HubLoad>{{1, 100}}),
+            (std::vector<double>{400, 400}));
 }
 
 TEST(OptimizerBytes, AreThoseOfWeightsStateAndRoundedWeights) {

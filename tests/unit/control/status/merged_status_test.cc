@@ -38,6 +38,7 @@ TEST(MergedJobs, HaveTheTrainersOfAllServersInTheirOrder) {
 TEST(MergedJobs, KeepJobsApartThatDifferInNameOrIdOrOptions) {
   const std::map<std::string, Json> others = {
       {"name", "other"},
+      {"owner", "user 1001"},
       {"id", 8},
       {"lanes", Json::array({Json({{"algorithm", "ring"}})})},
       {"weight", 2},

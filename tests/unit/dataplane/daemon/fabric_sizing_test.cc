@@ -7,6 +7,8 @@
 
 #include "control/base/units.h"
 #include "control/plan/base/byte_range.h"
+#include "dataplane/daemon/embedded_sizing.h"
+#include "dataplane/engine/flows/unasked_room.h"
 #include "dataplane/engine/hand_over.h"
 #include "dataplane/fabric/udp/datagram.h"
 #include "dataplane/host/packet_memory.h"
@@ -106,6 +108,26 @@ TEST(FabricSizing, LeasesCreditForLongerThanAFullQueueTakes) {
   }
   const auto fast = fabric_parameters(settings_of("bcube:3,2", 10'000'000'000, 9000)).credit;
   EXPECT_EQ(fast[0].lease, protocol::CreditSettings().lease);
+}
+
+TEST(FabricSizing, TunesThePortsOfAServerByTheRateOfItsOwn) {
+  control::ClusterSettings settings = settings_of("star:9", 200'000'000, 9000);
+  const FabricParameters plain = fabric_parameters(settings);
+  control::apply_setting(settings, "rate", "200mbit,server8=4x20gbit", "rate");
+  const FabricParameters parameters = fabric_parameters(settings);
+  EXPECT_EQ(credit_of(settings, parameters, 0)[0].round_bytes, 2'500u);
+  EXPECT_EQ(credit_of(settings, parameters, 8)[0].round_bytes, 250'000u);
+  EXPECT_EQ(plain.credit[0].budget_bytes - parameters.credit[0].budget_bytes,
+            3 * UnaskedRoom::kBytes)
+      << "the server sends unasked by each of its ports";
+  EXPECT_EQ(parameters.flows.recovery.probe_floor, plain.flows.recovery.probe_floor);
+  const EmbeddedFabricOptions options = embedded_fabric_options(settings, parameters, 1, {0, 8});
+  EXPECT_EQ(options.own_ports.at(8).bits_per_second, 20'000'000'000u);
+  EXPECT_GT(options.own_ports.at(8).uplink_depth, options.levels[0].uplink_depth);
+  control::apply_setting(settings, "rate", "200mbit,server8=2mbit", "rate");
+  EXPECT_GT(fabric_parameters(settings).flows.recovery.probe_floor,
+            plain.flows.recovery.probe_floor)
+      << "a flow may end at the slow port";
 }
 
 TEST(FabricSizing, TunesPortsByTheirOwnRateAndFlowsByTheSlowest) {

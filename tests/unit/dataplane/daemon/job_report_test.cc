@@ -54,6 +54,15 @@ JobFacts only_job(const std::vector<MemberFacts>& trainers, const Servers& serve
   return jobs.empty() ? JobFacts{} : jobs.front();
 }
 
+TEST(JobFacts, KeepJobsOfOneNameAndSeveralOwnersApart) {
+  MemberFacts alices = in_state(JobState::gathering, trainer(0, {0}, {0}));
+  MemberFacts bobs = in_state(JobState::gathering, trainer(0, {0}, {0}));
+  alices.id = bobs.id = protocol::kNoJob;
+  alices.owner = control::JobOwner::of_user(1001);
+  bobs.owner = control::JobOwner::of_user(1002);
+  EXPECT_EQ(job_facts({alices, bobs}, {0, 1, 2}).size(), 2u);
+}
+
 TEST(JobFacts, AreNoneWithoutTrainers) { EXPECT_TRUE(job_facts({}, {0, 1, 2}).empty()); }
 
 TEST(JobFacts, GroupTrainersByJobAndOrderThemByServer) {

@@ -28,6 +28,69 @@ TEST_F(Sessions, AreOpenedByAHelloAndClosedByAGoodbye) {
   EXPECT_EQ(trainers(), 0u);
 }
 
+TEST_F(Sessions, OfAUserAreNoMoreThanHeMayHaveAtATime) {
+  const std::map<bcube::ServerId, std::filesystem::path> path = {{1, directory_ / "few.sock"}};
+  SessionServer few(loop_, nodes_, clock_, topology_.space(), path, quota_, {{}, 2});
+  each_round = [&] { few.tick(SessionServer::SteadyClock::now()); };
+  const Trainer first(path.at(1));
+  auto second = std::make_unique<Trainer>(path.at(1));
+  run(5);
+  const Trainer third(path.at(1));
+  std::string text;
+  run(100, [&] { return !(text = third.told()).empty(); });
+  EXPECT_EQ(text, "user " + std::to_string(getuid()) +
+                      " has 2 trainers at this daemon and may have 2: end some, or start the "
+                      "cluster with a larger --user-sessions");
+  second.reset();
+  run(5);
+  const Trainer fourth(path.at(1));
+  fourth.hello("job");
+  run(100, [this] { return trainers() == 1; });
+  EXPECT_EQ(trainers(), 1u) << "one that has gone has made room";
+}
+
+TEST_F(Sessions, JoinAFewInEachRound) {
+  std::vector<std::unique_ptr<Trainer>> many;
+  for (unsigned i = 0; i < 40; ++i) {
+    many.push_back(std::make_unique<Trainer>(paths_[0]));
+    many.back()->hello("job" + std::to_string(i));
+  }
+  unsigned before = 0;
+  unsigned most = 0;
+  each_round = [&] {
+    most = std::max(most, trainers() - before);
+    before = trainers();
+  };
+  run(100, [this] { return trainers() == 40; });
+  run(2);
+  EXPECT_EQ(trainers(), 40u);
+  EXPECT_LE(most, SessionServer::kMostJoins);
+  // One that goes before its turn comes leaves nothing behind.
+  auto hasty = std::make_unique<Trainer>(paths_[1]);
+  for (unsigned i = 0; i < 10; ++i) {
+    many.push_back(std::make_unique<Trainer>(paths_[1]));
+    many.back()->hello("job" + std::to_string(i));
+  }
+  hasty->hello("hasty");
+  run(1);
+  hasty.reset();
+  run(50);
+  EXPECT_EQ(trainers(), 50u);
+}
+
+TEST_F(Sessions, ThatKnowDifferentSecretsAreInDifferentJobs) {
+  const std::string secrets[] = {"", "the first secret", "the other secret", "the first secret"};
+  std::vector<std::unique_ptr<Trainer>> trainers_here;
+  for (const std::string& secret : secrets) {
+    trainers_here.push_back(std::make_unique<Trainer>(paths_[0]));
+    trainers_here.back()->hello("job", secret);
+    run(20);
+  }
+  EXPECT_EQ(trainers(), 3u);
+  EXPECT_NE(trainers_here.back()->told().find("already has a trainer on server [0]"),
+            std::string::npos);
+}
+
 TEST_F(Sessions, AreToldWhichMemberThereIsNot) {
   const Trainer trainer(paths_[0]);
   trainer.hello_with_members("job", 9);
@@ -39,6 +102,7 @@ TEST_F(Sessions, AreToldWhichMemberThereIsNot) {
 TEST_F(Sessions, AreToldWhichDaemonEndsAndWhyWhereItHasOneServer) {
   const std::map<bcube::ServerId, std::filesystem::path> path = {{1, directory_ / "alone.sock"}};
   SessionServer alone(loop_, nodes_, clock_, topology_.space(), path, quota_);
+  each_round = [&] { alone.tick(SessionServer::SteadyClock::now()); };
   const Trainer trainer(path.at(1));
   trainer.hello("job");
   run(100, [&] { return trainer.take_welcome(); });

@@ -48,7 +48,11 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  void hello(const std::string& job) const { EXPECT_TRUE(send_all(hello_of(job))); }
+  void hello(const std::string& job, const std::string& secret = "") const {
+    shared::Hello hello = hello_of(job);
+    secret.copy(hello.secret, sizeof hello.secret);
+    EXPECT_TRUE(send_all(hello));
+  }
   // Asks for servers 0 to most.
   void hello_with_members(const std::string& job, std::uint32_t most) const {
     shared::Hello hello = hello_of(job);

@@ -74,13 +74,11 @@ class Sessions : public testing::Test {
   MemoryQuota quota_{kSessionQuota};
   NodeGroup nodes_{topology_, aggregation::select_kernels(0), {}, 1};
   std::vector<std::string> logged_;
-  SessionServer server_{loop_,
-                        nodes_,
-                        clock_,
-                        topology_.space(),
-                        paths_,
-                        quota_,
-                        ClientLog([this](const std::string& line) { logged_.push_back(line); })};
+  SessionServer server_{
+      loop_,  nodes_,
+      clock_, topology_.space(),
+      paths_, quota_,
+      {},     ClientLog([this](const std::string& line) { logged_.push_back(line); })};
   unsigned rounds_ = 0;
   unsigned last_round_ = 0;
   std::function<bool()> done_;

@@ -8,6 +8,7 @@
 #include <rte_mbuf.h>
 #include <string>
 
+#include "control/plan/auto_plans.h"
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/engine/plan_executor.h"
 #include "tests/unit/dataplane/engine/engine_fixture.h"
@@ -17,14 +18,15 @@ namespace gradcube::dataplane {
 inline constexpr std::uint16_t kPayload = 4 * control::kUnitBytes;  // room for the longest segment
 inline constexpr unsigned kElementsPerUnit = control::kUnitBytes / sizeof(float);
 
-// Thread 0 of one server. Each piece has one unit of 16 floats, of a buffer of kElementsPerUnit *
-// plan.pieces() elements, and a segment has room for so many units.
+// Thread 0 of one server, of an algorithm's own plan. Each piece has one unit of 16 floats, of a
+// buffer of kElementsPerUnit * plan.pieces() elements, and a segment has room for so many units.
 class LoneExecutor {
  public:
   LoneExecutor(const std::string& topology, bcube::ServerId server, std::uint32_t units = 1,
                const std::string& algorithm = "bml")
-      : plan_(control::make_plan(algorithm, control::parse_topology(topology, "test"), "test")),
-        session_(plan_.threads()),
+      : choice_(choice_of(algorithm, control::parse_topology(topology, "test"))),
+        plan_(choice_.plan(choice_.plans() - 1)),
+        session_(choice_.threads()),
         job_(1, *session_, {}, 1, true),
         packets_(make_pool("contributions", 511, kPayload)),
         executor_({plan_,
@@ -33,7 +35,9 @@ class LoneExecutor {
                    units * static_cast<std::uint32_t>(control::kUnitBytes),
                    UINT32_MAX,
                    16,
-                   {}},
+                   {},
+                   &choice_,
+                   choice_.plans() - 1},
                   0, 0, job_),
         schedule_(plan_, server, 0) {}
 
@@ -81,7 +85,13 @@ class LoneExecutor {
   }
 
  private:
-  control::Plan plan_;
+  static control::PlanChoice choice_of(const std::string& algorithm,
+                                       const control::Topology& topology) {
+    return control::make_choice(algorithm, topology, control::Placement::all(topology), "test");
+  }
+
+  control::PlanChoice choice_;
+  const control::Plan& plan_;
   TestSession session_;
   EngineJob job_;
   PacketPool packets_;

@@ -29,6 +29,22 @@ TEST(EmbeddedLevels, HaveTheirOwnUplinksAndRates) {
   }
 }
 
+TEST(EmbeddedPorts, AreAsManyOnASwitchAsAServerHasWithItsRate) {
+  const auto space = bcube::AddressSpace(std::vector<unsigned>{3}).with_ports({1, 1, 4});
+  EmbeddedFabricOptions options{.space = space, .servers = {0, 1, 2}, .clones = clone_pool(1500)};
+  options.levels = {{7, 1'000'000'000}};
+  options.own_ports[2] = {15, 10'000'000'000};
+  EmbeddedFabric fabric(options);
+  EXPECT_EQ(fabric.ports(0).size(), 1u);
+  ASSERT_EQ(fabric.ports(2).size(), 4u);
+  EXPECT_EQ(fabric.port(0, 0).transmit_room(0), 7u);
+  EXPECT_EQ(fabric.port(2, 3).transmit_room(0), 15u);
+  ASSERT_EQ(fabric.switches().size(), 1u);
+  ASSERT_EQ(fabric.links().size(), 6u);
+  EXPECT_EQ(fabric.links()[5].server, 2u);
+  EXPECT_EQ(fabric.links()[5].server_port, 3u);
+}
+
 TEST(EmbeddedLevels, AreListedAllOrNone) {
   EmbeddedFabricOptions options = two_levels();
   options.levels.pop_back();

@@ -41,7 +41,7 @@ TEST_F(UdpWayTest, AnMtuThatAnInterfaceDoesNotCarryIsRefused) {
   EXPECT_THAT(
       control::message_of<control::SetupError>([this] { port(0); }),
       HasSubstr("carries IP packets of at most 9001 bytes, and those of the cluster have up to "
-                "9002: write mtu = 9001 in [link]"));
+                "9002: expected --mtu 9001, or as much in [link]"));
   ASSERT_TRUE(run("ip link set dev lo mtu 9002"));
   const auto from = port(0);
   const auto to = port(1);

@@ -92,5 +92,29 @@ TEST_F(LinkKeeperTest, IsNotDeceivedByGreetingsThatDoNotFit) {
   EXPECT_FALSE(links_.heard({1, 2}));
 }
 
+// Server 2 has two ports on the switch of three servers, and all that comes is over the second
+// rail.
+TEST(LinkKeeperOnRails, FindsThatOneIsDownAndTheOtherIsNot) {
+  const auto space = bcube::AddressSpace(std::vector<unsigned>{3}).with_ports({1, 1, 2});
+  const bcube::NeighbourTable neighbours(space, 0);
+  ServerLinks links(space);
+  LinkKeeper keeper({.interval = kPause}, neighbours, links);
+  const auto take = [&](std::uint16_t from, unsigned rail) {
+    protocol::ParsedFrame frame;
+    frame.type = protocol::FrameType::greeting;
+    frame.routing.source = from;
+    frame.link = {from, 0, static_cast<std::uint8_t>(space.hop_digit(0, 0, rail)), true};
+    return keeper.take(frame, 0, 0);
+  };
+  for (unsigned i = 1; i <= 2 * bcube::LinkWatch::kSilentIntervals; ++i) {
+    EXPECT_EQ(take(2, 1), GreetingVerdict::fits);
+    keeper.keep(i * kPause);
+  }
+  EXPECT_TRUE(links.up(bcube::hop_over(space, 0, 2, 1)));
+  EXPECT_FALSE(links.up(bcube::hop_over(space, 0, 2, 0)));
+  EXPECT_EQ(take(2, 2), GreetingVerdict::wrong_link) << "it has no third port";
+  EXPECT_EQ(take(1, 1), GreetingVerdict::wrong_link) << "one rail joins the two";
+}
+
 }  // namespace
 }  // namespace gradcube::dataplane

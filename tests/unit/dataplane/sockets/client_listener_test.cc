@@ -60,7 +60,7 @@ class ClientListeners : public testing::Test {
     listener_.emplace(
         loop_, directory_ / "s", SOCK_STREAM,
         [this](const UnixListener::Accepted& client) { taken_.emplace_back(client.socket); },
-        pause);
+        AllowedUsers(), pause);
   }
   control::Descriptor client() const {
     control::Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

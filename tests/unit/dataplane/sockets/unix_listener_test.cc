@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <thread>
 #include <unistd.h>
@@ -51,9 +52,19 @@ TEST_F(Listener, TellsWhoHasConnected) {
   ASSERT_TRUE(accepted.has_value());
   EXPECT_EQ(accepted->peer.pid, getpid());
   EXPECT_EQ(accepted->peer.uid, geteuid());
-  EXPECT_TRUE(accepted->welcome);
+  EXPECT_EQ(accepted->standing, Standing::owner);
   close(accepted->socket);
   close(client);
+}
+
+TEST_F(Listener, HasASocketForItsOwnUserAloneUnlessThereAreOthers) {
+  struct stat facts {};
+  const UnixListener own(directory_ / "own", SOCK_STREAM);
+  ASSERT_EQ(stat((directory_ / "own").c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 0777u, 0600u);
+  const UnixListener shared(directory_ / "shared", SOCK_STREAM, AllowedUsers({"12345"}, {}));
+  ASSERT_EQ(stat((directory_ / "shared").c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 0777u, 0666u);
 }
 
 TEST_F(Listener, RemovesItsSocket) {
