@@ -17,6 +17,7 @@
 #include <optional>
 #include <random>
 
+#include "control/jobs/job_actions.h"
 #include "control/jobs/node_message.h"
 
 namespace gradcube::control {

@@ -1,6 +1,7 @@
 #include "dataplane/daemon/status.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 #include <numeric>
 #include <string>
