@@ -235,7 +235,7 @@ test_with_clang() {
   clang_tree
   if beyond_usual; then
     build_tree build-test-clang
-    GRADCUBE_SIMULATION_SEEDS=40 run_tests build-test-clang --timeout-multiplier 5 "${side_by_side[@]}"
+    GRADCUBE_SIMULATION_SEEDS=27 run_tests build-test-clang --timeout-multiplier 5 "${side_by_side[@]}"
   else
     run_tests build-test-clang --timeout-multiplier 5 integration_tools
   fi

@@ -5,7 +5,7 @@ import json
 
 import numpy
 
-from fabrics import GRID, PATIENCE, SERVERS, faults, needs_faults, needs_many_servers, only_on, some
+from fabrics import GRID, PATIENCE, SERVERS, faults, few, needs_faults, needs_many_servers, only_on, some
 from harness import Cluster, TestCase, all_of, job, main, wait_until
 
 DTYPES = {
@@ -49,7 +49,7 @@ class Check(TestCase):
     def check_all(self, topology, pairs):
         with Cluster("--topology", topology) as cluster:
             status = cluster.status()
-            for dtype, operation in some(pairs):
+            for dtype, operation in few(pairs):
                 size = DTYPES[dtype]
                 counts = edge_counts(len(status["servers"]), status["segment_bytes"], size)
                 sizes = ",".join(str(count * size) for count in counts)
@@ -191,7 +191,7 @@ class Check(TestCase):
             ])  # fmt: skip
 
     def check_algorithms(self, cluster, algorithms):
-        for algorithm in some(algorithms, 4):
+        for algorithm in few(algorithms, 4):
             with self.subTest(algorithm=algorithm):
                 self.assert_right(cluster.perf("--algorithm", algorithm, "--sizes", "0,4,1K,1M", "--iterations", "2"))
 
@@ -200,7 +200,7 @@ class Check(TestCase):
             algorithms = ["blueconnect", "ring", "hips:ring", "hips:mesh,ring", "hips:ring,root", "ps:1,1", "two-level"]
             # Each pair with one of the algorithms, as the simulation draws all of them together.
             cases = [(pair, algorithms[number % len(algorithms)]) for number, pair in enumerate(PAIRS)]
-            for (dtype, operation), algorithm in some(cases, 4):
+            for (dtype, operation), algorithm in few(cases, 4):
                 with self.subTest(algorithm=algorithm, dtype=dtype, operation=operation):
                     self.assert_right(
                         cluster.perf(
@@ -212,7 +212,7 @@ class Check(TestCase):
     def test_short_all_reduces_by_recursive_doubling_are_right_for_every_type_and_operation(self):
         for topology in some([GRID, f"star:{SERVERS}"], 1):
             with Cluster("--topology", topology, *faults("--loss", "0.01"), "--mtu", "1500") as cluster:
-                for dtype, operation in some(PAIRS):
+                for dtype, operation in few(PAIRS):
                     size = DTYPES[dtype]
                     counts = [0, 1, 2, 17, 333, 1001, 10_000 // size, 10_240 // size - 1, 10_240 // size]
                     with self.subTest(topology=topology, dtype=dtype, operation=operation):

@@ -44,9 +44,20 @@ needs_daemons = only_on("memif", "udp", "veth", why="this takes a daemon for eac
 def some(cases, count=2):
     """All cases on the embedded fabric; elsewhere so many of them, drawn by seed()."""
     cases = list(cases)
-    if FABRIC == "embedded" or len(cases) <= count:
+    return cases if FABRIC == "embedded" else drawn(cases, count)
+
+
+def few(cases, count=2):
+    """As some(), but on the embedded fabric a quarter without ./scripts/test.sh --deep: where unit tests have all."""
+    cases = list(cases)
+    return drawn(cases, rounds(max(4, len(cases) // 4), count, len(cases)))
+
+
+def drawn(cases, count):
+    """So many of the cases, others on each fabric, by seed()."""
+    if len(cases) <= count:
         return cases
-    chosen = random.Random(seed()).sample(range(len(cases)), count)
+    chosen = random.Random(f"{seed()} {FABRIC}").sample(range(len(cases)), count)
     return [cases[place] for place in sorted(chosen)]
 
 

@@ -2,6 +2,7 @@
 // levels, and traffic returns when the links are back.
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
@@ -115,7 +116,9 @@ class FailingLinks : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(FailingLinks, AreGoneAroundWhicheverItIs) {
-  for (bcube::ServerId server = 0; server < cluster_.servers(); ++server) {
+  // Those of servers 0, 4 and 8 are of all switches.
+  const unsigned stride = std::getenv("GRADCUBE_TEST_DEEP") == nullptr ? 4 : 1;
+  for (bcube::ServerId server = 0; server < cluster_.servers(); server += stride) {
     for (unsigned level = 0; level < 2; ++level) {
       SCOPED_TRACE(std::to_string(server) + ":" + std::to_string(level));
       go_around(links_that(
@@ -155,7 +158,7 @@ TEST_P(FailingLinks, AreFoundWhenTheyAreBrokenOneWay) {
 }
 
 TEST_P(FailingLinks, AreNotSuspectedWhenAServerPausesFor20Milliseconds) {
-  for (unsigned i = 0; i < 5 * cluster_.servers(); ++i) {
+  for (unsigned i = 0; i < 3 * cluster_.servers(); ++i) {
     submit();
     cluster_.run_for(i * 300'000);
     cluster_.stop(i % cluster_.servers());

@@ -132,7 +132,7 @@ TEST_P(EveryTopology, IsRecognisedHoweverItsCablesAreShuffled) {
 
 // bcube:2,2 is a ring of four, and bcube:2,4 a torus:4,2.
 INSTANTIATE_TEST_SUITE_P(Cabled, EveryTopology,
-                         testing::Values("star:2", "star:3", "star:9", "star:40", "bcube:2,2",
+                         testing::Values("star:2", "star:3", "star:9", "star:24", "bcube:2,2",
                                          "bcube:3,2", "bcube:2,3", "bcube:3,3", "bcube:2,4",
                                          "bcube:4x3", "bcube:2x3x4", "bcube:5,2", "torus:3,1",
                                          "torus:4,1", "torus:5,1", "torus:9,1", "torus:3,2",

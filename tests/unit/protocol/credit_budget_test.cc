@@ -43,7 +43,7 @@ TEST(CreditBudget, IsNeverLessThanTheLeast) {
 }
 
 TEST(CreditBudget, MarksOfAllSegmentsOverManyRoundsHalveIt) {
-  CreditBudget budget(1'000'000);
+  CreditBudget budget(100'000);
   for (int round = 0; round < 100; ++round) budget_round(budget, 0);
   // The smoothed share is all of them only after many rounds; meanwhile the budget shrinks.
   std::uint64_t before = 0;
