@@ -79,16 +79,17 @@ bool PlanExecutor::begin_published() {
     sending(flow);  // so that the scheduler knows its collective
     wake_segment(flow);
   }
-  // An overflow has left a wrapped sum in the buffer. To reduce that segment again could succeed,
-  // with a wrong result. What begins now lies behind it and fails with it.
-  if (overflow_.has_value()) return true;
   if (!schedule_.step(0).sums) return true;
+  // An overflow has left a wrapped sum in the buffer. To reduce that segment again could succeed,
+  // with a wrong result; what lies behind it fails with it. What lies before it still ends.
+  const std::uint64_t end = overflow_.has_value() ? overflow_->collective : next_;
   // Contributions that came before the trainer's own submission.
   const std::uint64_t base = reduce_windows_[0].base();
   for (std::uint64_t sequence = base; sequence < base + ReduceWindow::kWindow; ++sequence) {
     if (!reduce_windows_[0].all_arrived(sequence)) continue;
     const InFlight* collective = holder(PlanStage::aggregation, 0, sequence);
-    if (collective != nullptr) reduce_if_complete(*collective, 0, sequence);
+    if (collective == nullptr || collective->request.number >= end) continue;
+    reduce_if_complete(*collective, 0, sequence);
   }
   return true;
 }

@@ -1,8 +1,11 @@
 // Jobs with several trainers on each server: every kind of collective by every algorithm, what
 // becomes of the others when one leaves or disagrees, and who may join.
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
@@ -103,6 +106,38 @@ TEST(LocalTrainers, RunEveryKindByEveryAlgorithm) {
   run_each_kind("bcube:3x2", "bml", 2);
   run_each_kind("bcube:2,2", "hips:root,ring", 2);
   run_each_kind("star:2", "bml", 16);
+}
+
+// What the others have sent of the first two is there before this server takes all three at once.
+TEST(LocalTrainers, WhoseSumOverflowsLeaveWhatWasSubmittedBeforeItToEnd) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:3"}}));
+  const Trainers trainers = join_all(cluster, request_of("overflow", 2, "recursive_doubling"));
+  constexpr std::uint64_t kRoom = 4096;
+  constexpr std::uint64_t kCount = 100;
+  const auto submit = [&](SimulatedTrainer& trainer, unsigned buffer, std::int64_t value) {
+    const std::uint64_t offset = shared::kHeapOffset + buffer * kRoom;
+    std::fill_n(reinterpret_cast<std::int64_t*>(trainer.at(offset)), kCount, value);
+    trainer.submit(offset, kCount, aggregation::DataType::int64, aggregation::Operation::average);
+  };
+  for (std::size_t i = 0; i < 4; ++i) {
+    for (const unsigned buffer : {0, 1}) submit(*trainers[i], buffer, 7);
+  }
+  cluster.run_for(5 * kMillisecond);
+  for (std::size_t i = 4; i < 6; ++i) {
+    for (const unsigned buffer : {0, 1}) submit(*trainers[i], buffer, 7);
+  }
+  for (std::size_t i = 0; i < 6; ++i) {
+    submit(*trainers[i], 2, i < 4 ? 7 : std::numeric_limits<std::int64_t>::max());
+  }
+  EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, 2 * kSecond));
+  for (const auto& trainer : trainers) {
+    std::vector<std::int32_t> codes;
+    for (const shared::Completion& completion : trainer->take_completions()) {
+      codes.push_back(completion.code);
+    }
+    EXPECT_EQ(codes, (std::vector<std::int32_t>{0, 0, GRADCUBE_EOVERFLOW}));
+  }
+  leave_all(cluster, trainers);
 }
 
 TEST(LocalTrainers, HaveRanksSideBySide) {
