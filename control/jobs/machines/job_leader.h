@@ -88,6 +88,8 @@ class JobLeader {
   bool has(const JobEnd& agent) const;
   // Whether it gathers trainers, and one of this server's has joined.
   bool gathers_with(bcube::ServerId server) const;
+  // Whether one of this user's trainers has joined.
+  bool has_user(std::uint32_t uid) const;
   // Those that have joined.
   std::vector<JobEnd> agents() const;
   // Why the job ends; empty before.

@@ -103,6 +103,12 @@ bool JobLeader::gathers_with(bcube::ServerId server) const {
          });
 }
 
+bool JobLeader::has_user(std::uint32_t uid) const {
+  return std::any_of(members_.begin(), members_.end(), [uid](const Member& member) {
+    return member.join.has_value() && member.join->trainer.uid == uid;
+  });
+}
+
 void JobLeader::leave_out(Member& member) {
   member.agent.reset();
   member.join.reset();

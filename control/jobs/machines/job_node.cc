@@ -149,7 +149,7 @@ void JobNode::dispatch_to_leader(const JobMessage& message, Instant now, JobActi
 }
 
 void JobNode::begin_job(const JobMessage& message, const Join& join, Instant now, JobActions& out) {
-  if (const std::string reason = too_many_for(message.from.server); !reason.empty()) {
+  if (const std::string reason = too_many_for(message, join); !reason.empty()) {
     const JobEnd self{server_, incarnation_, 0};
     out.emplace_back(JobMessage{
         self, message.from, protocol::kNoJob, message.name,
@@ -164,15 +164,24 @@ void JobNode::begin_job(const JobMessage& message, const Join& join, Instant now
   leaders_.emplace(next_id_, std::move(leader)).first->second.on_message(message, now, out);
 }
 
-// Why no job begins with a trainer of this server; empty if one may.
-std::string JobNode::too_many_for(bcube::ServerId server) const {
+// Why no job begins with this trainer; empty if one may.
+std::string JobNode::too_many_for(const JobMessage& message, const Join& join) const {
+  const bcube::ServerId server = message.from.server;
   if (server == server_) return "";  // join() counts these
   unsigned all = 0;
   unsigned with_it = 0;
+  unsigned of_tenant = 0;
   for (const auto& [id, leader] : leaders_) {
     if (leader.phase() != JobLeader::Phase::gathering || leader.gathers_with(server_)) continue;
     ++all;
     if (leader.gathers_with(server)) ++with_it;
+    if (leader.owner() != kOwnUser && leader.has_user(join.trainer.uid)) ++of_tenant;
+  }
+  if (message.owner != kOwnUser && of_tenant >= kMostGatheredForTenant) {
+    return fmt::format(
+        "{} jobs of user {} wait for a trainer on server {}, which is the most that it keeps for a "
+        "user: let some begin or end first",
+        of_tenant, join.trainer.uid, space_.text(server_));
   }
   if (with_it >= kMostGatheredForOne) {
     return fmt::format(

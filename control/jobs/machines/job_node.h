@@ -77,7 +77,7 @@ class JobNode {
   void dispatch_to_leader(const JobMessage& message, Instant now, JobActions& out);
   JobLeader* leader_for(const JobMessage& message);
   void begin_job(const JobMessage& message, const Join& join, Instant now, JobActions& out);
-  std::string too_many_for(bcube::ServerId server) const;
+  std::string too_many_for(const JobMessage& message, const Join& join) const;
   void server_gone(bcube::ServerId server, const std::string& why, Instant now, JobActions& out);
   void settle(Instant now, JobActions& out);
   void forget_what_is_over(Instant now);

@@ -182,6 +182,33 @@ TEST(JobNode, GathersNoMoreForAllOthersThanItCanHold) {
             "most that it keeps: let some begin or end first");
 }
 
+TEST(JobNode, GathersNoMoreForATenantThanItMayHaveWhateverSecretsItsJobsHave) {
+  const bcube::AddressSpace space(std::vector<unsigned>{8});
+  JobNode node(0, 10, space, {}, 1);
+  JobActions out;
+  const auto join_of_user = [&](std::uint32_t uid, unsigned number, JobOwner owner) {
+    const ServerId server = 1 + number % 7;
+    JobMessage message = join_alone(server, number, {0, server});
+    std::get<Join>(message.body).trainer.uid = uid;
+    message.owner = owner;
+    node.on_message(message, {}, out);
+  };
+  for (unsigned i = 0; i < kMostGatheredForTenant; ++i) {
+    join_of_user(7, i, i % 2 == 0 ? JobOwner::of_user(7) : JobOwner::of_secret(i, 1));
+  }
+  EXPECT_TRUE(sent_to_anyone<Refused>(out).empty());
+  join_of_user(7, 100, JobOwner::of_secret(100, 1));
+  ASSERT_EQ(sent_to_anyone<Refused>(out).size(), 1u);
+  EXPECT_EQ(
+      sent_to_anyone<Refused>(out)[0].text,
+      "job \"job100\" cannot start: 64 jobs of user 7 wait for a trainer on server [0], which "
+      "is the most that it keeps for a user: let some begin or end first");
+  out.clear();
+  join_of_user(8, 101, JobOwner::of_user(8));
+  join_of_user(7, 102, kOwnUser);
+  EXPECT_TRUE(sent_to_anyone<Refused>(out).empty()) << "another user, and the daemon's own";
+}
+
 TEST(JobNode, GathersAgainForAServerWhoseJobsHaveBegunOrEnded) {
   JobNode node(0, 10, kNodeSpace, {}, 1);
   JobActions out;
