@@ -110,7 +110,7 @@ class ByHand(TestCase):
 
     def test_levels_that_share_an_address_reduce(self):
         # Greetings so rare that no link seems to be down because its daemon waits for a core.
-        with Daemons("bcube:2,2", on_this_host(4), 'rate = "100mbit"\ngreeting = "500ms"') as daemons:
+        with Daemons("bcube:2,2", on_this_host(4), 'rate = "100mbit"\ngreeting = "5s"') as daemons:
             daemons.perf(self, "first", "--sizes", "4,100K", "--iterations", "2")
             places = [(port["at"], port["udp_port"]) for port in daemons.ports("0,1")]
             self.assertEqual(places, [(f"{BLOCK}.101", UDP_PORT), (f"{BLOCK}.101", UDP_PORT + 1)])
