@@ -58,15 +58,14 @@ std::optional<MessageCosts> read_costs(const json& content, const control::Topol
   return costs;
 }
 
-// Where the levels' latencies are too many for a name, one for all: the greatest.
+}  // namespace
+
 std::string name_of(MessageCosts costs) {
   const std::string name = control::auto_name(costs);
   if (name.size() < shared::kAlgorithmNameBytes) return name;
   costs.latency = {*std::max_element(costs.latency.begin(), costs.latency.end())};
   return control::auto_name(costs);
 }
-
-}  // namespace
 
 MessageCosts message_costs(std::span<const control::model::AllReduceCost> lines,
                            unsigned servers_per_core, std::span<const TimedPlan> plans) {
@@ -150,6 +149,7 @@ void keep_fitted_costs(const control::RunDirectory& directory, const std::string
 std::optional<MessageCosts> fitted_costs(const control::RunDirectory& directory,
                                          const std::string& cluster,
                                          const control::Topology& topology) {
+  if (!directory.is_own()) return std::nullopt;
   const json content = read_run_file(directory, kFittedFile);
   const auto of = text_field(content, "cluster");
   auto costs = of == cluster ? read_costs(content, topology) : std::nullopt;
