@@ -88,8 +88,7 @@ std::string no_cluster_message(const RunDirectory& directory) {
   }
   if (!parts.empty()) {
     return fmt::format(
-        "no cluster runs in {}, but daemons of its servers or switches do: {}; `gradcube down` "
-        "ends "
+        "no cluster runs in {}, but daemons of servers or switches do: {}; `gradcube down` ends "
         "them",
         directory.path().string(), fmt::join(parts, ", "));
   }
