@@ -60,7 +60,7 @@ std::optional<MessageCosts> read_costs(const json& content, const control::Topol
 
 }  // namespace
 
-std::string name_of(MessageCosts costs) {
+std::string fitted_name(MessageCosts costs) {
   const std::string name = control::auto_name(costs);
   if (name.size() < shared::kAlgorithmNameBytes) return name;
   costs.latency = {*std::max_element(costs.latency.begin(), costs.latency.end())};
@@ -172,7 +172,7 @@ std::string with_fitted_costs(const std::string& algorithm, const control::RunDi
   auto costs = fitted_costs(directory, cluster, topology);
   if (!costs) return control::completed_auto(algorithm, servers_per_core);
   costs->servers_per_core = servers_per_core;
-  return name_of(*costs);
+  return fitted_name(*costs);
 }
 
 }  // namespace gradcube::cli

@@ -48,7 +48,7 @@ bool tell_costs_apart(const control::Topology& topology, std::span<const TimedPl
 
 // How a trainer asks for auto with them. Where the levels' latencies are too many for a name, it
 // has one for all: the greatest.
-std::string name_of(control::MessageCosts costs);
+std::string fitted_name(control::MessageCosts costs);
 
 // What speaks against the fit: a `b` that is far from the level's rate, or none; no latency; times
 // that lie on no line; a share of segments that were sent again meanwhile, 0 to 1; or no cost on a

@@ -125,7 +125,7 @@ Report report_of(const RunningCluster& cluster, const Fit& fit, const std::strin
                rate == 0 ? cell::none() : Cell(human_rate(static_cast<double>(rate)), rate),
                cell::seconds(static_cast<double>(costs.latency[level]) * 1e-9)});
   }
-  const bool is_name_alone = !kept && algorithm == name_of(costs);
+  const bool is_name_alone = !kept && algorithm == fitted_name(costs);
   report.line(fmt::format(
       "# a core takes {} for a message; {} {}", human_seconds(overhead),
       is_name_alone ? "nothing is kept in another user's run directory, trainers may ask for"
@@ -184,7 +184,7 @@ int run_fit(const FitOptions& options) {
   const bool kept = sound && directory.is_own();
   if (kept) keep_fitted_costs(directory, cluster.key, fit.costs);
   const std::string algorithm =
-      sound ? name_of(fit.costs)
+      sound ? fitted_name(fit.costs)
             : with_fitted_costs(std::string(control::kAuto), directory, cluster.key,
                                 cluster.topology, cluster.servers_per_core);
   report_of(cluster, fit, algorithm, kept).write(options.json);
