@@ -151,6 +151,10 @@ ServerId AddressSpace::parse(std::string_view text) const {
   std::string quoted(1, '"');
   quoted.append(text).append(1, '"');
   const std::string example = std::string(", for example ").append(joined(addresses_ - 1, ','));
+  const std::string expected =
+      levels_ == 1 ? "expected a number from 0 to " + std::to_string(addresses_ - 1)
+                   : "expected " + std::to_string(levels_) +
+                         " digits separated by commas, the highest level first" + example;
   std::string_view rest = text;
   if (rest.size() >= 2 && rest.front() == '[' && rest.back() == ']') {
     rest = rest.substr(1, rest.size() - 2);
@@ -163,12 +167,11 @@ ServerId AddressSpace::parse(std::string_view text) const {
     const bool last = i + 1 == levels_;
     const bool ends_well =
         last ? end == rest.data() + rest.size() : end != rest.data() + rest.size() && *end == ',';
-    if (error == std::errc::invalid_argument || !ends_well) {
-      throw std::invalid_argument(quoted + " is not a server's address: expected " +
-                                  std::to_string(levels_) +
-                                  " digits separated by commas, the highest level first" + example);
+    const bool is_no_digit = error != std::errc() || value >= radices_[level];
+    if (error == std::errc::invalid_argument || !ends_well || (is_no_digit && levels_ == 1)) {
+      throw std::invalid_argument(quoted + " is not a server's address: " + expected);
     }
-    if (error != std::errc() || value >= radices_[level]) {
+    if (is_no_digit) {
       throw std::invalid_argument(quoted + " is not a server's address: its digit at level " +
                                   std::to_string(level) + " must be 0.." +
                                   std::to_string(radices_[level] - 1) + example);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "cli/cluster/control_client.h"
 #include "cli/cluster/daemon_process.h"
 #include "cli/cluster/running_cluster.h"
 #include "control/base/printable.h"
@@ -179,6 +180,7 @@ std::vector<HostCheck> check_cluster(const RunDirectory& directory) {
   const std::string path = directory.path().string();
   try {
     directory.check_path();
+    directory.require_open();
     if (const std::string problem = why_unwritable(directory); !problem.empty()) {
       return {{"run directory", Verdict::fail, problem,
                "set GRADCUBE_RUN to a directory that you can write to"}};
@@ -195,6 +197,10 @@ std::vector<HostCheck> check_cluster(const RunDirectory& directory) {
       checks[0] = {"run directory", Verdict::warn,
                    fmt::format("{} holds {} sockets of a daemon that is gone", path, stale),
                    "nothing to do: the next `gradcube up` removes them"};
+    }
+    if (!daemon && !directory.living_parts().empty()) {
+      checks.push_back({"cluster", Verdict::warn, no_cluster_message(directory), "gradcube down"});
+      return checks;
     }
     checks.push_back(
         daemon ? good("cluster", fmt::format("one runs, pid {}: `gradcube status`", daemon->pid))

@@ -91,14 +91,16 @@ void validate(const ClusterHosts& hosts) {
 }
 
 nlohmann::json hosts_json(const ClusterHosts& hosts) {
-  return {{"launcher", hosts.launcher},
+  return {{"cluster", hosts.cluster},
+          {"launcher", hosts.launcher},
           {"program", hosts.program},
           {"names", hosts.names},
           {"settings", nlohmann::json(control::to_json(hosts.settings))}};
 }
 
 ClusterHosts hosts_from_json(const nlohmann::json& json) {
-  ClusterHosts hosts{.launcher = text_field(json, "launcher").value_or(""),
+  ClusterHosts hosts{.cluster = text_field(json, "cluster").value_or(""),
+                     .launcher = text_field(json, "launcher").value_or(""),
                      .program = text_field(json, "program").value_or(""),
                      .names = {},
                      .settings = control::settings_from_json(field(json, "settings"))};

@@ -21,6 +21,7 @@
 namespace gradcube::cli {
 
 struct ClusterHosts {
+  std::string cluster;  // drawn for each `up`: tells its daemons from those of a later one
   // "ssh", "srun" or "mpirun", or a command with "{host}" in it.
   std::string launcher;
   std::string program;             // the path of gradcube on the other hosts

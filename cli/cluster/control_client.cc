@@ -2,11 +2,15 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <string_view>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 #include "cli/cluster/cluster_hosts.h"
 #include "cli/cluster/line_channel.h"
@@ -76,11 +80,31 @@ std::string no_cluster_message(const RunDirectory& directory) {
         "`gradcube up` starts all",
         directory.path().string());
   }
+  std::vector<std::string> parts;
+  for (const RunDirectory& part : directory.living_parts()) {
+    const auto daemon = part.living_daemon();
+    parts.push_back(
+        fmt::format("{} (pid {})", part.path().filename().string(), daemon ? daemon->pid : 0));
+  }
+  if (!parts.empty()) {
+    return fmt::format(
+        "no cluster runs in {}, but daemons of servers or switches do: {}; `gradcube down` ends "
+        "them",
+        directory.path().string(), fmt::join(parts, ", "));
+  }
   return fmt::format("no cluster runs in {}: start one with `gradcube up --topology bcube:3,2`",
                      directory.path().string());
 }
 
+bool runs_here(const RunDirectory& directory) {
+  directory.require_open();
+  std::error_code ignored;
+  return directory.is_own() ? directory.living_daemon().has_value()
+                            : std::filesystem::exists(directory.control_socket(), ignored);
+}
+
 void require_cluster(const RunDirectory& directory) {
+  directory.require_open();
   if (!directory.exists()) throw SetupError(no_cluster_message(directory));
   directory.check_as_client();
   // Of another user's daemon the socket alone tells.

@@ -19,6 +19,10 @@ namespace gradcube::cli {
 // The message for a command that needs a cluster where none runs.
 std::string no_cluster_message(const control::RunDirectory& directory);
 
+// Whether one does, as far as this user can see: of another user's, the socket alone. Throws a
+// SetupError where the directory is closed to this user.
+bool runs_here(const control::RunDirectory& directory);
+
 // Throws SetupError with that message, or with what is wrong with the run directory.
 void require_cluster(const control::RunDirectory& directory);
 

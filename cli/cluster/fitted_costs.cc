@@ -58,15 +58,14 @@ std::optional<MessageCosts> read_costs(const json& content, const control::Topol
   return costs;
 }
 
-// Where the levels' latencies are too many for a name, one for all: the greatest.
-std::string name_of(MessageCosts costs) {
+}  // namespace
+
+std::string fitted_name(MessageCosts costs) {
   const std::string name = control::auto_name(costs);
   if (name.size() < shared::kAlgorithmNameBytes) return name;
   costs.latency = {*std::max_element(costs.latency.begin(), costs.latency.end())};
   return control::auto_name(costs);
 }
-
-}  // namespace
 
 MessageCosts message_costs(std::span<const control::model::AllReduceCost> lines,
                            unsigned servers_per_core, std::span<const TimedPlan> plans) {
@@ -150,6 +149,7 @@ void keep_fitted_costs(const control::RunDirectory& directory, const std::string
 std::optional<MessageCosts> fitted_costs(const control::RunDirectory& directory,
                                          const std::string& cluster,
                                          const control::Topology& topology) {
+  if (!directory.is_own()) return std::nullopt;
   const json content = read_run_file(directory, kFittedFile);
   const auto of = text_field(content, "cluster");
   auto costs = of == cluster ? read_costs(content, topology) : std::nullopt;
@@ -172,7 +172,7 @@ std::string with_fitted_costs(const std::string& algorithm, const control::RunDi
   auto costs = fitted_costs(directory, cluster, topology);
   if (!costs) return control::completed_auto(algorithm, servers_per_core);
   costs->servers_per_core = servers_per_core;
-  return name_of(*costs);
+  return fitted_name(*costs);
 }
 
 }  // namespace gradcube::cli

@@ -46,6 +46,10 @@ struct LevelLine {
 // the same for all plans: three of them do, if their counts lie on no line.
 bool tell_costs_apart(const control::Topology& topology, std::span<const TimedPlan> plans);
 
+// How a trainer asks for auto with them. Where the levels' latencies are too many for a name, it
+// has one for all: the greatest.
+std::string fitted_name(control::MessageCosts costs);
+
 // What speaks against the fit: a `b` that is far from the level's rate, or none; no latency; times
 // that lie on no line; a share of segments that were sent again meanwhile, 0 to 1; or no cost on a
 // core that servers share, if the plans would show one. Empty if nothing does. `levels` from level
@@ -59,8 +63,8 @@ std::vector<std::string> doubts_of(std::span<const LevelLine> levels,
 void keep_fitted_costs(const control::RunDirectory& directory, const std::string& cluster,
                        const control::MessageCosts& costs);
 
-// What was fitted on this cluster, if that was. Warns on standard error of a file that it cannot
-// use.
+// What was fitted on this cluster, if that was, and the directory is this user's own. Warns on
+// standard error of a file that it cannot use.
 std::optional<control::MessageCosts> fitted_costs(const control::RunDirectory& directory,
                                                   const std::string& cluster,
                                                   const control::Topology& topology);

@@ -19,6 +19,7 @@
 //                                                  0 has heard host 2's port 1
 //   {"words":["check","--json"]}                 {"ok":true,"exit_code":0,"output":"..",
 //                                                  "errors":".."}; of no words nothing is done
+//   {"words":["down"],"cluster":"93ab.."}        the same, where the daemon is of that `up`
 //   {"words":[..],"last":true,"host":"node2",    none: what the command writes, and its exit code,
 //     "grace":5000000000}                          or an error in words. It has that time (ns), and
 //                                                  5 s, to end

@@ -125,9 +125,13 @@ Report report_of(const RunningCluster& cluster, const Fit& fit, const std::strin
                rate == 0 ? cell::none() : Cell(human_rate(static_cast<double>(rate)), rate),
                cell::seconds(static_cast<double>(costs.latency[level]) * 1e-9)});
   }
-  report.line(
-      fmt::format("# a core takes {} for a message; `perf` and `plan --why` {} take auto for {}",
-                  human_seconds(overhead), kept ? "now" : "still", algorithm));
+  const bool is_name_alone = !kept && algorithm == fitted_name(costs);
+  report.line(fmt::format(
+      "# a core takes {} for a message; {} {}", human_seconds(overhead),
+      is_name_alone ? "nothing is kept in another user's run directory, trainers may ask for"
+      : kept        ? "`perf` and `plan --why` now take auto for"
+                    : "`perf` and `plan --why` still take auto for",
+      algorithm));
   report.fact("overhead_seconds", overhead);
   report.fact("servers_per_core", costs.servers_per_core);
   report.fact("all_servers_seconds", fit.plans.front().seconds);
@@ -175,11 +179,14 @@ int run_fit(const FitOptions& options) {
   const RunningCluster cluster = running_cluster(directory);
   require_sound_links(directory, cluster);
   const Fit fit = measured_fit(directory, cluster, options.iterations);
-  const bool kept = fit.doubts.empty() || options.keep;
+  const bool sound = fit.doubts.empty() || options.keep;
+  // On another user's cluster trainers have the name alone.
+  const bool kept = sound && directory.is_own();
   if (kept) keep_fitted_costs(directory, cluster.key, fit.costs);
   const std::string algorithm =
-      with_fitted_costs(std::string(control::kAuto), directory, cluster.key, cluster.topology,
-                        cluster.servers_per_core);
+      sound ? fitted_name(fit.costs)
+            : with_fitted_costs(std::string(control::kAuto), directory, cluster.key,
+                                cluster.topology, cluster.servers_per_core);
   report_of(cluster, fit, algorithm, kept).write(options.json);
   if (!fit.doubts.empty()) {
     complain(
@@ -187,7 +194,7 @@ int run_fit(const FitOptions& options) {
                     kept ? "warning: " : "", fmt::join(fit.doubts, "; "),
                     kept ? "kept all the same" : "not kept, as it would be with --keep"));
   }
-  return kept ? 0 : kExitFailure;
+  return sound ? 0 : kExitFailure;
 }
 
 // With --nodes nothing is measured.

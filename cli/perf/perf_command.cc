@@ -109,8 +109,8 @@ void print_foot(const PerfCluster& cluster, const PerfSettings& settings,
   if (cluster.choice.plans() > 1) {
     std::vector<std::string> runs;
     for (const PerfRow& row : rows) {
-      runs.push_back(fmt::format("{} by {}", human_bytes(static_cast<double>(row.bytes())),
-                                 plan_of(cluster, row).algorithm()));
+      runs.push_back(
+          fmt::format("{} by {}", exact_bytes(row.bytes()), plan_of(cluster, row).algorithm()));
     }
     const std::string_view name =
         std::string_view(settings.algorithm).substr(0, settings.algorithm.find(':'));
@@ -202,13 +202,13 @@ void require_memory(const PerfCluster& cluster, const PerfSettings& settings,
       human_bytes(static_cast<double>(*available))));
 }
 
-// For `plan --why`: what it compares.
+// For `plan --why`: what it compares, in a run directory of this user's own.
 void keep(const RunDirectory& directory, const PerfCluster& cluster, const PerfSettings& settings,
           const std::vector<PerfRow>& rows) {
   const bool is_compared = settings.kind == control::CollectiveKind::all_reduce &&
                            settings.members.empty() && settings.in_flight == 1 &&
                            settings.trainers == 1 && !settings.reproducible;
-  if (!is_compared) return;
+  if (!is_compared || !directory.is_own()) return;
   Measurements measured = Measurements::read(directory, cluster.running.key);
   for (const PerfRow& row : rows) {
     measured.note(plan_of(cluster, row).algorithm(), row.bytes(),

@@ -63,7 +63,8 @@ std::vector<MeasuredPath> read_measured_paths(const json& answer, const AddressS
   }
   const auto key = [&](const MeasuredPath& path) {
     const bcube::Hop first = path.route[0];
-    return std::tuple(path.route.size(), space.port_of(from, first.level, first.digit));
+    return std::tuple(path.route.size(), space.port_of(from, first.level, first.digit),
+                      first.digit);
   };
   std::stable_sort(
       paths.begin(), paths.end(),

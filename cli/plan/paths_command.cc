@@ -67,35 +67,61 @@ std::vector<Down> all_down(const control::Topology& topology,
   return down;
 }
 
+// The port of the next server that a hop comes in by.
+unsigned far_port(const AddressSpace& space, ServerId from, bcube::Hop hop) {
+  const ServerId to = space.with_digit(from, hop.level, hop.digit);
+  return space.port_of(to, hop.level, space.digit_back(from, hop.level, hop.digit));
+}
+
 bcube::HopFilter works_without(const AddressSpace& space, const std::vector<Down>& down) {
   return [&](ServerId from, bcube::Hop hop) {
     const ServerId to = space.with_digit(from, hop.level, hop.digit);
     const unsigned out = space.port_of(from, hop.level, hop.digit);
-    const unsigned in = space.port_of(to, hop.level, space.digit_back(from, hop.level, hop.digit));
+    const unsigned in = far_port(space, from, hop);
     return std::none_of(down.begin(), down.end(), [&](const Down& one) {
       return one.breaks(from, out) || one.breaks(to, in);
     });
   };
 }
 
-// That the hops leave through, one for each.
-std::vector<unsigned> ports_on(const AddressSpace& space, ServerId from, const Route& route) {
-  std::vector<unsigned> ports;
+// Those of each hop: that it leaves through, and that it comes in by.
+struct PathPorts {
+  std::vector<unsigned> near;
+  std::vector<unsigned> far;
+};
+
+PathPorts ports_on(const AddressSpace& space, ServerId from, const Route& route) {
+  PathPorts ports;
   ServerId at = from;
   for (const bcube::Hop& hop : route) {
-    ports.push_back(space.port_of(at, hop.level, hop.digit));
+    ports.near.push_back(space.port_of(at, hop.level, hop.digit));
+    ports.far.push_back(far_port(space, at, hop));
     at = space.with_digit(at, hop.level, hop.digit);
   }
   return ports;
 }
 
-// The columns that tell a path; a level has one port of its number, but on a torus.
+// "0>3": out by port 0, in by port 3 of the next server. Where a server has one port to another
+// the first says all.
+std::string ports_text(const AddressSpace& space, const PathPorts& ports) {
+  std::vector<std::string> hops;
+  for (std::size_t i = 0; i < ports.near.size(); ++i) {
+    hops.push_back(space.rails() > 1 ? fmt::format("{}>{}", ports.near[i], ports.far[i])
+                                     : std::to_string(ports.near[i]));
+  }
+  return fmt::format("{}", fmt::join(hops, " "));
+}
+
+// The columns that tell a path; a level has one port of its number, but on a torus, and where a
+// server has several on one switch.
 std::vector<ReportColumn> path_columns(const AddressSpace& space, std::vector<ReportColumn> more) {
-  std::vector<ReportColumn> columns = {{"hops", ""},
-                                       {space.cabled() ? "ports" : "levels", "", Align::left},
-                                       {"servers", "servers", Align::left},
-                                       {{}, "levels"},
-                                       {{}, "ports"}};
+  std::vector<ReportColumn> columns = {
+      {"hops", ""},
+      {space.cabled() || space.rails() > 1 ? "ports" : "levels", "", Align::left},
+      {"servers", "servers", Align::left},
+      {{}, "levels"},
+      {{}, "ports"},
+      {{}, "far_ports"}};
   columns.insert(columns.end(), more.begin(), more.end());
   return columns;
 }
@@ -110,11 +136,13 @@ std::vector<Cell> path_cells(const AddressSpace& space, ServerId from, const Rou
   }
   std::vector<unsigned> levels;
   for (const bcube::Hop& hop : route) levels.push_back(hop.level);
-  const std::vector<unsigned> ports = ports_on(space, from, route);
+  const PathPorts ports = ports_on(space, from, route);
   std::vector<Cell> cells = {cell::shown(std::to_string(route.size())),
-                             cell::shown(fmt::format("{}", fmt::join(ports, " "))),
+                             cell::shown(ports_text(space, ports)),
                              Cell(fmt::format("{}", fmt::join(names, " ")), std::move(addresses)),
-                             cell::told(levels), cell::told(ports)};
+                             cell::told(levels),
+                             cell::told(ports.near),
+                             cell::told(ports.far)};
   cells.insert(cells.end(), more.begin(), more.end());
   return cells;
 }
@@ -149,9 +177,10 @@ int run_measured(const PathsOptions& options) {
   Report report;
   report.line(fmt::format("{}, from {} to {}: {} of {} paths answer", cluster.topology.spec(),
                           space.text(from), space.text(to), answering, paths.size()));
-  ReportTable& table = report.table("paths", path_columns(space, {{"state", "state", Align::left},
-                                                                  {"round trip", "round_trip_ns"},
-                                                                  {"left", "left_bps"}}));
+  ReportTable& table =
+      report.table("paths", path_columns(space, {{"state", "state", Align::left},
+                                                 {"round trip", "round_trip_ns"},
+                                                 {"left on each link", "left_bps"}}));
   for (const MeasuredPath& path : paths) {
     const auto time = [](std::uint64_t ns) {
       return Cell(human_seconds(static_cast<double>(ns) / 1e9), ns);
@@ -226,7 +255,11 @@ void add_paths(CLI::App& tool, Action& action) {
       "No two paths share a server between the ends, or a switch or cable. A path has at most 8\n"
       "hops. A substitute takes the place of a path that --without breaks, where there is one.\n"
       "Without --topology the daemon of --from probes the paths and detours that its flows may\n"
-      "take: how long a round trip takes, and what the fullest link has left of its rate.\n"
+      "take: how long a round trip takes, and what its fullest link has left of its rate, which "
+      "is\n"
+      "no sum: paths that share a link share that. Where a server has several ports on one "
+      "switch,\n"
+      "0>3 leads from port 0 of a server to port 3 of the next.\n"
       "Examples:\n"
       "  gradcube paths --topology bcube:3,2 --from 0,0 --to 2,1                  both paths\n"
       "  gradcube paths --topology bcube:3,2 --from 0,0 --to 2,1 --without 0,1    a server is "

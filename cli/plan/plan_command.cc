@@ -3,21 +3,25 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/measure/perf_collective.h"
-#include "cli/plan/asked_topology.h"
 #include "cli/plan/commands.h"
 #include "cli/plan/plan_keys.h"
 #include "cli/plan/plan_verify.h"
 #include "cli/plan/plan_why.h"
+#include "cli/plan/planned_cluster.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
+#include "cli/text/report.h"
 #include "cli/text/text_table.h"
 #include "control/base/cores.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
+#include "control/hub/aggregator_plan.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/assignment.h"
 #include "control/plan/auto_plans.h"
@@ -25,6 +29,7 @@
 #include "control/plan/plan_json.h"
 #include "control/plan/plan_text.h"
 #include "control/settings/cluster_settings.h"
+#include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
 namespace {
@@ -33,11 +38,8 @@ namespace {
 constexpr control::ServerId kMostServersShown = 4096;
 
 struct PlanOptions {
-  std::string topology = "bcube:3,2";
-  std::string absent;
+  TopologyOptions topology;
   std::string algorithm;
-  std::string rate;
-  std::string oversubscription;
   std::string server;
   std::string lcores;
   unsigned trainers = 1;
@@ -80,12 +82,56 @@ std::string rates_text(const control::Plan& plan) {
       human_seconds(busiest->share * 8e6 / static_cast<double>(rate)));
 }
 
+// Which cluster it is of, where that was not named; programs see the topology.
+void print_head(const PlanOptions& options, const PlannedCluster& cluster) {
+  if (options.json || cluster.which.empty()) return;
+  print("# on {}{}\n", cluster.topology.spec(), cluster.which);
+}
+
+void write_report(const PlanOptions& options, const PlannedCluster& cluster, Report report) {
+  print_head(options, cluster);
+  report.fact("running", cluster.running.has_value());
+  report.write(options.json);
+}
+
+std::optional<control::Rank> rank_of(const PlannedCluster& cluster, const std::string& text) {
+  if (text.empty()) {
+    if (cluster.placement.ranks() <= kMostServersShown) return std::nullopt;
+    throw control::UsageError(fmt::format(
+        "{} has {} servers, more than the {} that are shown at once: name one by its address, "
+        "with --server",
+        cluster.topology.spec(), cluster.placement.ranks(), kMostServersShown));
+  }
+  const auto server = control::parse_server(cluster.topology, text, "--server");
+  const auto rank = cluster.placement.rank(server);
+  if (rank) return rank;
+  throw control::UsageError(
+      fmt::format("--server {}: it takes no trainers, so it has no part in the plan of a job",
+                  control::quoted(text)));
+}
+
+// Of a hub, whose sums may be made at a server that takes no trainers.
+control::Plan hub_plan(const PlannedCluster& cluster, const std::string& algorithm) {
+  constexpr std::string_view kRootedAt = "ps:";
+  if (cluster.running && algorithm.starts_with(kRootedAt)) {
+    const auto root =
+        control::parse_server(cluster.topology, algorithm.substr(kRootedAt.size()), "--algorithm");
+    if (!cluster.placement.rank(root)) {
+      return control::hub::aggregated(cluster.topology, cluster.placement, root, "--algorithm")
+          .plan_of_hub(0);
+    }
+  }
+  return control::make_choice(algorithm, cluster.topology, cluster.placement, "--algorithm")
+      .plan_of_hub(0);
+}
+
 int run_plan(const PlanOptions& options) {
-  const auto topology =
-      asked_topology(options.topology, options.absent, options.rate, options.oversubscription);
-  const std::string algorithm = options.algorithm.empty()
-                                    ? std::string(control::default_algorithm(topology))
-                                    : options.algorithm;
+  const auto cluster = planned_cluster(control::RunDirectory::from_environment(), options.topology);
+  const control::Topology& topology = cluster.topology;
+  const std::string algorithm =
+      options.algorithm.empty()
+          ? std::string(control::default_algorithm(topology, cluster.placement))
+          : options.algorithm;
   if (control::auto_costs(algorithm, topology, "--algorithm")) {
     throw control::UsageError(
         fmt::format("--algorithm {}: auto is no plan, it chooses one for each size; `gradcube plan "
@@ -93,59 +139,44 @@ int run_plan(const PlanOptions& options) {
                     control::quoted(algorithm)));
   }
   if (options.verify.wanted) {
-    const auto plan = control::make_plan(algorithm, topology, "--algorithm");
-    verified(plan, options.verify).write(options.json);
+    const auto plan = control::make_plan(algorithm, topology, cluster.placement, "--algorithm");
+    write_report(options, cluster, verified(plan, options.verify));
     return 0;
   }
   if (!options.keys.file.empty()) {
-    const auto choice =
-        control::make_choice(algorithm, topology, control::Placement::all(topology), "--algorithm");
-    keys_report(choice.plan_of_hub(0), lcores_of(options.lcores), options.keys).write(options.json);
+    const auto lcores = lcores_of(options.lcores);
+    write_report(options, cluster, keys_report(hub_plan(cluster, algorithm), lcores, options.keys));
     return 0;
   }
-  std::optional<control::ServerId> server;
-  if (!options.server.empty()) {
-    server = control::parse_server(topology, options.server, "--server");
-  } else if (topology.servers() > kMostServersShown) {
-    throw control::UsageError(fmt::format(
-        "{} has {} servers, more than the {} that are shown at once: name one by its address, "
-        "with --server",
-        topology.spec(), topology.servers(), kMostServersShown));
-  }
-  const auto placement =
-      control::Placement::all(topology).with_trainers(options.trainers, "--trainers");
+  const auto rank = rank_of(cluster, options.server);
+  const auto placement = cluster.placement.with_trainers(options.trainers, "--trainers");
   const auto plan = control::make_plan(algorithm, topology, placement, "--algorithm");
   const auto assignment = control::Assignment::all_servers(plan, lcores_of(options.lcores));
+  print_head(options, cluster);
   write_by([&](std::ostream& out) {
-    if (!options.json && !options.rate.empty()) out << rates_text(plan);
+    if (!options.json && !options.topology.rate.empty()) out << rates_text(plan);
     const auto write = options.json ? control::write_plan_json : control::write_plan_text;
-    write(out, plan, assignment, server ? plan.placement().rank(*server) : std::nullopt);
+    write(out, plan, assignment, rank);
   });
   return 0;
 }
 
-// --why shows no plan, and asks the running cluster where no topology is given.
+// --why shows no plan.
 void add_why(CLI::App* command, PlanOptions& options) {
   CLI::Option* why =
       add_text(command, "--why", options.why,
                "Show what each algorithm takes for an all-reduce of this size, and which "
-               "one auto runs; without --topology, on the running cluster");
+               "one auto runs");
   for (const char* other : {"--server", "--lcores", "--trainers", "--verify", "--keys"}) {
     why->excludes(command->get_option(other));
   }
 }
 
-int run(const CLI::App& command, const PlanOptions& options) {
+int run(const PlanOptions& options) {
   if (options.why.empty()) return run_plan(options);
-  const auto given = [&](const char* option, const std::string& value) {
-    return command.count(option) == 0 ? std::string() : value;
-  };
   return run_plan_why({.size = options.why,
-                       .topology = given("--topology", options.topology),
-                       .absent = options.absent,
-                       .rate = options.rate,
-                       .oversubscription = options.oversubscription,
-                       .algorithm = given("--algorithm", options.algorithm),
+                       .topology = options.topology,
+                       .algorithm = options.algorithm,
                        .json = options.json});
 }
 
@@ -154,21 +185,24 @@ int run(const CLI::App& command, const PlanOptions& options) {
 void add_plan(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
       "plan",
-      "Show who owns which piece and who sends what to whom in each step; needs no cluster");
+      "Show who owns which piece and who sends what to whom in each step: of a topology, or of the "
+      "running cluster");
   auto options = std::make_shared<PlanOptions>();
-  add_text(command, "--topology", options->topology, control::kTopologyForms);
-  add_text(command, "--absent", options->absent,
+  add_text(command, "--topology", options->topology.topology,
+           std::string(control::kTopologyForms) +
+               " (default: the running cluster's; bcube:3,2 where none runs)");
+  add_text(command, "--absent", options->topology.absent,
            "Addresses of the topology that have no server: \"3,1 3,2\"");
   add_text(
       command, "--algorithm", options->algorithm,
       fmt::format("{} (default: {}); a job may also ask for {}, which takes one of "
                   "them for each size: see --why",
                   fmt::join(control::algorithm_names(), ", "), control::kDefaults, control::kAuto));
-  add_text(command, "--rate", options->rate,
+  add_text(command, "--rate", options->topology.rate,
            "Rate of every link, or of each level's, level0=10gbit,level1=1gbit: shows the "
            "threads' shares and the bound that follow");
   add_text(
-      command, "--oversubscription", options->oversubscription,
+      command, "--oversubscription", options->topology.oversubscription,
       "On a tree, where --rate is one rate: how many times its uplink's rate the links below a "
       "switch have together (default: 1)");
   add_text(command, "--server", options->server, "Show this server only, by its address: 2,1");
@@ -199,9 +233,7 @@ void add_plan(CLI::App& tool, Action& action) {
       "  gradcube plan --topology tree:4x4 --rate 10gbit --oversubscription 4 --algorithm ring\n"
       "  gradcube plan --why 64M                                         on the running cluster\n"
       "  gradcube plan --why 4K --topology bcube:4,2 --rate 10gbit       anywhere");
-  command->callback([options, command, &action] {
-    action = [options, command] { return run(*command, *options); };
-  });
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
 }  // namespace gradcube::cli

@@ -10,7 +10,7 @@
 #include "cli/cluster/fitted_costs.h"
 #include "cli/cluster/measurements.h"
 #include "cli/cluster/running_cluster.h"
-#include "cli/plan/asked_topology.h"
+#include "cli/plan/planned_cluster.h"
 #include "cli/text/report.h"
 #include "control/base/errors.h"
 #include "control/base/units.h"
@@ -28,15 +28,6 @@ using control::RunDirectory;
 constexpr control::CollectiveKind kKind = control::CollectiveKind::all_reduce;
 // The flat algorithms walk over all pairs of servers.
 constexpr control::ServerId kMostServers = 4096;
-constexpr const char* kTopology = "bcube:3,2";  // where nothing runs and none is given
-
-struct Situation {
-  control::Topology topology;
-  std::string algorithm;  // auto, with or without costs
-  bool is_running = false;
-  bool is_assumed = false;  // nothing runs, and none was asked for
-  Measurements measured;
-};
 
 struct Row {
   std::string algorithm;
@@ -44,60 +35,30 @@ struct Row {
   std::optional<double> measured;
 };
 
-Situation situation_of(const PlanWhyOptions& options) {
-  const RunDirectory directory = RunDirectory::from_environment();
-  Situation situation{
-      .topology = control::parse_topology(kTopology, "--topology"),
-      .algorithm = options.algorithm.empty() ? std::string(control::kAuto) : options.algorithm,
-      .measured = {}};
-  if (!options.topology.empty() || !directory.living_daemon()) {
-    situation.is_assumed = options.topology.empty();
-    situation.topology = asked_topology(situation.is_assumed ? kTopology : options.topology,
-                                        options.absent, options.rate, options.oversubscription);
-    return situation;
-  }
-  for (const auto& [flag, text] :
-       {std::pair("--rate", options.rate), std::pair("--absent", options.absent),
-        std::pair("--oversubscription", options.oversubscription)}) {
-    if (text.empty()) continue;
-    throw control::UsageError(
-        fmt::format("{}: the running cluster has its own; expected a --topology beside it", flag));
-  }
-  const RunningCluster cluster = running_cluster(directory);
-  situation.topology = cluster.topology;
-  situation.is_running = true;
-  situation.measured = Measurements::read(directory, cluster.key);
-  situation.algorithm = with_fitted_costs(situation.algorithm, directory, cluster.key,
-                                          cluster.topology, cluster.servers_per_core);
-  return situation;
-}
-
-std::vector<Row> rows_of(const Situation& situation, const control::Placement& all,
+std::vector<Row> rows_of(const PlannedCluster& cluster, const Measurements& measured,
                          const control::MessageCosts& costs, std::uint64_t bytes) {
-  const auto parameters = control::cost_parameters(situation.topology, costs);
+  const auto parameters = control::cost_parameters(cluster.topology, costs);
   std::vector<Row> rows;
-  for (const auto& plan : control::candidate_plans(situation.topology, all, "--topology")) {
+  for (const auto& plan :
+       control::candidate_plans(cluster.topology, cluster.placement, "--topology")) {
     if (!control::can_run(*plan, kKind, bytes)) continue;
     rows.push_back({plan->algorithm(),
                     control::PlanCost(*plan).time(kKind, static_cast<double>(bytes), parameters),
-                    situation.measured.seconds(plan->algorithm(), bytes)});
+                    measured.seconds(plan->algorithm(), bytes)});
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const Row& a, const Row& b) { return a.time.seconds() < b.time.seconds(); });
   return rows;
 }
 
-Report report_of(const Situation& situation, const control::MessageCosts& costs,
+Report report_of(const PlannedCluster& cluster, const control::MessageCosts& costs,
                  std::uint64_t bytes, const std::vector<Row>& rows, const std::string& chosen) {
-  const char* const which = situation.is_running   ? ", the running cluster"
-                            : situation.is_assumed ? ", as no cluster is running"
-                                                   : "";
   Report report;
-  report.line(fmt::format("# all-reduce of {} on {}{}: {} runs {}",
-                          human_bytes(static_cast<double>(bytes)), situation.topology.spec(), which,
-                          control::auto_name(costs), chosen));
-  report.fact("topology", control::topology_json(situation.topology));
-  report.fact("running", situation.is_running);
+  report.line(fmt::format("# all-reduce of {} on {}{}: {} runs {}", exact_bytes(bytes),
+                          cluster.topology.spec(), cluster.which, control::auto_name(costs),
+                          chosen));
+  report.fact("topology", control::topology_json(cluster.topology));
+  report.fact("running", cluster.running.has_value());
   report.fact("bytes", bytes);
   report.fact("costs", control::auto_name(costs));
   report.fact("auto", chosen);
@@ -127,24 +88,31 @@ Report report_of(const Situation& situation, const control::MessageCosts& costs,
 
 int run_plan_why(const PlanWhyOptions& options) {
   const std::uint64_t bytes = control::parse_size(options.size, "--why");
-  const Situation situation = situation_of(options);
-  if (situation.topology.servers() > kMostServers) {
+  const RunDirectory directory = RunDirectory::from_environment();
+  const PlannedCluster cluster = planned_cluster(directory, options.topology);
+  const control::Topology& topology = cluster.topology;
+  if (topology.servers() > kMostServers) {
     throw control::UsageError(fmt::format("--why: {} has {} servers; expected at most {}",
-                                          situation.topology.spec(), situation.topology.servers(),
-                                          kMostServers));
+                                          topology.spec(), topology.servers(), kMostServers));
   }
-  const auto costs = control::auto_costs(situation.algorithm, situation.topology, "--algorithm");
+  std::string algorithm =
+      options.algorithm.empty() ? std::string(control::kAuto) : options.algorithm;
+  Measurements measured;
+  if (cluster.running) {
+    measured = Measurements::read(directory, cluster.running->key);
+    algorithm = with_fitted_costs(algorithm, directory, cluster.running->key, topology,
+                                  cluster.running->servers_per_core);
+  }
+  const auto costs = control::auto_costs(algorithm, topology, "--algorithm");
   if (!costs) {
     throw control::UsageError(
         "--why: it compares all algorithms; expected no --algorithm, or auto with the costs of a "
         "message: --algorithm auto:1us,40us");
   }
-  const auto all = control::Placement::all(situation.topology);
-  const auto choice =
-      control::make_choice(situation.algorithm, situation.topology, all, "--topology");
+  const auto choice = control::make_choice(algorithm, topology, cluster.placement, "--topology");
   const std::string chosen = choice.plan_of(kKind, bytes).algorithm();
-  const std::vector<Row> rows = rows_of(situation, all, *costs, bytes);
-  report_of(situation, *costs, bytes, rows, chosen).write(options.json);
+  const std::vector<Row> rows = rows_of(cluster, measured, *costs, bytes);
+  report_of(cluster, *costs, bytes, rows, chosen).write(options.json);
   return 0;
 }
 

@@ -6,15 +6,14 @@
 
 #include <string>
 
+#include "cli/plan/planned_cluster.h"
+
 namespace gradcube::cli {
 
 struct PlanWhyOptions {
   std::string size;
-  std::string topology;          // empty: that of the running cluster, else the default
-  std::string absent;            // with a topology
-  std::string rate;              // with a topology
-  std::string oversubscription;  // with a rate
-  std::string algorithm;         // auto with costs; empty: auto
+  TopologyOptions topology;
+  std::string algorithm;  // auto with costs; empty: auto
   bool json = false;
 };
 

@@ -11,6 +11,7 @@
 #include "cli/status/flow_text.h"
 #include "cli/status/hub_text.h"
 #include "cli/status/job_text.h"
+#include "cli/status/quota_text.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/text_table.h"
 #include "cli/text/topology_text.h"
@@ -39,16 +40,6 @@ std::string rate_text(const json& status) {
 std::string port_rate_text(const json& port) {
   const auto rate = number_field(port, "rate_bps");
   return rate ? human_rate(*rate) : "-";
-}
-
-// What each user's trainers may use, and who uses what.
-std::string quota_text(const json& status) {
-  std::string text = fmt::format("{} of trainers' buffers per user",
-                                 bytes_text(status, "memory/trainer_quota_bytes"));
-  for (const json& user : items(field(status, "memory"), "users")) {
-    text += fmt::format(", user {} uses {}", id_text(user, "uid"), bytes_text(user, "bytes"));
-  }
-  return text;
 }
 
 std::string list_text(const json& array) {
@@ -291,10 +282,10 @@ std::string impairments_summary(const json& status) {
 }
 
 std::string impaired_links_text(const json& status) {
-  TextTable table({{"switch", Align::left}, {"server"}, {"impairments", Align::left}});
+  TextTable table({{"switch", Align::left}, {"server"}, {"port"}, {"impairments", Align::left}});
   for (const json& link : items(status, "impaired_links")) {
     table.add_row({cell_text(link, "switch"), address_text(field(link, "server")),
-                   impairments_text(link, probabilities_text(link))});
+                   cell_text(link, "port"), impairments_text(link, probabilities_text(link))});
   }
   return table.empty() ? "" : fmt::format("\nlinks that differ\n{}", table.text());
 }
@@ -342,6 +333,7 @@ std::string status_summary(const json& status) {
        fmt::format("{} of {} reserved by jobs", bytes_text(status, "memory/packets_reserved_bytes"),
                    bytes_text(status, "memory/packets_reservable_bytes")));
   line("quota", quota_text(status));
+  if (const std::string allowed = allowed_text(status); !allowed.empty()) line("allowed", allowed);
   return text;
 }
 

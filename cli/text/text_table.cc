@@ -65,6 +65,13 @@ std::string TextTable::text() const {
 
 std::string human_bytes(double bytes) { return scaled(bytes, {"B", "KB", "MB", "GB", "TB"}); }
 
+std::string exact_bytes(std::uint64_t bytes) {
+  const std::string text = human_bytes(static_cast<double>(bytes));
+  std::uint64_t digits = bytes;
+  while (digits != 0 && digits % 10 == 0) digits /= 10;
+  return digits < 1000 ? text : fmt::format("{} ({} bytes)", text, grouped(bytes));
+}
+
 std::string human_rate(double bits_per_second) {
   return scaled(bits_per_second, {"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"});
 }

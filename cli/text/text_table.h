@@ -42,6 +42,8 @@ class TextTable {
 
 // 1234567 -> "1.23 MB", decimal; below 1000 "999 B".
 std::string human_bytes(double bytes);
+// The same, and the number where that is rounded: 10239 -> "10.2 KB (10,239 bytes)".
+std::string exact_bytes(std::uint64_t bytes);
 
 // 200000000 -> "200 Mbit/s".
 std::string human_rate(double bits_per_second);

@@ -164,6 +164,18 @@ void block_pipe_signal() {
   pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
 }
 
+// Where the list of hosts of whoever ends a cluster is old, another `up` may have started what runs
+// here. Why it is not ended then, else nothing.
+std::optional<std::string> other_cluster(const json& request) {
+  const auto cluster = text_field(request, "cluster");
+  const RunDirectory directory = RunDirectory::from_environment();
+  if (!cluster || !directory.living_daemon()) return std::nullopt;
+  const auto kept = kept_cluster_hosts(directory);
+  if (kept && kept->cluster == *cluster) return std::nullopt;
+  return fmt::format("another cluster runs in {} by now: {}", directory.path().string(),
+                     kNothingToEnd);
+}
+
 // Runs a command of ours. Its exit code.
 int run_words(const json& request, bool is_last, const InterruptGuard& interrupt) {
   std::error_code ignored;
@@ -251,6 +263,8 @@ int run_at_host() {
         return 0;
       } else if (items(*request, "words").empty()) {
         answer({{"ok", true}, {"exit_code", 0}});  // it is others that are asked
+      } else if (const auto other = other_cluster(*request)) {
+        answer({{"ok", true}, {"exit_code", kExitFailure}, {"output", ""}, {"errors", *other}});
       } else {
         const int code = run_words(*request, is_last, interrupt);
         if (is_last) return code;

@@ -32,7 +32,7 @@ int run_down(bool json) {
   const auto pid = end_daemon(directory);
   if (!pid) {
     throw SetupError(
-        fmt::format("no cluster runs in {}: there is nothing to end", directory.path().string()));
+        fmt::format("no cluster runs in {}: {}", directory.path().string(), kNothingToEnd));
   }
   if (json) {
     print("{}\n", nlohmann::json{{"ok", true}, {"pid", *pid}}.dump());

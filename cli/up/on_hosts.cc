@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>
+#include <random>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -96,7 +97,9 @@ ClusterHosts hosts_reached(const std::string& launcher, const std::string& progr
                            std::vector<std::string> names,
                            const control::ClusterSettings& settings) {
   std::error_code ignored;
+  std::random_device random;
   ClusterHosts hosts{
+      .cluster = fmt::format("{:08x}{:08x}", random(), random()),
       .launcher = launcher.empty() ? kDefaultLauncher : launcher,
       .program = program.empty() ? std::filesystem::read_symlink("/proc/self/exe", ignored).string()
                                  : program,
@@ -163,7 +166,8 @@ void down_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory) {
     std::vector<json> requests;
     for (const std::size_t host : hosts.all()) {
       const bool now = is_of_this_host(hosts.address(host)) == here;
-      requests.push_back({{"words", now ? json{"down"} : json::array()}});
+      requests.push_back(
+          {{"words", now ? json{"down"} : json::array()}, {"cluster", hosts.cluster}});
     }
     return group.ask(requests, kEndOnHostPatience);
   };
@@ -178,8 +182,8 @@ void down_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory) {
     const json& answer = answers.values[host];
     if (!answers.failures[host].empty() || count_field(answer, "exit_code") == 0) continue;
     const std::string errors = text_field(answer, "errors").value_or("");
-    // It has ended before, which is as well.
-    if (errors.find("there is nothing to end") != std::string::npos) continue;
+    // It has ended before, which is as well; what another `up` has started there is let be.
+    if (errors.find(kNothingToEnd) != std::string::npos) continue;
     answers.failures[host] = last_words(errors);
   }
   // For another try. On this host, too, it has been removed.

@@ -39,6 +39,7 @@ std::string ended_part(const RunDirectory& directory) {
 
 [[noreturn]] void throw_runs_already(const RunDirectory& directory) {
   const auto daemon = directory.living_daemon();
+  if (!daemon && !directory.living_parts().empty()) throw SetupError(no_cluster_message(directory));
   const std::string ended = ended_part(directory);
   throw SetupError(
       fmt::format("a cluster runs already{} in {}: {}",
@@ -50,7 +51,7 @@ std::string ended_part(const RunDirectory& directory) {
 // A daemon that was just killed holds its lock until the kernel has taken its memory back.
 bool outlives_patience(const RunDirectory& directory) {
   const auto deadline = std::chrono::steady_clock::now() + kDyingPatience;
-  while (directory.living_daemon()) {
+  while (directory.living_daemon() || !directory.living_parts().empty()) {
     if (std::chrono::steady_clock::now() >= deadline) return true;
     std::this_thread::sleep_for(kUpPause);
   }
@@ -116,6 +117,18 @@ void ask_to_end(const RunDirectory& directory, pid_t pid) {
   }
 }
 
+// Its pid; nothing where none ran.
+std::optional<pid_t> end_one(const RunDirectory& directory) {
+  const auto daemon = directory.living_daemon();
+  if (!daemon) return std::nullopt;
+  ask_to_end(directory, daemon->pid);
+  if (!ends_within(directory, daemon->pid, kEndPatience)) {
+    throw SetupError(fmt::format("the daemon (pid {}) has not ended after {} s; {}", daemon->pid,
+                                 kEndPatience.count(), kill_message(daemon->pid)));
+  }
+  return daemon->pid;
+}
+
 }  // namespace
 
 std::size_t prepare(const RunDirectory& directory) {
@@ -129,17 +142,21 @@ std::size_t prepare(const RunDirectory& directory) {
 }
 
 std::optional<pid_t> end_daemon(const RunDirectory& directory) {
-  const auto daemon = directory.living_daemon();
-  if (daemon) {
-    ask_to_end(directory, daemon->pid);
-    if (!ends_within(directory, daemon->pid, kEndPatience)) {
-      throw SetupError(fmt::format("the daemon (pid {}) has not ended after {} s; {}", daemon->pid,
-                                   kEndPatience.count(), kill_message(daemon->pid)));
+  directory.require_open();
+  const auto daemon = end_one(directory);
+  // A server's daemon that was started by hand is no child of that one, and has outlived it.
+  std::optional<pid_t> part_ended;
+  std::string why;
+  for (const RunDirectory& part : directory.living_parts()) {
+    try {
+      part_ended = end_one(part);
+    } catch (const SetupError& error) {
+      why = error.what();
     }
   }
+  if (!why.empty()) throw SetupError(why);
   if (!daemon || !is_of_another_user(directory)) remove_leftovers(directory);
-  if (!daemon) return std::nullopt;
-  return daemon->pid;
+  return daemon ? daemon : part_ended;
 }
 
 }  // namespace gradcube::cli

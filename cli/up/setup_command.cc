@@ -56,7 +56,15 @@ std::string hosts_file(const SetupOptions& options) {
   return std::filesystem::path(options.file).replace_extension(".hosts").string();
 }
 
-void refuse_files_that_are_there(const SetupOptions& options) {
+// Before the hosts are asked, which may take minutes.
+void refuse_files_that_cannot_be_made(const SetupOptions& options) {
+  const std::filesystem::path folder = std::filesystem::path(options.file).parent_path();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
+    throw UsageError(
+        fmt::format("--out {}: nothing can be written in {}: {}", control::quoted(options.file),
+                    folder.empty() ? "this folder" : control::printable(folder.string()),
+                    std::strerror(errno)));
+  }
   for (const std::string& path : {options.file, hosts_file(options)}) {
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) continue;
@@ -231,7 +239,7 @@ void tell_proposal(const SetupOptions& options, const Recognised& recognised,
 }
 
 int run_setup(const SetupOptions& options) {
-  refuse_files_that_are_there(options);
+  refuse_files_that_cannot_be_made(options);
   const NamedHosts named = read_hosts_option(options.hosts);
   control::ClusterSettings settings;
   control::apply_topology(settings, fmt::format("star:{}", named.names.size()), "--hosts");

@@ -1,5 +1,6 @@
 #include "control/checkpoint/checkpoint_writer.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -8,6 +9,8 @@
 #include <fcntl.h>
 #include <stdexcept>
 #include <string_view>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "control/base/errors.h"
@@ -36,30 +39,57 @@ bool sync_folder_of(const std::string& path) {
   throw SetupError("checkpoint " + quoted(path) + " cannot be written: " + std::strerror(errno));
 }
 
+constexpr std::size_t kMarkBytes = 6;
+static_assert(kTemporarySuffixBytes == 1 + 2 * kMarkBytes);
+constexpr std::string_view kNoHost = "______";
+
+// Of this host until it is started again. Locks of files are sure on one host alone.
+std::string_view host_mark() {
+  static const std::string mark = [] {
+    std::string text(kMarkBytes, ' ');
+    const Descriptor file(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+    const bool is_read = read(file.get(), text.data(), kMarkBytes) == ssize_t{kMarkBytes};
+    return is_read ? text : std::string(kNoHost);
+  }();
+  return mark;
+}
+
 // Replaces the text's last six bytes at random. False, with errno, where the system has no random
 // numbers.
 bool draw_suffix(std::string& text) {
   constexpr std::string_view kLetters =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-  std::array<std::uint8_t, 6> random{};
+  std::array<std::uint8_t, kMarkBytes> random{};
   if (getentropy(random.data(), random.size()) != 0) return false;
   auto* to = text.data() + text.size() - random.size();
   for (const std::uint8_t byte : random) *to++ = kLetters[byte % kLetters.size()];
   return true;
 }
 
-// A new file, named as it was drawn; -1 with errno. This is mkostemp(), but with the mode that the
-// umask leaves: mkostemp()'s is 0600, and who would widen it must know the umask, which a process
-// learns only by changing it for all its threads.
-int make_temporary(std::string& name) {
+// Whether it is locked, and nobody has taken it for an orphan before it was.
+bool is_held(int file) {
+  struct stat status {};
+  return flock(file, LOCK_EX | LOCK_NB) == 0 && fstat(file, &status) == 0 && status.st_nlink > 0;
+}
+
+// A new file beside the path, and its name; -1 with errno. This is mkostemp(), but with the mode
+// that the umask leaves: mkostemp()'s is 0600, and who would widen it must know the umask, which a
+// process learns only by changing it for all its threads.
+int make_temporary(const std::string& path, std::string& name) {
   constexpr int kTries = 100;
-  int file = -1;
-  for (int i = 0; i < kTries && file < 0; ++i) {
+  std::string_view mark = host_mark();
+  for (int i = 0; i < kTries; ++i) {
+    name = path + "." + std::string(mark) + std::string(kMarkBytes, ' ');
     if (!draw_suffix(name)) return -1;
-    file = open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int file = open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0 && errno != EEXIST) return -1;
+    if (file >= 0 && (mark == kNoHost || is_held(file))) return file;
+    if (file < 0) continue;
+    close(file);
+    unlink(name.c_str());
+    mark = kNoHost;
   }
-  return file;
+  return -1;
 }
 
 // rename(), but to a name that no file has. False, with errno.
@@ -77,9 +107,9 @@ bool rename_to_new(const char* from, const char* to) {
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(std::string path, const CheckpointHeader& header)
-    : path_(std::move(path)), temporary_(path_ + ".XXXXXX"), header_(header) {
+    : path_(std::move(path)), header_(header) {
   const std::vector<std::uint8_t> bytes = encode_checkpoint_header(header);
-  file_ = Descriptor(make_temporary(temporary_));
+  file_ = Descriptor(make_temporary(path_, temporary_));
   if (file_.get() < 0) refuse();
   try {
     write_bytes(bytes);
@@ -147,6 +177,19 @@ void CheckpointWriter::commit(const std::string& path) {
   unlink(path.c_str());
   errno = error;
   refuse();
+}
+
+void remove_orphan(const std::string& temporary) {
+  std::string_view suffix = temporary;
+  suffix.remove_prefix(suffix.size() - std::min(suffix.size(), kTemporarySuffixBytes));
+  if (host_mark() == kNoHost || suffix.substr(0, 1) != "." ||
+      suffix.substr(1, kMarkBytes) != host_mark()) {
+    return;
+  }
+  const Descriptor file(open(temporary.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  if (file.get() < 0 || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+  if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) unlink(temporary.c_str());
 }
 
 void rename_durably(const std::string& from, const std::string& to) {

@@ -1,12 +1,14 @@
 // Writes a hub's checkpoint (checkpoint_header.h) so that at its path there is never a part of one:
 // nothing, or the whole from commit() on, also when the power fails. It is written to a temporary
-// file beside it, PATH.XXXXXX, which is made durable and then gets the path's name, which no file
-// may have. Where several servers write a part each, finish() lets them agree that all parts are
-// durable before any of them names its own.
+// file beside it, which is made durable and then gets the path's name, which no file may have.
+// Where several servers write a part each, finish() lets them agree that all parts are durable
+// before any of them names its own.
 //
 // The file belongs to this process's user, and its mode is an ordinary new file's: 0666 less the
 // umask. Without commit() the temporary file is removed; only a process that is killed leaves it
-// behind.
+// behind, until remove_orphan() is called. Its name is the path, a point, six characters that tell
+// running hosts apart, and six random ones; its writer has it locked (flock()), or where the file
+// system has no locks, the six are of no host.
 //
 // All functions throw a SetupError, with the system's reason, where the disk is full or the folder
 // cannot be written to. After that, and after commit(), the writer can only be destroyed: all else
@@ -14,6 +16,7 @@
 #ifndef GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_WRITER_H_
 #define GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_WRITER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -60,6 +63,14 @@ class CheckpointWriter {
   bool named_ = false;
   bool failed_ = false;
 };
+
+// Behind a path, in the names of temporary files.
+inline constexpr std::size_t kTemporarySuffixBytes = 13;
+
+// Removes a temporary file whose writer was killed on this host, since that was started. What has
+// another name, is of another host or has a living writer stays, and so does what cannot be
+// removed.
+void remove_orphan(const std::string& temporary);
 
 // Replaces what is at `to`, in the same folder, durably. Throws SetupError.
 void rename_durably(const std::string& from, const std::string& to);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <set>
 #include <string>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -139,8 +140,30 @@ void RunDirectory::check_path() const {
   }
 }
 
+void RunDirectory::require_open() const {
+  if (faccessat(AT_FDCWD, path_.c_str(), X_OK, AT_EACCESS) == 0 || errno != EACCES) return;
+  const std::filesystem::path whole = std::filesystem::absolute(path_);
+  std::filesystem::path at;
+  for (const std::filesystem::path& part : whole) {
+    at /= part;
+    struct stat status;
+    if (faccessat(AT_FDCWD, at.c_str(), X_OK, AT_EACCESS) == 0 || stat(at.c_str(), &status) != 0) {
+      continue;
+    }
+    const std::string owner = std::to_string(status.st_uid);
+    throw SetupError("the run directory " + path_.string() + " is closed to user " +
+                     std::to_string(geteuid()) + ": " + at.string() + " belongs to user " + owner +
+                     ", who lets nobody else in. Set GRADCUBE_RUN to a directory of your own; or "
+                     "ask user " +
+                     owner +
+                     " for a daemon whose allow-users names you, in a directory that is open on "
+                     "the way");
+  }
+}
+
 void RunDirectory::create() const {
   check_path();
+  require_open();
   if (!exists()) {
     std::error_code error;
     std::filesystem::create_directories(path_.parent_path(), error);
@@ -177,6 +200,7 @@ std::optional<std::filesystem::path> RunDirectory::admit_others() const {
 
 void RunDirectory::check_for(bool is_client) const {
   check_path();
+  require_open();
   const std::string name = "the run directory " + path_.string();
   struct stat status;
   if (lstat(path_.c_str(), &status) != 0) {
@@ -219,11 +243,29 @@ std::optional<LivingDaemon> RunDirectory::living_daemon() const {
   return LivingDaemon{0};
 }
 
+std::vector<RunDirectory> RunDirectory::living_parts() const {
+  std::vector<RunDirectory> parts;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
+    if (!is_daemon_folder(entry.path().filename().native())) continue;
+    if (const RunDirectory part(entry.path()); part.living_daemon()) parts.push_back(part);
+  }
+  std::sort(parts.begin(), parts.end(), [](const RunDirectory& one, const RunDirectory& other) {
+    return one.path() < other.path();
+  });
+  return parts;
+}
+
 std::vector<std::filesystem::path> RunDirectory::stale_sockets() const {
+  std::set<std::filesystem::path> in_use;
+  for (const RunDirectory& part : living_parts()) {
+    in_use.insert({part.path(), server_socket(part.path().filename().native())});
+  }
   std::vector<std::filesystem::path> sockets;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
     const std::string name = entry.path().filename().native();
+    if (in_use.contains(entry.path())) continue;
     if (is_socket_name(name)) sockets.push_back(entry.path());
     if (!is_daemon_folder(name) || !entry.is_directory(error)) continue;
     const RunDirectory of_daemon(entry.path());

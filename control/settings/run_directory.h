@@ -85,16 +85,24 @@ class RunDirectory {
   // if there is one. Throws SetupError.
   std::optional<std::filesystem::path> admit_others() const;
 
+  // Throws SetupError where this user may not enter it, because of it or of a folder on the way:
+  // then all in it seems not to be there.
+  void require_open() const;
+
   bool exists() const;
 
   // The daemon that holds the lock, if there is one. A missing directory has no daemon.
   std::optional<LivingDaemon> living_daemon() const;
 
-  // Sockets that daemons left behind, those of servers included. Meaningful only while no daemon
-  // runs.
+  // Of those in it that of_server() and of_switches() name, the ones that have a living daemon:
+  // the children of the daemon here, and those that were started by hand.
+  std::vector<RunDirectory> living_parts() const;
+
+  // Sockets that daemons left behind, those of servers included, but of none that lives in a
+  // directory in this one. Meaningful only while no daemon runs here.
   std::vector<std::filesystem::path> stale_sockets() const;
 
-  // Removes them. Holding the lock proves that no daemon runs.
+  // Removes them. Holding the lock proves that no daemon runs here.
   void remove_stale_sockets(const DaemonLock& lock) const;
 
  private:

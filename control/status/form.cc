@@ -59,7 +59,7 @@ const Json& form_of_status() {
   static const Json form = Json::parse(R"({
     "version": "text", "pid": "count", "uptime_seconds": "number", "algorithm": "text",
     "segment_bytes": "count", "window": "count", "instruction_set": "text", "huge_pages": "flag",
-    "lcores": ["count"], "stalls": ["count"],
+    "lcores": ["count"], "stalls": ["count"], "user_trainers": "count~ least",
     "control": {"~": "", "longest_step_ms": "number most", "*": "count sum"},
     "memory": {
       "daemon_bytes": "count sum", "pool_bytes": "count sum", "trainer_bytes": "count sum",

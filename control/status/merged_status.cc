@@ -48,6 +48,8 @@ Json servers_json(const bcube::AddressSpace& space, const std::vector<ServerRepo
     if (!one.status.is_object()) {
       entry["why"] = one.why;
       entry["ended"] = one.ended;
+    } else if (const auto pid = count_of(one.status.value("pid", Json())); pid != 0) {
+      entry["pid"] = pid;  // of one that was started by hand where another had ended
     }
     all.push_back(std::move(entry));
   }
@@ -79,6 +81,8 @@ Json settings_json(const ClusterSettings& settings) {
           {"fabric", fabric_name(settings.fabric)},
           {"rate_bps", to_json(settings.link_rates())},
           {"own_ports", own_ports_json(settings.rates.own_ports())},
+          {"user_jobs", settings.jobs_per_user()},
+          {"allowed", {{"users", settings.allowed_users}, {"groups", settings.allowed_groups}}},
           {"mtu", settings.mtu},
           {"delay_ns", settings.delay_ns},
           {"queue_bytes", settings.queue_bytes},

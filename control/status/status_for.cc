@@ -25,6 +25,7 @@ void keep(nlohmann::ordered_json& list, IsHis is_his) {
 
 nlohmann::ordered_json status_for(nlohmann::ordered_json status, std::uint32_t user) {
   const auto is_his = [user](const nlohmann::ordered_json& what) { return is_of(what, user); };
+  status.erase("allowed");
   keep(status["jobs"], [&](const nlohmann::ordered_json& job) {
     const auto trainers = job.find("trainers");
     return trainers != job.end() && std::any_of(trainers->begin(), trainers->end(), is_his);

@@ -1,5 +1,6 @@
 // The part of a status that a tenant of the daemon sees: what concerns all, and of jobs, hubs and
-// memory what is his. Flows, which do not say whose they are, are left out.
+// memory what is his. Flows, which do not say whose they are, are left out, and whom else the
+// daemon serves.
 //
 // Pure function; any thread.
 #ifndef GRADCUBE_CONTROL_STATUS_STATUS_FOR_H_

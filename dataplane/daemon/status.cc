@@ -309,6 +309,7 @@ Json status_json(const StatusSources& sources) {
                       {"trainer_bytes", sources.cluster.nodes().trainer_bytes()},
                       {"trainer_quota_bytes", sources.quota.limit()},
                       {"users", users_json(sources.quota)}};
+  status["user_trainers"] = sources.trainers_per_user;
   status["servers"] = servers_json(sources);
   status["jobs"] = jobs_json(sources);
   status["hubs"] = hubs_json(sources);

@@ -26,6 +26,7 @@ struct StatusSources {
   const Eal& eal;
   LocalCluster& cluster;
   const MemoryQuota& quota;
+  std::size_t trainers_per_user;  // may be connected at a time
   const ControlLoop::Steps& steps;
   control::Instant now;  // of the nodes
   double uptime_seconds;

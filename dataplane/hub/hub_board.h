@@ -57,6 +57,8 @@ class HubBoard {
   // The first key that trainers of this server have pushed otherwise than others. No round of such
   // a key opens.
   const std::optional<std::uint32_t>& disagreement() const { return disagreement_; }
+  // That the optimizer has taken of the key, as far as rounds have ended here.
+  std::uint64_t steps(std::uint32_t key) const { return keys_[key].steps; }
   // Pushes that have not ended, of all trainers. Any thread.
   std::uint64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
 
@@ -68,6 +70,7 @@ class HubBoard {
       while (const std::optional<std::uint32_t> key = executor.ended.next()) {
         if (--keys_[*key].executors_left != 0) continue;
         keys_[*key].arrived = 0;
+        keys_[*key].note_end();
         finish(*key, end);
         ++rounds;
       }
@@ -101,6 +104,13 @@ class HubBoard {
     std::uint32_t pushers = 0;
     bool differs = false;  // what they have pushed
     std::size_t executors_left = 0;
+    std::uint64_t steps = 0;
+
+    void note_end() {
+      if (push.kind == PushKind::gradients) ++steps;
+      if (push.kind == PushKind::weights) steps = 0;
+      if (push.kind == PushKind::restored) steps = push.steps;
+    }
   };
   struct Executor {
     Executor(const KeyLog& log, std::size_t keys) : pushed(log), ends(keys), ended(ends) {}

@@ -47,6 +47,21 @@ class Aggregators(TestCase):
         done = self.cluster.tool("run", "--no-prefix", "--", "sh", "-c", "echo $WORLD_SIZE")
         self.assertEqual(done.stdout.split(), [str(OTHERS)] * OTHERS, done.stderr)
 
+    def test_have_no_part_in_what_is_planned_for_jobs(self):
+        text = self.cluster.tool("plan").stdout
+        self.assertTrue(text.startswith(f"# on bcube:{RADIX},2, the running cluster\n"), text[:80])
+        self.assertIn(f": {OTHERS} servers, ", text)
+        self.assertNotIn(f"server {LAST}", text)
+        self.assert_one_message(self.cluster.tool("plan", "--server", ROLE), 2, "takes no trainers")
+        self.assertEqual(self.cluster.answer("plan", "--verify")["servers"], OTHERS)
+        with tempfile.TemporaryDirectory() as directory:
+            keys = os.path.join(directory, "keys.json")
+            with open(keys, "w", encoding="ascii") as file:
+                json.dump({"keys": [{"name": "a", "elements": 1000, "dtype": "float32"}]}, file)
+            self.assertEqual(self.cluster.answer("plan", "--keys", keys)["servers"], OTHERS)
+        for candidate in self.cluster.answer("plan", "--why", "1K")["candidates"]:
+            self.assert_right(self.cluster.perf("--sizes", "1K", "-n", "1", "--algorithm", candidate["algorithm"]))
+
     def test_aggregate_hubs(self):
         for options in (["--aggregator", ROLE], []):
             with self.subTest(options=options):

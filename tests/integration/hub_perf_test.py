@@ -106,7 +106,8 @@ class PBox(TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster("--topology", f"star:{cls.WORKERS + 1}", "--rate", cls.RATE, "--mtu", "9000")
+        flags = ("--rate", cls.RATE, "--mtu", "9000", "--aggregators", str(cls.WORKERS))
+        cls.cluster = Cluster("--topology", f"star:{cls.WORKERS + 1}", *flags)
         cls.addClassCleanup(cls.cluster.end)
 
     def ports(self):
@@ -118,6 +119,8 @@ class PBox(TestCase):
         options = ["--keys", file, "--chunk", "256Ki"]
         plan = self.cluster.answer("plan", *options, "--topology", f"star:{self.WORKERS + 1}", "--rate", self.RATE,
                                    "--algorithm", f"ps:{self.WORKERS}", "--lcores", "0")  # fmt: skip
+        running = self.cluster.answer("plan", *options, "--algorithm", f"ps:{self.WORKERS}", "--lcores", "0")
+        self.assertEqual((running["running"], running["ports"]), (True, plan["ports"]))
         planned = [port["push_bytes"] for port in plan["ports"]]
         self.assertEqual(len(planned), self.PORTS)
         before = self.ports()
@@ -133,6 +136,16 @@ class PBox(TestCase):
                 more = carried - rounds * bytes_planned
                 self.assertGreater(more, 0, f"{direction} {port[1]}")
                 self.assertLess(more - again, 0.02 * rounds * bytes_planned, f"{direction} {port[1]}")
+
+    def test_each_port_is_named_where_there_are_several(self):
+        asked = ("paths", "--from", "0", "--to", str(self.WORKERS))
+        ports = [(path["ports"], path["far_ports"]) for path in self.cluster.answer(*asked)["paths"]]
+        direct = [([0], [port]) for port in range(self.PORTS)]
+        self.assertEqual(ports[: self.PORTS], direct)
+        self.assertRegex(self.cluster.tool(*asked).stdout, r"\n *1  0>2 .*\[0\] \[4\] ")
+        self.cluster.answer("impair", "--server", str(self.WORKERS), "--port", "1", "--loss", "0.1")
+        self.assertRegex(self.cluster.tool("status").stdout, r"\[4\] +1  loss 10 %\n")
+        self.cluster.answer("impair", "--clear")
 
     def test_a_port_that_fails_leaves_its_chunks_to_the_others(self):
         for port in range(self.PORTS):

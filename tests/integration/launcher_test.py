@@ -123,6 +123,17 @@ class Down(ByScript):
                 self.down(name)
                 self.assert_nothing_is_left()
 
+    def test_by_an_old_list_of_hosts_leaves_alone_what_another_up_has_started_there(self):
+        self.up(None, "node1", "node2")
+        self.down("node1")
+        self.assertEqual(len(self.daemons()), 0)
+        self.up("node3", "node1", "node2")
+        self.down(None)
+        self.assertEqual(len(self.daemons()), 2)
+        self.done("node3", "check")
+        self.down("node3")
+        self.assert_nothing_is_left()
+
 
 if __name__ == "__main__":
     skip_without_namespaces()

@@ -141,6 +141,26 @@ class Death(TestCase):
                 wait_until(lambda: "ports" in cluster.status()["servers"][3], "it to be ready")
                 self.assert_right(cluster.perf(*SIZES))
 
+    def test_of_the_bed_leaves_a_daemon_that_was_started_by_hand_which_up_names_and_down_ends(self):
+        with Cluster(*SMALL) as cluster:
+            for kill_bed in True, False:
+                pid = cluster.status()["servers"][3]["pid"]
+                arguments = arguments_of(pid)
+                os.kill(pid, signal.SIGKILL)
+                wait_until(lambda: "why" in cluster.status()["servers"][3], "the end to be seen")
+                with cluster.daemon(arguments) as new:
+                    wait_until(lambda: cluster.status()["servers"][3]["pid"] == new.pid, "it to be ready")
+                    if kill_bed:
+                        os.kill(cluster.pid(), signal.SIGKILL)
+                        wait_until(cluster.is_unlocked, "the bed to be gone")
+                        for command in ("up", *cluster.flags), ("status",):
+                            said = ("no cluster runs", f"1-1 (pid {new.pid})", "`gradcube down` ends")
+                            self.assert_one_message(cluster.tool(*command), 1, *said)
+                    self.assertEqual(cluster.tool("down").returncode, 0)
+                    self.assertEqual(new.wait(PATIENCE), 0)
+                self.assert_one_message(cluster.tool("down"), 1, "nothing to end")
+                cluster.up()
+
     def test_of_switches_ends_jobs_and_is_reported_and_new_ones_take_their_places(self):
         with Cluster(*SMALL) as cluster, contextlib.ExitStack() as stack:
             (switches,) = cluster.status()["switch_daemons"]

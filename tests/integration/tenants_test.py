@@ -149,6 +149,11 @@ class Tenants(unittest.TestCase):
     def test_without_the_settings_nobody_else_gets_to_the_sockets(self):
         with Daemon() as daemon:
             self.assertEqual(daemon.directory.stat().st_mode & 0o777, 0o700)
+            for command in (["status"], ["perf", "allreduce"], ["down"], ["up"], ["plan", "--why", "1K"]):
+                done = daemon.tool(ALICE, *command)
+                self.assertEqual(done.returncode, 1, command)
+                closed = f"is closed to user {ALICE}: {daemon.directory} belongs to user {OWNER}, who lets nobody else in"
+                self.assertIn(closed, done.stderr, command)
             os.chmod(daemon.directory, 0o755)
             for path in daemon.directory.glob("*.sock"):
                 self.assertEqual(path.stat().st_mode & 0o777, 0o600, path)
@@ -179,6 +184,9 @@ class Tenants(unittest.TestCase):
             for command in (["down"], ["impair", "--loss", "0.5"], ["status", "--all"]):
                 done = daemon.tool(ALICE, *command)
                 self.assertNotEqual(done.returncode, 0, command)
+            done = daemon.tool(ALICE, "perf", "allreduce", "--sizes", "1K", "--iterations", "1", "--algorithm", "auto")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), "nothing is kept, which is no news")
+            self.assertIn("on star:2, the running cluster", daemon.tool(ALICE, "plan").stdout)
             self.assertIn("is for the daemon's own user", daemon.tool(ALICE, "impair", "--loss", "0.5").stderr)
             self.assertEqual(daemon.status(OWNER)["pid"], daemon.pid)
             self.assertEqual(daemon.status(OWNER)["impairments"]["loss"], 0)
@@ -235,6 +243,11 @@ class Tenants(unittest.TestCase):
             more = daemon.start(ALICE, "sessions", daemon.socket(1), 3)
             self.assertEqual([said(more) for _ in range(2)], [{"opened": 1}, {"opened": 2}])
             self.assertIn("--user-jobs", said(more)["error"])
+            self.assertRegex(daemon.tool(ALICE, "status").stdout, r"jobs 2 of 2, trainers 4 of 5\n")
+            self.assertIn(f"user {ALICE} has", daemon.tool(OWNER, "status").stdout)
+            self.assertIn(f"\nallowed       users {ALICE}, {BOB}\n", daemon.tool(OWNER, "status").stdout)
+            for nothing in f"user {ALICE} has", "\nallowed":
+                self.assertNotIn(nothing, daemon.tool(BOB, "status").stdout)
             fifth = daemon.start(ALICE, "reduce", daemon.socket(0), "many0", 0, "hold")
             self.assertIn("already has a trainer", said(fifth)["error"])  # which let go of its session
             self.assert_adds(daemon.both("his", [BOB, BOB]))

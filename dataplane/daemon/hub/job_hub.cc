@@ -1,6 +1,7 @@
 #include "dataplane/daemon/hub/job_hub.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <fmt/format.h>
 #include <optional>
 #include <utility>
@@ -132,6 +133,28 @@ std::string JobHub::why_pushed(std::uint64_t number, const std::string& job,
       *name, job,
       missing->stage == protocol::Stage::aggregation ? "the gradients" : "the new weights",
       engines_.engines().space().text(missing->server), missing->step + 1);
+}
+
+std::string JobHub::progress_text() const {
+  const ServerHub* of = hub();
+  if (of == nullptr) return "";
+  std::uint32_t behind = 0;
+  std::uint64_t least = UINT64_MAX, most = 0;
+  engines_.on_leader([&](const JobEngines::Part&) {
+    for (std::uint32_t key = 0; key < of->model().keys().size(); ++key) {
+      const std::uint64_t steps = of->board().steps(key);
+      if (steps < least) behind = key;
+      least = std::min(least, steps);
+      most = std::max(most, steps);
+    }
+  });
+  if (least > most) return "";  // no engine has it any more
+  if (least == most) {
+    return fmt::format("; its hub had ended step {} of all keys on this server", least);
+  }
+  return fmt::format(
+      "; its hub had ended step {} of some keys on this server, and step {} of \"{}\"", most, least,
+      of->model().keys()[behind].name);
 }
 
 void JobHub::free(unsigned local, std::uint32_t number) {

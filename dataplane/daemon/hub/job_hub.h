@@ -68,6 +68,10 @@ class JobHub {
   std::string why_pushed(std::uint64_t number, const std::string& job,
                          const std::function<std::int32_t(unsigned local)>& pid) const;
 
+  // How far it has come here, for the end of a sentence: "; its hub had ended step 17 of all keys
+  // on this server". Empty where there is none.
+  std::string progress_text() const;
+
  private:
   void complete(ServerHubShape& shape) const;
   void use(const std::shared_ptr<ServerHub>& hub);

@@ -181,19 +181,21 @@ void Node::tell(Attempt attempt, const notice::Ended& ended, control::Instant) {
   if (!in_order || member.anything_outstanding()) record_abort(group, ended.why);
   const std::uint32_t number = ++group.notices;
   group.why_ended = ended.why;
+  const std::string text = end_text(group, ended);
   member.end(number);
-  notify(attempt, make_failure(number, GRADCUBE_EPEER, end_text(group, ended)));
+  notify(attempt, make_failure(number, GRADCUBE_EPEER, text));
   if (!member.attached()) member.fail_submissions();
 }
 
-// Every reason names the job; what has begun has a last collective.
+// Every reason names the job; what has begun has a last collective, or its hub a last step.
 std::string Node::end_text(const JobGroup& group, const notice::Ended& ended) {
   const std::string& name = group.member->request().name;
   std::string text = ended.why;
   if (text.find(name) == std::string::npos)
     text = fmt::format("job \"{}\" has ended: {}", name, text);
-  if (group.descriptor.has_value()) text += describe_common(ended.common);
-  return text;
+  if (!group.descriptor.has_value()) return text;
+  const std::string of_hub = group.member->hub().progress_text();
+  return text + (of_hub.empty() ? describe_common(ended.common) : of_hub);
 }
 
 void Node::tell(Attempt attempt, const notice::Report& report, control::Instant now) {

@@ -213,8 +213,8 @@ void Daemon::add_commands() {
 
 nlohmann::ordered_json Daemon::status() {
   const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
-  return status_json({settings_, sockets_, eal_, *cluster_, quota_, loop_.steps(),
-                      nodes_clock_.now(), uptime.count()});
+  return status_json({settings_, sockets_, eal_, *cluster_, quota_, sessions_.most_of_user(),
+                      loop_.steps(), nodes_clock_.now(), uptime.count()});
 }
 
 void Daemon::tick() {

@@ -93,6 +93,9 @@ class SessionServer final : public TrainerChannel {
   // Why: it is added to what the trainers are told then.
   void set_closing_cause(const std::string& cause) { closing_reason_ += ": " + cause; }
 
+  // How many trainers a user may have connected at a time.
+  std::size_t most_of_user() const { return most_of_user_; }
+
  private:
   struct Connection {
     bcube::ServerId server = 0;

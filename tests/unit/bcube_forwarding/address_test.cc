@@ -81,6 +81,11 @@ TEST(AddressSpace, RefusesWhatIsNoAddressWithAMessage) {
             "\"1\" is not a server's address: expected 2 digits separated by commas, the "
             "highest level first, for example 2,2");
   EXPECT_NE(message_of(space, "99999999999999999999,0"), "");
+  for (const char* text : {"", "a", "9", "1,0", "99999999999999999999"}) {
+    EXPECT_EQ(
+        message_of(space_of({9}), text),
+        std::string("\"") + text + "\" is not a server's address: expected a number from 0 to 8");
+  }
 }
 
 TEST(AddressSpace, HoldsUpTo65536ServersAndNoMore) {

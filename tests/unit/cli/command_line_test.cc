@@ -139,6 +139,12 @@ TEST_F(CommandLine, SaysInItsOwnWordsWhichValueIsWrong) {
                      "--json: it does not take the value \"maybe\"");
 }
 
+TEST_F(CommandLine, RefusesAFileInNoFolderBeforeHostsAreAsked) {
+  const std::string file = (root_ / "none" / "cube.toml").string();
+  expect_usage_error({"setup", "--hosts", "198.18.0.1,198.18.0.2", "--out", file},
+                     "nothing can be written in " + (root_ / "none").string());
+}
+
 TEST_F(CommandLine, RunNeedsACluster) {
   const Outcome outcome = gradcube({"run", "--", "true"});
   EXPECT_EQ(outcome.code, 1);

@@ -182,7 +182,9 @@ TEST_F(HostGroupTest, ReachesAHostByTheLaunchersWords) {
 }
 
 TEST_F(HostGroupTest, KeepsWhatIsWrittenOfIt) {
+  hosts_.cluster = "93abc";
   const ClusterHosts same = hosts_from_json(hosts_json(hosts_));
+  EXPECT_EQ(same.cluster, "93abc");
   EXPECT_EQ(same.names, hosts_.names);
   EXPECT_EQ(same.launcher, hosts_.launcher);
   EXPECT_EQ(same.settings, hosts_.settings);

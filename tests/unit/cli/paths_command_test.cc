@@ -46,8 +46,9 @@ TEST_F(PathsCommand, LeadsAroundAbsentServers) {
 
 TEST_F(PathsCommand, PrintsOneJsonObject) {
   expect_output(paths_on("bcube:3,2", "0,0", "2,1", {"--json"}),
-                R"({"paths":[{"servers":[[0,0],[0,1],[2,1]],"levels":[0,1],"ports":[0,1]},)"
-                R"({"servers":[[0,0],[2,0],[2,1]],"levels":[1,0],"ports":[1,0]}]})"
+                R"({"paths":[{"servers":[[0,0],[0,1],[2,1]],"levels":[0,1],"ports":[0,1],)"
+                R"("far_ports":[0,1]},{"servers":[[0,0],[2,0],[2,1]],"levels":[1,0],)"
+                R"("ports":[1,0],"far_ports":[1,0]}]})"
                 "\n");
 }
 
@@ -115,7 +116,8 @@ TEST_F(PathsCommand, SaysWhenTheServersAreTooFarApart) {
 
 TEST_F(PathsCommand, KnowsThatAStarHasOnePath) {
   expect_output(paths_on("star:9", "0", "8", {"--json"}),
-                "{\"paths\":[{\"servers\":[[0],[8]],\"levels\":[0],\"ports\":[0]}]}\n");
+                R"({"paths":[{"servers":[[0],[8]],"levels":[0],"ports":[0],"far_ports":[0]}]})"
+                "\n");
 }
 
 TEST_F(PathsCommand, RefusesWhatIsNoPairOfServers) {
@@ -187,8 +189,9 @@ TEST_F(PathsCommand, NamesThePortsOnATorus) {
                 "   3  2 0 3  [0,0] [1,0] [1,1] [0,1]\n"
                 "   3  3 0 2  [0,0] [3,0] [3,1] [0,1]\n");
   expect_output(paths_on("torus:5,1", "0", "3", {"--json"}),
-                R"({"paths":[{"servers":[[0],[4],[3]],"levels":[0,0],"ports":[1,1]},)"
-                R"({"servers":[[0],[1],[2],[3]],"levels":[0,0,0],"ports":[0,0,0]}]})"
+                R"({"paths":[{"servers":[[0],[4],[3]],"levels":[0,0],"ports":[1,1],)"
+                R"("far_ports":[0,0]},{"servers":[[0],[1],[2],[3]],"levels":[0,0,0],)"
+                R"("ports":[0,0,0],"far_ports":[1,1,1]}]})"
                 "\n");
 }
 

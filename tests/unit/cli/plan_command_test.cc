@@ -31,13 +31,14 @@ TEST_F(PlanCommand, ProvesThePlanOfWhatIsThereWhereServersAreAbsent) {
 TEST_F(PlanCommand, ProvesASmallPlanAsAWhole) {
   EXPECT_EQ(
       output({"plan", "--verify"}),
+      "# on bcube:3,2, as no cluster is running\n"
       "bml on bcube:3,2: 9 servers, 18 pieces\n"
       "proved: every piece gets each server's contribution once, and every server every result\n"
       "links: at most 16 pieces on every level, in each direction over both stages\n");
   EXPECT_EQ(json::parse(output(
                 {"plan", "--topology", "star:5", "--algorithm", "ring", "--verify", "--json"})),
             json::parse(R"({"topology":"star:5","algorithm":"ring","servers":5,"pieces":5,)"
-                        R"("proof":"exact","link_pieces":[8]})"));
+                        R"("proof":"exact","link_pieces":[8],"running":false})"));
 }
 
 TEST_F(PlanCommand, ProvesALargePlanByASampleThatTheSeedDraws) {

@@ -150,8 +150,15 @@ TEST_F(RunDirectoryTest, RemovesTheSocketsOfADeadDaemonAndNothingElse) {
   const RunDirectory directory(root_ / "run");
   directory.create();
   const RunDirectory server = directory.of_server("0-1");
-  server.create();
+  const RunDirectory living = directory.of_server("0-2");
+  for (const RunDirectory* one : {&server, &living}) one->create();
+  const auto by_hand = DaemonLock::acquire(living);
   fs::create_directory(directory.path() / "notes");
+  for (const char* name : {"0-2/control.sock", "server-0-2.sock"}) {
+    std::ofstream(directory.path() / name) << "x";
+  }
+  ASSERT_EQ(directory.living_parts().size(), 1u);
+  EXPECT_EQ(directory.living_parts().front().path(), living.path());
   for (const char* name : {"control.sock", "server-0-1.sock", "notes.txt", "gradcubed.log",
                            "0-1/control.sock", "0-1/gradcubed.log", "notes/control.sock"}) {
     std::ofstream(directory.path() / name) << "x";
@@ -167,6 +174,8 @@ TEST_F(RunDirectoryTest, RemovesTheSocketsOfADeadDaemonAndNothingElse) {
   EXPECT_TRUE(fs::exists(directory.log_file()));
   EXPECT_TRUE(fs::exists(server.log_file()));
   EXPECT_TRUE(fs::exists(directory.path() / "notes/control.sock"));
+  EXPECT_TRUE(fs::exists(living.control_socket())) << "the other server's daemon lives";
+  EXPECT_TRUE(fs::exists(directory.server_socket("0-2")));
 }
 
 TEST_F(RunDirectoryTest, IsWatchedUntilItIsRemovedOrReplacedWhichIsToldOnce) {

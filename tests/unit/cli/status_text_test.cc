@@ -35,8 +35,8 @@ json whole_status() {
       "trainers":[{"address":[2,1],"pid":99000,"submitted":14,"completed":12},
         {"address":[2,2],"pid":99001,"submitted":12,"completed":12}],"collectives":12,
       "waiting_for":[[2,2]],"waiting_ms":3200}],
-    "impaired_links":[{"server":[2,1],"level":1,"switch":"1/[*,1]","loss":0.1,"duplicate":0,
-      "reorder":0,"corrupt":0}],
+    "impaired_links":[{"server":[2,1],"level":1,"port":1,"switch":"1/[*,1]","loss":0.1,
+      "duplicate":0,"reorder":0,"corrupt":0}],
     "flows":[{"job":1,"server":[2,1],"thread":0,"stage":"aggregation","peer":[2,0],"sent":5,
       "resent":0,"probes":0,"timeouts":0,"in_flight":1,"srtt_us":31.25,"credit":8}],
     "counters":{"segments_sent":1000,"resent":4,"dropped":{"bad_crc":2}}})");
@@ -121,8 +121,23 @@ TEST(StatusText, ShowsTheWindowOfAJobAndThePacketMemoryThatIsReserved) {
 }
 
 TEST(StatusText, ShowsWhatUsersMayUseAndUse) {
-  const std::string text = status_text(whole_status(), {});
-  EXPECT_THAT(text, HasSubstr("8 GB of trainers' buffers per user, user 1000 uses 1.5 MB"));
+  json status = whole_status();
+  EXPECT_THAT(status_text(status, {}),
+              HasSubstr("8 GB of trainers' buffers per user; user 1000 has 1.5 MB\n"));
+  status["user_jobs"] = 32;
+  status["user_trainers"] = 64;
+  json& trainers = status["jobs"][0]["trainers"];
+  for (json& trainer : trainers) trainer["uid"] = 1000;
+  status["jobs"].push_back(status["jobs"][0]);
+  status["jobs"][1]["trainers"].erase(0);
+  EXPECT_THAT(status_text(status, {}),
+              HasSubstr("8 GB of trainers' buffers, 32 jobs on a server and 64 trainers per user; "
+                        "user 1000 has 1.5 MB, jobs 2 of 32, trainers 3 of 64\n"));
+  status["fabric"] = "memif";
+  EXPECT_THAT(status_text(status, {}), HasSubstr("jobs 2 of 32, trainers 2 of 64\n"));
+  EXPECT_THAT(status_text(status, {}), Not(HasSubstr("allowed")));
+  status["allowed"] = {{"users", {"alice", "1001"}}, {"groups", {"ml"}}};
+  EXPECT_THAT(status_text(status, {}), HasSubstr("\nallowed       users alice, 1001; groups ml\n"));
 }
 
 TEST(StatusText, SaysWhoseTrainersAreWhereThereAreSeveralUsers) {
@@ -243,7 +258,7 @@ TEST(StatusText, WritesJobIdsWithoutSeparators) {
 
 TEST(StatusText, ShowsWhereAnImpairmentDiffers) {
   EXPECT_THAT(status_text(whole_status(), {}),
-              ContainsRegex("1/\\[\\*,1\\] +\\[2,1\\] +loss 10 %"));
+              ContainsRegex("1/\\[\\*,1\\] +\\[2,1\\] +1  loss 10 %"));
 }
 
 TEST(StatusText, ShowsWhichLinksAreDown) {
@@ -254,11 +269,11 @@ TEST(StatusText, ShowsWhichLinksAreDown) {
   EXPECT_THAT(status_text(status, {}), Not(HasSubstr("(1 down)")));
   links[0]["up"] = false;
   EXPECT_EQ(impairments_summary(status), "loss 2 %, reorder 5 %, seed 7; 1 link differs (1 down)");
-  EXPECT_THAT(status_text(status, {}), ContainsRegex("\\[2,1\\] +down, loss 10 %\n"));
+  EXPECT_THAT(status_text(status, {}), ContainsRegex("\\[2,1\\] +1  down, loss 10 %\n"));
   links[0]["loss"] = 0;
   links.push_back(links[0]);
   links[1]["up"] = true;
-  EXPECT_THAT(status_text(status, {}), ContainsRegex("\\[2,1\\] +down\n.+\\[2,1\\] +none\n"));
+  EXPECT_THAT(status_text(status, {}), ContainsRegex("\\[2,1\\] +1  down\n.+\\[2,1\\] +1  none\n"));
   EXPECT_THAT(impairments_summary(status), HasSubstr("; 2 links differ (1 down)"));
   status["impairments"] = {{"loss", 0}, {"up", true}, {"seed", 7}};
   EXPECT_EQ(impairments_summary(status), "on 2 links (1 down), else none");

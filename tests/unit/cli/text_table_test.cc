@@ -27,6 +27,8 @@ TEST(HumanNumbers, AreShortAndDecimal) {
   EXPECT_EQ(human_bytes(999), "999 B");
   EXPECT_EQ(human_bytes(12500000), "12.5 MB");
   EXPECT_EQ(human_bytes(1e15), "1000 TB");
+  EXPECT_EQ(exact_bytes(64'000'000), "64 MB");
+  EXPECT_EQ(exact_bytes(10'239), "10.2 KB (10,239 bytes)");
   EXPECT_EQ(human_rate(200e6), "200 Mbit/s");
   EXPECT_EQ(human_seconds(0.00123), "1.23 ms");
   EXPECT_EQ(human_seconds(125), "2 min 5 s");

@@ -128,6 +128,9 @@ class Training(Commands):
             self.assertEqual(policy["policy"], row["policy"])
             self.assertAlmostEqual(policy["iteration_seconds"], row["iteration_seconds"], delta=1e-12)
 
+    def test_refuses_at_once_to_draw_into_a_folder_that_is_not_there(self):
+        self.refused("its folder is not there", "figure", "scale", "--out", self.path / "none" / "f.svg")
+
     def test_says_where_a_profile_cannot_be_written(self):
         none = self.path / "none" / "p.json"
         code, _, err = self.run_command("training", "--network", "lenet5", "--nodes", "2", "--write-profile", none)

@@ -7,8 +7,14 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
+
+#include "control/checkpoint/checkpoint_writer.h"
+#include "control/checkpoint/optimizer_settings.h"
 
 namespace gradcube::trainer {
 namespace {
@@ -36,6 +42,44 @@ TEST(CheckpointFiles, AreFoundByTheirNames) {
   }
   EXPECT_EQ(next_generation((folder / "m.hub").string(), 11), 5U);
   EXPECT_EQ(next_generation((folder / "m.hub").string(), 8), 0U);
+  fs::remove_all(folder);
+}
+
+std::size_t files_in(const fs::path& folder) {
+  return static_cast<std::size_t>(
+      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+TEST(CheckpointFiles, OfWritersThatWereKilledAreRemovedAndThoseOfLivingOnesAreNot) {
+  std::string name = (fs::temp_directory_path() / "gradcube-test-XXXXXX").string();
+  const fs::path folder = mkdtemp(name.data());
+  const std::string base = (folder / "m.hub").string();
+  const control::CheckpointHeader header{.settings = control::parse_optimizer("sgd", "optimizer"),
+                                         .step = 7,
+                                         .part = 0,
+                                         .parts = 1,
+                                         .keys = {{"a", 3, aggregation::DataType::float32}},
+                                         .steps = {7},
+                                         .ranges = {{0, 0, 3}}};
+  const auto path = [&](std::uint64_t step) { return path_of(base, {{step, 0}, 0, 1}); };
+  const pid_t pid = fork();
+  if (pid == 0) {
+    new control::CheckpointWriter(path(7), header);
+    new control::CheckpointWriter((folder / "n.hub.7.1-of-1").string(), header);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  ASSERT_EQ(files_in(folder), 2U);
+  std::ofstream(path(7) + ".000000aBcDeF").put('x');
+  std::ofstream(path(7) + ".aBcDeF").put('x');
+  control::CheckpointWriter living(path(8), header);
+  remove_orphans(base);
+  EXPECT_EQ(files_in(folder), 4U)
+      << "those of another host, of another path and of a living writer";
+  living.write(std::vector<float>(3));
+  living.commit();
+  EXPECT_EQ(checkpoint_files(base), (std::vector<CheckpointFile>{{{8, 0}, 0, 1}}));
   fs::remove_all(folder);
 }
 

@@ -9,7 +9,9 @@
 #include <string_view>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
+#include "control/checkpoint/checkpoint_writer.h"
 #include "trainer/src/base/failure.h"
 #include "trainer/src/base/quoted.h"
 
@@ -57,6 +59,29 @@ std::optional<CheckpointFile> read_name(std::string_view name, std::string_view 
   return name.empty() ? std::optional(file) : std::nullopt;
 }
 
+// The folder, with a slash behind it, and the name in it.
+std::pair<std::string, std::string> split(const std::string& base) {
+  const std::size_t slash = base.rfind('/');
+  if (slash == std::string::npos) return {"./", base};
+  return {base.substr(0, slash + 1), base.substr(slash + 1)};
+}
+
+// Throws Failure when the folder cannot be read.
+std::vector<std::string> names_in(const std::string& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
+  std::vector<std::string> names;
+  while (entries != nullptr) {
+    errno = 0;
+    const dirent* entry = ::readdir(entries.get());  // of a stream that no other thread has
+    if (entry == nullptr && errno == 0) return names;
+    if (entry == nullptr) break;
+    names.emplace_back(entry->d_name);
+  }
+  throw Failure(
+      GRADCUBE_ESYSTEM,
+      with_system_error("checkpoints cannot be looked for in " + in_quotes(folder), errno));
+}
+
 }  // namespace
 
 std::string checkpoint_base(const char* path) {
@@ -78,22 +103,29 @@ std::string path_of(const std::string& base, const CheckpointFile& file) {
 }
 
 std::vector<CheckpointFile> checkpoint_files(const std::string& base) {
-  const std::size_t slash = base.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : base.substr(0, slash + 1);
-  const std::string name = slash == std::string::npos ? base : base.substr(slash + 1);
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
+  const auto [folder, name] = split(base);
   std::vector<CheckpointFile> files;
-  while (entries != nullptr) {
-    errno = 0;
-    const dirent* entry = ::readdir(entries.get());  // of a stream that no other thread has
-    if (entry == nullptr && errno == 0) return files;
-    if (entry == nullptr) break;
-    const auto file = read_name(entry->d_name, name);
+  for (const std::string& entry : names_in(folder)) {
+    const auto file = read_name(entry, name);
     if (file.has_value()) files.push_back(*file);
   }
-  throw Failure(
-      GRADCUBE_ESYSTEM,
-      with_system_error("checkpoints cannot be looked for in " + in_quotes(folder), errno));
+  return files;
+}
+
+void remove_orphans(const std::string& base) {
+  const auto [folder, name] = split(base);
+  std::vector<std::string> entries;
+  try {
+    entries = names_in(folder);
+  } catch (const Failure&) {
+    return;
+  }
+  for (const std::string& entry : entries) {
+    if (entry.size() <= control::kTemporarySuffixBytes) continue;
+    const auto file = read_name(
+        std::string_view(entry).substr(0, entry.size() - control::kTemporarySuffixBytes), name);
+    if (file.has_value() && !file->prepared) control::remove_orphan(folder + entry);
+  }
 }
 
 std::optional<CheckpointVersion> newest_version(const std::vector<CheckpointFile>& files,

@@ -55,6 +55,10 @@ std::string path_of(const std::string& base, const CheckpointFile& file);
 // Those of `base` in its folder, in any order. Throws Failure when the folder cannot be read.
 std::vector<CheckpointFile> checkpoint_files(const std::string& base);
 
+// Removes what writers of them that were killed on this host have left behind. What cannot be
+// removed stays.
+void remove_orphans(const std::string& base);
+
 // The newest version that `files` have of what this part of a job needs (its own file, or all of
 // some number of parts), and that is older than `before` if there is one.
 std::optional<CheckpointVersion> newest_version(

@@ -59,6 +59,7 @@ HubSaving::HubSaving(const Hub& hub, HubCopy copy, std::string base, const Check
   header_.ranges = std::move(copy.ranges);
   writing_ = std::async(std::launch::async, [this] {
     block_file_size_signal();
+    remove_orphans(base_);
     auto writer = std::make_unique<control::CheckpointWriter>(path_of(base_, file_), header_);
     for (const std::vector<float>& array : arrays_) writer->write(array);
     arrays_ = {};

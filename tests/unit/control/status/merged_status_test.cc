@@ -133,7 +133,9 @@ Json merged(const std::vector<ServerReport>& servers) {
 }
 
 TEST(MergedStatus, AddsUpWhatCountsAndJoinsWhatLists) {
-  const Json status = merged(three_servers());
+  std::vector<ServerReport> servers = three_servers();
+  servers[1].status["pid"] = 999;
+  const Json status = merged(servers);
   EXPECT_EQ(status["pid"], 1);
   EXPECT_EQ(status["fabric"], "veth");
   EXPECT_EQ(status["window"], 16);
@@ -149,6 +151,7 @@ TEST(MergedStatus, AddsUpWhatCountsAndJoinsWhatLists) {
   EXPECT_TRUE(status["switches"].empty());
   ASSERT_EQ(status["servers"].size(), 3u);
   EXPECT_EQ(status["servers"][2]["pid"], 102);
+  EXPECT_EQ(status["servers"][1]["pid"], 999) << "of one that was started in its place";
   EXPECT_EQ(status["servers"][2]["trainers"], 1);
   EXPECT_EQ(status["servers"][2]["socket"], "/run/server-2.sock");
   EXPECT_FALSE(status["servers"][2].contains("why"));

@@ -45,6 +45,21 @@ TEST_F(InterfaceFabricTest, GivesAServerThePortsThatItsNumberIsKnownBy) {
   EXPECT_EQ(awaited(other->port(0), 1), Frames{whole});
 }
 
+TEST_F(InterfaceFabricTest, HasItsInterfacesToItself) {
+  auto one = fabric(7, "a");
+  const auto other = fabric(8, "b");
+  try {
+    fabric(8, "a");
+    ADD_FAILURE() << "two have one interface";
+  } catch (const control::SetupError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "network interface a is already a port of another daemon (pid " +
+                  std::to_string(getpid()) + "): end that one, or name other interfaces");
+  }
+  one.reset();
+  fabric(8, "a");
+}
+
 TEST_F(InterfaceFabricTest, WakesAPollerThatSleeps) {
   TscClock clock;
   Poller poller(clock, control::Idle::adaptive, Poller::kCallPatience, 3'600'000'000'000);

@@ -1,5 +1,7 @@
 """`gradcube model figure`."""
 
+import os
+
 from . import blueconnect_figures, gst_figures, training_figure
 from .command_line import JSON, Command, Option, any_text, require_known
 from .failure import UsageError
@@ -63,6 +65,8 @@ def _panel_text(panel):
 def _run(values):
     if values.out and not values.out.endswith((".svg", ".png")):
         raise UsageError(f"--out {quoted(values.out)}: expected a file that ends in .svg or .png")
+    if values.out and not os.access(os.path.dirname(values.out) or ".", os.W_OK | os.X_OK):
+        raise UsageError(f"--out {quoted(values.out)}: its folder is not there, or closed to you")
     figure = _figure_of(values)
     if values.out:
         from .drawing import draw_figure

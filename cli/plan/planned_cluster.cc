@@ -1,0 +1,42 @@
+#include "cli/plan/planned_cluster.h"
+
+#include <fmt/format.h>
+#include <utility>
+
+#include "cli/cluster/control_client.h"
+#include "cli/plan/asked_topology.h"
+#include "control/base/errors.h"
+
+namespace gradcube::cli {
+namespace {
+
+constexpr const char* kTopology = "bcube:3,2";
+
+}  // namespace
+
+PlannedCluster planned_cluster(const control::RunDirectory& directory,
+                               const TopologyOptions& options) {
+  const bool is_named = !options.topology.empty();
+  if (is_named || !runs_here(directory)) {
+    const auto topology = asked_topology(is_named ? options.topology : kTopology, options.absent,
+                                         options.rate, options.oversubscription);
+    return {.topology = topology,
+            .placement = control::Placement::all(topology),
+            .running = {},
+            .which = is_named ? "" : ", as no cluster is running"};
+  }
+  for (const auto& [flag, text] :
+       {std::pair("--rate", options.rate), std::pair("--absent", options.absent),
+        std::pair("--oversubscription", options.oversubscription)}) {
+    if (text.empty()) continue;
+    throw control::UsageError(
+        fmt::format("{}: the running cluster has its own; expected a --topology beside it", flag));
+  }
+  RunningCluster cluster = running_cluster(directory);
+  return {.topology = cluster.topology,
+          .placement = placement_of(cluster, {}, "--topology"),
+          .running = std::move(cluster),
+          .which = ", the running cluster"};
+}
+
+}  // namespace gradcube::cli

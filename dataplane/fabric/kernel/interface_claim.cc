@@ -1,0 +1,63 @@
+#include "dataplane/fabric/kernel/interface_claim.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "control/base/errors.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+struct Name {
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  socklen_t size = 0;
+
+  explicit Name(const std::string& interface) {
+    const std::string name = "gradcube-interface/" + interface;
+    // Behind a zero: it is no path.
+    const std::size_t length = name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+    size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+
+control::Descriptor make_socket() {
+  return control::Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+// Empty where it cannot be found out.
+std::string holder(const Name& name) {
+  const control::Descriptor asking = make_socket();
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  const bool is_known = connect(asking.get(), name.get(), name.size) == 0 &&
+                        getsockopt(asking.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+                        peer.pid > 0;
+  return is_known ? fmt::format(" (pid {})", peer.pid) : "";
+}
+
+}  // namespace
+
+InterfaceClaim::InterfaceClaim(const std::string& interface) : socket_(make_socket()) {
+  const Name name(interface);
+  // Who asks for the holder is never answered, and so stays in the queue.
+  if (bind(socket_.get(), name.get(), name.size) == 0 && listen(socket_.get(), SOMAXCONN) == 0) {
+    return;
+  }
+  const int error = errno;
+  if (error != EADDRINUSE) {
+    throw control::SetupError(fmt::format("cannot keep others from network interface {}: {}",
+                                          interface, std::strerror(error)));
+  }
+  throw control::SetupError(
+      fmt::format("network interface {} is already a port of another daemon{}: end that one, or "
+                  "name other interfaces",
+                  interface, holder(name)));
+}
+
+}  // namespace gradcube::dataplane
