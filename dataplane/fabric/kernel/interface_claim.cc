@@ -4,8 +4,11 @@
 #include <cstddef>
 #include <cstring>
 #include <fmt/format.h>
+#include <optional>
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "control/base/errors.h"
 
@@ -30,15 +33,16 @@ control::Descriptor make_socket() {
   return control::Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// Empty where it cannot be found out.
-std::string holder(const Name& name) {
+// The process that has the name; none where it is no daemon that could open the port: it does not
+// listen, or is of a user other than root and this process's own.
+std::optional<pid_t> holder(const Name& name) {
   const control::Descriptor asking = make_socket();
+  if (connect(asking.get(), name.get(), name.size) != 0) return std::nullopt;
   ucred peer{};
   socklen_t size = sizeof peer;
-  const bool is_known = connect(asking.get(), name.get(), name.size) == 0 &&
-                        getsockopt(asking.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-                        peer.pid > 0;
-  return is_known ? fmt::format(" (pid {})", peer.pid) : "";
+  if (getsockopt(asking.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  if (peer.uid != 0 && peer.uid != geteuid()) return std::nullopt;
+  return peer.pid;
 }
 
 }  // namespace
@@ -54,10 +58,12 @@ InterfaceClaim::InterfaceClaim(const std::string& interface) : socket_(make_sock
     throw control::SetupError(fmt::format("cannot keep others from network interface {}: {}",
                                           interface, std::strerror(error)));
   }
-  throw control::SetupError(
-      fmt::format("network interface {} is already a port of another daemon{}: end that one, or "
-                  "name other interfaces",
-                  interface, holder(name)));
+  const std::optional<pid_t> other = holder(name);
+  if (!other) return;
+  throw control::SetupError(fmt::format(
+      "network interface {} is already a port of another daemon (pid {}): end that one, "
+      "or name other interfaces",
+      interface, *other));
 }
 
 }  // namespace gradcube::dataplane

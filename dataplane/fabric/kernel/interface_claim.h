@@ -1,8 +1,9 @@
 // The right to use a network interface as a port: one daemon of a network namespace has it, as long
 // as this object exists. The kernel takes it back when its process ends.
 //
-// It is a name among the namespace's abstract Unix sockets, so it keeps daemons from a mistake, and
-// nobody from malice. Threads: any.
+// It is a name among the namespace's abstract Unix sockets, which any user may take: so it keeps
+// daemons of one user and root from a mistake, and nobody from malice. What other users have taken
+// is not heeded, else they could keep a daemon from its start. Threads: any.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_KERNEL_INTERFACE_CLAIM_H_
 #define GRADCUBE_DATAPLANE_FABRIC_KERNEL_INTERFACE_CLAIM_H_
 

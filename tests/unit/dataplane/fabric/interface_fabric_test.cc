@@ -3,9 +3,13 @@
 
 #include "dataplane/fabric/kernel/interface_fabric.h"
 
+#include <cstddef>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <thread>
 
 #include "bcube_forwarding/neighbours.h"
+#include "control/base/descriptor.h"
 #include "tests/unit/dataplane/fabric/packet_port_fixture.h"
 #include "tests/unit/dataplane/fabric/receiver.h"
 
@@ -58,6 +62,17 @@ TEST_F(InterfaceFabricTest, HasItsInterfacesToItself) {
   }
   one.reset();
   fabric(8, "a");
+}
+
+// Any user may take the name that tells of it.
+TEST_F(InterfaceFabricTest, IsNotKeptFromItsInterfacesByWhatIsNoDaemon) {
+  const control::Descriptor stranger(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string name = "gradcube-interface/a";
+  name.copy(address.sun_path + 1, name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  ASSERT_EQ(bind(stranger.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  fabric(7, "a");
 }
 
 TEST_F(InterfaceFabricTest, WakesAPollerThatSleeps) {
