@@ -174,8 +174,4 @@ json ask_status(const RunDirectory& directory, WantedFlows flows) {
   return whole;
 }
 
-std::optional<std::uint64_t> resent_so_far(const RunDirectory& directory) {
-  return count_field(ask_status(directory), "counters/resent");
-}
-
 }  // namespace gradcube::cli

@@ -38,9 +38,6 @@ enum class WantedFlows { few, all };
 nlohmann::json ask_status(const control::RunDirectory& directory,
                           WantedFlows flows = WantedFlows::few);
 
-// How many frames the daemons have sent again so far, as they say.
-std::optional<std::uint64_t> resent_so_far(const control::RunDirectory& directory);
-
 // The status of all servers, those of other hosts too: their daemons are asked by this host's.
 nlohmann::json ask_status_of_all(const control::RunDirectory& directory);
 

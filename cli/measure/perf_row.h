@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "aggregation/element.h"
+#include "cli/measure/work_counts.h"
 #include "control/plan/collective_kind.h"
 
 namespace gradcube::cli {
@@ -43,7 +44,10 @@ struct PerfRow {
   std::vector<double> seconds;  // one per iteration, in the order of measurement
   // Elements over all servers; of a barrier, trainers. Empty without --check.
   std::optional<std::uint64_t> wrong;
-  std::optional<std::uint64_t> resent;  // segments, from the daemon's counters
+  // Of all iterations, those of the warm-up, too: what daemons have done until the end, and what
+  // trainers did while it was measured, if they were asked to count that.
+  std::optional<WorkCounts> work;
+  std::uint64_t operations = 0;  // that it is of
 
   std::uint64_t bytes() const { return count * aggregation::element_bytes(type); }
   std::uint64_t bytes_on_links() const {

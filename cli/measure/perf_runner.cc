@@ -30,22 +30,29 @@ class Row {
                        nullptr, settings.reproducible}),
         trainers_(harness.trainers()),
         buffers_(trainers_),
+        work_(trainers_),
         iterations_done_(iterations_done) {}
 
   PerfRow measure() {
     harness_.measures(
         fmt::format("{} of {} bytes", with_article(settings_.kind), count_ * element_bytes_));
     harness_.run([this](unsigned trainer) { work(trainer); });
-    PerfRow row{.kind = settings_.kind,
-                .count = count_,
-                .type = settings_.type,
-                .operation = settings_.operation,
-                .carried_bytes = carried_bytes(settings_, harness_.all_ranks()),
-                .in_flight = settings_.in_flight,
-                .seconds = std::move(seconds_),
-                .wrong = std::nullopt,
-                .resent = std::nullopt};
+    PerfRow row{
+        .kind = settings_.kind,
+        .count = count_,
+        .type = settings_.type,
+        .operation = settings_.operation,
+        .carried_bytes = carried_bytes(settings_, harness_.all_ranks()),
+        .in_flight = settings_.in_flight,
+        .seconds = std::move(seconds_),
+        .wrong = std::nullopt,
+        .work = std::nullopt,
+        .operations = std::uint64_t{settings_.warmup + settings_.iterations} * settings_.in_flight};
     if (settings_.check) row.wrong = wrong_.load();
+    if (settings_.counts_work) {
+      row.work.emplace();
+      for (const WorkCounts& each : work_) *row.work += each;
+    }
     return row;
   }
 
@@ -63,7 +70,13 @@ class Row {
       }
       if (trainers_ < harness_.all_ranks()) harness_.meet_job(trainer);
       if (!harness_.meet()) return;
-      run(trainer);
+      if (settings_.counts_work) {
+        const WorkCounts before = work_of_this_thread();
+        run(trainer);
+        work_[trainer] += work_of_this_thread().since(before).value_or(WorkCounts{});
+      } else {
+        run(trainer);
+      }
       if (!harness_.meet()) return;
       if (trainer == 0 && iteration >= settings_.warmup) seconds_.push_back(harness_.seconds());
       if (trainer == 0) iterations_done_ = iteration + 1;
@@ -141,6 +154,7 @@ class Row {
   const Oracle oracle_;
   const unsigned trainers_;
   std::vector<std::vector<Memory>> buffers_;
+  std::vector<WorkCounts> work_;  // by trainer: each writes its own
   std::vector<double> seconds_;
   std::atomic<unsigned>& iterations_done_;
   std::atomic<std::uint64_t> wrong_{0};

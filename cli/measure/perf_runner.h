@@ -31,7 +31,8 @@ struct PerfSettings : JobSettings {
   control::Rank root = 0;
   aggregation::DataType type = aggregation::DataType::float32;
   aggregation::Operation operation = aggregation::Operation::sum;
-  unsigned in_flight = 1;  // collectives at once, each with a buffer of its own
+  unsigned in_flight = 1;    // collectives at once, each with a buffer of its own
+  bool counts_work = false;  // of the trainers' threads
 };
 
 // The bytes of an element on the links, in a job of so many ranks. 0: no reproducible job can have
@@ -46,8 +47,8 @@ class PerfRunner {
              const std::string& job, const PerfSettings& settings);
 
   // Measures buffers of `count` elements: a multiple of the ranks where each has a chunk. Fills in
-  // everything but PerfRow::resent, which only the daemon's counters tell. Throws IterationTimeout,
-  // or gradcube::Error when a trainer fails.
+  // everything but what daemons have done. Throws IterationTimeout, or gradcube::Error when a
+  // trainer fails.
   PerfRow run(std::uint64_t count);
 
   // How many iterations of the row have ended. Any thread.

@@ -30,11 +30,13 @@ PerfRow measured_row(const control::RunDirectory& directory, const control::Plac
                      const std::function<std::string()>& progress,
                      const std::function<PerfRow()>& measure) {
   const ProgressLine line(progress);
-  const auto before = resent_so_far(directory);
+  const auto before = work_of_daemons(directory);
   try {
     PerfRow row = measure();
-    const auto after = resent_so_far(directory);
-    if (before && after && *after >= *before) row.resent = *after - *before;
+    const WorkCounts of_trainers = row.work.value_or(WorkCounts{});
+    const auto after = work_of_daemons(directory);
+    row.work = before && after ? after->since(*before) : std::nullopt;
+    if (row.work) *row.work += of_trainers;
     return row;
   } catch (const IterationTimeout& error) {
     throw SetupError(error.what() + disturbances(directory));

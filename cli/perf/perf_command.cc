@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/cluster/available_memory.h"
@@ -155,15 +156,21 @@ void add_facts(Report& report, const PerfCluster& cluster, const PerfSettings& s
   report.fact("members", control::addresses_json(cluster.topology().space(), settings.members));
 }
 
-// The rows, and where auto chooses, by which algorithm.
-ReportTable& add_table(Report& report, const PerfCluster& cluster) {
+// The rows, what they cost if that is counted, and where auto chooses, by which algorithm.
+ReportTable& add_table(Report& report, const PerfCluster& cluster, bool counts_work) {
   std::vector<ReportColumn> columns = perf_columns();
+  if (counts_work) {
+    for (ReportColumn& column : work_columns()) columns.push_back(std::move(column));
+  }
   if (cluster.choice.plans() > 1) columns.push_back({{}, "algorithm"});
   return report.table("results", std::move(columns));
 }
 
-std::vector<Cell> cells_of(const PerfCluster& cluster, const PerfRow& row) {
+std::vector<Cell> cells_of(const PerfCluster& cluster, const PerfRow& row, bool counts_work) {
   std::vector<Cell> cells = perf_cells(row, links_of(cluster, row));
+  if (counts_work) {
+    for (Cell& cell : work_cells(row)) cells.push_back(std::move(cell));
+  }
   cells.push_back(cell::told(plan_of(cluster, row).algorithm()));
   return cells;
 }
@@ -245,7 +252,7 @@ int run_perf(const PerfOptions& options) {
 
   Report report;
   add_facts(report, cluster, settings);
-  ReportTable& results = add_table(report, cluster);
+  ReportTable& results = add_table(report, cluster, settings.counts_work);
   if (table) {
     write_output(title_of(cluster, settings, job) + results.head());
     flush_output();
@@ -255,7 +262,7 @@ int run_perf(const PerfOptions& options) {
   for (const std::uint64_t count : counts) {
     rows.push_back(measure(runner, count, settings, directory, cluster.placement()));
     wrong += rows.back().wrong.value_or(0);
-    add_row(results, cells_of(cluster, rows.back()), table);
+    add_row(results, cells_of(cluster, rows.back(), settings.counts_work), table);
   }
   if (options.json && prints) {
     const auto average = average_busbw(rows, {cluster.placement().trainers(), {}, {}});

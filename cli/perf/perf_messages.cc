@@ -60,6 +60,7 @@ AskedEnds asked_ends_of(const PerfOptions& options) {
   refuse("--algorithm", !options.algorithm.empty());
   refuse("--members", !options.members.empty());
   refuse("--reproducible", options.settings.reproducible);
+  refuse("--verbose", options.settings.counts_work);
   const auto rank = [](const std::string& text, std::string_view flag) {
     return static_cast<Rank>(control::parse_integer(text, flag, 0, kMostRank));
   };

@@ -47,6 +47,10 @@ constexpr const char* kPerfFooter =
     "  wrong              elements that differ from the expected bits (--check); of a barrier,\n"
     "                     trainers that left it before the last one came\n"
     "  resent             segments that were sent again\n"
+    "With --verbose also, of each operation, warm-up included:\n"
+    "  segments, acks     frames that all servers have sent: with a segment; with nothing else\n"
+    "  sleeps, cpu        of the trainers here and of this host's daemons: how often their\n"
+    "                     threads have slept, and their time on cores\n"
     "Where each server has a daemon of its own on a host of its own, run the same command on\n"
     "all of them with the same --job, by any launcher; the one of rank 0 prints, with its own\n"
     "times.\n"
@@ -194,6 +198,8 @@ void add_perf_options(CLI::App* command, PerfOptions* options) {
   add_job_options(command, *options, options->settings);
   command->add_flag("--check", options->settings.check,
                     "Compare every element of every result with that of a scalar computation");
+  command->add_flag("-v,--verbose", options->settings.counts_work,
+                    "Also show what an operation costs: frames, sleeps of threads, CPU time");
   command->add_flag("--reproducible", options->settings.reproducible,
                     "Ask for results that have the same bits whatever the algorithm, the topology "
                     "and the cores; floats take 2 to 8 times their bytes on the links");

@@ -28,7 +28,26 @@ std::vector<ReportColumn> perf_end_columns() {
 
 std::vector<Cell> perf_end_cells(const PerfRow& row, const PerfFigures& derived) {
   return {cell::known(derived.efficiency, ratio), cell::known(row.wrong, plain_count),
-          cell::known(row.resent, plain_count)};
+          cell::known(row.work, [](const WorkCounts& work) { return cell::plain(work.resent); })};
+}
+
+std::vector<ReportColumn> work_columns() {
+  return {{"segments", "segments_each", Align::right, "(each)", 8},
+          {"acks", "acknowledgements_each", Align::right, "(each)", 7},
+          {"sleeps", "sleeps_each", Align::right, "(each)", 7},
+          {"cpu", "cpu_seconds_each", Align::right, "(us)", 9}};
+}
+
+std::vector<Cell> work_cells(const PerfRow& row) {
+  if (!row.work || row.operations == 0) {
+    return {cell::none(), cell::none(), cell::none(), cell::none()};
+  }
+  const auto each = [&row](std::uint64_t number) {
+    return static_cast<double>(number) / static_cast<double>(row.operations);
+  };
+  const auto count = [&each](std::uint64_t number) { return cell::plain(each(number), "{:.1f}"); };
+  return {count(row.work->segments), count(row.work->acknowledgements), count(row.work->sleeps),
+          microseconds(each(row.work->cpu_ns) * 1e-9)};
 }
 
 Cell milliseconds_cell(double seconds) { return {fmt::format("{:.3f}", seconds * 1e3), seconds}; }

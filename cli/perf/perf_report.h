@@ -20,6 +20,10 @@ Cell milliseconds_cell(double seconds);
 std::vector<ReportColumn> perf_end_columns();
 std::vector<Cell> perf_end_cells(const PerfRow& row, const PerfFigures& derived);
 
+// What each operation cost beside its time (measure/work_counts.h).
+std::vector<ReportColumn> work_columns();
+std::vector<Cell> work_cells(const PerfRow& row);
+
 // Adds it, and shows it at once if `shown`.
 void add_row(ReportTable& table, const std::vector<Cell>& cells, bool shown);
 

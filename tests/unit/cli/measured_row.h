@@ -13,7 +13,12 @@ inline PerfRow measured_row() {
           .in_flight = 1,
           .seconds = {0.5, 0.9, 0.46, 0.48},
           .wrong = 0,
-          .resent = 7};
+          .work = WorkCounts{.segments = 1440,
+                             .resent = 7,
+                             .acknowledgements = 100,
+                             .sleeps = 30,
+                             .cpu_ns = 5'000'000},
+          .operations = 10};
 }
 
 inline constexpr PerfLinks kBcube32{

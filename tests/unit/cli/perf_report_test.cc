@@ -81,10 +81,30 @@ TEST(PerfTable, ShowsADashForATypeOrOperationThatTheKindDoesNotHave) {
   EXPECT_THAT(row_of(row, kBcube32), testing::HasSubstr("         -        -  "));
 }
 
+TEST(PerfWork, IsToldForEachOperation) {
+  ReportTable table(work_columns());
+  table.add(work_cells(measured_row()));
+  EXPECT_EQ(table.json()[0]["segments_each"], 144.0);
+  EXPECT_EQ(table.json()[0]["acknowledgements_each"], 10.0);
+  EXPECT_EQ(table.json()[0]["sleeps_each"], 3.0);
+  EXPECT_EQ(table.json()[0]["cpu_seconds_each"], 0.0005);
+}
+
+TEST(PerfWork, IsUnknownWhereADaemonBeganToCountAnewMeanwhile) {
+  EXPECT_FALSE(WorkCounts{.segments = 7}.since({.segments = 8}));
+  EXPECT_FALSE(WorkCounts{.cpu_ns = 7}.since({.cpu_ns = 8}));
+  EXPECT_EQ((WorkCounts{.sleeps = 7}.since({.sleeps = 4}))->sleeps, 3u);
+  PerfRow row = measured_row();
+  row.work.reset();
+  ReportTable table(work_columns());
+  table.add(work_cells(row));
+  EXPECT_TRUE(table.json()[0]["sleeps_each"].is_null());
+}
+
 TEST(PerfTable, ShowsADashForWhatWasNotMeasured) {
   PerfRow row = measured_row();
   row.wrong.reset();
-  row.resent.reset();
+  row.work.reset();
   EXPECT_THAT(row_of(row, kBcube32), testing::EndsWith("-       -\n"));
 }
 

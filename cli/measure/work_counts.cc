@@ -1,0 +1,85 @@
+#include "cli/measure/work_counts.h"
+
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <system_error>
+
+#include "cli/cluster/control_client.h"
+#include "cli/text/json_fields.h"
+
+namespace gradcube::cli {
+
+namespace {
+
+std::uint64_t nanoseconds(const timeval& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_usec) * 1'000;
+}
+
+// Its threads live as long as it does.
+void add_threads_of(pid_t pid, WorkCounts& counts) {
+  std::error_code ignored;
+  for (const auto& thread :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), ignored)) {
+    std::uint64_t on_cpu_ns = 0;
+    std::ifstream(thread.path() / "schedstat") >> on_cpu_ns;
+    counts.cpu_ns += on_cpu_ns;
+    std::ifstream status(thread.path() / "status");
+    constexpr std::string_view kField = "voluntary_ctxt_switches:";
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with(kField)) counts.sleeps += std::stoull(line.substr(kField.size()));
+    }
+  }
+}
+
+}  // namespace
+
+WorkCounts& WorkCounts::operator+=(const WorkCounts& other) {
+  segments += other.segments;
+  resent += other.resent;
+  acknowledgements += other.acknowledgements;
+  sleeps += other.sleeps;
+  cpu_ns += other.cpu_ns;
+  return *this;
+}
+
+std::optional<WorkCounts> WorkCounts::since(const WorkCounts& before) const {
+  const bool grows = segments >= before.segments && resent >= before.resent &&
+                     acknowledgements >= before.acknowledgements && sleeps >= before.sleeps &&
+                     cpu_ns >= before.cpu_ns;
+  if (!grows) return std::nullopt;
+  return WorkCounts{segments - before.segments, resent - before.resent,
+                    acknowledgements - before.acknowledgements, sleeps - before.sleeps,
+                    cpu_ns - before.cpu_ns};
+}
+
+WorkCounts work_of_this_thread() {
+  rusage used{};
+  getrusage(RUSAGE_THREAD, &used);
+  WorkCounts counts;
+  counts.sleeps = static_cast<std::uint64_t>(used.ru_nvcsw);
+  counts.cpu_ns = nanoseconds(used.ru_utime) + nanoseconds(used.ru_stime);
+  return counts;
+}
+
+std::optional<WorkCounts> work_of_daemons(const control::RunDirectory& directory) {
+  const nlohmann::json status = ask_status(directory);
+  const auto segments = count_field(status, "counters/segments_sent");
+  const auto resent = count_field(status, "counters/resent");
+  const auto acknowledgements = count_field(status, "counters/acknowledgements_sent");
+  if (!segments || !resent || !acknowledgements) return std::nullopt;
+  WorkCounts counts{*segments, *resent, *acknowledgements};
+  if (const auto daemon = directory.living_daemon()) add_threads_of(daemon->pid, counts);
+  for (const control::RunDirectory& part : directory.living_parts()) {
+    if (const auto daemon = part.living_daemon()) add_threads_of(daemon->pid, counts);
+  }
+  return counts;
+}
+
+}  // namespace gradcube::cli
