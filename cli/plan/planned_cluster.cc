@@ -33,10 +33,11 @@ PlannedCluster planned_cluster(const control::RunDirectory& directory,
         fmt::format("{}: the running cluster has its own; expected a --topology beside it", flag));
   }
   RunningCluster cluster = running_cluster(directory);
+  const char* const without = cluster.aggregators.empty() ? "" : " without its aggregators";
   return {.topology = cluster.topology,
           .placement = placement_of(cluster, {}, "--topology"),
           .running = std::move(cluster),
-          .which = ", the running cluster"};
+          .which = fmt::format(", the running cluster{}", without)};
 }
 
 }  // namespace gradcube::cli

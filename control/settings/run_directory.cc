@@ -147,9 +147,8 @@ void RunDirectory::require_open() const {
   for (const std::filesystem::path& part : whole) {
     at /= part;
     struct stat status;
-    if (faccessat(AT_FDCWD, at.c_str(), X_OK, AT_EACCESS) == 0 || stat(at.c_str(), &status) != 0) {
-      continue;
-    }
+    if (stat(at.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
+    if (faccessat(AT_FDCWD, at.c_str(), X_OK, AT_EACCESS) == 0) continue;
     const std::string owner = std::to_string(status.st_uid);
     throw SetupError("the run directory " + path_.string() + " is closed to user " +
                      std::to_string(geteuid()) + ": " + at.string() + " belongs to user " + owner +

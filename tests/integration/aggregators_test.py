@@ -49,7 +49,7 @@ class Aggregators(TestCase):
 
     def test_have_no_part_in_what_is_planned_for_jobs(self):
         text = self.cluster.tool("plan").stdout
-        self.assertTrue(text.startswith(f"# on bcube:{RADIX},2, the running cluster\n"), text[:80])
+        self.assertTrue(text.startswith(f"# on bcube:{RADIX},2, the running cluster without its aggregators\n"), text[:99])
         self.assertIn(f": {OTHERS} servers, ", text)
         self.assertNotIn(f"server {LAST}", text)
         self.assert_one_message(self.cluster.tool("plan", "--server", ROLE), 2, "takes no trainers")

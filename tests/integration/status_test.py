@@ -75,7 +75,7 @@ class OneBadLink(TestCase):
 
             (link,) = cluster.status()["impaired_links"]
             self.assertEqual((link["server"], link["level"], link["loss"]), ([1, 1], 1, 0.2))
-            self.assertRegex(cluster.tool("status").stdout, r"1/\[\*,1\] +\[1,1\] +loss 20 %")
+            self.assertRegex(cluster.tool("status").stdout, r"1/\[\*,1\] +\[1,1\] +1  loss 20 %")
 
             cluster.answer("impair", "--server", "1,1", "--clear")
             self.assertEqual(cluster.status()["impaired_links"], [])
@@ -122,7 +122,7 @@ class LinksDown(TestCase):
 
     def down(self, cluster):
         """The links that are down, as `gradcube status` shows them: {(server, switch)}."""
-        rows = re.findall(r"(\S+) +(\[\d,\d\]) +down\n", cluster.tool("status").stdout)
+        rows = re.findall(r"(\S+) +(\[\d,\d\]) +\d  down\n", cluster.tool("status").stdout)
         return {(server, switch) for switch, server in rows}
 
 
