@@ -36,6 +36,7 @@ void add_commands(CLI::App& tool, Action& action, const std::vector<std::string>
   add_up(tool, action);
   add_down(tool, action);
   add_setup(tool, action);
+  add_keygen(tool, action);
   add_status(tool, action);
   add_impair(tool, action);
   add_plan(tool, action);

@@ -6,14 +6,12 @@
 #include <cstring>
 
 #include "protocol/bytes.h"
-#include "protocol/crc_kernels.h"
+#include "protocol/frame_layout.h"
+#include "protocol/kernels/crc_kernels.h"
 #include "protocol/wire.h"
 
 namespace gradcube::protocol {
 namespace {
-
-constexpr std::size_t kHopByte = 1;
-constexpr std::uint8_t kHopIndexMask = 0x0f;
 
 std::uint32_t field_value(std::uint32_t crc) {
   const std::uint32_t value = ~crc;
@@ -29,7 +27,8 @@ std::uint32_t begin_crc(std::span<const std::uint8_t> headers) {
   const std::size_t covered = headers.size() - kOuterHeaderBytes - kCrcBytes;
   std::array<std::uint8_t, kMaxHeaderBytes> copy;
   std::memcpy(copy.data(), headers.data() + kOuterHeaderBytes, covered);
-  copy[kHopByte] = static_cast<std::uint8_t>(copy[kHopByte] & ~kHopIndexMask);
+  constexpr std::size_t kHopByte = frame_layout::kHopsAt - kOuterHeaderBytes;
+  copy[kHopByte] = static_cast<std::uint8_t>(copy[kHopByte] & ~frame_layout::kHopIndexMask);
   return update(0xffffffffU, copy.data(), covered);
 }
 

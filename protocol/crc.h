@@ -1,6 +1,6 @@
 // The end-to-end CRC32C of a frame (crc_kernels.h), over everything that no relay changes.
 //
-// Covered: the Gradcube part of the headers up to the CRC field, with the current hop's four bits
+// Covered: the Gradcube part of the headers up to the CRC field, with the current hop's three bits
 // as 0; then the payload. Not covered: Ethernet, IPv4 and UDP. Every hop rewrites them, and the
 // parser checks them by other means. A CRC field of 0 means that the sender computed no CRC; a CRC
 // whose value is 0 is sent as 0xffffffff. A port whose medium can damage a frame checks each frame

@@ -6,8 +6,9 @@ namespace gradcube::protocol {
 namespace {
 
 constexpr std::array<std::string_view, kFrameErrorCount> kNames = {
-    "none",        "too_short", "bad_length",       "not_gradcube", "fragmented",  "bad_checksum",
-    "bad_version", "bad_type",  "unsupported_type", "bad_hops",     "bad_address", "bad_crc",
+    "none",         "too_short",   "bad_length", "not_gradcube",     "fragmented",
+    "bad_checksum", "bad_version", "bad_type",   "unsupported_type", "bad_hops",
+    "bad_address",  "bad_crc",     "bad_mac",
 };
 
 }  // namespace

@@ -28,9 +28,12 @@ enum class FrameError : std::uint8_t {
   bad_address,  // the source is the destination
   // Found by the engine, on a port whose medium can damage a frame, and by read_message_frame():
   bad_crc,  // crc_is_right() returned false
+  // Found by the same, in a cluster with a key: it was not made with it, or not for what it is
+  // taken for (mac.h).
+  bad_mac,
 };
 
-inline constexpr std::size_t kFrameErrorCount = static_cast<std::size_t>(FrameError::bad_crc) + 1;
+inline constexpr std::size_t kFrameErrorCount = static_cast<std::size_t>(FrameError::bad_mac) + 1;
 
 // The enumerator's name, for counters and messages; "unknown" for any other value.
 std::string_view name(FrameError error);

@@ -1,5 +1,5 @@
 // Where the headers of a frame are, and how those that all types share are written: Ethernet, IPv4,
-// UDP, routing. For wire.cc, message_frame.cc, link_frame.cc and path_probe.cc alone.
+// UDP, routing. For the .cc files of this folder alone.
 //
 // The callers have checked that the frame is long enough.
 #ifndef GRADCUBE_PROTOCOL_FRAME_LAYOUT_H_
@@ -32,6 +32,8 @@ inline constexpr std::size_t kUdpLengthAt = kUdpAt + 4;
 inline constexpr std::size_t kUdpChecksumAt = kUdpAt + 6;
 inline constexpr std::size_t kRoutingAt = kOuterHeaderBytes;
 inline constexpr std::size_t kHopsAt = kRoutingAt + 1;
+inline constexpr std::uint8_t kHopIndexMask = 0x07;
+inline constexpr std::uint8_t kAuthenticatedBit = 0x08;
 inline constexpr std::size_t kSourceAt = kRoutingAt + 2;
 inline constexpr std::size_t kDestinationAt = kRoutingAt + 4;
 inline constexpr std::size_t kFirstHopAt = kRoutingAt + 6;
@@ -39,21 +41,21 @@ inline constexpr std::size_t kFirstHopAt = kRoutingAt + 6;
 // Offsets in the message header, which follows the hops.
 inline constexpr std::size_t kIncarnation = 0;
 inline constexpr std::size_t kNumber = 8;
-inline constexpr std::size_t kFragmentIndex = 12;
-inline constexpr std::size_t kFragments = 13;
-inline constexpr std::size_t kFragmentLength = 14;
+inline constexpr std::size_t kFragmentIndex = 16;
+inline constexpr std::size_t kFragments = 17;
+inline constexpr std::size_t kFragmentLength = 18;
 
 // Offsets in the link header, which follows the hops.
 inline constexpr std::size_t kLinkServer = 0;
 inline constexpr std::size_t kLinkLevel = 2;
 inline constexpr std::size_t kLinkDigit = 3;
-inline constexpr std::size_t kLinkFlags = 4;  // 16 bits
-inline constexpr std::uint8_t kHearsYouBit = 0x01;
 // Of a greeting only.
 inline constexpr std::size_t kFingerprint = 6;
 inline constexpr std::size_t kRate = 10;
 inline constexpr std::size_t kMtu = 18;
-static_assert(kMtu + 2 == kLinkBytes + kDigestBytes);
+inline constexpr std::size_t kGreetingNumber = 20;
+inline constexpr std::size_t kGreetingEcho = 28;
+static_assert(kGreetingEcho + 8 == kLinkBytes + kDigestBytes);
 
 // Offsets in a path probe's header, which follows the hops.
 inline constexpr std::size_t kProbeNumber = 0;
@@ -109,7 +111,8 @@ inline std::size_t store_prefix(std::uint8_t* frame, const LinkAddresses& link,
   frame[kIpProtocolAt] = kProtocolUdp;
   store_network<std::uint16_t>(frame + kUdpAt, source_port);
   store_network<std::uint16_t>(frame + kUdpDestinationAt, kUdpPort);
-  frame[kHopsAt] = static_cast<std::uint8_t>(routing.hop_count << 4 | routing.hop_index);
+  frame[kHopsAt] = static_cast<std::uint8_t>(routing.hop_count << 4 | routing.hop_index |
+                                             (routing.authenticated ? kAuthenticatedBit : 0));
   store_little<std::uint16_t>(frame + kSourceAt, routing.source);
   store_little<std::uint16_t>(frame + kDestinationAt, routing.destination);
   std::uint8_t* at = frame + kFirstHopAt;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "protocol/bytes.h"
-#include "protocol/crc.h"
 #include "protocol/frame_layout.h"
 
 namespace gradcube::protocol {
@@ -11,10 +10,13 @@ namespace gradcube::protocol {
 using namespace frame_layout;
 
 std::size_t write_link_frame(std::span<std::uint8_t> out, FrameType type,
-                             const LinkAddresses& addresses, const RoutingHeader& routing,
-                             std::uint16_t source_port, const LinkHeader& link) {
+                             const LinkAddresses& addresses, RoutingHeader routing,
+                             std::uint16_t source_port, const LinkHeader& link,
+                             const FrameKey* key) {
+  routing.authenticated = key != nullptr;
   const bool is_greeting = type == FrameType::greeting;
-  const std::size_t bytes = link_header_bytes(routing.hop_count, is_greeting);
+  const std::size_t bytes =
+      link_header_bytes(routing.hop_count, is_greeting, routing.authenticated);
   if (out.size() < bytes || !has_hops(routing)) return 0;
   std::uint8_t* const frame = out.data();
   std::fill_n(frame, bytes, std::uint8_t{0});
@@ -24,12 +26,13 @@ std::size_t write_link_frame(std::span<std::uint8_t> out, FrameType type,
   at[kLinkLevel] = link.level;
   at[kLinkDigit] = link.digit;
   if (is_greeting) {
-    at[kLinkFlags] = link.hears_you ? kHearsYouBit : 0;
     store_little<std::uint32_t>(at + kFingerprint, link.settings.fingerprint);
     store_little<std::uint64_t>(at + kRate, link.settings.bits_per_second);
     store_little<std::uint16_t>(at + kMtu, link.settings.mtu);
+    store_little<std::uint64_t>(at + kGreetingNumber, link.number);
+    store_little<std::uint64_t>(at + kGreetingEcho, link.echo);
   }
-  seal(out.first(bytes), {});
+  seal(out.first(bytes), {}, key);
   return bytes;
 }
 

@@ -1,11 +1,12 @@
 // Frames that tell about links: a greeting, over the link itself, and a path failure, from a relay
 // to the source of a frame whose next hop is down.
 //
-//   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | link 6 | settings 14 | CRC 4
+//   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | link 6 | greeting 30
+//   | CRC 4 or MAC 8
 //
-// A path failure has no settings. Both name a link by one of its ends, its level and the other
-// end's digit. They always carry their CRC, whatever the port: they are rare, and a wrong one would
-// lead segments astray. docs/protocol.md has the fields with their offsets.
+// A path failure has no greeting. Both name a link by one of its ends, its level and the other
+// end's digit. They always carry their CRC or MAC, whatever the port: they are rare, and a wrong
+// one would lead segments astray. docs/protocol.md has the fields with their offsets.
 //
 // No call here allocates or blocks. Any thread may call anything.
 #ifndef GRADCUBE_PROTOCOL_LINK_FRAME_H_
@@ -15,15 +16,17 @@
 #include <cstdint>
 #include <span>
 
+#include "protocol/mac.h"
 #include "protocol/wire.h"
 
 namespace gradcube::protocol {
 
-// Writes the whole frame, CRC included, and returns its length. Writes nothing and returns 0 if
-// `out` is shorter, or the hops are out of range.
+// Writes the whole frame, with its MAC by the key, or without one its CRC, and returns its length.
+// Writes nothing and returns 0 if `out` is shorter, or the hops are out of range.
 std::size_t write_link_frame(std::span<std::uint8_t> out, FrameType type,
-                             const LinkAddresses& addresses, const RoutingHeader& routing,
-                             std::uint16_t source_port, const LinkHeader& link);
+                             const LinkAddresses& addresses, RoutingHeader routing,
+                             std::uint16_t source_port, const LinkHeader& link,
+                             const FrameKey* key = nullptr);
 
 }  // namespace gradcube::protocol
 

@@ -76,7 +76,7 @@ class MessageAssembler {
   struct Partial {
     std::uint16_t source = 0;
     std::uint64_t incarnation = 0;
-    std::uint32_t number = 0;
+    std::uint64_t number = 0;
     std::uint8_t fragments = 0;
     Nanoseconds begun = 0;
     std::size_t bytes = 0;
@@ -90,7 +90,7 @@ class MessageAssembler {
     std::uint64_t incarnation = 0;             // accepted last
     std::vector<Partials::iterator> partials;  // the oldest first
     // Of this incarnation: numbers, in a ring.
-    std::array<std::optional<std::uint32_t>, kRemembered> delivered;
+    std::array<std::optional<std::uint64_t>, kRemembered> delivered;
     std::size_t next_delivered = 0;
 
     bool has_delivered(const MessageHeader& header) const;

@@ -4,28 +4,30 @@
 #include <cstring>
 
 #include "protocol/bytes.h"
-#include "protocol/crc.h"
 #include "protocol/frame_layout.h"
 
 namespace gradcube::protocol {
 
 using namespace frame_layout;
 
-MessageSplitter::MessageSplitter(const LinkAddresses& link, const RoutingHeader& routing,
+MessageSplitter::MessageSplitter(const LinkAddresses& link, RoutingHeader routing,
                                  std::size_t frame_bytes, std::uint64_t incarnation,
-                                 std::uint32_t number, std::span<const std::uint8_t> message)
-    : message_(message) {
+                                 std::uint64_t number, std::span<const std::uint8_t> message,
+                                 const FrameKey* key)
+    : key_(key), message_(message) {
+  routing.authenticated = key != nullptr;
   std::uint8_t* const frame = headers_.data();
-  std::uint8_t* const at = frame + store_prefix(frame, link, routing, kFirstSourcePort);
+  message_at_ = store_prefix(frame, link, routing, kFirstSourcePort);
+  std::uint8_t* const at = frame + message_at_;
   address_sum_ = ip_sum(frame);
-  header_bytes_ = message_header_bytes(routing.hop_count);
+  header_bytes_ = message_header_bytes(routing.hop_count, routing.authenticated);
   if (frame_bytes <= header_bytes_ || message.empty() || message.size() > kMaxMessageBytes) return;
   room_ = std::min(frame_bytes - header_bytes_, kMaxPayloadBytes);
   const std::size_t needed = (message.size() + room_ - 1) / room_;
   if (needed > kMaxFragments) return;
   fragments_ = static_cast<unsigned>(needed);
   store_little<std::uint64_t>(at + kIncarnation, incarnation);
-  store_little<std::uint32_t>(at + kNumber, number);
+  store_little<std::uint64_t>(at + kNumber, number);
   at[kFragments] = static_cast<std::uint8_t>(fragments_);
 }
 
@@ -38,20 +40,22 @@ std::size_t MessageSplitter::write(unsigned index, std::span<std::uint8_t> out) 
   std::uint8_t* const frame = out.data();
   std::memcpy(frame, headers_.data(), header_bytes_);
   store_type_and_lengths(frame, FrameType::message, address_sum_, frame_bytes);
-  std::uint8_t* const at = frame + header_bytes_ - kCrcBytes - kMessageBytes;
+  std::uint8_t* const at = frame + message_at_;
   at[kFragmentIndex] = static_cast<std::uint8_t>(index);
   store_little<std::uint16_t>(at + kFragmentLength, static_cast<std::uint16_t>(bytes.size()));
   std::memcpy(frame + header_bytes_, bytes.data(), bytes.size());
-  seal(out.first(header_bytes_), bytes);
+  seal(out.first(header_bytes_), bytes, key_);
   return frame_bytes;
 }
 
-FrameError read_message_frame(std::span<const std::uint8_t> frame, MessageFragment& out) {
+FrameError read_message_frame(std::span<const std::uint8_t> frame, MessageFragment& out,
+                              const FrameKey* key) {
   ParsedFrame parsed;
-  const FrameError error = parse_frame(frame, frame.size(), parsed);
+  FrameError error = parse_frame(frame, frame.size(), parsed);
   if (error != FrameError::none) return error;
   const auto bytes = frame.subspan(parsed.header_bytes, parsed.payload_bytes);
-  if (!crc_is_right(frame.first(parsed.header_bytes), bytes)) return FrameError::bad_crc;
+  error = check(frame.first(parsed.header_bytes), bytes, key);
+  if (error != FrameError::none) return error;
   if (parsed.type != FrameType::message) return FrameError::unsupported_type;
   out = {parsed.routing, parsed.message, bytes};
   return FrameError::none;

@@ -154,10 +154,9 @@ void SendWindow::take_deliveries(Bitmap128 fresh, Nanoseconds now) {
 SendWindow::Report SendWindow::read_acknowledgement(std::uint32_t acknowledged,
                                                     std::uint64_t selective,
                                                     std::uint8_t held) const {
-  const std::int64_t ahead =
-      static_cast<std::int32_t>(acknowledged - static_cast<std::uint32_t>(cumulative_));
   Report report;
-  report.point = cumulative_ + static_cast<std::uint64_t>(ahead);
+  report.point = expand(acknowledged);
+  const auto ahead = static_cast<std::int64_t>(report.point - cumulative_);
   const auto selective_end = static_cast<unsigned>(std::bit_width(selective));
   const bool before_start = ahead < 0 && static_cast<std::uint64_t>(-ahead) > cumulative_ - first_;
   if (before_start || report.point > next_ || held > report.point - first_ ||

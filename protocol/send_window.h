@@ -128,6 +128,12 @@ class SendWindow {
   // A frame has just told the receiver that all sequences below `end` are ready to be sent.
   void record_ask(std::uint64_t end, Nanoseconds now);
   std::uint64_t next() const { return next_; }
+  // What a frame acknowledges with these low bits: the nearest to cumulative().
+  std::uint64_t expand(std::uint32_t wire) const {
+    return cumulative_ +
+           static_cast<std::uint64_t>(static_cast<std::int64_t>(
+               static_cast<std::int32_t>(wire - static_cast<std::uint32_t>(cumulative_))));
+  }
   // All sequences below this one have been acknowledged.
   std::uint64_t cumulative() const { return cumulative_; }
   // The receiver has consumed all sequences below this one: it does not read them again. Never

@@ -79,7 +79,8 @@ FrameError parse_routing(const std::uint8_t* frame, ParsedFrame& out) {
   out.type = static_cast<FrameType>(type);
   out.is_segment = out.type == FrameType::segment;
   out.routing.hop_count = frame[kHopsAt] >> 4;
-  out.routing.hop_index = frame[kHopsAt] & 0x0f;
+  out.routing.hop_index = frame[kHopsAt] & kHopIndexMask;
+  out.routing.authenticated = (frame[kHopsAt] & kAuthenticatedBit) != 0;
   if (!has_hops(out.routing)) return FrameError::bad_hops;
   out.routing.source = load_little<std::uint16_t>(frame + kSourceAt);
   out.routing.destination = load_little<std::uint16_t>(frame + kDestinationAt);
@@ -134,12 +135,13 @@ FrameError parse_extent(const std::uint8_t* frame, std::size_t readable, std::si
 
 FrameError parse_message(const std::uint8_t* frame, std::size_t readable, std::size_t udp_length,
                          ParsedFrame& out) {
-  const std::size_t headers = message_header_bytes(out.routing.hop_count);
+  const std::size_t headers =
+      message_header_bytes(out.routing.hop_count, out.routing.authenticated);
   const FrameError error = parse_extent(frame, readable, udp_length, headers, out);
   if (error != FrameError::none) return error;
   const std::uint8_t* const at = frame + kRoutingAt + routing_bytes(out.routing.hop_count);
   out.message.incarnation = load_little<std::uint64_t>(at + kIncarnation);
-  out.message.number = load_little<std::uint32_t>(at + kNumber);
+  out.message.number = load_little<std::uint64_t>(at + kNumber);
   out.message.index = at[kFragmentIndex];
   out.message.fragments = at[kFragments];
   out.message.length = load_little<std::uint16_t>(at + kFragmentLength);
@@ -149,25 +151,27 @@ FrameError parse_message(const std::uint8_t* frame, std::size_t readable, std::s
 FrameError parse_link(const std::uint8_t* frame, std::size_t readable, std::size_t udp_length,
                       ParsedFrame& out) {
   const bool is_greeting = out.type == FrameType::greeting;
-  const std::size_t headers = link_header_bytes(out.routing.hop_count, is_greeting);
+  const std::size_t headers =
+      link_header_bytes(out.routing.hop_count, is_greeting, out.routing.authenticated);
   const FrameError error = parse_extent(frame, readable, udp_length, headers, out);
   if (error != FrameError::none) return error;
   const std::uint8_t* const at = frame + kRoutingAt + routing_bytes(out.routing.hop_count);
   out.link.server = load_little<std::uint16_t>(at + kLinkServer);
   out.link.level = at[kLinkLevel];
   out.link.digit = at[kLinkDigit];
-  out.link.hears_you = (at[kLinkFlags] & kHearsYouBit) != 0;
   if (is_greeting) {
     out.link.settings.fingerprint = load_little<std::uint32_t>(at + kFingerprint);
     out.link.settings.bits_per_second = load_little<std::uint64_t>(at + kRate);
     out.link.settings.mtu = load_little<std::uint16_t>(at + kMtu);
+    out.link.number = load_little<std::uint64_t>(at + kGreetingNumber);
+    out.link.echo = load_little<std::uint64_t>(at + kGreetingEcho);
   }
   return out.payload_bytes == 0 ? FrameError::none : FrameError::bad_length;
 }
 
 FrameError parse_path_probe(const std::uint8_t* frame, std::size_t readable, std::size_t udp_length,
                             ParsedFrame& out) {
-  const std::size_t headers = path_probe_bytes(out.routing.hop_count);
+  const std::size_t headers = path_probe_bytes(out.routing.hop_count, out.routing.authenticated);
   const FrameError error = parse_extent(frame, readable, udp_length, headers, out);
   if (error != FrameError::none) return error;
   const std::uint8_t* const at = frame + kRoutingAt + routing_bytes(out.routing.hop_count);
@@ -211,6 +215,7 @@ FrameTemplate::FrameTemplate(const LinkAddresses& link, const RoutingHeader& rou
   transport_offset_ = static_cast<std::uint8_t>(
       store_prefix(frame, link, routing,
                    static_cast<std::uint16_t>(kFirstSourcePort + steered_as(flow.thread))));
+  authenticated_ = routing.authenticated;
   address_sum_ = ip_sum(frame);
   std::uint8_t* const at = frame + transport_offset_;
   store_little<std::uint32_t>(at + kJob, flow.job);
@@ -234,8 +239,9 @@ std::size_t FrameTemplate::write_probe(std::span<std::uint8_t> out,
 std::size_t FrameTemplate::write_frame(std::span<std::uint8_t> out, FrameType type,
                                        const TransportHeader& transport,
                                        const SegmentHeader* segment) const {
+  const std::size_t check = check_bytes(authenticated_);
   const std::size_t headers =
-      transport_offset_ + kTransportBytes + (segment != nullptr ? kSegmentBytes : 0) + kCrcBytes;
+      transport_offset_ + kTransportBytes + (segment != nullptr ? kSegmentBytes : 0) + check;
   const std::size_t payload = segment != nullptr ? segment->length : 0;
   if (out.size() < headers || payload > kMaxPayloadBytes) return 0;
   std::uint8_t* const frame = out.data();
@@ -262,7 +268,7 @@ std::size_t FrameTemplate::write_frame(std::span<std::uint8_t> out, FrameType ty
     at[kTypeAndOperation] = segment->type_and_operation;
     at += kSegmentBytes;
   }
-  store_little<std::uint32_t>(at, 0);
+  std::memset(at, 0, check);
   return headers;
 }
 
@@ -285,7 +291,8 @@ FrameError parse_frame(std::span<const std::uint8_t> contiguous, std::size_t fra
   }
   if (const FrameError error = parse_routing(frame, out); error != FrameError::none) return error;
   if (out.type > FrameType::probe) return parse_unsegmented(frame, readable, udp_length, out);
-  const std::size_t headers = header_bytes(out.routing.hop_count, out.is_segment);
+  const std::size_t headers =
+      header_bytes(out.routing.hop_count, out.is_segment, out.routing.authenticated);
   const FrameError error = parse_extent(frame, readable, udp_length, headers, out);
   if (error != FrameError::none) return error;
   const std::uint8_t* const transport = frame + kRoutingAt + routing_bytes(out.routing.hop_count);

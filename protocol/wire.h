@@ -1,8 +1,8 @@
 // The wire format: Ethernet / IPv4 / UDP / Gradcube. docs/protocol.md has every field with its
 // offset.
 //
-//   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | transport 28 | segment 14 | CRC 4
-//   | payload
+//   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | transport 28 | segment 14
+//   | CRC 4 or MAC 8 | payload
 //
 // An acknowledgement or a probe has no segment header and no payload. A message, a frame that tells
 // about a link, and a path probe have a header of their own instead of both (message_frame.h,
@@ -31,7 +31,7 @@
 
 namespace gradcube::protocol {
 
-inline constexpr std::uint8_t kVersion = 6;
+inline constexpr std::uint8_t kVersion = 7;
 inline constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
 inline constexpr std::uint8_t kProtocolUdp = 17;
 inline constexpr std::uint16_t kUdpPort = 47330;  // destination port of every frame
@@ -52,36 +52,46 @@ inline constexpr unsigned kMaxFlowSteps = 32;
 inline constexpr std::size_t kOuterHeaderBytes = 14 + 20 + 8;  // Ethernet, IPv4, UDP
 inline constexpr std::size_t kTransportBytes = 28;
 inline constexpr std::size_t kSegmentBytes = 14;
-inline constexpr std::size_t kMessageBytes = 16;
+inline constexpr std::size_t kMessageBytes = 20;
 inline constexpr std::size_t kLinkBytes = 6;
-inline constexpr std::size_t kDigestBytes = 14;  // of a greeting, behind its link header
+inline constexpr std::size_t kDigestBytes = 30;  // of a greeting, behind its link header
 inline constexpr std::size_t kPathProbeBytes = 14;
 inline constexpr std::size_t kCrcBytes = 4;
+inline constexpr std::size_t kMacBytes = 8;
+
+// What the headers end with (crc.h, mac.h).
+constexpr std::size_t check_bytes(bool authenticated) {
+  return authenticated ? kMacBytes : kCrcBytes;
+}
 
 constexpr std::size_t routing_bytes(unsigned hop_count) { return 6 + 2 * std::size_t{hop_count}; }
 
-// Length of all headers, from Ethernet to the CRC, of segments, acknowledgements and probes.
-constexpr std::size_t header_bytes(unsigned hop_count, bool is_segment) {
+// Length of all headers, from Ethernet to the CRC or the MAC, of segments, acknowledgements and
+// probes.
+constexpr std::size_t header_bytes(unsigned hop_count, bool is_segment,
+                                   bool authenticated = false) {
   return kOuterHeaderBytes + routing_bytes(hop_count) + kTransportBytes +
-         (is_segment ? kSegmentBytes : 0) + kCrcBytes;
+         (is_segment ? kSegmentBytes : 0) + check_bytes(authenticated);
 }
 
-constexpr std::size_t link_header_bytes(unsigned hop_count, bool is_greeting) {
+constexpr std::size_t link_header_bytes(unsigned hop_count, bool is_greeting,
+                                        bool authenticated = false) {
   return kOuterHeaderBytes + routing_bytes(hop_count) + kLinkBytes +
-         (is_greeting ? kDigestBytes : 0) + kCrcBytes;
+         (is_greeting ? kDigestBytes : 0) + check_bytes(authenticated);
 }
 
-constexpr std::size_t path_probe_bytes(unsigned hop_count) {
-  return kOuterHeaderBytes + routing_bytes(hop_count) + kPathProbeBytes + kCrcBytes;
+constexpr std::size_t path_probe_bytes(unsigned hop_count, bool authenticated = false) {
+  return kOuterHeaderBytes + routing_bytes(hop_count) + kPathProbeBytes +
+         check_bytes(authenticated);
 }
 
-constexpr std::size_t message_header_bytes(unsigned hop_count) {
-  return kOuterHeaderBytes + routing_bytes(hop_count) + kMessageBytes + kCrcBytes;
+constexpr std::size_t message_header_bytes(unsigned hop_count, bool authenticated = false) {
+  return kOuterHeaderBytes + routing_bytes(hop_count) + kMessageBytes + check_bytes(authenticated);
 }
 
 inline constexpr std::size_t kSegmentHeaderBytes = header_bytes(1, true);  // of a one-hop segment
 inline constexpr std::size_t kAcknowledgementHeaderBytes = header_bytes(1, false);
-inline constexpr std::size_t kMaxHeaderBytes = header_bytes(kMaxHops, true);
+inline constexpr std::size_t kMaxHeaderBytes = header_bytes(kMaxHops, true, true);
 static_assert(kSegmentHeaderBytes == 96, "a one-hop segment carries at most 96 bytes of headers");
 
 // What IPv4's 16-bit length leaves for the payload, for any number of hops.
@@ -119,6 +129,7 @@ struct RoutingHeader {
   std::uint16_t destination = 0;
   std::uint8_t hop_count = 1;
   std::uint8_t hop_index = 0;        // the hop that the frame is on, or has just made
+  bool authenticated = false;        // the headers end with a MAC, not with a CRC
   std::array<Hop, kMaxHops> hops{};  // only the first hop_count are meaningful
 };
 
@@ -156,7 +167,7 @@ struct SegmentHeader {
 // Of a frame that carries one fragment of a message.
 struct MessageHeader {
   std::uint64_t incarnation = 0;  // of the sending daemon: another after each restart
-  std::uint32_t number = 0;       // of the message; a sender counts up
+  std::uint64_t number = 0;       // of the message, from 1; to each server its sender counts up
   std::uint8_t index = 0;         // of this fragment, from 0
   std::uint8_t fragments = 0;     // of the whole message
   std::uint16_t length = 0;       // bytes of this fragment
@@ -177,8 +188,10 @@ struct LinkHeader {
   std::uint16_t server = 0;
   std::uint8_t level = 0;
   std::uint8_t digit = 0;
-  // Of a greeting only.
-  bool hears_you = false;  // the sender has heard the receiver over this link lately
+  // Of a greeting only. No two greetings have the same number, not even those of a server that was
+  // started anew; 0 in an announcement.
+  std::uint64_t number = 0;
+  std::uint64_t echo = 0;  // the last number that the sender has heard of the receiver; 0: none
   SettingsDigest settings{};
 };
 
@@ -212,10 +225,10 @@ class FrameTemplate {
   FrameTemplate(const LinkAddresses& link, const RoutingHeader& routing,
                 const TransportHeader& flow);
 
-  // Writes all headers, with 0 in the CRC field, and returns their length; the payload follows them
-  // on the wire. Ignores the fields of `transport` that the constructor kept. A null segment makes
-  // an acknowledgement. Writes nothing and returns 0 if `out` is shorter than the headers or the
-  // payload is longer than kMaxPayloadBytes.
+  // Writes all headers, with 0 in the field of the CRC or MAC, and returns their length; the
+  // payload follows them on the wire. Ignores the fields of `transport` that the constructor kept.
+  // A null segment makes an acknowledgement. Writes nothing and returns 0 if `out` is shorter than
+  // the headers or the payload is longer than kMaxPayloadBytes.
   std::size_t write(std::span<std::uint8_t> out, const TransportHeader& transport,
                     const SegmentHeader* segment) const;
 
@@ -232,6 +245,7 @@ class FrameTemplate {
   std::array<std::uint8_t, kPrefixBytes> prefix_{};
   std::uint32_t address_sum_ = 0;  // the IPv4 checksum's sum over all but the length
   std::uint8_t transport_offset_ = 0;
+  bool authenticated_ = false;
 };
 
 // Builds a template and writes it once: for tests and set-up. Throws as FrameTemplate's constructor
@@ -257,12 +271,12 @@ struct ParsedFrame {
 // Reads and checks one frame. `contiguous` is its first part and must contain all headers;
 // `frame_bytes` is the length of the whole frame, whose payload may be elsewhere. Padding after the
 // UDP datagram is allowed and is not payload. Unless the result is FrameError::none, `out` is
-// undefined. This does not check the CRC: see crc.h.
+// undefined. This does not check the CRC or the MAC: see crc.h and mac.h.
 FrameError parse_frame(std::span<const std::uint8_t> contiguous, std::size_t frame_bytes,
                        ParsedFrame& out);
 
 // What a relay and a switch do to a frame that parse_frame() has accepted. They change nothing that
-// the CRC covers.
+// the CRC or the MAC covers.
 void advance_hop(std::span<std::uint8_t> frame);  // only where !destination_reached()
 void readdress(std::span<std::uint8_t> frame, const LinkAddresses& link);
 void mark_congestion(std::span<std::uint8_t> frame);  // ECN: CE

@@ -14,7 +14,8 @@ SOURCES = (".h", ".hpp", ".cc", ".c")
 
 BELOW = {
     "aggregation": [],
-    "protocol": [],
+    "protocol": ["protocol/kernels"],
+    "protocol/kernels": [],
     "bcube_forwarding": [],
     "control/base": [],
     "control/model": ["control/base"],
@@ -24,7 +25,7 @@ BELOW = {
     "control/plan": ["control/plan/algorithms"],
     "control/checkpoint": ["aggregation", "control/base"],
     "control/hub": ["control/checkpoint", "control/plan"],
-    "control/jobs": ["bcube_forwarding", "protocol", "trainer"],
+    "control/jobs": ["bcube_forwarding", "control/base", "protocol", "trainer"],
     "control/jobs/hub": ["control/jobs"],
     "control/jobs/machines": ["control/jobs"],
     "control/settings": ["control/plan"],

@@ -107,6 +107,9 @@ int run_check(CheckOptions options) {
     report.line(check.cluster().shared_address +
                 ", and so what its NIC carries; here they were measured one after the other");
   }
+  if (check.cluster().unauthenticated) {
+    report.line("frames are not authenticated: whoever can send some can change results");
+  }
   report.write(options.json);
   flush_output();
   return all_right(results) ? 0 : kExitFailure;

@@ -69,6 +69,7 @@ RunningCluster read_running_cluster(const json& status) {
                          .ended = {},
                          .ended_switches = {},
                          .shared_address = {},
+                         .unauthenticated = text_field(status, "authentication") == "none",
                          .servers_per_core = 1,
                          .key = json::array({field(status, "pid"), field(status, "topology"),
                                              rate_bps, own_ports, field(status, "mtu")})

@@ -31,6 +31,7 @@ struct RunningCluster {
   std::vector<std::string> ended_switches;
   // What a server says whose ports stand at one address, as those do that share a NIC; else empty.
   std::string shared_address;
+  bool unauthenticated = false;  // frames leave its processes without a MAC
   // Of those on this host, rounded up: whose pollers run on one core.
   unsigned servers_per_core = 1;
   std::string key;  // names the daemon and its links: two clusters have different ones

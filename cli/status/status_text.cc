@@ -314,6 +314,11 @@ std::string status_summary(const json& status) {
                                     "asks for no algorithm",
                                     aggregators, cell_text(status, "algorithm")));
   }
+  if (text_field(status, "authentication") == "none") {
+    line("frames", "not authenticated: whoever can send some to a server can change results");
+  } else if (text_field(status, "authentication") == "key") {
+    line("frames", "authenticated by the cluster's key");
+  }
   const auto uptime = number_field(status, "uptime_seconds");
   line("daemon", fmt::format("gradcubed {}, pid {}, up for {}", cell_text(status, "version"),
                              id_text(status, "pid"), uptime ? human_seconds(*uptime) : "-"));

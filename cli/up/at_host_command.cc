@@ -37,6 +37,7 @@
 #include "cli/up/commands.h"
 #include "cli/up/own_daemon.h"
 #include "control/base/errors.h"
+#include "control/settings/cluster_key.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -121,7 +122,12 @@ class HostDaemon {
   void start(const json& what) {
     const ClusterHosts hosts = hosts_from_json(field(what, "hosts"));
     prepare(directory_);
-    DaemonStart start = daemon_of(hosts.settings);
+    control::ClusterSettings settings = hosts.settings;
+    if (const auto key = text_field(what, "key")) {
+      control::write_key_file(directory_.key_file(), *key);
+      settings.key_file = directory_.key_file().string();
+    }
+    DaemonStart start = daemon_of(settings);
     start.servers = "--server=" + text_field(what, "server").value_or("");
     start.is_trial = is_step_of_launcher();
     // Whoever waits for it may be gone.

@@ -21,6 +21,7 @@
 #include "cli/text/output.h"
 #include "cli/up/own_daemon.h"
 #include "control/base/errors.h"
+#include "control/settings/cluster_key.h"
 
 namespace gradcube::cli {
 namespace {
@@ -113,10 +114,15 @@ HostsStarted up_on_hosts(const ClusterHosts& hosts, const RunDirectory& director
                          bool with_check) {
   prepare(directory);
   refuse_cluster_elsewhere(directory);
+  // Where the settings name no key, one is made, which the launcher's connections bring.
+  const bool brings_key = hosts.settings.authentication == control::Authentication::key &&
+                          hosts.settings.key_file.empty();
+  const std::string key = brings_key ? control::key_text(control::draw_secret()) : "";
   std::vector<json> requests;
   for (std::size_t host = 0; host < hosts.names.size(); ++host) {
-    requests.push_back(
-        {{"start", {{"server", server_word(hosts, host)}, {"hosts", hosts_json(hosts)}}}});
+    json start = {{"server", server_word(hosts, host)}, {"hosts", hosts_json(hosts)}};
+    if (brings_key) start["key"] = key;
+    requests.push_back({{"start", start}});
   }
   HostsStarted started;
   std::optional<HostGroup> group(std::in_place, hosts);

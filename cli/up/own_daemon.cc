@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <fmt/format.h>
 #include <optional>
 #include <string>
 #include <sys/stat.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 
@@ -71,12 +73,18 @@ bool is_of_another_user(const RunDirectory& directory) {
   return lstat(directory.path().c_str(), &status) == 0 && status.st_uid != geteuid();
 }
 
+void remove_key(const RunDirectory& directory) {
+  std::error_code ignored;
+  std::filesystem::remove(directory.key_file(), ignored);
+}
+
 void remove_leftovers(const RunDirectory& directory) {
   if (!directory.exists()) return;
   directory.check();
   const auto lock = DaemonLock::acquire(directory);
   if (!lock) return;
   directory.remove_stale_sockets(*lock);
+  remove_key(directory);
   forget_cluster_hosts(directory);
 }
 
@@ -136,6 +144,7 @@ std::size_t prepare(const RunDirectory& directory) {
   if (outlives_patience(directory)) throw_runs_already(directory);
   const auto lock = DaemonLock::acquire(directory);
   if (!lock) throw_runs_already(directory);
+  remove_key(directory);
   const std::size_t stale = directory.stale_sockets().size();
   directory.remove_stale_sockets(*lock);
   return stale;

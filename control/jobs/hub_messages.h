@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "bcube_forwarding/address.h"
+#include "control/jobs/job_nonce.h"
 #include "protocol/job_id.h"
 
 namespace gradcube::control {
@@ -39,7 +40,8 @@ struct HubName {
 
 struct HubCall {
   HubName hub;
-  std::uint32_t epoch = 0;  // of the job: a hub ends with it
+  JobNonce nonce;           // of the job
+  std::uint32_t epoch = 0;  // the same: a hub ends with it
   std::string job;
   std::vector<bcube::ServerId> members;  // of the job, ascending; the aggregator is none of them
   std::uint32_t trainers = 1;            // on each

@@ -5,33 +5,45 @@
 namespace gradcube::control {
 
 bool Introductions::admits(const NodeMessage& message, Instant now, NodeMessages& out) {
-  // Asked by a stranger, too: both may have been restarted.
-  if (const auto* challenge = std::get_if<Challenge>(&message.body)) {
-    out.push_back({server_, message.from, Response{challenge->nonce}});
+  // Asked by a stranger, too: both may have been restarted, and then each asks the other.
+  if (const auto* asked = std::get_if<Challenge>(&message.body)) {
+    out.push_back({server_, message.from, Response{asked->nonce}});
+    if (first_ == First::challenged && speaker(message.from) != message.sender) {
+      challenge(message.from, now, out);
+    }
     return false;
   }
   if (message.sender == 0) return false;
   if (const auto* response = std::get_if<Response>(&message.body)) {
     const auto asked = asked_.find(message.from);
     if (asked == asked_.end() || asked->second.nonce != response->nonce) return false;
-    speakers_[message.from] = message.sender;
+    speakers_[message.from] = {message.sender, ReplayWindow(message.number)};
     asked->second.nonce.reset();
     return false;
   }
-  if (speakers_.try_emplace(message.from, message.sender).first->second == message.sender) {
-    return true;
+  if (first_ == First::believed) {
+    speakers_.try_emplace(message.from, Speaker{message.sender, ReplayWindow()});
   }
-  Asked& asked = asked_.try_emplace(message.from, Asked{{}, now}).first->second;
-  if (now < asked.again) return false;
+  if (speaker(message.from) != message.sender) {
+    challenge(message.from, now, out);
+    return false;
+  }
+  if (message.number == 0 || speakers_.at(message.from).messages.take(message.number)) return true;
+  ++repeated_;
+  return false;
+}
+
+void Introductions::challenge(bcube::ServerId server, Instant now, NodeMessages& out) {
+  Asked& asked = asked_.try_emplace(server, Asked{{}, now}).first->second;
+  if (now < asked.again) return;
   if (!asked.nonce.has_value()) asked.nonce = nonces_();
   asked.again = now + kChallengeInterval;
-  out.push_back({server_, message.from, Challenge{*asked.nonce}});
-  return false;
+  out.push_back({server_, server, Challenge{*asked.nonce}});
 }
 
 Incarnation Introductions::speaker(bcube::ServerId server) const {
   const auto known = speakers_.find(server);
-  return known == speakers_.end() ? 0 : known->second;
+  return known == speakers_.end() ? 0 : known->second.incarnation;
 }
 
 }  // namespace gradcube::control

@@ -303,6 +303,8 @@ void fields(Form& form, Of<Form, HubName>& hub) {
 template <typename Form>
 void fields(Form& form, Of<Form, HubCall>& call) {
   fields(form, call.hub);
+  form.number(call.nonce.high);
+  form.number(call.nonce.low);
   form.number(call.epoch);
   job_name_field(form, call.job);
   servers_field(form, call.members);

@@ -65,6 +65,9 @@ struct NodeMessage {
       body;
   // Of the daemon that sends it. Not in the byte form: each frame has it.
   Incarnation sender = 0;
+  // Of an authenticated frame's, as its sender numbers those to this server; else 0. Not in the
+  // byte form either.
+  std::uint64_t number = 0;
 
   bool operator==(const NodeMessage&) const = default;
 };

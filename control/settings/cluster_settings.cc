@@ -1,6 +1,7 @@
 #include "control/settings/cluster_settings.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <iterator>
@@ -95,6 +96,10 @@ std::string_view fabric_name(FabricKind fabric) {
   return kFabricNames[static_cast<std::size_t>(fabric)];
 }
 
+std::string_view authentication_name(Authentication authentication) {
+  return kAuthenticationNames[static_cast<std::size_t>(authentication)];
+}
+
 std::string_view idle_name(Idle idle) { return kIdleNames[static_cast<std::size_t>(idle)]; }
 
 namespace {
@@ -172,6 +177,14 @@ std::vector<unsigned> parse_lcores(std::string_view text, std::string_view where
   }
   return lcores;
 }
+
+// Other processes, which may work elsewhere, get it, too.
+std::string parse_key_file(std::string_view text, std::string_view where) {
+  if (text.empty()) throw UsageError(fmt::format("{}: expected the path of a file", where));
+  return std::filesystem::absolute(text).string();
+}
+
+std::string key_file_text(const std::string& path) { return path; }
 
 std::string lcores_text(const std::vector<unsigned>& lcores) {
   return fmt::format("{}", fmt::join(lcores, ","));

@@ -39,6 +39,12 @@ enum class FabricKind { embedded, memif, veth, udp };
 inline constexpr std::string_view kFabricNames[] = {"embedded", "memif", "veth", "udp"};
 std::string_view fabric_name(FabricKind fabric);
 
+// What makes frames between processes those of this cluster. key: a MAC, by the key that `key_file`
+// has. none: a CRC32C, which anybody can compute.
+enum class Authentication { key, none };
+inline constexpr std::string_view kAuthenticationNames[] = {"key", "none"};
+std::string_view authentication_name(Authentication authentication);
+
 // What one process runs. `gradcube plan` takes any topology.
 inline constexpr unsigned kMaxEmbeddedServers = 256;
 // Of the memif and the veth fabric, and of the udp fabric without hosts. Each is a process with
@@ -101,6 +107,9 @@ struct ClusterSettings {
   std::optional<std::uint64_t> user_jobs;
   std::optional<std::uint64_t> user_sessions;
 
+  Authentication authentication = Authentication::key;
+  std::string key_file;  // an absolute path; empty: none is named
+
   bool has_tenants() const { return !allowed_users.empty() || !allowed_groups.empty(); }
   unsigned jobs_per_user() const {
     const unsigned by_default = has_tenants() ? kMostUserJobs / 2 : kMostUserJobs;
@@ -123,6 +132,8 @@ std::string topology_text(const ClusterSettings& settings);
 std::string absent_text(const ClusterSettings& settings);
 std::string aggregators_text(const ClusterSettings& settings);
 std::string rates_text(const ClusterSettings& settings);
+std::string parse_key_file(std::string_view text, std::string_view where);
+std::string key_file_text(const std::string& path);
 inline constexpr SettingForm kTopologyForm{apply_topology, topology_text};
 inline constexpr SettingForm kAbsentForm{apply_absent, absent_text};
 inline constexpr SettingForm kAggregatorsForm{apply_aggregators, aggregators_text};
@@ -223,6 +234,14 @@ inline constexpr Setting kSettings[] = {
      kNumberForm<&ClusterSettings::user_sessions, NumberUnit::none, 1, kMostUserSessions>,
      "Trainers that a user may have connected to the daemon at a time (default: as many as it "
      "takes; with other users half of that)"},
+    {"authentication", "security", Reach::cluster,
+     kNameForm<&ClusterSettings::authentication, kAuthenticationNames>,
+     "key: frames between daemons carry a MAC, and others are dropped; none: whoever can send "
+     "frames to the cluster can change its results"},
+    {"key-file", "security", Reach::daemon,
+     kValueForm<&ClusterSettings::key_file, parse_key_file, key_file_text>,
+     "The cluster's key, as `gradcube keygen` makes it; the same on every host (default: `gradcube "
+     "up` makes one)"},
 };
 
 std::vector<std::string_view> setting_names();

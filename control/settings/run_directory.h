@@ -50,6 +50,8 @@ class RunDirectory {
   std::filesystem::path lock_file() const { return path_ / "gradcubed.lock"; }
   std::filesystem::path log_file() const { return path_ / "gradcubed.log"; }
   std::filesystem::path old_log_file() const { return path_ / "gradcubed.log.old"; }
+  // Of a key that a cluster was started with and nobody has named.
+  std::filesystem::path key_file() const { return path_ / "cluster.key"; }
   std::filesystem::path control_socket() const { return path_ / "control.sock"; }
   std::filesystem::path telemetry_socket() const { return path_ / "dpdk_telemetry.v2"; }
 

@@ -1,13 +1,16 @@
 #include "dataplane/bed/test_bed.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
 #include "control/base/cores.h"
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
+#include "control/settings/cluster_key.h"
 #include "control/status/merged_status.h"
 #include "control/status/status_for.h"
 #include "dataplane/bed/ask_servers.h"
@@ -39,6 +42,19 @@ control::ClusterSettings with_cores(control::ClusterSettings settings) {
   return settings;
 }
 
+// What `gradcube keygen` would have made.
+control::ClusterSettings with_key(control::ClusterSettings settings,
+                                  const control::RunDirectory& directory) {
+  if (settings.authentication == control::Authentication::none || !settings.key_file.empty()) {
+    return settings;
+  }
+  const std::filesystem::path path = directory.key_file();
+  std::filesystem::remove(path);  // of a cluster that did not end in good order
+  control::write_key_file(path, control::key_text(control::draw_secret()));
+  settings.key_file = path.string();
+  return settings;
+}
+
 std::unique_ptr<BedNetwork> network_of(control::ClusterSettings& settings,
                                        const control::RunDirectory& directory,
                                        const std::filesystem::path& daemon) {
@@ -51,8 +67,8 @@ std::unique_ptr<BedNetwork> network_of(control::ClusterSettings& settings,
 
 TestBed::TestBed(control::ClusterSettings settings, control::RunDirectory directory,
                  const control::DaemonLock& lock, const Programs& programs, std::string version)
-    : settings_(with_cores(std::move(settings))),
-      directory_(std::move(directory)),
+    : directory_(std::move(directory)),
+      settings_(with_key(with_cores(std::move(settings)), directory_)),
       lock_(lock),
       directory_watch_(directory_, lock_),
       version_(std::move(version)),
@@ -89,8 +105,10 @@ TestBed::~TestBed() {
   remove_sockets();
 }
 
-// Those of daemons that did not end in good order.
+// Those of daemons that did not end in good order, and the key.
 void TestBed::remove_sockets() {
+  std::error_code ignored;
+  std::filesystem::remove(directory_.key_file(), ignored);
   try {
     directory_.remove_stale_sockets(lock_);
   } catch (const SetupError& error) {
@@ -196,6 +214,7 @@ Json TestBed::status() {
   Json own = {{"version", version_},
               {"pid", getpid()},
               {"uptime_seconds", uptime.count()},
+              {"authentication", control::authentication_name(settings_.authentication)},
               {"algorithm", control::default_algorithm(rated, control::place_on_trainers_servers(
                                                                   rated, settings_.aggregators))}};
   own.update(network_->report());

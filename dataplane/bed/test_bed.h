@@ -72,8 +72,8 @@ class TestBed {
   nlohmann::ordered_json paths(const nlohmann::json& request);
   nlohmann::ordered_json impair(const nlohmann::json& request);
 
-  control::ClusterSettings settings_;
   control::RunDirectory directory_;
+  control::ClusterSettings settings_;  // with a key's file
   const control::DaemonLock& lock_;
   control::RunDirectoryWatch directory_watch_;
   std::string version_;

@@ -57,6 +57,11 @@ std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server,
   switch (wrong.fault) {
     case GreetingFault::none:
       break;
+    case GreetingFault::other_key:
+      return fmt::format(
+          "{}{}, or what claims to be it, with another key or none: compare the key files of both "
+          "hosts; else it is of another cluster, or a forger",
+          hears, sender);
     case GreetingFault::other_settings:
       return fmt::format("{}{}, which has other settings or is of another cluster: {}", hears,
                          sender, differences(settings, wrong.settings));

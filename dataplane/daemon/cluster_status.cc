@@ -42,7 +42,8 @@ Json merged(const control::ClusterSettings& settings, bcube::ServerId own_server
             const control::StatusAsker::Answers& answers) {
   const bcube::AddressSpace& space = settings.topology.space();
   Json own_part = {{"switches", Json::array()}};  // they are not this cluster's
-  for (const char* key : {"version", "pid", "uptime_seconds", "algorithm", "fabric"}) {
+  for (const char* key :
+       {"version", "pid", "uptime_seconds", "algorithm", "fabric", "authentication"}) {
     own_part[key] = own[key];
   }
   std::vector<ServerReport> reports;

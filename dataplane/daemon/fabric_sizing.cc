@@ -53,7 +53,8 @@ constexpr unsigned kLimitedWindow = 64;
 // pieces as fit share a segment. With a rate they may share one that need not wait for credit; a
 // longer one takes longer to pass, and the next step waits for all of it.
 constexpr std::uint32_t kLimitedBlock = 512;
-static_assert(kLimitedBlock + protocol::kSegmentHeaderBytes <= protocol::SendWindow::kUnaskedBytes);
+static_assert(kLimitedBlock + protocol::header_bytes(1, true, true) <=
+              protocol::SendWindow::kUnaskedBytes);
 
 // --- Credit. A port grants what its switch queue holds beside what may come unasked, from all
 // engines of all neighbours at once: a server has no more engines than ports. So the queue cannot
@@ -185,10 +186,10 @@ std::uint64_t flows_per_thread(const control::Topology& topology) {
 
 // The largest payload whose packet fits the MTU with the headers of the longest route, in whole
 // units of the layout.
-std::uint32_t segment_bytes(const control::Topology& topology, unsigned mtu) {
-  const std::size_t headers =
-      protocol::header_bytes(bcube::most_hops(topology.space()), true) - RTE_ETHER_HDR_LEN;
-  return static_cast<std::uint32_t>((mtu - headers) / control::kUnitBytes * control::kUnitBytes);
+std::uint32_t segment_bytes(const control::ClusterSettings& s, bool authenticated) {
+  const unsigned hops = bcube::most_hops(s.topology.space());
+  const std::size_t headers = protocol::header_bytes(hops, true, authenticated) - RTE_ETHER_HDR_LEN;
+  return static_cast<std::uint32_t>((s.mtu - headers) / control::kUnitBytes * control::kUnitBytes);
 }
 
 // At how many pollers the frames of an engine may come in.
@@ -281,10 +282,12 @@ std::uint32_t uplink_depth(const control::ClusterSettings& settings, std::uint64
 
 FabricParameters fabric_parameters(const control::ClusterSettings& settings, Payloads payloads) {
   FabricParameters parameters;
-  parameters.segment_bytes = segment_bytes(settings.topology, settings.mtu);
+  const bool authenticated =
+      payloads == Payloads::copied && settings.authentication == control::Authentication::key;
+  parameters.segment_bytes = segment_bytes(settings, authenticated);
   protocol::CreditSettings credit;
-  credit.segment_bytes =
-      static_cast<std::uint32_t>(parameters.segment_bytes + protocol::kSegmentHeaderBytes);
+  credit.segment_bytes = static_cast<std::uint32_t>(parameters.segment_bytes +
+                                                    protocol::header_bytes(1, true, authenticated));
   parameters.credit.assign(settings.topology.levels(), credit);
   parameters.uplink_depth.assign(settings.topology.levels(), kUnlimitedUplink);
   protocol::RecoverySettings& recovery = parameters.flows.recovery;

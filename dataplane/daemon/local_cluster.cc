@@ -51,6 +51,7 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
                            Clock& clock, const aggregation::Kernels& kernels, EventSink& events)
     : settings_(options.settings),
       secret_(options.secret),
+      keys_(options.key.has_value() ? std::make_unique<const FrameKeys>(*options.key) : nullptr),
       topology_(settings_.rated_topology()),
       servers_(all_of(options.servers, space())),
       kernels_(kernels),
@@ -75,7 +76,8 @@ LocalCluster::~LocalCluster() = default;
 
 void LocalCluster::send_messages_in_frames(bool between_nodes_here) {
   message_frames_ = std::make_unique<PacketPool>(message_pool(settings_.mtu));
-  nodes_->carry_messages({message_frames_.get(), full_frame_bytes(settings_.mtu), fingerprint()},
+  nodes_->carry_messages({message_frames_.get(), full_frame_bytes(settings_.mtu), fingerprint(),
+                          keys_ == nullptr ? nullptr : &keys_->of_servers},
                          between_nodes_here);
 }
 
@@ -185,6 +187,9 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
     place.settings.flows = parameters_.flows;
     place.settings.greetings.digest = digest_;
     place.settings.greetings.announces = announces_;
+    place.settings.greetings.first_number = secret_ ^ incarnation;
+    place.settings.greetings.key = keys_ == nullptr ? nullptr : &keys_->of_servers;
+    place.settings.keys = keys_.get();
     place.settings.probing_interval = parameters_.probing_interval;
     // Another one for each engine, and each time.
     place.settings.probing_seed =
@@ -202,6 +207,11 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
     place.numa_node = poller_numa_nodes_[where];
   }
   return places;
+}
+
+std::optional<std::string_view> LocalCluster::authentication() const {
+  if (!nodes_->carries_messages()) return std::nullopt;
+  return control::authentication_name(settings_.authentication);
 }
 
 void LocalCluster::start_node(bcube::ServerId server, control::Incarnation incarnation) {

@@ -15,13 +15,16 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "control/base/hkdf.h"
 #include "control/plan/assignment.h"
 #include "control/settings/cluster_settings.h"
 #include "dataplane/daemon/fabric_sizing.h"
 #include "dataplane/daemon/node/node_group.h"
+#include "dataplane/engine/frame_keys.h"
 #include "dataplane/fabric/fabric.h"
 #include "dataplane/host/packet_memory.h"
 
@@ -35,6 +38,8 @@ struct LocalClusterOptions {
   control::Incarnation incarnation = 1;
   // Known to nobody else: keys of hashes (EngineSettings) are made of it.
   std::uint64_t secret = 1;
+  // Of the cluster: frames that leave the process are authenticated by it. Without, they are not.
+  std::optional<control::Secret> key;
   NodeTiming timing{};  // but for greetings.silent_after, which follows from the settings
 };
 
@@ -85,6 +90,8 @@ class LocalCluster {
   const FabricParameters& parameters() const { return parameters_; }
   // Of all settings that the daemons of a cluster must have in common.
   std::uint32_t fingerprint() const { return digest_.fingerprint; }
+  // Of frames that leave the process: the setting's word; nothing if none do.
+  std::optional<std::string_view> authentication() const;
   // Rounded up; 1 where other servers are elsewhere.
   unsigned servers_per_core() const;
 
@@ -128,6 +135,7 @@ class LocalCluster {
 
   control::ClusterSettings settings_;
   std::uint64_t secret_;
+  std::unique_ptr<const FrameKeys> keys_;  // null: there is none
   control::Topology topology_;
   std::vector<bcube::ServerId> servers_;
   const aggregation::Kernels& kernels_;

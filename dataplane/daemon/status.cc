@@ -293,6 +293,9 @@ Json status_json(const StatusSources& sources) {
   status.update(control::status::settings_json(settings));
   status["algorithm"] = sources.cluster.default_algorithm();
   status["fabric"] = sources.cluster.fabric_name();
+  if (const auto authentication = sources.cluster.authentication()) {
+    status["authentication"] = *authentication;
+  }
   status["segment_bytes"] = sources.cluster.parameters().segment_bytes;
   status["window"] = sources.cluster.parameters().window;
   status["lcores"] = std::move(lcores);

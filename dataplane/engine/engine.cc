@@ -56,6 +56,7 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
       paths_(neighbours_, links_),
       chooser_({settings.probing_interval, settings.probing_seed}, neighbours_, paths_, loads_,
                watch_) {
+  if (settings.keys != nullptr) sent_check_ = demanded_check_ = FrameCheck::mac;
   if (ports.size() != space.ports(settings.server)) {
     throw std::invalid_argument("the server has " + std::to_string(space.ports(settings.server)) +
                                 " ports, not " + std::to_string(ports.size()));

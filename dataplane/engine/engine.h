@@ -63,6 +63,9 @@
 
 namespace gradcube::dataplane {
 
+// What is at the end of the headers of a segment, an acknowledgement or a probe.
+enum class FrameCheck : std::uint8_t { none, crc, mac };
+
 class Engine final : public Pollable {
  public:
   static constexpr unsigned kBurst = PortQueue::kBurst;
@@ -99,12 +102,13 @@ class Engine final : public Pollable {
   // region_bytes is too large for its segments to be numbered. Returns how many windows of packets
   // the job needs here: one for each flow of its collectives, and one for all of its mail.
   std::uint32_t check(const LanePlans& lanes, std::uint64_t region_bytes) const;
-  // Builds what this engine needs of a job. Threads and errors as of check().
+  // Builds what this engine needs of a job. Threads and errors as of check(). secret: of the job;
+  // it is used where the engine has keys.
   std::unique_ptr<EngineJob> prepare(protocol::JobId job, Session& session, const LanePlans& lanes,
                                      std::uint32_t weight, const aggregation::Kernels& kernels,
-                                     JobPackets packets) const;
+                                     JobPackets packets, const control::Secret& secret = {}) const;
   // Arms the job in the epoch. The ranks are kept over resets.
-  void attach(EngineJob& job, std::uint16_t epoch, const RankOrder& ranks = {});
+  void attach(EngineJob& job, std::uint32_t epoch, const RankOrder& ranks = {});
   // The following do nothing where the job is not attached. start() does nothing unless it is
   // armed, and hold() unless it runs.
   void start(protocol::JobId job);
@@ -112,7 +116,7 @@ class Engine final : public Pollable {
   void halt(protocol::JobId job);
   // Of a held or a halted job: drops what is in flight, fails everything through the cuts (what is
   // published at once, the rest as it is taken), and arms the job in the epoch, in fresh streams.
-  void reset(protocol::JobId job, const LaneCuts& cuts, std::uint16_t epoch);
+  void reset(protocol::JobId job, const LaneCuts& cuts, std::uint32_t epoch);
   // For a trainer of this server that has gone, in order: takes what it has submitted, and nothing
   // that its memory may still say later. False: not yet, as the job does not run, or not here.
   bool take_last(protocol::JobId job, unsigned local);
@@ -139,10 +143,12 @@ class Engine final : public Pollable {
   // Probes of the paths to other servers.
   PathChooser& path_chooser() { return chooser_; }
 
-  // Whether frames carry CRC32C, and whether it is demanded of what comes in.
+  // Whether frames carry CRC32C, and whether it is demanded of what comes in. With keys they always
+  // carry a MAC instead.
   void set_checksums(bool send, bool demand) {
-    checksum_sent_ = send;
-    checksum_demanded_ = demand;
+    if (settings_.keys != nullptr) return;
+    sent_check_ = send ? FrameCheck::crc : FrameCheck::none;
+    demanded_check_ = demand ? FrameCheck::crc : FrameCheck::none;
   }
 
   const EngineSettings& settings() const { return settings_; }
@@ -158,9 +164,11 @@ class Engine final : public Pollable {
   unsigned receive(PortQueue& in);
   unsigned receive_handed();
   void receive_any(rte_mbuf** packets, unsigned count);
-  template <bool kDemandChecksum, bool kHandsOver>
+  template <FrameCheck kDemanded>
+  void receive_checked(rte_mbuf** packets, unsigned count);
+  template <FrameCheck kDemanded, bool kHandsOver>
   void receive_burst(rte_mbuf** packets, unsigned count);
-  template <bool kDemandChecksum, bool kHandsOver>
+  template <FrameCheck kDemanded, bool kHandsOver>
   bool receive_packet(rte_mbuf* packet);
   bool hand_over(rte_mbuf* packet);
   bool receive_unsegmented(rte_mbuf* packet, const protocol::ParsedFrame& frame,
@@ -169,8 +177,12 @@ class Engine final : public Pollable {
   template <typename User>
   bool receive_segment(Flow& flow, User& user, const protocol::ParsedFrame& frame,
                        const Contribution& contribution);
+  template <FrameCheck kDemanded>
+  Flow* checked_flow(const protocol::ParsedFrame& frame, std::span<const std::uint8_t> headers,
+                     std::span<const std::uint8_t> payload);
   Flow* find_flow(const protocol::ParsedFrame& frame);
   Flow* find_mail_flow(const protocol::ParsedFrame& frame);
+  EngineJob* job_of_first_mail(const protocol::ParsedFrame& frame);
   DropReason reason_for_no_flow(const protocol::TransportHeader& transport) const;
 
   // engine_routes.cc
@@ -201,26 +213,32 @@ class Engine final : public Pollable {
   bool pass_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& frame, unsigned port_out);
   void receive_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& frame);
 
+  // The key of frames that belong to no flow; null: they have a CRC.
+  const protocol::FrameKey* own_key() const {
+    return settings_.keys == nullptr ? nullptr : &settings_.keys->of_servers;
+  }
+
   // engine_transmit.cc
   unsigned transmit(PortQueue& out);
-  template <bool kChecksum>
+  template <FrameCheck kSent>
   void fill(PortQueue& out, unsigned room);
-  template <bool kChecksum>
+  template <FrameCheck kSent>
   FlowRotation::Visit send_new(Flow& flow, std::uint32_t& bytes);
-  template <bool kChecksum>
+  template <FrameCheck kSent>
   FlowRotation::Visit ask_for_credit(Flow& flow, std::uint32_t& bytes);
-  template <bool kChecksum>
+  template <FrameCheck kSent>
   FlowRotation::Visit send_again(Flow& flow);
-  template <bool kChecksum>
+  template <FrameCheck kSent>
   FlowRotation::Visit send_owed(Flow& flow);
-  template <bool kChecksum>
+  template <FrameCheck kSent>
   bool send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegment& outgoing,
                     std::uint8_t backlog);
-  template <bool kChecksum>
+  template <FrameCheck kSent>
   bool send_without_segment(Flow& flow, bool probe);
-  template <bool kChecksum>
+  template <FrameCheck kSent>
   void put(Flow& flow, rte_mbuf* head, std::size_t header_bytes,
-           std::span<const std::uint8_t> payload);
+           std::span<const std::uint8_t> payload, std::uint64_t sequence);
+  std::uint32_t frame_bytes(const Flow& flow, const OutgoingSegment& segment) const;
   void arm_timer(Flow& flow);
 
   // engine.cc
@@ -253,7 +271,7 @@ class Engine final : public Pollable {
   static std::uint16_t epoch_of(const Flow& flow);
   void take_route(Flow& flow, const bcube::Route& route);
   bool runs(unsigned thread) const;
-  void arm(EngineJob& job, std::uint16_t epoch);
+  void arm(EngineJob& job, std::uint32_t epoch);
   void add_flows(EngineJob& job);
   void open_channel(EngineJob& job, MailChannel& channel);
   void add_flow(Flow& flow);
@@ -275,8 +293,8 @@ class Engine final : public Pollable {
   std::vector<EngineJob*> with_hubs_;
   std::vector<EngineJob*> completing_;  // whose submissions are not all completed; leader engine
   protocol::TimerWheel timers_;
-  bool checksum_sent_ = false;
-  bool checksum_demanded_ = false;
+  FrameCheck sent_check_ = FrameCheck::none;
+  FrameCheck demanded_check_ = FrameCheck::none;
   Nanoseconds now_ = 0;
   unsigned port_in_ = 0;  // that is being received from
   bool retries_ = false;  // the last poll() found no packet memory, or no room for an event

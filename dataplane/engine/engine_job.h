@@ -43,6 +43,7 @@
 #include <vector>
 
 #include "dataplane/engine/flows/payload_packets.h"
+#include "dataplane/engine/frame_keys.h"
 #include "dataplane/engine/hub/engine_hub.h"
 #include "dataplane/engine/lane_plan.h"
 #include "dataplane/engine/messages/mailroom.h"
@@ -111,6 +112,10 @@ class EngineJob {
     std::erase_if(hubs_off_, [](const auto& hub) { return hub->payloads().references() == 0; });
   }
 
+  // Null: its frames have no MAC.
+  JobKeys* keys() { return keys_.get(); }
+  void set_keys(std::unique_ptr<JobKeys> keys) { keys_ = std::move(keys); }
+
   unsigned window() const { return window_; }
   PayloadPackets& payloads() { return payloads_; }
   // Without those of its hubs.
@@ -156,6 +161,7 @@ class EngineJob {
   std::uint32_t weight_;
   bool leader_;
   unsigned window_;
+  std::unique_ptr<JobKeys> keys_;
   PayloadPackets payloads_;
   std::deque<PlanExecutor> executors_;
   std::unique_ptr<EngineHub> hub_;

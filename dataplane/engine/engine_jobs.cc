@@ -67,10 +67,11 @@ std::uint32_t Engine::check(const LanePlans& lanes, std::uint64_t region_bytes) 
 
 std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
                                            const LanePlans& lanes, std::uint32_t weight,
-                                           const aggregation::Kernels& kernels,
-                                           JobPackets packets) const {
+                                           const aggregation::Kernels& kernels, JobPackets packets,
+                                           const control::Secret& secret) const {
   check(lanes, session.region_bytes());
   auto job = std::make_unique<EngineJob>(id, session, lanes, weight, runs(0), std::move(packets));
+  if (settings_.keys != nullptr) job->set_keys(std::make_unique<JobKeys>(secret));
   for (unsigned lane = 0; lane < lanes.size(); ++lane) {
     const control::PlanChoice& choice = *lanes[lane].choice;
     for (unsigned thread = 0; thread < choice.threads(); ++thread) {
@@ -96,7 +97,7 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
   return job;
 }
 
-void Engine::attach(EngineJob& job, std::uint16_t epoch, const RankOrder& ranks) {
+void Engine::attach(EngineJob& job, std::uint32_t epoch, const RankOrder& ranks) {
   attached_.push_back(&job);
   watch_.add(job);
   job.rank_order = ranks;
@@ -117,6 +118,10 @@ void Engine::add_flow(Flow& flow) {
   flows_.add(FlowTable::key(header_of(flow), flow.peer), flow);
   const bcube::Hop first = flow.planned[0];
   flow.payloads = flow.hub == nullptr ? &flow.job->payloads() : &flow.hub->hub().payloads();
+  if (JobKeys* keys = flow.job->keys(); keys != nullptr) {
+    flow.key = flow.mail == nullptr ? &keys->of_epoch() : &keys->of_mail();
+  }
+  flow.hub_number = flow.hub == nullptr ? 0 : flow.hub->hub_number();
   flow.neighbour =
       flow.is_neighbours() ? &neighbour_counters_[first.level][first.digit] : &distant_counters_;
   flow.digit_in = static_cast<std::uint8_t>(
@@ -141,8 +146,9 @@ std::uint16_t Engine::epoch_of(const Flow& flow) {
 
 // The epoch's frames are taken from now on; what has been sent since the flows were made fresh is
 // nothing.
-void Engine::arm(EngineJob& job, std::uint16_t epoch) {
-  job.epoch = epoch;
+void Engine::arm(EngineJob& job, std::uint32_t epoch) {
+  job.epoch = static_cast<std::uint16_t>(epoch);
+  if (job.keys() != nullptr) job.keys()->set_epoch(epoch);
   for (PlanExecutor& executor : job.executors()) {
     for (Flow& flow : executor.flows()) flow.frame.emplace(frame_template_of(flow));
   }
@@ -175,7 +181,7 @@ void Engine::halt(protocol::JobId id) {
   if (EngineJob* job = wake_job(id)) job->state = EngineJob::State::halted;
 }
 
-void Engine::reset(protocol::JobId id, const LaneCuts& cuts, std::uint16_t epoch) {
+void Engine::reset(protocol::JobId id, const LaneCuts& cuts, std::uint32_t epoch) {
   EngineJob* job = wake_job(id);
   if (job == nullptr) return;
   job->cuts = cuts;

@@ -6,7 +6,7 @@
 #include "dataplane/engine/engine.h"
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/links/way_back.h"
-#include "protocol/crc.h"
+#include "protocol/mac.h"
 #include "protocol/path_probe.h"
 
 namespace gradcube::dataplane {
@@ -36,21 +36,22 @@ bool Engine::send_path_probe(const protocol::RoutingHeader& routing, unsigned th
   return send_own_frame(next.port, [&](std::span<std::uint8_t> out) {
     return protocol::write_path_probe(
         out, link_addresses(next), routing,
-        static_cast<std::uint16_t>(protocol::kFirstSourcePort + thread), probe);
+        static_cast<std::uint16_t>(protocol::kFirstSourcePort + thread), probe, own_key());
   });
 }
 
-// A relay's part. False: the frame is damaged.
+// A relay's part. False: the frame is damaged, or forged.
 bool Engine::pass_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& frame,
                              unsigned port_out) {
   const std::span<std::uint8_t> head{rte_pktmbuf_mtod(packet, std::uint8_t*), frame.header_bytes};
-  if (!protocol::crc_is_right(head, {})) {
-    ++counters_.malformed[static_cast<std::size_t>(protocol::FrameError::bad_crc)];
+  const protocol::FrameError error = protocol::check(head, {}, own_key());
+  if (error != protocol::FrameError::none) {
+    counters_.drop(error);
     return false;
   }
   if (!frame.path_probe.answer) {
-    protocol::lower_left(head, frame,
-                         std::min(loads_.left_in(port_in_), loads_.left_out(port_out)));
+    protocol::lower_left(head, frame, std::min(loads_.left_in(port_in_), loads_.left_out(port_out)),
+                         own_key());
   }
   return true;
 }
@@ -58,10 +59,8 @@ bool Engine::pass_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& fram
 // At its destination: a probe, or the answer to one.
 void Engine::receive_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& frame) {
   const std::uint8_t* head = rte_pktmbuf_mtod(packet, const std::uint8_t*);
-  if (!protocol::crc_is_right({head, frame.header_bytes}, {})) {
-    ++counters_.malformed[static_cast<std::size_t>(protocol::FrameError::bad_crc)];
-    return;
-  }
+  const protocol::FrameError error = protocol::check({head, frame.header_bytes}, {}, own_key());
+  if (error != protocol::FrameError::none) return counters_.drop(error);
   const protocol::PathProbeHeader& probe = frame.path_probe;
   if (probe.answer) {
     if (!chooser_.on_answer(frame.routing.source, probe, now_)) {

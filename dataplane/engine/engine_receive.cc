@@ -30,25 +30,6 @@ const std::uint8_t* payload_of(const rte_mbuf* packet, const ParsedFrame& frame)
   return nullptr;
 }
 
-// The same; null, and counted, also if the frame's checksum is wrong.
-template <bool kDemandChecksum>
-const std::uint8_t* checked_payload_of(const rte_mbuf* packet, const ParsedFrame& frame,
-                                       EngineCounters& counters) {
-  const std::uint8_t* payload = payload_of(packet, frame);
-  if (payload == nullptr) {
-    counters.drop(DropReason::scattered_payload);
-    return nullptr;
-  }
-  if constexpr (kDemandChecksum) {
-    const std::uint8_t* head = rte_pktmbuf_mtod(packet, const std::uint8_t*);
-    if (!protocol::crc_is_right({head, frame.header_bytes}, {payload, frame.payload_bytes})) {
-      counters.drop(FrameError::bad_crc);
-      return nullptr;
-    }
-  }
-  return payload;
-}
-
 }  // namespace
 
 unsigned Engine::receive(PortQueue& in) {
@@ -80,21 +61,26 @@ unsigned Engine::receive_handed() {
 }
 
 void Engine::receive_any(rte_mbuf** packets, unsigned count) {
-  if (settings_.hand_over == nullptr) {
-    if (checksum_demanded_) return receive_burst<true, false>(packets, count);
-    return receive_burst<false, false>(packets, count);
+  switch (demanded_check_) {
+    case FrameCheck::none:
+      return receive_checked<FrameCheck::none>(packets, count);
+    case FrameCheck::crc:
+      return receive_checked<FrameCheck::crc>(packets, count);
+    case FrameCheck::mac:
+      return receive_checked<FrameCheck::mac>(packets, count);
   }
-  if (checksum_demanded_) {
-    receive_burst<true, true>(packets, count);
-  } else {
-    receive_burst<false, true>(packets, count);
-  }
+}
+
+template <FrameCheck kDemanded>
+void Engine::receive_checked(rte_mbuf** packets, unsigned count) {
+  if (settings_.hand_over == nullptr) return receive_burst<kDemanded, false>(packets, count);
+  receive_burst<kDemanded, true>(packets, count);
   const HandOver::Flushed flushed = settings_.hand_over->flush(settings_.queue);
   counters_.handed_over += flushed.passed;
   counters_.drop(DropReason::hand_over_full, flushed.dropped);
 }
 
-template <bool kDemandChecksum, bool kHandsOver>
+template <FrameCheck kDemanded, bool kHandsOver>
 void Engine::receive_burst(rte_mbuf** packets, unsigned count) {
   // Headers begin in one cache line and end in the next (protocol/wire.h). Without the second a
   // relay passed on two thirds of the segments.
@@ -104,12 +90,12 @@ void Engine::receive_burst(rte_mbuf** packets, unsigned count) {
       rte_prefetch0(rte_pktmbuf_mtod(packets[i + kAhead], void*));
       rte_prefetch0(rte_pktmbuf_mtod_offset(packets[i + kAhead], void*, RTE_CACHE_LINE_SIZE));
     }
-    if (!receive_packet<kDemandChecksum, kHandsOver>(packets[i])) rte_pktmbuf_free(packets[i]);
+    if (!receive_packet<kDemanded, kHandsOver>(packets[i])) rte_pktmbuf_free(packets[i]);
   }
 }
 
 // True if the packet is held; false: the caller frees it.
-template <bool kDemandChecksum, bool kHandsOver>
+template <FrameCheck kDemanded, bool kHandsOver>
 bool Engine::receive_packet(rte_mbuf* packet) {
   ParsedFrame frame;
   const std::span<const std::uint8_t> head{rte_pktmbuf_mtod(packet, const std::uint8_t*),
@@ -119,7 +105,7 @@ bool Engine::receive_packet(rte_mbuf* packet) {
     counters_.drop(error);
     return false;
   }
-  // Before the checksum and the job: these are its destination's business.
+  // Before the CRC or MAC and the job: these are its destination's business.
   if (!protocol::destination_reached(frame.routing)) return relay(packet, frame);
   if constexpr (kHandsOver) {
     if (hand_over(packet)) return true;
@@ -127,9 +113,13 @@ bool Engine::receive_packet(rte_mbuf* packet) {
   if (frame.type > protocol::FrameType::probe) {
     return receive_unsegmented(packet, frame, head);
   }
-  const std::uint8_t* payload = checked_payload_of<kDemandChecksum>(packet, frame, counters_);
-  if (payload == nullptr) return false;
-  Flow* flow = find_flow(frame);
+  const std::uint8_t* payload = payload_of(packet, frame);
+  if (payload == nullptr) {
+    counters_.drop(DropReason::scattered_payload);
+    return false;
+  }
+  Flow* flow = checked_flow<kDemanded>(frame, head.first(frame.header_bytes),
+                                       {payload, frame.payload_bytes});
   if (flow == nullptr) return false;
   if (frame.congestion_marked) ++counters_.congestion_marks;
 
@@ -252,7 +242,44 @@ bool Engine::receive_segment(Flow& flow, User& user, const ParsedFrame& frame,
   return user.take(flow, arrived, contribution, accepted);
 }
 
-// The flow that a frame belongs to, if everything it says about itself holds; else counts why not.
+// The flow that a frame belongs to, if it is right; else counts why not. A MAC is the job's, so the
+// flow is found first; but the first mail of a server must not make a channel before it is right.
+template <FrameCheck kDemanded>
+Flow* Engine::checked_flow(const ParsedFrame& frame, std::span<const std::uint8_t> headers,
+                           std::span<const std::uint8_t> payload) {
+  const auto is_wrong = [&](FrameError error) -> Flow* {
+    counters_.drop(error);
+    return nullptr;
+  };
+  if constexpr (kDemanded == FrameCheck::crc) {
+    if (!protocol::crc_is_right(headers, payload)) return is_wrong(FrameError::bad_crc);
+  }
+  if constexpr (kDemanded == FrameCheck::mac) {
+    if (EngineJob* job = job_of_first_mail(frame);
+        job != nullptr && !job->keys()->of_mail().is_right(headers, payload)) {
+      return is_wrong(FrameError::bad_mac);
+    }
+  }
+  Flow* flow = find_flow(frame);
+  if constexpr (kDemanded == FrameCheck::mac) {
+    if (flow != nullptr &&
+        !flow->key->is_right(headers, payload, flow->context_of(frame.transport))) {
+      return is_wrong(FrameError::bad_mac);
+    }
+  }
+  return flow;
+}
+
+// Null if it is no mail, or not the first.
+EngineJob* Engine::job_of_first_mail(const ParsedFrame& frame) {
+  if (frame.transport.thread != protocol::kMailThread ||
+      flows_.find(FlowTable::key(frame.transport, frame.routing.source)) != nullptr) {
+    return nullptr;
+  }
+  return find_job(frame.transport.job);
+}
+
+// If everything that the frame says about itself holds; else counts why not.
 Flow* Engine::find_flow(const ParsedFrame& frame) {
   const auto refuse = [this](DropReason reason) -> Flow* {
     counters_.drop(reason);

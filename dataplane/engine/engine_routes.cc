@@ -6,8 +6,8 @@
 #include "dataplane/engine/engine.h"
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/links/way_back.h"
-#include "protocol/crc.h"
 #include "protocol/link_frame.h"
+#include "protocol/mac.h"
 
 namespace gradcube::dataplane {
 
@@ -33,8 +33,12 @@ unsigned Engine::send_greetings(PortQueue& out, unsigned room) {
 // A greeting, or a path failure.
 void Engine::receive_link_frame(const protocol::ParsedFrame& frame,
                                 std::span<const std::uint8_t> headers) {
-  if (!protocol::crc_is_right(headers, {})) {
-    ++counters_.malformed[static_cast<std::size_t>(protocol::FrameError::bad_crc)];
+  const protocol::FrameError error = protocol::check(headers, {}, own_key());
+  if (error != protocol::FrameError::none) {
+    counters_.drop(error);
+    if (error == protocol::FrameError::bad_mac && frame.type == protocol::FrameType::greeting) {
+      keeper_.note_other_key(frame.link, port_in_, now_);
+    }
   } else if (frame.type == protocol::FrameType::path_failure) {
     if (paths_.take_failure(frame, now_)) {
       ++counters_.path_failures;
@@ -92,6 +96,7 @@ protocol::RoutingHeader Engine::routing_over(const bcube::Route& route,
   routing.source = static_cast<std::uint16_t>(settings_.server);
   routing.destination = static_cast<std::uint16_t>(destination);
   routing.hop_count = static_cast<std::uint8_t>(route.size());
+  routing.authenticated = settings_.keys != nullptr;
   for (unsigned i = 0; i < route.size(); ++i) routing.hops[i] = {route[i].level, route[i].digit};
   return routing;
 }
@@ -107,7 +112,7 @@ void Engine::tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& 
     return protocol::write_link_frame(
         out, protocol::FrameType::path_failure, link_addresses(next), *back,
         static_cast<std::uint16_t>(protocol::kFirstSourcePort + thread_of(packet)),
-        {back->source, failed.level, failed.digit, false});
+        {back->source, failed.level, failed.digit}, own_key());
   });
   if (sent) next_path_failure_ = now_ + kBetweenPathFailures;
 }

@@ -7,6 +7,7 @@
 
 #include "bcube_forwarding/address.h"
 #include "dataplane/engine/flows/flow.h"
+#include "dataplane/engine/frame_keys.h"
 #include "dataplane/engine/hand_over.h"
 #include "dataplane/engine/message_inbox.h"
 #include "dataplane/fabric/port.h"
@@ -38,6 +39,9 @@ struct EngineSettings {
   // between; 0: only when somebody asks.
   Nanoseconds probing_interval = 0;
   std::uint64_t probing_seed = 1;
+  // With them all frames carry a MAC, and no other frame is taken; without, a CRC where the port's
+  // medium can damage a frame. They outlive the engine.
+  const FrameKeys* keys = nullptr;
   // Of hashes over what trainers choose, so that none of them can make all of it collide.
   std::uint64_t hash_key = 1;
   // Of the links, by level; none: they are as fast as they go.

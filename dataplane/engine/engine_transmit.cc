@@ -33,10 +33,16 @@ unsigned Engine::transmit(PortQueue& out) {
     return 0;
   }
   out.filled = 0;
-  if (checksum_sent_) {
-    fill<true>(out, room);
-  } else {
-    fill<false>(out, room);
+  switch (sent_check_) {
+    case FrameCheck::none:
+      fill<FrameCheck::none>(out, room);
+      break;
+    case FrameCheck::crc:
+      fill<FrameCheck::crc>(out, room);
+      break;
+    case FrameCheck::mac:
+      fill<FrameCheck::mac>(out, room);
+      break;
   }
   if (out.filled == 0) return 0;
   // Where reading a message's bytes has just found a fault, all of this is lost on its way.
@@ -48,22 +54,22 @@ unsigned Engine::transmit(PortQueue& out) {
   return out.filled;
 }
 
-template <bool kChecksum>
+template <FrameCheck kSent>
 void Engine::fill(PortQueue& out, unsigned room) {
   const auto unless_it_rests = [](Flow& flow, auto&& send) {
     return flow.job->moves() ? send(flow) : Visit::later;
   };
   room -= send_greetings(out, room);
   room -= out.answers.serve(room, [&](Flow& flow) {
-    return unless_it_rests(flow, [this](Flow& owing) { return send_owed<kChecksum>(owing); });
+    return unless_it_rests(flow, [this](Flow& owing) { return send_owed<kSent>(owing); });
   });
   const auto serve_own = [&](unsigned limit) {
     const unsigned again = out.resends.serve(limit, [&](Flow& flow) {
-      return unless_it_rests(flow, [this](Flow& losing) { return send_again<kChecksum>(losing); });
+      return unless_it_rests(flow, [this](Flow& losing) { return send_again<kSent>(losing); });
     });
     return again + out.segments.serve(limit - again, [&](Flow& flow, std::uint32_t& bytes) {
       return unless_it_rests(flow, [&](Flow& ready) {
-        const Visit found = send_new<kChecksum>(ready, bytes);
+        const Visit found = send_new<kSent>(ready, bytes);
         out.relayed.count_own(bytes);
         return found;
       });
@@ -85,7 +91,7 @@ void Engine::fill(PortQueue& out, unsigned room) {
 }
 
 // A probe or an acknowledgement that is due and could not travel with a segment.
-template <bool kChecksum>
+template <FrameCheck kSent>
 Visit Engine::send_owed(Flow& flow) {
   const bool probe = flow.send.probe_owed();
   if (!probe && !flow.receive.acknowledgement_owed(now_)) {
@@ -93,25 +99,22 @@ Visit Engine::send_owed(Flow& flow) {
     const bool waits = flow.receive.acknowledgement_deadline() != protocol::kNever;
     return waits ? Visit::later : Visit::nothing;
   }
-  return send_without_segment<kChecksum>(flow, probe) ? Visit::served : Visit::later;
+  return send_without_segment<kSent>(flow, probe) ? Visit::served : Visit::later;
 }
 
-namespace {
-
-std::uint32_t frame_bytes(const Flow& flow, const OutgoingSegment& segment) {
-  return static_cast<std::uint32_t>(protocol::header_bytes(flow.route.size(), true)) +
+std::uint32_t Engine::frame_bytes(const Flow& flow, const OutgoingSegment& segment) const {
+  return static_cast<std::uint32_t>(
+             protocol::header_bytes(flow.route.size(), true, settings_.keys != nullptr)) +
          segment.bytes;
 }
 
-}  // namespace
-
-template <bool kChecksum>
+template <FrameCheck kSent>
 Visit Engine::send_again(Flow& flow) {
   const std::optional<std::uint64_t> lost = flow.send.next_lost();
   if (!lost) return Visit::nothing;
   const OutgoingSegment segment =
       ask_user(flow, [&](const auto& user) { return user.sent_segment(flow, *lost); });
-  if (!send_segment<kChecksum>(flow, *lost, segment, 0)) return Visit::later;
+  if (!send_segment<kSent>(flow, *lost, segment, 0)) return Visit::later;
   flow.send.record_resend(*lost, now_);
   flow.out->relayed.count_own(frame_bytes(flow, segment));
   ++counters_.resent;
@@ -120,7 +123,7 @@ Visit Engine::send_again(Flow& flow) {
   return Visit::served;
 }
 
-template <bool kChecksum>
+template <FrameCheck kSent>
 Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
   const bool granted = flow.send.may_send();
   if (!granted && !flow.send.may_send_unasked(0) && !flow.send.must_ask()) return Visit::nothing;
@@ -129,11 +132,11 @@ Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
   if (!segment) return Visit::nothing;
   const std::uint32_t frame = frame_bytes(flow, *segment);
   if (!granted && !flow.unasked->may_send(flow, frame)) {
-    return flow.send.must_ask() ? ask_for_credit<kChecksum>(flow, bytes) : Visit::nothing;
+    return flow.send.must_ask() ? ask_for_credit<kSent>(flow, bytes) : Visit::nothing;
   }
   const std::uint8_t backlog =
       ask_user(flow, [&flow](auto& user) { return user.ready_backlog(flow); });
-  if (!send_segment<kChecksum>(flow, flow.send.next(), *segment, backlog)) return Visit::later;
+  if (!send_segment<kSent>(flow, flow.send.next(), *segment, backlog)) return Visit::later;
   if (granted) {
     flow.send.record_send(now_);
   } else {
@@ -147,10 +150,11 @@ Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
 }
 
 // A segment is ready and its receiver does not know.
-template <bool kChecksum>
+template <FrameCheck kSent>
 Visit Engine::ask_for_credit(Flow& flow, std::uint32_t& bytes) {
-  if (!send_without_segment<kChecksum>(flow, false)) return Visit::later;
-  bytes = static_cast<std::uint32_t>(protocol::header_bytes(flow.route.size(), false));
+  if (!send_without_segment<kSent>(flow, false)) return Visit::later;
+  bytes = static_cast<std::uint32_t>(
+      protocol::header_bytes(flow.route.size(), false, settings_.keys != nullptr));
   ++counters_.credit_requests;
   return Visit::served;
 }
@@ -176,7 +180,7 @@ protocol::TransportHeader transport(Flow& flow, std::uint64_t sequence, std::uin
 
 // A segment leaves without a copy: an mbuf with the headers, chained to one that points into the
 // trainer's buffer; one without bytes too, so that it counts.
-template <bool kChecksum>
+template <FrameCheck kSent>
 bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegment& outgoing,
                           std::uint8_t backlog) {
   rte_mbuf* parts[kPacketsPerSegment];
@@ -199,12 +203,12 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegm
   flow.payloads->point_at(parts[1], outgoing.payload, static_cast<std::uint16_t>(outgoing.bytes));
   head->next = parts[1];
   head->nb_segs = kPacketsPerSegment;
-  put<kChecksum>(flow, head, header_bytes, {outgoing.payload, outgoing.bytes});
+  put<kSent>(flow, head, header_bytes, {outgoing.payload, outgoing.bytes}, sequence);
   return true;
 }
 
 // An acknowledgement, or a probe, which is one that asks for an answer.
-template <bool kChecksum>
+template <FrameCheck kSent>
 bool Engine::send_without_segment(Flow& flow, bool probe) {
   rte_mbuf* head = pools_.answers.allocate();
   if (head == nullptr) {
@@ -219,16 +223,18 @@ bool Engine::send_without_segment(Flow& flow, bool probe) {
   if (probe) flow.send.record_probe();
   arm_timer(flow);
   ++counters_.acknowledgements_sent;
-  put<kChecksum>(flow, head, header_bytes, {});
+  put<kSent>(flow, head, header_bytes, {}, flow.send.next());
   return true;
 }
 
 // Puts a packet into the burst: `head` holds the headers, and the payload is chained to it.
-template <bool kChecksum>
+template <FrameCheck kSent>
 void Engine::put(Flow& flow, rte_mbuf* head, std::size_t header_bytes,
-                 std::span<const std::uint8_t> payload) {
-  if constexpr (kChecksum) {
-    protocol::seal({rte_pktmbuf_mtod(head, std::uint8_t*), header_bytes}, payload);
+                 std::span<const std::uint8_t> payload, std::uint64_t sequence) {
+  const std::span<std::uint8_t> headers{rte_pktmbuf_mtod(head, std::uint8_t*), header_bytes};
+  if constexpr (kSent == FrameCheck::crc) protocol::seal(headers, payload);
+  if constexpr (kSent == FrameCheck::mac) {
+    flow.key->seal(headers, payload, flow.context_of_sent(sequence));
   }
   head->data_len = static_cast<std::uint16_t>(header_bytes);
   head->pkt_len = static_cast<std::uint32_t>(header_bytes + payload.size());

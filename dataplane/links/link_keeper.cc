@@ -23,6 +23,7 @@ LinkKeeper::LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourT
       neighbours_(neighbours),
       links_(links),
       watch_(neighbours.space(), neighbours.self()),
+      number_(settings.first_number),
       owed_(neighbours.space().ports(neighbours.self())),
       wrong_greetings_(owed_.size()) {
   const bcube::AddressSpace& space = neighbours.space();
@@ -31,6 +32,7 @@ LinkKeeper::LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourT
   }
   for (unsigned level = 0; level < space.levels(); ++level) {
     frames_.emplace_back(space.hop_digits(level));
+    heard_.emplace_back(space.hop_digits(level));
   }
   if (settings.interval == 0) next_greeting_ = protocol::kNever;
 }
@@ -46,9 +48,11 @@ void LinkKeeper::for_each_link(const Function& function) const {
 
 void LinkKeeper::end_interval(protocol::Nanoseconds now) {
   next_greeting_ = now + settings_.interval;
+  ++number_;
   for_each_link([this](unsigned, bcube::Hop link) {
     const std::uint64_t frames = links_.direct_frames(link);
     if (frames != std::exchange(frames_[link.level][link.digit], frames)) watch_.on_frame(link);
+    if (is_deaf(heard_[link.level][link.digit])) watch_.on_greeting(link, false);
   });
   // Whether a link came up or went down is seen below, beside whether it is heard.
   watch_.end_interval();
@@ -63,6 +67,22 @@ void LinkKeeper::end_interval(protocol::Nanoseconds now) {
   for (unsigned port = 0; port < owed_.size(); ++port) {
     owed_[port].insert(neighbours_.own_digit(neighbours_.space().level_of_port(port)));
   }
+}
+
+// A number that was not heard in answer may be an old one. It is sent back all the same where none
+// else is known to be right, as at the start: then the answer to it tells.
+void LinkKeeper::note(Heard& heard, const protocol::LinkHeader& greeting) const {
+  const bool is_fresh = greeting.echo != 0 && number_ - greeting.echo < kFreshIntervals;
+  heard.fresh = heard.fresh || is_fresh;
+  heard.stale = heard.stale || !is_fresh;
+  if (is_fresh || heard.number == 0 || heard.unanswered != 0) heard.number = greeting.number;
+}
+
+// At the end of an interval: whether the neighbour greets and does not hear this server.
+bool LinkKeeper::is_deaf(Heard& heard) const {
+  heard.unanswered = heard.fresh ? 0 : std::min(heard.unanswered + 1, kDeafIntervals);
+  heard.fresh = false;
+  return std::exchange(heard.stale, false) && heard.unanswered == kDeafIntervals;
 }
 
 std::size_t LinkKeeper::write_owed(unsigned port, std::span<std::uint8_t> out) {
@@ -83,10 +103,11 @@ std::size_t LinkKeeper::write_owed(unsigned port, std::span<std::uint8_t> out) {
     const bcube::LinkAddress& all = bcube::kBroadcastAddress;
     addresses = {own.mac, all.mac, own.ip, all.ip};
   }
-  return protocol::write_link_frame(out, protocol::FrameType::greeting, addresses, routing,
-                                    protocol::kFirstSourcePort,
-                                    {routing.source, link.level, link.digit,
-                                     to != nullptr && watch_.hears(link), settings_.digest});
+  return protocol::write_link_frame(
+      out, protocol::FrameType::greeting, addresses, routing, protocol::kFirstSourcePort,
+      {routing.source, link.level, link.digit, to == nullptr ? 0 : number_,
+       to == nullptr ? 0 : heard_[link.level][link.digit].number, settings_.digest},
+      settings_.key);
 }
 
 // A sign of life comes over the link that it names, from the neighbour that is there.
@@ -111,7 +132,9 @@ GreetingVerdict LinkKeeper::take(const protocol::ParsedFrame& greeting, unsigned
   const unsigned back = space.digit_back(link.server, link.level, link.digit);
   const bcube::Neighbour* from = neighbours_.find(link.level, back);
   if (from == nullptr || from->port != port) return GreetingVerdict::wrong_link;
-  watch_.on_greeting(hop_to(*from), link.hears_you);
+  Heard& heard = heard_[link.level][back];
+  note(heard, link);
+  if (heard.fresh) watch_.on_greeting(hop_to(*from), true);
   return GreetingVerdict::fits;
 }
 

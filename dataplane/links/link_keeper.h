@@ -1,8 +1,12 @@
 // Finds out which of a server's links work, and keeps telling the neighbours that it is there.
 //
-// Once in an interval each neighbour is owed a greeting, which says whether this server hears it.
-// What came over a link in the interval, of any engine's frames, is a sign of life as well
-// (bcube_forwarding/link_watch.h). What follows is published in ServerLinks, for all engines.
+// Once in an interval each neighbour is owed a greeting. It has a number, and the last one that was
+// heard of the neighbour. So a greeting that comes back with one of this server's last numbers
+// shows that its sender lives and hears this server; one that somebody has recorded before does
+// not. One that does not is taken for that of a neighbour which does not hear this server, but only
+// once none of the other kind has come for kDeafIntervals. What came over a link in the interval,
+// of any engine's frames, is a sign of life as well (bcube_forwarding/link_watch.h). What follows
+// is published in ServerLinks, for all engines.
 //
 // A port may also announce about once a second which one it is, to whoever hears it: for ports that
 // may be cabled to others than their neighbours. An announcement is no sign of life: it does not
@@ -25,6 +29,7 @@
 #include "dataplane/links/server_links.h"
 #include "dataplane/links/wrong_greeting.h"
 #include "protocol/index_set.h"
+#include "protocol/mac.h"
 #include "protocol/time.h"
 #include "protocol/wire.h"
 
@@ -36,6 +41,9 @@ struct GreetingSettings {
   // What greetings say of the settings. Neighbours with another fingerprint are not heard.
   protocol::SettingsDigest digest{};
   bool announces = false;
+  // The number of the first interval's greetings: another one each time that a server is started.
+  std::uint64_t first_number = 1;
+  const protocol::FrameKey* key = nullptr;  // of greetings; null: they have a CRC
 };
 
 // What a greeting turned out to be.
@@ -47,6 +55,10 @@ enum class GreetingVerdict : std::uint8_t {
 
 class LinkKeeper {
  public:
+  // A greeting that answers one of so many intervals, this one among them, is fresh.
+  static constexpr std::uint64_t kFreshIntervals = 5;
+  static constexpr unsigned kDeafIntervals = 2;
+
   // The references must outlive it.
   LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourTable& neighbours,
              ServerLinks& links);
@@ -64,11 +76,27 @@ class LinkKeeper {
   // A greeting, or an announcement, that came through the port.
   GreetingVerdict take(const protocol::ParsedFrame& greeting, unsigned port,
                        protocol::Nanoseconds now);
+  // One whose MAC is wrong came through the port.
+  void note_other_key(const protocol::LinkHeader& greeting, unsigned port,
+                      protocol::Nanoseconds now) {
+    wrong_greetings_[port] = {GreetingFault::other_key, greeting.level, greeting.server,
+                              greeting.settings, now};
+  }
   // What the port has heard lately and should not.
   WrongGreeting wrong_greeting(unsigned port, protocol::Nanoseconds now) const;
 
  private:
+  // What greetings over a link have said.
+  struct Heard {
+    std::uint64_t number = 0;  // that is sent back
+    unsigned unanswered = 0;   // intervals, since a fresh one has come
+    bool fresh = false;        // in this interval
+    bool stale = false;        // the same
+  };
+
   void end_interval(protocol::Nanoseconds now);
+  void note(Heard& heard, const protocol::LinkHeader& greeting) const;
+  bool is_deaf(Heard& heard) const;
   template <typename Function>
   void for_each_link(const Function& function) const;
 
@@ -78,7 +106,9 @@ class LinkKeeper {
   bcube::LinkWatch watch_;
   protocol::Nanoseconds next_greeting_ = 0;
   protocol::Nanoseconds next_announcement_ = 0;
-  std::vector<protocol::IndexSet> owed_;  // by port: neighbours' digits; the own one: announces
+  std::uint64_t number_;                   // of this interval's greetings
+  std::vector<std::vector<Heard>> heard_;  // by level and digit
+  std::vector<protocol::IndexSet> owed_;   // by port: neighbours' digits; the own one: announces
   std::vector<std::vector<std::uint64_t>> frames_;  // by level and digit, one interval ago
   std::vector<WrongGreeting> wrong_greetings_;      // by port; the last of each
 };

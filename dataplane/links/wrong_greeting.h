@@ -19,6 +19,7 @@ namespace gradcube::dataplane {
 
 enum class GreetingFault : std::uint8_t {
   none,
+  other_key,       // no MAC by this cluster's key: nothing that it says is known to be so
   other_settings,  // of another cluster, or of one that was not started with the same settings
   own_address,     // a second server has this one's, or this one hears itself
   other_level,     // the sender's port is not of the level of this one

@@ -100,7 +100,7 @@ std::vector<Bytes> seeds() {
     for (const auto type : {protocol::FrameType::greeting, protocol::FrameType::path_failure}) {
       Bytes about_link(200);
       about_link.resize(protocol::write_link_frame(about_link, type, link, routing, 49152,
-                                                   {5, 0, 1, true, {0x5a5a5a5a, 9000, 1'000'000}}));
+                                                   {5, 0, 1, 7, 8, {0x5a5a5a5a, 9000, 1'000'000}}));
       about_link.insert(about_link.begin(), {1, 0});
       inputs.push_back(about_link);
     }

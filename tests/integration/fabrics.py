@@ -73,6 +73,13 @@ def faults(*flags):
     return list(flags) if FABRIC in ("embedded", "memif") else []
 
 
+def new_key(directory):
+    """Makes a key in the directory. The section of a cluster file that names it."""
+    path = f"{directory}/cube.key"
+    subprocess.run([TOOL, "keygen", path], check=True, capture_output=True, timeout=PATIENCE)
+    return f'[security]\nkey-file = "{path}"\n'
+
+
 def become_ordinary_user():
     """If root runs the test, it begins again as nobody, or goes on as root and says why.
 

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import unittest
 
-from fabrics import PATIENCE, TOOL, skip_without_namespaces
+from fabrics import PATIENCE, TOOL, new_key, skip_without_namespaces
 from harness import TestCase, main, wait_until
 
 DAEMON = os.environ["GRADCUBE_DAEMON"]
@@ -39,7 +39,8 @@ class Hosts:
         self.stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:  # what a failure in the middle undoes
             self.directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gradcube-test-")))
-            (self.directory / "cluster.toml").write_text(CLUSTER)
+            self.security = new_key(self.directory)
+            (self.directory / "cluster.toml").write_text(CLUSTER + self.security)
             self.switches = self.namespace(stack)
             self.namespaces = {server: self.namespace(stack) for server in SERVERS}
             self.join()

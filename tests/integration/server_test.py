@@ -11,7 +11,7 @@ import unittest
 
 import gradcube
 
-from fabrics import PATIENCE
+from fabrics import PATIENCE, new_key
 from harness import Cluster, TestCase, main, wait_until
 from raw_session import connect, hello, knock, read_notice
 
@@ -61,6 +61,13 @@ def run_daemon(*arguments, cluster):
     )
 
 
+def with_key(directory):
+    """The argument that names a cluster file with a key, and nothing else."""
+    file = directory / "cluster.toml"
+    file.write_text(new_key(directory))
+    return ["--cluster", str(file)]
+
+
 @contextlib.contextmanager
 def one_server(address, make_ports=MAKE_PORTS):
     """A Cluster of the one server, once it is ready, and its process."""
@@ -68,7 +75,7 @@ def one_server(address, make_ports=MAKE_PORTS):
         ready, tells = os.pipe()
         process = subprocess.Popen(
             [*IN_A_NAMESPACE, make_ports, "sh", DAEMON, "--server", address, *PORTS]
-            + ["--run-dir", str(cluster.directory), "--ready-fd", str(tells)],
+            + ["--run-dir", str(cluster.directory), "--ready-fd", str(tells), *with_key(cluster.directory)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -143,10 +150,39 @@ class Refused(TestCase):
         self.check("--all", "--server", flags=[])
 
 
+class Key(TestCase):
+    def test_is_demanded_where_frames_leave_the_process(self):
+        with Cluster(up=False) as cluster:
+            done = run_daemon("--server", "2,1", *PORTS, cluster=cluster)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            for word in ("key-file", "gradcube keygen", 'authentication = "none"'):
+                self.assertIn(word, done.stderr)
+
+    def test_that_others_can_read_is_refused(self):
+        with Cluster(up=False) as cluster:
+            named = with_key(cluster.directory)
+            (cluster.directory / "cube.key").chmod(0o640)
+            done = run_daemon("--server", "2,1", *PORTS, *named, cluster=cluster)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("cube.key", done.stderr)
+            self.assertIn("chmod 600", done.stderr)
+
+    def test_is_made_for_its_owner_alone_and_never_written_over(self):
+        with Cluster(up=False) as cluster:
+            path = cluster.directory / "cube.key"
+            self.assertEqual(cluster.tool("keygen", str(path)).returncode, 0)
+            key = path.read_text()
+            self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+            self.assertRegex(key, "^[0-9a-f]{64}\n$")
+            self.assert_one_message(cluster.tool("keygen", str(path)), 1, "cube.key", "already")
+            self.assertEqual(path.read_text(), key)
+
+
 class NoSuchInterface(TestCase):
     def test_is_named(self):
         with Cluster(up=False) as cluster:
-            done = run_daemon("--server", "2,1", "--interfaces", "nowhere0,nowhere1", cluster=cluster)
+            ports = ["--interfaces", "nowhere0,nowhere1"]
+            done = run_daemon("--server", "2,1", *ports, *with_key(cluster.directory), cluster=cluster)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("'nowhere0'", done.stderr)
             self.assertIn("ip link", done.stderr)

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 
-from fabrics import PATIENCE, TOOL
+from fabrics import PATIENCE, TOOL, new_key
 from harness import Cluster, TestCase, main, wait_until
 
 DAEMON = os.environ["GRADCUBE_DAEMON"]
@@ -41,11 +41,12 @@ class Daemons:
         self.servers = {"star:2": ["0", "1"], "star:3": ["0", "1", "2"], "bcube:2,2": GRID_OF_FOUR}[topology]
         self.stack = contextlib.ExitStack()
         self.directory = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="gradcube-test-")))
+        self.security = new_key(self.directory)
         self.write(hosts, link)
 
     def write(self, hosts, link=""):
         rows = "" if hosts is None else f"hosts = {json.dumps(hosts)}\n"
-        text = f'[topology]\nspec = "{self.topology}"\n{rows}[link]\nfabric = "udp"\n{link}\n'
+        text = f'[topology]\nspec = "{self.topology}"\n{rows}[link]\nfabric = "udp"\n{link}\n{self.security}'
         (self.directory / "cluster.toml").write_text(text)
 
     def __enter__(self):

@@ -42,6 +42,7 @@ std::string describe(const Scenario& scenario) {
       messages.longest_delay.count());
   if (scenario.simulation.messages_pass_the_fabric) text += " in frames;";
   if (scenario.simulation.frames_are_scattered) text += " scattered;";
+  if (scenario.simulation.frames_are_authenticated) text += " authenticated;";
   if (scenario.simulation.links_are_watched) {
     text += fmt::format(" greetings every {} ns;", cluster.greeting_ns.value_or(0));
   }

@@ -359,6 +359,8 @@ Scenario draw_scenario(std::uint64_t seed) {
   scenario.limit = 600 * kSecond;
   watch_relays(scenario);
   draw_reproducible(random, scenario);
+  scenario.simulation.frames_are_authenticated =
+      scenario.simulation.messages_pass_the_fabric || seed % 4 == 0;
   lay_out_buffers(scenario);
   scenario.simulation.paths_are_probed = one_in(random, 2);
   scenario.simulation.cluster.probing_ns = kMillisecond + random.below(30 * kMillisecond);

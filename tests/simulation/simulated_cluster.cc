@@ -43,6 +43,7 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   for (unsigned i = 0; i < settings.lcores; ++i) options.lcores.push_back({kFirstLcore + i, -1});
   options.incarnation = incarnation_;
   options.timing = settings.timing;
+  if (settings.frames_are_authenticated) options.key = control::Secret{1};
   options.timing.hub_threads = std::launch::deferred;
   options.nodes_greet_each_other = true;
   options.messages_pass_the_fabric = settings.messages_pass_the_fabric;

@@ -54,6 +54,8 @@ struct SimulationSettings {
   bool messages_pass_the_fabric = false;
   // Whether ports bring frames to any engine of their server, as NICs may.
   bool frames_are_scattered = false;
+  // Whether frames carry a MAC, as those between processes do.
+  bool frames_are_authenticated = false;
 };
 
 // What a node told its trainer.

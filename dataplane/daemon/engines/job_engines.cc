@@ -17,6 +17,13 @@ RankOrder rank_order(const control::JobDescriptor& job) {
   return RankOrder(std::move(seen));
 }
 
+// That its frames' keys are made of, at the engines of a server.
+control::Secret secret_of(const control::JobNonce& nonce, const std::vector<EngineAt>& engines) {
+  const FrameKeys* keys = engines.empty() ? nullptr : engines.front().engine->settings().keys;
+  if (keys == nullptr) return {};
+  return control::derived_secret(keys->of_jobs, "job", fmt::format("{} {}", nonce.high, nonce.low));
+}
+
 }  // namespace
 
 JobEngines::JobEngines(const std::string& job, const std::string& server, const LanePlans& plans,
@@ -38,7 +45,8 @@ JobEngines::Bells JobEngines::bells_of(const NodeEngines& engines) {
   return bells;
 }
 
-void JobEngines::attach(const control::JobDescriptor& job, Session& session, std::uint32_t weight,
+void JobEngines::attach(const control::JobDescriptor& job, const control::JobNonce& nonce,
+                        Session& session, std::uint32_t weight,
                         const aggregation::Kernels& kernels) {
   kernels_ = &kernels;
   const std::uint32_t window = job.transport.window;
@@ -48,13 +56,14 @@ void JobEngines::attach(const control::JobDescriptor& job, Session& session, std
         fmt::format("the job's window is {} segments: expected 1 to {}, as was offered", window,
                     offer_.window));
   }
+  const control::Secret secret = secret_of(nonce, engines);
   std::vector<Part> parts;
   for (std::size_t i = 0; i < engines.size(); ++i) {
     PacketReservation& reserved = offer_.reserved[i];
     reserved.commit(offer_.flows[i] * window);
     parts.push_back(
         {engines[i], engines[i].engine->prepare(job.id, session, plans_, weight, kernels,
-                                                {window, std::move(reserved)})});
+                                                {window, std::move(reserved)}, secret)});
   }
   parts_ = std::move(parts);
   window_ = engines.empty() ? 0 : window;
@@ -62,7 +71,7 @@ void JobEngines::attach(const control::JobDescriptor& job, Session& session, std
   job_ = job.id;
   const RankOrder ranks = rank_order(job);
   on_each(parts_, [&](const Part& part) {
-    part.at.engine->attach(*part.job, static_cast<std::uint16_t>(job.epoch), ranks);
+    part.at.engine->attach(*part.job, job.epoch, ranks);
     if (!part.job->is_leader()) return;
     for (unsigned local = 0; local < session.trainers(); ++local) {
       part.at.poller->watch(session.doorbell(local));
@@ -83,7 +92,7 @@ void JobEngines::halt() {
 }
 
 void JobEngines::reset(const LaneCuts& cuts, control::Epoch epoch) {
-  on_engines([&](Engine& engine) { engine.reset(job_, cuts, static_cast<std::uint16_t>(epoch)); });
+  on_engines([&](Engine& engine) { engine.reset(job_, cuts, epoch); });
 }
 
 void JobEngines::detach() {

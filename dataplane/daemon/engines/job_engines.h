@@ -18,6 +18,7 @@
 
 #include "aggregation/kernels.h"
 #include "control/jobs/job_actions.h"
+#include "control/jobs/job_nonce.h"
 #include "dataplane/daemon/engines/engine_at.h"
 #include "dataplane/daemon/engines/node_engines.h"
 #include "dataplane/daemon/engines/packet_offer.h"
@@ -52,8 +53,8 @@ class JobEngines {
   // With the job's window, which is at most the one that was offered. Throws control::SetupError
   // for another window, and what Engine::prepare() and PacketReservation::commit() throw; then
   // nothing is attached. Where a doorbell cannot be watched it throws too, and detach() is due.
-  void attach(const control::JobDescriptor& job, Session& session, std::uint32_t weight,
-              const aggregation::Kernels& kernels);
+  void attach(const control::JobDescriptor& job, const control::JobNonce& nonce, Session& session,
+              std::uint32_t weight, const aggregation::Kernels& kernels);
   bool attached() const { return !parts_.empty(); }
   protocol::JobId job() const { return job_; }
   const std::vector<Part>& parts() const { return parts_; }

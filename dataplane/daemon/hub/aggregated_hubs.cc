@@ -74,7 +74,7 @@ void AggregatedHubs::on_call(const NodeMessage& message, const HubCall& call, In
     out.push_back({server_, message.from,
                    HubState{call.hub, HubState::Progress::failed, code, std::move(why)}});
   };
-  if (call.stands) {
+  if (call.stands || was_made(call)) {
     return refuse(GRADCUBE_EPEER, name_of(call) + ", has been started anew: what it had is lost");
   }
   if (!takes_the_place_of_others(message, call)) return;
@@ -106,6 +106,16 @@ bool AggregatedHubs::takes_the_place_of_others(const NodeMessage& message, const
   return true;
 }
 
+// Somebody may have kept frames of it.
+bool AggregatedHubs::was_made(const HubCall& call) const {
+  return std::find(made_.begin(), made_.end(), Made{call.hub, call.nonce}) != made_.end();
+}
+
+void AggregatedHubs::note_made(const HubCall& call) {
+  made_.push_back({call.hub, call.nonce});
+  if (made_.size() > kMostRemembered) made_.pop_front();
+}
+
 std::uint64_t AggregatedHubs::table_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& [name, each] : hubs_) bytes += each.fetch.call().table_bytes;
@@ -132,7 +142,7 @@ void AggregatedHubs::begin(Aggregated& its) const {
   job.epoch = call.epoch;
   const std::string server = topology_.space().text(server_);
   its.hosted = std::make_unique<Hosted>(call.job, server, engines_);
-  its.hosted->engines.attach(job, *its.hosted->session, call.weight, kernels_);
+  its.hosted->engines.attach(job, call.nonce, *its.hosted->session, call.weight, kernels_);
   its.hosted->engines.start();
   its.hosted->hub.host(
       {.job = call.job,
@@ -183,6 +193,7 @@ std::vector<std::string> AggregatedHubs::look(Instant now, NodeMessages& out) {
     if (each.hosted == nullptr && is_new && each.fetch.has_table()) {
       try {
         begin(each);
+        note_made(each.fetch.call());
       } catch (const control::UsageError& error) {
         fail(each, GRADCUBE_EINVAL, error.what());
       } catch (const std::exception& error) {

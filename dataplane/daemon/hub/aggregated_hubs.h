@@ -13,6 +13,7 @@
 #define GRADCUBE_DATAPLANE_DAEMON_HUB_AGGREGATED_HUBS_H_
 
 #include <cstdint>
+#include <deque>
 #include <future>
 #include <map>
 #include <memory>
@@ -41,6 +42,8 @@ class AggregatedHubs {
 
   // Of hubs that were given up, and are still being made.
   static constexpr std::size_t kMostGivenUp = 8;
+  // Of those that were made, so that none is made again.
+  static constexpr std::size_t kMostRemembered = 4096;
 
   // All that is named outlives it. quota: null where memory is not limited. threads: as of HubWish.
   AggregatedHubs(bcube::ServerId server, const control::Topology& topology,
@@ -96,9 +99,18 @@ class AggregatedHubs {
     std::unique_ptr<Hosted> hosted;  // once its table is here, unless it has failed
   };
 
+  struct Made {
+    control::HubName hub;
+    control::JobNonce job;
+
+    bool operator==(const Made&) const = default;
+  };
+
   void on_call(const control::NodeMessage& message, const control::HubCall& call,
                control::Instant now, control::NodeMessages& out);
   bool takes_the_place_of_others(const control::NodeMessage& message, const control::HubCall& call);
+  bool was_made(const control::HubCall& call) const;
+  void note_made(const control::HubCall& call);
   std::uint64_t table_bytes() const;
   void begin(Aggregated& its) const;
   void fail(Aggregated& its, std::int32_t code, const std::string& why);
@@ -113,6 +125,7 @@ class AggregatedHubs {
   MemoryQuota* const& quota_;
   const std::launch threads_;
   std::map<control::HubName, Aggregated> hubs_;
+  std::deque<Made> made_;  // the last ones
   std::vector<std::unique_ptr<UnfinishedWork>> given_up_;
 };
 

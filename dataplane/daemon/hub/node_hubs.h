@@ -32,6 +32,7 @@ struct HubJob {
   control::Attempt attempt = 0;
   protocol::JobId id = protocol::kNoJob;  // once it is known
   control::Epoch epoch = 0;
+  const control::JobDescriptor* descriptor = nullptr;  // the same
   const control::JoinRequest& request;
   const LanePlans& plans;  // of its lanes
   unsigned window = 0;     // segments per flow

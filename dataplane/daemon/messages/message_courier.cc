@@ -63,7 +63,7 @@ void MessageCourier::send(const control::NodeMessage& message) {
   std::vector<std::uint8_t> bytes(kFingerprintBytes);
   protocol::store_little<std::uint32_t>(bytes.data(), frames_.fingerprint);
   bytes.insert(bytes.end(), encoded.begin(), encoded.end());
-  departing_.push_back({message.to, turns_[message.to]++, number_++, std::move(bytes)});
+  departing_.push_back({message.to, ++numbers_[message.to], std::move(bytes)});
 }
 
 void MessageCourier::flush() {
@@ -89,12 +89,12 @@ bool MessageCourier::put(const Departing& message, const std::vector<bcube::Rout
   // Links that lose much only seem to be down.
   const bcube::Route route =
       paths.empty() ? bcube::shortest_route(space, engines_.server(), message.to)
-                    : paths[paths.front().size() == 1 ? 0 : message.turn % paths.size()];
+                    : paths[paths.front().size() == 1 ? 0 : message.number % paths.size()];
   if (route.size() == 0) return true;  // it is too far away
   const protocol::MessageSplitter splitter(addresses_of(space, engines_.server(), route[0]),
                                            routing_of(engines_.server(), message.to, route),
                                            frames_.bytes, incarnation_, message.number,
-                                           message.bytes);
+                                           message.bytes, frames_.key);
   for (unsigned i = 0; i < splitter.fragments(); ++i) {
     rte_mbuf* frame = frames_.pool->allocate();
     if (frame == nullptr) return false;
@@ -131,7 +131,7 @@ std::optional<control::NodeMessage> MessageCourier::take_frame(const rte_mbuf& f
   protocol::MessageFragment fragment;
   const std::span<const std::uint8_t> bytes{rte_pktmbuf_mtod(&frame, const std::uint8_t*),
                                             frame.data_len};
-  const protocol::FrameError error = protocol::read_message_frame(bytes, fragment);
+  const protocol::FrameError error = protocol::read_message_frame(bytes, fragment, frames_.key);
   if (error != protocol::FrameError::none) return refuse(error);
   const auto whole = assembler_.add(fragment, std::chrono::nanoseconds(now).count());
   if (!whole.has_value()) return std::nullopt;
@@ -147,10 +147,12 @@ std::optional<control::NodeMessage> MessageCourier::take_frame(const rte_mbuf& f
     return refuse(DropReason::bad_message);
   }
   message->sender = sender;
+  if (frames_.key != nullptr) message->number = fragment.header.number;
   const control::Incarnation speaker = introductions_.speaker(message->from);
-  if (speaker == 0 || speaker == sender) {
+  const bool is_first = speaker == 0 && frames_.key == nullptr;
+  if (is_first || speaker == sender) {
     assembler_.accept(fragment);
-  } else {
+  } else if (speaker != 0) {
     dropped_.drop(DropReason::stale_message);
   }
   return message;
@@ -161,6 +163,7 @@ FrameDrops MessageCourier::dropped() const {
   const protocol::AssemblerCounters& assembler = assembler_.counters();
   all.drop(DropReason::bad_fragment, assembler.refused);
   all.drop(DropReason::incomplete_message, assembler.given_up);
+  all.drop(DropReason::stale_message, introductions_.repeated());
   return all;
 }
 

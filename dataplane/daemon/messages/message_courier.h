@@ -9,8 +9,9 @@
 //
 // Daemons of other settings are not heard: before a message stands the fingerprint of those that
 // all daemons of a cluster share (control/settings/cluster_fingerprint.h). What comes is believed
-// to be from the server that its frame names: who can put frames on the cluster's links can speak
-// for any server.
+// to be from the server that its frame names: who has the cluster's key, or where there is none can
+// put frames on its links, can speak for any server. A message is numbered among those to its
+// server, for whom it must not come again.
 //
 // Ownership: the engines and the pool outlive it.
 //
@@ -31,14 +32,16 @@
 #include "dataplane/daemon/engines/node_engines.h"
 #include "dataplane/engine/flows/engine_counters.h"
 #include "dataplane/host/packet_pool.h"
+#include "protocol/mac.h"
 #include "protocol/message_assembler.h"
 
 namespace gradcube::dataplane {
 
 struct MessageFrames {
-  PacketPool* pool = nullptr;     // outlives the courier
-  std::size_t bytes = 0;          // of the longest
-  std::uint32_t fingerprint = 0;  // of the settings
+  PacketPool* pool = nullptr;               // outlives the courier
+  std::size_t bytes = 0;                    // of the longest
+  std::uint32_t fingerprint = 0;            // of the settings
+  const protocol::FrameKey* key = nullptr;  // of their MACs; null: they have a CRC
 };
 
 class MessageCourier {
@@ -65,8 +68,7 @@ class MessageCourier {
  private:
   struct Departing {
     bcube::ServerId to = 0;
-    std::uint32_t turn = 0;  // among the messages to this server
-    std::uint32_t number = 0;
+    std::uint64_t number = 0;  // 1, 2, 3, ... among the messages to this server
     std::vector<std::uint8_t> bytes;
   };
 
@@ -77,8 +79,7 @@ class MessageCourier {
   control::Incarnation incarnation_;
   const control::Introductions& introductions_;
   MessageFrames frames_;
-  std::uint32_t number_ = 0;                        // of the next message
-  std::map<bcube::ServerId, std::uint32_t> turns_;  // of the next message to each
+  std::map<bcube::ServerId, std::uint64_t> numbers_;  // of the last message to each
   std::vector<Departing> departing_;
   FrameDrops dropped_;  // but for what the assembler counts
   protocol::MessageAssembler assembler_;

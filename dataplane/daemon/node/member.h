@@ -75,7 +75,7 @@ class Member {
 
   // As JobEngines::attach().
   void attach(const control::JobDescriptor& job, const aggregation::Kernels& kernels) {
-    engines_.attach(job, *session_, request_.options.weight, kernels);
+    engines_.attach(job, control::job_nonce(job), *session_, request_.options.weight, kernels);
   }
   void start() { engines_.start(); }
   void hold() { engines_.hold(); }

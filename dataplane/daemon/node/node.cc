@@ -35,7 +35,9 @@ Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeS
       incarnation_(incarnation),
       around_(around),
       engines_(std::move(engines)),
-      introductions_(server, around.secret + incarnation + server),
+      introductions_(server, around.secret + incarnation + server,
+                     around.frames.key == nullptr ? control::Introductions::First::believed
+                                                  : control::Introductions::First::challenged),
       jobs_(server, incarnation, space(), around.timing.jobs, id_seed(server, incarnation)),
       greetings_(server, incarnation, around.timing.greetings),
       hubs_(server, around.topology, around.kernels, *engines_, around.departed, around.quota,

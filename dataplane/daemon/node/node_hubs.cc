@@ -8,8 +8,10 @@ namespace gradcube::dataplane {
 
 HubJob Node::hub_job(Attempt attempt, JobGroup& group) const {
   Member& member = *group.member;
-  return {attempt,        group.job,       group.epoch, member.request(),
-          member.plans(), member.window(), member.hub()};
+  return {attempt,          group.job,
+          group.epoch,      group.descriptor.has_value() ? &*group.descriptor : nullptr,
+          member.request(), member.plans(),
+          member.window(),  member.hub()};
 }
 
 bool Node::ask_hub(TrainerId trainer, const shared::MakeHub& wish) {

@@ -9,6 +9,7 @@
 
 #include "control/base/errors.h"
 #include "control/base/host_memory.h"
+#include "control/settings/cluster_key.h"
 #include "control/status/status_for.h"
 #include "dataplane/bed/flows_request.h"
 #include "dataplane/daemon/embedded_cluster.h"
@@ -72,6 +73,26 @@ EalOptions eal_options(const control::ClusterSettings& settings,
   return options;
 }
 
+// That authenticates the frames that leave this process; nothing if none do, or none are to be.
+std::optional<control::Secret> key_of(const control::ClusterSettings& settings,
+                                      const std::optional<LoneServer>& lone) {
+  if (!lone.has_value()) return std::nullopt;
+  if (settings.authentication == control::Authentication::none) {
+    log::warn(
+        "authentication = \"none\": whoever can send frames to this daemon's ports can change the "
+        "results of its jobs and end them");
+    return std::nullopt;
+  }
+  if (settings.key_file.empty()) {
+    throw control::UsageError(
+        "the frames of this daemon leave its process, and it has no key to authenticate them: "
+        "expected key-file in [security] of the cluster file, with the path of a file that "
+        "`gradcube keygen` has made, the same on every host; or authentication = \"none\", which "
+        "lets anybody on the network change results");
+  }
+  return control::read_key_file(settings.key_file);
+}
+
 std::vector<control::Lcore> lcores_of(const Eal& eal) {
   std::vector<control::Lcore> lcores;
   for (const unsigned worker : eal.workers()) {
@@ -113,6 +134,7 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
       directory_(std::move(directory)),
       sockets_(sockets),
       directory_watch_(directory_, lock),
+      key_(key_of(settings_, lone)),
       eal_(eal_options(settings_, lone)),
       quota_(settings_.trainer_memory_bytes.value_or(control::half_of_host_memory())),
       users_(settings_.allowed_users, settings_.allowed_groups),
@@ -152,6 +174,7 @@ std::unique_ptr<LocalCluster> Daemon::make_cluster(const std::optional<LoneServe
   options.servers = {lone->server};
   options.driver = lone->driver;
   options.ports = lone->ports;
+  options.key = key_;
   return std::make_unique<ServerCluster>(options, clock_, kernels, events_);
 }
 

@@ -37,8 +37,9 @@ enum class DropReason : std::uint8_t {
   stray_probe,      // a path probe whose route leads nowhere, or an answer that nobody awaits
   hand_over_full,   // for a sibling for which too many frames wait
   // Found by the control thread, in messages between daemons:
-  bad_fragment,        // no part of a message, or of another than the parts that have come
-  stale_message,       // of a daemon that does not speak for its server (introductions.h)
+  bad_fragment,  // no part of a message, or of another than the parts that have come
+  // Of a daemon that does not speak for its server, or one that has come before (introductions.h).
+  stale_message,
   incomplete_message,  // a message of which a part has not come in time, or had no room
   bad_message,         // it cannot be read, or is from or to another server than its frame
 };

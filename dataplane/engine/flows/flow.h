@@ -19,6 +19,7 @@
 #include "bcube_forwarding/route.h"
 #include "dataplane/links/neighbour_counters.h"
 #include "protocol/credit.h"
+#include "protocol/mac.h"
 #include "protocol/receive_window.h"
 #include "protocol/send_window.h"
 #include "protocol/time.h"
@@ -97,6 +98,14 @@ struct Flow : FlowKey {
     hub = &its_hub;
   }
 
+  // What the MAC of a frame covers beside its bytes.
+  protocol::MacContext context_of_sent(std::uint64_t sequence) const {
+    return {sequence, receive.cumulative(), hub_number};
+  }
+  protocol::MacContext context_of(const protocol::TransportHeader& received) const {
+    return {receive.expand(received.sequence), send.expand(received.acknowledged), hub_number};
+  }
+
   bcube::Route route;  // to the peer, that its frames take now
   PathUse use;
 
@@ -115,12 +124,14 @@ struct Flow : FlowKey {
   FlowTimer timer;
 
   // While an engine has it (port_queue.h).
-  NeighbourCounters* neighbour = nullptr;  // those of its peer, over the planned link
-  std::uint8_t digit_in = 0;               // of the hop that the peer's frames take over that link
-  UnaskedRoom* unasked = nullptr;          // that on the way to its peer
-  PortQueue* out = nullptr;                // that its frames leave through
-  std::size_t place_out = 0;               // in the sets of all flows that leave there
-  PayloadPackets* payloads = nullptr;      // that its segments count among
+  NeighbourCounters* neighbour = nullptr;   // those of its peer, over the planned link
+  std::uint8_t digit_in = 0;                // of the hop that the peer's frames take over that link
+  UnaskedRoom* unasked = nullptr;           // that on the way to its peer
+  PortQueue* out = nullptr;                 // that its frames leave through
+  std::size_t place_out = 0;                // in the sets of all flows that leave there
+  PayloadPackets* payloads = nullptr;       // that its segments count among
+  const protocol::FrameKey* key = nullptr;  // of its frames; null: they have none
+  std::uint32_t hub_number = 0;             // of its hub; 0: it is of none
   struct Scheduled {
     FlowRotation* rotation = nullptr;
     std::size_t in_rotation = 0;

@@ -1,8 +1,8 @@
 // The segment path on one core: two servers of an embedded star:2 all-reduce float32 gradients in
 // segments of 8 KiB over an unlimited switch, and one thread turns both engines and the switch by
-// hand. Each segment is cut from the sender's buffer, sealed with a CRC32C, sent through the
-// switch, received, checked, and then added (aggregation) or written (broadcast) at the receiver,
-// half of the segments each.
+// hand. Each segment is cut from the sender's buffer, sealed with a CRC32C or a MAC, sent through
+// the switch, received, checked, and then added (aggregation) or written (broadcast) at the
+// receiver, half of the segments each.
 //
 // A figure is the payload that was sent, over the time; medians of several rounds. "In cache": both
 // trainers' buffers together are 1 MiB. "In memory": 128 MiB, which leave every cache but the very
@@ -29,6 +29,7 @@
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/host/eal.h"
 #include "protocol/crc.h"
+#include "protocol/kernels/mac_kernels.h"
 #include "protocol/wire.h"
 #include "tests/simulation/simulated_trainer.h"
 #include "tests/support/admissions.h"
@@ -63,8 +64,8 @@ double rate(std::uint64_t bytes, const std::function<void()>& work) {
 // Two servers, their trainers and the switch between them, on the calling thread.
 class Pair {
  public:
-  explicit Pair(std::uint64_t buffer_bytes)
-      : cluster_(options(), clock_, aggregation::select_kernels(512), events_),
+  Pair(std::uint64_t buffer_bytes, bool with_key)
+      : cluster_(options(with_key), clock_, aggregation::select_kernels(512), events_),
         admissions_(cluster_.nodes()),
         bytes_(buffer_bytes) {
     for (const auto id : admissions_.join_all({"bench", 1, 1, buffer_bytes + 4096})) {
@@ -107,10 +108,11 @@ class Pair {
   }
 
  private:
-  static dataplane::EmbeddedClusterOptions options() {
+  static dataplane::EmbeddedClusterOptions options(bool with_key) {
     dataplane::EmbeddedClusterOptions options;
     options.settings.topology = control::parse_topology("star:2", "topology");
-    options.settings.mtu = kSegment + protocol::kSegmentHeaderBytes - 14;
+    options.settings.mtu = kSegment + protocol::header_bytes(1, true, true) - 14;
+    if (with_key) options.key = control::Secret{1, 2, 3};
     options.lcores = {{1, -1}};
     return options;
   }
@@ -134,6 +136,7 @@ class Pair {
 struct Stages {
   double read = 0;  // GB/s
   double crc = 0;
+  double mac = 0;
   double add = 0;
   double copy = 0;
 };
@@ -172,6 +175,10 @@ Stages measure_stages(Pair& pair, std::uint64_t bytes) {
   stages.crc = over_segments([&](std::uint8_t* ours, std::uint8_t*) {
     sink = sink + protocol::extend_crc(0, {ours, kSegment});
   });
+  const protocol::MacKernel mac({1}, {2});
+  stages.mac = over_segments([&](std::uint8_t* ours, std::uint8_t*) {
+    sink = sink + mac({ours, 64}, {ours + 64, kSegment - 64}, {});
+  });
   stages.add = over_segments([&](std::uint8_t* ours, std::uint8_t* theirs) {
     const std::array<const void*, 2> sources{ours, theirs};
     reduce(ours, sources.data(), sources.size(), kSegment / sizeof(float));
@@ -192,12 +199,16 @@ double measure_path(Pair& pair, bool checksums) {
 // Nanoseconds that a segment takes at this rate.
 double per_segment(double gigabytes_per_second) { return kSegment / gigabytes_per_second; }
 
-void print_stages(const std::string& place, const Stages& stages, double with, double without) {
+// with: a CRC32C, a MAC; without either.
+void print_stages(const std::string& place, const Stages& stages, double with, double with_mac,
+                  double without) {
   const double use = (per_segment(stages.add) + per_segment(stages.copy)) / 2;
   const double crc = 2 * per_segment(stages.crc);
-  std::printf("  a segment %s, in ns: %.0f with CRC32C, %.0f without\n", place.c_str(),
-              per_segment(with), per_segment(without));
+  std::printf("  a segment %s, in ns: %.0f with CRC32C, %.0f with MAC, %.0f without\n",
+              place.c_str(), per_segment(with), per_segment(with_mac), per_segment(without));
   std::printf("    CRC32C twice           %6.0f  (%.1f GB/s)\n", crc, stages.crc);
+  std::printf("    MAC twice              %6.0f  (%.1f GB/s)\n", 2 * per_segment(stages.mac),
+              stages.mac);
   std::printf("    added or written       %6.0f  (add %.1f, copy %.1f GB/s)\n", use, stages.add,
               stages.copy);
   std::printf("    engines, rings, switch %6.0f  with CRC32C, %.0f without\n",
@@ -206,27 +217,34 @@ void print_stages(const std::string& place, const Stages& stages, double with, d
 
 void measure(const std::string& place, std::uint64_t bytes, bool as_json,
              nlohmann::ordered_json& rows) {
-  Pair pair(bytes);
+  double with_mac = 0;
+  {
+    Pair authenticated(bytes, true);
+    with_mac = measure_path(authenticated, true);
+  }
+  Pair pair(bytes, false);
   const double with = measure_path(pair, true);
   const double without = measure_path(pair, false);
   const Stages stages = measure_stages(pair, bytes);
-  const auto add_row = [&](const char* how, double value) {
-    const std::string figure =
-        std::string("segment path, 8 KiB, ") + how + " CRC32C, one core" + place;
+  const auto add_row = [&](const char* how, double value, double peer, const char* peer_name) {
+    const std::string figure = std::string("segment path, 8 KiB, ") + how + ", one core" + place;
     rows.push_back({{"figure", figure},
                     {"value", value},
                     {"unit", "GB/s"},
-                    {"peer", stages.read},
-                    {"peer_name", "copy-free memory read of the same bytes"},
-                    {"ratio", value / stages.read}});
+                    {"peer", peer},
+                    {"peer_name", peer_name},
+                    {"ratio", value / peer}});
     if (!as_json) {
-      std::printf("%-62s %6.2f GB/s, %.2f of a read's %.2f\n", figure.c_str(), value,
-                  value / stages.read, stages.read);
+      std::printf("%-62s %6.2f GB/s, %.2f of %.2f: %s\n", figure.c_str(), value, value / peer, peer,
+                  peer_name);
     }
   };
-  add_row("with", with);
-  add_row("without", without);
-  if (!as_json) print_stages(place.empty() ? "in cache" : "in memory", stages, with, without);
+  constexpr const char* kRead = "copy-free memory read of the same bytes";
+  add_row("with CRC32C", with, stages.read, kRead);
+  add_row("without CRC32C", without, stages.read, kRead);
+  add_row("with MAC", with_mac, with, "the same with CRC32C");
+  if (!as_json)
+    print_stages(place.empty() ? "in cache" : "in memory", stages, with, with_mac, without);
 }
 
 int run(int argc, char** argv) {

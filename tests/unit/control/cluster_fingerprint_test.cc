@@ -20,8 +20,8 @@ TEST(ClusterFingerprint, IsThatOfTheTextByFnv) {
   daemon.settings.rates = LinkRates(100'000'000);
   EXPECT_EQ(agreement_text(daemon.settings, daemon.choices),
             "greeting 80000000 messages 1 segment 8896 block 512 checksums yes topology bcube:3,2 "
-            "rate 100mbit mtu 9000");
-  EXPECT_EQ(daemon.fingerprint(), 0xbe382d38U);
+            "rate 100mbit mtu 9000 authentication key");
+  EXPECT_EQ(daemon.fingerprint(), 0x15273073U);
 }
 
 TEST(ClusterFingerprint, DiffersWithAllThatDaemonsMustHaveInCommon) {

@@ -99,5 +99,57 @@ TEST_F(IntroductionsTest, BelieveNobodyWithoutAnIncarnation) {
   EXPECT_TRUE(hears(7)) << "it took nobody's place";
 }
 
+class AuthenticIntroductionsTest : public testing::Test {
+ protected:
+  bool hears(Incarnation sender, std::uint64_t number,
+             const decltype(NodeMessage::body)& body = StatusAsk{}) {
+    out_.clear();
+    return introductions_.admits({kOther, kThis, body, sender, number}, now_, out_);
+  }
+  template <typename Body>
+  std::optional<std::uint64_t> said() const {
+    for (const NodeMessage& message : out_) {
+      if (const auto* body = std::get_if<Body>(&message.body)) return body->nonce;
+    }
+    return std::nullopt;
+  }
+
+  Introductions introductions_{kThis, 42, Introductions::First::challenged};
+  Instant now_ = milliseconds(1000);
+  NodeMessages out_;
+};
+
+TEST_F(AuthenticIntroductionsTest, BelieveNobodyWhoHasNotAnswered) {
+  EXPECT_FALSE(hears(7, 1)) << "somebody may have recorded it before this daemon was started";
+  EXPECT_EQ(introductions_.speaker(kOther), 0U);
+  const auto nonce = said<Challenge>();
+  ASSERT_TRUE(nonce.has_value());
+  EXPECT_FALSE(hears(7, 5, Response{*nonce}));
+  EXPECT_EQ(introductions_.speaker(kOther), 7U);
+  EXPECT_TRUE(hears(7, 6));
+}
+
+TEST_F(AuthenticIntroductionsTest, TakeEachMessageOnceAndNoneOfBeforeTheAnswer) {
+  hears(7, 1);
+  hears(7, 5, Response{said<Challenge>().value()});
+  for (std::uint64_t number = 1; number <= 5; ++number) EXPECT_FALSE(hears(7, number)) << number;
+  EXPECT_TRUE(hears(7, 8));
+  EXPECT_TRUE(hears(7, 6));
+  EXPECT_FALSE(hears(7, 6));
+  EXPECT_FALSE(hears(7, 8));
+  EXPECT_EQ(introductions_.repeated(), 7U);
+}
+
+TEST_F(AuthenticIntroductionsTest, AskWhoAsksThem) {
+  EXPECT_FALSE(hears(7, 1, Challenge{99}));
+  EXPECT_EQ(said<Response>(), 99U);
+  const auto nonce = said<Challenge>();
+  ASSERT_TRUE(nonce.has_value()) << "so that both are believed after one round trip";
+  EXPECT_FALSE(hears(7, 2, Response{*nonce}));
+  EXPECT_TRUE(hears(7, 3));
+  EXPECT_FALSE(hears(7, 4, Challenge{100}));
+  EXPECT_FALSE(said<Challenge>().has_value()) << "it is believed already";
+}
+
 }  // namespace
 }  // namespace gradcube::control

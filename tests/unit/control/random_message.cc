@@ -48,10 +48,9 @@ class Maker {
         message.body = StatusPart{random_(), below(parts), parts, std::string(below(500), '\xff')};
         return;
       case 3:
-        message.body = HubCall{hub,        word(),        name(),
-                               {server()}, 1 + below(16), 1 + below(1000),
-                               word(),     word(),        1 + below(1 << 25),
-                               flag()};
+        message.body = HubCall{hub,        {random_(), random_()}, word(),          name(),
+                               {server()}, 1 + below(16),          1 + below(1000), word(),
+                               word(),     1 + below(1 << 25),     flag()};
         return;
       case 4:
         message.body = HubAsk{hub, below(2048)};

@@ -1,4 +1,4 @@
-#include "protocol/crc_kernels.h"
+#include "protocol/kernels/crc_kernels.h"
 
 #include <gtest/gtest.h>
 #include <memory>

@@ -82,7 +82,7 @@ TEST(FrameTemplate, AOneHopSegmentHas96BytesOfHeadersInTheDocumentedPlaces) {
   const std::vector<std::uint8_t> from_addresses = {
       10,   0,    0,    1,    10,   0,    1,    2,     // IPv4 addresses
       0xc0, 0x05, 0xb8, 0xe2, 0x00, 0x7e, 0x00, 0x00,  // UDP
-      0x61, 0x10, 0x02, 0x01, 0x04, 0x03, 0x01, 0x20,  // routing
+      0x71, 0x10, 0x02, 0x01, 0x04, 0x03, 0x01, 0x20,  // routing
       0xa4, 0xa3, 0xa2, 0xa1, 0xb2, 0xb1, 0x85, 0xd3,  // job, epoch, flow, lane and step
       17,   9,    0x77, 0x01, 0xc4, 0xc3, 0xc2, 0xc1,  // backlog, held, credit, flags, sequence
       0xd4, 0xd3, 0xd2, 0xd1,                          // acknowledged
@@ -102,6 +102,7 @@ TEST(FrameTemplate, WriteRefusesABufferThatIsShorterThanTheHeaders) {
 
 TEST(FrameTemplate, WriteRefusesAPayloadThatIpv4CannotCarry) {
   SampleFrame sample(0, kMaxHops);
+  sample.routing.authenticated = true;
   const FrameTemplate flow(sample.link, sample.routing, sample.transport);
   std::vector<std::uint8_t> frame(kMaxHeaderBytes);
   sample.segment.length = static_cast<std::uint16_t>(kMaxPayloadBytes + 1);

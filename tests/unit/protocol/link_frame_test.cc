@@ -19,22 +19,28 @@ Bytes link_frame(FrameType type, const LinkHeader& link, unsigned hops = 1) {
   return frame;
 }
 
+constexpr std::uint64_t kSentNumber = 0x4142434445464748;
+constexpr std::uint64_t kSentEcho = 0x5152535455565758;
 constexpr SettingsDigest kDigest = {0x11121314, 0x2122, 0x3132333435363738};
 
 TEST(LinkFrame, IsWhatTheTableSays) {
-  const Bytes frame = link_frame(FrameType::greeting, {0x0102, 3, 4, true, kDigest});
-  const Bytes from_udp(frame.begin() + 34, frame.begin() + 70);
-  const Bytes expected = {0xc0, 0x03, 0xb8, 0xe2, 0,    40,   0,    0,     // UDP
-                          0x64, 0x10, 0x02, 0x01, 0x04, 0x03, 1,    0x20,  // routing
-                          0x02, 0x01, 3,    4,    1,    0,                 // link
+  const Bytes frame =
+      link_frame(FrameType::greeting, {0x0102, 3, 4, kSentNumber, kSentEcho, kDigest});
+  const Bytes from_udp(frame.begin() + 34, frame.begin() + 86);
+  const Bytes expected = {0xc0, 0x03, 0xb8, 0xe2, 0,    56,   0,    0,     // UDP
+                          0x74, 0x10, 0x02, 0x01, 0x04, 0x03, 1,    0x20,  // routing
+                          0x02, 0x01, 3,    4,    0,    0,                 // link
                           0x14, 0x13, 0x12, 0x11,                          // settings
-                          0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 0x22, 0x21};
+                          0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 0x22,
+                          0x21, 0x48, 0x47, 0x46, 0x45, 0x44, 0x43, 0x42, 0x41,  // number, echo
+                          0x58, 0x57, 0x56, 0x55, 0x54, 0x53, 0x52, 0x51};
   EXPECT_EQ(from_udp, expected);
-  EXPECT_EQ(frame.size(), 74u);
+  EXPECT_EQ(frame.size(), 90u);
 }
 
 TEST(LinkFrame, OfAPathFailureEndsWithItsLink) {
-  const Bytes frame = link_frame(FrameType::path_failure, {0x0102, 3, 4, true, kDigest});
+  const Bytes frame =
+      link_frame(FrameType::path_failure, {0x0102, 3, 4, kSentNumber, kSentEcho, kDigest});
   const Bytes link(frame.begin() + 50, frame.begin() + 56);
   EXPECT_EQ(link, (Bytes{0x02, 0x01, 3, 4, 0, 0}));
   EXPECT_EQ(frame.size(), 60u);
@@ -43,22 +49,21 @@ TEST(LinkFrame, OfAPathFailureEndsWithItsLink) {
 TEST(LinkFrame, ComesBackFieldByFieldForEveryNumberOfHops) {
   for (unsigned hops = 1; hops <= kMaxHops; ++hops) {
     for (const FrameType type : {FrameType::greeting, FrameType::path_failure}) {
-      for (const bool hears : {false, true}) {
-        const bool greets = type == FrameType::greeting;
-        const Bytes frame = link_frame(type, {60'000, 7, 255, hears, kDigest}, hops);
-        ParsedFrame parsed;
-        ASSERT_EQ(parse_frame(frame, frame.size(), parsed), FrameError::none);
-        EXPECT_EQ(parsed.type, type);
-        EXPECT_FALSE(parsed.is_segment);
-        EXPECT_EQ(parsed.routing.hop_count, hops);
-        EXPECT_EQ(parsed.link.server, 60'000);
-        EXPECT_EQ(parsed.link.level, 7);
-        EXPECT_EQ(parsed.link.digit, 255);
-        EXPECT_EQ(parsed.link.hears_you, greets && hears);
-        EXPECT_EQ(parsed.link.settings, greets ? kDigest : SettingsDigest{});
-        EXPECT_EQ(parsed.header_bytes, frame.size());
-        EXPECT_TRUE(crc_is_right(frame, {}));
-      }
+      const bool greets = type == FrameType::greeting;
+      const Bytes frame = link_frame(type, {60'000, 7, 255, kSentNumber, kSentEcho, kDigest}, hops);
+      ParsedFrame parsed;
+      ASSERT_EQ(parse_frame(frame, frame.size(), parsed), FrameError::none);
+      EXPECT_EQ(parsed.type, type);
+      EXPECT_FALSE(parsed.is_segment);
+      EXPECT_EQ(parsed.routing.hop_count, hops);
+      EXPECT_EQ(parsed.link.server, 60'000);
+      EXPECT_EQ(parsed.link.level, 7);
+      EXPECT_EQ(parsed.link.digit, 255);
+      EXPECT_EQ(parsed.link.number, greets ? kSentNumber : 0);
+      EXPECT_EQ(parsed.link.echo, greets ? kSentEcho : 0);
+      EXPECT_EQ(parsed.link.settings, greets ? kDigest : SettingsDigest{});
+      EXPECT_EQ(parsed.header_bytes, frame.size());
+      EXPECT_TRUE(crc_is_right(frame, {}));
     }
   }
 }

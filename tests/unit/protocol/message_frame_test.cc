@@ -13,7 +13,7 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::uint64_t kIncarnation = 0xa1a2a3a4a5a6a7a8;
-constexpr std::uint32_t kNumber = 0xb1b2b3b4;
+constexpr std::uint64_t kNumber = 0xb1b2b3b4b5b6b7b8;
 
 Bytes counting(std::size_t bytes) {
   Bytes message(bytes);
@@ -40,14 +40,15 @@ FrameError read(const Bytes& frame) {
 TEST(MessageFrame, IsWhatTheTableSays) {
   const Bytes message = {'h', 'e', 'l', 'l', 'o'};
   const Bytes expected = {
-      2,    0,    0,    0,    0,    2,    2,    0,    0,    0,    0,    1,     // MAC addresses
-      0x08, 0x00, 0x45, 0x02, 0x00, 0x3d, 0x00, 0x00, 0x40, 0x00, 64,   17,    // IPv4
-      0x25, 0xac, 10,   0,    0,    1,    10,   0,    1,    2,                 //
-      0xc0, 0x00, 0xb8, 0xe2, 0x00, 0x29, 0x00, 0x00,                          // UDP
-      0x65, 0x10, 0x02, 0x01, 0x04, 0x03, 1,    0x20,                          // routing
-      0xa8, 0xa7, 0xa6, 0xa5, 0xa4, 0xa3, 0xa2, 0xa1, 0xb4, 0xb3, 0xb2, 0xb1,  // message
-      0,    1,    5,    0,                                                     //
-      0xa1, 0x1a, 0xbb, 0x39,                                                  // CRC
+      2,    0,    0,    0,    0,    2,    2,    0,    0,    0,    0,  1,   // MAC addresses
+      0x08, 0x00, 0x45, 0x02, 0x00, 0x41, 0x00, 0x00, 0x40, 0x00, 64, 17,  // IPv4
+      0x25, 0xa8, 10,   0,    0,    1,    10,   0,    1,    2,             //
+      0xc0, 0x00, 0xb8, 0xe2, 0x00, 0x2d, 0x00, 0x00,                      // UDP
+      0x75, 0x10, 0x02, 0x01, 0x04, 0x03, 1,    0x20,                      // routing
+      0xa8, 0xa7, 0xa6, 0xa5, 0xa4, 0xa3, 0xa2, 0xa1,                      // message
+      0xb8, 0xb7, 0xb6, 0xb5, 0xb4, 0xb3, 0xb2, 0xb1,                      //
+      0,    1,    5,    0,                                                 //
+      0xfa, 0x6b, 0x01, 0xfe,                                              // CRC
       'h',  'e',  'l',  'l',  'o'};
   EXPECT_EQ(message_frame(split(message, 1514), 0), expected);
 }
@@ -81,7 +82,7 @@ TEST(MessageFrame, EverySingleBitFlippedThatMeansSomethingToAReceiverIsRefused) 
     const Bytes good = message_frame(split(counting(64), 1514, hops), 0);
     ASSERT_EQ(read(good), FrameError::none);
     for (std::size_t bit = 12 * 8; bit < good.size() * 8; ++bit) {
-      if (bit / 8 == 43 && bit % 8 < 4) continue;    // the current hop, which relays change
+      if (bit / 8 == 43 && bit % 8 < 3) continue;    // the current hop, which relays change
       if (bit / 8 == 34 || bit / 8 == 35) continue;  // the source port, which only steers
       Bytes frame = good;
       frame[bit / 8] = static_cast<std::uint8_t>(frame[bit / 8] ^ (1U << (bit % 8)));
@@ -110,7 +111,7 @@ TEST(MessageFrame, EthernetPaddingIsNoPartOfTheFragment) {
 TEST(MessageFrame, WithAnotherLengthThanItsFragmentIsRefused) {
   for (const std::uint8_t length : {0, 19, 21}) {
     Bytes frame = message_frame(split(counting(20), 1514), 0);
-    frame[64] = length;
+    frame[68] = length;
     ParsedFrame parsed;
     EXPECT_EQ(parse_frame(frame, frame.size(), parsed), FrameError::bad_length) << +length;
   }

@@ -32,13 +32,14 @@ class EngineGreetings : public RelayTest {
     std::optional<bcube::ServerId> to = std::nullopt;
     std::uint8_t digit_of_announcement = 1;
   };
-  static std::vector<std::uint8_t> greeting(const From& from) {
+  std::vector<std::uint8_t> greeting(const From& from) const {
     std::vector<std::uint8_t> bytes(protocol::kMaxHeaderBytes);
     const std::uint8_t digit = from.to.has_value() ? 0 : from.digit_of_announcement;
     bytes.resize(protocol::write_link_frame(
         bytes, FrameType::greeting, {},
         routing(from.server, from.to.value_or(from.server), {{from.level, digit}}), 49152,
-        {static_cast<std::uint16_t>(from.server), from.level, digit, true, from.settings}));
+        {static_cast<std::uint16_t>(from.server), from.level, digit, 77, own_number_,
+         from.settings}));
     return bytes;
   }
   void hear(unsigned port, const From& from) {
@@ -51,7 +52,11 @@ class EngineGreetings : public RelayTest {
       for (const From& neighbour : neighbours) put(here_, port, greeting(neighbour));
       now_ += kInterval;
       poll();
-      for (FakePort& each : here_.ports) sent(each);
+      for (FakePort& each : here_.ports) {
+        for (const Sent& one : sent(each)) {
+          if (one.frame.link.number != 0) own_number_ = one.frame.link.number;
+        }
+      }
     }
   }
   GreetingFault fault(unsigned port) const { return here_.engine->wrong_greeting(port).fault; }
@@ -65,6 +70,8 @@ class EngineGreetings : public RelayTest {
     }
     return found;
   }
+
+  std::uint64_t own_number_ = 0;
 };
 
 TEST_F(EngineGreetings, TellWhoeverHearsAPortWhichOneItIsOnceInASecond) {
@@ -183,12 +190,12 @@ TEST_F(EngineGreetings, ThatWereWrongAreForgottenAfterAWhile) {
 TEST_F(EngineGreetings, OfAnotherServerThanTheirSenderShowNothing) {
   std::vector<std::uint8_t> bytes(protocol::kMaxHeaderBytes);
   bytes.resize(protocol::write_link_frame(bytes, FrameType::greeting, {}, routing(4, 4, {{0, 1}}),
-                                          49152, {2, 1, 1, true, kOthers}));
+                                          49152, {2, 1, 1, 0, 0, kOthers}));
   put(here_, 0, bytes);
   bytes.resize(protocol::kMaxHeaderBytes);
   bytes.resize(protocol::write_link_frame(bytes, FrameType::greeting, {},
                                           routing(4, 4, {{0, 0}, {0, 1}}, 1), 49152,
-                                          {4, 1, 1, true, kOthers}));
+                                          {4, 1, 1, 0, 0, kOthers}));
   put(here_, 0, bytes);
   poll();
   EXPECT_EQ(fault(0), GreetingFault::none);

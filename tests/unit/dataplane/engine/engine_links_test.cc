@@ -19,6 +19,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr Nanoseconds kGreetingInterval = 1'000'000;
+constexpr std::uint64_t kTheirNumber = 77;
 constexpr std::array<bcube::ServerId, 4> kNeighbours = {1, 2, 3, 6};
 
 class EngineLinks : public DistantPeers {
@@ -31,19 +32,26 @@ class EngineLinks : public DistantPeers {
     bytes.resize(protocol::write_link_frame(bytes, type, {}, route, 49152, link));
     return bytes;
   }
-  static std::vector<std::uint8_t> greeting(bcube::ServerId from, bool hears = true) {
+  static std::vector<std::uint8_t> greeting(bcube::ServerId from, std::uint64_t echo) {
     const std::uint8_t level = from < 3 ? 0 : 1;
     return link_frame(FrameType::greeting, routing(from, 0, {{level, 0}}),
-                      {static_cast<std::uint16_t>(from), level, 0, hears});
+                      {static_cast<std::uint16_t>(from), level, 0, kTheirNumber, echo});
   }
   // So many intervals in which these neighbours greet.
   void pass(unsigned intervals, const std::vector<bcube::ServerId>& neighbours) {
     for (unsigned i = 0; i < intervals; ++i) {
-      for (const bcube::ServerId from : neighbours) put(here_, from < 3 ? 0 : 1, greeting(from));
+      for (const bcube::ServerId from : neighbours) greet(from);
       now_ += kGreetingInterval;
       poll();
+      for (FakePort& port : here_.ports) note_numbers(sent(port));
     }
-    for (FakePort& port : here_.ports) sent(port);
+  }
+  // In answer to what the engine has sent last.
+  void greet(bcube::ServerId from) { put(here_, from < 3 ? 0 : 1, greeting(from, own_number_)); }
+  void note_numbers(const std::vector<Sent>& frames) {
+    for (const Sent& each : frames) {
+      if (each.frame.type == FrameType::greeting) own_number_ = each.frame.link.number;
+    }
   }
   bool up(unsigned level, unsigned digit) const {
     return here_.links.up(
@@ -64,6 +72,8 @@ class EngineLinks : public DistantPeers {
     put(here_, 0, link_frame(FrameType::path_failure, routing(1, 0, {{0, 0}}), link));
     poll();
   }
+
+  std::uint64_t own_number_ = 0;
 };
 
 TEST_F(EngineLinks, GreetEveryNeighbourOnceInAnInterval) {
@@ -79,7 +89,7 @@ TEST_F(EngineLinks, GreetEveryNeighbourOnceInAnInterval) {
       EXPECT_EQ(each.frame.link.server, 0);
       EXPECT_EQ(each.frame.link.level, level);
       EXPECT_EQ(each.frame.link.digit, cube().digit(each.frame.routing.destination, level));
-      EXPECT_TRUE(each.frame.link.hears_you);
+      EXPECT_NE(each.frame.link.number, 0u);
     }
   }
   for (const bcube::ServerId neighbour : kNeighbours) EXPECT_EQ(greeted[neighbour], 1u);
@@ -115,7 +125,7 @@ TEST_F(EngineLinks, FindWhoIsSilentAndTellThem) {
   poll();
   for (const Sent& each : sent(here_.ports[1])) {
     if (each.frame.type != FrameType::greeting) continue;
-    EXPECT_EQ(each.frame.link.hears_you, each.frame.routing.destination == 3);
+    EXPECT_EQ(each.frame.link.echo, each.frame.routing.destination == 3 ? kTheirNumber : 0);
   }
 }
 
@@ -142,9 +152,9 @@ TEST_F(EngineLinks, SendAgainWhatWasOnItsWay) {
   }
   ASSERT_EQ(before.size(), 3u);
   for (unsigned i = 0; i < 4; ++i) {
-    for (const bcube::ServerId from : {1U, 2U, 3U}) put(here_, from < 3 ? 0 : 1, greeting(from));
+    for (const bcube::ServerId from : {1U, 2U, 3U}) greet(from);
     now_ += kGreetingInterval;
-    for (FakePort& port : here_.ports) sent(port);
+    for (FakePort& port : here_.ports) note_numbers(sent(port));
     poll();
     if (!up(1, 2)) break;
   }
@@ -172,7 +182,7 @@ TEST_F(EngineLinks, LeadFlowsOverThoseThatAreHeardWhereRelaysSayThatNoneWorks) {
     for (const std::uint8_t digit : {1, 2}) {
       put(here_, 0,
           link_frame(FrameType::path_failure, routing(relay, 0, {{0, 0}}),
-                     {static_cast<std::uint16_t>(relay), 1, digit, false}));
+                     {static_cast<std::uint16_t>(relay), 1, digit}));
       pass(1, {1, 2});
     }
   }
@@ -186,12 +196,12 @@ TEST_F(EngineLinks, AreNotChangedByGreetingsThatDoNotFit) {
   const std::vector<std::vector<std::uint8_t>> greetings = {
       // over another level than it names; to another digit; from no neighbour; of another server;
       // through a relay
-      link_frame(FrameType::greeting, routing(6, 0, {{0, 0}}), {6, 0, 0, true}),
-      link_frame(FrameType::greeting, routing(6, 0, {{1, 0}}), {6, 1, 1, true}),
-      link_frame(FrameType::greeting, routing(4, 0, {{1, 0}}), {4, 1, 0, true}),
-      link_frame(FrameType::greeting, routing(4, 0, {{1, 0}}), {6, 1, 0, true}),
-      link_frame(FrameType::greeting, routing(6, 0, {{0, 0}, {1, 0}}, 1), {6, 1, 0, true}),
-      link_frame(FrameType::greeting, routing(6, 0, {{200, 0}}), {6, 200, 0, true})};
+      link_frame(FrameType::greeting, routing(6, 0, {{0, 0}}), {6, 0, 0}),
+      link_frame(FrameType::greeting, routing(6, 0, {{1, 0}}), {6, 1, 1}),
+      link_frame(FrameType::greeting, routing(4, 0, {{1, 0}}), {4, 1, 0}),
+      link_frame(FrameType::greeting, routing(4, 0, {{1, 0}}), {6, 1, 0}),
+      link_frame(FrameType::greeting, routing(6, 0, {{0, 0}, {1, 0}}, 1), {6, 1, 0}),
+      link_frame(FrameType::greeting, routing(6, 0, {{200, 0}}), {6, 200, 0})};
   for (unsigned i = 0; i < 4; ++i) {
     for (const auto& bytes : greetings) put(here_, 1, bytes);
     now_ += kGreetingInterval;
@@ -199,7 +209,7 @@ TEST_F(EngineLinks, AreNotChangedByGreetingsThatDoNotFit) {
   }
   EXPECT_FALSE(up(1, 2));
   EXPECT_EQ(dropped(DropReason::wrong_link), 4 * greetings.size());
-  std::vector<std::uint8_t> damaged = greeting(6);
+  std::vector<std::uint8_t> damaged = greeting(6, own_number_);
   damaged.back() ^= 1;
   put(here_, 1, damaged);
   poll();

@@ -30,15 +30,19 @@ class LinkKeeperTest : public testing::Test {
     }
     return greeted;
   }
-  static protocol::ParsedFrame greeting(bcube::ServerId from, std::uint8_t level) {
+  protocol::ParsedFrame greeting(bcube::ServerId from, std::uint8_t level) const {
+    return greeting(from, level, number_);
+  }
+  static protocol::ParsedFrame greeting(bcube::ServerId from, std::uint8_t level,
+                                        std::uint64_t echo, std::uint64_t number = 77) {
     protocol::ParsedFrame frame;
     frame.type = protocol::FrameType::greeting;
     frame.routing.source = static_cast<std::uint16_t>(from);
-    frame.link = {frame.routing.source, level, 0, true};
+    frame.link = {frame.routing.source, level, 0, number, echo};
     return frame;
   }
   void pass_intervals(unsigned count) {
-    for (unsigned i = 0; i < count; ++i) keeper_.keep(now_ += kPause);
+    for (unsigned i = 0; i < count; ++i, ++number_) keeper_.keep(now_ += kPause);
   }
 
   static constexpr std::array<unsigned, 2> kRadices = {3, 3};
@@ -47,6 +51,7 @@ class LinkKeeperTest : public testing::Test {
   ServerLinks links_{space_};
   LinkKeeper keeper_{{.interval = kPause}, neighbours_, links_};
   protocol::Nanoseconds now_ = 0;
+  std::uint64_t number_ = 1;  // of the interval's greetings
 };
 
 TEST_F(LinkKeeperTest, OwesEachNeighbourAGreetingOnceInAnInterval) {
@@ -92,6 +97,74 @@ TEST_F(LinkKeeperTest, IsNotDeceivedByGreetingsThatDoNotFit) {
   EXPECT_FALSE(links_.heard({1, 2}));
 }
 
+TEST_F(LinkKeeperTest, TakesWhatSomebodyHasRecordedForNoSignOfLife) {
+  const protocol::ParsedFrame recorded = greeting(6, 1);
+  ASSERT_EQ(keeper_.take(recorded, 1, now_), GreetingVerdict::fits);
+  pass_intervals(LinkKeeper::kFreshIntervals);
+  for (unsigned i = 0; i < bcube::LinkWatch::kSilentIntervals + 1; ++i) {
+    keeper_.take(recorded, 1, now_);
+    pass_intervals(1);
+  }
+  EXPECT_FALSE(links_.up({1, 2}));
+  for (unsigned i = 0; i < bcube::LinkWatch::kMostCalm; ++i) {
+    keeper_.take(recorded, 1, now_);
+    pass_intervals(1);
+  }
+  EXPECT_FALSE(links_.up({1, 2})) << "nothing new has come";
+}
+
+TEST_F(LinkKeeperTest, IsNotMisledByWhatSomebodyHasRecordedWhileTheNeighbourGreets) {
+  for (unsigned i = 0; i < 20; ++i) {
+    keeper_.take(greeting(6, 1, 0, 1), 1, now_);
+    keeper_.take(greeting(6, 1, number_, 100 + i), 1, now_);
+    keeper_.take(greeting(6, 1, 0, 1), 1, now_);
+    pass_intervals(1);
+    std::array<std::uint8_t, protocol::kMaxHeaderBytes> bytes{};
+    while (keeper_.owes(1)) {
+      protocol::ParsedFrame frame;
+      const std::size_t length = keeper_.write_owed(1, bytes);
+      ASSERT_EQ(protocol::parse_frame(bytes, length, frame), protocol::FrameError::none);
+      if (frame.routing.destination == 6) EXPECT_EQ(frame.link.echo, 100 + i);
+    }
+    EXPECT_TRUE(links_.up({1, 2}));
+  }
+}
+
+TEST_F(LinkKeeperTest, FindsThatANeighbourDoesNotHearThisServer) {
+  for (unsigned i = 0; i < 3; ++i) {
+    keeper_.take(greeting(6, 1), 1, now_);
+    pass_intervals(1);
+  }
+  const std::uint64_t last = number_;
+  unsigned intervals = 0;
+  for (; links_.up({1, 2}) && intervals < 20; ++intervals) {
+    keeper_.take(greeting(6, 1, last), 1, now_);
+    pass_intervals(1);
+  }
+  EXPECT_LE(intervals, LinkKeeper::kFreshIntervals + LinkKeeper::kDeafIntervals);
+  EXPECT_TRUE(links_.heard({1, 2}));
+}
+
+TEST_F(LinkKeeperTest, FindsANeighbourThatWasStartedAnew) {
+  for (unsigned i = 0; i < 5; ++i) {
+    keeper_.take(greeting(6, 1), 1, now_);
+    pass_intervals(1);
+  }
+  keeper_.take(greeting(6, 1, 0, 500), 1, now_);
+  pass_intervals(1);
+  keeper_.take(greeting(6, 1, 0, 501), 1, now_);
+  std::uint64_t echo = 0;
+  pass_intervals(1);
+  std::array<std::uint8_t, protocol::kMaxHeaderBytes> bytes{};
+  while (keeper_.owes(1)) {
+    protocol::ParsedFrame frame;
+    const std::size_t length = keeper_.write_owed(1, bytes);
+    ASSERT_EQ(protocol::parse_frame(bytes, length, frame), protocol::FrameError::none);
+    if (frame.routing.destination == 6) echo = frame.link.echo;
+  }
+  EXPECT_EQ(echo, 501u);
+}
+
 // Server 2 has two ports on the switch of three servers, and all that comes is over the second
 // rail.
 TEST(LinkKeeperOnRails, FindsThatOneIsDownAndTheOtherIsNot) {
@@ -99,16 +172,18 @@ TEST(LinkKeeperOnRails, FindsThatOneIsDownAndTheOtherIsNot) {
   const bcube::NeighbourTable neighbours(space, 0);
   ServerLinks links(space);
   LinkKeeper keeper({.interval = kPause}, neighbours, links);
+  std::uint64_t number = 1;
   const auto take = [&](std::uint16_t from, unsigned rail) {
     protocol::ParsedFrame frame;
     frame.type = protocol::FrameType::greeting;
     frame.routing.source = from;
-    frame.link = {from, 0, static_cast<std::uint8_t>(space.hop_digit(0, 0, rail)), true};
+    frame.link = {from, 0, static_cast<std::uint8_t>(space.hop_digit(0, 0, rail)), 77, number};
     return keeper.take(frame, 0, 0);
   };
   for (unsigned i = 1; i <= 2 * bcube::LinkWatch::kSilentIntervals; ++i) {
     EXPECT_EQ(take(2, 1), GreetingVerdict::fits);
     keeper.keep(i * kPause);
+    ++number;
   }
   EXPECT_TRUE(links.up(bcube::hop_over(space, 0, 2, 1)));
   EXPECT_FALSE(links.up(bcube::hop_over(space, 0, 2, 0)));

@@ -4,8 +4,8 @@
 // All functions return the same bits: the reflected CRC32C (polynomial 0x1EDC6F41) of `length`
 // bytes after `crc`, without inverting it before or after. They read nothing outside the bytes and
 // take any alignment and any length. No state; any thread.
-#ifndef GRADCUBE_PROTOCOL_CRC_KERNELS_H_
-#define GRADCUBE_PROTOCOL_CRC_KERNELS_H_
+#ifndef GRADCUBE_PROTOCOL_KERNELS_CRC_KERNELS_H_
+#define GRADCUBE_PROTOCOL_KERNELS_CRC_KERNELS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -28,4 +28,4 @@ CrcFunction select_crc() noexcept;
 
 }  // namespace gradcube::protocol
 
-#endif  // GRADCUBE_PROTOCOL_CRC_KERNELS_H_
+#endif  // GRADCUBE_PROTOCOL_KERNELS_CRC_KERNELS_H_

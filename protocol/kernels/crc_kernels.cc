@@ -1,8 +1,8 @@
-#include "protocol/crc_kernels.h"
+#include "protocol/kernels/crc_kernels.h"
 
 #include <isa-l/crc.h>
 
-#include "protocol/crc_avx512.h"
+#include "protocol/kernels/crc_avx512.h"
 
 namespace gradcube::protocol {
 

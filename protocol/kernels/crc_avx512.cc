@@ -9,7 +9,7 @@
 //
 // No inline function from elsewhere may be used here, not even from the standard library: the
 // linker could choose this body, with instructions that not every CPU has, for the whole program.
-#include "protocol/crc_avx512.h"
+#include "protocol/kernels/crc_avx512.h"
 
 #include <cstring>
 #include <immintrin.h>

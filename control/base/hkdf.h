@@ -1,0 +1,29 @@
+// Keys made of a key: HMAC-SHA-256 (RFC 2104) and HKDF with it (RFC 5869). Who knows one of them
+// knows neither the first nor the others.
+//
+// Pure functions; any thread.
+#ifndef GRADCUBE_CONTROL_BASE_HKDF_H_
+#define GRADCUBE_CONTROL_BASE_HKDF_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gradcube::control {
+
+using Secret = std::array<std::uint8_t, 32>;
+
+std::array<std::uint8_t, 32> hmac_sha256(std::string_view key, std::string_view message);
+
+// `bytes`: at most 255 * 32.
+std::string hkdf_sha256(std::string_view secret, std::string_view salt, std::string_view info,
+                        std::size_t bytes);
+
+// By HKDF, for one purpose: `label` names it, and `context` what differs within it.
+Secret derived_secret(const Secret& from, std::string_view label, std::string_view context = {});
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_BASE_HKDF_H_
