@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kDigits = 2 * std::tuple_size_v<Secret>;
 
 std::string name_of(const std::filesystem::path& path) {
-  return "the key file " + quoted(path.string());
+  return "the key file " + control::quoted(path.string());
 }
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what) {

@@ -75,14 +75,18 @@ void LinkKeeper::note(Heard& heard, const protocol::LinkHeader& greeting) const 
   const bool is_fresh = greeting.echo != 0 && number_ - greeting.echo < kFreshIntervals;
   heard.fresh = heard.fresh || is_fresh;
   heard.stale = heard.stale || !is_fresh;
-  if (is_fresh || heard.number == 0 || heard.unanswered != 0) heard.number = greeting.number;
+  const bool one_is_right = heard.known || heard.fresh;
+  if (is_fresh || heard.number == 0 || !one_is_right) heard.number = greeting.number;
 }
 
 // At the end of an interval: whether the neighbour greets and does not hear this server.
 bool LinkKeeper::is_deaf(Heard& heard) const {
-  heard.unanswered = heard.fresh ? 0 : std::min(heard.unanswered + 1, kDeafIntervals);
-  heard.fresh = false;
-  return std::exchange(heard.stale, false) && heard.unanswered == kDeafIntervals;
+  if (heard.fresh) heard.deaf = 0;
+  if (heard.stale && !heard.fresh) heard.deaf = std::min(heard.deaf + 1, kDeafIntervals);
+  const bool is_deaf = heard.stale && heard.deaf == kDeafIntervals;
+  heard.known = std::exchange(heard.fresh, false);
+  heard.stale = heard.answered = false;
+  return is_deaf;
 }
 
 std::size_t LinkKeeper::write_owed(unsigned port, std::span<std::uint8_t> out) {
@@ -134,7 +138,12 @@ GreetingVerdict LinkKeeper::take(const protocol::ParsedFrame& greeting, unsigned
   if (from == nullptr || from->port != port) return GreetingVerdict::wrong_link;
   Heard& heard = heard_[link.level][back];
   note(heard, link);
-  if (heard.fresh) watch_.on_greeting(hop_to(*from), true);
+  if (!heard.known && !std::exchange(heard.answered, true)) owed_[port].insert(back);
+  if (heard.fresh) {
+    watch_.on_greeting(hop_to(*from), true);
+  } else {
+    watch_.on_frame(hop_to(*from));  // for so long as it is not taken for deaf
+  }
   return GreetingVerdict::fits;
 }
 

@@ -4,9 +4,11 @@
 // heard of the neighbour. So a greeting that comes back with one of this server's last numbers
 // shows that its sender lives and hears this server; one that somebody has recorded before does
 // not. One that does not is taken for that of a neighbour which does not hear this server, but only
-// once none of the other kind has come for kDeafIntervals. What came over a link in the interval,
-// of any engine's frames, is a sign of life as well (bcube_forwarding/link_watch.h). What follows
-// is published in ServerLinks, for all engines.
+// once such have come in kDeafIntervals and none of the other kind. Where none has come in the last
+// interval one is answered at once, so that neighbours that start know each other as soon as they
+// have heard each other. What came over a link in the interval, of any engine's frames, is a
+// sign of life as well (bcube_forwarding/link_watch.h). What follows is published in ServerLinks,
+// for all engines.
 //
 // A port may also announce about once a second which one it is, to whoever hears it: for ports that
 // may be cabled to others than their neighbours. An announcement is no sign of life: it does not
@@ -89,9 +91,11 @@ class LinkKeeper {
   // What greetings over a link have said.
   struct Heard {
     std::uint64_t number = 0;  // that is sent back
-    unsigned unanswered = 0;   // intervals, since a fresh one has come
-    bool fresh = false;        // in this interval
+    bool known = false;        // a fresh one has come in the last interval
+    bool fresh = false;        // in this one
     bool stale = false;        // the same
+    bool answered = false;     // the same: at once
+    unsigned deaf = 0;         // intervals in which others have come, since a fresh one
   };
 
   void end_interval(protocol::Nanoseconds now);

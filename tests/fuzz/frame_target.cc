@@ -4,6 +4,7 @@
 
 #include "protocol/crc.h"
 #include "protocol/link_frame.h"
+#include "protocol/mac.h"
 #include "protocol/message_frame.h"
 #include "protocol/path_probe.h"
 #include "protocol/wire.h"
@@ -87,25 +88,30 @@ std::vector<Bytes> seeds() {
   segment.length = 64;
   segment.count = 16;
   std::vector<Bytes> inputs;
+  const protocol::FrameKey some_key(protocol::FrameSecret{});
   for (std::uint8_t hops = 1; hops <= 3; ++hops) {
     protocol::RoutingHeader routing;
     routing.destination = 5;
     routing.hop_count = hops;
+    const protocol::FrameKey* key = hops == 2 ? &some_key : nullptr;
+    routing.authenticated = key != nullptr;
     for (std::uint8_t hop = 0; hop < hops; ++hop) routing.hops[hop] = {hop, 1};
     Bytes message(200);
-    message.resize(
-        protocol::MessageSplitter(link, routing, 200, 7, 8, Bytes(50, 0x5a)).write(0, message));
+    message.resize(protocol::MessageSplitter(link, routing, 200, 7, 8, Bytes(50, 0x5a), key)
+                       .write(0, message));
     message.insert(message.begin(), {1, 0});
     inputs.push_back(message);
     for (const auto type : {protocol::FrameType::greeting, protocol::FrameType::path_failure}) {
       Bytes about_link(200);
       about_link.resize(protocol::write_link_frame(about_link, type, link, routing, 49152,
-                                                   {5, 0, 1, 7, 8, {0x5a5a5a5a, 9000, 1'000'000}}));
+                                                   {5, 0, 1, 7, 8, {0x5a5a5a5a, 9000, 1'000'000}},
+                                                   key));
       about_link.insert(about_link.begin(), {1, 0});
       inputs.push_back(about_link);
     }
     Bytes probe(200);
-    probe.resize(protocol::write_path_probe(probe, link, routing, 49152, {0x5a5a5a5a, false, 9}));
+    probe.resize(
+        protocol::write_path_probe(probe, link, routing, 49152, {0x5a5a5a5a, false, 9}, key));
     probe.insert(probe.begin(), {1, 0});
     inputs.push_back(probe);
     for (const bool is_segment : {false, true}) {

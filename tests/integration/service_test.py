@@ -16,7 +16,7 @@ import tempfile
 import unittest
 
 import system_call_filter
-from fabrics import PATIENCE, TOOL
+from fabrics import PATIENCE, TOOL, new_key
 from harness import main, wait_until
 
 UNIT = pathlib.Path(os.environ["GRADCUBE_SERVICE_UNIT"])
@@ -121,7 +121,8 @@ class Unit(unittest.TestCase):
             # Where another user can read them; builds may lie in a home.
             daemon, tool, *filtered = (shutil.copy(each, directory) for each in (DAEMON, TOOL, *FILTERED[1:]))
             cluster = pathlib.Path(directory) / "cluster.toml"
-            cluster.write_text('[topology]\nspec = "star:2"\n')
+            cluster.write_text('[topology]\nspec = "star:2"\n' + new_key(directory))
+            os.chown(f"{directory}/cube.key", NOBODY, NOBODY)
             commands, runs = [], []
             for server, interface in enumerate(("port0", "far0")):
                 run = pathlib.Path(directory) / f"run{server}"

@@ -17,7 +17,7 @@ import struct
 import sys
 import time
 
-ETHERTYPE_IP = 0x0800
+ALL_FRAMES = 0x0003  # ETH_P_ALL: without it, what leaves is not heard
 TO_THE_HOST = 4  # PACKET_OUTGOING: what leaves through this end of the cable
 GRADCUBE_PORT = struct.pack("!H", 47330)
 UDP = 34
@@ -72,8 +72,8 @@ class Attacker:
         self.random = random.Random(seed)
         self.sockets = []
         for name in interfaces:
-            wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE_IP))
-            wire.bind((name, ETHERTYPE_IP))
+            wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ALL_FRAMES))
+            wire.bind((name, ALL_FRAMES))
             self.sockets.append(wire)
         self.kept = {wire: [] for wire in self.sockets}
         self.sent = {}

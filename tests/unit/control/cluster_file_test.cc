@@ -129,7 +129,7 @@ TEST(ClusterFile, NamesFileLineKeyAndWhatIsAccepted) {
             "oversubscription, mtu, delay, queue, ecn-threshold, greeting, probing");
   EXPECT_EQ(file_refusal("[links]\n"),
             "c.toml, line 1: unknown section \"links\"; accepted sections are topology, link, "
-            "impair, engine, users, servers");
+            "impair, engine, users, security, servers");
   EXPECT_EQ(
       file_refusal("\n[link]\nrate = 200\n"),
       "c.toml, line 3: link.rate \"200\": the unit is missing; expected a number and its "

@@ -46,7 +46,9 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
                                                        {"allow-users", "alice,1001"},
                                                        {"allow-groups", "ml"},
                                                        {"user-jobs", "3"},
-                                                       {"user-sessions", "30"}};
+                                                       {"user-sessions", "30"},
+                                                       {"authentication", "none"},
+                                                       {"key-file", "/etc/cube.key"}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
   EXPECT_EQ(settings.topology.spec(), "tree:4x4");
@@ -71,6 +73,8 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   EXPECT_EQ(settings.trainer_memory_bytes, 8'000'000'000u);
   EXPECT_EQ(settings.fabric, FabricKind::udp);
   EXPECT_EQ(settings.hosts.size(), 15u);
+  EXPECT_EQ(settings.authentication, Authentication::none);
+  EXPECT_EQ(settings.key_file, "/etc/cube.key");
   EXPECT_EQ(settings.interfaces.size(), 15u);
   EXPECT_EQ(settings.allowed_users, (NameList{"alice", "1001"}));
   EXPECT_EQ(settings.allowed_groups, NameList{"ml"});

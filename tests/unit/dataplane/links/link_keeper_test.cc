@@ -113,6 +113,28 @@ TEST_F(LinkKeeperTest, TakesWhatSomebodyHasRecordedForNoSignOfLife) {
   EXPECT_FALSE(links_.up({1, 2})) << "nothing new has come";
 }
 
+TEST_F(LinkKeeperTest, AnswersANeighbourThatBeginsAtOnceAndOnceInAnInterval) {
+  pass_intervals(1);
+  write_owed(1);
+  for (unsigned i = 0; i < 3; ++i) keeper_.take(greeting(6, 1, 0, 1), 1, now_);
+  EXPECT_THAT(write_owed(1), testing::ElementsAre(6));
+  keeper_.take(greeting(6, 1), 1, now_);
+  EXPECT_FALSE(keeper_.owes(1));
+  pass_intervals(1);
+  write_owed(1);
+  keeper_.take(greeting(6, 1), 1, now_);
+  EXPECT_FALSE(keeper_.owes(1)) << "they know each other";
+}
+
+TEST_F(LinkKeeperTest, SuspectsNoNeighbourThatBeginsALittleLater) {
+  pass_intervals(2);
+  keeper_.take(greeting(6, 1, 0), 1, now_);
+  pass_intervals(1);
+  keeper_.take(greeting(6, 1), 1, now_);
+  pass_intervals(1);
+  EXPECT_TRUE(links_.up({1, 2}));
+}
+
 TEST_F(LinkKeeperTest, IsNotMisledByWhatSomebodyHasRecordedWhileTheNeighbourGreets) {
   for (unsigned i = 0; i < 20; ++i) {
     keeper_.take(greeting(6, 1, 0, 1), 1, now_);
@@ -124,7 +146,9 @@ TEST_F(LinkKeeperTest, IsNotMisledByWhatSomebodyHasRecordedWhileTheNeighbourGree
       protocol::ParsedFrame frame;
       const std::size_t length = keeper_.write_owed(1, bytes);
       ASSERT_EQ(protocol::parse_frame(bytes, length, frame), protocol::FrameError::none);
-      if (frame.routing.destination == 6) EXPECT_EQ(frame.link.echo, 100 + i);
+      if (frame.routing.destination == 6) {
+        EXPECT_EQ(frame.link.echo, 100 + i);
+      }
     }
     EXPECT_TRUE(links_.up({1, 2}));
   }
