@@ -7,7 +7,11 @@ namespace gradcube::control {
 bool Introductions::admits(const NodeMessage& message, Instant now, NodeMessages& out) {
   // Asked by a stranger, too: both may have been restarted, and then each asks the other.
   if (const auto* asked = std::get_if<Challenge>(&message.body)) {
-    out.push_back({server_, message.from, Response{asked->nonce}});
+    Answered& last = answered_.try_emplace(message.from, Answered{asked->nonce, now}).first->second;
+    if (last.nonce != asked->nonce || now >= last.again) {
+      last = {asked->nonce, now + kAnswerInterval};
+      out.push_back({server_, message.from, Response{asked->nonce}});
+    }
     if (first_ == First::challenged && speaker(message.from) != message.sender) {
       challenge(message.from, now, out);
     }
@@ -17,8 +21,11 @@ bool Introductions::admits(const NodeMessage& message, Instant now, NodeMessages
   if (const auto* response = std::get_if<Response>(&message.body)) {
     const auto asked = asked_.find(message.from);
     if (asked == asked_.end() || asked->second.nonce != response->nonce) return false;
-    speakers_[message.from] = {message.sender, ReplayWindow(message.number)};
     asked->second.nonce.reset();
+    // Of who speaks already an answer may come late: what has come since has come.
+    if (speaker(message.from) != message.sender) {
+      speakers_[message.from] = {message.sender, ReplayWindow(message.number)};
+    }
     return false;
   }
   if (first_ == First::believed) {

@@ -30,6 +30,8 @@ class Introductions {
  public:
   // One challenge to a server in this time, however much strangers send in its name.
   static constexpr Instant kChallengeInterval = std::chrono::milliseconds(20);
+  // And one answer to the same challenge: it can be recorded.
+  static constexpr Instant kAnswerInterval = std::chrono::milliseconds(10);
 
   enum class First : std::uint8_t { believed, challenged };
 
@@ -55,6 +57,11 @@ class Introductions {
     Instant again{};                     // not before
   };
 
+  struct Answered {
+    std::uint64_t nonce = 0;
+    Instant again{};  // not before
+  };
+
   void challenge(bcube::ServerId server, Instant now, NodeMessages& out);
 
   bcube::ServerId server_;
@@ -63,6 +70,7 @@ class Introductions {
   std::uint64_t repeated_ = 0;
   std::map<bcube::ServerId, Speaker> speakers_;
   std::map<bcube::ServerId, Asked> asked_;
+  std::map<bcube::ServerId, Answered> answered_;  // the last of each
 };
 
 }  // namespace gradcube::control

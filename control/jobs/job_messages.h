@@ -37,7 +37,7 @@
 
 namespace gradcube::control {
 
-// Of a daemon: greater after each restart. 0: not known.
+// Of a daemon: a random number, another after each restart. 0: not known.
 using Incarnation = std::uint64_t;
 // Which of its daemon's joins an agent serves: from 1. 0 stands for the job's leader.
 using Attempt = std::uint64_t;

@@ -30,7 +30,7 @@ std::string name_of(const std::filesystem::path& path) {
   throw SetupError(name_of(path) + " " + what);
 }
 
-// The file's text: one byte more than a key with its end of line, if it is longer.
+// The file's text, without what ends its lines; of a longer file so much that it is no key.
 std::string read_text(const std::filesystem::path& path) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) {
@@ -49,10 +49,12 @@ std::string read_text(const std::filesystem::path& path) {
            "can be used by others than its owner: `chmod 600` mends it; if others may have "
            "read it, make another key");
   }
-  std::string text(kDigits + 2, '\0');
+  std::string text(2 * kDigits, '\0');
   const ssize_t bytes = read(file.get(), text.data(), text.size());
   if (bytes < 0) refuse(path, fmt::format("cannot be read: {}", std::strerror(errno)));
   text.resize(static_cast<std::size_t>(bytes));
+  // What carries a key from host to host may add some.
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return text;
 }
 
@@ -88,8 +90,7 @@ void write_key_file(const std::filesystem::path& path, std::string_view text) {
 }
 
 Secret read_key_file(const std::filesystem::path& path) {
-  std::string text = read_text(path);
-  if (text.ends_with('\n')) text.pop_back();
+  const std::string text = read_text(path);
   Secret key;
   const bool is_key = text.size() == kDigits && std::all_of(text.begin(), text.end(), [](char c) {
                         return value_of(c) >= 0;

@@ -187,7 +187,12 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
     place.settings.flows = parameters_.flows;
     place.settings.greetings.digest = digest_;
     place.settings.greetings.announces = announces_;
-    place.settings.greetings.first_number = secret_ ^ incarnation;
+    place.settings.greetings.first_number = incarnation;
+    if (parameters_.greeting_interval != 0) {
+      // On the way to a neighbour and back there are four links.
+      place.settings.greetings.intervals_on_the_way =
+          4 * settings_.delay_ns / static_cast<std::uint64_t>(parameters_.greeting_interval);
+    }
     place.settings.greetings.key = keys_ == nullptr ? nullptr : &keys_->of_servers;
     place.settings.keys = keys_.get();
     place.settings.probing_interval = parameters_.probing_interval;

@@ -30,6 +30,12 @@ const std::uint8_t* payload_of(const rte_mbuf* packet, const ParsedFrame& frame)
   return nullptr;
 }
 
+void count_received(Flow& flow, const protocol::RoutingHeader& routing) {
+  flow.neighbour->received.add(1);
+  const bool direct = routing.hop_count == 1 && routing.hops[0].digit == flow.digit_in;
+  flow.neighbour->direct.add(direct ? 1 : 0);
+}
+
 }  // namespace
 
 unsigned Engine::receive(PortQueue& in) {
@@ -130,9 +136,6 @@ bool Engine::receive_packet(rte_mbuf* packet) {
     counters_.drop(DropReason::bad_acknowledgement);
     return false;
   }
-  flow->neighbour->received.add(1);
-  const bool direct = frame.routing.hop_count == 1 && frame.routing.hops[0].digit == flow->digit_in;
-  flow->neighbour->direct.add(direct ? 1 : 0);
   flow->neighbour->acknowledged.add(acknowledged.delivered);
   if (flow->mail != nullptr && acknowledged.delivered != 0) flow->mail->on_acknowledged(*flow);
   arm_timer(*flow);
@@ -146,9 +149,14 @@ bool Engine::receive_packet(rte_mbuf* packet) {
       0,
       segment.length,
       {segment.type_and_operation, segment.count, segment.root, segment.kind, segment.collective}};
+  const std::uint64_t fresh = counters_.segments_received;
   const bool held = frame.is_segment && ask_user(*flow, [&](auto& user) {
                       return receive_segment(*flow, user, frame, contribution);
                     });
+  // What says nothing new shows no life: somebody may have recorded it.
+  if (acknowledged.delivered != 0 || counters_.segments_received != fresh) {
+    count_received(*flow, frame.routing);
+  }
   flow->in->credit.on_frame(flow->credit,
                             flow->receive.expand(transport.sequence) + transport.backlog,
                             ask_user(*flow, [flow](auto& user) { return user.granting(*flow); }));
@@ -178,6 +186,10 @@ bool Engine::receive_unsegmented(rte_mbuf* packet, const ParsedFrame& frame,
     receive_link_frame(frame, head.first(frame.header_bytes));
   } else if (settings_.inbox == nullptr) {
     counters_.drop(FrameError::unsupported_type);
+  } else if (own_key() != nullptr && packet->nb_segs == 1 &&
+             !own_key()->is_right(head.first(frame.header_bytes),
+                                  head.subspan(frame.header_bytes, frame.payload_bytes))) {
+    counters_.drop(FrameError::bad_mac);  // before it takes a place from one that is right
   } else if (settings_.inbox->put(packet)) {
     return true;
   } else {

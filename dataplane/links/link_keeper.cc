@@ -72,7 +72,8 @@ void LinkKeeper::end_interval(protocol::Nanoseconds now) {
 // A number that was not heard in answer may be an old one. It is sent back all the same where none
 // else is known to be right, as at the start: then the answer to it tells.
 void LinkKeeper::note(Heard& heard, const protocol::LinkHeader& greeting) const {
-  const bool is_fresh = greeting.echo != 0 && number_ - greeting.echo < kFreshIntervals;
+  const bool is_fresh = greeting.echo != 0 &&
+                        number_ - greeting.echo < kFreshIntervals + settings_.intervals_on_the_way;
   heard.fresh = heard.fresh || is_fresh;
   heard.stale = heard.stale || !is_fresh;
   const bool one_is_right = heard.known || heard.fresh;

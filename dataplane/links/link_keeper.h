@@ -45,6 +45,8 @@ struct GreetingSettings {
   bool announces = false;
   // The number of the first interval's greetings: another one each time that a server is started.
   std::uint64_t first_number = 1;
+  // That pass until an answer can be there, by the delay of the links.
+  std::uint64_t intervals_on_the_way = 0;
   const protocol::FrameKey* key = nullptr;  // of greetings; null: they have a CRC
 };
 
@@ -57,7 +59,8 @@ enum class GreetingVerdict : std::uint8_t {
 
 class LinkKeeper {
  public:
-  // A greeting that answers one of so many intervals, this one among them, is fresh.
+  // A greeting that answers one of so many intervals, this one among them, is fresh; and of those
+  // that a round trip takes.
   static constexpr std::uint64_t kFreshIntervals = 5;
   static constexpr unsigned kDeafIntervals = 2;
 

@@ -12,8 +12,10 @@
 namespace gradcube::dataplane {
 
 struct NeighbourNumbers {
-  std::uint64_t received = 0;  // frames from it, of a job's flow and present epoch, by any route
-  std::uint64_t resent = 0;    // segments sent to it again
+  // Frames from it, of a job's flow and present epoch, by any route, with a segment that had not
+  // come before or an acknowledgement of one that had not been acknowledged: so it lives.
+  std::uint64_t received = 0;
+  std::uint64_t resent = 0;        // segments sent to it again
   std::uint64_t acknowledged = 0;  // segments that it has acknowledged
 
   void operator+=(const NeighbourNumbers& other) {

@@ -4,6 +4,9 @@
 #include <intel-ipsec-mb.h>
 #include <memory>
 #include <new>
+#include <stdexcept>
+
+#include "protocol/kernels/ghash_vpclmul.h"
 #else
 #include <algorithm>
 
@@ -38,7 +41,28 @@ Functions choose() {
   const std::unique_ptr<IMB_MGR, decltype(&free_mb_mgr)> manager(alloc_mb_mgr(0), free_mb_mgr);
   if (manager == nullptr) throw std::bad_alloc();
   init_mb_mgr_auto(manager.get(), nullptr);
-  return {manager->ghash_pre, manager->ghash, manager->keyexp_128, manager->aes128_cfb_one};
+  Functions found{manager->ghash_pre, manager->ghash, manager->keyexp_128, manager->aes128_cfb_one};
+  if (found.expand_hash_key == nullptr || found.hash == nullptr ||
+      found.expand_cipher_key == nullptr || found.encrypt == nullptr) {
+    throw std::runtime_error("ipsec-mb, which makes the MACs of frames, does not know this CPU");
+  }
+  // With AVX-512 it hashes 64 bytes at once, else 16.
+  const bool can_32 = __builtin_cpu_supports("avx2") != 0 &&
+                      __builtin_cpu_supports("vpclmulqdq") != 0 &&
+                      __builtin_cpu_supports("pclmul") != 0;
+  if (can_32 && __builtin_cpu_supports("avx512f") == 0) {
+    found.expand_hash_key = [](const void* key, gcm_key_data* table) {
+      expand_ghash_key(static_cast<const std::uint8_t*>(key),
+                       reinterpret_cast<std::uint8_t*>(table));
+    };
+    found.hash = [](const gcm_key_data* table, const void* bytes, std::uint64_t length, void* hash,
+                    std::uint64_t) {
+      extend_ghash(reinterpret_cast<const std::uint8_t*>(table),
+                   static_cast<const std::uint8_t*>(bytes), length,
+                   static_cast<std::uint8_t*>(hash));
+    };
+  }
+  return found;
 }
 
 // Set with the first key, so that programs without one do not pay for it.
@@ -48,6 +72,7 @@ Functions chosen;
 
 MacKernel::MacKernel(const MacBlock& hash_key, const MacBlock& cipher_key) {
   static_assert(sizeof(gcm_key_data) <= kHashTableBytes && alignof(gcm_key_data) <= 64);
+  static_assert(kGhashTableBytes <= sizeof(gcm_key_data));
   static const Functions functions = chosen = choose();
   functions.expand_hash_key(hash_key.data(), new (hash_table_.data()) gcm_key_data);
   alignas(16) std::array<std::uint8_t, kRoundKeyBytes> to_decrypt;

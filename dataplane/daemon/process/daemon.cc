@@ -78,6 +78,10 @@ std::optional<control::Secret> key_of(const control::ClusterSettings& settings,
                                       const std::optional<LoneServer>& lone) {
   if (!lone.has_value()) return std::nullopt;
   if (settings.authentication == control::Authentication::none) {
+    if (!settings.key_file.empty()) {
+      throw control::UsageError(
+          "authentication = \"none\" and a key-file contradict each other: expected one of them");
+    }
     log::warn(
         "authentication = \"none\": whoever can send frames to this daemon's ports can change the "
         "results of its jobs and end them");

@@ -140,6 +140,34 @@ TEST_F(AuthenticIntroductionsTest, TakeEachMessageOnceAndNoneOfBeforeTheAnswer) 
   EXPECT_EQ(introductions_.repeated(), 7U);
 }
 
+// Somebody keeps the answer back, until more has come.
+TEST_F(AuthenticIntroductionsTest, ForgetNothingThatHasComeWhenAnAnswerComesLate) {
+  hears(7, 1);
+  hears(7, 5, Response{said<Challenge>().value()});
+  now_ += Introductions::kChallengeInterval;
+  EXPECT_FALSE(hears(6, 99)) << "of a dead daemon";
+  const auto nonce = said<Challenge>();
+  ASSERT_TRUE(nonce.has_value());
+  EXPECT_TRUE(hears(7, 7));
+  EXPECT_TRUE(hears(7, 8));
+  EXPECT_FALSE(hears(7, 6, Response{*nonce}));
+  EXPECT_FALSE(hears(7, 7));
+  EXPECT_FALSE(hears(7, 8));
+  EXPECT_TRUE(hears(7, 9));
+}
+
+TEST_F(AuthenticIntroductionsTest, AnswerAChallengeThatComesAgainAndAgainSeldom) {
+  unsigned answers = 0;
+  for (unsigned i = 0; i < 1000; ++i) {
+    hears(7, 1, Challenge{99});
+    if (said<Response>().has_value()) ++answers;
+    now_ += std::chrono::microseconds(100);
+  }
+  EXPECT_EQ(answers, 10U);
+  hears(7, 2, Challenge{100});
+  EXPECT_EQ(said<Response>(), 100U) << "another one is not kept waiting";
+}
+
 TEST_F(AuthenticIntroductionsTest, AskWhoAsksThem) {
   EXPECT_FALSE(hears(7, 1, Challenge{99}));
   EXPECT_EQ(said<Response>(), 99U);

@@ -2,11 +2,13 @@
 #include "protocol/mac.h"
 
 #include <algorithm>
+#include <array>
 #include <gtest/gtest.h>
 #include <random>
 #include <vector>
 
 #include "protocol/bytes.h"
+#include "protocol/kernels/ghash_vpclmul.h"
 #include "protocol/kernels/mac_portable.h"
 #include "protocol/path_probe.h"
 #include "tests/unit/protocol/sample_frame.h"
@@ -71,6 +73,32 @@ TEST(MacKernel, IsThePortableOneForEveryLength) {
         << length;
   }
 }
+
+#if defined(__x86_64__)
+// In the place of ipsec-mb's on some CPUs.
+TEST(GhashVpclmul, IsThePortableOneForEveryLengthAndGoesOnFromAnyHash) {
+  if (__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("vpclmulqdq") == 0) {
+    GTEST_SKIP() << "this CPU has no VPCLMULQDQ";
+  }
+  std::mt19937_64 random(12);
+  const auto draw = [&random](std::span<std::uint8_t> bytes) {
+    for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  };
+  for (std::size_t length = 0; length <= 600; ++length) {
+    MacBlock key;
+    MacBlock hash;
+    Bytes bytes(length);
+    draw(key);
+    draw(hash);
+    draw(bytes);
+    alignas(64) std::array<std::uint8_t, kGhashTableBytes> table;
+    expand_ghash_key(key.data(), table.data());
+    const MacBlock expected = ghash_portable(key, hash, bytes);
+    extend_ghash(table.data(), bytes.data(), length, hash.data());
+    ASSERT_EQ(hash, expected) << length;
+  }
+}
+#endif
 
 constexpr FrameSecret kSecret = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16,
                                  17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32};

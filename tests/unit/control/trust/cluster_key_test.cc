@@ -45,6 +45,17 @@ TEST_F(KeyFile, ComesBackAndNobodyElseCanReadIt) {
   EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
+// What carries it from host to host, such as a secret of Kubernetes, may add ends of lines.
+TEST_F(KeyFile, MayEndInSeveralEndsOfLines) {
+  const Secret key = draw_secret();
+  for (const char* end : {"", "\n", "\r\n", "\n\n"}) {
+    std::string text = key_text(key);
+    text.pop_back();
+    write(text + end);
+    EXPECT_EQ(read_key_file(path_), key);
+  }
+}
+
 TEST_F(KeyFile, IsAnotherEachTime) { EXPECT_NE(draw_secret(), draw_secret()); }
 
 TEST_F(KeyFile, IsNotWrittenOver) {
