@@ -154,9 +154,8 @@ bool Engine::receive_packet(rte_mbuf* packet) {
                       return receive_segment(*flow, user, frame, contribution);
                     });
   // What says nothing new shows no life: somebody may have recorded it.
-  if (acknowledged.delivered != 0 || counters_.segments_received != fresh) {
-    count_received(*flow, frame.routing);
-  }
+  const bool is_news = acknowledged.delivered != 0 || counters_.segments_received != fresh;
+  if (is_news) count_received(*flow, frame.routing);
   flow->in->credit.on_frame(flow->credit,
                             flow->receive.expand(transport.sequence) + transport.backlog,
                             ask_user(*flow, [flow](auto& user) { return user.granting(*flow); }));
