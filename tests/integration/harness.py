@@ -201,11 +201,13 @@ def holds(process, path):
 
 
 def alive(pid):
+    """Also while only some of its threads have ended: the others may still hold its files and locks."""
+    process = pathlib.Path(f"/proc/{pid}")
     try:
-        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        state = (process / "stat").read_text().rpartition(")")[2].split()[0]
+        return state not in "ZX" or len(list((process / "task").iterdir())) > 1
     except OSError:
         return False
-    return state not in "ZX"
 
 
 def command_of(pid):
