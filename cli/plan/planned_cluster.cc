@@ -32,11 +32,11 @@ PlannedCluster planned_cluster(const control::RunDirectory& directory,
     throw control::UsageError(
         fmt::format("{}: the running cluster has its own; expected a --topology beside it", flag));
   }
-  RunningCluster cluster = running_cluster(directory);
+  const RunningCluster cluster = running_cluster(directory);
   const char* const without = cluster.aggregators.empty() ? "" : " without its aggregators";
   return {.topology = cluster.topology,
           .placement = placement_of(cluster, {}, "--topology"),
-          .running = std::move(cluster),
+          .running = cluster,
           .which = fmt::format(", the running cluster{}", without)};
 }
 
