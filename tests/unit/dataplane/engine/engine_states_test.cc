@@ -304,6 +304,10 @@ TEST_F(EngineStates, CountWhatIsExchangedWithEachNeighbour) {
     return stale;
   }());
   exchange();
+  const std::uint64_t duplicates = engine_->counters().duplicates;
+  arrive(contribution());
+  EXPECT_EQ(engine_->counters().duplicates, duplicates + 1)
+      << "it shows no life, and does not count";
   const NeighbourNumbers numbers = engine_->neighbour(neighbour);
   EXPECT_EQ(numbers.received - before, 3u);
   EXPECT_EQ(numbers.resent, 1u);

@@ -30,6 +30,18 @@ class LinkKeeperTest : public testing::Test {
     }
     return greeted;
   }
+  // In the greeting that this neighbour is owed; 0: none is.
+  std::uint64_t echo_to(bcube::ServerId server, unsigned port) {
+    std::uint64_t echo = 0;
+    std::array<std::uint8_t, protocol::kMaxHeaderBytes> bytes{};
+    while (keeper_.owes(port)) {
+      protocol::ParsedFrame frame;
+      const std::size_t length = keeper_.write_owed(port, bytes);
+      EXPECT_EQ(protocol::parse_frame(bytes, length, frame), protocol::FrameError::none);
+      if (frame.routing.destination == server) echo = frame.link.echo;
+    }
+    return echo;
+  }
   protocol::ParsedFrame greeting(bcube::ServerId from, std::uint8_t level) const {
     return greeting(from, level, number_);
   }
@@ -141,17 +153,20 @@ TEST_F(LinkKeeperTest, IsNotMisledByWhatSomebodyHasRecordedWhileTheNeighbourGree
     keeper_.take(greeting(6, 1, number_, 100 + i), 1, now_);
     keeper_.take(greeting(6, 1, 0, 1), 1, now_);
     pass_intervals(1);
-    std::array<std::uint8_t, protocol::kMaxHeaderBytes> bytes{};
-    while (keeper_.owes(1)) {
-      protocol::ParsedFrame frame;
-      const std::size_t length = keeper_.write_owed(1, bytes);
-      ASSERT_EQ(protocol::parse_frame(bytes, length, frame), protocol::FrameError::none);
-      if (frame.routing.destination == 6) {
-        EXPECT_EQ(frame.link.echo, 100 + i);
-      }
-    }
+    EXPECT_EQ(echo_to(6, 1), 100 + i);
     EXPECT_TRUE(links_.up({1, 2}));
   }
+}
+
+// By the delay of the links an answer is there after eight intervals.
+TEST_F(LinkKeeperTest, WaitsForAnswersAsLongAsTheyAreOnTheirWay) {
+  LinkKeeper patient({.interval = kPause, .intervals_on_the_way = 8}, neighbours_, links_);
+  for (number_ = 1; number_ < 30; ++number_) {
+    patient.take(greeting(6, 1, number_ <= 8 ? 0 : number_ - 8), 1, now_);
+    patient.keep(now_ += kPause);
+  }
+  EXPECT_TRUE(links_.up({1, 2}));
+  EXPECT_FALSE(links_.up({1, 1})) << "nothing is heard there";
 }
 
 TEST_F(LinkKeeperTest, FindsThatANeighbourDoesNotHearThisServer) {
@@ -177,16 +192,8 @@ TEST_F(LinkKeeperTest, FindsANeighbourThatWasStartedAnew) {
   keeper_.take(greeting(6, 1, 0, 500), 1, now_);
   pass_intervals(1);
   keeper_.take(greeting(6, 1, 0, 501), 1, now_);
-  std::uint64_t echo = 0;
   pass_intervals(1);
-  std::array<std::uint8_t, protocol::kMaxHeaderBytes> bytes{};
-  while (keeper_.owes(1)) {
-    protocol::ParsedFrame frame;
-    const std::size_t length = keeper_.write_owed(1, bytes);
-    ASSERT_EQ(protocol::parse_frame(bytes, length, frame), protocol::FrameError::none);
-    if (frame.routing.destination == 6) echo = frame.link.echo;
-  }
-  EXPECT_EQ(echo, 501u);
+  EXPECT_EQ(echo_to(6, 1), 501u);
 }
 
 // Server 2 has two ports on the switch of three servers, and all that comes is over the second
