@@ -113,6 +113,12 @@ class CabledHosts:
         command = ["nsenter", "-t", str(pid), "-n", "ip", "-batch", "-"]
         subprocess.run(command, input=batch + "\n", text=True, check=True, timeout=PATIENCE)
 
+    def is_without_carrier(self, name, port):
+        """As the kernel tells it, some time after the other end of the cable went down."""
+        command = ["nsenter", "-t", str(self.namespaces[name]), "-n", "ip", "-json", "link", "show", "dev", port]
+        (shown,) = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE).stdout)
+        return "NO-CARRIER" in shown["flags"]
+
     def tool(self, *arguments):
         """Typed on a machine that is none of the hosts."""
         kept = {key: value for key, value in os.environ.items() if key != "GRADCUBE_RUN"}
@@ -184,6 +190,7 @@ class Cables(TestCase):
         with CabledHosts("bcube:2,2") as hosts:
             (server, port), (other, far) = hosts.joints[1]
             hosts.ip(hosts.who[server], f"link set dev {hosts.ports[server][port]} down")
+            wait_until(lambda: hosts.is_without_carrier(hosts.who[other], hosts.ports[other][far]), "no carrier")
             done = hosts.set_up()
             self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
             self.assertIn("these cables form no star, ring, torus or BCube:", done.stdout)
