@@ -103,9 +103,9 @@ in_chroot() {
   attended mmdebstrap --quiet --mode=root --variant=apt --format=null --include="$included" "$@" "$suite" /dev/null
 }
 
-# What debian/control or debian/tests/control lists after "$1:".
+# What debian/control or debian/tests/control lists after "$1:", for this processor, an amd64.
 listed() {
-  sed -n "/^$1:/,/^[^ ]/{s/^$1://; /^[A-Z]/!p}" "$2" | tr -d ' \n' | sed 's/debhelper-compat(=13)/debhelper/; s/:any//g'
+  sed -n "/^$1:/,/^[^ ]/{s/^$1://; /^[A-Z]/!p}" "$2" | tr -d ' \n' | sed 's/debhelper-compat(=13)/debhelper/; s/:any//g; s/\[any-amd64\]//g'
 }
 
 # pack_sources FILE: what git knows, as it is here now, below gradcube/.
