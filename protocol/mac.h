@@ -32,7 +32,7 @@ struct MacContext {
 
 using FrameSecret = std::array<std::uint8_t, 32>;
 
-// Some 1.3 KB, and the tables that a MAC needs. Immutable; any thread.
+// Some 1.5 KB, and the tables that a MAC needs. Immutable; any thread.
 class FrameKey {
  public:
   explicit FrameKey(const FrameSecret& secret);

@@ -31,7 +31,7 @@ class MacKernel {
                            std::span<const std::uint8_t> second, const MacBlock& block) const;
 
  private:
-  static constexpr std::size_t kHashTableBytes = 1024;
+  static constexpr std::size_t kHashTableBytes = 1280;  // ipsec-mb 1.3 needs 1,024, 1.5 needs 1,264
   static constexpr std::size_t kRoundKeyBytes = 16 * 11;
 
   alignas(64) std::array<std::uint8_t, kHashTableBytes> hash_table_{};
