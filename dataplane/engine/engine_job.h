@@ -31,8 +31,9 @@
 //            collective and what lies behind it in its lane, and nothing else.
 //   halted   nothing moves any more: what has completed is final.
 //
-//   attach -> armed -> start -> running -> hold -> held -> reset -> armed (of the next epoch)
-//   halt and detach: from any state; reset: from halted too
+//   attach -> armed -> start -> running -> hold -> held -> halt -> halted -> reset -> armed (of the
+//   next epoch). halt and detach: from any state. A server's engines are all halted before one is
+//   reset: what that one has not done counts as failed from then on.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_
 #define GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_
 

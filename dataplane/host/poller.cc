@@ -205,6 +205,7 @@ void Poller::serve_call() {
 
 void Poller::call(const std::function<void()>& function) {
   if (!running_.load()) {
+    if (meanwhile_) meanwhile_();
     function();
     return;
   }

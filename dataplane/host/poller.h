@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "control/settings/cluster_settings.h"
@@ -94,6 +95,10 @@ class Poller {
   // sleep by it, and a virtual clock may jump to the least of all pollers.
   Nanoseconds next_event() const;
 
+  // What a call begins with where no thread is in run(): a simulation's pollers go on
+  // meanwhile, as their threads would.
+  void set_meanwhile(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
+
   // Runs `function` on the poller's thread between two iterations and returns when it is done; runs
   // it on this thread when run() is not running, or ends before it has served the call. One caller
   // at a time. Throws what `function` throws. Ends the process after call_patience (see above).
@@ -123,6 +128,7 @@ class Poller {
   std::atomic<bool> stop_{false};
   std::atomic<const std::function<void()>*> requested_{nullptr};
   std::atomic<std::uint64_t> served_{0};
+  std::function<void()> meanwhile_;
   std::exception_ptr failure_;  // of the call that was served last; published by served_
   Nanoseconds idle_since_ = 0;
   Nanoseconds last_iteration_ = 0;

@@ -50,6 +50,15 @@ class Average(TestCase):
                     for result in all_of(work, sessions):
                         numpy.testing.assert_array_equal(result, numpy.full(COUNT, value, dtype))
 
+    def test_of_few_integers_that_overflow_fails_on_every_trainer_too(self):
+        """So few that some of a server's threads have no part of them."""
+        with job(self.cluster, "few") as sessions:
+            for count in (1, 2, 5, 16) * 5:
+                for dtype in "int32", "int64":
+                    most = numpy.full(count, numpy.iinfo(dtype).max, dtype)
+                    for result in all_of(lambda session: self.average(session, most.copy()), sessions):
+                        self.assert_fails(gradcube.OverflowError, result, '"few"', dtype)
+
 
 if __name__ == "__main__":
     main()

@@ -63,9 +63,15 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   nodes().messages().set_faults(settings.messages);
   order_.resize(cluster_->pollers().size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
+  for (const auto& poller : cluster_->pollers()) {
+    poller->set_meanwhile([this] { let_pollers_go_on(); });
+  }
 }
 
-SimulatedCluster::~SimulatedCluster() { nodes().set_channel(nullptr); }
+SimulatedCluster::~SimulatedCluster() {
+  for (const auto& poller : cluster_->pollers()) poller->set_meanwhile({});
+  nodes().set_channel(nullptr);
+}
 
 std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(const std::string& job,
                                                          bcube::ServerId server,
@@ -195,6 +201,14 @@ unsigned SimulatedCluster::iterate_pollers() {
     moved += pollers[i]->iterate();
   }
   return moved;
+}
+
+// While the control thread waits for one of them.
+void SimulatedCluster::let_pollers_go_on() {
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    const bool stalls = clock_.now() < stalled_until_[i];
+    if (!stalls && random_.below(2) == 0) cluster_->pollers()[i]->iterate();
+  }
 }
 
 // One that submits while the daemon asks it to.

@@ -5,8 +5,9 @@
 // Time. An iteration in which something moved takes kIteration. If nothing moved, time jumps to the
 // next event of a poller or a node, or to the time at which the test wants to look (look_at()), by
 // kLongestJump at most; not while a trainer rings, which would wake a poller. The seed determines
-// the schedule: the order of the pollers, and when a poller stalls for a while, as if the operating
-// system had taken its core away.
+// the schedule: the order of the pollers, which of them go on while the control thread waits for
+// another one, and when a poller stalls for a while, as if the operating system had taken its core
+// away.
 //
 // Faults of servers. A node can be killed, with all that its server held, and started anew; stopped
 // and continued; cut off, so that neither frames nor messages of it come through, one way or both.
@@ -168,6 +169,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   void record(const std::string& line) override { log_.push_back(line); }
   unsigned packets_in_use_of(const char* pools) const;
   unsigned iterate_pollers();
+  void let_pollers_go_on();
   // What has come to them is lost.
   void drain_ports(bcube::ServerId server);
   bool any_trainer_rings();

@@ -91,7 +91,11 @@ void JobEngines::halt() {
   on_engines([this](Engine& engine) { engine.halt(job_); });
 }
 
+// All stand still before the first is reset. Else the leader engine would take that one's threads
+// for done with what fails and tell the trainers that it ended well; or it would fail what another
+// engine still works on, in buffers that are the trainers' again.
 void JobEngines::reset(const LaneCuts& cuts, control::Epoch epoch) {
+  halt();
   on_engines([&](Engine& engine) { engine.reset(job_, cuts, epoch); });
 }
 
