@@ -309,7 +309,7 @@ inline constexpr std::uint32_t kNoAggregator = UINT32_MAX;
 inline constexpr std::uint32_t kSynchronous = UINT32_MAX;
 
 // A hub's table: this, `optimizer_bytes` of text, and `keys` times a HubTableKey with the bytes of
-// its name behind it. Nothing is aligned. The text is control/checkpoint/optimizer_settings.h's.
+// its name behind it. Nothing is aligned. The text is control/checkpoint/key_optimizers.h's.
 struct HubTable {
   std::uint64_t chunk_bytes;
   std::uint32_t keys;

@@ -71,29 +71,31 @@ void fill_gradients(const HubKey& key, std::uint32_t number, std::uint32_t rank,
   });
 }
 
-HubOracle::HubOracle(std::span<const HubKey> keys, const aggregation::OptimizerSettings& settings,
+HubOracle::HubOracle(std::span<const HubKey> keys,
+                     std::span<const aggregation::OptimizerSettings> settings,
                      std::uint32_t trainers)
     : keys_(keys),
       settings_(settings),
       trainers_(trainers),
       arrays_(keys.size()),
       rounds_(keys.size()) {
-  const std::size_t states = aggregation::optimizer_states(settings.rule);
   for (std::uint32_t k = 0; k < keys.size(); ++k) {
     arrays_[k][0].resize(keys[k].elements);
     for (std::uint64_t i = 0; i < keys[k].elements; ++i) arrays_[k][0][i] = first_weight(k, i);
+    const std::size_t states = aggregation::optimizer_states(settings[k].rule);
     for (std::size_t s = 1; s <= states; ++s) arrays_[k][s].resize(keys[k].elements);
   }
 }
 
 void HubOracle::step(std::uint32_t key) {
-  const aggregation::OptimizerForm form = aggregation::optimizer_form(settings_, trainers_);
+  const aggregation::OptimizerSettings& settings = settings_[key];
+  const aggregation::OptimizerForm form = aggregation::optimizer_form(settings, trainers_);
   const aggregation::OptimizeFunction optimize =
       aggregation::optimizer_kernels_for(aggregation::InstructionSet::scalar)
           ->optimize(DataType::float32, form);
   const std::uint64_t round = ++rounds_[key];
   const aggregation::OptimizerStep numbers =
-      aggregation::optimizer_step(settings_, settings_.learning_rate, round, trainers_);
+      aggregation::optimizer_step(settings, settings.learning_rate, round, trainers_);
   Arrays& arrays = arrays_[key];
   std::array<float, kBlock> sums;
   const std::uint32_t pushing = std::min(trainers_, kMostSigns);

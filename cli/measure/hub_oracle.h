@@ -30,9 +30,9 @@ void fill_gradients(const control::HubKey& key, std::uint32_t number, std::uint3
 
 class HubOracle {
  public:
-  // The keys must outlive it.
-  HubOracle(std::span<const control::HubKey> keys, const aggregation::OptimizerSettings& settings,
-            std::uint32_t trainers);
+  // Both must outlive it. settings: of each key, of one rule.
+  HubOracle(std::span<const control::HubKey> keys,
+            std::span<const aggregation::OptimizerSettings> settings, std::uint32_t trainers);
 
   // Takes the step of the key's next round.
   void step(std::uint32_t key);
@@ -44,7 +44,7 @@ class HubOracle {
   using Arrays = std::array<std::vector<float>, 3>;
 
   std::span<const control::HubKey> keys_;
-  aggregation::OptimizerSettings settings_;
+  std::span<const aggregation::OptimizerSettings> settings_;
   std::uint32_t trainers_;
   std::vector<Arrays> arrays_;
   std::vector<std::uint64_t> rounds_;  // taken, by key

@@ -36,7 +36,9 @@ class Measurement {
         harness_(harness),
         gradients_(gradients),
         trainers_(harness.trainers()) {
-    if (settings.check) oracle_.emplace(settings.keys, settings.step, harness.all_ranks());
+    if (settings.check) {
+      oracle_.emplace(settings_.keys, settings_.optimizers.of_keys, harness.all_ranks());
+    }
   }
 
   PerfRow measure() {

@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "aggregation/optimizer_step.h"
 #include "cli/cluster/perf_trainer.h"
 #include "cli/measure/harness.h"
 #include "cli/measure/perf_row.h"
 #include "control/checkpoint/hub_key.h"
+#include "control/checkpoint/key_optimizers.h"
 #include "control/plan/base/placement.h"
 
 #include "gradcube/gradcube_hub.hpp"
@@ -28,7 +28,7 @@ namespace gradcube::cli {
 struct HubRunSettings : JobSettings {
   std::vector<control::HubKey> keys;  // as ordered_keys() returns them
   std::string optimizer;              // as it was written, and what it says
-  aggregation::OptimizerSettings step;
+  control::KeyOptimizers optimizers;
   std::optional<control::ServerId> aggregator;  // of the hub, if it has one
 
   std::uint64_t bytes() const;  // of all keys

@@ -23,7 +23,6 @@
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
-#include "control/checkpoint/optimizer_settings.h"
 #include "control/hub/aggregator_plan.h"
 #include "control/hub/binding.h"
 #include "control/hub/chunks.h"
@@ -89,7 +88,7 @@ void require_memory(const PerfCluster& cluster, const HubRunSettings& settings,
   const auto servers = trainers / cluster.placement().trainers_per_server();
   const auto bytes = static_cast<double>(settings.bytes());
   const auto stepped =
-      static_cast<double>(control::hub::optimizer_bytes(settings.keys, settings.step));
+      static_cast<double>(control::hub::optimizer_bytes(settings.keys, settings.optimizers.of_hub));
   // A root may be here, and then it has all.
   const double owned = plan_of(choice, settings).has_root_step()
                            ? stepped
@@ -111,8 +110,10 @@ void add_hub_options(CLI::App* command, HubOptions& options) {
   add_text(command, "--keys", options.keys,
            "Keys of your own, as for `gradcube plan --keys`: a JSON file")
       ->excludes(network);
-  add_text(command, "--optimizer", options.optimizer,
-           "sgd, momentum, nesterov, adam, adamw, with settings: sgd:lr=0.1");
+  add_text(
+      command, "--optimizer", options.optimizer,
+      "sgd, momentum, nesterov, adam, adamw, with settings: sgd:lr=0.1; keys may have their own: "
+      "'sgd:lr=0.1;*bias:weight-decay=0'");
   add_text(command, "--aggregator", options.aggregator,
            "A server without trainers that makes all sums and steps: 2,2 (default: none; "
            "the job's servers do)");
@@ -123,10 +124,11 @@ void add_hub_options(CLI::App* command, HubOptions& options) {
 HubRunSettings hub_settings_of(const HubOptions& options) {
   HubRunSettings settings = options.run;
   apply_job_options(options, settings);
-  settings.step = control::parse_optimizer(options.optimizer, "--optimizer");
   settings.optimizer = options.optimizer;
   settings.keys =
       options.keys.empty() ? keys_of_network(options.network) : read_keys_file(options.keys);
+  settings.optimizers =
+      control::parse_key_optimizers(options.optimizer, settings.keys, "--optimizer");
   return settings;
 }
 
@@ -141,7 +143,9 @@ PerfCluster hub_cluster(const control::RunDirectory& directory, const HubOptions
         control::parse_server(running.topology, options.aggregator, "--aggregator");
     if (members.empty()) members = all_but(running, *settings.aggregator);
     // As the servers tell it to the aggregator.
-    settings.step.learning_rate = static_cast<float>(settings.step.learning_rate);
+    for (aggregation::OptimizerSettings& its : settings.optimizers.of_keys) {
+      its.learning_rate = static_cast<float>(its.learning_rate);
+    }
   }
   PerfCluster cluster =
       read_perf_cluster(directory, {members, options.algorithm, settings.trainers, options.job});

@@ -14,6 +14,7 @@
 #include "control/base/printable.h"
 #include "control/base/units.h"
 #include "control/checkpoint/hub_key.h"
+#include "control/checkpoint/key_optimizers.h"
 #include "control/checkpoint/optimizer_settings.h"
 #include "control/hub/binding.h"
 #include "control/hub/chunks.h"
@@ -191,7 +192,7 @@ void add_lcores(Report& report, const KeyLoads& loads) {
 }
 
 void add_optimizer(Report& report, const KeyLoads& loads, const std::string& optimizer) {
-  const auto settings = control::parse_optimizer(optimizer, "--optimizer");
+  const auto settings = control::parse_key_optimizers(optimizer, loads.keys, "--optimizer").of_hub;
   const std::string text = control::optimizer_text(settings);
   const std::uint64_t bytes = control::hub::optimizer_bytes(loads.keys, settings);
   const std::uint32_t owners = control::hub::owners(loads.plan);

@@ -132,10 +132,15 @@ OptimizerSettings parse_optimizer(std::string_view text, std::string_view where)
                                "settings: nesterov:lr=0.1,momentum=0.9");
   }
   OptimizerSettings settings = default_settings(*rule);
+  if (name.size() != text.size()) {
+    change_settings(settings, text.substr(name.size() + 1), where);
+  }
+  return settings;
+}
+
+void change_settings(OptimizerSettings& settings, std::string_view text, std::string_view where) {
   std::array<bool, kSettings.size()> given{};
-  text.remove_prefix(std::min(text.size(), name.size()));
-  while (!text.empty()) {
-    text.remove_prefix(1);  // ':' or ','
+  for (bool more = true; more;) {
     const std::string_view item = text.substr(0, text.find(','));
     const std::size_t equals = item.find('=');
     const Setting& setting = setting_named(settings, item.substr(0, equals), where);
@@ -144,10 +149,10 @@ OptimizerSettings parse_optimizer(std::string_view text, std::string_view where)
     if (std::exchange(given[static_cast<std::size_t>(&setting - kSettings.data())], true)) {
       refuse_settings(where, std::string(setting.name) + " is there twice; expected it once");
     }
-    text.remove_prefix(item.size());
+    more = item.size() != text.size();
+    text.remove_prefix(item.size() + (more ? 1 : 0));
   }
   check_settings(settings, where);
-  return settings;
 }
 
 std::string optimizer_text(const OptimizerSettings& settings) {

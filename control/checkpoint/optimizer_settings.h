@@ -26,6 +26,10 @@ aggregation::OptimizerSettings default_settings(aggregation::OptimizerRule rule)
 void check_settings(const aggregation::OptimizerSettings& settings, std::string_view where);
 aggregation::OptimizerSettings parse_optimizer(std::string_view text, std::string_view where);
 
+// Sets what the text names, "lr=0.1,clip=1", and leaves the rest. Throws the same.
+void change_settings(aggregation::OptimizerSettings& settings, std::string_view text,
+                     std::string_view where);
+
 // What parse_optimizer() reads back as the same settings.
 std::string optimizer_text(const aggregation::OptimizerSettings& settings);
 

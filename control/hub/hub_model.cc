@@ -10,10 +10,9 @@ constexpr std::uint64_t kAlignment = 64;
 
 }  // namespace
 
-HubModel::HubModel(std::vector<HubKey> keys, const aggregation::OptimizerSettings& settings,
-                   const Plan& plan, unsigned lcores, std::uint64_t chunk_bytes,
-                   std::string_view where)
-    : keys_(std::move(keys)), settings_(settings) {
+HubModel::HubModel(std::vector<HubKey> keys, KeyOptimizers optimizers, const Plan& plan,
+                   unsigned lcores, std::uint64_t chunk_bytes, std::string_view where)
+    : keys_(std::move(keys)), optimizers_(std::move(optimizers)) {
   const std::vector<HubPath> paths = hub_paths(plan, std::vector<Lcore>(lcores), {});
   std::size_t executors = 0;
   for (const HubPath& path : paths) executors += path.lcores.size();

@@ -18,6 +18,7 @@
 
 #include "aggregation/optimizer_step.h"
 #include "control/checkpoint/hub_key.h"
+#include "control/checkpoint/key_optimizers.h"
 #include "control/hub/binding.h"
 #include "control/hub/chunks.h"
 
@@ -31,14 +32,19 @@ struct HubExecution {
 
 class HubModel {
  public:
-  // keys: as ordered_keys() returns them. lcores: of each server. chunk_bytes: 0 for
-  // default_chunk_bytes(). Throws a UsageError that begins
-  // with `where` as cut_into_chunks() does.
-  HubModel(std::vector<HubKey> keys, const aggregation::OptimizerSettings& settings,
-           const Plan& plan, unsigned lcores, std::uint64_t chunk_bytes, std::string_view where);
+  // keys: as ordered_keys() returns them; optimizers: of these. lcores: of each server.
+  // chunk_bytes: 0 for default_chunk_bytes(). Throws a UsageError that begins with `where` as
+  // cut_into_chunks() does.
+  HubModel(std::vector<HubKey> keys, KeyOptimizers optimizers, const Plan& plan, unsigned lcores,
+           std::uint64_t chunk_bytes, std::string_view where);
 
   const std::vector<HubKey>& keys() const { return keys_; }
-  const aggregation::OptimizerSettings& settings() const { return settings_; }
+  // Of keys that have none of their own; their rule is that of all.
+  const aggregation::OptimizerSettings& settings() const { return optimizers_.of_hub; }
+  const aggregation::OptimizerSettings& settings_of(std::uint32_t key) const {
+    return optimizers_.of_keys[key];
+  }
+  aggregation::OptimizerRule rule() const { return settings().rule; }
   const std::vector<Chunk>& chunks() const { return chunks_; }
   const std::vector<HubExecution>& executions() const { return executions_; }
 
@@ -52,7 +58,7 @@ class HubModel {
 
  private:
   std::vector<HubKey> keys_;
-  aggregation::OptimizerSettings settings_;
+  KeyOptimizers optimizers_;
   std::vector<Chunk> chunks_;
   std::vector<std::uint64_t> begins_;  // of each key, and the end
   std::vector<HubExecution> executions_;

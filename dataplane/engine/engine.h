@@ -114,8 +114,9 @@ class Engine final : public Pollable {
   void start(protocol::JobId job);
   void hold(protocol::JobId job);
   void halt(protocol::JobId job);
-  // Of a job that moves at none of the server's engines: drops what is in flight, fails everything through the cuts (what is
-  // published at once, the rest as it is taken), and arms the job in the epoch, in fresh streams.
+  // Of a job that moves at none of the server's engines: drops what is in flight, fails everything
+  // through the cuts (what is published at once, the rest as it is taken), and arms the job in the
+  // epoch, in fresh streams.
   void reset(protocol::JobId job, const LaneCuts& cuts, std::uint32_t epoch);
   // For a trainer of this server that has gone, in order: takes what it has submitted, and nothing
   // that its memory may still say later. False: not yet, as the job does not run, or not here.

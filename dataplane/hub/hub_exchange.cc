@@ -143,7 +143,7 @@ void HubExchange::push(std::uint32_t number, const HubPush& push) {
   key.left = key.chunks;
   ++pushed_;
   if (key.chunks == 0) return tell_end(number);
-  count_step(key);
+  count_step(number);
   key.begun = 0;
   beginning_.add(number);
 }
@@ -192,11 +192,11 @@ void HubExchange::disagree(const ChunkState& chunk) {
 }
 
 // The optimizer's numbers are those of all chunks of a key.
-void HubExchange::count_step(KeyState& key) {
+void HubExchange::count_step(std::uint32_t number) {
+  KeyState& key = keys_[number];
   switch (key.push.kind) {
     case PushKind::gradients:
-      key.numbers = aggregation::optimizer_step(context_.model.settings(), key.push.learning_rate,
-                                                ++key.steps, context_.divisor);
+      key.numbers = step_of(number, key.push.learning_rate, ++key.steps);
       break;
     case PushKind::weights:
       key.steps = 0;
@@ -324,7 +324,7 @@ void HubExchange::open_without_trainers(ChunkState& chunk) {
   key.push.plane = chunk.plane;
   key.digest = chunk.digest;
   key.push.learning_rate = std::bit_cast<float>(chunk.digest);
-  count_step(key);
+  count_step(place_of(chunk).key);
 }
 
 bool HubExchange::take_result(ChunkState& chunk, const HubStream& from, const HubLabel& label,

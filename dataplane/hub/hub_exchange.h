@@ -283,7 +283,11 @@ class HubExchange {
   void allocate();
   void find_arrays();
   void disagree(const ChunkState& chunk);
-  void count_step(KeyState& key);
+  void count_step(std::uint32_t number);
+  aggregation::OptimizerStep step_of(std::uint32_t key, double rate, std::uint64_t step) const {
+    return aggregation::optimizer_step(context_.model.settings_of(key), rate, step,
+                                       context_.divisor);
+  }
   void begin_chunk(ChunkState& chunk);
   std::uint32_t digest_of(const HubPush& push) const;
   void open_round(ChunkState& chunk, PushKind kind, std::uint8_t plane, std::uint32_t digest);

@@ -160,8 +160,8 @@ void HubExchange::step(ChunkState& chunk, unsigned sources, SegmentRange range,
       .first = arrays_[1] == nullptr ? nullptr : arrays_[1] + state,
       .second = arrays_[2] == nullptr ? nullptr : arrays_[2] + state,
       .rounded = whole ? nullptr : weights};
-  const aggregation::OptimizerForm form =
-      aggregation::optimizer_form(context_.model.settings(), context_.divisor);
+  const aggregation::OptimizerForm form = aggregation::optimizer_form(
+      context_.model.settings_of(place_of(chunk).key), context_.divisor);
   context_.optimizers.optimize(type, form)(arrays, sources_.data(), sources, range.bytes / size,
                                            numbers);
 }

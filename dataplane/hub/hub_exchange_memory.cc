@@ -25,7 +25,7 @@ HubStateShape HubExchange::state_of(const HubExchangeContext& context) {
                                          kWholeChunk);
   std::map<std::uint64_t, std::uint64_t> owned_of_bytes;
   HubStateShape state;
-  for (std::size_t i = 0; i < aggregation::optimizer_states(context.model.settings().rule); ++i) {
+  for (std::size_t i = 0; i < aggregation::optimizer_states(context.model.rule()); ++i) {
     state.has[1 + i] = true;
   }
   for (const std::uint32_t number : context.execution.chunks) {

@@ -16,7 +16,7 @@ bool HubExchange::may_come(const ChunkState& chunk, const HubLabel& label) const
   if (label.kind != PushKind::saved && label.kind != PushKind::loaded) {
     return label.plane == 0;
   }
-  const std::size_t states = aggregation::optimizer_states(context_.model.settings().rule);
+  const std::size_t states = aggregation::optimizer_states(context_.model.rule());
   return context_.rates_are_told && label.plane < control::hub_planes(type_of(chunk), states);
 }
 

@@ -108,8 +108,7 @@ void HubExchange::step_alone(ChunkState& chunk, unsigned offset, std::uint32_t p
   if (!peer.has_numbers) {
     peer.has_numbers = true;
     peer.numbers =
-        aggregation::optimizer_step(context_.model.settings(), std::bit_cast<float>(peer.digest),
-                                    ++stale_->steps(index), context_.divisor);
+        step_of(place_of(chunk).key, std::bit_cast<float>(peer.digest), ++stale_->steps(index));
   }
   const std::uint64_t landing = landing_of(chunk, kStep, place, position);
   const SegmentRange range = range_of(chunk, offset, position);

@@ -150,31 +150,43 @@ class HubOptimizers(TestCase):
 
         self.assertEqual(self.together(halves), [[1 - 0.5 * 1.5] * 5] * 4)
 
-    def test_groups_may_have_rates_of_their_own_and_nothing_else(self):
+    def test_groups_have_settings_of_their_own(self):
         def groups(model, **other):
             return [
-                {"params": model.first.parameters(), "lr": 0.2},
-                {"params": [one for name, one in model.named_parameters() if "first" not in name], **other},
+                {"params": [one for one in model.named_parameters() if "bias" not in one[0]], "lr": 0.2, **other},
+                {"params": [one for one in model.named_parameters() if "bias" in one[0]], "weight_decay": 0.0},
             ]
 
-        def train(session):
-            model = model_of(session.rank)
-            with self.assertRaisesRegex(gradcube.InvalidError, "momentum 0.5 where the hub has 0.9"):
-                HubOptimizer(groups(model, momentum=0.5), "sgd", session=session, momentum=0.9)
-            optimizer = HubOptimizer(groups(model), "sgd", session=session, lr=0.1, timeout=LATE)
-            loss_of(model, batch_of(session.rank, 0)).backward()
-            optimizer.step()
-            optimizer.free(LATE)
-            return values_of(model)
+        def unnamed(groups):  # as PyTorch 1.13 takes them
+            return [{**group, "params": [one for _, one in group["params"]]} for group in groups]
 
-        model = model_of(0)
-        local = torch.optim.SGD(groups(model), lr=0.1)
-        for rank in range(4):
-            (loss_of(model, batch_of(rank, 0)) / 4).backward()
-        local.step()
-        results = self.together(train)
-        self.assert_same(results)
-        self.assert_close(results[0], values_of(model))
+        cases = [
+            ("sgd", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.5}, {"momentum": 0.5}, torch.optim.SGD),
+            ("adamw", {"lr": 0.003, "weight_decay": 0.5}, {"betas": (0.8, 0.9)}, torch.optim.AdamW),
+        ]
+        for optimizer, settings, other, kind in cases:
+
+            def train(session):
+                model = model_of(session.rank)
+                trained = HubOptimizer(groups(model, **other), optimizer, session=session, timeout=LATE, **settings)
+                for step in range(3):
+                    loss_of(model, batch_of(session.rank, step)).backward()
+                    trained.step()
+                trained.free(LATE)
+                return values_of(model)
+
+            with self.subTest(optimizer=optimizer):
+                model = model_of(0)
+                local = kind(unnamed(groups(model, **other)), **settings)
+                for step in range(3):
+                    local.zero_grad()
+                    for rank in range(4):
+                        (loss_of(model, batch_of(rank, step)) / 4).backward()
+                    model.unused.grad = torch.zeros(3)
+                    local.step()
+                results = self.together(train)
+                self.assert_same(results)
+                self.assert_close(results[0], values_of(model))
 
     def test_gradients_are_pushed_in_the_backward_pass_and_used_up(self):
         def train(session):
@@ -321,6 +333,11 @@ class HubOptimizers(TestCase):
 
     def test_what_a_hub_cannot_do_is_refused(self):
         parameter = torch.nn.Parameter(torch.ones(3))
+
+        def two_groups(name="b", **settings):
+            own = torch.nn.Parameter(torch.ones(1))
+            return [{"params": [("a", parameter)]}, {"params": [(name, own)], **settings}]
+
         cases = [
             ("unknown optimizer 'lion'", [parameter], "lion", {}),
             ("sgd has no setting 'betas'", [parameter], "sgd", {"betas": (0, 0)}),
@@ -329,6 +346,9 @@ class HubOptimizers(TestCase):
             ("float64", [torch.nn.Parameter(torch.ones(3, dtype=torch.float64))], "sgd", {}),
             ("no parameter with a gradient", [torch.ones(3)], "sgd", {}),
             ("the name 'a'", [("a", parameter), ("a", torch.nn.Parameter(torch.ones(1)))], "adam", {}),
+            ("a parameter group is for momentum where the first is for sgd", two_groups(momentum=0.9), "sgd", {}),
+            ("its name may have no ;", two_groups("a;b", weight_decay=1), "sgd", {}),
+            ("invalid clip 'some'", two_groups(clip="some"), "sgd", {}),
         ]
 
         def refuse(session):

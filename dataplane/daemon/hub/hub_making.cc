@@ -55,8 +55,8 @@ HubMaking::HubMaking(HubWish wish, const HubDesign& design, MemoryQuota::Charge 
     shape.staleness = content.staleness;
     choose_plan(shape, design.topology, content);
     draft.model = std::make_shared<const control::hub::HubModel>(
-        std::move(content.keys), content.settings, *shape.plan, shape.engines, content.chunk_bytes,
-        name);
+        std::move(content.keys), std::move(content.optimizers), *shape.plan, shape.engines,
+        content.chunk_bytes, name);
     if (draft.model->executions().size() > protocol::kMaxHubThreads) {
       throw control::UsageError(
           fmt::format("{}: its plan and {} engines make {} executors: expected at most {}", name,

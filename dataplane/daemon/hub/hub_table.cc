@@ -5,7 +5,6 @@
 #include <string>
 
 #include "control/base/errors.h"
-#include "control/checkpoint/optimizer_settings.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
@@ -53,7 +52,6 @@ HubTableContent read_hub_table(std::string_view bytes, std::string_view where) {
     if (!content.aggregator.has_value()) reader.refuse("a staleness without an aggregator");
     content.staleness = table.staleness;
   }
-  content.settings = control::parse_optimizer(optimizer, where);
   // What a key takes at least bounds how many there can be: no number is believed.
   for (std::uint32_t i = 0; i < table.keys; ++i) {
     const auto key = reader.read<shared::HubTableKey>();
@@ -64,6 +62,7 @@ HubTableContent read_hub_table(std::string_view bytes, std::string_view where) {
   }
   if (!reader.at_end()) reader.refuse("there is more behind its last key");
   content.keys = control::ordered_keys(std::move(content.keys), where);
+  content.optimizers = control::parse_key_optimizers(optimizer, content.keys, where);
   return content;
 }
 

@@ -8,16 +8,16 @@
 #include <string_view>
 #include <vector>
 
-#include "aggregation/optimizer_step.h"
 #include "bcube_forwarding/address.h"
 #include "control/checkpoint/hub_key.h"
+#include "control/checkpoint/key_optimizers.h"
 #include "dataplane/engine/hub/server_hub.h"
 
 namespace gradcube::dataplane {
 
 struct HubTableContent {
   std::vector<control::HubKey> keys;  // as ordered_keys() returns them
-  aggregation::OptimizerSettings settings;
+  control::KeyOptimizers optimizers;
   std::uint64_t chunk_bytes = 0;
   std::optional<bcube::ServerId> aggregator;  // any number
   std::optional<std::uint32_t> staleness;     // of a hub with an aggregator

@@ -24,7 +24,7 @@ HubPushes::Outcome HubPushes::take(const SessionRegion& region, unsigned local,
                          .plane = asked.plane};
   if (push.kind == PushKind::gradients) {
     if (asked.rate == shared::kOwnRate) {
-      push.learning_rate = hub()->model().settings().learning_rate;
+      push.learning_rate = hub()->model().settings_of(asked.key).learning_rate;
     }
     // As frames tell it: so all trainers have the same, those of one server, too.
     if (hub()->shape().aggregator.has_value()) {
@@ -84,13 +84,12 @@ const char* HubPushes::check_fields(const control::HubKey& key,
 }
 
 unsigned HubPushes::planes_of(const control::HubKey& key) const {
-  return control::hub_planes(key.type,
-                             aggregation::optimizer_states(hub()->model().settings().rule));
+  return control::hub_planes(key.type, aggregation::optimizer_states(hub()->model().rule()));
 }
 
 std::uint64_t HubPushes::restored_arrays_of(const control::HubKey& key) const {
   return shared::restored_arrays(aggregation::element_bytes(key.type),
-                                 aggregation::optimizer_states(hub()->model().settings().rule));
+                                 aggregation::optimizer_states(hub()->model().rule()));
 }
 
 // In the buffer of what is restored.

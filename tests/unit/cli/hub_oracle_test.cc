@@ -2,6 +2,7 @@
 // settings whose every step is exact.
 #include "cli/measure/hub_oracle.h"
 
+#include <array>
 #include <gtest/gtest.h>
 #include <vector>
 
@@ -16,10 +17,14 @@ using control::HubKey;
 constexpr std::uint64_t kElements = 5000;  // more than a block
 constexpr double kLearningRate = 0.125;
 
-aggregation::OptimizerSettings sgd() {
-  aggregation::OptimizerSettings settings;
-  settings.learning_rate = kLearningRate;
-  return settings;
+// Of two keys.
+const std::array<aggregation::OptimizerSettings, 2>& of_keys() {
+  static const auto all = [] {
+    aggregation::OptimizerSettings settings;
+    settings.learning_rate = kLearningRate;
+    return std::array{settings, settings};
+  }();
+  return all;
 }
 
 std::vector<float> widened(const HubKey& key, const std::vector<std::uint8_t>& bytes) {
@@ -74,7 +79,7 @@ TEST(HubOracle, HasTheWeightsThatStepsWithTheMeanYield) {
   for (const DataType type : {DataType::float32, DataType::float16, DataType::bfloat16}) {
     for (const std::uint32_t trainers : {1u, 2u, 64u, 128u}) {
       const std::vector<HubKey> keys = {{"key", kElements, type}};
-      HubOracle oracle(keys, sgd(), trainers);
+      HubOracle oracle(keys, of_keys(), trainers);
       for (unsigned round = 0; round < 3; ++round) oracle.step(0);
       EXPECT_EQ(oracle.count_wrong(0, trained(keys[0], trainers, 3).data()), 0u) << trainers;
     }
@@ -84,14 +89,14 @@ TEST(HubOracle, HasTheWeightsThatStepsWithTheMeanYield) {
 TEST(HubOracle, DividesByTrainersWhoseGradientsAreZeros) {
   const std::vector<HubKey> keys = {{"key", kElements, DataType::float32}};
   constexpr std::uint32_t kTrainers = 512;
-  HubOracle oracle(keys, sgd(), kTrainers);
+  HubOracle oracle(keys, of_keys(), kTrainers);
   oracle.step(0);
   EXPECT_EQ(oracle.count_wrong(0, trained(keys[0], kTrainers, 1).data()), 0u);
 }
 
 TEST(HubOracle, CountsEveryWeightThatDiffers) {
   const std::vector<HubKey> keys = {{"key", kElements, DataType::bfloat16}};
-  HubOracle oracle(keys, sgd(), 4);
+  HubOracle oracle(keys, of_keys(), 4);
   oracle.step(0);
   std::vector<std::uint8_t> weights = trained(keys[0], 4, 1);
   for (const std::size_t at : {std::size_t{0}, std::size_t{4096}, kElements - 1}) {
@@ -103,7 +108,7 @@ TEST(HubOracle, CountsEveryWeightThatDiffers) {
 TEST(HubOracle, ExpectsOtherWeightsInEachRoundAndKey) {
   const std::vector<HubKey> keys = {{"a", kElements, DataType::float32},
                                     {"b", kElements, DataType::float32}};
-  HubOracle oracle(keys, sgd(), 4);
+  HubOracle oracle(keys, of_keys(), 4);
   oracle.step(0);
   oracle.step(1);
   EXPECT_GT(oracle.count_wrong(0, trained(keys[0], 4, 2).data()), kElements / 4);

@@ -84,8 +84,10 @@ typedef struct {
 typedef struct {
   size_t size; /* sizeof(gradcube_hub_settings) */
   const gradcube_hub_key* keys;
-  size_t key_count;      /* 1 to 65536 */
-  const char* optimizer; /* with its settings: "sgd:lr=0.1" */
+  size_t key_count; /* 1 to 65536 */
+  /* With its settings, "sgd:lr=0.1", and those of keys that have some of their own:
+   * "adamw:lr=1e-3,weight-decay=0.1;*bias:weight-decay=0". At most 1 MiB. docs/hub.md has both. */
+  const char* optimizer;
   /* What is sent, added and stepped as one: a multiple of 64 from 256 to 4 MiB; 0: by the length of
    * the model. */
   size_t chunk_bytes;

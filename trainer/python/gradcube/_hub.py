@@ -115,7 +115,8 @@ class Hub:
 
     ``weights``: NumPy arrays by name, the same on all trainers, in any order: the first weights. bfloat16: uint16
     arrays of their bits, whose names are in ``bfloat16``.
-    ``optimizer``: with its settings, such as "momentum:lr=0.1,momentum=0.9" (docs/hub.md).
+    ``optimizer``: with its settings, such as "momentum:lr=0.1,momentum=0.9", and those of keys that have some of their
+    own, such as "adamw:weight-decay=0.1;*bias:weight-decay=0" (docs/hub.md).
     ``chunk_bytes``: what is sent, added and stepped as one; 0: by the length of the model.
     ``lane``: whose algorithm the hub takes.
     ``aggregator``: the number of a server without trainers of the job, which has all weights and the optimizer's state;

@@ -4,13 +4,14 @@ import collections
 import contextlib
 import ctypes
 import functools
+import os
 import weakref
 
 import torch
 
 from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._hub import Hub
-from ._hub_settings import number_of, period_of, settings_of, unchanging, with_names, without_rate
+from ._hub_settings import optimizer_text, period_of, settings_of, unchanging, with_names, without_rate
 from ._rendezvous import launched_session
 
 _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
@@ -43,8 +44,9 @@ class HubOptimizer(torch.optim.Optimizer):
     already, parameters and state are those of the newest that all servers have. Every ``checkpoint_every`` steps a new
     one is written while the training goes on; it counts when the next one begins, or after free() or save().
 
-    A group's ``lr`` is that of the moment of the push, so PyTorch's schedulers work. It is the same on all trainers,
-    and may differ between groups. Other settings are those of all groups, and stay as they are.
+    Groups have settings of their own, such as no weight decay on norms and biases, but all a momentum or none. A group's
+    ``lr`` is that of the moment of the push, so PyTorch's schedulers work; it is the same on all trainers. Other settings
+    stay as they are.
 
     A push uses its gradient up: from then on it is None, and so there is nothing to clip or to log between backward()
     and step(), and after step() all are None. A parameter without a gradient at step() is pushed with zeros: it counts
@@ -74,18 +76,18 @@ class HubOptimizer(torch.optim.Optimizer):
         self._hub = None
         self._handles = []
         self._synchronizes = True
-        self._checkpoint = checkpoint
+        self._checkpoint = None if checkpoint is None else os.path.abspath(checkpoint)
         self._every = period_of(checkpoint, checkpoint_every)
         self._is_saving = False
         groups, names = with_names(params)
         super().__init__(groups, settings_of(optimizer, settings))
         self._optimizer = optimizer
-        self._settings = without_rate(self.param_groups[0])
+        self._settings = [without_rate(group) for group in self.param_groups]
         self._group_of = {}  # its number, by a parameter's id
         self._parameters = {}  # by name
         self._frozen = []
         self._take_all(names)
-        text = self._text()
+        text = self._text(names)
         self._own_session = launched_session() if session is None else None
         session = self._session = self._own_session if session is None else session
         # What is pushed: arrays in memory that is shared with the daemon, and tensors over them.
@@ -105,7 +107,7 @@ class HubOptimizer(torch.optim.Optimizer):
             aggregator=aggregator,
             staleness=staleness,
             bfloat16=[name for name, one in self._parameters.items() if one.dtype == torch.bfloat16],
-            restore=checkpoint,
+            restore=self._checkpoint,
             timeout=timeout,
         )
         self._steps = self._hub.step or 0
@@ -228,8 +230,8 @@ class HubOptimizer(torch.optim.Optimizer):
         """Of state_dict(): learning rates. The other settings have to be those of the hub."""
         if state_dict.get("state"):
             raise InvalidError("this state is a local optimizer's: a hub begins with a state of zero")
-        for group in state_dict["param_groups"]:
-            self._check_settings(group)
+        for number, group in enumerate(state_dict["param_groups"][: len(self._settings)]):
+            self._check_settings(number, group)
         super().load_state_dict(state_dict)
 
     def add_param_group(self, param_group):
@@ -241,7 +243,6 @@ class HubOptimizer(torch.optim.Optimizer):
 
     def _take_all(self, names):
         for number, group in enumerate(self.param_groups):
-            self._check_settings(group)
             for parameter in group["params"]:
                 self._take(parameter, names[id(parameter)], number)
         if not self._parameters:
@@ -260,37 +261,25 @@ class HubOptimizer(torch.optim.Optimizer):
             self._parameters[name] = parameter
             self._group_of[id(parameter)] = group
 
-    def _check_settings(self, group):
-        """That they are those of all groups, and those that the hub has."""
-        for name, value in self._settings.items():
+    def _check_settings(self, number, group):
+        """That they are those that the hub has."""
+        for name, value in self._settings[number].items():
             given = group.get(name, value)
             if unchanging(given) != value:
                 raise InvalidError(
-                    f"a parameter group has {name} {given!r:.64} where the hub has {value!r}: of a hub's settings only "
-                    "lr may change or differ between groups"
+                    f"parameter group {number} has {name} {given!r:.64} where the hub has {value!r}: of a hub's settings "
+                    "only lr may change"
                 )
 
-    def _text(self):
-        """The optimizer as a hub has it, such as "momentum:lr=0.1,momentum=0.9"."""
-        settings = {"lr": float(self.param_groups[0]["lr"]), **self._settings}
-        kind = self._optimizer
-        if "betas" in settings:
-            settings["beta1"], settings["beta2"] = settings.pop("betas")
-        elif settings.pop("nesterov"):
-            kind = "nesterov"
-            if not settings["momentum"] or settings.pop("dampening"):
-                raise InvalidError("nesterov takes a momentum and no dampening")
-        elif settings["momentum"]:
-            kind = "momentum"
-        else:
-            kind = "sgd"
-            del settings["momentum"], settings["dampening"]
-        words = [
-            f"{name.replace('_', '-')}={number_of(name, value)!r}"
-            for name, value in settings.items()
-            if value is not None
-        ]
-        return f"{kind}:{','.join(words)}"
+    def _text(self, names):
+        """The optimizer as a hub has it."""
+        groups = [{"lr": group["lr"], **its} for group, its in zip(self.param_groups, self._settings)]
+        # The rate comes with each push.
+        for group in groups[1:]:
+            group["lr"] = groups[0]["lr"]
+        keys = [[names[id(one)] for one in group["params"] if names[id(one)] in self._parameters]
+                for group in self.param_groups]
+        return optimizer_text(self._optimizer, groups, keys)
 
     @torch.no_grad()
     def _begin_alike(self):
@@ -357,8 +346,9 @@ class HubOptimizer(torch.optim.Optimizer):
 
     def _push(self, name, parameter):
         hub = self._open_hub()
-        group = self.param_groups[self._group_of[id(parameter)]]
-        self._check_settings(group)
+        number = self._group_of[id(parameter)]
+        group = self.param_groups[number]
+        self._check_settings(number, group)
         tensor = self._tensors[name]
         if parameter.grad is None:
             tensor.zero_()

@@ -69,5 +69,44 @@ def without_rate(group):
     return {name: unchanging(value) for name, value in named.items()}
 
 
+def optimizer_words(optimizer, settings):
+    """The kind of optimizer as a hub has it, and its settings as it writes them: "momentum", {"lr": "0.1", ...}."""
+    settings = dict(settings)
+    kind = optimizer
+    if "betas" in settings:
+        settings["beta1"], settings["beta2"] = settings.pop("betas")
+    elif settings.pop("nesterov"):
+        kind = "nesterov"
+        if not settings["momentum"] or settings.pop("dampening"):
+            raise InvalidError("nesterov takes a momentum and no dampening")
+    elif settings["momentum"]:
+        kind = "momentum"
+    else:
+        kind = "sgd"
+        del settings["momentum"], settings["dampening"]
+    if settings["clip"] is None:
+        settings["clip"] = float("inf")
+    return kind, {name.replace("_", "-"): repr(number_of(name, value)) for name, value in settings.items()}
+
+
+def optimizer_text(optimizer, groups, names):
+    """Of a hub whose keys have the settings of their groups: "sgd:lr=0.1,weight-decay=0.1;fc.bias:weight-decay=0.0".
+
+    ``names``: of each group's keys. The first group's settings are those of the hub.
+    """
+    kind, words = optimizer_words(optimizer, groups[0])
+    parts = [f"{kind}:{','.join('='.join(word) for word in words.items())}"]
+    for group, its_names in zip(groups[1:], names[1:]):
+        own_kind, own = optimizer_words(optimizer, group)
+        if own_kind != kind:
+            raise InvalidError(f"a parameter group is for {own_kind} where the first is for {kind}: expected one for all")
+        differing = ",".join(f"{name}={value}" for name, value in own.items() if value != words[name])
+        for name in its_names if differing else ():
+            if ";" in name or "*" in name:
+                raise InvalidError(f"parameter {name!r:.64} has settings of its own: its name may have no ; and no *")
+            parts.append(f"{name}:{differing}")
+    return ";".join(parts)
+
+
 def unchanging(value):
     return tuple(value) if isinstance(value, (list, tuple)) else value

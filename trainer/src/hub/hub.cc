@@ -25,7 +25,7 @@ using control::kLongestKeyName;
 using control::kMostHubBytes;
 using control::kMostKeys;
 
-constexpr std::size_t kLongestOptimizer = 4096;
+constexpr std::size_t kLongestOptimizer = std::size_t{1} << 20;  // keys may have their own
 constexpr std::size_t kAlignment = 64;
 
 [[noreturn]] void refuse_hub(const std::string& what) { throw Failure(GRADCUBE_EINVAL, what); }

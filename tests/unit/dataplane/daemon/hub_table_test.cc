@@ -34,15 +34,19 @@ std::string good_table() {
 }
 
 TEST(HubTable, IsReadAsItWasWritten) {
-  const HubTableContent content = read_hub_table(hub_table({{"conv", 900, DataType::float32},
-                                                            {"bias", 3, DataType::bfloat16},
-                                                            {"attention", 77, DataType::float16}},
-                                                           "momentum:lr=0.125,momentum=0.5", 4096),
-                                                 "here");
+  const HubTableContent content =
+      read_hub_table(hub_table({{"conv", 900, DataType::float32},
+                                {"bias", 3, DataType::bfloat16},
+                                {"attention", 77, DataType::float16}},
+                               "momentum:lr=0.125,momentum=0.5;bias:lr=2", 4096),
+                     "here");
   EXPECT_EQ(content.chunk_bytes, 4096U);
-  EXPECT_EQ(content.settings.rule, aggregation::OptimizerRule::momentum);
-  EXPECT_EQ(content.settings.learning_rate, 0.125);
-  EXPECT_EQ(content.settings.momentum, 0.5);
+  EXPECT_EQ(content.optimizers.of_hub.rule, aggregation::OptimizerRule::momentum);
+  EXPECT_EQ(content.optimizers.of_hub.learning_rate, 0.125);
+  EXPECT_EQ(content.optimizers.of_hub.momentum, 0.5);
+  ASSERT_EQ(content.optimizers.of_keys.size(), 3U);
+  EXPECT_EQ(content.optimizers.of_keys[0], content.optimizers.of_hub);
+  EXPECT_EQ(content.optimizers.of_keys[1].learning_rate, 2);
   EXPECT_EQ(content.keys, (std::vector<HubKey>{{"attention", 77, DataType::float16},
                                                {"bias", 3, DataType::bfloat16},
                                                {"conv", 900, DataType::float32}}));

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/checkpoint/optimizer_settings.h"
+#include "control/checkpoint/key_optimizers.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/base/byte_range.h"
 #include "dataplane/engine/hub/server_hub.h"
@@ -42,8 +42,9 @@ inline std::shared_ptr<ServerHub> small_hub(std::uint32_t number = 1, unsigned t
   ServerHubShape shape = small_hub_shape(trainers, rank);
   shape.aggregator = aggregator;
   auto model = std::make_shared<control::hub::HubModel>(
-      control::ordered_keys(small_keys(), "test"), control::parse_optimizer("sgd:lr=0.5", "test"),
-      *shape.plan, shape.engines, 32768, "test");
+      control::ordered_keys(small_keys(), "test"),
+      control::parse_key_optimizers("sgd:lr=0.5", small_keys(), "test"), *shape.plan, shape.engines,
+      32768, "test");
   return std::make_shared<ServerHub>(number, std::move(model), shape);
 }
 

@@ -36,7 +36,7 @@ std::vector<float> expected_weights(const HubRun& run, std::uint32_t key, unsign
   std::vector<std::uint8_t> sum(of.elements * sizeof(float));
   std::vector<std::uint8_t> rounded(of.elements * sizeof(float));
   const unsigned trainers = run.all_trainers();
-  const aggregation::OptimizerSettings& settings = run.model().settings();
+  const aggregation::OptimizerSettings& settings = run.model().settings_of(key);
   for (std::uint64_t i = 0; i < of.elements; ++i) weights[i] = small_number(0, 0, key, i, 0);
   for (unsigned round = 1; round < rounds; ++round) {
     for (std::uint64_t i = 0; i < of.elements; ++i) {
@@ -87,6 +87,17 @@ TEST(HubExchange, TrainsOnEveryPlanWhateverTheOrderOfKeysAndArrivals) {
       expect_trained(run, 4, place.text());
       for (unsigned rank = 0; rank < run.ranks(); ++rank) EXPECT_FALSE(run.disagrees(rank));
     }
+  }
+}
+
+TEST(HubExchange, StepsWithTheSettingsOfEachKey) {
+  for (const Place& place : kPlaces) {
+    HubRun run({.plan = control::plan_of(place.algorithm, place.topology),
+                .keys = keys_of(DataType::float32),
+                .optimizer = settings_of(OptimizerRule::momentum),
+                .of_keys = ";*:clip=2;bias:weight-decay=0,lr=1;n*:weight-decay=0,momentum=0.25"});
+    run.run(4, small_number);
+    expect_trained(run, 4, place.text());
   }
 }
 

@@ -4,6 +4,9 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "control/checkpoint/key_optimizers.h"
+#include "control/checkpoint/optimizer_settings.h"
+
 namespace gradcube::dataplane {
 
 using aggregation::DataType;
@@ -44,12 +47,18 @@ void for_each_target(const HubExchange& exchange, const Function& function) {
   }
 }
 
+control::KeyOptimizers optimizers_of(const HubRunSettings& settings) {
+  return control::parse_key_optimizers(
+      control::optimizer_text(settings.optimizer) + settings.of_keys,
+      control::ordered_keys(settings.keys, "test"), "test");
+}
+
 }  // namespace
 
 HubRun::HubRun(HubRunSettings settings)
     : settings_(std::move(settings)),
-      model_(control::ordered_keys(settings_.keys, "test"), settings_.optimizer, settings_.plan,
-             settings_.lcores, settings_.chunk_bytes, "test"),
+      model_(control::ordered_keys(settings_.keys, "test"), optimizers_of(settings_),
+             settings_.plan, settings_.lcores, settings_.chunk_bytes, "test"),
       random_(settings_.seed) {
   for (unsigned rank = 0; rank < ranks(); ++rank) {
     Server& server = servers_.emplace_back();
@@ -123,7 +132,7 @@ bool HubRun::push_one(unsigned rank, unsigned rounds, const Value& value, const 
     HubPush push;
     push.kind = round == 0 ? PushKind::weights : PushKind::gradients;
     if (kind) push.kind = kind(rank, round);
-    push.learning_rate = rate ? rate(rank, round) : settings_.optimizer.learning_rate;
+    push.learning_rate = rate ? rate(rank, round) : model_.settings_of(key).learning_rate;
     if (push.kind == PushKind::saved || push.kind == PushKind::loaded) {
       push.plane = static_cast<std::uint8_t>(plane(round));
     }

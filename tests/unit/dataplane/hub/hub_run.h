@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "dataplane/hub/hub_exchange.h"
@@ -19,8 +20,9 @@ struct HubRunSettings {
   control::Plan plan;
   std::vector<control::HubKey> keys;
   aggregation::OptimizerSettings optimizer{};
-  unsigned trainers = 1;    // of each server that has any
-  bool root_trains = true;  // whether rank 0 has any
+  std::string of_keys = "";  // ";*bias:lr=1"
+  unsigned trainers = 1;     // of each server that has any
+  bool root_trains = true;   // whether rank 0 has any
   std::optional<std::uint32_t> staleness = {};
   unsigned lcores = 1;
   std::uint64_t chunk_bytes = 1024;
