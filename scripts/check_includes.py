@@ -32,7 +32,7 @@ BELOW = {
     "control/status": ["control/settings"],
     "trainer/include/gradcube": [],
     "trainer": [],
-    "trainer/src/base": ["aggregation", "trainer", "trainer/include/gradcube"],
+    "trainer/src/base": ["aggregation", "control/base", "trainer", "trainer/include/gradcube"],
     "trainer/src/connection": ["trainer/src/base"],
     "trainer/src/session": ["trainer/src/connection"],
     "trainer/src/hub": ["control/checkpoint", "trainer/src/session"],

@@ -1,4 +1,5 @@
-// A file descriptor that closes itself.
+// A file descriptor that closes itself. It is never that of standard input, output or error: a
+// program that has closed one of these, and prints all the same, would write into it.
 //
 // Any thread, one at a time.
 #ifndef GRADCUBE_CONTROL_BASE_DESCRIPTOR_H_
@@ -8,7 +9,9 @@ namespace gradcube::control {
 
 class Descriptor {
  public:
-  explicit Descriptor(int value = -1) : value_(value) {}
+  // Owns `value`, or in its place a duplicate that is above 2; -1 where that cannot be made, with
+  // errno.
+  explicit Descriptor(int value = -1) : value_(value > 2 ? value : above_standard(value)) {}
   ~Descriptor() { reset(); }
   Descriptor(Descriptor&& other) noexcept : value_(other.release()) {}
   Descriptor& operator=(Descriptor&& other) noexcept;
@@ -16,10 +19,13 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
 
   int get() const { return value_; }
+  bool valid() const { return value_ >= 0; }
   int release();
   void reset();
 
  private:
+  static int above_standard(int value);
+
   int value_;
 };
 

@@ -21,6 +21,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+TEST(CheckpointFiles, StayWhereTheyWereNamedWhenTheWorkingFolderChanges) {
+  EXPECT_EQ(checkpoint_base("m.hub"), (fs::current_path() / "m.hub").string());
+  EXPECT_EQ(checkpoint_base("/a/m.hub"), "/a/m.hub");
+}
+
 TEST(CheckpointFiles, AreFoundByTheirNames) {
   std::string name = (fs::temp_directory_path() / "gradcube-test-XXXXXX").string();
   const fs::path folder = mkdtemp(name.data());

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <charconv>
 #include <dirent.h>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -91,7 +92,13 @@ std::string checkpoint_base(const char* path) {
     throw Failure(GRADCUBE_EINVAL, "invalid path of a checkpoint " + in_quotes(base) +
                                        ": expected that of a file, such as \"model.hub\"");
   }
-  return base;
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(base, error);
+  if (error) {
+    throw Failure(GRADCUBE_ESYSTEM,
+                  with_system_error("no working folder for " + in_quotes(base), error.value()));
+  }
+  return whole.string();
 }
 
 std::string path_of(const std::string& base, const CheckpointFile& file) {

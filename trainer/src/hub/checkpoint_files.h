@@ -47,7 +47,8 @@ struct CheckpointFile {
   }
 };
 
-// Of what a caller gives. Throws Failure for what is no path of a file.
+// Of what a caller gives, from the root on: the working folder may change before a checkpoint ends.
+// Throws Failure for what is no path of a file.
 std::string checkpoint_base(const char* path);
 
 std::string path_of(const std::string& base, const CheckpointFile& file);
