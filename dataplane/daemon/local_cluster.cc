@@ -69,7 +69,7 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
   nodes_->set_servers_per_core(servers_per_core());
   nodes_->set_aggregators(settings_.aggregators);
   nodes_->set_secret(secret_);
-  nodes_->set_jobs_per_user(settings_.jobs_per_user());
+  nodes_->set_jobs_per_user(settings_.jobs_per_user(), settings_.share());
 }
 
 LocalCluster::~LocalCluster() = default;
