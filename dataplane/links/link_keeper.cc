@@ -27,7 +27,8 @@ LinkKeeper::LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourT
       owed_(neighbours.space().ports(neighbours.self())),
       answers_(owed_.size()),
       wrong_numbers_(owed_.size()),
-      wrong_greetings_(owed_.size()) {
+      wrong_greetings_(owed_.size()),
+      other_keys_(owed_.size()) {
   const bcube::AddressSpace& space = neighbours.space();
   for (unsigned port = 0; port < owed_.size(); ++port) {
     owed_[port].resize(space.hop_digits(space.level_of_port(port)));
@@ -174,9 +175,8 @@ GreetingVerdict LinkKeeper::take_wrong(GreetingFault fault, const protocol::Pars
                                                 : GreetingVerdict::wrong_link;
 }
 
-WrongGreeting LinkKeeper::wrong_greeting(unsigned port, protocol::Nanoseconds now) const {
-  const WrongGreeting& last = wrong_greetings_[port];
-  return now - last.heard <= std::max(kLately, 3 * settings_.interval) ? last : WrongGreeting{};
+WrongGreeting LinkKeeper::if_lately(const WrongGreeting& heard, protocol::Nanoseconds now) const {
+  return now - heard.heard <= std::max(kLately, 3 * settings_.interval) ? heard : WrongGreeting{};
 }
 
 }  // namespace gradcube::dataplane

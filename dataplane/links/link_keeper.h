@@ -86,11 +86,17 @@ class LinkKeeper {
   // One whose MAC is wrong came through the port.
   void note_other_key(const protocol::LinkHeader& greeting, unsigned port,
                       protocol::Nanoseconds now) {
-    wrong_greetings_[port] = {GreetingFault::other_key, greeting.level, greeting.server,
-                              greeting.settings, now};
+    other_keys_[port] = {GreetingFault::other_key, greeting.level, greeting.server,
+                         greeting.settings, now};
   }
-  // What the port has heard lately and should not.
-  WrongGreeting wrong_greeting(unsigned port, protocol::Nanoseconds now) const;
+  // What the port has heard lately and should not. Anybody can make it hear another key, so that is
+  // told of beside what is known to be wrong.
+  WrongGreeting wrong_greeting(unsigned port, protocol::Nanoseconds now) const {
+    return if_lately(wrong_greetings_[port], now);
+  }
+  WrongGreeting other_key(unsigned port, protocol::Nanoseconds now) const {
+    return if_lately(other_keys_[port], now);
+  }
 
  private:
   // In the last fresh greeting of a neighbour.
@@ -107,6 +113,7 @@ class LinkKeeper {
   };
 
   void end_interval(protocol::Nanoseconds now);
+  WrongGreeting if_lately(const WrongGreeting& heard, protocol::Nanoseconds now) const;
   bool is_fresh(std::uint64_t echo, std::uint64_t intervals) const;
   const bcube::Neighbour* sender_of(const protocol::LinkHeader& greeting, unsigned port) const;
   void answer(const bcube::Neighbour& to, std::uint64_t number);
@@ -128,6 +135,7 @@ class LinkKeeper {
   std::vector<std::uint64_t> wrong_numbers_;  // by port: of the last that should not be heard
   std::vector<std::vector<std::uint64_t>> frames_;  // by level and digit, one interval ago
   std::vector<WrongGreeting> wrong_greetings_;      // by port; the last of each
+  std::vector<WrongGreeting> other_keys_;           // the same
 };
 
 }  // namespace gradcube::dataplane

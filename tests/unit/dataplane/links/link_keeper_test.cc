@@ -268,6 +268,15 @@ TEST_F(LinkKeeperTest, FindsANeighbourThatWasStartedAnew) {
   EXPECT_THAT(echoes_to(6, 1), testing::ElementsAre(501));
 }
 
+TEST_F(LinkKeeperTest, HidesNoFaultBehindAnotherKey) {
+  keeper_.take(greeting(2, 0), 1, now_);
+  keeper_.note_other_key(greeting(6, 1).link, 1, now_);
+  EXPECT_EQ(keeper_.wrong_greeting(1, now_).fault, GreetingFault::other_level);
+  EXPECT_EQ(keeper_.other_key(1, now_).fault, GreetingFault::other_key);
+  EXPECT_EQ(keeper_.other_key(1, now_).server, 6);
+  EXPECT_EQ(keeper_.other_key(0, now_).fault, GreetingFault::none);
+}
+
 // Server 2 has two ports on the switch of three servers, and all that comes is over the second
 // rail.
 TEST(LinkKeeperOnRails, FindsThatOneIsDownAndTheOtherIsNot) {
