@@ -9,6 +9,7 @@
 #include <string>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <system_error>
 #include <tuple>
 #include <unistd.h>
 
@@ -100,6 +101,18 @@ Secret read_key_file(const std::filesystem::path& path) {
     key[i] = static_cast<std::uint8_t>(value_of(text[2 * i]) << 4 | value_of(text[2 * i + 1]));
   }
   return key;
+}
+
+OwnKeyFile::OwnKeyFile(std::filesystem::path path, std::string_view text) {
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  write_key_file(path, text);
+  path_ = std::move(path);
+}
+
+OwnKeyFile::~OwnKeyFile() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove(path_, ignored);
 }
 
 }  // namespace gradcube::control
