@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 #include <rte_launch.h>
+#include <utility>
 
 #include "control/base/errors.h"
 #include "control/base/host_memory.h"
