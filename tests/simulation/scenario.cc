@@ -145,21 +145,6 @@ void draw_scattering(std::uint64_t seed, SimulationSettings& simulation) {
   simulation.frames_are_scattered = simulation.lcores > 1 && one_in(random, 3);
 }
 
-// The same.
-void draw_attack(std::uint64_t seed, SimulationSettings& simulation) {
-  SeededRandom random(SeededRandom(seed + 3).next());
-  if (!simulation.frames_are_authenticated || !one_in(random, 2)) return;
-  const auto probability = [&random](double most) {
-    return one_in(random, 3) ? 0 : most * static_cast<double>(1 + random.below(100)) / 100;
-  };
-  Attack& attack = simulation.attack;
-  attack.from = static_cast<std::int64_t>(random.below(20 * kMillisecond));
-  attack.until = attack.from + static_cast<std::int64_t>(kMillisecond + random.below(2 * kSecond));
-  attack.cuts = probability(0.02);
-  attack.delays = probability(0.02);
-  attack.sends = probability(1);
-}
-
 // At every level some of the digits, and every combination of them whose server is not absent: at
 // least two servers.
 std::vector<bcube::ServerId> draw_members(SeededRandom& random, const bcube::AddressSpace& space) {
@@ -376,7 +361,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   draw_reproducible(random, scenario);
   scenario.simulation.frames_are_authenticated =
       scenario.simulation.messages_pass_the_fabric || seed % 4 == 0;
-  draw_attack(seed, scenario.simulation);
+  if (scenario.simulation.frames_are_authenticated) scenario.simulation.attack = drawn_attack(seed);
   lay_out_buffers(scenario);
   scenario.simulation.paths_are_probed = one_in(random, 2);
   scenario.simulation.cluster.probing_ns = kMillisecond + random.below(30 * kMillisecond);

@@ -30,6 +30,23 @@ std::vector<std::uint8_t> bytes_of(const rte_mbuf* packet) {
 
 }  // namespace
 
+Attack drawn_attack(std::uint64_t seed) {
+  dataplane::SeededRandom random(dataplane::SeededRandom(seed + 3).next());
+  Attack attack;
+  if (random.below(2) != 0) return attack;
+  const auto probability = [&random](double most) {
+    return random.below(3) == 0 ? 0 : most * static_cast<double>(1 + random.below(100)) / 100;
+  };
+  constexpr std::uint64_t kMillisecond = 1'000'000;
+  attack.from = static_cast<std::int64_t>(random.below(20 * kMillisecond));
+  attack.until =
+      attack.from + static_cast<std::int64_t>(kMillisecond + random.below(2'000 * kMillisecond));
+  attack.cuts = probability(0.02);
+  attack.delays = probability(0.02);
+  attack.sends = probability(1);
+  return attack;
+}
+
 Wiretap::Wiretap(const Attack& attack, std::uint64_t seed, std::uint32_t mtu,
                  dataplane::Clock& clock)
     : attack_(attack), random_(seed), clock_(clock), pool_(pool_of(mtu)) {}

@@ -33,6 +33,9 @@ struct Attack {
   bool any() const { return from < until; }
 };
 
+// From the seed, by itself: what else is drawn from it stays as it is. None for half of all seeds.
+Attack drawn_attack(std::uint64_t seed);
+
 class Wiretap {
  public:
   static constexpr std::int64_t kLongestDelay = 50'000'000;
