@@ -26,17 +26,15 @@ bool LinkWatch::end_interval(Link& link) {
   const bool silent = link.silent == kSilentIntervals;
   const bool heard = link.heard;
   link.heard = false;
-  // What it said before it fell silent holds no longer.
-  if (silent) link.hears_me = true;
   const bool was_up = link.up;
   if (link.up) {
     link.steady = std::min(link.steady + 1, kForget);
-    if (!silent && link.hears_me) return false;
+    if (!silent) return false;
     link.needed = link.steady == kForget ? kCalm : std::min(2 * link.needed, kMostCalm);
     link.up = false;
     link.calm = 0;
   } else {
-    link.calm = silent || !link.hears_me ? 0 : link.calm + (heard ? 1 : 0);
+    link.calm = silent ? 0 : link.calm + (heard ? 1 : 0);
     link.up = link.calm >= link.needed;
     link.steady = 0;
   }

@@ -1,12 +1,11 @@
 // Which of a server's links work, by what comes over them.
 //
-// Neighbours greet each other over each link once in an interval. A greeting says whether its
-// sender hears the receiver, so both ends of a link that is broken one way find out. Data counts as
-// a sign of life too. A link is down after kSilentIntervals without anything, or as soon as the
-// neighbour says that it does not hear this server. It is up again when the neighbour has been
-// heard, and hears this server, in kCalm intervals without a silence between them; in twice as many
-// each time that it goes down again within kForget intervals, so that a link that flaps is left
-// alone. At first every link is taken to be up.
+// Neighbours greet each other over each link once in an interval. The caller says what is a sign of
+// life: what shows that the neighbour lives and hears this server, so that both ends of a link that
+// is broken one way find out. A link is down after kSilentIntervals without any. It is up again
+// when there was one in kCalm intervals without a silence between them; in twice as many each time
+// that it goes down again within kForget intervals, so that a link that flaps is left alone. At
+// first every link is taken to be up.
 //
 // Time is counted in the caller's intervals: while the caller itself stands still, nobody falls
 // silent.
@@ -32,24 +31,19 @@ class LinkWatch {
 
   LinkWatch(const AddressSpace& space, ServerId self);
 
-  // Something came over the link in this interval.
-  void on_frame(Hop link) { at(link).heard = true; }
-  void on_greeting(Hop link, bool hears_me) {
-    at(link).heard = true;
-    at(link).hears_me = hears_me;
-  }
+  // One came over the link in this interval.
+  void on_sign_of_life(Hop link) { at(link).heard = true; }
   // An interval has ended. Whether the state of any link has changed.
   bool end_interval();
 
-  // Whether something came lately: what a greeting over the link says.
+  // Whether one came lately.
   bool hears(Hop link) const { return at(link).silent < kSilentIntervals; }
   bool up(Hop link) const { return at(link).up; }
 
  private:
   struct Link {
     bool up = true;
-    bool heard = false;  // in this interval
-    bool hears_me = true;
+    bool heard = false;         // in this interval
     unsigned silent = 0;        // intervals
     unsigned calm = 0;          // intervals in which it was heard, since it was silent
     unsigned needed = kCalm;    // of them until it is up

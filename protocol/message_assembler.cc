@@ -19,10 +19,10 @@ std::optional<std::vector<std::uint8_t>> MessageAssembler::add(const MessageFrag
     ++counters_.duplicates;
     return std::nullopt;
   }
-  Partial& partial = partial_of(source, fragment, now);
-  if (!takes(partial, fragment)) return std::nullopt;
-  if (partial.arrived.size() == partial.fragments) return finish(partial);
-  while (held_bytes_ > limits_.total_bytes) give_up(partials_.front());
+  Partial* partial = partial_of(source, fragment, now);
+  if (partial == nullptr || !takes(source, *partial, fragment)) return std::nullopt;
+  if (partial->arrived.size() == partial->fragments) return finish(*partial);
+  while (held_bytes_ > limits_.total_bytes) give_up_of_the_greatest();
   return std::nullopt;
 }
 
@@ -52,21 +52,29 @@ bool MessageAssembler::Source::has_delivered(const MessageHeader& header) const 
          std::find(delivered.begin(), delivered.end(), header.number) != delivered.end();
 }
 
-// What has arrived of the fragment's message; begins it if that is nothing.
-MessageAssembler::Partial& MessageAssembler::partial_of(Source& source,
+// What has arrived of the fragment's message; begins it if that is nothing. Null if others come
+// first.
+MessageAssembler::Partial* MessageAssembler::partial_of(Source& source,
                                                         const MessageFragment& fragment,
                                                         Nanoseconds now) {
   const MessageHeader& header = fragment.header;
   // What strangers begin takes no place of what the source does.
+  const bool is_accepted = header.incarnation == source.incarnation;
   unsigned rivals = 0;
-  const Partial* oldest = nullptr;
+  const Partial* last = nullptr;  // of the rivals
   for (const Partials::iterator known : source.partials) {
-    if (known->incarnation == header.incarnation && known->number == header.number) return *known;
-    const bool is_rival =
-        (known->incarnation == source.incarnation) == (header.incarnation == source.incarnation);
-    if (is_rival && rivals++ == 0) oldest = &*known;
+    if (known->incarnation == header.incarnation && known->number == header.number) return &*known;
+    if ((known->incarnation == source.incarnation) != is_accepted) continue;
+    ++rivals;
+    if (last == nullptr || (is_accepted && known->number < last->number)) last = &*known;
   }
-  if (rivals >= limits_.per_source) give_up(*oldest);
+  if (rivals >= limits_.per_source) {
+    if (is_accepted && header.number < last->number) {
+      ++counters_.given_up;
+      return nullptr;
+    }
+    give_up(*last);
+  }
   partials_.push_back({.source = fragment.routing.source,
                        .incarnation = header.incarnation,
                        .number = header.number,
@@ -74,10 +82,10 @@ MessageAssembler::Partial& MessageAssembler::partial_of(Source& source,
                        .begun = now,
                        .arrived = {}});
   source.partials.push_back(std::prev(partials_.end()));
-  return partials_.back();
+  return &partials_.back();
 }
 
-bool MessageAssembler::takes(Partial& partial, const MessageFragment& fragment) {
+bool MessageAssembler::takes(Source& source, Partial& partial, const MessageFragment& fragment) {
   const MessageHeader& header = fragment.header;
   if (header.fragments != partial.fragments ||
       partial.bytes + fragment.bytes.size() > limits_.message_bytes) {
@@ -92,6 +100,7 @@ bool MessageAssembler::takes(Partial& partial, const MessageFragment& fragment) 
   }
   partial.bytes += fragment.bytes.size();
   held_bytes_ += fragment.bytes.size() + kFragmentCost;
+  source.held_bytes += fragment.bytes.size() + kFragmentCost;
   return true;
 }
 
@@ -111,9 +120,19 @@ void MessageAssembler::give_up(const Partial& partial) {
   forget(partial);
 }
 
+void MessageAssembler::give_up_of_the_greatest() {
+  const auto greatest =
+      std::max_element(sources_.begin(), sources_.end(), [](const auto& one, const auto& other) {
+        return one.second.held_bytes < other.second.held_bytes;
+      });
+  give_up(*greatest->second.partials.front());
+}
+
 void MessageAssembler::forget(const Partial& partial) {
+  Source& source = sources_.at(partial.source);
   held_bytes_ -= partial.cost();
-  auto& siblings = sources_.at(partial.source).partials;
+  source.held_bytes -= partial.cost();
+  auto& siblings = source.partials;
   const auto place = std::find_if(siblings.begin(), siblings.end(),
                                   [&](Partials::iterator each) { return &*each == &partial; });
   const Partials::iterator gone = *place;

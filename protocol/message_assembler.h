@@ -4,10 +4,11 @@
 // Fragments may be lost, doubled and reordered, and may be hostile: what one source sends costs
 // bounded memory, and so does what all send.
 //
-//   - A source has at most `per_source` messages that have not arrived in full, and as many of
-//     incarnations that are not accepted; then the oldest of these is given up. So is the oldest of
-//     all once `total_bytes` are held. What is not complete after `expiry` is given up with the
-//     next fragment that comes. Whoever sends messages repeats them until they are answered.
+//   - A source has at most `per_source` messages that have not arrived in full: those with the
+//     greatest numbers, as lower ones may be recorded. Of incarnations that are not accepted it has
+//     as many: the newest to begin. Once `total_bytes` are held, the source that holds the most
+//     gives up its oldest. What is not complete after `expiry` is given up with the next fragment
+//     that comes. Whoever sends messages repeats them until they are answered.
 //   - Besides, some 250 bytes are kept for each server heard of.
 //   - An incarnation of a source is accepted with a message that its receiver has found to be
 //     right: a fragment alone may be of anyone. Then what others have begun is given up.
@@ -89,6 +90,7 @@ class MessageAssembler {
   struct Source {
     std::uint64_t incarnation = 0;             // accepted last
     std::vector<Partials::iterator> partials;  // the oldest first
+    std::size_t held_bytes = 0;
     // Of this incarnation: numbers, in a ring.
     std::array<std::optional<std::uint64_t>, kRemembered> delivered;
     std::size_t next_delivered = 0;
@@ -97,11 +99,12 @@ class MessageAssembler {
   };
 
   bool is_refused(const MessageFragment& fragment) const;
-  Partial& partial_of(Source& source, const MessageFragment& fragment, Nanoseconds now);
-  bool takes(Partial& partial, const MessageFragment& fragment);
+  Partial* partial_of(Source& source, const MessageFragment& fragment, Nanoseconds now);
+  bool takes(Source& source, Partial& partial, const MessageFragment& fragment);
   Bytes finish(const Partial& partial);
   void forget(const Partial& partial);
   void give_up(const Partial& partial);
+  void give_up_of_the_greatest();
 
   std::uint32_t servers_;
   AssemblerLimits limits_;

@@ -11,6 +11,7 @@
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
+#include "control/settings/cluster_file.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -18,18 +19,23 @@ namespace {
 
 struct DoctorOptions {
   SettingsOptions settings;
+  std::string cluster_file;
   bool json = false;
   std::vector<std::string> nics;
 };
 
 int run_doctor(const DoctorOptions& options) {
-  control::ClusterSettings settings;
-  options.settings.apply(settings);
-  control::validate(settings);
+  control::ClusterSettings named;
+  if (!options.cluster_file.empty()) named = control::read_cluster_file(options.cluster_file);
+  options.settings.apply(named);
+  control::validate(named);
+  control::ClusterSettings settings;  // of the embedded cluster that is tried
+  settings.topology = named.topology;
   const auto directory = control::RunDirectory::from_environment();
   std::vector<HostCheck> checks = check_programs(settings, directory);
-  for (auto& more : {check_hardware(settings), check_dpdk_host(options.nics), check_network(),
-                     check_cluster(directory), check_python()}) {
+  for (auto& more :
+       {check_hardware(settings), check_dpdk_host(options.nics), check_network(),
+        std::vector{check_authentication(named)}, check_cluster(directory), check_python()}) {
     checks.insert(checks.end(), more.begin(), more.end());
   }
   if (options.json) {
@@ -59,6 +65,10 @@ void add_doctor(CLI::App& tool, Action& action) {
                    "MAC or its interface: huge pages, IOMMU, vfio-pci. Can be repeated")
       ->allow_extra_args(false)
       ->check(not_empty());
+  command
+      ->add_option("--cluster", options->cluster_file,
+                   "The cluster file (TOML), whose key is looked at; flags override it")
+      ->check(not_empty());
   options->settings.add(command, "topology");
   command->footer(
       "Starts a daemon with the embedded fabric, lets a trainer join at each server, and ends it.\n"
@@ -66,6 +76,7 @@ void add_doctor(CLI::App& tool, Action& action) {
       "Examples:\n"
       "  gradcube doctor\n"
       "  gradcube doctor --topology star:2\n"
+      "  gradcube doctor --cluster cluster.toml\n"
       "  gradcube doctor --nic 0000:3b:00.0 --nic 0000:3b:00.1\n"
       "  gradcube doctor --json | jq '.checks[] | select(.verdict != \"OK\")'");
   command->callback([options, &action] { action = [options] { return run_doctor(*options); }; });

@@ -18,6 +18,7 @@
 #include "cli/cluster/daemon_process.h"
 #include "cli/cluster/running_cluster.h"
 #include "control/base/printable.h"
+#include "control/settings/cluster_key.h"
 
 #include "gradcube/gradcube.hpp"
 
@@ -174,6 +175,32 @@ std::vector<HostCheck> check_programs(const control::ClusterSettings& settings,
   std::vector<HostCheck> checks = check_daemon(settings, directory);
   checks.insert(checks.begin(), check_dpdk());
   return checks;
+}
+
+HostCheck check_authentication(const control::ClusterSettings& settings) {
+  const std::string name = "authentication";
+  const std::string remedy =
+      "gradcube keygen /etc/gradcube/cube.key, copy it to every host, and name it as key-file in "
+      "[security] of the cluster file";
+  if (settings.authentication == control::Authentication::none) {
+    return {name, Verdict::warn,
+            "authentication = \"none\": whoever can send frames to the daemons can change results "
+            "and end jobs",
+            remedy};
+  }
+  if (settings.key_file.empty()) {
+    return good(name,
+                "the settings name no key-file: `gradcube up` makes a key for as long as a cluster "
+                "runs, and the embedded fabric needs none; daemons that are started by themselves "
+                "refuse to start without one");
+  }
+  try {
+    control::read_key_file(settings.key_file);
+    return good(name, fmt::format("{} is a key, and nobody but its owner can read it",
+                                  control::printable(settings.key_file)));
+  } catch (const std::exception& error) {
+    return {name, Verdict::fail, error.what(), remedy};
+  }
 }
 
 std::vector<HostCheck> check_cluster(const RunDirectory& directory) {

@@ -46,6 +46,9 @@ std::vector<HostCheck> check_hardware(const control::ClusterSettings& settings);
 // veth` is made of, in a network namespace that is gone afterwards.
 std::vector<HostCheck> check_network();
 
+// Whether frames between daemons with these settings are authenticated, and the key is fit for it.
+HostCheck check_authentication(const control::ClusterSettings& settings);
+
 // The run directory and the cluster in it.
 std::vector<HostCheck> check_cluster(const control::RunDirectory& directory);
 

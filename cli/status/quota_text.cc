@@ -80,6 +80,7 @@ std::string quota_text(const json& status) {
                         one_daemon ? "" : " on a server");
   }
   text += " per user";
+  if (!allowed_text(status).empty()) text += ", and no more places than are left for others";
   for (const auto& [user, usage] : usages_of(status)) {
     text += fmt::format("; user {} has {}", user, usage.bytes);
     if (!jobs || !trainers) continue;

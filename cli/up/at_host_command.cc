@@ -123,9 +123,10 @@ class HostDaemon {
     const ClusterHosts hosts = hosts_from_json(field(what, "hosts"));
     prepare(directory_);
     control::ClusterSettings settings = hosts.settings;
-    if (const auto key = text_field(what, "key")) {
-      control::write_key_file(directory_.key_file(), *key);
-      settings.key_file = directory_.key_file().string();
+    std::optional<control::OwnKeyFile> key;  // is gone again where no daemon starts
+    if (const auto text = text_field(what, "key")) {
+      key.emplace(directory_.key_file(), *text);
+      settings.key_file = key->path().string();
     }
     DaemonStart start = daemon_of(settings);
     start.servers = "--server=" + text_field(what, "server").value_or("");
@@ -137,6 +138,7 @@ class HostDaemon {
     };
     const pid_t pid = start_daemon(directory_, start);
     started_ = true;
+    if (key) key->keep();  // end_daemon() removes it
     keep_cluster_hosts(directory_, hosts);
     answer({{"ok", true},
             {"pid", pid},

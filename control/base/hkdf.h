@@ -13,7 +13,13 @@
 
 namespace gradcube::control {
 
-using Secret = std::array<std::uint8_t, 32>;
+// Is wiped at its end.
+struct Secret : std::array<std::uint8_t, 32> {
+  ~Secret();
+};
+
+// Wipes what calls that have returned have left on the stack.
+[[gnu::noinline]] void wipe_stack();
 
 std::array<std::uint8_t, 32> hmac_sha256(std::string_view key, std::string_view message);
 

@@ -1,5 +1,6 @@
 #include "control/jobs/introductions.h"
 
+#include <utility>
 #include <variant>
 
 namespace gradcube::control {
@@ -46,6 +47,20 @@ void Introductions::challenge(bcube::ServerId server, Instant now, NodeMessages&
   if (!asked.nonce.has_value()) asked.nonce = nonces_();
   asked.again = now + kChallengeInterval;
   out.push_back({server_, server, Challenge{*asked.nonce}});
+}
+
+bool Introductions::may_wait(bcube::ServerId from, Incarnation sender, std::uint64_t number) {
+  if (speaker(from) != sender) {
+    strangers_.insert(from);
+    return false;
+  }
+  const bool has_come = sender == 0 || speakers_.at(from).messages.has_come(number);
+  if (has_come) ++repeated_;
+  return !has_come;
+}
+
+void Introductions::challenge_strangers(Instant now, NodeMessages& out) {
+  for (const bcube::ServerId server : std::exchange(strangers_, {})) challenge(server, now, out);
 }
 
 Incarnation Introductions::speaker(bcube::ServerId server) const {

@@ -8,8 +8,10 @@
 //
 // Where frames carry a MAC, that also tells what somebody has recorded of a daemon and sends again
 // from what it says: its messages count from its answer on, each once, by their numbers
-// (replay_window.h). Elsewhere the first daemon that is heard of is believed at once, as anybody
-// could answer for it, and gives way in the same manner if it was wrong.
+// (replay_window.h). Of its fragments it tells that before they take a place until the rest of
+// their message is there: so recorded ones take none from others. Elsewhere the first daemon that
+// is heard of is believed at once, as anybody could answer for it, and gives way in the same manner
+// if it was wrong.
 //
 // Holds a few numbers for each server heard of. Single-threaded, no I/O, no clock.
 #ifndef GRADCUBE_CONTROL_JOBS_INTRODUCTIONS_H_
@@ -19,6 +21,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 
 #include "control/jobs/job_actions.h"
 #include "control/jobs/node_message.h"
@@ -42,9 +45,13 @@ class Introductions {
   // Whether the sender is who speaks for its server, and says something for others than this.
   // `out`: what must be sent, a challenge or the answer to one.
   bool admits(const NodeMessage& message, Instant now, NodeMessages& out);
+  // Where frames carry a MAC: whether a fragment of a message that has others may wait for them. It
+  // may not if the message has come, or is of a stranger, whom challenge_strangers() then asks.
+  bool may_wait(bcube::ServerId from, Incarnation sender, std::uint64_t number);
+  void challenge_strangers(Instant now, NodeMessages& out);
   // 0: none was heard of.
   Incarnation speaker(bcube::ServerId server) const;
-  // Messages that had come before.
+  // Messages that had come before, and fragments of such.
   std::uint64_t repeated() const { return repeated_; }
 
  private:
@@ -71,6 +78,7 @@ class Introductions {
   std::map<bcube::ServerId, Speaker> speakers_;
   std::map<bcube::ServerId, Asked> asked_;
   std::map<bcube::ServerId, Answered> answered_;  // the last of each
+  std::set<bcube::ServerId> strangers_;           // that speak for these, and were not challenged
 };
 
 }  // namespace gradcube::control

@@ -18,11 +18,10 @@ using protocol::JobId;
 inline constexpr unsigned kMaxJobs = 64;
 
 // What a server gathers in which no trainer of its own has joined: of jobs with a trainer of one
-// other server, of those of one tenant, and of all. More than a server has, as some may be those
-// that its trainers have just left, and more than can begin, as each needs one of the kMaxJobs
-// here.
+// other server, and of all; tenants share both (fair_share.h). More than a server has, as some may
+// be those that its trainers have just left, and more than can begin, as each needs one of the
+// kMaxJobs here.
 inline constexpr unsigned kMostGatheredForOne = 2 * kMaxJobs;
-inline constexpr unsigned kMostGatheredForTenant = kMaxJobs;
 inline constexpr unsigned kMostGathered = 4 * kMaxJobs;
 
 // The process of a session's trainer, as the kernel reports it (SO_PEERCRED).

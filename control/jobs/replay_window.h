@@ -20,14 +20,19 @@ class ReplayWindow {
   // All numbers up to this one count as come.
   explicit ReplayWindow(std::uint64_t newest) : newest_(newest) { come_.set(); }
 
+  bool has_come(std::uint64_t number) const {
+    return number <= newest_ &&
+           (newest_ - number >= kRemembered || come_.test(number % kRemembered));
+  }
+
   // Whether it comes for the first time.
   bool take(std::uint64_t number) {
+    if (has_come(number)) return false;
     if (number > newest_) {
       const std::uint64_t skipped = std::min(number - newest_, std::uint64_t{kRemembered});
       for (std::uint64_t i = 0; i < skipped; ++i) come_.reset((number - i) % kRemembered);
       newest_ = number;
     }
-    if (newest_ - number >= kRemembered || come_.test(number % kRemembered)) return false;
     come_.set(number % kRemembered);
     return true;
   }

@@ -9,7 +9,7 @@
 #include <string>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <tuple>
+#include <system_error>
 #include <unistd.h>
 
 #include "control/base/descriptor.h"
@@ -20,7 +20,7 @@ namespace gradcube::control {
 
 namespace {
 
-constexpr std::size_t kDigits = 2 * std::tuple_size_v<Secret>;
+constexpr std::size_t kDigits = 2 * sizeof(Secret);
 
 std::string name_of(const std::filesystem::path& path) {
   return "the key file " + control::quoted(path.string());
@@ -90,7 +90,7 @@ void write_key_file(const std::filesystem::path& path, std::string_view text) {
 }
 
 Secret read_key_file(const std::filesystem::path& path) {
-  const std::string text = read_text(path);
+  std::string text = read_text(path);
   Secret key;
   const bool is_key = text.size() == kDigits && std::all_of(text.begin(), text.end(), [](char c) {
                         return value_of(c) >= 0;
@@ -99,7 +99,21 @@ Secret read_key_file(const std::filesystem::path& path) {
   for (std::size_t i = 0; i < key.size(); ++i) {
     key[i] = static_cast<std::uint8_t>(value_of(text[2 * i]) << 4 | value_of(text[2 * i + 1]));
   }
+  explicit_bzero(text.data(), text.size());
+  wipe_stack();
   return key;
+}
+
+OwnKeyFile::OwnKeyFile(std::filesystem::path path, std::string_view text) {
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  write_key_file(path, text);
+  path_ = std::move(path);
+}
+
+OwnKeyFile::~OwnKeyFile() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove(path_, ignored);
 }
 
 }  // namespace gradcube::control

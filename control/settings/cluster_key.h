@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "control/base/hkdf.h"
 
@@ -34,6 +35,24 @@ void write_key_file(const std::filesystem::path& path, std::string_view text);
 // Throws a SetupError if it cannot be read, is of another user than this process's or root, can be
 // read or written by others, or is no key.
 Secret read_key_file(const std::filesystem::path& path);
+
+// The key file of a cluster that names none, for as long as it runs: it is gone with this object.
+class OwnKeyFile {
+ public:
+  OwnKeyFile() = default;  // none
+  // In place of one that a cluster has left which did not end in good order. Throws a SetupError.
+  OwnKeyFile(std::filesystem::path path, std::string_view text);
+  ~OwnKeyFile();
+  OwnKeyFile(OwnKeyFile&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  OwnKeyFile& operator=(OwnKeyFile&&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  // Whoever ends the cluster removes it.
+  void keep() { path_.clear(); }
+
+ private:
+  std::filesystem::path path_;  // empty: none
+};
 
 }  // namespace gradcube::control
 

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "control/base/fair_share.h"
 #include "control/plan/base/topology.h"
 #include "control/settings/host_list.h"
 #include "control/settings/interface_list.h"
@@ -111,9 +112,9 @@ struct ClusterSettings {
   std::string key_file;  // an absolute path; empty: none is named
 
   bool has_tenants() const { return !allowed_users.empty() || !allowed_groups.empty(); }
+  FairShare share() const { return {has_tenants()}; }
   unsigned jobs_per_user() const {
-    const unsigned by_default = has_tenants() ? kMostUserJobs / 2 : kMostUserJobs;
-    return static_cast<unsigned>(user_jobs.value_or(by_default));
+    return static_cast<unsigned>(user_jobs.value_or(share().most(kMostUserJobs)));
   }
   LinkRates link_rates() const { return rates.with_uplinks(topology, oversubscription); }
   // The topology, whose dimensions have their links' rates.

@@ -42,16 +42,18 @@ control::ClusterSettings with_cores(control::ClusterSettings settings) {
   return settings;
 }
 
-// What `gradcube keygen` would have made.
-control::ClusterSettings with_key(control::ClusterSettings settings,
-                                  const control::RunDirectory& directory) {
+// What `gradcube keygen` would have made, where the settings name no key.
+control::OwnKeyFile own_key(const control::ClusterSettings& settings,
+                            const control::RunDirectory& directory) {
   if (settings.authentication == control::Authentication::none || !settings.key_file.empty()) {
-    return settings;
+    return {};
   }
-  const std::filesystem::path path = directory.key_file();
-  std::filesystem::remove(path);  // of a cluster that did not end in good order
-  control::write_key_file(path, control::key_text(control::draw_secret()));
-  settings.key_file = path.string();
+  return {directory.key_file(), control::key_text(control::draw_secret())};
+}
+
+control::ClusterSettings with_key(control::ClusterSettings settings,
+                                  const control::OwnKeyFile& key) {
+  if (!key.path().empty()) settings.key_file = key.path().string();
   return settings;
 }
 
@@ -68,7 +70,8 @@ std::unique_ptr<BedNetwork> network_of(control::ClusterSettings& settings,
 TestBed::TestBed(control::ClusterSettings settings, control::RunDirectory directory,
                  const control::DaemonLock& lock, const Programs& programs, std::string version)
     : directory_(std::move(directory)),
-      settings_(with_key(with_cores(std::move(settings)), directory_)),
+      key_(own_key(settings, directory_)),
+      settings_(with_key(with_cores(std::move(settings)), key_)),
       lock_(lock),
       directory_watch_(directory_, lock_),
       version_(std::move(version)),
@@ -105,10 +108,8 @@ TestBed::~TestBed() {
   remove_sockets();
 }
 
-// Those of daemons that did not end in good order, and the key.
+// Those of daemons that did not end in good order.
 void TestBed::remove_sockets() {
-  std::error_code ignored;
-  std::filesystem::remove(directory_.key_file(), ignored);
   try {
     directory_.remove_stale_sockets(lock_);
   } catch (const SetupError& error) {

@@ -27,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "control/settings/cluster_key.h"
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
 #include "control/settings/run_directory_watch.h"
@@ -73,6 +74,7 @@ class TestBed {
   nlohmann::ordered_json impair(const nlohmann::json& request);
 
   control::RunDirectory directory_;
+  const control::OwnKeyFile key_;
   control::ClusterSettings settings_;  // with a key's file
   const control::DaemonLock& lock_;
   control::RunDirectoryWatch directory_watch_;

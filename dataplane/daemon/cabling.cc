@@ -1,5 +1,6 @@
 #include "dataplane/daemon/cabling.h"
 
+#include <array>
 #include <fmt/format.h>
 
 #include "control/base/units.h"
@@ -88,25 +89,37 @@ std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server,
   return "";
 }
 
+std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server, unsigned port,
+                       const protocol::SettingsDigest& settings,
+                       std::span<const WrongGreeting> all) {
+  std::string text;
+  for (const WrongGreeting& wrong : all) {
+    if (wrong.fault == GreetingFault::none) continue;
+    if (!text.empty()) text += "; besides, ";
+    text += wrong_text(space, server, port, settings, wrong);
+  }
+  return text;
+}
+
 WrongPorts wrong_ports(const bcube::AddressSpace& space, const std::vector<EngineAt>& engines) {
-  std::map<const Engine*, std::vector<WrongGreeting>> heard;
+  // Of each port what is known to be wrong, and what has another key.
+  std::map<const Engine*, std::vector<std::array<WrongGreeting, 2>>> heard;
   for (const EngineAt& at : engines) {
     heard[at.engine].resize(space.ports(at.engine->settings().server));
   }
   on_each(engines, [&](const EngineAt& at) {
-    std::vector<WrongGreeting>& of_engine = heard.at(at.engine);
+    auto& of_engine = heard.at(at.engine);
     for (unsigned port = 0; port < of_engine.size(); ++port) {
-      of_engine[port] = at.engine->wrong_greeting(port);
+      of_engine[port] = {at.engine->wrong_greeting(port), at.engine->other_key(port)};
     }
   });
   WrongPorts ports;
   for (const EngineAt& at : engines) {
     const EngineSettings& settings = at.engine->settings();
     for (unsigned port = 0; port < heard.at(at.engine).size(); ++port) {
-      const WrongGreeting& wrong = heard.at(at.engine)[port];
-      if (wrong.fault == GreetingFault::none) continue;
-      ports[{settings.server, port}] =
-          wrong_text(space, settings.server, port, settings.greetings.digest, wrong);
+      std::string text = wrong_text(space, settings.server, port, settings.greetings.digest,
+                                    heard.at(at.engine)[port]);
+      if (!text.empty()) ports[{settings.server, port}] = std::move(text);
     }
   }
   return ports;

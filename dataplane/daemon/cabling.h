@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,11 @@ namespace gradcube::dataplane {
 // is at fault.
 std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server, unsigned port,
                        const protocol::SettingsDigest& settings, const WrongGreeting& wrong);
+
+// About all that it has heard; empty if nothing is at fault.
+std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server, unsigned port,
+                       const protocol::SettingsDigest& settings,
+                       std::span<const WrongGreeting> all);
 
 // By server and port: what is wrong now. Asks the pollers.
 using WrongPorts = std::map<std::pair<bcube::ServerId, unsigned>, std::string>;

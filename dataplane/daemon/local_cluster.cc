@@ -51,7 +51,8 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
                            Clock& clock, const aggregation::Kernels& kernels, EventSink& events)
     : settings_(options.settings),
       secret_(options.secret),
-      keys_(options.key.has_value() ? std::make_unique<const FrameKeys>(*options.key) : nullptr),
+      keys_(options.key.has_value() ? std::make_unique<const UndumpedFrameKeys>(*options.key)
+                                    : nullptr),
       topology_(settings_.rated_topology()),
       servers_(all_of(options.servers, space())),
       kernels_(kernels),
@@ -69,7 +70,7 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
   nodes_->set_servers_per_core(servers_per_core());
   nodes_->set_aggregators(settings_.aggregators);
   nodes_->set_secret(secret_);
-  nodes_->set_jobs_per_user(settings_.jobs_per_user());
+  nodes_->set_jobs_per_user(settings_.jobs_per_user(), settings_.share());
 }
 
 LocalCluster::~LocalCluster() = default;
@@ -77,7 +78,7 @@ LocalCluster::~LocalCluster() = default;
 void LocalCluster::send_messages_in_frames(bool between_nodes_here) {
   message_frames_ = std::make_unique<PacketPool>(message_pool(settings_.mtu));
   nodes_->carry_messages({message_frames_.get(), full_frame_bytes(settings_.mtu), fingerprint(),
-                          keys_ == nullptr ? nullptr : &keys_->of_servers},
+                          keys_ == nullptr ? nullptr : &(*keys_)->of_servers},
                          between_nodes_here);
 }
 
@@ -193,8 +194,8 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
       place.settings.greetings.intervals_on_the_way =
           4 * settings_.delay_ns / static_cast<std::uint64_t>(parameters_.greeting_interval);
     }
-    place.settings.greetings.key = keys_ == nullptr ? nullptr : &keys_->of_servers;
-    place.settings.keys = keys_.get();
+    place.settings.keys = keys_ == nullptr ? nullptr : &**keys_;
+    place.settings.greetings.key = keys_ == nullptr ? nullptr : &(*keys_)->of_servers;
     place.settings.probing_interval = parameters_.probing_interval;
     // Another one for each engine, and each time.
     place.settings.probing_seed =

@@ -135,7 +135,7 @@ class LocalCluster {
 
   control::ClusterSettings settings_;
   std::uint64_t secret_;
-  std::unique_ptr<const FrameKeys> keys_;  // null: there is none
+  std::unique_ptr<const UndumpedFrameKeys> keys_;  // null: there is none
   control::Topology topology_;
   std::vector<bcube::ServerId> servers_;
   const aggregation::Kernels& kernels_;

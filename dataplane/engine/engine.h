@@ -159,6 +159,7 @@ class Engine final : public Pollable {
   const std::vector<EngineJob*>& jobs() const { return attached_; }
   // What the port has heard lately and should not; nothing of the engines that do not greet.
   WrongGreeting wrong_greeting(unsigned port) const { return keeper_.wrong_greeting(port, now_); }
+  WrongGreeting other_key(unsigned port) const { return keeper_.other_key(port, now_); }
 
  private:
   // engine_receive.cc

@@ -114,8 +114,8 @@ class EngineJob {
   }
 
   // Null: its frames have no MAC.
-  JobKeys* keys() { return keys_.get(); }
-  void set_keys(std::unique_ptr<JobKeys> keys) { keys_ = std::move(keys); }
+  JobKeys* keys() { return keys_.has_value() ? &**keys_ : nullptr; }
+  void set_keys(const control::Secret& of_job) { keys_.emplace(of_job); }
 
   unsigned window() const { return window_; }
   PayloadPackets& payloads() { return payloads_; }
@@ -162,7 +162,7 @@ class EngineJob {
   std::uint32_t weight_;
   bool leader_;
   unsigned window_;
-  std::unique_ptr<JobKeys> keys_;
+  std::optional<UndumpedJobKeys> keys_;
   PayloadPackets payloads_;
   std::deque<PlanExecutor> executors_;
   std::unique_ptr<EngineHub> hub_;

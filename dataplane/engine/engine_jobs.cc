@@ -71,7 +71,7 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
                                            const control::Secret& secret) const {
   check(lanes, session.region_bytes());
   auto job = std::make_unique<EngineJob>(id, session, lanes, weight, runs(0), std::move(packets));
-  if (settings_.keys != nullptr) job->set_keys(std::make_unique<JobKeys>(secret));
+  if (settings_.keys != nullptr) job->set_keys(secret);
   for (unsigned lane = 0; lane < lanes.size(); ++lane) {
     const control::PlanChoice& choice = *lanes[lane].choice;
     for (unsigned thread = 0; thread < choice.threads(); ++thread) {

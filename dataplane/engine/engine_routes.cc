@@ -51,6 +51,9 @@ void Engine::receive_link_frame(const protocol::ParsedFrame& frame,
         return counters_.drop(DropReason::wrong_link);
       case GreetingVerdict::wrong_cluster:
         return counters_.drop(DropReason::wrong_cluster);
+      case GreetingVerdict::stale:
+        ++counters_.stale_greetings;
+        return;
       case GreetingVerdict::fits:
         return;
     }

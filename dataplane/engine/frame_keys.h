@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "control/base/hkdf.h"
+#include "control/base/undumped.h"
 #include "protocol/bytes.h"
 #include "protocol/mac.h"
 
@@ -22,6 +23,10 @@ struct FrameKeys {
   control::Secret of_jobs;        // that those of each job are derived from
   protocol::FrameKey of_servers;  // for all that is of no job
 };
+
+// What holds keys for long has them on pages that no core dump has: one for a daemon, and one for
+// each job of an engine, where the tables of its epoch lie beside those of its mail.
+using UndumpedFrameKeys = control::Undumped<FrameKeys>;
 
 // Of a job at an engine. The epoch's belongs to the engine's thread between attach and detach.
 class JobKeys {
@@ -48,6 +53,8 @@ class JobKeys {
   protocol::FrameKey of_epoch_;
   protocol::FrameKey of_mail_;
 };
+
+using UndumpedJobKeys = control::Undumped<JobKeys>;
 
 }  // namespace gradcube::dataplane
 

@@ -25,10 +25,14 @@ LinkKeeper::LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourT
       watch_(neighbours.space(), neighbours.self()),
       number_(settings.first_number),
       owed_(neighbours.space().ports(neighbours.self())),
-      wrong_greetings_(owed_.size()) {
+      answers_(owed_.size()),
+      wrong_numbers_(owed_.size()),
+      wrong_greetings_(owed_.size()),
+      other_keys_(owed_.size()) {
   const bcube::AddressSpace& space = neighbours.space();
   for (unsigned port = 0; port < owed_.size(); ++port) {
     owed_[port].resize(space.hop_digits(space.level_of_port(port)));
+    answers_[port].reserve(kMostAnswers);
   }
   for (unsigned level = 0; level < space.levels(); ++level) {
     frames_.emplace_back(space.hop_digits(level));
@@ -51,8 +55,9 @@ void LinkKeeper::end_interval(protocol::Nanoseconds now) {
   ++number_;
   for_each_link([this](unsigned, bcube::Hop link) {
     const std::uint64_t frames = links_.direct_frames(link);
-    if (frames != std::exchange(frames_[link.level][link.digit], frames)) watch_.on_frame(link);
-    if (is_deaf(heard_[link.level][link.digit])) watch_.on_greeting(link, false);
+    if (frames != std::exchange(frames_[link.level][link.digit], frames)) {
+      watch_.on_sign_of_life(link);
+    }
   });
   // Whether a link came up or went down is seen below, beside whether it is heard.
   watch_.end_interval();
@@ -69,32 +74,25 @@ void LinkKeeper::end_interval(protocol::Nanoseconds now) {
   }
 }
 
-// A number that was not heard in answer may be an old one. It is sent back all the same where none
-// else is known to be right, as at the start: then the answer to it tells.
-void LinkKeeper::note(Heard& heard, const protocol::LinkHeader& greeting) const {
-  const bool is_fresh = greeting.echo != 0 &&
-                        number_ - greeting.echo < kFreshIntervals + settings_.intervals_on_the_way;
-  heard.fresh = heard.fresh || is_fresh;
-  heard.stale = heard.stale || !is_fresh;
-  const bool one_is_right = heard.known || heard.fresh;
-  if (is_fresh || heard.number == 0 || !one_is_right) heard.number = greeting.number;
+// Of an interval in which it may have been sent.
+bool LinkKeeper::is_fresh(std::uint64_t echo, std::uint64_t intervals) const {
+  return echo != 0 && number_ - echo < intervals + settings_.intervals_on_the_way;
 }
 
-// At the end of an interval: whether the neighbour greets and does not hear this server.
-bool LinkKeeper::is_deaf(Heard& heard) const {
-  if (heard.fresh) heard.deaf = 0;
-  if (heard.stale && !heard.fresh) heard.deaf = std::min(heard.deaf + 1, kDeafIntervals);
-  const bool is_deaf = heard.stale && heard.deaf == kDeafIntervals;
-  heard.known = std::exchange(heard.fresh, false);
-  heard.stale = heard.answered = false;
-  return is_deaf;
-}
-
+// With the number of the greeting that it answers, or of the last that was fresh.
 std::size_t LinkKeeper::write_owed(unsigned port, std::span<std::uint8_t> out) {
-  const std::size_t digit = owed_[port].next(0);
-  owed_[port].erase(digit);
-  const bcube::Hop link{static_cast<std::uint8_t>(neighbours_.space().level_of_port(port)),
-                        static_cast<std::uint8_t>(digit)};
+  const unsigned level = neighbours_.space().level_of_port(port);
+  Answer answer;
+  if (!owed_[port].empty()) {
+    answer.digit = owed_[port].next(0);
+    owed_[port].erase(answer.digit);
+    const bool announces = answer.digit == neighbours_.own_digit(level);
+    answer.number = announces ? wrong_numbers_[port] : heard_[level][answer.digit].number;
+  } else {
+    answer = answers_[port].back();
+    answers_[port].pop_back();
+  }
+  const bcube::Hop link{static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(answer.digit)};
   const bcube::Neighbour* to = neighbours_.find(link.level, link.digit);
   protocol::RoutingHeader routing;
   routing.source = static_cast<std::uint16_t>(neighbours_.self());
@@ -110,12 +108,33 @@ std::size_t LinkKeeper::write_owed(unsigned port, std::span<std::uint8_t> out) {
   }
   return protocol::write_link_frame(
       out, protocol::FrameType::greeting, addresses, routing, protocol::kFirstSourcePort,
-      {routing.source, link.level, link.digit, to == nullptr ? 0 : number_,
-       to == nullptr ? 0 : heard_[link.level][link.digit].number, settings_.digest},
+      {routing.source, link.level, link.digit, number_, answer.number, settings_.digest},
       settings_.key);
 }
 
-// A sign of life comes over the link that it names, from the neighbour that is there.
+// The neighbour that greets so over the link that leads here through the port; null: none does.
+const bcube::Neighbour* LinkKeeper::sender_of(const protocol::LinkHeader& greeting,
+                                              unsigned port) const {
+  const bcube::AddressSpace& space = neighbours_.space();
+  if (greeting.level != space.level_of_port(port) ||
+      !neighbours_.is_behind(port, greeting.server) ||
+      space.with_digit(neighbours_.self(), greeting.level, greeting.digit) != neighbours_.self()) {
+    return nullptr;
+  }
+  const unsigned back = space.digit_back(greeting.server, greeting.level, greeting.digit);
+  const bcube::Neighbour* from = neighbours_.find(greeting.level, back);
+  return from != nullptr && from->port == port ? from : nullptr;
+}
+
+void LinkKeeper::answer(const bcube::Neighbour& to, std::uint64_t number) {
+  std::vector<Answer>& answers = answers_[to.port];
+  const Answer answer{hop_to(to).digit, number};
+  if (answers.size() < kMostAnswers &&
+      std::find(answers.begin(), answers.end(), answer) == answers.end()) {
+    answers.push_back(answer);
+  }
+}
+
 GreetingVerdict LinkKeeper::take(const protocol::ParsedFrame& greeting, unsigned port,
                                  protocol::Nanoseconds now) {
   const protocol::LinkHeader& link = greeting.link;
@@ -124,33 +143,40 @@ GreetingVerdict LinkKeeper::take(const protocol::ParsedFrame& greeting, unsigned
     return GreetingVerdict::wrong_link;
   }
   const GreetingFault fault = fault_of(link, port, neighbours_, settings_.digest);
-  if (fault != GreetingFault::none) {
-    wrong_greetings_[port] = {fault, link.level, link.server, link.settings, now};
-    return fault == GreetingFault::other_settings ? GreetingVerdict::wrong_cluster
-                                                  : GreetingVerdict::wrong_link;
-  }
+  if (fault != GreetingFault::none) return take_wrong(fault, greeting, port, now);
   if (protocol::is_announcement(greeting.routing)) return GreetingVerdict::fits;
-  const bcube::AddressSpace& space = neighbours_.space();
-  if (space.with_digit(neighbours_.self(), link.level, link.digit) != neighbours_.self()) {
-    return GreetingVerdict::wrong_link;
+  const bcube::Neighbour* from = sender_of(link, port);
+  if (from == nullptr) return GreetingVerdict::wrong_link;
+  if (!is_fresh(link.echo, kFreshIntervals)) {
+    answer(*from, link.number);
+    return GreetingVerdict::stale;
   }
-  const unsigned back = space.digit_back(link.server, link.level, link.digit);
-  const bcube::Neighbour* from = neighbours_.find(link.level, back);
-  if (from == nullptr || from->port != port) return GreetingVerdict::wrong_link;
-  Heard& heard = heard_[link.level][back];
-  note(heard, link);
-  if (!heard.known && !std::exchange(heard.answered, true)) owed_[port].insert(back);
-  if (heard.fresh) {
-    watch_.on_greeting(hop_to(*from), true);
-  } else {
-    watch_.on_frame(hop_to(*from));  // for so long as it is not taken for deaf
-  }
+  const bcube::Hop hop = hop_to(*from);
+  const Heard before = std::exchange(heard_[hop.level][hop.digit], {link.number, number_});
+  if (number_ - before.interval > 1) answer(*from, link.number);
+  watch_.on_sign_of_life(hop);
   return GreetingVerdict::fits;
 }
 
-WrongGreeting LinkKeeper::wrong_greeting(unsigned port, protocol::Nanoseconds now) const {
-  const WrongGreeting& last = wrong_greetings_[port];
-  return now - last.heard <= std::max(kLately, 3 * settings_.interval) ? last : WrongGreeting{};
+// Who is no neighbour, or has other settings, is answered with the next announcement; a neighbour
+// with other settings at once.
+GreetingVerdict LinkKeeper::take_wrong(GreetingFault fault, const protocol::ParsedFrame& greeting,
+                                       unsigned port, protocol::Nanoseconds now) {
+  const protocol::LinkHeader& link = greeting.link;
+  const bool announced = protocol::is_announcement(greeting.routing);
+  const auto between = static_cast<std::uint64_t>(kBetweenAnnouncements / settings_.interval);
+  if (is_fresh(link.echo, announced ? kFreshIntervals + 2 * between : kFreshIntervals)) {
+    wrong_greetings_[port] = {fault, link.level, link.server, link.settings, now};
+  } else if (const bcube::Neighbour* from = announced ? nullptr : sender_of(link, port)) {
+    answer(*from, link.number);
+  }
+  if (announced) wrong_numbers_[port] = link.number;
+  return fault == GreetingFault::other_settings ? GreetingVerdict::wrong_cluster
+                                                : GreetingVerdict::wrong_link;
+}
+
+WrongGreeting LinkKeeper::if_lately(const WrongGreeting& heard, protocol::Nanoseconds now) const {
+  return now - heard.heard <= std::max(kLately, 3 * settings_.interval) ? heard : WrongGreeting{};
 }
 
 }  // namespace gradcube::dataplane

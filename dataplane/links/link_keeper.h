@@ -1,19 +1,19 @@
 // Finds out which of a server's links work, and keeps telling the neighbours that it is there.
 //
 // Once in an interval each neighbour is owed a greeting. It has a number, and the last one that was
-// heard of the neighbour. So a greeting that comes back with one of this server's last numbers
-// shows that its sender lives and hears this server; one that somebody has recorded before does
-// not. One that does not is taken for that of a neighbour which does not hear this server, but only
-// once such have come in kDeafIntervals and none of the other kind. Where none has come in the last
-// interval one is answered at once, so that neighbours that start know each other as soon as they
-// have heard each other. What came over a link in the interval, of any engine's frames, is a
-// sign of life as well (bcube_forwarding/link_watch.h). What follows is published in ServerLinks,
-// for all engines.
+// heard of the neighbour. A greeting that comes back with one of this server's last numbers is
+// FRESH: it shows that its sender lives and hears this server, and is a sign of life. One that does
+// not is STALE: somebody may have recorded it, or its sender has not heard this server, or not yet.
+// It is answered at once, with its number, and changes nothing else: only who lives can make a
+// fresh one of the answer. The first fresh one after a pause is answered, too. So neighbours that
+// start know each other as soon as they have heard each other. New frames that came over a link in
+// the interval, of any engine's, are a sign of life as well (bcube_forwarding/link_watch.h). What
+// follows is published in ServerLinks, for all engines.
 //
 // A port may also announce about once a second which one it is, to whoever hears it: for ports that
-// may be cabled to others than their neighbours. An announcement is no sign of life: it does not
-// say whether its sender hears this server. Of greetings that do not belong behind the port the
-// last one is kept, to be put into words (daemon/cabling.h).
+// may be cabled to others than their neighbours. An announcement is no sign of life. It answers the
+// last that its port has heard and should not have. Of greetings that do not belong behind the port
+// the last fresh one is kept, to be put into words (daemon/cabling.h).
 //
 // It sends nothing itself: the engine asks which ports owe greetings, and has them written into its
 // packets. Each engine has one; that of one engine of each server has an interval. Allocates at the
@@ -53,6 +53,7 @@ struct GreetingSettings {
 // What a greeting turned out to be.
 enum class GreetingVerdict : std::uint8_t {
   fits,
+  stale,          // nothing shows that its sender lives
   wrong_link,     // comes over another link than it names, or nobody listens to it
   wrong_cluster,  // of a server with other settings
 };
@@ -62,7 +63,8 @@ class LinkKeeper {
   // A greeting that answers one of so many intervals, this one among them, is fresh; and of those
   // that a round trip takes.
   static constexpr std::uint64_t kFreshIntervals = 5;
-  static constexpr unsigned kDeafIntervals = 2;
+  // That wait at a port; to what comes beyond that there is none.
+  static constexpr std::size_t kMostAnswers = 32;
 
   // The references must outlive it.
   LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourTable& neighbours,
@@ -74,7 +76,7 @@ class LinkKeeper {
   }
   protocol::Nanoseconds next_greeting() const { return next_greeting_; }
 
-  bool owes(unsigned port) const { return !owed_[port].empty(); }
+  bool owes(unsigned port) const { return !owed_[port].empty() || !answers_[port].empty(); }
   // The next greeting that the port owes, which is then owed no more. Returns its length.
   std::size_t write_owed(unsigned port, std::span<std::uint8_t> out);
 
@@ -84,26 +86,39 @@ class LinkKeeper {
   // One whose MAC is wrong came through the port.
   void note_other_key(const protocol::LinkHeader& greeting, unsigned port,
                       protocol::Nanoseconds now) {
-    wrong_greetings_[port] = {GreetingFault::other_key, greeting.level, greeting.server,
-                              greeting.settings, now};
+    other_keys_[port] = {GreetingFault::other_key, greeting.level, greeting.server,
+                         greeting.settings, now};
   }
-  // What the port has heard lately and should not.
-  WrongGreeting wrong_greeting(unsigned port, protocol::Nanoseconds now) const;
+  // What the port has heard lately and should not. Anybody can make it hear another key, so that is
+  // told of beside what is known to be wrong.
+  WrongGreeting wrong_greeting(unsigned port, protocol::Nanoseconds now) const {
+    return if_lately(wrong_greetings_[port], now);
+  }
+  WrongGreeting other_key(unsigned port, protocol::Nanoseconds now) const {
+    return if_lately(other_keys_[port], now);
+  }
 
  private:
-  // What greetings over a link have said.
+  // In the last fresh greeting of a neighbour.
   struct Heard {
-    std::uint64_t number = 0;  // that is sent back
-    bool known = false;        // a fresh one has come in the last interval
-    bool fresh = false;        // in this one
-    bool stale = false;        // the same
-    bool answered = false;     // the same: at once
-    unsigned deaf = 0;         // intervals in which others have come, since a fresh one
+    std::uint64_t number = 0;    // that is sent back
+    std::uint64_t interval = 0;  // in which it came, by the number of its greetings
+  };
+  // To a stale greeting, or the first fresh one.
+  struct Answer {
+    std::size_t digit = 0;     // of the neighbour
+    std::uint64_t number = 0;  // the greeting's
+
+    bool operator==(const Answer&) const = default;
   };
 
   void end_interval(protocol::Nanoseconds now);
-  void note(Heard& heard, const protocol::LinkHeader& greeting) const;
-  bool is_deaf(Heard& heard) const;
+  WrongGreeting if_lately(const WrongGreeting& heard, protocol::Nanoseconds now) const;
+  bool is_fresh(std::uint64_t echo, std::uint64_t intervals) const;
+  const bcube::Neighbour* sender_of(const protocol::LinkHeader& greeting, unsigned port) const;
+  void answer(const bcube::Neighbour& to, std::uint64_t number);
+  GreetingVerdict take_wrong(GreetingFault fault, const protocol::ParsedFrame& greeting,
+                             unsigned port, protocol::Nanoseconds now);
   template <typename Function>
   void for_each_link(const Function& function) const;
 
@@ -113,11 +128,14 @@ class LinkKeeper {
   bcube::LinkWatch watch_;
   protocol::Nanoseconds next_greeting_ = 0;
   protocol::Nanoseconds next_announcement_ = 0;
-  std::uint64_t number_;                   // of this interval's greetings
-  std::vector<std::vector<Heard>> heard_;  // by level and digit
-  std::vector<protocol::IndexSet> owed_;   // by port: neighbours' digits; the own one: announces
+  std::uint64_t number_;                      // of this interval's greetings
+  std::vector<std::vector<Heard>> heard_;     // by level and digit
+  std::vector<protocol::IndexSet> owed_;      // by port: neighbours' digits; the own one: announces
+  std::vector<std::vector<Answer>> answers_;  // by port
+  std::vector<std::uint64_t> wrong_numbers_;  // by port: of the last that should not be heard
   std::vector<std::vector<std::uint64_t>> frames_;  // by level and digit, one interval ago
   std::vector<WrongGreeting> wrong_greetings_;      // by port; the last of each
+  std::vector<WrongGreeting> other_keys_;           // the same
 };
 
 }  // namespace gradcube::dataplane

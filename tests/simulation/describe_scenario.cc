@@ -43,6 +43,10 @@ std::string describe(const Scenario& scenario) {
   if (scenario.simulation.messages_pass_the_fabric) text += " in frames;";
   if (scenario.simulation.frames_are_scattered) text += " scattered;";
   if (scenario.simulation.frames_are_authenticated) text += " authenticated;";
+  if (const Attack& attack = scenario.simulation.attack; attack.any()) {
+    text += fmt::format(" attacked from {} to {}: cuts {:.3f} delays {:.3f} sends {:.2f};",
+                        attack.from, attack.until, attack.cuts, attack.delays, attack.sends);
+  }
   if (scenario.simulation.links_are_watched) {
     text += fmt::format(" greetings every {} ns;", cluster.greeting_ns.value_or(0));
   }

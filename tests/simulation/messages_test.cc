@@ -17,10 +17,12 @@ namespace {
 
 class MessagesInFrames : public testing::Test {
  protected:
-  void make(const std::string& loss = "0", bool links_are_watched = false) {
+  void make(const std::string& loss = "0", bool links_are_watched = false,
+            bool authenticated = false) {
     SimulationSettings settings = settings_of({{"topology", "bcube:3,2"}, {"loss", loss}});
     settings.messages_pass_the_fabric = true;
     settings.links_are_watched = links_are_watched;
+    settings.frames_are_authenticated = authenticated;
     cluster_ = std::make_unique<SimulatedCluster>(settings);
     collective_.count = 5'003;
   }
@@ -70,9 +72,25 @@ class MessagesInFrames : public testing::Test {
     auto* room = rte_pktmbuf_mtod(frame, std::uint8_t*);
     const std::size_t length = splitter.write(0, {room, 1514});
     if (damaged) room[length - 1] ^= 1;
+    put(frame, length);
+    cluster_->run_for(kSecond);
+  }
+  void put(rte_mbuf* frame, std::size_t length) {
     rte_pktmbuf_append(frame, static_cast<std::uint16_t>(length));
     ASSERT_EQ(cluster_->cluster().fabric().port(0, 0).switch_transmit(0, &frame, 1), 1);
-    cluster_->run_for(kSecond);
+  }
+  // The first fragment of a long message of server 2's daemon to [0,0], as somebody has recorded
+  // it.
+  void put_fragment(std::uint64_t number, control::Incarnation incarnation = 1) {
+    static const dataplane::FrameKeys kKeys{control::Secret{1}};  // as of a simulated cluster
+    protocol::RoutingHeader routing;
+    routing.source = 2;
+    const std::vector<std::uint8_t> bytes(2'000);
+    const protocol::MessageSplitter splitter({}, routing, 1514, incarnation, number, bytes,
+                                             &kKeys.of_servers);
+    rte_mbuf* frame = frames_.allocate();
+    put(frame, splitter.write(0, {rte_pktmbuf_mtod(frame, std::uint8_t*), 1514}));
+    cluster_->run_for(kMillisecond);
   }
   // Of messages to [0,0], by reason: those that are not 0.
   std::map<std::string, std::uint64_t> dropped() {
@@ -212,6 +230,23 @@ TEST_F(MessagesInFrames, AreCountedByTheReasonForWhichTheyAreDropped) {
   EXPECT_EQ(cluster_->cluster().nodes().dropped_messages().dropped,
             cluster_->cluster().nodes().at(0).dropped_messages().dropped);
   EXPECT_FALSE(anyone_is_told(trainers));
+}
+
+TEST_F(MessagesInFrames, TakeNoPlaceWhereAFragmentOfThemWasRecorded) {
+  make("0", false, true);
+  const Trainers trainers = cluster_->join_all("job", heap_for(collective_));
+  ASSERT_TRUE(cluster_->run_until([&] { return admitted(trainers); }, 10 * kSecond));
+  const std::uint64_t stale = dropped()["stale_message"];
+  for (unsigned i = 0; i < 50; ++i) {
+    put_fragment(1 + i % 2);  // has come
+    put_fragment(1 + i, 99);  // of a daemon before this one
+  }
+  cluster_->run_for(2 * kSecond);
+  put_fragment(1'000'000);
+  EXPECT_EQ(dropped()["incomplete_message"], 0u);
+  EXPECT_GE(dropped()["stale_message"], stale + 50);
+  EXPECT_EQ(dropped()["bad_mac"], 0u);
+  allreduce(*cluster_, cluster_->plan(), trainers, collective_);
 }
 
 TEST_F(MessagesInFrames, AreHeardThoughADaemonOfAnotherClusterHasStartedLater) {

@@ -361,6 +361,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   draw_reproducible(random, scenario);
   scenario.simulation.frames_are_authenticated =
       scenario.simulation.messages_pass_the_fabric || seed % 4 == 0;
+  if (scenario.simulation.frames_are_authenticated) scenario.simulation.attack = drawn_attack(seed);
   lay_out_buffers(scenario);
   scenario.simulation.paths_are_probed = one_in(random, 2);
   scenario.simulation.cluster.probing_ns = kMillisecond + random.below(30 * kMillisecond);

@@ -47,14 +47,13 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   options.timing.hub_threads = std::launch::deferred;
   options.nodes_greet_each_other = true;
   options.messages_pass_the_fabric = settings.messages_pass_the_fabric;
-  if (settings.frames_are_scattered) {
-    options.replace_ports = [this](bcube::ServerId, const std::vector<dataplane::Port*>& ports) {
-      std::vector<dataplane::Port*> scattering;
-      for (dataplane::Port* port : ports) {
-        scattering.push_back(
-            &scattering_.emplace_back(*port, settings_.seed + scattering_.size() + 1));
-      }
-      return scattering;
+  if (settings.attack.any()) {
+    wiretap_.emplace(settings.attack, settings.seed, settings.cluster.mtu, clock_);
+  }
+  if (settings.frames_are_scattered || wiretap_.has_value()) {
+    options.replace_ports = [this](bcube::ServerId, std::vector<dataplane::Port*> ports) {
+      for (dataplane::Port*& port : ports) port = replaced(port);
+      return ports;
     };
   }
   cluster_ = std::make_unique<dataplane::EmbeddedCluster>(
@@ -66,6 +65,13 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   for (const auto& poller : cluster_->pollers()) {
     poller->set_meanwhile([this] { let_pollers_go_on(); });
   }
+}
+
+dataplane::Port* SimulatedCluster::replaced(dataplane::Port* port) {
+  if (settings_.frames_are_scattered) {
+    port = &scattering_.emplace_back(*port, settings_.seed + scattering_.size() + 1);
+  }
+  return wiretap_.has_value() ? &tapped_.emplace_back(*port, *wiretap_) : port;
 }
 
 SimulatedCluster::~SimulatedCluster() {

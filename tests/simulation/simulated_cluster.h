@@ -22,6 +22,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -35,6 +36,7 @@
 #include "dataplane/host/clock.h"
 #include "tests/simulation/scattering_port.h"
 #include "tests/simulation/simulated_trainer.h"
+#include "tests/simulation/wiretap.h"
 
 namespace gradcube::simulation {
 
@@ -57,6 +59,8 @@ struct SimulationSettings {
   bool frames_are_scattered = false;
   // Whether frames carry a MAC, as those between processes do.
   bool frames_are_authenticated = false;
+  // What somebody without the key does on the wires.
+  Attack attack{};
 };
 
 // What a node told its trainer.
@@ -156,6 +160,8 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   // alone, without the copies that switches make.
   unsigned packets_in_use() const;
   unsigned segment_packets_in_use() const { return packets_in_use_of("segments"); }
+  // Null: nobody is on the wires.
+  const Wiretap* wiretap() const { return wiretap_.has_value() ? &*wiretap_ : nullptr; }
   // A hash of everything that was moved and counted, and when.
   std::uint64_t trace() const;
 
@@ -176,6 +182,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   std::int64_t next_event();
   // Whether the nodes had something to do.
   bool control();
+  dataplane::Port* replaced(dataplane::Port* port);
   void mix(std::uint64_t value) { trace_ = (trace_ ^ value) * 0x100000001b3; }
 
   SimulationSettings settings_;
@@ -183,6 +190,8 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   dataplane::VirtualClock clock_{1'000'000};
   dataplane::EventQueue events_;
   std::deque<ScatteringPort> scattering_;  // of all nodes ever
+  std::optional<Wiretap> wiretap_;
+  std::deque<TappedPort> tapped_;  // the same
   std::unique_ptr<dataplane::EmbeddedCluster> cluster_;
   control::Incarnation incarnation_ = 1;  // the newest of any node
   std::map<dataplane::TrainerId, std::vector<Told>> told_;

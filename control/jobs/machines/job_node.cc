@@ -70,10 +70,23 @@ std::optional<std::string> JobNode::objection(const JoinRequest& request) const 
         "job \"{}\" already has a trainer on server {}: pid {}; the job has one trainer per server",
         request.name, space_.text(server_), agent.trainer().pid);
   }
+  return too_many(request, jobs, of_user);
+}
+
+// Where there are so many jobs, of which the user has some.
+std::optional<std::string> JobNode::too_many(const JoinRequest& request, unsigned jobs,
+                                             unsigned of_user) const {
   if (jobs >= kMaxJobs) {
     return fmt::format(
         "job \"{}\" cannot start: server {} already has {} jobs, which is the most it holds",
         request.name, space_.text(server_), kMaxJobs);
+  }
+  if (!share_.allows(kMaxJobs, jobs, of_user)) {
+    return fmt::format(
+        "job \"{}\" cannot start: user {} has {} jobs on server {}, and {} of {} are free; a user "
+        "may have no more than are left for others: end some",
+        request.name, request.trainer.uid, of_user, space_.text(server_), kMaxJobs - jobs,
+        kMaxJobs);
   }
   if (of_user >= jobs_per_user_) {
     return fmt::format(
@@ -171,17 +184,15 @@ std::string JobNode::too_many_for(const JobMessage& message, const Join& join) c
   unsigned all = 0;
   unsigned with_it = 0;
   unsigned of_tenant = 0;
+  unsigned of_tenant_with_it = 0;
   for (const auto& [id, leader] : leaders_) {
     if (leader.phase() != JobLeader::Phase::gathering || leader.gathers_with(server_)) continue;
     ++all;
-    if (leader.gathers_with(server)) ++with_it;
-    if (leader.owner() != kOwnUser && leader.has_user(join.trainer.uid)) ++of_tenant;
-  }
-  if (message.owner != kOwnUser && of_tenant >= kMostGatheredForTenant) {
-    return fmt::format(
-        "{} jobs of user {} wait for a trainer on server {}, which is the most that it keeps for a "
-        "user: let some begin or end first",
-        of_tenant, join.trainer.uid, space_.text(server_));
+    const bool is_with_it = leader.gathers_with(server);
+    if (is_with_it) ++with_it;
+    if (leader.owner() == kOwnUser || !leader.has_user(join.trainer.uid)) continue;
+    ++of_tenant;
+    if (is_with_it) ++of_tenant_with_it;
   }
   if (with_it >= kMostGatheredForOne) {
     return fmt::format(
@@ -194,6 +205,15 @@ std::string JobNode::too_many_for(const JobMessage& message, const Join& join) c
         "{} jobs wait for a trainer on server {}, which is the most that it keeps: let some begin "
         "or end first",
         all, space_.text(server_));
+  }
+  // Whoever has a job's secret is no owner.
+  const FairShare share{message.owner != kOwnUser};
+  if (!share.allows(kMostGathered, all, of_tenant) ||
+      !share.allows(kMostGatheredForOne, with_it, of_tenant_with_it)) {
+    return fmt::format(
+        "{} jobs of user {} wait for a trainer on server {}, which leaves no more for others: let "
+        "some begin or end first",
+        of_tenant, join.trainer.uid, space_.text(server_));
   }
   return "";
 }

@@ -6,7 +6,8 @@
 //   - another incarnation of a server means that all its former agents and leaders are gone.
 //
 // A Join of another server's trainer begins a leader here, so others could make any number of them:
-// too many are refused (kMostGathered, kMostGatheredForOne).
+// too many are refused (kMostGathered, kMostGatheredForOne), and too many of one user before
+// (fair_share.h).
 //
 // An agent has one job. It is remembered for a while which agents a job that has ended here had: a
 // Join of one of them that comes late begins no other job.
@@ -26,6 +27,7 @@
 #include <variant>
 #include <vector>
 
+#include "control/base/fair_share.h"
 #include "control/jobs/job_actions.h"
 #include "control/jobs/machines/job_agent.h"
 #include "control/jobs/machines/job_leader.h"
@@ -39,8 +41,12 @@ class JobNode {
   JobNode(bcube::ServerId server, Incarnation incarnation, const bcube::AddressSpace& space,
           const JobTiming& timing, std::uint32_t id_seed);
 
-  // How many a user may have on this server at a time. By default as many as the server holds.
-  void set_jobs_per_user(unsigned jobs) { jobs_per_user_ = jobs; }
+  // How many a user may have on this server at a time, and how they are divided. By default one may
+  // have as many as the server holds.
+  void set_jobs_per_user(unsigned jobs, FairShare share) {
+    jobs_per_user_ = jobs;
+    share_ = share;
+  }
 
   // Why a trainer of this server may not join; nothing if join() would take it.
   std::optional<std::string> objection(const JoinRequest& request) const;
@@ -77,6 +83,8 @@ class JobNode {
   void dispatch_to_leader(const JobMessage& message, Instant now, JobActions& out);
   JobLeader* leader_for(const JobMessage& message);
   void begin_job(const JobMessage& message, const Join& join, Instant now, JobActions& out);
+  std::optional<std::string> too_many(const JoinRequest& request, unsigned jobs,
+                                      unsigned of_user) const;
   std::string too_many_for(const JobMessage& message, const Join& join) const;
   void server_gone(bcube::ServerId server, const std::string& why, Instant now, JobActions& out);
   void settle(Instant now, JobActions& out);
@@ -90,6 +98,7 @@ class JobNode {
   bcube::AddressSpace space_;
   JobTiming timing_;
   unsigned jobs_per_user_ = kMaxJobs;
+  FairShare share_;
   std::map<bcube::ServerId, Incarnation> incarnations_;  // that speak for them
   std::map<Attempt, JobAgent> agents_;
   std::map<JobId, JobLeader> leaders_;

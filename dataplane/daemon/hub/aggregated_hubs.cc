@@ -21,13 +21,14 @@ using control::NodeMessages;
 AggregatedHubs::AggregatedHubs(bcube::ServerId server, const control::Topology& topology,
                                const aggregation::Kernels& kernels, const NodeEngines& engines,
                                DepartedSessions& departed, MemoryQuota* const& quota,
-                               std::launch threads)
+                               control::FairShare share, std::launch threads)
     : server_(server),
       topology_(topology),
       kernels_(kernels),
       engines_(engines),
       departed_(departed),
       quota_(quota),
+      share_(share),
       threads_(threads) {}
 
 AggregatedHubs::Hosted::Hosted(const std::string& job, const std::string& server,
@@ -78,9 +79,13 @@ void AggregatedHubs::on_call(const NodeMessage& message, const HubCall& call, In
     return refuse(GRADCUBE_EPEER, name_of(call) + ", has been started anew: what it had is lost");
   }
   if (!takes_the_place_of_others(message, call)) return;
-  if (hubs_.size() >= kMost || table_bytes() + call.table_bytes > kMostTableBytes) {
-    return refuse(GRADCUBE_EAGAIN,
-                  fmt::format("{}, aggregates too many hubs: try again later", name_of(call)));
+  if (!has_room_for(call)) {
+    return refuse(
+        GRADCUBE_EAGAIN,
+        fmt::format("{}, aggregates too many hubs{}: try again later", name_of(call),
+                    share_.is_divided
+                        ? fmt::format(", or as many of user {} as it leaves for others", call.user)
+                        : ""));
   }
   if (given_up_.size() >= kMostGivenUp) {
     return refuse(GRADCUBE_EAGAIN,
@@ -116,10 +121,22 @@ void AggregatedHubs::note_made(const HubCall& call) {
   if (made_.size() > kMostRemembered) made_.pop_front();
 }
 
-std::uint64_t AggregatedHubs::table_bytes() const {
-  std::uint64_t bytes = 0;
-  for (const auto& [name, each] : hubs_) bytes += each.fetch.call().table_bytes;
-  return bytes;
+AggregatedHubs::Places AggregatedHubs::places(std::optional<std::uint32_t> user) const {
+  Places places;
+  for (const auto& [name, each] : hubs_) {
+    const HubCall& call = each.fetch.call();
+    if (user.has_value() && call.user != *user) continue;
+    ++places.hubs;
+    places.table_bytes += call.table_bytes;
+  }
+  return places;
+}
+
+bool AggregatedHubs::has_room_for(const HubCall& call) const {
+  const Places all = places();
+  const Places own = places(call.user);
+  return share_.allows(kMost, all.hubs, own.hubs) &&
+         share_.allows(kMostTableBytes, all.table_bytes, own.table_bytes, call.table_bytes);
 }
 
 // Throws what cannot be done.

@@ -17,10 +17,12 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "aggregation/kernels.h"
+#include "control/base/fair_share.h"
 #include "control/jobs/hub/hub_fetch.h"
 #include "control/plan/base/topology.h"
 #include "dataplane/daemon/engines/departed_sessions.h"
@@ -45,11 +47,12 @@ class AggregatedHubs {
   // Of those that were made, so that none is made again.
   static constexpr std::size_t kMostRemembered = 4096;
 
-  // All that is named outlives it. quota: null where memory is not limited. threads: as of HubWish.
+  // All that is named outlives it. quota: null where memory is not limited. share: how hubs and
+  // tables are divided among users. threads: as of HubWish.
   AggregatedHubs(bcube::ServerId server, const control::Topology& topology,
                  const aggregation::Kernels& kernels, const NodeEngines& engines,
                  DepartedSessions& departed, MemoryQuota* const& quota,
-                 std::launch threads = std::launch::async);
+                 control::FairShare share = {}, std::launch threads = std::launch::async);
   ~AggregatedHubs();
   AggregatedHubs(const AggregatedHubs&) = delete;
   AggregatedHubs& operator=(const AggregatedHubs&) = delete;
@@ -111,7 +114,13 @@ class AggregatedHubs {
   bool takes_the_place_of_others(const control::NodeMessage& message, const control::HubCall& call);
   bool was_made(const control::HubCall& call) const;
   void note_made(const control::HubCall& call);
-  std::uint64_t table_bytes() const;
+  // Of all users, or of one.
+  struct Places {
+    std::size_t hubs = 0;
+    std::uint64_t table_bytes = 0;
+  };
+  Places places(std::optional<std::uint32_t> user = std::nullopt) const;
+  bool has_room_for(const control::HubCall& call) const;
   void begin(Aggregated& its) const;
   void fail(Aggregated& its, std::int32_t code, const std::string& why);
   void drop(Aggregated& its);
@@ -123,6 +132,7 @@ class AggregatedHubs {
   const NodeEngines& engines_;
   DepartedSessions& departed_;
   MemoryQuota* const& quota_;
+  const control::FairShare share_;
   const std::launch threads_;
   std::map<control::HubName, Aggregated> hubs_;
   std::deque<Made> made_;  // the last ones

@@ -11,13 +11,13 @@ namespace gradcube::dataplane {
 NodeHubs::NodeHubs(bcube::ServerId server, const control::Topology& topology,
                    const aggregation::Kernels& kernels, const NodeEngines& engines,
                    DepartedSessions& departed, MemoryQuota* const& quota, TrainerChannel*& channel,
-                   std::launch threads, Send send)
+                   control::FairShare share, std::launch threads, Send send)
     : server_(server),
       topology_(topology),
       channel_(channel),
       threads_(threads),
       send_(std::move(send)),
-      aggregated_(server, topology, kernels, engines, departed, quota, threads) {}
+      aggregated_(server, topology, kernels, engines, departed, quota, share, threads) {}
 
 bool NodeHubs::ask(const HubJob& job, unsigned local, std::shared_ptr<const SessionRegion> region,
                    const shared::MakeHub& wish) const {

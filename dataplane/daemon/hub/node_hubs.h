@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "control/base/fair_share.h"
 #include "control/jobs/hub/hub_caller.h"
 #include "control/jobs/join_request.h"
 #include "dataplane/daemon/hub/aggregated_hubs.h"
@@ -48,7 +49,7 @@ class NodeHubs {
   NodeHubs(bcube::ServerId server, const control::Topology& topology,
            const aggregation::Kernels& kernels, const NodeEngines& engines,
            DepartedSessions& departed, MemoryQuota* const& quota, TrainerChannel*& channel,
-           std::launch threads, Send send);
+           control::FairShare share, std::launch threads, Send send);
 
   // A trainer wishes for a hub, whose table lies in its region: an answer follows, on the channel.
   // False: no trainer of this version says such a thing.

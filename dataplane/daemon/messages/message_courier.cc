@@ -49,8 +49,7 @@ std::optional<control::Incarnation> said_by(const control::NodeMessage& message)
 }  // namespace
 
 MessageCourier::MessageCourier(NodeEngines& engines, control::Incarnation incarnation,
-                               const control::Introductions& introductions,
-                               const MessageFrames& frames)
+                               control::Introductions& introductions, const MessageFrames& frames)
     : engines_(engines),
       incarnation_(incarnation),
       introductions_(introductions),
@@ -133,6 +132,13 @@ std::optional<control::NodeMessage> MessageCourier::take_frame(const rte_mbuf& f
                                             frame.data_len};
   const protocol::FrameError error = protocol::read_message_frame(bytes, fragment, frames_.key);
   if (error != protocol::FrameError::none) return refuse(error);
+  // What was recorded takes no place from what is new.
+  if (frames_.key != nullptr && fragment.header.fragments != 1 &&
+      engines_.space().contains(fragment.routing.source) &&
+      !introductions_.may_wait(fragment.routing.source, fragment.header.incarnation,
+                               fragment.header.number)) {
+    return std::nullopt;
+  }
   const auto whole = assembler_.add(fragment, std::chrono::nanoseconds(now).count());
   if (!whole.has_value()) return std::nullopt;
   if (whole->size() < kFingerprintBytes ||

@@ -49,7 +49,7 @@ class MessageCourier {
   // engines: which hear others. incarnation: of the node. introductions: the node's; it outlives
   // the courier.
   MessageCourier(NodeEngines& engines, control::Incarnation incarnation,
-                 const control::Introductions& introductions, const MessageFrames& frames);
+                 control::Introductions& introductions, const MessageFrames& frames);
   MessageCourier(const MessageCourier&) = delete;
   MessageCourier& operator=(const MessageCourier&) = delete;
 
@@ -77,7 +77,7 @@ class MessageCourier {
 
   NodeEngines& engines_;
   control::Incarnation incarnation_;
-  const control::Introductions& introductions_;
+  control::Introductions& introductions_;
   MessageFrames frames_;
   std::map<bcube::ServerId, std::uint64_t> numbers_;  // of the last message to each
   std::vector<Departing> departing_;

@@ -41,11 +41,11 @@ Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeS
       jobs_(server, incarnation, space(), around.timing.jobs, id_seed(server, incarnation)),
       greetings_(server, incarnation, around.timing.greetings),
       hubs_(server, around.topology, around.kernels, *engines_, around.departed, around.quota,
-            around_.channel, around.timing.hub_threads,
+            around_.channel, around.share, around.timing.hub_threads,
             [this](const control::NodeMessage& message, control::Instant now) {
               send(message, now);
             }) {
-  jobs_.set_jobs_per_user(around.jobs_per_user);
+  jobs_.set_jobs_per_user(around.jobs_per_user, around.share);
   if (around.frames.pool == nullptr) return;
   courier_ =
       std::make_unique<MessageCourier>(*engines_, incarnation, introductions_, around.frames);

@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/base/fair_share.h"
 #include "control/jobs/departures.h"
 #include "control/jobs/greetings.h"
 #include "control/jobs/introductions.h"
@@ -86,6 +87,7 @@ struct NodeSurroundings {
   const control::Aggregators& aggregators;
   std::uint64_t secret;  // nobody on another host can guess it
   unsigned jobs_per_user;
+  control::FairShare share;  // among users, of jobs and hubs
 };
 
 class Node {

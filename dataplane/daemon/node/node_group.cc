@@ -12,9 +12,9 @@ NodeGroup::NodeGroup(const control::Topology& topology, const aggregation::Kerne
 Node& NodeGroup::add(bcube::ServerId server, control::Incarnation incarnation,
                      std::unique_ptr<NodeEngines> engines) {
   const NodeSurroundings around{
-      topology_,         kernels_, messages_,         departed_, plans_,        channel_,
-      status_channel_,   here_,    greet_each_other_, logged_,   timing_,       frames_,
-      servers_per_core_, quota_,   aggregators_,      secret_,   jobs_per_user_};
+      topology_,         kernels_, messages_,         departed_, plans_,         channel_,
+      status_channel_,   here_,    greet_each_other_, logged_,   timing_,        frames_,
+      servers_per_core_, quota_,   aggregators_,      secret_,   jobs_per_user_, share_};
   here_.insert(server);
   auto node = std::make_unique<Node>(server, incarnation, around, std::move(engines));
   return *nodes_.emplace(server, std::move(node)).first->second;

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/base/fair_share.h"
 #include "dataplane/daemon/node/node.h"
 
 namespace gradcube::dataplane {
@@ -57,9 +58,12 @@ class NodeGroup {
   // The servers that take no trainers. By default there are none.
   void set_aggregators(control::Aggregators aggregators) { aggregators_ = std::move(aggregators); }
 
-  // How many jobs a user may have on each server. Before the first add(); by default as many as
-  // there can be.
-  void set_jobs_per_user(unsigned jobs) { jobs_per_user_ = jobs; }
+  // How many jobs a user may have on each server, and how jobs and hubs are divided among users.
+  // Before the first add(); by default one may have as many as there can be.
+  void set_jobs_per_user(unsigned jobs, control::FairShare share) {
+    jobs_per_user_ = jobs;
+    share_ = share;
+  }
 
   // What users may use of the host's memory. By default they may use all. It outlives the nodes.
   void set_quota(MemoryQuota& quota) { quota_ = &quota; }
@@ -140,6 +144,7 @@ class NodeGroup {
   unsigned servers_per_core_ = 1;
   control::Aggregators aggregators_;
   unsigned jobs_per_user_ = control::kMaxJobs;
+  control::FairShare share_;
   bool carries_all_ = false;
   unsigned runs_put_off_ = 0;  // in a row
   bcube::ServerId next_for_hubs_ = 0;

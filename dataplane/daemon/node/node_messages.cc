@@ -52,6 +52,9 @@ bool Node::take_messages(control::Instant now) {
   // However fast frames come, the rest of the control thread's work has its turn.
   unsigned frames = MessageInbox::kCapacity;
   for (; const auto message = courier_->receive(now, frames); any = true) on_message(*message, now);
+  control::NodeMessages challenges;
+  introductions_.challenge_strangers(now, challenges);
+  for (const control::NodeMessage& challenge : challenges) send(challenge, now);
   return any;
 }
 

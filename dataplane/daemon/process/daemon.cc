@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 #include <rte_launch.h>
+#include <utility>
 
 #include "control/base/errors.h"
 #include "control/base/host_memory.h"
@@ -178,7 +179,7 @@ std::unique_ptr<LocalCluster> Daemon::make_cluster(const std::optional<LoneServe
   options.servers = {lone->server};
   options.driver = lone->driver;
   options.ports = lone->ports;
-  options.key = key_;
+  options.key = std::exchange(key_, std::nullopt);
   return std::make_unique<ServerCluster>(options, clock_, kernels, events_);
 }
 

@@ -74,7 +74,7 @@ class Daemon {
   control::RunDirectory sockets_;
   control::RunDirectoryWatch directory_watch_;
   SteadyClock::time_point started_ = SteadyClock::now();
-  std::optional<control::Secret> key_;  // of the cluster
+  std::optional<control::Secret> key_;  // of the cluster; until that has it
   Eal eal_;
   TscClock clock_;
   EventQueue events_;

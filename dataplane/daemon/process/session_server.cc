@@ -57,8 +57,8 @@ SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const Attended
       quota_(quota),
       growth_(loop),
       most_connections_(most_connections(sockets.size())),
-      most_of_user_(limits.per_user.value_or(
-          limits.users.any_tenants() ? (most_connections_ + 1) / 2 : most_connections_)),
+      share_{limits.users.any_tenants()},
+      most_of_user_(limits.per_user.value_or(share_.most(most_connections_))),
       addresses_(limits.users.any_tenants() ? kMostHeapOfUser : UINT64_MAX),
       log_(std::move(log)),
       buffer_(sizeof(shared::Hello) + shared::kMaxMembers * sizeof(std::uint32_t)),
@@ -125,8 +125,11 @@ std::optional<std::string> SessionServer::objection(const UnixListener::Accepted
         "open files is the reason",
         connections_.size());
   }
-  const auto found = connected_.find(user);
-  const std::size_t of_user = found == connected_.end() ? 0 : found->second;
+  const std::size_t of_user = connected_.contains(user) ? connected_.at(user) : 0;
+  if (!share_.allows(most_connections_, connections_.size(), of_user)) {
+    return fmt::format("user {} has {} trainers here, as many as are left for others: end some",
+                       user, of_user);
+  }
   if (of_user < most_of_user_) return std::nullopt;
   return fmt::format(
       "user {} has {} trainers at this daemon and may have {}: end some, or start the cluster with "

@@ -37,6 +37,7 @@
 #include <string_view>
 #include <vector>
 
+#include "control/base/fair_share.h"
 #include "dataplane/daemon/node/node_group.h"
 #include "dataplane/daemon/process/attended_clock.h"
 #include "dataplane/daemon/process/turns.h"
@@ -141,6 +142,7 @@ class SessionServer final : public TrainerChannel {
   MemoryQuota& quota_;
   RegionGrowth growth_;
   std::size_t most_connections_;
+  control::FairShare share_;
   std::size_t most_of_user_;
   MemoryQuota addresses_;                   // of this process, which users' heaps take
   std::map<uid_t, std::size_t> connected_;  // by user

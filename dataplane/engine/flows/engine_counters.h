@@ -82,8 +82,10 @@ struct EngineCounters : FrameDrops {
   std::uint64_t handed_over = 0;    // frames that were passed on to the engine they are for
   std::uint64_t reroutes = 0;       // times that a flow took another route
   std::uint64_t path_failures = 0;  // that relays told of
-  std::uint64_t path_probes = 0;    // that were sent
-  std::uint64_t path_moves = 0;     // times that a flow moved to a path that has more left
+  // That answer none of this server's last ones: recorded, or of a neighbour that does not hear it.
+  std::uint64_t stale_greetings = 0;
+  std::uint64_t path_probes = 0;  // that were sent
+  std::uint64_t path_moves = 0;   // times that a flow moved to a path that has more left
   std::uint64_t congestion_marks = 0;
   std::uint64_t no_packet_memory = 0;  // sends put off because the pool was empty
   std::uint64_t collectives = 0;       // completed at this server; counted by its leader engine
@@ -101,6 +103,7 @@ struct EngineCounters : FrameDrops {
     visit(CounterEntry{"handed_over"}, objects.handed_over...);
     visit(CounterEntry{"reroutes"}, objects.reroutes...);
     visit(CounterEntry{"path_failures"}, objects.path_failures...);
+    visit(CounterEntry{"stale_greetings"}, objects.stale_greetings...);
     visit(CounterEntry{"path_probes"}, objects.path_probes...);
     visit(CounterEntry{"path_moves"}, objects.path_moves...);
     visit(CounterEntry{"congestion_marks"}, objects.congestion_marks...);

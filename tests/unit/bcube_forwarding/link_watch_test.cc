@@ -11,9 +11,9 @@ constexpr unsigned kSilent = LinkWatch::kSilentIntervals;
 
 class LinkWatchTest : public testing::Test {
  protected:
-  void greet(unsigned intervals, bool hears_me = true) {
+  void greet(unsigned intervals) {
     for (unsigned i = 0; i < intervals; ++i) {
-      watch_.on_greeting(kLink, hears_me);
+      watch_.on_sign_of_life(kLink);
       watch_.end_interval();
     }
   }
@@ -43,45 +43,20 @@ TEST_F(LinkWatchTest, TakesALinkToBeUpUntilItHasBeenSilent) {
 TEST_F(LinkWatchTest, SeesNoChangeWhileAllNeighboursGreet) {
   for (unsigned i = 0; i < 10; ++i) {
     for (const Hop link : {Hop{0, 1}, Hop{0, 2}, Hop{1, 1}, Hop{1, 2}}) {
-      watch_.on_greeting(link, true);
+      watch_.on_sign_of_life(link);
     }
     EXPECT_FALSE(watch_.end_interval());
   }
 }
 
-TEST_F(LinkWatchTest, TakesAnyFrameForASignOfLife) {
+TEST_F(LinkWatchTest, NeedsOneSignOfLifeInThreeIntervals) {
   for (unsigned i = 0; i < 10; ++i) {
     wait(kSilent - 1);
-    watch_.on_frame(kLink);
+    watch_.on_sign_of_life(kLink);
     wait(1);
   }
   EXPECT_TRUE(watch_.up(kLink));
   EXPECT_FALSE(watch_.up({0, 2}));
-}
-
-TEST_F(LinkWatchTest, BelievesANeighbourThatDoesNotHearIt) {
-  greet(5);
-  greet(1, false);
-  EXPECT_FALSE(watch_.up(kLink));
-  EXPECT_TRUE(watch_.hears(kLink));
-  // Data still comes: that end of the link works.
-  for (unsigned i = 0; i < 20; ++i) {
-    watch_.on_frame(kLink);
-    wait(1);
-  }
-  EXPECT_FALSE(watch_.up(kLink));
-  EXPECT_EQ(greetings_until_up(), LinkWatch::kCalm);
-}
-
-// A neighbour that starts anew may have heard nothing, and said so, before it fell silent.
-TEST_F(LinkWatchTest, ForgetsWhatASilentNeighbourHasSaid) {
-  greet(1, false);
-  wait(kSilent);
-  for (unsigned i = 0; i < LinkWatch::kCalm; ++i) {
-    watch_.on_frame(kLink);
-    wait(1);
-  }
-  EXPECT_TRUE(watch_.up(kLink));
 }
 
 TEST_F(LinkWatchTest, BringsALinkUpAfterASteadyWhile) {

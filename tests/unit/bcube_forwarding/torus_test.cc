@@ -246,12 +246,12 @@ TEST(Torus, ALinkWatchWatchesTheCablesAlone) {
   const AddressSpace space = torus(5, 1);
   LinkWatch watch(space, 0);
   for (unsigned i = 0; i < 2 * LinkWatch::kSilentIntervals; ++i) {
-    watch.on_greeting({0, 1}, true);
-    watch.on_greeting({0, 4}, true);
+    watch.on_sign_of_life({0, 1});
+    watch.on_sign_of_life({0, 4});
     EXPECT_FALSE(watch.end_interval()) << "there are no links to [2] and [3]";
   }
   for (unsigned i = 0; i < LinkWatch::kSilentIntervals; ++i) {
-    watch.on_greeting({0, 1}, true);
+    watch.on_sign_of_life({0, 1});
     EXPECT_EQ(watch.end_interval(), i + 1 == LinkWatch::kSilentIntervals);
   }
   EXPECT_TRUE(watch.up({0, 1}));

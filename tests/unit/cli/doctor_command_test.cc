@@ -80,6 +80,26 @@ TEST_F(Doctor, ChecksTheNicsThatAreNamed) {
   expect_usage_error({"doctor", "eth0"}, "eth0");
 }
 
+TEST_F(Doctor, LooksAtTheKeyOfTheClusterFile) {
+  const fs::path key = root_ / "cube.key";
+  const fs::path file = root_ / "cluster.toml";
+  const auto said_of = [&](const std::string& security) {
+    std::ofstream(file) << "[topology]\nspec = \"star:2\"\n[security]\n" << security << "\n";
+    return gradcube({"doctor", "--cluster", file.string()}).out;
+  };
+  const std::string named = "key-file = \"" + key.string() + "\"";
+  EXPECT_THAT(gradcube({"doctor"}).out, HasSubstr("OK    authentication"));
+  EXPECT_THAT(said_of(named), HasSubstr("FAIL  authentication"));
+  EXPECT_THAT(said_of(named), HasSubstr("-> gradcube keygen"));
+  ASSERT_EQ(gradcube({"keygen", key.string()}).code, 0);
+  EXPECT_THAT(said_of(named), HasSubstr("OK    authentication"));
+  fs::permissions(key, fs::perms::others_read, fs::perm_options::add);
+  EXPECT_THAT(said_of(named), HasSubstr("can be used by others than its owner"));
+  EXPECT_THAT(said_of("authentication = \"none\""), HasSubstr("WARN  authentication"));
+  EXPECT_THAT(said_of("authentication = \"none\""),
+              HasSubstr("whoever can send frames to the daemons can change results"));
+}
+
 TEST_F(Doctor, SaysWhatTheTestBedLacks) {
   fake("ip", "exit 0");
   fake("tc", "exit 0");

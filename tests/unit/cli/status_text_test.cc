@@ -138,6 +138,9 @@ TEST(StatusText, ShowsWhatUsersMayUseAndUse) {
   EXPECT_THAT(status_text(status, {}), Not(HasSubstr("allowed")));
   status["allowed"] = {{"users", {"alice", "1001"}}, {"groups", {"ml"}}};
   EXPECT_THAT(status_text(status, {}), HasSubstr("\nallowed       users alice, 1001; groups ml\n"));
+  EXPECT_THAT(
+      status_text(status, {}),
+      HasSubstr("trainers on a server per user, and no more places than are left for others;"));
 }
 
 TEST(StatusText, SaysWhoseTrainersAreWhereThereAreSeveralUsers) {

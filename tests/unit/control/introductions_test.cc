@@ -179,5 +179,34 @@ TEST_F(AuthenticIntroductionsTest, AskWhoAsksThem) {
   EXPECT_FALSE(said<Challenge>().has_value()) << "it is believed already";
 }
 
+TEST_F(AuthenticIntroductionsTest, LetNoFragmentWaitOfAMessageThatHasCome) {
+  hears(7, 1);
+  hears(7, 5, Response{said<Challenge>().value()});
+  ASSERT_TRUE(hears(7, 7));
+  for (const std::uint64_t number : {1, 5, 7}) {
+    EXPECT_FALSE(introductions_.may_wait(kOther, 7, number)) << number;
+  }
+  EXPECT_EQ(introductions_.repeated(), 3U);
+  EXPECT_TRUE(introductions_.may_wait(kOther, 7, 6));
+  EXPECT_TRUE(introductions_.may_wait(kOther, 7, 8));
+  EXPECT_TRUE(hears(7, 8)) << "it has not come with its fragment";
+}
+
+TEST_F(AuthenticIntroductionsTest, LetNoFragmentOfAStrangerWaitButAskWhoHeIs) {
+  out_.clear();
+  for (const Incarnation stranger : {0, 7, 8}) {
+    EXPECT_FALSE(introductions_.may_wait(kOther, stranger, 1));
+  }
+  introductions_.challenge_strangers(now_, out_);
+  EXPECT_EQ(out_.size(), 1U);
+  const auto nonce = said<Challenge>();
+  ASSERT_TRUE(nonce.has_value());
+  now_ += Introductions::kChallengeInterval;
+  introductions_.challenge_strangers(now_, out_);
+  EXPECT_EQ(out_.size(), 1U) << "nobody has spoken since";
+  EXPECT_FALSE(hears(8, 2, Response{*nonce}));
+  EXPECT_TRUE(introductions_.may_wait(kOther, 8, 3));
+}
+
 }  // namespace
 }  // namespace gradcube::control

@@ -82,7 +82,7 @@ TEST(JobNode, RefusesMoreJobsThanItHolds) {
 
 TEST(JobNode, GivesAUserNoMoreJobsThanHeMayHave) {
   JobNode node(0, 10, kNodeSpace, {}, 1);
-  node.set_jobs_per_user(2);
+  node.set_jobs_per_user(2, {true});
   JobActions out;
   const auto join = [&](const std::string& name, std::uint32_t user) {
     return node.join({name, 0, {1, user}, options_of(), std::nullopt, JobOwner::of_user(user)}, {},
@@ -96,6 +96,35 @@ TEST(JobNode, GivesAUserNoMoreJobsThanHeMayHave) {
             "job \"c\" cannot start: user 7 has 2 jobs on server [0] and may have 2: end some, or "
             "start the cluster with a larger --user-jobs");
   EXPECT_TRUE(std::holds_alternative<Attempt>(join("c", 8)));
+}
+
+TEST(JobNode, LeavesJobsForOthersHoweverManyUsersTakeWhatTheyCan) {
+  JobNode node(0, 10, kNodeSpace, {}, 1);
+  node.set_jobs_per_user(kMaxJobs, {true});
+  JobActions out;
+  unsigned number = 0;
+  const auto join = [&](std::uint32_t user) {
+    return node.join({"job" + std::to_string(++number),
+                      0,
+                      {1, user},
+                      options_of(),
+                      std::nullopt,
+                      JobOwner::of_user(user)},
+                     {}, {}, out);
+  };
+  for (const auto& [user, has] :
+       std::vector<std::pair<std::uint32_t, unsigned>>{{7, 32}, {8, 16}, {9, 8}, {10, 4}}) {
+    for (unsigned i = 0; i < has; ++i) {
+      ASSERT_TRUE(std::holds_alternative<Attempt>(join(user))) << user;
+    }
+    const auto refused = join(user);
+    ASSERT_TRUE(std::holds_alternative<Refusal>(refused)) << user;
+    if (user != 7) continue;
+    EXPECT_EQ(
+        std::get<Refusal>(refused).message,
+        "job \"job33\" cannot start: user 7 has 32 jobs on server [0], and 32 of 64 are free; "
+        "a user may have no more than are left for others: end some");
+  }
 }
 
 TEST(JobNode, KeepsJobsOfOneNameApartWhoseOwnersDiffer) {
@@ -193,20 +222,43 @@ TEST(JobNode, GathersNoMoreForATenantThanItMayHaveWhateverSecretsItsJobsHave) {
     message.owner = owner;
     node.on_message(message, {}, out);
   };
-  for (unsigned i = 0; i < kMostGatheredForTenant; ++i) {
+  for (unsigned i = 0; i < kMostGathered / 2; ++i) {
     join_of_user(7, i, i % 2 == 0 ? JobOwner::of_user(7) : JobOwner::of_secret(i, 1));
   }
   EXPECT_TRUE(sent_to_anyone<Refused>(out).empty());
-  join_of_user(7, 100, JobOwner::of_secret(100, 1));
+  join_of_user(7, 200, JobOwner::of_secret(200, 1));
   ASSERT_EQ(sent_to_anyone<Refused>(out).size(), 1u);
   EXPECT_EQ(
       sent_to_anyone<Refused>(out)[0].text,
-      "job \"job100\" cannot start: 64 jobs of user 7 wait for a trainer on server [0], which "
-      "is the most that it keeps for a user: let some begin or end first");
+      "job \"job200\" cannot start: 128 jobs of user 7 wait for a trainer on server [0], which "
+      "leaves no more for others: let some begin or end first");
   out.clear();
-  join_of_user(8, 101, JobOwner::of_user(8));
-  join_of_user(7, 102, kOwnUser);
+  for (unsigned i = 300; i < 300 + kMostGathered / 4; ++i) join_of_user(8, i, JobOwner::of_user(8));
+  EXPECT_TRUE(sent_to_anyone<Refused>(out).empty()) << "another user has half of the rest";
+  join_of_user(8, 500, JobOwner::of_user(8));
+  EXPECT_EQ(sent_to_anyone<Refused>(out).size(), 1u);
+  out.clear();
+  join_of_user(9, 501, JobOwner::of_user(9));
+  join_of_user(7, 502, kOwnUser);
   EXPECT_TRUE(sent_to_anyone<Refused>(out).empty()) << "another user, and the daemon's own";
+}
+
+TEST(JobNode, GathersJobsOfSeveralTenantsOnOneServer) {
+  JobNode node(0, 10, kNodeSpace, {}, 1);
+  JobActions out;
+  unsigned number = 0;
+  for (const auto& [user, has] :
+       std::vector<std::pair<std::uint32_t, unsigned>>{{7, 64}, {8, 32}, {9, 16}}) {
+    for (unsigned i = 0; i <= has; ++i) {
+      EXPECT_TRUE(sent_to_anyone<Refused>(out).empty()) << user;
+      JobMessage message = join_alone(1, ++number, {0, 1});
+      std::get<Join>(message.body).trainer.uid = user;
+      message.owner = JobOwner::of_user(user);
+      node.on_message(message, {}, out);
+    }
+    EXPECT_EQ(sent_to_anyone<Refused>(out).size(), 1u) << user;
+    out.clear();
+  }
 }
 
 TEST(JobNode, GathersAgainForAServerWhoseJobsHaveBegunOrEnded) {

@@ -230,6 +230,37 @@ TEST(MessageAssembler, GivesUpTheOldestOfASourceThatBeginsTooMany) {
   EXPECT_TRUE(assembler.add(pieces(1, 2, 7)[1]).has_value()) << "another source keeps its own";
 }
 
+TEST(MessageAssembler, GivesNoPlaceOfAnAcceptedSourceToALowerNumber) {
+  Assembler assembler({.per_source = 4});
+  ASSERT_TRUE(assembler.add({.number = 1}).has_value());
+  for (std::uint32_t number = 101; number <= 104; ++number) assembler.add(pieces(number, 2)[0]);
+  for (std::uint32_t recorded = 2; recorded <= 100; ++recorded) {
+    EXPECT_FALSE(assembler.add(pieces(recorded, 2)[0]).has_value());
+  }
+  EXPECT_EQ(assembler.counters().given_up, 99U);
+  EXPECT_FALSE(assembler.add(pieces(105, 2)[0]).has_value()) << "in place of the lowest";
+  EXPECT_FALSE(assembler.add(pieces(101, 2)[1]).has_value());
+  for (std::uint32_t number = 102; number <= 105; ++number) {
+    EXPECT_TRUE(assembler.add(pieces(number, 2)[1]).has_value()) << number;
+  }
+}
+
+TEST(MessageAssembler, TakesMemoryFromTheSourceThatHoldsTheMostWhereItEnds) {
+  constexpr std::size_t kEach = 1000 + MessageAssembler::kFragmentCost;
+  Assembler assembler({.total_bytes = 10 * kEach});
+  const auto begun = [](std::uint16_t source, std::uint8_t index) {
+    return Piece{.source = source, .index = index, .fragments = 100, .bytes = Bytes(1000)};
+  };
+  for (std::uint16_t source = 1; source <= 8; ++source) {
+    assembler.add({.source = source, .index = 0, .fragments = 2, .bytes = Bytes(1000)});
+  }
+  for (std::uint8_t index = 0; index < 50; ++index) assembler.add(begun(9, index));
+  EXPECT_GT(assembler.counters().given_up, 10U);
+  for (std::uint16_t source = 1; source <= 8; ++source) {
+    EXPECT_TRUE(assembler.add({.source = source, .index = 1, .fragments = 2}).has_value());
+  }
+}
+
 TEST(MessageAssembler, GivesUpTheOldestOfAllWhereTheMemoryEnds) {
   constexpr std::size_t kEach = 1000 + MessageAssembler::kFragmentCost;
   Assembler assembler({.total_bytes = 10 * kEach});

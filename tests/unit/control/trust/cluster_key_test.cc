@@ -56,6 +56,19 @@ TEST_F(KeyFile, MayEndInSeveralEndsOfLines) {
   }
 }
 
+TEST_F(KeyFile, OfAClusterThatEndsIsGoneUnlessItIsKept) {
+  const std::string text = key_text(draw_secret());
+  write("of a cluster that was killed");
+  {
+    const OwnKeyFile own(path_, text);
+    EXPECT_EQ(own.path(), path_);
+    EXPECT_EQ(refusal(), "");
+  }
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  OwnKeyFile(path_, text).keep();
+  EXPECT_EQ(refusal(), "");
+}
+
 TEST_F(KeyFile, IsAnotherEachTime) { EXPECT_NE(draw_secret(), draw_secret()); }
 
 TEST_F(KeyFile, IsNotWrittenOver) {

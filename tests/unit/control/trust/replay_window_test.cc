@@ -16,6 +16,17 @@ TEST(ReplayWindow, TakesEachNumberOnce) {
   EXPECT_FALSE(window.take(0)) << "there is no such number";
 }
 
+TEST(ReplayWindow, TellsWhatHasComeAndTakesNothingByThat) {
+  ReplayWindow window(5);
+  EXPECT_TRUE(window.take(ReplayWindow::kRemembered + 5));
+  EXPECT_TRUE(window.has_come(5)) << "too old to be known";
+  EXPECT_FALSE(window.has_come(6));
+  EXPECT_TRUE(window.take(6));
+  EXPECT_TRUE(window.has_come(6));
+  EXPECT_TRUE(window.has_come(ReplayWindow::kRemembered + 5));
+  EXPECT_FALSE(window.has_come(ReplayWindow::kRemembered + 6));
+}
+
 TEST(ReplayWindow, CountsAllUpToItsBeginAsCome) {
   ReplayWindow window(100);
   for (std::uint64_t number = 0; number <= 100; ++number) EXPECT_FALSE(window.take(number));

@@ -135,6 +135,27 @@ TEST_F(AggregatedHubsTest, HearOnlyTheCaller) {
   EXPECT_FALSE(hubs_.empty());
 }
 
+TEST_F(AggregatedHubsTest, AreDividedAmongUsersAsTheirTablesAre) {
+  AggregatedHubs divided(kAggregating, topology_, aggregation::select_kernels(0), engines_,
+                         departed_, quota_, control::FairShare{true});
+  protocol::JobId job = 0;
+  const auto is_taken = [&](std::uint32_t user, std::uint32_t table_bytes) {
+    HubCall call = call_of(1, ++job);
+    call.user = user;
+    call.table_bytes = table_bytes;
+    control::NodeMessages out;
+    divided.on_message({call.members.front(), kAggregating, call}, now_, out);
+    return out.size() == 1 && asks(out.front());
+  };
+  for (const auto& [user, has] :
+       std::vector<std::pair<std::uint32_t, unsigned>>{{7, 31}, {8, 16}, {9, 8}}) {
+    for (unsigned i = 0; i < has; ++i) ASSERT_TRUE(is_taken(user, 100)) << user;
+  }
+  EXPECT_FALSE(is_taken(9, 100));
+  EXPECT_TRUE(is_taken(10, shared::kMostHubTableBytes / 2));
+  EXPECT_FALSE(is_taken(11, shared::kMostHubTableBytes)) << "more than would be left for others";
+}
+
 TEST_F(AggregatedHubsTest, AreBoundedWhateverIsCalledFor) {
   for (protocol::JobId job = 1; job <= AggregatedHubs::kMost; ++job) {
     ASSERT_TRUE(asks(answer_to(call_of(1, job))));

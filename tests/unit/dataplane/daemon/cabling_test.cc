@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <span>
 #include <vector>
 
 #include "control/plan/base/topology.h"
@@ -39,6 +40,18 @@ TEST(WrongText, SaysWhoseLevelsAreCrossed) {
   // This port is on the switch of its port 0.
   EXPECT_EQ(crossed("2,0"), fmt::format(kText, "[2,0]", " at [2,1]"));
   EXPECT_EQ(crossed("0,0"), fmt::format(kText, "[0,0]", ""));
+}
+
+TEST(WrongText, SaysThatAKeyIsAnotherBesideWhatElseIsWrong) {
+  const WrongGreeting crossed = from(GreetingFault::other_level, "0,1", 0);
+  const WrongGreeting other_key = from(GreetingFault::other_key, "2,0", 1);
+  const auto all = [](const std::vector<WrongGreeting>& heard) {
+    return wrong_text(cube(), cube().parse("2,1"), 1, kOurs, std::span(heard));
+  };
+  EXPECT_EQ(all({{}, {}}), "");
+  EXPECT_EQ(all({crossed, {}}), text(crossed));
+  EXPECT_EQ(all({{}, other_key}), text(other_key));
+  EXPECT_EQ(all({crossed, other_key}), text(crossed) + "; besides, " + text(other_key));
 }
 
 TEST(WrongText, NamesAServerOfAnotherSwitch) {

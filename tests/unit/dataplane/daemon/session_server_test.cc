@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/daemon/process/connection_limit.h"
 #include "tests/unit/dataplane/daemon/sessions_fixture.h"
 
 namespace gradcube::dataplane {
@@ -47,6 +48,24 @@ TEST_F(Sessions, OfAUserAreNoMoreThanHeMayHaveAtATime) {
   fourth.hello("job");
   run(100, [this] { return trainers() == 1; });
   EXPECT_EQ(trainers(), 1u) << "one that has gone has made room";
+}
+
+TEST_F(Sessions, OfAUserAreNoMoreThanTheyLeaveForOthers) {
+  const std::map<bcube::ServerId, std::filesystem::path> path = {{1, directory_ / "fair.sock"}};
+  const AllowedUsers others({"65534"}, {});
+  SessionServer fair(loop_, nodes_, clock_, topology_.space(), path, quota_, {others, 100'000});
+  each_round = [&] { fair.tick(SessionServer::SteadyClock::now()); };
+  std::vector<std::unique_ptr<Trainer>> many;
+  std::string text;
+  for (unsigned i = 0; i < 400 && text.empty(); ++i) {
+    many.push_back(std::make_unique<Trainer>(path.at(1)));
+    run(2);
+    text = many.back()->told();
+  }
+  const std::size_t half = (control::kMaxJobs + kSpareConnections) / 2;
+  EXPECT_LE(many.size() - 1, half);
+  EXPECT_EQ(text, "user " + std::to_string(getuid()) + " has " + std::to_string(many.size() - 1) +
+                      " trainers here, as many as are left for others: end some");
 }
 
 TEST_F(Sessions, JoinAFewInEachRound) {

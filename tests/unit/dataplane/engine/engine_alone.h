@@ -59,13 +59,14 @@ inline Frame without_segment(protocol::Stage stage = protocol::Stage::aggregatio
 class EngineAlone : public testing::Test {
  protected:
   explicit EngineAlone(std::uint64_t credit_budget = protocol::CreditSettings::kUnlimited,
-                       unsigned lanes = 1, const FrameKeys* keys = nullptr)
+                       unsigned lanes = 1, const FrameKeys* keys = nullptr,
+                       MessageInbox* inbox = nullptr)
       : packets_(make_pool("engine", 255)),
         answers_(make_pool("answers", 255)),
         frames_(make_pool("wire", 255, 512)),
         credit_({credit_budget, kSegmentFrameBytes}),
         session_(1, 1 << 16, lanes),
-        engine_(std::make_unique<Engine>(settings(keys),
+        engine_(std::make_unique<Engine>(settings(keys, inbox),
                                          control::parse_topology("star:2", "test").space(),
                                          std::vector<EnginePort>{{&port_, &credit_}},
                                          EnginePools{packets_, answers_}, events_)) {
@@ -88,9 +89,10 @@ class EngineAlone : public testing::Test {
   static constexpr std::uint32_t kSegmentFrameBytes =
       control::kUnitBytes + protocol::kSegmentHeaderBytes;
 
-  static EngineSettings settings(const FrameKeys* keys) {
+  static EngineSettings settings(const FrameKeys* keys, MessageInbox* inbox) {
     EngineSettings settings;
     settings.keys = keys;
+    settings.inbox = inbox;
     settings.threads = {0};
     settings.segment_bytes = control::kUnitBytes;
     return settings;

@@ -31,6 +31,7 @@ class EngineGreetings : public RelayTest {
     // Nobody: whoever hears it.
     std::optional<bcube::ServerId> to = std::nullopt;
     std::uint8_t digit_of_announcement = 1;
+    bool recorded = false;
   };
   std::vector<std::uint8_t> greeting(const From& from) const {
     std::vector<std::uint8_t> bytes(protocol::kMaxHeaderBytes);
@@ -38,8 +39,8 @@ class EngineGreetings : public RelayTest {
     bytes.resize(protocol::write_link_frame(
         bytes, FrameType::greeting, {},
         routing(from.server, from.to.value_or(from.server), {{from.level, digit}}), 49152,
-        {static_cast<std::uint16_t>(from.server), from.level, digit, 77, own_number_,
-         from.settings}));
+        {static_cast<std::uint16_t>(from.server), from.level, digit, 77,
+         from.recorded ? 0 : own_number_, from.settings}));
     return bytes;
   }
   void hear(unsigned port, const From& from) {
@@ -54,7 +55,7 @@ class EngineGreetings : public RelayTest {
       poll();
       for (FakePort& each : here_.ports) {
         for (const Sent& one : sent(each)) {
-          if (one.frame.link.number != 0) own_number_ = one.frame.link.number;
+          own_number_ = one.frame.link.number;
         }
       }
     }
@@ -71,7 +72,7 @@ class EngineGreetings : public RelayTest {
     return found;
   }
 
-  std::uint64_t own_number_ = 0;
+  std::uint64_t own_number_ = 1;  // as the first interval's
 };
 
 TEST_F(EngineGreetings, TellWhoeverHearsAPortWhichOneItIsOnceInASecond) {
@@ -146,6 +147,23 @@ TEST_F(EngineGreetings, ShowASecondServerWithTheSameAddress) {
   hear(1, {0, 0});
   EXPECT_EQ(fault(1), GreetingFault::own_address);
   EXPECT_EQ(here_.engine->wrong_greeting(1).level, 0);
+}
+
+TEST_F(EngineGreetings, ThatWereRecordedChangeNothingButCounters) {
+  hear(0, {.server = 4, .level = 0, .recorded = true});
+  hear(1, {.server = 2, .level = 0, .recorded = true});
+  hear(1, {.server = 6, .level = 1, .settings = kOthers, .to = 0, .recorded = true});
+  EXPECT_EQ(fault(0), GreetingFault::none);
+  EXPECT_EQ(fault(1), GreetingFault::none);
+  EXPECT_EQ(dropped(DropReason::wrong_link), 2u);
+  EXPECT_EQ(dropped(DropReason::wrong_cluster), 1u);
+  for (unsigned i = 0; i < 4; ++i) {
+    hear(1, {.server = 6, .level = 1, .to = 0, .recorded = true});
+    pass(1, 1, {{3, 1, kOurs, 0}});
+  }
+  EXPECT_EQ(here_.engine->counters().stale_greetings, 4u);
+  EXPECT_TRUE(up(1, 1));
+  EXPECT_FALSE(up(1, 2)) << "it shows no life";
 }
 
 TEST_F(EngineGreetings, OfAnotherClusterAreNoSignOfLife) {

@@ -73,7 +73,7 @@ class EngineLinks : public DistantPeers {
     poll();
   }
 
-  std::uint64_t own_number_ = 0;
+  std::uint64_t own_number_ = 1;
 };
 
 TEST_F(EngineLinks, GreetEveryNeighbourOnceInAnInterval) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "protocol/link_frame.h"
+#include "protocol/message_frame.h"
 #include "tests/unit/dataplane/engine/engine_alone.h"
 
 namespace gradcube::dataplane {
@@ -184,6 +185,57 @@ TEST_F(EngineWithKey, TakesGreetingsOfTheClusterAlone) {
   expect_wrong(greeting(&keys_.of_epoch()), "by another key");
   arrive(greeting(&kKeys.of_servers));
   EXPECT_EQ(malformed(FrameError::bad_mac), 2u);
+}
+
+// Made before the engine, which it outlives.
+struct Inbox {
+  MessageInbox inbox;
+};
+
+class EngineWithKeyAndInbox : private Inbox, public EngineAlone {
+ protected:
+  EngineWithKeyAndInbox()
+      : EngineAlone(protocol::CreditSettings::kUnlimited, 1, &kKeys, &this->inbox) {}
+
+  static Bytes message(const protocol::FrameKey* key) {
+    protocol::RoutingHeader routing;
+    routing.source = 1;
+    const Bytes body{1, 2, 3};
+    const protocol::MessageSplitter splitter({}, routing, 500, 1, 1, body, key);
+    Bytes bytes(500);
+    bytes.resize(splitter.write(0, bytes));
+    return bytes;
+  }
+  bool is_waiting() {
+    rte_mbuf* frame = this->inbox.take();
+    rte_pktmbuf_free(frame);
+    return frame != nullptr;
+  }
+  std::uint64_t bad_macs() const {
+    return engine_->counters().malformed[static_cast<std::size_t>(FrameError::bad_mac)];
+  }
+};
+
+TEST_F(EngineWithKeyAndInbox, PutsNoMessageIntoItsInboxWhoseMacIsWrong) {
+  const protocol::FrameKey other(control::Secret{9});
+  Bytes damaged = message(&kKeys.of_servers);
+  damaged.back() ^= 1;
+  arrive(message(nullptr));
+  arrive(message(&other));
+  arrive(damaged);
+  EXPECT_FALSE(is_waiting());
+  EXPECT_EQ(bad_macs(), 3u);
+  arrive(message(&kKeys.of_servers));
+  EXPECT_TRUE(is_waiting());
+  EXPECT_EQ(bad_macs(), 3u);
+}
+
+TEST_F(EngineWithKeyAndInbox, LeavesAPlaceForARightMessageHoweverManyForgedOnesCome) {
+  const Bytes forged = message(nullptr);
+  for (unsigned i = 0; i < 2 * MessageInbox::kCapacity; ++i) arrive(forged);
+  EXPECT_EQ(dropped(DropReason::inbox_full), 0u);
+  arrive(message(&kKeys.of_servers));
+  EXPECT_TRUE(is_waiting());
 }
 
 }  // namespace
