@@ -171,7 +171,7 @@ constexpr std::uint64_t kPoolBytesPerPacket = 2 * sizeof(void*);
 constexpr std::uint64_t kPoolBytes = 2'000'000;
 // A ring of 1024 packets has 2048 entries: DPDK rounds up, and one entry stays empty.
 constexpr std::uint64_t kRingEntries = 2048;
-constexpr std::uint64_t kRingsPerQueue = 2;  // up and down
+constexpr std::uint64_t kRingsPerQueue = 4;  // up and down, in each lane
 // With copied payloads a packet holds a whole frame, and a poller's share of what is reserved takes
 // this much at most, unless the settings say how much it is.
 constexpr std::uint64_t kMostCopiedBytes = 256'000'000;

@@ -11,8 +11,8 @@
 //   for each hub: take pushed keys, tell ended ones
 //   timers
 //   for each port: grant credit
-//   for each port: fill the transmit burst: owed acknowledgements, resends, then segments and
-//                  relayed frames
+//   for each port: fill the transmit bursts: owed acknowledgements, resends, segments of short
+//                  collectives, then all others and relayed frames
 //   for each executor with collectives in flight: finished ones
 //   for each held job: whether more has completed
 //
@@ -188,7 +188,7 @@ class Engine final : public Pollable {
   DropReason reason_for_no_flow(const protocol::TransportHeader& transport) const;
 
   // engine_routes.cc
-  unsigned send_greetings(PortQueue& out, unsigned room);
+  void send_greetings(PortQueue& out);
   void receive_link_frame(const protocol::ParsedFrame& frame,
                           std::span<const std::uint8_t> headers);
   // The one that was chosen by what paths have left, else the best that works.
@@ -222,8 +222,13 @@ class Engine final : public Pollable {
 
   // engine_transmit.cc
   unsigned transmit(PortQueue& out);
+  unsigned hand_to_port(PortQueue& out, PortQueue::Burst& burst, bool lost);
   template <FrameCheck kSent>
-  void fill(PortQueue& out, unsigned room);
+  void fill(PortQueue& out);
+  template <FrameCheck kSent>
+  void fill_plain(PortQueue& out);
+  template <FrameCheck kSent>
+  FlowRotation::Visit send_own(PortQueue& out, Flow& flow, std::uint32_t& bytes);
   template <FrameCheck kSent>
   FlowRotation::Visit send_new(Flow& flow, std::uint32_t& bytes);
   template <FrameCheck kSent>
@@ -233,12 +238,12 @@ class Engine final : public Pollable {
   template <FrameCheck kSent>
   FlowRotation::Visit send_owed(Flow& flow);
   template <FrameCheck kSent>
-  bool send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegment& outgoing,
-                    std::uint8_t backlog);
+  bool send_segment(Flow& flow, PortQueue::Burst& burst, std::uint64_t sequence,
+                    const OutgoingSegment& outgoing, std::uint8_t backlog);
   template <FrameCheck kSent>
   bool send_without_segment(Flow& flow, bool probe);
   template <FrameCheck kSent>
-  void put(Flow& flow, rte_mbuf* head, std::size_t header_bytes,
+  void put(Flow& flow, PortQueue::Burst& burst, rte_mbuf* head, std::size_t header_bytes,
            std::span<const std::uint8_t> payload, std::uint64_t sequence);
   std::uint32_t frame_bytes(const Flow& flow, const OutgoingSegment& segment) const;
   void arm_timer(Flow& flow);

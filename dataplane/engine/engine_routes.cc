@@ -18,16 +18,14 @@ constexpr Nanoseconds kBetweenPathFailures = 20'000;
 
 }  // namespace
 
-// Into the port's burst. Those that find no room stay owed.
-unsigned Engine::send_greetings(PortQueue& out, unsigned room) {
-  unsigned sent = 0;
-  for (; sent < room && keeper_.owes(out.number); ++sent) {
+// Into the port's plain burst. Those that find no room stay owed.
+void Engine::send_greetings(PortQueue& out) {
+  while (!out.plain.is_full() && keeper_.owes(out.number)) {
     rte_mbuf* greeting = own_frame(
         [&](std::span<std::uint8_t> frame) { return keeper_.write_owed(out.number, frame); });
     if (greeting == nullptr) break;
-    out.burst[out.filled++] = greeting;
+    out.plain.put(greeting);
   }
-  return sent;
 }
 
 // A greeting, or a path failure.

@@ -23,8 +23,9 @@ bool has_faulted(EngineJob* job) {
 }  // namespace
 
 unsigned Engine::transmit(PortQueue& out) {
-  const unsigned room = std::min<unsigned>(out.port->transmit_room(settings_.queue), kBurst);
-  if (room == 0) return 0;
+  out.plain.begin(*out.port);
+  if (out.has_lanes) out.express.begin(*out.port);
+  if (out.plain.room + out.express.room == 0) return 0;
   const auto may_send_zeros = [this] {
     return GuardedMemory::pending() && std::any_of(attached_.begin(), attached_.end(), has_faulted);
   };
@@ -32,62 +33,82 @@ unsigned Engine::transmit(PortQueue& out) {
     retries_ = true;
     return 0;
   }
-  out.filled = 0;
   switch (sent_check_) {
     case FrameCheck::none:
-      fill<FrameCheck::none>(out, room);
+      fill<FrameCheck::none>(out);
       break;
     case FrameCheck::crc:
-      fill<FrameCheck::crc>(out, room);
+      fill<FrameCheck::crc>(out);
       break;
     case FrameCheck::mac:
-      fill<FrameCheck::mac>(out, room);
+      fill<FrameCheck::mac>(out);
       break;
   }
-  if (out.filled == 0) return 0;
+  if (out.plain.filled + out.express.filled == 0) return 0;
   // Where reading a message's bytes has just found a fault, all of this is lost on its way.
-  const unsigned sent = may_send_zeros()
-                            ? 0
-                            : out.port->transmit(settings_.queue, out.burst.data(),
-                                                 static_cast<std::uint16_t>(out.filled));
-  for (unsigned i = sent; i < out.filled; ++i) rte_pktmbuf_free(out.burst[i]);
-  return out.filled;
+  const bool lost = may_send_zeros();
+  return hand_to_port(out, out.express, lost) + hand_to_port(out, out.plain, lost);
 }
 
+unsigned Engine::hand_to_port(PortQueue& out, PortQueue::Burst& burst, bool lost) {
+  if (burst.filled == 0) return 0;
+  const unsigned sent = lost ? 0
+                             : out.port->transmit(burst.queue, burst.packets.data(),
+                                                  static_cast<std::uint16_t>(burst.filled));
+  for (unsigned i = sent; i < burst.filled; ++i) rte_pktmbuf_free(burst.packets[i]);
+  return burst.filled;
+}
+
+namespace {
+
+template <typename Send>
+Visit unless_it_rests(Flow& flow, Send&& send) {
+  return flow.job->moves() ? send(flow) : Visit::later;
+}
+
+}  // namespace
+
 template <FrameCheck kSent>
-void Engine::fill(PortQueue& out, unsigned room) {
-  const auto unless_it_rests = [](Flow& flow, auto&& send) {
-    return flow.job->moves() ? send(flow) : Visit::later;
-  };
-  room -= send_greetings(out, room);
-  room -= out.answers.serve(room, [&](Flow& flow) {
+void Engine::fill(PortQueue& out) {
+  send_greetings(out);
+  out.answers.serve(out.plain.left() + out.express.left(), [&](Flow& flow) {
     return unless_it_rests(flow, [this](Flow& owing) { return send_owed<kSent>(owing); });
   });
+  out.segments.serve_short(out.lane(true).left(), [&](Flow& flow, std::uint32_t& bytes) {
+    return send_own<kSent>(out, flow, bytes);
+  });
+  if (!out.plain.is_full()) fill_plain<kSent>(out);
+}
+
+// With the server's own and with relayed frames in turn.
+template <FrameCheck kSent>
+void Engine::fill_plain(PortQueue& out) {
   const auto serve_own = [&](unsigned limit) {
     const unsigned again = out.resends.serve(limit, [&](Flow& flow) {
       return unless_it_rests(flow, [this](Flow& losing) { return send_again<kSent>(losing); });
     });
     return again + out.segments.serve(limit - again, [&](Flow& flow, std::uint32_t& bytes) {
-      return unless_it_rests(flow, [&](Flow& ready) {
-        const Visit found = send_new<kSent>(ready, bytes);
-        out.relayed.count_own(bytes);
-        return found;
-      });
+      return send_own<kSent>(out, flow, bytes);
     });
   };
-  while (room > 0 && !out.relayed.empty()) {
-    if (!out.relayed.has_turn() && serve_own(1) != 0) {
-      --room;
-      continue;
-    }
+  while (!out.plain.is_full() && !out.relayed.empty()) {
+    if (!out.relayed.has_turn() && serve_own(1) != 0) continue;
     if (!out.relayed.has_turn()) out.relayed.settle();
-    out.burst[out.filled++] = out.relayed.take();
-    --room;
+    out.plain.put(out.relayed.take());
   }
   if (out.relayed.empty()) {
-    serve_own(room);
+    serve_own(out.plain.left());
     out.relayed.settle();
   }
+}
+
+template <FrameCheck kSent>
+Visit Engine::send_own(PortQueue& out, Flow& flow, std::uint32_t& bytes) {
+  return unless_it_rests(flow, [&](Flow& ready) {
+    const Visit found = send_new<kSent>(ready, bytes);
+    out.relayed.count_own(bytes);
+    return found;
+  });
 }
 
 // A probe or an acknowledgement that is due and could not travel with a segment.
@@ -112,9 +133,11 @@ template <FrameCheck kSent>
 Visit Engine::send_again(Flow& flow) {
   const std::optional<std::uint64_t> lost = flow.send.next_lost();
   if (!lost) return Visit::nothing;
+  PortQueue::Burst& burst = flow.out->lane(flow.may_overtake());
+  if (burst.is_full()) return Visit::later;
   const OutgoingSegment segment =
       ask_user(flow, [&](const auto& user) { return user.sent_segment(flow, *lost); });
-  if (!send_segment<kSent>(flow, *lost, segment, 0)) return Visit::later;
+  if (!send_segment<kSent>(flow, burst, *lost, segment, 0)) return Visit::later;
   flow.send.record_resend(*lost, now_);
   flow.out->relayed.count_own(frame_bytes(flow, segment));
   ++counters_.resent;
@@ -134,9 +157,13 @@ Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
   if (!granted && !flow.unasked->may_send(flow, frame)) {
     return flow.send.must_ask() ? ask_for_credit<kSent>(flow, bytes) : Visit::nothing;
   }
+  const bool express = flow.is_express();
+  PortQueue::Burst& burst = flow.out->lane(express);
+  if (burst.is_full()) return Visit::later;
   const std::uint8_t backlog =
       ask_user(flow, [&flow](auto& user) { return user.ready_backlog(flow); });
-  if (!send_segment<kSent>(flow, flow.send.next(), *segment, backlog)) return Visit::later;
+  if (!send_segment<kSent>(flow, burst, flow.send.next(), *segment, backlog)) return Visit::later;
+  if (!express) flow.plain_end = flow.send.next() + 1;
   if (granted) {
     flow.send.record_send(now_);
   } else {
@@ -181,8 +208,8 @@ protocol::TransportHeader transport(Flow& flow, std::uint64_t sequence, std::uin
 // A segment leaves without a copy: an mbuf with the headers, chained to one that points into the
 // trainer's buffer; one without bytes too, so that it counts.
 template <FrameCheck kSent>
-bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegment& outgoing,
-                          std::uint8_t backlog) {
+bool Engine::send_segment(Flow& flow, PortQueue::Burst& burst, std::uint64_t sequence,
+                          const OutgoingSegment& outgoing, std::uint8_t backlog) {
   rte_mbuf* parts[kPacketsPerSegment];
   if (!flow.payloads->may_point() || !pools_.segments.allocate(parts, kPacketsPerSegment)) {
     ++counters_.no_packet_memory;
@@ -203,13 +230,15 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegm
   flow.payloads->point_at(parts[1], outgoing.payload, static_cast<std::uint16_t>(outgoing.bytes));
   head->next = parts[1];
   head->nb_segs = kPacketsPerSegment;
-  put<kSent>(flow, head, header_bytes, {outgoing.payload, outgoing.bytes}, sequence);
+  put<kSent>(flow, burst, head, header_bytes, {outgoing.payload, outgoing.bytes}, sequence);
   return true;
 }
 
 // An acknowledgement, or a probe, which is one that asks for an answer.
 template <FrameCheck kSent>
 bool Engine::send_without_segment(Flow& flow, bool probe) {
+  PortQueue::Burst& burst = flow.out->lane(flow.may_overtake());
+  if (burst.is_full()) return false;
   rte_mbuf* head = pools_.answers.allocate();
   if (head == nullptr) {
     ++counters_.no_packet_memory;
@@ -223,13 +252,13 @@ bool Engine::send_without_segment(Flow& flow, bool probe) {
   if (probe) flow.send.record_probe();
   arm_timer(flow);
   ++counters_.acknowledgements_sent;
-  put<kSent>(flow, head, header_bytes, {}, flow.send.next());
+  put<kSent>(flow, burst, head, header_bytes, {}, flow.send.next());
   return true;
 }
 
 // Puts a packet into the burst: `head` holds the headers, and the payload is chained to it.
 template <FrameCheck kSent>
-void Engine::put(Flow& flow, rte_mbuf* head, std::size_t header_bytes,
+void Engine::put(Flow& flow, PortQueue::Burst& burst, rte_mbuf* head, std::size_t header_bytes,
                  std::span<const std::uint8_t> payload, std::uint64_t sequence) {
   const std::span<std::uint8_t> headers{rte_pktmbuf_mtod(head, std::uint8_t*), header_bytes};
   if constexpr (kSent == FrameCheck::crc) protocol::seal(headers, payload);
@@ -240,8 +269,7 @@ void Engine::put(Flow& flow, rte_mbuf* head, std::size_t header_bytes,
   head->pkt_len = static_cast<std::uint32_t>(header_bytes + payload.size());
   flow.receive.acknowledged_now();
   flow.use.bytes += head->pkt_len;
-  PortQueue& out = *flow.out;
-  out.burst[out.filled++] = head;
+  burst.put(head);
 }
 
 void Engine::arm_timer(Flow& flow) {

@@ -259,6 +259,8 @@ class PlanExecutor {
   void begin_streams(Flow& flow, std::uint64_t collective) const {
     flow.sending = sends(flow) ? collective : kNone;
     flow.granting = receives(flow) ? collective : kNone;
+    flow.sends_short = false;
+    flow.plain_end = 0;
   }
   // The place among a stage's flows.
   unsigned number_of(const Flow& flow) const {

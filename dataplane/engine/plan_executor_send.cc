@@ -81,6 +81,8 @@ const PlanExecutor::InFlight* PlanExecutor::sending(Flow& flow) const {
   // A result that does not fit can count as received although it is not written: from the
   // disagreement on, nothing may be passed on.
   const std::uint64_t end = disagreement_.has_value() ? disagreement_->collective : next_;
+  flow.sends_short =
+      flow.sending < next_ && in_flight(flow.sending).request.bytes <= kShortCollective;
   return flow.sending < std::min(end, unsendable_) ? &in_flight(flow.sending) : nullptr;
 }
 

@@ -2,12 +2,18 @@
 // as the server has engines. Queue pair q belongs to one engine's thread, so engines share nothing
 // here. The calls are virtual, once per burst.
 //
+// Lanes. A port may have an express queue beside each queue, for frames that must not wait behind
+// long ones: those of short collectives. It has room of its own, and what is between it and its
+// peer lets its frames overtake those of the queue, while neither starves the other. Both arrive at
+// the peer's receive queue.
+//
 // Ownership: a received packet belongs to the caller. A packet that transmit() accepts belongs to
 // the port; the others stay with the caller. A packet may be chained, and its later segments may
 // be external buffers: they are passed on by reference and never written.
 //
 // Threads: only the thread that owns queue q calls receive(), transmit() and transmit_room() with
-// q. Any thread may call counts(). Nobody but the control thread calls the others.
+// q, and the latter two with its express queue. Any thread may call counts(). Nobody but the
+// control thread calls the others.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_PORT_H_
 #define GRADCUBE_DATAPLANE_FABRIC_PORT_H_
 
@@ -56,6 +62,9 @@ class Port {
   virtual std::uint16_t transmit(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) = 0;
   // How many packets transmit() would accept now. An engine checks this before it builds packets.
   virtual std::uint16_t transmit_room(std::uint16_t queue) const = 0;
+
+  // The express queue beside a queue; the queue itself: the port has no lanes.
+  virtual std::uint16_t express_queue(std::uint16_t queue) const { return queue; }
 
   // For the control thread. Why the port can send and receive nothing, in words; empty if it can.
   virtual std::string problem() const { return ""; }

@@ -28,6 +28,7 @@ void FlowScheduler::add(const EngineJob& job, const Rank& rank, Flow& flow) {
   if (share == shares_.end()) {
     shares_.push_back(Share{&job, rank.mail, rank.weight, 0, 0, {}});
     awake_.resize(shares_.size());
+    short_.resize(shares_.size());
     renew_quanta();
     share = shares_.end() - 1;
   }
@@ -61,8 +62,13 @@ void FlowScheduler::remove_all_of(const EngineJob& job) {
   renew_quanta();
   awake_.clear();
   awake_.resize(shares_.size());
+  short_.clear();
+  short_.resize(shares_.size());
   for (std::size_t share = 0; share < shares_.size(); ++share) {
-    if (shares_[share].any_awake()) awake_.insert(share);
+    if (shares_[share].any_awake()) {
+      awake_.insert(share);
+      short_.insert(share);
+    }
     for (Lane& lane : shares_[share].lanes) {
       for (const auto& flows : lane.steps) {
         flows->for_each([share](Flow& flow) { flow.scheduled.share = share; });

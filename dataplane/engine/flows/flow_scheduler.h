@@ -7,6 +7,10 @@
 //   4. within a collective, the plan's steps as control/plan/service_order.h says, results last
 //   5. within a step, the flows in rotation (flow_rotation.h)
 //
+// Short collectives do not wait for their jobs' turns: serve_short() serves them in the same order,
+// and charges their jobs for it. A job that is ahead by a turn waits for the next one, so that the
+// shares stay those of the weights.
+//
 // Flows sleep until wake(), so the cost is that of what is awake, not of what is attached.
 //
 // add() and remove_...() allocate and belong to set-up. Owned and used by one engine.
@@ -49,12 +53,16 @@ class FlowScheduler {
   void wake(const Flow& flow) {
     flow.scheduled.rotation->wake(flow.scheduled.in_rotation);
     awake_.insert(flow.scheduled.share);
+    if (flow.sends_short) short_.insert(flow.scheduled.share);
   }
 
   // Serves flows until `limit` segments were sent or none is left that can send.
   // send(flow, bytes&) -> FlowRotation::Visit; sets `bytes` where it has sent a segment.
   template <typename Send>
   unsigned serve(unsigned limit, Send&& send);
+  // The same of the flows that send short collectives.
+  template <typename Send>
+  unsigned serve_short(unsigned limit, Send&& send);
 
  private:
   struct Lane {
@@ -71,6 +79,7 @@ class FlowScheduler {
     std::int64_t credit = 0;   // bytes that it may send in this round
     std::vector<Lane> lanes;   // by descending priority
     bool any_awake() const;
+    bool is_ahead() const { return credit <= -quantum; }
   };
 
   Lane& lane_of(Share& share, const Rank& rank);
@@ -83,6 +92,7 @@ class FlowScheduler {
   std::uint32_t quantum_;
   std::vector<Share> shares_;
   protocol::IndexSet awake_;  // of shares_
+  protocol::IndexSet short_;  // the same, of which a flow that is awake may send what is short
   std::size_t next_ = 0;      // whose turn it is
 };
 
@@ -111,6 +121,29 @@ unsigned FlowScheduler::serve(unsigned limit, Send&& send) {
     if (alone || sleeps) share.credit = 0;
     // A job keeps its turn where `limit` was reached before its credit was used up.
     if (share.credit <= 0 || now == 0) next_ = turn + 1;
+  }
+  return sent;
+}
+
+template <typename Send>
+unsigned FlowScheduler::serve_short(unsigned limit, Send&& send) {
+  unsigned sent = 0;
+  for (std::size_t at = short_.next(0); at < short_.size(); at = short_.next(at + 1)) {
+    Share& share = shares_[at];
+    bool more = false;
+    const auto send_short = [&](Flow& flow, std::uint32_t& bytes) {
+      if (!flow.sends_short) return FlowRotation::Visit::later;
+      const bool waits = share.is_ahead();
+      const FlowRotation::Visit found = waits ? FlowRotation::Visit::later : send(flow, bytes);
+      more = more || found != FlowRotation::Visit::nothing;
+      return found;
+    };
+    sent += serve_share(share, true, limit - sent, send_short);
+    if (!more && sent < limit) short_.erase(at);
+    if (!share.any_awake()) {
+      awake_.erase(at);
+      share.credit = 0;
+    }
   }
   return sent;
 }

@@ -17,6 +17,9 @@
 // answer to "is there something to do?" wakes: an arrival, a timer, credit, a reduce, a result, a
 // new collective.
 //
+// Lanes (dataplane/fabric/port.h). Where the port has an express queue, frames of short collectives
+// and what their flows answer are a burst of their own. Where it has none, both are one.
+//
 // Jobs share the port by turns (flow_scheduler.h). With a rate a turn is one segment: the port is
 // what they share, and nobody is to wait for it longer than he must. Without, they share a core and
 // its caches, and what a job has sent is best received and added while it still lies there: a turn
@@ -48,12 +51,32 @@ class PortQueue {
   static constexpr unsigned kBurst = 32;
   static constexpr std::uint32_t kTurnWithoutARate = 256 * 1024;  // bytes
 
-  // engine: the number of this engine among those that share the port's credit.
+  // Frames that leave together by one of the port's queues, as many as there is room for.
+  struct Burst {
+    explicit Burst(std::uint16_t its_queue) : queue(its_queue) {}
+    void begin(const Port& port) {
+      filled = 0;
+      room = std::min<unsigned>(port.transmit_room(queue), kBurst);
+    }
+    bool is_full() const { return filled == room; }
+    unsigned left() const { return room - filled; }
+    void put(rte_mbuf* packet) { packets[filled++] = packet; }
+
+    std::uint16_t queue;
+    unsigned room = 0;
+    unsigned filled = 0;
+    std::array<rte_mbuf*, kBurst> packets{};
+  };
+
+  // engine: the number of this engine's queue of the port, and among those that share its credit.
   PortQueue(unsigned its_number, Port& its_port, protocol::PortCredit& port_credit, unsigned engine)
       : number(its_number),
         port(&its_port),
         segments(port_credit.unlimited() ? kTurnWithoutARate : port_credit.segment_bytes()),
-        credit(port_credit, engine) {}
+        credit(port_credit, engine),
+        plain(static_cast<std::uint16_t>(engine)),
+        express(its_port.express_queue(plain.queue)),
+        has_lanes(express.queue != plain.queue) {}
   PortQueue(const PortQueue&) = delete;
   PortQueue& operator=(const PortQueue&) = delete;
 
@@ -120,8 +143,10 @@ class PortQueue {
   FlowScheduler segments;
   protocol::CreditPool credit;
   RelayQueue relayed;
-  std::array<rte_mbuf*, kBurst> burst{};
-  unsigned filled = 0;
+  Burst plain;
+  Burst express;
+  bool has_lanes;
+  Burst& lane(bool is_express) { return is_express && has_lanes ? express : plain; }
 
  private:
   void give_back_credit(Flow& flow);

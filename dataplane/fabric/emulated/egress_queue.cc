@@ -1,10 +1,5 @@
 #include "dataplane/fabric/emulated/egress_queue.h"
 
-#include <bit>
-#include <cstddef>
-#include <memory>
-#include <utility>
-
 #include "dataplane/fabric/frame_fields.h"
 
 namespace gradcube::dataplane {
@@ -16,7 +11,8 @@ std::uint64_t or_without_limit(std::uint64_t bytes) { return bytes == 0 ? UINT64
 }  // namespace
 
 EgressQueue::EgressQueue(RingPort* port, const LinkProfile& profile, std::uint32_t capacity,
-                         rte_mempool* clones, SwitchPortCounters& counters)
+                         std::uint16_t first_express, rte_mempool* clones,
+                         SwitchPortCounters& counters)
     : port_(port),
       counters_(&counters),
       clones_(clones),
@@ -25,35 +21,38 @@ EgressQueue::EgressQueue(RingPort* port, const LinkProfile& profile, std::uint32
       queue_limit_(or_without_limit(profile.queue_bytes)),
       mark_limit_(or_without_limit(profile.mark_bytes)),
       waits_for_server_(!profile.limited()),
-      mask_(std::bit_ceil(capacity) - 1),
-      entries_(std::make_unique_for_overwrite<Entry[]>(std::size_t{mask_} + 1)) {}
-
-EgressQueue::EgressQueue(EgressQueue&& other) noexcept
-    : port_(other.port_),
-      counters_(other.counters_),
-      clones_(other.clones_),
-      wire_(other.wire_),
-      delay_(other.delay_),
-      queue_limit_(other.queue_limit_),
-      mark_limit_(other.mark_limit_),
-      waits_for_server_(other.waits_for_server_),
-      queued_bytes_(other.queued_bytes_),
-      head_(std::exchange(other.head_, 0)),
-      departed_(std::exchange(other.departed_, 0)),
-      tail_(std::exchange(other.tail_, 0)),
-      mask_(other.mask_),
-      entries_(std::move(other.entries_)) {}
+      first_express_(first_express),
+      // Over an unlimited link nothing waits for the wire.
+      plain_(profile.limited() ? capacity : 1),
+      express_(profile.limited() ? capacity : 1),
+      carried_(capacity) {}
 
 EgressQueue::~EgressQueue() {
-  while (head_ != tail_) {
-    rte_pktmbuf_free(entries_[head_ & mask_].packet);
-    ++head_;
+  for (const FrameLine* line : {&plain_, &express_, &carried_}) {
+    for (std::uint32_t place = 0; place < line->size(); ++place) {
+      rte_pktmbuf_free((*line)[place].packet);
+    }
   }
 }
 
+void EgressQueue::carry_one() {
+  const bool express = turn_.is_express(!express_.empty(), !plain_.empty());
+  FrameLine& line = express ? express_ : plain_;
+  FrameInLine frame = line[0];
+  line.pop(1);
+  turn_.count(express, frame.bytes);
+  frame.time = wire_.carry(frame.time, frame.bytes + kWireOverheadBytes);
+  carried_.push(frame);
+}
+
+// Which frame is next is decided when the wire is free for it: by then all are here that can be.
+void EgressQueue::use_wire(std::int64_t now) {
+  while (wire_.busy_for(now) == 0 && !(plain_.empty() && express_.empty())) carry_one();
+}
+
 void EgressQueue::forget_departed(std::int64_t now) {
-  while (departed_ != tail_ && entries_[departed_ & mask_].departure <= now) {
-    queued_bytes_ -= entries_[departed_ & mask_].bytes;
+  while (departed_ != carried_.size() && carried_[departed_].time <= now) {
+    queued_bytes_ -= carried_[departed_].bytes;
     ++departed_;
   }
 }
@@ -73,6 +72,7 @@ rte_mbuf* EgressQueue::marked(rte_mbuf* packet) {
 
 void EgressQueue::admit(rte_mbuf* packet, std::uint16_t queue, std::int64_t arrival,
                         std::uint16_t from) {
+  use_wire(arrival);
   forget_departed(arrival);
   const std::uint32_t bytes = frame_bytes(packet);
   if (queued_bytes_ + bytes > queue_limit_ || room() == 0) {
@@ -83,43 +83,41 @@ void EgressQueue::admit(rte_mbuf* packet, std::uint16_t queue, std::int64_t arri
   queued_bytes_ += bytes;
   counters_->queue_peak_bytes.raise_to(queued_bytes_);
   if (queued_bytes_ > mark_limit_) packet = marked(packet);
-  push({packet, wire_.carry(arrival, bytes + kWireOverheadBytes), bytes, queue, from});
+  (queue >= first_express_ ? express_ : plain_).push({packet, arrival, bytes, queue, from});
+  use_wire(arrival);
 }
 
-void EgressQueue::pop(unsigned count) {
-  for (unsigned i = 0; i < count; ++i) {
-    if (departed_ == head_) {
-      queued_bytes_ -= entries_[head_ & mask_].bytes;
-      ++departed_;
-    }
-    ++head_;
-  }
+void EgressQueue::pop(std::uint32_t count) {
+  for (; departed_ < count; ++departed_) queued_bytes_ -= carried_[departed_].bytes;
+  departed_ -= count;
+  carried_.pop(count);
 }
 
 EgressQueue::Passed EgressQueue::take() {
-  const Entry& entry = entries_[head_ & mask_];
-  const Passed passed{entry.packet, entry.departure + delay_, entry.queue, entry.from};
+  const FrameInLine& frame = carried_[0];
+  const std::int64_t departure = frame.time;
+  const Passed passed{frame.packet, departure + delay_, frame.queue, frame.from};
   counters_->forwarded.add(1);
   counters_->bytes.add(passed.packet->pkt_len);
   pop(1);
-  if (head_ == tail_) head_ = departed_ = tail_ = 0;
+  use_wire(departure);
   return passed;
 }
 
 unsigned EgressQueue::deliver(std::int64_t now) {
+  use_wire(now);
   unsigned moved = 0;
-  while (head_ != tail_) {
+  while (!carried_.empty()) {
     rte_mbuf* burst[kEgressBurst];
     std::uint64_t bytes[kEgressBurst + 1];  // bytes[i]: of the first i frames
     bytes[0] = 0;
-    const std::uint16_t queue = entries_[head_ & mask_].queue;
+    const std::uint16_t queue = carried_[0].queue;
     std::uint16_t count = 0;
-    for (std::uint32_t at = head_; at != tail_ && count < kEgressBurst; ++at) {
-      const Entry& entry = entries_[at & mask_];
-      if (entry.queue != queue || entry.departure + delay_ > now) break;
-      burst[count] = entry.packet;
-      bytes[count + 1] = bytes[count] + entry.packet->pkt_len;
-      ++count;
+    for (; count < carried_.size() && count < kEgressBurst; ++count) {
+      const FrameInLine& frame = carried_[count];
+      if (frame.queue != queue || frame.time + delay_ > now) break;
+      burst[count] = frame.packet;
+      bytes[count + 1] = bytes[count] + frame.packet->pkt_len;
     }
     if (count == 0) break;
     const std::uint16_t given = port_->switch_transmit(queue, burst, count);
@@ -136,8 +134,6 @@ unsigned EgressQueue::deliver(std::int64_t now) {
       rte_pktmbuf_free_bulk(burst + given, count - given);
     }
   }
-  // An empty queue starts again at its beginning: light traffic touches the same few cache lines.
-  if (head_ == tail_) head_ = departed_ = tail_ = 0;
   return moved;
 }
 

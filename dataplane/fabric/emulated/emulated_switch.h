@@ -16,6 +16,9 @@
 // 7. After `delay` it is in the server's receive ring of queue (UDP source port - 49152) mod
 //    queues.
 //
+// What a server has sent by an express queue (ring_port.h) stays in this lane: it waits in rings
+// and lines of its own, and has its turns on both wires (express_turn.h).
+//
 // Without a rate and a bounded queue nothing is ever dropped: if a receiver is slow, its senders
 // find their rings full.
 //

@@ -36,8 +36,11 @@ SwitchShard::SwitchShard(const Setup& setup)
       counters_(setup.ports.size()),
       late_(setup.ports.size()) {
   for (std::uint16_t queue = setup.index; queue < queue_count_; queue += setup.shards) {
-    queues_.push_back(queue);
+    queues_.push_back(setup.ports.front()->express_queue(queue));
     serves_[queue] = 1;
+  }
+  for (std::uint16_t queue = setup.index; queue < queue_count_; queue += setup.shards) {
+    queues_.push_back(queue);
   }
   const auto rings = static_cast<std::uint32_t>(setup.ports.size() * queues_.size());
   room_needed_ = rings * kBurst * kFramesPerFrame;
@@ -49,10 +52,11 @@ SwitchShard::SwitchShard(const Setup& setup)
     // Over an unlimited link a round must always fit once the queue is half empty.
     const std::uint32_t frames =
         std::max(setup.egress_frames[port], limited_ ? 0 : 2 * room_needed_);
-    egress_.emplace_back(setup.ports[port], profile, frames, clones_, counters_[port]);
+    egress_.emplace_back(setup.ports[port], profile, frames, queue_count_, clones_,
+                         counters_[port]);
   }
   if (setup.trunks.empty()) return;
-  trunks_ = std::make_unique<TrunkTree>(setup.trunks, setup.places, *macs_, clones_);
+  trunks_ = std::make_unique<TrunkTree>(setup.trunks, setup.places, queue_count_, *macs_, clones_);
 }
 
 SwitchShard::~SwitchShard() {
@@ -119,18 +123,37 @@ unsigned SwitchShard::take_unlimited(std::int64_t now) {
   return taken;
 }
 
-void SwitchShard::load_wire(Uplink& uplink, std::int64_t now) {
+// A limited link has one shard, which serves all queues.
+bool SwitchShard::waits(const Uplink& uplink, std::uint16_t first_of_lane) const {
+  for (std::uint16_t queue = 0; queue < queue_count_; ++queue) {
+    if (!uplink.port->nothing_sent(static_cast<std::uint16_t>(first_of_lane + queue))) return true;
+  }
+  return false;
+}
+
+void SwitchShard::take_in_turn(Uplink& uplink, std::uint16_t first_of_lane) {
   for (std::uint16_t tried = 0; tried < queue_count_; ++tried) {
     const std::uint16_t queue = uplink.next_queue;
     uplink.next_queue = static_cast<std::uint16_t>(queue + 1 == queue_count_ ? 0 : queue + 1);
-    if (uplink.port->switch_receive(queue, &uplink.on_wire, 1) == 0) continue;
-    uplink.arrival =
-        uplink.wire.carry(uplink.empty_at, frame_bytes(uplink.on_wire) + kWireOverheadBytes);
+    uplink.on_wire_from = static_cast<std::uint16_t>(first_of_lane + queue);
+    if (uplink.port->switch_receive(uplink.on_wire_from, &uplink.on_wire, 1) != 0) return;
+  }
+}
+
+void SwitchShard::load_wire(Uplink& uplink, std::int64_t now) {
+  uplink.on_wire = nullptr;
+  const bool express_waits = waits(uplink, queue_count_);
+  const bool plain_waits = waits(uplink, 0);
+  if (!express_waits && !plain_waits) {
+    uplink.arrival = kNever;
+    uplink.empty_at = now;
     return;
   }
-  uplink.on_wire = nullptr;
-  uplink.arrival = kNever;
-  uplink.empty_at = now;
+  const bool express = uplink.turn.is_express(express_waits, plain_waits);
+  take_in_turn(uplink, express ? queue_count_ : 0);
+  const std::uint32_t bytes = frame_bytes(uplink.on_wire);
+  uplink.turn.count(express, bytes);
+  uplink.arrival = uplink.wire.carry(uplink.empty_at, bytes + kWireOverheadBytes);
 }
 
 template <bool kImpaired>
@@ -153,10 +176,11 @@ unsigned SwitchShard::take_limited(std::int64_t now) {
                          [](const Uplink& a, const Uplink& b) { return a.arrival < b.arrival; });
     if (first->arrival > now) break;
     rte_mbuf* packet = first->on_wire;
+    const std::uint16_t in_queue = first->on_wire_from;
     const std::int64_t arrival = first->arrival;
     pass_trunks<kImpaired>(arrival);
     load_wire(*first, now);
-    forward<kImpaired, true>(packet, static_cast<std::uint16_t>(first - uplinks_.begin()), 0,
+    forward<kImpaired, true>(packet, static_cast<std::uint16_t>(first - uplinks_.begin()), in_queue,
                              arrival);
   }
   // What the servers sent meanwhile comes first, where the budget left it for the next round.
@@ -185,7 +209,8 @@ std::uint16_t SwitchShard::receive_queue(const rte_mbuf* packet, std::uint16_t i
   const std::uint64_t low_bits = queue_reciprocal_ * thread_of(packet);
   const auto queue =
       static_cast<std::uint16_t>((static_cast<unsigned __int128>(low_bits) * queue_count_) >> 64);
-  if (serves_[queue] != 0) return queue;
+  const std::uint16_t lane = in_queue < queue_count_ ? 0 : queue_count_;
+  if (serves_[queue] != 0) return static_cast<std::uint16_t>(lane + queue);
   counters.resteered.add(1);
   return in_queue;
 }

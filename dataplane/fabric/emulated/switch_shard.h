@@ -1,9 +1,10 @@
 // One poller's part of an emulated switch. It carries the frames of its queues from every port to
 // every port. EmulatedSwitch makes it; emulated_switch.h describes the path of a frame.
 //
-// Shard s of S serves queue q of every port if q mod S = s. A frame that is sent on one of its
-// queues is delivered on one of its queues. So each ring has one producer and one consumer, and
-// shards share only read-only tables.
+// Shard s of S serves queue q of every port if q mod S = s, and the express queue beside it
+// (ring_port.h). A frame that is sent on one of its queues is delivered on one of its queues, and
+// stays in its lane. So each ring has one producer and one consumer, and shards share only
+// read-only tables.
 //
 // Threads: only the shard's poller calls poll() and next_event(); any thread may call counters().
 #ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_SWITCH_SHARD_H_
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "dataplane/fabric/emulated/egress_queue.h"
+#include "dataplane/fabric/emulated/express_turn.h"
 #include "dataplane/fabric/emulated/impairments.h"
 #include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/emulated/mac_table.h"
@@ -74,7 +76,9 @@ class SwitchShard final : public Pollable {
     // When its rings were last empty. A frame found later was sent after this time; a frame found
     // in a ring that was not empty has been waiting for the wire.
     std::int64_t empty_at = 0;
+    ExpressTurn turn{};
     std::uint16_t next_queue = 0;
+    std::uint16_t on_wire_from = 0;  // the queue that it was sent on
   };
 
   void start(std::int64_t now);
@@ -86,6 +90,8 @@ class SwitchShard final : public Pollable {
   template <bool kImpaired>
   unsigned take_limited(std::int64_t now);
   void load_wire(Uplink& uplink, std::int64_t now);
+  bool waits(const Uplink& uplink, std::uint16_t first_of_lane) const;
+  void take_in_turn(Uplink& uplink, std::uint16_t first_of_lane);
   bool every_output_has_room() const;
   std::int64_t first_arrival() const;
 
@@ -112,12 +118,12 @@ class SwitchShard final : public Pollable {
   bool started_ = false;
   bool impaired_ = false;
   bool holds_late_frames_ = false;
-  std::uint16_t queue_count_;
+  std::uint16_t queue_count_;  // of the plain lane: the express queues have the numbers behind
   std::uint64_t queue_reciprocal_;
   std::uint32_t room_needed_;
   std::uint64_t seen_version_ = 0;
-  std::vector<std::uint16_t> queues_;     // that this shard serves
-  std::vector<std::uint8_t> serves_;      // by queue: 1 when it is one of them
+  std::vector<std::uint16_t> queues_;     // that this shard serves, express queues first
+  std::vector<std::uint8_t> serves_;      // by queue of the plain lane: 1 when it is one of them
   std::vector<ImpairmentLimits> limits_;  // by input port
   std::vector<Uplink> uplinks_;
   std::vector<SwitchPortCounters> counters_;

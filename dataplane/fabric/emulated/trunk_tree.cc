@@ -5,8 +5,8 @@
 namespace gradcube::dataplane {
 
 TrunkTree::TrunkTree(const std::vector<TrunkLevel>& levels,
-                     const std::vector<std::uint32_t>& places, const MacTable& macs,
-                     rte_mempool* clones)
+                     const std::vector<std::uint32_t>& places, std::uint16_t first_express,
+                     const MacTable& macs, rte_mempool* clones)
     : macs_(&macs), places_(places) {
   const std::uint32_t last = *std::max_element(places.begin(), places.end());
   std::size_t count = 0;
@@ -20,7 +20,7 @@ TrunkTree::TrunkTree(const std::vector<TrunkLevel>& levels,
   for (std::size_t level = 0; level < levels.size(); ++level) {
     const std::size_t end = level + 1 < levels.size() ? first_[level + 1] : count;
     while (trunks_.size() < end) {
-      trunks_.emplace_back(nullptr, levels[level].link, levels[level].frames, clones,
+      trunks_.emplace_back(nullptr, levels[level].link, levels[level].frames, first_express, clones,
                            counters_[trunks_.size()]);
     }
   }

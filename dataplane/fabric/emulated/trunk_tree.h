@@ -36,9 +36,9 @@ struct TrunkLevel {
 class TrunkTree {
  public:
   // places[p] is where port p is: those below a trunk follow each other. The lowest level first.
-  // `macs` outlives it.
+  // first_express: as an EgressQueue has it. `macs` outlives it.
   TrunkTree(const std::vector<TrunkLevel>& levels, const std::vector<std::uint32_t>& places,
-            const MacTable& macs, rte_mempool* clones);
+            std::uint16_t first_express, const MacTable& macs, rte_mempool* clones);
 
   // Takes a frame that passes trunks; false: one switch joins the two ports, and it passes none.
   bool enter(rte_mbuf* packet, std::uint16_t in, std::uint16_t out, std::uint16_t queue,

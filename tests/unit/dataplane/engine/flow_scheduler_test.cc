@@ -43,8 +43,16 @@ class FlowSchedulerTest : public testing::Test {
   }
   template <typename Length>
   std::vector<const Flow*> serve_with(unsigned limit, Length&& length) {
+    return sent_by([&](const auto& send) { return scheduler_.serve(limit, send); }, length);
+  }
+  std::vector<const Flow*> serve_short(unsigned limit, std::uint32_t bytes = kQuantum) {
+    return sent_by([&](const auto& send) { return scheduler_.serve_short(limit, send); },
+                   [bytes] { return bytes; });
+  }
+  template <typename Serve, typename Length>
+  std::vector<const Flow*> sent_by(const Serve& serve, Length&& length) {
     std::vector<const Flow*> sent;
-    const unsigned served = scheduler_.serve(limit, [&](Flow& flow, std::uint32_t& bytes) {
+    const unsigned served = serve([&](Flow& flow, std::uint32_t& bytes) {
       ++visits_;
       if (left_[&flow] == 0) return Visit::nothing;
       --left_[&flow];
@@ -55,6 +63,12 @@ class FlowSchedulerTest : public testing::Test {
     });
     EXPECT_EQ(served, sent.size());
     return sent;
+  }
+  Flow& add_short(LooseFlows& of, const FlowScheduler::Rank& rank, unsigned segments) {
+    Flow& flow = add(of, rank, 0);
+    flow.sends_short = true;
+    give(flow, segments);
+    return flow;
   }
   static unsigned count(const std::vector<const Flow*>& sent, const Flow& flow) {
     return static_cast<unsigned>(std::count(sent.begin(), sent.end(), &flow));
@@ -189,6 +203,35 @@ TEST_F(FlowSchedulerTest, VisitsNoFlowThatSleeps) {
   visits_ = 0;
   EXPECT_THAT(serve(32), IsEmpty());
   EXPECT_EQ(visits_, 0u) << "what was found to have nothing sleeps";
+}
+
+TEST_F(FlowSchedulerTest, ServesShortCollectivesBeforeTheTurnsOfOthers) {
+  add(one_, {}, 100);
+  Flow& brief = add_short(other_, {}, 2);
+  serve(1);
+  EXPECT_THAT(serve_short(8, kQuantum / 10), ElementsAre(&brief, &brief));
+  visits_ = 0;
+  EXPECT_THAT(serve_short(8), IsEmpty());
+  EXPECT_EQ(visits_, 0u) << "there is nothing short any more";
+}
+
+TEST_F(FlowSchedulerTest, ServesNoLongCollectiveOfAJobThatHasAShortOne) {
+  Flow& lengthy = add(one_, {.lane = 0}, 3);
+  Flow& brief = add_short(one_, {.lane = 1}, 1);
+  EXPECT_THAT(serve_short(8), ElementsAre(&brief));
+  EXPECT_THAT(serve(8), ElementsAre(&lengthy, &lengthy, &lengthy));
+}
+
+TEST_F(FlowSchedulerTest, KeepsTheSharesOfJobsWhateverTheyHaveOfShortCollectives) {
+  add(one_, {.weight = 3}, 10'000);
+  add_short(other_, {.weight = 1}, 10'000);
+  for (unsigned round = 0; round < 500; ++round) {
+    serve_short(2);
+    serve(4);
+  }
+  EXPECT_NEAR(static_cast<double>(sent_bytes_[&one_.job()]) /
+                  static_cast<double>(sent_bytes_[&other_.job()]),
+              3, 0.15);
 }
 
 TEST_F(FlowSchedulerTest, ForgetsAJobsFlowsAndKeepsThoseOfOthersAwakeAndAsleep) {

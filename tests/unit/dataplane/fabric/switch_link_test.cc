@@ -20,6 +20,14 @@ class SwitchLinkTest : public SwitchTest {
     options.profile.bits_per_second = rate;
     return options;
   }
+  void send_express(std::uint16_t from, const FrameSpec& spec) {
+    rte_mbuf* packet = frame(spec);
+    ASSERT_NE(packet, nullptr);
+    if (ports_[from]->transmit(ports_[from]->express_queue(0), &packet, 1) == 0) {
+      rte_pktmbuf_free(packet);
+    }
+  }
+  void free_received(std::uint16_t server) { received_numbers(server); }
 };
 
 TEST(LinkClock, TakesExactlyAsLongAsTheBytesOfALongRun) {
@@ -277,6 +285,58 @@ TEST_F(SwitchLinkTest, TheQueuesOfAPortShareItsWireFairly) {
   const auto second = static_cast<double>(received_numbers(1, 1).size());
   EXPECT_NEAR(first, 49.5, 1.0);
   EXPECT_NEAR(second, 49.5, 1.0);
+}
+
+TEST_F(SwitchLinkTest, AnExpressFrameWaitsForTheFramesOnTheTwoWiresOnly) {
+  constexpr std::uint64_t kRate = 1'000'000'000;
+  build(3, with_rate(kRate));
+  poll();
+  // Both senders fill the output queue of server 2 and their own uplinks.
+  for (int i = 0; i < 200; ++i) {
+    for (const std::uint16_t from : {0, 1}) ASSERT_TRUE(send(from, {.to = 2, .bytes = 1000}));
+  }
+  clock_.advance(100 * wire_time(1000, kRate));
+  poll();
+  free_received(2);
+  send_express(0, {.to = 2, .bytes = 100, .number = 1});
+  const std::int64_t sent_at = clock_.now();
+  std::int64_t taken = kNever;
+  run_until_quiet([&] {
+    for (const std::uint32_t number : received_numbers(2)) {
+      if (number == 1) taken = clock_.now() - sent_at;
+    }
+  });
+  EXPECT_LE(taken, 2 * wire_time(1000, kRate) + 2 * wire_time(100, kRate));
+}
+
+TEST_F(SwitchLinkTest, TheLanesOfAWireShareItsBytesWhileBothHaveFrames) {
+  constexpr std::uint64_t kRate = 1'000'000'000;
+  RingPortOptions deep;
+  deep.downlink_depth = 4096;
+  build(3, with_rate(kRate), deep);
+  poll();
+  // Each lane's frames come over an uplink of their own, as fast as the wire to server 2 is.
+  std::size_t express = 0;
+  std::size_t plain = 0;
+  const std::int64_t end = clock_.now() + 200 * wire_time(1000, kRate);
+  while (clock_.now() < end) {
+    send_express(0, {.to = 2, .bytes = 250, .number = 1});
+    send(1, {.to = 2, .bytes = 1000, .number = 2});
+    poll();
+    for (const std::uint32_t number : received_numbers(2)) ++(number == 1 ? express : plain);
+    clock_.advance(500);
+  }
+  EXPECT_NEAR(static_cast<double>(plain), 100, 15);
+  EXPECT_GT(express, 3 * plain);
+  run_until_quiet([this] { free_received(2); });
+}
+
+TEST_F(SwitchLinkTest, WithoutARateAServerReceivesExpressFramesFirst) {
+  build(2, {});
+  for (std::uint32_t number = 0; number < 5; ++number) send(0, {.to = 1, .number = number});
+  send_express(0, {.to = 1, .number = 5});
+  run_until_quiet([] {});
+  EXPECT_EQ(received_numbers(1), (std::vector<std::uint32_t>{5, 0, 1, 2, 3, 4}));
 }
 
 TEST_F(SwitchLinkTest, AServerThatDoesNotReceiveMissesFramesAsBehindANic) {
