@@ -139,7 +139,7 @@ make_debs() {
   tar -xf "$out/packages.tar" -C "$out/packages"
   step "installing them in a minimal $suite, and testing"
   tests=$(listed Depends debian/tests/control)
-  in_chroot "ca-certificates" \
+  in_chroot "ca-certificates,passwd" \
     --customize-hook='mkdir "$1/build"' \
     --customize-hook="copy-in $out/packages debian/tests /build" \
     --customize-hook="chroot \"\$1\" sh -ec 'apt-get install -q -y --no-install-recommends \
