@@ -95,7 +95,7 @@ TEST_F(HubSettingsTest, HaveKeysOfSizesThatThereAre) {
 }
 
 TEST_F(HubSettingsTest, HaveAnOptimizerOfSomeLength) {
-  const std::string text(4097, 'x');
+  const std::string text((1 << 20) + 1, 'x');
   settings_.optimizer = text.c_str();
   expect_refused("the optimizer's text is too long");
 }

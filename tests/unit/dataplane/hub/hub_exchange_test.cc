@@ -284,7 +284,7 @@ TEST(HubExchange, AddsInTheOrderOfTheDigits) {
     return rank == 0 ? 1.0F : (rank == 1 ? kLarge : -kLarge);
   };
   aggregation::OptimizerSettings settings;
-  settings.learning_rate = -3;
+  settings.learning_rate = 3;
   for (const auto& [algorithm, sum] : {std::pair("mesh", 0.0F), std::pair("ps", 0.0F)}) {
     HubRun run({.plan = control::plan_of(algorithm, "star:3"),
                 .keys = {{"one", 300, DataType::float32}},
@@ -297,7 +297,7 @@ TEST(HubExchange, AddsInTheOrderOfTheDigits) {
                    .optimizer = settings});
   reversed.run(2, [&](unsigned rank, unsigned trainer, std::uint32_t key, std::uint64_t element,
                       unsigned round) { return pushed(2 - rank, trainer, key, element, round); });
-  EXPECT_EQ(reversed.weights(1, 0), std::vector<float>(300, 1.0F));
+  EXPECT_EQ(reversed.weights(1, 0), std::vector<float>(300, -1.0F));
 }
 
 // What a server does with anything at all that its peers send: memory is for sanitizers to watch.
