@@ -116,7 +116,7 @@ TEST_P(ParallelPaths, AreProbedABoundedNumberOfTimes) {
 
 // exchange() compares each byte.
 TEST_P(ParallelPaths, DeliverEachByteOnceWhileFlowsMoveAndFramesAreLost) {
-  const auto messages = through_one_relay(20 * kMegabyte);
+  const auto messages = through_one_relay(60 * kMegabyte);
   const Outcome outcome = exchange(settings(true, GetParam(), 0.005), messages);
   EXPECT_GE(outcome.counters.path_moves, 1u);
   EXPECT_GT(outcome.counters.resent, 30u);

@@ -354,6 +354,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   }
   scenario.guests = one_in(random, 3);
   scenario.simulation.messages_pass_the_fabric = one_in(random, 3);
+  scenario.simulation.pollers_go_on = true;
   greet_often(scenario.simulation);
   shorten_outages(scenario);
   scenario.limit = 600 * kSecond;

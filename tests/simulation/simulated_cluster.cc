@@ -63,7 +63,7 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   order_.resize(cluster_->pollers().size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   for (const auto& poller : cluster_->pollers()) {
-    poller->set_meanwhile([this] { let_pollers_go_on(); });
+    if (settings.pollers_go_on) poller->set_meanwhile([this] { let_pollers_go_on(); });
   }
 }
 

@@ -57,6 +57,8 @@ struct SimulationSettings {
   bool messages_pass_the_fabric = false;
   // Whether ports bring frames to any engine of their server, as NICs may.
   bool frames_are_scattered = false;
+  // Whether pollers go on while the control thread waits for one of them, as their threads do.
+  bool pollers_go_on = false;
   // Whether frames carry a MAC, as those between processes do.
   bool frames_are_authenticated = false;
   // What somebody without the key does on the wires.

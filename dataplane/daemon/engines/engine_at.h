@@ -5,7 +5,7 @@
 #ifndef GRADCUBE_DATAPLANE_DAEMON_ENGINES_ENGINE_AT_H_
 #define GRADCUBE_DATAPLANE_DAEMON_ENGINES_ENGINE_AT_H_
 
-#include <map>
+#include <algorithm>
 #include <vector>
 
 #include "dataplane/engine/engine.h"
@@ -27,11 +27,19 @@ inline Poller& poller_of(const EngineAt& at) { return *at.poller; }
 // call per poller. Returns when all are done.
 template <typename Thing, typename Function>
 void on_each(const std::vector<Thing>& things, const Function& function) {
-  std::map<Poller*, std::vector<const Thing*>> by_poller;
-  for (const Thing& thing : things) by_poller[&poller_of(thing)].push_back(&thing);
-  for (const auto& [poller, group] : by_poller) {
-    poller->call([&function, &group = group] {
-      for (const Thing* thing : group) function(*thing);
+  // In the order in which they first come, not in that of addresses.
+  std::vector<Poller*> pollers;
+  for (const Thing& thing : things) {
+    Poller* poller = &poller_of(thing);
+    if (std::find(pollers.begin(), pollers.end(), poller) == pollers.end()) {
+      pollers.push_back(poller);
+    }
+  }
+  for (Poller* poller : pollers) {
+    poller->call([&] {
+      for (const Thing& thing : things) {
+        if (&poller_of(thing) == poller) function(thing);
+      }
     });
   }
 }
