@@ -11,8 +11,6 @@
 namespace gradcube::control {
 namespace {
 
-using aggregation::OptimizerSettings;
-
 constexpr char kAny = '*';
 
 [[noreturn]] void refuse_names(std::string_view where, std::string_view names,
