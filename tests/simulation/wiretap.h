@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "dataplane/fabric/emulated/random.h"
-#include "dataplane/fabric/port.h"
 #include "dataplane/host/clock.h"
 #include "dataplane/host/packet_pool.h"
+#include "tests/simulation/passing_port.h"
 
 namespace gradcube::simulation {
 
@@ -73,30 +73,18 @@ class Wiretap {
   unsigned owed_ = 0;  // frames of his own, for which there was no room yet
 };
 
-class TappedPort final : public dataplane::Port {
+class TappedPort final : public PassingPort {
  public:
-  TappedPort(dataplane::Port& port, Wiretap& wiretap)
-      : Port(port.queues(), port.mtu()), port_(port), wiretap_(wiretap) {}
+  TappedPort(dataplane::Port& port, Wiretap& wiretap) : PassingPort(port), wiretap_(wiretap) {}
 
   std::uint16_t receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override {
     const std::uint16_t received =
-        wiretap_.touch(packets, port_.receive(queue, packets, count), count);
+        wiretap_.touch(packets, receive_there(queue, packets, count), count);
     count_received(queue, received, total_bytes(packets, received));
     return received;
   }
-  std::uint16_t transmit(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override {
-    // What is sent is no longer the caller's to measure.
-    const std::uint64_t before = port_.counts(queue).sent_bytes;
-    const std::uint16_t sent = port_.transmit(queue, packets, count);
-    count_sent(queue, sent, port_.counts(queue).sent_bytes - before);
-    return sent;
-  }
-  std::uint16_t transmit_room(std::uint16_t queue) const override {
-    return port_.transmit_room(queue);
-  }
 
  private:
-  dataplane::Port& port_;
   Wiretap& wiretap_;
 };
 
