@@ -12,6 +12,7 @@ import sys
 import tempfile
 import unittest
 
+TORCH_MODULES = int(sys.argv.pop(3))  # that this configuration builds: others may lie there still
 FAKE_DAEMON = sys.argv.pop(2)
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
@@ -125,9 +126,9 @@ class Installed(WithDaemon):
         self.assertIn('"network":"lenet5"', answer)
 
     def test_the_backend_for_pytorch_is_installed_where_it_was_built(self):
-        extensions = [list(place.rglob("_gradcube_torch*.so")) for place in (BUILD / "trainer", self.root)]
-        self.assertEqual(*(len(found) for found in extensions))
-        if not extensions[0]:
+        extensions = list(self.root.rglob("_gradcube_torch*.so"))
+        self.assertEqual(len(extensions), TORCH_MODULES)
+        if not extensions:
             self.skipTest("it was not built")
         program = (
             "import gradcube.torch, torch\n"
@@ -136,7 +137,7 @@ class Installed(WithDaemon):
         )
         environment = trainers_environment(PYTHONPATH=str(only(self.root.rglob("gradcube/__init__.py")).parents[1]))
         said = run("/usr/bin/python3", "-c", program, cwd=self.scratch, env=environment).split()
-        self.assertEqual(said[0], str(extensions[1][0]))
+        self.assertEqual(said[0], str(extensions[0]))
         self.assertEqual(os.path.realpath(said[1]), os.path.realpath(self.shared_object))
 
     def test_the_package_lies_where_python_looks(self):
