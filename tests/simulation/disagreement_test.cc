@@ -63,6 +63,41 @@ TEST_F(Jobs, CompleteWhatComesBeforeADisagreementAlsoWhereItIsSubmittedLater) {
   leave_all(cluster_, trainers);
 }
 
+// Else one that is reset passes for done with what fails, or what fails is a trainer's again while
+// another engine works on it.
+TEST(Disagreements, ResetNoEngineWhileAnotherOneOfItsServerGoesOn) {
+  SimulationSettings settings = settings_of({{"topology", "bcube:2,2"}});
+  settings.lcores = 2;
+  SimulatedCluster cluster(settings);
+  Collective collective;
+  collective.count = 16;
+  const Trainers trainers = cluster.join_all("job", heap_for(collective));
+  unsigned half_reset = 0;
+  const auto look = [&] {
+    for (const bcube::ServerId server : cluster.plan().space().server_list()) {
+      const auto job_at = [](const dataplane::EngineAt& at) { return at.engine->jobs().front(); };
+      const auto engines = cluster.cluster().engines(server);
+      ASSERT_EQ(engines.size(), 2u);
+      const dataplane::EngineJob* one = job_at(engines[0]);
+      const dataplane::EngineJob* other = job_at(engines[1]);
+      if (one->epoch == other->epoch) continue;
+      ++half_reset;
+      const dataplane::EngineJob* behind = one->epoch < other->epoch ? one : other;
+      EXPECT_EQ(behind->state, dataplane::EngineJob::State::halted);
+    }
+  };
+  for (const auto& poller : cluster.cluster().pollers()) poller->set_meanwhile(look);
+  for (const auto& trainer : trainers) {
+    Collective own = collective;
+    own.count += trainer->rank() == 2 ? 1 : 0;
+    fill_and_submit(*trainer, own);
+  }
+  EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, kSecond));
+  EXPECT_EQ(half_reset, 4u) << "servers";
+  for (const auto& poller : cluster.cluster().pollers()) poller->set_meanwhile({});
+  leave_all(cluster, trainers);
+}
+
 TEST_F(Jobs, DoNotWaitLongForWhatIsNotSubmittedBeforeADisagreement) {
   const Trainers trainers = cluster_.join_all("job", 1 << 20);
   for (const auto& trainer : trainers) {
