@@ -151,14 +151,10 @@ class HubOptimizers(TestCase):
         self.assertEqual(self.together(halves), [[1 - 0.5 * 1.5] * 5] * 4)
 
     def test_groups_have_settings_of_their_own(self):
-        def groups(model, **other):
-            return [
-                {"params": [one for one in model.named_parameters() if "bias" not in one[0]], "lr": 0.2, **other},
-                {"params": [one for one in model.named_parameters() if "bias" in one[0]], "weight_decay": 0.0},
-            ]
-
-        def unnamed(groups):  # as PyTorch 1.13 takes them
-            return [{**group, "params": [one for _, one in group["params"]]} for group in groups]
+        def groups(model, **other):  # of pairs with names, which PyTorch 1.13 does not take
+            named = list(model.named_parameters())
+            weights, biases = ([one for one in named if ("bias" in one[0]) == is_bias] for is_bias in (False, True))
+            return [{"params": weights, "lr": 0.2, **other}, {"params": biases, "weight_decay": 0.0}]
 
         cases = [
             ("sgd", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.5}, {"momentum": 0.5}, torch.optim.SGD),
@@ -177,7 +173,8 @@ class HubOptimizers(TestCase):
 
             with self.subTest(optimizer=optimizer):
                 model = model_of(0)
-                local = kind(unnamed(groups(model, **other)), **settings)
+                unnamed = [{**one, "params": [of for _, of in one["params"]]} for one in groups(model, **other)]
+                local = kind(unnamed, **settings)
                 for step in range(3):
                     local.zero_grad()
                     for rank in range(4):

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/text/topology_text.h"
-
 namespace gradcube::cli {
 namespace {
 
@@ -390,20 +388,6 @@ TEST(StatusText, NamesTheTwoPortsOfEachLevelOfATorus) {
   EXPECT_THAT(text, testing::ContainsRegex(" 1 +- +42 "));
   EXPECT_THAT(text, testing::ContainsRegex(" 0  \\[1\\]\n"));
   EXPECT_THAT(text, testing::ContainsRegex(" 1  \\[2\\]\n"));
-}
-
-TEST(TopologyText, IsWhatTheTopologyFlagTakes) {
-  EXPECT_EQ(topology_text({{"kind", "bcube"}, {"n", 3}, {"k", 2}, {"servers", 9}}), "bcube:3,2");
-  EXPECT_EQ(topology_text({{"kind", "star"}, {"n", 9}, {"k", 1}, {"servers", 9}}), "star:9");
-  EXPECT_EQ(topology_text({{"kind", "torus"}, {"n", 4}, {"h", 2}, {"servers", 16}}), "torus:4,2");
-  EXPECT_EQ(topology_text({{"kind", "bcube"}, {"radices", {4, 3, 2}}, {"k", 3}, {"servers", 24}}),
-            "bcube:4x3x2");
-  const json part = {{"kind", "star"}, {"n", 4}, {"k", 1}, {"servers", 2}, {"absent", {{1}, {3}}}};
-  EXPECT_EQ(topology_text(part), "star:4") << "absent servers have addresses";
-  EXPECT_EQ(absent_text(part), "[1] [3]");
-  EXPECT_EQ(servers_count_text(part), "2 servers, 2 absent");
-  EXPECT_EQ(topology_text(json::object()), "");
-  EXPECT_EQ(topology_text(json(5)), "");
 }
 
 }  // namespace
