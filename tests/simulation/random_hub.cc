@@ -69,7 +69,7 @@ Draw draw(std::uint64_t seed) {
       static_cast<std::int64_t>(random.below(one_in(2) ? kMillisecond : 10 * kMillisecond));
   drawn.lasts =
       static_cast<std::int64_t>(random.below(one_in(2) ? 500 * kMillisecond : 4 * kSecond));
-  drawn.simulation.pollers_go_on = true;
+  draw_schedule(seed, drawn.simulation);
   drawn.simulation.frames_are_authenticated = seed % 4 == 0;
   if (drawn.simulation.frames_are_authenticated) drawn.simulation.attack = drawn_attack(seed);
   return drawn;

@@ -310,6 +310,14 @@ void watch_relays(Scenario& scenario) {
 
 }  // namespace
 
+void draw_schedule(std::uint64_t seed, SimulationSettings& simulation) {
+  SeededRandom random(SeededRandom(seed + 4).next());
+  constexpr std::array<std::int64_t, 4> kIterations = {1'000, 3'000, 10'000, 10'000};
+  simulation.iteration = kIterations[random.below(kIterations.size())];
+  simulation.control_runs_one_in = 1 + static_cast<unsigned>(random.below(20));
+  simulation.pollers_go_on = true;
+}
+
 Collective Scenario::collective(unsigned job, std::size_t index) const {
   const control::JobOptions& options = jobs[job].options;
   const std::uint32_t ranks = options.all_trainers();
@@ -354,7 +362,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   }
   scenario.guests = one_in(random, 3);
   scenario.simulation.messages_pass_the_fabric = one_in(random, 3);
-  scenario.simulation.pollers_go_on = true;
+  draw_schedule(seed, scenario.simulation);
   greet_often(scenario.simulation);
   shorten_outages(scenario);
   scenario.limit = 600 * kSecond;

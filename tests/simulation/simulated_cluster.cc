@@ -184,9 +184,9 @@ void SimulatedCluster::mend() {
 void SimulatedCluster::iterate() {
   const unsigned moved = iterate_pollers();
   for (const bcube::ServerId server : dead_) drain_ports(server);
-  const bool acted = control();
+  const bool acted = control_runs(moved) && control();
   mix(static_cast<std::uint64_t>(clock_.now()) << 16 ^ moved);
-  const std::int64_t soon = clock_.now() + kIteration;
+  const std::int64_t soon = clock_.now() + settings_.iteration;
   // Before `soon` is what is due and could not be done.
   clock_.advance_to(moved != 0 || acted ? soon : std::max(soon, next_event()));
   look_at_ = dataplane::kNever;
@@ -243,6 +243,11 @@ std::int64_t SimulatedCluster::next_event() {
     next = std::min<std::int64_t>(next, due->count() * 1000);
   }
   return next;
+}
+
+bool SimulatedCluster::control_runs(unsigned moved) {
+  const unsigned one_in = settings_.control_runs_one_in;
+  return moved == 0 || one_in == 1 || random_.below(one_in) == 0;
 }
 
 // The daemon's control thread.

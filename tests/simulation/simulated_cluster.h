@@ -2,12 +2,12 @@
 // pollers, iterated by the test. Nothing reads another clock and nothing sleeps. So the same
 // settings, seed and actions give the same run to the last packet (trace()).
 //
-// Time. An iteration in which something moved takes kIteration. If nothing moved, time jumps to the
-// next event of a poller or a node, or to the time at which the test wants to look (look_at()), by
-// kLongestJump at most; not while a trainer rings, which would wake a poller. The seed determines
-// the schedule: the order of the pollers, which of them go on while the control thread waits for
-// another one, and when a poller stalls for a while, as if the operating system had taken its core
-// away.
+// Time. An iteration in which something moved takes as long as the settings say. If nothing moved,
+// time jumps to the next event of a poller or a node, or to the time at which the test wants to look
+// (look_at()), by kLongestJump at most; not while a trainer rings, which would wake a poller. The
+// seed determines the schedule: the order of the pollers, when the control thread runs, which
+// pollers go on while it waits for another one, and when a poller stalls for a while, as if the
+// operating system had taken its core away.
 //
 // Faults of servers. A node can be killed, with all that its server held, and started anew; stopped
 // and continued; cut off, so that neither frames nor messages of it come through, one way or both.
@@ -43,6 +43,7 @@ namespace gradcube::simulation {
 struct SimulationSettings {
   control::ClusterSettings cluster;
   unsigned lcores = 1;
+  std::int64_t iteration = 1'000;  // virtual nanoseconds that one takes in which something moves
   std::uint64_t seed = 1;
   double stalls = 0;  // per iteration and poller: the probability of a stall of up to kLongestStall
   dataplane::MessageFaults messages{};
@@ -59,6 +60,9 @@ struct SimulationSettings {
   bool frames_are_scattered = false;
   // Whether pollers go on while the control thread waits for one of them, as their threads do.
   bool pollers_go_on = false;
+  // The control thread has its core in one of so many iterations, as chance will have it, and where
+  // nothing moves.
+  unsigned control_runs_one_in = 1;
   // Whether frames carry a MAC, as those between processes do.
   bool frames_are_authenticated = false;
   // What somebody without the key does on the wires.
@@ -73,7 +77,6 @@ struct Told {
 
 class SimulatedCluster final : private dataplane::TrainerChannel {
  public:
-  static constexpr std::int64_t kIteration = 1'000;
   static constexpr std::int64_t kLongestJump = 10'000'000;
   static constexpr std::int64_t kLongestStall = 5'000'000;
 
@@ -182,6 +185,8 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   void drain_ports(bcube::ServerId server);
   bool any_trainer_rings();
   std::int64_t next_event();
+  // After an iteration in which so much moved.
+  bool control_runs(unsigned moved);
   // Whether the nodes had something to do.
   bool control();
   dataplane::Port* replaced(dataplane::Port* port);

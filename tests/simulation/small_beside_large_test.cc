@@ -99,7 +99,7 @@ TEST(ASmallCollectiveBesideALargeOne, WaitsInNoRingWithoutARate) {
   const std::int64_t alone = jobs.small_alone();
   const SmallBesideLarge::Beside beside = jobs.beside(0);
   EXPECT_GT(beside.times, 5u);
-  EXPECT_LE(beside.longest_small, alone + 2 * SimulatedCluster::kIteration);
+  EXPECT_LE(beside.longest_small, alone + 2 * SimulationSettings().iteration);
   jobs.leave();
 }
 

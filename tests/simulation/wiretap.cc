@@ -70,7 +70,10 @@ std::uint16_t Wiretap::touch(rte_mbuf** packets, std::uint16_t received, std::ui
     packets[count++] = packets[i];
     if (is_over) continue;
     note(frame);
-    if (hits(attack_.sends)) ++owed_;
+    if (left_ != 0 && hits(attack_.sends)) {
+      --left_;
+      ++owed_;
+    }
   }
   for (auto each = delayed_.begin(); each != delayed_.end() && count < room;) {
     if (now < each->until && !is_over) {

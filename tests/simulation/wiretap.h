@@ -50,6 +50,8 @@ class Wiretap {
  private:
   using Bytes = std::vector<std::uint8_t>;
   static constexpr std::size_t kMostKept = 2'000;
+  // A frame that is sent again may be answered, and the answer heard.
+  static constexpr unsigned kMostSent = 100'000;
 
   struct Delayed {
     std::int64_t until;
@@ -70,7 +72,8 @@ class Wiretap {
   std::vector<Bytes> heard_;
   std::vector<Delayed> delayed_;
   std::map<std::string, std::uint64_t> done_;
-  unsigned owed_ = 0;  // frames of his own, for which there was no room yet
+  unsigned left_ = kMostSent;  // frames of his own that he may still send
+  unsigned owed_ = 0;          // of these, those for which there was no room yet
 };
 
 class TappedPort final : public PassingPort {
