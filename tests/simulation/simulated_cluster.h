@@ -3,9 +3,9 @@
 // settings, seed and actions give the same run to the last packet (trace()).
 //
 // Time. An iteration in which something moved takes as long as the settings say. If nothing moved,
-// time jumps to the next event of a poller or a node, or to the time at which the test wants to look
-// (look_at()), by kLongestJump at most; not while a trainer rings, which would wake a poller. The
-// seed determines the schedule: the order of the pollers, when the control thread runs, which
+// time jumps to the next event of a poller or a node, or to the time at which the test wants to
+// look (look_at()), by kLongestJump at most; not while a trainer rings, which would wake a poller.
+// The seed determines the schedule: the order of the pollers, when the control thread runs, which
 // pollers go on while it waits for another one, and when a poller stalls for a while, as if the
 // operating system had taken its core away.
 //
