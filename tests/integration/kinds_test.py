@@ -2,8 +2,11 @@
 
 import contextlib
 
+import gradcube
+import numpy
+
 from fabrics import FABRIC, GRID, PATIENCE, RADIX, SERVERS, faults, needs_faults, needs_many_servers, only_on, some
-from harness import Cluster, TestCase, main
+from harness import Cluster, TestCase, all_of, job, main
 
 ADDED = ["float32", "bfloat16", "int64", "int8", "uint8"]
 COPIED = ["float64", "int8", "bytes"]
@@ -86,6 +89,33 @@ class Kinds(TestCase):
                 flags = ("--sizes", "100,9999,300007", "--in-flight", "16")
                 self.assert_right(self.perf_kind(cluster, kind, *flags)["results"])
             self.assert_right(self.perf_kind(cluster, "barrier", "--in-flight", "100")["results"])
+
+
+class Comparisons(TestCase):
+    """What is compared is the weights, say, that all have got by an all-reduce."""
+
+    def compare(self, session, data, lane=0):
+        try:
+            session.compare(data, PATIENCE, lane)
+        except gradcube.Error as failure:
+            return failure
+        return None
+
+    def test_all_trainers_learn_who_has_other_bytes_and_the_job_goes_on(self):
+        with Cluster("--topology", GRID, *faults("--loss", "0.01"), "--seed", str(self.seed)) as cluster:
+            with job(cluster, "weights", lanes=[None, "auto"]) as sessions:
+                for lane, count in (0, 1), (0, 100_003), (1, 4096), (0, 0):
+                    weights = [numpy.arange(count, dtype="float32") for _ in sessions]
+                    self.assertEqual(all_of(lambda s: self.compare(s, weights[s.rank], lane), sessions), [None] * SERVERS)
+                    if count == 0:
+                        continue
+                    weights[1].view("uint8")[count // 2] ^= 16
+                    for result in all_of(lambda s: self.compare(s, weights[s.rank], lane), sessions):
+                        words = '"weights"', "rank 1 differs", f"other {SERVERS - 1}", f"lane {lane}"
+                        self.assert_fails(gradcube.CorruptError, result, *words)
+                for result in all_of(lambda s: self.compare(s, bytes(5 if s.rank == 2 else 4)), sessions):
+                    self.assert_fails(gradcube.CorruptError, result, "rank 2 (5 bytes) differs")
+                self.assertEqual(all_of(lambda s: self.compare(s, b"the same"), sessions), [None] * SERVERS)
 
 
 class Members(TestCase):

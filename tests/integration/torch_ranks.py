@@ -22,6 +22,7 @@ import torch_collectives
 from torch_any_source import any_source  # noqa: F401
 from torch_busy import many_messages, orphaned, silent, withdrawals  # noqa: F401
 from torch_children import workers  # noqa: F401
+from torch_comparisons import comparisons  # noqa: F401
 from torch_leaving import listening, parting, stopped_store, undestroyed  # noqa: F401
 from torch_sparse import sparse_sums  # noqa: F401
 from torch_missed import (  # noqa: F401
@@ -144,6 +145,7 @@ def alone():
     torch_collectives.gather_and_scatter()
     torch_collectives.all_to_all()
     torch_collectives.barriers()
+    gradcube.torch.compare([torch.ones(3)])
     train(nn.parallel.DistributedDataParallel(model_of(), gradient_as_bucket_view=True), 3)
     refusal(lambda: gradcube.torch.ours(None).send([torch.ones(1)], 0, 0), "nobody")
 

@@ -13,7 +13,7 @@ SPAWNED = pathlib.Path(__file__).resolve().parent / "torch_spawned.py"
 SCENARIOS = [
     "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "workers", "lateness",
     "callbacks", "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers",
-    "many_messages", "types", "withdrawals", "any_source", "sparse_sums", "splits", "again",
+    "many_messages", "types", "withdrawals", "any_source", "sparse_sums", "comparisons", "splits", "again",
 ]  # fmt: skip
 
 
@@ -95,6 +95,9 @@ class Scenarios(TestCase):
 
     def test_sparse_tensors_are_added_and_train_embeddings(self):
         self.assert_done("sparse_sums")
+
+    def test_ranks_learn_which_tensors_differ_and_where(self):
+        self.assert_done("comparisons")
 
     def test_groups_can_be_split_by_pytorchs_own_call(self):
         self.assert_done("splits")

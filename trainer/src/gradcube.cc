@@ -148,6 +148,12 @@ int gradcube_barrier(gradcube_session* session, std::uint64_t* request) {
   return submit(session, GRADCUBE_BARRIER, nullptr, 0, 0, 0, 0, request);
 }
 
+int gradcube_compare(gradcube_session* session, const void* buffer, std::size_t bytes,
+                     std::uint64_t* request) {
+  return submit(session, GRADCUBE_COMPARE, const_cast<void*>(buffer), bytes, GRADCUBE_BYTES, 0, 0,
+                request);  // which only reads it
+}
+
 int gradcube_submit_message(gradcube_session* session, const gradcube_message* message,
                             std::uint64_t* request) {
   return guarded(session, [&](Session& s) {
@@ -247,6 +253,8 @@ const char* gradcube_strerror(int code) {
       return "gradcube_abort() was called on this session";
     case GRADCUBE_ECANCELED:
       return "gradcube_cancel() has withdrawn the message";
+    case GRADCUBE_ECORRUPT:
+      return "memory that should be the same on all trainers is not";
     default:
       return "unknown code";
   }

@@ -38,7 +38,8 @@ std::atomic<bool> exit_is_expected{false};
 bool has_interpreter() { return Py_IsInitialized() != 0 && !exit_is_expected; }
 
 constexpr std::array<const char*, kKinds> kKindNames = {
-    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "barrier", "messages"};
+    "all_reduce", "reduce_scatter", "all_gather", "broadcast",
+    "reduce",     "barrier",        "compare",    "messages"};
 
 py::dict statistics_of(const ProcessGroupGradcube& group) {
   py::dict result;
@@ -195,6 +196,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def("all_reduce_on", &ProcessGroupGradcube::all_reduce_on, Released(), py::arg("tensor"),
            py::arg("lane"))
       .def_property_readonly("lanes", &ProcessGroupGradcube::lanes)
+      .def("compare", &ProcessGroupGradcube::compare, Released(), py::arg("tensor"))
       .def("_get_sequence_number_for_group", &ProcessGroupGradcube::getSequenceNumberForGroup)
       .def("joined", &gradcube::pytorch::joined_in, py::arg("tensors"))
       .def("statistics", &gradcube::pytorch::statistics_of);

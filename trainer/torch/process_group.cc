@@ -148,6 +148,20 @@ Pointer ProcessGroupGradcube::all_reduce_on(const at::Tensor& tensor, unsigned l
   return start(std::move(call), c10d::kUnsetTimeout);
 }
 
+Pointer ProcessGroupGradcube::compare(const at::Tensor& tensor) {
+  const c10::InferenceMode as_values;
+  check_memory(tensor);
+  Call call{OpType::UNKNOWN, "gradcube:compare", {tensor}, {tensor}};
+  const at::Tensor memory = plain(call, tensor, Use::read, GRADCUBE_COMPARE);
+  gradcube_collective asked = collective_of(GRADCUBE_COMPARE);
+  asked.buffer = memory.data_ptr();
+  asked.count = memory.nbytes();
+  asked.dtype = GRADCUBE_BYTES;
+  use(call, memory, memory.nbytes(), false, GRADCUBE_COMPARE);
+  call.requests.emplace_back(asked);
+  return start(std::move(call), c10d::kUnsetTimeout);
+}
+
 Pointer ProcessGroupGradcube::allreduce_coalesced(Tensors& tensors,
                                                   const c10d::AllreduceCoalescedOptions& options) {
   const c10::InferenceMode as_values;

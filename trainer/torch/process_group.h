@@ -74,7 +74,7 @@ struct Usage {
 };
 
 // The kinds of requests: those of gradcube_kind, then messages.
-inline constexpr std::size_t kKinds = 7;
+inline constexpr std::size_t kKinds = 8;
 inline constexpr std::size_t kMessages = kKinds - 1;
 
 // A group like that one, by gradcube/torch.py, whose split_off() this calls. Any thread calls it.
@@ -130,6 +130,8 @@ class ProcessGroupGradcube final : public GroupBase {
   WorkPointer allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options);
   // A sum. The other collectives take lane 0.
   WorkPointer all_reduce_on(const at::Tensor& tensor, unsigned lane);
+  // Fails on all ranks, with the ranks that differ, unless all have the same bytes.
+  WorkPointer compare(const at::Tensor& tensor);
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
   WorkPointer allgather(TensorLists& outputs, Tensors& inputs,
                         const c10d::AllgatherOptions& options) override;

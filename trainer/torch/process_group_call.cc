@@ -100,7 +100,8 @@ void ProcessGroupGradcube::use(Call& call, const at::Tensor& memory, std::size_t
   Counters& counters = counters_[kind];
   ++counters.requests;
   counters.bytes += bytes;
-  if (!is_in_place(begin, bytes)) counters.staged += bytes;
+  const bool is_copied = kind != GRADCUBE_COMPARE && !is_in_place(begin, bytes);
+  if (is_copied) counters.staged += bytes;
 }
 
 bool ProcessGroupGradcube::is_in_place(const void* memory, std::size_t bytes) const {

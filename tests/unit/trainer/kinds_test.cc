@@ -2,6 +2,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <span>
 
 #include "tests/unit/trainer/session_fixture.h"
 
@@ -182,7 +183,7 @@ TEST_F(Kinds, WhatCannotBeCombinedIsRefusedWithWhatCan) {
     EXPECT_EQ(refused(kind, GRADCUBE_FLOAT32, GRADCUBE_SUM, kSize),
               "invalid root 9: expected a rank, 0 to 8");
   }
-  refused(static_cast<gradcube_kind>(6), GRADCUBE_FLOAT32, GRADCUBE_SUM, 0);
+  refused(static_cast<gradcube_kind>(7), GRADCUBE_FLOAT32, GRADCUBE_SUM, 0);
 }
 
 TEST_F(Kinds, CountsWhoseChunksDoNotFitAreRefused) {
@@ -242,6 +243,43 @@ TEST_F(Kinds, ARequestThatStaysUnreportedLetsAllOthersGoOn) {
   }
   EXPECT_EQ(gradcube_wait(session, early, kLong), GRADCUBE_OK);
   EXPECT_EQ(first[9], 9);
+}
+
+TEST_F(Kinds, ACompareReadsAnyBufferAndWritesNone) {
+  gradcube_session* session = open("job");
+  std::vector<std::uint8_t> memory = counted(100);
+  auto* shared = elements<std::uint8_t>(session, 1000, 7);
+  for (const std::span<std::uint8_t> buffer :
+       {std::span(memory), std::span(memory).subspan(3, 50), std::span(shared, 1000),
+        std::span(shared + 1, 3), std::span(memory).first(0)}) {
+    const std::vector<std::uint8_t> before(buffer.begin(), buffer.end());
+    const auto comparison = of(GRADCUBE_COMPARE, buffer.data(), buffer.size(), GRADCUBE_UINT8);
+    EXPECT_EQ(run(session, comparison), GRADCUBE_OK) << gradcube_last_error(session);
+    EXPECT_EQ(std::vector<std::uint8_t>(buffer.begin(), buffer.end()), before);
+  }
+  std::uint64_t request = 0;
+  ASSERT_EQ(gradcube_compare(session, nullptr, 0, &request), GRADCUBE_OK);
+  EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_OK);
+}
+
+TEST_F(Kinds, SeveralComparesMayReadTheSameBytesAndNothingMayWriteThem) {
+  gradcube_session* session = open("hold");
+  float* buffer = floats(session, 16);
+  std::uint64_t request = 0;
+  ASSERT_EQ(gradcube_compare(session, buffer, 64, &request), GRADCUBE_OK);
+  EXPECT_EQ(gradcube_compare(session, buffer + 1, 4, &request), GRADCUBE_OK);
+  EXPECT_EQ(gradcube_allreduce(session, buffer, 16, GRADCUBE_FLOAT32, GRADCUBE_SUM, &request),
+            GRADCUBE_EINVAL);
+}
+
+TEST_F(Kinds, ACompareOfWhatIsNoBufferIsRefused) {
+  gradcube_session* session = open("job");
+  std::uint64_t request = 0;
+  EXPECT_EQ(gradcube_compare(session, nullptr, 1, &request), GRADCUBE_EINVAL);
+  float number = 0;
+  const auto most = std::numeric_limits<std::size_t>::max();
+  EXPECT_EQ(run(session, of(GRADCUBE_COMPARE, &number, most, GRADCUBE_FLOAT32)), GRADCUBE_EINVAL);
+  EXPECT_TRUE(says(session, "larger than any buffer"));
 }
 
 }  // namespace

@@ -120,6 +120,7 @@ class KindsTest(WithDaemon):
         wishes = {"lanes": [None, ("bml", 3), "ring"], "weight": 2, "rank": 1, "members": [4, numpy.int32(2)]}
         with gradcube.Session(self.socket, job="job", **wishes) as session:
             session.barrier(lane=2, timeout=60)
+            session.compare(b"the same everywhere", lane=2, timeout=60)
             with self.assertRaises(gradcube.InvalidError):
                 session.barrier(lane=3)
         gradcube.Session(self.socket, job="job", algorithm="ring").close()

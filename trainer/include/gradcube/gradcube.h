@@ -25,6 +25,8 @@
  *     broadcast       every trainer ends with the root's buffer
  *     reduce          the root ends with the result; elsewhere the buffer is undefined
  *     barrier         ends when every trainer has called it
+ *     compare         ends well if all buffers have the same bytes, else on every trainer with
+ *                     GRADCUBE_ECORRUPT and the ranks that differ; nothing is written
  *
  * An all-reduce is BML's aggregation stage (a reduce-scatter) followed by its broadcast stage (an
  * all-gather).
@@ -92,7 +94,10 @@
  * all of them give the same $GRADCUBE_JOB_SECRET, of 16 to 255 bytes.
  *
  * Reproducibility. The result is the same bits on every server and in every run: contributions are
- * added in the plan's order.
+ * added in the plan's order. A compare shows it of memory that this has been said of, such as the
+ * weights after a step: where a memory, a CPU or a program is faulty, and on which rank. It reads
+ * the buffer during the call, and brings 16 bytes from each trainer to all: a digest of 64 bits,
+ * and the length. It is no shield against a trainer that lies.
  *
  * Averages. GRADCUBE_AVERAGE of float16 and bfloat16 never overflows where the mean is
  * representable. Of float32 and float64 it is the sum, then one division. Of int32 and int64 it is
@@ -163,7 +168,8 @@ typedef enum {
   GRADCUBE_ALL_GATHER = 2,
   GRADCUBE_BROADCAST = 3,
   GRADCUBE_REDUCE = 4,
-  GRADCUBE_BARRIER = 5
+  GRADCUBE_BARRIER = 5,
+  GRADCUBE_COMPARE = 6
 } gradcube_kind;
 
 enum {
@@ -192,7 +198,8 @@ enum {
   GRADCUBE_ESYSTEM = -10,   /* a system call failed */
   GRADCUBE_EOVERFLOW = -11, /* a partial sum of an integer average does not fit in the type */
   GRADCUBE_EABORTED = -12,  /* gradcube_abort() was called on this session */
-  GRADCUBE_ECANCELED = -13  /* gradcube_cancel() has withdrawn the message */
+  GRADCUBE_ECANCELED = -13, /* gradcube_cancel() has withdrawn the message */
+  GRADCUBE_ECORRUPT = -14   /* a compare: memory that should be the same on all trainers is not */
 };
 
 /* GRADCUBE_VERSION_CODE of the library: MAJOR * 10000 + MINOR * 100 + PATCH; 0.1.0 is 100. */
@@ -288,7 +295,8 @@ typedef struct {
   size_t size;   /* sizeof(gradcube_collective) */
   int kind;      /* a gradcube_kind */
   void* buffer;  /* not read for a barrier */
-  size_t count;  /* elements; of one chunk for reduce_scatter and all_gather; 0 for a barrier */
+  size_t count;  /* elements; of one chunk for reduce_scatter and all_gather; 0 for a barrier; of a
+                    compare any number */
   int dtype;     /* a gradcube_dtype; not read for a barrier */
   int op;        /* a gradcube_op; read for all_reduce, reduce_scatter and reduce */
   unsigned root; /* a rank; read for broadcast and reduce */
@@ -316,6 +324,8 @@ GRADCUBE_API int gradcube_broadcast(gradcube_session* session, void* buffer, siz
 GRADCUBE_API int gradcube_reduce(gradcube_session* session, void* buffer, size_t count, int dtype,
                                  int op, unsigned root, uint64_t* request);
 GRADCUBE_API int gradcube_barrier(gradcube_session* session, uint64_t* request);
+GRADCUBE_API int gradcube_compare(gradcube_session* session, const void* buffer, size_t bytes,
+                                  uint64_t* request);
 
 /* A descriptor for poll(), epoll and asyncio that becomes readable when a request may have ended.
  * Then call gradcube_test() on the requests: once the end of each that has ended was reported, it

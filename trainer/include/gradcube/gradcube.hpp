@@ -257,6 +257,17 @@ class Session {
     return start(GRADCUBE_REDUCE, memory, memory.size(), op, root, lane);
   }
 
+  // Fails with GRADCUBE_ECORRUPT on every trainer unless all have the same bytes in `memory`.
+  Request compare(std::span<const std::byte> memory, unsigned lane = 0) {
+    gradcube_collective comparison = GRADCUBE_COLLECTIVE_INIT;
+    comparison.kind = GRADCUBE_COMPARE;
+    comparison.buffer = const_cast<std::byte*>(memory.data());  // it is only read
+    comparison.count = memory.size();
+    comparison.dtype = GRADCUBE_BYTES;
+    comparison.lane = lane;
+    return submit(comparison);
+  }
+
   // Waits until all trainers of the job have called it.
   void barrier(unsigned lane = 0) {
     gradcube_collective barrier = GRADCUBE_COLLECTIVE_INIT;

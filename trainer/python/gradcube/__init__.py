@@ -11,7 +11,8 @@
         ...                                          # other work that leaves `gradients` alone
         request.wait(timeout=60)
 
-The collectives are allreduce, reduce_scatter, allgather, broadcast, reduce and barrier, each also as ..._async.
+The collectives are allreduce, reduce_scatter, allgather, broadcast, reduce, barrier and compare, each also as ..._async.
+compare() raises CorruptError, which names ranks, where memory that should be the same on all trainers is not.
 
 Messages go from one trainer to another, and are matched by rank and tag, in their order:
 
@@ -51,6 +52,7 @@ from ._errors import (
     AbortedError,
     AgainError,
     CanceledError,
+    CorruptError,
     Error,
     InvalidError,
     JobError,
@@ -69,6 +71,7 @@ __all__ = [
     "AbortedError",
     "AgainError",
     "CanceledError",
+    "CorruptError",
     "Error",
     "Hub",
     "InvalidError",

@@ -92,6 +92,12 @@ class CanceledError(Error):
     code = -13
 
 
+class CorruptError(Error):
+    """compare(): memory that should be the same on all trainers is not."""
+
+    code = -14
+
+
 _BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}
 
 

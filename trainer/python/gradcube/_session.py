@@ -7,14 +7,14 @@ import time
 
 import numpy
 
-from ._arrays import elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
+from ._arrays import DTYPES, elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
 from ._errors import AgainError, InvalidError, JobError, MemoryFullError, TimeoutError, error_of
 from ._library import Collective, Message, keep, library
 from ._memory import Block, Handle
 from ._options import options_of
 from ._request import Request, deadline_of
 
-KINDS = {"all_reduce": 0, "reduce_scatter": 1, "all_gather": 2, "broadcast": 3, "reduce": 4, "barrier": 5}
+KINDS = {"all_reduce": 0, "reduce_scatter": 1, "all_gather": 2, "broadcast": 3, "reduce": 4, "barrier": 5, "compare": 6}
 _COPIED = ("all_gather", "broadcast")
 _SEND, _RECEIVE = 0, 1
 _MOST = (1 << 32) - 1
@@ -207,6 +207,16 @@ class Session:
 
     def barrier_async(self, lane=0):
         return self._submit("barrier", None, lane=whole_number(lane, "lane", 0, _MOST))
+
+    def compare(self, data, timeout=None, lane=0):
+        """CorruptError on every trainer, which names ranks, unless all have the same bytes in `data`: an array or bytes."""
+        deadline_of(timeout)
+        self.compare_async(data, lane).wait(timeout)
+
+    def compare_async(self, data, lane=0):
+        address, count, _, owner = memory_of(data, is_written=False)
+        lane = whole_number(lane, "lane", 0, _MOST)
+        return self._submit("compare", owner, buffer=address, count=count, dtype=DTYPES["bytes"], lane=lane)
 
     def send(self, data, to, tag=0, timeout=None):
         """Sends `data`, an array or bytes, to the trainer of rank `to`. Returns when it has them.

@@ -29,6 +29,7 @@ monitored_barrier() is allowed, as are sequence numbers; and the buckets of Dist
 """
 
 import atexit
+import collections.abc
 import dataclasses
 import functools
 import multiprocessing.util
@@ -59,6 +60,7 @@ __all__ = [
     "MergedGradientOptimizer",
     "MergedGradientState",
     "Options",
+    "compare",
     "merged_gradient_hook",
     "shared_memory",
     "statistics",
@@ -141,9 +143,31 @@ def statistics(group=None):
     """What this rank has asked of the group (None: the default one): requests, bytes and staged bytes of each kind.
 
     Staged bytes had to be copied to shared memory or from it. Kinds are all_reduce, reduce_scatter, all_gather,
-    broadcast, reduce, barrier, and messages: send, recv, gather, scatter and all_to_all consist of those.
+    broadcast, reduce, barrier, compare, and messages: send, recv, gather, scatter and all_to_all consist of those.
     """
     return _backend_of(group).statistics()
+
+
+def compare(tensors, group=None):
+    """RuntimeError on every rank, with the tensors and ranks that differ, unless all ranks have the same bytes.
+
+    ``tensors``: a module, whose parameters are compared, a mapping from names, or a sequence; of as many on all ranks.
+
+        gradcube.torch.compare(model)    # after optimizer.step(), now and then
+    """
+    backend = _backend_of(group)
+    if isinstance(tensors, torch.nn.Module):
+        tensors = dict(tensors.named_parameters())
+    named = tensors.items() if isinstance(tensors, collections.abc.Mapping) else enumerate(tensors)
+    works = [(name, backend.compare(tensor.detach())) for name, tensor in named]
+    failures = []
+    for name, work in works:
+        try:
+            work.wait()
+        except RuntimeError as error:
+            failures.append(f"{name}: {error}")
+    if failures:
+        raise RuntimeError("\n".join(failures))
 
 
 def shared_memory(group=None):

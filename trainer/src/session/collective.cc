@@ -4,6 +4,7 @@
 
 #include "trainer/src/base/elements.h"
 #include "trainer/src/base/sized.h"
+#include "trainer/src/session/comparison.h"
 
 namespace gradcube::trainer {
 namespace {
@@ -20,9 +21,9 @@ bool has_root(int kind) { return kind == GRADCUBE_BROADCAST || kind == GRADCUBE_
 bool has_chunks(int kind) { return kind == GRADCUBE_REDUCE_SCATTER || kind == GRADCUBE_ALL_GATHER; }
 
 std::string check_numbers(const gradcube_collective& given, const Place& place) {
-  if (given.kind < GRADCUBE_ALL_REDUCE || given.kind > GRADCUBE_BARRIER) {
+  if (given.kind < GRADCUBE_ALL_REDUCE || given.kind > GRADCUBE_COMPARE) {
     return "invalid kind " + std::to_string(given.kind) +
-           ": expected GRADCUBE_ALL_REDUCE to GRADCUBE_BARRIER";
+           ": expected GRADCUBE_ALL_REDUCE to GRADCUBE_COMPARE";
   }
   if (given.lane >= place.lanes) {
     return "invalid lane " + std::to_string(given.lane) + ": expected 0 to " +
@@ -99,11 +100,13 @@ std::size_t carried_size(const gradcube_collective& given, const Collective& col
          aggregation::parts_of(static_cast<aggregation::DataType>(given.dtype)).count;
 }
 
-std::string check_buffer(const gradcube_collective& given, const Place& place,
+std::string check_pointer(const gradcube_collective& given) {
+  if (given.buffer != nullptr || given.count == 0) return "";
+  return "the buffer is NULL but the count is " + std::to_string(given.count);
+}
+
+std::string check_length(const gradcube_collective& given, const Place& place,
                          std::size_t most_bytes, std::size_t carried) {
-  if (given.buffer == nullptr && given.count != 0) {
-    return "the buffer is NULL but the count is " + std::to_string(given.count);
-  }
   const std::size_t most_elements = most_bytes / carried;
   if (given.count > (has_chunks(given.kind) ? most_elements / place.size : most_elements)) {
     return "a count of " + std::to_string(given.count) +
@@ -147,6 +150,23 @@ void set_parts(int kind, const Place& place, std::uint32_t root, Collective& col
   }
 }
 
+// To the daemon it is an all-gather of digests, whatever is compared.
+std::string set_comparison(const gradcube_collective& given, const Place& place,
+                           Collective& collective) {
+  const std::size_t element = element_size(given.dtype);
+  if (given.count > SIZE_MAX / element) {
+    return "a count of " + std::to_string(given.count) + " is larger than any buffer";
+  }
+  collective.compares = true;
+  collective.buffer = static_cast<std::byte*>(given.buffer);
+  collective.bytes = given.count * element;
+  collective.carried_bytes = place.size * kDigestBytes;
+  collective.submission.collective.kind = GRADCUBE_ALL_GATHER;
+  collective.submission.dtype = GRADCUBE_BYTES;
+  collective.submission.count = kDigestBytes;
+  return "";
+}
+
 // Where a part of the buffer lies in the copy.
 std::size_t carried_offset(const Collective& collective, const Part& part) {
   return part.offset * (collective.carried_bytes / collective.bytes);
@@ -158,7 +178,8 @@ std::size_t elements_of(const Part& part, const aggregation::ReproducibleReducti
 
 }  // namespace
 
-void Collective::write_input(std::byte* copy) const {
+void Collective::write_input(std::byte* copy, std::uint32_t rank) const {
+  if (compares) return write_digest({buffer, bytes}, copy + rank * kDigestBytes);
   if (input.bytes == 0) return;
   const std::byte* from = buffer + input.offset;
   std::byte* to = copy + carried_offset(*this, input);
@@ -169,8 +190,9 @@ void Collective::write_input(std::byte* copy) const {
   }
 }
 
-void Collective::read_output(const std::byte* copy) const {
-  if (output.bytes == 0) return;
+std::string Collective::read_output(const std::byte* copy) const {
+  if (compares) return find_difference({copy, carried_bytes});
+  if (output.bytes == 0) return "";
   std::byte* to = buffer + output.offset;
   const std::byte* from = copy + carried_offset(*this, output);
   if (reduction.has_value()) {
@@ -178,6 +200,7 @@ void Collective::read_output(const std::byte* copy) const {
   } else {
     std::memcpy(to, from, output.bytes);
   }
+  return "";
 }
 
 std::string read_collective(const gradcube_collective* given, const Place& place,
@@ -196,10 +219,14 @@ std::string read_collective(const gradcube_collective* given, const Place& place
     return "the count of a barrier is " + std::to_string(asked.count) + ": expected 0";
   }
   problem = check_elements(asked);
+  if (problem.empty()) problem = check_pointer(asked);
+  if (problem.empty() && asked.kind == GRADCUBE_COMPARE) {
+    return set_comparison(asked, place, collective);
+  }
   if (problem.empty()) problem = set_reduction(asked, place, collective);
   if (!problem.empty()) return problem;
   const std::size_t carried = carried_size(asked, collective);
-  problem = check_buffer(asked, place, most_bytes, carried);
+  problem = check_length(asked, place, most_bytes, carried);
   if (!problem.empty()) return problem;
   collective.submission.count = asked.count;
   collective.submission.dtype = static_cast<std::uint8_t>(asked.dtype);

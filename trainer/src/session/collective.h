@@ -34,6 +34,7 @@ struct Collective {
   std::byte* buffer = nullptr;      // null when it is empty
   std::size_t bytes = 0;            // of the whole buffer
   std::size_t carried_bytes = 0;    // of what the daemon works on in its place
+  bool compares = false;            // comparison.h: the buffer is only read
   // How elements are turned into what the daemon adds; nothing if it adds them as they are.
   std::optional<aggregation::ReproducibleReduction> reduction;
   Part input;   // what the daemon must see of the trainer's buffer
@@ -46,10 +47,15 @@ struct Collective {
   bool is_send() const { return goes(shared::Direction::send); }
   bool is_receive() const { return goes(shared::Direction::receive); }
   bool is_in_lane() const { return is(shared::SubmissionType::collective); }
+  // Others that only read may share its bytes.
+  bool only_reads() const { return is_send() || compares; }
+  bool is_carried_as_it_is() const { return !reduction.has_value() && !compares; }
 
   // Between the trainer's buffer and a copy in the heap, of carried_bytes: the daemon works there.
-  void write_input(std::byte* copy) const;
-  void read_output(const std::byte* copy) const;
+  // The trainer's chunk of the copy: of a comparison.
+  void write_input(std::byte* copy, std::uint32_t rank) const;
+  // What a comparison has found; else empty.
+  std::string read_output(const std::byte* copy) const;
 
  private:
   bool goes(shared::Direction direction) const {

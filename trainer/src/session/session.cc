@@ -102,7 +102,7 @@ int Session::start(Lock& lock, const Collective& collective, const Wanted& wante
   request.staging = staging;
   request.wanted = wanted;
   if (events_.has_value()) request.in_flight = Stopwatch();
-  busy_.add({collective.buffer, collective.bytes}, collective.is_send());
+  busy_.add({collective.buffer, collective.bytes}, collective.only_reads());
   if (staging != nullptr) {
     busy_.add({staging, collective.carried_bytes});
     copy_in(lock, request);
@@ -126,9 +126,9 @@ int Session::start(Lock& lock, const Collective& collective, const Wanted& wante
 
 void Session::copy_in(Lock& lock, const Request& request) {
   const Collective& collective = request.collective;
-  if (collective.input.bytes == 0) return;
+  if (collective.input.bytes == 0 && !collective.compares) return;
   lock.unlock();
-  collective.write_input(request.staging);
+  collective.write_input(request.staging, place_.rank);
   lock = enter();
 }
 
@@ -136,8 +136,9 @@ void Session::publish(Request& request) {
   shared::Submission submission = request.collective.submission;
   submission.request = request.number;
   if (request.collective.is_message()) submission.message.place = requests_.place_of(request);
-  submission.offset = request.collective.bytes == 0 ? shared::kHeapOffset
-                                                    : region_.offset_of(request.shared_memory());
+  submission.offset = request.collective.carried_bytes == 0
+                          ? shared::kHeapOffset
+                          : region_.offset_of(request.shared_memory());
   // The ring has room for all that the table of requests holds and as many withdrawals, so it is
   // full only if its head is wrong. The request then ends at once.
   if (submissions_.push(submission)) {
@@ -195,14 +196,20 @@ int Session::report(Lock& lock, Request& request) {
     *request.wanted.received = code == GRADCUBE_OK ? request.message_bytes : 0;
   }
   if (request.wanted.push.has_value()) code = hub_->end_push(lock, *request.wanted.push, code);
-  const Part& output = request.collective.output;
-  if (code == GRADCUBE_OK && request.staging != nullptr && output.bytes != 0) {
+  if (code == GRADCUBE_OK && request.staging != nullptr) {
     lock.unlock();
-    request.collective.read_output(request.staging);
+    const std::string difference = request.collective.read_output(request.staging);
+    if (!difference.empty()) code = fail(GRADCUBE_ECORRUPT, why_corrupt(request, difference));
     lock = enter();
   }
   withdraw(request);
   return code;
+}
+
+std::string Session::why_corrupt(const Request& request, const std::string& difference) const {
+  return "collective " + std::to_string(request.number_in_lane) + " of lane " +
+         std::to_string(request.collective.submission.collective.lane) + " of job \"" + job_ +
+         "\" compares memory that should be the same on all trainers: " + difference;
 }
 
 int Session::run(const gradcube_collective& asked, const Deadline& deadline) {
@@ -241,7 +248,8 @@ void Session::end_abandoned() {
 
 // Gives back what the request holds, and its place.
 void Session::withdraw(Request& request) {
-  busy_.remove({request.collective.buffer, request.collective.bytes}, request.collective.is_send());
+  busy_.remove({request.collective.buffer, request.collective.bytes},
+               request.collective.only_reads());
   if (request.staging != nullptr) {
     busy_.remove({request.staging, request.collective.carried_bytes});
     heap_.release(request.staging);

@@ -163,6 +163,7 @@ class Session {
   void publish(Request& request);
   void ring_daemon();
   int report(Lock& lock, Request& request);
+  std::string why_corrupt(const Request& request, const std::string& difference) const;
   void withdraw(Request& request);
   void end_abandoned();
   int unknown(std::uint64_t number);

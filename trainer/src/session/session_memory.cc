@@ -202,7 +202,7 @@ int Session::may_submit(const Collective& collective) {
                     " collectives and messages are in flight, which is the limit: wait for one");
   }
   if (collective.bytes != 0 &&
-      busy_.overlaps({collective.buffer, collective.bytes}, collective.is_send())) {
+      busy_.overlaps({collective.buffer, collective.bytes}, collective.only_reads())) {
     return fail(
         GRADCUBE_EINVAL,
         "the buffer overlaps that of a collective or message in flight: wait for its request "
@@ -214,9 +214,9 @@ int Session::may_submit(const Collective& collective) {
 // Decides where the daemon works: on the buffer itself, or on a copy of it in the heap, `staging`.
 int Session::place_in_heap(Lock& lock, const Collective& collective, std::byte*& staging) {
   if (const int code = may_submit(collective); code != GRADCUBE_OK) return code;
+  if (collective.carried_bytes == 0) return GRADCUBE_OK;
   const std::span<std::byte> buffer(collective.buffer, collective.bytes);
-  if (buffer.empty()) return GRADCUBE_OK;
-  if (heap_.contains(buffer.data())) {
+  if (!buffer.empty() && heap_.contains(buffer.data())) {
     const std::span<std::byte> block = heap_.block_of(buffer.data());
     const auto skipped = static_cast<std::size_t>(buffer.data() - block.data());
     if (block.empty() || buffer.size() > block.size() - skipped) {
@@ -224,8 +224,8 @@ int Session::place_in_heap(Lock& lock, const Collective& collective, std::byte*&
                   "the buffer's " + std::to_string(buffer.size()) +
                       " bytes do not lie inside one piece of memory from gradcube_alloc");
     }
-    const bool in_place = !collective.reduction.has_value();
-    if (in_place && skipped % shared::kBufferAlignment == 0) return GRADCUBE_OK;
+    const bool is_aligned = skipped % shared::kBufferAlignment == 0;
+    if (is_aligned && collective.is_carried_as_it_is()) return GRADCUBE_OK;
   }
   staging = static_cast<std::byte*>(allocate(lock, collective.carried_bytes));
   if (staging == nullptr) return last_failure().code;
