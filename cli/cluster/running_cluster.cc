@@ -60,7 +60,8 @@ RunningCluster read_running_cluster(const json& status) {
   const json own_ports = field(status, "own_ports");
   const auto rates = control::link_rates_from_json(rate_bps, where)
                          .with_own_ports(control::own_ports_from_json(own_ports, where));
-  const control::Topology topology = topology_of(field(status, "topology"));
+  const auto lcores = static_cast<unsigned>(count_field(status, "server_lcores").value_or(1));
+  const control::Topology topology = topology_of(field(status, "topology")).with_lcores(lcores);
   RunningCluster cluster{.topology = rates.on(topology),
                          .aggregators = aggregators_of(topology, items(status, "aggregators")),
                          .rates = rates,
@@ -72,7 +73,7 @@ RunningCluster read_running_cluster(const json& status) {
                          .unauthenticated = text_field(status, "authentication") == "none",
                          .servers_per_core = 1,
                          .key = json::array({field(status, "pid"), field(status, "topology"),
-                                             rate_bps, own_ports, field(status, "mtu")})
+                                             rate_bps, own_ports, lcores, field(status, "mtu")})
                                     .dump(-1, ' ', false, json::error_handler_t::replace)};
   for (const json& server : items(status, "servers")) {
     const auto id = control::parse_server(cluster.topology, address_text(field(server, "address")),

@@ -10,6 +10,7 @@
 #include "control/base/printable.h"
 #include "control/plan/algorithms/blueconnect.h"
 #include "control/plan/algorithms/bml.h"
+#include "control/plan/algorithms/cut_threads.h"
 #include "control/plan/algorithms/halving_doubling.h"
 #include "control/plan/algorithms/hips.h"
 #include "control/plan/algorithms/mesh.h"
@@ -195,7 +196,7 @@ void require_algorithm(std::string_view algorithm, std::string_view where) {
 Plan make_plan(std::string_view algorithm, const Topology& topology, const Placement& placement,
                std::string_view where) {
   const Request request = request_of(algorithm, where);
-  Plan plan = algorithm_of(request).make(request, topology, placement);
+  Plan plan = cut_threads(algorithm_of(request).make(request, topology, placement));
   require_reach(plan);
   return plan;
 }

@@ -95,7 +95,8 @@ struct ClusterSettings {
   // For the segments of all jobs, over all lcores; none: the daemon chooses.
   std::optional<std::uint64_t> packet_memory_bytes;
   std::vector<unsigned> lcores;  // empty: the daemon chooses
-  // That each server of a test bed runs on. So many queues its memif links have, at both ends.
+  // On which each server adds up: plans have as many threads, or more. In a test bed each daemon
+  // runs on so many, and each memif link has so many queues, at both ends.
   unsigned server_lcores = 1;
   Idle idle = Idle::adaptive;
   // That the trainers of a user may use together; none: half of the host's memory.
@@ -118,7 +119,7 @@ struct ClusterSettings {
   }
   LinkRates link_rates() const { return rates.with_uplinks(topology, oversubscription); }
   // The topology, whose dimensions have their links' rates.
-  Topology rated_topology() const { return link_rates().on(topology); }
+  Topology rated_topology() const { return link_rates().on(topology).with_lcores(server_lcores); }
   std::uint64_t ecn_threshold() const { return ecn_threshold_bytes.value_or(queue_bytes / 2); }
   bool operator==(const ClusterSettings&) const = default;
 };
@@ -212,9 +213,9 @@ inline constexpr Setting kSettings[] = {
     {"lcores", "engine", Reach::daemon,
      kValueForm<&ClusterSettings::lcores, parse_lcores, lcores_text>,
      "Cores that the daemon uses: 0,1 or 0-3 (default: all that are of use)"},
-    {"server-lcores", "engine", Reach::daemon,
+    {"server-lcores", "engine", Reach::cluster,
      kNumberForm<&ClusterSettings::server_lcores, NumberUnit::none, 1, kMostServerLcores>,
-     "Lcores of each server, of those that --lcores names, where each has a daemon (default: 1)"},
+     "Lcores on which each server adds up; those of --lcores where each has a daemon (default: 1)"},
     {"idle", "engine", Reach::daemon, kNameForm<&ClusterSettings::idle, kIdleNames>,
      "spin: poll without end; adaptive: sleep when there is nothing to do"},
     {"trainer-memory", "engine", Reach::daemon,

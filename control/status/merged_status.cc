@@ -81,6 +81,7 @@ Json settings_json(const ClusterSettings& settings) {
           {"fabric", fabric_name(settings.fabric)},
           {"rate_bps", to_json(settings.link_rates())},
           {"own_ports", own_ports_json(settings.rates.own_ports())},
+          {"server_lcores", settings.server_lcores},
           {"user_jobs", settings.jobs_per_user()},
           {"allowed", {{"users", settings.allowed_users}, {"groups", settings.allowed_groups}}},
           {"mtu", settings.mtu},

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "control/plan/algorithms/cut_threads.h"
 #include "dataplane/engine/flow_users.h"
 
 namespace gradcube::dataplane {
@@ -24,8 +25,11 @@ static_assert(PortQueue::kBurst <= HandOver::kBurst);
 static_assert(control::kMaxDimensions <= bcube::kMaxLevels);
 static_assert(control::kMaxDimensions < protocol::kMaxHops, "a relay adds a hop to any path");
 static_assert(bcube::kMaxLevels <= protocol::kMaxHops, "every route fits into a frame");
-static_assert(control::PlanChoice::kMostChosen * 2 * bcube::kMaxLevels < protocol::kFirstHubThread,
-              "a plan has a thread for each port, one more has one; hubs and mail have others");
+static_assert(control::PlanChoice::kMostChosen *
+                      std::max(2 * bcube::kMaxLevels, control::kMostCutThreads) <
+                  protocol::kFirstHubThread,
+              "a plan has a thread for each port, or is cut; one more has one; hubs and mail have "
+              "others");
 static_assert(shared::kMaxLanes <= protocol::kMaxLanes);
 static_assert(control::kMaxSteps <= protocol::kMaxFlowSteps);
 static_assert(bcube::kMaxServers - 1 == UINT16_MAX, "server numbers have 16 bits on the wire");

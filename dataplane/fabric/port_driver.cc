@@ -27,7 +27,7 @@ void refuse_emulation(control::ClusterSettings& settings) {
 
 // The queues of a port share its rate evenly, and a thread uses one at a time.
 std::size_t lcores_by_threads(const control::ClusterSettings& settings) {
-  return settings.rates.limited() ? 1 : settings.topology.ports();
+  return std::max(settings.rates.limited() ? 1 : settings.topology.ports(), settings.server_lcores);
 }
 
 std::uint64_t port_rate(const control::ClusterSettings& settings, bcube::ServerId server,

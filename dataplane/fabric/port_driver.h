@@ -68,7 +68,8 @@ struct PortDriver {
 
 // Refuses, for adapt(), what emulated links alone do.
 void refuse_emulation(control::ClusterSettings& settings);
-// For useful_lcores(): as many as the server has threads, or as its ports can share their rate.
+// For useful_lcores(): as many as the server has threads, or as its ports can share their rate; or
+// as it is to add up on.
 std::size_t lcores_by_threads(const control::ClusterSettings& settings);
 // In bits per second; 0: not limited.
 std::uint64_t port_rate(const control::ClusterSettings& settings, bcube::ServerId server,

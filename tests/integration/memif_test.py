@@ -7,8 +7,10 @@ import signal
 import subprocess
 import unittest
 
+import numpy
+
 from fabrics import PATIENCE
-from harness import Cluster, TestCase, arguments_of, command_of, main, wait_until
+from harness import Cluster, TestCase, all_of, arguments_of, command_of, job, main, wait_until
 
 SIZES = ("--sizes", "4,100K", "--iterations", "2")
 SMALL = ("--topology", "bcube:2,2")
@@ -222,6 +224,18 @@ class TwoLcoresOfEachServer(TestCase):
         self.cluster.answer("impair", "--clear")
         self.assert_right(results)
         self.assertGreater(resent(results), 0)
+
+    def test_add_up_on_all_of_them_where_there_is_one_level(self):
+        with Cluster("--topology", "star:3", *TWO_LCORES) as cluster:
+            with job(cluster, "wide") as sessions:
+                arrays = [session.alloc(100_003) for session in sessions]
+                for array in arrays:
+                    array[:] = numpy.arange(array.size) % 7
+                all_of(lambda session: session.allreduce(arrays[session.rank], timeout=PATIENCE), sessions)
+                for array in arrays:
+                    numpy.testing.assert_array_equal(array, 3 * (numpy.arange(array.size) % 7))
+                flows = cluster.status()["flows"]
+            self.assertEqual({flow["thread"] for flow in flows if flow["sent"]}, {0, 1})
 
     def test_are_as_many_as_the_links_have_queues(self):
         pid = next(p for p in self.cluster.processes() if b"\x00--server\x000,1\x00" in command_of(p))

@@ -30,12 +30,14 @@ std::string describe(const Scenario& scenario) {
   const dataplane::MessageFaults& messages = scenario.simulation.messages;
   std::string text = fmt::format(
       "{} mtu {} rate {} delay {} queue {} loss {:.4f} dup {:.4f} reorder {:.4f} corrupt {:.4f}, "
-      "{} lcores, stalls {}, guests {}, {} in flight, pause {}, rank {} late until {}, {} at rank "
+      "{} of {} lcores, stalls {}, guests {}, {} in flight, pause {}, rank {} late until {}, {} at "
+      "rank "
       "{} collective {} for {} ns, messages lost {:.2f} doubled {:.1f} delayed {} us;",
       cluster.topology.spec() + without(cluster.topology), cluster.mtu,
       control::to_json(cluster.rates).dump(), cluster.delay_ns, cluster.queue_bytes, cluster.loss,
-      cluster.duplicate, cluster.reorder, cluster.corrupt, scenario.simulation.lcores,
-      scenario.simulation.stalls, scenario.guests, scenario.most_in_flight, scenario.pause,
+      cluster.duplicate, cluster.reorder, cluster.corrupt, cluster.server_lcores,
+      scenario.simulation.lcores, scenario.simulation.stalls, scenario.guests,
+      scenario.most_in_flight, scenario.pause,
       scenario.late_rank.has_value() ? std::to_string(*scenario.late_rank) : "none",
       scenario.late_until, kNames[static_cast<std::size_t>(scenario.misfortune)], scenario.victim,
       scenario.when + 1, scenario.lasts, messages.loss, messages.duplicate,

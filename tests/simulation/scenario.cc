@@ -316,6 +316,9 @@ void draw_schedule(std::uint64_t seed, SimulationSettings& simulation) {
   simulation.iteration = kIterations[random.below(kIterations.size())];
   simulation.control_runs_one_in = 1 + static_cast<unsigned>(random.below(20));
   simulation.pollers_go_on = true;
+  if (one_in(random, 4)) {
+    simulation.cluster.server_lcores = 2 + static_cast<unsigned>(random.below(4));
+  }
 }
 
 Collective Scenario::collective(unsigned job, std::size_t index) const {

@@ -77,8 +77,8 @@ struct Scenario {
 };
 
 Scenario draw_scenario(std::uint64_t seed);
-// How long the pollers' iterations are, and how late the control thread is. Drawn by itself: what
-// else is drawn from the seed stays as it is.
+// How long the pollers' iterations are, how late the control thread is, and on how many lcores a
+// server adds up. Drawn by itself: what else is drawn from the seed stays as it is.
 void draw_schedule(std::uint64_t seed, SimulationSettings& simulation);
 std::string describe(const Scenario& scenario);
 

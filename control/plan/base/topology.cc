@@ -255,6 +255,12 @@ Topology Topology::with_own_ports(const std::vector<PortGroup>& servers) const {
   return owning;
 }
 
+Topology Topology::with_lcores(unsigned lcores) const {
+  Topology same = *this;
+  same.lcores_ = std::max(lcores, 1U);
+  return same;
+}
+
 Topology Topology::without(const std::vector<ServerId>& absent) const {
   Topology rest = *this;
   rest.space_ = space_.without(absent);

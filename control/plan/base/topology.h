@@ -134,12 +134,17 @@ class Topology {
   // std::invalid_argument for servers that there are not, and ports that it cannot have.
   Topology with_own_ports(const std::vector<PortGroup>& servers) const;
 
+  // The same topology whose servers add up on so many lcores each; 1 or more.
+  Topology with_lcores(unsigned lcores) const;
+  unsigned lcores() const { return lcores_; }
+
   bool operator==(const Topology&) const = default;
 
  private:
   std::string kind_;
   std::vector<Dimension> dimensions_;
   std::vector<std::uint64_t> own_rates_;  // by server, 0: its level's; empty: nobody has own ports
+  unsigned lcores_ = 1;
   AddressSpace space_;
   AddressSpace grid_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <random>
 #include <rte_launch.h>
@@ -36,7 +37,8 @@ constexpr auto kFarewell = std::chrono::milliseconds(500);
 std::size_t useful_lcores(const control::ClusterSettings& settings,
                           const std::optional<LoneServer>& lone) {
   if (lone.has_value()) return lone->driver->useful_lcores(settings);
-  return std::size_t{settings.topology.servers()} * settings.topology.ports();
+  return std::size_t{settings.topology.servers()} *
+         std::max(settings.topology.ports(), settings.server_lcores);
 }
 
 control::ClusterSettings with_lcores(control::ClusterSettings settings,
@@ -106,6 +108,17 @@ std::vector<control::Lcore> lcores_of(const Eal& eal) {
   return lcores;
 }
 
+// Whoever names more lcores than there is work for would look for it in vain.
+void warn_of_idle(const std::vector<unsigned>& lcores, const LocalCluster& cluster) {
+  std::vector<unsigned> idle = lcores;
+  for (std::size_t i = 0; i < cluster.pollers().size(); ++i) std::erase(idle, cluster.lcore_of(i));
+  if (idle.empty()) return;
+  log::warn(
+      "cores without work: {}. A server here adds up on {} of those that --lcores names; "
+      "server-lcores, the same for all servers, says on how many",
+      fmt::join(idle, ", "), cluster.engines(cluster.nodes().servers().front()).size());
+}
+
 std::map<bcube::ServerId, std::filesystem::path> server_sockets(
     const control::RunDirectory& directory, const LocalCluster& cluster) {
   std::map<bcube::ServerId, std::filesystem::path> sockets;
@@ -166,6 +179,7 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
     const MessageInbox* inbox = cluster_->nodes().at(server).engines().inbox();
     if (inbox != nullptr) loop_.add(inbox->descriptor(), [] {});
   }
+  warn_of_idle(settings_.lcores, *cluster_);
   launch_pollers();
 }
 

@@ -90,7 +90,9 @@ PortNeeds nic_needs(const control::ClusterSettings& settings, const std::vector<
 
 // How many queues a NIC has is known when DPDK runs, and a frame that comes to the wrong one is
 // handed over. So users who want several say so.
-std::size_t one_lcore(const control::ClusterSettings& /*settings*/) { return 1; }
+std::size_t lcores_as_told(const control::ClusterSettings& settings) {
+  return settings.server_lcores;
+}
 
 }  // namespace
 
@@ -103,7 +105,7 @@ const PortDriver kNicDriver{
     .impair_advice = "the links of this server are not emulated: take one down at its switch",
     .read_name = pci_address,
     .adapt = refuse_emulation,
-    .useful_lcores = one_lcore,
+    .useful_lcores = lcores_as_told,
     .needs = nic_needs,
     .make = [](const PortsRequest& request, Clock& clock) -> std::unique_ptr<ServerPorts> {
       return std::make_unique<NicFabric>(request, clock);

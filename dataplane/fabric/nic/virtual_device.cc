@@ -97,7 +97,10 @@ const PortDriver kVirtualDriver{
         "leads to",
     .read_name = checked_device,
     .adapt = refuse_emulation,
-    .useful_lcores = [](const control::ClusterSettings&) { return std::size_t{1}; },
+    .useful_lcores =
+        [](const control::ClusterSettings& settings) {
+          return std::size_t{settings.server_lcores};
+        },
     .needs = needs_of_packets,
     .make = [](const PortsRequest& request, Clock& clock) -> std::unique_ptr<ServerPorts> {
       return std::make_unique<VirtualFabric>(request, clock);

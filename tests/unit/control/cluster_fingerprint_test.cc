@@ -20,8 +20,8 @@ TEST(ClusterFingerprint, IsThatOfTheTextByFnv) {
   daemon.settings.rates = LinkRates(100'000'000);
   EXPECT_EQ(agreement_text(daemon.settings, daemon.choices),
             "greeting 80000000 messages 1 segment 8896 block 512 checksums yes topology bcube:3,2 "
-            "rate 100mbit mtu 9000 authentication key");
-  EXPECT_EQ(daemon.fingerprint(), 0x15273073U);
+            "rate 100mbit mtu 9000 server-lcores 1 authentication key");
+  EXPECT_EQ(daemon.fingerprint(), 0xcd4c0290U);
 }
 
 TEST(ClusterFingerprint, DiffersWithAllThatDaemonsMustHaveInCommon) {
@@ -35,6 +35,7 @@ TEST(ClusterFingerprint, DiffersWithAllThatDaemonsMustHaveInCommon) {
       },
       [](Daemon& d) { d.settings.aggregators = {8}; },
       [](Daemon& d) { d.settings.mtu = 1500; },
+      [](Daemon& d) { d.settings.server_lcores = 2; },
       [](Daemon& d) { d.settings.rates = LinkRates(1'000'000'000); },
       [](Daemon& d) {
         d.settings.rates = LinkRates(std::vector<std::uint64_t>{1, 2});
