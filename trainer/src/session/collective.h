@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "aggregation/reproducible.h"
@@ -49,6 +50,10 @@ struct Collective {
   bool is_in_lane() const { return is(shared::SubmissionType::collective); }
   // Others that only read may share its bytes.
   bool only_reads() const { return is_send() || compares; }
+  // What is not the trainer's own until the end: a comparison reads its buffer at its beginning.
+  std::span<std::byte> held() const {
+    return compares ? std::span<std::byte>() : std::span(buffer, bytes);
+  }
   bool is_carried_as_it_is() const { return !reduction.has_value() && !compares; }
 
   // Between the trainer's buffer and a copy in the heap, of carried_bytes: the daemon works there.

@@ -102,7 +102,7 @@ int Session::start(Lock& lock, const Collective& collective, const Wanted& wante
   request.staging = staging;
   request.wanted = wanted;
   if (events_.has_value()) request.in_flight = Stopwatch();
-  busy_.add({collective.buffer, collective.bytes}, collective.only_reads());
+  busy_.add(collective.held(), collective.only_reads());
   if (staging != nullptr) {
     busy_.add({staging, collective.carried_bytes});
     copy_in(lock, request);
@@ -248,8 +248,7 @@ void Session::end_abandoned() {
 
 // Gives back what the request holds, and its place.
 void Session::withdraw(Request& request) {
-  busy_.remove({request.collective.buffer, request.collective.bytes},
-               request.collective.only_reads());
+  busy_.remove(request.collective.held(), request.collective.only_reads());
   if (request.staging != nullptr) {
     busy_.remove({request.staging, request.collective.carried_bytes});
     heap_.release(request.staging);
