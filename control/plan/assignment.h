@@ -4,16 +4,11 @@
 // assigned to that lcore, and owns one queue on each of the server's ports. The engines of a server
 // are numbered 0, 1, ... in the order of their lowest thread; an engine's number is also its queue.
 //
-// One process with all servers (the embedded cluster), L lcores, T threads per server:
+// Of L lcores and T threads per server, in a process with all servers or with one:
 //   L <= T   thread t runs on lcore t mod L, for every server alike. So the same threads of all
 //            servers, which talk only to each other, stay on one lcore.
 //   L > T    the lcores are G = L/T groups of T (what is left over stays idle); server s uses group
 //            s mod G.
-//
-// One server with ports of its own (a real host): thread t goes to an lcore on the NUMA node of the
-// port that it uses first, level(t, 0)'s, as long as one there has less than its fair share,
-// ceil(T/L) threads; else to the one with the fewest threads anywhere. A node of -1 means unknown
-// and matches every node.
 #ifndef GRADCUBE_CONTROL_PLAN_ASSIGNMENT_H_
 #define GRADCUBE_CONTROL_PLAN_ASSIGNMENT_H_
 
@@ -38,11 +33,8 @@ struct EngineAssignment {
 
 class Assignment {
  public:
-  // Both throw a SetupError when there is no lcore. port_nodes[p] is the NUMA node of the server's
-  // port p. one_server() spreads a server's threads by NUMA node: only tests call it.
+  // Throws a SetupError when there is no lcore.
   static Assignment all_servers(const Plan& plan, std::span<const Lcore> lcores);
-  static Assignment one_server(const Plan& plan, std::span<const Lcore> lcores,
-                               std::span<const int> port_nodes);
 
   unsigned threads() const { return static_cast<unsigned>(lcores_.front().size()); }
   unsigned lcore(ServerId server, unsigned thread) const { return lcores_[group(server)][thread]; }

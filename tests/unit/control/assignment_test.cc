@@ -52,35 +52,9 @@ TEST(Assignment, RunsEverythingOnTheOnlyLcore) {
   EXPECT_EQ(assignment.engines(8)[0].threads, (std::vector<unsigned>{0, 1}));
 }
 
-TEST(Assignment, PrefersAnLcoreOnTheNodeOfThePortThatAThreadUsesFirst) {
-  const Plan plan = plan_of("bml", "bcube:3,2");
-  const std::vector<int> nodes = {1, 0};
-  const Assignment assignment = Assignment::one_server(plan, lcores({0, 0, 1, 1}), nodes);
-  EXPECT_EQ(assignment.lcore(4, 0), 12u);
-  EXPECT_EQ(assignment.lcore(4, 1), 10u);
-}
-
-TEST(Assignment, LeavesTheNodeRatherThanOverloadItsOnlyLcore) {
-  const Plan plan = plan_of("bml", "bcube:2,4");
-  const std::vector<int> nodes = {0, 0, 0, 0};
-  const Assignment assignment = Assignment::one_server(plan, lcores({0, 1, 1, 1}), nodes);
-  std::map<unsigned, unsigned> load;
-  for (unsigned t = 0; t < 4; ++t) ++load[assignment.lcore(0, t)];
-  EXPECT_EQ(load.size(), 4u);
-  EXPECT_EQ(assignment.lcore(0, 0), 10u);
-}
-
-TEST(Assignment, TakesAnUnknownNodeForAnyNode) {
-  const Plan plan = plan_of("bml", "bcube:3,2");
-  const std::vector<int> nodes = {-1, -1};
-  const Assignment assignment = Assignment::one_server(plan, lcores({0, 1}), nodes);
-  EXPECT_NE(assignment.lcore(0, 0), assignment.lcore(0, 1));
-}
-
 TEST(Assignment, NeedsAnLcore) {
   const Plan plan = plan_of("bml", "bcube:3,2");
   EXPECT_THROW(Assignment::all_servers(plan, {}), SetupError);
-  EXPECT_THROW(Assignment::one_server(plan, {}, {}), SetupError);
 }
 
 TEST(Assignment, GivesEachEngineOfAServerItsOwnQueueFromZero) {
