@@ -36,7 +36,7 @@ std::vector<float> expected_weights(const HubRun& run, std::uint32_t key, unsign
   std::vector<std::uint8_t> sum(of.elements * sizeof(float));
   std::vector<std::uint8_t> rounded(of.elements * sizeof(float));
   const unsigned trainers = run.all_trainers();
-  const aggregation::OptimizerSettings& settings = run.model().settings_of(key);
+  const aggregation::OptimizerSettings& settings = run.asked_of(key);
   for (std::uint64_t i = 0; i < of.elements; ++i) weights[i] = small_number(0, 0, key, i, 0);
   for (unsigned round = 1; round < rounds; ++round) {
     for (std::uint64_t i = 0; i < of.elements; ++i) {

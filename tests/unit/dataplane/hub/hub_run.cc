@@ -57,7 +57,8 @@ control::KeyOptimizers optimizers_of(const HubRunSettings& settings) {
 
 HubRun::HubRun(HubRunSettings settings)
     : settings_(std::move(settings)),
-      model_(control::ordered_keys(settings_.keys, "test"), optimizers_of(settings_),
+      asked_(optimizers_of(settings_)),
+      model_(control::ordered_keys(settings_.keys, "test"), asked_,
              settings_.plan, settings_.lcores, settings_.chunk_bytes, "test"),
       random_(settings_.seed) {
   for (unsigned rank = 0; rank < ranks(); ++rank) {
@@ -132,7 +133,7 @@ bool HubRun::push_one(unsigned rank, unsigned rounds, const Value& value, const 
     HubPush push;
     push.kind = round == 0 ? PushKind::weights : PushKind::gradients;
     if (kind) push.kind = kind(rank, round);
-    push.learning_rate = rate ? rate(rank, round) : model_.settings_of(key).learning_rate;
+    push.learning_rate = rate ? rate(rank, round) : asked_of(key).learning_rate;
     if (push.kind == PushKind::saved || push.kind == PushKind::loaded) {
       push.plane = static_cast<std::uint8_t>(plane(round));
     }

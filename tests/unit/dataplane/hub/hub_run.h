@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "control/checkpoint/key_optimizers.h"
 #include "dataplane/hub/hub_exchange.h"
 
 namespace gradcube::dataplane {
@@ -42,6 +43,10 @@ class HubRun {
   explicit HubRun(HubRunSettings settings);
 
   const control::hub::HubModel& model() const { return model_; }
+  // What the run's settings ask for, whatever the model makes of it.
+  const aggregation::OptimizerSettings& asked_of(std::uint32_t key) const {
+    return asked_.of_keys[key];
+  }
   control::Rank ranks() const { return settings_.plan.ranks(); }
   unsigned trainers(unsigned rank) const {
     return rank == 0 && !settings_.root_trains ? 0 : settings_.trainers;
@@ -135,6 +140,7 @@ class HubRun {
   }
 
   HubRunSettings settings_;
+  const control::KeyOptimizers asked_;
   control::hub::HubModel model_;
   std::deque<Server> servers_;
   std::vector<Packet> flying_;
