@@ -58,8 +58,8 @@ control::KeyOptimizers optimizers_of(const HubRunSettings& settings) {
 HubRun::HubRun(HubRunSettings settings)
     : settings_(std::move(settings)),
       asked_(optimizers_of(settings_)),
-      model_(control::ordered_keys(settings_.keys, "test"), asked_,
-             settings_.plan, settings_.lcores, settings_.chunk_bytes, "test"),
+      model_(control::ordered_keys(settings_.keys, "test"), asked_, settings_.plan,
+             settings_.lcores, settings_.chunk_bytes, "test"),
       random_(settings_.seed) {
   for (unsigned rank = 0; rank < ranks(); ++rank) {
     Server& server = servers_.emplace_back();
