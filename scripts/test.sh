@@ -267,10 +267,10 @@ test_thinned() {
 }
 
 # check_each COMMAND...: counts one for this command with each line of standard input in the place of
-# {}, one on each core at a time.
+# {}, one on each core at a time. By env: xargs does not look for {} in a command's own name.
 check_each() {
   cat >"$scratch/each"
-  check xargs -a "$scratch/each" -P "$(nproc)" -I '{}' "$@"
+  check xargs -a "$scratch/each" -P "$(nproc)" -I '{}' env "$@"
 }
 
 test_seeds() {
