@@ -43,6 +43,8 @@ void JobAgent::handle(const JobMessage& message, const Pending& pending, Instant
   missing_ = pending.missing;
   if (leaving_.empty()) phase_deadline_ = now + 2 * timing_.phase;
   if (message.job != protocol::kNoJob) admit(message.job, out);
+  // Other trainers may take long.
+  if (admitted() && leaving_.empty()) next_repeat_ = now + timing_.ping;
   if (inquiry_.has_value()) report(missing_, out);
 }
 

@@ -37,8 +37,7 @@ void JobAgent::enter(Phase phase, Instant now) {
 Instant JobAgent::interval() const {
   const bool is_running = phase_ == Phase::running;
   const bool asks = is_running && (!leaving_.empty() || !disagreements_.empty());
-  const bool waits_for_trainers = phase_ == Phase::joining && admitted() && leaving_.empty();
-  return (is_running && !asks) || waits_for_trainers ? timing_.ping : timing_.repeat;
+  return is_running && !asks ? timing_.ping : timing_.repeat;
 }
 
 void JobAgent::repeat(JobActions& out) const {

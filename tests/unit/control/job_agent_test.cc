@@ -59,6 +59,20 @@ TEST_F(JobAgentTest, RepeatsItsJoinUntilTheLeaderAnswers) {
   EXPECT_EQ(sent<Join>(wait(timing_.ping), 0).size(), 1u);
 }
 
+// Where links lose much, one answer in a while would not do to show that the leader is there.
+TEST_F(JobAgentTest, RepeatsItsJoinSoonAlsoWhereALaterAnswerIsLost) {
+  const auto answer = [this] { hear(Pending{"server [2]"}); };
+  wait(milliseconds(0));
+  answer();
+  for (int ping = 0; ping < 3; ++ping) {
+    EXPECT_TRUE(wait(timing_.ping - milliseconds(1)).empty());
+    EXPECT_EQ(sent<Join>(wait(milliseconds(1)), 0).size(), 1u);
+    EXPECT_EQ(sent<Join>(wait(timing_.repeat), 0).size(), 1u) << "nothing was heard";
+    EXPECT_EQ(sent<Join>(wait(timing_.repeat), 0).size(), 1u);
+    answer();
+  }
+}
+
 TEST_F(JobAgentTest, NamesTheLeadersServerWhenItNeverAnswers) {
   const auto ended = told<notice::Ended>(wait(timing_.phase));
   ASSERT_TRUE(ended);
