@@ -60,7 +60,8 @@ RunningCluster read_running_cluster(const json& status) {
   const json own_ports = field(status, "own_ports");
   const auto rates = control::link_rates_from_json(rate_bps, where)
                          .with_own_ports(control::own_ports_from_json(own_ports, where));
-  const auto lcores = static_cast<unsigned>(count_field(status, "server_lcores").value_or(1));
+  const auto lcores = static_cast<unsigned>(std::min<std::uint64_t>(
+      count_field(status, "server_lcores").value_or(1), control::kMostServerLcores));
   const control::Topology topology = topology_of(field(status, "topology")).with_lcores(lcores);
   RunningCluster cluster{.topology = rates.on(topology),
                          .aggregators = aggregators_of(topology, items(status, "aggregators")),

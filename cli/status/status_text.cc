@@ -325,12 +325,11 @@ std::string status_summary(const json& status) {
   line("links", fmt::format("{}, MTU {}", rate_text(status), id_text(status, "mtu")));
   line("impairments", impairments_summary(status));
   const auto of_a_server = count_field(status, "server_lcores").value_or(1);
-  line("cores", fmt::format("{}, idle {}, {}{}", list_text(field(status, "lcores")),
-                            cell_text(status, "idle"), cell_text(status, "instruction_set"),
-                            of_a_server == 1 ? ""
-                                             : fmt::format(", {} threads or more to add up on each "
-                                                           "server",
-                                                           of_a_server)));
+  line(
+      "cores",
+      fmt::format("{}, idle {}, {}{}", list_text(field(status, "lcores")),
+                  cell_text(status, "idle"), cell_text(status, "instruction_set"),
+                  of_a_server == 1 ? "" : fmt::format(", each server adds up on {}", of_a_server)));
   const auto huge = flag_field(status, "huge_pages");
   line("memory", fmt::format("daemon {} (of it pools {}), trainers' buffers {}, {} pages",
                              bytes_text(status, "memory/daemon_bytes"),

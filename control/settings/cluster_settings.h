@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "control/base/fair_share.h"
+#include "control/plan/algorithms/cut_threads.h"
 #include "control/plan/base/topology.h"
 #include "control/settings/host_list.h"
 #include "control/settings/interface_list.h"
@@ -55,7 +56,7 @@ inline constexpr unsigned kMaxBedServers = 64;
 // What every link carries that carries IPv6.
 inline constexpr unsigned kMinMtu = 1280;
 inline constexpr unsigned kMaxMtu = 9000;
-inline constexpr unsigned kMostServerLcores = 64;
+inline constexpr unsigned kMostServerLcores = kMostCutThreads;
 inline constexpr std::uint64_t kLeastPacketMemory = 1'000'000;
 inline constexpr std::uint64_t kMostPacketMemory = 64'000'000'000;
 inline constexpr std::uint64_t kLeastTrainerMemory = 1 << 20;

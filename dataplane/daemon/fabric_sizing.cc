@@ -7,6 +7,7 @@
 #include "control/base/units.h"
 #include "control/jobs/join_request.h"
 #include "control/plan/base/byte_range.h"
+#include "dataplane/daemon/engine_assignment.h"
 #include "dataplane/engine/flows/port_queue.h"
 #include "dataplane/engine/flows/unasked_room.h"
 #include "dataplane/engine/hand_over.h"
@@ -57,18 +58,17 @@ static_assert(kLimitedBlock + protocol::header_bytes(1, true, true) <=
               protocol::SendWindow::kUnaskedBytes);
 
 // --- Credit. A port grants what its switch queue holds beside what may come unasked, from all
-// engines of all neighbours at once: a server has no more engines than ports. So the queue cannot
+// engines of all neighbours at once: a server has no more than threads. So the queue cannot
 // overflow. Where neighbours are many and the queue is short, half of the queue is granted all the
 // same.
 std::uint64_t queued_credit(const control::ClusterSettings& settings) {
   std::uint64_t unasked = 0;
   const bcube::AddressSpace& space = settings.topology.space();
   for (unsigned level = 0; level < space.levels(); ++level) {
-    const std::uint64_t neighbours = space.cabled() ? 1 : space.radix(level) - 1;
-    // What has several ports on the switch sends by each of them.
-    std::uint64_t ways = neighbours;
+    // Of neighbours. What has several ports on the switch sends by each of them.
+    std::uint64_t ways = space.cabled() ? 1 : space.radix(level) - 1;
     for (const control::PortGroup& own : settings.rates.own_ports()) ways += own.ports - 1;
-    unasked = std::max(unasked, ways * space.ports() * UnaskedRoom::kBytes);
+    unasked = std::max(unasked, ways * threads_of_server(settings) * UnaskedRoom::kBytes);
   }
   return settings.queue_bytes - std::min(unasked, settings.queue_bytes / 2);
 }
@@ -375,10 +375,10 @@ unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lco
                           Payloads payloads, Steering steering) {
   const control::Topology& topology = settings.topology;
   const unsigned servers = payloads == Payloads::copied ? 1 : topology.servers();
-  const unsigned threads = servers * topology.ports();
-  // A thread for each port. They are dealt out by server, so a poller may get one server's more
-  // than its share.
-  const unsigned per_poller = (threads + lcores - 1) / lcores + topology.ports();
+  const unsigned of_one = threads_of_server(settings);
+  const unsigned threads = servers * of_one;
+  // They are dealt out by server, so a poller may get one server's more than its share.
+  const unsigned per_poller = (threads + lcores - 1) / lcores + of_one;
   const PacketSizes sizes = packet_sizes(settings, lcores, per_poller, payloads, steering);
   const std::uint64_t packets =
       lcores * (std::uint64_t{kPacketsPerSegment} * sizes.segments + sizes.idle + sizes.answers);

@@ -130,7 +130,8 @@ class ProcessGroupGradcube final : public GroupBase {
   WorkPointer allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options);
   // A sum. The other collectives take lane 0.
   WorkPointer all_reduce_on(const at::Tensor& tensor, unsigned lane);
-  // Fails on all ranks, with the ranks that differ, unless all have the same bytes.
+  // Fails on all ranks, with the ranks that differ, unless all have the same bytes. The tensor is
+  // read when the request begins, which may be later, and others wait with theirs meanwhile.
   WorkPointer compare(const at::Tensor& tensor);
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
   WorkPointer allgather(TensorLists& outputs, Tensors& inputs,

@@ -1,6 +1,7 @@
 #include "control/plan/algorithms/cut_threads.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -8,8 +9,10 @@ namespace gradcube::control {
 
 Plan cut_threads(Plan plan) {
   const unsigned threads = plan.threads();
-  const unsigned wanted = (plan.topology().lcores() + threads - 1) / threads;
-  const unsigned parts = std::min(wanted, std::max(kMostCutThreads / threads, 1U));
+  const unsigned lcores = plan.topology().lcores();
+  const unsigned most = std::max(kMostCutThreads / threads, 1U);
+  const unsigned even = lcores / std::gcd(lcores, threads);
+  const unsigned parts = even <= most ? even : std::min((lcores + threads - 1) / threads, most);
   if (parts == 1 || plan.doubles()) return plan;
   std::vector<PlanThread> cut;
   for (unsigned thread = 0; thread < threads; ++thread) {

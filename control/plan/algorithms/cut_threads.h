@@ -17,9 +17,9 @@ namespace gradcube::control {
 // from.
 inline constexpr unsigned kMostCutThreads = 20;
 
-// One part of each thread for each lcore of the topology's servers, divided by the threads and
-// rounded up; fewer where kMostCutThreads is less. A plan whose steps double has buffers too short
-// to be shared.
+// So many parts of each thread that all lcores of a server have as many of them; where these are
+// more than kMostCutThreads, a part for each lcore at least, or as many as there may be. A plan
+// whose steps double is left as it is: its buffers are too short to be shared.
 Plan cut_threads(Plan plan);
 
 }  // namespace gradcube::control

@@ -148,7 +148,8 @@ Options cluster_options(const control::ClusterSettings& settings, const Eal& eal
 Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer>& lone,
                control::RunDirectory directory, const control::DaemonLock& lock,
                const control::RunDirectory& sockets)
-    : settings_(with_lcores(std::move(settings), lone)),
+    : lcores_are_named_(!settings.lcores.empty()),
+      settings_(with_lcores(std::move(settings), lone)),
       directory_(std::move(directory)),
       sockets_(sockets),
       directory_watch_(directory_, lock),
@@ -179,7 +180,7 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
     const MessageInbox* inbox = cluster_->nodes().at(server).engines().inbox();
     if (inbox != nullptr) loop_.add(inbox->descriptor(), [] {});
   }
-  warn_of_idle(settings_.lcores, *cluster_);
+  if (lcores_are_named_) warn_of_idle(settings_.lcores, *cluster_);
   launch_pollers();
 }
 

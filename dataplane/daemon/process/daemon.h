@@ -69,6 +69,7 @@ class Daemon {
   void look_at_ports(SteadyClock::time_point now);
   void end_soon(SteadyClock::time_point now);
 
+  const bool lcores_are_named_;  // by whoever started it
   control::ClusterSettings settings_;
   control::RunDirectory directory_;
   control::RunDirectory sockets_;

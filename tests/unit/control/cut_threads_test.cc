@@ -37,7 +37,10 @@ TEST(CutThreads, GiveEachLcoreAThread) {
   EXPECT_EQ(plan_on("bml", "star:4", 2).threads(), 2u);
   EXPECT_EQ(plan_on("bml", "star:4", 5).threads(), 5u);
   EXPECT_EQ(plan_on("bml", "bcube:3,2", 2).threads(), 2u);
-  EXPECT_EQ(plan_on("bml", "bcube:3,2", 3).threads(), 4u);
+  EXPECT_EQ(plan_on("bml", "bcube:3,2", 3).threads(), 6u) << "three lcores have two each";
+  EXPECT_EQ(plan_on("bml", "bcube:2,3", 4).threads(), 12u);
+  EXPECT_EQ(plan_on("bml", "bcube:2,3", 7).threads(), 9u) << "21 are too many";
+  EXPECT_EQ(plan_on("bml", "bcube:3,2", 1).threads(), 2u);
   EXPECT_EQ(plan_on("hips:ring", "torus:3,2", 8).threads(), 8u);
 }
 

@@ -42,6 +42,17 @@ TEST(Comparison, TakesNoSideBetweenTwoHalves) {
             "there are 2 contents, that of ranks 0 and 3 (1 bytes), of ranks 1 and 2 (1 bytes)");
 }
 
+TEST(Comparison, CountsRanksThatItDoesNotName) {
+  std::vector<std::string> memories(100, "same");
+  for (std::size_t rank = 0; rank < 40; ++rank) memories[rank] = std::string(5, char(rank));
+  EXPECT_NE(difference_of(memories).find(" and 25 more ranks differ from the other 60"),
+            std::string::npos)
+      << difference_of(memories);
+  for (std::size_t rank = 0; rank < 100; ++rank) memories[rank] = std::string(5, char(rank));
+  EXPECT_NE(difference_of(memories).find("there are 100 contents"), std::string::npos);
+  EXPECT_NE(difference_of(memories).find(" and 84 more ranks"), std::string::npos);
+}
+
 TEST(Comparison, SeesEachBit) {
   for (const std::size_t length : {1U, 8U, 17U, 240U, 241U, 1000U, 4096U}) {
     const std::string memory(length, 'm');

@@ -96,8 +96,8 @@
  * Reproducibility. The result is the same bits on every server and in every run: contributions are
  * added in the plan's order. A compare shows it of memory that this has been said of, such as the
  * weights after a step: where a memory, a CPU or a program is faulty, and on which rank. It reads
- * the buffer during the call, which may be changed then, and brings 16 bytes from each trainer to
- * all: a digest of 64 bits, and the length. It is no shield against a trainer that lies.
+ * the buffer before it returns, and brings 16 bytes from each trainer to all: a digest of 64 bits,
+ * and the length. Other errors call it an all_gather of 16 bytes. It is no shield against lies.
  *
  * Averages. GRADCUBE_AVERAGE of float16 and bfloat16 never overflows where the mean is
  * representable. Of float32 and float64 it is the sum, then one division. Of int32 and int64 it is
@@ -296,7 +296,7 @@ typedef struct {
   int kind;      /* a gradcube_kind */
   void* buffer;  /* not read for a barrier */
   size_t count;  /* elements; of one chunk for reduce_scatter and all_gather; 0 for a barrier; of a
-                    compare any number */
+                    compare it may differ */
   int dtype;     /* a gradcube_dtype; not read for a barrier */
   int op;        /* a gradcube_op; read for all_reduce, reduce_scatter and reduce */
   unsigned root; /* a rank; read for broadcast and reduce */

@@ -68,6 +68,7 @@ __all__ = [
 
 name_as_torchrun_does(run_directory())
 _extension = _torch_extension.load()
+_COMPARED_AT_ONCE = 256 << 20  # bytes: of those on a device there are as many copies
 _joined = []  # for each group: the process that made it, the socket at which it has joined, and its Departure
 
 
@@ -151,7 +152,8 @@ def statistics(group=None):
 def compare(tensors, group=None):
     """RuntimeError on every rank, with the tensors and ranks that differ, unless all ranks have the same bytes.
 
-    ``tensors``: a module, whose parameters are compared, a mapping from names, or a sequence; of as many on all ranks.
+    ``tensors``: a module, whose parameters are compared, a mapping from names, or a sequence; on all ranks as many, in
+    the same order.
 
         gradcube.torch.compare(model)    # after optimizer.step(), now and then
     """
@@ -159,13 +161,23 @@ def compare(tensors, group=None):
     if isinstance(tensors, torch.nn.Module):
         tensors = dict(tensors.named_parameters())
     named = tensors.items() if isinstance(tensors, collections.abc.Mapping) else enumerate(tensors)
-    works = [(name, backend.compare(tensor.detach())) for name, tensor in named]
-    failures = []
-    for name, work in works:
-        try:
-            work.wait()
-        except RuntimeError as error:
-            failures.append(f"{name}: {error}")
+    works, under_way, failures = [], 0, []
+
+    def finish():
+        for name, work in works:
+            try:
+                work.wait()
+            except RuntimeError as error:
+                failures.append(f"{name}: {error}")
+        works.clear()
+
+    for name, tensor in named:
+        works.append((name, backend.compare(tensor.detach())))
+        under_way += tensor.numel() * tensor.element_size()
+        if under_way > _COMPARED_AT_ONCE:
+            finish()
+            under_way = 0
+    finish()
     if failures:
         raise RuntimeError("\n".join(failures))
 

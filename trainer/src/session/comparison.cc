@@ -60,6 +60,17 @@ std::vector<Party> parties_of(std::span<const std::byte> digests) {
   return parties;
 }
 
+// How many ranks the parties behind the first ones have.
+std::string unnamed(const std::vector<Party>& parties, std::size_t named) {
+  std::size_t ranks = 0;
+  for (std::size_t i = named; i < parties.size(); ++i) ranks += parties[i].ranks.size();
+  return ranks == 0 ? "" : " and " + std::to_string(ranks) + " more ranks";
+}
+
+bool all_are_the_same(std::span<const std::byte> digests) {
+  return std::equal(digests.begin() + kDigestBytes, digests.end(), digests.begin());
+}
+
 }  // namespace
 
 void write_digest(std::span<const std::byte> memory, std::byte* to) {
@@ -68,26 +79,29 @@ void write_digest(std::span<const std::byte> memory, std::byte* to) {
 }
 
 std::string find_difference(std::span<const std::byte> digests) {
+  if (all_are_the_same(digests)) return "";
   const std::vector<Party> parties = parties_of(digests);
-  if (parties.size() < 2) return "";
   const std::size_t ranks = digests.size() / kDigestBytes;
   const Party& largest = parties.front();
   if (2 * largest.ranks.size() > ranks) {
     std::string text;
-    for (std::size_t i = 1; i < std::min(parties.size(), kMostNamed); ++i) {
+    const std::size_t named = std::min(parties.size(), kMostNamed);
+    for (std::size_t i = 1; i < named; ++i) {
       const Digest& digest = parties[i].digest;
       text += (i == 1 ? "" : ", ") + text_of(parties[i].ranks);
       if (digest.bytes != largest.digest.bytes) text += length_of(digest);
     }
-    return text + (ranks - largest.ranks.size() == 1 ? " differs" : " differ") +
-           " from the other " + std::to_string(largest.ranks.size()) + ", which have " +
+    return text + unnamed(parties, named) +
+           (ranks - largest.ranks.size() == 1 ? " differs" : " differ") + " from the other " +
+           std::to_string(largest.ranks.size()) + ", which have " +
            std::to_string(largest.digest.bytes) + " bytes";
   }
   std::string text = "there are " + std::to_string(parties.size()) + " contents, that of ";
-  for (std::size_t i = 0; i < std::min(parties.size(), kMostNamed); ++i) {
+  const std::size_t named = std::min(parties.size(), kMostNamed);
+  for (std::size_t i = 0; i < named; ++i) {
     text += (i == 0 ? "" : ", of ") + text_of(parties[i].ranks) + length_of(parties[i].digest);
   }
-  return text;
+  return text + unnamed(parties, named);
 }
 
 }  // namespace gradcube::trainer

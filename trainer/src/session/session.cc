@@ -1,6 +1,7 @@
 #include "trainer/src/session/session.h"
 
 #include <algorithm>
+#include <new>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -198,8 +199,12 @@ int Session::report(Lock& lock, Request& request) {
   if (request.wanted.push.has_value()) code = hub_->end_push(lock, *request.wanted.push, code);
   if (code == GRADCUBE_OK && request.staging != nullptr) {
     lock.unlock();
-    const std::string difference = request.collective.read_output(request.staging);
-    if (!difference.empty()) code = fail(GRADCUBE_ECORRUPT, why_corrupt(request, difference));
+    try {
+      const std::string difference = request.collective.read_output(request.staging);
+      if (!difference.empty()) code = fail(GRADCUBE_ECORRUPT, why_corrupt(request, difference));
+    } catch (const std::bad_alloc&) {  // what the request holds is given back all the same
+      code = fail(GRADCUBE_ENOMEM, "");
+    }
     lock = enter();
   }
   withdraw(request);
