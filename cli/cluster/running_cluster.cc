@@ -13,6 +13,7 @@
 #include "cli/text/json_fields.h"
 #include "cli/text/topology_text.h"
 #include "control/base/errors.h"
+#include "control/settings/cluster_settings.h"
 
 namespace gradcube::cli {
 
