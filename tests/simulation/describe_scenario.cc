@@ -30,9 +30,8 @@ std::string describe(const Scenario& scenario) {
   const dataplane::MessageFaults& messages = scenario.simulation.messages;
   std::string text = fmt::format(
       "{} mtu {} rate {} delay {} queue {} loss {:.4f} dup {:.4f} reorder {:.4f} corrupt {:.4f}, "
-      "{} of {} lcores, stalls {}, guests {}, {} in flight, pause {}, rank {} late until {}, {} at "
-      "rank "
-      "{} collective {} for {} ns, messages lost {:.2f} doubled {:.1f} delayed {} us;",
+      "{} of {} lcores, stalls {}, guests {}, {} in flight, pause {}, rank {} late until {}, "
+      "{} at rank {} collective {} for {} ns, messages lost {:.2f} doubled {:.1f} delayed {} us;",
       cluster.topology.spec() + without(cluster.topology), cluster.mtu,
       control::to_json(cluster.rates).dump(), cluster.delay_ns, cluster.queue_bytes, cluster.loss,
       cluster.duplicate, cluster.reorder, cluster.corrupt, cluster.server_lcores,

@@ -260,14 +260,19 @@ void draw_outages(SeededRandom& random, Scenario& scenario) {
             [](const Outage& one, const Outage& other) { return one.until < other.until; });
 }
 
+// A job that gets no answer from its leader in 2 s is given up. Where questions and answers take
+// the links, these lose so little that one of the hundred questions in that time is answered.
+void let_answers_arrive(SimulationSettings& simulation) {
+  if (!simulation.messages_pass_the_fabric) return;
+  simulation.cluster.loss = std::min(simulation.cluster.loss, 0.15);
+}
+
 // Signs of life come so often that chance alone makes no server silent: over the longest path that
-// there may be, none of a second, the least that a daemon is given, arrives once in 10^9 times. And
-// links lose no more than lets one of a hundred questions, and its answer, pass four hops each.
+// there may be, none of a second, the least that a daemon is given, arrives once in 10^9 times.
 void greet_often(SimulationSettings& simulation) {
   double arrives = 1 - simulation.messages.loss;
   if (simulation.messages_pass_the_fabric) {
-    control::ClusterSettings& links = simulation.cluster;
-    links.loss = std::min(links.loss, 0.15);
+    const control::ClusterSettings& links = simulation.cluster;
     arrives *= std::pow((1 - links.loss) * (1 - links.corrupt), protocol::kMaxHops);
   }
   const double a_second = std::log(1e-9) / std::log1p(-arrives);
@@ -368,6 +373,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   scenario.guests = one_in(random, 3);
   scenario.simulation.messages_pass_the_fabric = one_in(random, 3);
   draw_schedule(seed, scenario.simulation);
+  let_answers_arrive(scenario.simulation);
   greet_often(scenario.simulation);
   shorten_outages(scenario);
   scenario.limit = 600 * kSecond;
