@@ -150,8 +150,8 @@ int gradcube_barrier(gradcube_session* session, std::uint64_t* request) {
 
 int gradcube_compare(gradcube_session* session, const void* buffer, std::size_t bytes,
                      std::uint64_t* request) {
-  return submit(session, GRADCUBE_COMPARE, const_cast<void*>(buffer), bytes, GRADCUBE_BYTES, 0, 0,
-                request);  // which only reads it
+  void* read = const_cast<void*>(buffer);  // a comparison writes nothing there
+  return submit(session, GRADCUBE_COMPARE, read, bytes, GRADCUBE_BYTES, 0, 0, request);
 }
 
 int gradcube_submit_message(gradcube_session* session, const gradcube_message* message,

@@ -164,6 +164,8 @@ std::string set_comparison(const gradcube_collective& given, const Place& place,
   collective.submission.collective.kind = GRADCUBE_ALL_GATHER;
   collective.submission.dtype = GRADCUBE_BYTES;
   collective.submission.count = kDigestBytes;
+  collective.input = {place.rank * kDigestBytes, kDigestBytes};
+  collective.output = {0, collective.carried_bytes};
   return "";
 }
 
@@ -178,9 +180,9 @@ std::size_t elements_of(const Part& part, const aggregation::ReproducibleReducti
 
 }  // namespace
 
-void Collective::write_input(std::byte* copy, std::uint32_t rank) const {
-  if (compares) return write_digest({buffer, bytes}, copy + rank * kDigestBytes);
+void Collective::write_input(std::byte* copy) const {
   if (input.bytes == 0) return;
+  if (compares) return write_digest({buffer, bytes}, copy + input.offset);
   const std::byte* from = buffer + input.offset;
   std::byte* to = copy + carried_offset(*this, input);
   if (reduction.has_value()) {
@@ -191,8 +193,8 @@ void Collective::write_input(std::byte* copy, std::uint32_t rank) const {
 }
 
 std::string Collective::read_output(const std::byte* copy) const {
-  if (compares) return find_difference({copy, carried_bytes});
   if (output.bytes == 0) return "";
+  if (compares) return find_difference({copy, output.bytes});
   std::byte* to = buffer + output.offset;
   const std::byte* from = copy + carried_offset(*this, output);
   if (reduction.has_value()) {

@@ -38,8 +38,10 @@ struct Collective {
   bool compares = false;            // comparison.h: the buffer is only read
   // How elements are turned into what the daemon adds; nothing if it adds them as they are.
   std::optional<aggregation::ReproducibleReduction> reduction;
-  Part input;   // what the daemon must see of the trainer's buffer
-  Part output;  // what the trainer must see of the daemon's result
+  // What the daemon must see of the trainer's buffer, and the trainer of the daemon's result. Of a
+  // comparison: the bytes of the copy that are the trainer's digest, and those of all digests.
+  Part input;
+  Part output;
 
   bool is(shared::SubmissionType type) const {
     return submission.type == static_cast<std::uint8_t>(type);
@@ -57,8 +59,7 @@ struct Collective {
   bool is_carried_as_it_is() const { return !reduction.has_value() && !compares; }
 
   // Between the trainer's buffer and a copy in the heap, of carried_bytes: the daemon works there.
-  // The trainer's chunk of the copy: of a comparison.
-  void write_input(std::byte* copy, std::uint32_t rank) const;
+  void write_input(std::byte* copy) const;
   // What a comparison has found; else empty.
   std::string read_output(const std::byte* copy) const;
 

@@ -127,9 +127,9 @@ int Session::start(Lock& lock, const Collective& collective, const Wanted& wante
 
 void Session::copy_in(Lock& lock, const Request& request) {
   const Collective& collective = request.collective;
-  if (collective.input.bytes == 0 && !collective.compares) return;
+  if (collective.input.bytes == 0) return;
   lock.unlock();
-  collective.write_input(request.staging, place_.rank);
+  collective.write_input(request.staging);
   lock = enter();
 }
 
@@ -197,7 +197,7 @@ int Session::report(Lock& lock, Request& request) {
     *request.wanted.received = code == GRADCUBE_OK ? request.message_bytes : 0;
   }
   if (request.wanted.push.has_value()) code = hub_->end_push(lock, *request.wanted.push, code);
-  if (code == GRADCUBE_OK && request.staging != nullptr) {
+  if (code == GRADCUBE_OK && request.staging != nullptr && request.collective.output.bytes != 0) {
     lock.unlock();
     try {
       const std::string difference = request.collective.read_output(request.staging);
