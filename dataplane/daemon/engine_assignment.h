@@ -13,20 +13,21 @@
 
 namespace gradcube::dataplane {
 
-// By the threads of a whole cluster's plan: jobs on some of the servers have their own grids.
-inline control::Assignment engine_assignment(const control::Topology& whole,
-                                             const std::vector<control::Lcore>& lcores) {
-  return control::Assignment::all_servers(
-      control::make_plan(control::default_algorithm(whole), whole, "--topology"), lcores);
+// Of a whole cluster: jobs on some of the servers have their own grids.
+inline control::Plan default_plan(const control::Topology& whole) {
+  return control::make_plan(control::default_algorithm(whole), whole, "--topology");
 }
 
-// Of a server, at least: one for each port, and those of a plan that is cut for its lcores.
+// By the threads of that plan.
+inline control::Assignment engine_assignment(const control::Topology& whole,
+                                             const std::vector<control::Lcore>& lcores) {
+  return control::Assignment::all_servers(default_plan(whole), lcores);
+}
+
+// Of a server, at least: one for each port, and those of that plan, which is cut for its lcores.
 inline unsigned threads_of_server(const control::ClusterSettings& settings) {
-  const unsigned ports = settings.topology.ports();
-  if (settings.server_lcores == 1) return ports;
   const control::Topology whole = settings.rated_topology().whole();
-  const auto algorithm = control::default_algorithm(whole);
-  return std::max(ports, control::make_plan(algorithm, whole, "--topology").threads());
+  return std::max(settings.topology.ports(), default_plan(whole).threads());
 }
 
 }  // namespace gradcube::dataplane

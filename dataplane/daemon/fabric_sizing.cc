@@ -58,17 +58,17 @@ static_assert(kLimitedBlock + protocol::header_bytes(1, true, true) <=
               protocol::SendWindow::kUnaskedBytes);
 
 // --- Credit. A port grants what its switch queue holds beside what may come unasked, from all
-// engines of all neighbours at once: a server has no more than threads. So the queue cannot
-// overflow. Where neighbours are many and the queue is short, half of the queue is granted all the
-// same.
+// engines of all neighbours at once: a server has no more than threads. So the queue does not
+// overflow. But half of the queue is granted also where neighbours are many and it is short.
 std::uint64_t queued_credit(const control::ClusterSettings& settings) {
+  const std::uint64_t of_one = threads_of_server(settings) * UnaskedRoom::kBytes;
   std::uint64_t unasked = 0;
   const bcube::AddressSpace& space = settings.topology.space();
   for (unsigned level = 0; level < space.levels(); ++level) {
     // Of neighbours. What has several ports on the switch sends by each of them.
     std::uint64_t ways = space.cabled() ? 1 : space.radix(level) - 1;
     for (const control::PortGroup& own : settings.rates.own_ports()) ways += own.ports - 1;
-    unasked = std::max(unasked, ways * threads_of_server(settings) * UnaskedRoom::kBytes);
+    unasked = std::max(unasked, ways * of_one);
   }
   return settings.queue_bytes - std::min(unasked, settings.queue_bytes / 2);
 }

@@ -108,7 +108,7 @@ std::vector<control::Lcore> lcores_of(const Eal& eal) {
   return lcores;
 }
 
-// Whoever names more lcores than there is work for would look for it in vain.
+// Nothing else says that a core which --lcores names has nothing to do.
 void warn_of_idle(const std::vector<unsigned>& lcores, const LocalCluster& cluster) {
   std::vector<unsigned> idle = lcores;
   for (std::size_t i = 0; i < cluster.pollers().size(); ++i) std::erase(idle, cluster.lcore_of(i));
