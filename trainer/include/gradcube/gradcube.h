@@ -352,8 +352,8 @@ GRADCUBE_API int gradcube_poll(gradcube_session* session, uint64_t request, int 
 /* Waits until the request has ended, at most timeout_ms. On GRADCUBE_ETIMEDOUT the request goes on
  * and its buffer stays the daemon's: until the end is reported another request with it is refused.
  * gradcube_last_error() says which trainers are missing, and how long was waited, also by
- * gradcube_poll() (with an event descriptor: since the submission). To find that out the daemon
- * may take up to 200 ms more, where a daemon or a trainer is silent. */
+ * gradcube_poll() (with an event descriptor: since the submission). To find that out may take 200
+ * ms more: to look whether something has ended, use gradcube_test(). */
 GRADCUBE_API int gradcube_wait(gradcube_session* session, uint64_t request, int timeout_ms);
 
 /* How to choose the layers of a network whose gradients share an all-reduce (docs/mg-wfbp.md). */

@@ -236,6 +236,7 @@ class Session:
 
         After TimeoutError it was withdrawn: it has taken nothing, and a later receive gets the message. One that is
         under way when the time is up is waited for, some seconds; if it takes longer, the error says that it is lost.
+        The error says who is missing, which may take 0.2 s more: recv_async() and its test() are for looking.
         """
         deadline_of(timeout)
         request = self._message(_RECEIVE, array, source, tag)
