@@ -41,12 +41,14 @@ FIRST_UDP_PORT = 47330
 class Hosts:
     """with Hosts(build, members) as hosts: a star with a daemon in the namespace of each member, started by hand.
 
-    They share the cores as those of a test bed do. link: more lines of [link] in the cluster file. number: of a cluster
-    beside others with the same members.
+    They share the cores as those of a test bed do. Their frames are authenticated, as those of all daemons of several
+    hosts are unless one asks for less. link: more lines of [link] in the cluster file. number: of a cluster beside others
+    with the same members.
     """
 
     def __init__(self, build, members, mtu=MTU, link="", number=0):
         self._build = pathlib.Path(build).resolve()
+        self._tool = str(self._build / "cli/gradcube")
         self._members = members
         self._jobs = 0
         rows = json.dumps([f"{address}:{FIRST_UDP_PORT + number}" for _, address in members])
@@ -58,6 +60,8 @@ class Hosts:
             directory = tempfile.mkdtemp(prefix="gradcube-bench.", dir="/tmp")
             stack.callback(shutil.rmtree, directory, ignore_errors=True)
             self._directory = pathlib.Path(directory)
+            self._key = str(self._directory / "key")
+            subprocess.run([self._tool, "keygen", self._key], check=True, stdout=subprocess.DEVNULL)
             for server, (holder, _) in enumerate(self._members):
                 self._start(stack, server, holder)
             self._stack = stack.pop_all()
@@ -71,7 +75,8 @@ class Hosts:
         log = stack.enter_context(open(self._directory / f"{server}.log", "w", encoding="utf-8"))
         cores = sorted(os.sched_getaffinity(0))
         settings = self._directory / f"{server}.toml"
-        settings.write_text(f"{self._text}[engine]\nlcores = [{cores[server % len(cores)]}]\n", encoding="utf-8")
+        own = f'[engine]\nlcores = [{cores[server % len(cores)]}]\n[security]\nkey-file = "{self._key}"\n'
+        settings.write_text(self._text + own, encoding="utf-8")
         program = str(self._build / "dataplane/daemon/gradcubed")
         flags = ["--server", str(server), "--cluster", str(settings)]
         flags += ["--run-dir", str(self._directory / str(server)), "--ready-fd", str(tells)]
@@ -86,9 +91,8 @@ class Hosts:
 
     def _tools(self, *arguments):
         """This command on each host."""
-        tool = str(self._build / "cli/gradcube")
         runs = [f"GRADCUBE_RUN={self._directory / str(server)}" for server in range(len(self._members))]
-        commands = [["env", run, tool, *arguments] for run in runs]
+        commands = [["env", run, self._tool, *arguments] for run in runs]
         return [inside(holder, command) for (holder, _), command in zip(self._members, commands)]
 
     def _perf(self, size, iterations):
