@@ -24,6 +24,7 @@
 #include "control/settings/cluster_settings.h"
 #include "dataplane/daemon/fabric_sizing.h"
 #include "dataplane/daemon/node/node_group.h"
+#include "dataplane/daemon/packet_sizing.h"
 #include "dataplane/engine/frame_keys.h"
 #include "dataplane/fabric/fabric.h"
 #include "dataplane/host/packet_memory.h"

@@ -8,6 +8,7 @@
 #include "dataplane/daemon/embedded_sizing.h"
 #include "dataplane/daemon/engine_assignment.h"
 #include "dataplane/daemon/fabric_sizing.h"
+#include "dataplane/daemon/packet_sizing.h"
 #include "dataplane/fabric/memif/memif_fabric.h"
 #include "dataplane/host/memory_units.h"
 

@@ -1,5 +1,5 @@
 // What the memory of packets and of EAL comes to, where a fabric's need is computed before it
-// starts (dataplane/daemon/fabric_sizing.h, dataplane/fabric/port_driver.h).
+// starts (dataplane/daemon/packet_sizing.h, dataplane/fabric/port_driver.h).
 #ifndef GRADCUBE_DATAPLANE_HOST_MEMORY_UNITS_H_
 #define GRADCUBE_DATAPLANE_HOST_MEMORY_UNITS_H_
 

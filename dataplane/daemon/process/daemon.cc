@@ -15,6 +15,7 @@
 #include "control/status/status_for.h"
 #include "dataplane/bed/flows_request.h"
 #include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/packet_sizing.h"
 #include "dataplane/daemon/process/paths_request.h"
 #include "dataplane/daemon/server_cluster.h"
 #include "dataplane/daemon/status.h"

@@ -18,6 +18,7 @@
 #include "control/base/units.h"
 #include "control/plan/algorithms.h"
 #include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/packet_sizing.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/host/eal.h"
 #include "tests/support/admissions.h"
