@@ -31,7 +31,7 @@
 
 namespace gradcube::protocol {
 
-inline constexpr std::uint8_t kVersion = 7;
+inline constexpr std::uint8_t kVersion = 8;
 inline constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
 inline constexpr std::uint8_t kProtocolUdp = 17;
 inline constexpr std::uint16_t kUdpPort = 47330;  // destination port of every frame

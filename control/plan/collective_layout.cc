@@ -97,7 +97,7 @@ SegmentRange CollectiveLayout::contiguous_segment(const ThreadSchedule& schedule
     index -= offset * positions_.blocks(u);
     units = schedule.step(u).part_of(units, schedule.digit_at_offset(u, offset));
   }
-  const ByteRange bytes = bytes_of(part(units, in_block, segments_per_block_), divided_bytes_);
+  const ByteRange bytes = bytes_of(slice(units, in_block, segments_per_block_), divided_bytes_);
   return {bytes.begin, static_cast<std::uint32_t>(bytes.size())};
 }
 
@@ -113,7 +113,8 @@ SegmentRange CollectiveLayout::rank_ordered_segment(const ThreadSchedule& schedu
     index -= offset * pieces;
     owner += schedule.distance(u, offset);
   }
-  const ByteRange bytes = bytes_of(part(active_[0], in_piece, segments_per_block_), divided_bytes_);
+  const ByteRange bytes =
+      bytes_of(slice(active_[0], in_piece, segments_per_block_), divided_bytes_);
   const Rank chunk = chunk_of_rank_ == nullptr ? owner : chunk_of_rank_[owner];
   return {chunk * divided_bytes_ + bytes.begin, static_cast<std::uint32_t>(bytes.size())};
 }

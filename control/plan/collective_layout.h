@@ -2,7 +2,7 @@
 // trainer's buffer (bytes).
 //
 // Every rank computes the same layout from the plan, the collective and the segment size, so a
-// segment is named on the wire by its sequence alone. All division is part() (byte_range.h).
+// segment is named on the wire by its sequence alone. All division is byte_range.h's.
 //
 // CONTIGUOUS (all_reduce, broadcast, reduce, barrier): the buffer is divided among the threads by
 // their weights, each share by the digits of the piece's owner in the order of the thread's steps,
@@ -26,8 +26,9 @@
 // A plan whose steps double is one block, and has no broadcast stage. It runs all-reduces and
 // barriers alone (plan_choice.h).
 //
-// Every block of a thread has the same number of segments, of nearly equal size. Short blocks have
-// empty segments. In a stage that the kind has, each exchange has at least one segment, so that
+// Every block of a thread has the same number of segments, of equal size but for its last one (what
+// is sent together is cheap where it has one length: datagram_trains.h). Short blocks have empty
+// segments. In a stage that the kind has, each exchange has at least one segment, so that
 // even an empty collective meets every peer and is checked against it. The streams of a stage that
 // the kind does not have are of no length.
 //

@@ -3,7 +3,8 @@
 // A buffer is divided in whole units, so that every range but the last begins and ends on a 64-byte
 // boundary; the buffer's last unit may be partial. A range of U units has n parts: part i is
 // [U*i/n, U*(i+1)/n), and any of them may be empty. Unequal shares are several such parts together.
-// The plan, the verifier and the data path all divide with part(): there is no other division of a
+// Segments are slices: of equal length, but for the last one that is not empty. The plan, the
+// verifier and the data path all divide with part() and slice(): there is no other division of a
 // buffer.
 //
 // Plain values and arithmetic. No product overflows: any number of bytes is allowed.
@@ -72,6 +73,13 @@ constexpr UnitRange part(UnitRange whole, PartRange parts) {
   const std::uint64_t begin = each * parts.from + rest * parts.from / parts.of;
   const std::uint64_t end = each * parts.to + rest * parts.to / parts.of;
   return {whole.begin + begin, end - begin};
+}
+
+// Slice `index` of `slices`.
+constexpr UnitRange slice(UnitRange whole, std::uint64_t index, std::uint64_t slices) {
+  const std::uint64_t each = whole.count / slices + (whole.count % slices != 0 ? 1 : 0);
+  const std::uint64_t begin = std::min(each * index, whole.count);
+  return {whole.begin + begin, std::min(each, whole.count - begin)};
 }
 
 }  // namespace gradcube::control

@@ -1,5 +1,6 @@
 #include "control/plan/base/byte_range.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <vector>
 
@@ -31,6 +32,22 @@ TEST(ByteRange, PartsAreThoseOfTheExactProductHoweverLargeTheyAre) {
         ASSERT_EQ(part({7, count}, i, parts), wide_part({7, count}, i, parts))
             << count << " units, part " << i << " of " << parts;
       }
+    }
+  }
+}
+
+TEST(ByteRange, SlicesFillARangeInOrderAndAreOfOneLengthButForTheEnd) {
+  for (const uint64_t count : {0ULL, 1ULL, 5ULL, 16ULL, 113ULL, 1ULL << 58}) {
+    for (const uint64_t slices : {1ULL, 2ULL, 6ULL, 16ULL, 256ULL}) {
+      const uint64_t each = slice({100, count}, 0, slices).count;
+      uint64_t at = 100;
+      for (uint64_t i = 0; i < slices; ++i) {
+        const UnitRange one = slice({100, count}, i, slices);
+        ASSERT_EQ(one.begin, at) << count << " units in " << slices;
+        ASSERT_EQ(one.count, std::min(each, 100 + count - at)) << count << " units in " << slices;
+        at += one.count;
+      }
+      ASSERT_EQ(at, 100 + count);
     }
   }
 }

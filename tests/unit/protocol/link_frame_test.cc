@@ -28,7 +28,7 @@ TEST(LinkFrame, IsWhatTheTableSays) {
       link_frame(FrameType::greeting, {0x0102, 3, 4, kSentNumber, kSentEcho, kDigest});
   const Bytes from_udp(frame.begin() + 34, frame.begin() + 86);
   const Bytes expected = {0xc0, 0x03, 0xb8, 0xe2, 0,    56,   0,    0,     // UDP
-                          0x74, 0x10, 0x02, 0x01, 0x04, 0x03, 1,    0x20,  // routing
+                          0x84, 0x10, 0x02, 0x01, 0x04, 0x03, 1,    0x20,  // routing
                           0x02, 0x01, 3,    4,    0,    0,                 // link
                           0x14, 0x13, 0x12, 0x11,                          // settings
                           0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 0x22,
