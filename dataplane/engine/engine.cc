@@ -21,7 +21,7 @@ constexpr Nanoseconds kStarvedLook = 50'000;
 constexpr unsigned kTakenAtOnce = 256;
 
 // What the modules below fix on their own, and have to agree on.
-static_assert(PortQueue::kBurst <= HandOver::kBurst);
+static_assert(Port::kBurst <= HandOver::kBurst);
 static_assert(control::kMaxDimensions <= bcube::kMaxLevels);
 static_assert(control::kMaxDimensions < protocol::kMaxHops, "a relay adds a hop to any path");
 static_assert(bcube::kMaxLevels <= protocol::kMaxHops, "every route fits into a frame");

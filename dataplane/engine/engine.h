@@ -68,8 +68,6 @@ enum class FrameCheck : std::uint8_t { none, crc, mac };
 
 class Engine final : public Pollable {
  public:
-  static constexpr unsigned kBurst = PortQueue::kBurst;
-
   // ports: all of the server's, by number. pools: only this lcore allocates from them.
   // Ports, credit, pools and sink must outlive the engine.
   Engine(const EngineSettings& settings, const bcube::AddressSpace& space,

@@ -39,12 +39,16 @@ void count_received(Flow& flow, const protocol::RoutingHeader& routing) {
 }  // namespace
 
 unsigned Engine::receive(PortQueue& in) {
-  rte_mbuf* packets[kBurst];
-  const unsigned count = in.port->receive(settings_.queue, packets, kBurst);
-  if (count == 0) return 0;
-  port_in_ = in.number;
-  receive_any(packets, count);
-  return count;
+  unsigned received = 0;
+  unsigned count = Port::kBurst;
+  while (count == Port::kBurst && received < in.port->per_iteration()) {
+    rte_mbuf* packets[Port::kBurst];
+    count = in.port->receive(settings_.queue, packets, Port::kBurst);
+    port_in_ = in.number;
+    if (count != 0) receive_any(packets, count);
+    received += count;
+  }
+  return received;
 }
 
 // What siblings have received for this engine.
@@ -52,8 +56,9 @@ unsigned Engine::receive_handed() {
   unsigned received = 0;
   for (unsigned sibling = 0; sibling < settings_.hand_over->engines(); ++sibling) {
     if (sibling == settings_.queue) continue;
-    rte_mbuf* packets[kBurst];
-    const unsigned count = settings_.hand_over->take(sibling, settings_.queue, packets, kBurst);
+    rte_mbuf* packets[HandOver::kBurst];
+    const unsigned count =
+        settings_.hand_over->take(sibling, settings_.queue, packets, HandOver::kBurst);
     // What came in through one port goes on as one burst.
     unsigned end = 0;
     for (unsigned begin = 0; begin < count; begin = end) {

@@ -2,6 +2,11 @@
 // as the server has engines. Queue pair q belongs to one engine's thread, so engines share nothing
 // here. The calls are virtual, once per burst.
 //
+// Bursts. An engine's iteration receives packets by kBurst at a time, so that they are in the
+// caches while it handles them, and hands over all that it sends in one call. How many it moves in
+// each direction is the port's to say (per_iteration()): one burst; more where a call costs as much
+// as many packets, and less for each the more of them go to the same peer.
+//
 // Lanes. A port may have an express queue beside each queue, for frames that must not wait behind
 // long ones: those of short collectives. It has room of its own, and what is between it and its
 // peer lets its frames overtake those of the queue, while neither starves the other. Both arrive at
@@ -51,6 +56,9 @@ using PortCounts = PortNumbers<std::uint64_t>;
 
 class Port {
  public:
+  static constexpr std::uint16_t kBurst = 32;
+  static constexpr std::uint16_t kMostPerIteration = 256;
+
   virtual ~Port() = default;
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
@@ -74,6 +82,8 @@ class Port {
   virtual void add_to_status(nlohmann::ordered_json& /*entry*/) {}
 
   std::uint16_t queues() const { return static_cast<std::uint16_t>(counters_.size()); }
+  // kBurst to kMostPerIteration; the last burst may go beyond it.
+  std::uint16_t per_iteration() const { return per_iteration_; }
   // The largest IP packet, in bytes: a frame is 14 bytes longer.
   std::uint32_t mtu() const { return mtu_; }
 
@@ -89,7 +99,8 @@ class Port {
   }
 
  protected:
-  Port(std::uint16_t queues, std::uint32_t mtu) : mtu_(mtu), counters_(queues) {
+  Port(std::uint16_t queues, std::uint32_t mtu, std::uint16_t per_iteration = kBurst)
+      : mtu_(mtu), per_iteration_(per_iteration), counters_(queues) {
     if (queues == 0) throw std::runtime_error("a port needs at least one queue");
   }
 
@@ -112,6 +123,7 @@ class Port {
   struct alignas(64) QueueCounters : PortNumbers<RelaxedCounter> {};
 
   std::uint32_t mtu_;
+  std::uint16_t per_iteration_;
   std::vector<QueueCounters> counters_;
 };
 

@@ -48,7 +48,6 @@ namespace gradcube::dataplane {
 
 class PortQueue {
  public:
-  static constexpr unsigned kBurst = 32;
   static constexpr std::uint32_t kTurnWithoutARate = 256 * 1024;  // bytes
 
   // Frames that leave together by one of the port's queues, as many as there is room for.
@@ -56,7 +55,7 @@ class PortQueue {
     explicit Burst(std::uint16_t its_queue) : queue(its_queue) {}
     void begin(const Port& port) {
       filled = 0;
-      room = std::min<unsigned>(port.transmit_room(queue), kBurst);
+      room = std::min(port.transmit_room(queue), port.per_iteration());
     }
     bool is_full() const { return filled == room; }
     unsigned left() const { return room - filled; }
@@ -65,7 +64,7 @@ class PortQueue {
     std::uint16_t queue;
     unsigned room = 0;
     unsigned filled = 0;
-    std::array<rte_mbuf*, kBurst> packets{};
+    std::array<rte_mbuf*, Port::kMostPerIteration> packets{};
   };
 
   // engine: the number of this engine's queue of the port, and among those that share its credit.

@@ -35,8 +35,9 @@ inline constexpr std::uint32_t kLongerInIpv6 = kLeastDatagram + 20;
 inline constexpr std::uint8_t kEcnBits = 0x3;
 inline constexpr std::uint8_t kUnderstandsMarks = 0x2;  // ECT(0), as all frames begin
 
-// The frames of a burst.
-inline constexpr unsigned kMostDatagrams = 32;
+// What leaves at once, and how much of it as one train: older kernels cut no more.
+inline constexpr unsigned kMostDatagrams = 256;
+inline constexpr unsigned kLongestTrain = 64;
 
 }  // namespace gradcube::dataplane
 

@@ -93,8 +93,8 @@ class DatagramTrains {
 
   int socket_;
   const UdpPeers& peers_;
-  unsigned longest_train_ = kMostDatagrams;
-  unsigned longest_now_ = kMostDatagrams;
+  unsigned longest_train_ = kLongestTrain;
+  unsigned longest_now_ = kLongestTrain;
   unsigned count_ = 0;
   std::array<Frame, kMostDatagrams> frames_{};
   unsigned train_count_ = 0;

@@ -38,7 +38,7 @@ UdpPort::Queue::Queue(const UdpPortOptions& options, PacketPool& pool, const Udp
       pacer(its_pacer) {}
 
 UdpPort::UdpPort(const UdpPortOptions& options, Clock& clock)
-    : Port(static_cast<std::uint16_t>(options.pools.size()), options.mtu),
+    : Port(static_cast<std::uint16_t>(options.pools.size()), options.mtu, kMostDatagrams),
       at_(options.at),
       peers_(options.link, options.peers),
       clock_(clock) {

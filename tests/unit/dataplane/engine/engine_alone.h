@@ -60,10 +60,11 @@ class EngineAlone : public testing::Test {
  protected:
   explicit EngineAlone(std::uint64_t credit_budget = protocol::CreditSettings::kUnlimited,
                        unsigned lanes = 1, const FrameKeys* keys = nullptr,
-                       MessageInbox* inbox = nullptr)
+                       MessageInbox* inbox = nullptr, std::uint16_t per_iteration = Port::kBurst)
       : packets_(make_pool("engine", 255)),
         answers_(make_pool("answers", 255)),
         frames_(make_pool("wire", 255, 512)),
+        port_(per_iteration),
         credit_({credit_budget, kSegmentFrameBytes}),
         session_(1, 1 << 16, lanes),
         engine_(std::make_unique<Engine>(settings(keys, inbox),

@@ -115,7 +115,7 @@ class Events final : public EventSink {
 // A port of one queue: the test puts packets in, and takes out what was sent.
 class FakePort final : public Port {
  public:
-  FakePort() : Port(1, 9000) {}
+  explicit FakePort(std::uint16_t per_iteration = kBurst) : Port(1, 9000, per_iteration) {}
   ~FakePort() override {
     for (rte_mbuf* packet : arriving) rte_pktmbuf_free(packet);
     for (rte_mbuf* packet : sent) rte_pktmbuf_free(packet);

@@ -318,6 +318,30 @@ TEST_F(EngineAlone, CallsAnAnswerDueOnceThereIsRoomForIt) {
   EXPECT_GE(engine_->next_event(), 0);
 }
 
+// A port whose calls cost as much as many packets.
+class EngineOnADearPort : public EngineAlone {
+ protected:
+  EngineOnADearPort()
+      : EngineAlone(protocol::CreditSettings::kUnlimited, 1, nullptr, nullptr, kPerIteration) {}
+  static constexpr std::uint16_t kPerIteration = 3 * Port::kBurst;
+};
+
+TEST_F(EngineAlone, ReceivesOneBurstInAnIteration) {
+  for (unsigned i = 0; i < Port::kBurst + 7; ++i) port_.arriving.push_back(frames_.allocate());
+  poll();
+  EXPECT_EQ(port_.arriving.size(), 7u);
+  poll();
+  EXPECT_EQ(port_.arriving.size(), 0u);
+}
+
+TEST_F(EngineOnADearPort, ReceivesAsManyBurstsInAnIterationAsThePortWants) {
+  for (unsigned i = 0; i < kPerIteration + 7U; ++i) port_.arriving.push_back(frames_.allocate());
+  poll();
+  EXPECT_EQ(port_.arriving.size(), 7u);
+  poll();
+  EXPECT_EQ(port_.arriving.size(), 0u);
+}
+
 // A port whose budget is four segments: credit follows what senders ask for.
 class EngineWithABudget : public EngineAlone {
  protected:

@@ -1,4 +1,5 @@
-// A port's sets of flows: who wakes where, and what becomes of a job's flows when it leaves.
+// A port's sets of flows: who wakes where, and what becomes of a job's flows when it leaves. And
+// its bursts.
 
 #include "dataplane/engine/flows/port_queue.h"
 
@@ -98,6 +99,17 @@ TEST_F(PortQueueTest, WakesTheAnswersOfThoseWhoseCreditItRaises) {
   queue_.grant_credit(0, [](const Flow& flow, const auto& call) { ask_user(flow, call); });
   EXPECT_THAT(awake(queue_.answers), ElementsAre(&first, &second)) << "their first window";
   EXPECT_EQ(second.receive.limit(), 8u);
+}
+
+TEST(PortQueueBurst, HasAsMuchRoomAsThePortWantsInAnIterationAndCanTake) {
+  FakePort port(3 * Port::kBurst);
+  PortQueue::Burst burst(0);
+  port.room = Port::kMostPerIteration;
+  burst.begin(port);
+  EXPECT_EQ(burst.room, 3U * Port::kBurst);
+  port.room = 5;
+  burst.begin(port);
+  EXPECT_EQ(burst.room, 5u);
 }
 
 }  // namespace

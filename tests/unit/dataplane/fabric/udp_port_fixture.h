@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <stdexcept>
 #include <string>
@@ -52,9 +53,16 @@ class RawUdp {
               static_cast<ssize_t>(bytes.size()));
   }
 
+  // From now on what the kernel has in one piece comes in one receive().
+  void receive_trains() const {
+    const int yes = 1;
+    setsockopt(socket_.get(), SOL_UDP, UDP_GRO, &yes, sizeof yes);
+  }
+
   struct Datagram {
     std::string bytes;
     int marks = -1;
+    std::size_t each = 0;  // of a train
   };
   // The next one, or none if nothing comes in time.
   Datagram receive() const {
@@ -72,8 +80,15 @@ class RawUdp {
     const ssize_t size = recvmsg(socket_.get(), &message, 0);
     if (size < 0) return {};
     bytes.resize(static_cast<std::size_t>(size));
-    const cmsghdr* item = CMSG_FIRSTHDR(&message);
-    return {bytes, item == nullptr ? -1 : *CMSG_DATA(item) & 3};
+    Datagram datagram{bytes};
+    for (cmsghdr* item = CMSG_FIRSTHDR(&message); item; item = CMSG_NXTHDR(&message, item)) {
+      if (item->cmsg_level == level()) datagram.marks = *CMSG_DATA(item) & 3;
+      if (item->cmsg_level != SOL_UDP) continue;
+      int each = 0;
+      std::memcpy(&each, CMSG_DATA(item), sizeof each);
+      datagram.each = static_cast<std::size_t>(each);
+    }
+    return datagram;
   }
 
  private:

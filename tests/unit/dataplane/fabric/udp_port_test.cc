@@ -131,6 +131,22 @@ TEST_F(UdpPortTest, ABurstToSeveralPeersArrivesInTheOrderOfEach) {
   EXPECT_EQ(from->drop_counts(0).tx_postponed + from->drop_counts(0).tx_failed, 0u);
 }
 
+// Older kernels cut no longer ones.
+TEST_F(UdpPortTest, WhatLeavesToOnePeerAtOnceIsInTrainsOf64) {
+  const auto from = port(0);
+  const RawUdp to(address(1));
+  to.receive_trains();
+  const std::string whole = frame(200, 1);
+  std::vector<rte_mbuf*> packets;
+  for (unsigned i = 0; i < kMostDatagrams; ++i) packets.push_back(in_one_segment(whole));
+  ASSERT_EQ(from->transmit(0, packets.data(), kMostDatagrams), kMostDatagrams);
+  for (unsigned i = 0; i < kMostDatagrams / 64; ++i) {
+    const RawUdp::Datagram train = to.receive();
+    EXPECT_EQ(train.each, datagram_of(whole).size());
+    EXPECT_EQ(train.bytes.size(), 64 * train.each);
+  }
+}
+
 TEST_F(UdpPortTest, DatagramsOfStrangersAreDroppedAndCounted) {
   const auto to = port(1);
   control::HostAddress other_port = address(0);
