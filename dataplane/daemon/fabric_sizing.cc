@@ -83,8 +83,8 @@ constexpr std::int64_t kLeastUplink = 3;  // one frame on the wire, one next, on
 constexpr std::int64_t kMostUplink = 256;
 
 // --- Acknowledgements without a rate. What a sender waits for is acknowledged at once, and a
-// window in use by the fourth segment, or by a quarter of the longer ones of datagrams. All else
-// can wait for the next collective's segments to carry it.
+// window in use by the fourth segment, and where it is a long one by a quarter of it. All else can
+// wait for the next collective's segments to carry it.
 constexpr std::int64_t kUnlimitedAcknowledgeDelay = 500 * kMicrosecond;
 
 // --- Acknowledgements with a rate: one for this many segments, a quarter of a window, takes next
@@ -260,7 +260,8 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings, Pay
       // Others use the network, too.
       if (by_datagrams) port.window_that_shrinks = parameters.window;
     }
-    if (by_datagrams) parameters.flows.acknowledgement.every = parameters.window / 4;
+    std::uint16_t& every = parameters.flows.acknowledgement.every;
+    if (by_datagrams) every = std::max<std::uint16_t>(every, parameters.window / 4);
     parameters.flows.acknowledgement.delay = kUnlimitedAcknowledgeDelay;
     recovery.acknowledge_delay = kUnlimitedAcknowledgeDelay;
   }

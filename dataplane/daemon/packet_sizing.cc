@@ -88,7 +88,8 @@ PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned poll
   if (payloads == Payloads::copied) {
     // Of the one engine that a server has on a poller.
     sizes.received_beside = static_cast<std::uint32_t>(
-        MessageInbox::kCapacity + topology.ports() * (RelayQueue::kCapacity + Port::kBurst) +
+        MessageInbox::kCapacity +
+        topology.ports() * (RelayQueue::kCapacity + Port::kMostPerIteration) +
         (receivers(pollers, steering) - 1) * HandOver::kDepth);
   }
   return sizes;

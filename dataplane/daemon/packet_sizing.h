@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "control/settings/cluster_settings.h"
-#include "dataplane/daemon/fabric_sizing.h"
+#include "dataplane/daemon/fabric_sizing.h"  // for Payloads
 #include "dataplane/fabric/fabric.h"
 #include "dataplane/host/packet_pool.h"
 

@@ -1,7 +1,7 @@
 // One server's share of one lcore: receives, adds and sends for the threads assigned to it, run to
 // completion.
 //
-//   for each port: receive a burst -> check -> flow (acknowledge, de-duplicate) -> its user
+//   for each port: receive bursts -> check -> flow (acknowledge, de-duplicate) -> its user
 //                                           -> relay, where hops remain
 //                                           -> a sibling, where the queue was the wrong one
 //   frames that siblings have handed over, likewise

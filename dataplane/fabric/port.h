@@ -82,7 +82,7 @@ class Port {
   virtual void add_to_status(nlohmann::ordered_json& /*entry*/) {}
 
   std::uint16_t queues() const { return static_cast<std::uint16_t>(counters_.size()); }
-  // kBurst to kMostPerIteration; the last burst may go beyond it.
+  // kBurst to kMostPerIteration; what is received may go beyond it by part of a burst.
   std::uint16_t per_iteration() const { return per_iteration_; }
   // The largest IP packet, in bytes: a frame is 14 bytes longer.
   std::uint32_t mtu() const { return mtu_; }
@@ -102,6 +102,7 @@ class Port {
   Port(std::uint16_t queues, std::uint32_t mtu, std::uint16_t per_iteration = kBurst)
       : mtu_(mtu), per_iteration_(per_iteration), counters_(queues) {
     if (queues == 0) throw std::runtime_error("a port needs at least one queue");
+    if (per_iteration > kMostPerIteration) throw std::runtime_error("an iteration moves too much");
   }
 
   void count_received(std::uint16_t queue, std::uint16_t packets, std::uint64_t bytes) {

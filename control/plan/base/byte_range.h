@@ -1,8 +1,9 @@
 // Ranges of a buffer, in bytes and in units of 64 bytes, and how a range is divided.
 //
-// A buffer is divided in whole units, so that every range but the last begins and ends on a 64-byte
-// boundary; the buffer's last unit may be partial. A range of U units has n parts: part i is
-// [U*i/n, U*(i+1)/n), and any of them may be empty. Unequal shares are several such parts together.
+// A buffer is divided in whole units, so that every range begins and ends on a 64-byte boundary or
+// at the end of the buffer, whose last unit may be partial. A range of U units has n parts: part i
+// is [U*i/n, U*(i+1)/n), and any of them may be empty. Unequal shares are several such parts
+// together.
 // Segments are slices: of equal length, but for the last one that is not empty. The plan, the
 // verifier and the data path all divide with part() and slice(): there is no other division of a
 // buffer.
@@ -75,7 +76,7 @@ constexpr UnitRange part(UnitRange whole, PartRange parts) {
   return {whole.begin + begin, end - begin};
 }
 
-// Slice `index` of `slices`.
+// Slice `index` of `slices`: 0 <= index < slices <= 2^32.
 constexpr UnitRange slice(UnitRange whole, std::uint64_t index, std::uint64_t slices) {
   const std::uint64_t each = whole.count / slices + (whole.count % slices != 0 ? 1 : 0);
   const std::uint64_t begin = std::min(each * index, whole.count);

@@ -3,8 +3,9 @@
 //
 // Relayed frames and the server's own segments share the port by bytes, half each, as long as both
 // wait; what one of them does not use is the other's. So a relay starves neither its own job nor
-// those that it works for. A queue holds kCapacity frames: with the port's own ring before it, a
-// few rotations of all neighbours behind the relay. Beyond that frames are dropped, as a switch
+// those that it works for. A queue holds kCapacity frames: what two iterations of any port
+// bring (Port::kMostPerIteration), or, with the port's own ring before it, many rotations of all
+// neighbours behind the relay. Beyond that frames are dropped, as a switch
 // drops them, and their senders send them again.
 //
 // Ownership: owns the frames that wait. Owned and used by one engine; no allocation.
@@ -19,7 +20,7 @@ namespace gradcube::dataplane {
 
 class RelayQueue {
  public:
-  static constexpr unsigned kCapacity = 256;  // a power of two
+  static constexpr unsigned kCapacity = 512;  // a power of two
 
   RelayQueue() = default;
   RelayQueue(const RelayQueue&) = delete;

@@ -35,9 +35,10 @@ inline constexpr std::uint32_t kLongerInIpv6 = kLeastDatagram + 20;
 inline constexpr std::uint8_t kEcnBits = 0x3;
 inline constexpr std::uint8_t kUnderstandsMarks = 0x2;  // ECT(0), as all frames begin
 
-// What leaves at once, and how much of it as one train: older kernels cut no more.
+// What leaves at once, and how much of it as one train: older kernels cut 64, and count the headers
+// of the whole train among their bytes.
 inline constexpr unsigned kMostDatagrams = 256;
-inline constexpr unsigned kLongestTrain = 64;
+inline constexpr unsigned kLongestTrain = 63;
 
 }  // namespace gradcube::dataplane
 

@@ -176,6 +176,10 @@ void DatagramTrains::release(const Train& train) {
 
 // What trains before this one had is gone.
 void DatagramTrains::keep_from(unsigned train) {
+  if (train == train_count_) {
+    count_ = 0;
+    return;
+  }
   std::array<Frame, kMostDatagrams> kept{};
   unsigned count = 0;
   for (unsigned i = train; i < train_count_; ++i) {

@@ -1,5 +1,5 @@
-// Frames on their way out of a socket: a burst of them, which leaves as few trains as it can. A
-// train is what the kernel takes in one piece and cuts into datagrams, or lets the NIC cut
+// Frames on their way out of a socket: those of an iteration, which leave in as few trains as they
+// can. A train is what the kernel takes in one piece and cuts into datagrams, or lets the NIC cut
 // (UDP_SEGMENT): frames to one peer for one thread, of one length but for a shorter last one. (The
 // kernel of the peer may look at the first alone to choose a queue.) All trains go in one system
 // call (sendmmsg), which never waits.

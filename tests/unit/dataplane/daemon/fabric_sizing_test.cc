@@ -57,9 +57,10 @@ TEST(FabricSizing, LetsMoreShortSegmentsLeaveTogetherAsDatagrams) {
   settings.fabric = control::FabricKind::udp;
   const FabricParameters parameters = fabric_parameters(settings);
   EXPECT_EQ(parameters.window, 32u);
-  EXPECT_LT(parameters.flows.acknowledgement.every, parameters.window / 2) << "or it would stop";
+  EXPECT_EQ(parameters.flows.acknowledgement.every, 8u) << "a quarter of the window";
   settings.mtu = 9000;
   EXPECT_EQ(fabric_parameters(settings).window, 8u) << "these are a train";
+  EXPECT_EQ(fabric_parameters(settings).flows.acknowledgement.every, 4u);
 }
 
 TEST(FabricSizing, KeepsTimersInOrderAtEveryRateThatIsAccepted) {

@@ -78,7 +78,7 @@ TEST_F(RelayTest, DropsWhatFindsNoRoomAndSendsTheRestInOrder) {
   EXPECT_THAT(sent(here_.ports[1]), IsEmpty());
   here_.ports[1].room = 64;
   EXPECT_LE(here_.engine->next_event(), now_);
-  for (unsigned i = 0; i < 20; ++i) poll();
+  for (unsigned i = 0; i < 40; ++i) poll();
   const std::vector<Sent> frames = sent(here_.ports[1]);
   ASSERT_EQ(frames.size(), std::size_t{RelayQueue::kCapacity});
   for (unsigned i = 0; i < frames.size(); ++i) EXPECT_EQ(frames[i].frame.routing.source, i + 10);
