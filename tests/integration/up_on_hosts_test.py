@@ -11,7 +11,7 @@ import signal
 import subprocess
 import unittest
 
-from fabrics import TOOL, skip_without_namespaces
+from fabrics import CALM, TOOL, skip_without_namespaces
 from harness import TestCase, main, wait_until
 from namespaces import Hosts, skip_without_sshd
 
@@ -53,12 +53,13 @@ class OnHosts(TestCase):
             self.assertFalse((self.hosts.directory / name / "gradcube" / "hosts.json").exists())
 
     def up(self, *flags):
-        return json.loads(self.assert_ok(self.hosts.tool("node1", "up", "--hosts", self.all, "--json", *flags)).stdout)
+        command = ["up", "--hosts", self.all, *CALM, "--json", *flags]
+        return json.loads(self.assert_ok(self.hosts.tool("node1", *command)).stdout)
 
 
 class Clusters(OnHosts):
     def test_are_started_by_one_command_and_used_from_any_of_the_hosts(self):
-        done = self.assert_ok(self.hosts.tool("node1", "up", "--hosts", self.all))
+        done = self.assert_ok(self.hosts.tool("node1", "up", "--hosts", self.all, *CALM))
         self.assertIn(f"star:{COUNT} on {COUNT} hosts, by ssh", done.stdout)
         self.assertIn(f"all {COUNT * (COUNT - 1) // 2} links of star:{COUNT} are as configured", done.stdout)
         status = json.loads(self.assert_ok(self.hosts.tool("node2", "status", "--json")).stdout)
@@ -89,7 +90,7 @@ class Clusters(OnHosts):
         self.assertEqual((status["mtu"], status["rate_bps"]), (1398, 50e6))
 
     def test_are_started_and_used_from_a_host_that_has_no_server(self):
-        self.assert_ok(self.hosts.tool("node1", "up", "--hosts", "node2,node3"))
+        self.assert_ok(self.hosts.tool("node1", "up", "--hosts", "node2,node3", *CALM))
         for command in ("status",), ("check",), ("perf", "allreduce", "--check"), ("run", "--", "printenv", "RANK"):
             self.assert_ok(self.hosts.tool("node1", *command))
         self.assert_ok(self.hosts.tool("node3", "run", "--members", "1", "--", "true"))
