@@ -256,12 +256,14 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings, Pay
     parameters.window =
         std::clamp(kUnlimitedWindowBytes / parameters.segment_bytes, kFewestUnlimited,
                    by_datagrams ? kMostDatagramsUnlimited : kMostUnlimited);
-    for (protocol::CreditSettings& port : parameters.credit) {
+    if (by_datagrams) {
+      std::uint16_t& every = parameters.flows.acknowledgement.every;
+      every = std::max<std::uint16_t>(every, parameters.window / 4);
       // Others use the network, too.
-      if (by_datagrams) port.window_that_shrinks = parameters.window;
+      for (protocol::CreditSettings& port : parameters.credit) {
+        port.window_that_shrinks = parameters.window;
+      }
     }
-    std::uint16_t& every = parameters.flows.acknowledgement.every;
-    if (by_datagrams) every = std::max<std::uint16_t>(every, parameters.window / 4);
     parameters.flows.acknowledgement.delay = kUnlimitedAcknowledgeDelay;
     recovery.acknowledge_delay = kUnlimitedAcknowledgeDelay;
   }

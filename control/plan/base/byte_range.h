@@ -3,10 +3,9 @@
 // A buffer is divided in whole units, so that every range begins and ends on a 64-byte boundary or
 // at the end of the buffer, whose last unit may be partial. A range of U units has n parts: part i
 // is [U*i/n, U*(i+1)/n), and any of them may be empty. Unequal shares are several such parts
-// together.
-// Segments are slices: of equal length, but for the last one that is not empty. The plan, the
-// verifier and the data path all divide with part() and slice(): there is no other division of a
-// buffer.
+// together. Segments are slices: of equal length, but for the last one that is not empty. The plan,
+// the verifier and the data path all divide with part() and slice(): there is no other division of
+// a buffer.
 //
 // Plain values and arithmetic. No product overflows: any number of bytes is allowed.
 #ifndef GRADCUBE_CONTROL_PLAN_BASE_BYTE_RANGE_H_
