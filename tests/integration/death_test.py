@@ -289,6 +289,28 @@ class Leaving(TestCase):
                 sessions[0].send(b"still", others[-1].rank, timeout=PATIENCE)
                 echo.wait(timeout=PATIENCE)
 
+    def test_what_who_leaves_had_submitted_is_what_others_get_whatever_it_writes_then(self):
+        with Cluster("--topology", GRID) as cluster, job(cluster, "scribbler") as sessions:
+            leaver, others = sessions[MIDDLE], sessions[:MIDDLE] + sessions[MIDDLE + 1 :]
+            given = leaver.alloc(100_000)
+            given.fill(1)
+            parcel = leaver.alloc(100_000)
+            parcel.fill(7)
+            leaver.allreduce_async(given)
+            leaver.send_async(parcel, 0)
+            leaver.close()
+            for array in (given, parcel):
+                array.fill(1000)
+            arrays = [numpy.ones(len(given), "float32") for _ in others]
+            tasks = list(zip(others, arrays))
+            all_of(lambda task: task[0].allreduce(task[1], timeout=PATIENCE), tasks)
+            received = numpy.zeros_like(parcel)
+            sessions[0].recv(received, MIDDLE, timeout=PATIENCE)
+            self.assertEqual([float(array.min()) for array in arrays], [SERVERS] * len(others))
+            self.assertEqual([float(array.max()) for array in arrays], [SERVERS] * len(others))
+            self.assertEqual((received.min(), received.max()), (7, 7))
+            self.assertEqual((given.min(), given.max(), parcel.min()), (1000, 1000, 1000), "its own")
+
     def test_a_perf_that_is_interrupted_leaves_a_working_cluster(self):
         with Cluster("--topology", GRID) as cluster:
             perf = cluster.start_tool("perf", "allreduce", "--sizes", "1M", "--iterations", "1000000")

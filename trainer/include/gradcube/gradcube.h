@@ -266,7 +266,8 @@ GRADCUBE_API void gradcube_close(gradcube_session* session);
 
 /* Leaves the job as gradcube_close() does, but keeps the memory from gradcube_alloc() mapped until
  * gradcube_close(), which must still be called: for owners whose buffers outlive the session.
- * Collectives then return GRADCUBE_EINVAL. */
+ * Collectives then return GRADCUBE_EINVAL. Those in flight end with it here, and the memory is from
+ * then on this process's own: the others get what was submitted, whatever is written to it. */
 GRADCUBE_API void gradcube_leave(gradcube_session* session);
 
 /* 0-based. The place of the trainer's server among the job's members, by server number, times the

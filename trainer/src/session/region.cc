@@ -53,9 +53,10 @@ void seal(int fd) {
 
 }  // namespace
 
-Region::Region(int fd, std::uint64_t bytes, std::uint64_t heap_bytes) : bytes_(bytes) {
-  check_file(fd, bytes, heap_bytes);
-  void* mapped = shared::map_region(fd, bytes_);
+Region::Region(Descriptor file, std::uint64_t bytes, std::uint64_t heap_bytes)
+    : file_(std::move(file)), bytes_(bytes) {
+  check_file(file_.get(), bytes, heap_bytes);
+  void* mapped = shared::map_region(file_.get(), bytes_);
   if (mapped == nullptr) {
     throw Failure(GRADCUBE_ESYSTEM,
                   with_system_error("cannot map the shared region of " + std::to_string(bytes) +
@@ -65,7 +66,7 @@ Region::Region(int fd, std::uint64_t bytes, std::uint64_t heap_bytes) : bytes_(b
   base_ = static_cast<std::byte*>(mapped);
   try {
     check_header(header(), bytes);
-    seal(fd);
+    seal(file_.get());
   } catch (...) {
     unmap();
     throw;
@@ -76,7 +77,17 @@ int Region::touch(std::uint64_t begin, std::uint64_t end) const {
   return trainer::touch({base_ + begin, base_ + end});
 }
 
+void Region::part_heap() noexcept {
+  const std::span<std::byte> heap = this->heap();
+  constexpr int kOwn = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
+  if (::mmap(heap.data(), heap.size(), PROT_READ | PROT_WRITE, kOwn, file_.get(),
+             shared::kHeapOffset) == MAP_FAILED) {
+    ::mprotect(heap.data(), heap.size(), PROT_NONE);  // which needs no memory
+  }
+}
+
 void Region::unmap() {
+  file_.reset();
   if (base_ != nullptr) ::munmap(std::exchange(base_, nullptr), bytes_);
 }
 

@@ -14,7 +14,7 @@ Session::Session(Connection connection, const std::string& job, std::uint64_t he
                  const Options& options)
     : connection_(std::move(connection)),
       offering_(connection_.ask(job, heap_bytes, options)),
-      region_(offering_.region.get(), offering_.offer.region_bytes, heap_bytes),
+      region_(std::move(offering_.region), offering_.offer.region_bytes, heap_bytes),
       admission_(connection_.join()),
       place_{admission_.welcome.rank, admission_.welcome.size,
              static_cast<std::uint32_t>(options.lanes.size()), options.reproducible},
@@ -24,9 +24,7 @@ Session::Session(Connection connection, const std::string& job, std::uint64_t he
       private_in_child_(region_.memory(), [this] { return heap_.blocks(); }),
       sleeper_(admission_.doorbell.get(), connection_.fd()),
       submissions_(region_.header(), region_.submissions()),
-      completions_(region_.header(), region_.completions()) {
-  offering_.region.reset();  // the mapping keeps the memory alive
-}
+      completions_(region_.header(), region_.completions()) {}
 
 Session::~Session() {
   if (!is_forked_copy()) leave();
