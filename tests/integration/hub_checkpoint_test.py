@@ -86,6 +86,28 @@ class Checkpoints(CheckpointTestCase):
             steps = self.results(lambda session: self.go_on(session, self.own, rounds=0)[0].step, sessions)
         self.assertEqual(steps, [SAVED] * SERVERS)
 
+    def test_a_checkpoint_of_parts_after_different_pushes_is_not_made(self):
+        """Each trainer chooses itself when to begin it, as one that goes by the clock does."""
+        with job(self.cluster, "first") as sessions:
+
+            def train(session):
+                hub, found = self.go_on(session, self.shared, rounds=SAVED)
+                hub.checkpoint(self.shared(session), SAVED, LATE)
+                late = session.rank == SERVERS - 1
+                if not late:
+                    hub.begin_checkpoint(self.shared(session), SAVED + 1)
+                gradients = gradients_of(session.rank, SAVED)
+                for request in [hub.push_pull_async(name, gradients[name], found[name], RATE) for name in found]:
+                    request.wait(LATE)
+                if late:
+                    hub.begin_checkpoint(self.shared(session), SAVED + 1)
+                hub.end_checkpoint(LATE)
+
+            for failure in all_of(train, sessions):
+                self.assert_fails(gradcube.MismatchError, failure, "ranks 0 and", "after different pushes")
+        whole = self.run_job("whole", self.nowhere)
+        self.assert_same(whole + self.run_job("second", self.shared))
+
     def test_a_first_checkpoint_that_is_not_ended_is_none(self):
         def begin(session):
             hub, _ = self.go_on(session, self.own, rounds=SAVED)

@@ -109,5 +109,16 @@ TEST(CheckpointFiles, ANewestIsOwnOrWhole) {
   EXPECT_EQ(newest_version(twice, own, (Version{5, 0})), std::nullopt);
 }
 
+TEST(CheckpointFiles, APartThatIsThereUnderBothNamesCountsOnce) {
+  const CheckpointFile own{{}, 2, 3};
+  const CheckpointFile prepared{{5, 1}, 0, 2, true};
+  CheckpointFile published = prepared;
+  published.prepared = false;
+  const CheckpointFile other{{5, 1}, 1, 2};
+  EXPECT_EQ(newest_version({prepared, published}, own), std::nullopt) << "part 1 of 2 is missing";
+  EXPECT_EQ(without_doubles({prepared, other, published}),
+            (std::vector<CheckpointFile>{published, other}));
+}
+
 }  // namespace
 }  // namespace gradcube::trainer

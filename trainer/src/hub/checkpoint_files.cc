@@ -135,12 +135,26 @@ void remove_orphans(const std::string& base) {
   }
 }
 
+std::vector<CheckpointFile> without_doubles(std::vector<CheckpointFile> files) {
+  const auto part = [](const CheckpointFile& file) {
+    return std::tie(file.version, file.parts, file.part);
+  };
+  std::sort(files.begin(), files.end(), [&](const CheckpointFile& a, const CheckpointFile& b) {
+    return part(a) != part(b) ? part(a) < part(b) : a.prepared < b.prepared;
+  });
+  const auto is_same = [&](const CheckpointFile& a, const CheckpointFile& b) {
+    return part(a) == part(b);
+  };
+  files.erase(std::unique(files.begin(), files.end(), is_same), files.end());
+  return files;
+}
+
 std::optional<CheckpointVersion> newest_version(const std::vector<CheckpointFile>& files,
                                                 const CheckpointFile& own,
                                                 const std::optional<CheckpointVersion>& before) {
   std::map<std::pair<CheckpointVersion, std::uint32_t>, std::uint32_t> counts;  // of some parts
   std::optional<CheckpointVersion> newest;
-  for (const CheckpointFile& file : files) {
+  for (const CheckpointFile& file : without_doubles(files)) {
     if (before.has_value() && !(file.version < *before)) continue;
     const std::uint32_t count = ++counts[{file.version, file.parts}];
     if (count == file.parts || file.is_part(own)) newest = std::max(newest, {file.version});

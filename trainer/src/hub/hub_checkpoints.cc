@@ -46,6 +46,21 @@ void HubCheckpoints::require_alike(const std::vector<Said>& said, const Said& ow
                                         std::to_string(own.value));
 }
 
+// Who begins after a push that another has not made yet has parts of another model.
+void HubCheckpoints::require_same_steps(const std::vector<Said>& said) const {
+  const auto one =
+      std::find_if(said.begin(), said.end(), [](const Said& its) { return its.steps; });
+  const auto other = std::find_if(one, said.end(), [&one](const Said& its) {
+    return its.steps != 0 && its.steps != one->steps;
+  });
+  if (other == said.end()) return;
+  throw Failure(GRADCUBE_EMISMATCH,
+                "the checkpoint of job \"" + session_.job() + "\" was not made: ranks " +
+                    std::to_string(one - said.begin()) + " and " +
+                    std::to_string(other - said.begin()) +
+                    " began it after different pushes; let all begin it between the same steps");
+}
+
 CheckpointFile HubCheckpoints::own_file(const Hub& hub, const CheckpointVersion& version) const {
   if (hub.has_aggregator()) return {version, 0, 1};
   return {version, session_.place().rank / session_.trainers(),
@@ -166,9 +181,13 @@ void HubCheckpoints::make_all(HubSaving* saving, std::uint64_t step, const Deadl
       if (saving != nullptr) act(own);
     });
   };
-  const Attempt finished = attempt([&](Said& own) { own.generation = saving->finish(); });
+  const Attempt finished = attempt([&](Said& own) {
+    own.generation = saving->finish();
+    own.steps = saving->steps_digest();
+  });
   const std::vector<Said> all = agree(session_, finished, what, deadline);
   require_alike(all, about);
+  require_same_steps(all);
   std::uint64_t generation = 0;
   for (const Said& said : all) generation = std::max(generation, said.generation);
 

@@ -91,7 +91,7 @@ HubParts::HubParts(const Hub& hub, const std::string& base, const CheckpointFile
 }
 
 void HubParts::choose(const std::string& base, const CheckpointFile& own) {
-  std::vector<CheckpointFile> files = checkpoint_files(base);
+  std::vector<CheckpointFile> files = without_doubles(checkpoint_files(base));
   std::erase_if(files, [&](const CheckpointFile& file) { return file.version != own.version; });
   const auto mine = std::find_if(files.begin(), files.end(),
                                  [&own](const CheckpointFile& file) { return file.is_part(own); });
@@ -129,8 +129,12 @@ bool HubParts::add(const std::string& base, const CheckpointFile& file) {
     throw Failure(GRADCUBE_EINVAL, "checkpoint " + in_quotes(path_of(base, file)) +
                                        ": another run has written it than the other parts");
   }
-  const std::uint64_t found = in_both(wanted_, reader.header().ranges);
-  if (steps_.empty()) steps_ = reader.header().steps;
+  if (found_ != 0 && header.steps != steps_) {
+    throw Failure(GRADCUBE_EINVAL, "checkpoint " + in_quotes(path_of(base, file)) +
+                                       ": it has keys after other pushes than the other parts");
+  }
+  const std::uint64_t found = in_both(wanted_, header.ranges);
+  steps_ = header.steps;
   run_ = header.run;
   if (found != 0) chosen_.push_back(file);
   found_ += found;

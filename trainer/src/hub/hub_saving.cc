@@ -3,6 +3,8 @@
 #include <csignal>
 #include <unistd.h>
 #include <utility>
+#define XXH_INLINE_ALL  // no library of it is needed
+#include <xxhash.h>
 
 #include "control/base/errors.h"
 #include "trainer/src/base/failure.h"
@@ -85,6 +87,11 @@ bool HubSaving::wait(const Deadline& deadline) {
     return true;
   }
   return writing_.wait_until(deadline.time_point()) == std::future_status::ready;
+}
+
+std::uint64_t HubSaving::steps_digest() const {
+  const std::vector<std::uint64_t>& steps = header_.steps;
+  return XXH3_64bits(steps.data(), steps.size() * sizeof(steps[0])) | 1;
 }
 
 std::uint64_t HubSaving::finish() {

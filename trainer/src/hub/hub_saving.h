@@ -60,6 +60,8 @@ class HubSaving {
     is_prepared_ = false;
   }
 
+  // Of the steps that the optimizer had taken of each key. Not 0.
+  std::uint64_t steps_digest() const;
   // It is prepared or published, and is not removed at the end.
   bool stays() const { return stays_; }
   const std::string& base() const { return base_; }
