@@ -23,6 +23,8 @@ EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& c
       replace_ports_(options.replace_ports) {
   make_fabric();
   nodes().set_greet_each_other(options.nodes_greet_each_other);
+  // Those that greet each other stand for processes of their own.
+  if (!options.nodes_greet_each_other) nodes().set_refers_to_memory();
   if (options.messages_pass_the_fabric) send_messages_in_frames(true);
   start_nodes(options.incarnation);
   fabric_->set_impairments(

@@ -176,6 +176,13 @@ void AggregatedHubs::fail(Aggregated& its, std::int32_t code, const std::string&
   its.fetch.set_state(HubState::Progress::failed, code, why);
 }
 
+void AggregatedHubs::halt(protocol::JobId job, control::Epoch epoch) {
+  for (auto& [name, each] : hubs_) {
+    if (name.job != job || each.fetch.call().epoch >= epoch || each.hosted == nullptr) continue;
+    if (each.hosted->engines.attached()) each.hosted->engines.halt();
+  }
+}
+
 void AggregatedHubs::drop(Aggregated& its) {
   if (its.hosted == nullptr) return;
   Hosted& hosted = *its.hosted;

@@ -65,6 +65,9 @@ class AggregatedHubs {
   // To be called about every 20 ms. Returns what is to stand in the log.
   std::vector<std::string> look(control::Instant now, control::NodeMessages& out);
 
+  // Its engines stand still for hubs of this job that are of an earlier epoch, until they are gone.
+  void halt(protocol::JobId job, control::Epoch epoch);
+
   bool empty() const { return hubs_.empty(); }
   // How many hubs that were given up are still being made, as of the last look().
   std::size_t given_up() const { return given_up_.size(); }

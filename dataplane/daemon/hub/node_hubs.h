@@ -67,6 +67,7 @@ class NodeHubs {
   void on_event(const EngineEvent& event, control::Instant now);
   // Goes on with what it aggregates. To be called as often. Returns what is to stand in the log.
   std::vector<std::string> look(control::Instant now);
+  AggregatedHubs& aggregated() { return aggregated_; }
   const AggregatedHubs& aggregated() const { return aggregated_; }
 
  private:

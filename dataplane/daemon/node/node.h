@@ -88,6 +88,9 @@ struct NodeSurroundings {
   std::uint64_t secret;  // nobody on another host can guess it
   unsigned jobs_per_user;
   control::FairShare share;  // among users, of jobs and hubs
+  // Halts a job at all nodes of this process where it is in an earlier epoch than this; null where
+  // their frames are copies.
+  std::function<void(protocol::JobId, control::Epoch)> halt_everywhere;
 };
 
 class Node {
@@ -146,6 +149,9 @@ class Node {
 
   // It has nothing of any job.
   bool idle() const { return groups_.empty() && hubs_.aggregated().empty() && jobs_.idle(); }
+  // Its engines stand still for this job until it is reset or ends, those of its hub, too, unless
+  // it has come to this epoch.
+  void halt(protocol::JobId job, control::Epoch epoch);
   // What its trainers do, for `status`: those that have not left.
   std::vector<MemberFacts> facts() const;
   // The hubs that it aggregates for jobs of other servers, for `status`.

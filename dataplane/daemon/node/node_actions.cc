@@ -1,6 +1,7 @@
 // How a node carries out what its job control asks for: messages, commands to the engines, notices
 // to trainers.
 #include <fmt/format.h>
+#include <limits>
 #include <variant>
 
 #include "control/jobs/wait_cause.h"
@@ -91,9 +92,11 @@ void Node::carry_out(Attempt attempt, const command::Halt&, control::Instant now
   happened(attempt, event::EnginesHalted{member.counts().completed}, now);
 }
 
+// All have completed what the cut lets pass, so that standing still takes nothing from them.
 void Node::carry_out(Attempt attempt, const command::Reset& reset, control::Instant now) {
   JobGroup& group = groups_.at(attempt);
   group.epoch = reset.epoch;
+  if (around_.halt_everywhere) around_.halt_everywhere(group.job, reset.epoch);
   // The trainer is told before its completions name the notice.
   const std::uint32_t number = ++group.notices;
   if (group.member->counts().completed != reset.cut.failed) {
@@ -120,8 +123,20 @@ void Node::carry_out(Attempt attempt, const command::Note& note, control::Instan
 
 void Node::carry_out(Attempt attempt, const command::Detach&, control::Instant) {
   JobGroup& group = groups_.at(attempt);
+  // What was in flight fails here, and so it does everywhere: the job has ended.
+  if (around_.halt_everywhere && group.member->session().anything_in_flight()) {
+    around_.halt_everywhere(group.job, std::numeric_limits<control::Epoch>::max());
+  }
   if (group.member->attached()) group.member->detach();
   if (group.member->ended()) group.member->fail_submissions();
+}
+
+void Node::halt(protocol::JobId job, control::Epoch epoch) {
+  for (auto& [attempt, group] : groups_) {
+    const bool is_meant = group.job == job && group.epoch < epoch;
+    if (is_meant && group.member->attached()) group.member->halt();
+  }
+  hubs_.aggregated().halt(job, epoch);
 }
 
 // Notices ------------------------------------------------------------------

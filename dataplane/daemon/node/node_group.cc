@@ -11,10 +11,17 @@ NodeGroup::NodeGroup(const control::Topology& topology, const aggregation::Kerne
 
 Node& NodeGroup::add(bcube::ServerId server, control::Incarnation incarnation,
                      std::unique_ptr<NodeEngines> engines) {
+  std::function<void(protocol::JobId, control::Epoch)> halt_everywhere;
+  if (refers_to_memory_) {
+    halt_everywhere = [this](protocol::JobId job, control::Epoch epoch) {
+      for (const auto& [other, node] : nodes_) node->halt(job, epoch);
+    };
+  }
   const NodeSurroundings around{
       topology_,         kernels_, messages_,         departed_, plans_,         channel_,
       status_channel_,   here_,    greet_each_other_, logged_,   timing_,        frames_,
-      servers_per_core_, quota_,   aggregators_,      secret_,   jobs_per_user_, share_};
+      servers_per_core_, quota_,   aggregators_,      secret_,   jobs_per_user_, share_,
+      halt_everywhere};
   here_.insert(server);
   auto node = std::make_unique<Node>(server, incarnation, around, std::move(engines));
   return *nodes_.emplace(server, std::move(node)).first->second;

@@ -43,6 +43,10 @@ class NodeGroup {
   // Whether the nodes greet each other as those of different processes do: for simulations. Before
   // the first add(); by default they do.
   void set_greet_each_other(bool greet) { greet_each_other_ = greet; }
+  // The frames between these nodes refer to their trainers' memory. So before a trainer gets its
+  // buffers back unfinished, its job is halted at all of them: one that went on would add up what
+  // the trainer writes there then, and tell its own that it ended well. Before the first add().
+  void set_refers_to_memory() { refers_to_memory_ = true; }
   // How messages reach the nodes of other processes; without, there are none. all: those between
   // the nodes of this one travel so, too: for simulations. Before the first add(). The frames' pool
   // outlives the nodes.
@@ -140,6 +144,7 @@ class NodeGroup {
   std::set<bcube::ServerId> here_;
   std::set<bcube::ServerId> stopped_;
   bool greet_each_other_ = true;
+  bool refers_to_memory_ = false;
   MessageFrames frames_;
   unsigned servers_per_core_ = 1;
   control::Aggregators aggregators_;
