@@ -105,6 +105,8 @@ class Engine final : public Pollable {
   std::unique_ptr<EngineJob> prepare(protocol::JobId job, Session& session, const LanePlans& lanes,
                                      std::uint32_t weight, const aggregation::Kernels& kernels,
                                      JobPackets packets, const control::Secret& secret = {}) const;
+  // Whether a job of this number is attached: no other may be.
+  bool has(protocol::JobId id) const { return find_job(id) != nullptr; }
   // Arms the job in the epoch. The ranks are kept over resets.
   void attach(EngineJob& job, std::uint32_t epoch, const RankOrder& ranks = {});
   // The following do nothing where the job is not attached. start() does nothing unless it is

@@ -56,6 +56,14 @@ void JobEngines::attach(const control::JobDescriptor& job, const control::JobNon
         fmt::format("the job's window is {} segments: expected 1 to {}, as was offered", window,
                     offer_.window));
   }
+  // Chance, or a leader that errs: frames, flows and commands tell jobs apart by it alone.
+  bool is_taken = false;
+  for (const EngineAt& at : engines) {
+    at.poller->call([&] { is_taken = is_taken || at.engine->has(job.id); });
+  }
+  if (is_taken) {
+    throw control::SetupError("another job on this server has the same number: open it again");
+  }
   const control::Secret secret = secret_of(nonce, engines);
   std::vector<Part> parts;
   for (std::size_t i = 0; i < engines.size(); ++i) {
