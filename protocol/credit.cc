@@ -15,8 +15,9 @@ constexpr std::uint64_t kMostBacklog = 255;
 CreditPool::CreditPool(PortCredit& port, unsigned engine)
     : port_(port),
       engine_(engine),
-      budget_(port.window_that_shrinks() == 0 ? port.most()
-                                              : port.window_that_shrinks() * kPartsOfSegment) {
+      budget_(port.window_that_shrinks() == 0
+                  ? port.most()
+                  : port.window_that_shrinks() * port.packets_of_segment() * kPartsOfPacket) {
   if (engine >= PortCredit::kMostEngines) {
     throw std::invalid_argument("a port's credit is shared by at most 64 engines");
   }
@@ -140,7 +141,8 @@ std::uint64_t CreditPool::window_left(const ReceiveWindow& window) const {
   const std::uint64_t whole = window.most() - window.consumed();
   if (port_.window_that_shrinks() == 0) return whole;
   const std::uint64_t left = whole * budget_.segments() / budget_.most();
-  return std::min(whole, std::max(left, CreditBudget::kLeast));
+  const std::uint64_t packets = port_.packets_of_segment();
+  return std::min(whole, std::max(left, (CreditBudget::kLeast + packets - 1) / packets));
 }
 
 // The flows that ask for more than they have; returns how much more. The others are closed until

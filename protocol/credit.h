@@ -28,9 +28,11 @@
 // With an unlimited budget (no rate and no bounded queue) the limit is ReceiveWindow::most(). Where
 // nobody knows what the network holds (window_that_shrinks), it is less while the network says that
 // it is too much, by the same law (credit_budget.h): all flows have the same part of their windows,
-// and at least CreditBudget::kLeast segments. A round is then as many arrivals as all of them may
-// have on their way, and adds an eighth of a segment to each flow's window: with a whole one they
+// and at least CreditBudget::kLeast packets. A round is then as many arrivals as all of them may
+// have on their way, and adds an eighth of a packet to each flow's window: with a whole one they
 // would fill a short queue again at once. So flows need not ask before they send, and yet give way.
+// A packet is a segment, or one of the several in which each segment passes the network: this law is
+// about what its queues hold, however long segments are.
 //
 // Use: call on_frame() after each frame of a flow that ReceiveWindow::arrive() has seen,
 // set_consumed() when segments are used, and distribute() once per burst and before
@@ -82,8 +84,8 @@ class CreditPool {
     const std::uint64_t round =
         port_.window_that_shrinks() == 0
             ? budget_.segments()
-            : budget_.segments() * (shares_.size() - free_.size()) / kPartsOfSegment;
-    if (budget_.on_arrival(marked, sent_again, round)) changed_ = true;
+            : budget_.segments() * (shares_.size() - free_.size()) / kPartsOfPacket;
+    if (budget_.on_arrival(marked, sent_again, round, port_.packets_of_segment())) changed_ = true;
   }
   // ReceiveWindow::set_consumed() of the flow's window, and what it makes room for.
   void set_consumed(Handle flow, std::uint64_t prefix, Nanoseconds now);
@@ -103,7 +105,7 @@ class CreditPool {
 
  private:
   // That a budget counts where it is of a window.
-  static constexpr std::uint64_t kPartsOfSegment = 8;
+  static constexpr std::uint64_t kPartsOfPacket = 8;
 
   struct Share {
     ReceiveWindow* window = nullptr;

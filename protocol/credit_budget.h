@@ -37,10 +37,11 @@ class CreditBudget {
 
   // A segment has arrived for the first time. True if the budget has changed.
   bool on_arrival(bool marked, bool sent_again) { return on_arrival(marked, sent_again, now_); }
-  // The same where a round has so many arrivals.
-  bool on_arrival(bool marked, bool sent_again, std::uint64_t round) {
-    ++arrived_;
-    marked_ += marked ? 1 : 0;
+  // The same where a round has so many arrivals, of packets: of a segment that travels in several
+  // all have arrived, and all are marked, but one was lost.
+  bool on_arrival(bool marked, bool sent_again, std::uint64_t round, std::uint64_t packets = 1) {
+    arrived_ += packets;
+    marked_ += marked ? packets : 0;
     sent_again_ += sent_again ? 1 : 0;
     return arrived_ >= std::max(round, kShortestRound) && end_round();
   }

@@ -39,6 +39,8 @@ struct CreditSettings {
   // Without a budget: the segments of a flow's window, of which the network may leave less
   // (credit.h); 0: windows are whole whatever it does.
   std::uint64_t window_that_shrinks = 0;
+  // In how many a full segment passes the network. What shrinks that window counts them.
+  std::uint32_t packets_of_segment = 1;
   // Bytes of one segment in the switch, all headers included.
   std::uint32_t segment_bytes = 1500;
   // What one flow gets in one round (credit.h), but at most a quarter of the budget and at least
@@ -59,6 +61,7 @@ class PortCredit {
   explicit PortCredit(const CreditSettings& settings)
       : unlimited_(settings.budget_bytes == CreditSettings::kUnlimited),
         window_that_shrinks_(unlimited_ ? settings.window_that_shrinks : 0),
+        packets_of_segment_(settings.packets_of_segment),
         segment_bytes_(settings.segment_bytes),
         lease_(settings.lease) {
     if (segment_bytes_ == 0) {
@@ -70,6 +73,7 @@ class PortCredit {
 
   bool unlimited() const { return unlimited_; }
   std::uint64_t window_that_shrinks() const { return window_that_shrinks_; }
+  std::uint32_t packets_of_segment() const { return packets_of_segment_; }
   std::uint32_t segment_bytes() const { return segment_bytes_; }
   Nanoseconds lease() const { return lease_; }
   // The budget, in segments, while the network does not say that it is too much.
@@ -160,6 +164,7 @@ class PortCredit {
 
   bool unlimited_;
   std::uint64_t window_that_shrinks_;
+  std::uint32_t packets_of_segment_;
   std::uint32_t segment_bytes_;
   Nanoseconds lease_;
   std::uint64_t most_ = 0;

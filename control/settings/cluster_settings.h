@@ -78,7 +78,8 @@ struct ClusterSettings {
   FabricKind fabric = FabricKind::embedded;
   LinkRates rates;  // as given; link_rates() has those of a tree's uplinks, too
   std::optional<std::uint64_t> oversubscription;
-  unsigned mtu = kMaxMtu;     // bytes of IP packet per frame
+  unsigned mtu = kMaxMtu;     // bytes of IP packet that links carry
+  unsigned frame_mtu = 0;     // of frames, where ports cut them into several; 0: they do not
   std::int64_t delay_ns = 0;  // of a switch, on top of serialization
   // How often neighbours greet each other over each link; 0: never, and no link is found to be
   // down; none: the daemon chooses.
@@ -118,6 +119,8 @@ struct ClusterSettings {
   unsigned jobs_per_user() const {
     return static_cast<unsigned>(user_jobs.value_or(share().most(kMostUserJobs)));
   }
+  // Bytes of IP packet per frame.
+  unsigned mtu_of_frames() const { return frame_mtu != 0 ? frame_mtu : mtu; }
   LinkRates link_rates() const { return rates.with_uplinks(topology, oversubscription); }
   // The topology, whose dimensions have their links' rates.
   Topology rated_topology() const { return link_rates().on(topology).with_lcores(server_lcores); }

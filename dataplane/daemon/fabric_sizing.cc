@@ -35,12 +35,10 @@ constexpr std::int64_t kRetransmissionCeiling = 200 * kMillisecond;
 
 // --- Windows, in segments per flow.
 // Without a rate: so few bytes that what is on its way stays in the caches, and among segments of
-// this length or shorter ones so many that an iteration of the poller costs each of them little. Of
-// datagrams twice as many: the more of them leave together, the less each costs the kernel.
+// this length or shorter ones so many that an iteration of the poller costs each of them little.
 constexpr std::uint32_t kUnlimitedWindowBytes = 72 * 1024;
 constexpr std::uint32_t kFewestUnlimited = 8;
 constexpr std::uint32_t kMostUnlimited = 16;
-constexpr std::uint32_t kMostDatagramsUnlimited = 32;
 // With a rate: the link's queue and a poller's iteration fit into it (64 x 9 kB is 576 kB, 4.6 ms
 // at 1 Gbit/s).
 constexpr unsigned kLimitedWindow = 64;
@@ -146,7 +144,8 @@ Nanoseconds probing_interval(const control::ClusterSettings& settings) {
 std::uint32_t segment_bytes(const control::ClusterSettings& s, bool authenticated) {
   const unsigned hops = bcube::most_hops(s.topology.space());
   const std::size_t headers = protocol::header_bytes(hops, true, authenticated) - RTE_ETHER_HDR_LEN;
-  return static_cast<std::uint32_t>((s.mtu - headers) / control::kUnitBytes * control::kUnitBytes);
+  return static_cast<std::uint32_t>((s.mtu_of_frames() - headers) / control::kUnitBytes *
+                                    control::kUnitBytes);
 }
 
 std::int64_t time_of(double bytes, std::uint64_t rate) {
@@ -161,7 +160,7 @@ std::uint64_t credit_budget(const control::ClusterSettings& settings, std::uint6
 }
 
 std::int64_t frame_time(const control::ClusterSettings& settings, std::uint64_t rate) {
-  return time_of(settings.mtu + RTE_ETHER_HDR_LEN + kWireOverheadBytes, rate);
+  return time_of(settings.mtu_of_frames() + RTE_ETHER_HDR_LEN + kWireOverheadBytes, rate);
 }
 
 // What a flow through a port of the level has at least: it may end at a port with a rate of its
@@ -252,17 +251,13 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings, Pay
     tune_flows(settings, parameters);
   } else {
     parameters.block_bytes = parameters.segment_bytes;
-    const bool by_datagrams = settings.fabric == control::FabricKind::udp;
-    parameters.window =
-        std::clamp(kUnlimitedWindowBytes / parameters.segment_bytes, kFewestUnlimited,
-                   by_datagrams ? kMostDatagramsUnlimited : kMostUnlimited);
-    if (by_datagrams) {
-      std::uint16_t& every = parameters.flows.acknowledgement.every;
-      every = std::max<std::uint16_t>(every, parameters.window / 4);
-      // Others use the network, too.
-      for (protocol::CreditSettings& port : parameters.credit) {
-        port.window_that_shrinks = parameters.window;
-      }
+    parameters.window = std::clamp(kUnlimitedWindowBytes / parameters.segment_bytes,
+                                   kFewestUnlimited, kMostUnlimited);
+    // Others use the network, too.
+    for (protocol::CreditSettings& port : parameters.credit) {
+      if (settings.fabric != control::FabricKind::udp) break;
+      port.window_that_shrinks = parameters.window;
+      port.packets_of_segment = (settings.mtu_of_frames() + settings.mtu - 1) / settings.mtu;
     }
     parameters.flows.acknowledgement.delay = kUnlimitedAcknowledgeDelay;
     recovery.acknowledge_delay = kUnlimitedAcknowledgeDelay;

@@ -76,9 +76,9 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
 LocalCluster::~LocalCluster() = default;
 
 void LocalCluster::send_messages_in_frames(bool between_nodes_here) {
-  message_frames_ = std::make_unique<PacketPool>(message_pool(settings_.mtu));
-  nodes_->carry_messages({message_frames_.get(), full_frame_bytes(settings_.mtu), fingerprint(),
-                          keys_ == nullptr ? nullptr : &(*keys_)->of_servers},
+  message_frames_ = std::make_unique<PacketPool>(message_pool(settings_.mtu_of_frames()));
+  nodes_->carry_messages({message_frames_.get(), full_frame_bytes(settings_.mtu_of_frames()),
+                          fingerprint(), keys_ == nullptr ? nullptr : &(*keys_)->of_servers},
                          between_nodes_here);
 }
 
@@ -128,7 +128,7 @@ void LocalCluster::make_packet_memory(const std::vector<PacketSizes>& sizes, Pay
     PacketMemoryOptions options{std::to_string(poller_lcores_[i]), sizes[i].segments,
                                 sizes[i].answers, sizes[i].idle};
     if (payloads == Payloads::copied) {
-      options.received_frame_bytes = full_frame_bytes(settings_.mtu);
+      options.received_frame_bytes = full_frame_bytes(settings_.mtu_of_frames());
       options.received_beside = sizes[i].received_beside;
       if (steering_ == Steering::uncertain) options.received_segments = all_segments;
     }

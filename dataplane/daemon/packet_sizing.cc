@@ -11,6 +11,7 @@
 #include "dataplane/engine/message_inbox.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/fabric/port.h"
+#include "dataplane/fabric/udp/frame_assembly.h"
 #include "dataplane/host/memory_units.h"
 #include "dataplane/host/packet_memory.h"
 
@@ -71,7 +72,7 @@ PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned poll
   std::uint64_t packets = std::clamp(of_a_job * kJobsAtOnce, kFewestPackets, kMostPackets);
   std::uint64_t bytes_of_packet = kMbufBytes;
   if (payloads == Payloads::copied) {
-    const std::uint64_t frame = kMbufBytes + full_frame_bytes(settings.mtu);
+    const std::uint64_t frame = kMbufBytes + full_frame_bytes(settings.mtu_of_frames());
     bytes_of_packet += receivers(pollers, steering) * frame / kPacketsPerSegment;
     packets = std::min(packets, kMostCopiedBytes / bytes_of_packet);
   }
@@ -90,7 +91,8 @@ PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned poll
     sizes.received_beside = static_cast<std::uint32_t>(
         MessageInbox::kCapacity +
         topology.ports() * (RelayQueue::kCapacity + Port::kMostPerIteration) +
-        (receivers(pollers, steering) - 1) * HandOver::kDepth);
+        (receivers(pollers, steering) - 1) * HandOver::kDepth +
+        topology.space().addresses_one_digit_away() * FrameAssembly::kAtOnce);
   }
   return sizes;
 }
@@ -128,7 +130,7 @@ unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lco
   }
   const std::uint64_t bytes = packets * (kMbufBytes + kPoolBytesPerPacket) +
                               3 * lcores * kPoolBytes + rings +
-                              frames * (full_frame_bytes(settings.mtu) + kMbufBytes);
+                              frames * (full_frame_bytes(settings.mtu_of_frames()) + kMbufBytes);
   return static_cast<unsigned>((bytes + bytes / kHeapReserve) / kMegabyte + kEalMegabytes);
 }
 

@@ -48,6 +48,12 @@ inline std::uint16_t field16(const rte_mbuf* packet, std::uint32_t offset) {
   return rte_be_to_cpu_16(field);
 }
 
+// The caller may write to the segment, which is as long.
+inline void put_field16(rte_mbuf* packet, std::uint32_t offset, std::uint32_t value) {
+  const std::uint16_t field = rte_cpu_to_be_16(static_cast<std::uint16_t>(value));
+  std::memcpy(rte_pktmbuf_mtod_offset(packet, char*, offset), &field, sizeof(field));
+}
+
 // The sender's thread. Frames that are not UDP over IPv4 belong to thread 0, as a NIC puts them on
 // its first queue.
 inline std::uint16_t thread_of(const rte_mbuf* packet) {

@@ -61,8 +61,8 @@ class Pacer {
 
 // Of one of a port's queues, which share its rate evenly; 0: not limited. Throws a
 // control::UsageError, which names the port, if that is too little for each.
-Pacer pacer_of_queue(std::uint64_t bits_per_second, std::size_t queues, std::uint32_t mtu,
-                     std::string_view port);
+Pacer pacer_of_queue(std::uint64_t bits_per_second, std::size_t queues,
+                     std::uint32_t full_frame_wire_bytes, std::string_view port);
 
 }  // namespace gradcube::dataplane
 

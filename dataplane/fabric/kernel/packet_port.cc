@@ -53,7 +53,8 @@ PacketPort::PacketPort(const PacketPortOptions& options, const NetworkInterface&
       mac_(options.mac == decltype(options.mac){} ? interface.mac : options.mac),
       clock_(clock) {
   const std::uint32_t full_frame = mtu() + kEthernetBytes;
-  const Pacer pacer = pacer_of_queue(options.bits_per_second, options.pools.size(), mtu(),
+  const Pacer pacer = pacer_of_queue(options.bits_per_second, options.pools.size(),
+                                     mtu() + kEthernetBytes + kWireOverheadBytes,
                                      "network interface " + interface.name);
   for (PacketPool* pool : options.pools) {
     if (pool == nullptr || frame_room(*pool) < full_frame) {

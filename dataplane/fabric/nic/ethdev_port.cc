@@ -59,8 +59,8 @@ EthdevPort::EthdevPort(const EthdevPortOptions& options, Clock& clock)
       tells_of_device_(options.tells_of_device),
       clock_(clock) {
   check(options);
-  const Pacer pacer =
-      pacer_of_queue(options.bits_per_second, options.pools.size(), mtu(), options.name);
+  const Pacer pacer = pacer_of_queue(options.bits_per_second, options.pools.size(),
+                                     mtu() + kEthernetBytes + kWireOverheadBytes, options.name);
   for (const EthdevQueuePools& pools : options.pools) {
     queues_.emplace_back(pools, options.backlog, pacer);
   }

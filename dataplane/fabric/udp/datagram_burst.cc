@@ -4,8 +4,6 @@
 #include <cstring>
 #include <netinet/in.h>
 #include <netinet/udp.h>
-#include <rte_byteorder.h>
-#include <rte_ip.h>
 
 namespace gradcube::dataplane {
 
@@ -13,11 +11,6 @@ namespace {
 
 // In a call. Strangers that send without end must not keep the thread.
 constexpr unsigned kMostReads = 2;
-
-void put16(rte_mbuf* packet, std::uint32_t offset, std::uint32_t value) {
-  const std::uint16_t field = rte_cpu_to_be_16(static_cast<std::uint16_t>(value));
-  std::memcpy(rte_pktmbuf_mtod_offset(packet, char*, offset), &field, sizeof field);
-}
 
 int number_in(cmsghdr* item) {
   int number = 0;
@@ -30,9 +23,8 @@ int number_in(cmsghdr* item) {
 DatagramBurst::DatagramBurst(int socket, PacketPool& pool, const UdpPeers& peers,
                              std::uint32_t frame_bytes)
     : socket_(socket),
-      pool_(pool),
       peers_(peers),
-      most_bytes_(frame_bytes - kDatagramAt),
+      frames_(pool, peers, frame_bytes),
       buffers_(std::make_unique_for_overwrite<std::byte[]>(kBuffers * kBufferBytes)) {
   for (unsigned slot = 0; slot < kBuffers; ++slot) {
     msghdr& message = messages_[slot].msg_hdr;
@@ -108,41 +100,22 @@ void DatagramBurst::take_all(rte_mbuf** packets, std::uint16_t count, Outcome& o
   }
 }
 
-// Null if it is dropped, or if no packet is there for it.
+// Null if no frame is whole with it, or if no packet is there for it.
 rte_mbuf* DatagramBurst::take_datagram(Outcome& outcome) {
   const std::uint32_t bytes = std::min(piece_.each, piece_.bytes - piece_.at);
-  rte_mbuf* packet = nullptr;
+  FrameAssembly::Outcome taken{FrameAssembly::Taken::part};
   if (piece_.peer == UdpPeers::kNone) {
     ++outcome.strangers;
-  } else if (bytes > most_bytes_ || bytes < kLeastDatagram) {
-    ++outcome.refused;
   } else {
-    packet = frame_of(&buffers_[next_ * kBufferBytes + piece_.at], bytes);
-    lacks_packets_ = packet == nullptr;
+    taken = frames_.take(piece_.peer, piece_.marks,
+                         {&buffers_[next_ * kBufferBytes + piece_.at], bytes});
+    lacks_packets_ = taken.taken == FrameAssembly::Taken::no_packet;
     if (lacks_packets_) return nullptr;
+    if (taken.taken == FrameAssembly::Taken::refused) ++outcome.refused;
+    outcome.unfinished += taken.unfinished;
   }
   piece_.at += bytes;
-  return packet;
-}
-
-rte_mbuf* DatagramBurst::frame_of(const std::byte* datagram, std::uint32_t bytes) {
-  rte_mbuf* packet = pool_.allocate();
-  if (packet == nullptr) return nullptr;
-  const std::uint32_t whole = kDatagramAt + bytes;
-  packet->data_len = static_cast<std::uint16_t>(whole);
-  packet->pkt_len = whole;
-  std::memcpy(rte_pktmbuf_mtod_offset(packet, void*, kDatagramAt), datagram, bytes);
-  const UdpPeers::OuterHeaders& headers = peers_.headers(piece_.peer);
-  std::memcpy(rte_pktmbuf_mtod(packet, void*), headers.data(), headers.size());
-  std::memcpy(rte_pktmbuf_mtod_offset(packet, void*, kSourcePortAt), datagram,
-              sizeof(std::uint16_t));
-  *rte_pktmbuf_mtod_offset(packet, std::uint8_t*, kTosAt) = piece_.marks;
-  put16(packet, kIpLengthAt, whole - kEthernetBytes);
-  put16(packet, kUdpLengthAt, whole - kSourcePortAt);
-  auto* ip = rte_pktmbuf_mtod_offset(packet, rte_ipv4_hdr*, kEthernetBytes);
-  ip->hdr_checksum = 0;
-  ip->hdr_checksum = rte_ipv4_cksum(ip);
-  return packet;
+  return taken.frame;
 }
 
 }  // namespace gradcube::dataplane

@@ -1,10 +1,10 @@
 // Frames that come out of a socket. One system call (recvmmsg), which never waits, reads up to
 // kBuffers pieces. A piece is a datagram, or several of one sender that the kernel has put together
-// (UDP_GRO), of one length but for a shorter last one. Each datagram is copied into a packet, and
-// gets the headers of its frame, made anew from what is known of its sender.
+// (UDP_GRO), of one length but for a shorter last one. Each datagram is copied into the packet of
+// its frame (frame_assembly.h), which gets its outer headers anew from what is known of the sender.
 //
 // A datagram whose sender is no peer, by its address and UDP port, is dropped and counted, and so
-// is one that is too long or too short to be a frame. All else is the engine's to check.
+// is one that is no fragment of a frame. All else is the engine's to check.
 //
 // Ownership: received frames are the caller's. Owns the buffers; the kernel gives them memory as
 // far as they are used. Socket, pool and peers outlive it. One thread.
@@ -18,7 +18,7 @@
 #include <rte_mbuf.h>
 #include <sys/socket.h>
 
-#include "dataplane/fabric/udp/datagram.h"
+#include "dataplane/fabric/udp/frame_assembly.h"
 #include "dataplane/fabric/udp/udp_peers.h"
 #include "dataplane/host/packet_pool.h"
 
@@ -34,8 +34,9 @@ class DatagramBurst {
   struct Outcome {
     std::uint16_t received = 0;  // frames
     std::uint64_t bytes = 0;
-    std::uint32_t strangers = 0;
-    std::uint32_t refused = 0;
+    std::uint32_t strangers = 0;   // datagrams
+    std::uint32_t refused = 0;     // datagrams
+    std::uint32_t unfinished = 0;  // frames, of which some fragment did not come
   };
   Outcome receive(rte_mbuf** packets, std::uint16_t count);
 
@@ -65,12 +66,10 @@ class DatagramBurst {
   void open(unsigned slot);
   void take_all(rte_mbuf** packets, std::uint16_t count, Outcome& outcome);
   rte_mbuf* take_datagram(Outcome& outcome);
-  rte_mbuf* frame_of(const std::byte* datagram, std::uint32_t bytes);
 
   int socket_;
-  PacketPool& pool_;
   const UdpPeers& peers_;
-  std::uint32_t most_bytes_;  // of a datagram
+  FrameAssembly frames_;
   bool lacks_packets_ = false;
   bool left_some_ = false;
   unsigned came_ = 0;  // pieces

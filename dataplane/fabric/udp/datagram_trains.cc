@@ -15,6 +15,9 @@ constexpr std::uint32_t kMostTrainBytes = 65'000;
 
 bool is_full(int error) { return error == EAGAIN || error == ENOBUFS || error == ENOMEM; }
 
+// What fills up the last datagram of a frame.
+constexpr std::array<std::byte, kMostFragments> kFilling{};
+
 cmsghdr* write_item(cmsghdr* item, int level, int type, const void* value, std::size_t bytes) {
   item->cmsg_level = level;
   item->cmsg_type = type;
@@ -25,17 +28,41 @@ cmsghdr* write_item(cmsghdr* item, int level, int type, const void* value, std::
 
 }  // namespace
 
-DatagramTrains::DatagramTrains(int socket, const UdpPeers& peers)
-    : socket_(socket), peers_(peers), open_(peers.size(), kNone) {}
+DatagramTrains::DatagramTrains(int socket, const UdpPeers& peers, std::uint32_t most_of_body,
+                               unsigned fragments)
+    : socket_(socket),
+      peers_(peers),
+      most_of_body_(most_of_body),
+      fragments_(fragments),
+      open_(peers.size(), kNone) {}
 
 DatagramTrains::~DatagramTrains() {
-  for (unsigned i = 0; i < count_; ++i) rte_pktmbuf_free(frames_[i].packet);
+  for (unsigned i = 0; i < count_; ++i) {
+    if (datagrams_[i].is_last) rte_pktmbuf_free(datagrams_[i].frame);
+  }
 }
 
 void DatagramTrains::add(rte_mbuf* frame, std::uint16_t peer) {
-  std::memcpy(rte_pktmbuf_mtod_offset(frame, char*, kDatagramAt),
-              rte_pktmbuf_mtod_offset(frame, const char*, kSourcePortAt), sizeof(std::uint16_t));
-  frames_[count_++] = {frame, peer, kNone};
+  const unsigned fragments = fragments_of(frame);
+  const std::uint32_t body = frame->pkt_len - kBodyAt;
+  const std::uint32_t each = bytes_of_fragment(body, fragments);
+  put_field16(frame, kNumberAt, number_++);
+  put_field16(frame, kPlaceAt, fragments);  // of the first
+  std::array<std::byte, kFragmentHeaderBytes> header;
+  std::memcpy(header.data(), rte_pktmbuf_mtod_offset(frame, const void*, kDatagramAt),
+              header.size());
+  for (unsigned i = 0; i < fragments; ++i) {
+    header[kPlaceAt - kDatagramAt] = static_cast<std::byte>(i);
+    const std::uint32_t from = i * each;
+    datagrams_[count_++] = {.frame = frame,
+                            .from = from,
+                            .bytes = std::min(each, body - from),
+                            .each = kFragmentHeaderBytes + each,
+                            .peer = peer,
+                            .next = kNone,
+                            .is_last = i + 1 == fragments,
+                            .header = header};
+  }
 }
 
 DatagramTrains::Outcome DatagramTrains::send() {
@@ -56,9 +83,8 @@ bool DatagramTrains::send_trains(Outcome& outcome) {
     const int sent = sendmmsg(socket_, &messages_[done], train_count_ - done, MSG_DONTWAIT);
     const int error = sent > 0 ? 0 : errno;
     for (int i = 0; i < sent; ++i, ++done) {
-      outcome.sent = static_cast<std::uint16_t>(outcome.sent + trains_[done].frames);
-      outcome.bytes += trains_[done].bytes + std::uint64_t{kDatagramAt} * trains_[done].frames;
-      release(trains_[done]);
+      outcome.sent =
+          static_cast<std::uint16_t>(outcome.sent + release(trains_[done], outcome.bytes));
     }
     if (error == 0 || error == EINTR) continue;
     if (is_full(error)) break;
@@ -69,20 +95,20 @@ bool DatagramTrains::send_trains(Outcome& outcome) {
   return again;
 }
 
-// False if its frames may pass one by one.
+// False if its datagrams may pass one by one.
 bool DatagramTrains::refuse(unsigned train, int error, Outcome& outcome) {
   const Train& refused = trains_[train];
   const bool is_of_train = error == EIO || error == EINVAL || error == EMSGSIZE;
-  if (is_of_train && refused.frames > 1) {
+  if (is_of_train && refused.datagrams > 1) {
     longest_now_ = 1;
     if (error == EIO) longest_train_ = 1;
     return false;
   }
+  std::uint64_t bytes = 0;
   std::uint16_t& count = error == EMSGSIZE ? outcome.too_long : outcome.failed;
-  count = static_cast<std::uint16_t>(count + refused.frames);
+  count = static_cast<std::uint16_t>(count + release(refused, bytes));
   outcome.error = error;
   outcome.peer = refused.peer;
-  release(refused);
   return true;
 }
 
@@ -90,7 +116,7 @@ void DatagramTrains::couple() {
   train_count_ = 0;
   std::fill(open_.begin(), open_.end(), kNone);
   for (std::uint16_t i = 0; i < count_; ++i) {
-    frames_[i].next = kNone;
+    datagrams_[i].next = kNone;
     const Train alone = train_of(i);
     std::uint16_t& open = open_[alone.peer];
     if (open == kNone || !fits(trains_[open], alone)) {
@@ -99,33 +125,32 @@ void DatagramTrains::couple() {
       continue;
     }
     Train& train = trains_[open];
-    frames_[train.last].next = i;
+    datagrams_[train.last].next = i;
     train.last = i;
-    ++train.frames;
+    ++train.datagrams;
     train.bytes += alone.bytes;
     if (alone.bytes < train.each) open = kNone;
   }
 }
 
-// With no other frame.
-DatagramTrains::Train DatagramTrains::train_of(std::uint16_t frame) const {
-  const rte_mbuf* packet = frames_[frame].packet;
-  const std::uint32_t bytes = packet->pkt_len - kDatagramAt;
-  return {.first = frame,
-          .last = frame,
-          .frames = 1,
-          .peer = frames_[frame].peer,
-          .each = bytes,
-          .bytes = bytes,
-          .source_port = field16(packet, kSourcePortAt),
+// With no other datagram.
+DatagramTrains::Train DatagramTrains::train_of(std::uint16_t datagram) const {
+  const Datagram& own = datagrams_[datagram];
+  return {.first = datagram,
+          .last = datagram,
+          .datagrams = 1,
+          .peer = own.peer,
+          .each = own.each,
+          .bytes = own.each,
+          .source_port = field16(own.frame, kSourcePortAt),
           .marks = static_cast<std::uint8_t>(
-              *rte_pktmbuf_mtod_offset(packet, const std::uint8_t*, kTosAt) & kEcnBits)};
+              *rte_pktmbuf_mtod_offset(own.frame, const std::uint8_t*, kTosAt) & kEcnBits)};
 }
 
-bool DatagramTrains::fits(const Train& train, const Train& frame) const {
-  return frame.bytes <= train.each && frame.marks == train.marks &&
-         frame.source_port == train.source_port && train.frames < longest_now_ &&
-         train.bytes + frame.bytes <= kMostTrainBytes;
+bool DatagramTrains::fits(const Train& train, const Train& datagram) const {
+  return datagram.bytes <= train.each && datagram.marks == train.marks &&
+         datagram.source_port == train.source_port && train.datagrams < longest_now_ &&
+         train.bytes + datagram.bytes <= kMostTrainBytes;
 }
 
 void DatagramTrains::write_messages() {
@@ -138,22 +163,39 @@ void DatagramTrains::write_messages() {
     message.msg_name = const_cast<sockaddr*>(&to.any);
     message.msg_namelen = bytes_of(to);
     message.msg_iov = &parts_[part];
-    for (std::uint16_t at = train.first; at != kNone; at = frames_[at].next) {
-      std::uint32_t before = kDatagramAt;
-      for (rte_mbuf* piece = frames_[at].packet; piece != nullptr; piece = piece->next) {
-        parts_[part++] = {rte_pktmbuf_mtod_offset(piece, void*, before), piece->data_len - before};
-        before = 0;
-      }
+    for (std::uint16_t at = train.first; at != kNone; at = datagrams_[at].next) {
+      write_parts(datagrams_[at], part);
     }
     message.msg_iovlen = static_cast<std::size_t>(&parts_[part - 1] - message.msg_iov) + 1;
     write_control(train, controls_[i], message);
   }
 }
 
+void DatagramTrains::write_parts(const Datagram& datagram, std::size_t& part) {
+  // Where the datagram begins and ends in the frame; the first has its header before its part.
+  std::uint32_t begin = datagram.from == 0 ? kDatagramAt : kBodyAt + datagram.from;
+  const std::uint32_t end = kBodyAt + datagram.from + datagram.bytes;
+  if (datagram.from != 0) {
+    parts_[part++] = {const_cast<std::byte*>(datagram.header.data()), kFragmentHeaderBytes};
+  }
+  std::uint32_t at = 0;  // where the piece begins
+  for (rte_mbuf* piece = datagram.frame; begin < end; piece = piece->next) {
+    const std::uint32_t piece_end = at + piece->data_len;
+    if (begin < piece_end) {
+      const std::uint32_t until = std::min(end, piece_end);
+      parts_[part++] = {rte_pktmbuf_mtod_offset(piece, void*, begin - at), until - begin};
+      begin = until;
+    }
+    at = piece_end;
+  }
+  const std::uint32_t filling = datagram.each - kFragmentHeaderBytes - datagram.bytes;
+  if (filling != 0) parts_[part++] = {const_cast<std::byte*>(kFilling.data()), filling};
+}
+
 void DatagramTrains::write_control(const Train& train, Control& control, msghdr& message) const {
   auto* const first = reinterpret_cast<cmsghdr*>(control.bytes);
   cmsghdr* item = first;
-  if (train.frames > 1) {
+  if (train.datagrams > 1) {
     const auto each = static_cast<std::uint16_t>(train.each);
     item = write_item(item, SOL_UDP, UDP_SEGMENT, &each, sizeof each);
   }
@@ -168,10 +210,16 @@ void DatagramTrains::write_control(const Train& train, Control& control, msghdr&
   if (message.msg_controllen != 0) message.msg_control = first;
 }
 
-void DatagramTrains::release(const Train& train) {
-  for (std::uint16_t at = train.first; at != kNone; at = frames_[at].next) {
-    rte_pktmbuf_free(frames_[at].packet);
+// How many frames are gone with it, and their bytes.
+unsigned DatagramTrains::release(const Train& train, std::uint64_t& bytes) {
+  unsigned frames = 0;
+  for (std::uint16_t at = train.first; at != kNone; at = datagrams_[at].next) {
+    if (!datagrams_[at].is_last) continue;
+    ++frames;
+    bytes += datagrams_[at].frame->pkt_len;
+    rte_pktmbuf_free(datagrams_[at].frame);
   }
+  return frames;
 }
 
 // What trains before this one had is gone.
@@ -180,14 +228,14 @@ void DatagramTrains::keep_from(unsigned train) {
     count_ = 0;
     return;
   }
-  std::array<Frame, kMostDatagrams> kept{};
+  std::array<Datagram, kMostDatagrams> kept{};
   unsigned count = 0;
   for (unsigned i = train; i < train_count_; ++i) {
-    for (std::uint16_t at = trains_[i].first; at != kNone; at = frames_[at].next) {
-      kept[count++] = frames_[at];
+    for (std::uint16_t at = trains_[i].first; at != kNone; at = datagrams_[at].next) {
+      kept[count++] = datagrams_[at];
     }
   }
-  std::copy_n(kept.begin(), count, frames_.begin());
+  std::copy_n(kept.begin(), count, datagrams_.begin());
   count_ = count;
 }
 

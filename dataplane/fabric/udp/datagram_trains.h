@@ -1,18 +1,19 @@
-// Frames on their way out of a socket: those of an iteration, which leave in as few trains as they
-// can. A train is what the kernel takes in one piece and cuts into datagrams, or lets the NIC cut
-// (UDP_SEGMENT): frames to one peer for one thread, of one length but for a shorter last one. (The
-// kernel of the peer may look at the first alone to choose a queue.) All trains go in one system
-// call (sendmmsg), which never waits.
+// Frames on their way out of a socket: those of an iteration, cut into datagrams (datagram.h), which
+// leave in as few trains as they can. A train is what the kernel takes in one piece and cuts again,
+// or lets the NIC cut (UDP_SEGMENT): datagrams to one peer for one thread, of one length but for a
+// shorter last one. (The kernel of the peer may look at the first alone to choose a queue.) All
+// trains go in one system call (sendmmsg), which never waits.
 //
 // What the kernel does not take, because its buffers are full, stays; the next send() tries again.
 // What it refuses for good is dropped: a datagram that is too long for the way that it knows, or
-// one to which no way leads.
+// one to which no way leads. What is left of its frame goes, and is of no use.
 //
-// Frames to one peer leave in the order in which they came. A train that is refused may have frames
-// that pass: then each frame of the burst goes alone, and for ever where a device sends no trains.
+// Datagrams to one peer leave in the order in which their frames came. A train that is refused may
+// have some that pass: then each datagram of the burst goes alone, and for ever where a device sends
+// no trains.
 //
-// Ownership: owns the frames that it holds. Socket and peers outlive it. One thread. Allocates at
-// the start alone.
+// Ownership: owns the frames that it holds, each until its last datagram is gone. Socket and peers
+// outlive it. One thread. Allocates at the start alone.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_UDP_DATAGRAM_TRAINS_H_
 #define GRADCUBE_DATAPLANE_FABRIC_UDP_DATAGRAM_TRAINS_H_
 
@@ -30,27 +31,37 @@ namespace gradcube::dataplane {
 
 class DatagramTrains {
  public:
-  DatagramTrains(int socket, const UdpPeers& peers);
+  // most_of_body: bytes of a frame's body that a datagram carries; fragments: of the longest frame,
+  // at most kMostFragments.
+  DatagramTrains(int socket, const UdpPeers& peers, std::uint32_t most_of_body, unsigned fragments);
   ~DatagramTrains();
   DatagramTrains(const DatagramTrains&) = delete;
   DatagramTrains& operator=(const DatagramTrains&) = delete;
 
   bool empty() const { return count_ == 0; }
-  // Frames that add() takes.
-  std::uint16_t room() const { return static_cast<std::uint16_t>(kMostDatagrams - count_); }
-
-  // Whether add() takes such a frame: not if it is too short, or in too many pieces.
-  static bool takes(const rte_mbuf* frame) {
-    return frame->data_len >= protocol::kOuterHeaderBytes && frame->nb_segs <= kMostParts;
+  // Frames that add() takes, however long they are.
+  std::uint16_t room() const {
+    return static_cast<std::uint16_t>((kMostDatagrams - count_) / fragments_);
   }
-  // room() is not 0. Changes the frame's headers.
+  // In how many datagrams a frame travels.
+  unsigned fragments_of(const rte_mbuf* frame) const {
+    const std::uint32_t body = frame->pkt_len - kBodyAt;
+    return body <= most_of_body_ ? 1 : (body + most_of_body_ - 1) / most_of_body_;
+  }
+
+  // Whether add() takes such a frame: not if its headers are not in one piece, or what follows is in
+  // too many.
+  static bool takes(const rte_mbuf* frame) {
+    return frame->data_len >= kBodyAt && frame->nb_segs <= kMostParts;
+  }
+  // room() is not 0, and the frame is no longer than the longest. Changes the frame's headers.
   void add(rte_mbuf* frame, std::uint16_t peer);
 
   struct Outcome {
     std::uint16_t sent = 0;  // frames
     std::uint64_t bytes = 0;
-    std::uint16_t too_long = 0;  // dropped
-    std::uint16_t failed = 0;    // dropped
+    std::uint16_t too_long = 0;  // frames that were dropped
+    std::uint16_t failed = 0;    // frames that were dropped
     // Of the last that was dropped: of errno, and whose.
     int error = 0;
     std::uint16_t peer = UdpPeers::kNone;
@@ -61,15 +72,21 @@ class DatagramTrains {
   static constexpr std::uint16_t kMostParts = 4;
   static constexpr std::uint16_t kNone = UINT16_MAX;
 
-  struct Frame {
-    rte_mbuf* packet;
+  struct Datagram {
+    rte_mbuf* frame;
+    std::uint32_t from;   // the first byte of the frame's body that it carries
+    std::uint32_t bytes;  // of it
+    std::uint32_t each;   // bytes of the datagram, filled up
     std::uint16_t peer;
     std::uint16_t next;  // in its train
+    bool is_last;        // of its frame
+    // Of a fragment that is not the first, which has it in the frame.
+    std::array<std::byte, kFragmentHeaderBytes> header;
   };
   struct Train {
     std::uint16_t first;
     std::uint16_t last;
-    std::uint16_t frames;
+    std::uint16_t datagrams;
     std::uint16_t peer;
     std::uint32_t each;  // bytes of a datagram
     std::uint32_t bytes;
@@ -82,27 +99,32 @@ class DatagramTrains {
   };
 
   void couple();
-  Train train_of(std::uint16_t frame) const;
-  bool fits(const Train& train, const Train& frame) const;
+  Train train_of(std::uint16_t datagram) const;
+  bool fits(const Train& train, const Train& datagram) const;
   void write_messages();
+  void write_parts(const Datagram& datagram, std::size_t& part);
   void write_control(const Train& train, Control& control, msghdr& message) const;
   bool send_trains(Outcome& outcome);
   bool refuse(unsigned train, int error, Outcome& outcome);
-  void release(const Train& train);
+  unsigned release(const Train& train, std::uint64_t& bytes);
   void keep_from(unsigned train);
 
   int socket_;
   const UdpPeers& peers_;
+  std::uint32_t most_of_body_;
+  unsigned fragments_;
+  std::uint16_t number_ = 0;  // of the next frame
   unsigned longest_train_ = kLongestTrain;
   unsigned longest_now_ = kLongestTrain;
   unsigned count_ = 0;
-  std::array<Frame, kMostDatagrams> frames_{};
+  std::array<Datagram, kMostDatagrams> datagrams_{};
   unsigned train_count_ = 0;
   std::array<Train, kMostDatagrams> trains_{};
   std::vector<std::uint16_t> open_;  // by peer: the train that may still grow
   std::array<mmsghdr, kMostDatagrams> messages_{};
   std::array<Control, kMostDatagrams> controls_{};
-  std::array<iovec, std::size_t{kMostDatagrams} * kMostParts> parts_{};
+  // Of each its header, parts of its frame, and what fills it up.
+  std::array<iovec, std::size_t{kMostDatagrams} * (kMostParts + 2)> parts_{};
 };
 
 }  // namespace gradcube::dataplane

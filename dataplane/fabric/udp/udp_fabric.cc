@@ -12,14 +12,15 @@ namespace gradcube::dataplane {
 
 namespace {
 
-// The settings say how long IP packets on the hosts' links may be; those of frames are shorter.
+// The settings say how long IP packets on the hosts' links may be; frames may travel in several.
 void adapt_to_datagrams(control::ClusterSettings& settings) {
   if (settings.hosts.empty()) {
     throw control::UsageError(
         "hosts: the cluster's links are UDP, and nothing says where its servers are; expected "
         "their addresses in [topology] of the cluster file: hosts = [\"10.0.0.1\", \"10.0.0.2\"]");
   }
-  settings.mtu -= settings.hosts.front().front().is_v6 ? kLongerInIpv6 : kLongerInIpv4;
+  settings.frame_mtu =
+      mtu_of_frames(settings.mtu, settings.hosts.front().front().is_v6, settings.rates.limited());
 }
 
 UdpPortOptions options_of_port(const PortsRequest& request, const bcube::NeighbourTable& neighbours,
@@ -35,7 +36,8 @@ UdpPortOptions options_of_port(const PortsRequest& request, const bcube::Neighbo
     port.peers.push_back(
         {neighbour.address, control::host_of_port(topology, hosts, neighbour.server, far)});
   }
-  port.mtu = request.settings.mtu;
+  port.mtu = request.settings.mtu_of_frames();
+  port.datagram_mtu = request.settings.mtu;
   port.pools = request.received;
   port.bits_per_second = port_rate(request.settings, request.server, number);
   return port;

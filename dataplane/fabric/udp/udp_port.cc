@@ -18,8 +18,20 @@ namespace {
 
 constexpr unsigned kErrorBits = 32;
 
-std::uint32_t longer_by(const control::HostAddress& at) {
-  return at.is_v6 ? kLongerInIpv6 : kLongerInIpv4;
+// Of the longest frame.
+unsigned most_fragments(const UdpPortOptions& options) {
+  const std::uint32_t each = most_of_body(options.datagram_mtu, options.at.is_v6);
+  return (options.mtu + kEthernetBytes - kBodyAt + each - 1) / each;
+}
+
+// Of a frame with so long a body, in so many datagrams.
+std::uint32_t wire_bytes(std::uint32_t body, unsigned fragments, bool is_v6) {
+  return body + fragments * (kEthernetBytes + datagram_headers(is_v6) + kWireOverheadBytes);
+}
+
+std::uint16_t frames_per_iteration(const UdpPortOptions& options) {
+  return static_cast<std::uint16_t>(std::clamp<unsigned>(kMostDatagrams / most_fragments(options),
+                                                         Port::kBurst, Port::kMostPerIteration));
 }
 
 bool is_for_all(const rte_mbuf* frame) {
@@ -34,16 +46,21 @@ UdpPort::Queue::Queue(const UdpPortOptions& options, PacketPool& pool, const Udp
              options.pools.size() > 1 ? UdpSocket::Address::shared : UdpSocket::Address::alone,
              options.bits_per_second / options.pools.size()),
       incoming(socket.descriptor(), pool, peers, options.mtu + kEthernetBytes),
-      outgoing(socket.descriptor(), peers),
+      outgoing(socket.descriptor(), peers, most_of_body(options.datagram_mtu, options.at.is_v6),
+               most_fragments(options)),
       pacer(its_pacer) {}
 
 UdpPort::UdpPort(const UdpPortOptions& options, Clock& clock)
-    : Port(static_cast<std::uint16_t>(options.pools.size()), options.mtu, kMostDatagrams),
+    : Port(static_cast<std::uint16_t>(options.pools.size()), options.mtu,
+           frames_per_iteration(options)),
       at_(options.at),
+      datagram_mtu_(options.datagram_mtu),
       peers_(options.link, options.peers),
       clock_(clock) {
-  const Pacer pacer = pacer_of_queue(options.bits_per_second, options.pools.size(), mtu(),
-                                     "the port at " + control::host_text(at_));
+  const Pacer pacer = pacer_of_queue(
+      options.bits_per_second, options.pools.size(),
+      wire_bytes(mtu() + kEthernetBytes - kBodyAt, most_fragments(options), at_.is_v6),
+      "the port at " + control::host_text(at_));
   // Sockets that share their address do so with all that want to, of this user.
   if (options.pools.size() > 1) {
     const UdpSocket alone(at_, UdpSocket::Address::alone);
@@ -62,7 +79,7 @@ UdpPort::UdpPort(const UdpPortOptions& options, Clock& clock)
 void UdpPort::check_ways() const {
   for (std::uint16_t peer = 0; peer < peers_.size(); ++peer) {
     const std::uint32_t carried = path_mtu(at_, peers_.address(peer));
-    if (carried < mtu() + longer_by(at_)) throw control::SetupError(too_long(peer, carried));
+    if (carried < datagram_mtu_) throw control::SetupError(too_long(peer, carried));
   }
 }
 
@@ -71,8 +88,8 @@ std::string UdpPort::too_long(std::uint16_t peer, std::uint32_t carried) const {
       "the way from {} to {} carries IP packets of at most {} bytes, and those of the cluster have "
       "up to {}: expected --mtu {}, or as much in [link] of the cluster file of all hosts, or a "
       "larger MTU of their interfaces",
-      control::host_text(at_), control::host_text(peers_.address(peer)), carried,
-      mtu() + longer_by(at_), carried);
+      control::host_text(at_), control::host_text(peers_.address(peer)), carried, datagram_mtu_,
+      carried);
 }
 
 std::uint16_t UdpPort::receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
@@ -85,6 +102,7 @@ std::uint16_t UdpPort::receive(std::uint16_t queue, rte_mbuf** packets, std::uin
   if (came.received != 0) count_received(queue, came.received, came.bytes);
   if (came.strangers != 0) own.numbers.rx_strangers.add(came.strangers);
   if (came.refused != 0) own.numbers.rx_refused.add(came.refused);
+  if (came.unfinished != 0) own.numbers.rx_unfinished.add(came.unfinished);
   if (own.incoming.lacks_packets()) own.numbers.rx_no_buffer.add(1);
   return came.received;
 }
@@ -105,7 +123,8 @@ std::uint16_t UdpPort::transmit(std::uint16_t queue, rte_mbuf** packets, std::ui
       rte_pktmbuf_free(packet);
       continue;
     }
-    own.pacer.pass(now, frame_bytes(packet) + kWireOverheadBytes);
+    own.pacer.pass(
+        now, wire_bytes(packet->pkt_len - kBodyAt, own.outgoing.fragments_of(packet), at_.is_v6));
     own.outgoing.add(packet, peer);
   }
   if (!own.outgoing.empty()) send(own, queue, now);

@@ -2,8 +2,8 @@
 // all else that a NIC carries. It needs no right, no driver and no interface of its own.
 //
 // What an iteration sends costs one system call, and so does each burst that it receives. What
-// travels of a frame is in datagram.h, who may send in datagram_burst.h, and how the kernel is
-// asked in datagram_trains.h and udp_socket.h. docs/udp.md says why it is so.
+// travels of a frame, and in how many datagrams, is in datagram.h, who may send in datagram_burst.h,
+// and how the kernel is asked in datagram_trains.h and udp_socket.h. docs/udp.md says why it is so.
 //
 // Queues. Each has a socket at the port's address, and the kernel brings the frames of thread t to
 // queue t mod queues.
@@ -54,13 +54,15 @@ struct UdpPortOptions {
   control::HostAddress at = {};  // of its sockets
   bcube::LinkAddress link = {};  // in frames
   std::vector<UdpPeer> peers = {};
-  // The largest IP packet of a frame, in bytes. That of its datagram is longer (datagram.h).
-  std::uint32_t mtu = 1500;
+  // The largest IP packet of a frame, in bytes, and of a datagram; frames that do not fit into one
+  // travel in fragments (datagram.h).
+  std::uint32_t mtu = mtu_of_frames(1500, false, false);
+  std::uint32_t datagram_mtu = 1500;
   // One for each queue, for received frames: of mtu + kEthernetBytes bytes at least. Queues of one
   // poller may share a pool.
   std::vector<PacketPool*> pools = {};
-  // In bytes on the wire, with kWireOverheadBytes; 0: not limited. At least LinkClock::kMinRate for
-  // each queue.
+  // In bytes on the wire, those of datagrams with kWireOverheadBytes; 0: not limited. At least
+  // LinkClock::kMinRate for each queue.
   std::uint64_t bits_per_second = 0;
 };
 
@@ -114,6 +116,7 @@ class UdpPort final : public Port {
   std::string failure_text(std::uint64_t failure) const;
 
   const control::HostAddress at_;
+  const std::uint32_t datagram_mtu_;
   std::string problem_;
   UdpPeers peers_;
   Clock& clock_;

@@ -15,10 +15,11 @@ struct UdpPortNumbers {
   Number
       rx_buffer_full{};   // datagrams that the kernel dropped because the socket was full of others
   Number rx_strangers{};  // datagrams dropped because their sender is no neighbour of this port
-  Number rx_refused{};    // datagrams of neighbours dropped because they were too long or too short
-  Number rx_no_buffer{};  // times that datagrams stayed in the socket because no mbuf was free
-  Number tx_refused{};    // frames dropped because they were too long or short, or for nobody here
-  Number tx_too_long{};   // frames dropped because the way to the neighbour carries shorter ones
+  Number rx_refused{};    // datagrams of neighbours dropped because they are no fragment of a frame
+  Number rx_unfinished{};  // frames dropped because one of their fragments did not come
+  Number rx_no_buffer{};   // times that datagrams stayed in the socket because no mbuf was free
+  Number tx_refused{};     // frames dropped because they were too long or short, or for nobody here
+  Number tx_too_long{};    // frames dropped because the way to the neighbour carries shorter ones
   Number tx_failed{};     // frames dropped because the kernel did not send them: no way, a firewall
   Number tx_postponed{};  // times that the kernel's buffers were full; the frames stayed
 
@@ -27,6 +28,7 @@ struct UdpPortNumbers {
     visit(CounterEntry{"rx_buffer_full"}, objects.rx_buffer_full...);
     visit(CounterEntry{"rx_strangers"}, objects.rx_strangers...);
     visit(CounterEntry{"rx_refused"}, objects.rx_refused...);
+    visit(CounterEntry{"rx_unfinished"}, objects.rx_unfinished...);
     visit(CounterEntry{"rx_no_buffer"}, objects.rx_no_buffer...);
     visit(CounterEntry{"tx_refused"}, objects.tx_refused...);
     visit(CounterEntry{"tx_too_long"}, objects.tx_too_long...);

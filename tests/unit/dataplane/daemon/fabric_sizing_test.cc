@@ -25,7 +25,8 @@ TEST(FabricSizing, FillsTheMtuWithWholeUnitsBesideTheLongestRoute) {
   for (const auto& cluster : clusters) {
     SCOPED_TRACE(cluster.topology);
     // Datagrams leave less of the least MTU.
-    for (unsigned mtu = control::kMinMtu - kLongerInIpv6; mtu <= control::kMaxMtu; ++mtu) {
+    for (unsigned mtu = mtu_of_frames(control::kMinMtu, true, true); mtu <= control::kMaxMtu;
+         ++mtu) {
       const FabricParameters parameters =
           fabric_parameters(settings_of(cluster.topology, std::nullopt, mtu));
       const std::size_t packet =
@@ -52,15 +53,18 @@ TEST(FabricSizing, BoundsWhatAFlowHasOnItsWayWithoutARateInBytes) {
   EXPECT_EQ(window(control::kMaxMtu), 8u);
 }
 
-TEST(FabricSizing, LetsMoreShortSegmentsLeaveTogetherAsDatagrams) {
+TEST(FabricSizing, MakesSegmentsAsLongAsTheFramesThatPortsCut) {
   control::ClusterSettings settings = settings_of("star:9", std::nullopt, 1500);
   settings.fabric = control::FabricKind::udp;
+  EXPECT_EQ(fabric_parameters(settings).credit[0].packets_of_segment, 1u);
+  settings.frame_mtu = mtu_of_frames(1500, false, false);
   const FabricParameters parameters = fabric_parameters(settings);
-  EXPECT_EQ(parameters.window, 32u);
-  EXPECT_EQ(parameters.flows.acknowledgement.every, 8u) << "a quarter of the window";
-  settings.mtu = 9000;
-  EXPECT_EQ(fabric_parameters(settings).window, 8u) << "these are a train";
-  EXPECT_EQ(fabric_parameters(settings).flows.acknowledgement.every, 4u);
+  EXPECT_EQ(
+      parameters.segment_bytes,
+      fabric_parameters(settings_of("star:9", std::nullopt, settings.frame_mtu)).segment_bytes);
+  EXPECT_EQ(parameters.window, 8u);
+  EXPECT_EQ(parameters.credit[0].window_that_shrinks, 8u);
+  EXPECT_EQ(parameters.credit[0].packets_of_segment, 6u);
 }
 
 TEST(FabricSizing, KeepsTimersInOrderAtEveryRateThatIsAccepted) {

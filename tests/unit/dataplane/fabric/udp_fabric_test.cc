@@ -76,16 +76,26 @@ TEST_F(UdpFabricTest, JoinsEachPortToItsNeighbours) {
   }
 }
 
-TEST_F(UdpFabricTest, TakesWhatIsLongerThanAFrameOffTheMtu) {
-  control::ClusterSettings settings = settings_of("star:2");
-  EXPECT_EQ(settings.mtu, kMtu - 2);
-  settings = control::ClusterSettings();
-  settings.topology = control::parse_topology("star:2", "test");
-  settings.hosts = control::parse_hosts("fd00::1 fd00::2", "test");
-  kUdpDriver.adapt(settings);
-  EXPECT_EQ(settings.mtu, kMtu - 22);
-  settings.hosts.clear();
-  EXPECT_THROW(kUdpDriver.adapt(settings), control::UsageError);
+TEST_F(UdpFabricTest, MakesFramesOfSomeDatagramsWhereThereIsNoRate) {
+  const auto longest = [](const char* hosts, unsigned mtu, bool has_rate) {
+    control::ClusterSettings settings;
+    settings.topology = control::parse_topology("star:2", "test");
+    settings.hosts = control::parse_hosts(hosts, "test");
+    settings.mtu = mtu;
+    if (has_rate) settings.rates = control::LinkRates(1'000'000'000);
+    kUdpDriver.adapt(settings);
+    EXPECT_EQ(settings.mtu, mtu) << "of datagrams";
+    return settings.mtu_of_frames();
+  };
+  constexpr const char* kV4 = "10.0.0.1 10.0.0.2";
+  constexpr const char* kV6 = "fd00::1 fd00::2";
+  EXPECT_EQ(longest(kV4, 9000, false), 9000u - 8);
+  EXPECT_EQ(longest(kV6, 9000, false), 9000u - 28);
+  EXPECT_EQ(longest(kV4, 1500, false), 28u + 6 * (1500 - 36));
+  EXPECT_EQ(longest(kV6, 1500, false), 28u + 6 * (1500 - 56));
+  EXPECT_EQ(longest(kV6, 1280, false), 28u + 7 * (1280 - 56));
+  EXPECT_EQ(longest(kV4, 1500, true), 1500u - 8);
+  EXPECT_THROW(longest("", 1500, false), control::UsageError);
 }
 
 TEST_F(UdpFabricTest, NamesThePortAndTheServerThatHaveNoAddressHere) {

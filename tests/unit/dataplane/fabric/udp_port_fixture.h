@@ -3,6 +3,7 @@
 #ifndef GRADCUBE_TESTS_UNIT_DATAPLANE_FABRIC_UDP_PORT_FIXTURE_H_
 #define GRADCUBE_TESTS_UNIT_DATAPLANE_FABRIC_UDP_PORT_FIXTURE_H_
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -18,6 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include "control/base/descriptor.h"
 #include "dataplane/fabric/udp/datagram.h"
@@ -27,9 +29,26 @@
 
 namespace gradcube::dataplane {
 
-// What travels of a frame.
-inline std::string datagram_of(const std::string& frame) {
-  return frame.substr(kSourcePortAt, 2) + frame.substr(protocol::kOuterHeaderBytes);
+// The datagrams in which a frame of this number travels.
+inline std::vector<std::string> datagrams_of(const std::string& frame, unsigned fragments,
+                                             std::uint16_t number = 0) {
+  const std::string body = frame.substr(kBodyAt);
+  const std::size_t each = bytes_of_fragment(static_cast<std::uint32_t>(body.size()), fragments);
+  std::vector<std::string> datagrams;
+  for (unsigned i = 0; i < fragments; ++i) {
+    std::string datagram = frame.substr(kDatagramAt, kFragmentHeaderBytes);
+    datagram[2] = static_cast<char>(number >> 8);
+    datagram[3] = static_cast<char>(number);
+    datagram[6] = static_cast<char>(i);
+    datagram[7] = static_cast<char>(fragments);
+    datagram += body.substr(std::min(i * each, body.size()), each);
+    datagram.resize(kFragmentHeaderBytes + each, '\0');
+    datagrams.push_back(datagram);
+  }
+  return datagrams;
+}
+inline std::string datagram_of(const std::string& frame, std::uint16_t number = 0) {
+  return datagrams_of(frame, 1, number).front();
 }
 
 // A socket that may say anything.
@@ -142,11 +161,18 @@ class UdpPortTest : public PortFrames {
       if (other != place) options.peers.push_back({link(other), address(other)});
     }
     options.mtu = kMtu;
+    options.datagram_mtu = datagram_mtu_ != 0 ? datagram_mtu_ : whole_frames();
     if (options.pools.empty()) options.pools = {&buffers()};
     return std::make_unique<UdpPort>(options, clock_);
   }
 
+  // So long that each frame is one.
+  std::uint32_t whole_frames() const {
+    return kMtu + kEthernetBytes - kBodyAt + datagram_headers(is_v6_);
+  }
+
   bool is_v6_ = false;
+  std::uint32_t datagram_mtu_ = 0;  // 0: whole_frames()
 };
 
 }  // namespace gradcube::dataplane

@@ -37,12 +37,12 @@ class UdpWayTest : public UdpPortTest {
 };
 
 TEST_F(UdpWayTest, AnMtuThatAnInterfaceDoesNotCarryIsRefused) {
-  ASSERT_TRUE(run("ip link set dev lo mtu 9001"));
+  ASSERT_TRUE(run("ip link set dev lo mtu 9007"));
   EXPECT_THAT(
       control::message_of<control::SetupError>([this] { port(0); }),
-      HasSubstr("carries IP packets of at most 9001 bytes, and those of the cluster have up to "
-                "9002: expected --mtu 9001, or as much in [link]"));
-  ASSERT_TRUE(run("ip link set dev lo mtu 9002"));
+      HasSubstr("carries IP packets of at most 9007 bytes, and those of the cluster have up to "
+                "9008: expected --mtu 9007, or as much in [link]"));
+  ASSERT_TRUE(run("ip link set dev lo mtu 9008"));
   const auto from = port(0);
   const auto to = port(1);
   const std::string longest = frame(kMtu + kEthernetBytes, 1);
@@ -65,6 +65,17 @@ TEST_F(UdpWayTest, AWayThatCarriesLessThanBeforeIsNamed) {
   EXPECT_THAT(from->problem(), HasSubstr("carries IP packets of at most 1500 bytes"));
   from->look();
   EXPECT_EQ(from->problem(), "") << "nothing was refused since";
+}
+
+TEST_F(UdpWayTest, NothingOfAFrameArrivesWhoseFragmentsAreTooLong) {
+  datagram_mtu_ = 1500;
+  const auto from = port(0);
+  const auto to = port(1);
+  ASSERT_TRUE(run("ip link set dev lo mtu 1300"));
+  ASSERT_TRUE(send(*from, std::vector{in_one_segment(frame(9014, 1)), in_one_segment(frame(82, 2)),
+                                      in_one_segment(frame(1500, 3))}));
+  EXPECT_EQ(awaited(*to, 1), Frames{frame(82, 2)});
+  EXPECT_EQ(from->drop_counts(0).tx_too_long, 2u) << "frames, not datagrams";
 }
 
 TEST_F(UdpWayTest, APortGoesOnWhenAWayIsThereAgain) {
