@@ -31,7 +31,7 @@
 // and at least CreditBudget::kLeast packets. A round is then as many arrivals as all of them may
 // have on their way, and adds an eighth of a packet to each flow's window: with a whole one they
 // would fill a short queue again at once. So flows need not ask before they send, and yet give way.
-// A packet is a segment, or one of the several in which each segment passes the network: this law is
+// A packet is a segment, or one of the several in which each segment passes the network: the law is
 // about what its queues hold, however long segments are.
 //
 // Use: call on_frame() after each frame of a flow that ReceiveWindow::arrive() has seen,

@@ -17,12 +17,15 @@ using protocol::Stage;
 static_assert(aggregation::kOperations <= 16 && aggregation::kTypeNumbers <= 256);
 
 CollectiveSignature signature(const CollectiveRequest& request) {
+  // Odd, so that counts which differ in their high halves alone do not meet.
+  constexpr std::uint64_t kFold = 0x9E3779B1;
+  const std::uint64_t count = request.count ^ (request.count >> 32) * kFold;
   auto type = static_cast<unsigned>(request.dtype);
   if (control::reduces(request.kind)) {
     type = aggregation::element_type(request.dtype).when_added |
            static_cast<unsigned>(request.operation) << 4;
   }
-  return {static_cast<std::uint8_t>(type), static_cast<std::uint32_t>(request.count),
+  return {static_cast<std::uint8_t>(type), static_cast<std::uint32_t>(count),
           static_cast<std::uint16_t>(request.root), static_cast<std::uint8_t>(request.kind),
           static_cast<std::uint32_t>(request.number)};
 }

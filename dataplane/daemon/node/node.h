@@ -152,7 +152,7 @@ class Node {
   // Its engines stand still for this job until it is reset or ends, those of its hub, too, unless
   // it has come to this epoch.
   void halt(protocol::JobId job, control::Epoch epoch);
-  // What its trainers do, for `status`: those that have not left.
+  // What its trainers do, for `status`: of trainers that have not left.
   std::vector<MemberFacts> facts() const;
   // The hubs that it aggregates for jobs of other servers, for `status`.
   std::vector<HubFacts> hubs() const;

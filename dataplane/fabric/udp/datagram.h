@@ -1,17 +1,17 @@
-// What of a frame travels in a datagram: all from its UDP header on. The rest follows from who sends
-// it to whom. A frame that is longer than a datagram travels in fragments, each in one of its own:
+// What of a frame travels in a datagram: all from its UDP header on. The rest follows from who
+// sends it to whom. A frame that is longer than a datagram travels in fragments, one in each: so
 // what a frame costs does not depend on how short the datagrams are that the network carries.
 //
-//     frame:    Ethernet 14 | IPv4 20 | source port 2, destination port 2, length 2, checksum 2 | body
-//     datagram:                         source port 2, number 2, length 2, place 2 | its part of body
+//   frame:     Ethernet 14 | IPv4 20 | source port 2, destination 2, length 2, checksum 2 | body
+//   datagram:                          source port 2, number 2, length 2, place 2 | a part of body
 //
-// The source port names the thread that the frame is for, and stands in each fragment; the length is
-// the frame's. The other two fields say nothing in a frame, and give room for the number of the
+// The source port names the thread that the frame is for, and stands in each fragment; the length
+// is the frame's. The other two fields say nothing in a frame. They give room for the number of the
 // frame, which its socket counts, and for the fragment's place: which one it is, and of how many.
 //
-// All fragments of a frame carry as many bytes of its body, but the last, which has what is left and
-// is filled up: so frames of one length make datagrams of one length, which the kernel takes in one
-// piece (datagram_trains.h).
+// All fragments of a frame carry as many bytes of its body; what the last one has not is filled up.
+// So frames of one length make datagrams of one length, which the kernel takes in one piece
+// (datagram_trains.h).
 #ifndef GRADCUBE_DATAPLANE_FABRIC_UDP_DATAGRAM_H_
 #define GRADCUBE_DATAPLANE_FABRIC_UDP_DATAGRAM_H_
 

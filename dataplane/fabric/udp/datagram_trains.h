@@ -1,5 +1,5 @@
-// Frames on their way out of a socket: those of an iteration, cut into datagrams (datagram.h), which
-// leave in as few trains as they can. A train is what the kernel takes in one piece and cuts again,
+// Frames on their way out of a socket: an iteration's, cut into datagrams (datagram.h), which leave
+// in as few trains as they can. A train is what the kernel takes in one piece and cuts again,
 // or lets the NIC cut (UDP_SEGMENT): datagrams to one peer for one thread, of one length but for a
 // shorter last one. (The kernel of the peer may look at the first alone to choose a queue.) All
 // trains go in one system call (sendmmsg), which never waits.
@@ -9,8 +9,8 @@
 // one to which no way leads. What is left of its frame goes, and is of no use.
 //
 // Datagrams to one peer leave in the order in which their frames came. A train that is refused may
-// have some that pass: then each datagram of the burst goes alone, and for ever where a device sends
-// no trains.
+// have some that pass: then each datagram of the burst goes alone, and for ever where a device
+// sends no trains.
 //
 // Ownership: owns the frames that it holds, each until its last datagram is gone. Socket and peers
 // outlive it. One thread. Allocates at the start alone.
@@ -49,8 +49,7 @@ class DatagramTrains {
     return body <= most_of_body_ ? 1 : (body + most_of_body_ - 1) / most_of_body_;
   }
 
-  // Whether add() takes such a frame: not if its headers are not in one piece, or what follows is in
-  // too many.
+  // Whether add() takes such a frame: its headers are in one piece, and what follows is in few.
   static bool takes(const rte_mbuf* frame) {
     return frame->data_len >= kBodyAt && frame->nb_segs <= kMostParts;
   }

@@ -1,9 +1,10 @@
-// Frames that come in fragments (datagram.h), each put together in a packet of its own. One in which
-// a fragment is lost is never whole; it is dropped when so many later ones of its sender have begun
-// as are put together at once, and who sent it sends it again. Fragments may come in any order and
-// twice; the second of a frame that is whole counts as one of another, which never is. A frame's congestion marks are the most that one of its fragments has.
+// Puts frames together that come in fragments (datagram.h), each in a packet of its own. Fragments
+// may come in any order and twice. A frame that lacks one is dropped when kAtOnce later frames of
+// its sender have begun and are not whole either; its sender sends it again. A fragment that comes
+// when its frame is whole already begins such a frame. A frame is marked by the network as much as
+// its fragment that is marked most.
 //
-// What is put together wrongly, of frames whose numbers are the same, fails the frame's check.
+// What is put together of two frames of one number fails the frame's check, in the engine.
 //
 // Ownership: a whole frame is the caller's; owns those under way. Pool and peers outlive it. One
 // thread.

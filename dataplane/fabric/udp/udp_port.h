@@ -2,8 +2,8 @@
 // all else that a NIC carries. It needs no right, no driver and no interface of its own.
 //
 // What an iteration sends costs one system call, and so does each burst that it receives. What
-// travels of a frame, and in how many datagrams, is in datagram.h, who may send in datagram_burst.h,
-// and how the kernel is asked in datagram_trains.h and udp_socket.h. docs/udp.md says why it is so.
+// travels of a frame is in datagram.h, who may send in datagram_burst.h, and how the kernel is
+// asked in datagram_trains.h and udp_socket.h. docs/udp.md says why it is so.
 //
 // Queues. Each has a socket at the port's address, and the kernel brings the frames of thread t to
 // queue t mod queues.

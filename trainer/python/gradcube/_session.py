@@ -111,7 +111,11 @@ class Session:
         self.close()
 
     def close(self):
-        """Leaves the job at once. Arrays from alloc() stay valid. Threads that wait get InvalidError."""
+        """Leaves the job at once. Threads that wait get InvalidError.
+
+        Arrays from alloc() stay valid, and are this process's own from then on: what was submitted before is what the
+        others get, whatever is written to them.
+        """
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.leave()

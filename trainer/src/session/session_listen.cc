@@ -183,8 +183,8 @@ void Session::lose(int code, std::string message) {
   lost_message_ = aborted_ ? kAborted : std::move(message);
   reap();  // a collective that completed before keeps its result
   ring_is_open_ = false;
-  // Its buffers are about to be the trainer's again, and the daemon may go on with them: what others
-  // get of a trainer that has left is what it had submitted.
+  // Its buffers are about to be the trainer's again, and the daemon may go on with them: others get
+  // what was submitted, whatever is written there then.
   if (in_flight_ != 0) region_.part_heap();
   requests_.for_each_listed([this](Request& request) {
     if (!request.ended) end(request, lost_code_, lost_message_);

@@ -2,7 +2,9 @@
 
 #include "dataplane/engine/plan_executor.h"
 
+#include <cstdint>
 #include <gtest/gtest.h>
+#include <set>
 
 #include "tests/unit/dataplane/engine/lone_executor.h"
 
@@ -10,6 +12,18 @@ namespace gradcube::dataplane {
 namespace {
 
 using protocol::Stage;
+
+TEST(CollectiveSignature, TellsCountsApartThatAreEqualInTheirLow32Bits) {
+  CollectiveRequest request;
+  request.count = 7;
+  EXPECT_EQ(signature(request).count, 7u);
+  std::set<std::uint32_t> folded;
+  for (std::uint64_t high = 0; high < 1000; ++high) {
+    request.count = high << 32 | 7;
+    folded.insert(signature(request).count);
+  }
+  EXPECT_EQ(folded.size(), 1000u);
+}
 
 TEST(PlanExecutor, AddsASegmentOnceAllNeighboursHaveSentItInTheOrderOfTheDigits) {
   LoneExecutor server("star:3", 1);

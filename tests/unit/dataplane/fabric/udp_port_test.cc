@@ -276,7 +276,7 @@ TEST_F(UdpPortTest, AFrameThatLacksAFragmentIsDroppedWhenLaterOnesLackSomeToo) {
     EXPECT_LE(packets_in_use(buffers()), FrameAssembly::kAtOnce);
   }
   EXPECT_EQ(to->drop_counts(0).rx_unfinished, kLost - FrameAssembly::kAtOnce + 1)
-      << "one place is needed for those that are whole";
+      << "whole ones need a place, too";
 }
 
 TEST_F(UdpPortTest, FragmentsOfOneNumberThatCannotBeOfOneFrameAreNotMixed) {
