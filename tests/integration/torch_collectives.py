@@ -213,6 +213,9 @@ def all_to_all():
     dist.all_to_all(outputs, list(wholes[rank]))
     for sender, got in enumerate(outputs):
         same(got, wholes[sender][rank])
+    # Of another shape, to others and to oneself.
+    dist.all_to_all(outputs, [part.reshape(5, 1) for part in wholes[rank]])
+    same(outputs[rank], wholes[rank][rank])
     even = torch.zeros(len(ranks()), 5)
     dist.all_to_all_single(even, wholes[rank])
     same(even, torch.stack([whole[rank] for whole in wholes]))

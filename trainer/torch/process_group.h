@@ -200,7 +200,7 @@ class ProcessGroupGradcube final : public GroupBase {
   std::shared_ptr<DeviceLink> link_to(const at::Device& device);
   at::Tensor workspace(Call& call, const at::Tensor& like, std::int64_t elements, std::size_t kind);
   void copy_in(Call& call, const at::Tensor& to, const at::Tensor& from);
-  void copy_own(Call& call, const at::Tensor& to, const at::Tensor& from);
+  void copy_own(Call& call, const at::Tensor& to, const at::Tensor& given);
   at::Tensor plain(Call& call, const at::Tensor& tensor, Use use, std::size_t kind);
   void use(Call& call, const at::Tensor& memory, std::size_t bytes, bool is_written,
            std::size_t kind);

@@ -80,7 +80,10 @@ void ProcessGroupGradcube::copy_in(Call& call, const at::Tensor& to, const at::T
 
 // What this rank gives itself: not before the call is known to be right, but for memory of the
 // stage, which requests use.
-void ProcessGroupGradcube::copy_own(Call& call, const at::Tensor& to, const at::Tensor& from) {
+void ProcessGroupGradcube::copy_own(Call& call, const at::Tensor& to, const at::Tensor& given) {
+  // What goes to another rank has no shape either.
+  const bool is_shaped_alike = to.numel() != given.numel() || to.sizes() == given.sizes();
+  const at::Tensor from = is_shaped_alike ? given : given.reshape(to.sizes());
   if (call.stage == nullptr || !to.device().is_cpu()) {
     call.own.push_back({to, from});
   } else {

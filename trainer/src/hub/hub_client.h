@@ -62,6 +62,7 @@ class HubClient final : public HubListener {
   int fail_if_ended(const Hub& hub);
   int no_weights(const Hub::Key& key);
   int no_memory();
+  bool keeps_memory(const Hub& hub) const;
 
   int end_push(Session::Lock& lock, const Push& push, int code) override;
   void settle(const Push& push, int code) override;

@@ -173,6 +173,12 @@ int HubClient::no_memory() {
                                       " has taken the hub's memory back: open a new session");
 }
 
+// Of a trainer that has left or aborted it will soon be taken back.
+bool HubClient::keeps_memory(const Hub& hub) const {
+  const int lost = session_.lost_code();
+  return hub.is_readable() && (lost == GRADCUBE_OK || lost == GRADCUBE_ENODAEMON);
+}
+
 int HubClient::pull(Hub& hub, std::size_t place, void* weights) {
   Session::Lock lock = session_.enter();
   session_.reap();
@@ -185,6 +191,7 @@ int HubClient::pull(Hub& hub, std::size_t place, void* weights) {
                                      " of the hub is being pushed: wait for its request first");
   }
   if (!key.has_weights) return no_weights(key);
+  if (!keeps_memory(hub)) return no_memory();
   lock.unlock();
   std::memcpy(weights, hub.weights(key), key.bytes);
   if (hub.is_readable()) return GRADCUBE_OK;
@@ -201,9 +208,8 @@ const void* HubClient::weights(Hub& hub, std::size_t place) {
     fail(GRADCUBE_EINVAL, kTorn);
   } else if (const Hub::Key& key = hub.key(place); !key.has_weights && !key.pushed) {
     no_weights(key);
-  } else if (const int lost = session_.lost_code();
-             !hub.is_readable() || (lost != GRADCUBE_OK && lost != GRADCUBE_ENODAEMON)) {
-    no_memory();  // or it will soon be taken back
+  } else if (!keeps_memory(hub)) {
+    no_memory();
   } else {
     const std::byte* shown = hub.mapping()->show(hub.bytes());
     if (shown != nullptr) {
