@@ -78,14 +78,14 @@ class CreditPool {
   // what no honest sender can have ready is not believed. age: the number of the collective that
   // has the sequence at the flow's limit.
   void on_frame(Handle flow, std::uint64_t ready, std::uint64_t age = 0);
-  // One of its segments has, for the first time. marked: congestion; sent_again: not as it was
-  // first sent.
-  void on_segment(bool marked, bool sent_again) {
+  // One of its segments has, for the first time, of so many bytes. marked: congestion; sent_again:
+  // not as it was first sent.
+  void on_segment(bool marked, bool sent_again, std::uint32_t bytes) {
     const std::uint64_t round =
         port_.window_that_shrinks() == 0
             ? budget_.segments()
             : budget_.segments() * (shares_.size() - free_.size()) / kPartsOfPacket;
-    if (budget_.on_arrival(marked, sent_again, round, port_.packets_of_segment())) changed_ = true;
+    if (budget_.on_arrival(marked, sent_again, round, port_.packets_of(bytes))) changed_ = true;
   }
   // ReceiveWindow::set_consumed() of the flow's window, and what it makes room for.
   void set_consumed(Handle flow, std::uint64_t prefix, Nanoseconds now);

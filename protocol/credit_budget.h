@@ -1,5 +1,5 @@
-// How much a port may have granted at once, in segments: as much as the receiver allows at most,
-// and less while the network says that it is too much.
+// How much a port may have granted at once, in segments or in what its user counts (credit.h): as
+// much as the receiver allows at most, and less while the network says that it is too much.
 //
 // Two signals shrink the budget:
 //

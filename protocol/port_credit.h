@@ -74,6 +74,12 @@ class PortCredit {
   bool unlimited() const { return unlimited_; }
   std::uint64_t window_that_shrinks() const { return window_that_shrinks_; }
   std::uint32_t packets_of_segment() const { return packets_of_segment_; }
+  // Of a segment of so many bytes.
+  std::uint32_t packets_of(std::uint32_t bytes) const {
+    if (bytes >= segment_bytes_) return packets_of_segment_;
+    return 1 + static_cast<std::uint32_t>(std::uint64_t{bytes} * packets_of_segment_ /
+                                          (segment_bytes_ + 1));
+  }
   std::uint32_t segment_bytes() const { return segment_bytes_; }
   Nanoseconds lease() const { return lease_; }
   // The budget, in segments, while the network does not say that it is too much.

@@ -253,11 +253,12 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings, Pay
     parameters.block_bytes = parameters.segment_bytes;
     parameters.window = std::clamp(kUnlimitedWindowBytes / parameters.segment_bytes,
                                    kFewestUnlimited, kMostUnlimited);
-    // Others use the network, too.
-    for (protocol::CreditSettings& port : parameters.credit) {
-      if (settings.fabric != control::FabricKind::udp) break;
-      port.window_that_shrinks = parameters.window;
-      port.packets_of_segment = (settings.mtu_of_frames() + settings.mtu - 1) / settings.mtu;
+    if (settings.fabric == control::FabricKind::udp) {
+      // Others use the network, too.
+      for (protocol::CreditSettings& port : parameters.credit) {
+        port.window_that_shrinks = parameters.window;
+        port.packets_of_segment = (settings.mtu_of_frames() + settings.mtu - 1) / settings.mtu;
+      }
     }
     parameters.flows.acknowledgement.delay = kUnlimitedAcknowledgeDelay;
     recovery.acknowledge_delay = kUnlimitedAcknowledgeDelay;

@@ -91,8 +91,10 @@ PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned poll
     sizes.received_beside = static_cast<std::uint32_t>(
         MessageInbox::kCapacity +
         topology.ports() * (RelayQueue::kCapacity + Port::kMostPerIteration) +
-        (receivers(pollers, steering) - 1) * HandOver::kDepth +
-        topology.space().addresses_one_digit_away() * FrameAssembly::kAtOnce);
+        (receivers(pollers, steering) - 1) * HandOver::kDepth);
+    if (settings.mtu_of_frames() > settings.mtu) {
+      sizes.received_beside += topology.space().addresses_one_digit_away() * FrameAssembly::kAtOnce;
+    }
   }
   return sizes;
 }

@@ -33,7 +33,8 @@
 //
 //   attach -> armed -> start -> running -> hold -> held -> halt -> halted -> reset -> armed (of the
 //   next epoch). halt and detach: from any state. A server's engines are all halted before one is
-//   reset: what that one has not done counts as failed from then on.
+//   reset, and where frames refer to memory all servers' of the process: what that one has not done
+//   counts as failed from then on, and its buffers are the trainers' again.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_
 #define GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_
 

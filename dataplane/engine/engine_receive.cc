@@ -254,7 +254,8 @@ bool Engine::receive_segment(Flow& flow, User& user, const ParsedFrame& frame,
       break;
   }
   ++counters_.segments_received;
-  flow.in->credit.on_segment(frame.congestion_marked, frame.transport.sent_again);
+  flow.in->credit.on_segment(frame.congestion_marked, frame.transport.sent_again,
+                             contribution.bytes);
   return user.take(flow, arrived, contribution, accepted);
 }
 

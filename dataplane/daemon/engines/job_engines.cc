@@ -62,7 +62,8 @@ void JobEngines::attach(const control::JobDescriptor& job, const control::JobNon
     at.poller->call([&] { is_taken = is_taken || at.engine->has(job.id); });
   }
   if (is_taken) {
-    throw control::SetupError("another job on this server has the same number: open it again");
+    throw control::SetupError(fmt::format(
+        "job \"{}\" was given the number of another one by chance: open it again", job.name));
   }
   const control::Secret secret = secret_of(nonce, engines);
   std::vector<Part> parts;

@@ -65,7 +65,8 @@ class AggregatedHubs {
   // To be called about every 20 ms. Returns what is to stand in the log.
   std::vector<std::string> look(control::Instant now, control::NodeMessages& out);
 
-  // Its engines stand still for hubs of this job that are of an earlier epoch, until they are gone.
+  // The server's engines stand still for hubs that this job made before this epoch, until these are
+  // gone.
   void halt(protocol::JobId job, control::Epoch epoch);
 
   bool empty() const { return hubs_.empty(); }

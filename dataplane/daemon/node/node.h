@@ -149,8 +149,8 @@ class Node {
 
   // It has nothing of any job.
   bool idle() const { return groups_.empty() && hubs_.aggregated().empty() && jobs_.idle(); }
-  // Its engines stand still for this job until it is reset or ends, those of its hub, too, unless
-  // it has come to this epoch.
+  // The node's engines stand still for this job, and for its hub, until the job is reset or ends;
+  // but not if the job has come to this epoch.
   void halt(protocol::JobId job, control::Epoch epoch);
   // What its trainers do, for `status`: of trainers that have not left.
   std::vector<MemberFacts> facts() const;
@@ -177,6 +177,7 @@ class Node {
     std::uint32_t notices = 0;               // told so far
     std::optional<control::JobDescriptor> descriptor;
     control::Epoch epoch = 0;
+    control::Epoch halted_up_to = 0;  // by another server's, for what is before this epoch
     std::optional<control::CollectiveName> asked;  // by the newest command::Hold
     std::string why_ended;                         // empty before
     std::string last_report;  // the last explanation, while nothing has completed since

@@ -92,7 +92,8 @@ void Node::carry_out(Attempt attempt, const command::Halt&, control::Instant now
   happened(attempt, event::EnginesHalted{member.counts().completed}, now);
 }
 
-// All have completed what the cut lets pass, so that standing still takes nothing from them.
+// The leader has made sure that all servers have completed what the cut lets pass, so that standing
+// still takes nothing from them.
 void Node::carry_out(Attempt attempt, const command::Reset& reset, control::Instant now) {
   JobGroup& group = groups_.at(attempt);
   group.epoch = reset.epoch;
@@ -124,7 +125,8 @@ void Node::carry_out(Attempt attempt, const command::Note& note, control::Instan
 void Node::carry_out(Attempt attempt, const command::Detach&, control::Instant) {
   JobGroup& group = groups_.at(attempt);
   // What was in flight fails here, and so it does everywhere: the job has ended.
-  if (around_.halt_everywhere && group.member->session().anything_in_flight()) {
+  if (around_.halt_everywhere && group.member->attached() &&
+      group.member->session().anything_in_flight()) {
     around_.halt_everywhere(group.job, std::numeric_limits<control::Epoch>::max());
   }
   if (group.member->attached()) group.member->detach();
@@ -133,8 +135,10 @@ void Node::carry_out(Attempt attempt, const command::Detach&, control::Instant) 
 
 void Node::halt(protocol::JobId job, control::Epoch epoch) {
   for (auto& [attempt, group] : groups_) {
-    const bool is_meant = group.job == job && group.epoch < epoch;
-    if (is_meant && group.member->attached()) group.member->halt();
+    const bool is_meant = group.job == job && group.epoch < epoch && group.halted_up_to < epoch;
+    if (!is_meant || !group.member->attached()) continue;
+    group.halted_up_to = epoch;  // once for the resets of all
+    group.member->halt();
   }
   hubs_.aggregated().halt(job, epoch);
 }

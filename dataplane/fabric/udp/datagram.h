@@ -42,8 +42,7 @@ constexpr std::uint32_t datagram_headers(bool is_v6) {
   return (is_v6 ? 40 : kIpv4Bytes) + kUdpBytes + kFragmentHeaderBytes;
 }
 
-// Bytes of a frame's body that a full datagram carries; of which datagrams have IP packets of
-// datagram_mtu bytes at most.
+// Bytes of a frame's body that a datagram carries whose IP packet has datagram_mtu bytes.
 constexpr std::uint32_t most_of_body(std::uint32_t datagram_mtu, bool is_v6) {
   return datagram_mtu - datagram_headers(is_v6);
 }

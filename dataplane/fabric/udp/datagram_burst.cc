@@ -9,8 +9,10 @@ namespace gradcube::dataplane {
 
 namespace {
 
-// In a call. Strangers that send without end must not keep the thread.
-constexpr unsigned kMostReads = 2;
+// In a call: a burst of frames may come in as many, where each datagram is a piece of its own.
+// Strangers that send without end must not keep the thread.
+constexpr unsigned kMostReads = 2 * kMostFragments;
+constexpr unsigned kMostInVain = 2;
 
 int number_in(cmsghdr* item) {
   int number = 0;
@@ -50,11 +52,15 @@ DatagramBurst::Outcome DatagramBurst::receive(rte_mbuf** packets, std::uint16_t 
   lacks_packets_ = false;
   take_all(packets, count, outcome);
   bool more = true;
-  for (unsigned reads = 0; reads < kMostReads && next_ == came_ && more; ++reads) {
+  unsigned in_vain = 0;
+  for (unsigned reads = 0; reads < kMostReads && in_vain < kMostInVain && next_ == came_ && more;
+       ++reads) {
     if (outcome.received == count) break;
+    const std::uint32_t dropped = outcome.strangers + outcome.refused;
     read();
     more = came_ == kBuffers;
     take_all(packets, count, outcome);
+    if (outcome.strangers + outcome.refused - dropped >= came_) ++in_vain;
   }
   left_some_ = next_ < came_ || (more && outcome.received == 0 && count != 0);
   return outcome;

@@ -61,6 +61,7 @@ void DatagramTrains::add(rte_mbuf* frame, std::uint16_t peer) {
                             .peer = peer,
                             .next = kNone,
                             .is_last = i + 1 == fragments,
+                            .is_broken = false,
                             .header = header};
   }
 }
@@ -106,7 +107,8 @@ bool DatagramTrains::refuse(unsigned train, int error, Outcome& outcome) {
   }
   std::uint64_t bytes = 0;
   std::uint16_t& count = error == EMSGSIZE ? outcome.too_long : outcome.failed;
-  count = static_cast<std::uint16_t>(count + release(refused, bytes));
+  count = static_cast<std::uint16_t>(count + break_frames(refused));
+  release(refused, bytes);
   outcome.error = error;
   outcome.peer = refused.peer;
   return true;
@@ -210,13 +212,28 @@ void DatagramTrains::write_control(const Train& train, Control& control, msghdr&
   if (message.msg_controllen != 0) message.msg_control = first;
 }
 
-// How many frames are gone with it, and their bytes.
+// How many frames it has of which nothing was dropped before.
+unsigned DatagramTrains::break_frames(const Train& train) {
+  unsigned frames = 0;
+  for (std::uint16_t at = train.first; at != kNone; at = datagrams_[at].next) {
+    if (datagrams_[at].is_broken) continue;
+    ++frames;
+    for (unsigned i = 0; i < count_; ++i) {
+      if (datagrams_[i].frame == datagrams_[at].frame) datagrams_[i].is_broken = true;
+    }
+  }
+  return frames;
+}
+
+// How many whole frames are gone with it, and their bytes.
 unsigned DatagramTrains::release(const Train& train, std::uint64_t& bytes) {
   unsigned frames = 0;
   for (std::uint16_t at = train.first; at != kNone; at = datagrams_[at].next) {
     if (!datagrams_[at].is_last) continue;
-    ++frames;
-    bytes += datagrams_[at].frame->pkt_len;
+    if (!datagrams_[at].is_broken) {
+      ++frames;
+      bytes += datagrams_[at].frame->pkt_len;
+    }
     rte_pktmbuf_free(datagrams_[at].frame);
   }
   return frames;

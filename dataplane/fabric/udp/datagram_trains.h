@@ -79,6 +79,7 @@ class DatagramTrains {
     std::uint16_t peer;
     std::uint16_t next;  // in its train
     bool is_last;        // of its frame
+    bool is_broken;      // another one of its frame was dropped
     // Of a fragment that is not the first, which has it in the frame.
     std::array<std::byte, kFragmentHeaderBytes> header;
   };
@@ -106,6 +107,7 @@ class DatagramTrains {
   bool send_trains(Outcome& outcome);
   bool refuse(unsigned train, int error, Outcome& outcome);
   unsigned release(const Train& train, std::uint64_t& bytes);
+  unsigned break_frames(const Train& train);
   void keep_from(unsigned train);
 
   int socket_;

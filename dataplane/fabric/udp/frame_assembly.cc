@@ -4,6 +4,7 @@
 #include <cstring>
 #include <rte_byteorder.h>
 #include <rte_ip.h>
+#include <utility>
 
 namespace gradcube::dataplane {
 
@@ -30,27 +31,22 @@ FrameAssembly::Outcome FrameAssembly::take(std::uint16_t peer, std::uint8_t mark
                                            std::span<const std::byte> datagram) {
   Fragment fragment{};
   if (!read(datagram, fragment)) return {Taken::refused};
-  Sender& sender = senders_[peer];
-  Unfinished* frame = fragment.of == 1 ? nullptr : find(sender, fragment);
   Outcome outcome{Taken::part};
-  rte_mbuf* packet = frame != nullptr ? frame->packet : with_headers(peer, fragment);
-  if (packet == nullptr) return {Taken::no_packet};
-  std::memcpy(rte_pktmbuf_mtod_offset(packet, void*, kBodyAt + fragment.from),
-              &datagram[kFragmentHeaderBytes], fragment.bytes);
-  if (fragment.of > 1) {
-    if (frame == nullptr) {
-      frame = &begin(sender, fragment, outcome);
-      frame->packet = packet;
-    }
-    frame->marks = std::max(frame->marks, marks);
-    frame->missing &= static_cast<std::uint8_t>(~(1U << fragment.index));
-    if (frame->missing != 0) return outcome;
-    marks = frame->marks;
-    frame->packet = nullptr;
+  Unfinished alone;
+  Unfinished& frame = fragment.of == 1 ? alone : place_of(senders_[peer], fragment, outcome);
+  if (frame.packet == nullptr) frame.packet = with_headers(peer, fragment);
+  if (frame.packet == nullptr) {
+    outcome.taken = Taken::no_packet;
+    return outcome;
   }
-  finish(packet, marks);
+  std::memcpy(rte_pktmbuf_mtod_offset(frame.packet, void*, kBodyAt + fragment.from),
+              datagram.data() + kFragmentHeaderBytes, fragment.bytes);
+  frame.marks = std::max(frame.marks, marks);
+  frame.missing &= static_cast<std::uint8_t>(~(1U << fragment.index));
+  if (frame.missing != 0) return outcome;
   outcome.taken = Taken::whole;
-  outcome.frame = packet;
+  outcome.frame = std::exchange(frame.packet, nullptr);
+  finish(outcome.frame, frame.marks);
   return outcome;
 }
 
@@ -74,35 +70,31 @@ bool FrameAssembly::read(std::span<const std::byte> datagram, Fragment& fragment
   return datagram.size() == kFragmentHeaderBytes + each;
 }
 
-FrameAssembly::Unfinished* FrameAssembly::find(Sender& sender, const Fragment& fragment) const {
+// Where it has begun, or begins: in the place of one that is finished, or of the oldest.
+FrameAssembly::Unfinished& FrameAssembly::place_of(Sender& sender, const Fragment& fragment,
+                                                   Outcome& outcome) const {
+  Unfinished* oldest = &sender.frames.front();
   for (Unfinished& frame : sender.frames) {
     if (frame.packet != nullptr && frame.number == fragment.number &&
         frame.source_port == fragment.source_port && frame.body == fragment.body &&
         frame.of == fragment.of) {
-      return &frame;
+      return frame;
+    }
+    if (oldest->packet != nullptr && (frame.packet == nullptr || frame.turn < oldest->turn)) {
+      oldest = &frame;
     }
   }
-  return nullptr;
-}
-
-// In the place of one that is finished, or of the oldest.
-FrameAssembly::Unfinished& FrameAssembly::begin(Sender& sender, const Fragment& fragment,
-                                                Outcome& outcome) const {
-  Unfinished& frame = *std::min_element(
-      sender.frames.begin(), sender.frames.end(), [](const Unfinished& a, const Unfinished& b) {
-        return (a.packet == nullptr ? 0 : a.turn) < (b.packet == nullptr ? 0 : b.turn);
-      });
-  if (frame.packet != nullptr) {
-    rte_pktmbuf_free(frame.packet);
+  if (oldest->packet != nullptr) {
+    rte_pktmbuf_free(oldest->packet);
     outcome.unfinished = 1;
   }
-  frame = {.source_port = fragment.source_port,
-           .number = fragment.number,
-           .body = fragment.body,
-           .of = fragment.of,
-           .missing = static_cast<std::uint8_t>((1U << fragment.of) - 1),
-           .turn = ++sender.begun};
-  return frame;
+  *oldest = {.source_port = fragment.source_port,
+             .number = fragment.number,
+             .body = fragment.body,
+             .of = fragment.of,
+             .missing = static_cast<std::uint8_t>((1U << fragment.of) - 1),
+             .turn = ++sender.begun};
+  return *oldest;
 }
 
 // Of the frame; its marks follow.

@@ -26,8 +26,9 @@ namespace gradcube::dataplane {
 
 class FrameAssembly {
  public:
-  // Of one sender: one under way, and some that wait for a fragment that was overtaken.
-  static constexpr unsigned kAtOnce = 4;
+  // Of one sender: what its sockets have under way, one for each of its queues, and some that wait
+  // for a fragment that was overtaken.
+  static constexpr unsigned kAtOnce = 8;
 
   // frame_bytes: of the longest frame; a packet of the pool holds it.
   FrameAssembly(PacketPool& pool, const UdpPeers& peers, std::uint32_t frame_bytes);
@@ -75,8 +76,7 @@ class FrameAssembly {
   };
 
   bool read(std::span<const std::byte> datagram, Fragment& fragment) const;
-  Unfinished* find(Sender& sender, const Fragment& fragment) const;
-  Unfinished& begin(Sender& sender, const Fragment& fragment, Outcome& outcome) const;
+  Unfinished& place_of(Sender& sender, const Fragment& fragment, Outcome& outcome) const;
   rte_mbuf* with_headers(std::uint16_t peer, const Fragment& fragment);
   static void finish(rte_mbuf* packet, std::uint8_t marks);
 

@@ -61,6 +61,9 @@ UdpPort::UdpPort(const UdpPortOptions& options, Clock& clock)
       options.bits_per_second, options.pools.size(),
       wire_bytes(mtu() + kEthernetBytes - kBodyAt, most_fragments(options), at_.is_v6),
       "the port at " + control::host_text(at_));
+  if (most_fragments(options) > kMostFragments) {
+    throw std::invalid_argument("a UDP port's frames are too long for its datagrams");
+  }
   // Sockets that share their address do so with all that want to, of this user.
   if (options.pools.size() > 1) {
     const UdpSocket alone(at_, UdpSocket::Address::alone);

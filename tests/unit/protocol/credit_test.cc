@@ -147,7 +147,7 @@ TEST(CreditPool, AnEngineWithASmallBudgetIsServedBesideOneThatUsesAllOfIts) {
   ReceiveWindow for_large;
   const CreditPool::Handle flow = small.add(&for_small);
   const CreditPool::Handle theirs = large.add(&for_large);
-  for (int arrival = 0; arrival < 2'000; ++arrival) small.on_segment(true, true);
+  for (int arrival = 0; arrival < 2'000; ++arrival) small.on_segment(true, true, 1);
   ASSERT_EQ(small.budget().segments(), CreditBudget::kLeast);
   small.on_frame(flow, 255);
   grant_all(large, theirs, 255);

@@ -24,7 +24,7 @@ void pass(Flows& flows, unsigned segments_of_each, unsigned again_of_100, unsign
   for (unsigned i = 0; i < segments_of_each; ++i) {
     for (std::size_t flow = 0; flow < flows.windows.size(); ++flow, ++number) {
       flows.arrive(flow, 255);
-      flows.pool.on_segment(number % 100 < marked_of_100, number % 100 < again_of_100);
+      flows.pool.on_segment(number % 100 < marked_of_100, number % 100 < again_of_100, kSegment);
       flows.pool.distribute();
     }
   }
@@ -50,6 +50,24 @@ TEST(ShrinkingWindow, OfAllFlowsIsShorterAfterHeavyLossAndComesBack) {
   }
   pass(flows, 2'000, 0, 0);
   for (std::size_t flow = 0; flow < 3; ++flow) EXPECT_EQ(window_of(flows, flow), kWholeWindow);
+}
+
+TEST(ShrinkingWindow, CountsThePacketsInWhichSegmentsPassTheNetwork) {
+  CreditSettings settings = shrinking();
+  settings.packets_of_segment = 6;
+  // Where one segment of so many was sent again.
+  const auto after = [&](unsigned one_of, std::uint32_t bytes) {
+    Flows flows(settings, 1, kWholeWindow);
+    for (unsigned number = 0; number < 600; ++number) {
+      flows.arrive(0, 255);
+      flows.pool.on_segment(false, number % one_of == 0, bytes);
+      flows.pool.distribute();
+    }
+    return window_of(flows, 0);
+  };
+  EXPECT_EQ(after(12, kSegment), kWholeWindow) << "one packet of 72 was lost: damage";
+  EXPECT_EQ(after(2, kSegment), 1u) << "one of twelve; a segment has six";
+  EXPECT_LT(after(12, kSegment / 7), kWholeWindow) << "each was one packet";
 }
 
 TEST(ShrinkingWindow, IsNeverLessThanTwoSegments) {
@@ -116,7 +134,7 @@ class Bottleneck {
     ReceiveWindow& window = *flows_.windows[arrived.flow];
     ASSERT_EQ(window.arrive(static_cast<std::uint32_t>(arrived.sequence), sequence, 0),
               Arrival::fresh);
-    flows_.pool.on_segment(false, arrived.again);
+    flows_.pool.on_segment(false, arrived.again, kSegment);
     flows_.pool.set_consumed(flows_.ids[arrived.flow], window.cumulative(), 0);
     flows_.pool.on_frame(flows_.ids[arrived.flow], window.highest() + 255);
     flows_.pool.distribute();

@@ -23,6 +23,8 @@
 #include <span>
 #include <vector>
 
+#include "trainer/src/base/descriptor.h"
+
 namespace gradcube::trainer {
 
 class PrivateInChild {
@@ -30,9 +32,10 @@ class PrivateInChild {
   // What of the memory is in use. The thread that forks asks; it may throw.
   using Used = std::function<std::vector<std::span<const std::byte>>()>;
 
-  // `memory` begins at a page, and stays mapped until the destructor has run.
+  // `memory` begins at a page, and stays mapped until the destructor has run. file: of the memory,
+  // which a child closes; it outlives this. Null: none is open.
   // Throws Failure with GRADCUBE_ESYSTEM where the system takes no handlers.
-  PrivateInChild(std::span<std::byte> memory, Used used);
+  PrivateInChild(std::span<std::byte> memory, Used used, Descriptor* file = nullptr);
   ~PrivateInChild();
   PrivateInChild(const PrivateInChild&) = delete;
   PrivateInChild& operator=(const PrivateInChild&) = delete;
@@ -46,6 +49,7 @@ class PrivateInChild {
 
   const std::span<std::byte> memory_;
   const Used used_;
+  Descriptor* const file_;
   std::byte* copy_ = nullptr;  // while a thread forks
   bool is_private_ = false;    // in a child: a fork copies it on write
 };

@@ -56,8 +56,7 @@ std::string path_of(const std::string& base, const CheckpointFile& file);
 // Those of `base` in its folder, in any order. Throws Failure when the folder cannot be read.
 std::vector<CheckpointFile> checkpoint_files(const std::string& base);
 
-// Each part of a version once, in their order: published where a copy of the folder has it as
-// prepared, too.
+// Each part of a version once, sorted: the published file where a copied folder has both.
 std::vector<CheckpointFile> without_doubles(std::vector<CheckpointFile> files);
 
 // Removes what writers of them that were killed on this host have left behind. What cannot be

@@ -77,13 +77,20 @@ int Region::touch(std::uint64_t begin, std::uint64_t end) const {
   return trainer::touch({base_ + begin, base_ + end});
 }
 
-void Region::part_heap() noexcept {
-  const std::span<std::byte> heap = this->heap();
-  constexpr int kOwn = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
-  if (::mmap(heap.data(), heap.size(), PROT_READ | PROT_WRITE, kOwn, file_.get(),
-             shared::kHeapOffset) == MAP_FAILED) {
-    ::mprotect(heap.data(), heap.size(), PROT_NONE);  // which needs no memory
+void Region::part_heap(std::size_t bytes) noexcept {
+  if (bytes == 0) return;
+  std::byte* const place = heap().data();
+  // Elsewhere first: where it fails the heap is still whole.
+  constexpr int kOwn = MAP_PRIVATE | MAP_NORESERVE;
+  constexpr int kAccess = PROT_READ | PROT_WRITE;
+  void* own = ::mmap(nullptr, bytes, kAccess, kOwn, file_.get(), shared::kHeapOffset);
+  if (own != MAP_FAILED &&
+      ::mremap(own, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place) != MAP_FAILED) {
+    return;
   }
+  is_gone_ = true;
+  // Memory that nobody can touch takes none.
+  ::mmap(place, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 void Region::unmap() {

@@ -35,10 +35,12 @@ class Region {
   // Touches the pages of [begin, end), which are offsets from the region's start: see pages.h.
   int touch(std::uint64_t begin, std::uint64_t end) const;
 
-  // From now on what this process writes to the heap is its own. What the daemon writes shows only
-  // in pages that this process has not written to since. Where the system cannot, nothing is there
-  // any more: who looks gets SIGSEGV, rather than to write into what others add up.
-  void part_heap() noexcept;
+  // From now on what this process writes to the first `bytes` of the heap is its own. What the
+  // daemon writes shows only in pages that this process has not written to since. Where the system
+  // has no room for that, is_gone() and those bytes are not there any more: who touches them gets
+  // SIGSEGV, rather than to write into what others add up.
+  void part_heap(std::size_t bytes) noexcept;
+  bool is_gone() const { return is_gone_; }
 
   // Earlier than the destructor; nothing else may be called after it.
   void unmap();
@@ -48,6 +50,8 @@ class Region {
   const shared::Completion* completions() const;
   std::span<std::byte> heap() const;
   std::span<std::byte> memory() const { return {base_, bytes_}; }
+  // The file, which a forked child closes: it would keep the memory alive.
+  Descriptor& file() { return file_; }
 
   // Of an address in the region, from the region's start: what a Submission carries.
   std::uint64_t offset_of(const void* address) const;
@@ -56,6 +60,7 @@ class Region {
   Descriptor file_;
   std::byte* base_ = nullptr;
   std::size_t bytes_ = 0;
+  bool is_gone_ = false;
 };
 
 }  // namespace gradcube::trainer

@@ -21,13 +21,19 @@ Session::Session(Connection connection, const std::string& job, std::uint64_t he
       trainers_(options.trainers),
       job_(job),
       heap_(region_.heap(), 0),
-      private_in_child_(region_.memory(), [this] { return heap_.blocks(); }),
+      private_in_child_(
+          region_.memory(), [this] { return blocks_to_copy(); }, &region_.file()),
       sleeper_(admission_.doorbell.get(), connection_.fd()),
       submissions_(region_.header(), region_.submissions()),
       completions_(region_.header(), region_.completions()) {}
 
 Session::~Session() {
   if (!is_forked_copy()) leave();
+}
+
+std::vector<std::span<const std::byte>> Session::blocks_to_copy() const {
+  if (region_.is_gone()) return {};
+  return heap_.blocks();
 }
 
 bool Session::close_forked_copy() {

@@ -35,6 +35,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <sys/types.h>
 #include <unistd.h>
@@ -194,6 +195,7 @@ class Session {
   void end(Request& request, int code, std::string message);
   std::string why_unfitting(const Request& request, std::uint32_t other_dtype) const;
   std::string why_too_far(const Request& request) const;
+  std::vector<std::span<const std::byte>> blocks_to_copy() const;  // for a child
   void lose(int code, std::string message);
   void lose_daemon();
   void lose_ring(const char* what);

@@ -185,7 +185,7 @@ void Session::lose(int code, std::string message) {
   ring_is_open_ = false;
   // Its buffers are about to be the trainer's again, and the daemon may go on with them: others get
   // what was submitted, whatever is written there then.
-  if (in_flight_ != 0) region_.part_heap();
+  if (in_flight_ != 0) region_.part_heap(heap_.usable());
   requests_.for_each_listed([this](Request& request) {
     if (!request.ended) end(request, lost_code_, lost_message_);
   });
