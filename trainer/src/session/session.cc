@@ -32,7 +32,7 @@ Session::~Session() {
 }
 
 std::vector<std::span<const std::byte>> Session::blocks_to_copy() const {
-  if (region_.is_gone()) return {};
+  if (region_.is_gone()) throw std::bad_alloc();  // the child has nothing there either
   return heap_.blocks();
 }
 
