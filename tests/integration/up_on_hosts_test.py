@@ -87,7 +87,7 @@ class Clusters(OnHosts):
         self.assertEqual([host["name"] for host in report["hosts"]], [f"tester@{name}" for name in self.hosts.names])
         self.assertNotIn("check", report)
         status = json.loads(self.hosts.tool("node1", "status", "--json").stdout)
-        self.assertEqual((status["mtu"], status["rate_bps"]), (1398, 50e6))
+        self.assertEqual((status["mtu"], status["rate_bps"]), (1400, 50e6))
 
     def test_are_started_and_used_from_a_host_that_has_no_server(self):
         self.assert_ok(self.hosts.tool("node1", "up", "--hosts", "node2,node3", *CALM))

@@ -90,7 +90,10 @@ void Region::part_heap(std::size_t bytes) noexcept {
   }
   is_gone_ = true;
   // Memory that nobody can touch takes none.
-  ::mmap(place, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  if (::mmap(place, bytes, PROT_NONE, kNothing, -1, 0) == MAP_FAILED) {
+    ::mprotect(place, bytes, PROT_NONE);
+  }
 }
 
 void Region::unmap() {
