@@ -81,8 +81,8 @@ constexpr std::int64_t kLeastUplink = 3;  // one frame on the wire, one next, on
 constexpr std::int64_t kMostUplink = 256;
 
 // --- Acknowledgements without a rate. What a sender waits for is acknowledged at once, and a
-// window in use by the fourth segment, and where it is a long one by a quarter of it. All else can
-// wait for the next collective's segments to carry it.
+// window in use by the fourth segment. All else can wait for the next collective's segments to
+// carry it.
 constexpr std::int64_t kUnlimitedAcknowledgeDelay = 500 * kMicrosecond;
 
 // --- Acknowledgements with a rate: one for this many segments, a quarter of a window, takes next
