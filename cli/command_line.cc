@@ -37,6 +37,7 @@ void add_commands(CLI::App& tool, Action& action, const std::vector<std::string>
   add_down(tool, action);
   add_setup(tool, action);
   add_keygen(tool, action);
+  add_rekey(tool, action);
   add_status(tool, action);
   add_impair(tool, action);
   add_plan(tool, action);

@@ -12,8 +12,8 @@ using namespace frame_layout;
 std::size_t write_link_frame(std::span<std::uint8_t> out, FrameType type,
                              const LinkAddresses& addresses, RoutingHeader routing,
                              std::uint16_t source_port, const LinkHeader& link,
-                             const FrameKey* key) {
-  routing.authenticated = key != nullptr;
+                             const ServerKeys* keys) {
+  routing.authenticated = keys != nullptr;
   const bool is_greeting = type == FrameType::greeting;
   const std::size_t bytes =
       link_header_bytes(routing.hop_count, is_greeting, routing.authenticated);
@@ -32,7 +32,7 @@ std::size_t write_link_frame(std::span<std::uint8_t> out, FrameType type,
     store_little<std::uint64_t>(at + kGreetingNumber, link.number);
     store_little<std::uint64_t>(at + kGreetingEcho, link.echo);
   }
-  seal(out.first(bytes), {}, key);
+  seal(out.first(bytes), {}, keys);
   return bytes;
 }
 

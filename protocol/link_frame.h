@@ -21,12 +21,12 @@
 
 namespace gradcube::protocol {
 
-// Writes the whole frame, with its MAC by the key, or without one its CRC, and returns its length.
-// Writes nothing and returns 0 if `out` is shorter, or the hops are out of range.
+// Writes the whole frame, with its MAC by the own key, or without keys its CRC, and returns its
+// length. Writes nothing and returns 0 if `out` is shorter, or the hops are out of range.
 std::size_t write_link_frame(std::span<std::uint8_t> out, FrameType type,
                              const LinkAddresses& addresses, RoutingHeader routing,
                              std::uint16_t source_port, const LinkHeader& link,
-                             const FrameKey* key = nullptr);
+                             const ServerKeys* keys = nullptr);
 
 }  // namespace gradcube::protocol
 

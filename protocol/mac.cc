@@ -59,19 +59,27 @@ bool FrameKey::is_right(std::span<const std::uint8_t> headers,
              code_of(headers, payload, context);
 }
 
+bool ServerKeys::is_right(std::span<const std::uint8_t> headers,
+                          std::span<const std::uint8_t> payload) const {
+  return std::any_of(taken_.begin(), taken_.end(), [&](const auto& taken) {
+    const FrameKey* key = taken.load(std::memory_order_acquire);
+    return key != nullptr && key->is_right(headers, payload);
+  });
+}
+
 void seal(std::span<std::uint8_t> headers, std::span<const std::uint8_t> payload,
-          const FrameKey* key) {
-  if (key != nullptr) {
-    key->seal(headers, payload);
+          const ServerKeys* keys) {
+  if (keys != nullptr) {
+    keys->own().seal(headers, payload);
   } else {
     seal(headers, payload);
   }
 }
 
 FrameError check(std::span<const std::uint8_t> headers, std::span<const std::uint8_t> payload,
-                 const FrameKey* key) {
-  if (key != nullptr) {
-    return key->is_right(headers, payload) ? FrameError::none : FrameError::bad_mac;
+                 const ServerKeys* keys) {
+  if (keys != nullptr) {
+    return keys->is_right(headers, payload) ? FrameError::none : FrameError::bad_mac;
   }
   const bool right = !says_authenticated(headers) && crc_is_right(headers, payload);
   return right ? FrameError::none : FrameError::bad_crc;

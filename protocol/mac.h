@@ -15,6 +15,7 @@
 #define GRADCUBE_PROTOCOL_MAC_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -51,12 +52,40 @@ class FrameKey {
   MacKernel kernel_;
 };
 
-// What servers tell each other beside the segments of jobs always carries a MAC, where there is a
-// key, or else a CRC. check(): none, bad_mac or bad_crc.
+// The keys of what is of no job. There is one, which MACs are made with; while it is exchanged for
+// another there are two, and a frame is right by either.
+//
+// One thread changes them, while others use them. Both keys outlive all uses: who takes one away
+// waits until no thread is still at work with it.
+class ServerKeys {
+ public:
+  explicit ServerKeys(const FrameKey& own) : taken_{&own, nullptr} {}
+
+  const FrameKey& own() const {
+    return *taken_[own_.load(std::memory_order_acquire)].load(std::memory_order_acquire);
+  }
+  bool is_right(std::span<const std::uint8_t> headers, std::span<const std::uint8_t> payload) const;
+
+  // Takes frames by this key, too; null: only by its own.
+  void also_take(const FrameKey* other) {
+    taken_[1 - own_.load(std::memory_order_relaxed)].store(other, std::memory_order_release);
+  }
+  // The other key, which there must be, becomes the own one, and this the other.
+  void exchange() {
+    own_.store(1 - own_.load(std::memory_order_relaxed), std::memory_order_release);
+  }
+
+ private:
+  std::array<std::atomic<const FrameKey*>, 2> taken_;
+  std::atomic<unsigned> own_ = 0;
+};
+
+// What servers tell each other beside the segments of jobs always carries a MAC, where there are
+// keys, or else a CRC. check(): none, bad_mac or bad_crc.
 void seal(std::span<std::uint8_t> headers, std::span<const std::uint8_t> payload,
-          const FrameKey* key);
+          const ServerKeys* keys);
 FrameError check(std::span<const std::uint8_t> headers, std::span<const std::uint8_t> payload,
-                 const FrameKey* key);
+                 const ServerKeys* keys);
 
 }  // namespace gradcube::protocol
 

@@ -13,9 +13,9 @@ using namespace frame_layout;
 MessageSplitter::MessageSplitter(const LinkAddresses& link, RoutingHeader routing,
                                  std::size_t frame_bytes, std::uint64_t incarnation,
                                  std::uint64_t number, std::span<const std::uint8_t> message,
-                                 const FrameKey* key)
-    : key_(key), message_(message) {
-  routing.authenticated = key != nullptr;
+                                 const ServerKeys* keys)
+    : keys_(keys), message_(message) {
+  routing.authenticated = keys != nullptr;
   std::uint8_t* const frame = headers_.data();
   message_at_ = store_prefix(frame, link, routing, kFirstSourcePort);
   std::uint8_t* const at = frame + message_at_;
@@ -44,17 +44,17 @@ std::size_t MessageSplitter::write(unsigned index, std::span<std::uint8_t> out) 
   at[kFragmentIndex] = static_cast<std::uint8_t>(index);
   store_little<std::uint16_t>(at + kFragmentLength, static_cast<std::uint16_t>(bytes.size()));
   std::memcpy(frame + header_bytes_, bytes.data(), bytes.size());
-  seal(out.first(header_bytes_), bytes, key_);
+  seal(out.first(header_bytes_), bytes, keys_);
   return frame_bytes;
 }
 
 FrameError read_message_frame(std::span<const std::uint8_t> frame, MessageFragment& out,
-                              const FrameKey* key) {
+                              const ServerKeys* keys) {
   ParsedFrame parsed;
   FrameError error = parse_frame(frame, frame.size(), parsed);
   if (error != FrameError::none) return error;
   const auto bytes = frame.subspan(parsed.header_bytes, parsed.payload_bytes);
-  error = check(frame.first(parsed.header_bytes), bytes, key);
+  error = check(frame.first(parsed.header_bytes), bytes, keys);
   if (error != FrameError::none) return error;
   if (parsed.type != FrameType::message) return FrameError::unsupported_type;
   out = {parsed.routing, parsed.message, bytes};

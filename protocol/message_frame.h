@@ -33,11 +33,11 @@ inline constexpr unsigned kMaxFragments = 255;
 class MessageSplitter {
  public:
   // `frame_bytes`: the longest frame that may be written, with Ethernet's header. Keeps `message`,
-  // which must not change while this is used, and `key`, with which frames get a MAC, and without
+  // which must not change while this is used, and `keys`, with which frames get a MAC, and without
   // which a CRC. Throws std::invalid_argument if the hops are out of range.
   MessageSplitter(const LinkAddresses& link, RoutingHeader routing, std::size_t frame_bytes,
                   std::uint64_t incarnation, std::uint64_t number,
-                  std::span<const std::uint8_t> message, const FrameKey* key = nullptr);
+                  std::span<const std::uint8_t> message, const ServerKeys* keys = nullptr);
 
   // How many frames there are. 0: the message is empty, longer than kMaxMessageBytes or longer than
   // kMaxFragments frames hold.
@@ -50,7 +50,7 @@ class MessageSplitter {
  private:
   static constexpr std::size_t kMostHeaderBytes = message_header_bytes(kMaxHops, true);
 
-  const FrameKey* key_;
+  const ServerKeys* keys_;
   std::span<const std::uint8_t> message_;
   std::array<std::uint8_t, kMostHeaderBytes> headers_{};  // what all fragments share
   std::uint32_t address_sum_ = 0;
@@ -67,11 +67,11 @@ struct MessageFragment {
   std::span<const std::uint8_t> bytes;  // of the frame that was read
 };
 
-// Reads and checks one whole frame, its MAC included, or without a key its CRC.
+// Reads and checks one whole frame, its MAC included, or without keys its CRC.
 // FrameError::unsupported_type: it is good and carries something else. Unless the result is
 // FrameError::none, `out` is undefined. The caller checks that the route ends at this server.
 FrameError read_message_frame(std::span<const std::uint8_t> frame, MessageFragment& out,
-                              const FrameKey* key = nullptr);
+                              const ServerKeys* keys = nullptr);
 
 }  // namespace gradcube::protocol
 

@@ -25,16 +25,16 @@
 
 namespace gradcube::protocol {
 
-// Writes the whole frame, with its MAC by the key, or without one its CRC, and returns its length.
-// Writes nothing and returns 0 if `out` is shorter, or the hops are out of range.
+// Writes the whole frame, with its MAC by the own key, or without keys its CRC, and returns its
+// length. Writes nothing and returns 0 if `out` is shorter, or the hops are out of range.
 std::size_t write_path_probe(std::span<std::uint8_t> out, const LinkAddresses& addresses,
                              RoutingHeader routing, std::uint16_t source_port,
-                             const PathProbeHeader& probe, const FrameKey* key = nullptr);
+                             const PathProbeHeader& probe, const ServerKeys* keys = nullptr);
 
 // What a relay does to a probe that parse_frame() has accepted and whose CRC or MAC is right:
 // no more is left than this.
 void lower_left(std::span<std::uint8_t> frame, const ParsedFrame& parsed,
-                std::uint64_t bits_per_second, const FrameKey* key = nullptr);
+                std::uint64_t bits_per_second, const ServerKeys* keys = nullptr);
 
 }  // namespace gradcube::protocol
 

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstdint>
 #include <fmt/format.h>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -290,6 +292,28 @@ std::string impaired_links_text(const json& status) {
   return table.empty() ? "" : fmt::format("\nlinks that differ\n{}", table.text());
 }
 
+// By which keys of the cluster servers make MACs; several while `gradcube rekey` changes it.
+std::string keys_text(const json& servers) {
+  std::map<std::string, unsigned> made_by;
+  std::uint64_t ends_in_ms = 0;
+  for (const json& server : servers) {
+    if (const auto key = text_field(server, "key")) {
+      ++made_by[control::printable(*key, kLongestSentence)];
+    }
+    ends_in_ms = std::max(ends_in_ms, count_field(server, "ends_in_ms").value_or(0));
+  }
+  if (made_by.empty()) return "authenticated by the cluster's key";
+  std::vector<std::string> keys;
+  for (const auto& [key, count] : made_by) {
+    keys.push_back(made_by.size() == 1
+                       ? key
+                       : fmt::format("{} at {} server{}", key, count, count == 1 ? "" : "s"));
+  }
+  return fmt::format(
+      "authenticated by the key {}{}", fmt::join(keys, ", "),
+      ends_in_ms == 0 ? "" : fmt::format("; it changes, for {} s more", (ends_in_ms + 999) / 1000));
+}
+
 std::string status_summary(const json& status) {
   const json& topology = field(status, "topology");
   std::string text;
@@ -317,7 +341,7 @@ std::string status_summary(const json& status) {
   if (text_field(status, "authentication") == "none") {
     line("frames", "not authenticated: whoever can send some to a server can change results");
   } else if (text_field(status, "authentication") == "key") {
-    line("frames", "authenticated by the cluster's key");
+    line("frames", keys_text(servers));
   }
   const auto uptime = number_field(status, "uptime_seconds");
   line("daemon", fmt::format("gradcubed {}, pid {}, up for {}", cell_text(status, "version"),

@@ -11,6 +11,7 @@ void add_up(CLI::App& tool, Action& action);
 void add_down(CLI::App& tool, Action& action);
 void add_setup(CLI::App& tool, Action& action);
 void add_keygen(CLI::App& tool, Action& action);
+void add_rekey(CLI::App& tool, Action& action);
 void add_impair(CLI::App& tool, Action& action);
 void add_at_host(CLI::App& tool, Action& action);
 

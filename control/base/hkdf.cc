@@ -33,6 +33,8 @@ void wipe_stack() {
 
 Secret::~Secret() { explicit_bzero(data(), size()); }
 
+std::string key_id_text(KeyId key) { return fmt::format("{:08x}", key); }
+
 std::array<std::uint8_t, 32> hmac_sha256(std::string_view key, std::string_view message) {
   // Room for all of it: what grows leaves copies behind.
   const auto masked_hash = [&](std::string_view block, unsigned char mask, std::string_view rest) {

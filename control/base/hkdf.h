@@ -18,6 +18,10 @@ struct Secret : std::array<std::uint8_t, 32> {
   ~Secret();
 };
 
+// Tells the keys apart that a cluster has had (dataplane/engine/frame_keys.h). 0: it has none.
+using KeyId = std::uint32_t;
+std::string key_id_text(KeyId key);  // "0a1b2c3d"
+
 // Wipes what calls that have returned have left on the stack.
 [[gnu::noinline]] void wipe_stack();
 

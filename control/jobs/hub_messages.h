@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "bcube_forwarding/address.h"
+#include "control/base/hkdf.h"
 #include "control/jobs/job_nonce.h"
 #include "protocol/job_id.h"
 
@@ -41,6 +42,7 @@ struct HubName {
 struct HubCall {
   HubName hub;
   JobNonce nonce;           // of the job
+  KeyId key = 0;            // as the job's TransportFacts have it
   std::uint32_t epoch = 0;  // the same: a hub ends with it
   std::string job;
   std::vector<bcube::ServerId> members;  // of the job, ascending; the aggregator is none of them

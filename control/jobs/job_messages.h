@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "bcube_forwarding/address.h"
+#include "control/base/hkdf.h"
 #include "control/jobs/job_options.h"
 #include "control/jobs/job_owner.h"
 #include "control/jobs/join_request.h"
@@ -46,11 +47,13 @@ using Epoch = std::uint32_t;
 // One number per lane. Collectives count from 1, so 0 is "none".
 using LaneNumbers = std::vector<std::uint64_t>;
 
-// What a server's ports and settings allow. A job has the least of its members'.
+// What a server's ports and settings allow. A job has the least of its members', and the key of its
+// leader's server.
 struct TransportFacts {
   std::uint32_t segment_bytes = 0;
   std::uint32_t window = 0;  // segments per flow
   bool checksums = false;    // demanded of all if one demands them
+  KeyId key = 0;             // of the cluster, that those of its frames are made of
 
   bool operator==(const TransportFacts&) const = default;
 };

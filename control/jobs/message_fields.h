@@ -66,6 +66,7 @@ void fields(Form& form, Of<Form, TransportFacts>& transport) {
   form.number(transport.segment_bytes);
   form.number(transport.window);
   form.flag(transport.checksums);
+  form.number(transport.key);
 }
 
 template <typename Form>
@@ -305,6 +306,7 @@ void fields(Form& form, Of<Form, HubCall>& call) {
   fields(form, call.hub);
   form.number(call.nonce.high);
   form.number(call.nonce.low);
+  form.number(call.key);
   form.number(call.epoch);
   job_name_field(form, call.job);
   servers_field(form, call.members);

@@ -67,7 +67,8 @@ const Json& form_of_status() {
       "trainer_quota_bytes": "count sum", "users": [{"uid": "count", "bytes": "count sum"}],
       "*": "count sum"},
     "servers": [{
-      "address": "address", "socket": "text", "trainers": "count",
+      "address": "address", "socket": "text", "trainers": "count", "key": "text~",
+      "other_key": "text~", "makes_in_ms": "count~", "ends_in_ms": "count~",
       "ports": [{"level": "count", "port": "count", "rate_bps": "count?", "down": ["address"],
                  "wrong": "text?", "at": "text~", "receive_interrupts": "flag~",
                  "steering": "text~",
@@ -83,7 +84,8 @@ const Json& form_of_status() {
                     "submitted_by_lane": ["count~"], "completed_by_lane": ["count~"],
                     "messages_waiting": "count", "messages_begun": "count",
                     "messages_done": "count"}],
-      "collectives": "count", "waiting_for": ["address"], "waiting_ms": "count? most"}],
+      "collectives": "count", "waiting_for": ["address"], "waiting_ms": "count? most",
+      "key": "text~"}],
     "hubs": [{
       "job": "text", "id": "count", "number": "count", "address": "address", "state": "text",
       "why": "text", "members": ["address"], "trainers_per_server": "count", "uid": "count",

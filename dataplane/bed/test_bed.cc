@@ -155,6 +155,7 @@ void TestBed::add_commands() {
   control_->add("flows", [this](const nlohmann::json& request) {
     return flows_of(control_sockets(), first_flow(request));
   });
+  control_->add("rekey", [this](const nlohmann::json& request) { return rekey(request); });
   control_->add("impair", [this](const nlohmann::json& request) { return impair(request); });
   control_->add("paths", [this](const nlohmann::json& request) { return paths(request); });
   control_->add("down", [this](const nlohmann::json&) -> Json {
@@ -239,6 +240,21 @@ Json TestBed::paths(const nlohmann::json& request) {
   }
   answer.answer.erase("ok");
   return std::move(answer.answer);
+}
+
+// All daemons, or an error that says which could not. The first one's answer.
+Json TestBed::rekey(const nlohmann::json& request) {
+  const std::vector<ServerAnswer> answers =
+      ask_servers(control_sockets(), request, kAnswerPatience);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].usage) throw control::UsageError(answers[i].why);
+    if (!answers[i].answer.is_null()) continue;
+    throw SetupError(fmt::format("{}: {}; type it again: daemons that have begun go on", names()[i],
+                                 answers[i].why));
+  }
+  Json answer = answers.front().answer;
+  answer.erase("ok");
+  return answer;
 }
 
 Json TestBed::impair(const nlohmann::json& request) {

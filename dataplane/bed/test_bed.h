@@ -71,6 +71,7 @@ class TestBed {
   std::vector<std::filesystem::path> control_sockets() const;
   nlohmann::ordered_json status();
   nlohmann::ordered_json paths(const nlohmann::json& request);
+  nlohmann::ordered_json rekey(const nlohmann::json& request);
   nlohmann::ordered_json impair(const nlohmann::json& request);
 
   control::RunDirectory directory_;

@@ -51,8 +51,7 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
                            Clock& clock, const aggregation::Kernels& kernels, EventSink& events)
     : settings_(options.settings),
       secret_(options.secret),
-      keys_(options.key.has_value() ? std::make_unique<const UndumpedFrameKeys>(*options.key)
-                                    : nullptr),
+      keys_(options.key.has_value() ? std::make_unique<ClusterKeys>(*options.key) : nullptr),
       topology_(settings_.rated_topology()),
       servers_(all_of(options.servers, space())),
       kernels_(kernels),
@@ -78,7 +77,7 @@ LocalCluster::~LocalCluster() = default;
 void LocalCluster::send_messages_in_frames(bool between_nodes_here) {
   message_frames_ = std::make_unique<PacketPool>(message_pool(settings_.mtu_of_frames()));
   nodes_->carry_messages({message_frames_.get(), full_frame_bytes(settings_.mtu_of_frames()),
-                          fingerprint(), keys_ == nullptr ? nullptr : &(*keys_)->of_servers},
+                          fingerprint(), keys_ == nullptr ? nullptr : &keys_->of_servers()},
                          between_nodes_here);
 }
 
@@ -194,8 +193,8 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
       place.settings.greetings.intervals_on_the_way =
           4 * settings_.delay_ns / static_cast<std::uint64_t>(parameters_.greeting_interval);
     }
-    place.settings.keys = keys_ == nullptr ? nullptr : &**keys_;
-    place.settings.greetings.key = keys_ == nullptr ? nullptr : &(*keys_)->of_servers;
+    place.settings.keys = keys_.get();
+    place.settings.greetings.keys = keys_ == nullptr ? nullptr : &keys_->of_servers();
     place.settings.probing_interval = parameters_.probing_interval;
     // Another one for each engine, and each time.
     place.settings.probing_seed =
@@ -218,6 +217,20 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
 std::optional<std::string_view> LocalCluster::authentication() const {
   if (!nodes_->carries_messages()) return std::nullopt;
   return control::authentication_name(settings_.authentication);
+}
+
+void LocalCluster::exchange_keys() {
+  keys_->exchange();
+  nodes_->set_key(keys_->own_id());
+}
+
+// Between two iterations no engine is at work with it.
+void LocalCluster::drop_other_key() {
+  keys_->refuse_other();
+  for (const std::unique_ptr<Poller>& poller : pollers_) {
+    poller->call([] {});
+  }
+  keys_->forget_other();
 }
 
 void LocalCluster::start_node(bcube::ServerId server, control::Incarnation incarnation) {

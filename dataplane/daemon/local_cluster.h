@@ -93,6 +93,12 @@ class LocalCluster {
   std::uint32_t fingerprint() const { return digest_.fingerprint; }
   // Of frames that leave the process: the setting's word; nothing if none do.
   std::optional<std::string_view> authentication() const;
+  // Null: frames carry no MAC.
+  const ClusterKeys* keys() const { return keys_.get(); }
+  // The steps of a change of the key (process/key_change.h), in this order. There are keys.
+  void take_key(const control::Secret& cluster) { keys_->take(cluster); }
+  void exchange_keys();
+  void drop_other_key();
   // Rounded up; 1 where other servers are elsewhere.
   unsigned servers_per_core() const;
 
@@ -136,7 +142,7 @@ class LocalCluster {
 
   control::ClusterSettings settings_;
   std::uint64_t secret_;
-  std::unique_ptr<const UndumpedFrameKeys> keys_;  // null: there is none
+  std::unique_ptr<ClusterKeys> keys_;  // null: there is none
   control::Topology topology_;
   std::vector<bcube::ServerId> servers_;
   const aggregation::Kernels& kernels_;

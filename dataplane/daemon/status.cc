@@ -181,6 +181,7 @@ Json servers_json(const StatusSources& sources) {
                        {"socket", sources.sockets.server_socket(space.suffix(server)).string()},
                        {"trainers", sources.cluster.nodes().at(server).trainers()},
                        {"ports", std::move(ports)}});
+    servers.back().update(sources.keys);
   }
   return servers;
 }
@@ -240,6 +241,7 @@ Json jobs_json(const StatusSources& sources) {
                     {"collectives", job.collectives},
                     {"waiting_for", control::addresses_json(space, job.waiting_for)},
                     {"waiting_ms", job.waiting_ms}});
+    if (job.key != 0) jobs.back()["key"] = control::key_id_text(job.key);
   }
   return jobs;
 }

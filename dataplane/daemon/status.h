@@ -30,6 +30,7 @@ struct StatusSources {
   const ControlLoop::Steps& steps;
   control::Instant now;  // of the nodes
   double uptime_seconds;
+  nlohmann::ordered_json keys;  // KeyChange::report()
 };
 
 // In one answer.

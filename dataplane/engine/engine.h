@@ -215,9 +215,9 @@ class Engine final : public Pollable {
   bool pass_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& frame, unsigned port_out);
   void receive_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& frame);
 
-  // The key of frames that belong to no flow; null: they have a CRC.
-  const protocol::FrameKey* own_key() const {
-    return settings_.keys == nullptr ? nullptr : &settings_.keys->of_servers;
+  // Of frames that belong to no flow; null: they have a CRC.
+  const protocol::ServerKeys* server_keys() const {
+    return settings_.keys == nullptr ? nullptr : &settings_.keys->of_servers();
   }
 
   // engine_transmit.cc

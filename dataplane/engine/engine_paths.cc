@@ -36,7 +36,7 @@ bool Engine::send_path_probe(const protocol::RoutingHeader& routing, unsigned th
   return send_own_frame(next.port, [&](std::span<std::uint8_t> out) {
     return protocol::write_path_probe(
         out, link_addresses(next), routing,
-        static_cast<std::uint16_t>(protocol::kFirstSourcePort + thread), probe, own_key());
+        static_cast<std::uint16_t>(protocol::kFirstSourcePort + thread), probe, server_keys());
   });
 }
 
@@ -44,14 +44,14 @@ bool Engine::send_path_probe(const protocol::RoutingHeader& routing, unsigned th
 bool Engine::pass_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& frame,
                              unsigned port_out) {
   const std::span<std::uint8_t> head{rte_pktmbuf_mtod(packet, std::uint8_t*), frame.header_bytes};
-  const protocol::FrameError error = protocol::check(head, {}, own_key());
+  const protocol::FrameError error = protocol::check(head, {}, server_keys());
   if (error != protocol::FrameError::none) {
     counters_.drop(error);
     return false;
   }
   if (!frame.path_probe.answer) {
     protocol::lower_left(head, frame, std::min(loads_.left_in(port_in_), loads_.left_out(port_out)),
-                         own_key());
+                         server_keys());
   }
   return true;
 }
@@ -59,7 +59,7 @@ bool Engine::pass_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& fram
 // At its destination: a probe, or the answer to one.
 void Engine::receive_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& frame) {
   const std::uint8_t* head = rte_pktmbuf_mtod(packet, const std::uint8_t*);
-  const protocol::FrameError error = protocol::check({head, frame.header_bytes}, {}, own_key());
+  const protocol::FrameError error = protocol::check({head, frame.header_bytes}, {}, server_keys());
   if (error != protocol::FrameError::none) return counters_.drop(error);
   const protocol::PathProbeHeader& probe = frame.path_probe;
   if (probe.answer) {

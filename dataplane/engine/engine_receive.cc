@@ -190,9 +190,9 @@ bool Engine::receive_unsegmented(rte_mbuf* packet, const ParsedFrame& frame,
     receive_link_frame(frame, head.first(frame.header_bytes));
   } else if (settings_.inbox == nullptr) {
     counters_.drop(FrameError::unsupported_type);
-  } else if (own_key() != nullptr && packet->nb_segs == 1 &&
-             !own_key()->is_right(head.first(frame.header_bytes),
-                                  head.subspan(frame.header_bytes, frame.payload_bytes))) {
+  } else if (server_keys() != nullptr && packet->nb_segs == 1 &&
+             !server_keys()->is_right(head.first(frame.header_bytes),
+                                      head.subspan(frame.header_bytes, frame.payload_bytes))) {
     counters_.drop(FrameError::bad_mac);  // before it takes a place from one that is right
   } else if (settings_.inbox->put(packet)) {
     return true;

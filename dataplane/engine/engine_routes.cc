@@ -31,7 +31,7 @@ void Engine::send_greetings(PortQueue& out) {
 // A greeting, or a path failure.
 void Engine::receive_link_frame(const protocol::ParsedFrame& frame,
                                 std::span<const std::uint8_t> headers) {
-  const protocol::FrameError error = protocol::check(headers, {}, own_key());
+  const protocol::FrameError error = protocol::check(headers, {}, server_keys());
   if (error != protocol::FrameError::none) {
     counters_.drop(error);
     if (error == protocol::FrameError::bad_mac && frame.type == protocol::FrameType::greeting) {
@@ -113,7 +113,7 @@ void Engine::tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& 
     return protocol::write_link_frame(
         out, protocol::FrameType::path_failure, link_addresses(next), *back,
         static_cast<std::uint16_t>(protocol::kFirstSourcePort + thread_of(packet)),
-        {back->source, failed.level, failed.digit}, own_key());
+        {back->source, failed.level, failed.digit}, server_keys());
   });
   if (sent) next_path_failure_ = now_ + kBetweenPathFailures;
 }

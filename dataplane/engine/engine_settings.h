@@ -41,7 +41,7 @@ struct EngineSettings {
   std::uint64_t probing_seed = 1;
   // With them all frames carry a MAC, and no other frame is taken; without, a CRC where the port's
   // medium can damage a frame. They outlive the engine.
-  const FrameKeys* keys = nullptr;
+  const ClusterKeys* keys = nullptr;
   // Of hashes over what trainers choose, so that none of them can make all of it collide.
   std::uint64_t hash_key = 1;
   // Of the links, by level; none: they are as fast as they go.

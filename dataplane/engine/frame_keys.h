@@ -5,7 +5,10 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "control/base/hkdf.h"
 #include "control/base/undumped.h"
@@ -14,19 +17,68 @@
 
 namespace gradcube::dataplane {
 
-// Of a daemon. Immutable; any thread.
+// Made of one key of the cluster. Immutable; any thread.
 struct FrameKeys {
   explicit FrameKeys(const control::Secret& cluster)
-      : of_jobs(control::derived_secret(cluster, "jobs")),
+      : id(id_of(cluster)),
+        of_jobs(control::derived_secret(cluster, "jobs")),
         of_servers(control::derived_secret(cluster, "servers")) {}
 
+  // Tells keys apart, and tells nothing of them.
+  static control::KeyId id_of(const control::Secret& cluster) {
+    return protocol::load_little<control::KeyId>(
+        control::derived_secret(cluster, "id of the key").data());
+  }
+
+  control::KeyId id;
   control::Secret of_jobs;        // that those of each job are derived from
   protocol::FrameKey of_servers;  // for all that is of no job
 };
 
-// What holds keys for long has them on pages that no core dump has: one for a daemon, and one for
-// each job of an engine, where the tables of its epoch lie beside those of its mail.
+// What holds keys for long has them on pages that no core dump has: one for each key of a daemon,
+// and one for each job of an engine, where the tables of its epoch lie beside those of its mail.
 using UndumpedFrameKeys = control::Undumped<FrameKeys>;
+
+// A daemon's: one, and while that is exchanged for another, which takes the whole cluster some
+// time, two (dataplane/daemon/process/key_change.h). The control thread changes them; engines use
+// of_servers() alone.
+class ClusterKeys {
+ public:
+  explicit ClusterKeys(const control::Secret& cluster)
+      : own_(std::make_unique<const UndumpedFrameKeys>(cluster)),
+        of_servers_((*own_)->of_servers) {}
+
+  const protocol::ServerKeys& of_servers() const { return of_servers_; }
+  control::KeyId own_id() const { return (*own_)->id; }
+  std::optional<control::KeyId> other_id() const {
+    return other_ == nullptr ? std::nullopt : std::optional((*other_)->id);
+  }
+  // Null: there is no key of this id, or no more.
+  const control::Secret* of_jobs(control::KeyId id) const {
+    for (const auto* keys : {&own_, &other_}) {
+      if (*keys != nullptr && (**keys)->id == id) return &(**keys)->of_jobs;
+    }
+    return nullptr;
+  }
+
+  // There must be no other yet.
+  void take(const control::Secret& cluster) {
+    other_ = std::make_unique<const UndumpedFrameKeys>(cluster);
+    of_servers_.also_take(&(*other_)->of_servers);
+  }
+  void exchange() {
+    of_servers_.exchange();
+    std::swap(own_, other_);
+  }
+  // Once it was refused and no engine is at work with it any more, it may be forgotten.
+  void refuse_other() { of_servers_.also_take(nullptr); }
+  void forget_other() { other_.reset(); }
+
+ private:
+  std::unique_ptr<const UndumpedFrameKeys> own_;
+  std::unique_ptr<const UndumpedFrameKeys> other_;  // null: there is one key
+  protocol::ServerKeys of_servers_;
+};
 
 // Of a job at an engine. The epoch's belongs to the engine's thread between attach and detach.
 class JobKeys {

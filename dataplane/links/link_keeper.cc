@@ -109,7 +109,7 @@ std::size_t LinkKeeper::write_owed(unsigned port, std::span<std::uint8_t> out) {
   return protocol::write_link_frame(
       out, protocol::FrameType::greeting, addresses, routing, protocol::kFirstSourcePort,
       {routing.source, link.level, link.digit, number_, answer.number, settings_.digest},
-      settings_.key);
+      settings_.keys);
 }
 
 // The neighbour that greets so over the link that leads here through the port; null: none does.

@@ -47,7 +47,7 @@ struct GreetingSettings {
   std::uint64_t first_number = 1;
   // That pass until an answer can be there, by the delay of the links.
   std::uint64_t intervals_on_the_way = 0;
-  const protocol::FrameKey* key = nullptr;  // of greetings; null: they have a CRC
+  const protocol::ServerKeys* keys = nullptr;  // of greetings; null: they have a CRC
 };
 
 // What a greeting turned out to be.

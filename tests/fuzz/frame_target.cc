@@ -89,15 +89,16 @@ std::vector<Bytes> seeds() {
   segment.count = 16;
   std::vector<Bytes> inputs;
   const protocol::FrameKey some_key(protocol::FrameSecret{});
+  const protocol::ServerKeys some_keys(some_key);
   for (std::uint8_t hops = 1; hops <= 3; ++hops) {
     protocol::RoutingHeader routing;
     routing.destination = 5;
     routing.hop_count = hops;
-    const protocol::FrameKey* key = hops == 2 ? &some_key : nullptr;
-    routing.authenticated = key != nullptr;
+    const protocol::ServerKeys* keys = hops == 2 ? &some_keys : nullptr;
+    routing.authenticated = keys != nullptr;
     for (std::uint8_t hop = 0; hop < hops; ++hop) routing.hops[hop] = {hop, 1};
     Bytes message(200);
-    message.resize(protocol::MessageSplitter(link, routing, 200, 7, 8, Bytes(50, 0x5a), key)
+    message.resize(protocol::MessageSplitter(link, routing, 200, 7, 8, Bytes(50, 0x5a), keys)
                        .write(0, message));
     message.insert(message.begin(), {1, 0});
     inputs.push_back(message);
@@ -105,13 +106,13 @@ std::vector<Bytes> seeds() {
       Bytes about_link(200);
       about_link.resize(protocol::write_link_frame(about_link, type, link, routing, 49152,
                                                    {5, 0, 1, 7, 8, {0x5a5a5a5a, 9000, 1'000'000}},
-                                                   key));
+                                                   keys));
       about_link.insert(about_link.begin(), {1, 0});
       inputs.push_back(about_link);
     }
     Bytes probe(200);
     probe.resize(
-        protocol::write_path_probe(probe, link, routing, 49152, {0x5a5a5a5a, false, 9}, key));
+        protocol::write_path_probe(probe, link, routing, 49152, {0x5a5a5a5a, false, 9}, keys));
     probe.insert(probe.begin(), {1, 0});
     inputs.push_back(probe);
     for (const bool is_segment : {false, true}) {

@@ -82,7 +82,7 @@ std::vector<Bytes> seeds() {
                                encode_message({1, 2, StatusAsk{10, 3}}, space()),
                                encode_message({1, 2, StatusPart{10, 3, 4, "{}"}}, space())};
   const HubName hub{7, 1};
-  const HubCall call{hub, {3, 4}, 0, "job", {1, 2}, 1, 1, 8, 1000, 100, false};
+  const HubCall call{hub, {3, 4}, 0, 0, "job", {1, 2}, 1, 1, 8, 1000, 100, false};
   const HubState state{hub, HubState::Progress::failed, -5, "no memory"};
   inputs.push_back(encode_message({1, 2, call}, space()));
   inputs.push_back(encode_message({1, 2, HubAsk{hub, 1}}, space()));

@@ -82,12 +82,12 @@ class MessagesInFrames : public testing::Test {
   // The first fragment of a long message of server 2's daemon to [0,0], as somebody has recorded
   // it.
   void put_fragment(std::uint64_t number, control::Incarnation incarnation = 1) {
-    static const dataplane::FrameKeys kKeys{control::Secret{1}};  // as of a simulated cluster
+    static const dataplane::ClusterKeys kKeys{control::Secret{1}};  // as of a simulated cluster
     protocol::RoutingHeader routing;
     routing.source = 2;
     const std::vector<std::uint8_t> bytes(2'000);
     const protocol::MessageSplitter splitter({}, routing, 1514, incarnation, number, bytes,
-                                             &kKeys.of_servers);
+                                             &kKeys.of_servers());
     rte_mbuf* frame = frames_.allocate();
     put(frame, splitter.write(0, {rte_pktmbuf_mtod(frame, std::uint8_t*), 1514}));
     cluster_->run_for(kMillisecond);

@@ -17,6 +17,7 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
   if (member != nullptr && member->agent == message.from) {
     if (phase_ == Phase::gathering) {
       member->join->trainers = std::max(member->join->trainers, join.trainers);
+      member->join->transport.key = join.transport.key;
       if (missing().empty()) return enter(Phase::preparing, now, out);
     }
     if (phase_ == Phase::gathering || phase_ == Phase::ending) send(message.from, request(), out);

@@ -97,6 +97,10 @@ std::optional<std::string> JobNode::too_many(const JoinRequest& request, unsigne
   return std::nullopt;
 }
 
+void JobNode::set_key(KeyId key) {
+  for (auto& [attempt, agent] : agents_) agent.set_key(key);
+}
+
 std::variant<Attempt, Refusal> JobNode::join(const JoinRequest& request, TransportFacts transport,
                                              Instant now, JobActions& out) {
   if (const auto reason = objection(request); reason.has_value()) return Refusal{*reason};

@@ -48,6 +48,9 @@ class JobNode {
     share_ = share;
   }
 
+  // The cluster's key by which jobs begin from now on, those whose trainers wait among them.
+  void set_key(KeyId key);
+
   // Why a trainer of this server may not join; nothing if join() would take it.
   std::optional<std::string> objection(const JoinRequest& request) const;
   // A trainer of this server joins: the attempt that names its agent from now on, or why not. It

@@ -18,10 +18,18 @@ RankOrder rank_order(const control::JobDescriptor& job) {
 }
 
 // That its frames' keys are made of, at the engines of a server.
-control::Secret secret_of(const control::JobNonce& nonce, const std::vector<EngineAt>& engines) {
-  const FrameKeys* keys = engines.empty() ? nullptr : engines.front().engine->settings().keys;
+control::Secret secret_of(const control::JobDescriptor& job, const control::JobNonce& nonce,
+                          const std::vector<EngineAt>& engines) {
+  const ClusterKeys* keys = engines.empty() ? nullptr : engines.front().engine->settings().keys;
   if (keys == nullptr) return {};
-  return control::derived_secret(keys->of_jobs, "job", fmt::format("{} {}", nonce.high, nonce.low));
+  const control::Secret* of_jobs = keys->of_jobs(job.transport.key);
+  if (of_jobs == nullptr) {
+    throw control::SetupError(fmt::format(
+        "job \"{}\" has begun by the key {} of the cluster, which this server does not have, or "
+        "no more: type `gradcube rekey` here if it has not yet been, else begin the job anew",
+        job.name, control::key_id_text(job.transport.key)));
+  }
+  return control::derived_secret(*of_jobs, "job", fmt::format("{} {}", nonce.high, nonce.low));
 }
 
 }  // namespace
@@ -65,7 +73,7 @@ void JobEngines::attach(const control::JobDescriptor& job, const control::JobNon
     throw control::SetupError(fmt::format(
         "job \"{}\" was given the number of another one by chance: open it again", job.name));
   }
-  const control::Secret secret = secret_of(nonce, engines);
+  const control::Secret secret = secret_of(job, nonce, engines);
   std::vector<Part> parts;
   for (std::size_t i = 0; i < engines.size(); ++i) {
     PacketReservation& reserved = offer_.reserved[i];

@@ -156,6 +156,7 @@ void AggregatedHubs::begin(Aggregated& its) const {
   job.id = call.hub.job;
   job.name = call.job;
   job.transport.window = call.window;
+  job.transport.key = call.key;
   job.epoch = call.epoch;
   const std::string server = topology_.space().text(server_);
   its.hosted = std::make_unique<Hosted>(call.job, server, engines_);

@@ -119,7 +119,10 @@ std::optional<std::string> NodeHubs::call_aggregator(const HubJob& job, control:
     const std::shared_ptr<const std::string>& table = job.hub.table();
     control::HubCall call;
     call.hub = {job.id, hub->number()};
-    if (job.descriptor != nullptr) call.nonce = control::job_nonce(*job.descriptor);
+    if (job.descriptor != nullptr) {
+      call.nonce = control::job_nonce(*job.descriptor);
+      call.key = job.descriptor->transport.key;
+    }
     call.epoch = job.epoch;
     call.job = job.request.name;
     call.members = options.members;

@@ -93,7 +93,7 @@ bool MessageCourier::put(const Departing& message, const std::vector<bcube::Rout
   const protocol::MessageSplitter splitter(addresses_of(space, engines_.server(), route[0]),
                                            routing_of(engines_.server(), message.to, route),
                                            frames_.bytes, incarnation_, message.number,
-                                           message.bytes, frames_.key);
+                                           message.bytes, frames_.keys);
   for (unsigned i = 0; i < splitter.fragments(); ++i) {
     rte_mbuf* frame = frames_.pool->allocate();
     if (frame == nullptr) return false;
@@ -130,10 +130,10 @@ std::optional<control::NodeMessage> MessageCourier::take_frame(const rte_mbuf& f
   protocol::MessageFragment fragment;
   const std::span<const std::uint8_t> bytes{rte_pktmbuf_mtod(&frame, const std::uint8_t*),
                                             frame.data_len};
-  const protocol::FrameError error = protocol::read_message_frame(bytes, fragment, frames_.key);
+  const protocol::FrameError error = protocol::read_message_frame(bytes, fragment, frames_.keys);
   if (error != protocol::FrameError::none) return refuse(error);
   // What was recorded takes no place from what is new.
-  if (frames_.key != nullptr && fragment.header.fragments != 1 &&
+  if (frames_.keys != nullptr && fragment.header.fragments != 1 &&
       engines_.space().contains(fragment.routing.source) &&
       !introductions_.may_wait(fragment.routing.source, fragment.header.incarnation,
                                fragment.header.number)) {
@@ -153,9 +153,9 @@ std::optional<control::NodeMessage> MessageCourier::take_frame(const rte_mbuf& f
     return refuse(DropReason::bad_message);
   }
   message->sender = sender;
-  if (frames_.key != nullptr) message->number = fragment.header.number;
+  if (frames_.keys != nullptr) message->number = fragment.header.number;
   const control::Incarnation speaker = introductions_.speaker(message->from);
-  const bool is_first = speaker == 0 && frames_.key == nullptr;
+  const bool is_first = speaker == 0 && frames_.keys == nullptr;
   if (is_first || speaker == sender) {
     assembler_.accept(fragment);
   } else if (speaker != 0) {

@@ -38,10 +38,10 @@
 namespace gradcube::dataplane {
 
 struct MessageFrames {
-  PacketPool* pool = nullptr;               // outlives the courier
-  std::size_t bytes = 0;                    // of the longest
-  std::uint32_t fingerprint = 0;            // of the settings
-  const protocol::FrameKey* key = nullptr;  // of their MACs; null: they have a CRC
+  PacketPool* pool = nullptr;                  // outlives the courier
+  std::size_t bytes = 0;                       // of the longest
+  std::uint32_t fingerprint = 0;               // of the settings
+  const protocol::ServerKeys* keys = nullptr;  // of their MACs; null: they have a CRC
 };
 
 class MessageCourier {

@@ -80,6 +80,7 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
       job.window = job.window == 0 ? trainer.window : std::min(job.window, trainer.window);
     }
     job.reserved_bytes += trainer.reserved_bytes;
+    if (trainer.key != 0) job.key = trainer.key;
     job.trainers.push_back(static_cast<const JobFacts::Trainer&>(trainer));
   }
   for (JobFacts& job : jobs) {

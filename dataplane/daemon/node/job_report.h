@@ -64,6 +64,7 @@ struct JobFacts {
   // joined. While it runs: those that are late (control/status/job_progress.h).
   std::vector<bcube::ServerId> waiting_for;
   std::int64_t waiting_ms = 0;  // how long they have waited, to a tenth of a second
+  control::KeyId key = 0;       // of the cluster, by which it has begun; 0: none, or not yet
 };
 
 // A trainer, as its node sees it, and the job as it knows it.
@@ -77,6 +78,7 @@ struct MemberFacts : JobFacts::Trainer {
   control::JobOptions options;
   unsigned window = 0;               // segments per flow: offered, and once it is agreed the job's
   std::uint64_t reserved_bytes = 0;  // of packet memory
+  control::KeyId key = 0;            // as JobFacts have it
 };
 
 // A hub that a server without trainers of the job aggregates, as `status` of that server shows it.

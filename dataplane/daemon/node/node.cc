@@ -36,8 +36,8 @@ Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeS
       around_(around),
       engines_(std::move(engines)),
       introductions_(server, around.secret + incarnation + server,
-                     around.frames.key == nullptr ? control::Introductions::First::believed
-                                                  : control::Introductions::First::challenged),
+                     around.frames.keys == nullptr ? control::Introductions::First::believed
+                                                   : control::Introductions::First::challenged),
       jobs_(server, incarnation, space(), around.timing.jobs, id_seed(server, incarnation)),
       greetings_(server, incarnation, around.timing.greetings),
       hubs_(server, around.topology, around.kernels, *engines_, around.departed, around.quota,
@@ -352,7 +352,8 @@ std::vector<MemberFacts> Node::facts() const {
           member.session().mail_counts(local)};
       facts.push_back({trainer, member.request().name, member.request().owner, group.job,
                        group.epoch, state, why, member.request().options, member.window(),
-                       std::exchange(reserved, 0)});
+                       std::exchange(reserved, 0),
+                       group.descriptor.has_value() ? group.descriptor->transport.key : 0});
     }
   }
   return facts;

@@ -147,6 +147,8 @@ class Node {
   // Goes on with the hubs that its trainers have asked for. To be called as often.
   void answer_hubs(control::Instant now);
 
+  // The cluster's key by which jobs begin from now on, those whose trainers wait among them.
+  void set_key(control::KeyId key) { jobs_.set_key(key); }
   // It has nothing of any job.
   bool idle() const { return groups_.empty() && hubs_.aggregated().empty() && jobs_.idle(); }
   // The node's engines stand still for this job, and for its hub, until the job is reset or ends;

@@ -27,6 +27,10 @@ Node& NodeGroup::add(bcube::ServerId server, control::Incarnation incarnation,
   return *nodes_.emplace(server, std::move(node)).first->second;
 }
 
+void NodeGroup::set_key(control::KeyId key) {
+  for (auto& [server, node] : nodes_) node->set_key(key);
+}
+
 void NodeGroup::remove(bcube::ServerId server) {
   nodes_.erase(server);
   here_.erase(server);

@@ -75,6 +75,9 @@ class NodeGroup {
   // What nobody on another host can guess, for the nodes' challenges. By default what tests know.
   void set_secret(std::uint64_t secret) { secret_ = secret; }
 
+  // See Node.
+  void set_key(control::KeyId key);
+
   bool carries_messages() const { return frames_.pool != nullptr; }
 
   // There is no node of this server yet.

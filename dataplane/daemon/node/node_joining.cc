@@ -16,7 +16,8 @@ namespace {
 control::TransportFacts transport_of(const NodeEngines& engines, const Member& member) {
   if (engines.all().empty()) return {};
   const EngineSettings& settings = engines.all().front().engine->settings();
-  return {settings.segment_bytes, member.window(), false};
+  const control::KeyId key = settings.keys == nullptr ? 0 : settings.keys->own_id();
+  return {settings.segment_bytes, member.window(), false, key};
 }
 
 control::TrainerInfo info_of(const TrainerRequest& request) {

@@ -159,6 +159,7 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
       quota_(settings_.trainer_memory_bytes.value_or(control::half_of_host_memory())),
       users_(settings_.allowed_users, settings_.allowed_groups),
       cluster_(make_cluster(lone)),
+      key_change_(*cluster_, settings_.key_file),
       sessions_(loop_, cluster_->nodes(), nodes_clock_, cluster_->topology().space(),
                 server_sockets(sockets_, *cluster_), quota_, {users_, settings_.user_sessions}),
       control_(loop_, directory_.control_socket(), users_),
@@ -248,6 +249,9 @@ void Daemon::add_commands() {
   control_.add("paths", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     return paths_report(*cluster_, request);
   });
+  control_.add("rekey", [this](const nlohmann::json& request) {
+    return key_change_.begin(request, SteadyClock::now());
+  });
   control_.add("down", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     log::info("ending on request");
     ending_ = true;
@@ -258,7 +262,8 @@ void Daemon::add_commands() {
 nlohmann::ordered_json Daemon::status() {
   const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
   return status_json({settings_, sockets_, eal_, *cluster_, quota_, sessions_.most_of_user(),
-                      loop_.steps(), nodes_clock_.now(), uptime.count()});
+                      loop_.steps(), nodes_clock_.now(), uptime.count(),
+                      key_change_.report(SteadyClock::now())});
 }
 
 void Daemon::tick() {
@@ -283,6 +288,7 @@ void Daemon::tick() {
     next_look_at_waits_ = now + kLookAtWaitsEvery;
   }
   control_.tick(now);
+  key_change_.tick(now);
   if (const auto lost = directory_watch_.look(now); lost && !ending_) {
     log::error("{}: ending", *lost);
     sessions_.set_closing_cause(*lost);

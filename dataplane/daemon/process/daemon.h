@@ -23,6 +23,7 @@
 #include "dataplane/daemon/cluster_status.h"
 #include "dataplane/daemon/local_cluster.h"
 #include "dataplane/daemon/process/attended_clock.h"
+#include "dataplane/daemon/process/key_change.h"
 #include "dataplane/daemon/process/session_server.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/engine/memory/memory_quota.h"
@@ -82,6 +83,7 @@ class Daemon {
   MemoryQuota quota_;
   AllowedUsers users_;
   std::unique_ptr<LocalCluster> cluster_;
+  KeyChange key_change_;
   std::optional<ClusterStatus> cluster_status_;  // where other daemons have the other servers
   std::vector<Poller*> running_;                 // those whose lcore was launched
   ControlLoop loop_;

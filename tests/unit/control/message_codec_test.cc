@@ -269,7 +269,7 @@ TEST(MessageCodec, PartsOfAStatusAreBounded) {
 }
 
 TEST(MessageCodec, CallsOfHubsAreBounded) {
-  const HubCall good{{7, 1}, {}, 0, "job", {1, 2}, 1, 1, 8, 1000, 100, false};
+  const HubCall good{{7, 1}, {}, 0, 0, "job", {1, 2}, 1, 1, 8, 1000, 100, false};
   const auto taken = [](const HubCall& call) { return !encoded({1, 2, call}).empty(); };
   EXPECT_TRUE(taken(good));
   const std::vector<std::function<void(HubCall&)>> spoilers = {

@@ -48,9 +48,18 @@ class Maker {
         message.body = StatusPart{random_(), below(parts), parts, std::string(below(500), '\xff')};
         return;
       case 3:
-        message.body = HubCall{hub,        {random_(), random_()}, word(),          name(),
-                               {server()}, 1 + below(16),          1 + below(1000), word(),
-                               word(),     1 + below(1 << 25),     flag()};
+        message.body = HubCall{hub,
+                               {random_(), random_()},
+                               word(),
+                               word(),
+                               name(),
+                               {server()},
+                               1 + below(16),
+                               1 + below(1000),
+                               word(),
+                               word(),
+                               1 + below(1 << 25),
+                               flag()};
         return;
       case 4:
         message.body = HubAsk{hub, below(2048)};
@@ -117,7 +126,7 @@ class Maker {
     return options;
   }
   TrainerInfo trainer() { return {code(), word()}; }
-  TransportFacts transport() { return {word(), word(), flag()}; }
+  TransportFacts transport() { return {word(), word(), flag(), word()}; }
   CollectiveName collective() { return {lane(), random_()}; }
   Disagreement disagreement(std::uint32_t lane) {
     const auto cause = static_cast<Disagreement::Cause>(below(3));

@@ -188,14 +188,41 @@ TEST(Mac, StaysRightBehindARelayAndASwitch) {
 
 TEST(Check, TakesNoCrcWhereThereIsAKeyAndNoMacWhereThereIsNone) {
   const FrameKey key(kSecret);
+  const ServerKeys keys(key);
   const SampleFrame sample;
-  for (const FrameKey* with : {&key, static_cast<const FrameKey*>(nullptr)}) {
+  for (const ServerKeys* with : {&keys, static_cast<const ServerKeys*>(nullptr)}) {
     Bytes frame(kMaxHeaderBytes);
     frame.resize(write_path_probe(frame, sample.link, sample.routing, kFirstSourcePort, {1}, with));
     EXPECT_EQ(frame.size(), path_probe_bytes(1, with != nullptr));
-    EXPECT_EQ(check(frame, {}, &key), with != nullptr ? FrameError::none : FrameError::bad_mac);
+    EXPECT_EQ(check(frame, {}, &keys), with != nullptr ? FrameError::none : FrameError::bad_mac);
     EXPECT_EQ(check(frame, {}, nullptr), with == nullptr ? FrameError::none : FrameError::bad_crc);
   }
+}
+
+TEST(ServerKeys, MakeMacsByOneKeyAndTakeThemByBothAsLongAsTheyChange) {
+  const FrameKey former(kSecret);
+  const FrameKey next(FrameSecret{9});
+  ServerKeys keys(former);
+  const auto probe_of = [](const ServerKeys& of) {
+    const SampleFrame sample;
+    Bytes frame(kMaxHeaderBytes);
+    frame.resize(write_path_probe(frame, sample.link, sample.routing, kFirstSourcePort, {1}, &of));
+    return frame;
+  };
+  const auto takes = [&](const FrameKey& key) {
+    return check(probe_of(ServerKeys(key)), {}, &keys) == FrameError::none;
+  };
+  EXPECT_TRUE(takes(former));
+  EXPECT_FALSE(takes(next));
+  keys.also_take(&next);
+  EXPECT_TRUE(takes(former) && takes(next));
+  EXPECT_EQ(probe_of(keys), probe_of(ServerKeys(former)));
+  keys.exchange();
+  EXPECT_TRUE(takes(former) && takes(next));
+  EXPECT_EQ(probe_of(keys), probe_of(ServerKeys(next)));
+  keys.also_take(nullptr);
+  EXPECT_FALSE(takes(former));
+  EXPECT_TRUE(takes(next));
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ inline Frame without_segment(protocol::Stage stage = protocol::Stage::aggregatio
 class EngineAlone : public testing::Test {
  protected:
   explicit EngineAlone(std::uint64_t credit_budget = protocol::CreditSettings::kUnlimited,
-                       unsigned lanes = 1, const FrameKeys* keys = nullptr,
+                       unsigned lanes = 1, const ClusterKeys* keys = nullptr,
                        MessageInbox* inbox = nullptr, std::uint16_t per_iteration = Port::kBurst)
       : packets_(make_pool("engine", 255)),
         answers_(make_pool("answers", 255)),
@@ -90,7 +90,7 @@ class EngineAlone : public testing::Test {
   static constexpr std::uint32_t kSegmentFrameBytes =
       control::kUnitBytes + protocol::kSegmentHeaderBytes;
 
-  static EngineSettings settings(const FrameKeys* keys, MessageInbox* inbox) {
+  static EngineSettings settings(const ClusterKeys* keys, MessageInbox* inbox) {
     EngineSettings settings;
     settings.keys = keys;
     settings.inbox = inbox;

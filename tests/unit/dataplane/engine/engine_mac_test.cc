@@ -15,7 +15,7 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 using protocol::FrameError;
 
-const FrameKeys kKeys{control::Secret{1, 2, 3}};
+const ClusterKeys kKeys{control::Secret{1, 2, 3}};
 constexpr std::uint64_t kOnce = std::uint64_t{1} << 32;  // around the sequences on the wire
 
 class EngineWithKey : public EngineAlone {
@@ -94,7 +94,7 @@ TEST_F(EngineWithKey, RefusesWhatWasNotMadeForThisJobAndEpoch) {
   JobKeys of_other_epoch(control::Secret{});
   of_other_epoch.set_epoch(kEpoch + 0x10000);
   expect_wrong(sealed(contribution(), of_other_epoch.of_epoch()), "of 65,536 epochs later");
-  expect_wrong(sealed(contribution(), kKeys.of_servers), "by the key of messages");
+  expect_wrong(sealed(contribution(), kKeys.of_servers().own()), "by the key of messages");
   expect_wrong(sealed(contribution(), keys_.of_mail()), "by the key of mail");
   Frame plain = contribution();
   arrive(plain);
@@ -125,7 +125,7 @@ TEST_F(EngineWithKey, HeedsNoForgedAcknowledgement) {
   Frame grant = without_segment();
   grant.transport.credit = 100;
   grant.transport.acknowledged = 1;
-  expect_wrong(sealed(grant, kKeys.of_servers), "an acknowledgement");
+  expect_wrong(sealed(grant, kKeys.of_servers().own()), "an acknowledgement");
   EXPECT_EQ(flow.send.cumulative(), 0u);
   EXPECT_EQ(flow.send.limit(), limit);
 }
@@ -175,15 +175,16 @@ TEST_F(EngineWithKey, OpensNoChannelForForgedMail) {
 TEST_F(EngineWithKey, TakesGreetingsOfTheClusterAlone) {
   protocol::RoutingHeader routing;
   routing.source = 1;
-  const auto greeting = [&](const protocol::FrameKey* key) {
+  const auto greeting = [&](const protocol::ServerKeys* keys) {
     Bytes bytes(protocol::kMaxHeaderBytes);
     bytes.resize(protocol::write_link_frame(bytes, protocol::FrameType::greeting, {}, routing, 1,
-                                            {1, 0, 0, 1, 1}, key));
+                                            {1, 0, 0, 1, 1}, keys));
     return bytes;
   };
+  const protocol::ServerKeys of_epoch(keys_.of_epoch());
   expect_wrong(greeting(nullptr), "without a MAC");
-  expect_wrong(greeting(&keys_.of_epoch()), "by another key");
-  arrive(greeting(&kKeys.of_servers));
+  expect_wrong(greeting(&of_epoch), "by another key");
+  arrive(greeting(&kKeys.of_servers()));
   EXPECT_EQ(malformed(FrameError::bad_mac), 2u);
 }
 
@@ -197,11 +198,11 @@ class EngineWithKeyAndInbox : private Inbox, public EngineAlone {
   EngineWithKeyAndInbox()
       : EngineAlone(protocol::CreditSettings::kUnlimited, 1, &kKeys, &this->inbox) {}
 
-  static Bytes message(const protocol::FrameKey* key) {
+  static Bytes message(const protocol::ServerKeys* keys) {
     protocol::RoutingHeader routing;
     routing.source = 1;
     const Bytes body{1, 2, 3};
-    const protocol::MessageSplitter splitter({}, routing, 500, 1, 1, body, key);
+    const protocol::MessageSplitter splitter({}, routing, 500, 1, 1, body, keys);
     Bytes bytes(500);
     bytes.resize(splitter.write(0, bytes));
     return bytes;
@@ -217,15 +218,16 @@ class EngineWithKeyAndInbox : private Inbox, public EngineAlone {
 };
 
 TEST_F(EngineWithKeyAndInbox, PutsNoMessageIntoItsInboxWhoseMacIsWrong) {
-  const protocol::FrameKey other(control::Secret{9});
-  Bytes damaged = message(&kKeys.of_servers);
+  const protocol::FrameKey another(control::Secret{9});
+  const protocol::ServerKeys other(another);
+  Bytes damaged = message(&kKeys.of_servers());
   damaged.back() ^= 1;
   arrive(message(nullptr));
   arrive(message(&other));
   arrive(damaged);
   EXPECT_FALSE(is_waiting());
   EXPECT_EQ(bad_macs(), 3u);
-  arrive(message(&kKeys.of_servers));
+  arrive(message(&kKeys.of_servers()));
   EXPECT_TRUE(is_waiting());
   EXPECT_EQ(bad_macs(), 3u);
 }
@@ -234,7 +236,7 @@ TEST_F(EngineWithKeyAndInbox, LeavesAPlaceForARightMessageHoweverManyForgedOnesC
   const Bytes forged = message(nullptr);
   for (unsigned i = 0; i < 2 * MessageInbox::kCapacity; ++i) arrive(forged);
   EXPECT_EQ(dropped(DropReason::inbox_full), 0u);
-  arrive(message(&kKeys.of_servers));
+  arrive(message(&kKeys.of_servers()));
   EXPECT_TRUE(is_waiting());
 }
 
