@@ -20,6 +20,7 @@ using SteadyClock = std::chrono::steady_clock;
 namespace {
 
 constexpr std::size_t kLongestAnswer = 64 << 20;
+constexpr std::size_t kLongestRefusal = 1000;
 
 // One question, and what has come of it.
 class Inquiry {
@@ -71,7 +72,8 @@ class Inquiry {
     if (!answer.contains("ok") || answer["ok"] != true) {
       const bool told = answer.contains("error") && answer["error"].is_string();
       answer_.usage = told && answer.contains("usage") && answer["usage"] == true;
-      return end(told ? control::printable(answer["error"].get<std::string>()) : "it refused");
+      return end(told ? control::printable(answer["error"].get<std::string>(), kLongestRefusal)
+                      : "it refused");
     }
     answer_.answer = std::move(answer);
     socket_.reset();

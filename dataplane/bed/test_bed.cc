@@ -249,8 +249,9 @@ Json TestBed::rekey(const nlohmann::json& request) {
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (answers[i].usage) throw control::UsageError(answers[i].why);
     if (!answers[i].answer.is_null()) continue;
-    throw SetupError(fmt::format("{}: {}; type it again: daemons that have begun go on", names()[i],
-                                 answers[i].why));
+    throw SetupError(
+        fmt::format("{}: {}. Other servers may have begun: put that right, and type it again",
+                    names()[i], answers[i].why));
   }
   Json answer = answers.front().answer;
   answer.erase("ok");

@@ -1,8 +1,10 @@
 """What is left of a hub when it ends before its trainers: their weights, and its memory."""
 
+import concurrent.futures
 import gc
 import os
 import tempfile
+import threading
 
 import gradcube
 import numpy
@@ -57,6 +59,54 @@ class Ends(HubTestCase):
                     hub.push("long", gradients_of(rank, 0)["long"], RATE, LATE)
                 hub.pull("long", numpy.zeros(SHAPES["long"], "float32"))  # what was refused has changed nothing
             self.assertEqual(os.listdir(folder), [])
+
+    def test_weights_that_were_shown_stay_when_their_trainer_aborts(self):
+        with job(self.cluster, "shown") as sessions:
+            hubs = self.results(self.hub_of, sessions)
+            shown = hubs[-1].weights("odd")
+            sessions[-1].abort()
+            with self.assertRaises(gradcube.AbortedError):
+                hubs[-1].weights("odd")
+            for session in sessions[:-1]:
+                session.close()
+            gone = lambda: all(one["name"] != "shown" for one in self.cluster.status()["jobs"])
+            wait_until(gone, "the daemon to take the hub's memory back")
+            numpy.testing.assert_array_equal(shown, first_weights()["odd"])
+            sessions[-1].close()
+            numpy.testing.assert_array_equal(shown, first_weights()["odd"])
+
+    def test_a_hub_is_freed_by_one_thread_and_by_none_while_another_pulls(self):
+        with job(self.cluster, "threads") as sessions:
+            hubs = self.results(self.hub_of, sessions)
+            is_over = threading.Event()
+
+            def pull_on(hub):
+                pulled = numpy.zeros_like(first_weights()["long"])
+                while not is_over.is_set():
+                    try:
+                        hub.pull("long", pulled)
+                        numpy.testing.assert_array_equal(pulled, first_weights()["long"])
+                        hub.weights("odd")
+                    except gradcube.InvalidError:  # it is being freed, or was
+                        is_over.wait(0.001)
+
+            def free(hub):
+                while True:
+                    try:
+                        return hub.free(LATE)
+                    except gradcube.AgainError:  # the other thread is in a call
+                        is_over.wait(0.0001)
+                    except gradcube.InvalidError as error:  # it looks at weights
+                        if "freed" in str(error):
+                            return None
+
+            with concurrent.futures.ThreadPoolExecutor(2 * len(hubs) + 2) as pool:
+                pulling = [pool.submit(pull_on, hub) for hub in hubs]
+                for done in [pool.submit(free, hub) for hub in [*hubs, hubs[0]]]:
+                    done.result(LATE)
+                is_over.set()
+                for done in pulling:
+                    done.result(LATE)
 
     def test_who_leaves_before_the_hub_is_freed_ends_the_job_which_says_why(self):
         with job(self.cluster, "early") as sessions:

@@ -86,7 +86,7 @@ class Rekey(TestCase):
     def test_is_refused_where_nothing_has_changed(self):
         with Hosts() as hosts:
             done = hosts.tool("0-0", "rekey")
-            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertEqual(done.returncode, 1, done.stdout)
             self.assertIn("put another one there first", done.stderr)
 
 

@@ -71,6 +71,7 @@ class KeyChanges : public testing::Test {
     return report.contains(field) ? report[field].dump() : "";
   }
 
+  const control::Secret former_{1};  // a simulated cluster's
   trainer::TemporaryDirectory directory_;
   std::filesystem::path file_ = directory_ / "cube.key";
   std::unique_ptr<SimulatedCluster> cluster_;
@@ -132,6 +133,18 @@ TEST_F(KeyChanges, AreDoneAtOnceWithoutAWindow) {
   leave_all(*cluster_, trainers);
 }
 
+TEST_F(KeyChanges, AreTakenBackWithTheFormerKeyInTheFile) {
+  const std::string former = report("key");
+  put_new_key();
+  rekey(seconds(10));
+  std::filesystem::remove(file_);
+  control::write_key_file(file_, control::key_text(former_));
+  rekey(seconds(10));
+  pass(seconds(20));
+  EXPECT_EQ(report("key"), former);
+  EXPECT_EQ(report("other_key"), "");
+}
+
 TEST_F(KeyChanges, AreRefusedWithWhatToDo) {
   expect_refused(seconds(10), "cube.key");
   put_new_key();
@@ -142,6 +155,10 @@ TEST_F(KeyChanges, AreRefusedWithWhatToDo) {
   rekey(seconds(10));
   put_new_key();
   expect_refused(seconds(10), "ends in 20000 ms");
+  pass(seconds(10));
+  std::filesystem::remove(file_);
+  control::write_key_file(file_, control::key_text(former_));
+  expect_refused(seconds(10), "ends in 10000 ms");
   std::filesystem::permissions(file_, std::filesystem::perms::all);
   expect_refused(seconds(10), "can be");
 }

@@ -24,7 +24,7 @@ control::Secret secret_of(const control::JobDescriptor& job, const control::JobN
   if (keys == nullptr) return {};
   const control::Secret* of_jobs = keys->of_jobs(job.transport.key);
   if (of_jobs == nullptr) {
-    throw control::SetupError(fmt::format(
+    throw control::UsageError(fmt::format(
         "job \"{}\" has begun by the key {} of the cluster, which this server does not have, or "
         "no more: type `gradcube rekey` here if it has not yet been, else begin the job anew",
         job.name, control::key_id_text(job.transport.key)));

@@ -38,20 +38,24 @@ Json KeyChange::begin(const nlohmann::json& request, SteadyClock::time_point now
   const std::chrono::milliseconds window = window_of(request);
   const ClusterKeys* keys = cluster_.keys();
   if (keys == nullptr) {
-    throw control::UsageError(
+    throw control::SetupError(
         "rekey: frames of this cluster carry no MAC, so there is no key to change");
   }
   const control::Secret secret = control::read_key_file(file_);
   const control::KeyId key = FrameKeys::id_of(secret);
   const bool is_begun = end_at_.has_value();
-  if (is_begun && key != keys->own_id() && key != keys->other_id()) {
-    throw control::UsageError(
-        fmt::format("rekey: a change to another key than that of {} ends in {} ms: type it again "
-                    "then, on every host",
+  if (is_begun && exchange_at_.has_value() && key == keys->own_id()) {
+    end();  // the former is back in the file: as if nothing had been said
+    return report(now);
+  }
+  if (is_begun && key != (exchange_at_.has_value() ? keys->other_id() : keys->own_id())) {
+    throw control::SetupError(
+        fmt::format("rekey: {} has another key than that of the change that is under way, which "
+                    "ends in {} ms: type it again then, on every host",
                     file_.string(), ms_until(*end_at_, now)));
   }
   if (!is_begun && key == keys->own_id()) {
-    throw control::UsageError(fmt::format(
+    throw control::SetupError(fmt::format(
         "rekey: {} has the key {} that is in use: put another one there first, which `gradcube "
         "keygen` makes, the same on every host",
         file_.string(), control::key_id_text(key)));
@@ -82,6 +86,7 @@ void KeyChange::exchange() {
 
 void KeyChange::end() {
   cluster_.drop_other_key();
+  exchange_at_.reset();
   end_at_.reset();
   log::info("rekey: takes frames by the key {} alone",
             control::key_id_text(cluster_.keys()->own_id()));

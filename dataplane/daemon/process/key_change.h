@@ -33,7 +33,8 @@ class KeyChange {
       : cluster_(cluster), file_(std::move(file)) {}
 
   // {"command":"rekey","window_ms":60000}: reads the file. With a window of 0 all is done at once,
-  // also of a change that is under way. Said twice, it is told how far it is:
+  // also of a change that is under way. Said twice, it is told how far it is; where the file has
+  // the former key again before MACs are made by the other, nothing changes:
   //   "key": id of the key that MACs are made by, "other_key": that which is taken, too,
   //   "makes_in_ms": until it makes them by the other; "ends_in_ms": until it takes one alone
   nlohmann::ordered_json begin(const nlohmann::json& request, SteadyClock::time_point now);

@@ -154,16 +154,18 @@ TEST_F(HubTest, WhoseMemoryIsTakenBackIsNotReadAsZeros) {
 
 using HubDeathTest = HubTest;
 
-TEST_F(HubTest, WhoseTrainerAbortsIsNotReadFromThenOn) {
+TEST_F(HubTest, WhoseTrainerAbortsIsNotReadFromThenOnButForWhatItHasShown) {
   gradcube_session* session = open("job");
   gradcube_hub* hub = create(session);
   ASSERT_NE(hub, nullptr);
   init(session, hub, 0);
+  const auto* shown = static_cast<const volatile float*>(gradcube_hub_weights(hub, 0));
   ASSERT_EQ(gradcube_abort(session), GRADCUBE_OK);
   std::vector<float> pulled(100, -1);
   EXPECT_EQ(gradcube_hub_pull(hub, 0, pulled.data()), GRADCUBE_EABORTED);
   EXPECT_EQ(pulled, std::vector<float>(100, -1));
   EXPECT_EQ(gradcube_hub_weights(hub, 0), nullptr);
+  EXPECT_EQ(shown[99], 1.5F);
 }
 
 TEST_F(HubDeathTest, WeightsThatAreShownCannotBeReadWhenTheHubWasFreed) {

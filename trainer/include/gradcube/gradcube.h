@@ -253,10 +253,10 @@ typedef struct {
 GRADCUBE_API int gradcube_open(const char* socket_path, const char* job,
                                const gradcube_options* options, gradcube_session** session);
 
-/* Ends the job at once, from any thread, also while other threads wait: takes no lock, and returns
- * within 10 ms. Every collective of this session that has not ended, and every later one, ends with
- * GRADCUBE_EABORTED; the job's other trainers get GRADCUBE_EPEER. Memory stays as it is, and
- * gradcube_close() must still be called. A second call changes nothing. */
+/* Ends the job at once, from any thread, also while other threads wait, within 10 ms; it copies
+ * weights that gradcube_hub_weights() has shown. Every collective of this session that has not
+ * ended, and every later one, ends with GRADCUBE_EABORTED; the job's other trainers get
+ * GRADCUBE_EPEER. Memory stays as it is. gradcube_close() is still due. Again: changes nothing. */
 GRADCUBE_API int gradcube_abort(gradcube_session* session);
 
 /* Leaves the job, in order, and frees everything. What was submitted before still completes at the

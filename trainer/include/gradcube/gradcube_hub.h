@@ -125,9 +125,9 @@ GRADCUBE_API int gradcube_hub_create(gradcube_session* session,
 /* Waits until all trainers of the job have called it, so that none still needs anything, and frees
  * everything. A collective on lane 0. Fails with GRADCUBE_EAGAIN, and frees nothing, while pushes
  * of this trainer are in flight, or as many requests as there can be, unless it has left the job;
- * and while another thread is in a call that saves or restores the hub. In all other cases the hub
- * is freed, also where the result is an error: another trainer has gone, or did not come in time. A
- * trainer that just leaves may keep others from the last weights. Free hubs before
+ * and while another thread is in a call that saves, restores, pulls or frees it. In all other
+ * cases the hub is freed, also where the result is an error: another trainer has gone, or did not
+ * come in time. A trainer that just leaves may keep others from the last weights. Free hubs before
  * gradcube_close(), which does not free them; after gradcube_leave() nothing is waited for. NULL is
  * allowed. */
 GRADCUBE_API int gradcube_hub_free(gradcube_hub* hub, int timeout_ms);
@@ -148,8 +148,9 @@ GRADCUBE_API int gradcube_hub_pull(gradcube_hub* hub, size_t key, void* weights)
 
 /* The key's weights where they lie: read only, and only while no push of the key is in flight and
  * after one that has ended well. Reading them when the hub was freed is an access to memory that is
- * not there (SIGSEGV). A forked child has those of the moment of the fork. NULL for a key that
- * there is not, or that has no weights. */
+ * not there (SIGSEGV); after gradcube_leave() or _abort() they are a copy, if there is memory for
+ * one, until gradcube_hub_free(). A forked child has those of the moment of the fork. NULL for a
+ * key that there is not, or that has no weights. */
 GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
 
 /* Checkpoints. A checkpoint is what the hub has at one step of the training: weights, the

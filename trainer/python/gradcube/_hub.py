@@ -6,12 +6,12 @@ import ctypes
 import os
 import threading
 import time
-import weakref
 
 import numpy
 
 from ._arrays import elements_of, whole_number
 from ._errors import AgainError, Error, InvalidError, TimeoutError
+from ._hub_handle import HubHandle, ReadOnly
 from ._library import HubKey, HubSettings
 from ._request import Request, deadline_of
 
@@ -59,6 +59,8 @@ def _interruptible(handle, call, left_behind):
         try:
             code = call()
             outcome.append((code, handle.failure() if code != 0 else None))
+        except Error as error:
+            outcome.append((error.code, error))
         finally:
             ended.set()
 
@@ -79,35 +81,6 @@ def _path_of(path):
     if b"\0" in encoded:
         raise InvalidError(f"invalid path {path!r:.64}: expected one without NUL characters")
     return encoded
-
-
-class _ReadOnly:
-    """Memory of the hub's weights as the base object of a NumPy array."""
-
-    def __init__(self, owner, address, shape, dtype):
-        self._owner = owner
-        self.__array_interface__ = {"version": 3, "shape": shape, "typestr": dtype.str, "data": (address, True)}
-
-
-class _Handle:
-    """Has the C hub: drops it when neither the Hub nor an array of its weights refers to this object any more."""
-
-    def __init__(self, session, hub):
-        self.session = session  # the Handle of the session, which owns the hub
-        self.hub = hub
-        self.shown = weakref.WeakSet()  # the bases of arrays that show its weights where they lie
-        session.keep_hub(hub)
-
-    def free(self, milliseconds):
-        hub, self.hub = self.hub, None
-        code = self.session.free_hub(hub, milliseconds)
-        if code == AgainError.code:
-            self.hub = hub
-        return code
-
-    def __del__(self):
-        if self.hub is not None:
-            self.session.drop_hub(self.hub)
 
 
 class Hub:
@@ -187,7 +160,7 @@ class Hub:
         )
         if failure is not None:
             raise failure
-        self._handle = _Handle(handle, hub.value)
+        self._handle = HubHandle(handle, hub.value)
         try:
             self.step = None if path is None else self._restore(path, milliseconds)
             if self.step is None:
@@ -259,8 +232,7 @@ class Hub:
         """Copies the key's weights to `weights`: they are here already. Not while a push of the key is in flight."""
         self._check(name, weights)
         handle = self._idle_handle()
-        code = handle.session.native.gradcube_hub_pull(handle.hub, self._places[name], weights.ctypes.data)
-        if code != 0:
+        if handle.call("gradcube_hub_pull", self._places[name], weights.ctypes.data) != 0:
             raise handle.session.failure()
 
     def weights(self, name):
@@ -270,12 +242,14 @@ class Hub:
         array is in use.
         """
         handle = self._open_handle()
-        address = handle.session.native.gradcube_hub_weights(handle.hub, self._place(name))
-        if address is None:
-            raise handle.session.failure()
+        place = self._place(name)
         shape, dtype = self._shapes[name]
-        shown = _ReadOnly(handle, address, shape, dtype)
-        handle.shown.add(shown)
+        with handle.use() as hub:
+            address = handle.session.native.gradcube_hub_weights(hub, place)
+            if address is None:
+                raise handle.session.failure()
+            shown = ReadOnly(handle, address, shape, dtype)
+            handle.shown.add(shown)
         return numpy.asarray(shown)
 
     def begin_checkpoint(self, path, step):
@@ -286,7 +260,7 @@ class Hub:
         """
         handle = self._idle_handle()
         number = whole_number(step, "step", 0, 1 << 62)
-        if handle.session.native.gradcube_hub_begin_checkpoint(handle.hub, _path_of(path), number) != 0:
+        if handle.call("gradcube_hub_begin_checkpoint", _path_of(path), number) != 0:
             raise handle.session.failure()
 
     def end_checkpoint(self, timeout=None):
@@ -296,10 +270,9 @@ class Hub:
         """
         milliseconds = _milliseconds(timeout)
         handle = self._open_handle()
-        native = handle.session.native
         _, failure = _interruptible(
             handle.session,
-            lambda: native.gradcube_hub_end_checkpoint(handle.hub, milliseconds),
+            lambda: handle.call("gradcube_hub_end_checkpoint", milliseconds),
             self._left_behind,
         )
         if failure is not None:
@@ -314,11 +287,10 @@ class Hub:
     def _restore(self, path, milliseconds):
         """The step; None: no server has a checkpoint."""
         handle = self._idle_handle()
-        native = handle.session.native
         step = ctypes.c_uint64()
         _, failure = _interruptible(
             handle.session,
-            lambda: native.gradcube_hub_restore(handle.hub, path, milliseconds, ctypes.byref(step)),
+            lambda: handle.call("gradcube_hub_restore", path, milliseconds, ctypes.byref(step)),
             self._left_behind,
         )
         if failure is not None:
@@ -328,19 +300,17 @@ class Hub:
     def free(self, timeout=None):
         """Waits until all trainers of the job have called it, and frees the hub.
 
-        AgainError, and nothing is freed, while pushes are in flight, or while a call that Ctrl-C has left still saves
-        or restores the hub.
+        AgainError, and nothing is freed, while pushes are in flight, or while another thread is in a call of the hub, as
+        one may be that Ctrl-C has left.
         """
         handle = self._idle_handle()
-        if handle.shown:
-            # Who would read them then would be killed: the hub's memory can be read no more.
-            raise InvalidError("arrays of weights() are in use: copy what is needed, and delete them before free()")
         deadline = deadline_of(timeout)
         for ended in self._left_behind:
             while not ended.wait(_WAIT_SECONDS) and (deadline is None or time.monotonic() < deadline):
                 pass
         milliseconds = _milliseconds(None if deadline is None else max(0, deadline - time.monotonic()))
-        code, failure = _interruptible(handle.session, lambda: handle.free(milliseconds), self._left_behind)
+        hub = handle.take()
+        code, failure = _interruptible(handle.session, lambda: handle.free(hub, milliseconds), self._left_behind)
         if code != AgainError.code:
             self._handle = None
         if failure is not None:
@@ -368,10 +338,9 @@ class Hub:
         handle = self._open_handle()
         pulled = arguments[0] if arguments and isinstance(arguments[0], numpy.ndarray) else None
         native = [each.ctypes.data if isinstance(each, numpy.ndarray) else each for each in arguments]
-        function = getattr(handle.session.native, function)
         return Request._of(
             self._session,
-            lambda number: function(handle.hub, self._places[name], array.ctypes.data, *native, number),
+            lambda number: handle.call(function, self._places[name], array.ctypes.data, *native, number),
             (array, pulled, handle),
         )._begin()
 

@@ -150,7 +150,7 @@ class Session:
         size = storage.itemsize
         for n in shape:
             size *= n
-        if size >= 1 << 63:
+        if max(size, *shape, 0) >= 1 << 63:
             raise InvalidError(f"invalid shape {str(shape):.64}: it is too large")
         address = handle.native.gradcube_alloc(handle.session, size)
         if not address and self._reap_abandoned(len(self._abandoned)):

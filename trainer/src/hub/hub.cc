@@ -121,18 +121,26 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
   }
 }
 
+// What was read of the daemon's memory before.
+static bool is_there(const std::uint32_t& readable) {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return __atomic_load_n(&readable, __ATOMIC_RELAXED) != 0;
+}
+
 HubMapping::~HubMapping() {
   private_in_child_.reset();
   if (shown_ != nullptr) ::munmap(shown_, bytes_);
   ::munmap(base_, bytes_);
 }
 
-const std::byte* HubMapping::show(std::size_t bytes) {
+const std::byte* HubMapping::show(std::size_t bytes, const std::uint32_t& readable) {
+  const std::lock_guard lock(mutex_);
   if (shown_ != nullptr) return shown_;
   void* view = ::mremap(base_, 0, bytes_, MREMAP_MAYMOVE);  // of shared memory: a second view
   if (view == MAP_FAILED) return nullptr;
   shown_ = static_cast<std::byte*>(view);
   shown_bytes_ = bytes;
+  readable_ = &readable;
   private_in_child_.emplace(std::span(shown_, bytes_), [this] {
     return std::vector<std::span<const std::byte>>{{shown_, shown_bytes_}};
   });
@@ -140,20 +148,26 @@ const std::byte* HubMapping::show(std::size_t bytes) {
 }
 
 void HubMapping::keep_shown() noexcept {
+  const std::lock_guard lock(mutex_);
   if (shown_ == nullptr || is_closed_) return;
   void* copy = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (copy == MAP_FAILED) return close_shown();
+  if (copy == MAP_FAILED) return close_shown(lock);
   std::memcpy(copy, base_, shown_bytes_);
   private_in_child_.reset();
-  if (::mprotect(copy, bytes_, PROT_READ) != 0 ||
+  if (!is_there(*readable_) || ::mprotect(copy, bytes_, PROT_READ) != 0 ||
       ::mremap(copy, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, shown_) == MAP_FAILED) {
     ::munmap(copy, bytes_);
-    return close_shown();
+    return close_shown(lock);
   }
   is_closed_ = true;
 }
 
 void HubMapping::close_shown() noexcept {
+  const std::lock_guard lock(mutex_);
+  close_shown(lock);
+}
+
+void HubMapping::close_shown(const std::lock_guard<std::mutex>&) noexcept {
   if (shown_ == nullptr || std::exchange(is_closed_, true)) return;
   private_in_child_.reset();
   constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
@@ -230,10 +244,7 @@ int Hub::end_code(std::uint32_t& notice) const {
   return code;
 }
 
-bool Hub::is_readable() const {
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return __atomic_load_n(&state().readable, __ATOMIC_RELAXED) != 0;
-}
+bool Hub::is_readable() const { return is_there(state().readable); }
 
 void Hub::read_state() {
   const auto require = [](bool right) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,20 +42,25 @@ class HubMapping {
   std::byte* base() const { return base_; }
   std::size_t bytes() const { return bytes_; }
   // For a caller's pointers into its first `bytes`, the weights; null, with errno, if the system
-  // has no room for the view. A forked child has those of the moment of the fork. The first time
-  // counts.
-  const std::byte* show(std::size_t bytes);
+  // has no room for the view. A forked child has those of the moment of the fork. readable: the
+  // daemon makes it 0 before it takes the memory back. The first time counts.
+  const std::byte* show(std::size_t bytes, const std::uint32_t& readable);
   // From now on who reads what was shown is killed by SIGSEGV, and it takes no memory.
   void close_shown() noexcept;
-  // Or reads a copy of it, which nobody changes, if there is memory for one.
+  // Or reads a copy of it, which nobody changes, if there is memory for one and the daemon has not
+  // taken this back.
   void keep_shown() noexcept;
 
  private:
+  void close_shown(const std::lock_guard<std::mutex>& lock) noexcept;
+
   std::byte* base_;
   std::size_t bytes_;
+  std::mutex mutex_;  // of what is shown; nothing else is taken under it
   std::byte* shown_ = nullptr;
   std::size_t shown_bytes_ = 0;
-  bool is_closed_ = false;  // what was shown is not the daemon's memory any more
+  const std::uint32_t* readable_ = nullptr;  // while something is shown
+  bool is_closed_ = false;                   // what was shown is not the daemon's memory any more
   std::optional<PrivateInChild> private_in_child_;
 };
 
@@ -114,6 +120,7 @@ class Hub {
   int end_code(std::uint32_t& notice) const;
   // What was copied of the memory before was there.
   bool is_readable() const;
+  const std::byte* show() { return mapping_->show(bytes(), state().readable); }
   // What a caller has a pointer into: nobody can read it when the hub has gone.
   const std::shared_ptr<HubMapping>& mapping() const { return mapping_; }
   // By key and first element. Nothing that is read changes while none of this server's trainers has
@@ -133,8 +140,9 @@ class Hub {
   bool is_being_freed = false;
   // Pushes whose end was not reported.
   unsigned in_flight = 0;
-  // Threads that save or restore it at the moment.
+  // Threads that save or restore it at the moment, and threads that copy its weights.
   unsigned calls = 0;
+  unsigned pulls = 0;
   // A checkpoint that is being written, or one that another trainer of the server writes.
   bool saves = false;
   bool copies = false;  // of the memory, by a thread without the lock

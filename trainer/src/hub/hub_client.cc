@@ -104,10 +104,12 @@ void HubClient::take_hub(const shared::Notice& notice, Descriptor memory) {
 }
 
 void HubClient::keep_shown() {
+  const std::lock_guard lock(shown_mutex_);
   for (const auto& shown : shown_) shown->keep_shown();
 }
 
 void HubClient::close_shown() {
+  const std::lock_guard lock(shown_mutex_);
   for (const auto& shown : shown_) shown->close_shown();
 }
 
@@ -119,6 +121,10 @@ int HubClient::free(Hub& hub, int timeout_ms) {
     if (hub.calls != 0) {
       return fail(GRADCUBE_EAGAIN,
                   "another thread saves or restores the hub: wait for that call's end first");
+    }
+    if (hub.pulls != 0 || hub.is_being_freed) {
+      return fail(GRADCUBE_EAGAIN,
+                  "another thread pulls weights of the hub, or frees it: wait for that call's end");
     }
     if (hub.in_flight != 0) {
       return fail(GRADCUBE_EAGAIN, std::to_string(hub.in_flight) +

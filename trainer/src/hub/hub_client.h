@@ -62,6 +62,7 @@ class HubClient final : public HubListener {
   int fail_if_ended(const Hub& hub);
   int no_weights(const Hub::Key& key);
   int no_memory();
+  int is_being_freed();
   bool keeps_memory(const Hub& hub) const;
 
   int end_push(Session::Lock& lock, const Push& push, int code) override;
@@ -93,7 +94,9 @@ class HubClient final : public HubListener {
   bool pending_ = false;    // it was asked for, and the daemon has not answered
   std::uint32_t hubs_ = 0;  // that were asked for
   Hub* hub_ = nullptr;      // the job's
-  // Of this and earlier hubs, into which callers have pointers.
+  // Of this and earlier hubs, into which callers have pointers; and of these views. Taken last:
+  // abort() has no other lock.
+  std::mutex shown_mutex_;
   std::vector<std::shared_ptr<HubMapping>> shown_;
 };
 

@@ -78,7 +78,7 @@ int HubClient::may_push(const Hub& hub, const PushWish& wish) {
     return fail(GRADCUBE_EINVAL, problem);
   }
   if (const int code = fail_if_ended(hub); code != GRADCUBE_OK) return code;
-  if (hub.is_being_freed) return fail(GRADCUBE_EINVAL, "the hub is being freed by another thread");
+  if (hub.is_being_freed) return is_being_freed();
   if (hub.torn) return fail(GRADCUBE_EINVAL, kTorn);
   if (wish.kind == PushKind::gradients && !key.pushed && !key.has_weights) return no_weights(key);
   if (key.pushed || (hub.copies && !is_of_plane(wish.kind))) {
@@ -173,6 +173,10 @@ int HubClient::no_memory() {
                                       " has taken the hub's memory back: open a new session");
 }
 
+int HubClient::is_being_freed() {
+  return fail(GRADCUBE_EINVAL, "the hub is being freed by another thread");
+}
+
 // Of a trainer that has left or aborted it will soon be taken back.
 bool HubClient::keeps_memory(const Hub& hub) const {
   const int lost = session_.lost_code();
@@ -192,11 +196,14 @@ int HubClient::pull(Hub& hub, std::size_t place, void* weights) {
   }
   if (!key.has_weights) return no_weights(key);
   if (!keeps_memory(hub)) return no_memory();
+  if (hub.is_being_freed) return is_being_freed();
+  ++hub.pulls;
   lock.unlock();
   std::memcpy(weights, hub.weights(key), key.bytes);
-  if (hub.is_readable()) return GRADCUBE_OK;
+  const bool is_whole = hub.is_readable();
   lock = session_.enter();
-  return no_memory();
+  --hub.pulls;
+  return is_whole ? GRADCUBE_OK : no_memory();
 }
 
 const void* HubClient::weights(Hub& hub, std::size_t place) {
@@ -210,8 +217,12 @@ const void* HubClient::weights(Hub& hub, std::size_t place) {
     no_weights(key);
   } else if (!keeps_memory(hub)) {
     no_memory();
+  } else if (hub.is_being_freed) {
+    is_being_freed();
+  } else if (const std::lock_guard views(shown_mutex_); session_.is_aborted()) {
+    fail(GRADCUBE_EABORTED, "gradcube_abort() was called on this session");
   } else {
-    const std::byte* shown = hub.mapping()->show(hub.bytes());
+    const std::byte* shown = hub.show();
     if (shown != nullptr) {
       if (shown_.empty() || shown_.back() != hub.mapping()) shown_.push_back(hub.mapping());
       return shown + key.begin;

@@ -71,6 +71,7 @@ void Session::leave() {
 // socket that shuts down, and wakes the others.
 void Session::abort() noexcept {
   if (aborted_.exchange(true)) return;
+  hub_->keep_shown();  // before the daemon takes it back
   connection_.send_abort();
   connection_.shut_down();
 }

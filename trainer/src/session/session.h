@@ -92,6 +92,7 @@ class Session {
 
   void leave();
   void abort() noexcept;
+  bool is_aborted() const { return aborted_; }
 
   pid_t owner() const { return owner_; }
   bool is_forked_copy() const { return getpid() != owner_; }
