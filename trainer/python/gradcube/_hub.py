@@ -10,8 +10,8 @@ import time
 import numpy
 
 from ._arrays import elements_of, whole_number
-from ._errors import AgainError, Error, InvalidError, TimeoutError
-from ._hub_handle import HubHandle, ReadOnly
+from ._errors import Error, InvalidError, TimeoutError
+from ._hub_handle import HubHandle
 from ._library import HubKey, HubSettings
 from ._request import Request, deadline_of
 
@@ -243,13 +243,9 @@ class Hub:
         """
         handle = self._open_handle()
         place = self._place(name)
-        shape, dtype = self._shapes[name]
-        with handle.use() as hub:
-            address = handle.session.native.gradcube_hub_weights(hub, place)
-            if address is None:
-                raise handle.session.failure()
-            shown = ReadOnly(handle, address, shape, dtype)
-            handle.shown.add(shown)
+        shown = handle.show(place, *self._shapes[name])
+        if shown is None:
+            raise handle.session.failure()
         return numpy.asarray(shown)
 
     def begin_checkpoint(self, path, step):
@@ -309,9 +305,8 @@ class Hub:
             while not ended.wait(_WAIT_SECONDS) and (deadline is None or time.monotonic() < deadline):
                 pass
         milliseconds = _milliseconds(None if deadline is None else max(0, deadline - time.monotonic()))
-        hub = handle.take()
-        code, failure = _interruptible(handle.session, lambda: handle.free(hub, milliseconds), self._left_behind)
-        if code != AgainError.code:
+        _, failure = _interruptible(handle.session, lambda: handle.free(milliseconds), self._left_behind)
+        if handle.hub is None:
             self._handle = None
         if failure is not None:
             raise failure

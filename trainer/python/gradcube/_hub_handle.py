@@ -1,10 +1,18 @@
 """Who owns a C hub in Python, and who may use it: threads call it while none frees it, and one frees it."""
 
-import contextlib
 import threading
 import weakref
 
 from ._errors import AgainError, InvalidError
+
+_FREED = "this hub was freed, or another thread frees it: make another one"
+
+
+class _Use:
+    """As long as a thread has this object, which may end by Ctrl-C anywhere, it may use the C hub."""
+
+    def __init__(self, hub):
+        self.hub = hub
 
 
 class ReadOnly:
@@ -22,46 +30,53 @@ class HubHandle:
         self.session = session  # the Handle of the session, which owns the hub
         self.hub = hub
         self.shown = weakref.WeakSet()  # the bases of arrays that show its weights where they lie
+        self._uses = weakref.WeakSet()
         self._lock = threading.Lock()
-        self._users = 0  # threads in a call of the library that has the C hub
         session.keep_hub(hub)
-
-    @contextlib.contextmanager
-    def use(self):
-        """The C hub, which is not freed before the block ends."""
-        with self._lock:
-            if self.hub is None:
-                raise InvalidError("this hub was freed: make another one")
-            self._users += 1
-        try:
-            yield self.hub
-        finally:
-            with self._lock:
-                self._users -= 1
 
     def call(self, function, *arguments):
         """This function of the library, for the C hub."""
-        with self.use() as hub:
-            return getattr(self.session.native, function)(hub, *arguments)
+        use = self._use()
+        try:
+            return getattr(self.session.native, function)(use.hub, *arguments)
+        finally:
+            del use  # or the traceback of Ctrl-C would keep the hub in use
 
-    def take(self):
-        """The C hub, for who frees it; from now on nobody else has it, unless it is put back."""
+    def show(self, place, shape, dtype):
+        """The key's weights where they lie, as the base of an array; None: the library refuses it."""
+        with self._lock:  # for a moment: whoever frees the hub looks at `shown`
+            if self.hub is None:
+                raise InvalidError(_FREED)
+            address = self.session.native.gradcube_hub_weights(self.hub, place)
+            if address is None:
+                return None
+            shown = ReadOnly(self, address, shape, dtype)
+            self.shown.add(shown)
+            return shown
+
+    def free(self, milliseconds):
+        """The code of the library; the hub is gone unless it is that of AgainError."""
         with self._lock:
             if self.hub is None:
-                raise InvalidError("this hub was freed, or another thread frees it")
-            if self._users:
+                raise InvalidError(_FREED)
+            if self._uses:
                 raise AgainError("another thread is in a call of this hub: wait for its end, and free it then")
             if self.shown:
                 # Who would read them then would be killed: the hub's memory can be read no more.
                 raise InvalidError("arrays of weights() are in use: copy what is needed, and delete them before free()")
             hub, self.hub = self.hub, None
-            return hub
-
-    def free(self, hub, milliseconds):
         code = self.session.free_hub(hub, milliseconds)
         if code == AgainError.code:
             self.hub = hub
         return code
+
+    def _use(self):
+        with self._lock:
+            if self.hub is None:
+                raise InvalidError(_FREED)
+            use = _Use(self.hub)
+            self._uses.add(use)
+            return use
 
     def __del__(self):
         if self.hub is not None:
