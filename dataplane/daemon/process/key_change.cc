@@ -15,6 +15,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using SteadyClock = KeyChange::SteadyClock;
 
+// That a frame by the former key may be on its way, or a job that begins by it wait for a server.
+constexpr auto kOnTheWay = std::chrono::seconds(2);
 constexpr std::int64_t kMostWindow = 60 * 60 * 1000;  // ms
 
 std::chrono::milliseconds window_of(const nlohmann::json& request) {
@@ -64,6 +66,7 @@ Json KeyChange::begin(const nlohmann::json& request, SteadyClock::time_point now
     cluster_.take_key(secret);
     exchange_at_ = now + window;
     end_at_ = now + 2 * window;
+    if (window != window.zero()) *end_at_ += kOnTheWay;
     log::info("rekey: takes frames by the key {}, too", control::key_id_text(key));
   } else if (window == std::chrono::milliseconds(0)) {
     if (exchange_at_.has_value()) exchange_at_ = now;

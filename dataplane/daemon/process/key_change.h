@@ -2,9 +2,9 @@
 // (docs/security.md, "Another key").
 //
 // It is told to once its key file has the new one. From then on it takes frames by both keys; after
-// a window, what it sends is by the new one; after another, it takes none by the former. So nobody
-// sends by a key that another does not take, if all daemons of the cluster are told within one
-// window of the first. They need not agree on anything.
+// a window, what it sends is by the new one; after another, and two seconds for what is on its way,
+// it takes none by the former. So nobody sends by a key that another does not take, if all daemons
+// of the cluster are told within one window of the first. They need not agree on anything.
 //
 // A job's frames have keys that are made of the cluster's as the job begins, and keep them: those
 // of a job that began by the former are what is left of it.
