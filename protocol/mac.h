@@ -59,25 +59,25 @@ class FrameKey {
 // waits until no thread is still at work with it.
 class ServerKeys {
  public:
-  explicit ServerKeys(const FrameKey& own) : taken_{&own, nullptr} {}
+  explicit ServerKeys(const FrameKey& own) : taken_{&own, nullptr}, own_(&own) {}
 
-  const FrameKey& own() const {
-    return *taken_[own_.load(std::memory_order_acquire)].load(std::memory_order_acquire);
-  }
+  const FrameKey& own() const { return *own_.load(std::memory_order_acquire); }
   bool is_right(std::span<const std::uint8_t> headers, std::span<const std::uint8_t> payload) const;
 
   // Takes frames by this key, too; null: only by its own.
   void also_take(const FrameKey* other) {
-    taken_[1 - own_.load(std::memory_order_relaxed)].store(other, std::memory_order_release);
+    taken_[1 - place_].store(other, std::memory_order_release);
   }
   // The other key, which there must be, becomes the own one, and this the other.
   void exchange() {
-    own_.store(1 - own_.load(std::memory_order_relaxed), std::memory_order_release);
+    place_ = 1 - place_;
+    own_.store(taken_[place_].load(std::memory_order_relaxed), std::memory_order_release);
   }
 
  private:
   std::array<std::atomic<const FrameKey*>, 2> taken_;
-  std::atomic<unsigned> own_ = 0;
+  std::atomic<const FrameKey*> own_;  // one of them, so that who makes a MAC reads once
+  unsigned place_ = 0;                // of that; of who changes them
 };
 
 // What servers tell each other beside the segments of jobs always carries a MAC, where there are

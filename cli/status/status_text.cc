@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <fmt/format.h>
-#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -292,26 +292,34 @@ std::string impaired_links_text(const json& status) {
   return table.empty() ? "" : fmt::format("\nlinks that differ\n{}", table.text());
 }
 
-// By which keys of the cluster servers make MACs; several while `gradcube rekey` changes it.
+// By which key of the cluster servers make MACs. While `gradcube rekey` changes it: to which, and
+// who has not been told.
 std::string keys_text(const json& servers) {
-  std::map<std::string, unsigned> made_by;
+  std::set<std::string> keys;
+  std::string next;
   std::uint64_t ends_in_ms = 0;
   for (const json& server : servers) {
-    if (const auto key = text_field(server, "key")) {
-      ++made_by[control::printable(*key, kLongestSentence)];
+    const auto key = text_field(server, "key");
+    if (!key) continue;
+    keys.insert(control::printable(*key));
+    const auto ends = count_field(server, "ends_in_ms");
+    if (!ends) continue;
+    ends_in_ms = std::max(ends_in_ms, *ends);
+    next = cell_text(server, count_field(server, "makes_in_ms") ? "other_key" : "key");
+  }
+  if (keys.empty()) return "authenticated by the cluster's key";
+  std::string text = fmt::format("authenticated by the key {}", fmt::join(keys, " and "));
+  if (next.empty()) return text;
+  text += fmt::format("; the change to {} ends in {} s", next, (ends_in_ms + 999) / 1000);
+  std::string untold;
+  for (const json& server : servers) {
+    const bool is_told =
+        field(server, "ends_in_ms").is_number() || cell_text(server, "key") == next;
+    if (text_field(server, "key") && !is_told) {
+      untold += " " + address_text(field(server, "address"));
     }
-    ends_in_ms = std::max(ends_in_ms, count_field(server, "ends_in_ms").value_or(0));
   }
-  if (made_by.empty()) return "authenticated by the cluster's key";
-  std::vector<std::string> keys;
-  for (const auto& [key, count] : made_by) {
-    keys.push_back(made_by.size() == 1
-                       ? key
-                       : fmt::format("{} at {} server{}", key, count, count == 1 ? "" : "s"));
-  }
-  return fmt::format(
-      "authenticated by the key {}{}", fmt::join(keys, ", "),
-      ends_in_ms == 0 ? "" : fmt::format("; it changes, for {} s more", (ends_in_ms + 999) / 1000));
+  return untold.empty() ? text : fmt::format("{}; not told yet:{}", text, untold);
 }
 
 std::string status_summary(const json& status) {

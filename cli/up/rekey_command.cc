@@ -15,6 +15,7 @@
 #include "cli/text/output.h"
 #include "cli/up/commands.h"
 #include "control/base/errors.h"
+#include "control/base/printable.h"
 #include "control/base/units.h"
 #include "control/settings/run_directory.h"
 
@@ -33,7 +34,12 @@ struct RekeyOptions {
 std::string text_of(const nlohmann::json& answer) {
   const std::string key = cell_text(answer, "key");
   const auto ends = count_field(answer, "ends_in_ms");
-  if (!ends) return fmt::format("frames are made and taken by the key {} alone\n", key);
+  if (!ends) {
+    return fmt::format(
+        "frames are made and taken by the key {} alone, which the key file has: to change it, put "
+        "another one there\n",
+        key);
+  }
   const auto seconds = [](std::uint64_t ms) { return (ms + 999) / 1000; };
   const std::string other = cell_text(answer, "other_key");
   if (const auto makes = count_field(answer, "makes_in_ms")) {
@@ -45,6 +51,9 @@ std::string text_of(const nlohmann::json& answer) {
   return fmt::format("frames are made by the key {}; {} is refused in {} s\n", key, other,
                      seconds(*ends));
 }
+
+// By then all hosts of a launcher have been told.
+constexpr std::int64_t kShortestOnHosts = 60'000'000'000;  // ns
 
 // The first host's answer, once all have begun.
 nlohmann::json ask_hosts(const ClusterHosts& hosts, const std::string& window) {
@@ -67,6 +76,12 @@ int run_rekey(const RekeyOptions& options) {
   const auto directory = control::RunDirectory::from_environment();
   nlohmann::json answer;
   if (const auto hosts = hosts_to_ask(directory)) {
+    if (window < kShortestOnHosts) {
+      throw control::UsageError(fmt::format(
+          "--window {}: to reach {} hosts may take longer: expected 60s or more; or, for this host "
+          "alone, {}=1 in the environment",
+          control::quoted(options.window), hosts->names.size(), kThisHostAlone));
+    }
     answer = ask_hosts(*hosts, options.window);
   } else {
     answer = ask_daemon(directory, {{"command", "rekey"},
@@ -84,20 +99,24 @@ void add_rekey(CLI::App& tool, Action& action) {
       "rekey", "Change the cluster's key for the one that its key file has now; jobs go on");
   auto options = std::make_shared<RekeyOptions>();
   add_text(command, "--window", options->window,
-           "Time within which the daemons of all hosts are told: 60s, 300s. 0s: what this command "
-           "begins is done at once");
+           "Time within which the daemons of all hosts are told: 60s, 300s. 0s: change at once, "
+           "without waiting for other hosts");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       "Put the same new key file in the place of the former on every host, then type this on\n"
-      "every host within the window; once, on any of them, where `up` has started the daemons of\n"
-      "several hosts. From then on frames by both keys are taken; after the window they are made\n"
-      "by the new key, and after another one the former is refused. A job that runs keeps the key\n"
-      "by which it has begun: `gradcube status --json` shows each one's.\n"
+      "every host, with the same window and within it; once, on any of them, where `up` has\n"
+      "started the daemons of several hosts. From then on frames by both keys are taken; after "
+      "the\n"
+      "window they are made by the new key, and after another one the former is refused. A job "
+      "that\n"
+      "runs keeps the key by which it has begun: `gradcube status --json` shows each one's. A "
+      "host\n"
+      "that was forgotten: within the window as elsewhere, after it with --window 0s.\n"
       "Examples:\n"
       "  gradcube keygen new.key             then, on every host:\n"
       "  mv new.key /etc/gradcube/cube.key\n"
       "  gradcube rekey --window 300s\n"
-      "  gradcube rekey --window 0s          on a host that was forgotten");
+      "  GRADCUBE_THIS_HOST=1 gradcube rekey --window 0s     on a host that was forgotten");
   command->callback([options, &action] { action = [options] { return run_rekey(*options); }; });
 }
 

@@ -45,8 +45,9 @@ using UndumpedFrameKeys = control::Undumped<FrameKeys>;
 class ClusterKeys {
  public:
   explicit ClusterKeys(const control::Secret& cluster)
-      : own_(std::make_unique<const UndumpedFrameKeys>(cluster)),
-        of_servers_((*own_)->of_servers) {}
+      : own_(std::make_unique<const UndumpedFrameKeys>(cluster)), of_servers_((*own_)->of_servers) {
+    control::wipe_stack();
+  }
 
   const protocol::ServerKeys& of_servers() const { return of_servers_; }
   control::KeyId own_id() const { return (*own_)->id; }
@@ -65,6 +66,7 @@ class ClusterKeys {
   void take(const control::Secret& cluster) {
     other_ = std::make_unique<const UndumpedFrameKeys>(cluster);
     of_servers_.also_take(&(*other_)->of_servers);
+    control::wipe_stack();
   }
   void exchange() {
     of_servers_.exchange();

@@ -83,11 +83,13 @@ class Rekey(TestCase):
             self.rekey(hosts, SERVERS[0], "0s")
             self.perf(hosts, "after")
 
-    def test_is_refused_where_nothing_has_changed(self):
+    def test_says_so_where_nothing_is_to_be_changed(self):
         with Hosts() as hosts:
-            done = hosts.tool("0-0", "rekey")
-            self.assertEqual(done.returncode, 1, done.stdout)
-            self.assertIn("put another one there first", done.stderr)
+            self.assertIn("to change it, put another one there", self.rekey(hosts, "0-0", "60s"))
+            self.put_new_key(hosts)
+            self.rekey(hosts, "0-0", "60s")
+            text = hosts.tool("0-1", "status", "--all").stdout
+            self.assertIn("; not told yet: [0,1] [1,0] [1,1]\n", text)
 
 
 if __name__ == "__main__":

@@ -76,9 +76,9 @@ class JobAgent {
   // name on this server.
   bool trainer_gone() const { return trainer_gone_; }
   // The leader has answered that the trainer is a member: it may be welcomed.
+  bool admitted() const { return job_ != protocol::kNoJob; }
   // What its next Join says, where the job has not been prepared.
   void set_key(KeyId key) { transport_.key = key; }
-  bool admitted() const { return job_ != protocol::kNoJob; }
   Epoch epoch() const { return epoch_; }
   // As the leader named it; kNoJob before.
   JobId job() const { return job_; }

@@ -71,6 +71,8 @@ class JobLeader {
   JobLeader(JobEnd self, JobId id, const std::string& name, const JobOptions& options,
             const bcube::AddressSpace& space, const JobTiming& timing, JobOwner owner = {});
 
+  // By which the job begins if it has not been prepared: that of this server, the first member.
+  void set_key(KeyId key);
   void on_message(const JobMessage& message, Instant now, JobActions& out);
   void on_server_gone(bcube::ServerId server, const std::string& why, Instant now, JobActions& out);
   void on_time(Instant now, JobActions& out);

@@ -62,6 +62,10 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
   }
 }
 
+void JobLeader::set_key(KeyId key) {
+  if (members_.front().join.has_value()) members_.front().join->transport.key = key;
+}
+
 void JobLeader::seek_missing(Instant now, JobActions& out) {
   for (Member& member : members_) {
     if (member.agent.has_value()) continue;

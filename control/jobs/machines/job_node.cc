@@ -99,6 +99,7 @@ std::optional<std::string> JobNode::too_many(const JoinRequest& request, unsigne
 
 void JobNode::set_key(KeyId key) {
   for (auto& [attempt, agent] : agents_) agent.set_key(key);
+  for (auto& [id, leader] : leaders_) leader.set_key(key);
 }
 
 std::variant<Attempt, Refusal> JobNode::join(const JoinRequest& request, TransportFacts transport,

@@ -26,7 +26,7 @@ control::Secret secret_of(const control::JobDescriptor& job, const control::JobN
   if (of_jobs == nullptr) {
     throw control::UsageError(fmt::format(
         "job \"{}\" has begun by the key {} of the cluster, which this server does not have, or "
-        "no more: type `gradcube rekey` here if it has not yet been, else begin the job anew",
+        "has no longer: type `gradcube rekey` there if nobody has yet, else begin the job anew",
         job.name, control::key_id_text(job.transport.key)));
   }
   return control::derived_secret(*of_jobs, "job", fmt::format("{} {}", nonce.high, nonce.low));
