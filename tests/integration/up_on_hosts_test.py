@@ -75,10 +75,24 @@ class Clusters(OnHosts):
         again = self.hosts.tool("node3", "up", "--hosts", self.all)
         self.assertEqual(again.returncode, 1)
         self.assertIn("a cluster runs already", again.stderr)
+        self.change_key()
         down = self.assert_ok(self.hosts.tool("node2", "down"))
         self.assertIn(f"the cluster on {COUNT} hosts is down", down.stdout)
         self.assert_nothing_is_left()
         self.assertIn("there is nothing to end", self.hosts.tool("node1", "down").stderr)
+
+    def change_key(self):
+        """By one command, of all hosts."""
+        new = self.hosts.directory / "home" / "new.key"
+        self.assert_ok(self.hosts.tool("node1", "keygen", str(new)))
+        for name in self.hosts.names:
+            self.assert_ok(self.hosts.run(name, "cp", str(new), f"{self.hosts.directory}/{name}/gradcube/cluster.key"))
+        short = self.hosts.tool("node2", "rekey", "--window", "1s")
+        self.assertEqual(short.returncode, 2)
+        self.assertIn("expected 60s or more", short.stderr)
+        self.assertIn("are taken", self.assert_ok(self.hosts.tool("node2", "rekey")).stdout)
+        status = json.loads(self.hosts.tool("node3", "status", "--json").stdout)
+        self.assertEqual(len({(server["key"], server["other_key"]) for server in status["servers"]}), 1)
 
     def test_have_the_topology_rate_and_names_that_are_asked_for(self):
         file = self.hosts.write("hosts.txt", "# three\n" + "".join(f"tester@{name} slots=2\n" for name in self.hosts.names))
