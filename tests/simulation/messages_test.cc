@@ -191,23 +191,6 @@ TEST_F(MessagesInFrames, MayStayAwayForTwelveIntervalsOfGreetings) {
       3 * kSecond));
 }
 
-TEST_F(MessagesInFrames, ReachNeighboursThoughALinkHasFailedAndNobodyHasFoundThatOutYet) {
-  make();
-  std::vector<dataplane::EmbeddedFabric::LinkAt> of_server;  // to its neighbours at level 0
-  for (const dataplane::EmbeddedFabric::LinkAt& link : cluster_->cluster().fabric().links()) {
-    if (link.server == 4 && link.level == 0) of_server.push_back(link);
-  }
-  cluster_->cluster().fabric().change_impairments(of_server,
-                                                  [](dataplane::Impairments impairments) {
-                                                    impairments.up = false;
-                                                    return impairments;
-                                                  });
-  const Trainers trainers = join({3, 4, 5});  // a switch of that level joins them
-  EXPECT_TRUE(cluster_->run_until([&] { return admitted(trainers); }, kSecond));
-  cluster_->run_for(5 * kSecond);
-  EXPECT_FALSE(anyone_is_told(trainers)) << "that a server is silent";
-}
-
 TEST_F(MessagesInFrames, AreHeardFromTheirSenderAlone) {
   make();
   const Trainers trainers = cluster_->join_all("job", heap_for(collective_));

@@ -35,14 +35,6 @@ protocol::LinkAddresses addresses_of(const bcube::AddressSpace& space, bcube::Se
   return {own.mac, next.mac, own.ip, next.ip};
 }
 
-// Among these. To a neighbour every other message, by chance, takes the link: so what is repeated
-// until it is answered gets there although the link has failed, and nobody has found that out yet.
-std::size_t path_of(std::uint64_t number, const std::vector<bcube::Route>& paths) {
-  const std::uint64_t drawn = number * 0x9E3779B97F4A7C15U >> 32;
-  if (paths.front().size() == 1 && drawn % 2 != 0) return 0;
-  return drawn / 2 % paths.size();
-}
-
 // The incarnation that the message says is its sender's; nothing if it says none.
 std::optional<control::Incarnation> said_by(const control::NodeMessage& message) {
   if (const auto* greeting = std::get_if<control::Greeting>(&message.body)) {
@@ -94,9 +86,9 @@ bool MessageCourier::put(const Departing& message, const std::vector<bcube::Rout
                          Engine& engine) {
   const bcube::AddressSpace& space = engines_.space();
   // Links that lose much only seem to be down.
-  const bcube::Route route = paths.empty()
-                                 ? bcube::shortest_route(space, engines_.server(), message.to)
-                                 : paths[path_of(message.number, paths)];
+  const bcube::Route route =
+      paths.empty() ? bcube::shortest_route(space, engines_.server(), message.to)
+                    : paths[paths.front().size() == 1 ? 0 : message.number % paths.size()];
   if (route.size() == 0) return true;  // it is too far away
   const protocol::MessageSplitter splitter(addresses_of(space, engines_.server(), route[0]),
                                            routing_of(engines_.server(), message.to, route),
