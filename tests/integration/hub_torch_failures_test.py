@@ -49,14 +49,18 @@ class Failures(TestCase):
         with job(self.cluster, "aborted") as sessions:
             self.assertIsNone(all_of(train, sessions)[3])
 
-    def test_a_step_whose_weights_were_taken_back_meanwhile_fails(self):
+    def test_a_step_whose_job_is_aborted_while_it_copies_weights_fails_and_they_stay(self):
+        is_over = lambda: self.cluster.job("over")["state"] == "aborted"
+
         class Aborted(dict):
-            """Of the weights: when the first are to be copied, the job is aborted, and so they are zeros."""
+            """Of the weights: when the first are to be copied, the job is aborted."""
 
             def __getitem__(self, name):
                 weights = super().__getitem__(name)
+                before = weights.clone()
                 self.session.abort()
-                wait_until(lambda: not weights.any(), "the daemon to take its memory back")
+                wait_until(is_over, "the job to end")
+                assert weights.any() and weights.equal(before), "they are gone"
                 return weights
 
         def train(session):
@@ -69,7 +73,7 @@ class Failures(TestCase):
             with self.assertRaises(gradcube.AbortedError):
                 optimizer.step()
 
-        with job(self.cluster, "taken") as sessions:
+        with job(self.cluster, "over") as sessions:
             self.assertIsNone(all_of(train, sessions)[3])
 
 
