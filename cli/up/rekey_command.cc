@@ -1,11 +1,9 @@
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "cli/cluster/cluster_hosts.h"
 #include "cli/cluster/control_client.h"
@@ -24,6 +22,8 @@ namespace {
 
 constexpr auto kPatience = std::chrono::seconds(40);
 constexpr std::int64_t kMillisecond = 1'000'000;  // ns
+// By then all hosts of a launcher have been told.
+constexpr std::int64_t kShortestOnHosts = 60'000'000'000;  // ns
 
 struct RekeyOptions {
   std::string window = "60s";
@@ -51,9 +51,6 @@ std::string text_of(const nlohmann::json& answer) {
   return fmt::format("frames are made by the key {}; {} is refused in {} s\n", key, other,
                      seconds(*ends));
 }
-
-// By then all hosts of a launcher have been told.
-constexpr std::int64_t kShortestOnHosts = 60'000'000'000;  // ns
 
 // The first host's answer, once all have begun.
 nlohmann::json ask_hosts(const ClusterHosts& hosts, const std::string& window) {
@@ -105,13 +102,11 @@ void add_rekey(CLI::App& tool, Action& action) {
   command->footer(
       "Put the same new key file in the place of the former on every host, then type this on\n"
       "every host, with the same window and within it; once, on any of them, where `up` has\n"
-      "started the daemons of several hosts. From then on frames by both keys are taken; after "
-      "the\n"
-      "window they are made by the new key, and after another one the former is refused. A job "
-      "that\n"
-      "runs keeps the key by which it has begun: `gradcube status --json` shows each one's. A "
-      "host\n"
-      "that was forgotten: within the window as elsewhere, after it with --window 0s.\n"
+      "started the daemons of several hosts. From then on frames by both keys are taken; after\n"
+      "the window they are made by the new key, and after another one the former is refused. A\n"
+      "job that runs keeps the key by which it has begun: `gradcube status --json` shows each\n"
+      "one's. A host that was forgotten: within the window as elsewhere, after it with --window\n"
+      "0s.\n"
       "Examples:\n"
       "  gradcube keygen new.key             then, on every host:\n"
       "  mv new.key /etc/gradcube/cube.key\n"
