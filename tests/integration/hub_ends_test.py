@@ -1,8 +1,10 @@
 """What is left of a hub when it ends before its trainers: their weights, and its memory."""
 
 import concurrent.futures
+import contextlib
 import gc
 import os
+import socket
 import tempfile
 import threading
 
@@ -12,6 +14,17 @@ import numpy
 from fabrics import SERVERS, only_on
 from harness import Cluster, TestCase, all_of, job, main, wait_until
 from hub_keys import LATE, RATE, SHAPES, HubTestCase, Oracle, first_weights, gradients_of
+
+
+def say(path, words):
+    """On this process's connection to the daemon's socket at this path, as if its library said so."""
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # the folder itself; a socket without a peer
+            if os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(name))) as connection:
+                    if str(path) in str(connection.getpeername()):
+                        return connection.send(words)
+    raise AssertionError(f"nothing is connected to {path}")
 
 
 class Ends(HubTestCase):
@@ -73,6 +86,23 @@ class Ends(HubTestCase):
             wait_until(gone, "the daemon to take the hub's memory back")
             numpy.testing.assert_array_equal(shown, first_weights()["odd"])
             sessions[-1].close()
+            numpy.testing.assert_array_equal(shown, first_weights()["odd"])
+
+    def test_weights_that_were_shown_stay_when_their_trainer_is_evicted_before_and_after_it_learns_so(self):
+        memory = lambda: sum(user["bytes"] for user in self.cluster.status()["memory"]["users"])
+        with job(self.cluster, "evicted") as sessions:
+            hubs = self.results(self.hub_of, sessions)
+            shown = hubs[-1].weights("odd")
+            say(self.cluster.sockets()[-1], b"what no library says")
+            wait_until(lambda: self.cluster.job("evicted")["state"] == "aborted", "the trainer to be evicted")
+            for session in sessions[:-1]:
+                session.close()
+            wait_until(lambda: self.cluster.job("evicted") is None, "its job to be over")
+            numpy.testing.assert_array_equal(shown, first_weights()["odd"])
+            self.assertGreater(memory(), 0)
+            with self.assertRaises(gradcube.ProtocolError):
+                sessions[-1].barrier(LATE)
+            wait_until(lambda: memory() == 0, "the daemon to take the hub's memory back")
             numpy.testing.assert_array_equal(shown, first_weights()["odd"])
 
     def test_a_hub_is_freed_by_one_thread_and_by_none_while_another_pulls(self):

@@ -6,7 +6,7 @@ import threading
 
 import numpy
 
-from fabrics import FABRIC, GRID, MIDDLE, PATIENCE, RADIX, SERVERS, TOOL, faults, needs_faults, only_on
+from fabrics import FABRIC, GRID, MIDDLE, PATIENCE, RADIX, SERVERS, TOOL, faults, needs_cuts, needs_faults, only_on
 from harness import Cluster, TestCase, job, main, wait_until
 
 
@@ -96,6 +96,7 @@ class OneBadLink(TestCase):
             self.assertEqual((status["impairments"]["loss"], status["impaired_links"]), (0, []))
 
 
+@needs_cuts
 class LinksDown(TestCase):
     def test_are_chosen_by_their_server_their_level_their_switch_or_all(self):
         with Cluster("--topology", GRID) as cluster:
@@ -154,7 +155,8 @@ class Perf(TestCase):
 class FullDisk(TestCase):
     def test_commands_fail_when_their_output_cannot_be_written(self):
         with Cluster("--topology", "star:2") as cluster:
-            for flags in (["status"], ["impair", "--up"], ["perf", "allreduce", "--sizes", "4"]):
+            links = [] if FABRIC == "udp" else [["impair", "--up"]]  # which are the network's there
+            for flags in (["status"], *links, ["perf", "allreduce", "--sizes", "4"]):
                 for format_flags in ([], ["--json"]):
                     with self.subTest(flags=flags + format_flags), open("/dev/full", "w") as full:
                         done = subprocess.run(

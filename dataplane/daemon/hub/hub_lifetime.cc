@@ -138,6 +138,17 @@ bool HubLifetime::is_freed_by(unsigned local) const {
   return std::find(freed_.begin(), freed_.end(), local) != freed_.end();
 }
 
+std::shared_ptr<ServerHub> HubLifetime::read_by(unsigned local) const {
+  if (is_freed_by(local)) return nullptr;
+  return hub_ != nullptr ? hub_ : ended_;
+}
+
+void HubLifetime::outlive_daemon() {
+  for (const auto& each : {hub_, ended_}) {
+    if (each != nullptr) each->outlive_daemon();
+  }
+}
+
 void HubLifetime::forget() {
   if (hub_ != nullptr) hub_->readers_have_left();
   if (ended_ != nullptr) ended_->readers_have_left();

@@ -60,8 +60,13 @@ class HubLifetime {
     if (!is_freed_by(local)) freed_.push_back(local);
   }
   bool is_freed_by(unsigned local) const;
+  // What this trainer may read: who keeps it keeps its memory, for a trainer that was evicted and
+  // does not know it yet. Null: nothing.
+  std::shared_ptr<ServerHub> read_by(unsigned local) const;
   // No trainer reads what has ended, or what is there once it ends.
   void forget();
+  // The daemon ends, and leaves trainers what there is.
+  void outlive_daemon();
 
   // Whether the trainer has asked, and was not answered.
   bool waits(unsigned local) const;

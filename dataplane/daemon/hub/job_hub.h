@@ -49,11 +49,10 @@ class JobHub {
   void end(std::int32_t code, const std::string& why, std::uint32_t notice);
   void lose(std::int32_t code, const std::string& why, std::uint32_t notice);
   // All its trainers have gone: it is not read any more.
-  void forget() {
-    if (!is_kept_) hub_.forget();
-  }
-  // From now on trainers that go keep what they map of it, as their daemon ends.
-  void keep() { is_kept_ = true; }
+  void forget() { hub_.forget(); }
+  // As of HubLifetime.
+  std::shared_ptr<ServerHub> read_by(unsigned local) const { return hub_.read_by(local); }
+  void outlive_daemon() { hub_.outlive_daemon(); }
   // What still runs for hubs that nobody waits for: to be kept until each is_idle().
   std::vector<std::unique_ptr<UnfinishedWork>> take_dropped() { return hub_.take_dropped(); }
 
@@ -83,7 +82,6 @@ class JobHub {
   Session& session_;
   HubLifetime hub_;
   std::vector<unsigned> gone_;  // trainers
-  bool is_kept_ = false;
 };
 
 }  // namespace gradcube::dataplane

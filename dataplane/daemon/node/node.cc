@@ -64,7 +64,7 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
   if (group == nullptr || !group->member->stays(trainer.local)) return;
   Member& member = *group->member;
   if (departure == Departure::shutdown) {
-    member.hub().keep();
+    member.hub().outlive_daemon();
     departure = Departure::violation;
   }
   member.leave(trainer.local);

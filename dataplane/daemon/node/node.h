@@ -121,6 +121,8 @@ class Node {
   // version says such a thing. end_hub(): its server needs the job's hub no more.
   bool ask_hub(TrainerId trainer, const shared::MakeHub& wish);
   void end_hub(TrainerId trainer, std::uint32_t number);
+  // As of HubLifetime::read_by().
+  std::shared_ptr<ServerHub> hub_read_by(TrainerId trainer);
 
   void on_event(const EngineEvent& event, control::Instant now);
   void on_message(const control::NodeMessage& message, control::Instant now);

@@ -26,6 +26,11 @@ void Node::end_hub(TrainerId trainer, std::uint32_t number) {
   if (group != nullptr) group->member->hub().free(trainer.local, number);
 }
 
+std::shared_ptr<ServerHub> Node::hub_read_by(TrainerId trainer) {
+  JobGroup* group = find(trainer.attempt);
+  return group == nullptr ? nullptr : group->member->hub().read_by(trainer.local);
+}
+
 void Node::answer_hubs(control::Instant now) {
   for (auto& [attempt, group] : groups_) {
     const auto lost = hubs_.work(hub_job(attempt, group), now);

@@ -4,10 +4,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
-#include <poll.h>
 #include <string_view>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 
@@ -23,15 +21,6 @@
 namespace gradcube::dataplane {
 
 namespace {
-
-// More messages than a socket's queue holds. Only an ended process's remaining children can have
-// sent more.
-constexpr unsigned kMostLastMessages = 1024;
-
-bool has_ended(int pidfd) {
-  pollfd process{pidfd, POLLIN, 0};
-  return poll(&process, 1, 0) == 1;
-}
 
 // The region, which may outlive its trainer's session, with what it takes of its user's addresses.
 std::shared_ptr<SessionRegion> with_addresses(std::shared_ptr<SessionRegion> region,
@@ -84,20 +73,6 @@ SessionServer::~SessionServer() {
   nodes_.set_channel(nullptr);
 }
 
-void SessionServer::close() {
-  listeners_.clear();
-  while (!connections_.empty()) {
-    const int socket = connections_.begin()->first;
-    tell_closing(socket);
-    end(socket, Departure::shutdown, "lost its daemon, which was shut down");
-  }
-}
-
-void SessionServer::tell_closing(int socket) {
-  send_notice(socket,
-              make_notice(shared::MessageType::closing, GRADCUBE_ENODAEMON, closing_reason_));
-}
-
 void SessionServer::accept(const UnixListener::Accepted& client, bcube::ServerId server) {
   const int socket = client.socket;
   if (const auto reason = objection(client); reason.has_value()) {
@@ -145,31 +120,6 @@ void SessionServer::reply_no(int socket, bcube::ServerId server, pid_t pid, std:
   send_notice(socket, make_notice(shared::MessageType::refused, code, message));
 }
 
-// A child that the trainer has forked keeps the socket open after the trainer's death, so the
-// process itself is watched too. Without that (an old kernel, a foreign pid namespace) the socket's
-// end has to do.
-void SessionServer::watch_process(int socket) {
-  Connection& connection = connections_.at(socket);
-  if (connection.pid == 0) return;
-  const int process = static_cast<int>(syscall(SYS_pidfd_open, connection.pid, 0));
-  if (process < 0 && errno == ESRCH) {  // it ended before it was accepted
-    close_connection(socket);
-    return;
-  }
-  if (process < 0) return;
-  connection.process = process;
-  loop_.add(process, [this, socket, process] {
-    if (has_ended(process)) process_has_ended(socket);
-  });
-}
-
-void SessionServer::process_has_ended(int socket) {
-  // A goodbye may have come first.
-  for (unsigned i = 0; i < kMostLastMessages && read_message(socket); ++i) {
-  }
-  if (connections_.contains(socket)) end(socket, Departure::death, "died");
-}
-
 void SessionServer::read(int socket) {
   unsigned messages = 0;
   while (messages < kMostMessages && read_message(socket)) ++messages;
@@ -209,6 +159,7 @@ void SessionServer::take_message(int socket, Connection& connection, std::string
   shared::Grow grow{};
   shared::MakeHub hub{};
   shared::EndHub end_hub{};
+  if (connection.reads != nullptr) return;
   if (type == shared::MessageType::hello && connection.region == nullptr) {
     take_hello(socket, connection, bytes);
   } else if (type == shared::MessageType::mapped && connection.request.has_value() &&
@@ -242,7 +193,12 @@ void SessionServer::reject(int socket, const Connection& connection) {
     log_.line(fmt::format("disconnected pid {} from server {}: it sent no valid hello",
                           connection.pid, space_.text(connection.server)));
   }
-  end(socket, Departure::violation, "was evicted by its daemon: it sent an invalid message");
+  const std::optional<TrainerId> trainer = connection.trainer;
+  end_evicted(socket);
+  if (!trainer.has_value()) return;
+  nodes_.at(trainer->server)
+      .leave(*trainer, Departure::violation,
+             "was evicted by its daemon: it sent an invalid message", clock_.now());
 }
 
 void SessionServer::take_hello(int socket, Connection& connection, std::string_view bytes) {
@@ -355,30 +311,6 @@ void SessionServer::pass_on(int socket, Connection& connection, SteadyClock::tim
       .inquire(*connection.trainer, asked.request, {asked.lane, asked.number}, clock_.now());
   connection.inquiry.reset();
   connection.passed_on = now;
-}
-
-void SessionServer::end(int socket, Departure departure, const std::string& reason) {
-  const std::optional<TrainerId> trainer = connections_.at(socket).trainer;
-  close_connection(socket);
-  if (!trainer.has_value()) return;
-  nodes_.at(trainer->server).leave(*trainer, departure, reason, clock_.now());
-}
-
-void SessionServer::close_connection(int socket) {
-  growth_.forget(socket);
-  const Connection& connection = connections_.at(socket);
-  if (connection.process >= 0) {
-    loop_.remove(connection.process);
-    ::close(connection.process);
-  }
-  if (connection.trainer.has_value()) sockets_.erase(*connection.trainer);
-  if (--connected_.at(connection.uid) == 0) connected_.erase(connection.uid);
-  to_join_.remove(connection.uid, socket);
-  connections_.erase(socket);
-  put_off_.erase(socket);
-  have_no_job_.erase(socket);
-  loop_.remove(socket);
-  ::close(socket);
 }
 
 void SessionServer::tick(SteadyClock::time_point now) {

@@ -6,6 +6,10 @@
 // its socket has closed, without a goodbye. A child that it has forked keeps the socket open.
 // Nothing here blocks: a trainer that does not read its notices misses them.
 //
+// A trainer that is evicted may learn it only at its next call. The weights of the job's hub that
+// it may read stay, and are paid for, until it closes its socket or ends: it has been told, and
+// copies them first, or has gone. What it still sends is not read.
+//
 // No client keeps the control thread from the others. It reads at most kMostMessages messages of a
 // connection at a time; a connection that has more is not read for kPause. It passes on only
 // the newest of a trainer's inquiries, at most one per kInquiryPause: each asks all members. The
@@ -112,6 +116,7 @@ class SessionServer final : public TrainerChannel {
     std::optional<shared::Inquiry> inquiry;  // the newest one that was not passed on
     SteadyClock::time_point passed_on;
     std::optional<shared::Notice> report;  // the answer to the last that was passed on
+    std::shared_ptr<ServerHub> reads;      // since it was evicted, if it may read one
   };
 
   void accept(const UnixListener::Accepted& client, bcube::ServerId server);
@@ -133,6 +138,7 @@ class SessionServer final : public TrainerChannel {
   void pass_on(int socket, Connection& connection, SteadyClock::time_point now);
   void tell_closing(int socket);
   void end(int socket, Departure departure, const std::string& reason);
+  void end_evicted(int socket);
   void close_connection(int socket);
 
   ControlLoop& loop_;

@@ -57,7 +57,7 @@ void SessionServer::evict(TrainerId trainer, std::int32_t code, const std::strin
   if (found == sockets_.end()) return;
   const int socket = found->second;
   send_notice(socket, make_notice(shared::MessageType::closing, code, message));
-  close_connection(socket);
+  end_evicted(socket);
 }
 
 }  // namespace gradcube::dataplane

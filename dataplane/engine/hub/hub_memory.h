@@ -10,8 +10,9 @@
 // the daemon reads no place and no length there.
 //
 // What a trainer maps stays as it is for as long as the trainer may read it, also when the job has
-// ended or the daemon goes. Only when all its trainers have freed the hub or have gone are its
-// pages given back at the end, lest one that keeps a mapping keeps memory that nobody pays for.
+// ended, the trainer was evicted, or the daemon goes. Only when all its trainers have freed the hub
+// or have gone are its pages given back at the end, lest one that keeps a mapping keeps memory that
+// nobody pays for.
 //
 // Threads: any makes and destroys; the engines write. The rest: the control thread.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_HUB_HUB_MEMORY_H_
@@ -40,6 +41,9 @@ class HubMemory {
   int descriptor() const { return readers_.get(); }
   // No trainer reads it any more: at the end its pages go, wherever it is still mapped.
   void readers_have_left() { read_ = false; }
+  // Its pages are the readers' from now on: the daemon ends.
+  void outlive_daemon() { outlives_daemon_ = true; }
+  bool goes_at_the_end() const { return !read_ && !outlives_daemon_; }
   // Who pays for it, until its pages have gone.
   void set_charge(MemoryQuota::Charge charge) { charge_.emplace(std::move(charge)); }
   std::uint64_t charged() const { return charge_.has_value() ? charge_->bytes() : 0; }
@@ -52,6 +56,7 @@ class HubMemory {
   std::uint64_t bytes_;
   std::uint8_t* base_ = nullptr;
   bool read_ = true;
+  bool outlives_daemon_ = false;
   std::optional<MemoryQuota::Charge> charge_;
 };
 

@@ -93,9 +93,8 @@ void ServerHub::set_end(std::int32_t code, std::uint32_t notice) {
   __atomic_store_n(&state().end_code, code, __ATOMIC_RELEASE);
 }
 
-void ServerHub::readers_have_left() {
-  __atomic_store_n(&state().readable, 0, __ATOMIC_SEQ_CST);
-  memory_.readers_have_left();
+ServerHub::~ServerHub() {
+  if (memory_.goes_at_the_end()) __atomic_store_n(&state().readable, 0, __ATOMIC_SEQ_CST);
 }
 
 void ServerHub::list_ranges() {

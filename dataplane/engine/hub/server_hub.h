@@ -52,6 +52,7 @@ class ServerHub {
   // number: 1, 2, 3, ... among the hubs of the job. Throws control::SetupError; std::bad_alloc.
   ServerHub(std::uint32_t number, std::shared_ptr<const control::hub::HubModel> model,
             const ServerHubShape& shape);
+  ~ServerHub();
   ServerHub(const ServerHub&) = delete;
   ServerHub& operator=(const ServerHub&) = delete;
 
@@ -64,8 +65,9 @@ class ServerHub {
   const HubMemory& memory() const { return memory_; }
   // Control thread, once no engine has it: tells trainers, who look there, that it has ended.
   void set_end(std::int32_t code, std::uint32_t notice);
-  // No trainer that keeps to the rules reads it any more.
-  void readers_have_left();
+  // As of HubMemory. Trainers that look there are told before its pages go.
+  void readers_have_left() { memory_.readers_have_left(); }
+  void outlive_daemon() { memory_.outlive_daemon(); }
   HubBoard& board() { return board_; }
   const HubBoard& board() const { return board_; }
   // By the places of model().executions().

@@ -48,8 +48,8 @@
  *   hub_free                 as a barrier, and all is freed    -                 -
  *
  * "The last step" of a key is that of its last push that has ended with GRADCUBE_OK: what is read
- * is never of a step that has not ended. The weights stay, for this trainer, until it frees the hub
- * or leaves or aborts the job, also when its daemon has gone.
+ * is never of a step that has not ended. The weights stay, for this trainer, until it frees the
+ * hub, leaves or aborts the job, or is evicted, also when its daemon has gone.
  *
  * A job has one hub at a time. docs/hub.md has the optimizers, their settings, and what happens
  * inside.
@@ -148,9 +148,9 @@ GRADCUBE_API int gradcube_hub_pull(gradcube_hub* hub, size_t key, void* weights)
 
 /* The key's weights where they lie: read only, and only while no push of the key is in flight and
  * after one that has ended well. Reading them when the hub was freed is an access to memory that is
- * not there (SIGSEGV); after gradcube_leave() or _abort() they are a copy, if there is memory for
- * one, until gradcube_hub_free(). A forked child has those of the moment of the fork. NULL for a
- * key that there is not, or that has no weights. */
+ * not there (SIGSEGV); when the session has ended in another way, they are a copy, if there is
+ * memory for one, until gradcube_hub_free(). A forked child has those of the moment of the fork.
+ * NULL for a key that there is not, or that has no weights. */
 GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
 
 /* Checkpoints. A checkpoint is what the hub has at one step of the training: weights, the

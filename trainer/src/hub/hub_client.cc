@@ -108,11 +108,6 @@ void HubClient::keep_shown() {
   for (const auto& shown : shown_) shown->keep_shown();
 }
 
-void HubClient::close_shown() {
-  const std::lock_guard lock(shown_mutex_);
-  for (const auto& shown : shown_) shown->close_shown();
-}
-
 int HubClient::free(Hub& hub, int timeout_ms) {
   {
     const Session::Lock lock = session_.enter();

@@ -71,7 +71,6 @@ class HubClient final : public HubListener {
   void take_hub(const shared::Notice& notice, Descriptor memory) override;
   bool is_answered() const override { return answer_.has_value(); }
   void keep_shown() override;
-  void close_shown() override;
 
  private:
   struct Answer {

@@ -32,10 +32,9 @@ class HubListener {
   virtual void take_hub(const shared::Notice& notice, Descriptor memory) = 0;
   virtual bool is_answered() const = 0;
 
-  // The trainer leaves: its daemon takes the hub's memory back. Or what callers have pointers into
-  // is not to be read any more.
+  // The session ends, and its daemon takes the hub's memory back: what callers have pointers into
+  // stays.
   virtual void keep_shown() = 0;
-  virtual void close_shown() = 0;
 
  protected:
   HubListener() = default;

@@ -166,6 +166,7 @@ void Session::listen() {
 }
 
 void Session::lose_daemon() {
+  hub_->keep_shown();  // it may go on: a trainer that reads no notices is not told so
   lose(GRADCUBE_ENODAEMON,
        "the daemon at " + connection_.path() + ", server " + admission_.welcome.server +
            ", went away: see `gradcube status`, start again with `gradcube up`");
@@ -191,8 +192,9 @@ void Session::lose(int code, std::string message) {
   });
   end_abandoned();
   update_events();
-  // A daemon that goes leaves trainers what they map; one that goes on takes it back.
-  if (lost_code_ != GRADCUBE_ENODAEMON) hub_->close_shown();
+  // A daemon that ends leaves trainers what they map; one that goes on takes it back when this
+  // socket is shut down.
+  if (lost_code_ != GRADCUBE_ENODAEMON) hub_->keep_shown();
   connection_.shut_down();
   ::shutdown(admission_.doorbell.get(), SHUT_RDWR);
   call_served();

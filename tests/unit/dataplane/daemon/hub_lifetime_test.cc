@@ -348,6 +348,33 @@ TEST_F(HubLifetimes, GiveTheirPagesBackWhereATrainerKeepsADescriptor) {
   munmap(mapping, 64);
 }
 
+TEST_F(HubLifetimes, StayForWhoWasEvictedAndDoesNotKnowIt) {
+  for (const bool daemon_ends : {false, true}) {
+    ask(0, wish(daemon_ends ? 2 : 1));
+    const std::vector<HubAnswer> told = answers();
+    const control::Descriptor file(dup(told[0].descriptor));
+    life_.hub()->memory().base()[7] = 77;
+    std::shared_ptr<ServerHub> read = life_.read_by(0);
+    life_.end(GRADCUBE_EPEER, "a trainer was evicted");
+    EXPECT_EQ(life_.read_by(0), read);
+    life_.forget();  // as nobody else is left
+    EXPECT_EQ(life_.read_by(0), nullptr);
+    std::uint8_t byte = 0;
+    ASSERT_EQ(pread(file.get(), &byte, 1, 7), 1);
+    EXPECT_EQ(byte, 77);
+    EXPECT_EQ(quota_.used(kUser), read->charged());
+    if (daemon_ends) read->outlive_daemon();
+    read.reset();
+    ASSERT_EQ(pread(file.get(), &byte, 1, 7), 1);
+    EXPECT_EQ(byte, daemon_ends ? 77 : 0);
+    EXPECT_EQ(quota_.used(kUser), 0U);
+  }
+  ask(0, wish(3));
+  answers();
+  life_.freed_by(0);
+  EXPECT_EQ(life_.read_by(0), nullptr) << "who has freed it reads nothing";
+}
+
 TEST_F(HubLifetimes, AreRefusedWhereTheQuotaDoesNotSuffice) {
   MemoryQuota::Charge others(quota_, kUser);
   ASSERT_TRUE(others.set(3 * kQuota / 4));
