@@ -312,11 +312,11 @@ fuzz() {
     <"$scratch/fuzzers"
 }
 
-# What valgrind can follow: no DPDK, no AVX-512.
+# What valgrind can follow: no DPDK, no AVX-512, no pidfd_open, no few descriptors.
 test_under_valgrind() {
   some_gnu_tree
   run_tests build-test --wrap 'valgrind -q --error-exitcode=1' --timeout-multiplier 60 \
-    bcube_forwarding checkpoint hub control merge model sockets bed
+    bcube_forwarding checkpoint hub control merge model
 }
 
 try_limits() {
