@@ -32,8 +32,19 @@ void JobAgent::on_message(const JobMessage& message, Instant now, JobActions& ou
   // While it joins, the id may change: the job that admitted the trainer can end without it.
   const bool of_this_job = descriptor_.id == protocol::kNoJob || message.job == descriptor_.id ||
                            message.job == protocol::kNoJob;
-  if (!of_this_job) return;
+  if (!of_this_job || !is_heeded(message)) return;
   std::visit([&](const auto& body) { handle(message, body, now, out); }, message.body);
+}
+
+// The leader says what is to be done. Agents of the job tell each other how it ends and how far
+// they have come. Nobody else is heeded.
+bool JobAgent::is_heeded(const JobMessage& message) const {
+  if (message.from.attempt == 0) return message.from.server == leader_server();
+  const JobMember* sender = member(message.from.server);
+  if (sender == nullptr || sender->attempt != message.from.attempt) return false;
+  const JobBody& body = message.body;
+  return std::holds_alternative<Abort>(body) || std::holds_alternative<Unknown>(body) ||
+         std::holds_alternative<Ask>(body) || std::holds_alternative<Counts>(body);
 }
 
 void JobAgent::handle(const JobMessage& message, const Pending& pending, Instant now,

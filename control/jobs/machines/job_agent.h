@@ -54,7 +54,7 @@ class JobAgent {
   JobAgent(JobEnd self, const JoinRequest& request, TransportFacts transport,
            const bcube::AddressSpace& space, const JobTiming& timing, Instant now);
 
-  // Of this job's leader or of an agent of this job, to this attempt.
+  // To this attempt. Only its job's leader and, once it was prepared, the other agents are heeded.
   void on_message(const JobMessage& message, Instant now, JobActions& out);
   void on_event(const JobEvent& event, Instant now, JobActions& out);
   // `why` is a whole sentence. Also of a server that is there with another incarnation.
@@ -122,6 +122,7 @@ class JobAgent {
   void on(const event::Asked& asked, Instant now, JobActions& out);
   void on(const event::Counted& counted, Instant now, JobActions& out);
 
+  bool is_heeded(const JobMessage& message) const;
   bool asks_anew(const Hold& hold) const;
   void tell_leaving(JobActions& out) const;
   void admit(JobId job, JobActions& out);

@@ -41,6 +41,24 @@ TEST_F(JobAgentTest, IgnoresAJobThatIsNotWhatItsTrainerAskedFor) {
   EXPECT_TRUE(ordered<command::Prepare>(hear(Prepare{right})));
 }
 
+TEST_F(JobAgentTest, HeedsNobodyButItsLeaderAndTheOtherAgentsOfItsJob) {
+  const JobEnd strangers[] = {{2, 30, 7}, {2, 30, 0}, {0, 20, 8}, {5, 50, 1}, {5, 50, 0}};
+  const JobBody bodies[] = {Abort{"it lies", {}, LaneNumbers{9}, LaneNumbers{9}, false}, Unknown{},
+                            Hold{0, "it lies", std::nullopt}, Refused{"it lies"}, Ask{5}};
+  for (const bool runs : {false, true}) {
+    if (runs) run();
+    for (const JobEnd& stranger : strangers) {
+      for (const JobBody& body : bodies) {
+        const JobActions out = hear(body, stranger);
+        EXPECT_TRUE(out.empty()) << "body " << body.index() << " of server " << stranger.server;
+      }
+    }
+  }
+  EXPECT_TRUE(hear(Hold{0, "an agent is no leader", std::nullopt}, kTwo).empty());
+  EXPECT_EQ(agent_.phase(), JobAgent::Phase::running);
+  EXPECT_TRUE(ordered<command::Halt>(hear(Unknown{}, kTwo)));
+}
+
 TEST_F(JobAgentTest, IgnoresACutThatHasNotItsLanes) {
   hold();
   EXPECT_FALSE(ordered<command::Reset>(hear(Reset{1, {{4, 4}, {5, 5}, 3, "x"}})));

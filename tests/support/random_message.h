@@ -1,6 +1,6 @@
 // Messages between daemons with random content, each within the rules of their byte form.
-#ifndef GRADCUBE_TESTS_UNIT_CONTROL_RANDOM_MESSAGE_H_
-#define GRADCUBE_TESTS_UNIT_CONTROL_RANDOM_MESSAGE_H_
+#ifndef GRADCUBE_TESTS_SUPPORT_RANDOM_MESSAGE_H_
+#define GRADCUBE_TESTS_SUPPORT_RANDOM_MESSAGE_H_
 
 #include <cstdint>
 #include <random>
@@ -22,4 +22,4 @@ NodeMessage random_message(std::size_t kind, std::mt19937_64& random,
 
 }  // namespace gradcube::control
 
-#endif  // GRADCUBE_TESTS_UNIT_CONTROL_RANDOM_MESSAGE_H_
+#endif  // GRADCUBE_TESTS_SUPPORT_RANDOM_MESSAGE_H_

@@ -1,4 +1,4 @@
-#include "tests/unit/control/random_message.h"
+#include "tests/support/random_message.h"
 
 #include <array>
 #include <string_view>
