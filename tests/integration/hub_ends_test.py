@@ -138,6 +138,39 @@ class Ends(HubTestCase):
                 for done in pulling:
                     done.result(LATE)
 
+    def test_a_pull_is_of_one_step_whatever_another_thread_pushes_meanwhile(self):
+        steps, elements = 40, 1_000_000
+
+        def push_on(session):
+            first = numpy.zeros(elements, "float32")
+            hub = gradcube.Hub(session, {"long": first}, "sgd:lr=1", timeout=LATE)
+            is_over = threading.Event()
+            pulled = numpy.empty(elements, "float32")
+
+            def pull_on():
+                pulls = 0
+                while not is_over.is_set():
+                    with contextlib.suppress(gradcube.AgainError):  # it is being pushed
+                        hub.pull("long", pulled)
+                        self.assertEqual(pulled.min(), pulled.max())
+                        pulls += 1
+                return pulls
+
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                pulling = pool.submit(pull_on)
+                try:
+                    for _ in range(steps):
+                        hub.push("long", numpy.ones(elements, "float32"), timeout=LATE)
+                finally:
+                    is_over.set()
+                self.assertGreater(pulling.result(LATE), 0)
+            hub.pull("long", pulled)
+            self.assertEqual((pulled.min(), pulled.max()), (-steps, -steps))
+            hub.free(LATE)
+
+        with Cluster("--topology", "star:2") as cluster, job(cluster, "readers") as sessions:
+            self.results(push_on, sessions)
+
     def test_who_leaves_before_the_hub_is_freed_ends_the_job_which_says_why(self):
         with job(self.cluster, "early") as sessions:
             hub = self.results(self.hub_of, sessions)[0]

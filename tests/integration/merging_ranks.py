@@ -167,10 +167,25 @@ def refusals():
     assert gradcube.merge_layers([(10**6, 0.002), (10**6, 0.001), (10**6, 0.001)], 0.002, 1e-9) == [[2], [0, 1]]
 
 
+def a_message_that_fails():
+    model = model_of(0)
+    optimizer = MergedGradientOptimizer(sgd_of(model), model, "wfbp")
+    before = weights(model).clone()
+    all_reduce = optimizer._lanes.all_reduce
+    left_out = iter([int(dist.get_rank() == 0)])  # of the first message's elements
+    optimizer._lanes.all_reduce = lambda memory, share: all_reduce(memory[next(left_out, 0) :], share)
+    (batch,) = batches(1)
+    raises(RuntimeError, lambda: loss_of(model, batch).backward(), "all_reduce")
+    for _ in range(2):
+        raises(RuntimeError, optimizer.step, "all_reduce")
+    assert torch.equal(weights(model), before), "a step was taken with a part of the averages"
+
+
 def main(directory):
     torch.set_num_threads(1)
     dist.init_process_group("gradcube")
     scenarios = [policies, in_place, planning, layers_that_rest, accumulation, clipping, refusals]
+    scenarios += [a_message_that_fails]
     scenarios += merging_need.SCENARIOS + merging_hook.SCENARIOS + merging_progress.SCENARIOS
     for scenario in scenarios:
         scenario()

@@ -50,6 +50,9 @@ class MergedGradients(TestCase):
     def test_what_cannot_be_trained_is_refused(self):
         self.assert_done("refusals")
 
+    def test_no_step_is_taken_with_a_part_of_the_averages(self):
+        self.assert_done("a_message_that_fails")
+
     def test_the_timeline_shows_each_layer_and_each_message_of_all_ranks(self):
         self.assert_done("timeline_of_the_optimizer")
 

@@ -6,9 +6,12 @@
 #include <stdexcept>
 #include <string>
 
+#include "trainer/torch/tensors.h"
+
 namespace gradcube::pytorch {
 
-std::optional<KeptMessage> KeptMessages::take(std::uint64_t tag, std::optional<int> from) {
+std::optional<KeptMessage> KeptMessages::take(std::uint64_t tag, std::optional<int> from,
+                                              const at::Tensor& output) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (waiting_.count(tag) != 0) {
     throw std::runtime_error("a receive from any rank waits for a message of tag " +
@@ -22,6 +25,7 @@ std::optional<KeptMessage> KeptMessages::take(std::uint64_t tag, std::optional<i
       messages.begin(), messages.end(),
       [from](const KeptMessage& message) { return message.from == from.value_or(message.from); });
   if (chosen == messages.end()) return std::nullopt;
+  check_whole(chosen->memory, output, 1);
   KeptMessage message = std::move(*chosen);
   messages.erase(chosen);
   if (messages.empty()) messages_.erase(kept);

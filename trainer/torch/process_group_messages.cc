@@ -128,9 +128,8 @@ Pointer ProcessGroupGradcube::recvAnysource(Tensors& tensors, int tag) {
 // What has come already, while a receive from any rank took another message. Whether there was one.
 bool ProcessGroupGradcube::add_kept(Call& call, const at::Tensor& tensor, std::optional<int> from,
                                     std::uint64_t tag) {
-  const std::optional<KeptMessage> kept = kept_->take(tag, from);
+  const std::optional<KeptMessage> kept = kept_->take(tag, from, tensor);
   if (!kept.has_value()) return false;
-  check_whole(kept->memory, tensor, 1);
   call.source = kept->from;
   call.own.push_back({tensor, kept->memory.view(tensor.sizes())});
   return true;

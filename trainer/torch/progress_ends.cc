@@ -148,7 +148,7 @@ void Progress::end(const Flight& flight, const std::string& failure, bool has_me
   }
   if (!failure.empty()) {
     task.broken_ = true;
-    if (!flight.refusal.empty()) {
+    if (!flight.refusal.empty() || task.messages_ != 0) {
       fail(flight.task, failure);
     } else if (!task.failure_.has_value()) {
       add_ending(flight.task, failure);
@@ -168,7 +168,7 @@ void Progress::end_one_of_many(const Flight& flight, const std::string& failure,
   }
 }
 
-// It was late or refused: its messages are withdrawn before it is told.
+// Its messages are withdrawn before it is told.
 void Progress::fail(const TaskPointer& task, const std::string& failure) {
   if (task->told_ || task->failure_.has_value()) return;
   task->failure_ = failure;

@@ -199,8 +199,13 @@ bool is_combined_by_ranks(const at::Tensor& tensor, const Op& op) {
 
 at::Tensor premultiplied(const at::Tensor& tensor, const Op& op) {
   const at::ScalarType type = tensor.scalar_type();
-  const at::Tensor numbers = at::isIntegralType(type, true) ? tensor.to(at::kDouble) : tensor;
-  return (numbers * factor_of(op).reshape({}).to(tensor.device())).to(type);
+  const at::Tensor factor = factor_of(op).reshape({}).to(tensor.device());
+  if (!at::isIntegralType(type, true)) return (tensor * factor).to(type);
+  const at::Tensor numbers =
+      tensor.to(at::kLong);  // a product by a fraction is rounded as a double
+  const at::Tensor whole = factor.to(at::kLong);
+  if (whole.to(at::kDouble).equal(factor.to(at::kDouble))) return (numbers * whole).to(type);
+  return (numbers.to(at::kDouble) * factor).to(type);
 }
 
 at::Tensor combined(const at::Tensor& rows, Op::RedOpType op) {

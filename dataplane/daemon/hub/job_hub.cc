@@ -195,6 +195,9 @@ void JobHub::forget_unread() {
 
 void JobHub::take_off_engines(std::int32_t code, std::uint32_t notice) {
   if (hub() == nullptr) return;
+  // First: who is told that a push has failed finds the end there, and its next push changes no
+  // key.
+  hub_.hub()->set_end(code, notice);
   const std::vector<JobEngines::Part>& parts = engines_.parts();
   on_each(parts, [](const JobEngines::Part& part) { part.at.engine->detach_hub(*part.job); });
   // Now no engine works in the trainers' buffers any more, and they may have them back.

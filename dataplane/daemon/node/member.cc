@@ -258,8 +258,8 @@ const char* Member::fail_submissions() {
     session_->complete_through(lane, UINT64_MAX, GRADCUBE_EPEER, end_notice_.value_or(0));
   }
   session_->fail_mail(GRADCUBE_EPEER, end_notice_.value_or(0));
-  session_->end_hub(GRADCUBE_EPEER, end_notice_.value_or(0));
   hub_.end(GRADCUBE_EPEER, "the job has ended", end_notice_.value_or(0));
+  session_->end_hub(GRADCUBE_EPEER, end_notice_.value_or(0));
   return session_->violation();
 }
 

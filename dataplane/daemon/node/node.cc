@@ -228,7 +228,11 @@ void Node::look(control::Instant now) {
       violators.push_back({attempt, local, kMemoryFault});
       faulted = true;
     }
-    if (faulted) continue;
+    if (faulted) {
+      // Now, as the next look settles the fault, and what ends the job may wait for its turn.
+      if (member.attached()) halt_for_good(group);
+      continue;
+    }
     settle_leaving(attempt, group, now);
     if (group.gone) continue;
     miss_the_gone(attempt, group, now);

@@ -221,6 +221,7 @@ class Node {
   void tell(Attempt attempt, const control::notice::Report& report, control::Instant now);
   void happened(Attempt attempt, const control::JobEvent& event, control::Instant now);
   void tell_counts(Attempt attempt, control::Instant now);
+  void halt_for_good(JobGroup& group);
   void evict(Attempt attempt, unsigned local, const std::string& violation, control::Instant now);
 
   // node_joining.cc

@@ -125,12 +125,18 @@ void Node::carry_out(Attempt attempt, const command::Note& note, control::Instan
 void Node::carry_out(Attempt attempt, const command::Detach&, control::Instant) {
   JobGroup& group = groups_.at(attempt);
   // What was in flight fails here, and so it does everywhere: the job has ended.
-  if (around_.halt_everywhere && group.member->attached() &&
-      group.member->session().anything_in_flight()) {
-    around_.halt_everywhere(group.job, std::numeric_limits<control::Epoch>::max());
+  if (group.member->attached()) {
+    if (group.member->session().anything_in_flight()) halt_for_good(group);
+    group.member->detach();
   }
-  if (group.member->attached()) group.member->detach();
   if (group.member->ended()) group.member->fail_submissions();
+}
+
+// Its frames may refer to memory of trainers whom other servers' engines still work for.
+void Node::halt_for_good(JobGroup& group) {
+  constexpr auto kLast = std::numeric_limits<control::Epoch>::max();
+  if (around_.halt_everywhere) return around_.halt_everywhere(group.job, kLast);
+  group.member->halt();
 }
 
 void Node::halt(protocol::JobId job, control::Epoch epoch) {

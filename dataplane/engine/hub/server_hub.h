@@ -63,7 +63,7 @@ class ServerHub {
   const control::hub::HubModel& model() const { return *model_; }
   const ServerHubShape& shape() const { return shape_; }
   const HubMemory& memory() const { return memory_; }
-  // Control thread, once no engine has it: tells trainers, who look there, that it has ended.
+  // Control thread: tells trainers, who look there, that it ends.
   void set_end(std::int32_t code, std::uint32_t notice);
   // As of HubMemory. Trainers that look there are told before its pages go.
   void readers_have_left() { memory_.readers_have_left(); }

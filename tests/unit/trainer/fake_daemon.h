@@ -38,6 +38,7 @@
 //   unheard   from the first push to the hub on, all but pushes waits until release() is called
 //   unprepared  the same, from the fifth all-gather after it on
 //   gradientless, planeless  pushes of gradients, or of what is saved, fail with GRADCUBE_EPEER
+//   restoreless  all pushes of what is restored but the first fail with GRADCUBE_EPEER
 //   bereft    at a barrier its hub ends with GRADCUBE_EPEER, explained by kFailure
 //   dispossessed  at a barrier its hub's memory is taken back
 //   dissent-N  in the Nth all-gather after the first push rank 0 says that it could not

@@ -99,6 +99,7 @@ class FakeSession {
   shared::MakeHub last_wish_{};
   std::unique_ptr<FakeHub> hub_;
   bool was_pushed_to_ = false;
+  unsigned restored_ = 0;  // pushes of what is restored
   int gathers_ = 0;
   std::uint64_t confirmed_ = shared::kHeapOffset;
   int swapped_out_ = 0;

@@ -122,8 +122,10 @@ bool FakeSession::push(const shared::Submission& submission) {
   } else {
     hub_->push(submission, region_ + submission.offset);
     const auto kind = static_cast<shared::PushKind>(submission.push.kind);
-    const bool fails = (job_ == "gradientless" && kind == shared::PushKind::gradients) ||
-                       (job_ == "planeless" && kind == shared::PushKind::saved);
+    const bool fails =
+        (job_ == "gradientless" && kind == shared::PushKind::gradients) ||
+        (job_ == "planeless" && kind == shared::PushKind::saved) ||
+        (job_ == "restoreless" && kind == shared::PushKind::restored && ++restored_ > 1);
     complete(submission.request, fails ? GRADCUBE_EPEER : GRADCUBE_OK);
   }
   return true;

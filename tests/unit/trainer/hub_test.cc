@@ -189,8 +189,7 @@ TEST_F(HubTest, IsNotMadeOfWeightsOfAnotherLength) {
 
 TEST_F(HubTest, IsNotMadeWithoutWeights) {
   gradcube_session* session = open("empty-handed");
-  EXPECT_NE(refusal(session, GRADCUBE_EPROTOCOL).find("another hub than it was asked for"),
-            std::string::npos);
+  EXPECT_NE(refusal(session, GRADCUBE_ESYSTEM).find("(ulimit -n)"), std::string::npos);
 }
 
 TEST_F(HubTest, IsNotMadeForTheReasonThatTheDaemonGives) {

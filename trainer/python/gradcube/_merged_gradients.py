@@ -110,12 +110,16 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
     # What an optimizer has.
 
     def synchronize(self):
-        """Waits until all gradients are averages: after the backward pass, before step()."""
+        """Waits until all gradients are averages: after the backward pass, before step().
+
+        What has failed raises, and raises again at the next call: there is no step with a part of the averages.
+        """
         self._send_rest()
-        sent, self._sent = self._sent, []
-        for message, first, last in sent:
+        while self._sent:
+            message, first, last = self._sent[0]
             message.wait()
             self._gradients.show(first, last)
+            self._sent.pop(0)
 
     def step(self, closure=None):
         """Waits for the averages, and takes a step of the optimizer. By need: the next forward pass does."""
@@ -229,8 +233,8 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         if id(parameter) not in self._open[place]:
             raise RuntimeError(
                 f"a second backward pass through {self._gradients.layers[place].name} before step(): its gradients "
-                "may be on their way already. Every pass but the last belongs into no_sync(); where a pass has failed, "
-                "go on with step()"
+                "may be on their way already. Every pass but the last belongs into no_sync(); after one that has failed "
+                "call step(), which says why if it cannot take one"
             )
 
     def _ready(self, parameter):

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -17,6 +18,8 @@
 
 namespace gradcube::trainer {
 namespace {
+
+constexpr int kPatience = 1000;  // milliseconds
 
 sockaddr_un address_of(const std::string& path) {
   sockaddr_un address{};
@@ -96,17 +99,26 @@ void Connection::send_make_hub(std::uint32_t number, std::uint32_t lane, std::ui
   wish.lane = lane;
   wish.offset = offset;
   wish.bytes = bytes;
-  ::send(socket_.get(), &wish, sizeof(wish), MSG_NOSIGNAL | MSG_DONTWAIT);
+  say(&wish, sizeof wish);
+}
+
+// What the daemon must hear, if it reads what came before within kPatience.
+void Connection::say(const void* message, std::size_t bytes) {
+  pollfd room{socket_.get(), POLLOUT, 0};
+  while (::send(socket_.get(), message, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    if (errno == EAGAIN && ::poll(&room, 1, kPatience) == 1) continue;
+    if (errno != EINTR) return;
+  }
 }
 
 void Connection::send_end_hub(std::uint32_t number) {
   const shared::EndHub end = {shared::MessageType::end_hub, number};
-  ::send(socket_.get(), &end, sizeof(end), MSG_NOSIGNAL | MSG_DONTWAIT);
+  say(&end, sizeof end);
 }
 
 void Connection::send_goodbye() {
   const shared::MessageType goodbye = shared::MessageType::goodbye;
-  ::send(socket_.get(), &goodbye, sizeof(goodbye), MSG_NOSIGNAL | MSG_DONTWAIT);
+  say(&goodbye, sizeof goodbye);
 }
 
 void Connection::send_abort() {

@@ -72,6 +72,7 @@ class Connection {
 
  private:
   void send_hello(const std::string& job, std::uint64_t heap_bytes, const Options& options);
+  void say(const void* message, std::size_t bytes);
   void await_answer();
   Answer receive_answer();
 

@@ -147,9 +147,15 @@ const std::byte* HubMapping::show(std::size_t bytes, const std::uint32_t& readab
   return shown_;
 }
 
+void HubMapping::set_has_weights(bool has_weights) {
+  const std::lock_guard lock(mutex_);
+  has_weights_ = has_weights;
+}
+
 void HubMapping::keep_shown() noexcept {
   const std::lock_guard lock(mutex_);
   if (shown_ == nullptr || is_closed_) return;
+  if (!has_weights_) return close_shown(lock);
   void* copy = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return close_shown(lock);
   std::memcpy(copy, base_, shown_bytes_);

@@ -47,9 +47,11 @@ class HubMapping {
   const std::byte* show(std::size_t bytes, const std::uint32_t& readable);
   // From now on who reads what was shown is killed by SIGSEGV, and it takes no memory.
   void close_shown() noexcept;
-  // Or reads a copy of it, which nobody changes, if there is memory for one and the daemon has not
-  // taken this back.
+  // Or reads a copy of it, which nobody changes, if there is memory for one, the daemon has not
+  // taken this back, and it has weights.
   void keep_shown() noexcept;
+  // False: from now on something else lies in the place of the weights.
+  void set_has_weights(bool has_weights);
 
  private:
   void close_shown(const std::lock_guard<std::mutex>& lock) noexcept;
@@ -61,6 +63,7 @@ class HubMapping {
   std::size_t shown_bytes_ = 0;
   const std::uint32_t* readable_ = nullptr;  // while something is shown
   bool is_closed_ = false;                   // what was shown is not the daemon's memory any more
+  bool has_weights_ = true;
   std::optional<PrivateInChild> private_in_child_;
 };
 
@@ -74,6 +77,7 @@ class Hub {
     std::size_t begin = 0;     // in the memory of the weights
     std::size_t bytes = 0;
     bool pushed = false;  // the end of a push of it was not reported
+    unsigned pulls = 0;   // threads that copy its weights
     // That the optimizer has taken: where it is asynchronous, as many as servers push.
     std::uint64_t steps = 0;
     // The last push has ended well, and what lies at its place are the weights after it.
@@ -140,14 +144,14 @@ class Hub {
   bool is_being_freed = false;
   // Pushes whose end was not reported.
   unsigned in_flight = 0;
-  // Threads that save or restore it at the moment, and threads that copy its weights.
+  // Threads that save or restore it at the moment, and threads that copy weights.
   unsigned calls = 0;
   unsigned pulls = 0;
   // A checkpoint that is being written, or one that another trainer of the server writes.
   bool saves = false;
   bool copies = false;  // of the memory, by a thread without the lock
   // What an aggregator has was saved or loaded in part: something else may lie in the place of the
-  // weights.
+  // weights. Or a checkpoint was restored in part: not all weights are of one step.
   bool torn = false;
   std::uint64_t saved_step = 0;
   std::unique_ptr<HubSaving> saving;

@@ -72,11 +72,7 @@ void HubCheckpoints::may_change(const Hub& hub) {
   session_.listen();
   session_.require_member();
   session_.require(client_.fail_if_ended(hub));
-  if (hub.torn) {
-    throw Failure(GRADCUBE_EINVAL,
-                  "the checkpoint before was not made as a whole: leave the job, and restore one "
-                  "in another job");
-  }
+  session_.require(client_.fail_if_torn(hub));
   if (hub.saves) {
     throw Failure(GRADCUBE_EAGAIN,
                   "a checkpoint of the hub is being written: end it before the next one");

@@ -115,6 +115,7 @@ void HubCheckpoints::load_planes(Hub& hub, HubParts* parts, const Deadline& dead
 
 void HubCheckpoints::push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& deadline) {
   const bool copied = set_copies(hub, true);
+  hub.mapping()->set_has_weights(false);
   std::vector<std::byte*> blocks;
   const auto free_all = [&] {
     for (std::byte* block : blocks) session_.free(block);
@@ -141,8 +142,10 @@ void HubCheckpoints::push_planes(Hub& hub, const PlanePushes& pushes, const Dead
     const Session::Lock lock = session_.enter();
     hub.torn = true;
     hub.copies = copied;
+    hub.mapping()->close_shown();
     throw;
   }
+  hub.mapping()->set_has_weights(true);
   set_copies(hub, copied);
 }
 

@@ -176,6 +176,7 @@ void HubCheckpoints::push_restored(Hub& hub, HubParts* parts, const Deadline& de
   };
   std::deque<Pushed> pushed;
   std::size_t bytes_pushed = 0;
+  bool has_begun = false;
   const auto finish_one = [&] {
     const Pushed first = pushed.front();
     session_.require(session_.wait(first.request, deadline.poll_timeout()));
@@ -207,6 +208,7 @@ void HubCheckpoints::push_restored(Hub& hub, HubParts* parts, const Deadline& de
                                      .buffer = block,
                                      .steps = steps},
                                     pushed.back().request));
+      has_begun = true;
       bytes_pushed += bytes;
     }
     while (!pushed.empty()) finish_one();
@@ -215,6 +217,8 @@ void HubCheckpoints::push_restored(Hub& hub, HubParts* parts, const Deadline& de
       session_.give_up(each.request, deadline);
       session_.free(each.block);
     }
+    const Session::Lock lock = session_.enter();
+    hub.torn = has_begun;
     throw;
   }
 }

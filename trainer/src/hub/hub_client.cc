@@ -88,7 +88,13 @@ void HubClient::ask_for(Hub& hub, const Deadline& deadline) {
   }
   const Answer answer = std::move(*std::exchange(answer_, std::nullopt));
   if (answer.notice.code != GRADCUBE_OK) throw Failure(answer.notice.code, answer.notice.text);
-  if (!answer.memory.valid() || answer.notice.request != hub.bytes()) {
+  if (!answer.memory.valid()) {
+    throw Failure(
+        GRADCUBE_ESYSTEM,
+        "the hub's memory did not come with the daemon's answer: this process has as many "
+        "files open as it may (ulimit -n)");
+  }
+  if (answer.notice.request != hub.bytes()) {
     throw Failure(GRADCUBE_EPROTOCOL, "the daemon at " + daemon.path() +
                                           " made another hub than it was asked for: use the "
                                           "library that came with the daemon");

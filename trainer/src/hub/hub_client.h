@@ -60,6 +60,7 @@ class HubClient final : public HubListener {
   Session& session() { return session_; }
   // For what saves and restores, with the lock: why the hub is not as it should be, as a code.
   int fail_if_ended(const Hub& hub);
+  int fail_if_torn(const Hub& hub);
   int no_weights(const Hub::Key& key);
   int no_memory();
   int is_being_freed();
@@ -84,7 +85,9 @@ class HubClient final : public HubListener {
   int fail(int code, std::string message) { return session_.fail(code, std::move(message)); }
   int fail_as_lost() { return fail(session_.lost_code(), session_.lost_message()); }
   int no_key(const Hub& hub, std::size_t place);
+  void await_pulls(Session::Lock& lock, const Hub& hub, std::size_t place);
   int may_push(const Hub& hub, const PushWish& wish);
+  int may_read(const Hub& hub, std::size_t place, bool also_while_pushed);
   std::uint64_t steps_after(const Hub& hub, const Hub::Key& key, const PushWish& wish) const;
 
   Session& session_;

@@ -2,8 +2,10 @@
 
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "control/checkpoint/crc32c.h"
@@ -17,10 +19,6 @@ using shared::is_of_plane;
 using shared::PushKind;
 
 namespace {
-
-constexpr const char* kTorn =
-    "what the hub's aggregator has was not saved or loaded as a whole, so its weights are not "
-    "here: leave the job, and restore a checkpoint in another one";
 
 // Without the lock: a key may have gigabytes.
 shared::SubmittedPush submitted_push(const Hub& hub, const PushWish& wish) {
@@ -67,6 +65,15 @@ std::uint64_t HubClient::steps_after(const Hub& hub, const Hub::Key& key,
   }
 }
 
+// Where another thread copies the key's weights, which ends by itself.
+void HubClient::await_pulls(Session::Lock& lock, const Hub& hub, std::size_t place) {
+  while (place < hub.size() && hub.key(place).pulls != 0) {
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    lock = session_.enter();
+  }
+}
+
 // With the lock.
 int HubClient::may_push(const Hub& hub, const PushWish& wish) {
   if (session_.lost_code() != GRADCUBE_OK) return fail_as_lost();
@@ -79,7 +86,7 @@ int HubClient::may_push(const Hub& hub, const PushWish& wish) {
   }
   if (const int code = fail_if_ended(hub); code != GRADCUBE_OK) return code;
   if (hub.is_being_freed) return is_being_freed();
-  if (hub.torn) return fail(GRADCUBE_EINVAL, kTorn);
+  if (const int code = fail_if_torn(hub); code != GRADCUBE_OK) return code;
   if (wish.kind == PushKind::gradients && !key.pushed && !key.has_weights) return no_weights(key);
   if (key.pushed || (hub.copies && !is_of_plane(wish.kind))) {
     return fail(GRADCUBE_EAGAIN, "key " + in_quotes(key.name) + " of the hub is being " +
@@ -97,6 +104,7 @@ int HubClient::may_push(const Hub& hub, const PushWish& wish) {
 int HubClient::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
   const shared::SubmittedPush submitted = submitted_push(hub, wish);
   Session::Lock lock = session_.enter();
+  await_pulls(lock, hub, wish.key);
   if (const int code = may_push(hub, wish); code != GRADCUBE_OK) return code;
   Hub::Key& key = hub.key(wish.key);
   Collective collective;
@@ -157,6 +165,14 @@ int HubClient::fail_if_ended(const Hub& hub) {
                         "\" has ended: " + (why != nullptr ? *why : gradcube_strerror(code)));
 }
 
+int HubClient::fail_if_torn(const Hub& hub) {
+  if (!hub.torn) return GRADCUBE_OK;
+  return fail(
+      GRADCUBE_EINVAL,
+      "a checkpoint of the hub was not saved or restored as a whole, so its weights are not "
+      "those of a step: leave the job, and restore a checkpoint in another one");
+}
+
 int HubClient::no_weights(const Hub::Key& key) {
   const std::string text = "key " + in_quotes(key.name) + " of the hub has no weights: ";
   if (key.failure == GRADCUBE_OK) {
@@ -183,53 +199,52 @@ bool HubClient::keeps_memory(const Hub& hub) const {
   return hub.is_readable() && (lost == GRADCUBE_OK || lost == GRADCUBE_ENODAEMON);
 }
 
-int HubClient::pull(Hub& hub, std::size_t place, void* weights) {
-  Session::Lock lock = session_.enter();
+int HubClient::may_read(const Hub& hub, std::size_t place, bool also_while_pushed) {
   session_.reap();
   if (place >= hub.size()) return no_key(hub, place);
-  if (weights == nullptr) return fail(GRADCUBE_EINVAL, "the pointer 'weights' is NULL");
+  if (const int code = fail_if_torn(hub); code != GRADCUBE_OK) return code;
   const Hub::Key& key = hub.key(place);
-  if (hub.torn) return fail(GRADCUBE_EINVAL, kTorn);
-  if (key.pushed || (hub.copies && hub.has_aggregator())) {
+  if ((key.pushed && !also_while_pushed) || (hub.copies && hub.has_aggregator())) {
     return fail(GRADCUBE_EAGAIN, "key " + in_quotes(key.name) +
                                      " of the hub is being pushed: wait for its request first");
   }
-  if (!key.has_weights) return no_weights(key);
+  if (!key.has_weights && !key.pushed) return no_weights(key);
   if (!keeps_memory(hub)) return no_memory();
-  if (hub.is_being_freed) return is_being_freed();
+  return hub.is_being_freed ? is_being_freed() : GRADCUBE_OK;
+}
+
+int HubClient::pull(Hub& hub, std::size_t place, void* weights) {
+  Session::Lock lock = session_.enter();
+  if (const int code = may_read(hub, place, false); code != GRADCUBE_OK) return code;
+  if (weights == nullptr) return fail(GRADCUBE_EINVAL, "the pointer 'weights' is NULL");
+  Hub::Key& key = hub.key(place);
+  ++key.pulls;
   ++hub.pulls;
   lock.unlock();
   std::memcpy(weights, hub.weights(key), key.bytes);
   const bool is_whole = hub.is_readable();
   lock = session_.enter();
+  --key.pulls;
   --hub.pulls;
   return is_whole ? GRADCUBE_OK : no_memory();
 }
 
 const void* HubClient::weights(Hub& hub, std::size_t place) {
   const Session::Lock lock = session_.enter();
-  session_.reap();
-  if (place >= hub.size()) {
-    no_key(hub, place);
-  } else if (hub.torn) {
-    fail(GRADCUBE_EINVAL, kTorn);
-  } else if (const Hub::Key& key = hub.key(place); !key.has_weights && !key.pushed) {
-    no_weights(key);
-  } else if (!keeps_memory(hub)) {
-    no_memory();
-  } else if (hub.is_being_freed) {
-    is_being_freed();
-  } else if (const std::lock_guard views(shown_mutex_); session_.is_aborted()) {
+  if (may_read(hub, place, true) != GRADCUBE_OK) return nullptr;
+  const std::lock_guard views(shown_mutex_);
+  if (session_.is_aborted()) {
     fail(GRADCUBE_EABORTED, "gradcube_abort() was called on this session");
-  } else {
-    const std::byte* shown = hub.show();
-    if (shown != nullptr) {
-      if (shown_.empty() || shown_.back() != hub.mapping()) shown_.push_back(hub.mapping());
-      return shown + key.begin;
-    }
-    fail(GRADCUBE_ENOMEM, with_system_error("the hub's weights cannot be shown", errno));
+    return nullptr;
   }
-  return nullptr;
+  const std::byte* shown = hub.show();
+  if (shown == nullptr) {
+    fail(GRADCUBE_ENOMEM, with_system_error("the hub's weights cannot be shown", errno));
+    return nullptr;
+  }
+  if (shown_.empty() || shown_.back() != hub.mapping()) shown_.push_back(hub.mapping());
+  if (session_.lost_code() != GRADCUBE_OK) hub.mapping()->keep_shown();  // the daemon may live
+  return shown + hub.key(place).begin;
 }
 
 int HubClient::no_key(const Hub& hub, std::size_t place) {

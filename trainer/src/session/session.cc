@@ -67,13 +67,20 @@ void Session::leave() {
   lose(GRADCUBE_EINVAL, "this session has left its job: open another one");
 }
 
-// Whoever looks at the tables next ends the collectives. A thread that sleeps is woken by the
-// socket that shuts down, and wakes the others.
+// A thread that sleeps is woken by the socket that shuts down, and wakes the others.
 void Session::abort() noexcept {
   if (aborted_.exchange(true)) return;
   hub_->keep_shown();  // before the daemon takes it back
   connection_.send_abort();
   connection_.shut_down();
+  // What was submitted is this process's own when this returns, unless another thread is just here:
+  // then as soon as one comes.
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  try {
+    if (lock.owns_lock()) lose(GRADCUBE_EABORTED, "");
+  } catch (const std::exception&) {
+    // Whoever comes next loses it.
+  }
 }
 
 int Session::submit(const gradcube_collective& asked, std::uint64_t& number) {
