@@ -139,7 +139,7 @@ class Ends(HubTestCase):
                     done.result(LATE)
 
     def test_a_pull_is_of_one_step_whatever_another_thread_pushes_meanwhile(self):
-        steps, elements = 40, 1_000_000
+        steps, elements = 10, 8_000_000
 
         def push_on(session):
             first = numpy.zeros(elements, "float32")
