@@ -88,6 +88,9 @@ def premultiplied():
     mine = torch.full((COUNT,), 2)
     dist.all_reduce(mine, give(float(rank)))
     same(mine, torch.full((COUNT,), 2 * sum(ranks())))
+    large = torch.full((3,), 2**60 + 1)
+    dist.all_reduce(large, give(float(rank == 1)))
+    same(large, torch.full((3,), 2**60 + 1))  # no double has it
     factor = torch.tensor([0.5])
     columns = torch.full((6, 4), 4.0 * rank).t()
     dist.reduce(columns, 1, give(factor if torch.__version__[0] != "1" else [factor]))

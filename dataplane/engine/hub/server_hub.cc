@@ -1,6 +1,10 @@
 #include "dataplane/engine/hub/server_hub.h"
 
 #include <algorithm>
+#include <exception>
+#include <memory>
+#include <thread>
+#include <utility>
 
 #include "aggregation/optimizer.h"
 #include "trainer/shared_layout.h"
@@ -8,6 +12,8 @@
 namespace gradcube::dataplane {
 
 namespace {
+
+constexpr std::uint64_t kFreedApart = std::uint64_t{32} << 20;
 
 // Whose gradients are stepped with at once.
 std::uint32_t divisor_of(const ServerHubShape& shape) {
@@ -95,6 +101,15 @@ void ServerHub::set_end(std::int32_t code, std::uint32_t notice) {
 
 ServerHub::~ServerHub() {
   if (memory_.goes_at_the_end()) __atomic_store_n(&state().readable, 0, __ATOMIC_SEQ_CST);
+  // Slots of an aggregator may have as many bytes as all its servers' models, and the system takes
+  // 0.2 s for each GiB: a thread of its own frees them, where there is one.
+  if (memory_.charged() <= kFreedApart) return;
+  try {
+    auto apart = std::make_unique<std::deque<HubExchange>>(std::move(exchanges_));
+    std::thread([apart = std::move(apart)]() mutable { apart.reset(); }).detach();
+  } catch (const std::exception&) {
+    // Freed here.
+  }
 }
 
 void ServerHub::list_ranges() {
