@@ -7,8 +7,8 @@
 
 #include "control/jobs/byte_writer.h"
 #include "control/jobs/message_fields.h"
-#include "tests/unit/control/counted_memory.h"
 #include "tests/support/random_message.h"
+#include "tests/unit/control/counted_memory.h"
 #include "tests/unit/protocol/seed.h"
 
 namespace gradcube::control {
