@@ -18,6 +18,21 @@ SLOW = ["--rate", "100mbit"]
 one_daemon = only_on("embedded", why="this is about the one daemon that has all sessions")
 
 
+def where_it_is_shared(array):
+    """The descriptor of the session's memory that this lies in, and where there."""
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            place, _, offset, _, inode, *_ = line.split()
+            begin, end = (int(one, 16) for one in place.split("-"))
+            if begin <= array.ctypes.data < end:
+                break
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # the folder itself
+            if os.stat(f"/proc/self/fd/{name}").st_ino == int(inode):
+                return f"/proc/self/fd/{name}", int(offset, 16) + array.ctypes.data - begin
+    raise AssertionError("no descriptor has it")
+
+
 @contextlib.contextmanager
 def endless_trainer(socket, job_name, count, *options):
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "endless_trainer.py")
@@ -310,6 +325,20 @@ class Leaving(TestCase):
             self.assertEqual([float(array.max()) for array in arrays], [SERVERS] * len(others))
             self.assertEqual((received.min(), received.max()), (7, 7))
             self.assertEqual((given.min(), given.max(), parcel.min()), (1000, 1000, 1000), "its own")
+
+    def test_what_who_aborts_writes_then_is_its_own_at_once(self):
+        with Cluster("--topology", "star:2") as cluster, job(cluster, "aborter") as sessions:
+            given = sessions[0].alloc(100_000)
+            given.fill(1)
+            shared = where_it_is_shared(given)
+            sessions[0].allreduce_async(given)
+            sessions[0].abort()
+            given.fill(1000)
+            with open(shared[0], "rb") as memory:
+                memory.seek(shared[1])
+                others_see = numpy.frombuffer(memory.read(given.nbytes), "float32")
+            self.assertEqual((others_see.min(), others_see.max()), (1, 1))
+            self.assertEqual((given.min(), given.max()), (1000, 1000))
 
     def test_a_perf_that_is_interrupted_leaves_a_working_cluster(self):
         with Cluster("--topology", GRID) as cluster:

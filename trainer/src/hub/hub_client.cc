@@ -56,10 +56,10 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
   }
   session_.connection().send_end_hub(hub->number());
   if (asking.failure.has_value()) throw Failure(*asking.failure);
-  throw Failure(static_cast<int>(failed->code), "the hub of job \"" + session_.job() +
-                                                    "\" was not made: the daemon of rank " +
-                                                    std::to_string(failed - codes.begin()) +
-                                                    " refused it; that trainer's message says why");
+  throw Failure(static_cast<int>(failed->code),
+                "the hub of job \"" + session_.job() + "\" was not made: rank " +
+                    std::to_string(failed - codes.begin()) +
+                    " could not have its part, and its message says why");
 }
 
 // Has this server's daemon make its part, and maps the weights.
