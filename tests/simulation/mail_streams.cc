@@ -4,6 +4,8 @@
 #include <cstring>
 #include <fmt/format.h>
 
+#include "dataplane/host/clock.h"
+
 #include "gradcube/gradcube.h"
 
 namespace gradcube::simulation {
