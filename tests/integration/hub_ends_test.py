@@ -138,6 +138,17 @@ class Ends(HubTestCase):
                 for done in pulling:
                     done.result(LATE)
 
+    def test_no_weights_are_set_where_one_array_does_not_fit(self):
+        def set_weights(hub):
+            wrong = {"long": numpy.full(SHAPES["long"], 9, "float32"), "odd": numpy.zeros(3, "float32")}
+            self.assertRaises(gradcube.InvalidError, hub.set_weights, wrong, LATE)
+            pulled = numpy.zeros(SHAPES["long"], "float32")
+            hub.pull("long", pulled)
+            numpy.testing.assert_array_equal(pulled, first_weights()["long"])
+
+        with job(self.cluster, "misfits") as sessions:
+            self.results(set_weights, self.results(self.hub_of, sessions))
+
     def test_a_pull_is_of_one_step_whatever_another_thread_pushes_meanwhile(self):
         steps, elements = 10, 8_000_000
 

@@ -16,6 +16,7 @@
 namespace gradcube::pytorch {
 namespace {
 
+const std::string kOrderIsLost = "this process group has ended, as its order is lost: ";
 const char* const kStopped = "this process group was destroyed: make another one";
 
 // Of each kind: a third of what a session takes.
@@ -117,6 +118,7 @@ bool Progress::start_request(const TaskPointer& task, std::size_t place) {
   if (flight.refusal.empty()) {
     const int code = submit_one(request, flight.request);
     if (code == GRADCUBE_EAGAIN) return false;
+    if (code != GRADCUBE_OK && loses_order(request, code)) return false;
     if (code != GRADCUBE_OK) flight.refusal = session_->last_error();
   }
   ++in_flight;
@@ -133,9 +135,19 @@ bool Progress::is_open(const TaskPointer& task, std::size_t place, std::string& 
       refusal = error.what();
       return true;
     }
-    end_group(std::string("this process group has ended, as its order is lost: ") + error.what());
+    end_group(kOrderIsLost + std::string(error.what()));
     return false;
   }
+}
+
+// Of a collective that this rank alone cannot begin, though it is right: other ranks' would be
+// added to its next one. Where memory is short, what is in flight may leave some.
+bool Progress::loses_order(const Request& request, int code) {
+  const bool may_be_right = code == GRADCUBE_ENOMEM || code == GRADCUBE_ENODAEMON;
+  if (kind_of(request) != kCollectives || !may_be_right) return false;
+  if (code == GRADCUBE_ENOMEM && in_flight_[kCollectives] != 0) return true;
+  end_group(kOrderIsLost + session_->last_error());
+  return true;
 }
 
 // The progress thread leaves the job, which tells the other ranks.

@@ -184,6 +184,13 @@ void AggregatedHubs::halt(protocol::JobId job, control::Epoch epoch) {
   }
 }
 
+void AggregatedHubs::drop_all_of(protocol::JobId job) {
+  for (auto& [name, each] : hubs_) {
+    if (name.job == job) drop(each);
+  }
+  std::erase_if(hubs_, [job](const auto& entry) { return entry.first.job == job; });
+}
+
 void AggregatedHubs::drop(Aggregated& its) {
   if (its.hosted == nullptr) return;
   Hosted& hosted = *its.hosted;

@@ -69,6 +69,10 @@ class AggregatedHubs {
   // gone.
   void halt(protocol::JobId job, control::Epoch epoch);
 
+  // Trainers of this server have this job, so who called for a hub of it had no right to: no
+  // aggregator of a job has trainers of it.
+  void drop_all_of(protocol::JobId job);
+
   bool empty() const { return hubs_.empty(); }
   // How many hubs that were given up are still being made, as of the last look().
   std::size_t given_up() const { return given_up_.size(); }

@@ -59,6 +59,7 @@ void Node::carry_out(Attempt attempt, const command::Prepare& prepare, control::
   group.job = prepare.job.id;
   group.descriptor = prepare.job;
   group.epoch = prepare.job.epoch;
+  hubs_.aggregated().drop_all_of(group.job);
   try {
     group.member->attach(prepare.job, around_.kernels);
   } catch (const std::exception& error) {

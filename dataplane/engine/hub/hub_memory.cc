@@ -58,7 +58,7 @@ HubMemory::HubMemory(std::uint64_t bytes, std::optional<unsigned> numa_node) : b
 HubMemory::~HubMemory() {
   give_back({file_.release(), base_, bytes_},
             goes_at_the_end() ? OtherReaders::lose_them : OtherReaders::keep_them,
-            charge_.has_value() ? std::move(*charge_) : MemoryQuota::Charge());
+            std::move(charge_));
 }
 
 // Keeps errno.

@@ -19,6 +19,7 @@
 #define GRADCUBE_DATAPLANE_ENGINE_HUB_HUB_MEMORY_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -45,8 +46,12 @@ class HubMemory {
   void outlive_daemon() { outlives_daemon_ = true; }
   bool goes_at_the_end() const { return !read_ && !outlives_daemon_; }
   // Who pays for it, until its pages have gone.
-  void set_charge(MemoryQuota::Charge charge) { charge_.emplace(std::move(charge)); }
-  std::uint64_t charged() const { return charge_.has_value() ? charge_->bytes() : 0; }
+  void set_charge(MemoryQuota::Charge charge) {
+    charge_ = std::make_shared<const MemoryQuota::Charge>(std::move(charge));
+  }
+  // Null: nobody. Of who keeps something else that it is for.
+  const std::shared_ptr<const MemoryQuota::Charge>& charge() const { return charge_; }
+  std::uint64_t charged() const { return charge_ != nullptr ? charge_->bytes() : 0; }
 
  private:
   void unmap();
@@ -57,7 +62,7 @@ class HubMemory {
   std::uint8_t* base_ = nullptr;
   bool read_ = true;
   bool outlives_daemon_ = false;
-  std::optional<MemoryQuota::Charge> charge_;
+  std::shared_ptr<const MemoryQuota::Charge> charge_;
 };
 
 }  // namespace gradcube::dataplane

@@ -106,7 +106,8 @@ ServerHub::~ServerHub() {
   if (memory_.charged() <= kFreedApart) return;
   try {
     auto apart = std::make_unique<std::deque<HubExchange>>(std::move(exchanges_));
-    std::thread([apart = std::move(apart)]() mutable { apart.reset(); }).detach();
+    auto free = [charge = memory_.charge(), apart = std::move(apart)]() mutable { apart.reset(); };
+    std::thread(std::move(free)).detach();
   } catch (const std::exception&) {
     // Freed here.
   }

@@ -78,7 +78,13 @@ SessionRegion::SessionRegion(std::uint64_t heap_bytes, MemoryQuota::Charge charg
 
 SessionRegion::~SessionRegion() {
   guard_.reset();
-  give_back({descriptor_, base_, bytes_}, OtherReaders::keep_them, std::move(charge_));
+  std::shared_ptr<const MemoryQuota::Charge> charge;
+  try {
+    charge = std::make_shared<const MemoryQuota::Charge>(std::move(charge_));
+  } catch (const std::bad_alloc&) {
+    // The user has it back at once.
+  }
+  give_back({descriptor_, base_, bytes_}, OtherReaders::keep_them, std::move(charge));
 }
 
 shared::Submission SessionRegion::read_submission(std::uint64_t index) const {

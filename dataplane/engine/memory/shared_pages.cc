@@ -36,12 +36,11 @@ void give_back_now(const SharedPages& pages, OtherReaders others) {
 
 }  // namespace
 
-void give_back(const SharedPages& pages, OtherReaders others, MemoryQuota::Charge charge) {
-  std::shared_ptr<MemoryQuota::Charge> held;
+void give_back(const SharedPages& pages, OtherReaders others,
+               std::shared_ptr<const MemoryQuota::Charge> charge) {
   if (is_large(pages.file)) {
     try {
-      held = std::make_shared<MemoryQuota::Charge>(std::move(charge));
-      std::thread([pages, others, held] { give_back_now(pages, others); }).detach();
+      std::thread([pages, others, charge] { give_back_now(pages, others); }).detach();
       return;
     } catch (const std::exception&) {
       // There is no thread, or no memory for one.

@@ -9,6 +9,7 @@
 #define GRADCUBE_DATAPLANE_ENGINE_MEMORY_SHARED_PAGES_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "dataplane/engine/memory/memory_quota.h"
 
@@ -24,8 +25,10 @@ struct SharedPages {
 // Whether others who have the file keep its pages.
 enum class OtherReaders { keep_them, lose_them };
 
-// Takes the file and the mapping, which nobody uses any more, and what was charged for them.
-void give_back(const SharedPages& pages, OtherReaders others, MemoryQuota::Charge charge = {});
+// Takes the file and the mapping, which nobody uses any more, and keeps what was charged for them
+// until they have gone.
+void give_back(const SharedPages& pages, OtherReaders others,
+               std::shared_ptr<const MemoryQuota::Charge> charge = nullptr);
 
 }  // namespace gradcube::dataplane
 

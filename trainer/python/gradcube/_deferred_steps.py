@@ -75,6 +75,7 @@ class DeferredSteps:
         self._optimizer = optimizer
         self._options = []  # of the groups, at step()
         self._pending = {}  # by the ids of their parameters
+        self._is_broken = False
         wanted = {id(parameter) for parameter in parameters}
         seen = set()
         for module in model.modules():
@@ -100,14 +101,20 @@ class DeferredSteps:
     def take(self, parameter):
         """The parameter's step, if it is pending, and those of its message. Raises what the all-reduce failed with."""
         pending = self._pending.get(id(parameter))
+        if self._is_broken:
+            raise RuntimeError("a step was interrupted, so parameters are of no step: make another optimizer")
         if pending is None:
             return
         pending.work.wait()
-        for one in pending.parameters:
-            one.grad = pending.gradients.place_of(one)
-            del self._pending[id(one)]
-        self._step(pending.parameters)
-        pending.memory.zero_()
+        try:
+            for one in pending.parameters:
+                one.grad = pending.gradients.place_of(one)
+                del self._pending[id(one)]
+            self._step(pending.parameters)
+            pending.memory.zero_()
+        except BaseException:
+            self._is_broken = True
+            raise
 
     def finish(self):
         """All steps that are pending."""

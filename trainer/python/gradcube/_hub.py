@@ -192,9 +192,11 @@ class Hub:
         """Sets the weights of these keys anew, and their optimizer's state to zero.
 
         ``weights``: arrays by name, the same on all trainers, which all call it. Blocks, for each key at most
-        ``timeout`` seconds.
+        ``timeout`` seconds. Where it fails all the same, keys may have been set: set all again.
         """
         deadline_of(timeout)
+        for name, array in weights.items():  # before any is set
+            self._check(name, array)
         requests = collections.deque()
         try:
             for name, array in sorted(weights.items()):  # in the order of all others, who may wait for these

@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import ctypes
 import functools
 import os
 import weakref
@@ -13,6 +12,7 @@ from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._hub import Hub
 from ._hub_settings import optimizer_text, period_of, settings_of, unchanging, with_names, without_rate
 from ._rendezvous import launched_session
+from ._tensor_views import tensor_at, tensor_over
 
 _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
 
@@ -79,6 +79,8 @@ class HubOptimizer(torch.optim.Optimizer):
         self._checkpoint = None if checkpoint is None else os.path.abspath(checkpoint)
         self._every = period_of(checkpoint, checkpoint_every)
         self._is_saving = False
+        self._is_due = False  # a checkpoint of the step that was taken last
+        self._is_restarting = False
         groups, names = with_names(params)
         super().__init__(groups, settings_of(optimizer, settings))
         self._optimizer = optimizer
@@ -94,7 +96,7 @@ class HubOptimizer(torch.optim.Optimizer):
         self._arrays = {
             name: session.alloc(tuple(one.shape), _DTYPES[one.dtype]) for name, one in self._parameters.items()
         }
-        self._tensors = {name: _tensor_over(self._arrays[name], one) for name, one in self._parameters.items()}
+        self._tensors = {name: tensor_over(self._arrays[name], one) for name, one in self._parameters.items()}
         self._pushed = set()  # names
         self._in_flight = collections.deque()  # names and requests
         self._begin_alike()
@@ -111,7 +113,7 @@ class HubOptimizer(torch.optim.Optimizer):
             timeout=timeout,
         )
         self._steps = self._hub.step or 0
-        self._weights = {name: _tensor_at(self._hub.weights(name), one) for name, one in self._parameters.items()}
+        self._weights = {name: tensor_at(self._hub.weights(name), one) for name, one in self._parameters.items()}
         if self._hub.step is not None:
             self._take_weights()
         self._watch()
@@ -162,8 +164,11 @@ class HubOptimizer(torch.optim.Optimizer):
         hub = self._open_hub()
         if self._pushed:
             raise InvalidError("gradients have been pushed: call restart() after step()")
+        self._require_whole()
+        self._is_restarting = True
         self._begin_alike()
         hub.set_weights(self._arrays, self._timeout)
+        self._is_restarting = False
 
     def free(self, timeout=None):
         """Waits until all trainers of the job have called it, and frees the hub. Parameters stay as they are.
@@ -210,16 +215,19 @@ class HubOptimizer(torch.optim.Optimizer):
             raise InvalidError(
                 "a parameter has a gradient that needed none when the optimizer was made: make another one"
             )
-        for name, parameter in self._parameters.items():
-            if name not in self._pushed:
-                self._push(name, parameter)
-        while self._in_flight:
-            self._end_first()
-        self._take_weights()
-        self._pushed.clear()
-        self._steps += 1
-        if self._every is not None and self._steps % self._every == 0:
+        if self._pushed or not self._is_due:  # else the step was taken, and its checkpoint is tried again
+            for name, parameter in self._parameters.items():
+                if name not in self._pushed:
+                    self._push(name, parameter)
+            while self._in_flight:
+                self._end_first()
+            self._take_weights()
+            self._pushed.clear()
+            self._steps += 1
+            self._is_due = self._every is not None and self._steps % self._every == 0
+        if self._is_due:
             self._begin_saving()
+            self._is_due = False
         return result
 
     def state_dict(self):
@@ -320,9 +328,16 @@ class HubOptimizer(torch.optim.Optimizer):
         self._take_weights()
 
     def _end_saving(self, timeout):
-        if self._is_saving:
-            self._is_saving = False
+        if not self._is_saving:
+            return
+        try:
             self._open_hub().end_checkpoint(timeout)
+        except TimeoutError:
+            raise  # it is still being written, and can be waited for again
+        except BaseException:
+            self._is_saving = False
+            raise
+        self._is_saving = False
 
     # An iteration.
 
@@ -344,8 +359,13 @@ class HubOptimizer(torch.optim.Optimizer):
             )
         self._push(name, self._parameters[name])
 
+    def _require_whole(self):
+        if self._is_restarting:  # the parameters of rank 0 may be on their way from the gradients' memory
+            raise InvalidError("restart() has failed: free this optimizer, and make another one")
+
     def _push(self, name, parameter):
         hub = self._open_hub()
+        self._require_whole()
         number = self._group_of[id(parameter)]
         group = self.param_groups[number]
         self._check_settings(number, group)
@@ -377,14 +397,3 @@ class HubOptimizer(torch.optim.Optimizer):
         if self._hub is None:
             raise InvalidError("this optimizer's hub was freed: make another one")
         return self._hub
-
-
-def _tensor_over(array, parameter):
-    """Keeps the array's memory alive."""
-    return torch.frombuffer(array, dtype=parameter.dtype).view(parameter.shape)
-
-
-def _tensor_at(array, parameter):
-    """Over an array that cannot be written to, of which PyTorch has no notion. Does not keep its memory alive."""
-    memory = (ctypes.c_uint8 * array.nbytes).from_address(array.ctypes.data)
-    return torch.frombuffer(memory, dtype=parameter.dtype).view(parameter.shape)

@@ -115,6 +115,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         What has failed raises, and raises again at the next call: there is no step with a part of the averages.
         """
         self._send_rest()
+        self._require_all_sent()
         while self._sent:
             message, first, last = self._sent[0]
             message.wait()
@@ -129,6 +130,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
             raise RuntimeError("a parameter has a gradient that had none when the optimizer was made: make another one")
         if self._defers() and self._sent:  # else all are averages already
             self._send_rest()
+            self._require_all_sent()
             self._deferred.begin(self._gradients, self._sent)
             result = None
         else:
@@ -219,7 +221,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         self._open = [{id(one) for one in layer.parameters} for layer in self._gradients.layers]
         self._order = []  # in which layers were ready
         self._next = 0  # of the messages
-        self._sent = []  # messages, and of each its first and its last layer
+        self._sent = []  # messages, None while one is being sent, and of each its first and its last layer
 
     def _defers(self):
         """Whether step() leaves steps to be taken: after the first iteration, when layers are in their order."""
@@ -269,6 +271,8 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         # The last message is the first to be needed.
         share = 0 if self._deferred is None else self._next / len(self._planner.messages)
         self._next += 1
+        sent = [None, first, last]
+        self._sent.append(sent)  # also if what follows fails: then there is no step
         memory = self._gradients.message(first, last)
         memory.div_(self._size)
         if self._defers():
@@ -276,7 +280,13 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         begin = time.perf_counter()
         work = self._lanes.all_reduce(memory, share)
         names = ", ".join(layer.name for layer in self._gradients.layers[first : last + 1])
-        self._sent.append((self._observer.sent(names, begin, work), first, last))
+        sent[0] = self._observer.sent(names, begin, work)
+
+    def _require_all_sent(self):
+        if any(message is None for message, _, _ in self._sent):
+            raise RuntimeError(
+                "a message of gradients could not be sent, so there are no averages: make another optimizer on all ranks"
+            )
 
     def _finish_iteration(self):
         order = self._order

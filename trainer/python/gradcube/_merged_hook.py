@@ -39,6 +39,7 @@ class MergedGradientState:
         self._group = group
         self._size = dist.get_world_size(group)
         self._is_due = False  # messages are to be planned before the next iteration
+        self._is_broken = False
         self._planner.find_costs(costs, functools.partial(shared_zeros, group=group), _LONGEST)
         self._begin()
 
@@ -81,6 +82,9 @@ class MergedGradientState:
         index, buffer = bucket.index(), bucket.buffer()
         if buffer.layout != torch.strided:
             raise RuntimeError("gradients are not merged where some are sparse: expected dense ones")
+        if self._is_broken:
+            raise RuntimeError("a bucket could not be sent, so the order of messages is lost: make another state")
+        self._is_broken = True
         if index == 0:
             self._begin()
         self._observe(index, padded(buffer.numel(), buffer.element_size()) * buffer.element_size())
@@ -93,6 +97,7 @@ class MergedGradientState:
             self._send()
         if bucket.is_last():
             self._finish()
+        self._is_broken = False
         return promise.then(_result)
 
     def _observe(self, index, size):
