@@ -44,6 +44,23 @@ def parting(leave=dist.destroy_process_group):
         assert int(got) == (rank - 1) % last
 
 
+def short_of_memory():
+    """Rank 0 has no room for what it gives. Its group ends: else the others' would be added to its next one."""
+    rank = dist.get_rank()
+    if rank == 0:
+        os.environ["GRADCUBE_HEAP"] = "4Mi"
+    group = dist.new_group()
+    if rank == 0:
+        with gradcube.torch.shared_memory(group):
+            held = torch.zeros(700_000)
+    for number in range(2):
+        mine = torch.full((500_000,), float(number))
+        refusal(lambda: dist.all_reduce(mine, group=group), "its order is lost" if rank == 0 else "rank 0")
+    if rank == 0:
+        assert float(held.sum()) == 0
+    dist.barrier()
+
+
 def undestroyed():
     """The same, and the scripts end without destroy_process_group()."""
     parting(leave=sys.exit)

@@ -156,6 +156,10 @@ class Places(TestCase):
         with Ranks(self.cluster, [PROGRAM, "parting"]) as ranks:
             ranks.succeed()
 
+    def test_a_rank_that_cannot_begin_a_collective_ends_its_group(self):
+        with Ranks(self.cluster, [PROGRAM, "short_of_memory"]) as ranks:
+            ranks.succeed()
+
     def test_a_rank_whose_script_ends_first_does_not_end_what_the_others_still_do(self):
         with Ranks(self.cluster, [PROGRAM, "undestroyed"], forked=False) as ranks:
             ranks.succeed()
