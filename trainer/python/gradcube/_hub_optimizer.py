@@ -215,7 +215,8 @@ class HubOptimizer(torch.optim.Optimizer):
             raise InvalidError(
                 "a parameter has a gradient that needed none when the optimizer was made: make another one"
             )
-        if self._pushed or not self._is_due:  # else the step was taken, and its checkpoint is tried again
+        is_new = self._pushed or any(one.grad is not None for one in self._parameters.values())
+        if is_new or not self._is_due:  # else the step was taken, and its checkpoint is tried again
             for name, parameter in self._parameters.items():
                 if name not in self._pushed:
                     self._push(name, parameter)

@@ -79,7 +79,7 @@ void Session::abort() noexcept {
   try {
     if (lock.owns_lock()) lose(GRADCUBE_EABORTED, "");
   } catch (const std::exception&) {
-    // Whoever comes next loses it.
+    // There is no memory to tell requests so: those that wait for them time out.
   }
 }
 
