@@ -16,6 +16,7 @@ def any_source():
     in_turns()
     alone_with_its_tag()
     of_those_that_are_left()
+    of_another_length()
 
 
 def in_turns():
@@ -94,3 +95,32 @@ def of_those_that_are_left():
         gradcube.torch.ours(pair).send([torch.full((1,), 9.0)], 0, 0).wait()
     elif rank == 0:
         assert dist.recv(got, group=pair) == 1 and float(got) == 9
+
+
+def of_another_length():
+    """What is too long for a receive from any rank is told, or waits: it is never lost, nor is what came beside it."""
+    rank = dist.get_rank()
+    for _ in range(10):
+        failures = 0
+        if rank == 0:
+            got = torch.zeros(2)
+            while True:
+                try:
+                    source = dist.recv(got, None, tag=7)
+                except RuntimeError:
+                    failures += 1
+                else:
+                    break
+            assert source == 2 and got.tolist() == [5, 6] and failures <= 1, (source, got, failures)
+            if failures == 0:
+                dist.recv(torch.zeros(3), 1, tag=7)
+        elif rank == 1:
+            try:
+                dist.send(torch.zeros(3), 0, tag=7)
+            except RuntimeError:
+                failures = 1
+        elif rank == 2:
+            dist.send(torch.tensor([5.0, 6.0]), 0, tag=7)
+        told = [None] * dist.get_world_size()
+        dist.all_gather_object(told, failures)
+        assert told[0] == told[1], told

@@ -64,10 +64,13 @@ void AnySource::has_ended(std::size_t place) {
 void AnySource::deliver() {
   const c10::InferenceMode as_values;
   output_.copy_(first_);
+  is_delivered_ = true;
 }
 
 void AnySource::finish() {
-  if (!is_finished_.exchange(true)) kept_->end(tag_);
+  if (is_finished_.exchange(true)) return;
+  if (first_.defined() && !is_delivered_) kept_->keep(tag_, {source_, first_});
+  kept_->end(tag_);
 }
 
 }  // namespace gradcube::pytorch

@@ -70,7 +70,7 @@ class AnySource final : public Gate {
 
   // Into the output: a message has come.
   void deliver();
-  // Other receives of the tag may begin.
+  // Other receives of the tag may begin, and get what has come and was not delivered.
   void finish();
   // From which it has come; -1: from none so far.
   int source() const { return source_; }
@@ -81,6 +81,7 @@ class AnySource final : public Gate {
   const at::Tensor output_;
   std::vector<KeptMessage> receives_;
   at::Tensor first_;  // undefined: none has come
+  bool is_delivered_ = false;
   std::atomic<int> source_{-1};
   std::atomic<bool> is_finished_{false};
 };

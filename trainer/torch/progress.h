@@ -121,6 +121,7 @@ class Task {
   std::optional<std::string> failure_;  // or why it was late
   bool broken_ = false;                 // not all of its requests have ended well
   bool has_one_ = false;                // of those of which one is enough
+  std::string lost_;                    // of those: why one that met the other rank's has not come
   Clock::time_point patience_;          // of one with a failure: how long its messages may take
   bool told_ = false;                   // or about to be
   Ended ended_;
@@ -200,6 +201,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void sleep();
   void end_by(const Flight& flight, int code);
   void end(const Flight& flight, const std::string& failure, bool has_met);
+  static std::string why_none_came(const Task& task, const std::string& failure);
   void end_one_of_many(const Flight& flight, const std::string& failure, bool has_met);
   void fail(const TaskPointer& task, const std::string& failure);
   void add_ending(const TaskPointer& task, const std::string& failure);

@@ -101,9 +101,9 @@ void Progress::withdraw_failing() {
   const Clock::time_point now = Clock::now();
   const auto is_told = [this, now](const TaskPointer& task) {
     if (task->messages_ == 0 && (task->broken_ || task->open_ != 0)) {
-      add_ending(task, task->has_one_ ? "" : *task->failure_);
-    } else if (task->patience_ <= now) {
-      add_ending(task, *task->failure_ + kTooLate);
+      add_ending(task, why_none_came(*task, *task->failure_));
+    } else if (task->patience_ <= now) {  // what is on its way is kept if one has come
+      add_ending(task, why_none_came(*task, *task->failure_ + kTooLate));
     }
     return task->told_;
   };
@@ -162,10 +162,17 @@ void Progress::end(const Flight& flight, const std::string& failure, bool has_me
 void Progress::end_one_of_many(const Flight& flight, const std::string& failure, bool has_met) {
   Task& task = *flight.task;
   task.has_one_ = task.has_one_ || failure.empty();
+  if (has_met && task.lost_.empty()) task.lost_ = failure;
   if (has_met) fail(flight.task, failure.empty() ? "one message has come" : failure);
   if (task.open_ == 0) {
-    add_ending(flight.task, task.has_one_ ? "" : task.failure_.value_or(failure));
+    add_ending(flight.task, why_none_came(task, task.failure_.value_or(failure)));
   }
+}
+
+// Of those of which one is enough: empty if it has come, and none was lost.
+std::string Progress::why_none_came(const Task& task, const std::string& failure) {
+  if (!task.lost_.empty()) return task.lost_;
+  return task.has_one_ ? "" : failure;
 }
 
 // Its messages are withdrawn before it is told.

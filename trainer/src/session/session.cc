@@ -79,7 +79,7 @@ void Session::abort() noexcept {
   try {
     if (lock.owns_lock()) lose(GRADCUBE_EABORTED, "");
   } catch (const std::exception&) {
-    // There is no memory to tell requests so: those that wait for them time out.
+    // There is no memory to tell requests so: who waits for one times out.
   }
 }
 
