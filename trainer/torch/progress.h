@@ -2,16 +2,17 @@
 // progress thread.
 //
 // A Task is one call of the process group: one request to the session, or several, such as the
-// messages of an all-to-all. It is told its end once: when all of its requests have ended, or when
-// one has failed.
+// messages of an all-to-all. It is told its end once: when all of its requests have ended, or at
+// the first failure of one.
 //
-// Where one has failed, the session refuses one, or its time is up, its messages are withdrawn:
+// Where its time is up, or the session refuses one of its requests, its messages are withdrawn:
 // what has not met the other rank's gives and takes nothing. It is told when they have ended; if it
 // was only late and all have ended well after all, it has, too. A message that was under way is
 // waited for, but not for long; then the failure says that it is lost.
 //
-// Collectives go on after the end, because the other ranks count on them. The task lives until all
-// have ended: the daemon uses their memory.
+// Collectives go on after the end, because the other ranks count on them, as do messages after the
+// failure of another one: withdrawn, other ranks would wait for them in vain. The task lives until
+// all have ended: the daemon uses their memory.
 //
 // Threads. Any thread submits, and the order of submissions is that in which they take a mutex: the
 // caller's thread copies what has to be staged. The progress thread alone looks for ends. It sleeps

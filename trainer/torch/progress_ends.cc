@@ -148,7 +148,7 @@ void Progress::end(const Flight& flight, const std::string& failure, bool has_me
   }
   if (!failure.empty()) {
     task.broken_ = true;
-    if (!flight.refusal.empty() || task.messages_ != 0) {
+    if (!flight.refusal.empty()) {
       fail(flight.task, failure);
     } else if (!task.failure_.has_value()) {
       add_ending(flight.task, failure);
@@ -175,7 +175,7 @@ std::string Progress::why_none_came(const Task& task, const std::string& failure
   return task.has_one_ ? "" : failure;
 }
 
-// Its messages are withdrawn before it is told.
+// It was late or refused: its messages are withdrawn before it is told.
 void Progress::fail(const TaskPointer& task, const std::string& failure) {
   if (task->told_ || task->failure_.has_value()) return;
   task->failure_ = failure;
