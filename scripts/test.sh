@@ -316,7 +316,8 @@ fuzz() {
 # that counts.
 test_under_valgrind() {
   some_gnu_tree
-  GTEST_FILTER='-Plan.TakesAsLittleMemory*' run_tests build-test --wrap 'valgrind -q --error-exitcode=1' --timeout-multiplier 60 \
+  GTEST_FILTER='-Plan.TakesAsLittleMemory*' run_tests build-test \
+    --wrap 'valgrind -q --error-exitcode=1' --timeout-multiplier 60 \
     bcube_forwarding checkpoint hub control merge model
 }
 

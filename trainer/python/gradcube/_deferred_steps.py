@@ -75,7 +75,7 @@ class DeferredSteps:
         self._optimizer = optimizer
         self._options = []  # of the groups, at step()
         self._pending = {}  # by the ids of their parameters
-        self._is_broken = False
+        self._is_broken = False  # a step was cut short
         wanted = {id(parameter) for parameter in parameters}
         seen = set()
         for module in model.modules():

@@ -39,7 +39,7 @@ class MergedGradientState:
         self._group = group
         self._size = dist.get_world_size(group)
         self._is_due = False  # messages are to be planned before the next iteration
-        self._is_broken = False
+        self._is_broken = False  # a bucket was taken, and that has not come to its end
         self._planner.find_costs(costs, functools.partial(shared_zeros, group=group), _LONGEST)
         self._begin()
 
