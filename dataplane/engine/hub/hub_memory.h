@@ -49,7 +49,7 @@ class HubMemory {
   void set_charge(MemoryQuota::Charge charge) {
     charge_ = std::make_shared<const MemoryQuota::Charge>(std::move(charge));
   }
-  // Null: nobody. Of who keeps something else that it is for.
+  // Null: nobody pays. A thread that frees what else it pays for keeps it until then.
   const std::shared_ptr<const MemoryQuota::Charge>& charge() const { return charge_; }
   std::uint64_t charged() const { return charge_ != nullptr ? charge_->bytes() : 0; }
 
