@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "control/plan/auto_plans.h"
+#include "control/plan/algorithms.h"
 #include "tests/simulation/work.h"
 
 #include "gradcube/gradcube.h"

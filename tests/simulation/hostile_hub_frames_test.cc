@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <functional>
+#include <gtest/gtest.h>
 #include <memory>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "protocol/wire.h"
 #include "tests/simulation/forgery.h"
 #include "tests/simulation/hub_job.h"
+#include "tests/simulation/work.h"
 #include "tests/unit/dataplane/packets_in_use.h"
 
 namespace gradcube::simulation {

@@ -1,11 +1,13 @@
 // Hubs that a server without trainers aggregates, under a virtual clock.
 
 #include <cstring>
+#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
 #include "dataplane/daemon/node/job_report.h"
 #include "tests/simulation/hub_job.h"
+#include "tests/simulation/work.h"
 
 #include "gradcube/gradcube.h"
 

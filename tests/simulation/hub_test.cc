@@ -1,10 +1,12 @@
 // Hubs over links that lose packets, under a virtual clock.
 
 #include <cstring>
+#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
 #include "tests/simulation/hub_job.h"
+#include "tests/simulation/work.h"
 
 #include "gradcube/gradcube.h"
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/cluster/running_cluster.h"
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
 

@@ -10,6 +10,7 @@
 
 #include "bcube_forwarding/neighbours.h"
 #include "control/base/descriptor.h"
+#include "control/base/errors.h"
 #include "tests/unit/dataplane/fabric/packet_port_fixture.h"
 #include "tests/unit/dataplane/fabric/receiver.h"
 
