@@ -1,5 +1,7 @@
 """HubOptimizer where trainers leave or abort: what the others learn, and that the optimizer can be freed."""
 
+from unittest import mock
+
 import gradcube
 import torch
 from gradcube._hub_optimizer import HubOptimizer
@@ -48,6 +50,42 @@ class Failures(TestCase):
 
         with job(self.cluster, "aborted") as sessions:
             self.assertIsNone(all_of(train, sessions)[3])
+
+    def test_a_push_that_was_interrupted_ends_the_optimizer_and_its_memory_is_left_alone(self):
+        def train(session):
+            optimizer, reached = optimizer_of(session)
+            if session.rank != 3:
+                reached.sum().backward()
+                return optimizer.step()  # which has the last one's gradients, or fails, as it leaves
+            push = optimizer.hub.push_async
+
+            def interrupted(*arguments):
+                push(*arguments)
+                raise KeyboardInterrupt
+
+            with mock.patch.object(optimizer.hub, "push_async", interrupted):
+                self.assertRaises(KeyboardInterrupt, reached.sum().backward)
+            for again in (reached.sum().backward, optimizer.step, optimizer.step, optimizer.free):
+                with self.assertRaisesRegex(gradcube.InvalidError, "pushed already|was interrupted"):
+                    again()
+            session.close()
+
+        with job(self.cluster, "interrupted") as sessions:
+            self.assertIsNone(all_of(train, sessions)[3])
+
+    def test_a_free_that_is_refused_leaves_the_hub_and_the_job(self):
+        def train(session):
+            optimizer, reached = optimizer_of(session)
+            shown = optimizer.hub.weights("0000")
+            with self.assertRaisesRegex(gradcube.InvalidError, "delete"):
+                optimizer.free(LATE)
+            del shown
+            reached.sum().backward()
+            optimizer.step()
+            optimizer.free(LATE)
+
+        with job(self.cluster, "unfreed") as sessions:
+            self.assertEqual(all_of(train, sessions), [None] * 4)
 
     def test_a_step_whose_job_is_aborted_while_it_copies_weights_fails_and_they_stay(self):
         is_over = lambda: self.cluster.job("over")["state"] == "aborted"

@@ -6,6 +6,7 @@ import pathlib
 import sys
 import tempfile
 import weakref
+from unittest import mock
 
 import gradcube
 import torch
@@ -277,8 +278,33 @@ class HubOptimizers(TestCase):
             optimizer.free(LATE)
 
         self.together(train)
-        steps = {file.name.split(".")[2] for file in path.parent.iterdir()}
-        self.assertEqual(steps, {"2"})
+        self.assertEqual(self.steps_at(path), {"2"})
+
+    def test_a_checkpoint_that_could_not_begin_is_made_after_the_next_step(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = pathlib.Path(folder.name) / "model.hub"
+
+        def train(session):
+            model = model_of(session.rank)
+            optimizer = HubOptimizer(
+                model.named_parameters(), "adam", session=session, timeout=LATE, checkpoint=path, checkpoint_every=2
+            )
+            for number in range(3):
+                loss_of(model, batch_of(session.rank, number)).backward()
+                if number == 1:
+                    late = gradcube.TimeoutError("the disk is slow")
+                    with mock.patch.object(optimizer._checkpoints, "end", side_effect=late):
+                        self.assertRaises(gradcube.TimeoutError, optimizer.step)
+                else:
+                    optimizer.step()
+            optimizer.free(LATE)
+
+        self.together(train)
+        self.assertEqual(self.steps_at(path), {"3"})
+
+    def steps_at(self, path):
+        return {file.name.split(".")[2] for file in path.parent.iterdir()}
 
     def failures(self, work):
         with job(self.cluster, "refused") as sessions:

@@ -1,6 +1,7 @@
 """Scenarios of merging_ranks.py: MergedGradientOptimizer(priority="need"), whose steps the next forward pass takes."""
 
 import copy
+from unittest import mock
 
 import gradcube.torch
 import torch
@@ -307,6 +308,19 @@ def need_refusals():
         raises(RuntimeError, lambda: dist.new_group(backend="gradcube", pg_options=options), words)
 
 
+def need_tells_of_a_step_that_was_cut():
+    """Also where nothing else is pending: nobody reads parameters of which some are of the step before."""
+    model = model_of(0)
+    optimizer = MergedGradientOptimizer(sgd_of(model), model, "synceasgd", priority="need")
+    *rest, (last, _) = batches(3)
+    for batch in rest:
+        train_a_step(model, optimizer, batch)
+    with mock.patch.object(optimizer._optimizer, "step", side_effect=KeyboardInterrupt):
+        raises(KeyboardInterrupt, optimizer.finish_step)
+    for read in (model.state_dict, lambda: list(model.parameters()), lambda: model(last), optimizer.finish_step):
+        raises(RuntimeError, read, "a step was interrupted")
+
+
 SCENARIOS = [
     need_trains_the_same,
     need_kinds_of_models,
@@ -314,5 +328,6 @@ SCENARIOS = [
     need_waits_where_it_is_told_to,
     need_weights_are_right_whoever_reads_or_writes_them,
     need_uses_gradients_up,
+    need_tells_of_a_step_that_was_cut,
     need_refusals,
 ]

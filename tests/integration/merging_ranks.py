@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import sys
+from unittest import mock
 
 import gradcube.torch
 import torch
@@ -181,11 +182,26 @@ def a_message_that_fails():
     assert torch.equal(weights(model), before), "a step was taken with a part of the averages"
 
 
+def an_iteration_that_is_cut():
+    """Whatever failed behind a step: there is no second one, nor a gradient for a plan that others do not have."""
+    model = model_of(0)
+    optimizer = MergedGradientOptimizer(sgd_of(model), model, "wfbp")
+    first, second = batches(2)
+    loss_of(model, first).backward()
+    with mock.patch.object(optimizer._planner, "finish_iteration", side_effect=KeyboardInterrupt):
+        raises(KeyboardInterrupt, optimizer.step)
+    stepped = weights(model).clone()
+    for again in (optimizer.step, optimizer.synchronize, lambda: loss_of(model, second).backward()):
+        raises(RuntimeError, again, "interrupted")
+    assert torch.equal(weights(model), stepped), "a step was taken twice"
+    same_on_all_ranks(stepped)
+
+
 def main(directory):
     torch.set_num_threads(1)
     dist.init_process_group("gradcube")
     scenarios = [policies, in_place, planning, layers_that_rest, accumulation, clipping, refusals]
-    scenarios += [a_message_that_fails]
+    scenarios += [a_message_that_fails, an_iteration_that_is_cut]
     scenarios += merging_need.SCENARIOS + merging_hook.SCENARIOS + merging_progress.SCENARIOS
     for scenario in scenarios:
         scenario()

@@ -146,3 +146,12 @@ def withdrawals():
     whole.fill_(1)
     dist.all_reduce(whole)
     assert float(whole[3]) == 4, whole
+    # A collective waits for those before it that have its tensor, whatever has ended on which rank.
+    for number in range(20):
+        whole.fill_(1)
+        works = [dist.all_reduce(whole, async_op=True) for _ in range(3)]
+        if number % 4 == rank:
+            works[0].wait()
+        for work in works:
+            work.wait()
+        assert whole.tolist() == [64] * 4, (number, whole)

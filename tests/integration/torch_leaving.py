@@ -59,6 +59,15 @@ def short_of_memory():
     if rank == 0:
         assert float(held.sum()) == 0
     dist.barrier()
+    # The same where it has none for a copy of what it gives.
+    group = dist.new_group()
+    if rank == 0:
+        endless = torch.zeros(1).expand(2**46)
+        refusal(lambda: dist.all_reduce(endless, group=group), "memory")
+    for number in range(2):
+        mine = torch.full((3,), float(number))
+        refusal(lambda: dist.all_reduce(mine, group=group), "its order is lost" if rank == 0 else "rank 0")
+    dist.barrier()
 
 
 def undestroyed():

@@ -128,6 +128,9 @@ def wrong_lists():
         lambda is_wrong: dist.all_to_all_single(
             torch.zeros(4), torch.zeros(4), input_split_sizes=[1] if is_wrong else [1, 1, 1, 1], async_op=True
         ),
+        lambda is_wrong: dist.reduce_scatter(
+            torch.zeros(1), short if is_wrong else list(torch.zeros(4, 1)), dist.ReduceOp.PRODUCT, async_op=True
+        ),
         lambda is_wrong: dist.gather(torch.zeros(1), short if is_wrong else None, 2, async_op=True),
         lambda is_wrong: dist.scatter(torch.zeros(1), short if is_wrong else None, 2, async_op=True),
     ]

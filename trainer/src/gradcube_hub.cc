@@ -56,7 +56,7 @@ int gradcube_hub_create(gradcube_session* session, const gradcube_hub_settings* 
 
 int gradcube_hub_free(gradcube_hub* hub, int timeout_ms) {
   if (hub == nullptr) return GRADCUBE_OK;
-  if (hub->session->session.is_forked_copy()) hub->hub->disown_saving();
+  if (hub->session->session.is_forked_copy()) hub->hub->disown();
   bool stays = false;
   const int code = guarded_hub(hub, [&](HubClient& client, Hub& its) {
     const int result = client.free(its, timeout_ms);

@@ -55,6 +55,7 @@ AnySource::AnySource(std::shared_ptr<KeptMessages> kept, std::uint64_t tag, at::
 AnySource::~AnySource() { finish(); }
 
 void AnySource::has_ended(std::size_t place) {
+  if (is_finished_) return;  // its receive was told that it is lost
   KeptMessage& message = receives_[place];
   if (first_.defined()) return kept_->keep(tag_, std::move(message));
   first_ = message.memory;

@@ -101,7 +101,7 @@ void ProcessGroupGradcube::add_reduction(Call& call, const at::Tensor& tensor,
   check_memory(tensor);
   const bool is_written = kind == GRADCUBE_ALL_REDUCE || root == static_cast<unsigned>(rank_);
   if (op.op_ == c10d::ReduceOp::PREMUL_SUM) {
-    const at::Tensor given = premultiplied(tensor, op);
+    const at::Tensor given = in_step(call, [&] { return premultiplied(tensor, op); });
     add_reduction(call, given, c10d::ReduceOp::SUM, kind, root, lane);
     if (is_written) call.copies.push_back({tensor, given});
     return;
@@ -271,14 +271,19 @@ Pointer ProcessGroupGradcube::gather_wholes(const Tensors& outputs, const Tensor
 
 // In a copy, because the inputs keep what they have.
 void ProcessGroupGradcube::add_scattering(Call& call, const at::Tensor& output,
-                                          const Tensors& inputs, const c10d::ReduceOp& op) {
+                                          const Tensors& inputs, const c10d::ReduceOp& op,
+                                          std::uint64_t tag) {
   check_memory(output);
   if (op.op_ == c10d::ReduceOp::PREMUL_SUM) {
     Tensors given;
-    for (const at::Tensor& input : inputs) given.push_back(premultiplied(input, op));
-    return add_scattering(call, output, given, c10d::ReduceOp::SUM);
+    for (const at::Tensor& input : inputs) {
+      given.push_back(in_step(call, [&] { return premultiplied(input, op); }));
+    }
+    return add_scattering(call, output, given, c10d::ReduceOp::SUM, tag);
   }
-  if (is_combined_by_ranks(output, op)) return add_scattered_combination(call, output, inputs, op);
+  if (is_combined_by_ranks(output, op)) {
+    return add_scattered_combination(call, output, inputs, op, tag);
+  }
   check_list(inputs, output, size_);
   const Elements elements = elements_of(output, op);
   const at::Tensor flat = workspace(call, output, output.numel() * size_, GRADCUBE_REDUCE_SCATTER);
@@ -296,8 +301,7 @@ void ProcessGroupGradcube::add_scattering(Call& call, const at::Tensor& output,
 // By messages: each rank gets what the others have for it.
 void ProcessGroupGradcube::add_scattered_combination(Call& call, const at::Tensor& output,
                                                      const Tensors& inputs,
-                                                     const c10d::ReduceOp& op) {
-  const std::uint64_t tag = next_tag();
+                                                     const c10d::ReduceOp& op, std::uint64_t tag) {
   check_list(inputs, output, size_);
   const at::Tensor flat = workspace(call, output, output.numel() * size_, kMessages);
   Tensors parts;
@@ -313,9 +317,10 @@ void ProcessGroupGradcube::add_scattered_combination(Call& call, const at::Tenso
 Pointer ProcessGroupGradcube::reduce_scatter(Tensors& outputs, TensorLists& inputs,
                                              const c10d::ReduceScatterOptions& options) {
   const c10::InferenceMode as_values;
+  const std::uint64_t tag = next_tag();
   const Tensors& list = only_one(inputs);
   Call call{OpType::REDUCE_SCATTER, "gradcube:reduce_scatter", list, outputs};
-  add_scattering(call, only_one(outputs), list, options.reduceOp);
+  add_scattering(call, only_one(outputs), list, options.reduceOp, tag);
   return start(std::move(call), options.timeout);
 }
 
@@ -333,15 +338,16 @@ Pointer ProcessGroupGradcube::reduce_scatter_tensor_coalesced(
 Pointer ProcessGroupGradcube::scatter_wholes(const Tensors& outputs, const Tensors& inputs,
                                              const c10d::ReduceOp& op, Milliseconds timeout) {
   const c10::InferenceMode as_values;
+  const std::uint64_t tag = next_tag();
   check_pairs(outputs, inputs);
   Call call{OpType::_REDUCE_SCATTER_BASE, "gradcube:reduce_scatter", inputs, outputs};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_memory(outputs[i]);
     check_whole(inputs[i], outputs[i], size_);
-    const at::Tensor whole = inputs[i].contiguous();
+    const at::Tensor whole = in_step(call, [&] { return inputs[i].contiguous(); });
     Tensors parts;
     for (int rank = 0; rank < size_; ++rank) parts.push_back(part_of(whole, rank, size_));
-    add_scattering(call, outputs[i], parts, op);
+    add_scattering(call, outputs[i], parts, op, tag);
   }
   return start(std::move(call), timeout);
 }

@@ -15,9 +15,10 @@
 // the bytes, and by messages for reduce_scatter.
 // all_reduce of a sparse tensor (process_group_sparse.cc), a receive from any rank (any_source.h),
 // gather, scatter, all_to_all and monitored_barrier (monitored_barrier.h) consist of messages.
-// Their tags have the highest bit: no tag of send() and recv() has it. A gather, scatter or
-// all_to_all takes its tag before it looks at what may be wrong on one rank alone. So a rank whose
-// call is refused has the same tag as the others in the next one.
+// Their tags have the highest bit: no tag of send() and recv() has it. A gather, scatter,
+// reduce_scatter or all_to_all takes its tag before it looks at what may be wrong on one rank. So a
+// rank whose call is refused has the same tag as the others in the next one. Where a rank has no
+// memory for a collective, or its device fails, the group ends: the others have begun theirs.
 //
 // Tensors are exchanged as values: every call, and what its end copies, runs in PyTorch's inference
 // mode. So copies of what requires a gradient are none of autograd's operations, and the caller may
@@ -46,6 +47,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -199,6 +201,7 @@ class ProcessGroupGradcube final : public GroupBase {
   Milliseconds limit_of(Milliseconds timeout) const;
   std::shared_ptr<DeviceLink> link_to(const at::Device& device);
   at::Tensor workspace(Call& call, const at::Tensor& like, std::int64_t elements, std::size_t kind);
+  at::Tensor in_step(const Call& call, const std::function<at::Tensor()>& make);
   void copy_in(Call& call, const at::Tensor& to, const at::Tensor& from);
   void copy_own(Call& call, const at::Tensor& to, const at::Tensor& given);
   at::Tensor plain(Call& call, const at::Tensor& tensor, Use use, std::size_t kind);
@@ -213,9 +216,9 @@ class ProcessGroupGradcube final : public GroupBase {
                        bool is_written);
   void add_gathering(Call& call, const Tensors& outputs, const at::Tensor& input);
   void add_scattering(Call& call, const at::Tensor& output, const Tensors& inputs,
-                      const c10d::ReduceOp& op);
+                      const c10d::ReduceOp& op, std::uint64_t tag);
   void add_scattered_combination(Call& call, const at::Tensor& output, const Tensors& inputs,
-                                 const c10d::ReduceOp& op);
+                                 const c10d::ReduceOp& op, std::uint64_t tag);
   WorkPointer gather_wholes(const Tensors& outputs, const Tensors& inputs, Milliseconds timeout);
   WorkPointer scatter_wholes(const Tensors& outputs, const Tensors& inputs,
                              const c10d::ReduceOp& op, Milliseconds timeout);

@@ -36,19 +36,35 @@ std::shared_ptr<DeviceLink> ProcessGroupGradcube::link_to(const at::Device& devi
   return link;
 }
 
+// What has to be made for a call. Where this rank alone cannot make it, others' collective would
+// meet its next one; what is refused on all ranks is a std::runtime_error.
+at::Tensor ProcessGroupGradcube::in_step(const Call& call,
+                                         const std::function<at::Tensor()>& make) {
+  try {
+    return make();
+  } catch (const std::runtime_error&) {
+    throw;
+  } catch (const std::exception& error) {
+    const bool is_collective = call.type != OpType::SEND && call.type != OpType::RECV;
+    if (is_collective && progress_ != nullptr) progress_->lose_order(error.what());
+    throw;
+  }
+}
+
 // Memory of the CPU for a copy of tensors.
 at::Tensor ProcessGroupGradcube::workspace(Call& call, const at::Tensor& like,
                                            std::int64_t elements, std::size_t kind) {
   at::Tensor memory;
   if (like.device().is_cpu()) {
     const Sharing scope(session_);
-    memory = at::empty({elements}, like.options().requires_grad(false));
+    memory =
+        in_step(call, [&] { return at::empty({elements}, like.options().requires_grad(false)); });
   } else {
     if (call.stage == nullptr) {
       common_device(call.inputs, call.outputs);  // before anything is copied
       call.stage = std::make_shared<Stage>(link_to(like.device()));
     }
-    memory = call.stage->memory(like, elements);
+    memory = in_step(call, [&] { return call.stage->memory(like, elements); });
   }
   // Elsewhere it is counted as any memory that the library has to copy.
   if (is_in_place(memory.data_ptr(), memory.nbytes())) counters_[kind].staged += memory.nbytes();
@@ -71,11 +87,11 @@ at::Tensor ProcessGroupGradcube::plain(Call& call, const at::Tensor& tensor, Use
 
 // Before the requests that are added later.
 void ProcessGroupGradcube::copy_in(Call& call, const at::Tensor& to, const at::Tensor& from) {
-  if (call.stage == nullptr) {
-    to.copy_(from);
-  } else {
+  in_step(call, [&] {
+    if (call.stage == nullptr) return to.copy_(from);
     call.stage->copy(to, from);
-  }
+    return to;
+  });
 }
 
 // What this rank gives itself: not before the call is known to be right, but for memory of the

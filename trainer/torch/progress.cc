@@ -79,7 +79,12 @@ void Progress::check_process() const {
 void Progress::submit(const TaskPointer& task) {
   check_process();
   if (at_exit_ && !is_main_thread()) sleep_until_exit();
-  hand_over();
+  try {
+    hand_over();
+  } catch (const std::system_error& error) {  // no thread
+    lose_order(error.what());
+    throw;
+  }
   task->open_ = task->requests_.size();
   task->messages_ = static_cast<std::size_t>(
       std::count_if(task->requests_.begin(), task->requests_.end(),
@@ -135,27 +140,28 @@ bool Progress::is_open(const TaskPointer& task, std::size_t place, std::string& 
       refusal = error.what();
       return true;
     }
-    end_group(kOrderIsLost + std::string(error.what()));
+    lose_order(error.what());
     return false;
   }
 }
 
-// Of a collective that this rank alone cannot begin, though it is right: other ranks' would be
-// added to its next one. Where memory is short, what is in flight may leave some.
+// Of a collective that this rank alone cannot begin, though it may be right: other ranks' would be
+// added to its next one. What is in flight may leave memory, or have its tensor: it is waited for.
 bool Progress::loses_order(const Request& request, int code) {
-  const bool may_be_right = code == GRADCUBE_ENOMEM || code == GRADCUBE_ENODAEMON;
-  if (kind_of(request) != kCollectives || !may_be_right) return false;
-  if (code == GRADCUBE_ENOMEM && in_flight_[kCollectives] != 0) return true;
-  end_group(kOrderIsLost + session_->last_error());
+  const bool may_begin_later = code == GRADCUBE_ENOMEM || code == GRADCUBE_EINVAL;
+  const bool is_right = may_begin_later || code == GRADCUBE_ENODAEMON;
+  if (kind_of(request) != kCollectives || !is_right) return false;
+  if (may_begin_later && in_flight_[kCollectives] != 0) return true;
+  lose_order(session_->last_error());
   return true;
 }
 
 // The progress thread leaves the job, which tells the other ranks.
-void Progress::end_group(std::string why) {
+void Progress::lose_order(const std::string& why) {
   some_wait_ = true;  // the request, once the thread that holds `order_` has put it there
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (ruin_.empty()) ruin_ = std::move(why);
+    if (ruin_.empty()) ruin_ = kOrderIsLost + why;
   }
   wake();
 }
@@ -332,7 +338,7 @@ void Progress::sleep() {
     if (stopping_ || !ruin_.empty() || !arrivals_.empty()) return;
     const auto look = [&until](const TaskPointer& task) {
       if (task->told_) return;
-      until = std::min(until, task->failure_.has_value() ? task->patience_ : task->deadline_);
+      until = std::min(until, last_moment(*task));
     };
     for (const Flight& flight : flights_) look(flight.task);
     for (const TaskPointer& task : waiting) look(task);
@@ -348,10 +354,6 @@ void Progress::sleep() {
   ::ppoll(descriptors, listens ? 2 : 1, until == Clock::time_point::max() ? nullptr : &time,
           nullptr);
   rang_ = descriptors[1].revents != 0;
-}
-
-void Progress::add_ending(const TaskPointer& task, const std::string& failure) {
-  if (!std::exchange(task->told_, true)) endings_.push_back({task, failure});
 }
 
 // False: this thread is the progress thread no more, and the next one tells the rest.

@@ -26,7 +26,8 @@
 //
 // Where the gate takes one message, the task's requests are receives of which one is to bring
 // something: the first message ends it, well or not, and the others are withdrawn before it is
-// told. What cannot come, because its rank has left, matters where nothing comes at all.
+// told. What is under way then is waited for until the task's time is up, as a later receive must
+// get it first. What cannot come, because its rank has left, matters where nothing comes at all.
 //
 // More than kMostInFlight sends, receives or collectives wait here, each kind in its own order: so
 // sends that wait for their receives leave room for those.
@@ -122,7 +123,8 @@ class Task {
   std::optional<std::string> failure_;  // or why it was late
   bool broken_ = false;                 // not all of its requests have ended well
   bool has_one_ = false;                // of those of which one is enough
-  std::string lost_;                    // of those: why one that met the other rank's has not come
+  bool has_met_ = false;                // one of those has met the other rank's, and has ended
+  std::string lost_;                    // why that one has not come
   Clock::time_point patience_;          // of one with a failure: how long its messages may take
   bool told_ = false;                   // or about to be
   Ended ended_;
@@ -145,6 +147,10 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // For a thread that is going to wait for a task's end: if it is the progress thread, another one
   // becomes it.
   void hand_over();
+
+  // A collective could not be made on this rank, so others' would meet its next one: the group
+  // ends, on all of them.
+  void lose_order(const std::string& why);
 
   // Its time is up now: if it has not ended, it soon fails, with why and who is missing.
   void expire(const std::shared_ptr<Task>& task, const char* why);
@@ -185,7 +191,6 @@ class Progress : public std::enable_shared_from_this<Progress> {
   bool start_request(const TaskPointer& task, std::size_t place);
   bool is_open(const TaskPointer& task, std::size_t place, std::string& refusal);
   bool loses_order(const Request& request, int code);
-  void end_group(std::string why);
   int submit_one(Request& request, std::uint64_t& number);
   void add(Flight flight);
 
@@ -198,6 +203,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void withdraw_failing();
   void forget_waiting();
   const char* why_late(const Task& task, Clock::time_point now);
+  static Clock::time_point last_moment(const Task& task);  // with mutex_ held
   std::vector<TaskPointer> tasks_waiting();
   void sleep();
   void end_by(const Flight& flight, int code);

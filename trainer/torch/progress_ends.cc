@@ -18,6 +18,9 @@ const std::string kTooLate =
     "; nor was it withdrawn in 5 s, because a message is on its way, or servers do not answer: no "
     "later receive gets that message, and the tensors must be left alone";
 
+// Said where another one does not come to its end.
+const std::string kOneHasCome = "one message has come, and another one is on its way";
+
 // A message that came, but not with the bytes that its receiver has room for.
 std::string shortage_of(const Request& request) {
   const auto* message = std::get_if<Message>(&request);
@@ -45,6 +48,12 @@ void Progress::look_for_ends() {
     return true;
   };
   flights_.erase(std::remove_if(flights_.begin(), flights_.end(), has_ended), flights_.end());
+}
+
+// When it is told, whatever has not ended.
+Clock::time_point Progress::last_moment(const Task& task) {
+  if (!task.failure_.has_value()) return task.deadline_;
+  return task.has_met_ ? std::max(task.deadline_, task.patience_) : task.patience_;
 }
 
 // Null: its time is not up, or it fails already.
@@ -99,11 +108,12 @@ void Progress::withdraw_failing() {
     withdraws_again_ = withdraws_again_ || !flight.withdrawn;
   }
   const Clock::time_point now = Clock::now();
+  const std::lock_guard<std::mutex> lock(mutex_);
   const auto is_told = [this, now](const TaskPointer& task) {
     if (task->messages_ == 0 && (task->broken_ || task->open_ != 0)) {
       add_ending(task, why_none_came(*task, *task->failure_));
-    } else if (task->patience_ <= now) {  // what is on its way is kept if one has come
-      add_ending(task, why_none_came(*task, *task->failure_ + kTooLate));
+    } else if (last_moment(*task) <= now) {
+      add_ending(task, task->lost_.empty() ? *task->failure_ + kTooLate : task->lost_);
     }
     return task->told_;
   };
@@ -162,8 +172,9 @@ void Progress::end(const Flight& flight, const std::string& failure, bool has_me
 void Progress::end_one_of_many(const Flight& flight, const std::string& failure, bool has_met) {
   Task& task = *flight.task;
   task.has_one_ = task.has_one_ || failure.empty();
+  task.has_met_ = task.has_met_ || has_met;
   if (has_met && task.lost_.empty()) task.lost_ = failure;
-  if (has_met) fail(flight.task, failure.empty() ? "one message has come" : failure);
+  if (has_met) fail(flight.task, failure.empty() ? kTimeout + kOneHasCome : failure);
   if (task.open_ == 0) {
     add_ending(flight.task, why_none_came(task, task.failure_.value_or(failure)));
   }
@@ -173,6 +184,10 @@ void Progress::end_one_of_many(const Flight& flight, const std::string& failure,
 std::string Progress::why_none_came(const Task& task, const std::string& failure) {
   if (!task.lost_.empty()) return task.lost_;
   return task.has_one_ ? "" : failure;
+}
+
+void Progress::add_ending(const TaskPointer& task, const std::string& failure) {
+  if (!std::exchange(task->told_, true)) endings_.push_back({task, failure});
 }
 
 // It was late or refused: its messages are withdrawn before it is told.

@@ -362,8 +362,11 @@ TEST_F(HubCheckpoint, ThatIsRestoredInPartLeavesAHubThatIsNeitherReadNorSaved) {
   train(session, hub, 1);
   ASSERT_EQ(save(hub, path_, 1), GRADCUBE_OK);
   wait(session, push(session, hub, 0, std::vector<float>(100, 0.5F).data()));
+  const auto* shown = static_cast<const volatile float*>(gradcube_hub_weights(hub, 0));
+  ASSERT_NE(shown, nullptr);
   std::uint64_t step = 0;
   EXPECT_EQ(gradcube_hub_restore(hub, path_.c_str(), kLong, &step), GRADCUBE_EPEER);
+  EXPECT_DEATH(std::printf("%g", static_cast<double>(shown[99])), "");
   std::vector<float> weights(100);
   EXPECT_EQ(gradcube_hub_pull(hub, 0, weights.data()), GRADCUBE_EINVAL);
   expect_says(gradcube_last_error(session), "not saved or restored as a whole");

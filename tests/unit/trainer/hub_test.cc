@@ -103,6 +103,19 @@ TEST_F(HubTest, HasNoWeightsOfAKeyBeforeItsFirstPush) {
   wait(session, push(session, hub, 0, values.data(), 0.5));
 }
 
+TEST_F(HubTest, ShowsNoWeightsOfAKeyWhileItsFirstPushIsInFlight) {
+  gradcube_session* session = open("unpushed");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  const std::uint64_t request = push_first(session, hub, 0);
+  EXPECT_EQ(gradcube_hub_weights(hub, 0), nullptr) << "else it shows zeros, should the push fail";
+  daemon_.release();
+  wait(session, request);
+  const auto* shown = static_cast<const float*>(gradcube_hub_weights(hub, 0));
+  ASSERT_NE(shown, nullptr);
+  EXPECT_EQ(shown[99], 1.5F);
+}
+
 TEST_F(HubTest, HasNoWeightsOfAKeyWhoseLastPushHasFailed) {
   gradcube_session* session = open("gradientless");
   gradcube_hub* hub = create(session);

@@ -60,7 +60,7 @@
  * them start clean. The same holds after GRADCUBE_EOVERFLOW, but for one exception: a
  * reduce_scatter or reduce whose average overflows, and collectives behind it in its lane, may have
  * succeeded on trainers that need nothing of what overflowed. Messages number the collectives of
- * each lane from 1, in the order of their submission.
+ * each lane from 1, in the order of their submission; a call that fails takes no number.
  *
  * Buffers. A collective works in place. Memory from gradcube_alloc() is shared with the daemon. A
  * buffer in it is never copied if it begins at a multiple of 64 bytes; any other buffer is copied

@@ -100,9 +100,8 @@ class DeferredSteps:
 
     def take(self, parameter):
         """The parameter's step, if it is pending, and those of its message. Raises what the all-reduce failed with."""
+        self._require_whole()
         pending = self._pending.get(id(parameter))
-        if self._is_broken:
-            raise RuntimeError("a step was interrupted, so parameters are of no step: make another optimizer")
         if pending is None:
             return
         pending.work.wait()
@@ -118,11 +117,13 @@ class DeferredSteps:
 
     def finish(self):
         """All steps that are pending."""
+        self._require_whole()
         while self._pending:
             self.take(next(iter(self._pending.values())).parameters[0])
 
     def are_pending(self):
-        return bool(self._pending)
+        """Or were cut short: whoever takes one then is told so."""
+        return self._is_broken or bool(self._pending)
 
     def parameters(self):
         """The ids of those that are pending."""
@@ -136,11 +137,15 @@ class DeferredSteps:
 
         # Some modules keep their parameters in a list of their own, too, as the recurrent ones do.
         def before_forward(called, _):
-            if self._pending:
+            if self.are_pending():
                 for parameter in called.parameters(recurse=False):
                     self.take(parameter)
 
         module.register_forward_pre_hook(before_forward)
+
+    def _require_whole(self):
+        if self._is_broken:
+            raise RuntimeError("a step was interrupted, so parameters are of no step: make another optimizer")
 
     @staticmethod
     def _without_parameters(group):

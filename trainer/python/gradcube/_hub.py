@@ -240,8 +240,8 @@ class Hub:
     def weights(self, name):
         """The key's weights where they lie, as an array that cannot be written to.
 
-        They change with each push of the key: read them only while none is in flight. free() is refused while such an
-        array is in use.
+        They change with each push of the key: read them only while none is in flight, and after one that has ended
+        well. free() is refused while such an array is in use.
         """
         handle = self._open_handle()
         place = self._place(name)
@@ -257,9 +257,14 @@ class Hub:
         flight, or before end_checkpoint() of the one before.
         """
         handle = self._idle_handle()
-        number = whole_number(step, "step", 0, 1 << 62)
-        if handle.call("gradcube_hub_begin_checkpoint", _path_of(path), number) != 0:
-            raise handle.session.failure()
+        number, encoded = whole_number(step, "step", 0, 1 << 62), _path_of(path)
+        _, failure = _interruptible(
+            handle.session,
+            lambda: handle.call("gradcube_hub_begin_checkpoint", encoded, number),
+            self._left_behind,
+        )
+        if failure is not None:
+            raise failure
 
     def end_checkpoint(self, timeout=None):
         """Waits until all servers have written theirs. From then on no crash loses it.
@@ -294,6 +299,10 @@ class Hub:
         if failure is not None:
             raise failure
         return None if step.value == _NO_STEP else step.value
+
+    @property
+    def is_freed(self):
+        return self._handle is None or self._handle.hub is None
 
     def free(self, timeout=None):
         """Waits until all trainers of the job have called it, and frees the hub.
@@ -348,6 +357,6 @@ class Hub:
 
     def _open_handle(self):
         self._session._open_handle()
-        if self._handle is None or self._handle.hub is None:
+        if self.is_freed:
             raise InvalidError("this hub was freed: make another one")
         return self._handle

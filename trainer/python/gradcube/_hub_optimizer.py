@@ -3,18 +3,20 @@
 import collections
 import contextlib
 import functools
-import os
 import weakref
 
 import torch
 
 from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._hub import Hub
-from ._hub_settings import optimizer_text, period_of, settings_of, unchanging, with_names, without_rate
+from ._hub_checkpoints import HubCheckpoints
+from ._hub_settings import optimizer_text, settings_of, unchanging, with_names, without_rate
 from ._rendezvous import launched_session
 from ._tensor_views import tensor_at, tensor_over
 
 _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
+_INTERRUPTED = "a push was interrupted, and the daemon may have it, or not: "
+
 
 class HubOptimizer(torch.optim.Optimizer):
     """An optimizer whose state and steps are the servers': a parameter hub in the place of a local optimizer.
@@ -76,10 +78,7 @@ class HubOptimizer(torch.optim.Optimizer):
         self._hub = None
         self._handles = []
         self._synchronizes = True
-        self._checkpoint = None if checkpoint is None else os.path.abspath(checkpoint)
-        self._every = period_of(checkpoint, checkpoint_every)
-        self._is_saving = False
-        self._is_due = False  # a checkpoint of the step that was taken last
+        self._checkpoints = HubCheckpoints(checkpoint, checkpoint_every)
         self._is_restarting = False
         groups, names = with_names(params)
         super().__init__(groups, settings_of(optimizer, settings))
@@ -98,7 +97,8 @@ class HubOptimizer(torch.optim.Optimizer):
         }
         self._tensors = {name: tensor_over(self._arrays[name], one) for name, one in self._parameters.items()}
         self._pushed = set()  # names
-        self._in_flight = collections.deque()  # names and requests
+        # Names and requests: None while one is being pushed, and where that was interrupted.
+        self._in_flight = collections.deque()
         self._begin_alike()
         self._hub = Hub(
             session,
@@ -109,7 +109,7 @@ class HubOptimizer(torch.optim.Optimizer):
             aggregator=aggregator,
             staleness=staleness,
             bfloat16=[name for name, one in self._parameters.items() if one.dtype == torch.bfloat16],
-            restore=self._checkpoint,
+            restore=self._checkpoints.path,
             timeout=timeout,
         )
         self._steps = self._hub.step or 0
@@ -142,10 +142,10 @@ class HubOptimizer(torch.optim.Optimizer):
 
     def save(self, timeout=None):
         """Makes a checkpoint of now, between step() and the next backward pass. All trainers call it."""
-        if self._checkpoint is None:
+        if self._checkpoints.path is None:
             raise InvalidError("the optimizer has no path for checkpoints: give it one as `checkpoint`")
         self._begin_saving()
-        self._end_saving(timeout)
+        self._checkpoints.end(self._hub, timeout)
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -180,26 +180,23 @@ class HubOptimizer(torch.optim.Optimizer):
             handle.remove()
         self._handles = []
         while self._in_flight:  # of an iteration without step()
+            request = self._in_flight[0][1]
+            if request is None:
+                self._close()
+                raise InvalidError(_INTERRUPTED + "the hub stays in its session, which can be closed alone")
             try:
-                self._in_flight[0][1].wait(timeout)
+                request.wait(timeout)
             except TimeoutError:
                 raise  # it still uses its memory
             except Error:
                 pass  # it has ended, whatever the reason
             self._in_flight.popleft()
-        self._end_saving(timeout)
-        is_freed = True
+        self._checkpoints.end(hub, timeout)
         try:
             hub.free(timeout)
-        except AgainError:
-            is_freed = False
-            raise
         finally:
-            if is_freed:
-                self._hub = None
-                self._weights = {}
-                if self._own_session is not None:
-                    self._own_session.close()
+            if hub.is_freed:
+                self._close()
 
     # What an optimizer has.
 
@@ -216,7 +213,7 @@ class HubOptimizer(torch.optim.Optimizer):
                 "a parameter has a gradient that needed none when the optimizer was made: make another one"
             )
         is_new = self._pushed or any(one.grad is not None for one in self._parameters.values())
-        if is_new or not self._is_due:  # else the step was taken, and its checkpoint is tried again
+        if is_new or not self._checkpoints.is_due:  # else the step was taken, and its checkpoint is tried again
             for name, parameter in self._parameters.items():
                 if name not in self._pushed:
                     self._push(name, parameter)
@@ -225,10 +222,10 @@ class HubOptimizer(torch.optim.Optimizer):
             self._take_weights()
             self._pushed.clear()
             self._steps += 1
-            self._is_due = self._every is not None and self._steps % self._every == 0
-        if self._is_due:
+            self._checkpoints.count(self._steps)
+        if self._checkpoints.is_due:
             self._begin_saving()
-            self._is_due = False
+            self._checkpoints.is_due = False
         return result
 
     def state_dict(self):
@@ -319,28 +316,12 @@ class HubOptimizer(torch.optim.Optimizer):
             self._handles.append(accumulator.register_hook(functools.partial(ready, name)))
             self._accumulators.append(accumulator)
 
-    # Checkpoints.
+    # An iteration.
 
     def _begin_saving(self):
-        self._end_saving(self._timeout)
-        self._open_hub().begin_checkpoint(self._checkpoint, self._steps)
-        self._is_saving = True
+        self._checkpoints.begin(self._open_hub(), self._steps, self._timeout)
         # Trainers of an asynchronous hub had each their own before it.
         self._take_weights()
-
-    def _end_saving(self, timeout):
-        if not self._is_saving:
-            return
-        try:
-            self._open_hub().end_checkpoint(timeout)
-        except TimeoutError:
-            raise  # it is still being written, and can be waited for again
-        except BaseException:
-            self._is_saving = False
-            raise
-        self._is_saving = False
-
-    # An iteration.
 
     @torch.no_grad()
     def _take_weights(self):
@@ -377,22 +358,36 @@ class HubOptimizer(torch.optim.Optimizer):
             raise InvalidError(f"the gradient of parameter {name!r:.64} is sparse: expected a dense one")
         else:
             tensor.copy_(parameter.grad)
-        while True:
-            try:
-                request = hub.push_async(name, self._arrays[name], group["lr"])
-                break
-            except AgainError:  # as many requests are in flight as there can be
-                if not self._in_flight:
-                    raise
-                self._end_first()
-        self._in_flight.append((name, request))
+        pushed = [name, None]
+        self._in_flight.append(pushed)
         self._pushed.add(name)
+        try:
+            while pushed[1] is None:
+                try:
+                    pushed[1] = hub.push_async(name, self._arrays[name], group["lr"])
+                except AgainError:  # as many requests are in flight as there can be
+                    if len(self._in_flight) == 1:
+                        raise
+                    self._end_first()
+        except Error:  # it was not pushed
+            self._in_flight.pop()
+            self._pushed.discard(name)
+            raise
         parameter.grad = None
 
     def _end_first(self):
         """Waits for the push that is the longest in flight. After a TimeoutError it can be waited for again."""
-        self._in_flight[0][1].wait(self._timeout)
+        request = self._in_flight[0][1]
+        if request is None:
+            raise InvalidError(_INTERRUPTED + "free this optimizer, and make another one in another session")
+        request.wait(self._timeout)
         self._in_flight.popleft()
+
+    def _close(self):
+        self._hub = None
+        self._weights = {}
+        if self._own_session is not None:
+            self._own_session.close()
 
     def _open_hub(self):
         if self._hub is None:

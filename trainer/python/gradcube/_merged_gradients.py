@@ -67,6 +67,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         self._deferred = DeferredSteps(optimizer, model, parameters) if priority == "need" else None
         self._synchronizes = True
         self._is_first = True  # of the iterations
+        self._is_cut = False  # a step was taken, in part or whole, and the iteration was not brought to its end
         self._observer = Observer(group)
         self._arrange(layers_of(model, parameters)[::-1])
         self._share(model)
@@ -114,6 +115,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
 
         What has failed raises, and raises again at the next call: there is no step with a part of the averages.
         """
+        self._require_whole()
         self._send_rest()
         self._require_all_sent()
         while self._sent:
@@ -128,17 +130,21 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
             raise ValueError("step() takes no closure: call backward() before it")
         if any(one.grad is not None for one in self._frozen):
             raise RuntimeError("a parameter has a gradient that had none when the optimizer was made: make another one")
+        self._require_whole()
         if self._defers() and self._sent:  # else all are averages already
             self._send_rest()
             self._require_all_sent()
+            self._is_cut = True
             self._deferred.begin(self._gradients, self._sent)
             result = None
         else:
             self.synchronize()
+            self._is_cut = True
             result = self._optimizer.step()
             if self._deferred is not None:  # as after a step that is deferred
                 self._gradients.zero()
         self._finish_iteration()
+        self._is_cut = False
         return result
 
     def finish_step(self):
@@ -229,6 +235,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
 
     def _gradient_comes(self, parameter):
         """Before it is added to what is there, which must not be on its way."""
+        self._require_whole()
         if self._deferred is not None:
             self._deferred.take(parameter)
         place = self._place_of[id(parameter)]
@@ -281,6 +288,11 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         work = self._lanes.all_reduce(memory, share)
         names = ", ".join(layer.name for layer in self._gradients.layers[first : last + 1])
         sent[0] = self._observer.sent(names, begin, work)
+
+    def _require_whole(self):
+        """There is no second step of one iteration, nor a plan that other ranks do not have."""
+        if self._is_cut:
+            raise RuntimeError("a step was interrupted or has failed: make another optimizer on all ranks")
 
     def _require_all_sent(self):
         if any(message is None for message, _, _ in self._sent):

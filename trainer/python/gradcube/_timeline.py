@@ -4,6 +4,7 @@ import json
 import os
 import threading
 import time
+import warnings
 
 import torch.distributed as dist
 
@@ -63,6 +64,9 @@ class Timeline:
             for track, name, begin, end in row:
                 microseconds = {"ts": (begin - start) * 1e6, "dur": (end - begin) * 1e6}
                 events.append({"ph": "X", "name": name, "pid": number, "tid": track, **microseconds})
-        with open(_temporary(path), "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": events, "displayTimeUnit": "ms"}, file)
-        os.replace(_temporary(path), path)
+        try:
+            with open(_temporary(path), "w", encoding="utf-8") as file:
+                json.dump({"traceEvents": events, "displayTimeUnit": "ms"}, file)
+            os.replace(_temporary(path), path)
+        except OSError as error:  # of this rank alone, and no reason to end a training
+            warnings.warn(f"the timeline was not written: {error}", RuntimeWarning, stacklevel=2)

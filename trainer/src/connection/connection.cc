@@ -83,12 +83,12 @@ void Connection::send_inquiry(std::uint64_t request, std::uint32_t lane, std::ui
   ::send(socket_.get(), &inquiry, sizeof(inquiry), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void Connection::send_grow(std::uint64_t end, std::uint64_t wanted) {
+bool Connection::send_grow(std::uint64_t end, std::uint64_t wanted) {
   shared::Grow grow{};
   grow.type = shared::MessageType::grow;
   grow.end = end;
   grow.wanted = wanted;
-  ::send(socket_.get(), &grow, sizeof(grow), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return say(&grow, sizeof grow);
 }
 
 void Connection::send_make_hub(std::uint32_t number, std::uint32_t lane, std::uint64_t offset,
@@ -103,12 +103,13 @@ void Connection::send_make_hub(std::uint32_t number, std::uint32_t lane, std::ui
 }
 
 // What the daemon must hear, if it reads what came before within kPatience.
-void Connection::say(const void* message, std::size_t bytes) {
+bool Connection::say(const void* message, std::size_t bytes) {
   pollfd room{socket_.get(), POLLOUT, 0};
   while (::send(socket_.get(), message, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     if (errno == EAGAIN && ::poll(&room, 1, kPatience) == 1) continue;
-    if (errno != EINTR) return;
+    if (errno != EINTR) return false;
   }
+  return true;
 }
 
 void Connection::send_end_hub(std::uint32_t number) {

@@ -51,8 +51,8 @@ class Connection {
   // All without blocking; a failure shows itself as a closed socket at the next receive().
   // `number`: the collective's place in its lane.
   void send_inquiry(std::uint64_t request, std::uint32_t lane, std::uint64_t number);
-  // A grown follows.
-  void send_grow(std::uint64_t end, std::uint64_t wanted);
+  // A grown follows. False: there was no room for it, and nothing was sent.
+  bool send_grow(std::uint64_t end, std::uint64_t wanted);
   // A hub_made follows.
   void send_make_hub(std::uint32_t number, std::uint32_t lane, std::uint64_t offset,
                      std::uint64_t bytes);
@@ -72,7 +72,7 @@ class Connection {
 
  private:
   void send_hello(const std::string& job, std::uint64_t heap_bytes, const Options& options);
-  void say(const void* message, std::size_t bytes);
+  bool say(const void* message, std::size_t bytes);
   void await_answer();
   Answer receive_answer();
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <numeric>
 #include <span>
 #include <sys/mman.h>
@@ -142,6 +143,7 @@ const std::byte* HubMapping::show(std::size_t bytes, const std::uint32_t& readab
   shown_bytes_ = bytes;
   readable_ = &readable;
   private_in_child_.emplace(std::span(shown_, bytes_), [this] {
+    if (!has_weights_) throw std::bad_alloc();
     return std::vector<std::span<const std::byte>>{{shown_, shown_bytes_}};
   });
   return shown_;
@@ -185,7 +187,10 @@ Hub::~Hub() {
   if (mapping_ != nullptr) mapping_->close_shown();
 }
 
-void Hub::disown_saving() noexcept { [[maybe_unused]] const HubSaving* parents = saving.release(); }
+void Hub::disown() noexcept {
+  [[maybe_unused]] const HubSaving* parents = saving.release();
+  mapping_.reset();
+}
 
 std::vector<char> Hub::table() const {
   std::vector<char> table;

@@ -10,6 +10,7 @@
 #define GRADCUBE_TRAINER_SRC_HUB_HUB_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -42,7 +43,8 @@ class HubMapping {
   std::byte* base() const { return base_; }
   std::size_t bytes() const { return bytes_; }
   // For a caller's pointers into its first `bytes`, the weights; null, with errno, if the system
-  // has no room for the view. A forked child has those of the moment of the fork. readable: the
+  // has no room for the view. A forked child has those of the moment of the fork, if there were
+  // any. readable: the
   // daemon makes it 0 before it takes the memory back. The first time counts.
   const std::byte* show(std::size_t bytes, const std::uint32_t& readable);
   // From now on who reads what was shown is killed by SIGSEGV, and it takes no memory.
@@ -63,7 +65,7 @@ class HubMapping {
   std::size_t shown_bytes_ = 0;
   const std::uint32_t* readable_ = nullptr;  // while something is shown
   bool is_closed_ = false;                   // what was shown is not the daemon's memory any more
-  bool has_weights_ = true;
+  std::atomic<bool> has_weights_{true};      // written with mutex_ held
   std::optional<PrivateInChild> private_in_child_;
 };
 
@@ -159,8 +161,9 @@ class Hub {
   std::map<std::string, std::vector<CheckpointFile>> replaceable;
 
   // In a forked child, before its copy of the hub is destroyed: what is saved is the parent's, its
-  // file and the thread that writes it.
-  void disown_saving() noexcept;
+  // file and the thread that writes it; and what was shown stays, as another thread of the parent
+  // may have held its mutex at the fork.
+  void disown() noexcept;
 
  private:
   void read_state();

@@ -184,6 +184,7 @@ void HubCheckpoints::push_restored(Hub& hub, HubParts* parts, const Deadline& de
     bytes_pushed -= first.bytes;
     pushed.pop_front();
   };
+  hub.mapping()->set_has_weights(false);
   try {
     for (std::size_t number = 0; number < hub.size(); ++number) {
       const std::size_t bytes = hub.bytes_to_restore(hub.key_by_name(number));
@@ -219,8 +220,11 @@ void HubCheckpoints::push_restored(Hub& hub, HubParts* parts, const Deadline& de
     }
     const Session::Lock lock = session_.enter();
     hub.torn = has_begun;
+    if (has_begun) hub.mapping()->close_shown();
+    hub.mapping()->set_has_weights(!has_begun);
     throw;
   }
+  hub.mapping()->set_has_weights(true);
 }
 
 }  // namespace gradcube::trainer

@@ -69,17 +69,15 @@ void HubClient::ask_for(Hub& hub, const Deadline& deadline) {
   std::memcpy(block, table.data(), table.size());
   Connection& daemon = session_.connection();
   Session::Lock lock = session_.enter();
-  if (pending_) {
+  if (table_ != nullptr) {
     session_.release(block);
     throw Failure(GRADCUBE_EAGAIN, "the daemon at " + daemon.path() +
                                        " is still making the hub that it was asked for before");
   }
-  pending_ = true;
+  table_ = block;
   answer_.reset();
   daemon.send_make_hub(hub.number(), hub.lane(), session_.offset_of(block), table.size());
   session_.await_hub(lock, deadline);
-  // Where it has not answered, the daemon may still read the table.
-  if (answer_.has_value()) session_.release(block);
   session_.require_member();
   if (!answer_.has_value()) {
     throw Failure(GRADCUBE_ETIMEDOUT, "the daemon at " + daemon.path() +
@@ -103,7 +101,7 @@ void HubClient::ask_for(Hub& hub, const Deadline& deadline) {
 }
 
 void HubClient::take_hub(const shared::Notice& notice, Descriptor memory) {
-  pending_ = false;
+  if (table_ != nullptr) session_.release(std::exchange(table_, nullptr));
   if (notice.number != hubs_) return;  // nobody waits for it any more
   answer_ = Answer{notice, std::move(memory)};
   session_.call_served();

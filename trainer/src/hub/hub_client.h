@@ -93,7 +93,8 @@ class HubClient final : public HubListener {
   Session& session_;
   // The daemon's word on a hub that was asked for.
   std::optional<Answer> answer_;
-  bool pending_ = false;    // it was asked for, and the daemon has not answered
+  // In the heap: the table of a hub that was asked for, until the daemon, which reads it, answers.
+  std::byte* table_ = nullptr;
   std::uint32_t hubs_ = 0;  // that were asked for
   Hub* hub_ = nullptr;      // the job's
   // Of this and earlier hubs, into which callers have pointers; and of these views. Taken last:

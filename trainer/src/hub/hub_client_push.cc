@@ -208,7 +208,7 @@ int HubClient::may_read(const Hub& hub, std::size_t place, bool also_while_pushe
     return fail(GRADCUBE_EAGAIN, "key " + in_quotes(key.name) +
                                      " of the hub is being pushed: wait for its request first");
   }
-  if (!key.has_weights && !key.pushed) return no_weights(key);
+  if (!key.has_weights) return no_weights(key);
   if (!keeps_memory(hub)) return no_memory();
   return hub.is_being_freed ? is_being_freed() : GRADCUBE_OK;
 }

@@ -3,23 +3,19 @@
 What is drawn is named in an SVG: the bar or the point i of series s in panel p is the group "p-s-i", a line is "p-s".
 """
 
+import io
 import logging
-import signal
+import os
+import pathlib
 import traceback
 import warnings
 
 from .failure import Failure
 from .figures import MEASURED, MODEL, PAPER
-from .printable import printable, quoted
-from .report import human_seconds
+from .printable import printable
 
 _MARKERS = {PAPER: "x", MEASURED: "D"}
 _WIDTH = 0.8  # of all bars of a category
-_PATIENCE = 120  # seconds
-
-
-class _TooLong(Exception):
-    """The drawing took longer than its patience: as where nobody reads a pipe."""
 
 
 def _label(text):
@@ -55,7 +51,7 @@ def _draw_lines(axes, panel, number):
         axes.set_ylim(0, None)
 
 
-def _draw(figure, path):
+def _draw(figure, suffix):
     import matplotlib
 
     matplotlib.use("Agg")
@@ -72,35 +68,34 @@ def _draw(figure, path):
         axes.set(title=_label(panel.title), xlabel=_label(panel.x_label), ylabel=_label(panel.y_label))
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small")
-    drawn.savefig(path, dpi=120, metadata={"Date": None} if path.endswith(".svg") else None)
+    content = io.BytesIO()
+    drawn.savefig(content, format=suffix, dpi=120, metadata={"Date": None} if suffix == "svg" else None)
+    return content.getvalue()
 
 
-def _give_up(*_):
-    raise _TooLong
+def _write(path, content):
+    # A pipe that nobody reads is an error, and not waited for.
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK, 0o666)
+    with open(descriptor, "wb") as file:
+        os.set_blocking(descriptor, True)
+        file.write(content)
 
 
-def draw_figure(figure, path, patience=_PATIENCE):
-    """Raises a Failure where Matplotlib is missing, the file cannot be written, or that takes too long."""
+def draw_figure(figure, path):
+    """Raises a Failure where Matplotlib is missing or the file cannot be written."""
     logging.disable()  # what Matplotlib has to say is not for who asked for a figure
     warnings.simplefilter("ignore")
-    before = signal.signal(signal.SIGALRM, _give_up)
-    signal.setitimer(signal.ITIMER_REAL, patience)
     try:
-        _draw(figure, path)
+        _write(path, _draw(figure, pathlib.Path(path).suffix[1:]))
         return
     except ImportError:
         what = (
             "figures are drawn by /usr/bin/python3 with matplotlib, and matplotlib is missing; install "
             "python3-matplotlib, or see the figure's numbers without --out"
         )
-    except _TooLong:
-        what = f"the figure was not drawn: python3 had not written {quoted(path)} after {human_seconds(patience)}"
     except OSError as error:
         what = f"the figure was not drawn: {printable(f'cannot write {path}: {error.strerror}', 4096)}"
     except Exception as error:  # noqa: BLE001 - what Matplotlib raises is not ours to list
         last = traceback.format_exception_only(error)[-1].strip()
         what = f"the figure was not drawn: {printable(last, 4096)}"
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     raise Failure(what)

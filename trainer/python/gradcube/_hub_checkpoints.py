@@ -1,0 +1,41 @@
+"""When a HubOptimizer makes checkpoints, and whether one is being made."""
+
+import os
+
+from ._errors import Error, TimeoutError
+from ._hub_settings import period_of
+
+
+class HubCheckpoints:
+    def __init__(self, path, every):
+        self.path = None if path is None else os.path.abspath(path)
+        self._every = period_of(path, every)
+        self._is_saving = False
+        # After the step that was taken last; also one that could not begin, as the end of the one before came too late.
+        self.is_due = False
+
+    def count(self, steps):
+        """So many steps were taken."""
+        self.is_due = self.is_due or (self._every is not None and steps % self._every == 0)
+
+    def begin(self, hub, steps, timeout):
+        self.end(hub, timeout)
+        self._is_saving = True  # also where Ctrl-C comes before it is known to have begun
+        try:
+            hub.begin_checkpoint(self.path, steps)
+        except Error:
+            self._is_saving = False
+            raise
+
+    def end(self, hub, timeout):
+        """That of the last one, if it has not ended."""
+        if not self._is_saving:
+            return
+        try:
+            hub.end_checkpoint(timeout)
+        except TimeoutError:
+            raise  # it is still being written, and can be waited for again
+        except Error:
+            self._is_saving = False
+            raise
+        self._is_saving = False
