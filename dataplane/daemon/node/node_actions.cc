@@ -105,6 +105,7 @@ void Node::carry_out(Attempt attempt, const command::Reset& reset, control::Inst
     notify(attempt, make_failure(number, reset.cut.code, reset.cut.text));
   }
   group.member->reset(reset.epoch, reset.cut, number);
+  group.halted_up_to = reset.epoch;  // also where it was halted for good meanwhile: it works again
   happened(attempt, event::EnginesArmed{}, now);
 }
 
