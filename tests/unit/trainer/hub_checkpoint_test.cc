@@ -362,11 +362,11 @@ TEST_F(HubCheckpoint, ThatIsRestoredInPartLeavesAHubThatIsNeitherReadNorSaved) {
   train(session, hub, 1);
   ASSERT_EQ(save(hub, path_, 1), GRADCUBE_OK);
   wait(session, push(session, hub, 0, std::vector<float>(100, 0.5F).data()));
-  const auto* shown = static_cast<const volatile float*>(gradcube_hub_weights(hub, 0));
+  const auto* shown = static_cast<const float*>(gradcube_hub_weights(hub, 0));
   ASSERT_NE(shown, nullptr);
   std::uint64_t step = 0;
   EXPECT_EQ(gradcube_hub_restore(hub, path_.c_str(), kLong, &step), GRADCUBE_EPEER);
-  EXPECT_DEATH(std::printf("%g", static_cast<double>(shown[99])), "");
+  EXPECT_FALSE(can_be_read(shown));
   std::vector<float> weights(100);
   EXPECT_EQ(gradcube_hub_pull(hub, 0, weights.data()), GRADCUBE_EINVAL);
   expect_says(gradcube_last_error(session), "not saved or restored as a whole");
@@ -374,21 +374,19 @@ TEST_F(HubCheckpoint, ThatIsRestoredInPartLeavesAHubThatIsNeitherReadNorSaved) {
   EXPECT_EQ(free(hub), GRADCUBE_OK) << gradcube_last_error(session);
 }
 
-using HubCheckpointDeathTest = HubCheckpoint;
-
-TEST_F(HubCheckpointDeathTest, OfWhichThePlanesCannotBeHadLeavesNothingInPlaceOfWhatWasShown) {
+TEST_F(HubCheckpoint, OfWhichThePlanesCannotBeHadLeavesNothingInPlaceOfWhatWasShown) {
   gradcube_session* session = open("planeless");
   settings_.aggregator = 7;
   gradcube_hub* hub = create(session);
   ASSERT_NE(hub, nullptr);
   for (const std::size_t key : {0, 1, 2}) init(session, hub, key);
-  const auto* shown = static_cast<const volatile float*>(gradcube_hub_weights(hub, 0));
+  const auto* shown = static_cast<const float*>(gradcube_hub_weights(hub, 0));
   ASSERT_NE(shown, nullptr);
   EXPECT_EQ(shown[99], 1.5F);
   EXPECT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 1), GRADCUBE_EPEER);
-  EXPECT_DEATH(std::printf("%g", static_cast<double>(shown[99])), "");
+  EXPECT_FALSE(can_be_read(shown));
   gradcube_leave(session);
-  EXPECT_DEATH(std::printf("%g", static_cast<double>(shown[99])), "") << "nor is that kept";
+  EXPECT_FALSE(can_be_read(shown)) << "nor is that kept";
 }
 
 TEST_F(HubCheckpoint, KeepsItsHubWhileAnotherThreadEndsIt) {

@@ -2,12 +2,16 @@
 #ifndef GRADCUBE_TESTS_UNIT_TRAINER_HUB_FIXTURE_H_
 #define GRADCUBE_TESTS_UNIT_TRAINER_HUB_FIXTURE_H_
 
+#include <array>
 #include <cstdint>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include "tests/unit/trainer/session_fixture.h"
+#include "trainer/src/base/descriptor.h"
 
 #include "gradcube/gradcube_hub.h"
 
@@ -64,6 +68,14 @@ class HubTest : public SessionTest {
   }
   static void wait(gradcube_session* session, std::uint64_t request) {
     EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_OK) << gradcube_last_error(session);
+  }
+  // In this process: a forked child, as of a death test, has copies of its own.
+  static bool can_be_read(const void* memory) {
+    std::array<int, 2> pipe{};
+    EXPECT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+    const Descriptor from(pipe[0]);
+    const Descriptor to(pipe[1]);
+    return ::write(to.get(), memory, 1) == 1;
   }
 
   // In an order that is not that of their names.

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <limits>
 #include <string>
 #include <vector>
@@ -165,8 +164,6 @@ TEST_F(HubTest, WhoseMemoryIsTakenBackIsNotReadAsZeros) {
   EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_ENODAEMON);
 }
 
-using HubDeathTest = HubTest;
-
 TEST_F(HubTest, WhoseTrainerAbortsIsNotReadFromThenOnButForWhatItHasShown) {
   gradcube_session* session = open("job");
   gradcube_hub* hub = create(session);
@@ -181,16 +178,16 @@ TEST_F(HubTest, WhoseTrainerAbortsIsNotReadFromThenOnButForWhatItHasShown) {
   EXPECT_EQ(shown[99], 1.5F);
 }
 
-TEST_F(HubDeathTest, WeightsThatAreShownCannotBeReadWhenTheHubWasFreed) {
+TEST_F(HubTest, WeightsThatAreShownCannotBeReadWhenTheHubWasFreed) {
   gradcube_session* session = open("job");
   gradcube_hub* hub = create(session);
   ASSERT_NE(hub, nullptr);
   init(session, hub, 0);
-  const auto* shown = static_cast<const volatile float*>(gradcube_hub_weights(hub, 0));
+  const auto* shown = static_cast<const float*>(gradcube_hub_weights(hub, 0));
   ASSERT_NE(shown, nullptr);
   EXPECT_EQ(shown[99], 1.5F);
   EXPECT_EQ(free(hub), GRADCUBE_OK);
-  EXPECT_DEATH(std::printf("%g", static_cast<double>(shown[99])), "");
+  EXPECT_FALSE(can_be_read(shown));
 }
 
 TEST_F(HubTest, IsNotMadeOfWeightsOfAnotherLength) {
