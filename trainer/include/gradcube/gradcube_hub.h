@@ -127,9 +127,9 @@ GRADCUBE_API int gradcube_hub_create(gradcube_session* session,
  * of this trainer are in flight, or as many requests as there can be, unless it has left the job;
  * and while another thread is in a call that saves, restores, pulls or frees it. In all other
  * cases the hub is freed, also where the result is an error: another trainer has gone, or did not
- * come in time. A trainer that just leaves may keep others from the last weights. Free hubs before
- * gradcube_close(), which does not free them; after gradcube_leave() nothing is waited for. NULL is
- * allowed. */
+ * come in time. If that one goes on to push, its pushes wait for as long as it lets them. A trainer
+ * that just leaves may keep others from the last weights. Free hubs before gradcube_close(), which
+ * does not free them; after gradcube_leave() nothing is waited for. NULL is allowed. */
 GRADCUBE_API int gradcube_hub_free(gradcube_hub* hub, int timeout_ms);
 
 /* Each starts a round of the key and returns at once. `key` is the place in settings.keys. `rate`
