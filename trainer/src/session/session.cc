@@ -204,7 +204,9 @@ int Session::report(Lock& lock, Request& request) {
   requests_.unlist(request);
   --unreported_ends_;
   update_events();
-  if (code != GRADCUBE_OK) fail(code, std::move(request.message));
+  if (code != GRADCUBE_OK) {
+    fail(code, request.message.empty() ? lost_message_ : std::move(request.message));
+  }
   if (request.wanted.received != nullptr) {
     *request.wanted.received = code == GRADCUBE_OK ? request.message_bytes : 0;
   }

@@ -188,7 +188,8 @@ void Session::lose(int code, std::string message) {
   // what was submitted, whatever is written there then.
   if (in_flight_ != 0) region_.part_heap(heap_.usable());
   requests_.for_each_listed([this](Request& request) {
-    if (!request.ended) end(request, lost_code_, lost_message_);
+    if (!request.ended)
+      end(request, lost_code_, "");  // lost_message_, for which memory may be short
   });
   end_abandoned();
   update_events();
