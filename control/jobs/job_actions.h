@@ -31,8 +31,8 @@ struct JobTiming {
   Instant elsewhere = std::chrono::seconds(2);
   // For all trainers to submit what comes before a collective that cannot be done.
   Instant catch_up = std::chrono::seconds(2);
-  // For all to complete what all have submitted, after a disagreement or a trainer's leaving; and
-  // after a trainer's death.
+  // For all to complete what all have submitted: after a disagreement for the next collective,
+  // after a trainer's leaving for all; and after a trainer's death.
   Instant run_on = std::chrono::seconds(10);
   Instant run_on_after_death = std::chrono::milliseconds(500);
   Instant decide = std::chrono::seconds(2);         // to hear of a survivor; and once more to agree

@@ -135,6 +135,7 @@ void JobAgent::handle(const JobMessage&, const Hold& hold, Instant now, JobActio
   const bool begins = phase_ == Phase::running;
   const bool goes_on = phase_ == Phase::holding || phase_ == Phase::held;
   if (hold.epoch != epoch_) return;
+  if (goes_on) phase_deadline_ = now + longest_stop();  // the leader waits on
   if (begins || (goes_on && asks_anew(hold))) {
     if (begins) enter(Phase::holding, now);
     why_ = hold.why;

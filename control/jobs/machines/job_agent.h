@@ -142,6 +142,7 @@ class JobAgent {
   void repeat(JobActions& out) const;
   void tell_abort(JobActions& out) const;
   Instant interval() const;
+  Instant longest_stop() const { return 2 * timing_.phase + timing_.run_on; }
   Held held() const;
   void send(JobEnd to, JobBody body, JobActions& out) const;
   void answer(JobBody body, JobActions& out) const { send(leader_, std::move(body), out); }

@@ -23,7 +23,7 @@ void JobAgent::enter(Phase phase, Instant now) {
       break;
     case Phase::holding:
     case Phase::held:
-      phase_deadline_ = now + 2 * timing_.phase + timing_.run_on;
+      phase_deadline_ = now + longest_stop();
       break;
     case Phase::aborting:
       phase_deadline_ = now + timing_.decide;

@@ -163,6 +163,7 @@ void JobLeader::enter(Phase phase, Instant now, JobActions& out) {
   if (phase == Phase::running || phase == Phase::over) return;
   for (Member& member : members_) member.answered = false;
   phase_deadline_ = now + longest(phase);
+  asked_all_ = now;
   next_ask_ = now + timing_.repeat;
   ask(out);
 }

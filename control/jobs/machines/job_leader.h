@@ -16,6 +16,7 @@
 //               the collective that cannot be done, or has left, or the time for that is over
 //   stopping    all take no more submissions and run on until every member has completed all that
 //               can complete: what all have submitted, before the first disagreement of the lane.
+//               The deadline is of the next one to complete
 //               After a Leave also until no member waits for the end of a message that it has sent
 //               as a whole: who leaves may have received it
 //   resetting   all fail the same rest, and are armed in the next epoch; then starting
@@ -174,6 +175,7 @@ class JobLeader {
   bool note_earlier(const std::vector<Disagreement>& found);
   bool note_overflow_before_departure();
   void ask_all(JobActions& out);
+  void wait_on(Instant now, JobActions& out);
   std::optional<CollectiveName> asked() const;
   bool has_told(const Member& member) const;
   std::string disagreement() const;
@@ -203,6 +205,7 @@ class JobLeader {
   std::vector<Member> members_;  // by server
   std::optional<Instant> phase_deadline_;
   Instant next_ask_{};
+  Instant asked_all_{};                // in this phase
   std::optional<Disagreement> first_;  // of this stop
   // While all catch up: the first collective of a lane that cannot be done.
   std::map<std::uint32_t, std::uint64_t> failing_;

@@ -12,11 +12,13 @@
 namespace gradcube::control {
 namespace {
 
-// Messages overtake each other; counts only grow.
-void take_greater(LaneNumbers& known, const LaneNumbers& told) {
+// Messages overtake each other; counts only grow. Whether one has.
+bool take_greater(LaneNumbers& known, const LaneNumbers& told) {
+  const LaneNumbers before = known;
   for (std::size_t lane = 0; lane < known.size() && lane < told.size(); ++lane) {
     known[lane] = std::max(known[lane], told[lane]);
   }
+  return known != before;
 }
 
 }  // namespace
@@ -83,11 +85,12 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
                     std::all_of(held.disagreements.begin(), held.disagreements.end(),
                                 [this](const Disagreement& what) { return is_possible(what); });
   if (phase_ != Phase::stopping || held.epoch != epoch_ || !fits) return;
+  bool has_advanced = false;
   if (!member->held.has_value()) {
     member->held = held;
   } else {
     take_greater(member->held->published, held.published);
-    take_greater(member->held->completed, held.completed);
+    has_advanced = take_greater(member->held->completed, held.completed);
     take_greater(member->held->reached, held.reached);
     // What counts is what had been sent as a whole when the job was held; of that none comes more.
     member->held->unanswered = std::min(member->held->unanswered, held.unanswered);
@@ -103,7 +106,16 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
     known.erase(std::unique(known.begin(), known.end()), known.end());
   }
   if (note_earlier(held.disagreements)) ask_all(out);
+  if (has_advanced && !departure_.has_value()) wait_on(now, out);
   advance_stop(now, out);
+}
+
+// As long as collectives complete. Also those that are done are asked, which would give this up.
+void JobLeader::wait_on(Instant now, JobActions& out) {
+  phase_deadline_ = now + timing_.run_on;
+  if (now - asked_all_ < timing_.phase) return;
+  asked_all_ = now;
+  ask_all(out);
 }
 
 void JobLeader::ask_all(JobActions& out) {

@@ -175,6 +175,16 @@ TEST_F(JobAgentTest, SaysWhatWasSubmittedAsTheEarliestThatItIsAskedFor) {
   EXPECT_FALSE(ordered<command::Hold>(hear(Hold{0, "they disagree", later}))) << "overtaken";
 }
 
+TEST_F(JobAgentTest, WaitsOnWithALeaderThatAsksAgain) {
+  hold();
+  const auto longest = 2 * timing_.phase + timing_.run_on;
+  for (int again = 0; again < 3; ++again) {
+    EXPECT_FALSE(ordered<command::Halt>(wait(longest - std::chrono::milliseconds(1))));
+    hear(Hold{0, "they disagree", {}});
+  }
+  EXPECT_TRUE(ordered<command::Halt>(wait(longest)));
+}
+
 TEST_F(JobAgentTest, GivesUpALeaderThatDoesNotGoOn) {
   hold();
   const JobActions out = wait(2 * timing_.phase + timing_.run_on);

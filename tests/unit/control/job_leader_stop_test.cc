@@ -147,6 +147,21 @@ TEST_F(JobLeaderTest, NamesTheServerThatDoesNotCompleteWhatAllHaveSubmitted) {
       << why;
 }
 
+TEST_F(JobLeaderTest, WaitsForWhatAllHaveSubmittedAsLongAsSomeOfItCompletes) {
+  run();
+  fail({0, 9, 3, "x"});
+  hear(0, held(0, {8, 0}, {8, 0}, {}, {}));
+  hear(1, held(0, {8, 0}, {0, 0}, {}, {}));
+  hear(2, held(0, {8, 0}, {8, 0}, {}, {}));
+  for (std::uint64_t completed = 1; completed < 8; ++completed) {
+    wait(timing_.run_on - milliseconds(1));
+    const JobActions out = hear(1, held(0, {8, 0}, {completed, 0}, {}, {}));
+    EXPECT_EQ(leader_.phase(), Phase::stopping);
+    EXPECT_EQ(asked<Hold>(out).size(), 3u) << "also of those that are done, which wait, too";
+  }
+  EXPECT_EQ(asked<Reset>(hear(1, held(0, {8, 0}, {8, 0}, {}, {}))).size(), 3u);
+}
+
 TEST_F(JobLeaderTest, NamesAllServersThatDoNotCompleteOrDoNotAnswer) {
   run();
   fail({0, 4, 3, "x"});
