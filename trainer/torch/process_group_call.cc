@@ -60,11 +60,11 @@ at::Tensor ProcessGroupGradcube::workspace(Call& call, const at::Tensor& like,
     memory =
         in_step(call, [&] { return at::empty({elements}, like.options().requires_grad(false)); });
   } else {
-    if (call.stage == nullptr) {
-      common_device(call.inputs, call.outputs);  // before anything is copied
-      call.stage = std::make_shared<Stage>(link_to(like.device()));
-    }
-    memory = in_step(call, [&] { return call.stage->memory(like, elements); });
+    if (call.stage == nullptr) common_device(call.inputs, call.outputs);  // before any is copied
+    memory = in_step(call, [&] {
+      if (call.stage == nullptr) call.stage = std::make_shared<Stage>(link_to(like.device()));
+      return call.stage->memory(like, elements);
+    });
   }
   // Elsewhere it is counted as any memory that the library has to copy.
   if (is_in_place(memory.data_ptr(), memory.nbytes())) counters_[kind].staged += memory.nbytes();
@@ -103,7 +103,7 @@ void ProcessGroupGradcube::copy_own(Call& call, const at::Tensor& to, const at::
   if (call.stage == nullptr || !to.device().is_cpu()) {
     call.own.push_back({to, from});
   } else {
-    call.stage->copy(to, from);
+    copy_in(call, to, from);
   }
 }
 
@@ -115,7 +115,12 @@ void ProcessGroupGradcube::use(Call& call, const at::Tensor& memory, std::size_t
     call.memory.push_back(memory);
     call.uses.push_back({static_cast<const char*>(begin), bytes, is_written});
   }
-  if (call.stage != nullptr) call.stage->mark(call.requests.size());
+  if (call.stage != nullptr) {
+    in_step(call, [&] {
+      call.stage->mark(call.requests.size());
+      return memory;
+    });
+  }
   Counters& counters = counters_[kind];
   ++counters.requests;
   counters.bytes += bytes;
@@ -142,7 +147,12 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Millisec
   check_apart(call.device_uses);
   for (const Copy& copy : call.own) copy_in(call, copy.to, copy.from);
   if (call.type != OpType::SEND && call.type != OpType::RECV) ++collectives_;
-  if (call.stage != nullptr) call.stage->seal(std::move(call.copies));
+  if (call.stage != nullptr) {
+    in_step(call, [&] {
+      call.stage->seal(std::move(call.copies));
+      return at::Tensor();
+    });
+  }
   if (progress_ == nullptr) {  // nobody has anything to add
     if (call.stage != nullptr) call.stage->wait_for_copies(deadline);
     call.requests.clear();

@@ -146,7 +146,7 @@ bool Progress::is_open(const TaskPointer& task, std::size_t place, std::string& 
 }
 
 // Of a collective that this rank alone cannot begin, though it may be right: other ranks' would be
-// added to its next one. What is in flight may leave memory, or have its tensor: it is waited for.
+// added to its next one. Those in flight may leave memory, or have its tensor: they are waited for.
 bool Progress::loses_order(const Request& request, int code) {
   const bool may_begin_later = code == GRADCUBE_ENOMEM || code == GRADCUBE_EINVAL;
   const bool is_right = may_begin_later || code == GRADCUBE_ENODAEMON;

@@ -89,12 +89,14 @@ class DeferredSteps:
     def begin(self, gradients, messages):
         """Instead of a step. ``messages``: of each its work, and its first and its last layer."""
         self.finish()
+        self._is_broken = True  # while some messages are pending and others are not yet
         self._options = [self._without_parameters(group) for group in self._optimizer.param_groups]
         for message in messages:
             pending = _Pending(gradients, *message)
             for parameter in pending.parameters:
                 parameter.grad = None
                 self._pending[id(parameter)] = pending
+        self._is_broken = False
         for parameter in self._unseen:
             self.take(parameter)
 
@@ -145,7 +147,9 @@ class DeferredSteps:
 
     def _require_whole(self):
         if self._is_broken:
-            raise RuntimeError("a step was interrupted, so parameters are of no step: make another optimizer")
+            raise RuntimeError(
+                "a step was interrupted, so this model's parameters are of no step: make another model, and an optimizer"
+            )
 
     @staticmethod
     def _without_parameters(group):

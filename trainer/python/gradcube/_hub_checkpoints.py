@@ -2,7 +2,7 @@
 
 import os
 
-from ._errors import Error, TimeoutError
+from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._hub_settings import period_of
 
 
@@ -11,6 +11,7 @@ class HubCheckpoints:
         self.path = None if path is None else os.path.abspath(path)
         self._every = period_of(path, every)
         self._is_saving = False
+        self._is_unsure = False  # Ctrl-C came while one began or ended
         # After the step that was taken last; also one that could not begin, as the end of the one before came too late.
         self.is_due = False
 
@@ -20,22 +21,26 @@ class HubCheckpoints:
 
     def begin(self, hub, steps, timeout):
         self.end(hub, timeout)
-        self._is_saving = True  # also where Ctrl-C comes before it is known to have begun
+        self._is_saving = self._is_unsure = True
         try:
             hub.begin_checkpoint(self.path, steps)
         except Error:
             self._is_saving = False
             raise
+        self._is_unsure = False
 
     def end(self, hub, timeout):
         """That of the last one, if it has not ended."""
         if not self._is_saving:
             return
+        was_unsure, self._is_unsure = self._is_unsure, True
         try:
             hub.end_checkpoint(timeout)
-        except TimeoutError:
-            raise  # it is still being written, and can be waited for again
-        except Error:
+        except (TimeoutError, AgainError):
+            self._is_unsure = was_unsure
+            raise  # it is still being written, or begun, and can be waited for again
+        except Error as failure:
             self._is_saving = False
-            raise
-        self._is_saving = False
+            if not (was_unsure and isinstance(failure, InvalidError)):  # else it had not begun, or had ended
+                raise
+        self._is_saving = self._is_unsure = False
