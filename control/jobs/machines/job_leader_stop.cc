@@ -110,7 +110,7 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
   advance_stop(now, out);
 }
 
-// As long as collectives complete. Members that are done are asked, too, or they would give this up.
+// As long as collectives complete. Members that are done are asked, too: else they would give up.
 void JobLeader::wait_on(Instant now, JobActions& out) {
   phase_deadline_ = now + timing_.run_on;
   if (now - asked_all_ < timing_.phase) return;
