@@ -1,6 +1,8 @@
 #include "dataplane/daemon/messages/message_queue.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace gradcube::dataplane {
 
@@ -17,27 +19,41 @@ control::Instant MessageQueue::delay() {
 void MessageQueue::send(const control::NodeMessage& message, control::Instant now) {
   for (unsigned copies = hits(faults_.duplicate) ? 2 : 1; copies > 0; --copies) {
     if (cuts_.contains({message.from, message.to}) || hits(faults_.loss)) continue;
-    due_.emplace(now + delay(), message);
+    const auto kept = kept_.find(message.to);
+    (kept == kept_.end() ? due_ : kept->second).emplace(now + delay(), message);
   }
 }
 
-MessageQueue::Due::const_iterator MessageQueue::first() const {
-  return std::find_if(due_.begin(), due_.end(),
-                      [this](const auto& each) { return !stopped_.contains(each.second.to); });
+void MessageQueue::stop(bcube::ServerId server) {
+  Due& kept = kept_[server];
+  for (auto each = due_.begin(); each != due_.end();) {
+    const auto next = std::next(each);
+    if (each->second.to == server) kept.insert(due_.extract(each));
+    each = next;
+  }
+}
+
+void MessageQueue::go_on(bcube::ServerId server) {
+  const auto kept = kept_.find(server);
+  if (kept == kept_.end()) return;
+  due_.merge(kept->second);
+  kept_.erase(kept);
+}
+
+bool MessageQueue::empty() const {
+  return due_.empty() && std::all_of(kept_.begin(), kept_.end(),
+                                     [](const auto& each) { return each.second.empty(); });
 }
 
 std::optional<control::NodeMessage> MessageQueue::take(control::Instant now) {
-  const auto found = first();
-  if (found == due_.end() || found->first > now) return std::nullopt;
-  control::NodeMessage message = found->second;
-  due_.erase(found);
-  return message;
+  const auto first = due_.begin();
+  if (first == due_.end() || first->first > now) return std::nullopt;
+  return std::move(due_.extract(first).mapped());
 }
 
 std::optional<control::Instant> MessageQueue::next() const {
-  const auto found = first();
-  if (found == due_.end()) return std::nullopt;
-  return found->first;
+  if (due_.empty()) return std::nullopt;
+  return due_.begin()->first;
 }
 
 }  // namespace gradcube::dataplane

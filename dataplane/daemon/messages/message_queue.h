@@ -35,13 +35,13 @@ class MessageQueue {
   void cut(bcube::ServerId from, bcube::ServerId to) { cuts_.insert({from, to}); }
   void mend() { cuts_.clear(); }
   // A server that stands still gets its messages when it goes on.
-  void stop(bcube::ServerId server) { stopped_.insert(server); }
-  void go_on(bcube::ServerId server) { stopped_.erase(server); }
+  void stop(bcube::ServerId server);
+  void go_on(bcube::ServerId server);
 
   void send(const control::NodeMessage& message, control::Instant now);
   // The next one that is due, if there is one.
   std::optional<control::NodeMessage> take(control::Instant now);
-  bool empty() const { return due_.empty(); }
+  bool empty() const;
   // When the next one is due.
   std::optional<control::Instant> next() const;
 
@@ -50,12 +50,10 @@ class MessageQueue {
 
   bool hits(double probability);
   control::Instant delay();
-  Due::const_iterator first() const;
-
   MessageFaults faults_;
   SeededRandom random_;
   std::set<std::pair<bcube::ServerId, bcube::ServerId>> cuts_;  // from, to
-  std::set<bcube::ServerId> stopped_;
+  std::map<bcube::ServerId, Due> kept_;                         // by server that stands still
   Due due_;
 };
 
