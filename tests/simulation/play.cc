@@ -200,8 +200,8 @@ class Run {
     guests_.clear();
   }
 
-  // False: the other jobs have left it no packet memory, or a server that stood still has ended the
-  // guests' job.
+  // False: the other jobs have left it no packet memory, or a server that stood still has ended its
+  // job.
   bool let_a_guest_come(bcube::ServerId server) {
     try {
       guests_.push_back(cluster_.join("guests", server, 4096));
