@@ -1,5 +1,7 @@
-"""HubOptimizer where trainers leave or abort: what the others learn, and that the optimizer can be freed."""
+"""HubOptimizer where trainers leave or abort, or something is late: what the others learn, and how it goes on."""
 
+import pathlib
+import tempfile
 from unittest import mock
 
 import gradcube
@@ -8,6 +10,7 @@ from gradcube._hub_optimizer import HubOptimizer
 
 from fabrics import PATIENCE as LATE
 from harness import Cluster, TestCase, all_of, job, main, wait_until
+from hub_model import batch_of, loss_of, model_of, values_of
 
 
 def optimizer_of(session):
@@ -113,6 +116,74 @@ class Failures(TestCase):
 
         with job(self.cluster, "over") as sessions:
             self.assertIsNone(all_of(train, sessions)[3])
+
+    def test_a_checkpoint_whose_end_is_late_is_waited_for_again_and_no_step_is_taken_twice(self):
+        path = self.path_of_checkpoints()
+
+        def is_late_once(hub):
+            end = hub.end_checkpoint
+
+            def late(timeout=None):
+                hub.end_checkpoint = end
+                raise gradcube.TimeoutError("the disk is slow")
+
+            hub.end_checkpoint = late
+
+        def train(session):
+            model = model_of(session.rank)
+            optimizer = HubOptimizer(
+                model.named_parameters(), "adam", session=session, timeout=LATE, checkpoint=path, checkpoint_every=1
+            )
+            for number in range(2):
+                loss_of(model, batch_of(session.rank, number)).backward()
+                if number == 0:
+                    optimizer.step()
+            is_late_once(optimizer.hub)
+            self.assertRaises(gradcube.TimeoutError, optimizer.step)
+            taken = values_of(model)
+            optimizer.step()
+            self.assertEqual(optimizer.steps, 2)
+            for name, values in values_of(model).items():
+                self.assertTrue(torch.equal(taken[name], values), name)
+            is_late_once(optimizer.hub)
+            self.assertRaises(gradcube.TimeoutError, optimizer.free, LATE)
+            optimizer.free(LATE)
+
+        self.train_all(train)
+        self.assertEqual(self.steps_at(path), {"2"})
+
+    def test_a_checkpoint_that_could_not_begin_is_made_after_the_next_step(self):
+        path = self.path_of_checkpoints()
+
+        def train(session):
+            model = model_of(session.rank)
+            optimizer = HubOptimizer(
+                model.named_parameters(), "adam", session=session, timeout=LATE, checkpoint=path, checkpoint_every=2
+            )
+            for number in range(3):
+                loss_of(model, batch_of(session.rank, number)).backward()
+                if number == 1:
+                    late = gradcube.TimeoutError("the disk is slow")
+                    with mock.patch.object(optimizer._checkpoints, "end", side_effect=late):
+                        self.assertRaises(gradcube.TimeoutError, optimizer.step)
+                else:
+                    optimizer.step()
+            optimizer.free(LATE)
+
+        self.train_all(train)
+        self.assertEqual(self.steps_at(path), {"3"})
+
+    def steps_at(self, path):
+        return {file.name.split(".")[2] for file in path.parent.iterdir()}
+
+    def path_of_checkpoints(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return pathlib.Path(folder.name) / "model.hub"
+
+    def train_all(self, train):
+        with job(self.cluster, "late") as sessions:
+            self.assertEqual(all_of(train, sessions), [None] * 4)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import pathlib
 import sys
 import tempfile
 import weakref
-from unittest import mock
 
 import gradcube
 import torch
@@ -243,68 +242,6 @@ class HubOptimizers(TestCase):
         for settings in ({"checkpoint_every": 2}, {"checkpoint": "x", "checkpoint_every": 0}):
             for result in self.failures(lambda session: train(session, 1, **settings)):
                 self.assert_fails(gradcube.InvalidError, result, "checkpoint")
-
-    def test_a_checkpoint_whose_end_is_late_is_waited_for_again_and_no_step_is_taken_twice(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        path = pathlib.Path(folder.name) / "model.hub"
-
-        def is_late_once(hub):
-            end = hub.end_checkpoint
-
-            def late(timeout=None):
-                hub.end_checkpoint = end
-                raise gradcube.TimeoutError("the disk is slow")
-
-            hub.end_checkpoint = late
-
-        def train(session):
-            model = model_of(session.rank)
-            optimizer = HubOptimizer(
-                model.named_parameters(), "adam", session=session, timeout=LATE, checkpoint=path, checkpoint_every=1
-            )
-            for number in range(2):
-                loss_of(model, batch_of(session.rank, number)).backward()
-                if number == 0:
-                    optimizer.step()
-            is_late_once(optimizer.hub)
-            self.assertRaises(gradcube.TimeoutError, optimizer.step)
-            taken = values_of(model)
-            optimizer.step()
-            self.assertEqual(optimizer.steps, 2)
-            self.assert_same([taken, values_of(model)])
-            is_late_once(optimizer.hub)
-            self.assertRaises(gradcube.TimeoutError, optimizer.free, LATE)
-            optimizer.free(LATE)
-
-        self.together(train)
-        self.assertEqual(self.steps_at(path), {"2"})
-
-    def test_a_checkpoint_that_could_not_begin_is_made_after_the_next_step(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        path = pathlib.Path(folder.name) / "model.hub"
-
-        def train(session):
-            model = model_of(session.rank)
-            optimizer = HubOptimizer(
-                model.named_parameters(), "adam", session=session, timeout=LATE, checkpoint=path, checkpoint_every=2
-            )
-            for number in range(3):
-                loss_of(model, batch_of(session.rank, number)).backward()
-                if number == 1:
-                    late = gradcube.TimeoutError("the disk is slow")
-                    with mock.patch.object(optimizer._checkpoints, "end", side_effect=late):
-                        self.assertRaises(gradcube.TimeoutError, optimizer.step)
-                else:
-                    optimizer.step()
-            optimizer.free(LATE)
-
-        self.together(train)
-        self.assertEqual(self.steps_at(path), {"3"})
-
-    def steps_at(self, path):
-        return {file.name.split(".")[2] for file in path.parent.iterdir()}
 
     def failures(self, work):
         with job(self.cluster, "refused") as sessions:

@@ -50,6 +50,7 @@ class MessageQueue {
 
   bool hits(double probability);
   control::Instant delay();
+
   MessageFaults faults_;
   SeededRandom random_;
   std::set<std::pair<bcube::ServerId, bcube::ServerId>> cuts_;  // from, to

@@ -1,82 +1,18 @@
 // Checkpoints of a hub: the files, and what comes back from them.
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <sys/resource.h>
 #include <thread>
 #include <vector>
 
-#include "tests/unit/trainer/hub_fixture.h"
+#include "tests/unit/trainer/hub_checkpoint_fixture.h"
 
 namespace gradcube::trainer {
 namespace {
-
-namespace fs = std::filesystem;
-void expect_says(const char* message, const char* part) {
-  EXPECT_NE(std::string(message).find(part), std::string::npos) << message;
-}
-
-class HubCheckpoint : public HubTest {
- protected:
-  HubCheckpoint() {
-    std::string name = (fs::temp_directory_path() / "gradcube-test-XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-    path_ = (folder_ / "model.hub").string();
-    settings_.optimizer = "adam";
-  }
-  ~HubCheckpoint() override {
-    fs::permissions(folder_, fs::perms::owner_all);
-    fs::remove_all(folder_);
-  }
-
-  std::set<std::string> names() const {
-    std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_)) {
-      names.insert(entry.path().filename().string());
-    }
-    return names;
-  }
-  static std::vector<char> bytes_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
-  // But for the number of the run, and the checksum over it.
-  static std::vector<char> without_run(const std::string& path) {
-    std::vector<char> bytes = bytes_of(path);
-    std::fill_n(bytes.begin() + 12, 4, 0);
-    std::fill_n(bytes.begin() + 128, 8, 0);
-    return bytes;
-  }
-
-  // Weights, then so many steps of the first key and one less of the second.
-  void train(gradcube_session* session, gradcube_hub* hub, int steps) {
-    const std::vector<float> first(100, 1.25F);
-    const std::vector<std::uint16_t> second(10, 0x3f80);
-    std::uint64_t request = 0;
-    ASSERT_EQ(gradcube_hub_init(hub, 0, first.data(), &request), GRADCUBE_OK);
-    wait(session, request);
-    ASSERT_EQ(gradcube_hub_init(hub, 1, second.data(), &request), GRADCUBE_OK);
-    wait(session, request);
-    init(session, hub, 2);
-    for (int step = 1; step <= steps; ++step) {
-      wait(session, push(session, hub, 0, std::vector<float>(100, 0.5F * step).data()));
-      if (step < steps) wait(session, push(session, hub, 1, second.data()));
-    }
-  }
-  static int save(gradcube_hub* hub, const std::string& path, std::uint64_t step) {
-    const int code = gradcube_hub_begin_checkpoint(hub, path.c_str(), step);
-    return code == GRADCUBE_OK ? gradcube_hub_end_checkpoint(hub, kLong) : code;
-  }
-
-  fs::path folder_;
-  std::string path_;
-};
 
 TEST_F(HubCheckpoint, ComesBackAsItWasWithWeightsStateAndSteps) {
   gradcube_session* session = open("job");
@@ -206,140 +142,6 @@ TEST_F(HubCheckpoint, ThatIsLongerThanFilesMayBeIsAnError) {
   expect_says(gradcube_last_error(session), "File too large");
   EXPECT_EQ(names(), std::set<std::string>());
   EXPECT_EQ(save(hub, path_, 1), GRADCUBE_OK);
-}
-
-TEST_F(HubCheckpoint, ThatIsNotPreparedByAllIsNone) {
-  gradcube_session* session = open("job");
-  gradcube_hub* hub = create(session);
-  ASSERT_NE(hub, nullptr);
-  train(session, hub, 1);
-  ASSERT_EQ(save(hub, path_, 1), GRADCUBE_OK);
-  ASSERT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 2), GRADCUBE_OK);
-  daemon_.kill();
-  EXPECT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_ENODAEMON);
-  EXPECT_EQ(names(), std::set<std::string>{"model.hub.1.8-of-9"});
-}
-
-// Another trainer may have heard that all are prepared, and have removed its part of the one
-// before.
-TEST_F(HubCheckpoint, WhoseEndNobodyToldLeavesBoth) {
-  gradcube_session* session = open("unprepared");
-  gradcube_hub* hub = create(session);
-  ASSERT_NE(hub, nullptr);
-  train(session, hub, 1);
-  ASSERT_EQ(save(hub, path_, 1), GRADCUBE_OK);
-  ASSERT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 2), GRADCUBE_OK);
-  std::jthread ending(
-      [&] { EXPECT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_ENODAEMON); });
-  const std::set<std::string> both = {"model.hub.1.8-of-9", "model.hub.2.8-of-9.prepared"};
-  EXPECT_TRUE(eventually([&] { return names() == both; }));
-  daemon_.kill();
-  ending.join();
-  EXPECT_EQ(names(), both);
-}
-
-// At whatever moment another server fails: before it is prepared, when it is, and when it counts.
-TEST_F(HubCheckpoint, OfAStepThatIsSavedLeavesThatOneWhereItFails) {
-  for (const int moment : {4, 5}) {
-    gradcube_session* session = open(("dissent-" + std::to_string(moment)).c_str());
-    gradcube_hub* hub = create(session);
-    ASSERT_NE(hub, nullptr);
-    train(session, hub, 1);
-    ASSERT_EQ(save(hub, path_, 5), GRADCUBE_OK);
-    const std::vector<char> first = bytes_of(path_ + ".5.8-of-9");
-    wait(session, push(session, hub, 0, std::vector<float>(100, 9).data()));
-    EXPECT_EQ(save(hub, path_, 5), GRADCUBE_ESYSTEM);
-    expect_says(gradcube_last_error(session), "rank 0 could not");
-    EXPECT_EQ(names(), std::set<std::string>{"model.hub.5.8-of-9"});
-    EXPECT_EQ(bytes_of(path_ + ".5.8-of-9"), first);
-    EXPECT_EQ(save(hub, path_, 5), GRADCUBE_OK) << "and the next one takes its place";
-    EXPECT_EQ(names(), std::set<std::string>{"model.hub.5.g1.8-of-9"});
-    ASSERT_EQ(free(hub), GRADCUBE_OK);
-    fs::remove(path_ + ".5.g1.8-of-9");
-  }
-}
-
-TEST_F(HubCheckpoint, ThatAllHavePreparedCounts) {
-  gradcube_session* session = open("dissent-6");
-  gradcube_hub* hub = create(session);
-  ASSERT_NE(hub, nullptr);
-  train(session, hub, 1);
-  ASSERT_EQ(save(hub, path_, 1), GRADCUBE_OK);
-  EXPECT_EQ(save(hub, path_, 2), GRADCUBE_ESYSTEM);
-  expect_says(gradcube_last_error(session), "is whole");
-  EXPECT_EQ(names(), (std::set<std::string>{"model.hub.1.8-of-9", "model.hub.2.8-of-9"}));
-}
-
-TEST_F(HubCheckpoint, RemovesNoneThatAnotherRunHasSaved) {
-  gradcube_session* session = open("job");
-  gradcube_hub* hub = create(session);
-  ASSERT_NE(hub, nullptr);
-  train(session, hub, 1);
-  ASSERT_EQ(save(hub, path_, 5000), GRADCUBE_OK);
-  ASSERT_EQ(free(hub), GRADCUBE_OK);
-  gradcube_session* other = open("other");
-  hub = create(other);
-  ASSERT_NE(hub, nullptr);
-  train(other, hub, 1);
-  ASSERT_EQ(save(hub, path_, 10), GRADCUBE_OK);
-  ASSERT_EQ(save(hub, path_, 20), GRADCUBE_OK);
-  EXPECT_EQ(names(), (std::set<std::string>{"model.hub.20.8-of-9", "model.hub.5000.8-of-9"}));
-  std::uint64_t step = 0;
-  ASSERT_EQ(gradcube_hub_restore(hub, path_.c_str(), kLong, &step), GRADCUBE_OK);
-  EXPECT_EQ(step, 5000U);
-  ASSERT_EQ(save(hub, path_, 5001), GRADCUBE_OK);
-  EXPECT_EQ(names(), (std::set<std::string>{"model.hub.20.8-of-9", "model.hub.5001.8-of-9"}))
-      << "what it went on from is replaced";
-}
-
-// Two runs that save the same step at one path at once.
-class HubCheckpointOfTwoRuns : public HubCheckpoint {
- protected:
-  // The other one's file comes when this one has chosen its version.
-  void expect_refused_beside(const std::string& name) {
-    gradcube_session* session = open("unheard");
-    gradcube_hub* hub = create(session);
-    ASSERT_NE(hub, nullptr);
-    train(session, hub, 1);
-    ASSERT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 1), GRADCUBE_OK);
-    std::jthread ending(
-        [&] { EXPECT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_ESYSTEM); });
-    ASSERT_TRUE(eventually([&] {
-      return is_collective(daemon_.heard().submission, shared::CollectiveKind::all_gather);
-    }));
-    std::ofstream(folder_ / name).put('x');
-    daemon_.release();
-    ending.join();
-    EXPECT_EQ(names(), std::set<std::string>{name});
-    EXPECT_EQ(bytes_of(folder_ / name), std::vector<char>{'x'});
-  }
-};
-
-TEST_F(HubCheckpointOfTwoRuns, TakesNoNameThatTheOtherHasPrepared) {
-  expect_refused_beside("model.hub.1.8-of-9.prepared");
-}
-
-TEST_F(HubCheckpointOfTwoRuns, TakesNoNameThatTheOtherHasPublished) {
-  expect_refused_beside("model.hub.1.8-of-9");
-}
-
-// What a job has left that died while its first one was written.
-TEST_F(HubCheckpoint, ThatNobodyHasPublishedIsNoneUnlessAllArePrepared) {
-  gradcube_session* session = open("job");
-  gradcube_hub* hub = create(session);
-  ASSERT_NE(hub, nullptr);
-  std::ofstream(path_ + ".7.1-of-9.prepared").put('x');
-  std::ofstream(path_ + ".7.8-of-9.aBcDeF").put('x');
-  std::uint64_t step = 0;
-  ASSERT_EQ(gradcube_hub_restore(hub, path_.c_str(), kLong, &step), GRADCUBE_OK);
-  EXPECT_EQ(step, GRADCUBE_HUB_NO_STEP);
-  train(session, hub, 1);
-  ASSERT_EQ(save(hub, path_, 7), GRADCUBE_OK);
-  EXPECT_TRUE(names().contains("model.hub.7.g1.8-of-9")) << "of a version of its own";
-  fs::rename(path_ + ".7.g1.8-of-9", path_ + ".7.g1.8-of-9.prepared");
-  ASSERT_EQ(gradcube_hub_restore(hub, path_.c_str(), kLong, &step), GRADCUBE_OK)
-      << gradcube_last_error(session);
-  EXPECT_EQ(step, 7U);
 }
 
 TEST_F(HubCheckpoint, OfWhichThePlanesCannotBeHadLeavesAHubThatCanBeFreed) {

@@ -187,9 +187,9 @@ void Session::lose(int code, std::string message) {
   // Its buffers are about to be the trainer's again, and the daemon may go on with them: others get
   // what was submitted, whatever is written there then.
   if (in_flight_ != 0) region_.part_heap(heap_.usable());
+  // report() says lost_message_: a copy for each would need memory, of which there may be none.
   requests_.for_each_listed([this](Request& request) {
-    if (!request.ended)
-      end(request, lost_code_, "");  // lost_message_, for which memory may be short
+    if (!request.ended) end(request, lost_code_, "");
   });
   end_abandoned();
   update_events();

@@ -134,21 +134,22 @@ int Session::get_memory(Lock& lock, std::size_t usable) {
 // Tells the daemon how far the memory reaches, and is going to reach. Its code.
 int Session::await_confirmation(Lock& lock, std::uint64_t end, std::uint64_t wanted) {
   const Deadline deadline = Deadline::in_milliseconds(kConfirmationMilliseconds);
-  bool unheard = false;  // no room for a report
+  const auto fail_unconfirmed = [this](const std::string& what) {
+    return fail(GRADCUBE_ENODAEMON, "the daemon at " + connection_.path() + what +
+                                        ": look at it with `gradcube status`");
+  };
   // First the answer to an earlier report, which was not waited for any longer.
   for (const bool is_sent : {false, true}) {
     if (is_sent && lost_code_ == GRADCUBE_OK) {
       reported_ = connection_.send_grow(end, wanted);
-      unheard = !reported_;
+      if (!reported_) return fail_unconfirmed(" takes no more messages");
     }
     Waiters::Waiter waiter(waiters_, Waiters::For::confirmation);
     sleep(lock, waiter, deadline, OnSignal::go_on);
     if (lost_code_ != GRADCUBE_OK) return fail(lost_code_, lost_message_);
-    if (reported_ || unheard) {
-      return fail(GRADCUBE_ENODAEMON, "the daemon at " + connection_.path() +
-                                          " did not confirm memory within " +
-                                          std::to_string(kConfirmationMilliseconds / 1000) +
-                                          " seconds: look at it with `gradcube status`");
+    if (reported_) {
+      return fail_unconfirmed(" did not confirm memory within " +
+                              std::to_string(kConfirmationMilliseconds / 1000) + " seconds");
     }
   }
   if (confirmation_code_ != GRADCUBE_OK) return fail(confirmation_code_, confirmation_text_);
