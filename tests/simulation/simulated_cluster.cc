@@ -129,18 +129,24 @@ std::string SimulatedCluster::explain(const SimulatedTrainer& trainer,
 void SimulatedCluster::kill(bcube::ServerId server) {
   std::erase_if(joining_, [&](const auto& entry) { return entry.first.server == server; });
   nodes().remove(server);
-  dead_.insert(server);
+  deaf_.insert(server);
 }
 
 void SimulatedCluster::start_anew(bcube::ServerId server) {
-  dead_.erase(server);
+  deaf_.erase(server);
   // Now greater, now less than before.
   incarnation_ = incarnation_ * 0x9e3779b97f4a7c15 | 1;
   cluster_->start_node(server, incarnation_);
 }
 
+void SimulatedCluster::stop(bcube::ServerId server) {
+  nodes().stop(server);
+  deaf_.insert(server);
+}
+
 void SimulatedCluster::go_on(bcube::ServerId server) {
   drain_ports(server);
+  deaf_.erase(server);
   nodes().go_on(server);
 }
 
@@ -183,7 +189,7 @@ void SimulatedCluster::mend() {
 
 void SimulatedCluster::iterate() {
   const unsigned moved = iterate_pollers();
-  for (const bcube::ServerId server : dead_) drain_ports(server);
+  for (const bcube::ServerId server : deaf_) drain_ports(server);
   const bool acted = control_runs(moved) && control();
   mix(static_cast<std::uint64_t>(clock_.now()) << 16 ^ moved);
   const std::int64_t soon = clock_.now() + settings_.iteration;

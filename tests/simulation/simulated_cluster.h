@@ -119,10 +119,10 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   // Its trainers are gone with it: nobody tells them anything any more.
   void kill(bcube::ServerId server);
   void start_anew(bcube::ServerId server);
-  void stop(bcube::ServerId server) { nodes().stop(server); }
-  // What lies in its ports by then is lost: it points into the memory of other servers' trainers,
-  // and these may have been told meanwhile that their job has ended. On a host of its own the
-  // server would hold copies.
+  // What comes to it until it goes on is lost: it points into the memory of other servers' trainers,
+  // and these may be told meanwhile that their job has ended. On a host of its own the server would
+  // hold copies.
+  void stop(bcube::ServerId server);
   void go_on(bcube::ServerId server);
   // Nothing that the server sends arrives; both ways: nor does anything that is sent to it.
   void cut_off(bcube::ServerId server, bool both_ways);
@@ -181,7 +181,6 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   unsigned packets_in_use_of(const char* pools) const;
   unsigned iterate_pollers();
   void let_pollers_go_on();
-  // What has come to them is lost.
   void drain_ports(bcube::ServerId server);
   bool any_trainer_rings();
   std::int64_t next_event();
@@ -208,7 +207,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   dataplane::SeededRandom random_;
   std::vector<std::int64_t> stalled_until_;  // by poller
   std::vector<std::size_t> order_;
-  std::set<bcube::ServerId> dead_;
+  std::set<bcube::ServerId> deaf_;  // dead or stopped: what comes to their ports is lost
   std::int64_t look_at_ = dataplane::kNever;
   // What the links of servers that are cut off were like before.
   std::vector<std::pair<dataplane::EmbeddedFabric::LinkAt, dataplane::Impairments>> cut_links_;
