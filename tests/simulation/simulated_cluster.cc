@@ -223,14 +223,27 @@ void SimulatedCluster::let_pollers_go_on() {
   }
 }
 
-// One that submits while the daemon asks it to.
+namespace {
+
+// Whether a trainer submits while the engine asks it to.
+bool is_rung(const dataplane::Engine& engine) {
+  for (dataplane::EngineJob* job : engine.jobs()) {
+    const dataplane::Session& session = job->session();
+    if (session.trainers() == 0) continue;  // it aggregates a hub
+    const bool asked = session.region(0).header().daemon_asleep.load() != 0;
+    if (job->is_leader() && asked && session.has_submission()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// Who rings at a server that stands still wakes nobody.
 bool SimulatedCluster::any_trainer_rings() {
-  for (const EngineAt& at : cluster_->engines()) {
-    for (dataplane::EngineJob* job : at.engine->jobs()) {
-      const dataplane::Session& session = job->session();
-      if (session.trainers() == 0) continue;  // it aggregates a hub
-      const bool asked = session.region(0).header().daemon_asleep.load() != 0;
-      if (job->is_leader() && asked && session.has_submission()) return true;
+  for (const bcube::ServerId server : nodes().servers()) {
+    if (deaf_.contains(server)) continue;
+    for (const EngineAt& at : nodes().at(server).engines().all()) {
+      if (is_rung(*at.engine)) return true;
     }
   }
   return false;

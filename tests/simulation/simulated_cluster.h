@@ -119,9 +119,9 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   // Its trainers are gone with it: nobody tells them anything any more.
   void kill(bcube::ServerId server);
   void start_anew(bcube::ServerId server);
-  // What comes to it until it goes on is lost: it points into the memory of other servers' trainers,
-  // and these may be told meanwhile that their job has ended. On a host of its own the server would
-  // hold copies.
+  // What comes to it until it goes on is lost: it points into the memory of other servers'
+  // trainers, and these may be told meanwhile that their job has ended. On a host of its own the
+  // server would hold copies.
   void stop(bcube::ServerId server);
   void go_on(bcube::ServerId server);
   // Nothing that the server sends arrives; both ways: nor does anything that is sent to it.
