@@ -3,7 +3,7 @@
 // instructions that this CPU does not have. Other code calls those two or select_kernels() and
 // select_optimizer_kernels().
 //
-// The x86 tables exist only in builds for x86_64.
+// Those of NEON exist only in builds for AArch64, those of AVX only in builds for x86_64.
 #ifndef GRADCUBE_AGGREGATION_INSTRUCTION_SETS_H_
 #define GRADCUBE_AGGREGATION_INSTRUCTION_SETS_H_
 
@@ -13,10 +13,12 @@
 namespace gradcube::aggregation {
 
 extern const Kernels kScalarKernels;
+extern const Kernels kNeonKernels;
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
 
 extern const OptimizerKernels kScalarOptimizerKernels;
+extern const OptimizerKernels kNeonOptimizerKernels;
 extern const OptimizerKernels kAvx2OptimizerKernels;
 extern const OptimizerKernels kAvx512OptimizerKernels;
 

@@ -1,5 +1,7 @@
 #include "aggregation/kernels.h"
 
+#include <iterator>
+
 #include "aggregation/instruction_sets.h"
 
 #if defined(__x86_64__)
@@ -33,18 +35,21 @@ bool cpu_has_avx512() noexcept {
 
 #endif
 
+struct InstructionSetFacts {
+  std::string_view name;
+  unsigned vector_bits;
+};
+constexpr InstructionSetFacts kFacts[] = {  // in the order of the enumeration
+    {"scalar", 0},
+    {"neon", 128},
+    {"avx2", 256},
+    {"avx512", 512}};
+
 }  // namespace
 
 std::string_view instruction_set_name(InstructionSet instruction_set) noexcept {
-  switch (instruction_set) {
-    case InstructionSet::scalar:
-      return "scalar";
-    case InstructionSet::avx2:
-      return "avx2";
-    case InstructionSet::avx512:
-      return "avx512";
-  }
-  return "?";
+  const auto index = static_cast<std::size_t>(instruction_set);
+  return index < std::size(kFacts) ? kFacts[index].name : "?";
 }
 
 const Kernels* kernels_for(InstructionSet instruction_set) noexcept {
@@ -56,6 +61,9 @@ const Kernels* kernels_for(InstructionSet instruction_set) noexcept {
       return cpu_has_avx2() ? &kAvx2Kernels : nullptr;
     case InstructionSet::avx512:
       return cpu_has_avx512() ? &kAvx512Kernels : nullptr;
+#elif defined(__aarch64__)
+    case InstructionSet::neon:
+      return &kNeonKernels;
 #endif
     default:
       return nullptr;
@@ -63,13 +71,12 @@ const Kernels* kernels_for(InstructionSet instruction_set) noexcept {
 }
 
 const Kernels& select_kernels(unsigned max_simd_bits) noexcept {
-  if (max_simd_bits >= 512) {
-    if (const Kernels* kernels = kernels_for(InstructionSet::avx512)) return *kernels;
+  const Kernels* widest = &kScalarKernels;
+  for (const InstructionSet each : kInstructionSets) {
+    if (kFacts[static_cast<std::size_t>(each)].vector_bits > max_simd_bits) break;
+    if (const Kernels* kernels = kernels_for(each)) widest = kernels;
   }
-  if (max_simd_bits >= 256) {
-    if (const Kernels* kernels = kernels_for(InstructionSet::avx2)) return *kernels;
-  }
-  return kScalarKernels;
+  return *widest;
 }
 
 }  // namespace gradcube::aggregation

@@ -9,7 +9,7 @@
 //     result[i] = ((s0[i] op s1[i]) op s2[i]) ... op s(m-1)[i]
 //
 // in exactly this order. The caller gives the sources in the order of their digits, so every server
-// gets the same bits. The scalar, AVX2 and AVX-512 kernels all return the bits of these rules:
+// gets the same bits. The kernels of all instruction sets return the bits of these rules:
 //
 // - float32, float64: IEEE 754 arithmetic of the type, rounded to nearest, ties to even, after each
 //   operation. Nothing is contracted into a fused multiply-add.
@@ -73,11 +73,16 @@ using DivideFunction = void (*)(void* values, std::size_t count, std::uint32_t d
 
 enum class InstructionSet : std::uint8_t {
   scalar,  // portable C++, compiled for the baseline CPU
+  neon,    // Advanced SIMD of AArch64
   avx2,    // AVX2, F16C and FMA
   avx512,  // AVX-512 F, BW, DQ and VL
 };
 
-// "scalar", "avx2", "avx512"; "?" for a value outside the enumeration.
+// All of them, those with wider vectors later.
+inline constexpr InstructionSet kInstructionSets[] = {InstructionSet::scalar, InstructionSet::neon,
+                                                      InstructionSet::avx2, InstructionSet::avx512};
+
+// "scalar", "neon", "avx2", "avx512"; "?" for a value outside the enumeration.
 std::string_view instruction_set_name(InstructionSet instruction_set) noexcept;
 
 // The kernels of one instruction set. Tables live as long as the program. `type` and `operation`
@@ -103,7 +108,8 @@ struct Kernels {
 const Kernels* kernels_for(InstructionSet instruction_set) noexcept;
 
 // The widest kernels of this machine whose vectors have at most `max_simd_bits` bits (the value of
-// rte_vect_get_max_simd_bitwidth()): avx512 from 512 on, avx2 from 256 on, else scalar.
+// rte_vect_get_max_simd_bitwidth()): avx512 from 512 on, avx2 from 256 on, neon from 128 on, else
+// scalar.
 const Kernels& select_kernels(unsigned max_simd_bits) noexcept;
 
 }  // namespace gradcube::aggregation

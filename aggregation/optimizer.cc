@@ -12,6 +12,9 @@ const OptimizerKernels* optimizer_kernels_for(InstructionSet instruction_set) no
       return &kAvx2OptimizerKernels;
     case InstructionSet::avx512:
       return &kAvx512OptimizerKernels;
+#elif defined(__aarch64__)
+    case InstructionSet::neon:
+      return &kNeonOptimizerKernels;
 #endif
     default:
       return &kScalarOptimizerKernels;

@@ -33,8 +33,8 @@
 // The paper names Nesterov's method and gives no formula. This is PyTorch's (and MXNet's) form, in
 // which w is the point at which the next gradient is taken, so that nothing but w is sent.
 //
-// The scalar, AVX2 and AVX-512 kernels return the same bits: division, square root and fma() are
-// correctly rounded on all of them. Only the sign and payload of a NaN are not specified. A NaN in
+// The kernels of all instruction sets return the same bits: division, square root and fma() are
+// correctly rounded on each. Only the sign and payload of a NaN are not specified. A NaN in
 // a gradient passes the limits and ends in its weight. Denormals are ordinary numbers (kernels.h).
 //
 // Memory. Each array is read once and written once. Weights and state are float32. `rounded`

@@ -163,8 +163,7 @@ void register_all() {
                      [&] { return compare_optimizer(rule, bytes_in_memory(), "in memory"); });
     })->Iterations(1);
   }
-  for (const InstructionSet instruction_set :
-       {InstructionSet::scalar, InstructionSet::avx2, InstructionSet::avx512}) {
+  for (const InstructionSet instruction_set : kInstructionSets) {
     if (const Kernels* kernels = kernels_for(instruction_set)) register_kernels(*kernels);
   }
   register_conversions();

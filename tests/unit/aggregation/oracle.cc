@@ -246,8 +246,7 @@ Bits random_element(DataType type, std::mt19937_64& random) {
 
 std::vector<const Kernels*> available_kernels() {
   std::vector<const Kernels*> available;
-  for (const InstructionSet instruction_set :
-       {InstructionSet::scalar, InstructionSet::avx2, InstructionSet::avx512}) {
+  for (const InstructionSet instruction_set : kInstructionSets) {
     if (const Kernels* kernels = kernels_for(instruction_set)) available.push_back(kernels);
   }
   return available;
