@@ -4,11 +4,14 @@ Whatever a test starts has a mark in its environment, so that what is left of it
 """
 
 import contextlib
+import ctypes
+import errno
 import json
 import os
 import pathlib
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import textwrap
@@ -42,6 +45,23 @@ def heed_signals():
     """Whoever started this test may ignore some, as nohup does, and children inherit that."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
+
+
+CLOSE_RANGE = 436  # of Linux 5.9, on all processors
+
+
+def without_close_range():
+    """From here on the call is refused, as by an older kernel."""
+    heed_signals()
+    load_number, is_equal, answer = 0x20, 0x15, 0x06
+    refused, allowed = 0x00050000 | errno.ENOSYS, 0x7FFF0000
+    lines = [(load_number, 0, 0, 0), (is_equal, 0, 1, CLOSE_RANGE), (answer, 0, 0, refused), (answer, 0, 0, allowed)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(lines), ctypes.addressof(code)))
+    set_no_new_privileges, set_filter, by_filter = 38, 22, 2
+    process = ctypes.CDLL(None)
+    if process.prctl(set_no_new_privileges, 1, 0, 0, 0) or process.prctl(set_filter, by_filter, program, 0, 0):
+        raise OSError("the kernel takes no filter of system calls")
 
 
 class Run(TestCase):
@@ -223,9 +243,15 @@ except OSError as error:
         self.assertEqual(self.end_of(process)[0], 0)
 
     def test_leaves_nothing_after_sigkill(self):
-        process = self.started(FOREVER)
-        process.kill()
-        self.assertEqual(self.end_of(process)[0], -signal.SIGKILL)
+        for before in heed_signals, without_close_range:
+            with self.subTest(before=before.__name__):
+                process = self.started(FOREVER, preexec_fn=before)
+                process.kill()
+                self.assertEqual(self.end_of(process)[0], -signal.SIGKILL)
+
+    def test_ends_where_the_kernel_knows_no_close_range(self):
+        process = self.start("--", "true", preexec_fn=without_close_range)
+        self.assertEqual(self.end_of(process), (0, "", ""))
 
     def test_ends_all_when_nobody_reads(self):
         process = self.start("--", "yes")
