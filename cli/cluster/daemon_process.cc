@@ -254,7 +254,7 @@ pid_t start_daemon(const RunDirectory& directory, const DaemonStart& start) {
   std::string line;
   const LineEnd end = wait_until_ready(ready.get(), start, &line);
   if (end == LineEnd::closed) throw SetupError(how_it_ended(pid, directory, start));
-  if (end != LineEnd::line) {
+  if (end != LineEnd::line || InterruptGuard::interrupted()) {
     end_child(pid);
     if (InterruptGuard::interrupted()) throw SetupError("interrupted: the daemon was ended");
     throw SetupError(with_log(

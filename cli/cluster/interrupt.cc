@@ -5,10 +5,19 @@
 
 namespace gradcube::cli {
 
+sigset_t signals_to_heed() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    const bool is_known = sigaction(signal, nullptr, &action) == 0;
+    if (is_known && action.sa_handler != SIG_IGN) sigaddset(&signals, signal);
+  }
+  return signals;
+}
+
 InterruptGuard::InterruptGuard() {
-  sigset_t ours;
-  sigemptyset(&ours);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ours, signal);
+  const sigset_t ours = signals_to_heed();
   pthread_sigmask(SIG_BLOCK, &ours, &old_mask_);
 }
 
@@ -21,8 +30,9 @@ InterruptGuard::~InterruptGuard() {
 bool InterruptGuard::interrupted() {
   sigset_t pending;
   if (sigpending(&pending) != 0) return false;
-  return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
-         sigismember(&pending, SIGHUP) == 1;
+  const sigset_t ours = signals_to_heed();
+  sigset_t heeded;
+  return sigandset(&heeded, &pending, &ours) == 0 && sigisemptyset(&heeded) == 0;
 }
 
 }  // namespace gradcube::cli

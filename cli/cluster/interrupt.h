@@ -10,6 +10,9 @@
 
 namespace gradcube::cli {
 
+// SIGINT, SIGTERM and SIGHUP, but for those that are ignored, as nohup and a shell's `&` have it.
+sigset_t signals_to_heed();
+
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -17,7 +20,7 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  // Whether SIGINT, SIGTERM or SIGHUP has come. Any thread.
+  // Whether one of signals_to_heed() has come. Any thread.
   static bool interrupted();
 
   // The mask from before, for a child process.

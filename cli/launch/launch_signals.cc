@@ -3,19 +3,14 @@
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
-#include <initializer_list>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "cli/cluster/interrupt.h"
 #include "control/base/errors.h"
 
 namespace gradcube::cli {
 namespace {
-
-bool is_ignored(int signal) {
-  struct sigaction action {};
-  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
 
 void replace(int signal, void (*handler)(int), struct sigaction* old) {
   struct sigaction action {};
@@ -26,12 +21,8 @@ void replace(int signal, void (*handler)(int), struct sigaction* old) {
 }  // namespace
 
 LaunchSignals::LaunchSignals(const sigset_t* for_children) {
-  sigset_t ours;
-  sigemptyset(&ours);
+  sigset_t ours = signals_to_heed();
   sigaddset(&ours, SIGCHLD);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    if (!is_ignored(signal)) sigaddset(&ours, signal);
-  }
   pthread_sigmask(SIG_BLOCK, &ours, &old_mask_);
   mask_of_children_ = for_children != nullptr ? *for_children : old_mask_;
   replace(SIGPIPE, SIG_IGN, &old_pipe_);

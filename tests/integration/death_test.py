@@ -342,8 +342,12 @@ class Leaving(TestCase):
 
     def test_a_perf_that_is_interrupted_leaves_a_working_cluster(self):
         with Cluster("--topology", GRID) as cluster:
-            perf = cluster.start_tool("perf", "allreduce", "--sizes", "1M", "--iterations", "1000000")
+            many = ("perf", "allreduce", "--sizes", "1M", "--iterations", "1000000")
+            perf = cluster.start_tool(*many, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
             wait_until(lambda: cluster.status()["jobs"], "perf to begin")
+            perf.send_signal(signal.SIGHUP)
+            cluster.tool("perf", "allreduce", "--sizes", "4", "--iterations", "10")
+            self.assertIsNone(perf.poll(), "it was not to heed a hangup, as under nohup")
             perf.send_signal(signal.SIGINT)
             try:
                 perf.communicate(timeout=PATIENCE)

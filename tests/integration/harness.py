@@ -61,7 +61,7 @@ class Cluster:
             timeout=timeout,
         )
 
-    def start_tool(self, *arguments):
+    def start_tool(self, *arguments, **options):
         return subprocess.Popen(
             [TOOL, *arguments],
             env=self.environment,
@@ -69,6 +69,7 @@ class Cluster:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            **options,
         )
 
     @contextlib.contextmanager
