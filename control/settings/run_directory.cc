@@ -242,6 +242,14 @@ std::optional<LivingDaemon> RunDirectory::living_daemon() const {
   return LivingDaemon{0};
 }
 
+void RunDirectory::touch_files() const noexcept {
+  std::error_code error;
+  for (std::filesystem::directory_iterator each(path_, error), end; !error && each != end;
+       each.increment(error)) {
+    utimensat(AT_FDCWD, each->path().c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  }
+}
+
 std::vector<RunDirectory> RunDirectory::living_parts() const {
   std::vector<RunDirectory> parts;
   std::error_code error;
@@ -331,7 +339,5 @@ bool DaemonLock::is_in(const RunDirectory& directory) const {
   return fstat(descriptor_, &locked) == 0 && lstat(directory.lock_file().c_str(), &named) == 0 &&
          locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
 }
-
-void DaemonLock::touch() const { futimens(descriptor_, nullptr); }
 
 }  // namespace gradcube::control

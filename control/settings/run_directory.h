@@ -107,6 +107,9 @@ class RunDirectory {
   // Removes them. Holding the lock proves that no daemon runs here.
   void remove_stale_sockets(const DaemonLock& lock) const;
 
+  // Makes all of its files look new, for programs that remove old ones from /tmp.
+  void touch_files() const noexcept;
+
  private:
   void check_for(bool is_client) const;
 
@@ -133,9 +136,6 @@ class DaemonLock {
   // Whether the lock file of `directory` is still the file that is locked here. False once it, or
   // the directory, was removed, moved or replaced: then another daemon can take the directory.
   bool is_in(const RunDirectory& directory) const;
-
-  // Makes the file look new, for programs that remove old files from /tmp.
-  void touch() const;
 
  private:
   explicit DaemonLock(int descriptor) : descriptor_(descriptor) {}

@@ -7,14 +7,14 @@ namespace gradcube::control {
 namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(200);
-constexpr auto kTouchLockEvery = std::chrono::hours(1);
+constexpr auto kTouchEvery = std::chrono::hours(1);
 
 }  // namespace
 
 std::optional<std::string> RunDirectoryWatch::look(SteadyClock::time_point now) {
   if (now >= next_touch_) {
-    next_touch_ = now + kTouchLockEvery;
-    lock_.touch();
+    next_touch_ = now + kTouchEvery;
+    directory_.touch_files();
   }
   if (lost_ || now < next_look_) return std::nullopt;
   next_look_ = now + kLookEvery;

@@ -1,5 +1,5 @@
 // Tells a running daemon that its run directory is not its own any more: another daemon may have
-// taken it, and nobody finds this one's sockets. Also keeps the lock file's time new.
+// taken it, and nobody finds this one's sockets. Also keeps its files' times new.
 //
 // One thread. Does not throw.
 #ifndef GRADCUBE_CONTROL_SETTINGS_RUN_DIRECTORY_WATCH_H_
