@@ -36,7 +36,6 @@ InterfaceFabric::InterfaceFabric(const PortsRequest& request, Clock& clock)
   for (unsigned number = 0; number < request.names.size(); ++number) {
     PacketPortOptions port;
     port.interface = request.names[number];
-    claims_.emplace_back(port.interface);
     port.mac = bcube::embedded_link_address(number, server()).mac;
     port.mtu = request.settings.mtu;
     port.pools = request.received;

@@ -3,13 +3,10 @@
 //
 // Ownership and threads: as server_fabric.h says.
 //
-// Errors: the constructor's are those of PacketPort's, and of InterfaceClaim's.
+// Errors: the constructor's are those of PacketPort's.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_KERNEL_INTERFACE_FABRIC_H_
 #define GRADCUBE_DATAPLANE_FABRIC_KERNEL_INTERFACE_FABRIC_H_
 
-#include <vector>
-
-#include "dataplane/fabric/kernel/interface_claim.h"
 #include "dataplane/fabric/kernel/packet_port.h"
 #include "dataplane/fabric/port_driver.h"
 #include "dataplane/fabric/server_fabric.h"
@@ -22,9 +19,6 @@ extern const PortDriver kInterfaceDriver;
 class InterfaceFabric final : public ServerFabric<PacketPort> {
  public:
   InterfaceFabric(const PortsRequest& request, Clock& clock);
-
- private:
-  std::vector<InterfaceClaim> claims_;
 };
 
 }  // namespace gradcube::dataplane

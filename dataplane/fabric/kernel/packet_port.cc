@@ -66,6 +66,7 @@ PacketPort::PacketPort(const PacketPortOptions& options, const NetworkInterface&
                                          .transmit_slots = options.transmit_depth},
                          *pool, pacer);
   }
+  claim_.emplace(name_);
   listen();
 }
 
@@ -77,6 +78,7 @@ void PacketPort::listen() {
 }
 
 void PacketPort::look() {
+  claim_->hang_up();
   const auto is_there = [](const Queue& queue) { return queue.socket.is_on_interface(); };
   if (std::all_of(queues_.begin(), queues_.end(), is_there) && problem_.empty()) return;
   try {

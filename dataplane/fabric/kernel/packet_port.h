@@ -44,17 +44,20 @@
 // Threads: as port.h says; next_event() too is for the queue's thread, and the clock is read there.
 // drop_counts(), look() and problem() are for one thread at a time.
 //
-// Errors: only the constructor throws.
+// Errors: only the constructor throws; also where another daemon has the interface
+// (interface_claim.h).
 #ifndef GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_PORT_H_
 #define GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_PORT_H_
 
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <rte_mbuf.h>
 #include <string>
 #include <vector>
 
+#include "dataplane/fabric/kernel/interface_claim.h"
 #include "dataplane/fabric/kernel/network_interface.h"
 #include "dataplane/fabric/kernel/packet_port_counters.h"
 #include "dataplane/fabric/kernel/packet_socket.h"
@@ -150,6 +153,7 @@ class PacketPort final : public Port {
   std::array<std::uint8_t, 6> mac_;
   Clock& clock_;
   std::deque<Queue> queues_;
+  std::optional<InterfaceClaim> claim_;  // behind the sockets that show that it is a daemon's
 };
 
 }  // namespace gradcube::dataplane

@@ -4,6 +4,7 @@
 #include "dataplane/fabric/kernel/interface_fabric.h"
 
 #include <cstddef>
+#include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <thread>
@@ -65,15 +66,59 @@ TEST_F(InterfaceFabricTest, HasItsInterfacesToItself) {
   fabric(8, "a");
 }
 
-// Any user may take the name that tells of it.
+// The name that tells that somebody has interface "a".
+class NameOfInterface {
+ public:
+  NameOfInterface() {
+    const std::string name = "gradcube-interface/a";
+    name.copy(address_.sun_path + 1, name.size());
+    size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  }
+  bool take() { return bind(socket_.get(), address(), size_) == 0; }
+  // From then on others learn whose process this is: of this user.
+  bool listen_as(uid_t user) {
+    const bool is_user = seteuid(user) == 0;
+    const bool listens = listen(socket_.get(), 1) == 0;
+    return seteuid(0) == 0 && is_user && listens;
+  }
+  bool ask() { return connect(socket_.get(), address(), size_) == 0; }
+
+ private:
+  const sockaddr* address() const { return reinterpret_cast<const sockaddr*>(&address_); }
+
+  control::Descriptor socket_{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  sockaddr_un address_{.sun_family = AF_UNIX, .sun_path = {}};
+  socklen_t size_ = 0;
+};
+
+// Any user may take it.
 TEST_F(InterfaceFabricTest, IsNotKeptFromItsInterfacesByWhatIsNoDaemon) {
-  const control::Descriptor stranger(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  const std::string name = "gradcube-interface/a";
-  name.copy(address.sun_path + 1, name.size());
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  ASSERT_EQ(bind(stranger.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  NameOfInterface stranger;
+  ASSERT_TRUE(stranger.take());
   fabric(7, "a");
+  ASSERT_TRUE(stranger.listen_as(65534));
+  fabric(7, "a");
+}
+
+TEST_F(InterfaceFabricTest, LeavesInterfacesToAnotherUsersDaemon) {
+  setfsuid(65534);  // whose packet socket it is
+  const RawSocket of_another("a");
+  setfsuid(0);
+  NameOfInterface other;
+  ASSERT_TRUE(other.take() && other.listen_as(65534));
+  EXPECT_THROW(fabric(7, "a"), control::SetupError);
+}
+
+TEST_F(InterfaceFabricTest, HasItsInterfacesToItselfHoweverManyHaveAsked) {
+  const auto one = fabric(7, "a");
+  bool has_asked = true;
+  unsigned times = 0;
+  for (; has_asked && times < 100'000; ++times) has_asked = NameOfInterface().ask();
+  ASSERT_FALSE(has_asked) << "the queue has no end";
+  one->port(0).look();
+  for (; times > 1; --times) EXPECT_TRUE(NameOfInterface().ask());
+  one->port(0).look();
+  EXPECT_THROW(fabric(8, "a"), control::SetupError);
 }
 
 TEST_F(InterfaceFabricTest, WakesAPollerThatSleeps) {
