@@ -10,7 +10,7 @@
 
 namespace gradcube::cli {
 
-// SIGINT, SIGTERM and SIGHUP, but for those that are ignored, as nohup and a shell's `&` have it.
+// SIGINT, SIGTERM and SIGHUP, but for ignored ones: nohup and a shell's `&` have some ignored.
 sigset_t signals_to_heed();
 
 class InterruptGuard {
