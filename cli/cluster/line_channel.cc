@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utility>
 
 namespace gradcube::cli {
 namespace {
@@ -21,9 +22,8 @@ LineEnd wait_for(int descriptor, short events, Deadline deadline) {
   }
 }
 
-}  // namespace
-
-LineEnd read_line(int descriptor, Deadline deadline, std::size_t limit, std::string* text) {
+// What comes next, once more than nothing is there.
+LineEnd read_some(int descriptor, Deadline deadline, std::string* arrived) {
   char chunk[65536];
   for (;;) {
     if (const LineEnd ready = wait_for(descriptor, POLLIN, deadline); ready != LineEnd::line) {
@@ -31,15 +31,32 @@ LineEnd read_line(int descriptor, Deadline deadline, std::size_t limit, std::str
     }
     const ssize_t length = read(descriptor, chunk, sizeof chunk);
     if (length == 0) return LineEnd::closed;
-    if (length < 0) {
-      if (errno == EINTR || errno == EAGAIN) continue;
-      return LineEnd::failed;
+    if (length > 0) {
+      arrived->assign(chunk, static_cast<std::size_t>(length));
+      return LineEnd::line;
     }
-    const std::string_view arrived(chunk, static_cast<std::size_t>(length));
+    if (errno != EINTR && errno != EAGAIN) return LineEnd::failed;
+  }
+}
+
+}  // namespace
+
+LineEnd read_line(int descriptor, Deadline deadline, std::size_t limit, std::string* text,
+                  std::string* rest) {
+  std::string arrived = rest == nullptr ? "" : std::exchange(*rest, "");
+  for (;;) {
+    if (arrived.empty()) {
+      const LineEnd end = read_some(descriptor, deadline, &arrived);
+      if (end != LineEnd::line) return end;
+    }
     const std::size_t newline = arrived.find('\n');
-    text->append(arrived.substr(0, newline));
+    text->append(arrived, 0, newline);
     if (text->size() > limit) return LineEnd::too_long;
-    if (newline != std::string_view::npos) return LineEnd::line;
+    if (newline != std::string::npos) {
+      if (rest != nullptr) *rest = arrived.substr(newline + 1);
+      return LineEnd::line;
+    }
+    arrived.clear();
   }
 }
 

@@ -19,8 +19,10 @@ using control::Descriptor;
 enum class LineEnd { line, closed, timed_out, too_long, failed };
 
 // Appends a line to *text, without its newline. `closed`: the stream ended before a newline;
-// `too_long`: the line has more than `limit` bytes; `failed`: errno says why.
-LineEnd read_line(int descriptor, Deadline deadline, std::size_t limit, std::string* text);
+// `too_long`: the line has more than `limit` bytes; `failed`: errno says why. What was read behind
+// the line is in *rest for the next call; without one it is lost.
+LineEnd read_line(int descriptor, Deadline deadline, std::size_t limit, std::string* text,
+                  std::string* rest = nullptr);
 
 // Returns `line` when all of it has been written. For sockets; never raises SIGPIPE.
 LineEnd write_line(int descriptor, Deadline deadline, std::string_view text);

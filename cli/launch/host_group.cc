@@ -235,8 +235,7 @@ HostGroup::Answers HostGroup::collect(const std::vector<json>& requests,
   for (std::size_t host = 0; host < states_.size(); ++host) {
     Host& state = states_[host];
     json request = requests[host];
-    if (!state.asked) request.update(first_request());
-    state.asked = true;
+    if (state.asked++ == 0) request.update(first_request());
     state.answer = nullptr;
     launcher_.tell(host, line_of(request));
   }
@@ -291,10 +290,14 @@ void HostGroup::take_answer(std::size_t host) {
   for (std::size_t end = 0; (end = output.find('\n')) != std::string::npos;) {
     const std::string line = output.substr(0, end);
     output.erase(0, end + 1);
+    Host& state = states_[host];
     if (line.starts_with(kAnswerMark)) {
-      states_[host].answer = json::parse(line, nullptr, false);
+      json answer = json::parse(line, nullptr, false);
+      // One that comes late is not of this request; behind an error comes nothing more.
+      const bool is_late = ++state.answered < state.asked;
+      if (!is_late || flag_field(answer, "ok") == false) state.answer = std::move(answer);
     } else {
-      states_[host].chatter = line.substr(0, kLongestWords);
+      state.chatter = line.substr(0, kLongestWords);
     }
   }
 }

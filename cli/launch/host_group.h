@@ -90,7 +90,8 @@ class HostGroup {
 
  private:
   struct Host {
-    bool asked = false;
+    unsigned asked = 0;
+    unsigned answered = 0;  // of these, in their order
     bool stays = false;  // its launcher has to live on
     nlohmann::json answer;
     std::string chatter;  // the last line that was no answer

@@ -61,13 +61,13 @@ void answer(json content) {
   flush_output();
 }
 
-// Nothing when no more will come.
-std::optional<json> next_request() {
+// Nothing when no more will come. rest: what has come behind the request before.
+std::optional<json> next_request(std::string* rest) {
   const Deadline deadline = std::chrono::steady_clock::now() + kRequestPatience;
   std::string line;
   while (std::chrono::steady_clock::now() < deadline && !InterruptGuard::interrupted()) {
     const LineEnd end = read_line(STDIN_FILENO, std::chrono::steady_clock::now() + kRequestSlice,
-                                  kLongestRequest, &line);
+                                  kLongestRequest, &line, rest);
     if (end == LineEnd::timed_out) continue;
     if (end != LineEnd::line) return std::nullopt;
     json request = json::parse(line, nullptr, false);
@@ -255,9 +255,10 @@ int run_at_host() {
   // Not before the first request, whose environment says where the run directory is.
   std::optional<HostDaemon> daemon;
   std::optional<PortProbe> probe;
+  std::string rest;
   std::optional<std::string> host;  // as the user calls it, who sees what is written from now on
   try {
-    while (const auto request = next_request()) {
+    while (const auto request = next_request(&rest)) {
       const bool is_last = flag_field(*request, "last").value_or(false);
       if (is_last) host = text_field(*request, "host").value_or("");
       begin(*request);

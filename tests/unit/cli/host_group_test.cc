@@ -90,6 +90,19 @@ TEST_F(HostGroupTest, WaitsForAnAnswerNoLongerThanItMay) {
   EXPECT_THAT(answers.failures[0], HasSubstr("has not answered within 1 s"));
 }
 
+TEST_F(HostGroupTest, TakesAnAnswerThatIsLateForNoneOfTheNextRequest) {
+  script(
+      "program",
+      "read -r first; read -r second; for of in first second; do echo "
+      "\"{\\\"gradcube\\\":1,\\\"ok\\\":true,\\\"of\\\":\\\"$of\\\"}\"; done; exec cat >/dev/null");
+  HostGroup group(hosts_, std::chrono::milliseconds(1));
+  EXPECT_THAT(group.ask(json::object(), std::chrono::seconds(0)).failures[0],
+              HasSubstr("has not answered"));
+  const auto answers = group.ask(json::object(), kPatience);
+  EXPECT_THAT(answers.failures, ElementsAre("", ""));
+  EXPECT_EQ(answers.values[0]["of"], "second");
+}
+
 TEST_F(HostGroupTest, SaysWhatAHostSaysInsteadOfAnAnswer) {
   script("program",
          "read -r line; test $HOST = two && printf 'no newline: '; "
