@@ -146,9 +146,9 @@ class Hub {
   bool is_being_freed = false;
   // Pushes whose end was not reported.
   unsigned in_flight = 0;
-  // Threads that save or restore it at the moment, and threads that copy weights.
+  // Threads that save or restore it at the moment, and threads that push to it or copy weights.
   unsigned calls = 0;
-  unsigned pulls = 0;
+  unsigned uses = 0;
   // A checkpoint that is being written, or one that another trainer of the server writes.
   bool saves = false;
   bool copies = false;  // of the memory, by a thread without the lock

@@ -123,7 +123,9 @@ int HubClient::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
   // The place is taken while the lock may be released.
   key.pushed = true;
   ++hub.in_flight;
+  ++hub.uses;
   const int code = session_.start(lock, collective, {.received = nullptr, .push = push}, number);
+  --hub.uses;
   if (code != GRADCUBE_OK) {
     key.pushed = false;
     --hub.in_flight;
@@ -135,10 +137,12 @@ int HubClient::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
 int HubClient::end_push(Session::Lock& lock, const Push& push, int code) {
   if (code == GRADCUBE_OK && push.weights != nullptr) {
     const Hub::Key& key = push.hub->key(push.key);
+    ++push.hub->uses;
     lock.unlock();
     std::memcpy(push.weights, push.hub->weights(key), key.bytes);
     const bool is_whole = push.hub->is_readable();
     lock = session_.enter();
+    --push.hub->uses;
     if (!is_whole) code = no_memory();
   }
   settle(push, code);
@@ -219,13 +223,13 @@ int HubClient::pull(Hub& hub, std::size_t place, void* weights) {
   if (weights == nullptr) return fail(GRADCUBE_EINVAL, "the pointer 'weights' is NULL");
   Hub::Key& key = hub.key(place);
   ++key.pulls;
-  ++hub.pulls;
+  ++hub.uses;
   lock.unlock();
   std::memcpy(weights, hub.weights(key), key.bytes);
   const bool is_whole = hub.is_readable();
   lock = session_.enter();
   --key.pulls;
-  --hub.pulls;
+  --hub.uses;
   return is_whole ? GRADCUBE_OK : no_memory();
 }
 
