@@ -90,5 +90,21 @@ TEST_F(HubFree, ThatIsRefusedLeavesTheWeightsToThePushesOfALostSession) {
   EXPECT_EQ(free(hub), GRADCUBE_ENODAEMON);
 }
 
+TEST_F(HubFree, IsRefusedWhileAThreadReadsWhatItIsToPush) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  HeldMemory weights(400);
+  std::jthread pushing([&] {
+    std::uint64_t request = 0;
+    EXPECT_EQ(gradcube_hub_init(hub, 0, weights.as<void>(), &request), GRADCUBE_OK);
+    wait(session, request);
+  });
+  EXPECT_TRUE(eventually([&] { return weights.holds_a_thread(); }));
+  EXPECT_EQ(gradcube_hub_free(hub, kLong), GRADCUBE_EAGAIN);
+  says(session, "another thread pushes to the hub");
+  weights.release();
+}
+
 }  // namespace
 }  // namespace gradcube::trainer

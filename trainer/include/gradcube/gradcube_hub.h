@@ -145,7 +145,7 @@ GRADCUBE_API int gradcube_hub_push_pull(gradcube_hub* hub, size_t key, const voi
                                         void* weights, double rate, uint64_t* request);
 
 /* Copies the key's weights. They are here already: nothing is sent. GRADCUBE_EAGAIN while a push of
- * the key is in flight. */
+ * the key is in flight, or waits in another thread for pulls that have begun. */
 GRADCUBE_API int gradcube_hub_pull(gradcube_hub* hub, size_t key, void* weights);
 
 /* The key's weights where they lie: read only, and only while no push of the key is in flight and

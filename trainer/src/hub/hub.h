@@ -78,8 +78,9 @@ class Hub {
     std::uint32_t number = 0;  // by name
     std::size_t begin = 0;     // in the memory of the weights
     std::size_t bytes = 0;
-    bool pushed = false;  // the end of a push of it was not reported
-    unsigned pulls = 0;   // threads that copy its weights
+    bool pushed = false;   // the end of a push of it was not reported
+    unsigned pulls = 0;    // threads that copy its weights
+    unsigned waiting = 0;  // and threads that push it then
     // That the optimizer has taken: where it is asynchronous, as many as servers push.
     std::uint64_t steps = 0;
     // The last push has ended well, and what lies at its place are the weights after it.
