@@ -60,7 +60,7 @@ class HubMapping {
 
   std::byte* base_;
   std::size_t bytes_;
-  std::mutex mutex_;  // of what is shown; nothing else is taken under it
+  std::mutex mutex_;  // of what is shown; under it only that of forks is taken
   std::byte* shown_ = nullptr;
   std::size_t shown_bytes_ = 0;
   const std::uint32_t* readable_ = nullptr;  // while something is shown
