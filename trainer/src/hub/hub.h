@@ -83,6 +83,8 @@ class Hub {
     unsigned waiting = 0;  // and threads that push it then
     // That the optimizer has taken: where it is asynchronous, as many as servers push.
     std::uint64_t steps = 0;
+    // That have ended well, of any kind: as many on all trainers between the same pushes.
+    std::uint64_t pushes = 0;
     // The last push has ended well, and what lies at its place are the weights after it.
     bool has_weights = false;
     int failure = 0;  // else: of the last push, if there was one

@@ -47,11 +47,11 @@ void HubCheckpoints::require_alike(const std::vector<Said>& said, const Said& ow
 }
 
 // Who begins after a push that another has not made yet has parts of another model.
-void HubCheckpoints::require_same_steps(const std::vector<Said>& said) const {
+void HubCheckpoints::require_same_pushes(const std::vector<Said>& said) const {
   const auto one =
-      std::find_if(said.begin(), said.end(), [](const Said& its) { return its.steps; });
+      std::find_if(said.begin(), said.end(), [](const Said& its) { return its.pushes; });
   const auto other = std::find_if(one, said.end(), [&one](const Said& its) {
-    return its.steps != 0 && its.steps != one->steps;
+    return its.pushes != 0 && its.pushes != one->pushes;
   });
   if (other == said.end()) return;
   throw Failure(GRADCUBE_EMISMATCH,
@@ -179,11 +179,11 @@ void HubCheckpoints::make_all(HubSaving* saving, std::uint64_t step, const Deadl
   };
   const Attempt finished = attempt([&](Said& own) {
     own.generation = saving->finish();
-    own.steps = saving->steps_digest();
+    own.pushes = saving->pushes_digest();
   });
   const std::vector<Said> all = agree(session_, finished, what, deadline);
   require_alike(all, about);
-  require_same_steps(all);
+  require_same_pushes(all);
   std::uint64_t generation = 0;
   for (const Said& said : all) generation = std::max(generation, said.generation);
 

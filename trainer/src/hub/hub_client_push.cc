@@ -163,7 +163,10 @@ int HubClient::end_push(Session::Lock& lock, const Push& push, int code) {
 
 void HubClient::settle(const Push& push, int code) {
   Hub::Key& key = push.hub->key(push.key);
-  if (code == GRADCUBE_OK) key.steps = push.steps;
+  if (code == GRADCUBE_OK) {
+    key.steps = push.steps;
+    ++key.pushes;
+  }
   key.has_weights = code == GRADCUBE_OK;
   key.failure = code;
   key.pushed = false;
