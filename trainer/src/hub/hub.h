@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "aggregation/optimizer_step.h"
@@ -160,8 +161,9 @@ class Hub {
   bool torn = false;
   std::uint64_t saved_step = 0;
   std::unique_ptr<HubSaving> saving;
-  // By path: what this trainer has saved or restored, which the next checkpoint there replaces.
-  std::map<std::string, std::vector<CheckpointFile>> replaceable;
+  // By path: what this trainer has saved or restored, with the run that has written it, which the
+  // next checkpoint there replaces.
+  std::map<std::string, std::vector<std::pair<CheckpointFile, std::uint64_t>>> replaceable;
 
   // In a forked child, before its copy of the hub is destroyed: what is saved is the parent's, its
   // file and the thread that writes it; and what was shown stays, as another thread of the parent

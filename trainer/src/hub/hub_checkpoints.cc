@@ -1,7 +1,7 @@
 #include "trainer/src/hub/hub_checkpoints.h"
 
 #include <algorithm>
-#include <unistd.h>
+#include <set>
 #include <utility>
 
 #include "trainer/src/base/failure.h"
@@ -160,7 +160,7 @@ void HubCheckpoints::end(Hub& hub, int timeout_ms) {
     make_all(saving.get(), hub.saved_step, deadline);
   } catch (const Failure&) {
     if (saving != nullptr && saving->stays()) {
-      hub.replaceable[saving->base()].push_back(saving->file());
+      hub.replaceable[saving->base()].emplace_back(saving->file(), hub.run);
     }
     throw;
   }
@@ -208,12 +208,14 @@ void HubCheckpoints::make_all(HubSaving* saving, std::uint64_t step, const Deadl
 
 // What this trainer has saved or restored before is not needed any more. Files of others stay.
 void HubCheckpoints::replace(Hub& hub, const HubSaving& saving) {
-  std::vector<CheckpointFile>& before = hub.replaceable[saving.base()];
-  for (const CheckpointFile& file : before) {
-    if (file != saving.file()) ::unlink(path_of(saving.base(), file).c_str());
+  auto& before = hub.replaceable[saving.base()];
+  std::set<std::uint64_t> runs = {hub.run};
+  for (const auto& [file, run] : before) {
+    if (file != saving.file()) remove_of_run(saving.base(), file, run);
+    runs.insert(run);
   }
-  before = {saving.file()};
-  remove_unfinished(saving.base(), saving.file());
+  before = {{saving.file(), hub.run}};
+  remove_unfinished(saving.base(), saving.file(), runs);
 }
 
 }  // namespace gradcube::trainer

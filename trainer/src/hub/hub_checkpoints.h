@@ -74,7 +74,7 @@ class HubCheckpoints {
   std::optional<CheckpointVersion> newest_of_all(const Hub& hub, const std::string& base,
                                                  const Deadline& deadline);
   static void take_over(Hub& hub, const std::string& base, const CheckpointFile& own,
-                        std::vector<CheckpointFile> files);
+                        const HubParts& parts);
   HubParts take_parts(const Hub& hub, const std::string& base,
                       const CheckpointVersion& version) const;
   void push_restored(Hub& hub, HubParts* parts, const Deadline& deadline);
