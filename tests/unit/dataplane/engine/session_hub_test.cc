@@ -257,7 +257,7 @@ TEST_F(SessionHub, MayGoWhileAnotherThreadLooksForPushes) {
   });
   for (std::uint32_t number = 1; number <= 20; ++number) {
     hub_ = small_hub(number);
-    for (int turn = 0; turn < 5000; ++turn) {
+    for (int turn = 0; turn < 50000; ++turn) {
       session_->set_hub(*hub_);
       session_->end_hub(GRADCUBE_EINVAL);
     }
