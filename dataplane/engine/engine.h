@@ -157,6 +157,8 @@ class Engine final : public Pollable {
   // Of the neighbour that a hop leads to; zeros if there is none. Any thread.
   NeighbourNumbers neighbour(bcube::Hop hop) const;
   const std::vector<EngineJob*>& jobs() const { return attached_; }
+  // That the rooms of all neighbours know.
+  std::size_t unasked_flows() const;
   // What the port has heard lately and should not; nothing of the engines that do not greet.
   WrongGreeting wrong_greeting(unsigned port) const { return keeper_.wrong_greeting(port, now_); }
   WrongGreeting other_key(unsigned port) const { return keeper_.other_key(port, now_); }

@@ -50,12 +50,16 @@ void Engine::detach_hub(EngineJob& job) {
   if (hub == nullptr) return;
   hub->for_each_flow([this](Flow& flow) {
     timers_.cancel(flow.timer);
-    flow.unasked->forget(flow);
     flow.out->remove_outgoing(flow);
     flow.in->remove_incoming(flow);
   });
-  flows_.remove_if(
-      [hub](const Flow& flow) { return flow.hub != nullptr && &flow.hub->hub() == hub; });
+  const auto is_its = [hub](const Flow& flow) {
+    return flow.hub != nullptr && &flow.hub->hub() == hub;
+  };
+  for (auto& rooms : unasked_) {
+    for (UnaskedRoom& room : rooms) room.forget_if(is_its);
+  }
+  flows_.remove_if(is_its);
   std::erase(with_hubs_, &job);
   job.take_hub_off();
 }

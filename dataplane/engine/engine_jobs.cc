@@ -245,6 +245,14 @@ void Engine::clear(EngineJob& job, const LaneCuts& cuts) {
   job.seen = 0;
 }
 
+std::size_t Engine::unasked_flows() const {
+  std::size_t flows = 0;
+  for (const auto& rooms : unasked_) {
+    for (const UnaskedRoom& room : rooms) flows += room.flows();
+  }
+  return flows;
+}
+
 namespace {
 
 // How many lanes are served before this one.

@@ -26,7 +26,7 @@ void HubBoard::push(std::uint32_t number, unsigned local, const Push& push) {
   }
   requests_[place(number, local)] = push.request;
   key.pushers |= bit_of(local);
-  count(1);
+  ++in_flight_;
   if (++key.arrived < trainers_ || key.differs) return;
   key.executors_left = executors_.size();
   pushed_.tell(number);

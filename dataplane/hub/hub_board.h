@@ -14,7 +14,6 @@
 #define GRADCUBE_DATAPLANE_HUB_HUB_BOARD_H_
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -59,8 +58,8 @@ class HubBoard {
   const std::optional<std::uint32_t>& disagreement() const { return disagreement_; }
   // That the optimizer has taken of the key, as far as rounds have ended here.
   std::uint64_t steps(std::uint32_t key) const { return keys_[key].steps; }
-  // Pushes that have not ended, of all trainers. Any thread.
-  std::uint64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
+  // Pushes that have not ended, of all trainers.
+  std::uint64_t in_flight() const { return in_flight_; }
 
   // Calls end(local, request) for each push whose round has ended. Returns how many rounds have.
   template <typename End>
@@ -122,10 +121,6 @@ class HubBoard {
     KeyLog::Reader ended;
   };
 
-  void count(int more) {
-    in_flight_.store(in_flight() + static_cast<std::uint64_t>(std::int64_t{more}),
-                     std::memory_order_relaxed);
-  }
   static std::uint32_t bit_of(unsigned local) { return std::uint32_t{1} << local; }
   static_assert(control::kMaxLocalTrainers <= 32, "a key has a bit for each trainer");
   std::size_t place(std::uint32_t key, unsigned local) const {
@@ -137,7 +132,7 @@ class HubBoard {
       if (may_push(key, local)) continue;
       end(local, requests_[place(key, local)]);
       keys_[key].pushers &= ~bit_of(local);
-      count(-1);
+      --in_flight_;
     }
   }
 
@@ -147,7 +142,7 @@ class HubBoard {
   KeyLog pushed_;
   std::deque<Executor> executors_;
   std::optional<std::uint32_t> disagreement_;
-  std::atomic<std::uint64_t> in_flight_{0};
+  std::uint64_t in_flight_ = 0;
 };
 
 }  // namespace gradcube::dataplane

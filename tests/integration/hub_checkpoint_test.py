@@ -108,6 +108,25 @@ class Checkpoints(CheckpointTestCase):
         whole = self.run_job("whole", self.nowhere)
         self.assert_same(whole + self.run_job("second", self.shared))
 
+    def test_a_checkpoint_of_parts_before_and_after_new_weights_is_not_made(self):
+        """The optimizer has taken no step, neither before nor after them."""
+        with job(self.cluster, "first") as sessions:
+
+            def train(session):
+                hub, found = self.go_on(session, self.shared, rounds=0)
+                late = session.rank == SERVERS - 1
+                if not late:
+                    hub.begin_checkpoint(self.shared(session), SAVED)
+                for array in found.values():
+                    array += 1
+                hub.set_weights(found, LATE)
+                if late:
+                    hub.begin_checkpoint(self.shared(session), SAVED)
+                hub.end_checkpoint(LATE)
+
+            for failure in all_of(train, sessions):
+                self.assert_fails(gradcube.MismatchError, failure, "ranks 0 and", "after different pushes")
+
     def test_a_first_checkpoint_that_is_not_ended_is_none(self):
         def begin(session):
             hub, _ = self.go_on(session, self.own, rounds=SAVED)

@@ -7,6 +7,9 @@
 // credit. The flows themselves know what has arrived; here stands only whom to ask, and at most
 // kMostFlows can have something on their way.
 //
+// A flow that takes another route stays in the room that it leaves as long as something of it is on
+// its way there. So who removes a flow asks all rooms to forget it.
+//
 // Owned and used by one engine; no allocation.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_FLOWS_UNASKED_ROOM_H_
 #define GRADCUBE_DATAPLANE_ENGINE_FLOWS_UNASKED_ROOM_H_
@@ -45,22 +48,21 @@ class UnaskedRoom {
     if (std::find(flows_.begin(), end, &flow) == end) flows_[count_++] = &flow;
   }
 
-  void forget(const Flow& flow) {
-    forget_if([&flow](const Flow& each) { return &each == &flow; });
-  }
   void forget_all_of(const EngineJob& job) {
     forget_if([&job](const Flow& flow) { return flow.job == &job; });
   }
-
- private:
+  // leaves(flow): it goes.
   template <typename Leaves>
-  void forget_if(Leaves&& leaves) {
+  void forget_if(const Leaves& leaves) {
     const auto end = flows_.begin() + static_cast<std::ptrdiff_t>(count_);
     const auto stay =
         std::remove_if(flows_.begin(), end, [&](const Flow* flow) { return leaves(*flow); });
     count_ = static_cast<std::size_t>(stay - flows_.begin());
   }
+  // That it knows: what they had on their way may have arrived.
+  std::size_t flows() const { return count_; }
 
+ private:
   std::uint32_t bytes_;
   std::array<Flow*, kMostFlows> flows_{};
   std::size_t count_ = 0;

@@ -261,7 +261,14 @@ Session::Take Session::take_push(Trainer& trainer, unsigned local,
     complete(trainer, submission.request, outcome.code, outcome.notice);
     publish_completions(trainer);
   }
+  count_pushes();
   return Take::taken;
+}
+
+// For engines that must not look at the hub: it may go.
+void Session::count_pushes() {
+  const std::uint64_t pushes = hub() == nullptr ? 0 : hub()->board().in_flight();
+  pushes_in_flight_.store(pushes, std::memory_order_relaxed);
 }
 
 void Session::end_hub(std::int32_t code, std::uint32_t notice) {
@@ -270,18 +277,20 @@ void Session::end_hub(std::int32_t code, std::uint32_t notice) {
     complete(trainers_[local], request, code, notice);
   });
   pushes_.end(code, notice);
+  count_pushes();
   for_each_trainer([](const Trainer& trainer) { publish_completions(trainer); });
 }
 
 unsigned Session::end_pushes() {
   const unsigned rounds = hub()->board().take_ended(
       [this](unsigned local, std::uint64_t request) { complete(trainers_[local], request, 0, 0); });
+  count_pushes();
   if (rounds != 0) for_each_trainer([](const Trainer& trainer) { publish_completions(trainer); });
   return rounds;
 }
 
 bool Session::anything_shared_in_flight() const {
-  if (hub() != nullptr && hub()->board().in_flight() != 0) return true;
+  if (pushes_in_flight() != 0) return true;
   return std::any_of(trainers_.begin(), trainers_.end(), [](const Trainer& trainer) {
     return std::any_of(trainer.lanes.begin(), trainer.lanes.end(), [](const TrainerLane& lane) {
       // What has ended first: it never exceeds what is read as taken after it.

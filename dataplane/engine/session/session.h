@@ -129,7 +129,8 @@ class Session {
   void fail_mail(std::int32_t code, std::uint32_t notice);
 
   // The job's hub; null if it has none. From set_hub() on pushes are taken; end_hub() fails all
-  // that have not ended, and those that still come, until there is another one.
+  // that have not ended, and those that still come, until there is another one. It may go when
+  // end_hub() has returned: no other engine looks into it here.
   void set_hub(ServerHub& hub) { pushes_.set(hub); }
   void end_hub(std::int32_t code, std::uint32_t notice = 0);
   ServerHub* hub() const { return pushes_.hub(); }
@@ -179,6 +180,10 @@ class Session {
   bool anything_in_flight() const { return mail_.any() || anything_shared_in_flight(); }
   // Without messages, each of which concerns two trainers alone.
   bool anything_shared_in_flight() const;
+  // To the hub, of all trainers.
+  std::uint64_t pushes_in_flight() const {
+    return pushes_in_flight_.load(std::memory_order_relaxed);
+  }
   std::uint32_t unanswered() const { return mail_.unanswered(); }
   bool any_deserters() const { return mail_.deserters() != 0; }
   MailTable::Counts mail_counts(unsigned local) const { return mail_.counts(local); }
@@ -231,6 +236,7 @@ class Session {
   Take take_push(Trainer& trainer, unsigned local, const shared::Submission& submission);
   static void complete(Trainer& trainer, std::uint64_t request, std::int32_t code,
                        std::uint32_t notice);
+  void count_pushes();
   static void publish_completions(const Trainer& trainer);
   const char* check(const SessionRegion& region, const shared::Submission& submission,
                     CollectiveRequest& request) const;
@@ -262,6 +268,7 @@ class Session {
   std::deque<Lane> lanes_;
   MailTable mail_;
   HubPushes pushes_;
+  std::atomic<std::uint64_t> pushes_in_flight_{0};  // written by the leader engine
 };
 
 }  // namespace gradcube::dataplane

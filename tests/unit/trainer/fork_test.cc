@@ -5,6 +5,9 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
+#include <string>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
@@ -13,6 +16,7 @@
 #include "tests/unit/trainer/hub_fixture.h"
 #include "tests/unit/trainer/session_fixture.h"
 #include "trainer/shared_layout.h"
+#include "trainer/src/base/private_in_child.h"
 
 #include "gradcube/gradcube.hpp"
 
@@ -240,6 +244,33 @@ TEST_F(Fork, AChildHasNoMemoryWhereTheSystemHasNoneForACopy) {
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_EQ(buffer[0], 1);
+}
+
+// Between the two a child would have memory that its parent goes on to share.
+TEST_F(Fork, AForkComesBeforeMemoryIsReplacedAndForgottenOrAfterIt) {
+  const auto page = static_cast<std::size_t>(::getpagesize());
+  constexpr int kOwn = MAP_PRIVATE | MAP_ANONYMOUS;
+  void* const shared =
+      ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* const memory = static_cast<std::byte*>(shared);
+  PrivateInChild in_children(std::span(memory, page),
+                             [] { return std::vector<std::span<const std::byte>>(); });
+  std::string seen;
+  std::atomic<bool> forks{false};
+  std::thread forking;
+  in_children.end([&] {
+    forking = std::thread([&] {
+      forks = true;
+      seen = in_child([&] { return std::to_string(std::to_integer<int>(memory[0])); });
+    });
+    EXPECT_TRUE(eventually([&] { return forks.load(); }));
+    ASSERT_EQ(::mmap(memory, page, PROT_READ | PROT_WRITE, kOwn | MAP_FIXED, -1, 0), memory);
+    memory[0] = std::byte{7};
+  });
+  forking.join();
+  EXPECT_EQ(seen, "7");
+  ::munmap(shared, page);
 }
 
 TEST_F(Fork, AChildStillKnowsTheRankAndSizeOfItsParent) {

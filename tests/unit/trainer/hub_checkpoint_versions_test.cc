@@ -97,6 +97,43 @@ TEST_F(HubCheckpoint, RemovesNoneThatAnotherRunHasSaved) {
       << "what it went on from is replaced";
 }
 
+// Somebody has cleaned the folder, or turned a link to another one, while the first run lives.
+TEST_F(HubCheckpoint, RemovesNoneThatAnotherRunHasSavedUnderTheNameOfItsOwn) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  train(session, hub, 1);
+  ASSERT_EQ(save(hub, path_, 1), GRADCUBE_OK);
+  fs::remove(path_ + ".1.8-of-9");
+  gradcube_session* other = open("other");
+  gradcube_hub* its = create(other);
+  ASSERT_NE(its, nullptr);
+  train(other, its, 2);
+  ASSERT_EQ(save(its, path_, 1), GRADCUBE_OK);
+  const std::vector<char> saved = bytes_of(path_ + ".1.8-of-9");
+  ASSERT_EQ(save(hub, path_, 2), GRADCUBE_OK);
+  EXPECT_EQ(names(), (std::set<std::string>{"model.hub.1.8-of-9", "model.hub.2.8-of-9"}));
+  EXPECT_EQ(bytes_of(path_ + ".1.8-of-9"), saved);
+}
+
+// A run that lives may be about to publish it.
+TEST_F(HubCheckpoint, RemovesNoPreparedFileOfAnotherRun) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  train(session, hub, 1);
+  ASSERT_EQ(save(hub, path_, 3), GRADCUBE_OK);
+  ASSERT_EQ(free(hub), GRADCUBE_OK);
+  const std::string prepared = "model.hub.3.8-of-9.prepared";
+  fs::rename(path_ + ".3.8-of-9", folder_ / prepared);
+  gradcube_session* other = open("other");
+  hub = create(other);
+  ASSERT_NE(hub, nullptr);
+  train(other, hub, 1);
+  ASSERT_EQ(save(hub, path_, 3), GRADCUBE_OK);
+  EXPECT_EQ(names(), (std::set<std::string>{prepared, "model.hub.3.g1.8-of-9"}));
+}
+
 // Two runs that save the same step at one path at once.
 class HubCheckpointOfTwoRuns : public HubCheckpoint {
  protected:

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "control/checkpoint/crc32c.h"
+#include "tests/unit/trainer/held_memory.h"
 #include "tests/unit/trainer/hub_fixture.h"
 
 namespace gradcube::trainer {
@@ -295,6 +297,26 @@ TEST_F(HubTest, TakesNoKeyTwiceBeforeItsEndIsReported) {
   wait(session, request);
   wait(session, second);
   wait(session, push(session, hub, 0, weights.data()));
+}
+
+// Else threads that pull in turns would keep the push from beginning for ever.
+TEST_F(HubTest, LetsNoPullOfAKeyBeginWhileAPushWaitsForOthers) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  init(session, hub, 0);
+  HeldMemory held(400);
+  std::jthread pulling([&] { EXPECT_EQ(gradcube_hub_pull(hub, 0, held.as<void>()), GRADCUBE_OK); });
+  EXPECT_TRUE(eventually([&] { return held.holds_a_thread(); }));
+  const std::vector<float> gradients(100, 3);
+  std::vector<float> weights(100);
+  std::jthread pushing([&] { wait(session, push(session, hub, 0, gradients.data())); });
+  EXPECT_TRUE(
+      eventually([&] { return gradcube_hub_pull(hub, 0, weights.data()) == GRADCUBE_EAGAIN; }));
+  held.release();
+  pushing.join();
+  EXPECT_EQ(gradcube_hub_pull(hub, 0, weights.data()), GRADCUBE_OK);
+  EXPECT_EQ(weights, gradients);
 }
 
 TEST_F(HubTest, RefusesKeysAndBuffersThatAreNone) {

@@ -231,7 +231,10 @@ class Hub:
         return self._push("gradcube_hub_push_pull", name, gradients, weights, _rate_of(rate))
 
     def pull(self, name, weights):
-        """Copies the key's weights to `weights`: they are here already. Not while a push of the key is in flight."""
+        """Copies the key's weights to `weights`: they are here already.
+
+        AgainError while a push of the key is in flight, or waits in another thread for pulls that have begun.
+        """
         self._check(name, weights)
         handle = self._idle_handle()
         if handle.call("gradcube_hub_pull", self._places[name], weights.ctypes.data) != 0:

@@ -21,11 +21,13 @@ class HubCheckpoints:
 
     def begin(self, hub, steps, timeout):
         self.end(hub, timeout)
+        # Before it may have begun: where Ctrl-C comes, this trainer ends it when all others do, and begins none alone.
+        was_due, self.is_due = self.is_due, False
         self._is_saving = self._is_unsure = True
         try:
             hub.begin_checkpoint(self.path, steps)
         except Error:
-            self._is_saving = False
+            self.is_due, self._is_saving = was_due, False
             raise
         self._is_unsure = False
 
@@ -38,7 +40,9 @@ class HubCheckpoints:
             hub.end_checkpoint(timeout)
         except (TimeoutError, AgainError):
             self._is_unsure = was_unsure
-            raise  # it is still being written, or begun, and can be waited for again
+            # Where this trainer's own file is late it is still being written, and can be waited for again. Where others
+            # are late it has been given up here, and the next end says that none was begun.
+            raise
         except Error as failure:
             self._is_saving = False
             if not (was_unsure and isinstance(failure, InvalidError)):  # else it had not begun, or had ended

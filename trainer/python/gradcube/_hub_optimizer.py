@@ -225,7 +225,6 @@ class HubOptimizer(torch.optim.Optimizer):
             self._checkpoints.count(self._steps)
         if self._checkpoints.is_due:
             self._begin_saving()
-            self._checkpoints.is_due = False
         return result
 
     def state_dict(self):

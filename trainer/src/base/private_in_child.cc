@@ -54,6 +54,13 @@ PrivateInChild::~PrivateInChild() {
   std::erase(shared.memories, this);
 }
 
+void PrivateInChild::end(const std::function<void()>& replace) {
+  Shared& shared = shared_memories();
+  const std::scoped_lock lock(shared.mutex);
+  replace();
+  std::erase(shared.memories, this);
+}
+
 void PrivateInChild::before_fork() noexcept {
   Shared& shared = shared_memories();
   shared.mutex.lock();

@@ -14,7 +14,7 @@
 // child has no memory of its own. A child of clone() or _Fork() runs no handlers: it shares the
 // memory.
 //
-// Any thread. The destructor waits while another thread forks.
+// Any thread. end() and the destructor wait while another thread forks.
 #ifndef GRADCUBE_TRAINER_SRC_BASE_PRIVATE_IN_CHILD_H_
 #define GRADCUBE_TRAINER_SRC_BASE_PRIVATE_IN_CHILD_H_
 
@@ -32,13 +32,17 @@ class PrivateInChild {
   // What of the memory is in use. The thread that forks asks; it may throw.
   using Used = std::function<std::vector<std::span<const std::byte>>()>;
 
-  // `memory` begins at a page, and stays mapped until the destructor has run. file: of the memory,
-  // which a child closes; it outlives this. Null: none is open.
+  // `memory` begins at a page, and stays mapped until end() or the destructor has run. file: of the
+  // memory, which a child closes; it outlives this. Null: none is open.
   // Throws Failure with GRADCUBE_ESYSTEM where the system takes no handlers.
   PrivateInChild(std::span<std::byte> memory, Used used, Descriptor* file = nullptr);
   ~PrivateInChild();
   PrivateInChild(const PrivateInChild&) = delete;
   PrivateInChild& operator=(const PrivateInChild&) = delete;
+
+  // The memory is not shared any more once replace() has put something else in its place; no thread
+  // forks meanwhile. What is there then a child has as any memory.
+  void end(const std::function<void()>& replace);
 
  private:
   static void before_fork() noexcept;

@@ -24,8 +24,8 @@ struct Said {
   std::int64_t code = GRADCUBE_OK;
   std::uint64_t value = 0;  // a digest, or a step
   std::uint64_t generation = 0;
-  std::uint64_t steps = 0;  // a digest of the steps of all keys that it saves; 0: it saves nothing
-  std::uint64_t has = 0;    // what the rank has; or which of the steps of a call this is
+  std::uint64_t pushes = 0;  // a digest of those of each key before it saves; 0: it saves nothing
+  std::uint64_t has = 0;     // what the rank has; or which of the steps of a call this is
 };
 
 // What this rank does of a call, and what it says to the others of how that went.

@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
 
+#include "control/checkpoint/checkpoint_reader.h"
 #include "control/checkpoint/checkpoint_writer.h"
 #include "trainer/src/base/failure.h"
 #include "trainer/src/base/quoted.h"
@@ -170,7 +172,17 @@ std::uint64_t next_generation(const std::string& base, std::uint64_t step) {
   return next;
 }
 
-void remove_unfinished(const std::string& base, const CheckpointFile& kept) {
+void remove_of_run(const std::string& base, const CheckpointFile& file, std::uint64_t run) {
+  const std::string path = path_of(base, file);
+  try {
+    const control::CheckpointReader reader(control::open_checkpoint(path), path);
+    if (reader.header().run == run) ::unlink(path.c_str());
+  } catch (const std::runtime_error&) {  // it has gone, or is no checkpoint
+  }
+}
+
+void remove_unfinished(const std::string& base, const CheckpointFile& kept,
+                       const std::set<std::uint64_t>& runs) {
   std::vector<CheckpointFile> files;
   try {
     files = checkpoint_files(base);
@@ -178,10 +190,11 @@ void remove_unfinished(const std::string& base, const CheckpointFile& kept) {
     return;
   }
   for (const CheckpointFile& file : files) {
-    if (file.prepared && file.is_part(kept) && file.version.step == kept.version.step &&
-        file.version.generation < kept.version.generation) {
-      ::unlink(path_of(base, file).c_str());
+    if (!file.prepared || !file.is_part(kept) || file.version.step != kept.version.step ||
+        file.version.generation >= kept.version.generation) {
+      continue;
     }
+    for (const std::uint64_t run : runs) remove_of_run(base, file, run);
   }
 }
 

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -72,9 +73,14 @@ std::optional<CheckpointVersion> newest_version(
 // For a checkpoint of this step: behind all of the step that there are.
 std::uint64_t next_generation(const std::string& base, std::uint64_t step);
 
-// Removes what is prepared of the part in earlier generations of its step: of attempts that nobody
-// goes on with. What cannot be removed stays.
-void remove_unfinished(const std::string& base, const CheckpointFile& kept);
+// Removes the file if this run has written it: another one may have saved under its name since.
+// What cannot be read or removed stays.
+void remove_of_run(const std::string& base, const CheckpointFile& file, std::uint64_t run);
+
+// Removes so what is prepared of the part in earlier generations of its step: of attempts that
+// nobody goes on with.
+void remove_unfinished(const std::string& base, const CheckpointFile& kept,
+                       const std::set<std::uint64_t>& runs);
 
 }  // namespace gradcube::trainer
 

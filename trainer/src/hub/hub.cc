@@ -161,9 +161,13 @@ void HubMapping::keep_shown() noexcept {
   void* copy = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return close_shown(lock);
   std::memcpy(copy, base_, shown_bytes_);
-  private_in_child_.reset();
-  if (!is_there(*readable_) || ::mprotect(copy, bytes_, PROT_READ) != 0 ||
-      ::mremap(copy, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, shown_) == MAP_FAILED) {
+  bool is_kept = is_there(*readable_) && ::mprotect(copy, bytes_, PROT_READ) == 0;
+  if (is_kept) {
+    private_in_child_->end([&] {
+      is_kept = ::mremap(copy, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, shown_) != MAP_FAILED;
+    });
+  }
+  if (!is_kept) {
     ::munmap(copy, bytes_);
     return close_shown(lock);
   }
@@ -177,10 +181,11 @@ void HubMapping::close_shown() noexcept {
 
 void HubMapping::close_shown(const std::lock_guard<std::mutex>&) noexcept {
   if (shown_ == nullptr || std::exchange(is_closed_, true)) return;
-  private_in_child_.reset();
-  constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  // Where the kernel refuses, what was shown stays.
-  [[maybe_unused]] const void* nothing = ::mmap(shown_, bytes_, PROT_NONE, kNothing, -1, 0);
+  private_in_child_->end([this] {
+    constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    // Where the kernel refuses, what was shown stays.
+    [[maybe_unused]] const void* nothing = ::mmap(shown_, bytes_, PROT_NONE, kNothing, -1, 0);
+  });
 }
 
 Hub::~Hub() {

@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "aggregation/optimizer_step.h"
@@ -60,7 +61,7 @@ class HubMapping {
 
   std::byte* base_;
   std::size_t bytes_;
-  std::mutex mutex_;  // of what is shown; nothing else is taken under it
+  std::mutex mutex_;  // of what is shown; under it only that of forks is taken
   std::byte* shown_ = nullptr;
   std::size_t shown_bytes_ = 0;
   const std::uint32_t* readable_ = nullptr;  // while something is shown
@@ -78,10 +79,13 @@ class Hub {
     std::uint32_t number = 0;  // by name
     std::size_t begin = 0;     // in the memory of the weights
     std::size_t bytes = 0;
-    bool pushed = false;  // the end of a push of it was not reported
-    unsigned pulls = 0;   // threads that copy its weights
+    bool pushed = false;   // the end of a push of it was not reported
+    unsigned pulls = 0;    // threads that copy its weights
+    unsigned waiting = 0;  // and threads that push it then
     // That the optimizer has taken: where it is asynchronous, as many as servers push.
     std::uint64_t steps = 0;
+    // That have ended well, of any kind: as many on all trainers between the same pushes.
+    std::uint64_t pushes = 0;
     // The last push has ended well, and what lies at its place are the weights after it.
     bool has_weights = false;
     int failure = 0;  // else: of the last push, if there was one
@@ -146,9 +150,9 @@ class Hub {
   bool is_being_freed = false;
   // Pushes whose end was not reported.
   unsigned in_flight = 0;
-  // Threads that save or restore it at the moment, and threads that copy weights.
+  // Threads that save or restore it at the moment, and threads that push to it or copy weights.
   unsigned calls = 0;
-  unsigned pulls = 0;
+  unsigned uses = 0;
   // A checkpoint that is being written, or one that another trainer of the server writes.
   bool saves = false;
   bool copies = false;  // of the memory, by a thread without the lock
@@ -157,8 +161,9 @@ class Hub {
   bool torn = false;
   std::uint64_t saved_step = 0;
   std::unique_ptr<HubSaving> saving;
-  // By path: what this trainer has saved or restored, which the next checkpoint there replaces.
-  std::map<std::string, std::vector<CheckpointFile>> replaceable;
+  // By path: what this trainer has saved or restored, with the run that has written it, which the
+  // next checkpoint there replaces.
+  std::map<std::string, std::vector<std::pair<CheckpointFile, std::uint64_t>>> replaceable;
 
   // In a forked child, before its copy of the hub is destroyed: what is saved is the parent's, its
   // file and the thread that writes it; and what was shown stays, as another thread of the parent

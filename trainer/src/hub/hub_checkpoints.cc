@@ -1,7 +1,7 @@
 #include "trainer/src/hub/hub_checkpoints.h"
 
 #include <algorithm>
-#include <unistd.h>
+#include <set>
 #include <utility>
 
 #include "trainer/src/base/failure.h"
@@ -47,11 +47,11 @@ void HubCheckpoints::require_alike(const std::vector<Said>& said, const Said& ow
 }
 
 // Who begins after a push that another has not made yet has parts of another model.
-void HubCheckpoints::require_same_steps(const std::vector<Said>& said) const {
+void HubCheckpoints::require_same_pushes(const std::vector<Said>& said) const {
   const auto one =
-      std::find_if(said.begin(), said.end(), [](const Said& its) { return its.steps; });
+      std::find_if(said.begin(), said.end(), [](const Said& its) { return its.pushes; });
   const auto other = std::find_if(one, said.end(), [&one](const Said& its) {
-    return its.steps != 0 && its.steps != one->steps;
+    return its.pushes != 0 && its.pushes != one->pushes;
   });
   if (other == said.end()) return;
   throw Failure(GRADCUBE_EMISMATCH,
@@ -160,7 +160,7 @@ void HubCheckpoints::end(Hub& hub, int timeout_ms) {
     make_all(saving.get(), hub.saved_step, deadline);
   } catch (const Failure&) {
     if (saving != nullptr && saving->stays()) {
-      hub.replaceable[saving->base()].push_back(saving->file());
+      hub.replaceable[saving->base()].emplace_back(saving->file(), hub.run);
     }
     throw;
   }
@@ -179,11 +179,11 @@ void HubCheckpoints::make_all(HubSaving* saving, std::uint64_t step, const Deadl
   };
   const Attempt finished = attempt([&](Said& own) {
     own.generation = saving->finish();
-    own.steps = saving->steps_digest();
+    own.pushes = saving->pushes_digest();
   });
   const std::vector<Said> all = agree(session_, finished, what, deadline);
   require_alike(all, about);
-  require_same_steps(all);
+  require_same_pushes(all);
   std::uint64_t generation = 0;
   for (const Said& said : all) generation = std::max(generation, said.generation);
 
@@ -208,12 +208,14 @@ void HubCheckpoints::make_all(HubSaving* saving, std::uint64_t step, const Deadl
 
 // What this trainer has saved or restored before is not needed any more. Files of others stay.
 void HubCheckpoints::replace(Hub& hub, const HubSaving& saving) {
-  std::vector<CheckpointFile>& before = hub.replaceable[saving.base()];
-  for (const CheckpointFile& file : before) {
-    if (file != saving.file()) ::unlink(path_of(saving.base(), file).c_str());
+  auto& before = hub.replaceable[saving.base()];
+  std::set<std::uint64_t> runs = {hub.run};
+  for (const auto& [file, run] : before) {
+    if (file != saving.file()) remove_of_run(saving.base(), file, run);
+    runs.insert(run);
   }
-  before = {saving.file()};
-  remove_unfinished(saving.base(), saving.file());
+  before = {{saving.file(), hub.run}};
+  remove_unfinished(saving.base(), saving.file(), runs);
 }
 
 }  // namespace gradcube::trainer

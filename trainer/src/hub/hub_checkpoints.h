@@ -63,7 +63,7 @@ class HubCheckpoints {
   CheckpointFile own_file(const Hub& hub, const CheckpointVersion& version) const;
   void may_change(const Hub& hub);
   void may_save(const Hub& hub);
-  void require_same_steps(const std::vector<Said>& said) const;
+  void require_same_pushes(const std::vector<Said>& said) const;
   void require_alike(const std::vector<Said>& said, const Said& own) const;
   void make_all(HubSaving* saving, std::uint64_t step, const Deadline& deadline);
   static void replace(Hub& hub, const HubSaving& saving);
@@ -74,7 +74,7 @@ class HubCheckpoints {
   std::optional<CheckpointVersion> newest_of_all(const Hub& hub, const std::string& base,
                                                  const Deadline& deadline);
   static void take_over(Hub& hub, const std::string& base, const CheckpointFile& own,
-                        std::vector<CheckpointFile> files);
+                        const HubParts& parts);
   HubParts take_parts(const Hub& hub, const std::string& base,
                       const CheckpointVersion& version) const;
   void push_restored(Hub& hub, HubParts* parts, const Deadline& deadline);

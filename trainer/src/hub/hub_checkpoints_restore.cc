@@ -133,23 +133,24 @@ std::uint64_t HubCheckpoints::restore(Hub& hub, const char* path, int timeout_ms
   } else {
     push_restored(hub, own_parts, deadline);
   }
-  if (own_parts != nullptr) take_over(hub, base, own_file(hub, {}), own_parts->files());
+  if (own_parts != nullptr) take_over(hub, base, own_file(hub, {}), *own_parts);
   return version->step;
 }
 
 // What this trainer has restored is its own from now on. It has been told to the trainers, so it
 // counts, also where the run before could only prepare it.
 void HubCheckpoints::take_over(Hub& hub, const std::string& base, const CheckpointFile& own,
-                               std::vector<CheckpointFile> files) {
-  for (CheckpointFile& file : files) {
-    if (!file.prepared || !file.is_part(own)) continue;
+                               const HubParts& parts) {
+  auto& replaceable = hub.replaceable[base];
+  replaceable.clear();
+  for (CheckpointFile file : parts.files()) {
     try {
-      publish_checkpoint(base, file);
+      if (file.prepared && file.is_part(own)) publish_checkpoint(base, file);
     } catch (const control::SetupError&) {
       // It is whole under this name, too.
     }
+    replaceable.emplace_back(file, parts.run());
   }
-  hub.replaceable[base] = std::move(files);
 }
 
 HubParts HubCheckpoints::take_parts(const Hub& hub, const std::string& base,

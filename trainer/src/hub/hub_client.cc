@@ -116,15 +116,16 @@ int HubClient::free(Hub& hub, int timeout_ms) {
   {
     const Session::Lock lock = session_.enter();
     session_.reap();
-    if (session_.lost_code() != GRADCUBE_OK) let_go_of(hub);
     if (hub.calls != 0) {
       return fail(GRADCUBE_EAGAIN,
                   "another thread saves or restores the hub: wait for that call's end first");
     }
-    if (hub.pulls != 0 || hub.is_being_freed) {
+    if (hub.uses != 0 || hub.is_being_freed) {
       return fail(GRADCUBE_EAGAIN,
-                  "another thread pulls weights of the hub, or frees it: wait for that call's end");
+                  "another thread pushes to the hub, copies weights of it, or frees it: wait for "
+                  "that call's end");
     }
+    if (session_.lost_code() != GRADCUBE_OK) let_go_of(hub);
     if (hub.in_flight != 0) {
       return fail(GRADCUBE_EAGAIN, std::to_string(hub.in_flight) +
                                        " pushes to the hub are in flight: wait for their requests "
@@ -145,11 +146,14 @@ int HubClient::free(Hub& hub, int timeout_ms) {
   return code;
 }
 
-// All pushes of a lost session have failed. Those whose end was not reported need the hub no more.
+// All pushes of a lost session have ended, and no thread is in a call of the hub. Those whose end
+// was not reported need the hub no more: a push that wants its weights is told why it has not them.
 void HubClient::let_go_of(Hub& hub) {
-  session_.for_each_request([&hub](Request& request) {
+  session_.for_each_request([&](Request& request) {
     std::optional<Push>& push = request.wanted.push;
     if (!push.has_value() || push->hub != &hub) return;
+    const bool lacks_weights = request.code == GRADCUBE_OK && push->weights != nullptr;
+    if (lacks_weights) request.code = session_.lost_code();
     push.reset();
     --hub.in_flight;
   });

@@ -85,8 +85,10 @@ class HubClient final : public HubListener {
   int fail(int code, std::string message) { return session_.fail(code, std::move(message)); }
   int fail_as_lost() { return fail(session_.lost_code(), session_.lost_message()); }
   int no_key(const Hub& hub, std::size_t place);
-  void await_pulls(Session::Lock& lock, const Hub& hub, std::size_t place);
+  void await_pulls(Session::Lock& lock, Hub& hub, std::size_t place);
   int may_push(const Hub& hub, const PushWish& wish);
+  int submit(Session::Lock& lock, Hub& hub, const PushWish& wish,
+             const shared::SubmittedPush& submitted, std::uint64_t& number);
   int may_read(const Hub& hub, std::size_t place, bool also_while_pushed);
   std::uint64_t steps_after(const Hub& hub, const Hub::Key& key, const PushWish& wish) const;
 

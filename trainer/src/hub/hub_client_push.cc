@@ -65,13 +65,17 @@ std::uint64_t HubClient::steps_after(const Hub& hub, const Hub::Key& key,
   }
 }
 
-// Where another thread copies the key's weights, which ends by itself.
-void HubClient::await_pulls(Session::Lock& lock, const Hub& hub, std::size_t place) {
-  while (place < hub.size() && hub.key(place).pulls != 0) {
+// Where other threads copy the key's weights. No more begin meanwhile, so it ends by itself.
+void HubClient::await_pulls(Session::Lock& lock, Hub& hub, std::size_t place) {
+  if (place >= hub.size()) return;
+  Hub::Key& key = hub.key(place);
+  ++key.waiting;
+  while (key.pulls != 0) {
     lock.unlock();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     lock = session_.enter();
   }
+  --key.waiting;
 }
 
 // With the lock.
@@ -85,7 +89,6 @@ int HubClient::may_push(const Hub& hub, const PushWish& wish) {
     return fail(GRADCUBE_EINVAL, problem);
   }
   if (const int code = fail_if_ended(hub); code != GRADCUBE_OK) return code;
-  if (hub.is_being_freed) return is_being_freed();
   if (const int code = fail_if_torn(hub); code != GRADCUBE_OK) return code;
   if (wish.kind == PushKind::gradients && !key.pushed && !key.has_weights) return no_weights(key);
   if (key.pushed || (hub.copies && !is_of_plane(wish.kind))) {
@@ -102,9 +105,20 @@ int HubClient::may_push(const Hub& hub, const PushWish& wish) {
 }
 
 int HubClient::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
-  const shared::SubmittedPush submitted = submitted_push(hub, wish);
   Session::Lock lock = session_.enter();
+  if (hub.is_being_freed) return is_being_freed();
+  ++hub.uses;
+  lock.unlock();
+  const shared::SubmittedPush submitted = submitted_push(hub, wish);
+  lock = session_.enter();
   await_pulls(lock, hub, wish.key);
+  const int code = submit(lock, hub, wish, submitted, number);
+  --hub.uses;
+  return code;
+}
+
+int HubClient::submit(Session::Lock& lock, Hub& hub, const PushWish& wish,
+                      const shared::SubmittedPush& submitted, std::uint64_t& number) {
   if (const int code = may_push(hub, wish); code != GRADCUBE_OK) return code;
   Hub::Key& key = hub.key(wish.key);
   Collective collective;
@@ -135,10 +149,12 @@ int HubClient::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
 int HubClient::end_push(Session::Lock& lock, const Push& push, int code) {
   if (code == GRADCUBE_OK && push.weights != nullptr) {
     const Hub::Key& key = push.hub->key(push.key);
+    ++push.hub->uses;
     lock.unlock();
     std::memcpy(push.weights, push.hub->weights(key), key.bytes);
     const bool is_whole = push.hub->is_readable();
     lock = session_.enter();
+    --push.hub->uses;
     if (!is_whole) code = no_memory();
   }
   settle(push, code);
@@ -147,7 +163,10 @@ int HubClient::end_push(Session::Lock& lock, const Push& push, int code) {
 
 void HubClient::settle(const Push& push, int code) {
   Hub::Key& key = push.hub->key(push.key);
-  if (code == GRADCUBE_OK) key.steps = push.steps;
+  if (code == GRADCUBE_OK) {
+    key.steps = push.steps;
+    ++key.pushes;
+  }
   key.has_weights = code == GRADCUBE_OK;
   key.failure = code;
   key.pushed = false;
@@ -204,7 +223,8 @@ int HubClient::may_read(const Hub& hub, std::size_t place, bool also_while_pushe
   if (place >= hub.size()) return no_key(hub, place);
   if (const int code = fail_if_torn(hub); code != GRADCUBE_OK) return code;
   const Hub::Key& key = hub.key(place);
-  if ((key.pushed && !also_while_pushed) || (hub.copies && hub.has_aggregator())) {
+  const bool is_pushed = key.pushed || key.waiting != 0;
+  if ((is_pushed && !also_while_pushed) || (hub.copies && hub.has_aggregator())) {
     return fail(GRADCUBE_EAGAIN, "key " + in_quotes(key.name) +
                                      " of the hub is being pushed: wait for its request first");
   }
@@ -219,13 +239,13 @@ int HubClient::pull(Hub& hub, std::size_t place, void* weights) {
   if (weights == nullptr) return fail(GRADCUBE_EINVAL, "the pointer 'weights' is NULL");
   Hub::Key& key = hub.key(place);
   ++key.pulls;
-  ++hub.pulls;
+  ++hub.uses;
   lock.unlock();
   std::memcpy(weights, hub.weights(key), key.bytes);
   const bool is_whole = hub.is_readable();
   lock = session_.enter();
   --key.pulls;
-  --hub.pulls;
+  --hub.uses;
   return is_whole ? GRADCUBE_OK : no_memory();
 }
 

@@ -24,6 +24,14 @@ void block_file_size_signal() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
+std::uint64_t digest_of_pushes(const Hub& hub) {
+  std::vector<std::uint64_t> pushes;
+  for (std::size_t number = 0; number < hub.size(); ++number) {
+    pushes.push_back(hub.key_by_name(number).pushes);
+  }
+  return XXH3_64bits(pushes.data(), pushes.size() * sizeof(pushes[0])) | 1;
+}
+
 }  // namespace
 
 std::vector<control::HubKey> checkpoint_keys(const Hub& hub) {
@@ -48,7 +56,10 @@ HubCopy copy_of_owned(const Hub& hub) {
 }
 
 HubSaving::HubSaving(const Hub& hub, HubCopy copy, std::string base, const CheckpointFile& file)
-    : base_(std::move(base)), file_(file), arrays_(std::move(copy.arrays)) {
+    : base_(std::move(base)),
+      file_(file),
+      pushes_digest_(digest_of_pushes(hub)),
+      arrays_(std::move(copy.arrays)) {
   header_.settings = hub.optimizer();
   header_.step = file.version.step;
   header_.part = file.part;
@@ -87,11 +98,6 @@ bool HubSaving::wait(const Deadline& deadline) {
     return true;
   }
   return writing_.wait_until(deadline.time_point()) == std::future_status::ready;
-}
-
-std::uint64_t HubSaving::steps_digest() const {
-  const std::vector<std::uint64_t>& steps = header_.steps;
-  return XXH3_64bits(steps.data(), steps.size() * sizeof(steps[0])) | 1;
 }
 
 std::uint64_t HubSaving::finish() {

@@ -60,8 +60,8 @@ class HubSaving {
     is_prepared_ = false;
   }
 
-  // Of the steps that the optimizer had taken of each key. Not 0.
-  std::uint64_t steps_digest() const;
+  // Of how often each key had been pushed. Not 0.
+  std::uint64_t pushes_digest() const { return pushes_digest_; }
   // It is prepared or published, and is not removed at the end.
   bool stays() const { return stays_; }
   const std::string& base() const { return base_; }
@@ -71,6 +71,7 @@ class HubSaving {
   std::string base_;
   CheckpointFile file_;
   control::CheckpointHeader header_;
+  std::uint64_t pushes_digest_;
   std::vector<std::vector<float>> arrays_;
   std::future<std::unique_ptr<control::CheckpointWriter>> writing_;
   std::unique_ptr<control::CheckpointWriter> written_;

@@ -1,11 +1,13 @@
 // A session against trainers that push to a hub: good pushes, and every wrong field.
 
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -63,7 +65,7 @@ class SessionHub : public testing::Test {
     EXPECT_EQ(session->take(), Session::Take::violation) << reason;
     EXPECT_THAT(session->violation(), testing::HasSubstr(reason));
     EXPECT_EQ(session->take(), Session::Take::violation) << "and it stays one";
-    EXPECT_EQ(hub->board().in_flight(), 1U) << reason;
+    EXPECT_EQ(session->pushes_in_flight(), 1U) << reason;
   }
 
   std::shared_ptr<ServerHub> hub_ = small_hub();
@@ -239,12 +241,29 @@ TEST_F(SessionHub, ThatIsOverIsNotTheNextOne) {
   session_->set_hub(*next);
   take(small_push(7));
   EXPECT_EQ(ends(), (std::vector<End>{{7, GRADCUBE_EINVAL, 0}}));
-  EXPECT_EQ(next->board().in_flight(), 0U);
+  EXPECT_EQ(session_->pushes_in_flight(), 0U);
   shared::Submission push = small_push(8);
   push.push.hub = 2;
   take(push);
   EXPECT_EQ(ends(), std::vector<End>{});
-  EXPECT_EQ(next->board().in_flight(), 1U);
+  EXPECT_EQ(session_->pushes_in_flight(), 1U);
+}
+
+// Other engines look whether anything is in flight at any moment.
+TEST_F(SessionHub, MayGoWhileAnotherThreadLooksForPushes) {
+  std::atomic<bool> is_over{false};
+  std::jthread other([&] {
+    while (!is_over) EXPECT_FALSE(session_->anything_in_flight());
+  });
+  for (std::uint32_t number = 1; number <= 20; ++number) {
+    hub_ = small_hub(number);
+    for (int turn = 0; turn < 50000; ++turn) {
+      session_->set_hub(*hub_);
+      session_->end_hub(GRADCUBE_EINVAL);
+    }
+    hub_.reset();
+  }
+  is_over = true;
 }
 
 TEST_F(SessionHub, RingsForATrainerThatSleeps) {

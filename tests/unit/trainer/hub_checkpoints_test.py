@@ -1,0 +1,67 @@
+"""When a HubOptimizer begins checkpoints and ends them, beside a hub that is interrupted or fails.
+
+Usage: hub_checkpoints_test.py. The package is found through PYTHONPATH.
+"""
+
+import unittest
+
+import gradcube
+from gradcube._hub_checkpoints import HubCheckpoints
+
+EVERY = 3
+
+
+class FakeHub:
+    """What was begun and ended, by steps. `failure` comes once, of a checkpoint that has begun or has not."""
+
+    def __init__(self):
+        self.calls = []
+        self.failure = None
+        self._steps = None
+
+    def fail(self):
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+
+    def begin_checkpoint(self, _, steps):
+        if isinstance(self.failure, gradcube.Error):
+            self.fail()
+        self._steps = steps
+        self.calls.append(("begin", steps))
+        self.fail()
+
+    def end_checkpoint(self, _):
+        steps, self._steps = self._steps, None
+        self.calls.append(("end", steps))
+
+
+class HubCheckpointsTest(unittest.TestCase):
+    def setUp(self):
+        self.hub = FakeHub()
+        self.checkpoints = HubCheckpoints("model.hub", EVERY)
+
+    def step(self, steps):
+        self.checkpoints.count(steps)
+        if self.checkpoints.is_due:
+            self.checkpoints.begin(self.hub, steps, None)
+
+    def test_one_that_was_interrupted_as_it_began_is_ended_with_the_next_one_as_on_all_trainers(self):
+        for steps in range(1, 3 * EVERY + 1):
+            if steps == EVERY:
+                self.hub.failure = KeyboardInterrupt()
+                self.assertRaises(KeyboardInterrupt, self.step, steps)
+            else:
+                self.step(steps)
+        calls = [("begin", EVERY), ("end", EVERY), ("begin", 2 * EVERY), ("end", 2 * EVERY), ("begin", 3 * EVERY)]
+        self.assertEqual(self.hub.calls, calls)
+
+    def test_one_that_could_not_begin_is_tried_after_the_next_step(self):
+        self.hub.failure = gradcube.MemoryFullError("there is none")
+        self.assertRaises(gradcube.MemoryFullError, self.step, EVERY)
+        self.step(EVERY + 1)
+        self.assertEqual(self.hub.calls, [("begin", EVERY + 1)])
+
+
+if __name__ == "__main__":
+    unittest.main()
