@@ -2,14 +2,29 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <poll.h>
 #include <random>
+#include <string>
 #include <thread>
 
 #include "tests/unit/trainer/session_fixture.h"
 
 namespace gradcube::trainer {
 namespace {
+
+// Whether what is written at `address` shows in other processes that map the same file.
+bool is_shared(const void* address) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::size_t used = 0;
+    const std::uintptr_t begin = std::stoull(line, &used, 16);
+    const std::uintptr_t end = std::stoull(line.substr(used + 1), &used, 16);
+    if (begin <= at && at < end) return line.substr(line.find(' ') + 1, 4).back() == 's';
+  }
+  return false;
+}
 
 class Threads : public SessionTest {
  protected:
@@ -270,6 +285,29 @@ TEST_F(Threads, AnAbortAmidAllOtherCallsEndsThemAll) {
     });
     EXPECT_EQ(aborted, 4);
     EXPECT_NE(gradcube_alloc(session, 64), nullptr) << "memory stays as it is";
+    close(session);
+  }
+}
+
+// What the caller writes from then on must not show in what was submitted.
+TEST_F(Threads, TheHeapIsNotSharedAnyMoreWhenAnAbortReturnsHoweverBusyOthersAreInTheSession) {
+  for (int round = 0; round < 100; ++round) {
+    gradcube_session* session = open("hold");
+    float* buffer = floats(session, 10);
+    const std::uint64_t request = start(session, buffer, 10);
+    ASSERT_TRUE(is_shared(buffer));
+    std::atomic<unsigned> begun{0};
+    run(4, [&](unsigned thread) {
+      ++begun;
+      if (thread < 2) {
+        EXPECT_TRUE(eventually([&] { return begun == 4; }));
+        EXPECT_EQ(gradcube_abort(session), GRADCUBE_OK);
+        EXPECT_FALSE(is_shared(buffer)) << "in round " << round;
+        return;
+      }
+      int done = 0;
+      while (gradcube_test(session, request, &done) == GRADCUBE_OK) continue;
+    });
     close(session);
   }
 }

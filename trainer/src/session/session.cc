@@ -67,19 +67,19 @@ void Session::leave() {
   lose(GRADCUBE_EINVAL, "this session has left its job: open another one");
 }
 
-// A thread that sleeps is woken by the socket that shuts down, and wakes the others.
+// A thread that sleeps is woken by the socket that shuts down, and wakes the others. None of them
+// holds the mutex for long, so what was submitted is this process's own when this returns.
 void Session::abort() noexcept {
-  if (aborted_.exchange(true)) return;
-  hub_->keep_shown();  // before the daemon takes it back
-  connection_.send_abort();
-  connection_.shut_down();
-  // What was submitted is this process's own when this returns, unless another thread is just here:
-  // then as soon as one comes.
-  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!aborted_.exchange(true)) {
+    hub_->keep_shown();  // before the daemon takes it back
+    connection_.send_abort();
+    connection_.shut_down();  // also ends a wait for room in it
+  }
+  const std::scoped_lock lock(mutex_);
   try {
-    if (lock.owns_lock()) lose(GRADCUBE_EABORTED, "");
+    lose(GRADCUBE_EABORTED, "");
   } catch (const std::exception&) {
-    // There is no memory to tell requests so: who waits for one times out.
+    // There is no memory to give back what nobody asks for any more.
   }
 }
 

@@ -15,8 +15,8 @@
 // Threads. Any thread may call anything but the destructor. One mutex guards the tables and the
 // rings; the heap and the failures have their own, which are taken after it. No thread holds the
 // mutex while it sleeps, copies a buffer or touches memory, but for weights that callers look at as
-// the session ends, and up to a second for room in a full socket. abort() waits for nobody who
-// holds it. Private functions expect it held.
+// the session ends, and up to a second for room in a full socket, which an abort() ends at once.
+// Private functions expect it held.
 //
 // Lost. When the daemon goes away, closes the session or writes an invalid completion, and when the
 // trainer leaves or aborts, the session is lost: every collective in flight ends with that reason,
