@@ -3,7 +3,7 @@
 //
 // Speaks trainer/shared_layout.h's messages. Trainers of users whom the daemon does not serve are
 // refused (allowed_users.h). A trainer has died when its process has ended, which a pidfd shows, or
-// its socket has closed, without a goodbye. A child that it has forked keeps the socket open.
+// its socket has closed, without a goodbye. A child of its own may keep the socket open.
 // Nothing here blocks: a trainer that does not read its notices misses them.
 //
 // A trainer that is evicted may learn it only at its next call. The weights of the job's hub that

@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -50,6 +52,22 @@ std::string in_child(const std::function<std::string()>& call,
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the child ended with " << status;
   return text;
+}
+
+// This process's open descriptors whose files have a name that begins with `kind`.
+std::ptrdiff_t open_descriptors(const std::string& kind) {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return std::count_if(begin(all), end(all), [&](const auto& descriptor) {
+    std::error_code closed;  // the one that lists them
+    return std::filesystem::read_symlink(descriptor, closed).string().starts_with(kind);
+  });
+}
+
+// Whether a child was made that came to its end well.
+bool ended_well(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 class Fork : public SessionTest {
@@ -249,6 +267,44 @@ TEST_F(Fork, AChildStillKnowsTheRankAndSizeOfItsParent) {
                      std::to_string(gradcube_size(session));
             }),
             "7/9");
+}
+
+TEST_F(Fork, AChildHasNoneOfTheSessionsDescriptors) {
+  gradcube_session* session = open("job");
+  float* buffer = floats(session, 100);
+  ASSERT_GE(gradcube_event_fd(session), 0);
+  ASSERT_EQ(gradcube_wait(session, start(session, buffer, 100), kLong), GRADCUBE_OK);
+  const std::ptrdiff_t sockets = open_descriptors("socket:");
+  const std::ptrdiff_t memories = open_descriptors("/memfd:");
+  EXPECT_EQ(in_child([&] {
+              return std::to_string(sockets - open_descriptors("socket:")) + " " +
+                     std::to_string(memories - open_descriptors("/memfd:")) + " " +
+                     std::to_string(open_descriptors("anon_inode:"));
+            }),
+            "2 1 0");
+  ASSERT_EQ(gradcube_wait(session, start(session, buffer, 100), kLong), GRADCUBE_OK);
+  EXPECT_EQ(daemon_.deaths(), 0);
+}
+
+TEST_F(Fork, AParentsDeathIsSeenAtItsSocketThoughItsChildLives) {
+  int hold[2];
+  ASSERT_EQ(::pipe(hold), 0);
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    gradcube_session* session = nullptr;
+    if (gradcube_open(socket_.c_str(), "job", nullptr, &session) != GRADCUBE_OK) ::_exit(1);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::close(hold[1]);
+      char nothing = 0;
+      while (::read(hold[0], &nothing, 1) < 0 && errno == EINTR) continue;
+    }
+    ::_exit(child < 0 ? 1 : 0);
+  }
+  ::close(hold[0]);
+  EXPECT_TRUE(ended_well(parent));
+  EXPECT_TRUE(eventually([&] { return daemon_.deaths() == 1; }));
+  ::close(hold[1]);
 }
 
 TEST_F(Fork, AChildMayOpenASessionOfItsOwn) {

@@ -84,7 +84,7 @@
  * child's copies. It may open a session of its own. Memory of gradcube_alloc() is private in the
  * child, as it was at the fork: fork() copies it, 0.6 ms for each MB, and vfork() and posix_spawn()
  * do not. Without room for that the child gets SIGSEGV there; one of clone() or _Fork(), which run
- * no pthread_atfork() handlers, must not touch it.
+ * no pthread_atfork() handlers, must not touch it. A child's descriptors of the session are closed.
  *
  * Trust. The daemon can read and write a session's shared memory. gradcube_open() therefore
  * accepts only a daemon of the caller's effective user or of root, as the kernel reports it, for

@@ -15,17 +15,20 @@ Session::Session(Connection connection, const std::string& job, std::uint64_t he
     : connection_(std::move(connection)),
       offering_(connection_.ask(job, heap_bytes, options)),
       region_(std::move(offering_.region), offering_.offer.region_bytes, heap_bytes),
-      admission_(connection_.join()),
-      place_{admission_.welcome.rank, admission_.welcome.size,
-             static_cast<std::uint32_t>(options.lanes.size()), options.reproducible},
       trainers_(options.trainers),
       job_(job),
       heap_(region_.heap(), 0),
-      private_in_child_(
-          region_.memory(), [this] { return blocks_to_copy(); }, &region_.file()),
-      sleeper_(admission_.doorbell.get(), connection_.fd()),
+      sleeper_(connection_.fd()),
       submissions_(region_.header(), region_.submissions()),
-      completions_(region_.header(), region_.completions()) {}
+      completions_(region_.header(), region_.completions()),
+      private_in_child_(
+          region_.memory(), [this] { return blocks_to_copy(); }, [this] { close_in_child(); }) {
+  // Last: a trainer that was admitted and fails then ends what the others have begun.
+  admission_ = connection_.join();
+  place_ = {admission_.welcome.rank, admission_.welcome.size,
+            static_cast<std::uint32_t>(options.lanes.size()), options.reproducible};
+  sleeper_.set_doorbell(admission_.doorbell.get());
+}
 
 Session::~Session() {
   if (!is_forked_copy()) leave();
@@ -44,11 +47,17 @@ bool Session::close_forked_copy() {
     return true;
   }
   region_.unmap();
+  close_in_child();
+  return false;
+}
+
+// What the daemon watches ends with this process's parent, though the child lives.
+void Session::close_in_child() {
+  region_.close_file();
   sleeper_.close();
   events_.reset();
   admission_.doorbell.reset();
   connection_.close();
-  return false;
 }
 
 Session::Lock Session::enter() {
