@@ -307,6 +307,26 @@ TEST_F(Fork, AParentsDeathIsSeenAtItsSocketThoughItsChildLives) {
   ::close(hold[1]);
 }
 
+// The child is only there to have a limit of its own.
+TEST_F(Fork, AChildThatMayOpenTooFewFilesIsNotAdmittedAndSoHarmsNoJob) {
+  EXPECT_EQ(in_child([&] {
+              rlimit limit{};
+              ::getrlimit(RLIMIT_NOFILE, &limit);
+              gradcube_session* session = nullptr;
+              int code = GRADCUBE_ESYSTEM;
+              int failures = -1;
+              for (limit.rlim_cur = 3; code == GRADCUBE_ESYSTEM; ++limit.rlim_cur, ++failures) {
+                ::setrlimit(RLIMIT_NOFILE, &limit);
+                code = gradcube_open(socket_.c_str(), "job", nullptr, &session);
+              }
+              gradcube_close(session);
+              return std::to_string(code) + (failures > 3 ? " after failures" : " at once");
+            }),
+            "0 after failures");
+  EXPECT_TRUE(eventually([&] { return daemon_.orderly_leaves() == 1; }));
+  EXPECT_EQ(daemon_.deaths(), 0);
+}
+
 TEST_F(Fork, AChildMayOpenASessionOfItsOwn) {
   gradcube_session* session = open("hold");
   float* buffer = floats(session, 100);
