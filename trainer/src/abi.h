@@ -1,10 +1,12 @@
 // What the functions of the C ABI have in common: they check handles and the calling process, turn
-// exceptions into codes, and keep the message of a call that failed without a session.
+// exceptions into codes, are no cancellation points, and keep the message of a call that failed
+// without a session.
 #ifndef GRADCUBE_TRAINER_SRC_ABI_H_
 #define GRADCUBE_TRAINER_SRC_ABI_H_
 
 #include <exception>
 #include <new>
+#include <pthread.h>
 #include <string>
 
 #include "trainer/src/base/failure.h"
@@ -47,10 +49,24 @@ inline int forked_copy(const Session& session) {
   return fail_on_thread(GRADCUBE_EINVAL, message.c_str());
 }
 
+// A thread that is cancelled in a call is so after it: the cancellation would unwind what lets
+// nothing pass, which ends the process, and what others of the session wait for.
+class NoCancellation {
+ public:
+  NoCancellation() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancellation() { ::pthread_setcancelstate(before_, nullptr); }
+  NoCancellation(const NoCancellation&) = delete;
+  NoCancellation& operator=(const NoCancellation&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
 // Runs `call` on the session; no exception leaves it.
 template <typename Call>
 int guarded(gradcube_session* session, const Call& call) noexcept {
   if (session == nullptr) return no_session();
+  const NoCancellation whole_call;
   try {
     if (session->session.is_forked_copy()) return forked_copy(session->session);
     return call(session->session);

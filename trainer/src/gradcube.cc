@@ -18,6 +18,7 @@ using gradcube::trainer::Session;
 using gradcube::trainer::abi::fail_on_thread;
 using gradcube::trainer::abi::guarded;
 using gradcube::trainer::abi::no_session;
+using gradcube::trainer::abi::NoCancellation;
 using gradcube::trainer::abi::null_result;
 using gradcube::trainer::abi::thread_failure;
 
@@ -49,6 +50,7 @@ int gradcube_open(const char* socket_path, const char* job, const gradcube_optio
   if (session == nullptr) return fail_on_thread(GRADCUBE_EINVAL, "the pointer 'session' is NULL");
   *session = nullptr;
   if (job == nullptr) return fail_on_thread(GRADCUBE_EINVAL, "the job's name is NULL");
+  const NoCancellation whole_call;
   try {
     const gradcube::trainer::Options wanted = gradcube::trainer::read_options(options);
     const std::string path =
@@ -74,6 +76,7 @@ int gradcube_abort(gradcube_session* session) {
 
 void gradcube_close(gradcube_session* session) {
   if (session == nullptr) return;
+  const NoCancellation whole_call;
   if (session->session.is_forked_copy() && !session->session.close_forked_copy()) return;
   delete session;
 }

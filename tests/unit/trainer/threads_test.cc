@@ -4,6 +4,7 @@
 #include <csignal>
 #include <fstream>
 #include <poll.h>
+#include <pthread.h>
 #include <random>
 #include <string>
 #include <thread>
@@ -310,6 +311,31 @@ TEST_F(Threads, TheHeapIsNotSharedAnyMoreWhenAnAbortReturnsHoweverBusyOthersAreI
     });
     close(session);
   }
+}
+
+TEST_F(Threads, OneThatIsCancelledInAWaitEndsAfterItAndTheSessionGoesOn) {
+  struct Wait {
+    gradcube_session* session;
+    std::uint64_t request;
+    int code;
+  };
+  gradcube_session* session = open("hold");
+  Wait wait{session, start(session, floats(session, 10), 10), GRADCUBE_OK};
+  const auto cancelled = [](void* argument) -> void* {
+    Wait& its = *static_cast<Wait*>(argument);
+    ::pthread_cancel(::pthread_self());
+    its.code = gradcube_wait(its.session, its.request, 20);
+    ::pthread_testcancel();
+    return nullptr;
+  };
+  pthread_t thread{};
+  ASSERT_EQ(::pthread_create(&thread, nullptr, cancelled, &wait), 0);
+  void* result = nullptr;
+  ASSERT_EQ(::pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  EXPECT_EQ(wait.code, GRADCUBE_ETIMEDOUT);
+  daemon_.release();
+  EXPECT_EQ(gradcube_wait(session, wait.request, kLong), GRADCUBE_OK);
 }
 
 TEST_F(Threads, WhatEndedBeforeAnAbortKeepsItsResult) {

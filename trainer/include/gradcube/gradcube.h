@@ -76,7 +76,7 @@
  * last call on its session. Where several threads submit to one lane, the order of their
  * submissions is theirs to agree on, on all trainers alike. Several threads may wait at once, for
  * different requests: an end is reported to one caller. gradcube_last_error() and _last_code() are
- * kept per thread. No call may be made in a signal handler.
+ * kept per thread. No call may be made in a signal handler. None is a cancellation point.
  *
  * Fork. A session belongs to the process that opened it. In a forked child every call on it
  * returns GRADCUBE_EINVAL (gradcube_alloc: NULL) and changes nothing, neither at the daemon nor in
