@@ -4,6 +4,8 @@
 #ifndef GRADCUBE_TRAINER_SRC_ABI_H_
 #define GRADCUBE_TRAINER_SRC_ABI_H_
 
+#include <algorithm>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <pthread.h>
@@ -23,20 +25,23 @@ struct gradcube_session {
 
 namespace gradcube::trainer::abi {
 
-// The last failure of a call that has no session to keep it in; one per thread, as the ABI says.
-inline LastFailure& thread_failure() {
-  thread_local LastFailure failure;
+// The last failure of a call that has no session to keep it in; one per thread, as the ABI says. It
+// has no destructor: handlers of exit() make calls, too, and run later. A text that is too long is
+// cut.
+struct ThreadFailure {
+  int code;
+  char message[2048];
+};
+
+inline ThreadFailure& thread_failure() {
+  thread_local ThreadFailure failure;
   return failure;
 }
 
 inline int fail_on_thread(int code, const char* message) noexcept {
-  LastFailure& failure = thread_failure();
+  ThreadFailure& failure = thread_failure();
   failure.code = code;
-  try {
-    failure.message = message;
-  } catch (const std::bad_alloc&) {
-    failure.message.clear();
-  }
+  *std::copy_n(message, ::strnlen(message, sizeof failure.message - 1), failure.message) = '\0';
   return code;
 }
 

@@ -27,9 +27,17 @@ static_assert(GRADCUBE_VERSION_CODE == GRADCUBE_PROJECT_VERSION_CODE,
 
 namespace {
 
-const LastFailure& last_failure(const gradcube_session* session) {
-  if (session == nullptr || session->session.is_forked_copy()) return thread_failure();
-  return session->session.last_failure();
+struct FailureSaid {
+  int code;
+  const char* message;
+};
+
+FailureSaid last_failure(const gradcube_session* session) {
+  if (session == nullptr || session->session.is_forked_copy()) {
+    return {thread_failure().code, thread_failure().message};
+  }
+  const LastFailure& failure = session->session.last_failure();
+  return {failure.code, failure.message.c_str()};
 }
 
 // On lane 0.
@@ -264,9 +272,9 @@ const char* gradcube_strerror(int code) {
 }
 
 const char* gradcube_last_error(const gradcube_session* session) {
-  const LastFailure& failure = last_failure(session);
-  const bool unsaid = failure.message.empty() && failure.code != GRADCUBE_OK;
-  return unsaid ? gradcube_strerror(failure.code) : failure.message.c_str();
+  const FailureSaid failure = last_failure(session);
+  const bool unsaid = *failure.message == '\0' && failure.code != GRADCUBE_OK;
+  return unsaid ? gradcube_strerror(failure.code) : failure.message;
 }
 
 int gradcube_last_code(const gradcube_session* session) { return last_failure(session).code; }

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -325,6 +327,38 @@ TEST_F(Fork, AChildThatMayOpenTooFewFilesIsNotAdmittedAndSoHarmsNoJob) {
             "0 after failures");
   EXPECT_TRUE(eventually([&] { return daemon_.orderly_leaves() == 1; }));
   EXPECT_EQ(daemon_.deaths(), 0);
+}
+
+gradcube_session* session_at_exit = nullptr;
+
+// A handler of exit(), which runs after the objects of the thread that exits were destroyed. Memory
+// that belonged to them is another's by then.
+void fail_at_exit() {
+  std::vector<std::string> others;
+  for (std::size_t bytes = 16; bytes <= 1024; bytes += 4) others.emplace_back(bytes, 'x');
+  const bool failed = gradcube_merge_layers(-1, 0, 0, nullptr, 0, nullptr) == GRADCUBE_EINVAL &&
+                      gradcube_last_code(nullptr) == GRADCUBE_EINVAL &&
+                      *gradcube_last_error(nullptr) != '\0' &&
+                      gradcube_wait(session_at_exit, 98, 0) == GRADCUBE_EINVAL &&
+                      std::strstr(gradcube_last_error(session_at_exit), "request 98") != nullptr;
+  const bool are_whole = std::all_of(others.begin(), others.end(), [](const std::string& other) {
+    return other == std::string(other.size(), 'x');
+  });
+  ::_exit(failed && are_whole ? 0 : 1);
+}
+
+// The child is only there to exit.
+TEST_F(Fork, AHandlerOfExitMayMakeCallsAndIsToldWhyTheyFail) {
+  in_child([&] {
+    gradcube_session* closed = nullptr;
+    gradcube_open(socket_.c_str(), "job", nullptr, &closed);
+    gradcube_wait(closed, 97, 0);
+    gradcube_close(closed);
+    gradcube_open(std::string(200, 'x').c_str(), "job", nullptr, &closed);
+    gradcube_open(socket_.c_str(), "job", nullptr, &session_at_exit);
+    if (std::atexit(&fail_at_exit) == 0) std::exit(3);
+    return std::string();
+  });
 }
 
 TEST_F(Fork, AChildMayOpenASessionOfItsOwn) {
