@@ -86,6 +86,7 @@ void SessionServer::end_evicted(int socket) {
   if (connection.reads == nullptr) return close_connection(socket);
   growth_.forget(socket);
   put_off_.erase(socket);
+  untold_.erase(socket);
   sockets_.erase(*connection.trainer);
   connection.trainer.reset();
   connection.inquiry.reset();
@@ -105,6 +106,7 @@ void SessionServer::close_connection(int socket) {
   to_join_.remove(connection.uid, socket);
   connections_.erase(socket);
   put_off_.erase(socket);
+  untold_.erase(socket);
   have_no_job_.erase(socket);
   loop_.remove(socket);
   ::close(socket);
