@@ -1,10 +1,14 @@
 // What the functions of the C ABI have in common: they check handles and the calling process, turn
-// exceptions into codes, and keep the message of a call that failed without a session.
+// exceptions into codes, are no cancellation points, and keep the message of a call that failed
+// without a session.
 #ifndef GRADCUBE_TRAINER_SRC_ABI_H_
 #define GRADCUBE_TRAINER_SRC_ABI_H_
 
+#include <algorithm>
+#include <cstring>
 #include <exception>
 #include <new>
+#include <pthread.h>
 #include <string>
 
 #include "trainer/src/base/failure.h"
@@ -21,20 +25,23 @@ struct gradcube_session {
 
 namespace gradcube::trainer::abi {
 
-// The last failure of a call that has no session to keep it in; one per thread, as the ABI says.
-inline LastFailure& thread_failure() {
-  thread_local LastFailure failure;
+// The last failure of a call that has no session to keep it in; one per thread, as the ABI says. It
+// has no destructor: handlers of exit() make calls, too, and run later. A text that is too long is
+// cut.
+struct ThreadFailure {
+  int code;
+  char message[2048];
+};
+
+inline ThreadFailure& thread_failure() {
+  thread_local ThreadFailure failure;
   return failure;
 }
 
 inline int fail_on_thread(int code, const char* message) noexcept {
-  LastFailure& failure = thread_failure();
+  ThreadFailure& failure = thread_failure();
   failure.code = code;
-  try {
-    failure.message = message;
-  } catch (const std::bad_alloc&) {
-    failure.message.clear();
-  }
+  *std::copy_n(message, ::strnlen(message, sizeof failure.message - 1), failure.message) = '\0';
   return code;
 }
 
@@ -47,10 +54,24 @@ inline int forked_copy(const Session& session) {
   return fail_on_thread(GRADCUBE_EINVAL, message.c_str());
 }
 
+// A thread that is cancelled in a call is so after it: the cancellation would unwind what lets
+// nothing pass, which ends the process, and what others of the session wait for.
+class NoCancellation {
+ public:
+  NoCancellation() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancellation() { ::pthread_setcancelstate(before_, nullptr); }
+  NoCancellation(const NoCancellation&) = delete;
+  NoCancellation& operator=(const NoCancellation&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
 // Runs `call` on the session; no exception leaves it.
 template <typename Call>
 int guarded(gradcube_session* session, const Call& call) noexcept {
   if (session == nullptr) return no_session();
+  const NoCancellation whole_call;
   try {
     if (session->session.is_forked_copy()) return forked_copy(session->session);
     return call(session->session);

@@ -18,6 +18,7 @@ using gradcube::trainer::Session;
 using gradcube::trainer::abi::fail_on_thread;
 using gradcube::trainer::abi::guarded;
 using gradcube::trainer::abi::no_session;
+using gradcube::trainer::abi::NoCancellation;
 using gradcube::trainer::abi::null_result;
 using gradcube::trainer::abi::thread_failure;
 
@@ -26,9 +27,17 @@ static_assert(GRADCUBE_VERSION_CODE == GRADCUBE_PROJECT_VERSION_CODE,
 
 namespace {
 
-const LastFailure& last_failure(const gradcube_session* session) {
-  if (session == nullptr || session->session.is_forked_copy()) return thread_failure();
-  return session->session.last_failure();
+struct FailureSaid {
+  int code;
+  const char* message;
+};
+
+FailureSaid last_failure(const gradcube_session* session) {
+  if (session == nullptr || session->session.is_forked_copy()) {
+    return {thread_failure().code, thread_failure().message};
+  }
+  const LastFailure& failure = session->session.last_failure();
+  return {failure.code, failure.message.c_str()};
 }
 
 // On lane 0.
@@ -49,6 +58,7 @@ int gradcube_open(const char* socket_path, const char* job, const gradcube_optio
   if (session == nullptr) return fail_on_thread(GRADCUBE_EINVAL, "the pointer 'session' is NULL");
   *session = nullptr;
   if (job == nullptr) return fail_on_thread(GRADCUBE_EINVAL, "the job's name is NULL");
+  const NoCancellation whole_call;
   try {
     const gradcube::trainer::Options wanted = gradcube::trainer::read_options(options);
     const std::string path =
@@ -74,6 +84,7 @@ int gradcube_abort(gradcube_session* session) {
 
 void gradcube_close(gradcube_session* session) {
   if (session == nullptr) return;
+  const NoCancellation whole_call;
   if (session->session.is_forked_copy() && !session->session.close_forked_copy()) return;
   delete session;
 }
@@ -261,9 +272,9 @@ const char* gradcube_strerror(int code) {
 }
 
 const char* gradcube_last_error(const gradcube_session* session) {
-  const LastFailure& failure = last_failure(session);
-  const bool unsaid = failure.message.empty() && failure.code != GRADCUBE_OK;
-  return unsaid ? gradcube_strerror(failure.code) : failure.message.c_str();
+  const FailureSaid failure = last_failure(session);
+  const bool unsaid = *failure.message == '\0' && failure.code != GRADCUBE_OK;
+  return unsaid ? gradcube_strerror(failure.code) : failure.message;
 }
 
 int gradcube_last_code(const gradcube_session* session) { return last_failure(session).code; }

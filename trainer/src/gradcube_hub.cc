@@ -17,6 +17,7 @@ using gradcube::trainer::PushWish;
 using gradcube::trainer::Session;
 using gradcube::trainer::abi::fail_on_thread;
 using gradcube::trainer::abi::guarded;
+using gradcube::trainer::abi::NoCancellation;
 using gradcube::trainer::abi::null_result;
 
 struct gradcube_hub {
@@ -56,6 +57,7 @@ int gradcube_hub_create(gradcube_session* session, const gradcube_hub_settings* 
 
 int gradcube_hub_free(gradcube_hub* hub, int timeout_ms) {
   if (hub == nullptr) return GRADCUBE_OK;
+  const NoCancellation whole_call;
   if (hub->session->session.is_forked_copy()) hub->hub->disown();
   bool stays = false;
   const int code = guarded_hub(hub, [&](HubClient& client, Hub& its) {

@@ -44,7 +44,7 @@ SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const Attended
       clock_(clock),
       space_(space),
       quota_(quota),
-      growth_(loop),
+      growth_(loop, [this](int socket, const shared::Notice& notice) { answer(socket, notice); }),
       most_connections_(most_connections(sockets.size())),
       share_{limits.users.any_tenants()},
       most_of_user_(limits.per_user.value_or(share_.most(most_connections_))),
@@ -315,6 +315,7 @@ void SessionServer::pass_on(int socket, Connection& connection, SteadyClock::tim
 
 void SessionServer::tick(SteadyClock::time_point now) {
   join_in_turn();
+  tell_untold();
   std::erase_if(put_off_, [&](int socket) {
     Connection& connection = connections_.at(socket);
     if (connection.inquiry.has_value() && now - connection.passed_on >= kInquiryPause) {

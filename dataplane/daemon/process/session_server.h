@@ -3,8 +3,9 @@
 //
 // Speaks trainer/shared_layout.h's messages. Trainers of users whom the daemon does not serve are
 // refused (allowed_users.h). A trainer has died when its process has ended, which a pidfd shows, or
-// its socket has closed, without a goodbye. A child that it has forked keeps the socket open.
-// Nothing here blocks: a trainer that does not read its notices misses them.
+// its socket has closed, without a goodbye. A child of its own may keep the socket open.
+// Nothing here blocks: a trainer that does not read its notices misses what its socket has no room
+// for. Answers that trainers wait for, about memory and hubs, are sent as soon as there is room.
 //
 // A trainer that is evicted may learn it only at its next call. The weights of the job's hub that
 // it may read stay, and are paid for, until it closes its socket or ends: it has been told, and
@@ -32,6 +33,7 @@
 #define GRADCUBE_DATAPLANE_DAEMON_PROCESS_SESSION_SERVER_H_
 
 #include <chrono>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -41,6 +43,7 @@
 #include <string_view>
 #include <vector>
 
+#include "control/base/descriptor.h"
 #include "control/base/fair_share.h"
 #include "dataplane/daemon/node/node_group.h"
 #include "dataplane/daemon/process/attended_clock.h"
@@ -68,6 +71,9 @@ class SessionServer final : public TrainerChannel {
   static constexpr auto kPause = std::chrono::milliseconds(20);
   static constexpr auto kInquiryPause = std::chrono::milliseconds(200);
   static constexpr auto kHelloWithin = std::chrono::seconds(5);
+  // Answers to a trainer that wait for room: it waits for one about memory and one about a hub
+  // before it asks again.
+  static constexpr std::size_t kMostUntold = 2;
 
   // clock: the nodes'. quota: of the trainers' memory; outlives the server and the nodes. sockets:
   // the path to listen on, by server; each has a node. Becomes the nodes' channel for as long as it
@@ -102,6 +108,11 @@ class SessionServer final : public TrainerChannel {
   std::size_t most_of_user() const { return most_of_user_; }
 
  private:
+  struct Answer {
+    shared::Notice notice;
+    control::Descriptor memory;  // of the hub; none where it has none
+  };
+
   struct Connection {
     bcube::ServerId server = 0;
     std::optional<TrainerRequest> request;  // from its hello until it joins
@@ -116,6 +127,7 @@ class SessionServer final : public TrainerChannel {
     std::optional<shared::Inquiry> inquiry;  // the newest one that was not passed on
     SteadyClock::time_point passed_on;
     std::optional<shared::Notice> report;  // the answer to the last that was passed on
+    std::deque<Answer> untold;             // for which its socket has no room
     std::shared_ptr<ServerHub> reads;      // since it was evicted, if it may read one
   };
 
@@ -136,6 +148,8 @@ class SessionServer final : public TrainerChannel {
   void turn_away(int socket, std::int32_t code, const std::string& message);
   void reject(int socket, const Connection& connection);
   void pass_on(int socket, Connection& connection, SteadyClock::time_point now);
+  void answer(int socket, const shared::Notice& notice, int memory = -1);
+  void tell_untold();
   void tell_closing(int socket);
   void end(int socket, Departure departure, const std::string& reason);
   void end_evicted(int socket);
@@ -156,6 +170,7 @@ class SessionServer final : public TrainerChannel {
   std::map<int, Connection> connections_;  // by socket
   std::map<TrainerId, int> sockets_;
   std::set<int> put_off_;      // sockets with an inquiry
+  std::set<int> untold_;       // sockets whose trainers have answers that wait for room
   std::set<int> have_no_job_;  // sockets whose clients have not mapped their memory yet
   Turns to_join_;              // sockets
   // Of the message that is being read: no longer than a Hello that names kMaxMembers.

@@ -1,6 +1,8 @@
 // What nodes tell trainers, by the server of their sessions.
 
 #include <cstring>
+#include <deque>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "dataplane/daemon/process/session_server.h"
@@ -44,12 +46,40 @@ void SessionServer::notify(TrainerId trainer, const shared::Notice& notice) {
 
 void SessionServer::give_hub(TrainerId trainer, const shared::Notice& notice, int descriptor) {
   const auto found = sockets_.find(trainer);
-  if (found == sockets_.end()) return;
-  if (notice.code == GRADCUBE_OK) {
-    send_hub(found->second, notice, descriptor);
-  } else {
-    send_notice(found->second, notice);
+  if (found != sockets_.end()) answer(found->second, notice, descriptor);
+}
+
+// What the trainer waits for. memory: of a hub, if the notice has a code of 0.
+void SessionServer::answer(int socket, const shared::Notice& notice, int memory) {
+  std::deque<Answer>& untold = connections_.at(socket).untold;
+  const bool is_hub = notice.type == shared::MessageType::hub_made && notice.code == GRADCUBE_OK;
+  if (untold.empty() && (is_hub ? send_hub(socket, notice, memory) : send_notice(socket, notice))) {
+    return;
   }
+  if (untold.size() == kMostUntold) return;
+  Answer& waits = untold.emplace_back(Answer{notice, control::Descriptor()});
+  untold_.insert(socket);
+  if (!is_hub) return;
+  waits.memory = control::Descriptor(::fcntl(memory, F_DUPFD_CLOEXEC, 0));
+  if (waits.memory.valid()) return;
+  waits.notice = make_notice(shared::MessageType::hub_made, GRADCUBE_ESYSTEM,
+                             "the daemon has no descriptor left for the hub's memory");
+  waits.notice.number = notice.number;
+}
+
+void SessionServer::tell_untold() {
+  std::erase_if(untold_, [this](int socket) {
+    std::deque<Answer>& untold = connections_.at(socket).untold;
+    while (!untold.empty()) {
+      const auto& [notice, memory] = untold.front();
+      if (!(memory.valid() ? send_hub(socket, notice, memory.get())
+                           : send_notice(socket, notice))) {
+        break;
+      }
+      untold.pop_front();
+    }
+    return untold.empty();
+  });
 }
 
 void SessionServer::evict(TrainerId trainer, std::int32_t code, const std::string& message) {

@@ -45,9 +45,9 @@ void SessionServer::tell_closing(int socket) {
               make_notice(shared::MessageType::closing, GRADCUBE_ENODAEMON, closing_reason_));
 }
 
-// A child that the trainer has forked keeps the socket open after the trainer's death, so the
-// process itself is watched too. Without that (an old kernel, a foreign pid namespace) the socket's
-// end has to do.
+// A child of the trainer that ran no fork handlers keeps the socket open after the trainer's death,
+// so the process itself is watched too. Without that (an old kernel, a foreign pid namespace) the
+// socket's end has to do.
 void SessionServer::watch_process(int socket) {
   Connection& connection = connections_.at(socket);
   if (connection.pid == 0) return;
@@ -86,6 +86,7 @@ void SessionServer::end_evicted(int socket) {
   if (connection.reads == nullptr) return close_connection(socket);
   growth_.forget(socket);
   put_off_.erase(socket);
+  untold_.erase(socket);
   sockets_.erase(*connection.trainer);
   connection.trainer.reset();
   connection.inquiry.reset();
@@ -105,6 +106,7 @@ void SessionServer::close_connection(int socket) {
   to_join_.remove(connection.uid, socket);
   connections_.erase(socket);
   put_off_.erase(socket);
+  untold_.erase(socket);
   have_no_job_.erase(socket);
   loop_.remove(socket);
   ::close(socket);

@@ -23,12 +23,6 @@ bool is_end_of_page(std::uint64_t end, const SessionRegion& region) {
   return end % page == 0 && end >= shared::kHeapOffset && end <= region.bytes();
 }
 
-void answer(int socket, const SessionRegion& region, std::int32_t code, const std::string& text) {
-  shared::Notice notice = make_notice(shared::MessageType::grown, code, text);
-  notice.request = region.confirmed();
-  send_notice(socket, notice);
-}
-
 std::string quota_text(const MemoryQuota::Charge& charge, std::uint64_t wanted) {
   return fmt::format(
       "the trainers of user {} may use {} of shared memory on this host and use {}; this trainer "
@@ -40,8 +34,8 @@ std::string quota_text(const MemoryQuota::Charge& charge, std::uint64_t wanted) 
 
 }  // namespace
 
-RegionGrowth::RegionGrowth(ControlLoop& loop)
-    : loop_(loop), more_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+RegionGrowth::RegionGrowth(ControlLoop& loop, Answer answer)
+    : loop_(loop), answer_(std::move(answer)), more_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (more_ < 0) {
     throw control::SetupError(fmt::format("cannot make an eventfd: {}", std::strerror(errno)));
   }
@@ -78,6 +72,13 @@ bool RegionGrowth::report(int socket, std::shared_ptr<SessionRegion> region,
 
 void RegionGrowth::forget(int socket) {
   std::erase_if(reports_, [&](const Report& each) { return each.socket == socket; });
+}
+
+void RegionGrowth::answer(int socket, const SessionRegion& region, std::int32_t code,
+                          const std::string& text) {
+  shared::Notice notice = make_notice(shared::MessageType::grown, code, text);
+  notice.request = region.confirmed();
+  answer_(socket, notice);
 }
 
 void RegionGrowth::look() {

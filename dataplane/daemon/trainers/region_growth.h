@@ -11,7 +11,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "dataplane/engine/memory/session_region.h"
 #include "dataplane/sockets/control_loop.h"
@@ -22,12 +25,15 @@ class RegionGrowth {
  public:
   static constexpr std::uint64_t kSlice = 32 << 20;  // about half a millisecond
 
-  explicit RegionGrowth(ControlLoop& loop);
+  // Gives an answer to the trainer at this socket.
+  using Answer = std::function<void(int socket, const shared::Notice& notice)>;
+
+  RegionGrowth(ControlLoop& loop, Answer answer);
   ~RegionGrowth();
   RegionGrowth(const RegionGrowth&) = delete;
   RegionGrowth& operator=(const RegionGrowth&) = delete;
 
-  // Of the trainer at this socket, which is answered there. False if no trainer says this: bytes
+  // Of the trainer at this socket, which is answered. False if no trainer says this: bytes
   // that are no end of a page of its region, or anything while an earlier report is not answered.
   bool report(int socket, std::shared_ptr<SessionRegion> region, const shared::Grow& grow);
 
@@ -43,8 +49,10 @@ class RegionGrowth {
   };
 
   void look();
+  void answer(int socket, const SessionRegion& region, std::int32_t code, const std::string& text);
 
   ControlLoop& loop_;
+  const Answer answer_;
   int more_;  // an eventfd, readable while there are reports
   std::deque<Report> reports_;
 };

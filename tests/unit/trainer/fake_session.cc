@@ -26,7 +26,10 @@ FakeSession::Message FakeSession::hear() {
   const ssize_t bytes = ::recv(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
   if (bytes < 0 && errno == EAGAIN) return Message::nothing;
   finished_ = finished_ || bytes <= 0;
-  if (bytes < static_cast<ssize_t>(sizeof(shared::MessageType))) return Message::death;
+  if (bytes < static_cast<ssize_t>(sizeof(shared::MessageType))) {
+    return doorbell_.valid() ? Message::death
+                             : Message::nothing;  // who was not admitted is missed by nobody
+  }
   return understand(packet.data(), static_cast<std::size_t>(bytes));
 }
 

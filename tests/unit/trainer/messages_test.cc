@@ -52,6 +52,19 @@ TEST_F(Messages, MayShareTheBufferOfTheirSends) {
             GRADCUBE_EINVAL);
 }
 
+// A tag is any number, and its bits are no lane.
+TEST_F(Messages, ThatAreLateAreAskedAboutInTheSameWordsWhateverTheirTag) {
+  gradcube_session* session = open("hold");
+  for (const std::uint64_t tag : {std::uint64_t{1}, std::uint64_t{1} << 48, UINT64_MAX}) {
+    std::uint64_t request = 0;
+    ASSERT_EQ(gradcube_recv(session, nullptr, 0, 1, tag, nullptr, &request), GRADCUBE_OK);
+    ASSERT_EQ(gradcube_wait(session, request, 0), GRADCUBE_ETIMEDOUT);
+    ASSERT_TRUE(eventually([&] { return daemon_.heard().inquiry.request == request; }));
+    EXPECT_EQ(daemon_.heard().inquiry.lane, 0U) << tag;
+    EXPECT_EQ(daemon_.heard().inquiry.number, 0U) << tag;
+  }
+}
+
 TEST_F(Messages, ThatAreTooLongSayWhose) {
   std::size_t received = 77;
   std::uint64_t request = receive(nullptr, 0, kTooLong, &received);

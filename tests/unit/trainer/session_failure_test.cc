@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/unit/trainer/session_fixture.h"
+#include "trainer/shared_layout.h"
 
 namespace gradcube::trainer {
 namespace {
@@ -282,6 +283,22 @@ TEST_F(FailureTest, ACollectiveThatEndsTwiceEndsTheSession) {
   }));
   EXPECT_EQ(gradcube_last_code(session), GRADCUBE_EPROTOCOL);
   EXPECT_TRUE(says(session, "invalid entry to the completion ring"));
+}
+
+// A socket with the usual buffer has room for some 90 messages.
+TEST_F(FailureTest, EachOfAsManyFailuresAsTheSocketHoldsIsExplained) {
+  constexpr int kMany = 80;
+  gradcube_session* session = open("fail");
+  float* buffer = floats(session, 16 * kMany);
+  std::vector<std::uint64_t> requests;
+  for (int i = 0; i < kMany; ++i) requests.push_back(start(session, buffer + 16 * i, 16));
+  const auto& header = *reinterpret_cast<const shared::RegionHeader*>(
+      reinterpret_cast<const std::byte*>(buffer) - shared::kHeapOffset);
+  ASSERT_TRUE(eventually([&] { return header.completion_tail == kMany; }));
+  for (const std::uint64_t request : requests) {
+    EXPECT_EQ(failed(session, request), GRADCUBE_EPEER);
+    EXPECT_EQ(gradcube_last_error(session), kFailure + std::to_string(request));
+  }
 }
 
 TEST_F(FailureTest, EveryCodeHasItsName) {

@@ -2,14 +2,30 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <poll.h>
+#include <pthread.h>
 #include <random>
+#include <string>
 #include <thread>
 
 #include "tests/unit/trainer/session_fixture.h"
 
 namespace gradcube::trainer {
 namespace {
+
+// Whether what is written at `address` shows in other processes that map the same file.
+bool is_shared(const void* address) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::size_t used = 0;
+    const std::uintptr_t begin = std::stoull(line, &used, 16);
+    const std::uintptr_t end = std::stoull(line.substr(used + 1), &used, 16);
+    if (begin <= at && at < end) return line.substr(line.find(' ') + 1, 4).back() == 's';
+  }
+  return false;
+}
 
 class Threads : public SessionTest {
  protected:
@@ -272,6 +288,54 @@ TEST_F(Threads, AnAbortAmidAllOtherCallsEndsThemAll) {
     EXPECT_NE(gradcube_alloc(session, 64), nullptr) << "memory stays as it is";
     close(session);
   }
+}
+
+// What the caller writes from then on must not show in what was submitted.
+TEST_F(Threads, TheHeapIsNotSharedAnyMoreWhenAnAbortReturnsHoweverBusyOthersAreInTheSession) {
+  for (int round = 0; round < 100; ++round) {
+    gradcube_session* session = open("hold");
+    float* buffer = floats(session, 10);
+    const std::uint64_t request = start(session, buffer, 10);
+    ASSERT_TRUE(is_shared(buffer));
+    std::atomic<unsigned> begun{0};
+    run(4, [&](unsigned thread) {
+      ++begun;
+      if (thread < 2) {
+        EXPECT_TRUE(eventually([&] { return begun == 4; }));
+        EXPECT_EQ(gradcube_abort(session), GRADCUBE_OK);
+        EXPECT_FALSE(is_shared(buffer)) << "in round " << round;
+        return;
+      }
+      int done = 0;
+      while (gradcube_test(session, request, &done) == GRADCUBE_OK) continue;
+    });
+    close(session);
+  }
+}
+
+TEST_F(Threads, OneThatIsCancelledInAWaitEndsAfterItAndTheSessionGoesOn) {
+  struct Wait {
+    gradcube_session* session;
+    std::uint64_t request;
+    int code;
+  };
+  gradcube_session* session = open("hold");
+  Wait wait{session, start(session, floats(session, 10), 10), GRADCUBE_OK};
+  const auto cancelled = [](void* argument) -> void* {
+    Wait& its = *static_cast<Wait*>(argument);
+    ::pthread_cancel(::pthread_self());
+    its.code = gradcube_wait(its.session, its.request, 20);
+    ::pthread_testcancel();
+    return nullptr;
+  };
+  pthread_t thread{};
+  ASSERT_EQ(::pthread_create(&thread, nullptr, cancelled, &wait), 0);
+  void* result = nullptr;
+  ASSERT_EQ(::pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  EXPECT_EQ(wait.code, GRADCUBE_ETIMEDOUT);
+  daemon_.release();
+  EXPECT_EQ(gradcube_wait(session, wait.request, kLong), GRADCUBE_OK);
 }
 
 TEST_F(Threads, WhatEndedBeforeAnAbortKeepsItsResult) {

@@ -76,7 +76,7 @@
  * last call on its session. Where several threads submit to one lane, the order of their
  * submissions is theirs to agree on, on all trainers alike. Several threads may wait at once, for
  * different requests: an end is reported to one caller. gradcube_last_error() and _last_code() are
- * kept per thread. No call may be made in a signal handler.
+ * kept per thread. No call may be made in a signal handler. None is a cancellation point.
  *
  * Fork. A session belongs to the process that opened it. In a forked child every call on it
  * returns GRADCUBE_EINVAL (gradcube_alloc: NULL) and changes nothing, neither at the daemon nor in
@@ -84,7 +84,7 @@
  * child's copies. It may open a session of its own. Memory of gradcube_alloc() is private in the
  * child, as it was at the fork: fork() copies it, 0.6 ms for each MB, and vfork() and posix_spawn()
  * do not. Without room for that the child gets SIGSEGV there; one of clone() or _Fork(), which run
- * no pthread_atfork() handlers, must not touch it.
+ * no pthread_atfork() handlers, must not touch it. A child's descriptors of the session are closed.
  *
  * Trust. The daemon can read and write a session's shared memory. gradcube_open() therefore
  * accepts only a daemon of the caller's effective user or of root, as the kernel reports it, for

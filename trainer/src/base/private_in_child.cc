@@ -33,8 +33,8 @@ Shared& shared_memories() {
 
 }  // namespace
 
-PrivateInChild::PrivateInChild(std::span<std::byte> memory, Used used, Descriptor* file)
-    : memory_(memory), used_(std::move(used)), file_(file) {
+PrivateInChild::PrivateInChild(std::span<std::byte> memory, Used used, GiveUp give_up)
+    : memory_(memory), used_(std::move(used)), give_up_(std::move(give_up)) {
   Shared& shared = shared_memories();
   static std::once_flag once;
   std::call_once(once,
@@ -83,7 +83,7 @@ void PrivateInChild::in_child() noexcept {
   Shared& shared = shared_memories();
   for (PrivateInChild* memory : shared.memories) {
     if (std::exchange(memory->is_private_, true)) continue;
-    if (memory->file_ != nullptr) memory->file_->reset();
+    if (memory->give_up_) memory->give_up_();
     const auto [place, bytes] = std::pair(memory->memory_.data(), memory->memory_.size());
     std::byte* copy = std::exchange(memory->copy_, nullptr);
     if (copy == nullptr ||

@@ -14,6 +14,9 @@
 // child has no memory of its own. A child of clone() or _Fork() runs no handlers: it shares the
 // memory.
 //
+// What a child must not hold on to, such as the descriptors of a connection, it gives up in the
+// same moment: its parent's end would not show as long as the child lives.
+//
 // Any thread. end() and the destructor wait while another thread forks.
 #ifndef GRADCUBE_TRAINER_SRC_BASE_PRIVATE_IN_CHILD_H_
 #define GRADCUBE_TRAINER_SRC_BASE_PRIVATE_IN_CHILD_H_
@@ -23,8 +26,6 @@
 #include <span>
 #include <vector>
 
-#include "trainer/src/base/descriptor.h"
-
 namespace gradcube::trainer {
 
 class PrivateInChild {
@@ -32,10 +33,12 @@ class PrivateInChild {
   // What of the memory is in use. The thread that forks asks; it may throw.
   using Used = std::function<std::vector<std::span<const std::byte>>()>;
 
-  // `memory` begins at a page, and stays mapped until end() or the destructor has run. file: of the
-  // memory, which a child closes; it outlives this. Null: none is open.
+  // What a child gives up. It allocates nothing, and takes no lock.
+  using GiveUp = std::function<void()>;
+
+  // `memory` begins at a page, and stays mapped until end() or the destructor has run.
   // Throws Failure with GRADCUBE_ESYSTEM where the system takes no handlers.
-  PrivateInChild(std::span<std::byte> memory, Used used, Descriptor* file = nullptr);
+  PrivateInChild(std::span<std::byte> memory, Used used, GiveUp give_up = {});
   ~PrivateInChild();
   PrivateInChild(const PrivateInChild&) = delete;
   PrivateInChild& operator=(const PrivateInChild&) = delete;
@@ -53,7 +56,7 @@ class PrivateInChild {
 
   const std::span<std::byte> memory_;
   const Used used_;
-  Descriptor* const file_;
+  const GiveUp give_up_;
   std::byte* copy_ = nullptr;  // while a thread forks
   bool is_private_ = false;    // in a child: a fork copies it on write
 };

@@ -37,6 +37,7 @@ class Connection {
 
   // The two steps of joining: says hello, and gets memory; says that the memory is mapped and
   // sealed (region.h), and is admitted. Each waits for its answer at most kHandshakeMilliseconds.
+  // A join() that fails has left the job in order, if the daemon had admitted it.
   // Throws Failure: with the daemon's own code and message when it refuses, GRADCUBE_EPROTOCOL when
   // its answer is malformed or of another layout version.
   Offering ask(const std::string& job, std::uint64_t heap_bytes, const Options& options);
@@ -60,12 +61,12 @@ class Connection {
   void send_goodbye();
   void send_abort();
 
-  // Ends the connection for the daemon, even if a forked child still holds the socket, and wakes
-  // the thread that polls it. The descriptor stays this object's, so that no thread that still uses
-  // it meets another file under its number.
+  // Ends the connection for the daemon, even if a child of clone() still holds the socket, and
+  // wakes the thread that polls it. The descriptor stays this object's, so that no thread that
+  // still uses it meets another file under its number.
   void shut_down();
 
-  // Closes the descriptor alone. For forked copies: the parent's connection goes on.
+  // Closes the descriptor alone. In forked children: the parent's connection goes on.
   void close() { socket_.reset(); }
   int fd() const { return socket_.get(); }
   const std::string& path() const { return path_; }

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -62,6 +63,12 @@ Failure hung_up(const std::string& path) {
                      " closed the connection at this trainer's hello: " + own_version() +
                      ", and the daemon perhaps version 1: use the library that came with the "
                      "daemon, or look with `gradcube status` whether it still runs");
+}
+
+Failure no_room(const std::string& path) {
+  return Failure(GRADCUBE_ESYSTEM,
+                 "this process has no room for the descriptors that the daemon at " + path +
+                     " gives it: raise its limit of open files (ulimit -n)");
 }
 
 // The version comes before the length: another version's message may well have another length.
@@ -177,11 +184,20 @@ Offering Connection::ask(const std::string& job, std::uint64_t heap_bytes, const
 }
 
 Admission Connection::join() {
+  // Keeps a place for the doorbell, so that its want shows before the daemon admits anybody.
+  Descriptor place(::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!place.valid()) throw no_room(path_);
   const shared::MessageType mapped = shared::MessageType::mapped;
   ::send(socket_.get(), &mapped, sizeof(mapped), MSG_NOSIGNAL);
-  await_answer();
-  Answer answer = receive_answer();
-  return {read_welcome(path_, answer), std::move(answer.descriptor)};
+  try {
+    await_answer();
+    place.reset();
+    Answer answer = receive_answer();
+    return {read_welcome(path_, answer), std::move(answer.descriptor)};
+  } catch (const std::exception&) {
+    send_goodbye();  // another thread took the place, or the answer came too late
+    throw;
+  }
 }
 
 void Connection::send_hello(const std::string& job, std::uint64_t heap_bytes,
@@ -214,11 +230,7 @@ Answer Connection::receive_answer() {
   if (received <= 0) throw hung_up(path_);
   answer.bytes = static_cast<std::size_t>(received);
   answer.descriptor = message.take_descriptor();
-  if ((message.header().msg_flags & MSG_CTRUNC) != 0) {
-    throw Failure(GRADCUBE_ESYSTEM,
-                  "this process has no room for the descriptors that the daemon at " + path_ +
-                      " gave it: raise its limit of open files (ulimit -n)");
-  }
+  if ((message.header().msg_flags & MSG_CTRUNC) != 0) throw no_room(path_);
   return answer;
 }
 

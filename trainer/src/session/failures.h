@@ -1,7 +1,8 @@
 // The last failure of each thread on one session: what gradcube_last_error() returns.
 //
 // Any thread; each sees its own entry alone. The entries go with the session, and that of a thread
-// that has ended with the next thread's first failure.
+// that has ended with the next thread's first failure. Also while a thread or the process ends,
+// after what belongs to the thread was destroyed: handlers of exit() may make calls.
 #ifndef GRADCUBE_TRAINER_SRC_SESSION_FAILURES_H_
 #define GRADCUBE_TRAINER_SRC_SESSION_FAILURES_H_
 
@@ -27,11 +28,13 @@ class Failures {
   // Returns `code`.
   int set(int code, std::string message) noexcept {
     try {
+      if (this_thread() == nullptr) begin_thread();
+      const Thread& thread = *this_thread();
       const std::scoped_lock lock(mutex_);
-      auto found = by_thread_.find(this_thread());
+      auto found = by_thread_.find(thread);
       if (found == by_thread_.end()) {
         std::erase_if(by_thread_, [](const auto& entry) { return entry.first->load(); });
-        found = by_thread_.emplace(this_thread(), LastFailure()).first;
+        found = by_thread_.emplace(thread, LastFailure()).first;
       }
       found->second.code = code;
       found->second.message = std::move(message);
@@ -43,10 +46,11 @@ class Failures {
 
   // Of the calling thread. Valid until its next set().
   const LastFailure& last() const {
-    static const LastFailure kNone;
+    static const LastFailure& none = *new LastFailure;  // never destroyed
+    if (this_thread() == nullptr) return none;
     const std::scoped_lock lock(mutex_);
-    const auto found = by_thread_.find(this_thread());
-    return found == by_thread_.end() ? kNone : found->second;
+    const auto found = by_thread_.find(*this_thread());
+    return found == by_thread_.end() ? none : found->second;
   }
 
   std::mutex& mutex() { return mutex_; }
@@ -56,13 +60,23 @@ class Failures {
   // long as an entry holds it.
   using Thread = std::shared_ptr<std::atomic<bool>>;
 
-  static const Thread& this_thread() {
+  // Null before the thread's first failure, and again once what belongs to the thread is destroyed.
+  // It has no destructor.
+  static const Thread*& this_thread() {
+    thread_local const Thread* thread = nullptr;
+    return thread;
+  }
+
+  // Nothing marks a thread as ended that fails only while it ends: what it gets here stays.
+  static void begin_thread() {
     struct Life {
-      ~Life() { ended->store(true); }
-      const Thread ended = std::make_shared<std::atomic<bool>>(false);
+      ~Life() {
+        const std::unique_ptr<const Thread> thread(std::exchange(this_thread(), nullptr));
+        if (thread != nullptr) (*thread)->store(true);
+      }
     };
+    this_thread() = new Thread(std::make_shared<std::atomic<bool>>(false));
     thread_local const Life life;
-    return life.ended;
   }
 
   mutable std::mutex mutex_;

@@ -17,7 +17,8 @@ namespace gradcube::trainer {
 
 class Notices {
  public:
-  // Keeps the newest kKept: one failure explains many completions, and these follow it closely.
+  // Keeps the newest kKept, which are more than a socket has room for: the trainer may find as many
+  // there at once, before it takes the completions that they explain.
   void add(const shared::Notice& notice) {
     if (kept_.size() == kKept) kept_.pop_front();
     kept_.push_back({notice.number, notice.text});
@@ -32,7 +33,7 @@ class Notices {
   }
 
  private:
-  static constexpr std::size_t kKept = 64;
+  static constexpr std::size_t kKept = 128;
 
   struct Kept {
     std::uint32_t number;

@@ -45,13 +45,14 @@ class Region {
   // Earlier than the destructor; nothing else may be called after it.
   void unmap();
 
+  // The file alone, in a forked child: it would keep the memory alive.
+  void close_file() { file_.reset(); }
+
   shared::RegionHeader& header() const;
   shared::Submission* submissions() const;
   const shared::Completion* completions() const;
   std::span<std::byte> heap() const;
   std::span<std::byte> memory() const { return {base_, bytes_}; }
-  // The file, which a forked child closes: it would keep the memory alive.
-  Descriptor& file() { return file_; }
 
   // Of an address in the region, from the region's start: what a Submission carries.
   std::uint64_t offset_of(const void* address) const;

@@ -15,17 +15,20 @@ Session::Session(Connection connection, const std::string& job, std::uint64_t he
     : connection_(std::move(connection)),
       offering_(connection_.ask(job, heap_bytes, options)),
       region_(std::move(offering_.region), offering_.offer.region_bytes, heap_bytes),
-      admission_(connection_.join()),
-      place_{admission_.welcome.rank, admission_.welcome.size,
-             static_cast<std::uint32_t>(options.lanes.size()), options.reproducible},
       trainers_(options.trainers),
       job_(job),
       heap_(region_.heap(), 0),
-      private_in_child_(
-          region_.memory(), [this] { return blocks_to_copy(); }, &region_.file()),
-      sleeper_(admission_.doorbell.get(), connection_.fd()),
+      sleeper_(connection_.fd()),
       submissions_(region_.header(), region_.submissions()),
-      completions_(region_.header(), region_.completions()) {}
+      completions_(region_.header(), region_.completions()),
+      private_in_child_(
+          region_.memory(), [this] { return blocks_to_copy(); }, [this] { close_in_child(); }) {
+  // Last: a trainer that was admitted and fails then ends what the others have begun.
+  admission_ = connection_.join();
+  place_ = {admission_.welcome.rank, admission_.welcome.size,
+            static_cast<std::uint32_t>(options.lanes.size()), options.reproducible};
+  sleeper_.set_doorbell(admission_.doorbell.get());
+}
 
 Session::~Session() {
   if (!is_forked_copy()) leave();
@@ -44,11 +47,17 @@ bool Session::close_forked_copy() {
     return true;
   }
   region_.unmap();
+  close_in_child();
+  return false;
+}
+
+// What the daemon watches ends with this process's parent, though the child lives.
+void Session::close_in_child() {
+  region_.close_file();
   sleeper_.close();
   events_.reset();
   admission_.doorbell.reset();
   connection_.close();
-  return false;
 }
 
 Session::Lock Session::enter() {
@@ -67,19 +76,19 @@ void Session::leave() {
   lose(GRADCUBE_EINVAL, "this session has left its job: open another one");
 }
 
-// A thread that sleeps is woken by the socket that shuts down, and wakes the others.
+// A thread that sleeps is woken by the socket that shuts down, and wakes the others. None of them
+// holds the mutex for long, so what was submitted is this process's own when this returns.
 void Session::abort() noexcept {
-  if (aborted_.exchange(true)) return;
-  hub_->keep_shown();  // before the daemon takes it back
-  connection_.send_abort();
-  connection_.shut_down();
-  // What was submitted is this process's own when this returns, unless another thread is just here:
-  // then as soon as one comes.
-  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!aborted_.exchange(true)) {
+    hub_->keep_shown();  // before the daemon takes it back
+    connection_.send_abort();
+    connection_.shut_down();  // also ends a wait for room in it
+  }
+  const std::scoped_lock lock(mutex_);
   try {
-    if (lock.owns_lock()) lose(GRADCUBE_EABORTED, "");
+    lose(GRADCUBE_EABORTED, "");
   } catch (const std::exception&) {
-    // There is no memory to tell requests so: who waits for one times out.
+    // There is no memory to give back what nobody asks for any more.
   }
 }
 

@@ -15,15 +15,15 @@
 // Threads. Any thread may call anything but the destructor. One mutex guards the tables and the
 // rings; the heap and the failures have their own, which are taken after it. No thread holds the
 // mutex while it sleeps, copies a buffer or touches memory, but for weights that callers look at as
-// the session ends, and up to a second for room in a full socket. abort() waits for nobody who
-// holds it. Private functions expect it held.
+// the session ends, and up to a second for room in a full socket, which an abort() ends at once.
+// Private functions expect it held.
 //
 // Lost. When the daemon goes away, closes the session or writes an invalid completion, and when the
 // trainer leaves or aborts, the session is lost: every collective in flight ends with that reason,
 // later ones are refused with it. Memory and descriptors last until the destructor.
 //
-// Fork. A forked child shares the socket with its parent, and has private copies of the heap's
-// blocks and of the tables (private_in_child.h), so its session is none. So the C ABI asks
+// Fork. A forked child has private copies of the heap's blocks and of the tables, and none of the
+// descriptors (private_in_child.h), so its session is none. So the C ABI asks
 // is_forked_copy() before it calls anything else, and disowns what close_forked_copy() could not
 // free.
 #ifndef GRADCUBE_TRAINER_SRC_SESSION_SESSION_H_
@@ -99,7 +99,8 @@ class Session {
   bool is_forked_copy() const { return getpid() != owner_; }
 
   // In a forked child: whether its copy can be destroyed. It cannot if another thread was changing
-  // the tables at the fork; then unmaps the memory and closes the descriptors alone.
+  // the tables at the fork; then only unmaps the memory, and closes descriptors that a child of
+  // clone() still has.
   bool close_forked_copy();
 
   int fail(int code, std::string message) noexcept {
@@ -162,6 +163,7 @@ class Session {
 
  private:
   // session.cc
+  void close_in_child();
   void copy_in(Lock& lock, const Request& request);
   void publish(Request& request);
   void ring_daemon();
@@ -207,11 +209,10 @@ class Session {
   Offering offering_;
   Region region_;
   Admission admission_;
-  const Place place_;
+  Place place_;
   const unsigned trainers_;
   const std::string job_;
   Heap heap_;
-  PrivateInChild private_in_child_;
   Sleeper sleeper_;
   Failures failures_;
   const pid_t owner_ = getpid();  // the process that opened the session
@@ -242,6 +243,8 @@ class Session {
   bool ring_is_open_ = true;  // false: lost, and the completion ring is no longer read
   int lost_code_ = GRADCUBE_OK;
   std::string lost_message_;
+
+  PrivateInChild private_in_child_;  // last: a thread may fork at any time, and needs all above
 };
 
 }  // namespace gradcube::trainer

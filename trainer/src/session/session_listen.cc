@@ -1,5 +1,6 @@
 // The half of a session that listens to its daemon: completions, notices, and the daemon's end.
 
+#include <new>
 #include <string>
 #include <sys/socket.h>
 #include <utility>
@@ -181,17 +182,19 @@ void Session::lose_ring(const char* what) {
 void Session::lose(int code, std::string message) {
   if (lost_code_ != GRADCUBE_OK) return;
   lost_code_ = aborted_ ? GRADCUBE_EABORTED : code;
-  lost_message_ = aborted_ ? kAborted : std::move(message);
-  reap();  // a collective that completed before keeps its result
+  try {
+    lost_message_ = aborted_ ? kAborted : std::move(message);
+    reap();  // a collective that completed before keeps its result
+  } catch (const std::bad_alloc&) {
+    // All that follows needs no memory: there may be none for a text.
+  }
   ring_is_open_ = false;
   // Its buffers are about to be the trainer's again, and the daemon may go on with them: others get
   // what was submitted, whatever is written there then.
   if (in_flight_ != 0) region_.part_heap(heap_.usable());
-  // report() says lost_message_: a copy for each would need memory, of which there may be none.
   requests_.for_each_listed([this](Request& request) {
-    if (!request.ended) end(request, lost_code_, "");
+    if (!request.ended) end(request, lost_code_, "");  // report() says lost_message_
   });
-  end_abandoned();
   update_events();
   // A daemon that ends leaves trainers what they map; one that goes on takes it back when this
   // socket is shut down.
@@ -199,6 +202,8 @@ void Session::lose(int code, std::string message) {
   connection_.shut_down();
   ::shutdown(admission_.doorbell.get(), SHUT_RDWR);
   call_served();
+  end_abandoned();  // which needs memory to give memory back
+  update_events();
 }
 
 }  // namespace gradcube::trainer

@@ -133,7 +133,8 @@ int Session::time_out(Lock& lock, Request& late) {
   if (late.wanted.push.has_value()) {
     connection_.send_inquiry(number, shared::kHubLane, late.collective.submission.push.key);
   } else {
-    connection_.send_inquiry(number, late.collective.submission.collective.lane,
+    const bool has_lane = late.collective.is_in_lane();
+    connection_.send_inquiry(number, has_lane ? late.collective.submission.collective.lane : 0,
                              late.number_in_lane);
   }
   {

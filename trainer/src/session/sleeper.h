@@ -27,13 +27,15 @@ namespace gradcube::trainer {
 
 class Sleeper {
  public:
-  // `doorbell` and `socket` stay the caller's. Throws Failure when the system has no descriptor.
-  Sleeper(int doorbell, int socket)
-      : doorbell_(doorbell), socket_(socket), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  // `socket` stays the caller's. Throws Failure when the system has no descriptor.
+  explicit Sleeper(int socket) : socket_(socket), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!wake_.valid()) {
       throw Failure(GRADCUBE_ESYSTEM, with_system_error("cannot make an eventfd", errno));
     }
   }
+
+  // Once, before the first sleep. It stays the caller's.
+  void set_doorbell(int doorbell) { doorbell_ = doorbell; }
 
   // True as soon as `arrived()` is.
   template <typename Arrived>
@@ -103,7 +105,7 @@ class Sleeper {
 #endif
   }
 
-  int doorbell_;
+  int doorbell_ = -1;
   int socket_;
   Descriptor wake_;
   int turns_ = kFewestTurns;

@@ -8,8 +8,12 @@
 #include <gtest/gtest.h>
 #include <optional>
 #include <string>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <vector>
 
+#include "dataplane/daemon/trainers/session_messages.h"
 #include "tests/unit/dataplane/daemon/hub_table_bytes.h"
 #include "tests/unit/dataplane/daemon/sessions_fixture.h"
 
@@ -92,6 +96,43 @@ TEST_F(SessionHubs, AreAnsweredEachTimeTheyAreWishedFor) {
     EXPECT_EQ(answers(1).size(), 1U);
   }
   EXPECT_EQ(trainers(), 2U);
+}
+
+TEST_F(SessionHubs, AreAnsweredAlsoWhereTheTrainerHasLeftItsSocketFullOfNotices) {
+  join();
+  constexpr std::uint32_t kMany = 1000;  // more than a socket has room for
+  for (std::uint32_t number = 1; number <= kMany; ++number) {
+    server_.notify({0, 1}, make_failure(number, GRADCUBE_EPEER, "failed"));
+  }
+  ASSERT_TRUE(trainer_.say(wish(5)));
+  run(100, [this] { return !trainer_.has_unread(); });
+  run(20);
+  EXPECT_FALSE(trainer_.hub_answer().has_value());
+  while (!trainer_.told().empty()) continue;
+  const std::vector<shared::Notice> told = answers(1);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].number, 5U);
+}
+
+// The memory is kept as a descriptor of its own.
+TEST_F(SessionHubs, AreGivenWithTheirMemoryOnceThereIsRoom) {
+  join();
+  constexpr std::uint32_t kMany = 1000;
+  for (std::uint32_t number = 1; number <= kMany; ++number) {
+    server_.notify({0, 1}, make_failure(number, GRADCUBE_EPEER, "failed"));
+  }
+  const int memory = ::memfd_create("weights", MFD_CLOEXEC);
+  ASSERT_EQ(::ftruncate(memory, 4711), 0);
+  server_.give_hub({0, 1}, make_notice(shared::MessageType::hub_made, GRADCUBE_OK, ""), memory);
+  ::close(memory);
+  while (!trainer_.told().empty()) continue;
+  int given = -1;
+  run(100, [&] { return (given = trainer_.hub_memory()) >= 0; });
+  ASSERT_GE(given, 0);
+  struct stat facts {};
+  EXPECT_EQ(::fstat(given, &facts), 0);
+  EXPECT_EQ(facts.st_size, 4711);
+  ::close(given);
 }
 
 TEST_F(SessionHubs, ThatThereAreNotCanBeEnded) {

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dataplane/daemon/trainers/session_messages.h"
 #include "tests/unit/dataplane/daemon/sessions_fixture.h"
 
 #include "gradcube/gradcube.h"
@@ -152,6 +153,49 @@ TEST_F(SessionMemory, IsLookedAtInSlicesBetweenWhichOthersAreServed) {
   const unsigned rounds = run(100, [this] { return heap_of(0) != 0; });
   EXPECT_EQ(heap_of(0), kEnd - kBegin);
   EXPECT_GE(rounds, kSlices + 1);
+}
+
+TEST_F(SessionMemory, IsConfirmedAlsoToATrainerThatHasLeftItsSocketFullOfNotices) {
+  join();
+  trainer_->touch(kBegin, kBegin + 2 * kMiB);
+  constexpr std::uint32_t kMany = 1000;  // more than a socket has room for
+  for (std::uint32_t number = 1; number <= kMany; ++number) {
+    server_.notify({0, 1}, make_failure(number, GRADCUBE_EPEER, "failed"));
+  }
+  ASSERT_TRUE(trainer_->report_memory(kBegin + kMiB));
+  run(20, [this] { return heap_of(0) == kMiB; });
+  ASSERT_EQ(heap_of(0), kMiB);
+  run(20);
+  std::uint32_t told = 0;
+  while (!trainer_->told().empty()) ++told;
+  EXPECT_LT(told, kMany);
+  std::optional<shared::Notice> answer;
+  run(100, [&] { return (answer = trainer_->confirmation()).has_value(); });
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->request, kBegin + kMiB);
+  // It is answered once, and may ask again.
+  EXPECT_EQ(report(*trainer_, kBegin + 2 * kMiB).request, kBegin + 2 * kMiB);
+}
+
+// It waits for each answer before it asks again, so no more are kept.
+TEST_F(SessionMemory, OfATrainerThatReadsNoAnswersIsNotAnsweredWithoutEnd) {
+  join();
+  constexpr std::uint32_t kMany = 1000;
+  for (std::uint32_t number = 1; number <= kMany; ++number) {
+    server_.notify({0, 1}, make_failure(number, GRADCUBE_EPEER, "failed"));
+  }
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(trainer_->report_memory(kBegin));
+    run(100, [this] { return !trainer_->has_unread(); });
+  }
+  while (!trainer_->told().empty()) continue;
+  std::size_t answers = 0;
+  run(100, [&] {
+    while (trainer_->confirmation().has_value()) ++answers;
+    return false;
+  });
+  EXPECT_EQ(answers, SessionServer::kMostUntold);
+  EXPECT_EQ(trainers(), 2U);
 }
 
 TEST_F(SessionMemory, CostsASessionThatReportsWhatNoTrainerDoes) {

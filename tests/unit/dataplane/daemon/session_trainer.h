@@ -112,6 +112,15 @@ class Trainer {
     recv(socket_, &notice, sizeof notice, 0);
     return notice;
   }
+  // The memory of a hub, which the caller closes, if it is the next message; else -1.
+  int hub_memory() const {
+    shared::Notice notice{};
+    if (recv(socket_, &notice, sizeof notice, MSG_PEEK) != sizeof notice ||
+        notice.type != shared::MessageType::hub_made) {
+      return -1;
+    }
+    return take_with_descriptor(notice);
+  }
   // Takes the welcome, if it has come; then the notices can be read.
   bool take_welcome() const {
     if (!is_welcomed()) return false;
@@ -175,15 +184,8 @@ class Trainer {
         offer.type != shared::MessageType::offer) {
       return;
     }
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-    iovec part{&offer, sizeof offer};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    ASSERT_EQ(recvmsg(socket_, &message, MSG_CMSG_CLOEXEC), static_cast<ssize_t>(sizeof offer));
-    std::memcpy(&region_, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof region_);
+    region_ = take_with_descriptor(offer);
+    ASSERT_GE(region_, 0);
     ASSERT_EQ(offer.region_bytes, kBytes);
     void* mapping = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, region_, 0);
     ASSERT_NE(mapping, MAP_FAILED);
@@ -192,6 +194,24 @@ class Trainer {
       ASSERT_EQ(fcntl(region_, F_ADD_SEALS, shared::kSeals), 0);
     }
     ASSERT_TRUE(send_all(shared::MessageType::mapped));
+  }
+
+  // Takes the next message, and the descriptor that comes with it; -1 if none does.
+  template <typename Message>
+  int take_with_descriptor(Message& message) const {
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    iovec part{&message, sizeof message};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    int descriptor = -1;
+    if (recvmsg(socket_, &header, MSG_CMSG_CLOEXEC) == static_cast<ssize_t>(sizeof message) &&
+        CMSG_FIRSTHDR(&header) != nullptr) {
+      std::memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&header)), sizeof descriptor);
+    }
+    return descriptor;
   }
 
   static shared::Hello hello_of(const std::string& job) {
