@@ -62,9 +62,10 @@ class WithoutCapability {
 
 TEST_F(PacketInterfaceTest, APortHasTheAddressAndTheMtuOfItsInterface) {
   ASSERT_TRUE(run("ip link set dev a address 02:47:00:00:01:02 mtu 4321"));
-  const auto a = port("a");
+  auto a = port("a");
   EXPECT_EQ(a->mac(), (std::array<std::uint8_t, 6>{2, 0x47, 0, 0, 1, 2}));
   EXPECT_EQ(a->mtu(), 4321u);
+  a.reset();
   EXPECT_EQ(port("a", {.mtu = 1500})->mtu(), 1500u);
 }
 
