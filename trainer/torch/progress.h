@@ -72,6 +72,8 @@ inline Clock::time_point deadline_after(std::chrono::milliseconds timeout) {
   return Clock::now() + std::min<std::chrono::milliseconds>(timeout, kLongest);
 }
 
+inline constexpr const char* kStopped = "this process group was destroyed: make another one";
+
 // Why a task's time is up; what the daemon knows follows.
 inline constexpr const char* kTimeout = "the timeout has passed: ";
 inline constexpr const char* kInterrupted = "a signal has ended a wait(), which withdraws this: ";

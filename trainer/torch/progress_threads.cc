@@ -1,0 +1,165 @@
+// The threads of Progress: how they begin, take turns, tell ends, and stop.
+
+#include <algorithm>
+#include <csignal>
+#include <pthread.h>
+#include <utility>
+
+#include "trainer/torch/progress.h"
+
+namespace gradcube::pytorch {
+namespace {
+
+thread_local const Progress* led = nullptr;  // whose progress thread this is
+
+// Signals are for the program's own threads: they end the calls that those sleep in.
+class WithoutSignals {
+ public:
+  WithoutSignals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+std::shared_ptr<Progress> Progress::start(std::shared_ptr<Session> session) {
+  std::shared_ptr<Progress> progress(new Progress(std::move(session)));
+  const WithoutSignals scope;
+  const std::lock_guard<std::mutex> lock(progress->mutex_);
+  // The thread owns it as well: a task's end may run the group's destructor on this thread.
+  progress->thread_ = std::thread([progress] { progress->run(); });
+  return progress;
+}
+
+void Progress::hand_over() {
+  if (led != this) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (stopping_) return;  // what it waits for has failed, or soon fails
+  join_retired();
+  std::thread next([progress = shared_from_this()] { progress->run(); });
+  former_.push_back(std::exchange(thread_, std::move(next)));
+  led = nullptr;
+}
+
+void Progress::join_retired() {
+  for (const std::thread::id retired : std::exchange(retired_, {})) {
+    const auto is_it = [retired](const std::thread& one) { return one.get_id() == retired; };
+    const auto one = std::find_if(former_.begin(), former_.end(), is_it);
+    one->join();
+    former_.erase(one);
+  }
+}
+
+void Progress::stop() {
+  if (!session_->is_own()) {
+    // The child has no such threads to join or detach, and another may have held the mutexes at the
+    // fork. The handles are given up.
+    if (thread_.joinable()) new std::thread(std::move(thread_));
+    new std::vector<std::thread>(std::move(former_));
+    return;
+  }
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard<std::mutex> order(order_);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (std::exchange(stopping_, true)) return;
+    threads.swap(former_);
+    threads.push_back(std::move(thread_));
+  }
+  wake();
+  // One of them cannot wait for itself, nor for those that wait for what it has yet to fail.
+  const bool is_one = std::any_of(threads.begin(), threads.end(), [](const std::thread& one) {
+    return one.get_id() == std::this_thread::get_id();
+  });
+  for (std::thread& thread : threads) {
+    if (is_one) {
+      thread.detach();
+    } else {
+      thread.join();
+    }
+  }
+}
+
+void Progress::stop_at_exit() {
+  if (!session_->is_own()) return stop();
+  std::unique_lock<std::mutex> order(order_);
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (std::exchange(stopping_, true)) return;
+  at_exit_ = true;
+  // Some may wait in what `ended` runs.
+  for (std::thread& former : former_) former.detach();
+  former_.clear();
+  thread_.detach();
+  order.unlock();
+  wake();
+  left_.wait_for(lock, std::chrono::seconds(3), [this] { return has_left_; });
+}
+
+bool Progress::has_stopped() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stopping_;
+}
+
+void Progress::run() {
+  ::pthread_setname_np(::pthread_self(), "gc-progress");
+  led = this;
+  while (take_arrivals()) {
+    look_for_ends();
+    if (!tell_endings()) return retire();
+    look_for_timeouts();
+    withdraw_failing();
+    start_waiting();
+    if (!tell_endings()) return retire();
+    sleep();
+  }
+  fail_all();
+}
+
+// False: this thread is the progress thread no more, and the next one tells the rest.
+bool Progress::tell_endings() {
+  while (!endings_.empty()) {
+    const Ending ending = std::move(endings_.front());
+    endings_.pop_front();
+    ending.task->ended_(ending.failure);
+    if (led != this) return false;
+  }
+  return true;
+}
+
+void Progress::retire() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  retired_.push_back(std::this_thread::get_id());
+}
+
+void Progress::fail_all() {
+  session_->leave();
+  std::string why = kStopped;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!ruin_.empty()) why = ruin_;
+    has_left_ = true;
+    left_.notify_all();
+    if (at_exit_) return;
+  }
+  const std::vector<TaskPointer> waiting = tasks_waiting();
+  {
+    const std::lock_guard<std::mutex> order(order_);
+    for (std::deque<Waiting>& each : waiting_) each.clear();
+  }
+  take_arrivals();
+  for (const Flight& flight : flights_) add_ending(flight.task, why);
+  for (const TaskPointer& task : waiting) add_ending(task, why);
+  flights_.clear();
+  failing_.clear();
+  tell_endings();
+}
+
+}  // namespace gradcube::pytorch
