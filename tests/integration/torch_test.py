@@ -12,7 +12,7 @@ from torch_launch import LONG, PROGRAM, Ranks, reserved_port, run_launcher
 SPAWNED = pathlib.Path(__file__).resolve().parent / "torch_spawned.py"
 SCENARIOS = [
     "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "workers", "lateness",
-    "callbacks", "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers",
+    "callbacks", "ending_callbacks", "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers",
     "many_messages", "types", "withdrawals", "any_source", "sparse_sums", "comparisons", "splits", "again",
 ]  # fmt: skip
 
@@ -86,6 +86,9 @@ class Scenarios(TestCase):
 
     def test_callbacks_of_futures_may_wait_for_what_they_begin(self):
         self.assert_done("callbacks")
+
+    def test_callbacks_that_wait_for_what_fails_after_them_end_with_their_group(self):
+        self.assert_done("ending_callbacks")
 
     def test_more_messages_than_fit_may_be_sent_before_they_are_received(self):
         self.assert_done("many_messages")

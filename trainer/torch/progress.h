@@ -34,7 +34,7 @@
 //
 // What `ended` runs may submit another task and wait for its end, as PyTorch's PowerSGD hook does.
 // So with the submission, or before it waits, the thread gives its role to a new one: it runs
-// `ended` to its end, and is joined later.
+// `ended` to its end, and is joined later. So it is while the group stops, too.
 //
 // Errors of requests go to `ended`. submit() throws std::runtime_error in a forked child and after
 // stop().
@@ -242,6 +242,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::string ruin_;  // why the group ends by itself; empty: it does not
   bool has_left_ = false;
   std::condition_variable left_;
+  bool is_detached_ = false;              // nobody joins threads any more
   std::thread thread_;                    // the progress thread
   std::vector<std::thread> former_;       // those that were it
   std::vector<std::thread::id> retired_;  // of former_, those that touch nothing any more

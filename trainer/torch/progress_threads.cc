@@ -42,10 +42,16 @@ std::shared_ptr<Progress> Progress::start(std::shared_ptr<Session> session) {
 void Progress::hand_over() {
   if (led != this) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (stopping_) return;  // what it waits for has failed, or soon fails
+  if (at_exit_) return;  // nothing ends any more
   join_retired();
+  // Also while the group stops: what this one waits for may be told after what it has in hand.
   std::thread next([progress = shared_from_this()] { progress->run(); });
-  former_.push_back(std::exchange(thread_, std::move(next)));
+  if (is_detached_) {
+    next.detach();
+  } else {
+    if (thread_.joinable()) former_.push_back(std::move(thread_));
+    thread_ = std::move(next);
+  }
   led = nullptr;
 }
 
@@ -53,6 +59,7 @@ void Progress::join_retired() {
   for (const std::thread::id retired : std::exchange(retired_, {})) {
     const auto is_it = [retired](const std::thread& one) { return one.get_id() == retired; };
     const auto one = std::find_if(former_.begin(), former_.end(), is_it);
+    if (one == former_.end()) continue;  // stop() joins it
     one->join();
     former_.erase(one);
   }
@@ -66,25 +73,25 @@ void Progress::stop() {
     new std::vector<std::thread>(std::move(former_));
     return;
   }
-  std::vector<std::thread> threads;
   {
     const std::lock_guard<std::mutex> order(order_);
     const std::lock_guard<std::mutex> lock(mutex_);
     if (std::exchange(stopping_, true)) return;
-    threads.swap(former_);
-    threads.push_back(std::move(thread_));
   }
   wake();
-  // One of them cannot wait for itself, nor for those that wait for what it has yet to fail.
-  const bool is_one = std::any_of(threads.begin(), threads.end(), [](const std::thread& one) {
-    return one.get_id() == std::this_thread::get_id();
-  });
-  for (std::thread& thread : threads) {
-    if (is_one) {
-      thread.detach();
-    } else {
-      thread.join();
+  while (true) {
+    std::vector<std::thread> threads;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      threads.swap(former_);
+      if (thread_.joinable()) threads.push_back(std::move(thread_));
+      // One of them cannot wait for itself, nor for those that wait for what it has yet to fail.
+      is_detached_ = std::any_of(threads.begin(), threads.end(), [](const std::thread& one) {
+        return one.get_id() == std::this_thread::get_id();
+      });
     }
+    for (std::thread& thread : threads) is_detached_ ? thread.detach() : thread.join();
+    if (threads.empty() || is_detached_) return;
   }
 }
 
