@@ -138,7 +138,6 @@ bool Progress::loses_order(const Request& request, int code) {
 
 // The progress thread leaves the job, which tells the other ranks.
 void Progress::lose_order(const std::string& why) {
-  some_wait_ = true;  // the request, once the thread that holds `order_` has put it there
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (ruin_.empty()) ruin_ = kOrderIsLost + why;

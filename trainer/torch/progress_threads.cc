@@ -156,14 +156,16 @@ void Progress::fail_all() {
     left_.notify_all();
     if (at_exit_) return;
   }
-  const std::vector<TaskPointer> waiting = tasks_waiting();
+  std::array<std::deque<Waiting>, kKinds> waiting;
   {
     const std::lock_guard<std::mutex> order(order_);
-    for (std::deque<Waiting>& each : waiting_) each.clear();
+    waiting.swap(waiting_);
   }
   take_arrivals();
   for (const Flight& flight : flights_) add_ending(flight.task, why);
-  for (const TaskPointer& task : waiting) add_ending(task, why);
+  for (const std::deque<Waiting>& each : waiting) {
+    for (const Waiting& one : each) add_ending(one.task, why);
+  }
   flights_.clear();
   failing_.clear();
   tell_endings();
