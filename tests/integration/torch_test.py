@@ -12,8 +12,9 @@ from torch_launch import LONG, PROGRAM, Ranks, reserved_port, run_launcher
 SPAWNED = pathlib.Path(__file__).resolve().parent / "torch_spawned.py"
 SCENARIOS = [
     "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "workers", "lateness",
-    "callbacks", "ending_callbacks", "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers",
-    "many_messages", "types", "withdrawals", "any_source", "sparse_sums", "comparisons", "splits", "again",
+    "callbacks", "ending_callbacks", "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists",
+    "sequence_numbers", "many_messages", "types", "withdrawals", "late_memory", "any_source",
+    "sparse_sums", "comparisons", "splits", "again",
 ]  # fmt: skip
 
 
@@ -80,6 +81,9 @@ class Scenarios(TestCase):
 
     def test_ranks_whose_lists_were_refused_are_still_in_step(self):
         self.assert_done("wrong_lists")
+
+    def test_what_is_written_after_a_timeout_reaches_no_other_rank(self):
+        self.assert_done("late_memory")
 
     def test_sequence_numbers_count_collectives_alone(self):
         self.assert_done("sequence_numbers")

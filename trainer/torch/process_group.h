@@ -183,7 +183,9 @@ class ProcessGroupGradcube final : public GroupBase {
     std::vector<Request> requests = {};
     Tensors memory = {};                 // that the requests use
     std::vector<Span> uses = {};         // of it
+    std::vector<Span> lent = {};         // of it, in tensors of the caller's
     std::vector<Span> device_uses = {};  // of dense tensors on a device, copied there and back
+    Tensors workspaces = {};             // on the CPU, without a stage
     std::vector<Copy> own = {};          // what this rank gives itself, before the requests
     std::vector<Copy> copies = {};
     int source = -1;

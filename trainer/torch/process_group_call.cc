@@ -59,6 +59,7 @@ at::Tensor ProcessGroupGradcube::workspace(Call& call, const at::Tensor& like,
     const Sharing scope(session_);
     memory =
         in_step(call, [&] { return at::empty({elements}, like.options().requires_grad(false)); });
+    call.workspaces.push_back(memory);
   } else {
     if (call.stage == nullptr) common_device(call.inputs, call.outputs);  // before any is copied
     memory = in_step(call, [&] {
@@ -114,6 +115,11 @@ void ProcessGroupGradcube::use(Call& call, const at::Tensor& memory, std::size_t
   if (memory.defined()) {
     call.memory.push_back(memory);
     call.uses.push_back({static_cast<const char*>(begin), bytes, is_written});
+    const bool is_a_copy =
+        call.stage != nullptr ||
+        std::any_of(call.workspaces.begin(), call.workspaces.end(),
+                    [&memory](const at::Tensor& one) { return memory.is_alias_of(one); });
+    if (!is_a_copy) call.lent.push_back(call.uses.back());
   }
   if (call.stage != nullptr) {
     in_step(call, [&] {
@@ -160,7 +166,8 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Millisec
   const auto work = c10::make_intrusive<GradcubeWork>(
       rank_, call.type, call.title, std::move(call.inputs), std::move(call.outputs),
       std::move(call.copies), call.stage, call.any_source, call.source);
-  GradcubeWork::start(work, progress_, std::move(call.requests), std::move(call.memory), deadline);
+  GradcubeWork::start(work, progress_, std::move(call.requests), std::move(call.memory),
+                      std::move(call.lent), deadline);
   return work;
 }
 

@@ -124,7 +124,8 @@ void Progress::run() {
     look_for_timeouts();
     withdraw_failing();
     start_waiting();
-    if (!tell_endings()) return retire();
+    // A caller that is told may write to memory that others are given, until the job was left.
+    if (!is_ruined() && !tell_endings()) return retire();
     sleep();
   }
   fail_all();
@@ -141,6 +142,11 @@ bool Progress::tell_endings() {
   return true;
 }
 
+bool Progress::is_ruined() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !ruin_.empty();
+}
+
 void Progress::retire() {
   const std::lock_guard<std::mutex> lock(mutex_);
   retired_.push_back(std::this_thread::get_id());
@@ -149,9 +155,11 @@ void Progress::retire() {
 void Progress::fail_all() {
   session_->leave();
   std::string why = kStopped;
+  std::vector<TaskPointer> late;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!ruin_.empty()) why = ruin_;
+    late.swap(late_);
     has_left_ = true;
     left_.notify_all();
     if (at_exit_) return;

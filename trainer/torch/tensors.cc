@@ -89,13 +89,13 @@ Span extent_of(const std::vector<at::Tensor>& tensors) {
   return whole;
 }
 
+}  // namespace
+
 bool overlap(const Span& one, const Span& other) {
   const std::less<const char*> before;
   return one.bytes != 0 && other.bytes != 0 && before(one.begin, other.begin + other.bytes) &&
          before(other.begin, one.begin + one.bytes);
 }
-
-}  // namespace
 
 // By PyTorch's names, of which later versions have more.
 int dtype_of(at::ScalarType type) {

@@ -52,6 +52,8 @@ struct Span {
   bool is_written = false;
 };
 
+bool overlap(const Span& one, const Span& other);
+
 // None that is written shares a byte with another one.
 void check_apart(std::vector<Span> spans);
 
