@@ -174,6 +174,35 @@ def late_memory():
         dist.destroy_process_group(group)
 
 
+def shared_outputs():
+    """Tensors of one call that share memory are refused where they are written by copies, too; the group goes on."""
+    rank, own = dist.get_rank(), torch.ones(3)
+    one, whole = torch.zeros(3), torch.zeros(4, 4)
+    overlapping = [whole.view(-1)[place : place + 3] for place in range(0, 8, 2)]
+    words, expanded = "share memory", [torch.zeros(1).expand(3) for _ in range(4)]
+    for outputs in ([one] * 4, overlapping, expanded):
+        refusal(lambda: dist.all_gather(outputs, own), words)
+        refusal(lambda: dist.all_to_all(outputs, list(torch.ones(4, 3))), words)
+        dist.barrier()
+        if rank == 1:
+            refusal(lambda: dist.gather(own, outputs, 1), words)
+        else:
+            unmet(dist.gather(own, None, 1, async_op=True))
+        dist.barrier()
+    refusal(lambda: dist.all_reduce_coalesced([whole.t()[1:3], whole[:, 1]], dist.ReduceOp.PRODUCT), words)
+    refusal(lambda: dist.reduce_scatter(expanded[0], list(torch.ones(4, 3)), dist.ReduceOp.PRODUCT), words)
+    if rank == 1:
+        refusal(lambda: dist.scatter(expanded[0], list(torch.ones(4, 3)), 1), words)
+    else:
+        unmet(dist.scatter(torch.zeros(3), None, 1, async_op=True))
+    assert not one.any() and not whole.any() and not any(each.any() for each in expanded)
+    columns = torch.zeros(3, 4)
+    dist.all_gather([columns[:, place] for place in range(4)], torch.full((3,), float(rank)))
+    assert torch.equal(columns, torch.arange(4.0).expand(3, 4)), columns
+    dist.barrier()
+    messages_work()
+
+
 def wrong_lists():
     """A rank whose list is refused takes part in the later calls as if it had not been."""
     rank = dist.get_rank()

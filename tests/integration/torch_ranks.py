@@ -27,7 +27,7 @@ from torch_leaving import ending_callbacks, listening, parting, short_of_memory,
 from torch_sparse import sparse_sums  # noqa: F401
 from torch_missed import (  # noqa: F401
     SOON, abandoned_barriers, interrupted_barriers, late_memory, miss, missed_barriers, refusal, sequence_numbers,
-    types, wrong_lists,
+    shared_outputs, types, wrong_lists,
 )  # fmt: skip
 
 PATIENCE = datetime.timedelta(seconds=240)  # also for ranks that start late on a busy host

@@ -82,8 +82,24 @@ at::Tensor ProcessGroupGradcube::plain(Call& call, const at::Tensor& tensor, Use
   }
   const at::Tensor copy = workspace(call, tensor, tensor.numel(), kind).view(tensor.sizes());
   if (use != Use::write) copy_in(call, copy, tensor);
-  if (use != Use::read) call.copies.push_back({tensor, copy});
+  if (use == Use::read) return copy;
+  if (is_dense(tensor)) {
+    call.copies.push_back({tensor, copy});
+  } else {
+    copy_out(call, {tensor, copy});
+  }
   return copy;
+}
+
+// When the requests have ended. Nothing else of the call may lie there.
+void ProcessGroupGradcube::copy_out(Call& call, const Copy& copy) {
+  add_written(call, copy.to);
+  call.copies.push_back(copy);
+}
+
+void ProcessGroupGradcube::add_written(Call& call, const at::Tensor& tensor) {
+  std::vector<Span>& uses = tensor.device().is_cpu() ? call.uses : call.device_uses;
+  for (const Span& span : written_spans(tensor)) uses.push_back(span);
 }
 
 // Before the requests that are added later.
@@ -151,6 +167,7 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Millisec
   common_device(call.inputs, call.outputs);
   check_apart(call.uses);
   check_apart(call.device_uses);
+  check_order(call.own);
   for (const Copy& copy : call.own) copy_in(call, copy.to, copy.from);
   if (call.type != OpType::SEND && call.type != OpType::RECV) ++collectives_;
   if (call.stage != nullptr) {
