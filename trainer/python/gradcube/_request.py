@@ -45,6 +45,7 @@ class Request:
         self._received = received
         self._submit = None
         self._owned = ()
+        self._memory = ()  # for each piece the address, the bytes, and whether they are written
         self._failure = None
         self._done = ctypes.c_int()  # the library has reported the end,
         self._codes = []  # and this code
@@ -52,11 +53,12 @@ class Request:
         self._ended = False
 
     @classmethod
-    def _of(cls, session, submit, owned, received=None):
-        """To be submitted. ``submit`` gets where the library writes the number; what is ``owned`` lives until the
-        end."""
+    def _of(cls, session, submit, owned, memory, received=None):
+        """To be submitted. ``submit`` gets where the library writes the number; what is ``owned``, which has the
+        ``memory``, lives until the end."""
+        session._late.check(memory)
         request = cls(session, ctypes.c_uint64(), received)
-        request._submit, request._owned = submit, owned
+        request._submit, request._owned, request._memory = submit, owned, memory
         return request
 
     def _begin(self):
@@ -73,13 +75,32 @@ class Request:
 
     def test(self):
         """True when the collective has ended. Raises when it failed."""
-        return self._look(0)
+        try:
+            return self._look(0)
+        finally:
+            self._settle()
 
     def wait(self, timeout=None):
         """Blocks until the collective has ended, at most `timeout` seconds: then TimeoutError, and it goes on.
 
-        Its array must be left alone until it has ended. A message can be withdrawn: cancel().
+        Its array must be left alone until it has ended: what would use it is refused until wait() or test() has said
+        so. The TimeoutError has this request as ``request``. A message can be withdrawn: cancel().
         """
+        try:
+            self._wait(timeout)
+        except TimeoutError as late:
+            if not self._ended:
+                late.request = self
+                self._session._late.add(self._number.value, self._memory, self._owned)
+            raise
+        finally:
+            self._settle()
+
+    def _settle(self):
+        if self._ended:
+            self._session._late.remove(self._number.value)
+
+    def _wait(self, timeout):
         deadline = deadline_of(timeout)
         while not self._ended:
             left = None if deadline is None else deadline - time.monotonic()
@@ -118,10 +139,12 @@ class Request:
         except CanceledError:
             raise TimeoutError(f"{late}; it was withdrawn, and has taken or given nothing") from None
         except TimeoutError:
-            raise TimeoutError(
+            failure = TimeoutError(
                 f"{late}; nor was it withdrawn in {_WITHDRAWAL_SECONDS} s, because a message is on its way, or servers "
                 "do not answer: no later receive gets that message, and the array must be left alone"
-            ) from None
+            )
+            failure.request = self
+            raise failure from None
 
     def _look(self, milliseconds):
         held = []

@@ -9,6 +9,7 @@ import numpy
 
 from ._arrays import DTYPES, elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
 from ._errors import AgainError, InvalidError, JobError, MemoryFullError, TimeoutError, error_of
+from ._late_memory import LateMemory
 from ._library import Collective, Message, keep, library
 from ._memory import Block, Handle
 from ._options import options_of
@@ -97,6 +98,7 @@ class Session:
         self._handle = handle
         # Requests whose Request object is gone, and their arrays, which must live until they have ended.
         self._abandoned = collections.deque()
+        self._late = LateMemory()
         self.rank = library().gradcube_rank(handle.session)
         self.size = library().gradcube_size(handle.session)
         self.server = library().gradcube_server(handle.session)
@@ -119,7 +121,7 @@ class Session:
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.leave()
-            self._abandoned = collections.deque()
+            self._abandoned, self._late = collections.deque(), LateMemory()
 
     def abort(self):
         """Ends the whole job at once, also while other threads wait.
@@ -210,7 +212,7 @@ class Session:
         self.barrier_async(lane).wait(timeout)
 
     def barrier_async(self, lane=0):
-        return self._submit("barrier", None, lane=whole_number(lane, "lane", 0, _MOST))
+        return self._submit("barrier", None, (), lane=whole_number(lane, "lane", 0, _MOST))
 
     def compare(self, data, timeout=None, lane=0):
         """CorruptError on every trainer, which names ranks, unless all have the same bytes in `data`: an array or bytes."""
@@ -220,7 +222,8 @@ class Session:
     def compare_async(self, data, lane=0):
         address, count, _, owner = memory_of(data, is_written=False)
         lane = whole_number(lane, "lane", 0, _MOST)
-        return self._submit("compare", owner, buffer=address, count=count, dtype=DTYPES["bytes"], lane=lane)
+        read = ((address, count, False),)
+        return self._submit("compare", owner, read, buffer=address, count=count, dtype=DTYPES["bytes"], lane=lane)
 
     def send(self, data, to, tag=0, timeout=None):
         """Sends `data`, an array or bytes, to the trainer of rank `to`. Returns when it has them.
@@ -257,7 +260,8 @@ class Session:
         return buffer[: self.recv(memoryview(buffer), source, tag, timeout)].tobytes()
 
     def _message(self, direction, data, peer, tag, paths=0):
-        address, count, dtype, owner = memory_of(data, is_written=direction == _RECEIVE)
+        receives = direction == _RECEIVE
+        address, count, dtype, owner = memory_of(data, is_written=receives)
         received = ctypes.c_size_t()
         message = Message(
             size=ctypes.sizeof(Message),
@@ -269,9 +273,10 @@ class Session:
             paths=paths,
             dtype=dtype,
         )
-        if direction == _RECEIVE:
+        if receives:
             message.received = ctypes.pointer(received)
-        return self._request("gradcube_submit_message", message, owner, received if direction == _RECEIVE else None)
+        memory = ((address, count, receives),)
+        return self._request("gradcube_submit_message", message, owner, memory, received if receives else None)
 
     def _start(self, kind, array, dtype, lane, op="sum", root=0, in_chunks=False):
         number, count = elements_of(array, dtype, copied=kind in _COPIED)
@@ -283,6 +288,7 @@ class Session:
         return self._submit(
             kind,
             array,
+            ((array.ctypes.data, array.nbytes, True),),
             buffer=array.ctypes.data,
             count=count // self.size if in_chunks else count,
             dtype=number,
@@ -291,11 +297,11 @@ class Session:
             lane=whole_number(lane, "lane", 0, _MOST),
         )
 
-    def _submit(self, kind, array, **fields):
+    def _submit(self, kind, array, memory, **fields):
         collective = Collective(size=ctypes.sizeof(Collective), kind=KINDS[kind], **fields)
-        return self._request("gradcube_submit", collective, array)._begin()
+        return self._request("gradcube_submit", collective, array, memory)._begin()
 
-    def _request(self, function, asked, array, received=None):
+    def _request(self, function, asked, array, memory, received=None):
         """Of what `asked` describes: to be submitted."""
         handle = self._open_handle()
         function = getattr(handle.native, function)
@@ -303,6 +309,7 @@ class Session:
             self,
             lambda number: function(handle.session, ctypes.byref(asked), number),
             (array, received),
+            memory,
             received,
         )
 
