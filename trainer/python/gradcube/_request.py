@@ -5,7 +5,7 @@ import ctypes
 import threading
 import time
 
-from ._errors import CanceledError, InvalidError, TimeoutError
+from ._errors import CanceledError, Error, InvalidError, TimeoutError
 from ._library import keep
 
 # The longest stay inside the library. Python handles Ctrl-C between two stays: only one of the threads that wait
@@ -130,6 +130,24 @@ class Request:
         finally:
             if self._number.value:
                 self.cancel()
+
+    def _break_off(self, stop):
+        """Ends what `stop`, Ctrl-C or whatever a handler of a signal raises, has ended the wait for. If the message has
+        come or gone all the same, `stop` says so: a second call would get the next one, or send it twice. True then."""
+        if isinstance(stop, Error) or not self._number.value:
+            return False
+        try:
+            self.cancel()
+            self.wait(_WITHDRAWAL_SECONDS)
+        except CanceledError:
+            return False
+        except Error as failure:
+            stop.args = (*stop.args, f"a signal has ended the call, and its message may be lost: {failure}")
+            return False
+        stop.received = self.received
+        come = "was sent" if self._received is None else "has come, and this exception has it as .received"
+        stop.args = (*stop.args, f"a signal has ended the call, but its message {come}")
+        return True
 
     def _withdraw(self, late):
         """Returns if it has come after all."""

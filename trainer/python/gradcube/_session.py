@@ -2,17 +2,16 @@
 
 import collections
 import ctypes
-import os
 import time
 
 import numpy
 
 from ._arrays import DTYPES, elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
-from ._errors import AgainError, InvalidError, JobError, MemoryFullError, TimeoutError, error_of
+from ._errors import AgainError, InvalidError, MemoryFullError, TimeoutError, error_of
 from ._late_memory import LateMemory
 from ._library import Collective, Message, keep, library
 from ._memory import Block, Handle
-from ._options import options_of
+from ._options import job_name, options_of, socket_path
 from ._request import Request, deadline_of
 
 KINDS = {"all_reduce": 0, "reduce_scatter": 1, "all_gather": 2, "broadcast": 3, "reduce": 4, "barrier": 5, "compare": 6}
@@ -22,26 +21,6 @@ _MOST = (1 << 32) - 1
 _MOST_TAG = (1 << 64) - 1
 _REAPED_AT_ONCE = 2  # with each submission, which leaves one more behind at most
 _CANCEL_ATTEMPTS = 1000  # of a millisecond
-
-
-def _job_name(job):
-    if not isinstance(job, str):
-        raise InvalidError(f"invalid job name: expected a string, not {type(job).__name__}")
-    if "\0" in job:
-        raise JobError("invalid job name: it contains a NUL character")
-    return job.encode(errors="replace")  # the library checks the characters
-
-
-def _socket_path(socket):
-    if socket is None:
-        return None
-    try:
-        path = os.fsencode(socket)
-    except TypeError:
-        raise InvalidError(f"invalid socket: expected a path, not {type(socket).__name__}") from None
-    if b"\0" in path:
-        raise InvalidError("invalid socket: the path contains a NUL character")
-    return path
 
 
 class Session:
@@ -91,7 +70,7 @@ class Session:
         )
         handle = Handle()
         code = library().gradcube_open(
-            _socket_path(socket), _job_name(job), ctypes.byref(options), ctypes.byref(handle.session)
+            socket_path(socket), job_name(job), ctypes.byref(options), ctypes.byref(handle.session)
         )
         if code != 0:
             raise error_of(code, library().gradcube_last_error(None).decode(errors="replace"))
@@ -228,10 +207,16 @@ class Session:
     def send(self, data, to, tag=0, timeout=None):
         """Sends `data`, an array or bytes, to the trainer of rank `to`. Returns when it has them.
 
-        After TimeoutError it was withdrawn, and nothing was given.
+        After TimeoutError it was withdrawn, and nothing was given. So it is after Ctrl-C, unless that exception says
+        otherwise.
         """
         deadline_of(timeout)
-        self._message(_SEND, data, to, tag)._finish(timeout)
+        request = self._message(_SEND, data, to, tag)
+        try:
+            request._finish(timeout)
+        except BaseException as stop:
+            request._break_off(stop)
+            raise
 
     def send_async(self, data, to, tag=0, paths=0):
         """``paths``: the most parallel paths that it may take, of 8 at most; more than there are: all;
@@ -244,11 +229,18 @@ class Session:
         After TimeoutError it was withdrawn: it has taken nothing, and a later receive gets the message. One that is
         under way when the time is up is waited for, some seconds; if it takes longer, the error says that it is lost.
         The error says who is missing, which may take 0.2 s more: recv_async() and its test() are for looking.
+        Ctrl-C withdraws it, too. Where the message has come all the same, the exception says so, and its ``received``
+        is what the call would have returned.
         """
         deadline_of(timeout)
         request = self._message(_RECEIVE, array, source, tag)
-        request._finish(timeout)
-        return request.received
+        try:
+            request._finish(timeout)
+            received = request.received
+        except BaseException as stop:
+            request._break_off(stop)
+            raise
+        return received
 
     def recv_async(self, array, source, tag=0):
         """The request's `received` is the number of bytes, when it has ended."""
@@ -257,7 +249,16 @@ class Session:
     def recv_bytes(self, most, source, tag=0, timeout=None):
         """A message of at most `most` bytes, as bytes."""
         buffer = numpy.empty(whole_number(most, "length", 0, (1 << 62)), numpy.uint8)
-        return buffer[: self.recv(memoryview(buffer), source, tag, timeout)].tobytes()
+        deadline_of(timeout)
+        request = self._message(_RECEIVE, memoryview(buffer), source, tag)
+        try:
+            request._finish(timeout)
+            received = buffer[: request.received].tobytes()
+        except BaseException as stop:
+            if request._break_off(stop):
+                stop.received = buffer[: stop.received].tobytes()
+            raise
+        return received
 
     def _message(self, direction, data, peer, tag, paths=0):
         receives = direction == _RECEIVE
