@@ -49,7 +49,8 @@ class Request:
         self._failure = None
         self._done = ctypes.c_int()  # the library has reported the end,
         self._codes = []  # and this code
-        self._lock = threading.Lock()  # the library reports an end once: one thread asks at a time
+        # The library reports an end once: one thread asks at a time. A handler of a signal may wait on top of it.
+        self._lock = threading.RLock()
         self._ended = False
 
     @classmethod
@@ -106,7 +107,7 @@ class Request:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 if not self._look(0):
-                    with self._lock:
+                    with self._lock:  # in this process, as _look() has seen
                         self._hear(self._session._time_out)
                 return
             self._look(int(_SLICE_MILLISECONDS if left is None else min(_SLICE_MILLISECONDS, left * 1000 + 1)))
@@ -118,7 +119,7 @@ class Request:
         It then ends with CanceledError, and has given or taken nothing; else it ends as it would have. wait() and
         test() report which. InvalidError for all that is no message.
         """
-        if not self._done.value:
+        if not self._ended and not self._done.value:
             self._session._cancel(self._number)
 
     def _finish(self, timeout):
@@ -168,6 +169,7 @@ class Request:
         held = []
         try:
             if not self._ended:
+                self._session._open_handle().check_process()
                 keep(held, self._lock.acquire, True, milliseconds / 1000)
                 return held[0] and self._hear(self._session._poll, milliseconds)
         finally:
@@ -178,10 +180,11 @@ class Request:
 
     def _hear(self, ask, *arguments):
         """True when it has ended; raises when it failed. With the lock."""
-        if not self._ended:
-            if not self._done.value:
-                ask(self, *arguments)
-            code = self._codes[-1]
+        codes = self._codes
+        if not self._ended and not self._done.value:
+            codes = ask(self, *arguments)
+        if not self._ended:  # nor did a signal's handler hear of it meanwhile
+            code = codes[-1]
             if code != 0 and not self._done.value:
                 raise self._session._open_handle().failure(code)
             if self._done.value:

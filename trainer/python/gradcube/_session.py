@@ -343,21 +343,23 @@ class Session:
     def _poll(self, request, milliseconds):
         """What the library says of the request, it gets."""
         handle = self._open_handle()
-        request._codes.clear()
+        codes = request._codes = []
         keep(
-            request._codes,
+            codes,
             handle.native.gradcube_poll,
             handle.session,
             request._number,
             milliseconds,
             ctypes.byref(request._done),
         )
+        return codes
 
     def _time_out(self, request):
         """The deadline has come: lets the library ask the daemon why."""
         handle = self._open_handle()
-        request._codes = [handle.native.gradcube_wait(handle.session, request._number, 0)]
-        request._done.value = request._codes[0] != TimeoutError.code
+        codes = request._codes = [handle.native.gradcube_wait(handle.session, request._number, 0)]
+        request._done.value = codes[0] != TimeoutError.code
+        return codes
 
     def _abandon(self, number, owned):
         """Nobody asks for its end any more. What it holds is given back when it has ended."""
