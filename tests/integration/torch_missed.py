@@ -98,6 +98,45 @@ def interrupted_barriers():
     barrier()
 
 
+def nested_barriers():
+    """A signal's handler is refused a monitored barrier in the midst of one, and so is a child that was forked then."""
+    rank, store = dist.get_rank(), dist.distributed_c10d._get_default_store()
+    dist.barrier()
+    if rank == 0:
+        texts = []
+
+        def handler(*_):
+            texts.append(refusal(barrier, "in the midst of another one"))
+            store.set("nested", "refused")
+
+        before = signal.signal(signal.SIGUSR1, handler)
+        threading.Timer(SOON.total_seconds(), os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        barrier()
+        signal.signal(signal.SIGUSR1, before)
+        assert len(texts) == 1, texts
+    elif rank == 1:
+        inside = threading.Thread(target=barrier)
+        inside.start()
+        store.wait(["nested"], LATER)
+        child = os.fork()
+        if child == 0:
+            try:
+                refusal(barrier, f"belongs to process {os.getppid()}")
+                os._exit(0)
+            finally:
+                os._exit(1)
+        killer = threading.Timer(LATER.total_seconds() / 4, os.kill, (child, signal.SIGKILL))  # one that hangs
+        killer.start()
+        assert os.waitpid(child, 0)[1] == 0
+        killer.cancel()
+        store.set("nested child", "refused")
+        inside.join()
+    else:
+        store.wait(["nested child"], LATER)
+        barrier()
+    dist.barrier()
+
+
 def abandoned_barriers():
     """What a rank has sent in a monitored barrier that it left counts for none that the others call later."""
     rank = dist.get_rank()

@@ -12,9 +12,9 @@ from torch_launch import LONG, PROGRAM, Ranks, reserved_port, run_launcher
 SPAWNED = pathlib.Path(__file__).resolve().parent / "torch_spawned.py"
 SCENARIOS = [
     "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "workers", "lateness",
-    "callbacks", "ending_callbacks", "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists",
-    "sequence_numbers", "many_messages", "types", "withdrawals", "late_memory", "shared_outputs", "any_source",
-    "sparse_sums", "comparisons", "splits", "again",
+    "callbacks", "ending_callbacks", "missed_barriers", "interrupted_barriers", "nested_barriers", "abandoned_barriers",
+    "wrong_lists", "sequence_numbers", "many_messages", "types", "withdrawals", "late_memory", "shared_outputs",
+    "any_source", "sparse_sums", "comparisons", "splits", "again",
 ]  # fmt: skip
 
 
@@ -75,6 +75,9 @@ class Scenarios(TestCase):
 
     def test_ctrl_c_on_rank_0_ends_a_monitored_barrier_on_all(self):
         self.assert_done("interrupted_barriers")
+
+    def test_a_monitored_barrier_in_the_midst_of_another_one_is_refused(self):
+        self.assert_done("nested_barriers")
 
     def test_a_monitored_barrier_that_a_rank_left_counts_for_no_later_one(self):
         self.assert_done("abandoned_barriers")
