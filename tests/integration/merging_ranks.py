@@ -197,11 +197,45 @@ def an_iteration_that_is_cut():
     same_on_all_ranks(stepped)
 
 
+class FailsBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(_, numbers):
+        return numbers.clone()
+
+    @staticmethod
+    def backward(_, gradients):
+        raise RuntimeError("the backward pass fails")
+
+
+class FailsOnRank0(nn.Module):
+    def forward(self, numbers):
+        return FailsBackward.apply(numbers) if dist.get_rank() == 0 else numbers
+
+
+def gradients_that_are_wiped_on_their_way():
+    """After a backward pass that has failed, zero_grad() does not make a step of some averages and some zeros."""
+    group = dist.new_group()
+    model = nn.Sequential(nn.Linear(30, 30), FailsOnRank0(), nn.Linear(30, 7))
+    optimizer = MergedGradientOptimizer(sgd_of(model), model, "wfbp", group=group)
+    before = weights(model).clone()
+    (batch,) = batches(1)
+    loss = loss_of(model, batch)
+    if dist.get_rank() == 0:
+        raises(RuntimeError, loss.backward, "the backward pass fails")
+        optimizer.zero_grad()
+        for again in (optimizer.step, optimizer.synchronize, lambda: loss_of(model, batch).backward()):
+            raises(RuntimeError, again, "zero_grad()")
+        dist.destroy_process_group(group)
+    else:
+        raises(RuntimeError, loss.backward, "rank 0")
+    assert torch.equal(weights(model), before)
+
+
 def main(directory):
     torch.set_num_threads(1)
     dist.init_process_group("gradcube")
     scenarios = [policies, in_place, planning, layers_that_rest, accumulation, clipping, refusals]
-    scenarios += [a_message_that_fails, an_iteration_that_is_cut]
+    scenarios += [a_message_that_fails, an_iteration_that_is_cut, gradients_that_are_wiped_on_their_way]
     scenarios += merging_need.SCENARIOS + merging_hook.SCENARIOS + merging_progress.SCENARIOS
     for scenario in scenarios:
         scenario()

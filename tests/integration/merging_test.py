@@ -53,6 +53,9 @@ class MergedGradients(TestCase):
     def test_no_step_is_taken_with_a_part_of_the_averages(self):
         self.assert_done("a_message_that_fails")
 
+    def test_no_step_is_taken_where_gradients_were_wiped_on_their_way(self):
+        self.assert_done("gradients_that_are_wiped_on_their_way")
+
     def test_the_timeline_shows_each_layer_and_each_message_of_all_ranks(self):
         self.assert_done("timeline_of_the_optimizer")
 

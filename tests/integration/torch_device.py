@@ -13,10 +13,12 @@ import gradcube.torch
 import torch
 import torch.distributed as dist
 from gradcube import _torch_pinning
+from gradcube.torch import MergedGradientState
 from harness import wait_until
 from torch import nn
 
 import torch_late_device
+from merging_hook import ENDLESS, ddp_of
 from torch_collectives import ADDED, COPIED, SMALL, input_of, ranks, same
 from torch_missed import refusal
 from torch_ranks import PATIENCE, model_of, say, works
@@ -335,6 +337,37 @@ def training():
         for other in others:
             same(other, weights)
         assert torch.allclose(weights, train("cpu", **options), rtol=1e-3, atol=1e-4)
+
+
+def merged_hook():
+    """DDP's gradients are averages, of one bucket or of several in a message, also where the copies back are late."""
+    size = len(ranks())
+    for widths in ((700, 1), (700, 300, 1)):
+        layers = [nn.Linear(*shape, bias=False) for shape in zip(widths, widths[1:])]
+        state = MergedGradientState("synceasgd", ENDLESS)
+        model = ddp_of(nn.Sequential(*layers).to(DEVICE), state)
+        for step in range(4):
+            is_held = late is not None and step == 3  # from then on there is one message: none waits behind another
+            model.zero_grad()
+            loss = model(there(torch.full((1, 700), float(dist.get_rank() + step)))).sum()
+            if is_held:
+                late.hold_arrivals()
+            try:
+                loss.backward()
+            finally:
+                if is_held:
+                    late.release_arrivals()
+            mean = (size - 1) / 2 + step  # of what the ranks gave
+            weights = [here(layer.weight.detach()) for layer in layers]
+            expected = torch.ones(700) if len(layers) == 1 else weights[0].sum(1)
+            assert torch.allclose(here(layers[-1].weight.grad)[0], expected * mean, atol=1e-4), (widths, step)
+            if len(layers) == 2:
+                assert torch.allclose(here(layers[0].weight.grad)[:, 0], weights[1][0] * mean, atol=1e-4), step
+        assert state.messages == [list(range(len(layers)))], state.messages
+    loss = model(there(torch.ones(1, 700))).sum()
+    wrong = there(torch.ones(5))
+    refusal(loss.backward if dist.get_rank() != 2 else lambda: dist.all_reduce(wrong), "5")
+    works()
 
 
 def main():

@@ -10,7 +10,7 @@ from torch_launch import Ranks
 import torch_late_device
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "torch_device.py"
-SCENARIOS = ["collectives", "streams", "failures", "faults", "staging", "training"]
+SCENARIOS = ["collectives", "streams", "failures", "faults", "staging", "training", "merged_hook"]
 
 
 class OnDevice:
@@ -49,6 +49,9 @@ class OnDevice:
 
     def test_models_train_on_the_device(self):
         self.assert_done("training")
+
+    def test_the_hook_of_merged_gradients_waits_for_what_is_copied_back(self):
+        self.assert_done("merged_hook")
 
     def test_nothing_is_left_behind(self):
         wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten")

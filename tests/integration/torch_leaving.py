@@ -11,7 +11,7 @@ import gradcube.torch
 import torch
 import torch.distributed as dist
 
-from torch_missed import refusal
+from torch_missed import LATER, refusal
 
 
 def await_departure(rank):
@@ -119,3 +119,22 @@ def stopped_store():
         time.sleep(0.01)
     if rank == 1:
         sys.exit(0)
+
+
+def ending_callbacks():
+    """A group ends though the callback of a work that fails waits for another one, which has yet to fail."""
+    group = dist.new_group()
+    if dist.get_rank() == 0:
+        works = [dist.all_reduce(torch.ones(3), group=group, async_op=True) for _ in range(3)]
+
+        def await_next(place):
+            return works[place].get_future().then(lambda _: refusal(works[place + 1].wait, "destroyed"))
+
+        futures = [await_next(place) for place in (0, 1)]
+        destroyer = threading.Thread(target=dist.destroy_process_group, args=[group], daemon=True)
+        destroyer.start()
+        destroyer.join(LATER.total_seconds())
+        assert not destroyer.is_alive()
+        for future in futures:
+            assert "destroyed" in future.wait()
+    dist.barrier()

@@ -1,5 +1,6 @@
 """Scenarios of torch_ranks.py in which some ranks of four miss a call that the others make, or make it wrongly."""
 
+import contextlib
 import datetime
 import os
 import re
@@ -7,6 +8,7 @@ import signal
 import threading
 import time
 
+import gradcube.torch
 import torch
 import torch.distributed as dist
 
@@ -96,6 +98,45 @@ def interrupted_barriers():
     barrier()
 
 
+def nested_barriers():
+    """A signal's handler is refused a monitored barrier in the midst of one, and so is a child that was forked then."""
+    rank, store = dist.get_rank(), dist.distributed_c10d._get_default_store()
+    dist.barrier()
+    if rank == 0:
+        texts = []
+
+        def handler(*_):
+            texts.append(refusal(barrier, "in the midst of another one"))
+            store.set("nested", "refused")
+
+        before = signal.signal(signal.SIGUSR1, handler)
+        threading.Timer(SOON.total_seconds(), os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        barrier()
+        signal.signal(signal.SIGUSR1, before)
+        assert len(texts) == 1, texts
+    elif rank == 1:
+        inside = threading.Thread(target=barrier)
+        inside.start()
+        store.wait(["nested"], LATER)
+        child = os.fork()
+        if child == 0:
+            try:
+                refusal(barrier, f"belongs to process {os.getppid()}")
+                os._exit(0)
+            finally:
+                os._exit(1)
+        killer = threading.Timer(LATER.total_seconds() / 4, os.kill, (child, signal.SIGKILL))  # one that hangs
+        killer.start()
+        assert os.waitpid(child, 0)[1] == 0
+        killer.cancel()
+        store.set("nested child", "refused")
+        inside.join()
+    else:
+        store.wait(["nested child"], LATER)
+        barrier()
+    dist.barrier()
+
+
 def abandoned_barriers():
     """What a rank has sent in a monitored barrier that it left counts for none that the others call later."""
     rank = dist.get_rank()
@@ -115,6 +156,90 @@ def abandoned_barriers():
         refusal(lambda: barrier(SOON / 3), "Rank 3 successfully")
     dist.barrier()
     barrier()
+
+
+def unmet(work):
+    """Messages that some rank may not meet are withdrawn."""
+    try:
+        work.wait(datetime.timedelta(milliseconds=100))
+    except RuntimeError:
+        pass
+
+
+def late_memory():
+    """What a rank writes to a tensor once it was told that its collective is late reaches no other rank as a result."""
+    rank, store, size = dist.get_rank(), dist.distributed_c10d._get_default_store(), 1 << 20
+    right = torch.full((size,), 10.0)
+
+    def meet(place):
+        store.set(f"late memory {place} {rank}", "there")
+        store.wait([f"late memory {place} {other}" for other in range(4)], LATER)
+
+    def last_ranks(mine, group):
+        """Either the right sum, or none."""
+        try:
+            dist.all_reduce(mine, group=group)
+        except RuntimeError:
+            return
+        assert torch.equal(mine, right), mine
+
+    for is_shared in (True, False):
+        group = dist.new_group(timeout=datetime.timedelta(seconds=1) if rank != 3 else LATER)
+        with gradcube.torch.shared_memory(group) if is_shared else contextlib.nullcontext():
+            mine = torch.full((size,), rank + 1.0)
+        if rank != 3:
+            refusal(lambda: dist.all_reduce(mine, group=group), "the timeout has passed")
+            mine.fill_(100)
+        meet(f"told {is_shared}")
+        if is_shared:  # the job was left before
+            if rank != 3:
+                refusal(lambda: dist.all_reduce(mine, group=group), "this process group has ended", "the timeout")
+            meet("again")
+        if rank == 3:
+            last_ranks(mine, group)
+            mine.fill_(1)
+        meet(f"ended {is_shared}")
+        if not is_shared:  # other tensors' calls go on
+            other = torch.ones(3)
+            dist.all_reduce(other, group=group)
+            assert float(other[0]) == 4
+            meet("other")
+            if rank != 3:
+                refusal(lambda: dist.send(mine[5:9], 3, group=group), "expected another one")
+                refusal(lambda: dist.all_reduce(mine[7:], group=group), "this process group has ended", "whose time was up")
+        if rank == 3:
+            refusal(lambda: dist.all_reduce(mine, group=group))
+        meet(f"done {is_shared}")
+        dist.destroy_process_group(group)
+
+
+def shared_outputs():
+    """Tensors of one call that share memory are refused where they are written by copies, too; the group goes on."""
+    rank, own = dist.get_rank(), torch.ones(3)
+    one, whole = torch.zeros(3), torch.zeros(4, 4)
+    overlapping = [whole.view(-1)[place : place + 3] for place in range(0, 8, 2)]
+    words, expanded = "share memory", [torch.zeros(1).expand(3) for _ in range(4)]
+    for outputs in ([one] * 4, overlapping, expanded):
+        refusal(lambda: dist.all_gather(outputs, own), words)
+        refusal(lambda: dist.all_to_all(outputs, list(torch.ones(4, 3))), words)
+        dist.barrier()
+        if rank == 1:
+            refusal(lambda: dist.gather(own, outputs, 1), words)
+        else:
+            unmet(dist.gather(own, None, 1, async_op=True))
+        dist.barrier()
+    refusal(lambda: dist.all_reduce_coalesced([whole.t()[1:3], whole[:, 1]], dist.ReduceOp.PRODUCT), words)
+    refusal(lambda: dist.reduce_scatter(expanded[0], list(torch.ones(4, 3)), dist.ReduceOp.PRODUCT), words)
+    if rank == 1:
+        refusal(lambda: dist.scatter(expanded[0], list(torch.ones(4, 3)), 1), words)
+    else:
+        unmet(dist.scatter(torch.zeros(3), None, 1, async_op=True))
+    assert not one.any() and not whole.any() and not any(each.any() for each in expanded)
+    columns = torch.zeros(3, 4)
+    dist.all_gather([columns[:, place] for place in range(4)], torch.full((3,), float(rank)))
+    assert torch.equal(columns, torch.arange(4.0).expand(3, 4)), columns
+    dist.barrier()
+    messages_work()
 
 
 def wrong_lists():
@@ -138,11 +263,7 @@ def wrong_lists():
         if rank == 2:
             refusal(lambda: call(True), "expected")
         else:
-            work = call(False)
-            try:
-                work.wait(datetime.timedelta(milliseconds=100))
-            except RuntimeError:
-                pass  # rank 2 takes no part
+            unmet(call(False))  # rank 2 takes no part
         dist.barrier()
         messages_work()
 

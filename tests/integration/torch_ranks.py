@@ -23,11 +23,11 @@ from torch_any_source import any_source  # noqa: F401
 from torch_busy import many_messages, orphaned, silent, withdrawals  # noqa: F401
 from torch_children import workers  # noqa: F401
 from torch_comparisons import comparisons  # noqa: F401
-from torch_leaving import listening, parting, short_of_memory, stopped_store, undestroyed  # noqa: F401
+from torch_leaving import ending_callbacks, listening, parting, short_of_memory, stopped_store, undestroyed  # noqa: F401
 from torch_sparse import sparse_sums  # noqa: F401
 from torch_missed import (  # noqa: F401
-    SOON, abandoned_barriers, interrupted_barriers, miss, missed_barriers, refusal, sequence_numbers, types,
-    wrong_lists,
+    SOON, abandoned_barriers, interrupted_barriers, late_memory, miss, missed_barriers, nested_barriers, refusal,
+    sequence_numbers, shared_outputs, types, wrong_lists,
 )  # fmt: skip
 
 PATIENCE = datetime.timedelta(seconds=240)  # also for ranks that start late on a busy host

@@ -12,8 +12,9 @@ from torch_launch import LONG, PROGRAM, Ranks, reserved_port, run_launcher
 SPAWNED = pathlib.Path(__file__).resolve().parent / "torch_spawned.py"
 SCENARIOS = [
     "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "workers", "lateness",
-    "callbacks", "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers",
-    "many_messages", "types", "withdrawals", "any_source", "sparse_sums", "comparisons", "splits", "again",
+    "callbacks", "ending_callbacks", "missed_barriers", "interrupted_barriers", "nested_barriers", "abandoned_barriers",
+    "wrong_lists", "sequence_numbers", "many_messages", "types", "withdrawals", "late_memory", "shared_outputs",
+    "any_source", "sparse_sums", "comparisons", "splits", "again",
 ]  # fmt: skip
 
 
@@ -75,17 +76,29 @@ class Scenarios(TestCase):
     def test_ctrl_c_on_rank_0_ends_a_monitored_barrier_on_all(self):
         self.assert_done("interrupted_barriers")
 
+    def test_a_monitored_barrier_in_the_midst_of_another_one_is_refused(self):
+        self.assert_done("nested_barriers")
+
     def test_a_monitored_barrier_that_a_rank_left_counts_for_no_later_one(self):
         self.assert_done("abandoned_barriers")
 
     def test_ranks_whose_lists_were_refused_are_still_in_step(self):
         self.assert_done("wrong_lists")
 
+    def test_what_is_written_after_a_timeout_reaches_no_other_rank(self):
+        self.assert_done("late_memory")
+
+    def test_tensors_that_share_memory_are_refused_wherever_a_call_writes_them(self):
+        self.assert_done("shared_outputs")
+
     def test_sequence_numbers_count_collectives_alone(self):
         self.assert_done("sequence_numbers")
 
     def test_callbacks_of_futures_may_wait_for_what_they_begin(self):
         self.assert_done("callbacks")
+
+    def test_callbacks_that_wait_for_what_fails_after_them_end_with_their_group(self):
+        self.assert_done("ending_callbacks")
 
     def test_more_messages_than_fit_may_be_sent_before_they_are_received(self):
         self.assert_done("many_messages")

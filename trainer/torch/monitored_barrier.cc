@@ -19,14 +19,34 @@ NoteType type_of(std::uint64_t number) {
   return static_cast<NoteType>(number & ((std::uint64_t{1} << kTypeBits) - 1));
 }
 
+class Inside {
+ public:
+  explicit Inside(std::atomic<std::thread::id>& thread) : thread_(thread) {
+    thread_ = std::this_thread::get_id();
+  }
+  ~Inside() { thread_ = std::thread::id(); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  std::atomic<std::thread::id>& thread_;
+};
+
 }  // namespace
 
 MonitoredBarrier::MonitoredBarrier(std::shared_ptr<Progress> progress, int rank, int size,
                                    std::uint64_t tag)
-    : rank_(rank), size_(size), notes_(std::move(progress), tag) {}
+    : progress_(std::move(progress)), rank_(rank), size_(size), notes_(progress_, tag) {}
 
 void MonitoredBarrier::pass(std::chrono::milliseconds timeout, bool names_all) {
+  progress_->check_process();
+  if (inside_ == std::this_thread::get_id()) {
+    throw std::runtime_error(
+        "a signal's handler has called a monitored barrier in the midst of another one: expected "
+        "one after the other");
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
+  const Inside scope(inside_);
   if (rank_ == 0) return lead(timeout, names_all);
   // Programs may look for the words in which gloo reports this, so they are the same.
   try {

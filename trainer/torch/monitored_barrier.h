@@ -18,15 +18,19 @@
 // A rank that waits alone and leaves, time and again, leaves one message of the group behind each
 // time, until rank 0 comes.
 //
-// Threads. Any thread calls; one at a time is in a barrier.
+// Threads. Any thread calls; one at a time is in a barrier. A signal's handler, which runs in the
+// midst of a thread's barrier, is refused, and so is a forked child, where another thread may have
+// been in one.
 #ifndef GRADCUBE_TRAINER_TORCH_MONITORED_BARRIER_H_
 #define GRADCUBE_TRAINER_TORCH_MONITORED_BARRIER_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "trainer/torch/notes.h"
@@ -56,9 +60,11 @@ class MonitoredBarrier {
   void follow(std::chrono::milliseconds timeout);
   std::string missing(const Attendance& attendance, bool names_all) const;
 
+  const std::shared_ptr<Progress> progress_;
   const int rank_;
   const int size_;
-  std::mutex mutex_;  // guards all below
+  std::atomic<std::thread::id> inside_{};  // the thread that is in a barrier
+  std::mutex mutex_;                       // guards all below
   Notes notes_;
   std::uint64_t barriers_ = 0;  // that rank 0 has begun
 };

@@ -103,7 +103,7 @@ void ProcessGroupGradcube::add_reduction(Call& call, const at::Tensor& tensor,
   if (op.op_ == c10d::ReduceOp::PREMUL_SUM) {
     const at::Tensor given = in_step(call, [&] { return premultiplied(tensor, op); });
     add_reduction(call, given, c10d::ReduceOp::SUM, kind, root, lane);
-    if (is_written) call.copies.push_back({tensor, given});
+    if (is_written) copy_out(call, {tensor, given});
     return;
   }
   if (is_combined_by_ranks(tensor, op)) return add_combination(call, tensor, op, is_written);
@@ -122,7 +122,7 @@ void ProcessGroupGradcube::add_combination(Call& call, const at::Tensor& tensor,
   const at::Tensor flat = workspace(call, tensor, tensor.numel() * size_, GRADCUBE_ALL_GATHER);
   const at::Tensor rows = rows_like(flat, tensor, size_);
   copy_own(call, rows.select(0, rank_), tensor);
-  if (is_written) call.copies.push_back({tensor, rows, op.op_});
+  if (is_written) copy_out(call, {tensor, rows, op.op_});
   add_collective(call, flat, flat.nbytes(), moving_of(GRADCUBE_ALL_GATHER, tensor));
 }
 
@@ -205,8 +205,7 @@ void ProcessGroupGradcube::add_gathering(Call& call, const Tensors& outputs,
   copy_own(call, own.view(input.sizes()), input);
   if (!in_place) {
     for (int rank = 0; rank < size_; ++rank) {
-      call.copies.push_back(
-          {outputs[rank], part_of(flat, rank, size_).view(outputs[rank].sizes())});
+      copy_out(call, {outputs[rank], part_of(flat, rank, size_).view(outputs[rank].sizes())});
     }
   }
   const gradcube_collective asked = moving_of(GRADCUBE_ALL_GATHER, input);
@@ -290,7 +289,7 @@ void ProcessGroupGradcube::add_scattering(Call& call, const at::Tensor& output,
   for (int rank = 0; rank < size_; ++rank) {
     copy_in(call, part_of(flat, rank, size_).view(inputs[rank].sizes()), inputs[rank]);
   }
-  call.copies.push_back({output, part_of(flat, rank_, size_).view(output.sizes())});
+  copy_out(call, {output, part_of(flat, rank_, size_).view(output.sizes())});
   gradcube_collective asked = collective_of(GRADCUBE_REDUCE_SCATTER);
   asked.count = elements.count;
   asked.dtype = elements.dtype;
@@ -311,7 +310,7 @@ void ProcessGroupGradcube::add_scattered_combination(Call& call, const at::Tenso
     given.push_back(inputs[rank].reshape({-1}));
   }
   add_exchange(call, parts, given, tag);
-  call.copies.push_back({output, rows_like(flat, output, size_), op.op_});
+  copy_out(call, {output, rows_like(flat, output, size_), op.op_});
 }
 
 Pointer ProcessGroupGradcube::reduce_scatter(Tensors& outputs, TensorLists& inputs,

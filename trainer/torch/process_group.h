@@ -182,8 +182,10 @@ class ProcessGroupGradcube final : public GroupBase {
     Tensors outputs;
     std::vector<Request> requests = {};
     Tensors memory = {};                 // that the requests use
-    std::vector<Span> uses = {};         // of it
-    std::vector<Span> device_uses = {};  // of dense tensors on a device, copied there and back
+    std::vector<Span> uses = {};         // of it, and what else is written
+    std::vector<Span> lent = {};         // of it, in tensors of the caller's
+    std::vector<Span> device_uses = {};  // of tensors on a device, copied there and back
+    Tensors workspaces = {};             // on the CPU, without a stage
     std::vector<Copy> own = {};          // what this rank gives itself, before the requests
     std::vector<Copy> copies = {};
     int source = -1;
@@ -205,6 +207,8 @@ class ProcessGroupGradcube final : public GroupBase {
   void copy_in(Call& call, const at::Tensor& to, const at::Tensor& from);
   void copy_own(Call& call, const at::Tensor& to, const at::Tensor& given);
   at::Tensor plain(Call& call, const at::Tensor& tensor, Use use, std::size_t kind);
+  void copy_out(Call& call, const Copy& copy);
+  void add_written(Call& call, const at::Tensor& tensor);
   void use(Call& call, const at::Tensor& memory, std::size_t bytes, bool is_written,
            std::size_t kind);
   void add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,

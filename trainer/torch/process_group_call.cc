@@ -59,6 +59,7 @@ at::Tensor ProcessGroupGradcube::workspace(Call& call, const at::Tensor& like,
     const Sharing scope(session_);
     memory =
         in_step(call, [&] { return at::empty({elements}, like.options().requires_grad(false)); });
+    call.workspaces.push_back(memory);
   } else {
     if (call.stage == nullptr) common_device(call.inputs, call.outputs);  // before any is copied
     memory = in_step(call, [&] {
@@ -81,8 +82,24 @@ at::Tensor ProcessGroupGradcube::plain(Call& call, const at::Tensor& tensor, Use
   }
   const at::Tensor copy = workspace(call, tensor, tensor.numel(), kind).view(tensor.sizes());
   if (use != Use::write) copy_in(call, copy, tensor);
-  if (use != Use::read) call.copies.push_back({tensor, copy});
+  if (use == Use::read) return copy;
+  if (is_dense(tensor)) {
+    call.copies.push_back({tensor, copy});
+  } else {
+    copy_out(call, {tensor, copy});
+  }
   return copy;
+}
+
+// When the requests have ended. Nothing else of the call may lie there.
+void ProcessGroupGradcube::copy_out(Call& call, const Copy& copy) {
+  add_written(call, copy.to);
+  call.copies.push_back(copy);
+}
+
+void ProcessGroupGradcube::add_written(Call& call, const at::Tensor& tensor) {
+  std::vector<Span>& uses = tensor.device().is_cpu() ? call.uses : call.device_uses;
+  for (const Span& span : written_spans(tensor)) uses.push_back(span);
 }
 
 // Before the requests that are added later.
@@ -114,6 +131,11 @@ void ProcessGroupGradcube::use(Call& call, const at::Tensor& memory, std::size_t
   if (memory.defined()) {
     call.memory.push_back(memory);
     call.uses.push_back({static_cast<const char*>(begin), bytes, is_written});
+    const bool is_a_copy =
+        call.stage != nullptr ||
+        std::any_of(call.workspaces.begin(), call.workspaces.end(),
+                    [&memory](const at::Tensor& one) { return memory.is_alias_of(one); });
+    if (!is_a_copy) call.lent.push_back(call.uses.back());
   }
   if (call.stage != nullptr) {
     in_step(call, [&] {
@@ -145,6 +167,7 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Millisec
   common_device(call.inputs, call.outputs);
   check_apart(call.uses);
   check_apart(call.device_uses);
+  check_order(call.own);
   for (const Copy& copy : call.own) copy_in(call, copy.to, copy.from);
   if (call.type != OpType::SEND && call.type != OpType::RECV) ++collectives_;
   if (call.stage != nullptr) {
@@ -160,7 +183,8 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Millisec
   const auto work = c10::make_intrusive<GradcubeWork>(
       rank_, call.type, call.title, std::move(call.inputs), std::move(call.outputs),
       std::move(call.copies), call.stage, call.any_source, call.source);
-  GradcubeWork::start(work, progress_, std::move(call.requests), std::move(call.memory), deadline);
+  GradcubeWork::start(work, progress_, std::move(call.requests), std::move(call.memory),
+                      std::move(call.lent), deadline);
   return work;
 }
 

@@ -152,6 +152,7 @@ Pointer ProcessGroupGradcube::gather(TensorLists& outputs, Tensors& inputs,
       if (rank == root) continue;
       add_receive(call, call.outputs[rank], rank, tag);
     }
+    add_written(call, call.outputs[root]);
     copy_own(call, call.outputs[root],
              apart_from(call, {call.outputs[root]}, {input}, kMessages)[0]);
   }
@@ -176,6 +177,7 @@ Pointer ProcessGroupGradcube::scatter(Tensors& outputs, TensorLists& inputs,
       if (rank == root) continue;
       add_send(call, given[rank], rank, tag);
     }
+    add_written(call, output);
     copy_own(call, output, given[root]);
   }
   return start(std::move(call), options.timeout);
@@ -212,6 +214,7 @@ void ProcessGroupGradcube::add_exchange(Call& call, const Tensors& outputs, cons
     add_receive(call, outputs[rank], rank, tag);
     add_send(call, given[rank], rank, tag);
   }
+  add_written(call, outputs[rank_]);
   copy_own(call, outputs[rank_], given[rank_]);
 }
 

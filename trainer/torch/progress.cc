@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <ctime>
 #include <poll.h>
 #include <stdexcept>
@@ -17,7 +16,9 @@ namespace gradcube::pytorch {
 namespace {
 
 const std::string kOrderIsLost = "this process group has ended, as its order is lost: ";
-const char* const kStopped = "this process group was destroyed: make another one";
+const std::string kWasLate =
+    "a tensor of this call is that of a collective whose time was up, and which writes to it when "
+    "it ends: expected another one";
 
 // Of each kind: a third of what a session takes.
 constexpr unsigned kMostInFlight = 1024 / 3;
@@ -26,8 +27,6 @@ constexpr unsigned kMostInFlight = 1024 / 3;
 constexpr std::chrono::minutes kLongestSleep(1);
 constexpr std::chrono::microseconds kGateInterval(50);
 constexpr std::chrono::milliseconds kGateIntervalOfTold(5);
-
-thread_local const Progress* led = nullptr;  // whose progress thread this is
 
 int new_wake_fd() {
   const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -51,22 +50,6 @@ timespec time_until(Clock::time_point then) {
 
 Progress::Progress(std::shared_ptr<Session> session)
     : session_(std::move(session)), event_fd_(event_fd_of(*session_)), wake_fd_(new_wake_fd()) {}
-
-std::shared_ptr<Progress> Progress::start(std::shared_ptr<Session> session) {
-  std::shared_ptr<Progress> progress(new Progress(std::move(session)));
-  // Signals are for the program's own threads: they end the calls that those sleep in.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  {
-    const std::lock_guard<std::mutex> lock(progress->mutex_);
-    // The thread owns it as well: a task's end may run the group's destructor on this thread.
-    progress->thread_ = std::thread([progress] { progress->run(); });
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return progress;
-}
 
 Progress::~Progress() { ::close(wake_fd_); }
 
@@ -93,6 +76,11 @@ void Progress::submit(const TaskPointer& task) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) throw std::runtime_error(kStopped);
+    if (ruin_.empty() && is_lent_still(*task)) {
+      if (task->open_ == task->messages_) throw std::runtime_error(kWasLate);
+      ruin_ = kOrderIsLost + kWasLate;
+      wake();
+    }
     if (!ruin_.empty()) throw std::runtime_error(ruin_);
   }
   bool waits = false;
@@ -105,6 +93,17 @@ void Progress::submit(const TaskPointer& task) {
   if (!waits) return;
   some_wait_ = true;
   wake();  // all that was in flight may have ended just now
+}
+
+bool Progress::is_lent_still(const Task& task) const {
+  const auto is_late = [this](const Span& wanted) {
+    return std::any_of(late_.begin(), late_.end(), [&wanted](const TaskPointer& late) {
+      return std::any_of(late->lent_.begin(), late->lent_.end(), [&wanted](const Span& span) {
+        return span.is_written && overlap(span, wanted);
+      });
+    });
+  };
+  return !late_.empty() && std::any_of(task.lent_.begin(), task.lent_.end(), is_late);
 }
 
 std::size_t Progress::kind_of(const Request& request) {
@@ -158,7 +157,6 @@ bool Progress::loses_order(const Request& request, int code) {
 
 // The progress thread leaves the job, which tells the other ranks.
 void Progress::lose_order(const std::string& why) {
-  some_wait_ = true;  // the request, once the thread that holds `order_` has put it there
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (ruin_.empty()) ruin_ = kOrderIsLost + why;
@@ -197,93 +195,9 @@ void Progress::expire(const TaskPointer& task, const char* why) {
   wake();
 }
 
-void Progress::hand_over() {
-  if (led != this) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (stopping_) return;  // what it waits for has failed, or soon fails
-  join_retired();
-  std::thread next([progress = shared_from_this()] { progress->run(); });
-  former_.push_back(std::exchange(thread_, std::move(next)));
-  led = nullptr;
-}
-
-void Progress::join_retired() {
-  for (const std::thread::id retired : std::exchange(retired_, {})) {
-    const auto is_it = [retired](const std::thread& one) { return one.get_id() == retired; };
-    const auto one = std::find_if(former_.begin(), former_.end(), is_it);
-    one->join();
-    former_.erase(one);
-  }
-}
-
-void Progress::stop() {
-  if (!session_->is_own()) {
-    // The child has no such threads to join or detach, and another may have held the mutexes at the
-    // fork. The handles are given up.
-    if (thread_.joinable()) new std::thread(std::move(thread_));
-    new std::vector<std::thread>(std::move(former_));
-    return;
-  }
-  std::vector<std::thread> threads;
-  {
-    const std::lock_guard<std::mutex> order(order_);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (std::exchange(stopping_, true)) return;
-    threads.swap(former_);
-    threads.push_back(std::move(thread_));
-  }
-  wake();
-  // One of them cannot wait for itself, nor for those that wait for what it has yet to fail.
-  const bool is_one = std::any_of(threads.begin(), threads.end(), [](const std::thread& one) {
-    return one.get_id() == std::this_thread::get_id();
-  });
-  for (std::thread& thread : threads) {
-    if (is_one) {
-      thread.detach();
-    } else {
-      thread.join();
-    }
-  }
-}
-
-void Progress::stop_at_exit() {
-  if (!session_->is_own()) return stop();
-  std::unique_lock<std::mutex> order(order_);
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (std::exchange(stopping_, true)) return;
-  at_exit_ = true;
-  // Some may wait in what `ended` runs.
-  for (std::thread& former : former_) former.detach();
-  former_.clear();
-  thread_.detach();
-  order.unlock();
-  wake();
-  left_.wait_for(lock, std::chrono::seconds(3), [this] { return has_left_; });
-}
-
-bool Progress::has_stopped() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return stopping_;
-}
-
 void Progress::wake() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t bytes = ::write(wake_fd_, &one, sizeof(one));
-}
-
-void Progress::run() {
-  ::pthread_setname_np(::pthread_self(), "gc-progress");
-  led = this;
-  while (take_arrivals()) {
-    look_for_ends();
-    if (!tell_endings()) return retire();
-    look_for_timeouts();
-    withdraw_failing();
-    start_waiting();
-    if (!tell_endings()) return retire();
-    sleep();
-  }
-  fail_all();
 }
 
 // False when the group stops.
@@ -354,45 +268,6 @@ void Progress::sleep() {
   ::ppoll(descriptors, listens ? 2 : 1, until == Clock::time_point::max() ? nullptr : &time,
           nullptr);
   rang_ = descriptors[1].revents != 0;
-}
-
-// False: this thread is the progress thread no more, and the next one tells the rest.
-bool Progress::tell_endings() {
-  while (!endings_.empty()) {
-    const Ending ending = std::move(endings_.front());
-    endings_.pop_front();
-    ending.task->ended_(ending.failure);
-    if (led != this) return false;
-  }
-  return true;
-}
-
-void Progress::retire() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  retired_.push_back(std::this_thread::get_id());
-}
-
-void Progress::fail_all() {
-  session_->leave();
-  std::string why = kStopped;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!ruin_.empty()) why = ruin_;
-    has_left_ = true;
-    left_.notify_all();
-    if (at_exit_) return;
-  }
-  const std::vector<TaskPointer> waiting = tasks_waiting();
-  {
-    const std::lock_guard<std::mutex> order(order_);
-    for (std::deque<Waiting>& each : waiting_) each.clear();
-  }
-  take_arrivals();
-  for (const Flight& flight : flights_) add_ending(flight.task, why);
-  for (const TaskPointer& task : waiting) add_ending(task, why);
-  flights_.clear();
-  failing_.clear();
-  tell_endings();
 }
 
 }  // namespace gradcube::pytorch

@@ -12,7 +12,12 @@
 //
 // Collectives go on after the end, because the other ranks count on them, as do messages after the
 // failure of another one: withdrawn, other ranks would wait for them in vain. The task lives until
-// all have ended: the daemon uses their memory.
+// all have ended: the daemon uses their memory. What the caller does with its own memory once it is
+// told that the time was up must reach no other rank as a result:
+// - The daemon reads memory that is shared with it where it lies, and what waits reads any: then
+//   the job is left before the caller is told. The others get what was submitted.
+// - Elsewhere the result is written to it at any time. A later call with it is refused, until the
+//   group ends; as others' collective would meet the next one, the group ends with a collective.
 //
 // Threads. Any thread submits, and the order of submissions is that in which they take a mutex: the
 // caller's thread copies what has to be staged. The progress thread alone looks for ends. It sleeps
@@ -34,7 +39,7 @@
 //
 // What `ended` runs may submit another task and wait for its end, as PyTorch's PowerSGD hook does.
 // So with the submission, or before it waits, the thread gives its role to a new one: it runs
-// `ended` to its end, and is joined later.
+// `ended` to its end, and is joined later. So it is while the group stops, too.
 //
 // Errors of requests go to `ended`. submit() throws std::runtime_error in a forked child and after
 // stop().
@@ -59,6 +64,7 @@
 #include <vector>
 
 #include "trainer/torch/session.h"
+#include "trainer/torch/tensors.h"
 
 #include "gradcube/gradcube.h"
 
@@ -71,6 +77,8 @@ inline Clock::time_point deadline_after(std::chrono::milliseconds timeout) {
   constexpr std::chrono::hours kLongest(24 * 3650);
   return Clock::now() + std::min<std::chrono::milliseconds>(timeout, kLongest);
 }
+
+inline constexpr const char* kStopped = "this process group was destroyed: make another one";
 
 // Why a task's time is up; what the daemon knows follows.
 inline constexpr const char* kTimeout = "the timeout has passed: ";
@@ -102,13 +110,15 @@ class Task {
   // Gets the reason of a failure, or an empty text.
   using Ended = std::function<void(const std::string& failure)>;
 
-  // One request or more. A null gate is always open.
+  // One request or more. A null gate is always open. `lent`: what the requests use of the caller's
+  // own memory, and not of copies.
   Task(std::vector<Request> requests, Clock::time_point deadline, Ended ended,
-       std::shared_ptr<Gate> gate = nullptr)
+       std::shared_ptr<Gate> gate = nullptr, std::vector<Span> lent = {})
       : requests_(std::move(requests)),
         deadline_(deadline),
         ended_(std::move(ended)),
-        gate_(std::move(gate)) {}
+        gate_(std::move(gate)),
+        lent_(std::move(lent)) {}
 
  private:
   friend class Progress;
@@ -129,6 +139,7 @@ class Task {
   bool told_ = false;                   // or about to be
   Ended ended_;
   const std::shared_ptr<Gate> gate_;
+  const std::vector<Span> lent_;
 };
 
 class Progress : public std::enable_shared_from_this<Progress> {
@@ -193,6 +204,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   bool loses_order(const Request& request, int code);
   int submit_one(Request& request, std::uint64_t& number);
   void add(Flight flight);
+  bool is_lent_still(const Task& task) const;  // with mutex_ held
 
   // Of the progress thread:
   void run();
@@ -211,6 +223,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   static std::string why_none_came(const Task& task, const std::string& failure);
   void end_one_of_many(const Flight& flight, const std::string& failure, bool has_met);
   void fail(const TaskPointer& task, const std::string& failure);
+  bool is_read_later(const TaskPointer& task);
+  bool is_ruined();
   void add_ending(const TaskPointer& task, const std::string& failure);
   bool tell_endings();
   void retire();
@@ -238,8 +252,12 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::optional<Clock::time_point> sleeps_until_;
   bool stopping_ = false;
   std::string ruin_;  // why the group ends by itself; empty: it does not
+  // Whose collectives went on when their time was up. They have their tensors, so that no other
+  // tensor gets this memory.
+  std::vector<TaskPointer> late_;
   bool has_left_ = false;
   std::condition_variable left_;
+  bool is_detached_ = false;              // nobody joins threads any more
   std::thread thread_;                    // the progress thread
   std::vector<std::thread> former_;       // those that were it
   std::vector<std::thread::id> retired_;  // of former_, those that touch nothing any more

@@ -196,6 +196,22 @@ void Progress::fail(const TaskPointer& task, const std::string& failure) {
   task->failure_ = failure;
   task->patience_ = Clock::now() + kPatience;
   failing_.push_back(task);
+  if (task->open_ == task->messages_ || task->lent_.empty()) return;
+  if (is_read_later(task)) return lose_order(failure);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  late_.push_back(task);
+}
+
+// Whether others may be given what the caller writes to its memory from now on.
+bool Progress::is_read_later(const TaskPointer& task) {
+  const auto is_shared = [this](const Span& span) {
+    return span.is_written && session_->is_in_place(span.begin, span.bytes);
+  };
+  if (std::any_of(task->lent_.begin(), task->lent_.end(), is_shared)) return true;
+  const std::lock_guard<std::mutex> order(order_);
+  const std::deque<Waiting>& waiting = waiting_[kCollectives];
+  return std::any_of(waiting.begin(), waiting.end(),
+                     [&task](const Waiting& one) { return one.task == task; });
 }
 
 }  // namespace gradcube::pytorch

@@ -66,6 +66,13 @@ int op_of(Op::RedOpType op, at::ScalarType type) {
   }
 }
 
+std::runtime_error shared_memory() {
+  return std::runtime_error(
+      "tensors of this call share memory, and it is written: expected memory of its own for each "
+      "of "
+      "them");
+}
+
 // From the tensor's first element to behind its last one, whatever is between them.
 Span extent_of(const at::Tensor& tensor) {
   if (tensor.numel() == 0) return {};
@@ -89,13 +96,28 @@ Span extent_of(const std::vector<at::Tensor>& tensors) {
   return whole;
 }
 
+}  // namespace
+
 bool overlap(const Span& one, const Span& other) {
   const std::less<const char*> before;
   return one.bytes != 0 && other.bytes != 0 && before(one.begin, other.begin + other.bytes) &&
          before(other.begin, one.begin + one.bytes);
 }
 
-}  // namespace
+std::vector<Span> written_spans(const at::Tensor& tensor) {
+  Span whole = extent_of(tensor);
+  if (whole.bytes == 0) return {};
+  for (std::int64_t i = 0; i < tensor.dim(); ++i) {
+    if (tensor.stride(i) != 0 || tensor.size(i) == 1) continue;
+    throw std::runtime_error(
+        "a tensor is to be written whose elements share memory, as those of expand() do: expected "
+        "memory of its own for each of them");
+  }
+  whole.is_written = true;
+  if (tensor.is_non_overlapping_and_dense()) return {whole};
+  const std::size_t size = tensor.element_size();
+  return {{whole.begin, size, true}, {whole.begin + whole.bytes - size, size, true}};
+}
 
 // By PyTorch's names, of which later versions have more.
 int dtype_of(at::ScalarType type) {
@@ -146,12 +168,19 @@ void check_apart(std::vector<Span> spans) {
   const std::less<const char*> before;
   for (const Span& span : spans) {
     if (before(span.begin, span.is_written ? end : written_end)) {
-      throw std::runtime_error(
-          "tensors of this call share memory, and it is written: expected memory of its own for "
-          "each of them");
+      throw shared_memory();
     }
     end = std::max(end, span.begin + span.bytes, before);
     if (span.is_written) written_end = std::max(written_end, span.begin + span.bytes, before);
+  }
+}
+
+void check_order(const std::vector<Copy>& copies) {
+  for (std::size_t later = 1; later < copies.size(); ++later) {
+    const Span read = extent_of(copies[later].from);
+    for (std::size_t i = 0; i < later; ++i) {
+      if (overlap(extent_of(copies[i].to), read)) throw shared_memory();
+    }
   }
 }
 

@@ -52,8 +52,17 @@ struct Span {
   bool is_written = false;
 };
 
+bool overlap(const Span& one, const Span& other);
+
+// Of a tensor that is written by copies: all of its bytes; where its elements may lie between those
+// of others, those of the first and the last. One whose elements share memory is refused.
+std::vector<Span> written_spans(const at::Tensor& tensor);
+
 // None that is written shares a byte with another one.
 void check_apart(std::vector<Span> spans);
+
+// Of copies that are done in this order: none reads what one before it has written.
+void check_order(const std::vector<Copy>& copies);
 
 // Whether one of these tensors may share a byte with one of those.
 bool share_memory(const std::vector<at::Tensor>& these, const std::vector<at::Tensor>& those);

@@ -29,7 +29,8 @@ GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
 
 void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
                          const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
-                         std::vector<at::Tensor> kept, Clock::time_point deadline) {
+                         std::vector<at::Tensor> kept, std::vector<Span> lent,
+                         Clock::time_point deadline) {
   if (requests.empty()) {
     work->end("");
     return;
@@ -39,7 +40,7 @@ void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
   const auto task = std::make_shared<Task>(
       std::move(requests), deadline,
       [work, kept = std::move(kept)](const std::string& failure) { work->end(failure); },
-      std::move(gate));
+      std::move(gate), std::move(lent));
   work->progress_ = progress;
   work->task_ = task;
   progress->submit(task);

@@ -40,10 +40,11 @@ class GradcubeWork final : public c10d::Work {
                std::shared_ptr<Stage> stage, std::shared_ptr<AnySource> any_source, int source);
 
   // Submits the requests; without any the work ends now. `kept` lives as long as their memory is
-  // used.
+  // used; `lent` is what of it is the caller's own.
   static void start(const c10::intrusive_ptr<GradcubeWork>& work,
                     const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
-                    std::vector<at::Tensor> kept, Clock::time_point deadline);
+                    std::vector<at::Tensor> kept, std::vector<Span> lent,
+                    Clock::time_point deadline);
 
   // Of a work without requests of its own, which end() ends: until then, what is asked of it is
   // asked of this part of it.

@@ -186,6 +186,47 @@ class ThreadsTest(WithDaemon):
                 thread.join()
             self.assertEqual(ended, [None] * 4)
 
+    def test_a_handler_of_a_signal_may_wait_for_what_the_program_waits_for(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            request, said = session.allreduce_async(numpy.ones(10)), []
+
+            def handler(*_):
+                for timeout in (0.2, 60):
+                    try:
+                        said.append(request.wait(timeout))
+                    except gradcube.TimeoutError as late:
+                        said.append(type(late))
+                    self.release()
+
+            self.addCleanup(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, handler))
+            sender = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM))
+            sender.start()
+            request.wait(timeout=60)
+            sender.join()
+            self.assertEqual(said, [gradcube.TimeoutError, None])
+
+    def test_a_child_is_refused_though_another_thread_waited_at_the_fork(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            request = session.allreduce_async(numpy.ones(10))
+            waiter = threading.Thread(target=request.wait)
+            waiter.start()
+            self.wait_for(lambda: not request._lock.acquire(False) or request._lock.release())
+            child = os.fork()
+            if child == 0:
+                try:
+                    request.wait(timeout=0.2)
+                except gradcube.InvalidError as refusal:
+                    os._exit(0 if "belongs to process" in str(refusal) else 1)
+                finally:
+                    os._exit(1)
+            killer = threading.Timer(30, os.kill, (child, signal.SIGKILL))  # one that hangs
+            killer.start()
+            _, status = os.waitpid(child, 0)
+            killer.cancel()
+            self.assertEqual(status, 0)
+            self.release()
+            waiter.join()
+
     def test_an_abort_ends_the_waits_of_other_threads(self):
         with gradcube.Session(self.socket, job="hold") as session:
             request = session.allreduce_async(session.alloc(10))

@@ -12,6 +12,7 @@ os.environ["GRADCUBE_HEAP"] = "64Mi"
 FAKE_DAEMON = sys.argv.pop(1)
 RANK, SIZE = 7, 9  # what the fake daemon says; it multiplies a sum by the size
 BROADCAST = 7  # what it fills the bytes of a broadcast with
+RECEIVED = 9  # and of a message
 
 
 class WithDaemon(unittest.TestCase):

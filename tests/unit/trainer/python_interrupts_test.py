@@ -11,7 +11,7 @@ import os
 import sys
 import unittest
 
-from python_daemon import WithDaemon
+from python_daemon import RECEIVED, WithDaemon
 
 import gradcube
 import numpy
@@ -116,6 +116,36 @@ class ControlCTest(WithDaemon):
                     self.assertIs(self.end_of(request), end, f"{job}, place {place}")
                     if never_came:
                         break
+
+    def test_a_message_that_has_come_or_gone_all_the_same_is_told(self):
+        caught, requests = [], []
+
+        def told(call):
+            try:
+                call()
+            except KeyboardInterrupt as stop:
+                caught.append(stop)
+
+        with gradcube.Session(self.socket, job="job") as session:
+            array, message = session.alloc(4, "uint8"), session._message
+            session._message = lambda *asked: requests.append(message(*asked)) or requests[-1]
+            for call, received in (  # of as many bytes as the tag says
+                (lambda: session.recv(array, 1, tag=4, timeout=60), 4),
+                (lambda: session.recv_bytes(4, 1, tag=4, timeout=60), bytes([RECEIVED] * 4)),
+                (lambda: session.send(array, 1, timeout=60), None),
+            ):
+                count = 0
+                for place in itertools.count(1):
+                    requests.clear()
+                    if ControlC(place).run(lambda: told(call)):
+                        break
+                    submitted = [request for request in requests if request._number.value]
+                    has_met = [self.end_of(request) for request in submitted] == [None]
+                    stop = caught.pop()
+                    self.assertEqual("a signal has ended the call" in str(stop), has_met, f"place {place}")
+                    self.assertEqual(getattr(stop, "received", None), received if has_met else None)
+                    count += has_met
+                self.assertGreater(count, 0)
 
     def test_a_hub_goes_on(self):
         gradients, weights = numpy.ones(10, "float32"), numpy.zeros(10, "float32")

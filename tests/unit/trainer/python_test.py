@@ -227,6 +227,48 @@ class FailureTest(WithDaemon):
             self.assertGreaterEqual(int(waited[1]), 100)  # the first of its short waits at least
             self.assertLessEqual(int(waited[1]), 201)
 
+    def test_memory_of_a_call_whose_time_was_up_is_refused_until_it_was_waited_for(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            array, other = numpy.ones(10), numpy.ones(10)
+            with self.assertRaises(gradcube.TimeoutError) as caught:
+                session.allreduce(array, timeout=0.2)
+            request = caught.exception.request
+            with self.assertRaises(gradcube.TimeoutError):
+                session.send_async(other, 1).wait(timeout=0)
+            session.send_async(other, 1)  # both only read it
+            self.release()
+            session.barrier(timeout=60)
+            array[:] = 5
+            for call in (
+                lambda: session.allreduce(array),
+                lambda: session.broadcast(array[9:], root=1),
+                lambda: session.send(array, 1),
+                lambda: session.compare(array),
+                lambda: session.recv(other, 1),
+            ):
+                with self.assertRaisesRegex(gradcube.InvalidError, r"request \d+, whose time was up"):
+                    call()
+            request.wait(timeout=60)
+            self.assertEqual(array[0], SIZE)
+            array[:] = 5
+            session.allreduce(array, timeout=60)
+            self.assertEqual(array[0], 5 * SIZE)
+
+    def test_memory_of_a_call_whose_time_was_up_is_no_other_arrays_where_nobody_waits(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            late = weakref.ref(array := numpy.ones(10))
+            with self.assertRaises(gradcube.TimeoutError):
+                session.allreduce(array, timeout=0.05)
+            del array
+            self.release()
+            session.barrier(timeout=60)
+            self.wait_for(lambda: session._reap_abandoned(1) or not session._abandoned)
+            gc.collect()
+            self.assertIsNotNone(late())
+            session.close()
+            gc.collect()
+            self.assertIsNone(late())
+
     def test_a_negative_timeout_means_no_limit(self):
         with gradcube.Session(self.socket, job="hold") as session:
             releaser = threading.Timer(0.2, self.release)

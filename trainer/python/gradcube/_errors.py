@@ -51,9 +51,13 @@ class PeerError(Error):
 
 class TimeoutError(Error, builtins.TimeoutError):  # noqa: A001 - the name that asyncio and socket use, too
     """Not done within the timeout. A collective goes on, and its array must be left alone until it has ended; a send or
-    a receive that blocks is withdrawn."""
+    a receive that blocks is withdrawn.
+
+    ``request``: what goes on, whose wait() can be called again; None: nothing does.
+    """
 
     code = -7
+    request = None
 
 
 class ProtocolError(Error):

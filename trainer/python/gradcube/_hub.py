@@ -347,10 +347,14 @@ class Hub:
         handle = self._open_handle()
         pulled = arguments[0] if arguments and isinstance(arguments[0], numpy.ndarray) else None
         native = [each.ctypes.data if isinstance(each, numpy.ndarray) else each for each in arguments]
+        memory = [(array.ctypes.data, array.nbytes, False)]
+        if pulled is not None:
+            memory.append((pulled.ctypes.data, pulled.nbytes, True))
         return Request._of(
             self._session,
             lambda number: handle.call(function, self._places[name], array.ctypes.data, *native, number),
             (array, pulled, handle),
+            memory,
         )._begin()
 
     def _idle_handle(self):

@@ -1,5 +1,6 @@
 """Who owns a C hub in Python, and who may use it: threads call it while none frees it, and one frees it."""
 
+import contextlib
 import threading
 import weakref
 
@@ -31,7 +32,7 @@ class HubHandle:
         self.hub = hub
         self.shown = weakref.WeakSet()  # the bases of arrays that show its weights where they lie
         self._uses = weakref.WeakSet()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a handler of a signal may call the hub, too
         session.keep_hub(hub)
 
     def call(self, function, *arguments):
@@ -44,7 +45,8 @@ class HubHandle:
 
     def show(self, place, shape, dtype):
         """The key's weights where they lie, as the base of an array; None: the library refuses it."""
-        with self._lock:  # for a moment: whoever frees the hub looks at `shown`
+        self.session.check_process()
+        with self._lock:  # for a moment: who frees the hub looks at `shown`
             if self.hub is None:
                 raise InvalidError(_FREED)
             address = self.session.native.gradcube_hub_weights(self.hub, place)
@@ -56,7 +58,7 @@ class HubHandle:
 
     def free(self, milliseconds):
         """The code of the library; the hub is gone unless it is that of AgainError."""
-        with self._lock:
+        with self._lock if self.session.is_own() else contextlib.nullcontext():
             if self.hub is None:
                 raise InvalidError(_FREED)
             if self._uses:
@@ -71,6 +73,7 @@ class HubHandle:
         return code
 
     def _use(self):
+        self.session.check_process()
         with self._lock:
             if self.hub is None:
                 raise InvalidError(_FREED)

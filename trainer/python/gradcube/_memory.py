@@ -7,6 +7,7 @@ The garbage collector may free an array at any time and in any thread, which the
 """
 
 import ctypes
+import os
 
 from ._errors import AgainError, error_of
 from ._library import library
@@ -24,6 +25,7 @@ class Handle:
     def __init__(self):
         self.native = library()
         self.session = ctypes.c_void_p()
+        self._process = os.getpid()
         self._has_left = False
         self._hubs = {}  # by their addresses: whether each was dropped
 
@@ -49,6 +51,15 @@ class Handle:
         if code != AgainError.code:
             del self._hubs[hub]
         return code
+
+    def is_own(self):
+        """Whether this process has opened it, and is not a forked child, in which a lock may be held for ever."""
+        return os.getpid() == self._process
+
+    def check_process(self):
+        """Before any lock. What the library refuses in a forked child raises with its sentence."""
+        if not self.is_own() and self.native.gradcube_event_fd(self.session) < 0:
+            raise self.failure()
 
     def failure(self, code=None):
         """The exception for the calling thread's last failure on the session; or of an earlier one, with its code."""

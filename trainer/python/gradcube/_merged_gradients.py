@@ -153,7 +153,12 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
             self._deferred.finish()
 
     def zero_grad(self, set_to_none=False):
-        """By need, step() has done so."""
+        """By need, step() has done so.
+
+        Where messages are on their way, as after a backward pass that has failed, their averages are lost: there is no
+        step any more.
+        """
+        self._is_cut = self._is_cut or bool(self._sent)
         self._gradients.zero(but=() if self._deferred is None else self._deferred.parameters())
 
     @property
@@ -292,7 +297,10 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
     def _require_whole(self):
         """There is no second step of one iteration, nor a plan that other ranks do not have."""
         if self._is_cut:
-            raise RuntimeError("a step was interrupted or has failed: make another optimizer on all ranks")
+            raise RuntimeError(
+                "a step was interrupted or has failed, or zero_grad() has come while gradients were on their way: make "
+                "another optimizer on all ranks"
+            )
 
     def _require_all_sent(self):
         if any(message is None for message, _, _ in self._sent):

@@ -91,7 +91,8 @@ class MergedGradientState:
         if self._held and self._held[0][1].dtype != buffer.dtype:
             self._send()
         buffer.div_(self._size)
-        promise = torch.futures.Future()
+        # On a device, of which its events tell who takes the value: what is copied back comes before that.
+        promise = torch.futures.Future(devices=[] if buffer.device.type == "cpu" else [buffer.device])
         self._held.append((index, buffer, promise))
         if bucket.is_last() or index in self._ends:
             self._send()
@@ -162,7 +163,7 @@ class MergedGradientState:
         for buffer in buffers:
             places.append(slice(end, end + buffer.numel()))
             end += padded(buffer.numel(), buffer.element_size())
-        whole = torch.zeros(places[-1].stop, dtype=buffers[0].dtype)
+        whole = torch.zeros(places[-1].stop, dtype=buffers[0].dtype, device=buffers[0].device)
         copies = [(buffer, whole[place]) for buffer, place in zip(buffers, places)]
         for buffer, place in copies:
             place.copy_(buffer)

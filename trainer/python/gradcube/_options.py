@@ -1,12 +1,33 @@
-"""What a trainer may ask for when it joins a job, as gradcube_options."""
+"""What a trainer may ask for when it joins a job, as gradcube_open() takes it."""
 
 import ctypes
+import os
 
 from ._arrays import whole_number
-from ._errors import InvalidError
+from ._errors import InvalidError, JobError
 from ._library import Lane, Options
 
 _MOST = (1 << 32) - 1
+
+
+def job_name(job):
+    if not isinstance(job, str):
+        raise InvalidError(f"invalid job name: expected a string, not {type(job).__name__}")
+    if "\0" in job:
+        raise JobError("invalid job name: it contains a NUL character")
+    return job.encode(errors="replace")  # the library checks the characters
+
+
+def socket_path(socket):
+    if socket is None:
+        return None
+    try:
+        path = os.fsencode(socket)
+    except TypeError:
+        raise InvalidError(f"invalid socket: expected a path, not {type(socket).__name__}") from None
+    if b"\0" in path:
+        raise InvalidError("invalid socket: the path contains a NUL character")
+    return path
 
 
 def _name(algorithm):

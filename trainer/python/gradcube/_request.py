@@ -5,7 +5,7 @@ import ctypes
 import threading
 import time
 
-from ._errors import CanceledError, InvalidError, TimeoutError
+from ._errors import CanceledError, Error, InvalidError, TimeoutError
 from ._library import keep
 
 # The longest stay inside the library. Python handles Ctrl-C between two stays: only one of the threads that wait
@@ -45,18 +45,21 @@ class Request:
         self._received = received
         self._submit = None
         self._owned = ()
+        self._memory = ()  # for each piece the address, the bytes, and whether they are written
         self._failure = None
         self._done = ctypes.c_int()  # the library has reported the end,
         self._codes = []  # and this code
-        self._lock = threading.Lock()  # the library reports an end once: one thread asks at a time
+        # The library reports an end once: one thread asks at a time. A handler of a signal may wait on top of it.
+        self._lock = threading.RLock()
         self._ended = False
 
     @classmethod
-    def _of(cls, session, submit, owned, received=None):
-        """To be submitted. ``submit`` gets where the library writes the number; what is ``owned`` lives until the
-        end."""
+    def _of(cls, session, submit, owned, memory, received=None):
+        """To be submitted. ``submit`` gets where the library writes the number; what is ``owned``, which has the
+        ``memory``, lives until the end."""
+        session._late.check(memory)
         request = cls(session, ctypes.c_uint64(), received)
-        request._submit, request._owned = submit, owned
+        request._submit, request._owned, request._memory = submit, owned, memory
         return request
 
     def _begin(self):
@@ -73,19 +76,38 @@ class Request:
 
     def test(self):
         """True when the collective has ended. Raises when it failed."""
-        return self._look(0)
+        try:
+            return self._look(0)
+        finally:
+            self._settle()
 
     def wait(self, timeout=None):
         """Blocks until the collective has ended, at most `timeout` seconds: then TimeoutError, and it goes on.
 
-        Its array must be left alone until it has ended. A message can be withdrawn: cancel().
+        Its array must be left alone until it has ended: what would use it is refused until wait() or test() has said
+        so. The TimeoutError has this request as ``request``. A message can be withdrawn: cancel().
         """
+        try:
+            self._wait(timeout)
+        except TimeoutError as late:
+            if not self._ended:
+                late.request = self
+                self._session._late.add(self._number.value, self._memory, self._owned)
+            raise
+        finally:
+            self._settle()
+
+    def _settle(self):
+        if self._ended:
+            self._session._late.remove(self._number.value)
+
+    def _wait(self, timeout):
         deadline = deadline_of(timeout)
         while not self._ended:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 if not self._look(0):
-                    with self._lock:
+                    with self._lock:  # in this process, as _look() has seen
                         self._hear(self._session._time_out)
                 return
             self._look(int(_SLICE_MILLISECONDS if left is None else min(_SLICE_MILLISECONDS, left * 1000 + 1)))
@@ -97,7 +119,7 @@ class Request:
         It then ends with CanceledError, and has given or taken nothing; else it ends as it would have. wait() and
         test() report which. InvalidError for all that is no message.
         """
-        if not self._done.value:
+        if not self._ended and not self._done.value:
             self._session._cancel(self._number)
 
     def _finish(self, timeout):
@@ -110,6 +132,24 @@ class Request:
             if self._number.value:
                 self.cancel()
 
+    def _break_off(self, stop):
+        """Ends what `stop`, Ctrl-C or whatever a handler of a signal raises, has ended the wait for. If the message has
+        come or gone all the same, `stop` says so: a second call would get the next one, or send it twice. True then."""
+        if isinstance(stop, Error) or not self._number.value:
+            return False
+        try:
+            self.cancel()
+            self.wait(_WITHDRAWAL_SECONDS)
+        except CanceledError:
+            return False
+        except Error as failure:
+            stop.args = (*stop.args, f"a signal has ended the call, and its message may be lost: {failure}")
+            return False
+        stop.received = self.received
+        come = "was sent" if self._received is None else "has come, and this exception has it as .received"
+        stop.args = (*stop.args, f"a signal has ended the call, but its message {come}")
+        return True
+
     def _withdraw(self, late):
         """Returns if it has come after all."""
         self.cancel()
@@ -118,15 +158,18 @@ class Request:
         except CanceledError:
             raise TimeoutError(f"{late}; it was withdrawn, and has taken or given nothing") from None
         except TimeoutError:
-            raise TimeoutError(
+            failure = TimeoutError(
                 f"{late}; nor was it withdrawn in {_WITHDRAWAL_SECONDS} s, because a message is on its way, or servers "
                 "do not answer: no later receive gets that message, and the array must be left alone"
-            ) from None
+            )
+            failure.request = self
+            raise failure from None
 
     def _look(self, milliseconds):
         held = []
         try:
             if not self._ended:
+                self._session._open_handle().check_process()
                 keep(held, self._lock.acquire, True, milliseconds / 1000)
                 return held[0] and self._hear(self._session._poll, milliseconds)
         finally:
@@ -137,10 +180,11 @@ class Request:
 
     def _hear(self, ask, *arguments):
         """True when it has ended; raises when it failed. With the lock."""
-        if not self._ended:
-            if not self._done.value:
-                ask(self, *arguments)
-            code = self._codes[-1]
+        codes = self._codes
+        if not self._ended and not self._done.value:
+            codes = ask(self, *arguments)
+        if not self._ended:  # nor did a signal's handler hear of it meanwhile
+            code = codes[-1]
             if code != 0 and not self._done.value:
                 raise self._session._open_handle().failure(code)
             if self._done.value:

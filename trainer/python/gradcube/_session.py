@@ -2,16 +2,16 @@
 
 import collections
 import ctypes
-import os
 import time
 
 import numpy
 
 from ._arrays import DTYPES, elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
-from ._errors import AgainError, InvalidError, JobError, MemoryFullError, TimeoutError, error_of
+from ._errors import AgainError, InvalidError, MemoryFullError, TimeoutError, error_of
+from ._late_memory import LateMemory
 from ._library import Collective, Message, keep, library
 from ._memory import Block, Handle
-from ._options import options_of
+from ._options import job_name, options_of, socket_path
 from ._request import Request, deadline_of
 
 KINDS = {"all_reduce": 0, "reduce_scatter": 1, "all_gather": 2, "broadcast": 3, "reduce": 4, "barrier": 5, "compare": 6}
@@ -21,26 +21,6 @@ _MOST = (1 << 32) - 1
 _MOST_TAG = (1 << 64) - 1
 _REAPED_AT_ONCE = 2  # with each submission, which leaves one more behind at most
 _CANCEL_ATTEMPTS = 1000  # of a millisecond
-
-
-def _job_name(job):
-    if not isinstance(job, str):
-        raise InvalidError(f"invalid job name: expected a string, not {type(job).__name__}")
-    if "\0" in job:
-        raise JobError("invalid job name: it contains a NUL character")
-    return job.encode(errors="replace")  # the library checks the characters
-
-
-def _socket_path(socket):
-    if socket is None:
-        return None
-    try:
-        path = os.fsencode(socket)
-    except TypeError:
-        raise InvalidError(f"invalid socket: expected a path, not {type(socket).__name__}") from None
-    if b"\0" in path:
-        raise InvalidError("invalid socket: the path contains a NUL character")
-    return path
 
 
 class Session:
@@ -90,13 +70,14 @@ class Session:
         )
         handle = Handle()
         code = library().gradcube_open(
-            _socket_path(socket), _job_name(job), ctypes.byref(options), ctypes.byref(handle.session)
+            socket_path(socket), job_name(job), ctypes.byref(options), ctypes.byref(handle.session)
         )
         if code != 0:
             raise error_of(code, library().gradcube_last_error(None).decode(errors="replace"))
         self._handle = handle
         # Requests whose Request object is gone, and their arrays, which must live until they have ended.
         self._abandoned = collections.deque()
+        self._late = LateMemory()
         self.rank = library().gradcube_rank(handle.session)
         self.size = library().gradcube_size(handle.session)
         self.server = library().gradcube_server(handle.session)
@@ -119,7 +100,7 @@ class Session:
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.leave()
-            self._abandoned = collections.deque()
+            self._abandoned, self._late = collections.deque(), LateMemory()
 
     def abort(self):
         """Ends the whole job at once, also while other threads wait.
@@ -210,7 +191,7 @@ class Session:
         self.barrier_async(lane).wait(timeout)
 
     def barrier_async(self, lane=0):
-        return self._submit("barrier", None, lane=whole_number(lane, "lane", 0, _MOST))
+        return self._submit("barrier", None, (), lane=whole_number(lane, "lane", 0, _MOST))
 
     def compare(self, data, timeout=None, lane=0):
         """CorruptError on every trainer, which names ranks, unless all have the same bytes in `data`: an array or bytes."""
@@ -220,15 +201,22 @@ class Session:
     def compare_async(self, data, lane=0):
         address, count, _, owner = memory_of(data, is_written=False)
         lane = whole_number(lane, "lane", 0, _MOST)
-        return self._submit("compare", owner, buffer=address, count=count, dtype=DTYPES["bytes"], lane=lane)
+        read = ((address, count, False),)
+        return self._submit("compare", owner, read, buffer=address, count=count, dtype=DTYPES["bytes"], lane=lane)
 
     def send(self, data, to, tag=0, timeout=None):
         """Sends `data`, an array or bytes, to the trainer of rank `to`. Returns when it has them.
 
-        After TimeoutError it was withdrawn, and nothing was given.
+        After TimeoutError it was withdrawn, and nothing was given. So it is after Ctrl-C, unless that exception says
+        otherwise.
         """
         deadline_of(timeout)
-        self._message(_SEND, data, to, tag)._finish(timeout)
+        request = self._message(_SEND, data, to, tag)
+        try:
+            request._finish(timeout)
+        except BaseException as stop:
+            request._break_off(stop)
+            raise
 
     def send_async(self, data, to, tag=0, paths=0):
         """``paths``: the most parallel paths that it may take, of 8 at most; more than there are: all;
@@ -241,11 +229,18 @@ class Session:
         After TimeoutError it was withdrawn: it has taken nothing, and a later receive gets the message. One that is
         under way when the time is up is waited for, some seconds; if it takes longer, the error says that it is lost.
         The error says who is missing, which may take 0.2 s more: recv_async() and its test() are for looking.
+        Ctrl-C withdraws it, too. Where the message has come all the same, the exception says so, and its ``received``
+        is what the call would have returned.
         """
         deadline_of(timeout)
         request = self._message(_RECEIVE, array, source, tag)
-        request._finish(timeout)
-        return request.received
+        try:
+            request._finish(timeout)
+            received = request.received
+        except BaseException as stop:
+            request._break_off(stop)
+            raise
+        return received
 
     def recv_async(self, array, source, tag=0):
         """The request's `received` is the number of bytes, when it has ended."""
@@ -254,10 +249,20 @@ class Session:
     def recv_bytes(self, most, source, tag=0, timeout=None):
         """A message of at most `most` bytes, as bytes."""
         buffer = numpy.empty(whole_number(most, "length", 0, (1 << 62)), numpy.uint8)
-        return buffer[: self.recv(memoryview(buffer), source, tag, timeout)].tobytes()
+        deadline_of(timeout)
+        request = self._message(_RECEIVE, memoryview(buffer), source, tag)
+        try:
+            request._finish(timeout)
+            received = buffer[: request.received].tobytes()
+        except BaseException as stop:
+            if request._break_off(stop):
+                stop.received = buffer[: stop.received].tobytes()
+            raise
+        return received
 
     def _message(self, direction, data, peer, tag, paths=0):
-        address, count, dtype, owner = memory_of(data, is_written=direction == _RECEIVE)
+        receives = direction == _RECEIVE
+        address, count, dtype, owner = memory_of(data, is_written=receives)
         received = ctypes.c_size_t()
         message = Message(
             size=ctypes.sizeof(Message),
@@ -269,9 +274,10 @@ class Session:
             paths=paths,
             dtype=dtype,
         )
-        if direction == _RECEIVE:
+        if receives:
             message.received = ctypes.pointer(received)
-        return self._request("gradcube_submit_message", message, owner, received if direction == _RECEIVE else None)
+        memory = ((address, count, receives),)
+        return self._request("gradcube_submit_message", message, owner, memory, received if receives else None)
 
     def _start(self, kind, array, dtype, lane, op="sum", root=0, in_chunks=False):
         number, count = elements_of(array, dtype, copied=kind in _COPIED)
@@ -283,6 +289,7 @@ class Session:
         return self._submit(
             kind,
             array,
+            ((array.ctypes.data, array.nbytes, True),),
             buffer=array.ctypes.data,
             count=count // self.size if in_chunks else count,
             dtype=number,
@@ -291,11 +298,11 @@ class Session:
             lane=whole_number(lane, "lane", 0, _MOST),
         )
 
-    def _submit(self, kind, array, **fields):
+    def _submit(self, kind, array, memory, **fields):
         collective = Collective(size=ctypes.sizeof(Collective), kind=KINDS[kind], **fields)
-        return self._request("gradcube_submit", collective, array)._begin()
+        return self._request("gradcube_submit", collective, array, memory)._begin()
 
-    def _request(self, function, asked, array, received=None):
+    def _request(self, function, asked, array, memory, received=None):
         """Of what `asked` describes: to be submitted."""
         handle = self._open_handle()
         function = getattr(handle.native, function)
@@ -303,6 +310,7 @@ class Session:
             self,
             lambda number: function(handle.session, ctypes.byref(asked), number),
             (array, received),
+            memory,
             received,
         )
 
@@ -335,21 +343,23 @@ class Session:
     def _poll(self, request, milliseconds):
         """What the library says of the request, it gets."""
         handle = self._open_handle()
-        request._codes.clear()
+        codes = request._codes = []
         keep(
-            request._codes,
+            codes,
             handle.native.gradcube_poll,
             handle.session,
             request._number,
             milliseconds,
             ctypes.byref(request._done),
         )
+        return codes
 
     def _time_out(self, request):
         """The deadline has come: lets the library ask the daemon why."""
         handle = self._open_handle()
-        request._codes = [handle.native.gradcube_wait(handle.session, request._number, 0)]
-        request._done.value = request._codes[0] != TimeoutError.code
+        codes = request._codes = [handle.native.gradcube_wait(handle.session, request._number, 0)]
+        request._done.value = codes[0] != TimeoutError.code
+        return codes
 
     def _abandon(self, number, owned):
         """Nobody asks for its end any more. What it holds is given back when it has ended."""

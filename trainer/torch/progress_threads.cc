@@ -1,0 +1,182 @@
+// The threads of Progress: how they begin, take turns, tell ends, and stop.
+
+#include <algorithm>
+#include <csignal>
+#include <pthread.h>
+#include <utility>
+
+#include "trainer/torch/progress.h"
+
+namespace gradcube::pytorch {
+namespace {
+
+thread_local const Progress* led = nullptr;  // whose progress thread this is
+
+// Signals are for the program's own threads: they end the calls that those sleep in.
+class WithoutSignals {
+ public:
+  WithoutSignals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+std::shared_ptr<Progress> Progress::start(std::shared_ptr<Session> session) {
+  std::shared_ptr<Progress> progress(new Progress(std::move(session)));
+  const WithoutSignals scope;
+  const std::lock_guard<std::mutex> lock(progress->mutex_);
+  // The thread owns it as well: a task's end may run the group's destructor on this thread.
+  progress->thread_ = std::thread([progress] { progress->run(); });
+  return progress;
+}
+
+void Progress::hand_over() {
+  if (led != this) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (at_exit_) return;  // nothing ends any more
+  join_retired();
+  // Also while the group stops: what this one waits for may be told after what it has in hand.
+  std::thread next([progress = shared_from_this()] { progress->run(); });
+  if (is_detached_) {
+    next.detach();
+  } else {
+    if (thread_.joinable()) former_.push_back(std::move(thread_));
+    thread_ = std::move(next);
+  }
+  led = nullptr;
+}
+
+void Progress::join_retired() {
+  for (const std::thread::id retired : std::exchange(retired_, {})) {
+    const auto is_it = [retired](const std::thread& one) { return one.get_id() == retired; };
+    const auto one = std::find_if(former_.begin(), former_.end(), is_it);
+    if (one == former_.end()) continue;  // stop() joins it
+    one->join();
+    former_.erase(one);
+  }
+}
+
+void Progress::stop() {
+  if (!session_->is_own()) {
+    // The child has no such threads to join or detach, and another may have held the mutexes at the
+    // fork. The handles are given up.
+    if (thread_.joinable()) new std::thread(std::move(thread_));
+    new std::vector<std::thread>(std::move(former_));
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> order(order_);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (std::exchange(stopping_, true)) return;
+  }
+  wake();
+  while (true) {
+    std::vector<std::thread> threads;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      threads.swap(former_);
+      if (thread_.joinable()) threads.push_back(std::move(thread_));
+      // One of them cannot wait for itself, nor for those that wait for what it has yet to fail.
+      is_detached_ = std::any_of(threads.begin(), threads.end(), [](const std::thread& one) {
+        return one.get_id() == std::this_thread::get_id();
+      });
+    }
+    for (std::thread& thread : threads) is_detached_ ? thread.detach() : thread.join();
+    if (threads.empty() || is_detached_) return;
+  }
+}
+
+void Progress::stop_at_exit() {
+  if (!session_->is_own()) return stop();
+  std::unique_lock<std::mutex> order(order_);
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (std::exchange(stopping_, true)) return;
+  at_exit_ = true;
+  // Some may wait in what `ended` runs.
+  for (std::thread& former : former_) former.detach();
+  former_.clear();
+  thread_.detach();
+  order.unlock();
+  wake();
+  left_.wait_for(lock, std::chrono::seconds(3), [this] { return has_left_; });
+}
+
+bool Progress::has_stopped() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stopping_;
+}
+
+void Progress::run() {
+  ::pthread_setname_np(::pthread_self(), "gc-progress");
+  led = this;
+  while (take_arrivals()) {
+    look_for_ends();
+    if (!tell_endings()) return retire();
+    look_for_timeouts();
+    withdraw_failing();
+    start_waiting();
+    // A caller that is told may write to memory that others are given, until the job was left.
+    if (!is_ruined() && !tell_endings()) return retire();
+    sleep();
+  }
+  fail_all();
+}
+
+// False: this thread is the progress thread no more, and the next one tells the rest.
+bool Progress::tell_endings() {
+  while (!endings_.empty()) {
+    const Ending ending = std::move(endings_.front());
+    endings_.pop_front();
+    ending.task->ended_(ending.failure);
+    if (led != this) return false;
+  }
+  return true;
+}
+
+bool Progress::is_ruined() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !ruin_.empty();
+}
+
+void Progress::retire() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  retired_.push_back(std::this_thread::get_id());
+}
+
+void Progress::fail_all() {
+  session_->leave();
+  std::string why = kStopped;
+  std::vector<TaskPointer> late;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!ruin_.empty()) why = ruin_;
+    late.swap(late_);
+    has_left_ = true;
+    left_.notify_all();
+    if (at_exit_) return;
+  }
+  std::array<std::deque<Waiting>, kKinds> waiting;
+  {
+    const std::lock_guard<std::mutex> order(order_);
+    waiting.swap(waiting_);
+  }
+  take_arrivals();
+  for (const Flight& flight : flights_) add_ending(flight.task, why);
+  for (const std::deque<Waiting>& each : waiting) {
+    for (const Waiting& one : each) add_ending(one.task, why);
+  }
+  flights_.clear();
+  failing_.clear();
+  tell_endings();
+}
+
+}  // namespace gradcube::pytorch
