@@ -53,7 +53,7 @@ class TimeoutError(Error, builtins.TimeoutError):  # noqa: A001 - the name that 
     """Not done within the timeout. A collective goes on, and its array must be left alone until it has ended; a send or
     a receive that blocks is withdrawn.
 
-    ``request``: what goes on, whose wait() can be called again; None: nothing does.
+    ``request``: what goes on, whose wait() can be called again; None: nothing does. KeyboardInterrupt has it, too.
     """
 
     code = -7

@@ -236,6 +236,7 @@ class Hub:
         AgainError while a push of the key is in flight, or waits in another thread for pulls that have begun.
         """
         self._check(name, weights)
+        self._session._check_late([(weights.ctypes.data, weights.nbytes, True)])
         handle = self._idle_handle()
         if handle.call("gradcube_hub_pull", self._places[name], weights.ctypes.data) != 0:
             raise handle.session.failure()

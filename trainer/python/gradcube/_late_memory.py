@@ -1,4 +1,4 @@
-"""Memory of requests whose time was up, and for whose ends nobody has waited since.
+"""Memory of requests whose time was up, or whose waits were interrupted, and for whose ends nobody has waited since.
 
 A collective goes on then, and what it brings is written to its array at any time: what a trainer has written there
 since would be lost, and the result of before be submitted in its place. So nothing is submitted with such memory. It
@@ -11,23 +11,39 @@ from ._errors import InvalidError
 class LateMemory:
     def __init__(self):
         self._requests = {}  # by their numbers: the memory of each, and what owns it
+        self._ended = set()  # of these, those that nobody can wait for any more
 
     def add(self, number, memory, owned):
         """``memory``: for each piece the address, the bytes, and whether they are written."""
         self._requests[number] = (memory, owned)
 
+    def end(self, number):
+        """It has ended, and nobody was told."""
+        if number in self._requests:
+            self._ended.add(number)
+
     def remove(self, number):
         """Its end was reported."""
         self._requests.pop(number, None)
+        self._ended.discard(number)
 
-    def check(self, memory):
-        """That none of it is a late request's; both may read it."""
+    def find(self, memory):
+        """The request that has some of it; None: there is none, or both only read it."""
         for number, (late, _) in list(self._requests.items()):
             if any(_overlap(one, other) for one in memory for other in late):
-                raise InvalidError(
-                    f"this memory is that of request {number}, whose time was up, and which may still write to it: wait "
-                    "for that request first, which the TimeoutError has as .request"
-                )
+                return number
+        return None
+
+    def refuse(self, number):
+        """Once where it has ended: then the caller knows."""
+        request = f"this memory is that of request {number}, whose time was up or whose wait was interrupted"
+        if number in self._ended:
+            self.remove(number)
+            raise InvalidError(f"{request}, and which has written to it since: write there anew what is to be sent")
+        raise InvalidError(
+            f"{request}, and which may still write to it: wait for that request first, which the exception has as "
+            ".request"
+        )
 
 
 def _overlap(one, other):

@@ -1,5 +1,6 @@
 """A collective or message in flight, and the time that a trainer waits for it."""
 
+import contextlib
 import copy
 import ctypes
 import threading
@@ -57,13 +58,17 @@ class Request:
     def _of(cls, session, submit, owned, memory, received=None):
         """To be submitted. ``submit`` gets where the library writes the number; what is ``owned``, which has the
         ``memory``, lives until the end."""
-        session._late.check(memory)
+        session._check_late(memory)
         request = cls(session, ctypes.c_uint64(), received)
         request._submit, request._owned, request._memory = submit, owned, memory
         return request
 
     def _begin(self):
-        self._session._begin(self._submit, ctypes.byref(self._number))
+        try:
+            self._session._begin(self._submit, ctypes.byref(self._number))
+        except BaseException as stop:
+            self._leave(stop)
+            raise
         self._submit = None
         return self
 
@@ -85,17 +90,24 @@ class Request:
         """Blocks until the collective has ended, at most `timeout` seconds: then TimeoutError, and it goes on.
 
         Its array must be left alone until it has ended: what would use it is refused until wait() or test() has said
-        so. The TimeoutError has this request as ``request``. A message can be withdrawn: cancel().
+        so. The TimeoutError has this request as ``request``, as has what Ctrl-C raises. A message can be withdrawn:
+        cancel().
         """
         try:
             self._wait(timeout)
-        except TimeoutError as late:
-            if not self._ended:
-                late.request = self
-                self._session._late.add(self._number.value, self._memory, self._owned)
+        except BaseException as stop:
+            self._leave(stop)
             raise
         finally:
             self._settle()
+
+    def _leave(self, stop):
+        """It goes on where `stop` has ended the wait for it, or its submission."""
+        if self._ended or not self._number.value:
+            return
+        with contextlib.suppress(AttributeError):  # of an exception that takes none
+            stop.request = self
+        self._session._late.add(self._number.value, self._memory, self._owned)
 
     def _settle(self):
         if self._ended:
