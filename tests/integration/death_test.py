@@ -15,6 +15,17 @@ from harness import Clockwork, Cluster, TestCase, alive, all_of, job, main, wait
 
 BIG = 1_500_000  # float32 elements: at SLOW, an all-reduce of them takes half a second
 SLOW = ["--rate", "100mbit"]
+ENDS = """
+import sys, threading
+import gradcube
+
+session = gradcube.Session(sys.argv[1], "ends")
+session.send_async(b"left behind", 1)
+never = session.recv_async(bytearray(9), 1, tag=2)
+waits = threading.Event()
+threading.Thread(target=lambda: [waits.set(), never.wait()], daemon=True).start()
+waits.wait()
+"""
 one_daemon = only_on("embedded", why="this is about the one daemon that has all sessions")
 
 
@@ -303,6 +314,17 @@ class Leaving(TestCase):
                 echo = others[-1].recv_async(bytearray(5), 0)
                 sessions[0].send(b"still", others[-1].rank, timeout=PATIENCE)
                 echo.wait(timeout=PATIENCE)
+
+    def test_a_process_leaves_as_it_ends_though_a_thread_of_its_own_waits(self):
+        with Cluster("--topology", "star:2") as cluster:
+            sockets = cluster.sockets()
+            waiting = subprocess.Popen([sys.executable, "-c", ENDS, sockets[0]], stderr=subprocess.PIPE, text=True)
+            with waiting, gradcube.Session(sockets[1], "ends") as session:
+                self.assertEqual(waiting.communicate(timeout=PATIENCE), (None, ""))
+                self.assertEqual(waiting.returncode, 0)
+                self.assertEqual(session.recv_bytes(99, 0, timeout=PATIENCE), b"left behind")
+                with self.assertRaisesRegex(gradcube.PeerError, "left"):
+                    session.barrier(timeout=PATIENCE)
 
     def test_what_who_leaves_had_submitted_is_what_others_get_whatever_it_writes_then(self):
         with Cluster("--topology", GRID) as cluster, job(cluster, "scribbler") as sessions:

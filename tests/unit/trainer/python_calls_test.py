@@ -5,6 +5,7 @@ Usage: python_calls_test.py FAKE_DAEMON. The package and the library are found t
 
 import asyncio
 import os
+import pickle
 import select
 import signal
 import threading
@@ -87,6 +88,14 @@ class KindsTest(WithDaemon):
             request.wait(timeout=60)
             request.cancel()
             self.assertEqual(request.received, 8)
+
+    def test_a_failure_can_be_brought_to_another_process(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            with self.assertRaises(gradcube.TimeoutError) as caught:
+                session.allreduce(numpy.ones(9), timeout=0.05)
+            self.assertIsNotNone(caught.exception.request)
+            brought = pickle.loads(pickle.dumps(caught.exception))
+            self.assertEqual((str(brought), brought.request), (str(caught.exception), None))
 
     def test_control_c_withdraws_a_receive(self):
         with gradcube.Session(self.socket, job="hold") as session:

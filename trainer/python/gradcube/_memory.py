@@ -6,11 +6,23 @@ lives as long as any array in it, even after the session was closed.
 The garbage collector may free an array at any time and in any thread, which the library allows.
 """
 
+import atexit
 import ctypes
 import os
+import threading
+import weakref
 
 from ._errors import AgainError, error_of
 from ._library import library
+
+_handles = weakref.WeakSet()
+
+
+@atexit.register
+def _leave_all():
+    """A daemon thread that waits has its session to the end, which would so leave no job in order."""
+    for handle in list(_handles):
+        handle.leave_at_exit()
 
 
 class Handle:
@@ -27,7 +39,14 @@ class Handle:
         self.session = ctypes.c_void_p()
         self._process = os.getpid()
         self._has_left = False
+        self._is_at_exit = False
         self._hubs = {}  # by their addresses: whether each was dropped
+        _handles.add(self)
+
+    def leave_at_exit(self):
+        if self.session and self.is_own():
+            self._is_at_exit = True
+            self.leave()
 
     def leave(self):
         self.native.gradcube_leave(self.session)
@@ -63,6 +82,8 @@ class Handle:
 
     def failure(self, code=None):
         """The exception for the calling thread's last failure on the session; or of an earlier one, with its code."""
+        if self._is_at_exit and threading.current_thread().daemon:
+            threading.Event().wait()  # it ends with the process, and has nothing to tell
         last = self.native.gradcube_last_code(self.session)
         if code not in (None, last):
             return error_of(code, "it failed while Ctrl-C came, and other calls have failed since")

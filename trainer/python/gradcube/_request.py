@@ -153,6 +153,7 @@ class Request:
             self.cancel()
             self.wait(_WITHDRAWAL_SECONDS)
         except CanceledError:
+            stop.request = None
             return False
         except Error as failure:
             stop.args = (*stop.args, f"a signal has ended the call, and its message may be lost: {failure}")
@@ -209,6 +210,10 @@ class Request:
     def _repeat(self):
         if self._failure is not None:
             raise copy.copy(self._failure)  # whose traceback would keep the session and its arrays alive
+
+    def __reduce__(self):
+        """Of exceptions that have it: another process waits for nothing of this one's."""
+        return type(None), ()
 
     def __del__(self):
         if not self._ended and not self._done.value and self._number.value:
