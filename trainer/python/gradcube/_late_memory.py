@@ -11,11 +11,12 @@ from ._errors import InvalidError
 class LateMemory:
     def __init__(self):
         self._requests = {}  # by their numbers: the memory of each, and what owns it
-        self._ended = set()  # of these, those that nobody can wait for any more
+        self._ended = set()  # of these, what nobody can wait for any more
 
     def add(self, number, memory, owned):
         """``memory``: for each piece the address, the bytes, and whether they are written."""
-        self._requests[number] = (memory, owned)
+        if memory:  # a barrier has none
+            self._requests[number] = (memory, owned)
 
     def end(self, number):
         """It has ended, and nobody was told."""
