@@ -177,12 +177,22 @@ class ControlCTest(WithDaemon):
         with gradcube.Session(self.socket, job="hold") as session:
             array = numpy.ones(10)
             self.assertIsInstance(self.interrupted(lambda: session.allreduce(array)).request, gradcube.Request)
-            with self.assertRaisesRegex(gradcube.InvalidError, "may still write to it"):
+            with self.assertRaisesRegex(gradcube.InvalidError, "may still read or write it"):
                 session.allreduce(array)
             self.release()
             session.barrier(timeout=60)
             with self.assertRaisesRegex(gradcube.InvalidError, "has written to it since"):
                 session.allreduce(array)
+            self.assert_is_added(session, array)
+
+    def test_memory_that_a_call_has_only_read_is_free_when_it_has_ended(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            array = numpy.ones(10)
+            self.interrupted(lambda: session.compare(array))
+            with self.assertRaisesRegex(gradcube.InvalidError, "may still read or write it"):
+                session.allreduce(array)
+            self.release()
+            session.barrier(timeout=60)
             self.assert_is_added(session, array)
 
     def test_memory_of_a_call_is_refused_until_its_request_that_the_exception_has_was_waited_for(self):
@@ -202,7 +212,7 @@ class ControlCTest(WithDaemon):
             weights = numpy.ones(10, "float32")
             hub = gradcube.Hub(session, {"fc": weights}, timeout=60)
             request = self.interrupted(lambda: session.allreduce(weights)).request
-            with self.assertRaisesRegex(gradcube.InvalidError, "may still write to it"):
+            with self.assertRaisesRegex(gradcube.InvalidError, "may still read or write it"):
                 hub.pull("fc", weights)
             self.release()
             request.wait(timeout=60)

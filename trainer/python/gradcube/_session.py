@@ -380,9 +380,9 @@ class Session:
 
     def _check_late(self, memory):
         """That none of it is that of a request which a timeout or Ctrl-C has left."""
-        if (number := self._late.find(memory)) is not None:
+        if self._late.find(memory) is not None:
             self._reap_abandoned(len(self._abandoned))
-            self._late.refuse(number)
+            self._late.refuse(memory)
 
     def _reap_abandoned(self, most):
         """Looks at so many of those that nobody asks for, in turn. True when one has ended."""
