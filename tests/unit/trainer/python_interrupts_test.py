@@ -220,6 +220,46 @@ class ControlCTest(WithDaemon):
             self.assertEqual(weights.tolist(), [1] * 10)
             hub.free(60)
 
+    def test_a_hub_that_ctrl_c_has_left_makes_room_for_another_when_it_is_made(self):
+        weights, made = {"fc": numpy.ones(10, "float32")}, []
+
+        def is_made():
+            try:
+                made.append(gradcube.Hub(session, weights, timeout=60))
+            except gradcube.AgainError:
+                return False
+            return True
+
+        with gradcube.Session(self.socket, job="hold") as session:
+            self.interrupted(lambda: gradcube.Hub(session, weights))
+            with self.assertRaisesRegex(gradcube.AgainError, "is being made"):
+                gradcube.Hub(session, weights)
+            self.release()
+            self.wait_for(lambda: made or is_made())
+            made[0].free(60)
+
+    def test_a_hub_whose_making_ctrl_c_ends_anywhere_makes_room_for_another(self):
+        weights = {"fc": numpy.ones(10, "float32")}
+        with gradcube.Session(self.socket, job="job") as session:
+            def call():
+                made.append(gradcube.Hub(session, weights, timeout=60))
+
+            def is_made():
+                try:
+                    call()
+                except gradcube.AgainError:
+                    return False
+                return True
+
+            for place in range(1, MOST_PLACES):
+                made = []
+                never_came = ControlC(place).run(call)
+                self.wait_for(lambda: made or is_made())
+                made[0].free(60)
+                if never_came:
+                    return
+            self.fail("the call never ends")
+
     def test_a_hub_goes_on(self):
         gradients, weights = numpy.ones(10, "float32"), numpy.zeros(10, "float32")
 
