@@ -5,6 +5,7 @@ GRADCUBE_LIBRARY.
 """
 
 import ctypes
+import importlib.util
 import itertools
 import opcode
 import os
@@ -277,6 +278,26 @@ class ControlCTest(WithDaemon):
                 lambda: self.wait_for(lambda: is_there(lambda: hub.pull("fc", weights))),
             )
             hub.free(60)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
+    def test_a_step_that_ctrl_c_has_ended_can_be_repeated_where_it_does_not_count(self):
+        import torch
+        from gradcube.torch import HubOptimizer
+
+        weights = torch.nn.Parameter(torch.zeros(10))
+        with gradcube.Session(self.socket, job="job") as session:
+            optimizer = HubOptimizer([weights], "sgd", lr=0.1, session=session, timeout=60)
+            for place in range(1, MOST_PLACES):
+                (weights * place).sum().backward()
+                never_came = ControlC(place).run(optimizer.step)
+                if optimizer.steps < place:
+                    optimizer.step()
+                self.assertEqual(optimizer.steps, place)
+                self.assertEqual(weights.tolist(), [place] * 10, "the fake daemon's weights are what was pushed last")
+                if never_came:
+                    optimizer.free(60)
+                    return
+            self.fail("the call never ends")
 
     def test_a_session_that_nobody_got_has_left(self):
         def descriptors():
