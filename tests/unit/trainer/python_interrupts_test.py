@@ -221,7 +221,8 @@ class ControlCTest(WithDaemon):
             self.assertEqual(weights.tolist(), [1] * 10)
             hub.free(60)
 
-    def test_a_hub_that_ctrl_c_has_left_makes_room_for_another_when_it_is_made(self):
+    def assert_makes_room(self, job, refusal):
+        """A Hub() that Ctrl-C has left, when what it does has ended."""
         weights, made = {"fc": numpy.ones(10, "float32")}, []
 
         def is_made():
@@ -231,13 +232,19 @@ class ControlCTest(WithDaemon):
                 return False
             return True
 
-        with gradcube.Session(self.socket, job="hold") as session:
+        with gradcube.Session(self.socket, job=job) as session:
             self.interrupted(lambda: gradcube.Hub(session, weights))
-            with self.assertRaisesRegex(gradcube.AgainError, "is being made"):
+            with self.assertRaisesRegex(gradcube.AgainError, refusal):
                 gradcube.Hub(session, weights)
             self.release()
             self.wait_for(lambda: made or is_made())
             made[0].free(60)
+
+    def test_a_hub_that_ctrl_c_has_left_makes_room_for_another_when_it_is_made(self):
+        self.assert_makes_room("hold", "is being made")
+
+    def test_a_hub_that_ctrl_c_has_left_makes_room_for_another_when_it_has_its_weights(self):
+        self.assert_makes_room("unpushed", "in flight")
 
     def test_a_hub_whose_making_ctrl_c_ends_anywhere_makes_room_for_another(self):
         weights = {"fc": numpy.ones(10, "float32")}

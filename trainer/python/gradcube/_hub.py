@@ -153,6 +153,7 @@ class Hub:
         )
         path = None if restore is None else _path_of(restore)
         if handle.making is not None:
+            session._reap_abandoned(len(session._abandoned))  # its pushes
             handle.making.discard()
         self._handle = made = HubHandle(handle)
         handle.making = made  # Ctrl-C does not come between this and the next line
