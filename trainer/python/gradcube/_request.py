@@ -103,7 +103,7 @@ class Request:
 
     def _leave(self, stop):
         """It goes on where `stop` has ended the wait for it, or its submission."""
-        if self._ended or not self._number.value:
+        if self._ended or not self._number.value or self._session._handle is None:  # closed: nothing goes on
             return
         with contextlib.suppress(AttributeError):  # of an exception that takes none
             stop.request = self
