@@ -12,11 +12,12 @@ EVERY = 3
 
 
 class FakeHub:
-    """What was begun and ended, by steps. `failure` comes once, of a checkpoint that has begun or has not."""
+    """What was begun and ended, by steps. `failure` comes once: an error, and `is_early`, before a checkpoint begins."""
 
     def __init__(self):
         self.calls = []
         self.failure = None
+        self.is_early = False
         self._steps = None
 
     def fail(self):
@@ -25,13 +26,17 @@ class FakeHub:
             raise failure
 
     def begin_checkpoint(self, _, steps):
-        if isinstance(self.failure, gradcube.Error):
+        if isinstance(self.failure, gradcube.Error) or self.is_early:
             self.fail()
+        if self._steps is not None:
+            raise gradcube.AgainError("end the one before first")
         self._steps = steps
         self.calls.append(("begin", steps))
         self.fail()
 
     def end_checkpoint(self, _):
+        if self._steps is None:
+            raise gradcube.InvalidError("none has begun")
         steps, self._steps = self._steps, None
         self.calls.append(("end", steps))
 
@@ -47,6 +52,13 @@ class HubCheckpointsTest(unittest.TestCase):
             self.checkpoints.begin(self.hub, steps, None)
 
     def test_one_that_was_interrupted_as_it_began_is_ended_with_the_next_one_as_on_all_trainers(self):
+        self.assert_all_are_made()
+
+    def test_one_that_was_interrupted_before_it_began_begins_late_and_is_ended_as_on_all_trainers(self):
+        self.hub.is_early = True
+        self.assert_all_are_made()
+
+    def assert_all_are_made(self):
         for steps in range(1, 3 * EVERY + 1):
             if steps == EVERY:
                 self.hub.failure = KeyboardInterrupt()
@@ -55,6 +67,14 @@ class HubCheckpointsTest(unittest.TestCase):
                 self.step(steps)
         calls = [("begin", EVERY), ("end", EVERY), ("begin", 2 * EVERY), ("end", 2 * EVERY), ("begin", 3 * EVERY)]
         self.assertEqual(self.hub.calls, calls)
+
+    def test_one_that_cannot_begin_late_either_keeps_no_later_one_from_its_beginning(self):
+        self.hub.is_early, self.hub.failure = True, KeyboardInterrupt()
+        self.assertRaises(KeyboardInterrupt, self.step, EVERY)
+        self.hub.failure = gradcube.PeerError("it has gone")
+        self.assertRaises(gradcube.PeerError, self.step, 2 * EVERY)
+        self.step(2 * EVERY + 1)
+        self.assertEqual(self.hub.calls, [("begin", 2 * EVERY + 1)])
 
     def test_one_that_could_not_begin_is_tried_after_the_next_step(self):
         self.hub.failure = gradcube.MemoryFullError("there is none")

@@ -5,13 +5,16 @@ GRADCUBE_LIBRARY.
 """
 
 import ctypes
+import importlib.util
 import itertools
 import opcode
 import os
+import signal
 import sys
+import threading
 import unittest
 
-from python_daemon import RECEIVED, WithDaemon
+from python_daemon import RECEIVED, SIZE, WithDaemon
 
 import gradcube
 import numpy
@@ -20,6 +23,7 @@ PACKAGE = os.path.dirname(gradcube.__file__)
 # After these instructions Python looks for signals.
 LOOKS = ("CALL", "RESUME", "JUMP_BACKWARD", "JUMP_ABSOLUTE")
 EINVAL = gradcube.InvalidError.code
+MOST_PLACES = 2000  # of a call: fewer have it
 
 
 class ControlC:
@@ -70,12 +74,13 @@ class ControlC:
 class ControlCTest(WithDaemon):
     def interrupt(self, call, afterwards):
         """Once at each place."""
-        for place in itertools.count(1):
+        for place in range(1, MOST_PLACES):
             with self.subTest(place=place):
                 if ControlC(place).run(call):
                     self.assertGreater(place, 10)
                     return
                 afterwards()
+        self.fail("the call never ends")
 
     def assert_nothing_is_lost(self, session):
         """Each request that the library has is known here, too."""
@@ -88,6 +93,14 @@ class ControlCTest(WithDaemon):
             code = native.gradcube_poll(session._handle.session, number, 0, ctypes.byref(done))
             self.assertEqual((code, done.value), (EINVAL, 0), f"request {number} is nobody's")
 
+    def assert_is_usable(self, session, array):
+        """It is refused once at most, where the interrupted call has left it."""
+        try:
+            session.allreduce(array, timeout=60)
+        except gradcube.InvalidError as refusal:
+            self.assertIn("has written to it since", str(refusal))
+            session.allreduce(array, timeout=60)
+
     def test_no_collective_and_no_message_is_lost(self):
         array = numpy.zeros(4)
         with gradcube.Session(self.socket, job="job") as session:
@@ -97,7 +110,7 @@ class ControlCTest(WithDaemon):
                 lambda: session.send(array, 1, timeout=60),
                 lambda: session.recv(array, 1, timeout=60),
             ):
-                self.interrupt(call, lambda: self.assert_nothing_is_lost(session))
+                self.interrupt(call, lambda: self.assert_nothing_is_lost(session) or self.assert_is_usable(session, array))
 
     @staticmethod
     def end_of(request):
@@ -147,13 +160,121 @@ class ControlCTest(WithDaemon):
                     count += has_met
                 self.assertGreater(count, 0)
 
+    def interrupted(self, call):
+        """The exception of what Ctrl-C has ended as it waited."""
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with self.assertRaises(KeyboardInterrupt) as caught:
+            call()
+        timer.join()
+        return caught.exception
+
+    def assert_is_added(self, session, array):
+        array[:] = 5
+        session.allreduce(array, timeout=60)
+        self.assertEqual(array.tolist(), [5 * SIZE] * 10)
+
+    def test_memory_of_a_call_that_nobody_can_wait_for_is_refused_once_where_it_has_ended(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            array = numpy.ones(10)
+            self.assertIsInstance(self.interrupted(lambda: session.allreduce(array)).request, gradcube.Request)
+            with self.assertRaisesRegex(gradcube.InvalidError, "may still read or write it"):
+                session.allreduce(array)
+            self.release()
+            session.barrier(timeout=60)
+            with self.assertRaisesRegex(gradcube.InvalidError, "has written to it since"):
+                session.allreduce(array)
+            self.assert_is_added(session, array)
+
+    def test_memory_that_a_call_has_only_read_is_free_when_it_has_ended(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            array = numpy.ones(10)
+            self.interrupted(lambda: session.compare(array))
+            with self.assertRaisesRegex(gradcube.InvalidError, "may still read or write it"):
+                session.allreduce(array)
+            self.release()
+            session.barrier(timeout=60)
+            self.assert_is_added(session, array)
+
+    def test_memory_of_a_call_is_refused_until_its_request_that_the_exception_has_was_waited_for(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            array = numpy.ones(10)
+            request = self.interrupted(lambda: session.allreduce(array)).request
+            self.release()
+            session.barrier(timeout=60)
+            for _ in range(2):
+                with self.assertRaisesRegex(gradcube.InvalidError, "wait for that request first"):
+                    session.allreduce(array)
+            request.wait(timeout=60)
+            self.assert_is_added(session, array)
+
+    def test_no_weights_are_pulled_into_memory_of_a_call_that_ctrl_c_has_left(self):
+        with gradcube.Session(self.socket, job="unheard") as session:
+            weights = numpy.ones(10, "float32")
+            hub = gradcube.Hub(session, {"fc": weights}, timeout=60)
+            request = self.interrupted(lambda: session.allreduce(weights)).request
+            with self.assertRaisesRegex(gradcube.InvalidError, "may still read or write it"):
+                hub.pull("fc", weights)
+            self.release()
+            request.wait(timeout=60)
+            hub.pull("fc", weights)
+            self.assertEqual(weights.tolist(), [1] * 10)
+            hub.free(60)
+
+    def assert_makes_room(self, job, refusal):
+        """A Hub() that Ctrl-C has left, when what it does has ended."""
+        weights, made = {"fc": numpy.ones(10, "float32")}, []
+
+        def is_made():
+            try:
+                made.append(gradcube.Hub(session, weights, timeout=60))
+            except gradcube.AgainError:
+                return False
+            return True
+
+        with gradcube.Session(self.socket, job=job) as session:
+            self.interrupted(lambda: gradcube.Hub(session, weights))
+            with self.assertRaisesRegex(gradcube.AgainError, refusal):
+                gradcube.Hub(session, weights)
+            self.release()
+            self.wait_for(lambda: made or is_made())
+            made[0].free(60)
+
+    def test_a_hub_that_ctrl_c_has_left_makes_room_for_another_when_it_is_made(self):
+        self.assert_makes_room("hold", "is being made")
+
+    def test_a_hub_that_ctrl_c_has_left_makes_room_for_another_when_it_has_its_weights(self):
+        self.assert_makes_room("unpushed", "in flight")
+
+    def test_a_hub_whose_making_ctrl_c_ends_anywhere_makes_room_for_another(self):
+        weights = {"fc": numpy.ones(10, "float32")}
+        with gradcube.Session(self.socket, job="job") as session:
+            def call():
+                made.append(gradcube.Hub(session, weights, timeout=60))
+
+            def is_made():
+                try:
+                    call()
+                except gradcube.AgainError:
+                    return False
+                return True
+
+            for place in range(1, MOST_PLACES):
+                made = []
+                never_came = ControlC(place).run(call)
+                self.wait_for(lambda: made or is_made())
+                made[0].free(60)
+                if never_came:
+                    return
+            self.fail("the call never ends")
+
     def test_a_hub_goes_on(self):
         gradients, weights = numpy.ones(10, "float32"), numpy.zeros(10, "float32")
 
         def is_there(call):
             try:
                 call()
-            except gradcube.AgainError:
+            except (gradcube.AgainError, gradcube.InvalidError):  # which is of memory that the call has left
                 return False
             return True
 
@@ -164,6 +285,26 @@ class ControlCTest(WithDaemon):
                 lambda: self.wait_for(lambda: is_there(lambda: hub.pull("fc", weights))),
             )
             hub.free(60)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
+    def test_a_step_that_ctrl_c_has_ended_can_be_repeated_where_it_does_not_count(self):
+        import torch
+        from gradcube.torch import HubOptimizer
+
+        weights = torch.nn.Parameter(torch.zeros(10))
+        with gradcube.Session(self.socket, job="job") as session:
+            optimizer = HubOptimizer([weights], "sgd", lr=0.1, session=session, timeout=60)
+            for place in range(1, MOST_PLACES):
+                (weights * place).sum().backward()
+                never_came = ControlC(place).run(optimizer.step)
+                if optimizer.steps < place:
+                    optimizer.step()
+                self.assertEqual(optimizer.steps, place)
+                self.assertEqual(weights.tolist(), [place] * 10, "the fake daemon's weights are what was pushed last")
+                if never_came:
+                    optimizer.free(60)
+                    return
+            self.fail("the call never ends")
 
     def test_a_session_that_nobody_got_has_left(self):
         def descriptors():

@@ -236,6 +236,8 @@ class FailureTest(WithDaemon):
             with self.assertRaises(gradcube.TimeoutError):
                 session.send_async(other, 1).wait(timeout=0)
             session.send_async(other, 1)  # both only read it
+            with self.assertRaisesRegex(gradcube.InvalidError, r"request \d+, whose time was up"):
+                session.recv(other, 1)
             self.release()
             session.barrier(timeout=60)
             array[:] = 5
@@ -244,7 +246,6 @@ class FailureTest(WithDaemon):
                 lambda: session.broadcast(array[9:], root=1),
                 lambda: session.send(array, 1),
                 lambda: session.compare(array),
-                lambda: session.recv(other, 1),
             ):
                 with self.assertRaisesRegex(gradcube.InvalidError, r"request \d+, whose time was up"):
                     call()

@@ -47,20 +47,20 @@ def _rate_of(rate):
 
 
 def _interruptible(handle, call, left_behind):
-    """The code of a call of the library that waits for others, and its exception or None; Ctrl-C ends the wait.
+    """Raises what a call of the library fails with that waits for others; Ctrl-C ends the wait.
 
     It runs in a thread of its own: signals reach Python's main thread alone, between its instructions. The thread
     keeps the session's handle until the library's call has ended. Where that goes on after Ctrl-C, `left_behind` gets
     the event of its end. (Not the thread: an interrupted join() of Python 3.11 takes it for one that has ended.)
     """
-    outcome, ended = [], threading.Event()
+    failures, ended = [], threading.Event()
 
     def run():
         try:
-            code = call()
-            outcome.append((code, handle.failure() if code != 0 else None))
+            if call() != 0:
+                failures.append(handle.failure())
         except Error as error:
-            outcome.append((error.code, error))
+            failures.append(error)
         finally:
             ended.set()
 
@@ -71,7 +71,8 @@ def _interruptible(handle, call, left_behind):
     except BaseException:
         left_behind.append(ended)
         raise
-    return outcome[0]
+    if failures:
+        raise failures.pop()  # whose traceback has this frame, and would keep itself alive
 
 
 def _path_of(path):
@@ -99,7 +100,8 @@ class Hub:
     before it. None: all trainers' gradients make one step.
 
     Blocks, at most ``timeout`` seconds, until all trainers of the job have made it and its weights are there. Nothing
-    else may be submitted to lane 0 meanwhile.
+    else may be submitted to lane 0 meanwhile. After Ctrl-C the session's next Hub() frees what this one has made:
+    AgainError until the library's call has ended.
 
     ``restore``: the path of checkpoints. If the job's servers have one there, the hub goes on from the newest that all
     have, and ``weights`` only say which keys there are. ``step`` is the checkpoint's step; None: there was none, and
@@ -149,24 +151,23 @@ class Hub:
                 _SYNCHRONOUS if staleness is None else whole_number(staleness, "staleness", 0, _MOST_STALENESS)
             ),
         )
-        hub = ctypes.c_void_p()
         path = None if restore is None else _path_of(restore)
-        _, failure = _interruptible(
-            handle,
-            lambda: handle.native.gradcube_hub_create(
-                handle.session, ctypes.byref(settings), milliseconds, ctypes.byref(hub)
-            ),
-            self._left_behind,
-        )
-        if failure is not None:
-            raise failure
-        self._handle = HubHandle(handle, hub.value)
+        if handle.making is not None:
+            session._reap_abandoned(len(session._abandoned))  # its pushes
+            handle.making.discard()
+        self._handle = made = HubHandle(handle)
+        handle.making = made  # Ctrl-C does not come between this and the next line
         try:
+            _interruptible(
+                handle, lambda _=(keys, names): made.make(settings, milliseconds), self._left_behind
+            )
             self.step = None if path is None else self._restore(path, milliseconds)
             if self.step is None:
                 self.set_weights(weights, timeout)
+            handle.making = None
         except BaseException as failure:
             # So that the session can make another one. After Ctrl-C it waits for nobody.
+            made.is_left = True
             with contextlib.suppress(Error):
                 self.free(timeout if isinstance(failure, Exception) else 0)
             raise
@@ -262,13 +263,11 @@ class Hub:
         """
         handle = self._idle_handle()
         number, encoded = whole_number(step, "step", 0, 1 << 62), _path_of(path)
-        _, failure = _interruptible(
+        _interruptible(
             handle.session,
             lambda: handle.call("gradcube_hub_begin_checkpoint", encoded, number),
             self._left_behind,
         )
-        if failure is not None:
-            raise failure
 
     def end_checkpoint(self, timeout=None):
         """Waits until all servers have written theirs. From then on no crash loses it.
@@ -277,13 +276,11 @@ class Hub:
         """
         milliseconds = _milliseconds(timeout)
         handle = self._open_handle()
-        _, failure = _interruptible(
+        _interruptible(
             handle.session,
             lambda: handle.call("gradcube_hub_end_checkpoint", milliseconds),
             self._left_behind,
         )
-        if failure is not None:
-            raise failure
 
     def checkpoint(self, path, step, timeout=None):
         """Both at once."""
@@ -295,13 +292,11 @@ class Hub:
         """The step; None: no server has a checkpoint."""
         handle = self._idle_handle()
         step = ctypes.c_uint64()
-        _, failure = _interruptible(
+        _interruptible(
             handle.session,
             lambda: handle.call("gradcube_hub_restore", path, milliseconds, ctypes.byref(step)),
             self._left_behind,
         )
-        if failure is not None:
-            raise failure
         return None if step.value == _NO_STEP else step.value
 
     @property
@@ -320,11 +315,11 @@ class Hub:
             while not ended.wait(_WAIT_SECONDS) and (deadline is None or time.monotonic() < deadline):
                 pass
         milliseconds = _milliseconds(None if deadline is None else max(0, deadline - time.monotonic()))
-        _, failure = _interruptible(handle.session, lambda: handle.free(milliseconds), self._left_behind)
-        if handle.hub is None:
-            self._handle = None
-        if failure is not None:
-            raise failure
+        try:
+            _interruptible(handle.session, lambda: handle.free(milliseconds), self._left_behind)
+        finally:
+            if handle.hub is None:
+                self._handle = None
 
     def _place(self, name):
         try:

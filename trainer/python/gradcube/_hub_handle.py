@@ -1,6 +1,7 @@
 """Who owns a C hub in Python, and who may use it: threads call it while none frees it, and one frees it."""
 
 import contextlib
+import ctypes
 import threading
 import weakref
 
@@ -27,13 +28,40 @@ class ReadOnly:
 class HubHandle:
     """Has the C hub: drops it when neither the Hub nor an array of its weights refers to this object any more."""
 
-    def __init__(self, session, hub):
+    hub = None  # where Ctrl-C ends the constructor, and until the hub is made
+
+    def __init__(self, session):
         self.session = session  # the Handle of the session, which owns the hub
-        self.hub = hub
+        self.is_left = False  # its Hub() has failed, or Ctrl-C has ended it
         self.shown = weakref.WeakSet()  # the bases of arrays that show its weights where they lie
         self._uses = weakref.WeakSet()
         self._lock = threading.RLock()  # a handler of a signal may call the hub, too
-        session.keep_hub(hub)
+
+    def make(self, settings, milliseconds):
+        """Makes the C hub. The code of the library.
+
+        Not in the main thread: Ctrl-C never comes between the library's call and what is done with the hub here.
+        """
+        use = _Use(None)
+        self._uses.add(use)
+        hub = ctypes.c_void_p()
+        code = self.session.native.gradcube_hub_create(
+            self.session.session, ctypes.byref(settings), milliseconds, ctypes.byref(hub)
+        )
+        if hub.value is not None:
+            self.session.keep_hub(hub.value)
+            self.hub = hub.value
+        return code
+
+    def discard(self):
+        """Frees what a Hub() that has not returned has made, and waits for no other trainer."""
+        if not self.is_left or self._uses:
+            raise AgainError(
+                "another hub of this session is being made, as one may be that Ctrl-C has left: try again when that "
+                "has ended"
+            )
+        if self.hub is not None and self.free(0) == AgainError.code:
+            raise self.session.failure()
 
     def call(self, function, *arguments):
         """This function of the library, for the C hub."""
@@ -78,8 +106,11 @@ class HubHandle:
             if self.hub is None:
                 raise InvalidError(_FREED)
             use = _Use(self.hub)
-            self._uses.add(use)
-            return use
+            try:
+                self._uses.add(use)
+                return use
+            finally:
+                del use
 
     def __del__(self):
         if self.hub is not None:

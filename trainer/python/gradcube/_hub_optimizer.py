@@ -220,9 +220,9 @@ class HubOptimizer(torch.optim.Optimizer):
             while self._in_flight:
                 self._end_first()
             self._take_weights()
-            self._pushed.clear()
-            self._steps += 1
-            self._checkpoints.count(self._steps)
+            unpushed, steps = set(), self._steps + 1
+            self._checkpoints.count(steps)
+            self._pushed, self._steps = unpushed, steps  # between these two Ctrl-C does not come
         if self._checkpoints.is_due:
             self._begin_saving()
         return result

@@ -15,12 +15,16 @@ class LateMemory:
 
     def add(self, number, memory, owned):
         """``memory``: for each piece the address, the bytes, and whether they are written."""
-        self._requests[number] = (memory, owned)
+        if memory:  # a barrier has none
+            self._requests[number] = (memory, owned)
 
     def end(self, number):
-        """It has ended, and nobody was told."""
-        if number in self._requests:
+        """It has ended, and nobody was told. What it has only read is as it was."""
+        memory, _ = self._requests.get(number, ((), None))
+        if any(writes for _, _, writes in memory):
             self._ended.add(number)
+        else:
+            self.remove(number)
 
     def remove(self, number):
         """Its end was reported."""
@@ -34,14 +38,17 @@ class LateMemory:
                 return number
         return None
 
-    def refuse(self, number):
-        """Once where it has ended: then the caller knows."""
+    def refuse(self, memory):
+        """What has some that is a request's; once where that has ended: then the caller knows."""
+        number = self.find(memory)
+        if number is None:
+            return
         request = f"this memory is that of request {number}, whose time was up or whose wait was interrupted"
         if number in self._ended:
             self.remove(number)
             raise InvalidError(f"{request}, and which has written to it since: write there anew what is to be sent")
         raise InvalidError(
-            f"{request}, and which may still write to it: wait for that request first, which the exception has as "
+            f"{request}, and which may still read or write it: wait for that request first, which the exception has as "
             ".request"
         )
 

@@ -41,6 +41,7 @@ class Handle:
         self._has_left = False
         self._is_at_exit = False
         self._hubs = {}  # by their addresses: whether each was dropped
+        self.making = None  # the HubHandle of a Hub() that has not returned
         _handles.add(self)
 
     def leave_at_exit(self):
@@ -51,6 +52,7 @@ class Handle:
     def leave(self):
         self.native.gradcube_leave(self.session)
         self._has_left = True
+        self.making = None
         for hub in [hub for hub, is_dropped in self._hubs.items() if is_dropped]:
             self.free_hub(hub, 0)
 

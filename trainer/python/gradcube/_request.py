@@ -38,7 +38,7 @@ class Request:
     what the library says of it is here before Python goes on.
     """
 
-    _ended = True  # where Ctrl-C ends the constructor
+    _number = ctypes.c_uint64()  # where Ctrl-C ends the constructor
 
     def __init__(self, session, number, received=None):
         self._session = session
@@ -103,7 +103,7 @@ class Request:
 
     def _leave(self, stop):
         """It goes on where `stop` has ended the wait for it, or its submission."""
-        if self._ended or not self._number.value:
+        if self._ended or not self._number.value or self._session._handle is None:  # closed: nothing goes on
             return
         with contextlib.suppress(AttributeError):  # of an exception that takes none
             stop.request = self
@@ -216,5 +216,9 @@ class Request:
         return type(None), ()
 
     def __del__(self):
-        if not self._ended and not self._done.value and self._number.value:
+        if not self._number.value:
+            return
+        if self._ended or self._done.value:
+            self._session._late.end(self._number.value)  # Ctrl-C may have come between the end and its report
+        else:
             self._session._abandon(self._number.value, self._owned)

@@ -373,18 +373,16 @@ class Session:
             return True
         done = ctypes.c_int()
         code = handle.native.gradcube_poll(handle.session, number, 0, ctypes.byref(done))
-        # The code is of what was reported to a call that Ctrl-C has ended.
-        has_ended = bool(done.value) or code == InvalidError.code
-        if has_ended:
-            self._late.end(number)
-        return has_ended
+        if not done.value and code != InvalidError.code:  # of what was reported to a call that Ctrl-C has ended
+            return False
+        self._late.end(number)
+        return True
 
     def _check_late(self, memory):
         """That none of it is that of a request which a timeout or Ctrl-C has left."""
-        number = self._late.find(memory)
-        if number is not None:
+        if self._late.find(memory) is not None:
             self._reap_abandoned(len(self._abandoned))
-            self._late.refuse(number)
+            self._late.refuse(memory)
 
     def _reap_abandoned(self, most):
         """Looks at so many of those that nobody asks for, in turn. True when one has ended."""
