@@ -9,7 +9,8 @@
 //
 // A trainer that is evicted may learn it only at its next call. The weights of the job's hub that
 // it may read stay, and are paid for, until it closes its socket or ends: it has been told, and
-// copies them first, or has gone. What it still sends is not read.
+// copies them first, or has gone. What it still sends is not read, and answers that wait for room
+// in its socket are not sent.
 //
 // No client keeps the control thread from the others. It reads at most kMostMessages messages of a
 // connection at a time; a connection that has more is not read for kPause. It passes on only

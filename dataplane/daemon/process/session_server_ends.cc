@@ -87,6 +87,7 @@ void SessionServer::end_evicted(int socket) {
   growth_.forget(socket);
   put_off_.erase(socket);
   untold_.erase(socket);
+  connection.untold.clear();
   sockets_.erase(*connection.trainer);
   connection.trainer.reset();
   connection.inquiry.reset();

@@ -42,6 +42,7 @@
 //   bereft    at a barrier its hub ends with GRADCUBE_EPEER, explained by kFailure
 //   dispossessed  at a barrier its hub's memory is taken back
 //   dissent-N  in the Nth all-gather after the first push rank 0 says that it could not
+//   ahead-N   in the Nth all-gather after it rank 0 says what it says in the next step of a call
 #ifndef GRADCUBE_TESTS_UNIT_TRAINER_FAKE_DAEMON_H_
 #define GRADCUBE_TESTS_UNIT_TRAINER_FAKE_DAEMON_H_
 

@@ -9,6 +9,7 @@
 #include "tests/unit/trainer/fake_arithmetic.h"
 #include "tests/unit/trainer/fake_daemon.h"
 #include "tests/unit/trainer/fake_session.h"
+#include "trainer/src/hub/said.h"
 
 #include "gradcube/gradcube.h"
 
@@ -142,12 +143,19 @@ void FakeSession::strike_hub(const shared::Submission& submission) {
   }
 }
 
-// In "dissent-N" rank 0 says in the Nth all-gather after the first push that it could not.
+// In "dissent-N" rank 0 says in the Nth all-gather after the first push that it could not; in
+// "ahead-N", that it has come to the next step.
 void FakeSession::dissent(const shared::Submission& submission) {
   if (!was_pushed_to_ || !is_collective(submission, shared::CollectiveKind::all_gather)) return;
-  if (job_ != "dissent-" + std::to_string(++gathers_)) return;
-  const std::int64_t code = GRADCUBE_ESYSTEM;
-  std::memcpy(region_ + submission.offset, &code, sizeof(code));
+  const std::string number = std::to_string(++gathers_);
+  Said its;
+  std::memcpy(&its, region_ + submission.offset, sizeof(its));
+  if (job_ == "dissent-" + number) {
+    its.code = GRADCUBE_ESYSTEM;
+  } else if (job_ == "ahead-" + number) {
+    its.step = static_cast<Step>(static_cast<std::uint64_t>(its.step) + 1);
+  }
+  std::memcpy(region_ + submission.offset, &its, sizeof(its));
 }
 
 // What waits here is withdrawn; all else has met the other trainer's.

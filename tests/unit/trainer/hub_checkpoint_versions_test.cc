@@ -165,6 +165,36 @@ TEST_F(HubCheckpointOfTwoRuns, TakesNoNameThatTheOtherHasPublished) {
   expect_refused_beside("model.hub.1.8-of-9");
 }
 
+// One that was interrupted in a call before, say: what it says is about something else.
+TEST_F(HubCheckpoint, IsNeitherMadeNorTakenBackByTrainersInDifferentCalls) {
+  for (const int gather : {1, 2, 3, 4, 5, 6}) {
+    gradcube_session* session = open(("ahead-" + std::to_string(gather)).c_str());
+    gradcube_hub* hub = create(session);
+    ASSERT_NE(hub, nullptr);
+    train(session, hub, 1);
+    int code = save(hub, path_, 1);
+    std::uint64_t step = 0;
+    if (gather > 3) {  // the first are those of a save
+      ASSERT_EQ(code, GRADCUBE_OK) << gradcube_last_error(session);
+      code = gradcube_hub_restore(hub, path_.c_str(), kLong, &step);
+    }
+    EXPECT_EQ(code, GRADCUBE_EMISMATCH) << gather;
+    expect_says(gradcube_last_error(session), "not in one call: rank 0 has come to another one");
+    ASSERT_EQ(free(hub), GRADCUBE_OK);
+  }
+}
+
+TEST_F(HubCheckpoint, ThatEachTrainerLeavesToAnotherIsNotTakenBack) {
+  gradcube_options options = GRADCUBE_OPTIONS_INIT;
+  options.trainers_per_server = 2;
+  gradcube_session* session = open("job", &options);
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  std::uint64_t step = 0;
+  EXPECT_EQ(gradcube_hub_restore(hub, path_.c_str(), kLong, &step), GRADCUBE_EMISMATCH);
+  expect_says(gradcube_last_error(session), "each trainer says that another has the files");
+}
+
 // What a job has left that died while its first one was written.
 TEST_F(HubCheckpoint, ThatNobodyHasPublishedIsNoneUnlessAllArePrepared) {
   gradcube_session* session = open("job");

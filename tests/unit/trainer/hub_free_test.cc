@@ -7,6 +7,7 @@
 
 #include "tests/unit/trainer/held_memory.h"
 #include "tests/unit/trainer/hub_fixture.h"
+#include "tests/unit/trainer/scarce_memory.h"
 
 namespace gradcube::trainer {
 namespace {
@@ -104,6 +105,25 @@ TEST_F(HubFree, IsRefusedWhileAThreadReadsWhatItIsToPush) {
   EXPECT_EQ(gradcube_hub_free(hub, kLong), GRADCUBE_EAGAIN);
   says(session, "another thread pushes to the hub");
   weights.release();
+}
+
+TEST_F(HubFree, IsNotRefusedForPushesThatHaveFailedForWantOfMemory) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  init(session, hub, 0);
+  std::uint64_t request = 0;
+  int no_key = 0;
+  int no_place = 0;
+  {
+    const NoMemory none;
+    no_key = gradcube_hub_push(hub, 7, gradients_.data(), 0.5, &request);
+    no_place = gradcube_hub_push(hub, 0, gradients_.data(), 0.5, &request);
+  }
+  EXPECT_EQ(no_key, GRADCUBE_ENOMEM) << "not even for the words that refuse it";
+  EXPECT_EQ(no_place, GRADCUBE_ENOMEM);
+  wait(session, push(session, hub, 0, gradients_.data()));
+  EXPECT_EQ(free(hub), GRADCUBE_OK) << gradcube_last_error(session);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "control/checkpoint/crc32c.h"
 #include "tests/unit/trainer/held_memory.h"
 #include "tests/unit/trainer/hub_fixture.h"
+#include "tests/unit/trainer/scarce_memory.h"
 
 namespace gradcube::trainer {
 namespace {
@@ -190,6 +191,20 @@ TEST_F(HubTest, WeightsThatAreShownCannotBeReadWhenTheHubWasFreed) {
   EXPECT_EQ(shown[99], 1.5F);
   EXPECT_EQ(free(hub), GRADCUBE_OK);
   EXPECT_FALSE(can_be_read(shown));
+}
+
+TEST_F(HubTest, StillHasTheWeightsThatWereShownAfterAnAbortWithoutMemory) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  init(session, hub, 0);
+  const auto* shown = static_cast<const volatile float*>(gradcube_hub_weights(hub, 0));
+  ASSERT_NE(shown, nullptr);
+  {
+    const NoMemory none;
+    gradcube_abort(session);
+  }
+  EXPECT_EQ(shown[99], 1.5F);
 }
 
 TEST_F(HubTest, IsNotMadeOfWeightsOfAnotherLength) {

@@ -54,7 +54,7 @@ PrivateInChild::~PrivateInChild() {
   std::erase(shared.memories, this);
 }
 
-void PrivateInChild::end(const std::function<void()>& replace) {
+void PrivateInChild::end_with(const std::function<void()>& replace) {
   Shared& shared = shared_memories();
   const std::scoped_lock lock(shared.mutex);
   replace();

@@ -44,10 +44,15 @@ class PrivateInChild {
   PrivateInChild& operator=(const PrivateInChild&) = delete;
 
   // The memory is not shared any more once replace() has put something else in its place; no thread
-  // forks meanwhile. What is there then a child has as any memory.
-  void end(const std::function<void()>& replace);
+  // forks meanwhile. What is there then a child has as any memory. It allocates nothing, so that
+  // it also ends where there is no memory left.
+  template <typename Replace>  // replace()
+  void end(const Replace& replace) {
+    end_with(std::cref(replace));  // a function has room for a reference, but not for any lambda
+  }
 
  private:
+  void end_with(const std::function<void()>& replace);
   static void before_fork() noexcept;
   static void in_parent() noexcept;
   static void in_child() noexcept;

@@ -5,6 +5,21 @@
 
 namespace gradcube::trainer {
 
+namespace {
+
+void require_one_step(const Session& session, const Said& own, const std::vector<Said>& said) {
+  const auto other = std::find_if(said.begin(), said.end(), [&own](const Said& its) {
+    return its.step != own.step || its.round != own.round;
+  });
+  if (other == said.end()) return;
+  throw Failure(GRADCUBE_EMISMATCH, "the trainers of job \"" + session.job() +
+                                        "\" are not in one call: rank " +
+                                        std::to_string(other - said.begin()) +
+                                        " has come to another one; leave the job");
+}
+
+}  // namespace
+
 // The words lie in shared memory, which stays the all-gather's also where it comes too late.
 std::vector<Said> gather(Session& session, const Said& own, const Deadline& deadline) {
   std::vector<Said> said(session.place().size);
@@ -21,6 +36,7 @@ std::vector<Said> gather(Session& session, const Said& own, const Deadline& dead
   if (code == GRADCUBE_OK) std::memcpy(said.data(), block, bytes);
   session.free(block);
   session.require(code);
+  require_one_step(session, own, said);
   return said;
 }
 

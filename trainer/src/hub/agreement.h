@@ -1,11 +1,12 @@
-// How all trainers of a job go through the steps of one call together: each says how its step went
-// and what it is about, in an all-gather on lane 0, and a failure of one is a failure of all.
+// How all trainers of a job go through the steps of one call together: each says which step this
+// is, how it went and what it is about, in an all-gather on lane 0, and a failure of one is a
+// failure of all. Trainers in different steps fail together: one of them has left a call early, and
+// what they say would be taken for something else.
 //
 // Any thread, one call at a time. All that throws throws Failure.
 #ifndef GRADCUBE_TRAINER_SRC_HUB_AGREEMENT_H_
 #define GRADCUBE_TRAINER_SRC_HUB_AGREEMENT_H_
 
-#include <cstdint>
 #include <exception>
 #include <optional>
 #include <string>
@@ -13,20 +14,12 @@
 
 #include "trainer/src/base/deadline.h"
 #include "trainer/src/base/failure.h"
+#include "trainer/src/hub/said.h"
 #include "trainer/src/session/session.h"
 
 #include "gradcube/gradcube.h"
 
 namespace gradcube::trainer {
-
-// What a rank tells all others: how a call goes on there, and what it is about.
-struct Said {
-  std::int64_t code = GRADCUBE_OK;
-  std::uint64_t value = 0;  // a digest, or a step
-  std::uint64_t generation = 0;
-  std::uint64_t pushes = 0;  // a digest of those of each key before it saves; 0: it saves nothing
-  std::uint64_t has = 0;     // what the rank has; or which of the steps of a call this is
-};
 
 // What this rank does of a call, and what it says to the others of how that went.
 struct Attempt {
@@ -45,7 +38,7 @@ struct Attempt {
   std::optional<Failure> failure;
 };
 
-// What each rank says.
+// What each rank says. GRADCUBE_EMISMATCH where one is in another step, or another round of it.
 std::vector<Said> gather(Session& session, const Said& own, const Deadline& deadline);
 
 // Throws the first failure that a rank has told. what: "the checkpoint was not made".

@@ -30,19 +30,13 @@ HubCall::~HubCall() {
 }
 
 void HubCheckpoints::require_alike(const std::vector<Said>& said, const Said& own) const {
-  const auto other = std::find_if(said.begin(), said.end(), [&own](const Said& its) {
-    return its.value != own.value || its.has != own.has;
-  });
+  const auto other = std::find_if(said.begin(), said.end(),
+                                  [&own](const Said& its) { return its.value != own.value; });
   if (other == said.end()) return;
-  const std::string rank = std::to_string(other - said.begin());
-  if (other->has != own.has) {
-    throw Failure(GRADCUBE_EMISMATCH, "the trainers of job \"" + session_.job() +
-                                          "\" are not in one call: rank " + rank +
-                                          " has come to another one; leave the job");
-  }
   throw Failure(GRADCUBE_EMISMATCH, "the trainers of job \"" + session_.job() +
-                                        "\" make checkpoints of different steps: rank " + rank +
-                                        " of " + std::to_string(other->value) + ", this one of " +
+                                        "\" make checkpoints of different steps: rank " +
+                                        std::to_string(other - said.begin()) + " of " +
+                                        std::to_string(other->value) + ", this one of " +
                                         std::to_string(own.value));
 }
 
@@ -171,13 +165,13 @@ void HubCheckpoints::end(Hub& hub, int timeout_ms) {
 void HubCheckpoints::make_all(HubSaving* saving, std::uint64_t step, const Deadline& deadline) {
   const std::string what = "the checkpoint of job \"" + session_.job() + "\" was not made";
   Said about{.value = step};
-  const auto attempt = [&](const auto& act) {
-    ++about.has;
+  const auto attempt = [&](Step its, const auto& act) {
+    about.step = its;
     return Attempt(about, [&](Said& own) {
       if (saving != nullptr) act(own);
     });
   };
-  const Attempt finished = attempt([&](Said& own) {
+  const Attempt finished = attempt(Step::finish_checkpoint, [&](Said& own) {
     own.generation = saving->finish();
     own.pushes = saving->pushes_digest();
   });
@@ -187,7 +181,8 @@ void HubCheckpoints::make_all(HubSaving* saving, std::uint64_t step, const Deadl
   std::uint64_t generation = 0;
   for (const Said& said : all) generation = std::max(generation, said.generation);
 
-  const Attempt prepared = attempt([&](Said&) { saving->prepare(generation); });
+  const Attempt prepared =
+      attempt(Step::prepare_checkpoint, [&](Said&) { saving->prepare(generation); });
   std::vector<Said> heard;
   try {
     heard = gather(session_, prepared.said, deadline);
@@ -198,7 +193,7 @@ void HubCheckpoints::make_all(HubSaving* saving, std::uint64_t step, const Deadl
     throw;
   }
   require_all(prepared, heard, what);
-  const Attempt published = attempt([&](Said&) { saving->publish(); });
+  const Attempt published = attempt(Step::publish_checkpoint, [&](Said&) { saving->publish(); });
   require_alike(agree(session_, published,
                       "the checkpoint of job \"" + session_.job() +
                           "\" is whole, but a file could not be renamed",

@@ -70,7 +70,7 @@ class HubCheckpoints {
 
   // hub_checkpoints_restore.cc
   Attempt offer(const Hub& hub, const std::string& base,
-                const std::optional<CheckpointVersion>& before);
+                const std::optional<CheckpointVersion>& before, std::uint64_t round);
   std::optional<CheckpointVersion> newest_of_all(const Hub& hub, const std::string& base,
                                                  const Deadline& deadline);
   static void take_over(Hub& hub, const std::string& base, const CheckpointFile& own,

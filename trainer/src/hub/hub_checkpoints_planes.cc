@@ -102,7 +102,7 @@ class PlanesLoaded final : public PlanePushes {
 
 std::optional<HubCopy> HubCheckpoints::save_planes(Hub& hub, const Deadline& deadline) {
   // The aggregator saves nothing before all trainers have pushed as often.
-  if (hub.is_asynchronous()) gather(session_, {}, deadline);
+  if (hub.is_asynchronous()) gather(session_, {.step = Step::save_planes}, deadline);
   std::optional<HubCopy> copy;
   if (has_files(hub)) copy.emplace();
   push_planes(hub, PlanesSaved(hub, copy.has_value() ? &*copy : nullptr), deadline);

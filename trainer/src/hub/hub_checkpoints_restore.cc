@@ -16,7 +16,7 @@
 namespace gradcube::trainer {
 namespace {
 
-// Of those that are being restored at a time.
+// Of keys that are being restored at a time.
 constexpr std::size_t kMostRestoredKeys = 64;
 constexpr std::size_t kMostRestoredBytes = std::size_t{64} << 20;
 
@@ -62,8 +62,9 @@ void require_one_run(const std::vector<Said>& said, const std::string& what) {
 
 // What is there for this rank, older than `before`.
 Attempt HubCheckpoints::offer(const Hub& hub, const std::string& base,
-                              const std::optional<CheckpointVersion>& before) {
-  return Attempt({.has = kNoFiles}, [&](Said& own) {
+                              const std::optional<CheckpointVersion>& before, std::uint64_t round) {
+  const Said about{.has = kNoFiles, .step = Step::offer_checkpoints, .round = round};
+  return Attempt(about, [&](Said& own) {
     {
       const Session::Lock lock = session_.enter();
       session_.reap();
@@ -88,8 +89,9 @@ std::optional<CheckpointVersion> HubCheckpoints::newest_of_all(const Hub& hub,
   const std::string what = "the checkpoint of job \"" + session_.job() + "\" cannot be restored";
   std::vector<Said> first;
   std::optional<CheckpointVersion> before;
-  while (true) {
-    const std::vector<Said> offers = agree(session_, offer(hub, base, before), what, deadline);
+  for (std::uint64_t round = 0;; ++round) {
+    const std::vector<Said> offers =
+        agree(session_, offer(hub, base, before, round), what, deadline);
     if (first.empty()) first = offers;
     const auto none = std::find_if_not(offers.begin(), offers.end(), has(kVersion | kNoFiles));
     if (none != offers.end()) {
@@ -101,7 +103,11 @@ std::optional<CheckpointVersion> HubCheckpoints::newest_of_all(const Hub& hub,
       const CheckpointVersion version{said.value, said.generation};
       if ((said.has & kVersion) != 0) oldest = std::min(oldest.value_or(version), version);
     }
-    const Attempt look({.has = kVersion}, [&](Said& own) {
+    if (!oldest.has_value()) {
+      throw Failure(GRADCUBE_EMISMATCH, what + ": each trainer says that another has the files");
+    }
+    const Said looks{.has = kVersion, .step = Step::look_for_checkpoint, .round = round};
+    const Attempt look(looks, [&](Said& own) {
       const auto next = CheckpointVersion{oldest->step, oldest->generation + 1};
       if (!has_files(hub)) return;
       own.has = newest_version(checkpoint_files(base), own_file(hub, {}), next) == oldest;
@@ -119,7 +125,7 @@ std::uint64_t HubCheckpoints::restore(Hub& hub, const char* path, int timeout_ms
   const std::optional<CheckpointVersion> version = newest_of_all(hub, base, deadline);
   if (!version.has_value()) return GRADCUBE_HUB_NO_STEP;
   std::optional<HubParts> parts;
-  const Attempt taking({}, [&](Said& own) {
+  const Attempt taking({.step = Step::take_checkpoint}, [&](Said& own) {
     if (!has_files(hub)) return;
     parts.emplace(take_parts(hub, base, *version));
     own.value = parts->run();

@@ -26,7 +26,8 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
   const Deadline deadline = Deadline::in_milliseconds(timeout_ms);
   const std::uint32_t number = next_number();
   auto hub = std::make_unique<Hub>(settings, number);
-  const std::vector<Said> digests = gather(session_, {.value = hub->digest()}, deadline);
+  const std::vector<Said> digests =
+      gather(session_, {.value = hub->digest(), .step = Step::compare_hubs}, deadline);
   {
     // On all trainers alike, whatever fails at one of them from here on.
     const Session::Lock lock = session_.enter();
@@ -43,7 +44,8 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
   }
   std::uint64_t run = 0;
   if (::getentropy(&run, sizeof(run)) != 0) run = hub->digest();
-  const Attempt asking({.value = run}, [&](Said&) { ask_for(*hub, deadline); });
+  const Attempt asking({.value = run, .step = Step::make_hub},
+                       [&](Said&) { ask_for(*hub, deadline); });
   const std::vector<Said> codes = gather(session_, asking.said, deadline);
   const auto failed = std::find_if(codes.begin(), codes.end(),
                                    [](const Said& said) { return said.code != GRADCUBE_OK; });

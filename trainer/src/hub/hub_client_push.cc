@@ -20,6 +20,23 @@ using shared::PushKind;
 
 namespace {
 
+// Counts a thread while it lives, also where what the thread does fails for want of memory. Made
+// with the lock; ends with it.
+class Counted {
+ public:
+  Counted(Session::Lock& lock, unsigned& count) : lock_(lock), count_(count) { ++count_; }
+  ~Counted() {
+    if (!lock_.owns_lock()) lock_.lock();
+    --count_;
+  }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  Session::Lock& lock_;
+  unsigned& count_;
+};
+
 // Without the lock: a key may have gigabytes.
 shared::SubmittedPush submitted_push(const Hub& hub, const PushWish& wish) {
   shared::SubmittedPush push{};
@@ -69,13 +86,12 @@ std::uint64_t HubClient::steps_after(const Hub& hub, const Hub::Key& key,
 void HubClient::await_pulls(Session::Lock& lock, Hub& hub, std::size_t place) {
   if (place >= hub.size()) return;
   Hub::Key& key = hub.key(place);
-  ++key.waiting;
+  const Counted waiting(lock, key.waiting);
   while (key.pulls != 0) {
     lock.unlock();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     lock = session_.enter();
   }
-  --key.waiting;
 }
 
 // With the lock.
@@ -107,14 +123,12 @@ int HubClient::may_push(const Hub& hub, const PushWish& wish) {
 int HubClient::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
   Session::Lock lock = session_.enter();
   if (hub.is_being_freed) return is_being_freed();
-  ++hub.uses;
+  const Counted use(lock, hub.uses);
   lock.unlock();
   const shared::SubmittedPush submitted = submitted_push(hub, wish);
   lock = session_.enter();
   await_pulls(lock, hub, wish.key);
-  const int code = submit(lock, hub, wish, submitted, number);
-  --hub.uses;
-  return code;
+  return submit(lock, hub, wish, submitted, number);
 }
 
 int HubClient::submit(Session::Lock& lock, Hub& hub, const PushWish& wish,
@@ -137,24 +151,35 @@ int HubClient::submit(Session::Lock& lock, Hub& hub, const PushWish& wish,
   // The place is taken while the lock may be released.
   key.pushed = true;
   ++hub.in_flight;
-  const int code = session_.start(lock, collective, {.received = nullptr, .push = push}, number);
-  if (code != GRADCUBE_OK) {
+  std::uint64_t listed = 0;
+  const auto give_up = [&] {
     key.pushed = false;
     --hub.in_flight;
+  };
+  try {
+    const int code = session_.start(lock, collective, {.received = nullptr, .push = push}, listed);
+    if (code != GRADCUBE_OK) {
+      give_up();
+    } else {
+      number = listed;
+    }
+    return code;
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    if (listed == 0) give_up();  // else its end does
+    throw;
   }
-  return code;
 }
 
 // The key is still this push's.
 int HubClient::end_push(Session::Lock& lock, const Push& push, int code) {
   if (code == GRADCUBE_OK && push.weights != nullptr) {
     const Hub::Key& key = push.hub->key(push.key);
-    ++push.hub->uses;
+    const Counted use(lock, push.hub->uses);
     lock.unlock();
     std::memcpy(push.weights, push.hub->weights(key), key.bytes);
     const bool is_whole = push.hub->is_readable();
     lock = session_.enter();
-    --push.hub->uses;
     if (!is_whole) code = no_memory();
   }
   settle(push, code);
@@ -238,14 +263,12 @@ int HubClient::pull(Hub& hub, std::size_t place, void* weights) {
   if (const int code = may_read(hub, place, false); code != GRADCUBE_OK) return code;
   if (weights == nullptr) return fail(GRADCUBE_EINVAL, "the pointer 'weights' is NULL");
   Hub::Key& key = hub.key(place);
-  ++key.pulls;
-  ++hub.uses;
+  const Counted pull(lock, key.pulls);
+  const Counted use(lock, hub.uses);
   lock.unlock();
   std::memcpy(weights, hub.weights(key), key.bytes);
   const bool is_whole = hub.is_readable();
   lock = session_.enter();
-  --key.pulls;
-  --hub.uses;
   return is_whole ? GRADCUBE_OK : no_memory();
 }
 

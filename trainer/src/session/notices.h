@@ -17,8 +17,9 @@ namespace gradcube::trainer {
 
 class Notices {
  public:
-  // Keeps the newest kKept, which are more than a socket has room for: the trainer may find as many
-  // there at once, before it takes the completions that they explain.
+  // Keeps the newest kKept, more than a socket has room for where net.core.wmem_default is Linux's
+  // own: the trainer may find as many there at once, before it takes the completions that they
+  // explain. Where somebody has raised it, the oldest of very many failures have no text.
   void add(const shared::Notice& notice) {
     if (kept_.size() == kKept) kept_.pop_front();
     kept_.push_back({notice.number, notice.text});
