@@ -76,11 +76,6 @@ void Progress::submit(const TaskPointer& task) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) throw std::runtime_error(kStopped);
-    if (ruin_.empty() && is_lent_still(*task)) {
-      if (task->open_ == task->messages_) throw std::runtime_error(kWasLate);
-      ruin_ = kOrderIsLost + kWasLate;
-      wake();
-    }
     if (!ruin_.empty()) throw std::runtime_error(ruin_);
   }
   bool waits = false;
@@ -95,7 +90,17 @@ void Progress::submit(const TaskPointer& task) {
   wake();  // all that was in flight may have ended just now
 }
 
-bool Progress::is_lent_still(const Task& task) const {
+void Progress::refuse_late(const std::vector<Span>& touched, bool is_collective) {
+  check_process();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (stopping_ || !ruin_.empty() || !is_lent_still(touched)) return;  // submit() says the others
+  if (!is_collective) throw std::runtime_error(kWasLate);
+  ruin_ = kOrderIsLost + kWasLate;
+  wake();
+  throw std::runtime_error(ruin_);
+}
+
+bool Progress::is_lent_still(const std::vector<Span>& touched) const {
   const auto is_late = [this](const Span& wanted) {
     return std::any_of(late_.begin(), late_.end(), [&wanted](const TaskPointer& late) {
       return std::any_of(late->lent_.begin(), late->lent_.end(), [&wanted](const Span& span) {
@@ -103,7 +108,7 @@ bool Progress::is_lent_still(const Task& task) const {
       });
     });
   };
-  return !late_.empty() && std::any_of(task.lent_.begin(), task.lent_.end(), is_late);
+  return !late_.empty() && std::any_of(touched.begin(), touched.end(), is_late);
 }
 
 std::size_t Progress::kind_of(const Request& request) {

@@ -16,8 +16,9 @@
 // told that the time was up must reach no other rank as a result:
 // - The daemon reads memory that is shared with it where it lies, and what waits reads any: then
 //   the job is left before the caller is told. The others get what was submitted.
-// - Elsewhere the result is written to it at any time. A later call with it is refused, until the
-//   group ends; as others' collective would meet the next one, the group ends with a collective.
+// - Elsewhere the result is written to it at any time. A later call that reads or writes it, be it
+//   by copies, is refused, until the group ends; as others' collective would meet the next one, the
+//   group ends with a collective.
 //
 // Threads. Any thread submits, and the order of submissions is that in which they take a mutex: the
 // caller's thread copies what has to be staged. The progress thread alone looks for ends. It sleeps
@@ -152,6 +153,11 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   void submit(const std::shared_ptr<Task>& task);
 
+  // Throws where one of these spans, which a call reads or writes, may be written to by a
+  // collective whose time was up; if that call is a collective, the group ends. Before submit(),
+  // and before the call writes to any of them.
+  void refuse_late(const std::vector<Span>& touched, bool is_collective);
+
   // Throws in a forked child, in which nothing goes on.
   void check_process() const;
 
@@ -204,7 +210,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   bool loses_order(const Request& request, int code);
   int submit_one(Request& request, std::uint64_t& number);
   void add(Flight flight);
-  bool is_lent_still(const Task& task) const;  // with mutex_ held
+  bool is_lent_still(const std::vector<Span>& touched) const;  // with mutex_ held
 
   // Of the progress thread:
   void run();
@@ -253,7 +259,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   bool stopping_ = false;
   std::string ruin_;  // why the group ends by itself; empty: it does not
   // Whose collectives went on when their time was up. They have their tensors, so that no other
-  // tensor gets this memory.
+  // tensor gets this memory. Their ends change nothing: what the caller has written since may be
+  // gone then.
   std::vector<TaskPointer> late_;
   bool has_left_ = false;
   std::condition_variable left_;

@@ -77,7 +77,7 @@ void GradcubeWork::copy() {
 }
 
 void GradcubeWork::complete_future() {
-  // It records what the current stream of the device has to do, for those that take its value.
+  // It records what the current stream of the device has to do, for whoever takes its value.
   c10::OptionalStreamGuard guard;
   if (stage_ != nullptr) guard.reset_stream(stage_->link().back);
   future_->markCompleted(c10::IValue(outputs_));
