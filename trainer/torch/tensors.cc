@@ -69,8 +69,7 @@ int op_of(Op::RedOpType op, at::ScalarType type) {
 std::runtime_error shared_memory() {
   return std::runtime_error(
       "tensors of this call share memory, and it is written: expected memory of its own for each "
-      "of "
-      "them");
+      "of them");
 }
 
 Span whole_extent_of(const std::vector<at::Tensor>& tensors) {
