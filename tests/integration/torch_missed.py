@@ -1,6 +1,5 @@
 """Scenarios of torch_ranks.py in which some ranks of four miss a call that the others make, or make it wrongly."""
 
-import contextlib
 import datetime
 import os
 import re
@@ -8,7 +7,6 @@ import signal
 import threading
 import time
 
-import gradcube.torch
 import torch
 import torch.distributed as dist
 
@@ -164,53 +162,6 @@ def unmet(work):
         work.wait(datetime.timedelta(milliseconds=100))
     except RuntimeError:
         pass
-
-
-def late_memory():
-    """What a rank writes to a tensor once it was told that its collective is late reaches no other rank as a result."""
-    rank, store, size = dist.get_rank(), dist.distributed_c10d._get_default_store(), 1 << 20
-    right = torch.full((size,), 10.0)
-
-    def meet(place):
-        store.set(f"late memory {place} {rank}", "there")
-        store.wait([f"late memory {place} {other}" for other in range(4)], LATER)
-
-    def last_ranks(mine, group):
-        """Either the right sum, or none."""
-        try:
-            dist.all_reduce(mine, group=group)
-        except RuntimeError:
-            return
-        assert torch.equal(mine, right), mine
-
-    for is_shared in (True, False):
-        group = dist.new_group(timeout=datetime.timedelta(seconds=1) if rank != 3 else LATER)
-        with gradcube.torch.shared_memory(group) if is_shared else contextlib.nullcontext():
-            mine = torch.full((size,), rank + 1.0)
-        if rank != 3:
-            refusal(lambda: dist.all_reduce(mine, group=group), "the timeout has passed")
-            mine.fill_(100)
-        meet(f"told {is_shared}")
-        if is_shared:  # the job was left before
-            if rank != 3:
-                refusal(lambda: dist.all_reduce(mine, group=group), "this process group has ended", "the timeout")
-            meet("again")
-        if rank == 3:
-            last_ranks(mine, group)
-            mine.fill_(1)
-        meet(f"ended {is_shared}")
-        if not is_shared:  # other tensors' calls go on
-            other = torch.ones(3)
-            dist.all_reduce(other, group=group)
-            assert float(other[0]) == 4
-            meet("other")
-            if rank != 3:
-                refusal(lambda: dist.send(mine[5:9], 3, group=group), "expected another one")
-                refusal(lambda: dist.all_reduce(mine[7:], group=group), "this process group has ended", "whose time was up")
-        if rank == 3:
-            refusal(lambda: dist.all_reduce(mine, group=group))
-        meet(f"done {is_shared}")
-        dist.destroy_process_group(group)
 
 
 def shared_outputs():

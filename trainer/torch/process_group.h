@@ -233,6 +233,7 @@ class ProcessGroupGradcube final : public GroupBase {
   void add_exchange(Call& call, const Tensors& outputs, const Tensors& inputs, std::uint64_t tag);
   bool is_in_place(const void* memory, std::size_t bytes) const;
   std::uint64_t next_tag() { return kCollectiveTag | tags_++; }
+  static std::vector<Span> touched_by(const Call& call);
   c10::intrusive_ptr<GradcubeWork> start(Call call, Milliseconds timeout);
 
   // process_group_sparse.cc

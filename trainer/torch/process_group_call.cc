@@ -162,12 +162,30 @@ void ProcessGroupGradcube::add_collective(Call& call, const at::Tensor& memory, 
   call.requests.emplace_back(asked);
 }
 
+// What the call reads or writes of the caller's own memory, by requests and by copies.
+std::vector<Span> ProcessGroupGradcube::touched_by(const Call& call) {
+  std::vector<Span> touched = call.lent;
+  for (const Copy& copy : call.copies) {
+    touched.push_back(extent_of(copy.to));
+    touched.back().is_written = true;
+  }
+  for (const Tensors* list : {&call.inputs, &call.outputs}) {
+    for (const at::Tensor& tensor : *list) touched.push_back(extent_of(tensor));
+  }
+  return touched;
+}
+
 c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Milliseconds timeout) {
   const Clock::time_point deadline = deadline_after(limit_of(timeout));
   common_device(call.inputs, call.outputs);
   check_apart(call.uses);
   check_apart(call.device_uses);
   check_order(call.own);
+  const bool is_collective = std::any_of(
+      call.requests.begin(), call.requests.end(),
+      [](const Request& one) { return std::holds_alternative<gradcube_collective>(one); });
+  std::vector<Span> touched = touched_by(call);
+  if (progress_ != nullptr) progress_->refuse_late(touched, is_collective);
   for (const Copy& copy : call.own) copy_in(call, copy.to, copy.from);
   if (call.type != OpType::SEND && call.type != OpType::RECV) ++collectives_;
   if (call.stage != nullptr) {
@@ -184,7 +202,7 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Millisec
       rank_, call.type, call.title, std::move(call.inputs), std::move(call.outputs),
       std::move(call.copies), call.stage, call.any_source, call.source);
   GradcubeWork::start(work, progress_, std::move(call.requests), std::move(call.memory),
-                      std::move(call.lent), deadline);
+                      std::move(call.lent), std::move(touched), deadline);
   return work;
 }
 

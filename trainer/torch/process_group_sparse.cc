@@ -64,7 +64,7 @@ Pointer ProcessGroupGradcube::sum_sparse(const at::Tensor& tensor,
   sum->deadline = deadline_after(limit_of(options.timeout));
   const at::Tensor own = outline_of(sum->own);
   for (int rank = 0; rank < size_; ++rank) sum->outlines.push_back(at::empty_like(own));
-  Call call{OpType::ALLREDUCE, kTitle, {}, {}};
+  Call call{OpType::ALLREDUCE, kTitle, {tensor._indices(), tensor._values()}, {}};
   add_exchange(call, sum->outlines, Tensors(static_cast<std::size_t>(size_), own), sum->tag);
   sum->work =
       c10::make_intrusive<GradcubeWork>(rank_, OpType::ALLREDUCE, kTitle, Tensors{tensor},

@@ -17,8 +17,8 @@ namespace {
 
 const std::string kOrderIsLost = "this process group has ended, as its order is lost: ";
 const std::string kWasLate =
-    "a tensor of this call is that of a collective whose time was up, and which writes to it when "
-    "it ends: expected another one";
+    "a tensor of this call is that of a collective whose time was up, or whose wait() a signal has "
+    "ended, and which writes to it when it ends: expected another one";
 
 // Of each kind: a third of what a session takes.
 constexpr unsigned kMostInFlight = 1024 / 3;
@@ -76,11 +76,6 @@ void Progress::submit(const TaskPointer& task) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) throw std::runtime_error(kStopped);
-    if (ruin_.empty() && is_lent_still(*task)) {
-      if (task->open_ == task->messages_) throw std::runtime_error(kWasLate);
-      ruin_ = kOrderIsLost + kWasLate;
-      wake();
-    }
     if (!ruin_.empty()) throw std::runtime_error(ruin_);
   }
   bool waits = false;
@@ -95,15 +90,25 @@ void Progress::submit(const TaskPointer& task) {
   wake();  // all that was in flight may have ended just now
 }
 
-bool Progress::is_lent_still(const Task& task) const {
+void Progress::refuse_late(const std::vector<Span>& touched, bool is_collective) {
+  check_process();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (stopping_ || !ruin_.empty() || !is_lent_still(touched)) return;  // submit() says the others
+  if (!is_collective) throw std::runtime_error(kWasLate);
+  ruin_ = kOrderIsLost + kWasLate;
+  wake();
+  throw std::runtime_error(ruin_);
+}
+
+bool Progress::is_lent_still(const std::vector<Span>& touched) const {
   const auto is_late = [this](const Span& wanted) {
     return std::any_of(late_.begin(), late_.end(), [&wanted](const TaskPointer& late) {
-      return std::any_of(late->lent_.begin(), late->lent_.end(), [&wanted](const Span& span) {
+      return std::any_of(late->touched_.begin(), late->touched_.end(), [&wanted](const Span& span) {
         return span.is_written && overlap(span, wanted);
       });
     });
   };
-  return !late_.empty() && std::any_of(task.lent_.begin(), task.lent_.end(), is_late);
+  return !late_.empty() && std::any_of(touched.begin(), touched.end(), is_late);
 }
 
 std::size_t Progress::kind_of(const Request& request) {

@@ -16,8 +16,11 @@
 // told that the time was up must reach no other rank as a result:
 // - The daemon reads memory that is shared with it where it lies, and what waits reads any: then
 //   the job is left before the caller is told. The others get what was submitted.
-// - Elsewhere the result is written to it at any time. A later call with it is refused, until the
-//   group ends; as others' collective would meet the next one, the group ends with a collective.
+// - Elsewhere the result is written to it at any time. A later call that reads or writes it, be it
+//   by copies, is refused, until the group ends; as others' collective would meet the next one, the
+//   group ends with a collective.
+// So it is with a call of all ranks once a signal has ended the wait for it, until it has ended
+// well and was waited for again.
 //
 // Threads. Any thread submits, and the order of submissions is that in which they take a mutex: the
 // caller's thread copies what has to be staged. The progress thread alone looks for ends. It sleeps
@@ -111,14 +114,16 @@ class Task {
   using Ended = std::function<void(const std::string& failure)>;
 
   // One request or more. A null gate is always open. `lent`: what the requests use of the caller's
-  // own memory, and not of copies.
+  // own memory, and not of copies; `touched`: that, and what the call's copies use.
   Task(std::vector<Request> requests, Clock::time_point deadline, Ended ended,
-       std::shared_ptr<Gate> gate = nullptr, std::vector<Span> lent = {})
+       std::shared_ptr<Gate> gate = nullptr, std::vector<Span> lent = {},
+       std::vector<Span> touched = {})
       : requests_(std::move(requests)),
         deadline_(deadline),
         ended_(std::move(ended)),
         gate_(std::move(gate)),
-        lent_(std::move(lent)) {}
+        lent_(std::move(lent)),
+        touched_(std::move(touched)) {}
 
  private:
   friend class Progress;
@@ -140,6 +145,7 @@ class Task {
   Ended ended_;
   const std::shared_ptr<Gate> gate_;
   const std::vector<Span> lent_;
+  const std::vector<Span> touched_;
 };
 
 class Progress : public std::enable_shared_from_this<Progress> {
@@ -151,6 +157,11 @@ class Progress : public std::enable_shared_from_this<Progress> {
   Progress& operator=(const Progress&) = delete;
 
   void submit(const std::shared_ptr<Task>& task);
+
+  // Throws where one of these spans, which a call reads or writes, may be written to by a
+  // collective whose time was up, or that was abandoned; if that call is a collective, the group
+  // ends. Before submit(), and before the call writes to any of them.
+  void refuse_late(const std::vector<Span>& touched, bool is_collective);
 
   // Throws in a forked child, in which nothing goes on.
   void check_process() const;
@@ -165,6 +176,13 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   // Its time is up now: if it has not ended, it soon fails, with why and who is missing.
   void expire(const std::shared_ptr<Task>& task, const char* why);
+
+  // A signal has ended the wait for this call of all ranks, which goes on: its tensors are late as
+  // if its time were up. True: others may be given what the caller writes to them from now on, so
+  // the group ends, and the caller waits for the task's end before it goes on.
+  bool abandon(const std::shared_ptr<Task>& task, const std::string& why);
+  // It has ended well, and was waited for after that.
+  void take_back(const std::shared_ptr<Task>& task);
 
   // Leaves the job, and fails all tasks that have not ended. Returns when all threads have ended,
   // or at once if one of them calls it. A second call changes nothing.
@@ -204,7 +222,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   bool loses_order(const Request& request, int code);
   int submit_one(Request& request, std::uint64_t& number);
   void add(Flight flight);
-  bool is_lent_still(const Task& task) const;  // with mutex_ held
+  bool is_lent_still(const std::vector<Span>& touched) const;  // with mutex_ held
+  bool is_read_later(const TaskPointer& task);
 
   // Of the progress thread:
   void run();
@@ -223,7 +242,6 @@ class Progress : public std::enable_shared_from_this<Progress> {
   static std::string why_none_came(const Task& task, const std::string& failure);
   void end_one_of_many(const Flight& flight, const std::string& failure, bool has_met);
   void fail(const TaskPointer& task, const std::string& failure);
-  bool is_read_later(const TaskPointer& task);
   bool is_ruined();
   void add_ending(const TaskPointer& task, const std::string& failure);
   bool tell_endings();
@@ -252,8 +270,9 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::optional<Clock::time_point> sleeps_until_;
   bool stopping_ = false;
   std::string ruin_;  // why the group ends by itself; empty: it does not
-  // Whose collectives went on when their time was up. They have their tensors, so that no other
-  // tensor gets this memory.
+  // Whose collectives went on when their time was up, and what was abandoned. They have their
+  // tensors, so that no other tensor gets this memory. Their ends change nothing: what the caller
+  // has written since may be gone then.
   std::vector<TaskPointer> late_;
   bool has_left_ = false;
   std::condition_variable left_;

@@ -202,16 +202,41 @@ void Progress::fail(const TaskPointer& task, const std::string& failure) {
   late_.push_back(task);
 }
 
+bool Progress::abandon(const TaskPointer& task, const std::string& why) {
+  if (is_read_later(task)) {
+    lose_order(why);
+    return true;
+  }
+  if (std::none_of(task->touched_.begin(), task->touched_.end(),
+                   [](const Span& span) { return span.is_written && span.bytes != 0; })) {
+    return false;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  late_.push_back(task);
+  return false;
+}
+
+void Progress::take_back(const TaskPointer& task) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  late_.erase(std::remove(late_.begin(), late_.end(), task), late_.end());
+}
+
 // Whether others may be given what the caller writes to its memory from now on.
 bool Progress::is_read_later(const TaskPointer& task) {
-  const auto is_shared = [this](const Span& span) {
-    return span.is_written && session_->is_in_place(span.begin, span.bytes);
+  const bool sends = kind_of(task->requests_.front()) != kCollectives;
+  const auto is_shared = [this, sends](const Span& span) {
+    return (span.is_written || sends) && session_->is_in_place(span.begin, span.bytes);
   };
   if (std::any_of(task->lent_.begin(), task->lent_.end(), is_shared)) return true;
   const std::lock_guard<std::mutex> order(order_);
-  const std::deque<Waiting>& waiting = waiting_[kCollectives];
-  return std::any_of(waiting.begin(), waiting.end(),
-                     [&task](const Waiting& one) { return one.task == task; });
+  const auto reads = [this, &task](const Waiting& one) {
+    if (one.task != task) return false;
+    std::string refusal;
+    return task->gate_ == nullptr ? !task->lent_.empty() : !is_open(task, one.place, refusal);
+  };
+  return std::any_of(waiting_.begin(), waiting_.end(), [&reads](const std::deque<Waiting>& each) {
+    return std::any_of(each.begin(), each.end(), reads);
+  });
 }
 
 }  // namespace gradcube::pytorch

@@ -69,20 +69,10 @@ int op_of(Op::RedOpType op, at::ScalarType type) {
 std::runtime_error shared_memory() {
   return std::runtime_error(
       "tensors of this call share memory, and it is written: expected memory of its own for each "
-      "of "
-      "them");
+      "of them");
 }
 
-// From the tensor's first element to behind its last one, whatever is between them.
-Span extent_of(const at::Tensor& tensor) {
-  if (tensor.numel() == 0) return {};
-  std::int64_t last = 0;
-  for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
-  return {static_cast<const char*>(tensor.data_ptr()),
-          static_cast<std::size_t>(last + 1) * tensor.element_size(), false};
-}
-
-Span extent_of(const std::vector<at::Tensor>& tensors) {
+Span whole_extent_of(const std::vector<at::Tensor>& tensors) {
   const std::less<const char*> before;
   Span whole;
   const char* end = nullptr;
@@ -97,6 +87,14 @@ Span extent_of(const std::vector<at::Tensor>& tensors) {
 }
 
 }  // namespace
+
+Span extent_of(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return {};
+  std::int64_t last = 0;
+  for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+  return {static_cast<const char*>(tensor.data_ptr()),
+          static_cast<std::size_t>(last + 1) * tensor.element_size(), false};
+}
 
 bool overlap(const Span& one, const Span& other) {
   const std::less<const char*> before;
@@ -186,7 +184,7 @@ void check_order(const std::vector<Copy>& copies) {
 
 bool share_memory(const std::vector<at::Tensor>& these, const std::vector<at::Tensor>& those) {
   // As a rule the two lists lie apart as a whole.
-  if (!overlap(extent_of(these), extent_of(those))) return false;
+  if (!overlap(whole_extent_of(these), whole_extent_of(those))) return false;
   return std::any_of(these.begin(), these.end(), [&those](const at::Tensor& one) {
     const Span extent = extent_of(one);
     return std::any_of(those.begin(), those.end(), [&extent](const at::Tensor& other) {

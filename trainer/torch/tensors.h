@@ -54,8 +54,12 @@ struct Span {
 
 bool overlap(const Span& one, const Span& other);
 
+// From the tensor's first element to behind its last one, whatever is between them.
+Span extent_of(const at::Tensor& tensor);
+
 // Of a tensor that is written by copies: all of its bytes; where its elements may lie between those
-// of others, those of the first and the last. One whose elements share memory is refused.
+// of others, those of the first and the last. One whose elements share memory is refused where a
+// dimension has stride 0, as expand() makes them: what else as_strided() makes is not looked at.
 std::vector<Span> written_spans(const at::Tensor& tensor);
 
 // None that is written shares a byte with another one.

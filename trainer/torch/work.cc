@@ -11,6 +11,12 @@
 #include "trainer/torch/tensors.h"
 
 namespace gradcube::pytorch {
+namespace {
+
+constexpr std::chrono::hours kForever(24 * 365);
+constexpr const char* kAbandoned = "a signal has ended a wait() for what is still read";
+
+}  // namespace
 
 GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
                            std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs,
@@ -30,7 +36,7 @@ GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
 void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
                          const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
                          std::vector<at::Tensor> kept, std::vector<Span> lent,
-                         Clock::time_point deadline) {
+                         std::vector<Span> touched, Clock::time_point deadline) {
   if (requests.empty()) {
     work->end("");
     return;
@@ -40,7 +46,7 @@ void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
   const auto task = std::make_shared<Task>(
       std::move(requests), deadline,
       [work, kept = std::move(kept)](const std::string& failure) { work->end(failure); },
-      std::move(gate), std::move(lent));
+      std::move(gate), std::move(lent), std::move(touched));
   work->progress_ = progress;
   work->task_ = task;
   progress->submit(task);
@@ -77,7 +83,7 @@ void GradcubeWork::copy() {
 }
 
 void GradcubeWork::complete_future() {
-  // It records what the current stream of the device has to do, for those that take its value.
+  // It records what the current stream of the device has to do, for whoever takes its value.
   c10::OptionalStreamGuard guard;
   if (stage_ != nullptr) guard.reset_stream(stage_->link().back);
   future_->markCompleted(c10::IValue(outputs_));
@@ -114,6 +120,34 @@ void GradcubeWork::expire(const char* why) {
   if (progress != nullptr && task != nullptr) progress->expire(task, why);
 }
 
+void GradcubeWork::abandon() {
+  const auto progress = progress_.lock();
+  std::shared_ptr<Task> task;
+  {
+    const std::lock_guard lock(mutex_);
+    task = task_.lock();
+    abandoned_ = task;
+  }
+  const bool goes_on = progress != nullptr && task != nullptr && !Work::isCompleted();
+  if (goes_on && progress->abandon(task, kAbandoned)) {
+    has_ended_within(kForever);
+  } else if (Work::isCompleted() && !future_->hasError()) {  // just now: no second wait() is needed
+    synchronize();
+    take_back();
+  }
+}
+
+void GradcubeWork::take_back() {
+  const auto progress = progress_.lock();
+  std::shared_ptr<Task> task;
+  {
+    const std::lock_guard lock(mutex_);
+    task = abandoned_.lock();
+    abandoned_.reset();
+  }
+  if (progress != nullptr && task != nullptr) progress->take_back(task);
+}
+
 void GradcubeWork::follow(const GradcubeWork& part) {
   const char* late = nullptr;
   {
@@ -126,7 +160,6 @@ void GradcubeWork::follow(const GradcubeWork& part) {
 }
 
 bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
-  constexpr std::chrono::hours kForever(24 * 365);
   const bool is_limited = timeout > kNoTimeout;
   const auto progress = progress_.lock();
   // First of all: another thread may have held the work's mutex at the fork.
@@ -142,6 +175,8 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
     if (opType_ == c10d::OpType::SEND || opType_ == c10d::OpType::RECV) {
       expire(kInterrupted);
       has_ended_within(kForever);
+    } else {
+      abandon();
     }
     throw;
   }
@@ -150,6 +185,7 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
     if (exception_ != nullptr) std::rethrow_exception(exception_);
   }
   synchronize();
+  take_back();
   return true;
 }
 

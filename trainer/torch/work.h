@@ -13,7 +13,8 @@
 //
 // Waiting on the main thread ends early with Python's KeyboardInterrupt (or whatever a handler of a
 // signal raises). The time of a send or a receive is up with that: it is withdrawn before wait()
-// throws, and the next wait() says so. Calls of all ranks go on, and can be waited for again.
+// throws, and the next wait() says so. Calls of all ranks go on, and can be waited for again: until
+// one has ended well and was, its tensors are those of a late one (progress.h).
 #ifndef GRADCUBE_TRAINER_TORCH_WORK_H_
 #define GRADCUBE_TRAINER_TORCH_WORK_H_
 
@@ -40,10 +41,10 @@ class GradcubeWork final : public c10d::Work {
                std::shared_ptr<Stage> stage, std::shared_ptr<AnySource> any_source, int source);
 
   // Submits the requests; without any the work ends now. `kept` lives as long as their memory is
-  // used; `lent` is what of it is the caller's own.
+  // used; `lent` is what of it is the caller's own, `touched` also what copies use.
   static void start(const c10::intrusive_ptr<GradcubeWork>& work,
                     const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
-                    std::vector<at::Tensor> kept, std::vector<Span> lent,
+                    std::vector<at::Tensor> kept, std::vector<Span> lent, std::vector<Span> touched,
                     Clock::time_point deadline);
 
   // Of a work without requests of its own, which end() ends: until then, what is asked of it is
@@ -64,6 +65,8 @@ class GradcubeWork final : public c10d::Work {
 
  private:
   void expire(const char* why);
+  void abandon();
+  void take_back();
   void copy();
   void complete_future();
   bool has_ended_within(std::chrono::milliseconds time);
@@ -75,8 +78,9 @@ class GradcubeWork final : public c10d::Work {
   const int source_;
   const c10::intrusive_ptr<c10::ivalue::Future> future_;
   std::weak_ptr<Progress> progress_;
-  std::weak_ptr<Task> task_;    // guarded by mutex_ once the work can be waited for
-  const char* late_ = nullptr;  // why its time is up; guarded by mutex_
+  std::weak_ptr<Task> task_;       // guarded by mutex_ once the work can be waited for
+  const char* late_ = nullptr;     // why its time is up; guarded by mutex_
+  std::weak_ptr<Task> abandoned_;  // guarded by mutex_
 };
 
 }  // namespace gradcube::pytorch
