@@ -128,6 +128,7 @@ Pointer ProcessGroupGradcube::recvAnysource(Tensors& tensors, int tag) {
 // What has come already, while a receive from any rank took another message. Whether there was one.
 bool ProcessGroupGradcube::add_kept(Call& call, const at::Tensor& tensor, std::optional<int> from,
                                     std::uint64_t tag) {
+  if (progress_ != nullptr) progress_->refuse_late({extent_of(tensor)}, false);  // or it were lost
   const std::optional<KeptMessage> kept = kept_->take(tag, from, tensor);
   if (!kept.has_value()) return false;
   call.source = kept->from;

@@ -61,6 +61,8 @@ Pointer ProcessGroupGradcube::sum_sparse(const at::Tensor& tensor,
   check_sparse(tensor, options.reduceOp);
   sum->result = tensor;
   sum->own = tensor.coalesce();
+  // What a program that Ctrl-C has brought out of its wait writes there is for no other rank.
+  if (tensor.is_coalesced()) sum->own = sum->own.clone();
   sum->deadline = deadline_after(limit_of(options.timeout));
   const at::Tensor own = outline_of(sum->own);
   for (int rank = 0; rank < size_; ++rank) sum->outlines.push_back(at::empty_like(own));

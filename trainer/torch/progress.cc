@@ -102,8 +102,9 @@ void Progress::refuse_late(const std::vector<Span>& touched, bool is_collective)
 
 bool Progress::is_lent_still(const std::vector<Span>& touched) const {
   const auto is_late = [this](const Span& wanted) {
-    return std::any_of(late_.begin(), late_.end(), [&wanted](const TaskPointer& late) {
-      return std::any_of(late->touched_.begin(), late->touched_.end(), [&wanted](const Span& span) {
+    return std::any_of(late_.begin(), late_.end(), [&wanted](const Late& late) {
+      const std::vector<Span>& spans = late.is_told ? late.task->lent_ : late.task->touched_;
+      return std::any_of(spans.begin(), spans.end(), [&wanted](const Span& span) {
         return span.is_written && overlap(span, wanted);
       });
     });

@@ -213,6 +213,10 @@ class Progress : public std::enable_shared_from_this<Progress> {
     TaskPointer task;
     std::string failure;
   };
+  struct Late {
+    TaskPointer task;
+    bool is_told;  // of its failure: what was to be copied to the caller's memory is not any more
+  };
 
   explicit Progress(std::shared_ptr<Session> session);
 
@@ -273,7 +277,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // Whose collectives went on when their time was up, and what was abandoned. They have their
   // tensors, so that no other tensor gets this memory. Their ends change nothing: what the caller
   // has written since may be gone then.
-  std::vector<TaskPointer> late_;
+  std::vector<Late> late_;
   bool has_left_ = false;
   std::condition_variable left_;
   bool is_detached_ = false;              // nobody joins threads any more

@@ -199,7 +199,7 @@ void Progress::fail(const TaskPointer& task, const std::string& failure) {
   if (task->open_ == task->messages_ || task->lent_.empty()) return;
   if (is_read_later(task)) return lose_order(failure);
   const std::lock_guard<std::mutex> lock(mutex_);
-  late_.push_back(task);
+  late_.push_back({task, true});
 }
 
 bool Progress::abandon(const TaskPointer& task, const std::string& why) {
@@ -212,13 +212,14 @@ bool Progress::abandon(const TaskPointer& task, const std::string& why) {
     return false;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  late_.push_back(task);
+  late_.push_back({task, false});
   return false;
 }
 
 void Progress::take_back(const TaskPointer& task) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  late_.erase(std::remove(late_.begin(), late_.end(), task), late_.end());
+  const auto is_it = [&task](const Late& late) { return late.task == task; };
+  late_.erase(std::remove_if(late_.begin(), late_.end(), is_it), late_.end());
 }
 
 // Whether others may be given what the caller writes to its memory from now on.

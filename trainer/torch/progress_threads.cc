@@ -155,7 +155,7 @@ void Progress::retire() {
 void Progress::fail_all() {
   session_->leave();
   std::string why = kStopped;
-  std::vector<TaskPointer> late;
+  std::vector<Late> late;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!ruin_.empty()) why = ruin_;

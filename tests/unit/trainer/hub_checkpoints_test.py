@@ -17,6 +17,7 @@ class FakeHub:
     def __init__(self):
         self.calls = []
         self.failure = None
+        self.failure_of_end = None  # which gives the checkpoint up
         self.is_early = False
         self._steps = None
 
@@ -38,6 +39,9 @@ class FakeHub:
         if self._steps is None:
             raise gradcube.InvalidError("none has begun")
         steps, self._steps = self._steps, None
+        failure, self.failure_of_end = self.failure_of_end, None
+        if failure is not None:
+            raise failure
         self.calls.append(("end", steps))
 
 
@@ -52,20 +56,20 @@ class HubCheckpointsTest(unittest.TestCase):
             self.checkpoints.begin(self.hub, steps, None)
 
     def test_one_that_was_interrupted_as_it_began_is_ended_with_the_next_one_as_on_all_trainers(self):
-        self.assert_all_are_made()
+        self.assert_all_are_made(EVERY)
 
-    def test_one_that_was_interrupted_before_it_began_begins_late_and_is_ended_as_on_all_trainers(self):
+    def test_one_that_was_interrupted_before_it_began_is_of_a_later_step_and_ended_as_on_all_trainers(self):
         self.hub.is_early = True
-        self.assert_all_are_made()
+        self.assert_all_are_made(2 * EVERY)
 
-    def assert_all_are_made(self):
+    def assert_all_are_made(self, of):
         for steps in range(1, 3 * EVERY + 1):
             if steps == EVERY:
                 self.hub.failure = KeyboardInterrupt()
                 self.assertRaises(KeyboardInterrupt, self.step, steps)
             else:
                 self.step(steps)
-        calls = [("begin", EVERY), ("end", EVERY), ("begin", 2 * EVERY), ("end", 2 * EVERY), ("begin", 3 * EVERY)]
+        calls = [("begin", of), ("end", of), ("begin", 2 * EVERY), ("end", 2 * EVERY), ("begin", 3 * EVERY)]
         self.assertEqual(self.hub.calls, calls)
 
     def test_one_that_cannot_begin_late_either_keeps_no_later_one_from_its_beginning(self):
@@ -75,6 +79,13 @@ class HubCheckpointsTest(unittest.TestCase):
         self.assertRaises(gradcube.PeerError, self.step, 2 * EVERY)
         self.step(2 * EVERY + 1)
         self.assertEqual(self.hub.calls, [("begin", 2 * EVERY + 1)])
+
+    def test_one_that_was_given_up_is_told_also_after_one_that_failed(self):
+        for failure in gradcube.PeerError("it has gone"), gradcube.TimeoutError("others are late"):
+            self.checkpoints.begin(self.hub, EVERY, None)
+            self.hub.failure_of_end = failure
+            self.assertRaises(type(failure), self.checkpoints.end, self.hub, EVERY, 1)
+        self.assertRaises(gradcube.InvalidError, self.checkpoints.end, self.hub, EVERY, 1)
 
     def test_one_that_could_not_begin_is_tried_after_the_next_step(self):
         self.hub.failure = gradcube.MemoryFullError("there is none")

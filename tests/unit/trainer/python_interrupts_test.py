@@ -23,6 +23,7 @@ PACKAGE = os.path.dirname(gradcube.__file__)
 # After these instructions Python looks for signals.
 LOOKS = ("CALL", "RESUME", "JUMP_BACKWARD", "JUMP_ABSOLUTE")
 EINVAL = gradcube.InvalidError.code
+WAITS = {"_wait", "_interruptible"}  # the functions in which calls of the package wait
 MOST_PLACES = 2000  # of a call: fewer have it
 
 
@@ -162,11 +163,23 @@ class ControlCTest(WithDaemon):
 
     def interrupted(self, call):
         """The exception of what Ctrl-C has ended as it waited."""
-        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
+        main = threading.get_ident()
+
+        def names():
+            frame = sys._current_frames()[main]
+            while frame is not None:
+                yield frame.f_code.co_name
+                frame = frame.f_back
+
+        def interrupt():
+            self.wait_for(lambda: not WAITS.isdisjoint(names()))
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
         with self.assertRaises(KeyboardInterrupt) as caught:
             call()
-        timer.join()
+        thread.join()
         return caught.exception
 
     def assert_is_added(self, session, array):

@@ -11,7 +11,7 @@ class HubCheckpoints:
         self.path = None if path is None else os.path.abspath(path)
         self._every = period_of(path, every)
         self._is_saving = False
-        self._unsure_step = None  # of one that may not have begun, as Ctrl-C came
+        self._may_not_have_begun = False  # as Ctrl-C came
         self._is_unsure = False  # Ctrl-C came while one ended
         # After the step that was taken last; also one that could not begin, as the end of the one before came too late.
         self.is_due = False
@@ -21,34 +21,34 @@ class HubCheckpoints:
         self.is_due = self.is_due or (self._every is not None and steps % self._every == 0)
 
     def begin(self, hub, steps, timeout):
-        self.end(hub, timeout)
+        self.end(hub, steps, timeout)
         # Before it may have begun: where Ctrl-C comes, this trainer ends it when all others do, and begins it first if
-        # it had not. Then all have it, or hear that this trainer's part is of other weights.
+        # it had not. That one is of the step of then: all have it, or hear that their steps differ.
         was_due, self.is_due = self.is_due, False
-        self._is_saving, self._unsure_step = True, steps
+        self._is_saving = self._may_not_have_begun = True
         try:
             hub.begin_checkpoint(self.path, steps)
         except Error:
-            self.is_due, self._is_saving, self._unsure_step = was_due, False, None
+            self.is_due, self._is_saving, self._may_not_have_begun = was_due, False, False
             raise
-        self._unsure_step = None
+        self._may_not_have_begun = False
 
-    def _begin_late(self, hub):
+    def _begin_late(self, hub, steps):
         try:
-            hub.begin_checkpoint(self.path, self._unsure_step)
+            hub.begin_checkpoint(self.path, steps)
         except AgainError:
             pass  # it has begun
         except Error:
-            self._is_saving, self._unsure_step = False, None
+            self._is_saving = self._may_not_have_begun = False
             raise
-        self._unsure_step = None
+        self._may_not_have_begun = False
 
-    def end(self, hub, timeout):
-        """That of the last one, if it has not ended."""
+    def end(self, hub, steps, timeout):
+        """That of the last one, if it has not ended. So many steps were taken."""
         if not self._is_saving:
             return
-        if self._unsure_step is not None:
-            self._begin_late(hub)
+        if self._may_not_have_begun:
+            self._begin_late(hub, steps)
         was_unsure, self._is_unsure = self._is_unsure, True
         try:
             hub.end_checkpoint(timeout)
@@ -58,7 +58,7 @@ class HubCheckpoints:
             # are late it has been given up here, and the next end says that none was begun.
             raise
         except Error as failure:
-            self._is_saving = False
+            self._is_saving = self._is_unsure = False
             if not (was_unsure and isinstance(failure, InvalidError)):  # else it had ended
                 raise
         self._is_saving = self._is_unsure = False

@@ -44,6 +44,8 @@ class HubHandle:
         """
         use = _Use(None)
         self._uses.add(use)
+        if self.is_left:  # before this thread had come so far: another one may be made by now
+            return 0
         hub = ctypes.c_void_p()
         code = self.session.native.gradcube_hub_create(
             self.session.session, ctypes.byref(settings), milliseconds, ctypes.byref(hub)

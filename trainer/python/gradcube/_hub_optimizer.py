@@ -145,7 +145,7 @@ class HubOptimizer(torch.optim.Optimizer):
         if self._checkpoints.path is None:
             raise InvalidError("the optimizer has no path for checkpoints: give it one as `checkpoint`")
         self._begin_saving()
-        self._checkpoints.end(self._hub, timeout)
+        self._checkpoints.end(self._hub, self._steps, timeout)
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -191,7 +191,7 @@ class HubOptimizer(torch.optim.Optimizer):
             except Error:
                 pass  # it has ended, whatever the reason
             self._in_flight.popleft()
-        self._checkpoints.end(hub, timeout)
+        self._checkpoints.end(hub, self._steps, timeout)
         try:
             hub.free(timeout)
         finally:

@@ -49,6 +49,11 @@ class Handle:
             self._is_at_exit = True
             self.leave()
 
+    def rest_at_exit(self):
+        """Without a lock that others want. A daemon thread that waits ends with the process, and has nothing to tell."""
+        if self._is_at_exit and threading.current_thread().daemon:
+            threading.Event().wait()
+
     def leave(self):
         self.native.gradcube_leave(self.session)
         self._has_left = True
@@ -84,8 +89,6 @@ class Handle:
 
     def failure(self, code=None):
         """The exception for the calling thread's last failure on the session; or of an earlier one, with its code."""
-        if self._is_at_exit and threading.current_thread().daemon:
-            threading.Event().wait()  # it ends with the process, and has nothing to tell
         last = self.native.gradcube_last_code(self.session)
         if code not in (None, last):
             return error_of(code, "it failed while Ctrl-C came, and other calls have failed since")

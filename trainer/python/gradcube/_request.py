@@ -96,6 +96,9 @@ class Request:
         try:
             self._wait(timeout)
         except BaseException as stop:
+            handle = self._session._handle
+            if handle is not None:
+                handle.rest_at_exit()
             self._leave(stop)
             raise
         finally:
