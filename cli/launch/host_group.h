@@ -92,7 +92,7 @@ class HostGroup {
   struct Host {
     unsigned asked = 0;
     unsigned answered = 0;  // of these, in their order
-    bool stays = false;  // its launcher has to live on
+    bool stays = false;     // its launcher has to live on
     nlohmann::json answer;
     std::string chatter;  // the last line that was no answer
   };
