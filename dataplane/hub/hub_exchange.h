@@ -331,6 +331,8 @@ class HubExchange {
   void step_alone(ChunkState& chunk, unsigned offset, std::uint32_t position);
   void step_with_held(ChunkState& chunk);
   bool is_together(ChunkState& chunk, const HubStream& from, const HubLabel& label);
+  bool may_open_together(const ChunkState& chunk, const StalePeers::Peer& peer);
+  void open_together(ChunkState& chunk, PushKind kind);
   void keep_results(ChunkState& chunk, std::uint32_t position, control::SegmentRange range);
   unsigned place_of_source(unsigned offset) const;
   const StalePeers::Peer* alone(const ChunkState& chunk, const HubStream& to) const;

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "dataplane/hub/hub_exchange.h"
 
@@ -85,7 +86,6 @@ void HubExchange::open_alone(ChunkState& chunk, unsigned offset, std::uint32_t d
 void HubExchange::forget_results(ChunkState& chunk, unsigned offset) {
   const HubShape& shape = shape_of(chunk);
   const unsigned place = place_of_source(offset);
-  if (stale_->peer(index_[chunk.number], place).opened == 0) return;
   for (std::uint32_t position = 0; position < shape.length[kStep]; ++position) {
     const std::uint64_t landing = landing_of(chunk, kStep, place, position);
     stale_->set_stepped(landing, false);
@@ -160,23 +160,34 @@ void HubExchange::keep_results(ChunkState& chunk, std::uint32_t position, Segmen
 // Whether a contribution of anything but gradients may come: of a round that all servers have
 // together, which begins when all have done as many.
 bool HubExchange::is_together(ChunkState& chunk, const HubStream& from, const HubLabel& label) {
-  const std::size_t index = index_[chunk.number];
-  const StalePeers::Peer& peer = stale_->peer(index, place_of_source(from.offset));
-  if (label.round == on_wire(peer.opened) && peer.opened != 0) return !peer.alone;
-  if (label.round != on_wire(peer.opened + 1) || !stale_->are_even(index)) return false;
-  if (peer.opened != 0 && chunk.ended != chunk.pushes) return false;
-  if (peer.opened != 0 && !all_sent(chunk, Stage::broadcast)) return false;
-  const control::Offsets& sources = schedule_.step(kStep).sources_in(Stage::aggregation);
-  for (unsigned offset = sources.first; offset < sources.end; ++offset) {
-    forget_results(chunk, offset);
+  StalePeers::Peer& peer = stale_->peer(index_[chunk.number], place_of_source(from.offset));
+  if (label.round != on_wire(peer.opened) || peer.opened == 0) {
+    if (label.round != on_wire(peer.opened + 1) || !may_open_together(chunk, peer)) return false;
+    open_together(chunk, label.kind);
+  } else if (peer.alone) {
+    return false;
   }
-  chunk.opened = chunk.pushes = chunk.spread = chunk.ended = peer.opened;
+  // It has the results of the round before, or could not have pushed again. To the others they may
+  // have to be sent once more.
+  if (std::exchange(peer.has_earlier_results, false)) forget_results(chunk, from.offset);
+  return true;
+}
+
+bool HubExchange::may_open_together(const ChunkState& chunk, const StalePeers::Peer& peer) {
+  if (!stale_->are_even(index_[chunk.number])) return false;
+  return peer.opened == 0 || (chunk.ended == chunk.pushes && all_sent(chunk, Stage::broadcast));
+}
+
+void HubExchange::open_together(ChunkState& chunk, PushKind kind) {
+  const std::size_t index = index_[chunk.number];
+  const std::uint32_t before = stale_->peers(index).front().opened;
+  chunk.opened = chunk.pushes = chunk.spread = chunk.ended = before;
   for (StalePeers::Peer& each : stale_->peers(index)) {
     each.alone = false;
+    each.has_earlier_results = before != 0;
     each.done = ++each.opened;
   }
-  if (label.kind == PushKind::weights) stale_->steps(index) = 0;
-  return true;
+  if (kind == PushKind::weights) stale_->steps(index) = 0;
 }
 
 // To whom results of a round of its own go; null where all have a round together.

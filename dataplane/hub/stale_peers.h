@@ -30,7 +30,10 @@ class StalePeers {
     std::uint32_t stepped = 0;  // segments of the last one opened
     std::uint32_t digest = 0;   // the same round's: its learning rate
     bool alone = false;         // the same round: not one of all servers together
-    bool has_numbers = false;   // of the same round, from its first segment that is stepped with on
+    // Nothing of the same round, which is one of all servers, has come from this one yet: its slots
+    // have the results of the round before.
+    bool has_earlier_results = false;
+    bool has_numbers = false;  // of the same round, from its first segment that is stepped with on
     aggregation::OptimizerStep numbers{};
   };
 

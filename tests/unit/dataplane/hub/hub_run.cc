@@ -181,13 +181,9 @@ bool HubRun::send_one(unsigned rank, std::size_t execution) {
       ++miscounted_;
     }
     if (!label.has_value()) continue;
-    const HubSegment segment = exchange.segment(to, *label);
     const control::Rank peer = schedule.peer(to.step, to.offset);
-    flying_.push_back({peer,
-                       execution,
-                       seen_from(servers_[peer].exchanges[execution], to, rank),
-                       *label,
-                       {segment.payload, segment.payload + segment.bytes}});
+    flying_.push_back({rank, to, peer, execution,
+                       seen_from(servers_[peer].exchanges[execution], to, rank), *label});
     return true;
   }
   return false;
@@ -207,10 +203,13 @@ void HubRun::deliver_one() {
   const Packet packet = std::move(flying_.back());
   flying_.pop_back();
   HubExchange& exchange = servers_[packet.rank].exchanges[packet.execution];
-  if (before) before({exchange, packet.from, packet.label, packet.payload});
-  if (!exchange.arrive(packet.from, packet.label, packet.payload.data(),
-                       static_cast<std::uint32_t>(packet.payload.size()))) {
+  const HubSegment segment =
+      servers_[packet.sender].exchanges[packet.execution].segment(packet.to, packet.label);
+  const std::vector<std::uint8_t> payload(segment.payload, segment.payload + segment.bytes);
+  if (before) before({exchange, packet.from, packet.label, payload});
+  if (!exchange.arrive(packet.from, packet.label, payload.data(), segment.bytes)) {
     ++refused_;
+    if (sends_again) flying_.push_back(packet);
   }
   see_ends(packet.rank, packet.execution);
 }

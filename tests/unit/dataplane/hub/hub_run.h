@@ -110,6 +110,8 @@ class HubRun {
     std::vector<std::uint8_t> payload;
   };
   std::function<void(const Arrival&)> before = {};
+  // Whether what is refused is sent again, until it is taken.
+  bool sends_again = false;
 
  private:
   struct Server {
@@ -122,12 +124,14 @@ class HubRun {
     std::uint64_t needed = 0;
     std::deque<std::vector<float>> states;  // of each executor
   };
+  // Its payload is read as it arrives: what was lost before was sent again.
   struct Packet {
+    unsigned sender;
+    HubStream to;
     unsigned rank;
     std::size_t execution;
     HubStream from;
     HubLabel label;
-    std::vector<std::uint8_t> payload;
   };
 
   bool push_one(unsigned rank, unsigned rounds, const Value& value, const May& may);
