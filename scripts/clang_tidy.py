@@ -22,7 +22,11 @@ from pathlib import Path
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gradcube" / "clang-tidy"
 VERSION = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
-ELSEWHERE = ("trainer/torch/", "dataplane/host/thread_sanitizer.cc")  # what only other trees compile
+ELSEWHERE = (  # what only other trees compile, or other processors
+    "trainer/torch/",
+    "dataplane/host/thread_sanitizer.cc",
+    "aggregation/kernels_neon.cc",
+)
 SETTINGS = VERSION + (Path(__file__).resolve().parent.parent / ".clang-tidy").read_bytes()
 
 
