@@ -23,7 +23,6 @@ PACKAGE = os.path.dirname(gradcube.__file__)
 # After these instructions Python looks for signals.
 LOOKS = ("CALL", "RESUME", "JUMP_BACKWARD", "JUMP_ABSOLUTE")
 EINVAL = gradcube.InvalidError.code
-WAITS = {"_wait", "_interruptible"}  # the functions in which calls of the package wait
 MOST_PLACES = 2000  # of a call: fewer have it
 
 
@@ -161,8 +160,8 @@ class ControlCTest(WithDaemon):
                     count += has_met
                 self.assertGreater(count, 0)
 
-    def interrupted(self, call):
-        """The exception of what Ctrl-C has ended as it waited."""
+    def interrupted(self, call, where="_wait"):
+        """The exception of what Ctrl-C has ended as it waited in this function of the package."""
         main = threading.get_ident()
 
         def names():
@@ -172,7 +171,7 @@ class ControlCTest(WithDaemon):
                 frame = frame.f_back
 
         def interrupt():
-            self.wait_for(lambda: not WAITS.isdisjoint(names()))
+            self.wait_for(lambda: where in (found := list(names())) and "start" not in found)  # of a thread
             os.kill(os.getpid(), signal.SIGINT)
 
         thread = threading.Thread(target=interrupt)
@@ -234,8 +233,8 @@ class ControlCTest(WithDaemon):
             self.assertEqual(weights.tolist(), [1] * 10)
             hub.free(60)
 
-    def assert_makes_room(self, job, refusal):
-        """A Hub() that Ctrl-C has left, when what it does has ended."""
+    def assert_makes_room(self, job, where, refusal):
+        """A Hub() that Ctrl-C has left there, when what it does has ended."""
         weights, made = {"fc": numpy.ones(10, "float32")}, []
 
         def is_made():
@@ -246,7 +245,7 @@ class ControlCTest(WithDaemon):
             return True
 
         with gradcube.Session(self.socket, job=job) as session:
-            self.interrupted(lambda: gradcube.Hub(session, weights))
+            self.interrupted(lambda: gradcube.Hub(session, weights), where)
             with self.assertRaisesRegex(gradcube.AgainError, refusal):
                 gradcube.Hub(session, weights)
             self.release()
@@ -254,10 +253,10 @@ class ControlCTest(WithDaemon):
             made[0].free(60)
 
     def test_a_hub_that_ctrl_c_has_left_makes_room_for_another_when_it_is_made(self):
-        self.assert_makes_room("hold", "is being made")
+        self.assert_makes_room("hold", "_interruptible", "is being made")
 
     def test_a_hub_that_ctrl_c_has_left_makes_room_for_another_when_it_has_its_weights(self):
-        self.assert_makes_room("unpushed", "in flight")
+        self.assert_makes_room("unpushed", "_wait", "in flight")
 
     def test_a_hub_whose_making_ctrl_c_ends_anywhere_makes_room_for_another(self):
         weights = {"fc": numpy.ones(10, "float32")}
