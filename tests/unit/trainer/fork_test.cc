@@ -2,20 +2,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "tests/unit/trainer/forked_child.h"
 #include "tests/unit/trainer/hub_fixture.h"
 #include "tests/unit/trainer/session_fixture.h"
 #include "trainer/shared_layout.h"
@@ -25,55 +23,6 @@
 
 namespace gradcube::trainer {
 namespace {
-
-// What `call` returns in a forked child; "" when the child does not come to its end. The parent
-// does `meanwhile` before the child begins.
-std::string in_child(const std::function<std::string()>& call,
-                     const std::function<void()>& meanwhile = {}) {
-  int ends[2];
-  int begin[2];
-  if (::pipe(ends) != 0 || ::pipe(begin) != 0) return "";
-  const pid_t child = ::fork();
-  ::close(begin[child == 0 ? 1 : 0]);
-  if (child == 0) {
-    char nothing = 0;
-    while (::read(begin[0], &nothing, 1) < 0 && errno == EINTR) continue;
-    const std::string text = call();
-    const bool written =
-        ::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    ::_exit(written ? 0 : 1);
-  }
-  if (meanwhile) meanwhile();
-  ::close(begin[1]);
-  ::close(ends[1]);
-  std::string text;
-  char part[512];
-  ssize_t bytes = 0;
-  while ((bytes = ::read(ends[0], part, sizeof(part))) > 0 || (bytes < 0 && errno == EINTR)) {
-    if (bytes > 0) text.append(part, static_cast<std::size_t>(bytes));
-  }
-  ::close(ends[0]);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the child ended with " << status;
-  return text;
-}
-
-// This process's open descriptors whose files have a name that begins with `kind`.
-std::ptrdiff_t open_descriptors(const std::string& kind) {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return std::count_if(begin(all), end(all), [&](const auto& descriptor) {
-    std::error_code closed;  // the one that lists them
-    return std::filesystem::read_symlink(descriptor, closed).string().starts_with(kind);
-  });
-}
-
-// Whether a child was made that came to its end well.
-bool ended_well(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 class Fork : public SessionTest {
  protected:
@@ -299,97 +248,6 @@ TEST_F(Fork, AChildStillKnowsTheRankAndSizeOfItsParent) {
                      std::to_string(gradcube_size(session));
             }),
             "7/9");
-}
-
-TEST_F(Fork, AChildHasNoneOfTheSessionsDescriptors) {
-  gradcube_session* session = open("job");
-  float* buffer = floats(session, 100);
-  ASSERT_GE(gradcube_event_fd(session), 0);
-  ASSERT_EQ(gradcube_wait(session, start(session, buffer, 100), kLong), GRADCUBE_OK);
-  const std::ptrdiff_t sockets = open_descriptors("socket:");
-  const std::ptrdiff_t memories = open_descriptors("/memfd:");
-  EXPECT_EQ(in_child([&] {
-              return std::to_string(sockets - open_descriptors("socket:")) + " " +
-                     std::to_string(memories - open_descriptors("/memfd:")) + " " +
-                     std::to_string(open_descriptors("anon_inode:"));
-            }),
-            "2 1 0");
-  ASSERT_EQ(gradcube_wait(session, start(session, buffer, 100), kLong), GRADCUBE_OK);
-  EXPECT_EQ(daemon_.deaths(), 0);
-}
-
-TEST_F(Fork, AParentsDeathIsSeenAtItsSocketThoughItsChildLives) {
-  int hold[2];
-  ASSERT_EQ(::pipe(hold), 0);
-  const pid_t parent = ::fork();
-  if (parent == 0) {
-    gradcube_session* session = nullptr;
-    if (gradcube_open(socket_.c_str(), "job", nullptr, &session) != GRADCUBE_OK) ::_exit(1);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::close(hold[1]);
-      char nothing = 0;
-      while (::read(hold[0], &nothing, 1) < 0 && errno == EINTR) continue;
-    }
-    ::_exit(child < 0 ? 1 : 0);
-  }
-  ::close(hold[0]);
-  EXPECT_TRUE(ended_well(parent));
-  EXPECT_TRUE(eventually([&] { return daemon_.deaths() == 1; }));
-  ::close(hold[1]);
-}
-
-// The child is only there to have a limit of its own. A sanitizer opens files to look at an object
-// of a class with virtual functions, as the fixture is.
-TEST_F(Fork, AChildThatMayOpenTooFewFilesIsNotAdmittedAndSoHarmsNoJob) {
-  EXPECT_EQ(in_child([socket = socket_] {
-              rlimit limit{};
-              ::getrlimit(RLIMIT_NOFILE, &limit);
-              gradcube_session* session = nullptr;
-              int code = GRADCUBE_ESYSTEM;
-              int failures = -1;
-              for (limit.rlim_cur = 3; code == GRADCUBE_ESYSTEM; ++limit.rlim_cur, ++failures) {
-                ::setrlimit(RLIMIT_NOFILE, &limit);
-                code = gradcube_open(socket.c_str(), "job", nullptr, &session);
-              }
-              gradcube_close(session);
-              return std::to_string(code) + (failures > 3 ? " after failures" : " at once");
-            }),
-            "0 after failures");
-  EXPECT_TRUE(eventually([&] { return daemon_.orderly_leaves() == 1; }));
-  EXPECT_EQ(daemon_.deaths(), 0);
-}
-
-gradcube_session* session_at_exit = nullptr;
-
-// A handler of exit(), which runs after the objects of the thread that exits were destroyed. Memory
-// that belonged to them is another's by then.
-void fail_at_exit() {
-  std::vector<std::string> others;
-  for (std::size_t bytes = 16; bytes <= 1024; bytes += 4) others.emplace_back(bytes, 'x');
-  const bool failed = gradcube_merge_layers(-1, 0, 0, nullptr, 0, nullptr) == GRADCUBE_EINVAL &&
-                      gradcube_last_code(nullptr) == GRADCUBE_EINVAL &&
-                      *gradcube_last_error(nullptr) != '\0' &&
-                      gradcube_wait(session_at_exit, 98, 0) == GRADCUBE_EINVAL &&
-                      std::strstr(gradcube_last_error(session_at_exit), "request 98") != nullptr;
-  const bool are_whole = std::all_of(others.begin(), others.end(), [](const std::string& other) {
-    return other == std::string(other.size(), 'x');
-  });
-  ::_exit(failed && are_whole ? 0 : 1);
-}
-
-// The child is only there to exit.
-TEST_F(Fork, AHandlerOfExitMayMakeCallsAndIsToldWhyTheyFail) {
-  in_child([&] {
-    gradcube_session* closed = nullptr;
-    gradcube_open(socket_.c_str(), "job", nullptr, &closed);
-    gradcube_wait(closed, 97, 0);
-    gradcube_close(closed);
-    gradcube_open(std::string(200, 'x').c_str(), "job", nullptr, &closed);
-    gradcube_open(socket_.c_str(), "job", nullptr, &session_at_exit);
-    if (std::atexit(&fail_at_exit) == 0) std::exit(3);
-    return std::string();
-  });
 }
 
 TEST_F(Fork, AChildMayOpenASessionOfItsOwn) {
