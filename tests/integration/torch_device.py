@@ -204,24 +204,46 @@ def failures():
 
 
 def lateness():
-    """After a timeout the others still get what was given, though the caller's tensor is gone by then."""
-    rank, size = dist.get_rank(), len(ranks())
+    """No rank gets what is written to a tensor after a timeout that came before its copy."""
+    rank = dist.get_rank()
     group = dist.new_group()
-    one = there(torch.zeros(7))
-    given = there(torch.full((7 * size,), rank + 1.0))
+    given = there(torch.full((7,), rank + 1.0))
     if rank == 0:
         late.hold_departures()
+        work = dist.all_reduce(given, group=group, async_op=True)
+        refusal(lambda: work.wait(datetime.timedelta(milliseconds=100)), "the timeout has passed", "its device")
+        given.fill_(100)
+        late.release_departures()
+        same(here(given), torch.full((7,), 100.0))
+        refusal(lambda: dist.all_reduce(given, group=group), "this process group has ended")
+    else:
+        refusal(lambda: dist.all_reduce(given, group=group), "rank 0")
+    dist.destroy_process_group(group)
+    works()
+
+
+def departed():
+    """After a timeout the others still get what was copied before, though the caller's tensor is gone by then."""
+    rank, size = dist.get_rank(), len(ranks())
+    group, clock = dist.new_group(), dist.new_group()
+    one = there(torch.zeros(7))
+    given = there(torch.full((7 * size,), rank + 1.0))
+    if rank != 0:
+        dist.barrier(clock)
     work = dist.reduce_scatter_tensor(one, given, group=group, async_op=True)
     if rank == 0:
-        refusal(lambda: work.wait(datetime.timedelta(milliseconds=100)), "the timeout has passed", "its device")
+        wait_until(late.all_are_idle, "the copies")
+        refusal(lambda: work.wait(datetime.timedelta(milliseconds=100)), "the timeout has passed")
+        given.fill_(100)
         del given, work
         here(one)  # what is freed is used again
-        late.release_departures()
+        dist.barrier(clock)
     else:
         work.wait()
         same(here(one), torch.full((7,), size * (size + 1) / 2))
     dist.barrier(group)
-    dist.destroy_process_group(group)
+    for each in (group, clock):
+        dist.destroy_process_group(each)
 
 
 def lost_order():
@@ -292,7 +314,7 @@ def alone():
 
 
 def faults():
-    for scenario in (lateness, lost_order, completion, shared_memory, alone):
+    for scenario in (lateness, departed, lost_order, completion, shared_memory, alone):
         if late is not None:
             scenario()
             say(passed=scenario.__name__)

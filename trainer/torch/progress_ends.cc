@@ -196,8 +196,9 @@ void Progress::fail(const TaskPointer& task, const std::string& failure) {
   task->failure_ = failure;
   task->patience_ = Clock::now() + kPatience;
   failing_.push_back(task);
-  if (task->open_ == task->messages_ || task->lent_.empty()) return;
+  if (task->open_ == task->messages_) return;
   if (is_read_later(task)) return lose_order(failure);
+  if (task->lent_.empty()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   late_.push_back({task, true});
 }

@@ -137,6 +137,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("hold_departures", [] { departures.hold(); });
   module.def("release_departures", [] { departures.release(); });
   module.def("is_idle", &is_idle);
+  module.def("all_are_idle", &all_are_idle);
   module.def("fail_queries", [](int count) { failing_queries = count; });
   module.def("add_later", &add_later);
   module.def("cudaHostRegister", &host_register);

@@ -2,6 +2,7 @@
 #ifndef GRADCUBE_TESTS_INTEGRATION_LATE_DEVICE_STREAMS_H_
 #define GRADCUBE_TESTS_INTEGRATION_LATE_DEVICE_STREAMS_H_
 
+#include <algorithm>
 #include <array>
 #include <c10/core/DeviceType.h>
 #include <c10/core/Stream.h>
@@ -60,9 +61,20 @@ class Queue {
   std::deque<std::function<void()>> tasks_;  // the first one is being done
 };
 
+using Queues = std::array<Queue, kDevices * kStreams>;
+
+inline Queues& queues() {
+  static auto* const all = new Queues;
+  return *all;
+}
+
 inline Queue& queue_of(const c10::Stream& stream) {
-  static auto* const queues = new std::array<Queue, kDevices * kStreams>;
-  return (*queues)[static_cast<std::size_t>(stream.device_index() * kStreams + stream.id())];
+  return queues()[static_cast<std::size_t>(stream.device_index() * kStreams + stream.id())];
+}
+
+inline bool all_are_idle() {
+  return std::all_of(queues().begin(), queues().end(),
+                     [](Queue& queue) { return queue.is_idle(); });
 }
 
 // Closed, until a test opens it.
