@@ -65,7 +65,11 @@ def rounds(embedded, elsewhere, deep):
     """How often a test repeats what it does; `deep` on the embedded fabric with ./scripts/test.sh --deep."""
     if FABRIC != "embedded":
         return elsewhere
-    return deep if os.environ.get("GRADCUBE_TEST_DEEP") == "1" else embedded
+    return deep if is_deep() else embedded
+
+
+def is_deep():
+    return os.environ.get("GRADCUBE_TEST_DEEP") == "1"
 
 
 def faults(*flags):

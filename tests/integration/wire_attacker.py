@@ -2,9 +2,10 @@
 
 He hears every frame that passes the interfaces, and sends some again: as they were, soon or much later, with bytes of
 Gradcube's headers or of the payload changed, with the payload of another frame, cut, and with a right CRC32C in place of
-the MAC. Run in the network namespace of the interfaces:
+the MAC: up to two for each frame that he hears, and besides as many old ones as RATE frames a second have room for. Run
+in the network namespace of the interfaces:
 
-    wire_attacker.py SECONDS SEED INTERFACE...
+    wire_attacker.py SECONDS RATE SEED INTERFACE...
 
 Prints how many frames of each kind he has sent, as JSON.
 """
@@ -28,6 +29,7 @@ MAC_BYTES, CRC_BYTES = 8, 4
 # Of the headers behind the hops, up to the MAC, by type.
 HEADERS = {1: 42, 2: 28, 3: 28, 4: 36, 5: 20, 6: 14, 7: 6}
 KEPT = 4000
+BURST = 64
 
 
 def crc_table():
@@ -79,13 +81,18 @@ class Attacker:
         self.sent = {}
         self.kinds = [self.again, self.again, self.changed, self.changed, self.spliced, self.cut, self.with_crc]
 
-    def run(self, seconds):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            for wire in select.select(self.sockets, [], [], 0.05)[0]:
+    def run(self, seconds, rate):
+        begin = time.monotonic()
+        while (now := time.monotonic()) < begin + seconds:
+            for wire in select.select(self.sockets, [], [], 0.001 if rate else 0.05)[0]:
                 frame, (_, _, kind, *_) = wire.recvfrom(65536)
                 if kind == TO_THE_HOST and len(frame) > GRADCUBE + 8 and frame[36:38] == GRADCUBE_PORT:
                     self.hear(wire, frame)
+            due = int(rate * (now - begin)) - sum(self.sent.values())
+            for _ in range(min(due, BURST)):
+                wire = self.random.choice(self.sockets)
+                if self.kept[wire]:
+                    self.attack(wire, self.random.choice(self.kept[wire]))
 
     def hear(self, wire, frame):
         kept = self.kept[wire]
@@ -94,13 +101,15 @@ class Attacker:
         elif self.random.random() < 0.1:  # most of them are old
             kept[self.random.randrange(KEPT)] = frame
         for _ in range(self.random.randrange(3)):
-            attack = self.random.choice(self.kinds)
-            victim = frame if self.random.random() < 0.5 else self.random.choice(kept)
-            try:
-                wire.send(attack(kept, victim))
-                self.sent[attack.__name__] = self.sent.get(attack.__name__, 0) + 1
-            except OSError:  # a full queue
-                pass
+            self.attack(wire, frame if self.random.random() < 0.5 else self.random.choice(kept))
+
+    def attack(self, wire, victim):
+        kind = self.random.choice(self.kinds)
+        try:
+            wire.send(kind(self.kept[wire], victim))
+            self.sent[kind.__name__] = self.sent.get(kind.__name__, 0) + 1
+        except OSError:  # a full queue
+            pass
 
     def again(self, _, frame):
         return frame
@@ -136,8 +145,9 @@ class Attacker:
 
 
 def main():
-    attacker = Attacker(int(sys.argv[2]), sys.argv[3:])
-    attacker.run(float(sys.argv[1]))
+    seconds, rate, seed = float(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+    attacker = Attacker(seed, sys.argv[4:])
+    attacker.run(seconds, rate)
     print(json.dumps(attacker.sent))
 
 
