@@ -5,6 +5,7 @@ import json
 import pathlib
 import tempfile
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -14,8 +15,13 @@ SERVERS = {f"{host}{server}": number for number, (host, server) in enumerate((h,
 
 
 class Store:
-    def __init__(self):
-        self.values, self.changed = {}, threading.Condition()
+    def __init__(self, patience=30):
+        self.values, self.changed, self.patience = {}, threading.Condition(), patience
+
+    def add(self, key, amount):
+        with self.changed:
+            self.values[key] = str(int(self.values.get(key, 0)) + amount).encode()
+            return int(self.values[key])
 
     def set(self, key, value):
         with self.changed:
@@ -24,7 +30,8 @@ class Store:
 
     def get(self, key):
         with self.changed:
-            assert self.changed.wait_for(lambda: key in self.values, 30), key
+            if not self.changed.wait_for(lambda: key in self.values, self.patience):
+                raise RuntimeError(f"no {key} in time")
             return self.values[key]
 
 
@@ -34,12 +41,17 @@ def server_of(path):
     return SERVERS[path], len(SERVERS)
 
 
-def joined(hosts, chosen={}, servers=4, wishes={}):
-    """Where the ranks join, by rank; or what they raise. `hosts`: a letter for each rank; one in capitals has none."""
-    store = Store()
+def joined(hosts, chosen={}, servers=4, wishes={}, store=None, late=(), absent=(), open_group=lambda **place: place):
+    """Where the ranks join, by rank; or what they raise. `hosts`: a letter for each rank; one in capitals has none.
+    `late`: ranks that come when the others wait for something."""
+    store = store or Store()
     local = threading.local()
 
     def join(rank):
+        if rank in absent:
+            return None
+        if rank in late:
+            time.sleep(0.2)
         local.host = hosts[rank]
 
         def check():
@@ -47,7 +59,7 @@ def joined(hosts, chosen={}, servers=4, wishes={}):
                 raise RuntimeError(wishes[rank])
 
         try:
-            return _rendezvous.join(store, rank, len(hosts), "g", check, lambda **place: place, held=chosen.get(rank))
+            return _rendezvous.join(store, rank, len(hosts), "g", check, open_group, held=chosen.get(rank))
         except RuntimeError as error:
             return str(error)
 
@@ -101,6 +113,51 @@ class Places(unittest.TestCase):
     def test_other_failures_all_are_told(self):
         for result in joined("aaa", wishes={1: "a bad wish", 2: "a bad wish"}):
             self.assertEqual(result, "not all ranks can join: ranks 1, 2: a bad wish")
+
+
+class OneStore(unittest.TestCase):
+    """Which has what earlier attempts have left there."""
+
+    def assert_together(self, results, job_before=None):
+        jobs = {result["job"] if isinstance(result, dict) else result for result in results}
+        self.assertEqual(len(jobs), 1, results)
+        self.assertNotIn(job_before, jobs)
+        return jobs.pop()
+
+    def test_a_second_group_of_the_name_is_a_job_of_its_own_whoever_comes_first(self):
+        store, job = Store(), None
+        for late in (), (0,), (1, 2), (1,), (0, 2):
+            job = self.assert_together(joined("aaa", store=store, late=late), job)
+
+    def test_what_failed_before_is_told_no_more(self):
+        store = Store()
+        for late in (0,), (1, 2):
+            for failed in joined("aaa", store=store, wishes={1: "a bad wish"}):
+                self.assertEqual(failed, "not all ranks can join: rank 1: a bad wish")
+            self.assert_together(joined("aaa", store=store, late=late))
+
+        def refused(**place):
+            raise RuntimeError("no such algorithm")
+
+        for failed in joined("aaa", store=store, open_group=refused):
+            self.assertIn("no such algorithm", failed)
+        self.assert_together(joined("aaa", store=store, late=(0,)))
+
+    def test_a_rank_that_has_missed_an_attempt_is_in_the_next_one(self):
+        for absent in (0, 1, 2):
+            for late in (), (0,), (1, 2):
+                store = Store(patience=0.5)
+                results = joined("aaa", store=store, absent=(absent,))
+                self.assertIs(results.pop(absent), None)
+                for result in results:
+                    self.assertIn("in time", result)
+                self.assert_together(joined("aaa", store=store, late=late))
+
+    def test_a_group_of_another_size_is_no_trouble(self):
+        store = Store()
+        self.assert_together(joined("aaaa", store=store))
+        self.assert_together(joined("aa", store=store, late=(0,)))
+        self.assert_together(joined("aaaa", store=store, late=(0,)))
 
 
 class Launchers(unittest.TestCase):

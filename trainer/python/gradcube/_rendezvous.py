@@ -1,7 +1,7 @@
 """How the ranks of a process group find the job that they share, and each other's servers.
 
-Through the group's Store, a dictionary that all ranks of the group see: rank 0 names the job, and each rank tells where
-it runs and then the number of its server. After that nothing is asked of the store: it may be gone when ranks leave.
+Through the group's Store, a dictionary that all ranks of the group see: each rank tells where it runs, rank 0 names the
+job as well, and then each tells the number of its server. After that nothing is asked of the store: it may be gone when ranks leave.
 """
 
 import json
@@ -125,16 +125,51 @@ def _layout(servers, cluster):
     return [] if len(members) == cluster else members, trainers
 
 
-def _gather(store, key, rank, size, mine):
-    """What each rank has, in their order: rank 0 puts it together."""
-    store.set(f"gradcube/{key}/{rank}", json.dumps(mine))
-    if rank == 0:
-        each = [json.loads(store.get(f"gradcube/{key}/{other}")) for other in range(size)]
-        store.set(f"gradcube/{key}", json.dumps(each))
-    return json.loads(store.get(f"gradcube/{key}"))
+class _BegunAnew(Exception):
+    """Rank 0 has read what a rank wrote before it was cut short, and that rank has come again."""
 
 
-def _agree(store, key, rank, size, act):
+class _Attempt:
+    """One of the ranks' attempts to join, with keys of its own: the store may have those of a group of this name that
+    was, of attempts that failed, and of ranks that died.
+
+    Rank 0 counts the attempts. Another rank sees the number of the last one, but not whether that is over: it is this one
+    if rank 0's first answer has the rank's token, and else the next one.
+    """
+
+    def __init__(self, store, rank, size):
+        self._store, self._rank, self._size = store, rank, size
+        self._token = secrets.token_hex(8)
+        self._number = store.add("gradcube/attempts", 1 if rank == 0 else 0) or 1
+        if rank == 0:  # the one before may have been cut short: nobody is to wait for its answer
+            store.set(f"gradcube/{self._number - 1}/place", "[]")
+
+    def gather(self, what, mine):
+        """What each rank has, in their order: rank 0 puts it together."""
+        if self._rank == 0:
+            key = f"gradcube/{self._number}/{what}"
+            each = [mine, *(json.loads(self._store.get(f"{key}/{other}")) for other in range(1, self._size))]
+            self._store.set(key, json.dumps(each))
+        else:
+            each = self._told(what, mine)
+            while all(one.get("token") != self._token for one in each):
+                # Rank 0 reads this where it took for this rank's what is older, and waits for more.
+                self._tell("server", {"is_anew": True})
+                self._number += 1
+                each = self._told(what, mine)
+        if any("is_anew" in one for one in each):
+            raise _BegunAnew
+        return each
+
+    def _tell(self, what, mine):
+        self._store.set(f"gradcube/{self._number}/{what}/{self._rank}", json.dumps({"token": self._token, **mine}))
+
+    def _told(self, what, mine):
+        self._tell(what, mine)
+        return json.loads(self._store.get(f"gradcube/{self._number}/{what}"))
+
+
+def _agree(attempt, what, rank, act):
     """What `act` returned on each rank. If it failed on one, all ranks raise, and name each that failed; what servers
     are not found rank 0 says alone."""
     failure, mine = None, {}
@@ -143,7 +178,7 @@ def _agree(store, key, rank, size, act):
     except Exception as error:
         failure = error
         mine = {"failure": str(error), "found": not isinstance(error, _NoServer)}
-    answers = _gather(store, key, rank, size, mine)
+    answers = attempt.gather(what, mine)
     failures = {}  # by text: whose
     for other, answer in enumerate(answers):
         if "failure" in answer:
@@ -164,25 +199,29 @@ def join(store, rank, size, name, check, open_group, held=None):
     `check` raises what is wrong with this rank's own wishes: the others are to learn of it, too. `held`: the socket at
     which this process has joined another group.
     """
-    if rank == 0:
-        label = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:_LONGEST_LABEL]
-        store.set("gradcube/job", f"torch-{label}-{secrets.token_hex(8)}")
+    while True:
+        try:
+            return _join_in(_Attempt(store, rank, size), rank, name, check, open_group, held)
+        except _BegunAnew:
+            pass
 
+
+def _join_in(attempt, rank, name, check, open_group, held):
     def where():
         check()
-        return _where(held)
+        label = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:_LONGEST_LABEL]
+        return {"job": f"torch-{label}-{secrets.token_hex(8)}", **_where(held)}
 
-    told = _agree(store, "place", rank, size, where)
+    told = _agree(attempt, "place", rank, where)
     paths = []
 
     def find():
         paths.append(_shared_out(told, rank))
         return _server_and_cluster(paths[0])
 
-    found = _agree(store, "server", rank, size, find)
+    found = _agree(attempt, "server", rank, find)
     members, trainers = _layout([server for server, _ in found], found[rank][1])
     opened = []
-    place = {"socket": paths[0], "servers": members, "trainers_per_server": trainers}
-    place["job"] = store.get("gradcube/job").decode()
-    _agree(store, "joined", rank, size, lambda: opened.append(open_group(**place)))
+    place = {"socket": paths[0], "servers": members, "trainers_per_server": trainers, "job": told[0]["job"]}
+    _agree(attempt, "joined", rank, lambda: opened.append(open_group(**place)))
     return opened[0]
