@@ -1,11 +1,14 @@
-"""PyTorch's first tutorial of DistributedDataParallel, with this backend: `torch_spawned.py PORT RANKS`.
+"""What ranks do that torch.multiprocessing starts: `torch_spawned.py PORT RANKS [START_METHOD [FUNCTION]]`.
 
-torch.multiprocessing starts the ranks, which know their numbers and where to meet, and nothing of servers. They end
-without destroy_process_group(), which a forked process does without atexit.
+They know their numbers and where to meet, and nothing of servers. They end without destroy_process_group(), which a
+forked process does without atexit. As a rule they do PyTorch's first tutorial of DistributedDataParallel.
 """
 
+import concurrent.futures
 import os
 import sys
+import threading
+import time
 
 import gradcube.torch  # noqa: F401
 import torch
@@ -29,8 +32,44 @@ def demo_basic(rank, world_size):
     print("trained", flush=True)
 
 
+def threads(rank, world_size):
+    """The rank's function returns before its threads have begun."""
+    dist.init_process_group("gradcube", rank=rank, world_size=world_size)
+    groups = [None, dist.new_group()]
+
+    def add(group):
+        time.sleep(0.5)
+        for number in range(20):
+            numbers = torch.full((1000,), float(number))
+            dist.all_reduce(numbers, group=group)
+            assert torch.equal(numbers, torch.full((1000,), float(number * world_size))), numbers
+        print("added", flush=True)
+
+    threading.Thread(target=add, args=groups[:1]).start()
+    concurrent.futures.ThreadPoolExecutor().submit(add, groups[1])
+
+
+def left(rank, world_size):
+    """A framework whose processes end in an order of their own, as billiard's, leaves before threads have ended."""
+    dist.init_process_group("gradcube", rank=rank, world_size=world_size)
+
+    def call():
+        for function in (lambda: dist.recv(torch.zeros(1), (rank + 1) % world_size), dist.barrier):
+            try:
+                function()
+            except RuntimeError as error:
+                print(f"told: {error}", flush=True)
+
+    threading.Thread(target=call).start()
+    while gradcube.torch.statistics()["messages"]["requests"] == 0:
+        time.sleep(0.01)
+    gradcube.torch._leave_all()
+
+
 if __name__ == "__main__":
     os.environ["MASTER_ADDR"] = "localhost"
     os.environ["MASTER_PORT"] = sys.argv[1]
     ranks = int(sys.argv[2])
-    mp.start_processes(demo_basic, args=(ranks,), nprocs=ranks, join=True, start_method=sys.argv[3] if sys.argv[3:] else "fork")
+    start_method = sys.argv[3] if len(sys.argv) > 3 else "fork"
+    function = globals()[sys.argv[4]] if len(sys.argv) > 4 else demo_basic
+    mp.start_processes(function, args=(ranks,), nprocs=ranks, join=True, start_method=start_method)

@@ -149,10 +149,24 @@ class Places(TestCase):
         self.run_at(6, untold=6)  # two on each of three
         self.run_at(3, untold=3)
 
-    def test_those_that_torch_starts_by_itself_find_them_too(self):
+    def spawned(self, *arguments):
         with reserved_port() as port:
-            spawned = run_launcher([sys.executable, SPAWNED, port, 4], self.cluster.environment)
-        self.assertEqual((spawned.returncode, spawned.stdout.count("trained")), (0, 4), spawned.stdout)
+            spawned = run_launcher([sys.executable, SPAWNED, port, *arguments], self.cluster.environment)
+        self.assertEqual(spawned.returncode, 0, spawned.stdout)
+        return spawned.stdout
+
+    def test_those_that_torch_starts_by_itself_find_them_too(self):
+        said = self.spawned(4)
+        self.assertEqual(said.count("trained"), 4, said)
+
+    def test_those_that_torch_starts_leave_when_their_threads_have_ended(self):
+        for start_method, ranks in ("fork", 4), ("spawn", 2):
+            said = self.spawned(ranks, start_method, "threads")
+            self.assertEqual(said.count("added"), 2 * ranks, said)
+
+    def test_threads_for_which_the_interpreter_waits_are_told_when_it_has_left(self):
+        said = self.spawned(2, "fork", "left")
+        self.assertEqual(said.count("told: this process group was destroyed"), 4, said)
 
     def test_a_rank_alone_needs_no_cluster(self):
         environment = {**os.environ, "GRADCUBE_RUN": "/nowhere", "RANK": "0", "WORLD_SIZE": "1"}

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <sys/types.h>
+#include <vector>
 
 namespace gradcube::pytorch {
 
@@ -16,8 +18,12 @@ bool is_main_thread();
 
 // The interpreter is about to end. From then on Python unwinds each thread that asks for its lock,
 // such as one that comes back from a call of PyTorch's, and a destructor in the way would end the
-// process by std::terminate. Such a thread sleeps instead.
-void expect_exit();
+// process by std::terminate. Such a thread sleeps instead. `awaited`: the kernel's numbers of the
+// threads that are no daemons: Python waits for them before it ends.
+void expect_exit(const std::vector<pid_t>& awaited);
+
+// Whether this thread is one of those, which must not sleep until then, or the main thread.
+bool is_awaited_at_exit();
 
 // Sleeps until the process has ended.
 [[noreturn]] void sleep_until_exit();

@@ -2,6 +2,7 @@
 // tensors are allocated in its shared memory, side by side if that is wanted. gradcube/torch.py is
 // what users import.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <torch/csrc/utils/pybind.h>
 #include <unistd.h>
+#include <vector>
 
 #include "trainer/torch/compatibility.h"
 #include "trainer/torch/interpreter.h"
@@ -33,9 +35,10 @@ static_assert(std::string_view(GRADCUBE_TORCH_IDENTITY).find(TORCH_VERSION) == 0
 
 constexpr const char* kPinning = "gradcube._torch_pinning";
 
-std::atomic<bool> exit_is_expected{false};
+// What expect_exit() was given; null: the interpreter goes on. Threads look at it to the very end.
+std::atomic<const std::vector<pid_t>*> awaited_at_exit{nullptr};
 
-bool has_interpreter() { return Py_IsInitialized() != 0 && !exit_is_expected; }
+bool has_interpreter() { return Py_IsInitialized() != 0 && awaited_at_exit == nullptr; }
 
 constexpr std::array<const char*, kKinds> kKindNames = {
     "all_reduce", "reduce_scatter", "all_gather", "broadcast",
@@ -131,8 +134,14 @@ void sleep_until_exit() {
   for (;;) ::pause();
 }
 
-void expect_exit() {
-  exit_is_expected = true;
+bool is_awaited_at_exit() {
+  const std::vector<pid_t>* const awaited = awaited_at_exit;
+  return is_main_thread() || (awaited != nullptr && std::find(awaited->begin(), awaited->end(),
+                                                              ::gettid()) != awaited->end());
+}
+
+void expect_exit(const std::vector<pid_t>& awaited) {
+  awaited_at_exit = new std::vector<pid_t>(awaited);
   static const std::terminate_handler before = std::get_terminate();
   std::set_terminate([] {
     // No exception: this thread is being unwound.
@@ -208,7 +217,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def("is_over", &Departure::is_over, Released());
 
   module.attr("built_for") = gradcube::pytorch::kBuiltFor;
-  module.def("expect_exit", &gradcube::pytorch::expect_exit);
+  module.def("expect_exit", &gradcube::pytorch::expect_exit, py::arg("awaited"));
 
   py::class_<SharingScope>(module, "SharingScope")
       .def(py::init<const ProcessGroupGradcube&, std::size_t>(), py::arg("group"),

@@ -61,7 +61,7 @@ void Progress::check_process() const {
 
 void Progress::submit(const TaskPointer& task) {
   check_process();
-  if (at_exit_ && !is_main_thread()) sleep_until_exit();
+  if (at_exit_ && !is_awaited_at_exit()) sleep_until_exit();
   try {
     hand_over();
   } catch (const std::system_error& error) {  // no thread

@@ -188,9 +188,12 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // or at once if one of them calls it. A second call changes nothing.
   void stop();
   // Leaves the job, but fails no task: who waits for one would come back to an interpreter that
-  // ends, and so sleeps on. So does who submits one later, unless it is the main thread. Returns
-  // when no more task can end, or after a while if one of them does not come to its end.
+  // ends, and so sleeps on. So does who submits one later. Not so the threads that the interpreter
+  // waits for. Returns when no more task can end, or after a while if one of them does not come to
+  // its end.
   void stop_at_exit();
+  // Of a wait, now and then: throws after that, on a thread that the interpreter waits for.
+  void check_exit();
   // Whether one of these two was called.
   bool has_stopped();
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <csignal>
 #include <pthread.h>
+#include <stdexcept>
 #include <utility>
 
+#include "trainer/torch/interpreter.h"
 #include "trainer/torch/progress.h"
 
 namespace gradcube::pytorch {
@@ -108,6 +110,12 @@ void Progress::stop_at_exit() {
   order.unlock();
   wake();
   left_.wait_for(lock, std::chrono::seconds(3), [this] { return has_left_; });
+}
+
+void Progress::check_exit() {
+  if (!at_exit_ || !is_awaited_at_exit()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (has_left_) throw std::runtime_error(kStopped);
 }
 
 bool Progress::has_stopped() {

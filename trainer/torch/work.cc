@@ -107,6 +107,7 @@ bool GradcubeWork::has_ended_within(std::chrono::milliseconds time) {
     if (completed_) break;
     lock.unlock();
     handle_signals();
+    if (const auto progress = progress_.lock()) progress->check_exit();
     lock.lock();
   }
   return true;

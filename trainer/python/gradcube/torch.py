@@ -32,8 +32,8 @@ import atexit
 import collections.abc
 import dataclasses
 import functools
-import multiprocessing.util
 import os
+import threading
 import types
 import typing
 import weakref
@@ -52,6 +52,7 @@ from ._hub_optimizer import HubOptimizer
 from ._merged_gradients import MergedGradientOptimizer
 from ._merged_hook import MergedGradientState, merged_gradient_hook
 from ._launchers import name_as_torchrun_does
+from ._leaving import leave_with
 from ._rendezvous import join, run_directory
 from ._torch_groups import ours
 
@@ -115,7 +116,7 @@ def create(backend_options, group_options):
     if size == 1:  # it exchanges nothing
         check()
         return open_group(socket="", job="", servers=[], trainers_per_server=1)
-    _leave_with(os.getpid())
+    leave_with(os.getpid(), _leave_all)
     _forget_those_that_left()
     held = next((path for process, path, _ in _joined if path and process == os.getpid()), None)
     return join(backend_options.store, rank, size, backend_options.group_id, check, open_group, held)
@@ -302,12 +303,6 @@ def _close_what_is_destroyed():
     _replace("destroy_process_group", destroy_process_group)
 
 
-@functools.cache
-def _leave_with(process):
-    """A child that was forked ends as multiprocessing ends it, without atexit."""
-    multiprocessing.util.Finalize(None, _leave_all, exitpriority=0)
-
-
 @atexit.register
 def _leave_all():
     """Before the interpreter ends: a group's thread may run callbacks that need it.
@@ -315,7 +310,7 @@ def _leave_all():
     As destroy_process_group(), which not every script calls. But daemon threads that wait for a call are left alone:
     they may not come back to an interpreter that ends.
     """
-    _extension.expect_exit()
+    _extension.expect_exit([one.native_id for one in threading.enumerate() if not one.daemon])
     for _, _, departure in _joined:
         departure.leave_at_exit()
 
