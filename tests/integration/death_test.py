@@ -16,7 +16,7 @@ from harness import Clockwork, Cluster, TestCase, alive, all_of, job, main, wait
 BIG = 1_500_000  # float32 elements: at SLOW, an all-reduce of them takes half a second
 SLOW = ["--rate", "100mbit"]
 ENDS = """
-import sys, threading
+import sys, threading, time
 import gradcube
 
 session = gradcube.Session(sys.argv[1], "ends")
@@ -25,6 +25,14 @@ never = session.recv_async(bytearray(9), 1, tag=2)
 waits = threading.Event()
 threading.Thread(target=lambda: [waits.set(), never.wait()], daemon=True).start()
 waits.wait()
+threading.Thread(target=lambda: [time.sleep(0.3), session.send_async(b"by a thread", 1, tag=3)]).start()
+"""
+ENDS_IN_A_FORK = f"""
+import multiprocessing, sys
+child = multiprocessing.get_context("fork").Process(target=exec, args=({ENDS!r}, {{}}))
+child.start()
+child.join()
+sys.exit(child.exitcode)
 """
 one_daemon = only_on("embedded", why="this is about the one daemon that has all sessions")
 
@@ -318,13 +326,15 @@ class Leaving(TestCase):
     def test_a_process_leaves_as_it_ends_though_a_thread_of_its_own_waits(self):
         with Cluster("--topology", "star:2") as cluster:
             sockets = cluster.sockets()
-            waiting = subprocess.Popen([sys.executable, "-c", ENDS, sockets[0]], stderr=subprocess.PIPE, text=True)
-            with waiting, gradcube.Session(sockets[1], "ends") as session:
-                self.assertEqual(waiting.communicate(timeout=PATIENCE), (None, ""))
-                self.assertEqual(waiting.returncode, 0)
-                self.assertEqual(session.recv_bytes(99, 0, timeout=PATIENCE), b"left behind")
-                with self.assertRaisesRegex(gradcube.PeerError, "left"):
-                    session.barrier(timeout=PATIENCE)
+            for ends in ENDS, ENDS_IN_A_FORK:
+                waiting = subprocess.Popen([sys.executable, "-c", ends, sockets[0]], stderr=subprocess.PIPE, text=True)
+                with waiting, gradcube.Session(sockets[1], "ends") as session:
+                    self.assertEqual(waiting.communicate(timeout=PATIENCE), (None, ""))
+                    self.assertEqual(waiting.returncode, 0)
+                    self.assertEqual(session.recv_bytes(99, 0, timeout=PATIENCE), b"left behind")
+                    self.assertEqual(session.recv_bytes(99, 0, tag=3, timeout=PATIENCE), b"by a thread")
+                    with self.assertRaisesRegex(gradcube.PeerError, "left"):
+                        session.barrier(timeout=PATIENCE)
 
     def test_what_who_leaves_had_submitted_is_what_others_get_whatever_it_writes_then(self):
         with Cluster("--topology", GRID) as cluster, job(cluster, "scribbler") as sessions:

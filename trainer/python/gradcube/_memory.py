@@ -13,6 +13,7 @@ import threading
 import weakref
 
 from ._errors import AgainError, error_of
+from ._leaving import leave_with
 from ._library import library
 
 _handles = weakref.WeakSet()
@@ -43,6 +44,7 @@ class Handle:
         self._hubs = {}  # by their addresses: whether each was dropped
         self.making = None  # the HubHandle of a Hub() that has not returned
         _handles.add(self)
+        leave_with(self._process, _leave_all)
 
     def leave_at_exit(self):
         if self.session and self.is_own():
