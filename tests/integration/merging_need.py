@@ -142,6 +142,28 @@ class Resting(nn.Module):
         return self.last(numbers + self.side(numbers) if self.passes % 2 else numbers)
 
 
+def need_keeps_rates_that_are_tensors():
+    """As they were at step(), where they are changed in place before the parameters are needed."""
+    results = []
+    for priority in ("ready", "need"):
+        model = model_of(0)
+        rates = [torch.tensor(0.1), torch.tensor(0.5)]
+        optimizer = MergedGradientOptimizer(sgd_of(model), model, "wfbp", priority=priority)
+        optimizer.param_groups[0].update(lr=rates[0], more=(rates[1], 1))
+        for batch in batches(4):
+            train_a_step(model, optimizer, batch)
+            for rate in rates:
+                rate.mul_(0.5)
+            if priority == "need":
+                kept = [options["more"][0] for options in optimizer._deferred._options]
+            optimizer.finish_step()
+            optimizer.zero_grad()
+        assert optimizer.param_groups[0]["lr"] is rates[0]
+        results.append(weights(model))
+    assert torch.equal(*results), results[0] - results[1]
+    assert [float(one) for one in kept] == [0.5 / 2**3]
+
+
 def need_kinds_of_models():
     for kind in (Attention, Folded, Recurrent, Tied, Resting, pruned, normalized, scripted):
         for optimizer_of in (sgd_of, OPTIMIZERS["adam"]):
@@ -323,6 +345,7 @@ def need_tells_of_a_step_that_was_cut():
 
 SCENARIOS = [
     need_trains_the_same,
+    need_keeps_rates_that_are_tensors,
     need_kinds_of_models,
     need_steps_layer_by_layer,
     need_waits_where_it_is_told_to,

@@ -77,6 +77,9 @@ class MergedGradients(TestCase):
     def test_by_need_weights_are_the_same_to_the_bit(self):
         self.assert_done("need_trains_the_same")
 
+    def test_by_need_rates_that_are_tensors_are_those_of_the_step(self):
+        self.assert_done("need_keeps_rates_that_are_tensors")
+
     def test_by_need_models_of_all_kinds_are_trained(self):
         self.assert_done("need_kinds_of_models")
 

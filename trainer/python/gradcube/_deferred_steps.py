@@ -57,6 +57,13 @@ class _WatchedParameters(collections.OrderedDict):
         return collections.OrderedDict, (list(self.items()),)
 
 
+def _as_it_is(option):
+    """An option of an optimizer that nobody changes: a rate may be a tensor, and momenta a tuple of some."""
+    if isinstance(option, torch.Tensor):
+        return option.detach().clone()
+    return tuple(map(_as_it_is, option)) if type(option) is tuple else option
+
+
 def check_optimizer(optimizer):
     """It must step each parameter by itself, and keep nothing but state[parameter]."""
     kind = type(optimizer)
@@ -153,7 +160,7 @@ class DeferredSteps:
 
     @staticmethod
     def _without_parameters(group):
-        return {name: option for name, option in group.items() if name != "params"}
+        return {name: _as_it_is(option) for name, option in group.items() if name != "params"}
 
     def _step(self, parameters):
         """Of these alone, with the options of then."""
