@@ -173,6 +173,30 @@ class Failures(TestCase):
         self.train_all(train)
         self.assertEqual(self.steps_at(path), {"3"})
 
+    def test_an_iteration_without_gradients_after_a_checkpoint_that_could_not_begin_is_one(self):
+        path = self.path_of_checkpoints()
+
+        def train(session):
+            model = model_of(session.rank)
+            optimizer = HubOptimizer(
+                model.named_parameters(), "adam", session=session, timeout=LATE, checkpoint=path, checkpoint_every=2
+            )
+            for number in range(4):
+                optimizer.zero_grad()
+                if session.rank != 0 or number != 2:
+                    loss_of(model, batch_of(session.rank, number)).backward()
+                if number == 1:
+                    late = gradcube.TimeoutError("the disk is slow")
+                    with mock.patch.object(optimizer._checkpoints, "end", side_effect=late):
+                        self.assertRaises(gradcube.TimeoutError, optimizer.step)
+                else:
+                    optimizer.step()
+            optimizer.free(LATE)
+            return optimizer.steps
+
+        with job(self.cluster, "late") as sessions:
+            self.assertEqual(all_of(train, sessions), [4] * 4)
+
     def steps_at(self, path):
         return {file.name.split(".")[2] for file in path.parent.iterdir()}
 

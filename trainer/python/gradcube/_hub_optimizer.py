@@ -53,7 +53,8 @@ class HubOptimizer(torch.optim.Optimizer):
     A push uses its gradient up: from then on it is None, and so there is nothing to clip or to log between backward()
     and step(), and after step() all are None. A parameter without a gradient at step() is pushed with zeros: it counts
     in the mean, and momentum and weight decay act on the parameter, also where no trainer has a gradient. Each backward
-    pass but the last before step() belongs into no_sync(). step() is called as often by all trainers.
+    pass but the last before step() belongs into no_sync(). step() is called as often by all trainers. Where it has taken
+    the step, but failed to make a checkpoint, it tries that again if it is called before the next zero_grad() or gradient.
 
     Who changes parameters by another way than step(), as model.load_state_dict() does, calls restart() then. Errors are
     gradcube.Error's. After one of a push, free() this and make another one, in another session where a trainer is gone.
@@ -80,6 +81,7 @@ class HubOptimizer(torch.optim.Optimizer):
         self._synchronizes = True
         self._checkpoints = HubCheckpoints(checkpoint, checkpoint_every)
         self._is_restarting = False
+        self._is_zeroed = False  # since the last step was taken
         groups, names = with_names(params)
         super().__init__(groups, settings_of(optimizer, settings))
         self._optimizer = optimizer
@@ -212,7 +214,7 @@ class HubOptimizer(torch.optim.Optimizer):
             raise InvalidError(
                 "a parameter has a gradient that needed none when the optimizer was made: make another one"
             )
-        is_new = self._pushed or any(one.grad is not None for one in self._parameters.values())
+        is_new = self._pushed or self._is_zeroed or any(one.grad is not None for one in self._parameters.values())
         if is_new or not self._checkpoints.is_due:  # else the step was taken, and its checkpoint is tried again
             for name, parameter in self._parameters.items():
                 if name not in self._pushed:
@@ -222,10 +224,14 @@ class HubOptimizer(torch.optim.Optimizer):
             self._take_weights()
             unpushed, steps = set(), self._steps + 1
             self._checkpoints.count(steps)
-            self._pushed, self._steps = unpushed, steps  # between these two Ctrl-C does not come
+            self._pushed, self._steps, self._is_zeroed = unpushed, steps, False  # between these Ctrl-C does not come
         if self._checkpoints.is_due:
             self._begin_saving()
         return result
+
+    def zero_grad(self, *arguments, **options):
+        super().zero_grad(*arguments, **options)
+        self._is_zeroed = True
 
     def state_dict(self):
         """The groups' settings alone: the optimizer's state is on the servers."""
