@@ -17,6 +17,7 @@ def any_source():
     alone_with_its_tag()
     of_those_that_are_left()
     of_another_length()
+    for_a_tensor_that_is_refused()
 
 
 def in_turns():
@@ -124,3 +125,23 @@ def of_another_length():
         told = [None] * dist.get_world_size()
         dist.all_gather_object(told, failures)
         assert told[0] == told[1], told
+
+
+def for_a_tensor_that_is_refused():
+    """It takes no message from the next one, also where that came while another one was received."""
+    rank = dist.get_rank()
+    for wanted in (None, 1, None, 2) * 2:
+        if rank in (1, 2):
+            sends = [dist.isend(torch.tensor([float(rank), number]), 0, tag=8) for number in range(2)]
+        dist.barrier()
+        if rank == 0:
+            got, sources = torch.zeros(2), []
+            for refused in (wanted, None, wanted, wanted):
+                sources.append(dist.recv(got, None, tag=8))
+                assert got.tolist() == [sources[-1], sources.count(sources[-1]) - 1], (got, sources)
+                refusal(lambda: dist.recv(torch.zeros(1).expand(2), refused, tag=8), "share memory")
+            assert sorted(sources) == [1, 1, 2, 2]
+        elif rank in (1, 2):
+            for send in sends:
+                send.wait()
+        dist.barrier()

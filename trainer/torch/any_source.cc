@@ -10,8 +10,8 @@
 
 namespace gradcube::pytorch {
 
-std::optional<KeptMessage> KeptMessages::take(std::uint64_t tag, std::optional<int> from,
-                                              const at::Tensor& output) {
+std::optional<int> KeptMessages::take(std::uint64_t tag, std::optional<int> from,
+                                      const at::Tensor& output) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (waiting_.count(tag) != 0) {
     throw std::runtime_error("a receive from any rank waits for a message of tag " +
@@ -26,10 +26,11 @@ std::optional<KeptMessage> KeptMessages::take(std::uint64_t tag, std::optional<i
       [from](const KeptMessage& message) { return message.from == from.value_or(message.from); });
   if (chosen == messages.end()) return std::nullopt;
   check_whole(chosen->memory, output, 1);
-  KeptMessage message = std::move(*chosen);
+  output.copy_(chosen->memory.view(output.sizes()));
+  const int source = chosen->from;
   messages.erase(chosen);
   if (messages.empty()) messages_.erase(kept);
-  return message;
+  return source;
 }
 
 void KeptMessages::keep(std::uint64_t tag, KeptMessage message) {

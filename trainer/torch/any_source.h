@@ -38,11 +38,10 @@ struct KeptMessage {
 // Of a group: what is kept, and the tags with which a receive from any rank waits.
 class KeptMessages {
  public:
-  // The message that came first with this tag, from this rank if that is named, for this tensor.
-  // Throws where a receive from any rank waits for the tag; and where the message does not fit,
-  // which stays.
-  std::optional<KeptMessage> take(std::uint64_t tag, std::optional<int> from,
-                                  const at::Tensor& output);
+  // Copies the message that came first with this tag, from this rank if that is named, to this
+  // tensor; returns its rank. Throws where a receive from any rank waits for the tag; and where the
+  // message does not fit or cannot be copied: it stays.
+  std::optional<int> take(std::uint64_t tag, std::optional<int> from, const at::Tensor& output);
   void keep(std::uint64_t tag, KeptMessage message);
   void begin(std::uint64_t tag);
   void end(std::uint64_t tag);

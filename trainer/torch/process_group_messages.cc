@@ -128,12 +128,13 @@ Pointer ProcessGroupGradcube::recvAnysource(Tensors& tensors, int tag) {
 // What has come already, while a receive from any rank took another message. Whether there was one.
 bool ProcessGroupGradcube::add_kept(Call& call, const at::Tensor& tensor, std::optional<int> from,
                                     std::uint64_t tag) {
-  if (progress_ != nullptr) progress_->refuse_late({extent_of(tensor)}, false);  // or it were lost
-  const std::optional<KeptMessage> kept = kept_->take(tag, from, tensor);
-  if (!kept.has_value()) return false;
-  call.source = kept->from;
-  call.own.push_back({tensor, kept->memory.view(tensor.sizes())});
-  return true;
+  // What refuses the tensor does so before a message is taken for it, which were lost.
+  check_memory(tensor);
+  written_spans(tensor);
+  if (progress_ != nullptr) progress_->refuse_late({extent_of(tensor)}, false);
+  const std::optional<int> source = kept_->take(tag, from, tensor);
+  if (source.has_value()) call.source = *source;
+  return source.has_value();
 }
 
 Pointer ProcessGroupGradcube::gather(TensorLists& outputs, Tensors& inputs,
