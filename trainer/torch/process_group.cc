@@ -60,6 +60,10 @@ ProcessGroupGradcube::ProcessGroupGradcube(const Membership& wanted, int size, M
 
 ProcessGroupGradcube::~ProcessGroupGradcube() { close(); }
 
+bool ProcessGroupGradcube::has_stopped() const {
+  return progress_ != nullptr && progress_->has_stopped();
+}
+
 void ProcessGroupGradcube::close() {
   if (progress_ == nullptr) return;
   const WithoutInterpreterLock released;
@@ -77,7 +81,9 @@ c10::intrusive_ptr<GroupBase> ProcessGroupGradcube::split(
   if (own == ranks.end()) return {};
   const std::string name = name_in(*options);
   c10::intrusive_ptr<GroupBase> part = part_.lock();
-  if (part == nullptr || part_name_ != name) {
+  // One that was destroyed may live on, as in a model, and its name may come again.
+  if (part == nullptr || part_name_ != name ||
+      static_cast<ProcessGroupGradcube&>(*part).has_stopped()) {
     part = split_off(wanted_, store, static_cast<int>(own - ranks.begin()),
                      static_cast<int>(ranks.size()), name, options->timeout);
     part_name_ = name;

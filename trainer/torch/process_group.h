@@ -102,6 +102,7 @@ class ProcessGroupGradcube final : public GroupBase {
   void close();
   void abort() { close(); }
   void shutdown() { close(); }
+  bool has_stopped() const;  // of which a group of one rank knows nothing
 
   // Its thread, which can leave the job where nobody in Python has the group. Null in a group of
   // one rank.
