@@ -73,6 +73,15 @@ def late_memory():
         dist.destroy_process_group(group)
 
 
+def interrupt(work):
+    threading.Timer(SOON.total_seconds(), os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        work.wait()
+    except KeyboardInterrupt:
+        return
+    raise AssertionError("it has ended without the other ranks")
+
+
 def interrupted_memory():
     """What a rank writes to a tensor once Ctrl-C has ended its wait() reaches no other rank as a result."""
     rank, store = dist.get_rank(), dist.distributed_c10d._get_default_store()
@@ -81,14 +90,6 @@ def interrupted_memory():
     def meet(place):
         store.set(f"interrupted memory {place} {rank}", "there")
         store.wait([f"interrupted memory {place} {other}" for other in range(4)], LATER)
-
-    def interrupt(work):
-        threading.Timer(SOON.total_seconds(), os.kill, (os.getpid(), signal.SIGINT)).start()
-        try:
-            work.wait()
-        except KeyboardInterrupt:
-            return
-        raise AssertionError("it has ended without the other ranks")
 
     for case in ("waits again", "does not", "shared"):
         group = dist.new_group(timeout=LATER)

@@ -1,11 +1,14 @@
 """Scenarios of torch_ranks.py: sums of sparse tensors."""
 
 import datetime
+import threading
+import time
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
+from torch_late import interrupt
 from torch_missed import refusal
 
 
@@ -37,7 +40,35 @@ def sparse_sums():
         work = dist.all_reduce(sparse_of(rank), group=group, async_op=True)
         refusal(lambda: work.wait(datetime.timedelta(milliseconds=100)), "the timeout has passed")
     dist.barrier()
+    interrupted()
     embeddings()
+
+
+def interrupted():
+    """What a rank writes to a tensor once Ctrl-C has ended its wait() stays there, unless it waits again."""
+    rank, size, store = dist.get_rank(), dist.get_world_size(), dist.distributed_c10d._get_default_store()
+    expected = sum(sparse_of(other).to_dense() for other in range(size))
+    for waits_again in (False, True):
+        go_on = [f"sparse {waits_again}", "go on"]
+        mine = sparse_of(rank).coalesce()
+        if rank == 0:
+            work = dist.all_reduce(mine, async_op=True)
+            interrupt(work)
+            mine.values().fill_(77)
+            threading.Timer(1 if waits_again else 0, store.set, go_on).start()
+            if waits_again:
+                work.wait()
+        else:
+            store.wait(go_on[:1])
+            dist.all_reduce(mine)
+        if rank == 0 and not waits_again:
+            while not work.is_completed():
+                time.sleep(0.01)
+            assert mine.values().eq(77).all() and mine._nnz() == 3, mine
+            refusal(work.wait, "a signal has ended the wait()", "another wait()")
+        if rank != 0 or waits_again:
+            assert torch.equal(mine.to_dense(), expected), (mine, expected)
+        dist.barrier()
 
 
 def embeddings():

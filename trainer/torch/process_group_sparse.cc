@@ -126,10 +126,10 @@ void ProcessGroupGradcube::exchange_elements(const SparseSumPointer& sum) {
 void ProcessGroupGradcube::add_elements(const SparseSumPointer& sum) {
   const c10::InferenceMode as_the_result(sum->result.is_inference());
   const at::NoGradGuard as_values;
-  sum->result.copy_(
+  const at::Tensor all =
       at::sparse_coo_tensor(at::cat(sum->indices, 1), at::cat(sum->values, 0), sum->result.sizes())
-          .coalesce());
-  sum->work->end("");
+          .coalesce();
+  sum->work->end_by([&sum, &all] { sum->result.copy_(all); });
 }
 
 }  // namespace gradcube::pytorch

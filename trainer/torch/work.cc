@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::chrono::hours kForever(24 * 365);
 constexpr const char* kAbandoned = "a signal has ended a wait() for what is still read";
+constexpr const char* kUnwritten =
+    "a signal has ended the wait() for this call, so that it has left its tensors as they are: "
+    "expected another wait() before it ends";
 
 }  // namespace
 
@@ -69,6 +72,16 @@ void GradcubeWork::end(const std::string& failure) {
     complete_future();
   }
   finish(error);
+}
+
+void GradcubeWork::end_by(const std::function<void()>& copy) {
+  bool is_abandoned = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_abandoned = is_abandoned_;
+    if (!is_abandoned) copy();
+  }
+  end(is_abandoned ? kUnwritten : "");
 }
 
 void GradcubeWork::copy() {
@@ -128,6 +141,7 @@ void GradcubeWork::abandon() {
     const std::lock_guard lock(mutex_);
     task = task_.lock();
     abandoned_ = task;
+    is_abandoned_ = true;
   }
   const bool goes_on = progress != nullptr && task != nullptr && !Work::isCompleted();
   if (goes_on && progress->abandon(task, kAbandoned)) {
@@ -166,6 +180,10 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
   // First of all: another thread may have held the work's mutex at the fork.
   if (progress != nullptr) progress->check_process();
   if (progress != nullptr && !Work::isCompleted()) progress->hand_over();
+  {
+    const std::lock_guard lock(mutex_);
+    is_abandoned_ = false;
+  }
   try {
     if (is_limited && !has_ended_within(timeout)) expire(kTimeout);
     while (!has_ended_within(kForever)) {

@@ -18,6 +18,7 @@
 #ifndef GRADCUBE_TRAINER_TORCH_WORK_H_
 #define GRADCUBE_TRAINER_TORCH_WORK_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/Types.hpp>
@@ -52,6 +53,9 @@ class GradcubeWork final : public c10d::Work {
   void follow(const GradcubeWork& part);
   // Once. Empty: well.
   void end(const std::string& failure);
+  // The same, well, after this copy to the caller's memory. But it fails where a signal has ended
+  // the wait() for it, and there was no other one: what the caller has written since stays.
+  void end_by(const std::function<void()>& copy);
 
   int sourceRank() const override {
     return any_source_ == nullptr ? source_ : any_source_->source();
@@ -81,6 +85,7 @@ class GradcubeWork final : public c10d::Work {
   std::weak_ptr<Task> task_;       // guarded by mutex_ once the work can be waited for
   const char* late_ = nullptr;     // why its time is up; guarded by mutex_
   std::weak_ptr<Task> abandoned_;  // guarded by mutex_
+  bool is_abandoned_ = false;      // guarded by mutex_
 };
 
 }  // namespace gradcube::pytorch
