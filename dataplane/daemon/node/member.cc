@@ -151,21 +151,6 @@ void Member::end_deserted(const MailPeer& peer, std::uint32_t notice) {
       [&](const JobEngines::Part& part) { part.job->mailroom()->end_deserted(peer, notice); });
 }
 
-std::vector<std::uint64_t> Member::missed(const control::Departures& departures) const {
-  const control::LaneNumbers reached = this->reached();
-  const control::LaneNumbers completed = counts().completed;
-  std::vector<std::uint64_t> missed(reached.size(), 0);
-  bool all_ended = true;
-  for (unsigned lane = 0; lane < reached.size(); ++lane) {
-    const std::uint64_t shared =
-        std::max(departures.first_in(lane)->submitted[lane], cuts_[lane].through);
-    all_ended = all_ended && completed[lane] >= std::min(shared, reached[lane]);
-    if (reached[lane] > shared) missed[lane] = shared + 1;
-  }
-  if (!all_ended) missed.assign(missed.size(), 0);
-  return missed;
-}
-
 std::string Member::why_pushed(std::uint64_t key) const {
   return hub_.why_pushed(key, request_.name,
                          [this](unsigned local) { return locals_[local]->info.pid; });
