@@ -117,8 +117,7 @@ JoinedSession Member::tell(unsigned local) {
 
 void Member::reset(control::Epoch epoch, const control::JobCut& cut, std::uint32_t notice) {
   for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
-    // What an earlier reset has failed keeps its reason.
-    if (cut.failed[lane] > cuts_[lane].through) cuts_[lane] = {cut.failed[lane], cut.code, notice};
+    cuts_[lane].add({cut.failed[lane], cut.code, notice});
   }
   hub_.end(cut.code, cut.text, notice);
   engines_.reset(cuts_, epoch);
@@ -178,7 +177,7 @@ LaneCounts Member::submitted(unsigned local) const {
 control::LaneNumbers Member::reached() const {
   control::LaneNumbers most;
   for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
-    most.push_back(cuts_[lane].through);
+    most.push_back(cuts_[lane].through());
     for (unsigned local = 0; local < trainers(); ++local) {
       if (has(local)) most[lane] = std::max(most[lane], session_->submitted(lane, local));
     }
@@ -204,8 +203,8 @@ unsigned Member::latest() const {
 LaneCounts Member::counts() const {
   LaneCounts counts = submitted();
   for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
-    counts.published[lane] = std::max(counts.published[lane], cuts_[lane].through);
-    counts.completed[lane] = std::max(counts.completed[lane], cuts_[lane].through);
+    counts.published[lane] = std::max(counts.published[lane], cuts_[lane].through());
+    counts.completed[lane] = std::max(counts.completed[lane], cuts_[lane].through());
   }
   return counts;
 }
@@ -238,8 +237,7 @@ const char* Member::fail_submissions() {
   take_submissions();
   for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
     // A collective that a reset has failed keeps its reason.
-    const LaneCut& cut = cuts_[lane];
-    session_->complete_through(lane, cut.through, cut.code, cut.notice);
+    session_->complete_through(lane, cuts_[lane]);
     session_->complete_through(lane, UINT64_MAX, GRADCUBE_EPEER, end_notice_.value_or(0));
   }
   session_->fail_mail(GRADCUBE_EPEER, end_notice_.value_or(0));
