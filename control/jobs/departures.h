@@ -20,10 +20,13 @@
 //   collectives    those that the trainer had submitted come to their end when the others have
 //                  submitted them, too, however late. The first one beyond, in its lane, fails on
 //                  all that submit it, as after a disagreement, once what is before it has ended:
-//                  with GRADCUBE_EPEER, and a sentence that names job, collective, rank and server
+//                  with GRADCUBE_EPEER, and a sentence that names job, collective, rank and server.
+//                  What not all have submitted in other lanes fails with it. So a server waits
+//                  for what has begun there, too, unless nothing is submitted and nothing ends for
+//                  JobTiming's run_on: others may submit it only after what cannot be done
 //   messages       what it had sent is received, however late. A receive of what it had not sent,
 //                  and a send that it had not received, fail alike. So does what comes later
-//   all else       is as before: other lanes, messages among others, other jobs
+//   all else       is as before: the rest of other lanes, messages among others, other jobs
 //   its memory     its daemon keeps it until the job ends, which is when the last trainer leaves,
 //                  as what it had sent may be asked for until then; and so the place among the
 //                  server's jobs, and what its user has of the quota
@@ -46,6 +49,7 @@
 #include <vector>
 
 #include "bcube_forwarding/address.h"
+#include "control/jobs/job_actions.h"
 #include "control/jobs/job_messages.h"
 
 namespace gradcube::control {
@@ -75,9 +79,35 @@ class Departures {
     return lane < first_.size() ? &first_[lane] : nullptr;
   }
 
+  // By lane, the first collective that a trainer here has submitted and one that has left has not,
+  // as far as it is time to fail it; 0 if there is none. To be called again and again where some
+  // have left. reached: what any trainer here has submitted; completed: what has ended for all
+  // that are here. Of what a reset has failed, both count all.
+  LaneNumbers missed(const LaneNumbers& reached, const LaneNumbers& completed, Instant run_on,
+                     Instant now) {
+    if (reached != reached_ || completed != completed_) {
+      reached_ = reached;
+      completed_ = completed;
+      moved_ = now;
+    }
+    LaneNumbers missed(reached.size(), 0);
+    bool all_ended = true;
+    for (std::size_t lane = 0; lane < reached.size(); ++lane) {
+      const std::uint64_t shared = std::max(first_[lane].submitted[lane], completed[lane]);
+      all_ended = all_ended && completed[lane] >= std::min(shared, reached[lane]);
+      if (reached[lane] > shared && completed[lane] == shared) missed[lane] = shared + 1;
+    }
+    if (!all_ended && now - moved_ < run_on) missed.assign(missed.size(), 0);
+    return missed;
+  }
+
  private:
   std::map<std::pair<bcube::ServerId, std::uint32_t>, Departure> known_;
   std::vector<Departure> first_;  // by lane
+  // How far the trainers here had come when they last came further.
+  LaneNumbers reached_;
+  LaneNumbers completed_;
+  Instant moved_{};
 };
 
 }  // namespace gradcube::control

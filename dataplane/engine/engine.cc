@@ -219,15 +219,13 @@ unsigned Engine::complete(EngineJob& job) {
   const std::uint64_t before = session.completions();
   if (job.mailroom() != nullptr) job.mailroom()->publish_ends();
   for (unsigned lane = 0; lane < session.lanes(); ++lane) {
-    const LaneCut& cut = job.cuts[lane];
-    if (cut.through > session.completed(lane)) {
-      session.complete_through(lane, cut.through, cut.code, cut.notice);
-    }
+    const CutsOfLane& cuts = job.cuts[lane];
+    if (cuts.through() > session.completed(lane)) session.complete_through(lane, cuts);
     const std::uint64_t finished = session.finished_by_all(lane);
     const std::uint64_t completed = session.completed(lane);
     // Another engine may have finished on zeros since this one looked.
     if (GuardedMemory::pending()) break;
-    if (finished > cut.through && finished > completed) {
+    if (finished > cuts.through() && finished > completed) {
       counters_.collectives += finished - completed;
       session.complete_through(lane, finished, 0);
     }

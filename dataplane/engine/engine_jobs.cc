@@ -240,7 +240,7 @@ void Engine::clear(EngineJob& job, const LaneCuts& cuts) {
   std::erase_if(working_, [&job](PlanExecutor* executor) { return &executor->job() == &job; });
   for (PlanExecutor& executor : job.executors()) {
     for (Flow& flow : executor.flows()) timers_.cancel(flow.timer);
-    executor.reset(cuts[executor.lane()].through);
+    executor.reset(cuts[executor.lane()].through());
   }
   job.seen = 0;
 }

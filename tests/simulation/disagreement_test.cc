@@ -125,6 +125,37 @@ TEST_F(Jobs, DoNotWaitLongForWhatIsNotSubmittedBeforeADisagreement) {
   leave_all(cluster_, trainers);
 }
 
+TEST_F(Jobs, TellALateTrainerWhyTheFirstResetFailedWhatItSubmits) {
+  const Trainers trainers = join();
+  allreduce(cluster_, trainers, collective_);
+  Collective other = collective_;
+  other.count -= 1;
+  for (const unsigned rank : {0U, 1U, 2U}) {
+    fill_and_submit(*trainers[rank], rank == 1 ? other : collective_);
+  }
+  const auto have_ended = [&](std::uint64_t collectives) {
+    return trainers[0]->header().completion_tail.load() == collectives;
+  };
+  EXPECT_TRUE(cluster_.run_until([&] { return have_ended(2); }, kSecond));
+  cluster_.leave(*trainers[1], dataplane::Departure::orderly);
+  cluster_.run_for(kMillisecond);
+  fill_and_submit(*trainers[0], collective_);
+  EXPECT_TRUE(cluster_.run_until([&] { return have_ended(3); }, 4 * kSecond));
+  EXPECT_EQ(codes(*trainers[0]), (std::vector<std::int32_t>{GRADCUBE_EMISMATCH, GRADCUBE_EPEER}));
+  for (unsigned i = 0; i < 2; ++i) fill_and_submit(*trainers[3], collective_);
+  EXPECT_TRUE(cluster_.run_until([&] { return trainers[3]->idle(); }, kSecond));
+  const auto ended = trainers[3]->take_completions();
+  const auto& told = cluster_.told(*trainers[3]);
+  ASSERT_EQ(ended.size(), 2u);
+  ASSERT_EQ(told.size(), 2u);
+  for (const unsigned i : {0U, 1U}) {
+    EXPECT_EQ(ended[i].code, i == 0 ? GRADCUBE_EMISMATCH : GRADCUBE_EPEER);
+    EXPECT_EQ(ended[i].notice, told[i].notice.number);
+    EXPECT_EQ(ended[i].code, told[i].notice.code) << told[i].notice.text;
+  }
+  leave_all(cluster_, trainers);
+}
+
 TEST(JobsOfTwoLanes, GoOnInOneLaneWhileATrainerIsAwaitedInTheOther) {
   SimulatedCluster cluster(settings_of({{"topology", "bcube:2,2"}}));
   const Trainers trainers = join_with_lanes(cluster, 2);

@@ -209,12 +209,9 @@ int gradcube_test(gradcube_session* session, std::uint64_t request, int* done) {
 }
 
 int gradcube_poll(gradcube_session* session, std::uint64_t request, int timeout_ms, int* done) {
+  if (done != nullptr) *done = 0;  // however the call fails
   return guarded(session, [&](Session& s) {
-    if (done == nullptr) return null_result(s, "done");
-    bool ended = false;
-    const int code = s.poll(request, timeout_ms, ended);
-    *done = ended ? 1 : 0;
-    return code;
+    return done == nullptr ? null_result(s, "done") : s.poll(request, timeout_ms, *done);
   });
 }
 

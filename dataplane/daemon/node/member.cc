@@ -117,8 +117,7 @@ JoinedSession Member::tell(unsigned local) {
 
 void Member::reset(control::Epoch epoch, const control::JobCut& cut, std::uint32_t notice) {
   for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
-    // What an earlier reset has failed keeps its reason.
-    if (cut.failed[lane] > cuts_[lane].through) cuts_[lane] = {cut.failed[lane], cut.code, notice};
+    cuts_[lane].add({cut.failed[lane], cut.code, notice});
   }
   hub_.end(cut.code, cut.text, notice);
   engines_.reset(cuts_, epoch);
@@ -151,21 +150,6 @@ void Member::end_deserted(const MailPeer& peer, std::uint32_t notice) {
       [&](const JobEngines::Part& part) { part.job->mailroom()->end_deserted(peer, notice); });
 }
 
-std::vector<std::uint64_t> Member::missed(const control::Departures& departures) const {
-  const control::LaneNumbers reached = this->reached();
-  const control::LaneNumbers completed = counts().completed;
-  std::vector<std::uint64_t> missed(reached.size(), 0);
-  bool all_ended = true;
-  for (unsigned lane = 0; lane < reached.size(); ++lane) {
-    const std::uint64_t shared =
-        std::max(departures.first_in(lane)->submitted[lane], cuts_[lane].through);
-    all_ended = all_ended && completed[lane] >= std::min(shared, reached[lane]);
-    if (reached[lane] > shared) missed[lane] = shared + 1;
-  }
-  if (!all_ended) missed.assign(missed.size(), 0);
-  return missed;
-}
-
 std::string Member::why_pushed(std::uint64_t key) const {
   return hub_.why_pushed(key, request_.name,
                          [this](unsigned local) { return locals_[local]->info.pid; });
@@ -193,7 +177,7 @@ LaneCounts Member::submitted(unsigned local) const {
 control::LaneNumbers Member::reached() const {
   control::LaneNumbers most;
   for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
-    most.push_back(cuts_[lane].through);
+    most.push_back(cuts_[lane].through());
     for (unsigned local = 0; local < trainers(); ++local) {
       if (has(local)) most[lane] = std::max(most[lane], session_->submitted(lane, local));
     }
@@ -219,8 +203,8 @@ unsigned Member::latest() const {
 LaneCounts Member::counts() const {
   LaneCounts counts = submitted();
   for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
-    counts.published[lane] = std::max(counts.published[lane], cuts_[lane].through);
-    counts.completed[lane] = std::max(counts.completed[lane], cuts_[lane].through);
+    counts.published[lane] = std::max(counts.published[lane], cuts_[lane].through());
+    counts.completed[lane] = std::max(counts.completed[lane], cuts_[lane].through());
   }
   return counts;
 }
@@ -253,8 +237,7 @@ const char* Member::fail_submissions() {
   take_submissions();
   for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
     // A collective that a reset has failed keeps its reason.
-    const LaneCut& cut = cuts_[lane];
-    session_->complete_through(lane, cut.through, cut.code, cut.notice);
+    session_->complete_through(lane, cuts_[lane]);
     session_->complete_through(lane, UINT64_MAX, GRADCUBE_EPEER, end_notice_.value_or(0));
   }
   session_->fail_mail(GRADCUBE_EPEER, end_notice_.value_or(0));

@@ -18,7 +18,6 @@
 
 #include "aggregation/kernels.h"
 #include "control/base/descriptor.h"
-#include "control/jobs/departures.h"
 #include "control/jobs/job_actions.h"
 #include "control/jobs/join_request.h"
 #include "control/plan/base/topology.h"
@@ -93,9 +92,6 @@ class Member {
   // Some that have left and that messages of these trainers wait for, and what ends those.
   std::map<MailPeer, std::uint32_t> deserters(std::size_t most) const;
   void end_deserted(const MailPeer& peer, std::uint32_t notice);
-  // By lane, the first collective that a trainer here has submitted and one that has left has not;
-  // 0 if there is none, or something that they share has not ended yet. Where some have left.
-  std::vector<std::uint64_t> missed(const control::Departures& departures) const;
   const LanePlans& plans() const { return plans_; }
 
   // Counts go on over resets: what a reset has failed counts as published and completed, whether or

@@ -70,7 +70,8 @@ void Node::miss_the_gone(Attempt attempt, JobGroup& group, control::Instant now)
   Member& member = *group.member;
   if (!group.departures.any() || !member.attached()) return;
   const control::JobDescriptor& job = *group.descriptor;
-  const std::vector<std::uint64_t> missed = member.missed(group.departures);
+  const control::LaneNumbers missed = group.departures.missed(
+      member.reached(), member.counts().completed, around_.timing.jobs.run_on, now);
   for (unsigned lane = 0; lane < missed.size(); ++lane) {
     if (missed[lane] == 0) continue;
     const control::Departure& first = *group.departures.first_in(lane);

@@ -23,8 +23,10 @@
 #ifndef GRADCUBE_DATAPLANE_ENGINE_SESSION_SESSION_H_
 #define GRADCUBE_DATAPLANE_ENGINE_SESSION_SESSION_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -58,7 +60,29 @@ struct LaneCut {
   std::int32_t code = 0;
   std::uint32_t notice = 0;  // the number of the Notice that says why
 };
-using LaneCuts = std::array<LaneCut, shared::kMaxLanes>;
+
+// Those of a lane, of the resets so far: what one has failed keeps its reason when the next comes,
+// also where a trainer has yet to submit it. Of many only the newest are kept; what older ones have
+// failed, and a trainer has still not submitted, has the reason of the next one.
+class CutsOfLane {
+ public:
+  static constexpr std::size_t kKept = 4;
+
+  // Of the last reset.
+  std::uint64_t through() const { return cuts_.back().through; }
+  void add(const LaneCut& cut) {
+    if (cut.through <= through()) return;
+    std::shift_left(cuts_.begin(), cuts_.end(), 1);
+    cuts_.back() = cut;
+  }
+  // Ascending; those that are not in use end nothing.
+  auto begin() const { return cuts_.begin(); }
+  auto end() const { return cuts_.end(); }
+
+ private:
+  std::array<LaneCut, kKept> cuts_{};
+};
+using LaneCuts = std::array<CutsOfLane, shared::kMaxLanes>;
 
 class Session {
  public:
@@ -119,6 +143,9 @@ class Session {
   // begins more.
   void complete_through(unsigned lane, std::uint64_t number, std::int32_t code,
                         std::uint32_t notice = 0);
+  void complete_through(unsigned lane, const CutsOfLane& cuts) {
+    for (const LaneCut& cut : cuts) complete_through(lane, cut.through, cut.code, cut.notice);
+  }
 
   // Messages between trainers: what was taken of them and has not ended.
   MailTable& mail() { return mail_; }

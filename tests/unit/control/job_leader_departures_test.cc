@@ -80,5 +80,51 @@ TEST_F(JobLeaderTest, TellsManyDeparturesInParts) {
   EXPECT_EQ(first<Left>(more).departures.size(), 2u);
 }
 
+// A server of a job of two lanes: one that has left had submitted two in lane 0 and one in lane 1.
+class MissedTest : public testing::Test {
+ protected:
+  MissedTest() { departures_.note({1, 0, "it left", {2, 1}}); }
+  LaneNumbers missed(const LaneNumbers& reached, const LaneNumbers& completed) {
+    return departures_.missed(reached, completed, kRunOn, now_);
+  }
+
+  static constexpr Instant kRunOn = std::chrono::seconds(10);
+  const LaneNumbers none_{0, 0};
+  Instant now_ = std::chrono::seconds(1'000);
+  Departures departures_;
+};
+
+TEST_F(MissedTest, IsTheFirstBeyondWhatOneThatHasLeftHasSubmitted) {
+  EXPECT_EQ(missed({2, 1}, {2, 1}), none_);
+  EXPECT_EQ(missed({4, 1}, {2, 1}), (LaneNumbers{3, 0}));
+  EXPECT_EQ(missed({4, 2}, {2, 1}), (LaneNumbers{3, 2}));
+}
+
+TEST_F(MissedTest, IsTheFirstBeyondWhatAResetHasFailed) {
+  EXPECT_EQ(missed({5, 1}, {5, 1}), none_);
+  EXPECT_EQ(missed({7, 1}, {5, 1}), (LaneNumbers{6, 0}));
+}
+
+TEST_F(MissedTest, WaitsForWhatIsSharedInItsLaneHoweverLate) {
+  EXPECT_EQ(missed({3, 0}, {1, 0}), none_);
+  now_ += 100 * kRunOn;
+  EXPECT_EQ(missed({3, 0}, {1, 0}), none_);
+  EXPECT_EQ(missed({3, 0}, {2, 0}), (LaneNumbers{3, 0}));
+}
+
+TEST_F(MissedTest, WaitsForWhatIsSharedInOtherLanesAsLongAsTrainersComeFurther) {
+  EXPECT_EQ(missed({1, 2}, {0, 1}), none_);
+  now_ += kRunOn - Instant(1);
+  EXPECT_EQ(missed({1, 2}, {0, 1}), none_);
+  EXPECT_EQ(missed({2, 2}, {0, 1}), none_) << "one more is submitted";
+  now_ += kRunOn - Instant(1);
+  EXPECT_EQ(missed({2, 2}, {1, 1}), none_) << "one more has ended";
+  now_ += kRunOn - Instant(1);
+  EXPECT_EQ(missed({2, 2}, {1, 1}), none_);
+  now_ += Instant(1);
+  EXPECT_EQ(missed({2, 2}, {1, 1}), (LaneNumbers{0, 2}));
+  EXPECT_EQ(missed({2, 2}, {2, 1}), (LaneNumbers{0, 2})) << "and not at all where all has ended";
+}
+
 }  // namespace
 }  // namespace gradcube::control

@@ -314,19 +314,19 @@ void JobSimulation::advance(Node& node, ServerId server, Attempt attempt, Engine
 }
 
 // What its trainer submits and a trainer that has left had not.
-void JobSimulation::miss_the_gone(Node& node, ServerId server, Attempt attempt,
-                                  const Engine& engine) {
+void JobSimulation::miss_the_gone(Node& node, ServerId server, Attempt attempt, Engine& engine) {
   const Trainer& trainer = node.trainers[attempt];
   const bool cares = trainer.alive && !trainer.leaves && engine.state == State::sending;
   if (!cares || !engine.departures.any()) return;
-  for (std::uint32_t lane = 0; lane < engine.published.size(); ++lane) {
+  const LaneNumbers missed =
+      engine.departures.missed(engine.published, engine.completed, timing_.run_on, now_);
+  for (std::uint32_t lane = 0; lane < missed.size(); ++lane) {
+    if (missed[lane] == 0) continue;
     const Departure& first = *engine.departures.first_in(lane);
-    const std::uint64_t shared = std::max(first.submitted[lane], engine.failed[lane]);
-    if (engine.published[lane] <= shared || engine.completed[lane] < shared) continue;
-    event(
-        server, attempt,
-        event::Disagreed{engine.epoch,
-                         {lane, shared + 1, kDeparted, first.how, Disagreement::Cause::departure}});
+    event(server, attempt,
+          event::Disagreed{
+              engine.epoch,
+              {lane, missed[lane], kDeparted, first.how, Disagreement::Cause::departure}});
   }
 }
 

@@ -177,7 +177,7 @@ class JobSimulation {
   void contribute(bcube::ServerId server, Engine& engine);
   void receive(Node& node, bcube::ServerId server, bcube::ServerId from, const Contribution& what);
   void advance(Node& node, bcube::ServerId server, Attempt attempt, Engine& engine);
-  void miss_the_gone(Node& node, bcube::ServerId server, Attempt attempt, const Engine& engine);
+  void miss_the_gone(Node& node, bcube::ServerId server, Attempt attempt, Engine& engine);
   void event(bcube::ServerId server, Attempt attempt, JobEvent event);
   void note_gone(Node& node);
   static void note_given_up(Node& node, const JobMessage& message);

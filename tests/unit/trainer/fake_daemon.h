@@ -23,6 +23,7 @@
 //   slow      each collective ends a while after its submission
 //   silent    as hold, and inquiries are not answered
 //   fail      each collective fails with GRADCUBE_EPEER, explained by kFailure
+//   uneven    as hold, but barriers fail at once, as with fail
 //   unexplained  each collective fails with GRADCUBE_EPEER, without a notice
 //   vanished  the same, with the number of a notice that never comes
 //   twice     each collective ends twice
@@ -89,6 +90,9 @@ inline bool is_push(const shared::Submission& submission, shared::PushKind kind)
 inline bool is_collective(const shared::Submission& submission, shared::CollectiveKind kind) {
   return submission.type == static_cast<std::uint8_t>(shared::SubmissionType::collective) &&
          submission.collective.kind == static_cast<std::uint8_t>(kind);
+}
+inline bool is_barrier(const shared::Submission& submission) {
+  return is_collective(submission, shared::CollectiveKind::barrier);
 }
 
 // What the latest trainer said at the door, and what it submitted and asked last.

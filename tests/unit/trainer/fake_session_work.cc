@@ -51,9 +51,11 @@ bool FakeSession::may_serve(bool released) {
 void FakeSession::serve_all(bool released) {
   std::deque<shared::Submission> held;
   for (; !waiting_.empty(); waiting_.pop_front()) {
-    const bool is_held = is_push(waiting_.front()) ? job_ == "unpushed"
-                                                   : (job_ == "unheard" && was_pushed_to_) ||
-                                                         (job_ == "unprepared" && gathers_ == 4);
+    const bool is_held = is_push(waiting_.front())
+                             ? job_ == "unpushed"
+                             : (job_ == "uneven" && !is_barrier(waiting_.front())) ||
+                                   (job_ == "unheard" && was_pushed_to_) ||
+                                   (job_ == "unprepared" && gathers_ == 4);
     if (is_held && !released) {
       held.push_back(waiting_.front());
     } else {
@@ -83,7 +85,7 @@ bool FakeSession::fail(const shared::Submission& submission) {
     complete(submission.request, GRADCUBE_EPEER);
   } else if (job_ == "vanished") {
     complete(submission.request, GRADCUBE_EPEER, 17);
-  } else if (job_ == "fail") {
+  } else if (job_ == "fail" || (job_ == "uneven" && is_barrier(submission))) {
     notify(shared::MessageType::failure, GRADCUBE_EPEER,
            kFailure + std::to_string(submission.request), ++notices_);
     complete(submission.request, GRADCUBE_EPEER, notices_);
@@ -134,7 +136,7 @@ bool FakeSession::push(const shared::Submission& submission) {
 
 // What befalls the hub of a job at its barriers, before they end.
 void FakeSession::strike_hub(const shared::Submission& submission) {
-  if (hub_ == nullptr || !is_collective(submission, shared::CollectiveKind::barrier)) return;
+  if (hub_ == nullptr || !is_barrier(submission)) return;
   if (job_ == "bereft") {
     notify(shared::MessageType::failure, GRADCUBE_EPEER, kFailure, ++notices_);
     hub_->end(GRADCUBE_EPEER, notices_);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <thread>
 
+#include "tests/unit/trainer/scarce_memory.h"
 #include "tests/unit/trainer/session_fixture.h"
 #include "trainer/shared_layout.h"
 
@@ -225,6 +226,48 @@ TEST_F(FailureTest, EachOfManyFailuresBringsTheNoticeThatItsCompletionNames) {
   for (const std::uint64_t request : requests) {
     EXPECT_EQ(failed(session, request), GRADCUBE_EPEER);
     EXPECT_EQ(gradcube_last_error(session), kFailure + std::to_string(request));
+  }
+}
+
+TEST_F(FailureTest, AnotherRequestsFailureEndsNoCallWhereThereIsNoMemoryForItsWords) {
+  gradcube_session* session = open("uneven");
+  float* buffer = floats(session, 10);
+  const std::uint64_t goes_on = start(session, buffer, 10);
+  std::uint64_t fails = 0;
+  ASSERT_EQ(gradcube_barrier(session, &fails), GRADCUBE_OK);
+  const auto& header = *reinterpret_cast<const shared::RegionHeader*>(
+      reinterpret_cast<const std::byte*>(buffer) - shared::kHeapOffset);
+  ASSERT_TRUE(eventually([&] { return header.completion_tail == 1; }));
+  int waited = 0;
+  int polled = 0;
+  int done = 7;
+  {
+    const NoMemory none;
+    waited = gradcube_wait(session, goes_on, 10);
+    polled = gradcube_poll(session, goes_on, 10, &done);
+  }
+  EXPECT_EQ(waited, GRADCUBE_ETIMEDOUT);
+  EXPECT_EQ(polled, GRADCUBE_OK);
+  EXPECT_EQ(done, 0);
+  EXPECT_EQ(failed(session, fails), GRADCUBE_EPEER);
+  EXPECT_STREQ(gradcube_last_error(session), gradcube_strerror(GRADCUBE_EPEER));
+  daemon_.release();
+  EXPECT_EQ(gradcube_wait(session, goes_on, kLong), GRADCUBE_OK);
+  EXPECT_EQ(buffer[0], 9);
+}
+
+TEST_F(FailureTest, ASessionIsLostByItsCodeWhereThereIsNoMemoryForTheReason) {
+  for (const auto& [job, code] :
+       {std::pair("scold", GRADCUBE_EPROTOCOL), std::pair("die", GRADCUBE_ENODAEMON),
+        std::pair("scribble", GRADCUBE_EPROTOCOL)}) {
+    gradcube_session* session = open(job);
+    const std::uint64_t request = start(session, floats(session, 10), 10);
+    int ended = 0;
+    {
+      const NoMemory none;
+      ended = failed(session, request);
+    }
+    EXPECT_EQ(ended, code) << job;
   }
 }
 

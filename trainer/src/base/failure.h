@@ -6,6 +6,7 @@
 #define GRADCUBE_TRAINER_SRC_BASE_FAILURE_H_
 
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -23,6 +24,16 @@ class Failure : public std::runtime_error {
 // "<what>: No such file or directory": `error` is an errno value.
 inline std::string with_system_error(const std::string& what, int error) {
   return what + ": " + std::strerror(error);
+}
+
+// What make() says; nothing where there is no memory for a text: the code's own words serve then.
+template <typename Make>
+std::string text_if_any(const Make& make) noexcept {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
 }
 
 }  // namespace gradcube::trainer

@@ -83,8 +83,8 @@ class Session {
   int submit(const gradcube_collective& asked, std::uint64_t& number);
   int submit(const gradcube_message& asked, std::uint64_t& number);
 
-  // Returns early, with `done` false, at the deadline and when a signal was caught.
-  int poll(std::uint64_t number, int timeout_ms, bool& done);
+  // Returns early, with `done` 0, at the deadline and when a signal was caught.
+  int poll(std::uint64_t number, int timeout_ms, int& done);
   int wait(std::uint64_t number, int timeout_ms);
   int cancel(std::uint64_t number);
 
@@ -192,11 +192,14 @@ class Session {
   bool lead(Lock& lock, const Waiters::Waiter& waiter, const Deadline& deadline);
   bool is_served(const Waiters::Waiter& waiter);
   int time_out(Lock& lock, Request& request);
+  std::string why_late(const Request& request, std::int64_t waited_ms) const;
 
   // session_listen.cc
   void look();
   void take(const shared::Completion& completion);
-  void end(Request& request, int code, std::string message);
+  void hear(const shared::Notice& notice, Descriptor descriptor);
+  void end(Request& request, int code);
+  std::string why_failed(const Request& request, const shared::Completion& completion);
   std::string why_unfitting(const Request& request, std::uint32_t other_dtype) const;
   std::string why_too_far(const Request& request) const;
   std::vector<std::span<const std::byte>> blocks_to_copy() const;  // for a child

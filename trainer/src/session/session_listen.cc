@@ -19,6 +19,10 @@ constexpr const char* kAborted = "gradcube_abort() ended this trainer's job: ope
 
 }  // namespace
 
+// What takes completions and notices throws nothing: it works for all that wait, and none of them
+// could tell a failure of it from one of its own request. A text that there is no memory for is
+// left out.
+//
 // Takes what has come. Where an event descriptor was given out, this is also what makes it
 // unreadable: the doorbell is silenced before the rings are looked at, so a ring that comes after
 // is heard.
@@ -59,33 +63,32 @@ void Session::take(const shared::Completion& completion) {
   }
   request->message_bytes = completion.bytes;
   if (request->collective.is_receive()) request->collective.output.bytes = completion.bytes;
-  if (aborted_ && completion.code != GRADCUBE_OK) {
-    return end(*request, GRADCUBE_EABORTED, kAborted);
-  }
+  const bool failed = completion.code != GRADCUBE_OK;
   // Before listen(), which may lose the session and end all that have not ended.
-  end(*request, completion.code, "");
-  if (completion.code == GRADCUBE_OK) return;
-  if (completion.code == GRADCUBE_EMISMATCH && request->collective.is_message()) {
-    request->message = why_unfitting(*request, completion.notice);
-    return;
+  end(*request, failed && aborted_ ? GRADCUBE_EABORTED : completion.code);
+  if (failed) request->message = text_if_any([&] { return why_failed(*request, completion); });
+}
+
+std::string Session::why_failed(const Request& request, const shared::Completion& completion) {
+  if (request.code == GRADCUBE_EABORTED) return kAborted;
+  if (completion.code == GRADCUBE_EMISMATCH && request.collective.is_message()) {
+    return why_unfitting(request, completion.notice);
   }
   if (completion.code == GRADCUBE_ECANCELED) {
-    request->message = text_of_message(request->collective) + " in job \"" + job_ +
-                       "\" was withdrawn before it met the other trainer's: it has " +
-                       (request->collective.is_send() ? "given" : "taken") + " nothing";
-    return;
+    return text_of_message(request.collective) + " in job \"" + job_ +
+           "\" was withdrawn before it met the other trainer's: it has " +
+           (request.collective.is_send() ? "given" : "taken") + " nothing";
   }
   // What a message can be wrong in was checked at its submission, but not where its peer is.
-  if (completion.code == GRADCUBE_EINVAL && request->collective.is_message()) {
-    request->message = why_too_far(*request);
-    return;
+  if (completion.code == GRADCUBE_EINVAL && request.collective.is_message()) {
+    return why_too_far(request);
   }
   if (notices_.text_of(completion.notice) == nullptr) listen();
   const std::string* text = notices_.text_of(completion.notice);
-  request->message = text != nullptr ? *text
-                                     : "request " + std::to_string(request->number) +
-                                           " failed at server " + admission_.welcome.server + ": " +
-                                           gradcube_strerror(completion.code);
+  return text != nullptr
+             ? *text
+             : "request " + std::to_string(request.number) + " failed at server " +
+                   admission_.welcome.server + ": " + gradcube_strerror(completion.code);
 }
 
 // other_dtype: one more than the other trainer's, where the two differ: shared::Completion.
@@ -111,10 +114,9 @@ std::string Session::why_too_far(const Request& request) const {
          "a trainer between them pass it on";
 }
 
-void Session::end(Request& request, int code, std::string message) {
+void Session::end(Request& request, int code) {
   request.ended = true;
   request.code = code;
-  request.message = std::move(message);
   --in_flight_;
   ++unreported_ends_;
 }
@@ -141,59 +143,66 @@ void Session::listen() {
       lose_daemon();
       return;
     }
-    switch (notice.type) {
-      case shared::MessageType::failure:
-        notices_.add(notice);
-        break;
-      case shared::MessageType::report:
-        if (Request* request = requests_.find(notice.request); request != nullptr) {
-          request->report = notice.text;
-          call_served();
-        }
-        break;
-      case shared::MessageType::grown:
-        take_confirmation(notice);
-        break;
-      case shared::MessageType::hub_made:
-        hub_->take_hub(notice, std::move(descriptor));
-        break;
-      case shared::MessageType::closing:
-        lose(notice.code == GRADCUBE_OK ? GRADCUBE_ENODAEMON : notice.code, notice.text);
-        break;
-      default:
-        lose_daemon();
+    try {
+      hear(notice, std::move(descriptor));
+    } catch (const std::bad_alloc&) {
+      // It has no text, then.
     }
+  }
+}
+
+void Session::hear(const shared::Notice& notice, Descriptor descriptor) {
+  switch (notice.type) {
+    case shared::MessageType::failure:
+      notices_.add(notice);
+      break;
+    case shared::MessageType::report:
+      if (Request* request = requests_.find(notice.request); request != nullptr) {
+        request->report = notice.text;
+        call_served();
+      }
+      break;
+    case shared::MessageType::grown:
+      take_confirmation(notice);
+      break;
+    case shared::MessageType::hub_made:
+      hub_->take_hub(notice, std::move(descriptor));
+      break;
+    case shared::MessageType::closing:
+      lose(notice.code == GRADCUBE_OK ? GRADCUBE_ENODAEMON : notice.code,
+           text_if_any([&] { return std::string(notice.text); }));
+      break;
+    default:
+      lose_daemon();
   }
 }
 
 void Session::lose_daemon() {
   hub_->keep_shown();  // it may go on: a trainer that reads no notices is not told so
-  lose(GRADCUBE_ENODAEMON,
-       "the daemon at " + connection_.path() + ", server " + admission_.welcome.server +
-           ", went away: see `gradcube status`, start again with `gradcube up`");
+  lose(GRADCUBE_ENODAEMON, text_if_any([this] {
+         return "the daemon at " + connection_.path() + ", server " + admission_.welcome.server +
+                ", went away: see `gradcube status`, start again with `gradcube up`";
+       }));
 }
 
 void Session::lose_ring(const char* what) {
   ring_is_open_ = false;
-  lose(GRADCUBE_EPROTOCOL,
-       "the daemon at " + connection_.path() + " wrote " + what + ": open a new session");
+  lose(GRADCUBE_EPROTOCOL, text_if_any([&] {
+         return "the daemon at " + connection_.path() + " wrote " + what + ": open a new session";
+       }));
 }
 
 void Session::lose(int code, std::string message) {
   if (lost_code_ != GRADCUBE_OK) return;
   lost_code_ = aborted_ ? GRADCUBE_EABORTED : code;
-  try {
-    lost_message_ = aborted_ ? kAborted : std::move(message);
-    reap();  // a collective that completed before keeps its result
-  } catch (const std::bad_alloc&) {
-    // All that follows needs no memory: there may be none for a text.
-  }
+  lost_message_ = aborted_ ? text_if_any([] { return std::string(kAborted); }) : std::move(message);
+  reap();  // a collective that completed before keeps its result
   ring_is_open_ = false;
   // Its buffers are about to be the trainer's again, and the daemon may go on with them: others get
   // what was submitted, whatever is written there then.
   if (in_flight_ != 0) region_.part_heap(heap_.usable());
   requests_.for_each_listed([this](Request& request) {
-    if (!request.ended) end(request, lost_code_, "");  // report() says lost_message_
+    if (!request.ended) end(request, lost_code_);  // report() says lost_message_
   });
   update_events();
   // A daemon that ends leaves trainers what they map; one that goes on takes it back when this
@@ -202,7 +211,7 @@ void Session::lose(int code, std::string message) {
   connection_.shut_down();
   ::shutdown(admission_.doorbell.get(), SHUT_RDWR);
   call_served();
-  end_abandoned();  // which needs memory to give memory back
+  end_abandoned();
   update_events();
 }
 

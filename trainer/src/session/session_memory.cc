@@ -165,7 +165,7 @@ void Session::take_confirmation(const shared::Notice& notice) {
   heap_.extend(notice.request - shared::kHeapOffset);
   reported_ = false;
   confirmation_code_ = notice.code;
-  confirmation_text_ = notice.text;
+  confirmation_text_ = text_if_any([&] { return std::string(notice.text); });
   call_served();
 }
 

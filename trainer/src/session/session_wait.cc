@@ -29,13 +29,13 @@ int Session::event_fd() {
   return events_->fd();
 }
 
-int Session::poll(std::uint64_t number, int timeout_ms, bool& done) {
-  done = false;
+int Session::poll(std::uint64_t number, int timeout_ms, int& done) {
+  done = 0;
   Lock lock = enter();
   Request* request = await(lock, number, timeout_ms, OnSignal::stop);
   if (request == nullptr) return unknown(number);
   if (!request->ended) return GRADCUBE_OK;
-  done = true;
+  done = 1;
   return report(lock, *request);
 }
 
@@ -145,15 +145,19 @@ int Session::time_out(Lock& lock, Request& late) {
   Request* request = requests_.find(number);
   if (request == nullptr) return unknown(number);
   if (request->ended) return report(lock, *request);
+  // What has no text is still not done, and its memory is the daemon's.
+  return fail(GRADCUBE_ETIMEDOUT, text_if_any([&] { return why_late(*request, waited_ms); }));
+}
+
+std::string Session::why_late(const Request& request, std::int64_t waited_ms) const {
   std::string what;
-  if (request->collective.is_message()) what = text_of_message(request->collective) + " is ";
-  if (request->wanted.push.has_value()) what = hub_->text_of_push(*request) + " is ";
+  if (request.collective.is_message()) what = text_of_message(request.collective) + " is ";
+  if (request.wanted.push.has_value()) what = hub_->text_of_push(request) + " is ";
   const std::string when = what + "not done after " + std::to_string(waited_ms) + " ms";
-  if (request->report.has_value()) return fail(GRADCUBE_ETIMEDOUT, when + ": " + *request->report);
-  return fail(GRADCUBE_ETIMEDOUT,
-              (what.empty() ? "request " + std::to_string(number) + " is " : "") + when +
-                  ", and the daemon at " + connection_.path() + " did not say why within " +
-                  std::to_string(kInquiryMilliseconds) + " ms");
+  if (request.report.has_value()) return when + ": " + *request.report;
+  return (what.empty() ? "request " + std::to_string(request.number) + " is " : "") + when +
+         ", and the daemon at " + connection_.path() + " did not say why within " +
+         std::to_string(kInquiryMilliseconds) + " ms";
 }
 
 }  // namespace gradcube::trainer

@@ -42,6 +42,11 @@ class EngineStates : public EngineAlone {
     other.segment.type_and_operation = 1;
     arrive(other);
   }
+  static LaneCuts cut(const LaneCut& of_lane_0) {
+    LaneCuts cuts;
+    cuts[0].add(of_lane_0);
+    return cuts;
+  }
   std::vector<Kind> told() const {
     std::vector<Kind> kinds;
     for (const EngineEvent& event : events_.events) kinds.push_back(event.kind);
@@ -96,7 +101,7 @@ TEST_F(EngineStates, ArmedFailsWhatTheCutFailsAndRunningTheRestAsItIsTaken) {
   submit(1.0F);
   poll();
   engine_->halt(kJob);
-  engine_->reset(kJob, {LaneCut{2, -3, 9}}, kEpoch + 1);
+  engine_->reset(kJob, cut({2, -3, 9}), kEpoch + 1);
   submit(1.0F);
   submit(1.0F);
   poll();
@@ -155,12 +160,44 @@ TEST_F(EngineStates, HaltedNeitherSendsNorTakesNorCompletes) {
   EXPECT_EQ(session_->completed(0), 0u) << "only a reset arms it again";
 }
 
+TEST_F(EngineStates, FailsWhatComesLateAsTheFirstResetThatReachedIt) {
+  LaneCuts cuts;
+  for (int reset = 1; reset <= 3; ++reset) {
+    // The second cut fails nothing more, and so gives no reason.
+    const std::uint64_t through = reset == 1 ? 2 : reset;
+    cuts[0].add({through, -reset, static_cast<std::uint32_t>(reset)});
+    engine_->halt(kJob);
+    engine_->reset(kJob, cuts, kEpoch + reset);
+  }
+  engine_->start(kJob);
+  for (int i = 0; i < 3; ++i) submit(1.0F);
+  poll();
+  ASSERT_EQ(session_->completed(0), 3u);
+  for (const unsigned i : {0U, 1U, 2U}) {
+    const std::uint32_t reset = i < 2 ? 1 : 3;
+    EXPECT_EQ(session_->region().completion(i).code, -static_cast<std::int32_t>(reset)) << i;
+    EXPECT_EQ(session_->region().completion(i).notice, reset) << i;
+  }
+}
+
+TEST(CutsOfLane, OfVeryManyResetsHaveTheReasonsOfTheNewest) {
+  CutsOfLane cuts;
+  for (std::uint32_t reset = 1; reset <= 10; ++reset) cuts.add({2 * reset, -1, reset});
+  EXPECT_EQ(cuts.through(), 20u);
+  std::uint64_t through = 20 - 2 * CutsOfLane::kKept;
+  for (const LaneCut& cut : cuts) {
+    through += 2;
+    EXPECT_EQ(cut.through, through);
+    EXPECT_EQ(cut.notice, through / 2);
+  }
+}
+
 TEST_F(EngineStates, StartsANewEpochWithFreshStreamsAfterAReset) {
   submit(1.0F);
   poll();
   sent();
   engine_->halt(kJob);
-  engine_->reset(kJob, {LaneCut{1, -3, 9}}, kEpoch + 1);
+  engine_->reset(kJob, cut({1, -3, 9}), kEpoch + 1);
   engine_->start(kJob);
   poll();
   sent();
@@ -241,7 +278,7 @@ TEST_F(EngineStates, TellADisagreementUntilItIsTakenAndAgainInTheNextEpoch) {
   poll();
   ASSERT_EQ(told(), std::vector<Kind>{Kind::disagreement});
   engine_->hold(kJob);
-  engine_->reset(kJob, {LaneCut{1, -3, 9}}, kEpoch + 1);
+  engine_->reset(kJob, cut({1, -3, 9}), kEpoch + 1);
   engine_->start(kJob);
   submit(1.0F);
   poll();
