@@ -73,7 +73,6 @@ TestBed::TestBed(control::ClusterSettings settings, control::RunDirectory direct
       key_(own_key(settings, directory_)),
       settings_(with_key(with_cores(std::move(settings)), key_)),
       lock_(lock),
-      directory_watch_(directory_, lock_),
       version_(std::move(version)),
       users_(settings_.allowed_users, settings_.allowed_groups),
       network_(network_of(settings_, directory_, programs.daemon)),
@@ -96,7 +95,7 @@ void TestBed::start(const std::filesystem::path& server_program) {
   await_reports(servers_, names(), directory_);
   control_ = std::make_unique<ControlServer>(loop_, directory_.control_socket(), users_);
   add_commands();
-  signals_ = std::make_unique<StopSignals>(loop_, [this] { ending_ = true; });
+  stop_causes_ = std::make_unique<StopCauses>(loop_, *control_, directory_, lock_);
   watch_servers();
   network_->watch(loop_);
   loop_.on_tick([this] { tick(); });
@@ -158,11 +157,6 @@ void TestBed::add_commands() {
   control_->add("rekey", [this](const nlohmann::json& request) { return rekey(request); });
   control_->add("impair", [this](const nlohmann::json& request) { return impair(request); });
   control_->add("paths", [this](const nlohmann::json& request) { return paths(request); });
-  control_->add("down", [this](const nlohmann::json&) -> Json {
-    log::info("ending on request");
-    ending_ = true;
-    return Json::object();
-  });
 }
 
 void TestBed::end_daemons() {
@@ -173,11 +167,8 @@ void TestBed::end_daemons() {
 void TestBed::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
   control_->tick(now);
-  if (const auto lost = directory_watch_.look(now); lost && !ending_) {
-    log::error("{}: ending", *lost);
-    ending_ = true;
-  }
-  if (ending_ && control_->all_answered()) loop_.stop();
+  stop_causes_->look(now);
+  if (stop_causes_->any() && control_->all_answered()) loop_.stop();
 }
 
 std::vector<std::string> TestBed::names() const {

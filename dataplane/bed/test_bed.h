@@ -30,12 +30,11 @@
 #include "control/settings/cluster_key.h"
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
-#include "control/settings/run_directory_watch.h"
 #include "dataplane/bed/bed_network.h"
 #include "dataplane/bed/daemon_process.h"
 #include "dataplane/sockets/control_loop.h"
 #include "dataplane/sockets/control_server.h"
-#include "dataplane/sockets/stop_signals.h"
+#include "dataplane/sockets/stop_causes.h"
 
 namespace gradcube::dataplane {
 
@@ -78,7 +77,6 @@ class TestBed {
   const control::OwnKeyFile key_;
   control::ClusterSettings settings_;  // with a key's file
   const control::DaemonLock& lock_;
-  control::RunDirectoryWatch directory_watch_;
   std::string version_;
   AllowedUsers users_;
   SteadyClock::time_point started_ = SteadyClock::now();
@@ -87,8 +85,7 @@ class TestBed {
   std::deque<DaemonProcess> servers_;     // in the same order
   ControlLoop loop_;
   std::unique_ptr<ControlServer> control_;
-  std::unique_ptr<StopSignals> signals_;
-  bool ending_ = false;
+  std::unique_ptr<StopCauses> stop_causes_;
 };
 
 }  // namespace gradcube::dataplane
