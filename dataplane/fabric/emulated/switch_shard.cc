@@ -32,7 +32,7 @@ SwitchShard::SwitchShard(const Setup& setup)
       queue_count_(setup.ports.front()->queues()),
       queue_reciprocal_(UINT64_MAX / queue_count_ + 1),
       serves_(queue_count_),
-      limits_(setup.ports.size()),
+      impairments_(setup.ports.size()),
       counters_(setup.ports.size()),
       late_(setup.ports.size()) {
   for (std::uint16_t queue = setup.index; queue < queue_count_; queue += setup.shards) {
@@ -83,9 +83,9 @@ void SwitchShard::start(std::int64_t now) {
 }
 
 void SwitchShard::take_changes() {
-  if (!publisher_->refresh(seen_version_, limits_)) return;
-  impaired_ = !std::all_of(limits_.begin(), limits_.end(),
-                           [](const ImpairmentLimits& limits) { return limits.none(); });
+  if (!publisher_->refresh(seen_version_, impairments_)) return;
+  impaired_ = !std::all_of(impairments_.begin(), impairments_.end(),
+                           [](const Impairments& port) { return port == Impairments{}; });
 }
 
 void SwitchShard::release_late_frames(std::int64_t now) {
@@ -256,8 +256,8 @@ template <bool kLimited>
 void SwitchShard::impair(rte_mbuf* packet, std::uint16_t in, std::uint16_t out, std::uint16_t queue,
                          std::int64_t arrival) {
   SwitchPortCounters& counters = counters_[out];
-  const FrameFault fault = draw_fault(limits_[in], uplinks_[in].random);
-  if (limits_[in].up == 0 || limits_[out].up == 0 || fault.lost) {
+  const FrameFault fault = draw_fault(impairments_[in], uplinks_[in].random);
+  if (!impairments_[in].up || !impairments_[out].up || fault.lost) {
     (fault.lost ? counters.dropped_loss : counters.dropped_down).add(1);
     rte_pktmbuf_free(packet);
     return;
