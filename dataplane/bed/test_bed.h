@@ -60,14 +60,12 @@ class TestBed {
  private:
   void start(const std::filesystem::path& server_program);
   void start_servers(const std::filesystem::path& program);
-  void watch_servers();
   void add_commands();
   void end_daemons();
   void remove_sockets();
   void tick();
   // "server [2,1]", of each.
   std::vector<std::string> names() const;
-  std::vector<std::filesystem::path> control_sockets() const;
   nlohmann::ordered_json status();
   nlohmann::ordered_json paths(const nlohmann::json& request);
   nlohmann::ordered_json rekey(const nlohmann::json& request);
