@@ -54,7 +54,7 @@ BELOW = {
     "dataplane/engine/session": ["dataplane/engine/hub", "trainer/include/gradcube"],
     "dataplane/engine/messages": ["dataplane/engine/session"],
     "dataplane/engine": ["dataplane/engine/messages"],
-    "dataplane/sockets": ["control/base"],
+    "dataplane/sockets": ["control/settings"],
     "dataplane/bed": ["control/status", "dataplane/sockets"],
     "dataplane/daemon/trainers": ["control/jobs", "dataplane/engine", "dataplane/sockets"],
     "dataplane/daemon/engines": ["dataplane/daemon/trainers"],

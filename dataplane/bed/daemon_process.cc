@@ -219,6 +219,25 @@ void await_reports(std::deque<DaemonProcess>& daemons, const std::vector<std::st
   }
 }
 
+void watch_daemons(ControlLoop& loop, std::deque<DaemonProcess>& daemons,
+                   const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < daemons.size(); ++i) {
+    DaemonProcess& daemon = daemons[i];
+    loop.add(daemon.process().descriptor(), [&loop, &daemon, name = names[i]] {
+      if (!daemon.note_end()) return;
+      loop.remove(daemon.process().descriptor());
+      log::error("{}: {}", name, daemon.end_text());
+    });
+  }
+}
+
+std::vector<std::filesystem::path> control_sockets(const std::deque<DaemonProcess>& daemons) {
+  std::vector<std::filesystem::path> sockets;
+  for (const DaemonProcess& daemon : daemons)
+    sockets.push_back(daemon.directory().control_socket());
+  return sockets;
+}
+
 void end_daemons(std::deque<DaemonProcess>& daemons, const std::vector<std::string>& names) {
   for (const DaemonProcess& daemon : daemons) daemon.process().send(SIGTERM);
   const SteadyClock::time_point deadline = SteadyClock::now() + kEndPatience;

@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <deque>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "control/base/errors.h"
 #include "control/settings/run_directory.h"
 #include "dataplane/bed/child_process.h"
+#include "dataplane/sockets/control_loop.h"
 
 namespace gradcube::dataplane {
 
@@ -91,6 +93,12 @@ void for_daemon(const std::string& name, Step step) {
 // those that are not ready in time.
 void await_reports(std::deque<DaemonProcess>& daemons, const std::vector<std::string>& names,
                    const control::RunDirectory& logs);
+
+// Writes into the log when one of them ends. They outlive the loop.
+void watch_daemons(ControlLoop& loop, std::deque<DaemonProcess>& daemons,
+                   const std::vector<std::string>& names);
+
+std::vector<std::filesystem::path> control_sockets(const std::deque<DaemonProcess>& daemons);
 
 // With SIGTERM, and after some seconds with SIGKILL.
 void end_daemons(std::deque<DaemonProcess>& daemons, const std::vector<std::string>& names);

@@ -8,7 +8,6 @@
 #include "dataplane/bed/ask_servers.h"
 #include "dataplane/bed/link_request.h"
 #include "dataplane/bed/merged_links.h"
-#include "dataplane/sockets/daemon_log.h"
 
 namespace gradcube::dataplane {
 
@@ -60,28 +59,9 @@ std::vector<std::string> MemifNetwork::port_arguments() const {
   return {"--switch-dir", directory_.path().string()};
 }
 
-void MemifNetwork::watch(ControlLoop& loop) {
-  for (unsigned part = 0; part < parts_.count(); ++part) {
-    const int descriptor = daemons_[part].process().descriptor();
-    loop.add(descriptor, [this, &loop, part, descriptor] {
-      if (!daemons_[part].note_end()) return;
-      loop.remove(descriptor);
-      log::error("{}: {}", names()[part], daemons_[part].end_text());
-    });
-  }
-}
-
-std::vector<std::filesystem::path> MemifNetwork::control_sockets() const {
-  std::vector<std::filesystem::path> sockets;
-  for (const DaemonProcess& daemon : daemons_) {
-    sockets.push_back(daemon.directory().control_socket());
-  }
-  return sockets;
-}
-
 Json MemifNetwork::report() {
   std::vector<ServerAnswer> answers =
-      ask_servers(control_sockets(), {{"command", "status"}}, kAnswerPatience);
+      ask_servers(control_sockets(daemons_), {{"command", "status"}}, kAnswerPatience);
   std::vector<Json> reports;
   Json daemons = Json::array();
   for (unsigned part = 0; part < answers.size(); ++part) {

@@ -36,14 +36,13 @@ class MemifNetwork final : public BedNetwork {
   }
   std::vector<std::string> port_arguments() const override;
   void join(const std::deque<DaemonProcess>&) override {}
-  void watch(ControlLoop& loop) override;
+  void watch(ControlLoop& loop) override { watch_daemons(loop, daemons_, names()); }
   nlohmann::ordered_json report() override;
   std::size_t impair(const nlohmann::json& request) override;
   void end() override;
 
  private:
   std::vector<std::string> names() const;
-  std::vector<std::filesystem::path> control_sockets() const;
 
   control::ClusterSettings settings_;
   control::RunDirectory directory_;

@@ -9,62 +9,54 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// Of a link whose switch is not there.
-Json down() {
-  return {{"loss", 0.0}, {"duplicate", 0.0}, {"reorder", 0.0}, {"corrupt", 0.0}, {"up", false}};
+control::Impairments read_impairments(const Json& json) {
+  control::Impairments impairments;
+  for (const control::Probability& one : control::kProbabilities) {
+    impairments.*one.member = json.value(one.name, 0.0);
+  }
+  impairments.up = json.value("up", true);
+  return impairments;
 }
 
-// What holds for the links of a part that it does not list.
-Json common_of(const Json& report) {
-  if (!report.is_object()) return down();
-  Json common = report.value("impairments", Json::object());
-  common.erase("seed");
-  return common;
+// What holds for the links of a part that it does not list. Where its switches are not there, they
+// are down.
+control::Impairments common_of(const Json& report) {
+  if (!report.is_object()) return {.up = false};
+  return read_impairments(report.value("impairments", Json::object()));
 }
 
 // What a part lists of a server's port, or holds for all of its links.
-Json impairments_of(const Json& report, const Json& address, unsigned port) {
+control::Impairments impairments_of(const Json& report, const Json& address, unsigned port) {
   const Json listed =
       report.is_object() ? report.value("impaired_links", Json::array()) : Json::array();
   const auto found = std::find_if(listed.begin(), listed.end(), [&](const Json& one) {
     return one.value("server", Json()) == address && one.value("port", Json()) == port;
   });
-  if (found == listed.end()) return common_of(report);
-  Json impairments = *found;
-  for (const char* key : {"server", "level", "port", "switch"}) impairments.erase(key);
-  return impairments;
+  return found == listed.end() ? common_of(report) : read_impairments(*found);
 }
 
 }  // namespace
 
-Json merged_links(const control::Topology& topology, std::span<const BedLink> links,
+Json merged_links(const control::Topology& topology, const std::vector<BedLink>& links,
                   const control::SwitchParts& parts, std::uint64_t seed,
                   const std::vector<Json>& reports) {
   const auto answered = std::find_if(reports.begin(), reports.end(),
                                      [](const Json& report) { return report.is_object(); });
-  Json common = common_of(answered == reports.end() ? Json() : *answered);
-  Json differing = Json::array();
+  const control::Impairments common = common_of(answered == reports.end() ? Json() : *answered);
+  std::vector<control::Impairments> own;
   for (const BedLink& link : links) {
-    const Json address = control::address_json(topology.space(), link.server);
-    const Json own = impairments_of(reports.at(parts.of(link.server, link.server_port)), address,
-                                    link.server_port);
-    if (own == common) continue;
-    Json one = {{"server", address},
-                {"level", link.level},
-                {"port", link.server_port},
-                {"switch", link.switch_name}};
-    one.update(own);
-    differing.push_back(std::move(one));
+    own.push_back(impairments_of(reports.at(parts.of(link.server, link.server_port)),
+                                 control::address_json(topology.space(), link.server),
+                                 link.server_port));
   }
+  Json merged = link_report(topology.space(), names_of(links), own, common, seed);
   Json switches = Json::array();
   for (const Json& report : reports) {
     if (!report.is_object()) continue;
     for (const Json& one : report.value("switches", Json::array())) switches.push_back(one);
   }
-  common["seed"] = seed;
-  return {{"impairments", std::move(common)},
-          {"impaired_links", std::move(differing)},
-          {"switches", std::move(switches)}};
+  merged["switches"] = std::move(switches);
+  return merged;
 }
 
 }  // namespace gradcube::dataplane

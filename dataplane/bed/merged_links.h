@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <vector>
 
 #include "control/plan/base/topology.h"
@@ -20,7 +19,7 @@ namespace gradcube::dataplane {
 // "switches"; null if there is none. Its links are then reported as down. Returns the same three
 // fields for the cluster. links: of the topology. seed: that the user gave.
 nlohmann::ordered_json merged_links(const control::Topology& topology,
-                                    std::span<const BedLink> links,
+                                    const std::vector<BedLink>& links,
                                     const control::SwitchParts& parts, std::uint64_t seed,
                                     const std::vector<nlohmann::ordered_json>& reports);
 

@@ -73,7 +73,6 @@ TestBed::TestBed(control::ClusterSettings settings, control::RunDirectory direct
       key_(own_key(settings, directory_)),
       settings_(with_key(with_cores(std::move(settings)), key_)),
       lock_(lock),
-      directory_watch_(directory_, lock_),
       version_(std::move(version)),
       users_(settings_.allowed_users, settings_.allowed_groups),
       network_(network_of(settings_, directory_, programs.daemon)),
@@ -96,8 +95,8 @@ void TestBed::start(const std::filesystem::path& server_program) {
   await_reports(servers_, names(), directory_);
   control_ = std::make_unique<ControlServer>(loop_, directory_.control_socket(), users_);
   add_commands();
-  signals_ = std::make_unique<StopSignals>(loop_, [this] { ending_ = true; });
-  watch_servers();
+  stop_causes_ = std::make_unique<StopCauses>(loop_, *control_, directory_, lock_);
+  watch_daemons(loop_, servers_, names());
   network_->watch(loop_);
   loop_.on_tick([this] { tick(); });
 }
@@ -132,17 +131,6 @@ void TestBed::start_servers(const std::filesystem::path& program) {
   }
 }
 
-void TestBed::watch_servers() {
-  for (std::size_t i = 0; i < servers_.size(); ++i) {
-    const int descriptor = servers_[i].process().descriptor();
-    loop_.add(descriptor, [this, i, descriptor] {
-      if (!servers_[i].note_end()) return;
-      loop_.remove(descriptor);
-      log::error("{}: {}", names()[i], servers_[i].end_text());
-    });
-  }
-}
-
 void TestBed::add_commands() {
   for (const char* command : {"status", "status-of-all"}) {
     control_->add(command, [this](const nlohmann::json&) -> Json {
@@ -153,16 +141,11 @@ void TestBed::add_commands() {
     return Json{{"status", control::status::status_for(status(), user)}};
   });
   control_->add("flows", [this](const nlohmann::json& request) {
-    return flows_of(control_sockets(), first_flow(request));
+    return flows_of(control_sockets(servers_), first_flow(request));
   });
   control_->add("rekey", [this](const nlohmann::json& request) { return rekey(request); });
   control_->add("impair", [this](const nlohmann::json& request) { return impair(request); });
   control_->add("paths", [this](const nlohmann::json& request) { return paths(request); });
-  control_->add("down", [this](const nlohmann::json&) -> Json {
-    log::info("ending on request");
-    ending_ = true;
-    return Json::object();
-  });
 }
 
 void TestBed::end_daemons() {
@@ -173,11 +156,8 @@ void TestBed::end_daemons() {
 void TestBed::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
   control_->tick(now);
-  if (const auto lost = directory_watch_.look(now); lost && !ending_) {
-    log::error("{}: ending", *lost);
-    ending_ = true;
-  }
-  if (ending_ && control_->all_answered()) loop_.stop();
+  stop_causes_->look(now);
+  if (stop_causes_->any() && control_->all_answered()) loop_.stop();
 }
 
 std::vector<std::string> TestBed::names() const {
@@ -187,18 +167,10 @@ std::vector<std::string> TestBed::names() const {
   return names;
 }
 
-std::vector<std::filesystem::path> TestBed::control_sockets() const {
-  std::vector<std::filesystem::path> sockets;
-  for (const DaemonProcess& server : servers_) {
-    sockets.push_back(server.directory().control_socket());
-  }
-  return sockets;
-}
-
 Json TestBed::status() {
   const bcube::AddressSpace& space = settings_.topology.space();
   const std::vector<ServerAnswer> answers =
-      ask_servers(control_sockets(), {{"command", "status"}}, kAnswerPatience);
+      ask_servers(control_sockets(servers_), {{"command", "status"}}, kAnswerPatience);
   std::vector<control::status::ServerReport> reports;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     const std::string end = servers_[i].end_text();
@@ -245,7 +217,7 @@ Json TestBed::paths(const nlohmann::json& request) {
 // All daemons, or an error that says which could not. The first one's answer.
 Json TestBed::rekey(const nlohmann::json& request) {
   const std::vector<ServerAnswer> answers =
-      ask_servers(control_sockets(), request, kAnswerPatience);
+      ask_servers(control_sockets(servers_), request, kAnswerPatience);
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (answers[i].usage) throw control::UsageError(answers[i].why);
     if (!answers[i].answer.is_null()) continue;

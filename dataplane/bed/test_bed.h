@@ -30,12 +30,11 @@
 #include "control/settings/cluster_key.h"
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
-#include "control/settings/run_directory_watch.h"
 #include "dataplane/bed/bed_network.h"
 #include "dataplane/bed/daemon_process.h"
 #include "dataplane/sockets/control_loop.h"
 #include "dataplane/sockets/control_server.h"
-#include "dataplane/sockets/stop_signals.h"
+#include "dataplane/sockets/stop_causes.h"
 
 namespace gradcube::dataplane {
 
@@ -61,14 +60,12 @@ class TestBed {
  private:
   void start(const std::filesystem::path& server_program);
   void start_servers(const std::filesystem::path& program);
-  void watch_servers();
   void add_commands();
   void end_daemons();
   void remove_sockets();
   void tick();
   // "server [2,1]", of each.
   std::vector<std::string> names() const;
-  std::vector<std::filesystem::path> control_sockets() const;
   nlohmann::ordered_json status();
   nlohmann::ordered_json paths(const nlohmann::json& request);
   nlohmann::ordered_json rekey(const nlohmann::json& request);
@@ -78,7 +75,6 @@ class TestBed {
   const control::OwnKeyFile key_;
   control::ClusterSettings settings_;  // with a key's file
   const control::DaemonLock& lock_;
-  control::RunDirectoryWatch directory_watch_;
   std::string version_;
   AllowedUsers users_;
   SteadyClock::time_point started_ = SteadyClock::now();
@@ -87,8 +83,7 @@ class TestBed {
   std::deque<DaemonProcess> servers_;     // in the same order
   ControlLoop loop_;
   std::unique_ptr<ControlServer> control_;
-  std::unique_ptr<StopSignals> signals_;
-  bool ending_ = false;
+  std::unique_ptr<StopCauses> stop_causes_;
 };
 
 }  // namespace gradcube::dataplane

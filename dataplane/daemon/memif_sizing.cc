@@ -80,12 +80,10 @@ PacketPoolOptions memif_frames_pool(const control::ClusterSettings& settings, un
     // Its part of the queues of a tree's uplinks.
     if (settings.topology.is_tree()) of_a_link *= settings.topology.link_levels();
   }
-  PacketPoolOptions options;
-  options.name = "frames";
-  options.count = static_cast<std::uint32_t>(links_of(settings, part) * of_a_link);
-  options.frame_bytes = full_frame_bytes(settings.mtu);
-  options.cache = kCache;
-  return options;
+  return {.name = "frames",
+          .count = static_cast<std::uint32_t>(links_of(settings, part) * of_a_link),
+          .frame_bytes = full_frame_bytes(settings.mtu),
+          .cache = kCache};
 }
 
 unsigned memif_switches_megabytes(const control::ClusterSettings& settings, unsigned part) {

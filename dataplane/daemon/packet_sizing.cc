@@ -102,12 +102,10 @@ PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned poll
 std::uint32_t full_frame_bytes(unsigned mtu) { return mtu + RTE_ETHER_HDR_LEN; }
 
 PacketPoolOptions message_pool(unsigned mtu) {
-  PacketPoolOptions options;
-  options.name = "messages";
-  options.count = kMessageFrames;
-  options.frame_bytes = full_frame_bytes(mtu);
-  options.cache = 0;
-  return options;
+  return {.name = "messages",
+          .count = kMessageFrames,
+          .frame_bytes = full_frame_bytes(mtu),
+          .cache = 0};
 }
 
 unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores,

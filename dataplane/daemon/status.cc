@@ -25,8 +25,7 @@ using Json = nlohmann::ordered_json;
 struct FlowFacts {
   std::uint32_t job;
   bcube::ServerId server;
-  unsigned lane;
-  unsigned thread;
+  FlowName name;
   protocol::Stage stage;
   bcube::ServerId peer;
   std::uint64_t sent;
@@ -42,11 +41,9 @@ struct EngineFacts {
 };
 
 FlowFacts facts_of(const Flow& flow, protocol::JobId job, bcube::ServerId server) {
-  const FlowName name = name_of(flow);
   return {job,
           server,
-          name.lane,
-          name.thread,
+          name_of(flow),
           flow.stage,
           flow.peer,
           flow.send.next(),
@@ -116,8 +113,8 @@ Json flows_json(const LocalCluster& cluster, const std::vector<FlowFacts>& facts
   for (const FlowFacts& flow : facts) {
     Json one = {{"job", names.contains(flow.job) ? names.at(flow.job) : ""},
                 {"server", control::address_json(space, flow.server)},
-                {"lane", flow.lane},
-                {"thread", flow.thread},
+                {"lane", flow.name.lane},
+                {"thread", flow.name.thread},
                 {"stage", flow.stage == protocol::Stage::aggregation ? "aggregation" : "broadcast"},
                 {"peer", control::address_json(space, flow.peer)},
                 {"sent", flow.sent},

@@ -2,7 +2,8 @@
 //
 // report() never blocks. It refuses when the queue is full or another thread holds it; the reason
 // to report lasts until the control thread acts on it, so the engine tries again in its next
-// iteration. descriptor() is readable while events wait.
+// iteration. descriptor() is readable while events wait. The constructor throws what
+// event_descriptor() does.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_EVENT_QUEUE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_EVENT_QUEUE_H_
 
@@ -10,26 +11,24 @@
 #include <vector>
 
 #include "dataplane/engine/engine_event.h"
+#include "dataplane/host/event_descriptor.h"
 
 namespace gradcube::dataplane {
 
 class EventQueue final : public EventSink {
  public:
-  EventQueue();
-  ~EventQueue() override;
-  EventQueue(const EventQueue&) = delete;
-  EventQueue& operator=(const EventQueue&) = delete;
+  EventQueue() { events_.reserve(kCapacity); }
 
   bool report(const EngineEvent& event) override;  // any engine's thread
   std::vector<EngineEvent> take();                 // the control thread
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_.get(); }
 
  private:
   static constexpr std::size_t kCapacity = 256;
 
   std::mutex mutex_;
   std::vector<EngineEvent> events_;
-  int descriptor_;
+  control::Descriptor descriptor_ = event_descriptor();
 };
 
 }  // namespace gradcube::dataplane

@@ -1,14 +1,10 @@
 #include "dataplane/engine/message_inbox.h"
 
 #include <bit>
-#include <cerrno>
 #include <rte_errno.h>
 #include <rte_malloc.h>
 #include <stdexcept>
 #include <string>
-#include <sys/eventfd.h>
-#include <system_error>
-#include <unistd.h>
 
 namespace gradcube::dataplane {
 
@@ -25,22 +21,17 @@ MessageInbox::MessageInbox() {
     throw std::runtime_error(std::string("cannot make a ring for messages: ") +
                              rte_strerror(-failed));
   }
-  descriptor_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (descriptor_ < 0) {
-    throw std::system_error(errno, std::generic_category(), "cannot create an event descriptor");
-  }
 }
 
 MessageInbox::~MessageInbox() {
   while (rte_mbuf* frame = take()) rte_pktmbuf_free(frame);
-  close(descriptor_);
 }
 
 void MessageInbox::Free::operator()(rte_ring* ring) const { rte_free(ring); }
 
 bool MessageInbox::put(rte_mbuf* frame) {
   if (rte_ring_mp_enqueue(ring_.get(), frame) != 0) return false;
-  if (!rung_.exchange(true, std::memory_order_acq_rel)) eventfd_write(descriptor_, 1);
+  if (!rung_.exchange(true, std::memory_order_acq_rel)) eventfd_write(descriptor_.get(), 1);
   return true;
 }
 
@@ -51,10 +42,10 @@ rte_mbuf* MessageInbox::take() {
   // Who has rung may not have written yet: then that will be read. What is put in once this no
   // longer counts as rung rings again; what was put in before is seen by the second look.
   eventfd_t rung = 0;
-  if (eventfd_read(descriptor_, &rung) == 0) rung_.exchange(false, std::memory_order_acq_rel);
+  if (eventfd_read(descriptor_.get(), &rung) == 0) rung_.exchange(false, std::memory_order_acq_rel);
   if (rte_ring_sc_dequeue(ring_.get(), &frame) != 0) return nullptr;
   // Others may wait behind it, and the caller may stop here.
-  if (!rung_.exchange(true, std::memory_order_acq_rel)) eventfd_write(descriptor_, 1);
+  if (!rung_.exchange(true, std::memory_order_acq_rel)) eventfd_write(descriptor_.get(), 1);
   return static_cast<rte_mbuf*>(frame);
 }
 

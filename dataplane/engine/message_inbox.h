@@ -16,6 +16,8 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "dataplane/host/event_descriptor.h"
+
 namespace gradcube::dataplane {
 
 class MessageInbox {
@@ -33,7 +35,7 @@ class MessageInbox {
   bool put(rte_mbuf* frame);
   // The caller's, or null if there is none. Makes descriptor() unreadable once there is none.
   rte_mbuf* take();
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_.get(); }
 
  private:
   struct Free {
@@ -41,7 +43,7 @@ class MessageInbox {
   };
 
   std::unique_ptr<rte_ring, Free> ring_;
-  int descriptor_ = -1;
+  control::Descriptor descriptor_ = event_descriptor();
   std::atomic<bool> rung_ = false;  // the descriptor is readable, or soon will be
 };
 

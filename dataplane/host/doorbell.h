@@ -11,23 +11,18 @@
 // fence and a load. Call it once per burst.
 //
 // Threads: only the poller calls prepare_wait() and finish_wait(). Any thread may call ring() and
-// descriptor(). Owns an eventfd.
+// descriptor(). The constructor throws what event_descriptor() does.
 #ifndef GRADCUBE_DATAPLANE_HOST_DOORBELL_H_
 #define GRADCUBE_DATAPLANE_HOST_DOORBELL_H_
 
 #include <atomic>
-#include <cstdint>
+
+#include "dataplane/host/event_descriptor.h"
 
 namespace gradcube::dataplane {
 
 class Doorbell {
  public:
-  // Throws std::system_error if the process cannot open more files.
-  Doorbell();
-  ~Doorbell();
-  Doorbell(const Doorbell&) = delete;
-  Doorbell& operator=(const Doorbell&) = delete;
-
   void ring() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (asleep_.load(std::memory_order_relaxed)) wake();
@@ -41,13 +36,13 @@ class Doorbell {
   bool finish_wait();
 
   // Readable while rung.
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_.get(); }
 
  private:
   void wake();
 
   std::atomic<bool> asleep_{false};
-  int descriptor_;
+  control::Descriptor descriptor_ = event_descriptor();
 };
 
 }  // namespace gradcube::dataplane

@@ -29,20 +29,19 @@ UnixListener::UnixListener(std::filesystem::path path, int type, AllowedUsers us
         fmt::format("the socket path {} is too long: choose a shorter GRADCUBE_RUN", name));
   }
   unborn.copy(address.sun_path, sizeof address.sun_path - 1);
-  descriptor_ = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (descriptor_ < 0) {
+  descriptor_ = control::Descriptor(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!descriptor_.valid()) {
     throw control::SetupError(fmt::format("cannot make a socket for {}: {}{}", name,
                                           std::strerror(errno),
                                           errno == EMFILE ? ": raise `ulimit -n`" : ""));
   }
   unlink(unborn.c_str());
   struct stat facts {};
-  if (bind(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+  if (bind(descriptor_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
       chmod(unborn.c_str(), users_.any_tenants() ? 0666 : 0600) != 0 ||
-      lstat(unborn.c_str(), &facts) != 0 || listen(descriptor_, kBacklog) != 0 ||
+      lstat(unborn.c_str(), &facts) != 0 || listen(descriptor_.get(), kBacklog) != 0 ||
       rename(unborn.c_str(), name.c_str()) != 0) {
     const int error = errno;
-    close(descriptor_);
     unlink(unborn.c_str());
     throw control::SetupError(fmt::format("cannot listen on {}: {}", name, std::strerror(error)));
   }
@@ -55,13 +54,12 @@ UnixListener::~UnixListener() {
   if (lstat(path_.c_str(), &facts) == 0 && facts.st_dev == device_ && facts.st_ino == inode_) {
     unlink(path_.c_str());
   }
-  close(descriptor_);
 }
 
 std::optional<UnixListener::Accepted> UnixListener::accept() {
   Accepted accepted;
   do {  // one that has given up meanwhile is none
-    accepted.socket = accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    accepted.socket = accept4(descriptor_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   } while (accepted.socket < 0 && (errno == ECONNABORTED || errno == EINTR));
   if (accepted.socket < 0 && errno == EAGAIN) return std::nullopt;
   if (accepted.socket < 0) {

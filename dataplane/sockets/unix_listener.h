@@ -9,6 +9,7 @@
 #include <optional>
 #include <sys/types.h>
 
+#include "control/base/descriptor.h"
 #include "dataplane/sockets/allowed_users.h"
 
 namespace gradcube::dataplane {
@@ -35,10 +36,8 @@ class UnixListener {
   UnixListener(std::filesystem::path path, int type, AllowedUsers users = {});
   // Removes the socket's file, unless another daemon has put its own in that place.
   ~UnixListener();
-  UnixListener(const UnixListener&) = delete;
-  UnixListener& operator=(const UnixListener&) = delete;
 
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_.get(); }
 
   // The next client that waits; nothing when none does. Throws control::SetupError where the system
   // gives no socket for it: it goes on waiting.
@@ -47,7 +46,7 @@ class UnixListener {
  private:
   std::filesystem::path path_;
   AllowedUsers users_;
-  int descriptor_ = -1;
+  control::Descriptor descriptor_;
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

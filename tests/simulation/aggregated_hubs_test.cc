@@ -49,12 +49,9 @@ class GivenUpHubs : public testing::Test {
   void begin_and_give_up(protocol::JobId job) {
     tell(control::HubPart{{job, 1}, 0, table_});
     look();
-    unsigned made = 0;
-    hubs_->for_each([&](const dataplane::AggregatedHubs::View& its) {
-      ++made;
-      ASSERT_EQ(its.state.progress, HubState::Progress::making) << its.state.why;
-    });
-    ASSERT_EQ(made, 1U);
+    const std::vector<dataplane::HubFacts> made = hubs_->facts();
+    ASSERT_EQ(made.size(), 1U);
+    ASSERT_EQ(made[0].progress, HubState::Progress::making) << made[0].why;
     tell(control::HubEnd{{job, 1}});
     ASSERT_TRUE(hubs_->empty());
   }
@@ -71,13 +68,10 @@ class GivenUpHubs : public testing::Test {
   dataplane::DepartedSessions departed_;
   dataplane::MemoryQuota* quota_ = nullptr;
   // As those of the node, whose engines they use.
-  std::optional<dataplane::AggregatedHubs> hubs_{std::in_place,
-                                                 kAggregator,
-                                                 topology_,
-                                                 aggregation::select_kernels(0),
-                                                 cluster_.nodes().at(kAggregator).engines(),
-                                                 departed_,
-                                                 quota_};
+  std::optional<dataplane::AggregatedHubs> hubs_{
+      std::in_place, kAggregator,
+      dataplane::HubSurroundings{topology_, aggregation::select_kernels(0), departed_, quota_},
+      cluster_.nodes().at(kAggregator).engines()};
   // Many chunks: numbering them takes a thread some milliseconds.
   const std::string table_ = dataplane::hub_table(
       {{"long", 400'000'000, aggregation::DataType::float32}}, "sgd", 4096, kAggregator);

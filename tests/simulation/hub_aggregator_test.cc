@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/daemon/node/job_report.h"
+#include "dataplane/daemon/hub/aggregated_hubs.h"
 #include "tests/simulation/hub_job.h"
 #include "tests/simulation/work.h"
 

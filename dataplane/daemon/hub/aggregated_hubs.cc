@@ -18,18 +18,21 @@ using control::Instant;
 using control::NodeMessage;
 using control::NodeMessages;
 
-AggregatedHubs::AggregatedHubs(bcube::ServerId server, const control::Topology& topology,
-                               const aggregation::Kernels& kernels, const NodeEngines& engines,
-                               DepartedSessions& departed, MemoryQuota* const& quota,
-                               control::FairShare share, std::launch threads)
-    : server_(server),
-      topology_(topology),
-      kernels_(kernels),
-      engines_(engines),
-      departed_(departed),
-      quota_(quota),
-      share_(share),
-      threads_(threads) {}
+std::string_view progress_name(control::HubState::Progress progress) {
+  switch (progress) {
+    case control::HubState::Progress::making:
+      return "making";
+    case control::HubState::Progress::stands:
+      return "running";
+    case control::HubState::Progress::failed:
+      break;
+  }
+  return "failed";
+}
+
+AggregatedHubs::AggregatedHubs(bcube::ServerId server, const HubSurroundings& around,
+                               const NodeEngines& engines)
+    : server_(server), around_(around), engines_(engines) {}
 
 AggregatedHubs::Hosted::Hosted(const std::string& job, const std::string& server,
                                const NodeEngines& of)
@@ -41,12 +44,12 @@ AggregatedHubs::Hosted::Hosted(const std::string& job, const std::string& server
 AggregatedHubs::~AggregatedHubs() {
   for (auto& [name, each] : hubs_) drop(each);
   // Who takes a server away does not wait for its threads.
-  departed_.add(std::move(given_up_));
+  around_.departed.add(std::move(given_up_));
 }
 
 std::string AggregatedHubs::name_of(const HubCall& call) const {
   return fmt::format("job \"{}\": its hub's aggregator, server {}", call.job,
-                     topology_.space().text(server_));
+                     around_.topology.space().text(server_));
 }
 
 void AggregatedHubs::on_message(const NodeMessage& message, Instant now, NodeMessages& out) {
@@ -83,7 +86,7 @@ void AggregatedHubs::on_call(const NodeMessage& message, const HubCall& call, In
     return refuse(
         GRADCUBE_EAGAIN,
         fmt::format("{}, aggregates too many hubs{}: try again later", name_of(call),
-                    share_.is_divided
+                    around_.share.is_divided
                         ? fmt::format(", or as many of user {} as it leaves for others", call.user)
                         : ""));
   }
@@ -135,18 +138,18 @@ AggregatedHubs::Places AggregatedHubs::places(std::optional<std::uint32_t> user)
 bool AggregatedHubs::has_room_for(const HubCall& call) const {
   const Places all = places();
   const Places own = places(call.user);
-  return share_.allows(kMost, all.hubs, own.hubs) &&
-         share_.allows(kMostTableBytes, all.table_bytes, own.table_bytes, call.table_bytes);
+  return around_.share.allows(kMost, all.hubs, own.hubs) &&
+         around_.share.allows(kMostTableBytes, all.table_bytes, own.table_bytes, call.table_bytes);
 }
 
 // Throws what cannot be done.
 void AggregatedHubs::begin(Aggregated& its) const {
   const HubCall& call = its.fetch.call();
-  const auto members = control::Placement::of(topology_, call.members, name_of(call))
+  const auto members = control::Placement::of(around_.topology, call.members, name_of(call))
                            .with_trainers(call.trainers, name_of(call));
   ServerHubShape shape;
   shape.choice = std::make_shared<const control::PlanChoice>(
-      control::hub::aggregated(topology_, members, server_, name_of(call)));
+      control::hub::aggregated(around_.topology, members, server_, name_of(call)));
   shape.plan = &shape.choice->plan(0);
   shape.rank = shape.choice->placement().rank(server_).value();
   shape.aggregator = server_;
@@ -158,18 +161,18 @@ void AggregatedHubs::begin(Aggregated& its) const {
   job.transport.window = call.window;
   job.transport.key = call.key;
   job.epoch = call.epoch;
-  const std::string server = topology_.space().text(server_);
+  const std::string server = around_.topology.space().text(server_);
   its.hosted = std::make_unique<Hosted>(call.job, server, engines_);
-  its.hosted->engines.attach(job, call.nonce, *its.hosted->session, call.weight, kernels_);
+  its.hosted->engines.attach(job, call.nonce, *its.hosted->session, call.weight, around_.kernels);
   its.hosted->engines.start();
-  its.hosted->hub.host(
-      {.job = call.job,
-       .server = server,
-       .number = call.hub.number,
-       .table = HubTableSource(its.fetch.take_table()),
-       .threads = threads_},
-      std::move(shape),
-      quota_ == nullptr ? MemoryQuota::Charge() : MemoryQuota::Charge(*quota_, call.user));
+  its.hosted->hub.host({.job = call.job,
+                        .server = server,
+                        .number = call.hub.number,
+                        .table = HubTableSource(its.fetch.take_table()),
+                        .threads = around_.threads},
+                       std::move(shape),
+                       around_.quota == nullptr ? MemoryQuota::Charge()
+                                                : MemoryQuota::Charge(*around_.quota, call.user));
 }
 
 void AggregatedHubs::fail(Aggregated& its, std::int32_t code, const std::string& why) {
@@ -199,7 +202,7 @@ void AggregatedHubs::drop(Aggregated& its) {
     given_up_.push_back(std::move(making));
   }
   hosted.hub.forget();
-  departed_.add(std::move(hosted.session), hosted.engines.release(), {});
+  around_.departed.add(std::move(hosted.session), hosted.engines.release(), {});
   its.hosted.reset();
 }
 
@@ -212,7 +215,7 @@ void AggregatedHubs::on_event(const EngineEvent& event, NodeMessages& out) {
     const std::string* key = is_its ? each.hosted->hub.key(event.hub_key) : nullptr;
     if (key == nullptr) continue;
     each.fetch.set_state(HubState::Progress::failed, GRADCUBE_EMISMATCH,
-                         hub_disagreement(call.job, *key, topology_.space().text(server_)));
+                         hub_disagreement(call.job, *key, around_.topology.space().text(server_)));
     each.fetch.tell(out);
   }
 }
@@ -257,6 +260,31 @@ std::vector<std::string> AggregatedHubs::look(Instant now, NodeMessages& out) {
     each = hubs_.erase(each);
   }
   return log;
+}
+
+std::vector<HubFacts> AggregatedHubs::facts() const {
+  std::vector<HubFacts> all;
+  for (const auto& [name, each] : hubs_) {
+    const HubCall& call = each.fetch.call();
+    HubFacts& facts = all.emplace_back();
+    facts.job = call.job;
+    facts.id = call.hub.job;
+    facts.number = call.hub.number;
+    facts.aggregator = server_;
+    facts.progress = each.fetch.state().progress;
+    facts.why = each.fetch.state().why;
+    facts.members = call.members;
+    facts.trainers = call.trainers;
+    facts.uid = call.user;
+    if (each.hosted == nullptr) continue;
+    facts.reserved_bytes = each.hosted->engines.reserved_bytes();
+    const ServerHub* hub = each.hosted->hub.hub();
+    if (hub == nullptr) continue;
+    facts.keys = hub->model().keys().size();
+    facts.weights_bytes = hub->model().bytes();
+    facts.memory_bytes = hub->charged();
+  }
+  return all;
 }
 
 bool AggregatedHubs::knows(protocol::JobId job) const {

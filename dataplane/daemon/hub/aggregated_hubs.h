@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "aggregation/kernels.h"
@@ -36,6 +37,35 @@
 
 namespace gradcube::dataplane {
 
+// A hub that a server without trainers of the job aggregates, as `status` of that server shows it.
+struct HubFacts {
+  std::string job;
+  protocol::JobId id = protocol::kNoJob;
+  std::uint32_t number = 0;  // 1, 2, 3, ... among the hubs of the job
+  bcube::ServerId aggregator = 0;
+  control::HubState::Progress progress{};
+  std::string why;                       // it has failed
+  std::vector<bcube::ServerId> members;  // the job's servers, ascending: the first one calls
+  std::uint32_t trainers = 1;            // on each
+  std::uint32_t uid = 0;                 // whose memory it counts as
+  // All of these are 0 until it is made.
+  std::uint64_t keys = 0;
+  std::uint64_t weights_bytes = 0;
+  std::uint64_t memory_bytes = 0;    // all that counts as the user's: weights, state, what waits
+  std::uint64_t reserved_bytes = 0;  // of packet memory
+};
+std::string_view progress_name(control::HubState::Progress progress);
+
+// What all hubs of a server are made with. All that is named outlives them.
+struct HubSurroundings {
+  const control::Topology& topology;
+  const aggregation::Kernels& kernels;
+  DepartedSessions& departed;
+  MemoryQuota* const& quota;                 // of users; null: there is none
+  control::FairShare share{};                // among users, of hubs and their tables
+  std::launch threads = std::launch::async;  // as of HubWish
+};
+
 class AggregatedHubs {
  public:
   static constexpr std::size_t kMost = 64;  // at a time
@@ -47,12 +77,8 @@ class AggregatedHubs {
   // Of those that were made, so that none is made again.
   static constexpr std::size_t kMostRemembered = 4096;
 
-  // All that is named outlives it. quota: null where memory is not limited. share: how hubs and
-  // tables are divided among users. threads: as of HubWish.
-  AggregatedHubs(bcube::ServerId server, const control::Topology& topology,
-                 const aggregation::Kernels& kernels, const NodeEngines& engines,
-                 DepartedSessions& departed, MemoryQuota* const& quota,
-                 control::FairShare share = {}, std::launch threads = std::launch::async);
+  // The engines outlive it.
+  AggregatedHubs(bcube::ServerId server, const HubSurroundings& around, const NodeEngines& engines);
   ~AggregatedHubs();
   AggregatedHubs(const AggregatedHubs&) = delete;
   AggregatedHubs& operator=(const AggregatedHubs&) = delete;
@@ -77,23 +103,7 @@ class AggregatedHubs {
   // How many hubs that were given up are still being made, as of the last look().
   std::size_t given_up() const { return given_up_.size(); }
   bool knows(protocol::JobId job) const;
-  // One of them, for `status`.
-  struct View {
-    const control::HubCall& call;
-    const control::HubState& state;
-    std::uint64_t reserved_bytes = 0;  // of packet memory
-    const ServerHub* hub = nullptr;    // once it is made
-  };
-  // By job and number.
-  template <typename See>  // see(View)
-  void for_each(const See& see) const {
-    for (const auto& [name, each] : hubs_) {
-      View view{each.fetch.call(), each.fetch.state()};
-      if (each.hosted != nullptr) view.reserved_bytes = each.hosted->engines.reserved_bytes();
-      if (each.hosted != nullptr) view.hub = each.hosted->hub.hub();
-      see(view);
-    }
-  }
+  std::vector<HubFacts> facts() const;  // by job and number
 
  private:
   // What the server has of a hub.
@@ -135,13 +145,8 @@ class AggregatedHubs {
   std::string name_of(const control::HubCall& call) const;
 
   bcube::ServerId server_;
-  const control::Topology& topology_;
-  const aggregation::Kernels& kernels_;
+  const HubSurroundings around_;
   const NodeEngines& engines_;
-  DepartedSessions& departed_;
-  MemoryQuota* const& quota_;
-  const control::FairShare share_;
-  const std::launch threads_;
   std::map<control::HubName, Aggregated> hubs_;
   std::deque<Made> made_;  // the last ones
   std::vector<std::unique_ptr<UnfinishedWork>> given_up_;

@@ -8,16 +8,13 @@
 
 namespace gradcube::dataplane {
 
-NodeHubs::NodeHubs(bcube::ServerId server, const control::Topology& topology,
-                   const aggregation::Kernels& kernels, const NodeEngines& engines,
-                   DepartedSessions& departed, MemoryQuota* const& quota, TrainerChannel*& channel,
-                   control::FairShare share, std::launch threads, Send send)
+NodeHubs::NodeHubs(bcube::ServerId server, const HubSurroundings& around,
+                   const NodeEngines& engines, TrainerChannel*& channel, Send send)
     : server_(server),
-      topology_(topology),
+      around_(around),
       channel_(channel),
-      threads_(threads),
       send_(std::move(send)),
-      aggregated_(server, topology, kernels, engines, departed, quota, share, threads) {}
+      aggregated_(server, around, engines) {}
 
 bool NodeHubs::ask(const HubJob& job, unsigned local, std::shared_ptr<const SessionRegion> region,
                    const shared::MakeHub& wish) const {
@@ -30,12 +27,12 @@ bool NodeHubs::ask(const HubJob& job, unsigned local, std::shared_ptr<const Sess
   }
   job.hub.ask(local,
               {.job = job.request.name,
-               .server = topology_.space().text(server_),
+               .server = around_.topology.space().text(server_),
                .number = wish.number,
                .lane = wish.lane,
                .table = HubTableSource(std::move(region), wish.offset, wish.bytes),
-               .threads = threads_},
-              job.plans, job.request.options.all_trainers(), topology_);
+               .threads = around_.threads},
+              job.plans, job.request.options.all_trainers(), around_.topology);
   return true;
 }
 
@@ -132,10 +129,11 @@ std::optional<std::string> NodeHubs::call_aggregator(const HubJob& job, control:
     call.user = job.request.trainer.uid;
     call.table_bytes = static_cast<std::uint32_t>(table->size());
     const bcube::ServerId aggregator = *hub->shape().aggregator;
-    caller = callers_
-                 .try_emplace(job.attempt, server_, aggregator, topology_.space().text(aggregator),
-                              std::move(call), table, now)
-                 .first;
+    caller =
+        callers_
+            .try_emplace(job.attempt, server_, aggregator,
+                         around_.topology.space().text(aggregator), std::move(call), table, now)
+            .first;
   }
   if (caller == callers_.end()) return std::nullopt;
   control::NodeMessages out;

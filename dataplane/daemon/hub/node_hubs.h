@@ -11,14 +11,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "control/base/fair_share.h"
 #include "control/jobs/hub/hub_caller.h"
 #include "control/jobs/join_request.h"
 #include "dataplane/daemon/hub/aggregated_hubs.h"
@@ -44,12 +42,9 @@ class NodeHubs {
  public:
   using Send = std::function<void(const control::NodeMessage& message, control::Instant now)>;
 
-  // All that is named outlives it. channel: null where nobody is told anything. quota and threads:
-  // as of AggregatedHubs.
-  NodeHubs(bcube::ServerId server, const control::Topology& topology,
-           const aggregation::Kernels& kernels, const NodeEngines& engines,
-           DepartedSessions& departed, MemoryQuota* const& quota, TrainerChannel*& channel,
-           control::FairShare share, std::launch threads, Send send);
+  // All that is named outlives it. channel: null where nobody is told anything.
+  NodeHubs(bcube::ServerId server, const HubSurroundings& around, const NodeEngines& engines,
+           TrainerChannel*& channel, Send send);
 
   // A trainer wishes for a hub, whose table lies in its region: an answer follows, on the channel.
   // False: no trainer of this version says such a thing.
@@ -76,9 +71,8 @@ class NodeHubs {
   void send(const control::NodeMessages& messages, control::Instant now) const;
 
   bcube::ServerId server_;
-  const control::Topology& topology_;
+  const HubSurroundings around_;
   TrainerChannel*& channel_;
-  const std::launch threads_;
   Send send_;
   AggregatedHubs aggregated_;
   std::map<control::Attempt, control::HubCaller> callers_;

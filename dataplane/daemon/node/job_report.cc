@@ -43,18 +43,6 @@ std::string_view state_name(JobState state) {
   return control::status::kJobStates.at(static_cast<std::size_t>(state));
 }
 
-std::string_view progress_name(control::HubState::Progress progress) {
-  switch (progress) {
-    case control::HubState::Progress::making:
-      return "making";
-    case control::HubState::Progress::stands:
-      return "running";
-    case control::HubState::Progress::failed:
-      break;
-  }
-  return "failed";
-}
-
 std::uint64_t JobFacts::Trainer::submitted() const { return sum(counts.published); }
 
 std::uint64_t JobFacts::Trainer::completed() const { return sum(counts.completed); }
@@ -65,11 +53,11 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
   for (const MemberFacts& trainer : trainers) {
     // Before its leader has answered, two trainers may ask for the same name and other lanes.
     const auto known = std::find_if(jobs.begin(), jobs.end(), [&](const JobFacts& job) {
-      return job.name == trainer.job && job.owner == trainer.owner && job.id == trainer.id &&
+      return job.name == trainer.name && job.owner == trainer.owner && job.id == trainer.id &&
              job.options == trainer.options;
     });
     JobFacts& job = known == jobs.end() ? jobs.emplace_back() : *known;
-    job.name = trainer.job;
+    job.name = trainer.name;
     job.owner = trainer.owner;
     job.id = trainer.id;
     job.options = trainer.options;

@@ -1,5 +1,5 @@
-// What the daemon tells people about its jobs, and the hubs that it aggregates for others: the
-// facts that `gradcube status` shows, and the messages about a disagreement or an overflow.
+// What the daemon tells people about its jobs: the facts that `gradcube status` shows, and the
+// messages about a disagreement or an overflow.
 //
 // Pure functions of what the nodes hand in. Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_JOB_REPORT_H_
@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "bcube_forwarding/address.h"
-#include "control/jobs/hub_messages.h"
 #include "control/jobs/job_actions.h"
 #include "control/jobs/job_options.h"
 #include "control/jobs/job_owner.h"
@@ -35,8 +34,22 @@ struct LaneCounts {
   control::LaneNumbers completed;  // ended, in order
 };
 
+// A job, as a node with trainers of it knows it, and as all nodes of a process do.
+struct JobHead {
+  std::string name;
+  control::JobOwner owner{};
+  protocol::JobId id = protocol::kNoJob;  // once it is known
+  control::Epoch epoch = 0;
+  JobState state{};
+  std::string why;  // it stops, or was aborted
+  control::JobOptions options;
+  unsigned window = 0;  // segments per flow: the least that is offered, or agreed; 0: not known
+  std::uint64_t reserved_bytes = 0;  // of packet memory
+  control::KeyId key = 0;            // of the cluster, by which it has begun; 0: none, or not yet
+};
+
 // One job, as `status` shows it. Trainers that have left are not in it.
-struct JobFacts {
+struct JobFacts : JobHead {
   struct Trainer {
     bcube::ServerId server = 0;
     std::uint32_t pid = 0;
@@ -49,56 +62,16 @@ struct JobFacts {
     std::uint64_t submitted() const;  // in all lanes
     std::uint64_t completed() const;
   };
-  std::string name;
-  control::JobOwner owner{};
-  protocol::JobId id = protocol::kNoJob;
-  control::Epoch epoch = 0;
-  JobState state{};
-  std::string why;  // it stops, or was aborted
-  control::JobOptions options;
-  std::vector<Trainer> trainers;     // by server and number there
-  unsigned window = 0;               // segments per flow: the least of its trainers'; 0: not known
-  std::uint64_t reserved_bytes = 0;  // of packet memory, over its trainers
-  std::uint64_t collectives = 0;     // completed by all of its trainers, over all lanes
+  std::vector<Trainer> trainers;  // by server and number there
+  std::uint64_t collectives = 0;  // completed by all of its trainers, over all lanes
   // Whom the others wait for, ascending. While the job gathers: the servers whose trainers have not
   // joined. While it runs: those that are late (control/status/job_progress.h).
   std::vector<bcube::ServerId> waiting_for;
   std::int64_t waiting_ms = 0;  // how long they have waited, to a tenth of a second
-  control::KeyId key = 0;       // of the cluster, by which it has begun; 0: none, or not yet
 };
 
 // A trainer, as its node sees it, and the job as it knows it.
-struct MemberFacts : JobFacts::Trainer {
-  std::string job;
-  control::JobOwner owner{};
-  protocol::JobId id = protocol::kNoJob;  // once it is known
-  control::Epoch epoch = 0;
-  JobState state{};
-  std::string why;  // it stops, or was aborted
-  control::JobOptions options;
-  unsigned window = 0;               // segments per flow: offered, and once it is agreed the job's
-  std::uint64_t reserved_bytes = 0;  // of packet memory
-  control::KeyId key = 0;            // as JobFacts have it
-};
-
-// A hub that a server without trainers of the job aggregates, as `status` of that server shows it.
-struct HubFacts {
-  std::string job;
-  protocol::JobId id = protocol::kNoJob;
-  std::uint32_t number = 0;  // 1, 2, 3, ... among the hubs of the job
-  bcube::ServerId aggregator = 0;
-  control::HubState::Progress progress{};
-  std::string why;                       // it has failed
-  std::vector<bcube::ServerId> members;  // the job's servers, ascending: the first one calls
-  std::uint32_t trainers = 1;            // on each
-  std::uint32_t uid = 0;                 // whose memory it counts as
-  // All of these are 0 until it is made.
-  std::uint64_t keys = 0;
-  std::uint64_t weights_bytes = 0;
-  std::uint64_t memory_bytes = 0;    // all that counts as the user's: weights, state, what waits
-  std::uint64_t reserved_bytes = 0;  // of packet memory
-};
-std::string_view progress_name(control::HubState::Progress progress);
+struct MemberFacts : JobHead, JobFacts::Trainer {};
 
 // Everything but waiting_ms. Of the trainers that have joined at `servers` (ascending), the nodes
 // of this process; of other servers nothing is known.

@@ -40,8 +40,7 @@ Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeS
                                                    : control::Introductions::First::challenged),
       jobs_(server, incarnation, space(), around.timing.jobs, id_seed(server, incarnation)),
       greetings_(server, incarnation, around.timing.greetings),
-      hubs_(server, around.topology, around.kernels, *engines_, around.departed, around.quota,
-            around_.channel, around.share, around.timing.hub_threads,
+      hubs_(server, around, *engines_, around_.channel,
             [this](const control::NodeMessage& message, control::Instant now) {
               send(message, now);
             }) {
@@ -340,10 +339,19 @@ std::vector<MemberFacts> Node::facts() const {
     if (group.gone) continue;
     const Member& member = *group.member;
     const control::JobAgent* agent = jobs_.agent(attempt);
-    const JobState state = state_of(agent, member);
-    std::string why = group.why_ended;
-    if (why.empty() && agent != nullptr && state >= JobState::stopping) why = agent->why();
-    std::uint64_t reserved = member.reserved_bytes();
+    JobHead job{.name = member.request().name,
+                .owner = member.request().owner,
+                .id = group.job,
+                .epoch = group.epoch,
+                .state = state_of(agent, member),
+                .why = group.why_ended,
+                .options = member.request().options,
+                .window = member.window(),
+                .reserved_bytes = member.reserved_bytes(),
+                .key = group.descriptor.has_value() ? group.descriptor->transport.key : 0};
+    if (job.why.empty() && agent != nullptr && job.state >= JobState::stopping) {
+      job.why = agent->why();
+    }
     for (unsigned local = 0; local < member.trainers(); ++local) {
       if (!member.stays(local)) continue;
       const JobFacts::Trainer trainer{
@@ -354,10 +362,8 @@ std::vector<MemberFacts> Node::facts() const {
           member.session().region(local).confirmed() - shared::kHeapOffset,
           local,
           member.session().mail_counts(local)};
-      facts.push_back({trainer, member.request().name, member.request().owner, group.job,
-                       group.epoch, state, why, member.request().options, member.window(),
-                       std::exchange(reserved, 0),
-                       group.descriptor.has_value() ? group.descriptor->transport.key : 0});
+      facts.push_back({job, trainer});
+      job.reserved_bytes = 0;  // it counts once
     }
   }
   return facts;

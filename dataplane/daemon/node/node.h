@@ -29,7 +29,6 @@
 #include <utility>
 #include <vector>
 
-#include "control/base/fair_share.h"
 #include "control/jobs/departures.h"
 #include "control/jobs/greetings.h"
 #include "control/jobs/introductions.h"
@@ -66,11 +65,8 @@ struct NodeTiming {
 };
 
 // What a node shares with the other nodes of its process. All of it outlives the node.
-struct NodeSurroundings {
-  const control::Topology& topology;
-  const aggregation::Kernels& kernels;
+struct NodeSurroundings : HubSurroundings {
   MessageQueue& messages;
-  DepartedSessions& departed;
   PlanShelf& plans;
   TrainerChannel*& channel;  // null: nobody is told anything
   StatusChannel*& status;    // null: nobody answers
@@ -78,19 +74,17 @@ struct NodeSurroundings {
   // greet each other.
   const std::set<bcube::ServerId>& here;
   const bool& greet_each_other;
+  const control::Aggregators& aggregators;
   // Jobs whose abort is in the log: all nodes of a process learn of it.
   std::set<protocol::JobId>& logged;
   NodeTiming timing;
-  MessageFrames frames;  // to nodes of other processes; without a pool there are none
-  unsigned servers_per_core;
-  MemoryQuota* const& quota;  // of users; null: there is none
-  const control::Aggregators& aggregators;
-  std::uint64_t secret;  // nobody on another host can guess it
-  unsigned jobs_per_user;
-  control::FairShare share;  // among users, of jobs and hubs
+  MessageFrames frames{};  // to nodes of other processes; without a pool there are none
+  unsigned servers_per_core = 1;
+  std::uint64_t secret = 0;                    // nobody on another host can guess it
+  unsigned jobs_per_user = control::kMaxJobs;  // they are shared as hubs are
   // Halts a job at all nodes of this process where it is in an earlier epoch than this; null where
   // their frames are copies.
-  std::function<void(protocol::JobId, control::Epoch)> halt_everywhere;
+  std::function<void(protocol::JobId, control::Epoch)> halt_everywhere{};
 };
 
 class Node {
@@ -159,7 +153,7 @@ class Node {
   // What its trainers do, for `status`: of trainers that have not left.
   std::vector<MemberFacts> facts() const;
   // The hubs that it aggregates for jobs of other servers, for `status`.
-  std::vector<HubFacts> hubs() const;
+  std::vector<HubFacts> hubs() const { return hubs_.aggregated().facts(); }
   unsigned trainers() const;
   // Of messages of other processes, by reason.
   FrameDrops dropped_messages() const {

@@ -7,23 +7,28 @@ namespace gradcube::dataplane {
 
 NodeGroup::NodeGroup(const control::Topology& topology, const aggregation::Kernels& kernels,
                      const NodeTiming& timing, std::uint64_t seed)
-    : topology_(topology), kernels_(kernels), timing_(timing), messages_(seed) {}
+    : messages_(seed),
+      around_{{topology, kernels, departed_, quota_, {}, timing.hub_threads},
+              messages_,
+              plans_,
+              channel_,
+              status_channel_,
+              here_,
+              greet_each_other_,
+              aggregators_,
+              logged_,
+              timing} {}
+
+void NodeGroup::set_refers_to_memory() {
+  around_.halt_everywhere = [this](protocol::JobId job, control::Epoch epoch) {
+    for (const auto& [server, node] : nodes_) node->halt(job, epoch);
+  };
+}
 
 Node& NodeGroup::add(bcube::ServerId server, control::Incarnation incarnation,
                      std::unique_ptr<NodeEngines> engines) {
-  std::function<void(protocol::JobId, control::Epoch)> halt_everywhere;
-  if (refers_to_memory_) {
-    halt_everywhere = [this](protocol::JobId job, control::Epoch epoch) {
-      for (const auto& [other, node] : nodes_) node->halt(job, epoch);
-    };
-  }
-  const NodeSurroundings around{
-      topology_,         kernels_, messages_,         departed_, plans_,         channel_,
-      status_channel_,   here_,    greet_each_other_, logged_,   timing_,        frames_,
-      servers_per_core_, quota_,   aggregators_,      secret_,   jobs_per_user_, share_,
-      halt_everywhere};
   here_.insert(server);
-  auto node = std::make_unique<Node>(server, incarnation, around, std::move(engines));
+  auto node = std::make_unique<Node>(server, incarnation, around_, std::move(engines));
   return *nodes_.emplace(server, std::move(node)).first->second;
 }
 
@@ -186,7 +191,7 @@ std::map<protocol::JobId, std::string> NodeGroup::job_names() const {
   std::map<protocol::JobId, std::string> names;
   for (const auto& [server, node] : nodes_) {
     for (const HubFacts& hub : node->hubs()) names[hub.id] = hub.job;
-    for (const MemberFacts& trainer : node->facts()) names[trainer.id] = trainer.job;
+    for (const MemberFacts& trainer : node->facts()) names[trainer.id] = trainer.name;
   }
   return names;
 }

@@ -46,18 +46,18 @@ class NodeGroup {
   // The frames between these nodes refer to their trainers' memory. So before a trainer gets its
   // buffers back unfinished, its job is halted at all of them: one that went on would add up what
   // the trainer writes there then, and tell its own that it ended well. Before the first add().
-  void set_refers_to_memory() { refers_to_memory_ = true; }
+  void set_refers_to_memory();
   // How messages reach the nodes of other processes; without, there are none. all: those between
   // the nodes of this one travel so, too: for simulations. Before the first add(). The frames' pool
   // outlives the nodes.
   void carry_messages(const MessageFrames& frames, bool all) {
-    frames_ = frames;
+    around_.frames = frames;
     carries_all_ = all;
   }
 
   // How many servers share a core, all over the cluster: what `auto` alone goes by. Before the
   // first add(); by default each has its own.
-  void set_servers_per_core(unsigned servers) { servers_per_core_ = servers; }
+  void set_servers_per_core(unsigned servers) { around_.servers_per_core = servers; }
 
   // The servers that take no trainers. By default there are none.
   void set_aggregators(control::Aggregators aggregators) { aggregators_ = std::move(aggregators); }
@@ -65,20 +65,20 @@ class NodeGroup {
   // How many jobs a user may have on each server, and how jobs and hubs are divided among users.
   // Before the first add(); by default one may have as many as there can be.
   void set_jobs_per_user(unsigned jobs, control::FairShare share) {
-    jobs_per_user_ = jobs;
-    share_ = share;
+    around_.jobs_per_user = jobs;
+    around_.share = share;
   }
 
   // What users may use of the host's memory. By default they may use all. It outlives the nodes.
   void set_quota(MemoryQuota& quota) { quota_ = &quota; }
 
   // What nobody on another host can guess, for the nodes' challenges. By default what tests know.
-  void set_secret(std::uint64_t secret) { secret_ = secret; }
+  void set_secret(std::uint64_t secret) { around_.secret = secret; }
 
   // See Node.
   void set_key(control::KeyId key);
 
-  bool carries_messages() const { return frames_.pool != nullptr; }
+  bool carries_messages() const { return around_.frames.pool != nullptr; }
 
   // There is no node of this server yet.
   Node& add(bcube::ServerId server, control::Incarnation incarnation,
@@ -134,9 +134,6 @@ class NodeGroup {
   void answer_hubs(control::Instant now, const MayGoOn& may_go_on);
   void deliver(const control::NodeMessage& message, control::Instant now);
 
-  const control::Topology& topology_;
-  const aggregation::Kernels& kernels_;
-  NodeTiming timing_;
   TrainerChannel* channel_ = nullptr;
   StatusChannel* status_channel_ = nullptr;
   std::set<protocol::JobId> logged_;  // jobs whose abort is in the log
@@ -147,19 +144,14 @@ class NodeGroup {
   std::set<bcube::ServerId> here_;
   std::set<bcube::ServerId> stopped_;
   bool greet_each_other_ = true;
-  bool refers_to_memory_ = false;
-  MessageFrames frames_;
-  unsigned servers_per_core_ = 1;
   control::Aggregators aggregators_;
-  unsigned jobs_per_user_ = control::kMaxJobs;
-  control::FairShare share_;
   bool carries_all_ = false;
   unsigned runs_put_off_ = 0;  // in a row
   bcube::ServerId next_for_hubs_ = 0;
   MemoryQuota* quota_ = nullptr;
-  std::uint64_t secret_ = 0;
   std::uint32_t faults_found_ = 0;  // by the last look(): see GuardedMemory
   WaitTimes waits_;
+  NodeSurroundings around_;  // of a node that is added
 };
 
 }  // namespace gradcube::dataplane

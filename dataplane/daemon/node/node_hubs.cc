@@ -46,26 +46,4 @@ void Node::lose_hub(Attempt attempt, const std::string& why, control::Instant no
   happened(attempt, control::event::TrainerAborted{why, true}, now);
 }
 
-std::vector<HubFacts> Node::hubs() const {
-  std::vector<HubFacts> all;
-  hubs_.aggregated().for_each([&](const AggregatedHubs::View& its) {
-    HubFacts& facts = all.emplace_back();
-    facts.job = its.call.job;
-    facts.id = its.call.hub.job;
-    facts.number = its.call.hub.number;
-    facts.aggregator = server_;
-    facts.progress = its.state.progress;
-    facts.why = its.state.why;
-    facts.members = its.call.members;
-    facts.trainers = its.call.trainers;
-    facts.uid = its.call.user;
-    facts.reserved_bytes = its.reserved_bytes;
-    if (its.hub == nullptr) return;
-    facts.keys = its.hub->model().keys().size();
-    facts.weights_bytes = its.hub->model().bytes();
-    facts.memory_bytes = its.hub->charged();
-  });
-  return all;
-}
-
 }  // namespace gradcube::dataplane

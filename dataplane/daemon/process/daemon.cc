@@ -153,7 +153,6 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
       settings_(with_lcores(std::move(settings), lone)),
       directory_(std::move(directory)),
       sockets_(sockets),
-      directory_watch_(directory_, lock),
       key_(key_of(settings_, lone)),
       eal_(eal_options(settings_, lone)),
       quota_(settings_.trainer_memory_bytes.value_or(control::half_of_host_memory())),
@@ -165,7 +164,7 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
       control_(loop_, directory_.control_socket(), users_),
       telemetry_(loop_, directory_.telemetry_socket(), "gradcubed " GRADCUBE_VERSION),
       status_telemetry_(telemetry_, [this] { return status(); }),
-      signals_(loop_, [this] { ending_ = true; }) {
+      stop_causes_(loop_, control_, directory_, lock) {
   if (lone.has_value()) {
     cluster_status_.emplace(cluster_->nodes(), settings_, random_number() >> 1,
                             [this] { return status(); });
@@ -252,11 +251,6 @@ void Daemon::add_commands() {
   control_.add("rekey", [this](const nlohmann::json& request) {
     return key_change_.begin(request, SteadyClock::now());
   });
-  control_.add("down", [this](const nlohmann::json&) -> nlohmann::ordered_json {
-    log::info("ending on request");
-    ending_ = true;
-    return nlohmann::ordered_json::object();
-  });
 }
 
 nlohmann::ordered_json Daemon::status() {
@@ -289,13 +283,9 @@ void Daemon::tick() {
   }
   control_.tick(now);
   key_change_.tick(now);
-  if (const auto lost = directory_watch_.look(now); lost && !ending_) {
-    log::error("{}: ending", *lost);
-    sessions_.set_closing_cause(*lost);
-    ending_ = true;
-  }
+  if (const auto lost = stop_causes_.look(now)) sessions_.set_closing_cause(*lost);
   if (cluster_status_.has_value() && now >= next_look_at_ports_) look_at_ports(now);
-  if (ending_) end_soon(now);
+  if (stop_causes_.any()) end_soon(now);
 }
 
 void Daemon::end_soon(SteadyClock::time_point now) {

@@ -2,9 +2,8 @@
 // (port_drivers.h), the pollers' threads, and the sockets on which it serves trainers and tools.
 //
 // The constructor makes everything; if it fails, it throws and leaves nothing behind. run() serves
-// until `down`, SIGTERM or SIGINT, or until its run directory is gone: no client could reach it any
-// more, and the next `up` would start a second daemon beside it. The destructor ends the pollers
-// first, then the sockets, the nodes, the fabric and EAL.
+// until something makes the daemon end (stop_causes.h). The destructor ends the pollers first, then
+// the sockets, the nodes, the fabric and EAL.
 //
 // Threads: the control thread makes, runs and destroys it. Pollers run on EAL's worker lcores.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_PROCESS_DAEMON_H_
@@ -18,7 +17,6 @@
 
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
-#include "control/settings/run_directory_watch.h"
 #include "dataplane/daemon/cabling.h"
 #include "dataplane/daemon/cluster_status.h"
 #include "dataplane/daemon/local_cluster.h"
@@ -32,7 +30,7 @@
 #include "dataplane/sockets/control_loop.h"
 #include "dataplane/sockets/control_server.h"
 #include "dataplane/sockets/status_telemetry.h"
-#include "dataplane/sockets/stop_signals.h"
+#include "dataplane/sockets/stop_causes.h"
 #include "dataplane/sockets/telemetry_server.h"
 
 namespace gradcube::dataplane {
@@ -74,7 +72,6 @@ class Daemon {
   control::ClusterSettings settings_;
   control::RunDirectory directory_;
   control::RunDirectory sockets_;
-  control::RunDirectoryWatch directory_watch_;
   SteadyClock::time_point started_ = SteadyClock::now();
   std::optional<control::Secret> key_;  // of the cluster; until that has it
   Eal eal_;
@@ -92,8 +89,7 @@ class Daemon {
   ControlServer control_;
   TelemetryServer telemetry_;
   StatusTelemetry status_telemetry_;
-  StopSignals signals_;
-  bool ending_ = false;
+  StopCauses stop_causes_;
   std::optional<SteadyClock::time_point> farewell_until_;
   SteadyClock::time_point next_look_;
   SteadyClock::time_point next_look_at_waits_;

@@ -12,7 +12,6 @@
 #include "dataplane/daemon/resident_memory.h"
 #include "dataplane/daemon/switch_status.h"
 #include "dataplane/host/counters_json.h"
-#include "dataplane/sockets/daemon_log.h"
 
 namespace gradcube::dataplane {
 
@@ -51,13 +50,12 @@ SwitchDaemon::SwitchDaemon(const control::ClusterSettings& settings, unsigned pa
     : settings_(settings),
       part_(checked_part(settings, part)),
       directory_(std::move(directory)),
-      directory_watch_(directory_, lock),
       eal_(eal_options(settings_, part_)),
       frames_(memif_frames_pool(settings_, part_)),
       poller_(clock_, settings_.idle),
       switches_(switches_options(settings_, part_, directory_, frames_), clock_),
       control_(loop_, directory_.control_socket()),
-      signals_(loop_, [this] { ending_ = true; }) {
+      stop_causes_(loop_, control_, directory_, lock) {
   switches_.connect(poller_);
   switches_.fabric().set_impairments(
       {settings_.loss, settings_.duplicate, settings_.reorder, settings_.corrupt, true});
@@ -80,11 +78,6 @@ void SwitchDaemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> Json { return {{"status", status()}}; });
   control_.add("impair", [this](const nlohmann::json& request) {
     return impair(switches_.fabric(), settings_.topology, request, settings_.seed);
-  });
-  control_.add("down", [this](const nlohmann::json&) -> Json {
-    log::info("ending on request");
-    ending_ = true;
-    return Json::object();
   });
 }
 
@@ -112,11 +105,8 @@ Json SwitchDaemon::status() {
 void SwitchDaemon::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
   control_.tick(now);
-  if (const auto lost = directory_watch_.look(now); lost && !ending_) {
-    log::error("{}: ending", *lost);
-    ending_ = true;
-  }
-  if (ending_ && control_.all_answered()) loop_.stop();
+  stop_causes_.look(now);
+  if (stop_causes_.any() && control_.all_answered()) loop_.stop();
 }
 
 }  // namespace gradcube::dataplane

@@ -17,14 +17,13 @@
 
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
-#include "control/settings/run_directory_watch.h"
 #include "dataplane/fabric/memif/memif_switches.h"
 #include "dataplane/host/eal.h"
 #include "dataplane/host/packet_pool.h"
 #include "dataplane/host/poller.h"
 #include "dataplane/sockets/control_loop.h"
 #include "dataplane/sockets/control_server.h"
-#include "dataplane/sockets/stop_signals.h"
+#include "dataplane/sockets/stop_causes.h"
 
 namespace gradcube::dataplane {
 
@@ -50,7 +49,6 @@ class SwitchDaemon {
   control::ClusterSettings settings_;
   unsigned part_;
   control::RunDirectory directory_;
-  control::RunDirectoryWatch directory_watch_;
   Eal eal_;
   TscClock clock_;
   PacketPool frames_;
@@ -58,8 +56,7 @@ class SwitchDaemon {
   MemifSwitches switches_;
   ControlLoop loop_;
   ControlServer control_;
-  StopSignals signals_;
-  bool ending_ = false;
+  StopCauses stop_causes_;
 };
 
 }  // namespace gradcube::dataplane

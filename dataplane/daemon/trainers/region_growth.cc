@@ -1,16 +1,13 @@
 #include "dataplane/daemon/trainers/region_growth.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <fmt/format.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 #include <utility>
 
-#include "control/base/errors.h"
 #include "control/base/units.h"
 #include "dataplane/daemon/trainers/session_messages.h"
+#include "dataplane/host/event_descriptor.h"
 
 #include "gradcube/gradcube.h"
 
@@ -35,16 +32,8 @@ std::string quota_text(const MemoryQuota::Charge& charge, std::uint64_t wanted) 
 }  // namespace
 
 RegionGrowth::RegionGrowth(ControlLoop& loop, Answer answer)
-    : loop_(loop), answer_(std::move(answer)), more_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (more_ < 0) {
-    throw control::SetupError(fmt::format("cannot make an eventfd: {}", std::strerror(errno)));
-  }
-  loop_.add(more_, [this] { look(); });
-}
-
-RegionGrowth::~RegionGrowth() {
-  loop_.remove(more_);
-  close(more_);
+    : loop_(loop), answer_(std::move(answer)), more_(event_descriptor()) {
+  loop_.add(more_.get(), [this] { look(); });
 }
 
 bool RegionGrowth::report(int socket, std::shared_ptr<SessionRegion> region,
@@ -66,7 +55,7 @@ bool RegionGrowth::report(int socket, std::shared_ptr<SessionRegion> region,
   }
   region->charge().set(grow.end - shared::kHeapOffset);
   reports_.push_back({socket, std::move(region), grow.end, confirmed});
-  eventfd_write(more_, 1);
+  eventfd_write(more_.get(), 1);
   return true;
 }
 
@@ -84,7 +73,7 @@ void RegionGrowth::answer(int socket, const SessionRegion& region, std::int32_t 
 void RegionGrowth::look() {
   if (reports_.empty()) {
     eventfd_t count = 0;
-    eventfd_read(more_, &count);
+    eventfd_read(more_.get(), &count);
     return;
   }
   Report report = std::move(reports_.front());

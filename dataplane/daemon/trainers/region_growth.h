@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "control/base/descriptor.h"
 #include "dataplane/engine/memory/session_region.h"
 #include "dataplane/sockets/control_loop.h"
 
@@ -28,8 +29,9 @@ class RegionGrowth {
   // Gives an answer to the trainer at this socket.
   using Answer = std::function<void(int socket, const shared::Notice& notice)>;
 
+  // Throws what event_descriptor() does.
   RegionGrowth(ControlLoop& loop, Answer answer);
-  ~RegionGrowth();
+  ~RegionGrowth() { loop_.remove(more_.get()); }
   RegionGrowth(const RegionGrowth&) = delete;
   RegionGrowth& operator=(const RegionGrowth&) = delete;
 
@@ -53,7 +55,7 @@ class RegionGrowth {
 
   ControlLoop& loop_;
   const Answer answer_;
-  int more_;  // an eventfd, readable while there are reports
+  const control::Descriptor more_;  // readable while there are reports
   std::deque<Report> reports_;
 };
 

@@ -47,12 +47,10 @@ const std::vector<bcube::ServerId>& checked(const EmbeddedFabricOptions& options
 }  // namespace
 
 PacketPoolOptions clone_pool(std::uint32_t mtu) {
-  PacketPoolOptions options;
-  options.name = "clones";
-  options.count = kClones;
-  options.frame_bytes = mtu + RTE_ETHER_HDR_LEN;
-  options.cache = kCloneCache;
-  return options;
+  return {.name = "clones",
+          .count = kClones,
+          .frame_bytes = mtu + RTE_ETHER_HDR_LEN,
+          .cache = kCloneCache};
 }
 
 std::uint64_t switch_seed(std::uint64_t fabric_seed, std::size_t switch_number) {

@@ -32,7 +32,7 @@ SwitchShard::SwitchShard(const Setup& setup)
       queue_count_(setup.ports.front()->queues()),
       queue_reciprocal_(UINT64_MAX / queue_count_ + 1),
       serves_(queue_count_),
-      limits_(setup.ports.size()),
+      impairments_(setup.ports.size()),
       counters_(setup.ports.size()),
       late_(setup.ports.size()) {
   for (std::uint16_t queue = setup.index; queue < queue_count_; queue += setup.shards) {
@@ -83,9 +83,9 @@ void SwitchShard::start(std::int64_t now) {
 }
 
 void SwitchShard::take_changes() {
-  if (!publisher_->refresh(seen_version_, limits_)) return;
-  impaired_ = !std::all_of(limits_.begin(), limits_.end(),
-                           [](const ImpairmentLimits& limits) { return limits.none(); });
+  if (!publisher_->refresh(seen_version_, impairments_)) return;
+  impaired_ = !std::all_of(impairments_.begin(), impairments_.end(),
+                           [](const Impairments& port) { return port == Impairments{}; });
 }
 
 void SwitchShard::release_late_frames(std::int64_t now) {
@@ -256,9 +256,10 @@ template <bool kLimited>
 void SwitchShard::impair(rte_mbuf* packet, std::uint16_t in, std::uint16_t out, std::uint16_t queue,
                          std::int64_t arrival) {
   SwitchPortCounters& counters = counters_[out];
-  const FrameFault fault = draw_fault(limits_[in], uplinks_[in].random);
-  const bool is_long = packet->pkt_len > limits_[in].frame_bytes;
-  const bool is_down = limits_[in].up == 0 || limits_[out].up == 0;
+  const Impairments& impairments = impairments_[in];
+  const FrameFault fault = draw_fault(impairments, uplinks_[in].random);
+  const bool is_long = impairments.mtu != 0 && packet->pkt_len > impairments.mtu + kEthernetBytes;
+  const bool is_down = !impairments.up || !impairments_[out].up;
   if (is_down || fault.lost || is_long) {
     (fault.lost ? counters.dropped_loss
      : is_down  ? counters.dropped_down

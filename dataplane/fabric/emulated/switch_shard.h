@@ -124,7 +124,7 @@ class SwitchShard final : public Pollable {
   std::uint64_t seen_version_ = 0;
   std::vector<std::uint16_t> queues_;     // that this shard serves, express queues first
   std::vector<std::uint8_t> serves_;      // by queue of the plain lane: 1 when it is one of them
-  std::vector<ImpairmentLimits> limits_;  // by input port
+  std::vector<Impairments> impairments_;  // by input port
   std::vector<Uplink> uplinks_;
   std::vector<SwitchPortCounters> counters_;
   std::vector<EgressQueue> egress_;

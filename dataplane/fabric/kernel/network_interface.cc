@@ -8,8 +8,8 @@
 #include <net/if_arp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include "control/base/descriptor.h"
 #include "control/base/errors.h"
 
 namespace gradcube::dataplane {
@@ -21,16 +21,13 @@ class Inquiry {
  public:
   explicit Inquiry(const std::string& name)
       : name_(name), socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
-    if (socket_ < 0) fail();
+    if (!socket_.valid()) fail();
   }
-  ~Inquiry() { close(socket_); }
-  Inquiry(const Inquiry&) = delete;
-  Inquiry& operator=(const Inquiry&) = delete;
 
   const ifreq& ask(unsigned long what) {
     request_ = {};
     name_.copy(request_.ifr_name, sizeof request_.ifr_name - 1);
-    if (ioctl(socket_, what, &request_) != 0) fail();
+    if (ioctl(socket_.get(), what, &request_) != 0) fail();
     return request_;
   }
 
@@ -41,7 +38,7 @@ class Inquiry {
   }
 
   const std::string& name_;
-  int socket_;
+  control::Descriptor socket_;
   ifreq request_{};
 };
 

@@ -28,12 +28,10 @@ std::uint16_t descriptors(const control::ClusterSettings& settings) {
 
 PacketPoolOptions frames(const char* name, std::uint16_t queue, std::uint32_t count,
                          const control::ClusterSettings& settings) {
-  PacketPoolOptions options;
-  options.name = fmt::format("{}-{}", name, queue);
-  options.count = count;
-  options.frame_bytes = settings.mtu + kEthernetBytes;
-  options.cache = 0;
-  return options;
+  return {.name = fmt::format("{}-{}", name, queue),
+          .count = count,
+          .frame_bytes = settings.mtu + kEthernetBytes,
+          .cache = 0};
 }
 
 // Drivers ask for this room in what they receive into, however small the MTU is: net_af_packet has

@@ -59,14 +59,16 @@ class AggregatedHubsTest : public testing::Test {
     hubs_.look(now_, told_);
   }
   void expect_one(const HubCall& call, HubState::Progress progress, const std::string& why) {
-    unsigned seen = 0;
-    hubs_.for_each([&](const AggregatedHubs::View& its) {
-      ++seen;
-      EXPECT_EQ(its.call, call);
-      EXPECT_EQ(its.state.progress, progress);
-      EXPECT_THAT(its.state.why, HasSubstr(why));
-    });
-    EXPECT_EQ(seen, 1U);
+    const std::vector<HubFacts> all = hubs_.facts();
+    ASSERT_EQ(all.size(), 1U);
+    const HubFacts& facts = all.front();
+    EXPECT_EQ(facts.job, call.job);
+    EXPECT_EQ((control::HubName{facts.id, facts.number}), call.hub);
+    EXPECT_EQ(facts.members, call.members);
+    EXPECT_EQ(facts.trainers, call.trainers);
+    EXPECT_EQ(facts.uid, call.user);
+    EXPECT_EQ(facts.progress, progress);
+    EXPECT_THAT(facts.why, HasSubstr(why));
   }
 
   control::Topology topology_ = control::parse_topology("star:4", "here");
@@ -74,8 +76,8 @@ class AggregatedHubsTest : public testing::Test {
   NodeEngines engines_{topology_.space(), kAggregating, {}, {}, {}, events_};
   DepartedSessions departed_;
   MemoryQuota* quota_ = nullptr;
-  AggregatedHubs hubs_{kAggregating, topology_, aggregation::select_kernels(0),
-                       engines_,     departed_, quota_};
+  HubSurroundings around_{topology_, aggregation::select_kernels(0), departed_, quota_};
+  AggregatedHubs hubs_{kAggregating, around_, engines_};
   Instant now_ = std::chrono::seconds(100);
   control::NodeMessages told_;
 };
@@ -136,8 +138,9 @@ TEST_F(AggregatedHubsTest, HearOnlyTheCaller) {
 }
 
 TEST_F(AggregatedHubsTest, AreDividedAmongUsersAsTheirTablesAre) {
-  AggregatedHubs divided(kAggregating, topology_, aggregation::select_kernels(0), engines_,
-                         departed_, quota_, control::FairShare{true});
+  HubSurroundings dividing = around_;
+  dividing.share.is_divided = true;
+  AggregatedHubs divided(kAggregating, dividing, engines_);
   protocol::JobId job = 0;
   const auto is_taken = [&](std::uint32_t user, std::uint32_t table_bytes) {
     HubCall call = call_of(1, ++job);

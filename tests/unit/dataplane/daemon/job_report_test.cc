@@ -32,7 +32,7 @@ control::JobOptions options_of(std::size_t lanes, const Servers& members) {
 MemberFacts trainer(bcube::ServerId server, const LaneNumbers& published,
                     const LaneNumbers& completed) {
   MemberFacts facts;
-  facts.job = "mnist";
+  facts.name = "mnist";
   facts.id = kJob;
   facts.state = JobState::running;
   facts.options = options_of(published.size(), {0, 1, 2});
@@ -67,7 +67,7 @@ TEST(JobFacts, AreNoneWithoutTrainers) { EXPECT_TRUE(job_facts({}, {0, 1, 2}).em
 
 TEST(JobFacts, GroupTrainersByJobAndOrderThemByServer) {
   MemberFacts other = trainer(1, {0}, {0});
-  other.job = "other";
+  other.name = "other";
   other.id = 8;
   const auto jobs = job_facts(
       {trainer(2, {0}, {0}), other, trainer(0, {0}, {0}), trainer(1, {0}, {0})}, {0, 1, 2});
