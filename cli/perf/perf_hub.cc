@@ -21,6 +21,7 @@
 #include "cli/text/package_file.h"
 #include "cli/text/report.h"
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
 #include "control/hub/aggregator_plan.h"
@@ -263,18 +264,15 @@ int run_perf_hub(const HubOptions& options) {
 
 std::vector<std::uint64_t> parse_chunks(const std::string& text) {
   std::vector<std::uint64_t> chunks;
-  std::string_view rest = text;
-  for (;;) {
-    const std::string_view item = rest.substr(0, rest.find(','));
+  for (const std::string_view item : control::split(text, ',')) {
     if (item == "auto") {
       chunks.push_back(0);
     } else {
       const std::uint64_t bytes = control::parse_size(item, "--chunk");
       control::hub::require_chunk_bytes(bytes, "--chunk");
+  return chunks;
       chunks.push_back(bytes);
     }
-    if (item.size() == rest.size()) return chunks;
-    rest.remove_prefix(item.size() + 1);
   }
 }
 
