@@ -12,7 +12,7 @@
 #include "cli/cluster/fitted_costs.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/running_cluster.h"
-#include "cli/model/commands.h"
+#include "cli/model/python.h"
 #include "cli/model/fit_measurement.h"
 #include "cli/text/command.h"
 #include "cli/text/json_fields.h"

@@ -14,7 +14,6 @@
 #include "cli/measure/oracle.h"
 #include "cli/measure/perf_collective.h"
 #include "cli/measure/perf_runner.h"
-#include "cli/perf/commands.h"
 #include "cli/perf/measured_row.h"
 #include "cli/perf/perf_cluster.h"
 #include "cli/perf/perf_hub.h"
