@@ -44,18 +44,6 @@ PerfLinks links_of(const PerfCluster& cluster, const PerfRow& row) {
   return cluster.links(*row.kind, row.bytes_on_links());
 }
 
-// Fills in the settings' members and algorithm.
-PerfCluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
-                         PerfSettings& settings) {
-  PerfCluster cluster = read_perf_cluster(
-      directory, {options.members, settings.algorithm, settings.trainers, options.job});
-  settings.members = cluster.members;
-  settings.algorithm = cluster.algorithm;
-  require_root(settings, cluster.choice.plan(0));
-  require_carrier(settings, cluster.choice.plan(0));
-  return cluster;
-}
-
 // What the figures are of: "reduce to rank 3 by bml, ". Nothing for what is the default.
 std::string head_of(const PerfSettings& settings) {
   using control::CollectiveKind;
@@ -237,7 +225,9 @@ int run_perf(const PerfOptions& options) {
   for (const std::uint64_t size : sizes) elements_of(size, settings, 1);
   const RunDirectory directory = RunDirectory::from_environment();
   const InterruptGuard interrupt;
-  const PerfCluster cluster = read_cluster(directory, options, settings);
+  const PerfCluster cluster = read_perf_cluster(directory, options, settings);
+  require_root(settings, cluster.choice.plan(0));
+  require_carrier(settings, cluster.choice.plan(0));
   std::vector<std::uint64_t> counts;
   for (const std::uint64_t size : sizes) {
     counts.push_back(elements_of(size, settings, cluster.placement().trainers()));

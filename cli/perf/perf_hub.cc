@@ -137,21 +137,18 @@ HubRunSettings hub_settings_of(const HubOptions& options) {
 // SetupError where this host has not the memory for gradients, weights and the optimizer's state.
 PerfCluster hub_cluster(const control::RunDirectory& directory, const HubOptions& options,
                         HubRunSettings& settings) {
-  std::string members = options.members;
+  JobOptions asked = options;
   if (!options.aggregator.empty()) {
     const RunningCluster running = running_cluster(directory);
     settings.aggregator =
         control::parse_server(running.topology, options.aggregator, "--aggregator");
-    if (members.empty()) members = all_but(running, *settings.aggregator);
+    if (asked.members.empty()) asked.members = all_but(running, *settings.aggregator);
     // As the servers tell it to the aggregator.
     for (aggregation::OptimizerSettings& its : settings.optimizers.of_keys) {
       its.learning_rate = static_cast<float>(its.learning_rate);
     }
   }
-  PerfCluster cluster =
-      read_perf_cluster(directory, {members, options.algorithm, settings.trainers, options.job});
-  settings.members = cluster.members;
-  settings.algorithm = cluster.algorithm;
+  PerfCluster cluster = read_perf_cluster(directory, asked, settings);
   require_memory(cluster, settings, choice_of(cluster, settings));
   return cluster;
 }
@@ -270,10 +267,10 @@ std::vector<std::uint64_t> parse_chunks(const std::string& text) {
     } else {
       const std::uint64_t bytes = control::parse_size(item, "--chunk");
       control::hub::require_chunk_bytes(bytes, "--chunk");
-  return chunks;
       chunks.push_back(bytes);
     }
   }
+  return chunks;
 }
 
 void add_perf_hub(CLI::App& perf, Action& action) {
