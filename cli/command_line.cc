@@ -13,17 +13,12 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/checks/commands.h"
 #include "cli/cluster/cluster_hosts.h"
-#include "cli/launch/commands.h"
 #include "cli/launch/host_group.h"
-#include "cli/model/commands.h"
-#include "cli/perf/commands.h"
-#include "cli/plan/commands.h"
-#include "cli/status/commands.h"
+#include "cli/model/python.h"
+#include "cli/text/command.h"
 #include "cli/text/output.h"
 #include "cli/text/parse_error.h"
-#include "cli/up/commands.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"

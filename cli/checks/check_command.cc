@@ -9,7 +9,6 @@
 #include <unistd.h>
 #include <vector>
 
-#include "cli/checks/commands.h"
 #include "cli/checks/hosts_check.h"
 #include "cli/checks/link_check.h"
 #include "cli/checks/link_report.h"

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/checks/commands.h"
 #include "cli/checks/dpdk_checks.h"
 #include "cli/checks/host_checks.h"
 #include "cli/cluster/settings_options.h"

@@ -60,8 +60,8 @@ HostCheck check_huge_pages(bool needed, const fs::path& root) {
   const auto has_none = [](const auto& node) { return node.second.empty(); };
   const bool none = std::all_of(nodes.begin(), nodes.end(), has_none);
   if (none && !needed) {
-    return {"huge pages", Verdict::ok,
-            fmt::format("none reserved: no fabric needs them; for more speed: {}", kReserve), ""};
+    return good("huge pages",
+                fmt::format("none reserved: no fabric needs them; for more speed: {}", kReserve));
   }
   std::vector<std::string> found;
   for (const auto& [node, pages] : nodes) {
@@ -115,11 +115,10 @@ HostCheck check_nic(const std::string& name, const fs::path& root) {
   }
   const std::string driver = driver_of(root / "sys/bus/pci/devices" / pci);
   if (driver == "vfio-pci") {
-    return {title, Verdict::ok, fmt::format("{} is bound to vfio-pci", pci), ""};
+    return good(title, fmt::format("{} is bound to vfio-pci", pci));
   }
   if (driver == "mlx4_core" || driver == "mlx5_core") {
-    return {title, Verdict::ok,
-            fmt::format("{} has {}, which DPDK uses beside the kernel", pci, driver), ""};
+    return good(title, fmt::format("{} has {}, which DPDK uses beside the kernel", pci, driver));
   }
   return {title, Verdict::warn,
           fmt::format("{} has {}, and not vfio-pci", pci,
@@ -129,12 +128,12 @@ HostCheck check_nic(const std::string& name, const fs::path& root) {
 
 HostCheck check_iommu(const fs::path& root) {
   const std::size_t groups = entries_of(root / "sys/kernel/iommu_groups").size();
-  if (groups > 0) return {"iommu", Verdict::ok, fmt::format("on, {} groups", groups), ""};
+  if (groups > 0) return good("iommu", fmt::format("on, {} groups", groups));
   std::string mode;
   std::ifstream(root / "sys/module/vfio/parameters/enable_unsafe_noiommu_mode") >> mode;
   if (mode == "Y") {
-    return {"iommu", Verdict::ok,
-            "off, and vfio-pci does without: who uses the NIC reaches all memory of this host", ""};
+    return good("iommu",
+                "off, and vfio-pci does without: who uses the NIC reaches all memory of this host");
   }
   return {"iommu", Verdict::warn, "off: vfio-pci needs it",
           "VT-d or AMD-Vi in the firmware, and intel_iommu=on iommu=pt (AMD: iommu=pt) on Linux's "
@@ -143,7 +142,7 @@ HostCheck check_iommu(const fs::path& root) {
 
 HostCheck check_vfio(const fs::path& root) {
   if (fs::exists(root / "sys/bus/pci/drivers/vfio-pci")) {
-    return {"vfio-pci", Verdict::ok, "loaded", ""};
+    return good("vfio-pci", "loaded");
   }
   return {"vfio-pci", Verdict::warn, "not loaded", "sudo modprobe vfio-pci"};
 }

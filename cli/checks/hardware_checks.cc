@@ -55,7 +55,7 @@ HostCheck check_cores() {
   }
   const std::string list = fmt::format("{}", fmt::join(cores, ","));
   if (cores.size() >= kGoodCores) {
-    return {"cores", Verdict::ok, fmt::format("{} for --lcores: {}", cores.size(), list), ""};
+    return good("cores", fmt::format("{} for --lcores: {}", cores.size(), list));
   }
   return {"cores", Verdict::warn,
           fmt::format("only core {}: the daemon and the trainers take turns on it", list),
@@ -66,15 +66,15 @@ HostCheck check_vector_instructions() {
   // DPDK's default limit for code that is linked to it.
   constexpr unsigned kWidestVectors = 256;
   const auto best = aggregation::select_kernels(kWidestVectors).instruction_set;
-  return {"vectors", Verdict::ok,
-          fmt::format("gradients are added with {} kernels", instruction_set_name(best)), ""};
+  return good("vectors",
+              fmt::format("gradients are added with {} kernels", instruction_set_name(best)));
 }
 
 HostCheck check_memory() {
   const auto available = available_memory();
   if (!available) return {"memory", Verdict::warn, "cannot tell how much is available", ""};
   const std::string amount = human_bytes(static_cast<double>(*available)) + " available";
-  if (*available >= kGoodMemory) return {"memory", Verdict::ok, amount, ""};
+  if (*available >= kGoodMemory) return good("memory", amount);
   return {"memory", Verdict::warn,
           fmt::format("{}: a BCube(3,2) with its trainers needs {} for small models, {} for "
                       "ResNet-50's gradients",
@@ -104,7 +104,7 @@ HostCheck check_memfd() {
             fmt::format("cannot map a memfd: {}", std::strerror(errno)), "ulimit -v unlimited"};
   }
   munmap(region, kBytes);
-  return {"shared memory", Verdict::ok, "sealed memfds work", ""};
+  return good("shared memory", "sealed memfds work");
 }
 
 HostCheck check_shm() {
@@ -113,21 +113,19 @@ HostCheck check_shm() {
     return {"/dev/shm", Verdict::warn, fmt::format("not there: {}", std::strerror(errno)),
             "sudo mount -t tmpfs tmpfs /dev/shm; Gradcube itself uses memfds, Open MPI needs it"};
   }
-  return {"/dev/shm", Verdict::ok,
-          fmt::format("{} free", human_bytes(static_cast<double>(status.f_bavail) *
-                                             static_cast<double>(status.f_frsize))),
-          ""};
+  return good("/dev/shm",
+              fmt::format("{} free", human_bytes(static_cast<double>(status.f_bavail) *
+                                                 static_cast<double>(status.f_frsize))));
 }
 
 HostCheck check_memlock() {
   rlimit limit{};
   getrlimit(RLIMIT_MEMLOCK, &limit);
-  if (limit.rlim_cur == RLIM_INFINITY) return {"memlock", Verdict::ok, "unlimited", ""};
-  return {"memlock", Verdict::ok,
-          fmt::format("{}: enough for the embedded fabric, which locks nothing; a NIC with "
-                      "vfio-pci needs `ulimit -l unlimited`",
-                      human_bytes(static_cast<double>(limit.rlim_cur))),
-          ""};
+  if (limit.rlim_cur == RLIM_INFINITY) return good("memlock", "unlimited");
+  return good("memlock",
+              fmt::format("{}: enough for the embedded fabric, which locks nothing; a NIC with "
+                          "vfio-pci needs `ulimit -l unlimited`",
+                          human_bytes(static_cast<double>(limit.rlim_cur))));
 }
 
 // The daemon raises its limit to the hard one.
@@ -136,9 +134,9 @@ HostCheck check_open_files(const control::ClusterSettings& settings) {
   const std::size_t least = control::descriptors_for(servers, servers);
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
-  if (limit.rlim_max == RLIM_INFINITY) return {"open files", Verdict::ok, "unlimited", ""};
+  if (limit.rlim_max == RLIM_INFINITY) return good("open files", "unlimited");
   if (limit.rlim_max >= least) {
-    return {"open files", Verdict::ok, fmt::format("{} at most", limit.rlim_max), ""};
+    return good("open files", fmt::format("{} at most", limit.rlim_max));
   }
   return {"open files", Verdict::fail,
           fmt::format("{} at most: the daemon of {} with a trainer on each server needs {}",
@@ -160,11 +158,9 @@ std::optional<std::uint64_t> heap_bytes() {
 HostCheck check_heap() {
   const std::optional<std::uint64_t> bytes = heap_bytes();
   if (bytes.has_value()) {
-    return {"heap", Verdict::ok,
-            fmt::format("a trainer has {} of address space for its tensors{}",
-                        human_bytes(static_cast<double>(*bytes)),
-                        heap_setting().empty() ? "" : " (GRADCUBE_HEAP)"),
-            ""};
+    return good("heap", fmt::format("a trainer has {} of address space for its tensors{}",
+                                    human_bytes(static_cast<double>(*bytes)),
+                                    heap_setting().empty() ? "" : " (GRADCUBE_HEAP)"));
   }
   return {
       "heap", Verdict::warn,
@@ -175,7 +171,7 @@ HostCheck check_heap() {
 HostCheck check_cpu_time() {
   rlimit limit{};
   getrlimit(RLIMIT_CPU, &limit);
-  if (limit.rlim_cur == RLIM_INFINITY) return {"CPU time", Verdict::ok, "unlimited", ""};
+  if (limit.rlim_cur == RLIM_INFINITY) return good("CPU time", "unlimited");
   return {"CPU time", Verdict::warn,
           fmt::format("the system ends a daemon that has used {} s", limit.rlim_cur),
           "ulimit -t unlimited before `gradcube up`"};

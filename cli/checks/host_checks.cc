@@ -30,10 +30,6 @@ using control::RunDirectory;
 
 constexpr std::size_t kLongestRefusal = 1000;
 
-HostCheck good(std::string name, std::string finding) {
-  return {std::move(name), Verdict::ok, std::move(finding), ""};
-}
-
 bool library_loads(const char* name) {
   void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) return false;

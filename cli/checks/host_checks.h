@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "control/settings/cluster_settings.h"
@@ -30,6 +31,10 @@ struct HostCheck {
   std::string finding;
   std::string remedy;  // a command, or a message with one; empty when nothing is to be done
 };
+
+inline HostCheck good(std::string name, std::string finding) {
+  return {std::move(name), Verdict::ok, std::move(finding), ""};
+}
 
 std::string_view verdict_text(Verdict verdict);  // "OK", "WARN", "FAIL"
 

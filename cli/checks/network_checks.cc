@@ -33,8 +33,7 @@ bool works_in_a_namespace(const std::string& commands) {
 HostCheck check_packet_sockets() {
   const control::Descriptor socket(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
   if (socket.get() >= 0) {
-    return {"packet sockets", Verdict::ok, "`gradcubed --server` can use this host's interfaces",
-            ""};
+    return good("packet sockets", "`gradcubed --server` can use this host's interfaces");
   }
   return {"packet sockets", Verdict::warn,
           fmt::format("{}: `gradcubed --server` cannot use this host's interfaces",
@@ -67,7 +66,7 @@ HostCheck check_test_bed() {
                             " && tc qdisc add dev a root tbf rate 1mbit burst 10kb latency 1ms")) {
     return lacks("the kernel has no token buckets for --rate", "sudo modprobe sch_tbf");
   }
-  return {"test bed", Verdict::ok, "namespaces, veths, bridges and token buckets work", ""};
+  return good("test bed", "namespaces, veths, bridges and token buckets work");
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/line_channel.h"
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 
 namespace gradcube::cli {
 namespace {
@@ -219,13 +220,10 @@ fs::path find_daemon() {
   for (const fs::path& path : {here / "gradcubed", here / "../dataplane/daemon/gradcubed"}) {
     if (is_executable(path)) return fs::canonical(path);
   }
-  std::string_view search = std::getenv("PATH") != nullptr ? std::getenv("PATH") : "";
-  while (!search.empty()) {
-    const std::string_view folder = search.substr(0, search.find(':'));
-    search.remove_prefix(std::min(search.size(), folder.size() + 1));
-    if (!folder.empty() && is_executable(fs::path(folder) / "gradcubed")) {
-      return fs::path(folder) / "gradcubed";
-    }
+  const char* const search = std::getenv("PATH");
+  for (const std::string_view folder : control::words_of(search != nullptr ? search : "", ":")) {
+    const fs::path path = fs::path(folder) / "gradcubed";
+    if (is_executable(path)) return path;
   }
   if (error) {
     throw SetupError(

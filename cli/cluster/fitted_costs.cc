@@ -67,10 +67,12 @@ std::string fitted_name(MessageCosts costs) {
   return control::auto_name(costs);
 }
 
-MessageCosts message_costs(std::span<const control::model::AllReduceCost> lines,
-                           unsigned servers_per_core, std::span<const TimedPlan> plans) {
+MessageCosts message_costs(std::span<const LevelLine> levels, unsigned servers_per_core,
+                           std::span<const TimedPlan> plans) {
   CostParameters halves;
-  for (const auto& line : lines) halves.levels.push_back({.latency = std::max(0.0, line.a) / 2});
+  for (const LevelLine& level : levels) {
+    halves.levels.push_back({.latency = std::max(0.0, level.line.a) / 2});
+  }
   std::vector<control::model::WeighedRow> rows;
   for (const auto& [cost, seconds] : plans) {
     rows.push_back(

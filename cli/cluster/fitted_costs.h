@@ -27,20 +27,20 @@ struct TimedPlan {
   double seconds = 0;
 };
 
+// The line of a level, and how far what was measured lies off it (control::model::misfit()).
+struct LevelLine {
+  control::model::AllReduceCost line;
+  double misfit = 0;
+};
+
 // From the lines that all-reduces of two neighbours take, one for each level, and from small
 // all-reduces of all servers by several plans. What these take is a line of how many messages wait
 // for each other by the plan and of how many a core handles, and something that is the same for all
 // plans: submissions, and the trainers' waking. The latencies of the levels are to each other as
 // the a of their lines. Where the plans do not tell the two apart, as on two servers, all is
 // latency. In whole 100 ns.
-control::MessageCosts message_costs(std::span<const control::model::AllReduceCost> lines,
-                                    unsigned servers_per_core, std::span<const TimedPlan> plans);
-
-// The line of a level, and how far what was measured lies off it (control::model::misfit()).
-struct LevelLine {
-  control::model::AllReduceCost line;
-  double misfit = 0;
-};
+control::MessageCosts message_costs(std::span<const LevelLine> levels, unsigned servers_per_core,
+                                    std::span<const TimedPlan> plans);
 
 // Whether such plans tell what a core takes for a message from what the way takes, and from what is
 // the same for all plans: three of them do, if their counts lie on no line.

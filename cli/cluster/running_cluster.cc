@@ -26,17 +26,13 @@ constexpr std::chrono::milliseconds kBetweenLooks{50};
 
 control::Topology topology_of(const json& topology) {
   constexpr std::string_view kWhere = "the daemon's topology";
-  std::string absent;
-  for (const json& address : items(topology, "absent")) absent += address_text(address) + ' ';
-  return control::parse_absent(control::parse_topology(topology_text(topology), kWhere), absent,
-                               kWhere);
+  return control::parse_absent(control::parse_topology(topology_text(topology), kWhere),
+                               absent_text(topology), kWhere);
 }
 
 control::Aggregators aggregators_of(const control::Topology& topology, const json& addresses) {
-  constexpr std::string_view kWhere = "the daemon's aggregators";
-  std::string text;
-  for (const json& address : addresses) text += address_text(address) + ' ';
-  return control::parse_aggregators(topology, text, kWhere);
+  return control::parse_aggregators(topology, addresses_text(addresses),
+                                    "the daemon's aggregators");
 }
 
 // "ports 0 and 1 of server [0,0] share the address 10.0.0.1"; empty where each has its own.

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 
 namespace gradcube::cli {
@@ -96,10 +97,8 @@ struct Child {
 std::string find_command(const std::string& word, const char* search) {
   if (word.find('/') != std::string::npos) return checked(word);
   std::string not_runnable;
-  std::string_view folders = search != nullptr ? search : kDefaultSearch;
-  for (bool more = !word.empty(); more;) {
-    const std::size_t colon = folders.find(':');
-    const std::string_view folder = folders.substr(0, colon);
+  const std::string_view folders = search != nullptr ? search : kDefaultSearch;
+  for (const std::string_view folder : control::split(folders, ':')) {
     // An empty name is the working directory. With a '/', so that it is not looked for again.
     const std::string file = fmt::format("{}/{}", folder.empty() ? "." : folder, word);
     const int error = refusal(file);
@@ -108,8 +107,6 @@ std::string find_command(const std::string& word, const char* search) {
     if (error == EACCES && not_runnable.empty() && fs::is_regular_file(file, hidden)) {
       not_runnable = file;
     }
-    more = colon != std::string_view::npos;
-    folders.remove_prefix(more ? colon + 1 : folders.size());
   }
   if (!not_runnable.empty()) return checked(not_runnable);
   const bool is_here = !word.empty() && refusal("./" + word) == 0;

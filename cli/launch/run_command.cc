@@ -17,7 +17,6 @@
 
 #include "cli/cluster/cluster_hosts.h"
 #include "cli/cluster/running_cluster.h"
-#include "cli/launch/commands.h"
 #include "cli/launch/launch.h"
 #include "cli/launch/launch_environment.h"
 #include "cli/launch/launch_process.h"

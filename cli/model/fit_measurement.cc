@@ -107,8 +107,8 @@ std::vector<std::shared_ptr<const control::Plan>> plans_to_measure(
 
 }  // namespace
 
-std::vector<LevelFit> fit_levels(const RunningCluster& cluster, unsigned iterations) {
-  std::vector<LevelFit> fits;
+std::vector<LevelLine> fit_levels(const RunningCluster& cluster, unsigned iterations) {
+  std::vector<LevelLine> fits;
   for (unsigned level = 0; level < cluster.topology.link_levels(); ++level) {
     const ProgressLine progress([level, &cluster] {
       return fmt::format("measuring level {} ({} of {})", level, level + 1,
@@ -120,8 +120,7 @@ std::vector<LevelFit> fit_levels(const RunningCluster& cluster, unsigned iterati
         measure(cluster, control::default_algorithm(cluster.topology, placement), pair,
                 fmt::format("fit-{}-{}", getpid(), level), iterations, kElements);
     const AllReduceCost line = control::model::fitted_line(points);
-    fits.push_back(
-        {{line, control::model::misfit(points, line)}, cluster.topology.path_bps(level)});
+    fits.push_back({line, control::model::misfit(points, line)});
   }
   return fits;
 }

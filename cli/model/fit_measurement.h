@@ -7,7 +7,6 @@
 #ifndef GRADCUBE_CLI_MODEL_FIT_MEASUREMENT_H_
 #define GRADCUBE_CLI_MODEL_FIT_MEASUREMENT_H_
 
-#include <cstdint>
 #include <vector>
 
 #include "cli/cluster/fitted_costs.h"
@@ -16,13 +15,8 @@
 
 namespace gradcube::cli {
 
-struct LevelFit {
-  LevelLine line;
-  std::uint64_t rate_bps = 0;  // configured; 0: none
-};
-
 // From level 0 up. `iterations` of each size; the median counts.
-std::vector<LevelFit> fit_levels(const RunningCluster& cluster, unsigned iterations);
+std::vector<LevelLine> fit_levels(const RunningCluster& cluster, unsigned iterations);
 
 // The default plan first.
 std::vector<TimedPlan> measure_plans(const RunningCluster& cluster, unsigned iterations);

@@ -7,7 +7,8 @@
 #include <string_view>
 #include <unistd.h>
 
-#include "cli/model/commands.h"
+#include "cli/model/python.h"
+#include "cli/text/command.h"
 #include "cli/text/package_file.h"
 #include "control/base/errors.h"
 

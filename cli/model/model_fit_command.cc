@@ -12,8 +12,8 @@
 #include "cli/cluster/fitted_costs.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/running_cluster.h"
-#include "cli/model/commands.h"
 #include "cli/model/fit_measurement.h"
+#include "cli/model/python.h"
 #include "cli/text/command.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/option_checks.h"
@@ -26,8 +26,6 @@
 
 namespace gradcube::cli {
 namespace {
-
-using control::model::AllReduceCost;
 
 struct FitOptions {
   unsigned iterations = 9;
@@ -77,7 +75,7 @@ double resent_share(const SentSegments& before, const SentSegments& after) {
 
 // What was measured, and what is made of it.
 struct Fit {
-  std::vector<LevelFit> levels;
+  std::vector<LevelLine> levels;
   std::vector<TimedPlan> plans;
   control::MessageCosts costs;
   std::vector<std::string> doubts;
@@ -91,14 +89,8 @@ Fit measured_fit(const control::RunDirectory& directory, const RunningCluster& c
           .costs = {},
           .doubts = {}};
   const double resent = resent_share(before, sent_so_far(directory));
-  std::vector<AllReduceCost> lines;
-  std::vector<LevelLine> levels;
-  for (const LevelFit& level : fit.levels) {
-    lines.push_back(level.line.line);
-    levels.push_back(level.line);
-  }
-  fit.costs = message_costs(lines, cluster.servers_per_core, fit.plans);
-  fit.doubts = doubts_of(levels, cluster.topology, fit.costs, resent,
+  fit.costs = message_costs(fit.levels, cluster.servers_per_core, fit.plans);
+  fit.doubts = doubts_of(fit.levels, cluster.topology, fit.costs, resent,
                          tell_costs_apart(cluster.topology, fit.plans));
   return fit;
 }
@@ -117,9 +109,9 @@ Report report_of(const RunningCluster& cluster, const Fit& fit, const std::strin
                                                {{}, "misfit"},
                                                {"configured", "rate_bps"},
                                                {"latency", "latency_seconds"}});
-  for (std::size_t level = 0; level < fit.levels.size(); ++level) {
-    const auto& [of_level, rate] = fit.levels[level];
-    const auto& [line, misfit] = of_level;
+  for (unsigned level = 0; level < fit.levels.size(); ++level) {
+    const auto& [line, misfit] = fit.levels[level];
+    const std::uint64_t rate = cluster.topology.path_bps(level);
     table.add({cell::count(level), cell::seconds(line.a), Cell(human_seconds(line.b * 1e6), line.b),
                cell::shown(line.b > 0 ? human_rate(8 / line.b) : "-"), cell::told(misfit),
                rate == 0 ? cell::none() : Cell(human_rate(static_cast<double>(rate)), rate),

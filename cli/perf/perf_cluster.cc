@@ -18,9 +18,9 @@ using control::RunDirectory;
 
 // Where some servers are elsewhere, their trainers are those of the same command on their hosts.
 void require_trainers(const std::vector<PerfTrainer>& trainers, const control::Placement& placement,
-                      const PerfJob& job) {
+                      const std::string& job) {
   if (trainers.empty()) throw_none_is_here();
-  if (trainers.size() == placement.trainers() || !job.name.empty()) return;
+  if (trainers.size() == placement.trainers() || !job.empty()) return;
   throw control::UsageError(fmt::format(
       "{} of the job's {} servers are on this host: run this command on all of their hosts, with "
       "the same --job NAME",
@@ -50,22 +50,23 @@ PerfLinks PerfCluster::links(const control::Plan& plan, control::CollectiveKind 
   return links;
 }
 
-PerfCluster read_perf_cluster(const RunDirectory& directory, const PerfJob& job) {
+PerfCluster read_perf_cluster(const RunDirectory& directory, const JobOptions& options,
+                              JobSettings& settings) {
   RunningCluster running = running_cluster(directory);
   const control::Topology& topology = running.topology;
-  std::vector<control::ServerId> members = members_of(topology, job.members);
-  const auto placement =
-      placement_of(running, members, "--members").with_trainers(job.trainers, "--trainers");
-  std::string asked = with_fitted_costs(job.algorithm, directory, running.key, running.topology,
-                                        running.servers_per_core);
-  const std::string algorithm =
-      asked.empty() ? std::string(control::default_algorithm(topology, placement)) : asked;
+  settings.members = members_of(topology, options.members);
+  const auto placement = placement_of(running, settings.members, "--members")
+                             .with_trainers(settings.trainers, "--trainers");
+  settings.algorithm = with_fitted_costs(options.algorithm, directory, running.key,
+                                         running.topology, running.servers_per_core);
+  const std::string algorithm = settings.algorithm.empty()
+                                    ? std::string(control::default_algorithm(topology, placement))
+                                    : settings.algorithm;
   control::PlanChoice choice = control::make_choice(algorithm, topology, placement, "--algorithm");
   require_daemons(running, placement);
   std::vector<PerfTrainer> trainers = trainers_of(running, placement);
-  require_trainers(trainers, placement, job);
-  return {std::move(choice), std::move(trainers), std::move(running), std::move(members),
-          std::move(asked)};
+  require_trainers(trainers, placement, options.job);
+  return {std::move(choice), std::move(trainers), std::move(running), settings.algorithm};
 }
 
 std::string cluster_text(const PerfCluster& cluster) {

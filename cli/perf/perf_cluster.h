@@ -9,7 +9,9 @@
 
 #include "cli/cluster/perf_trainer.h"
 #include "cli/cluster/running_cluster.h"
+#include "cli/measure/harness.h"
 #include "cli/measure/perf_row.h"
+#include "cli/perf/job_options.h"
 #include "control/plan/base/placement.h"
 #include "control/plan/base/plan.h"
 #include "control/plan/base/topology.h"
@@ -19,20 +21,11 @@
 
 namespace gradcube::cli {
 
-// What a job asks for; from the options of the same names.
-struct PerfJob {
-  std::string members;    // "0,0 0,1"; empty: all servers
-  std::string algorithm;  // empty: the cluster's default
-  unsigned trainers = 1;  // on each server
-  std::string name;       // empty: a name of its own
-};
-
 struct PerfCluster {
   control::PlanChoice choice;
   std::vector<PerfTrainer> trainers;  // of the servers that are here, by ascending rank
   RunningCluster running;
-  std::vector<control::ServerId> members;  // empty: all
-  std::string algorithm;                   // as it is asked of the daemon: with fitted costs
+  std::string algorithm;  // as it is asked of the daemon: with fitted costs
 
   const control::Placement& placement() const { return choice.placement(); }
   const control::Topology& topology() const { return running.topology; }
@@ -44,10 +37,11 @@ struct PerfCluster {
   PerfLinks links(const control::Plan& plan, control::CollectiveKind kind) const;
 };
 
-// Asks the daemon. Throws UsageError for what the cluster cannot do, and SetupError where daemons
-// are missing, or servers of the job are on other hosts and it has no name by which the commands
-// there could join it.
-PerfCluster read_perf_cluster(const control::RunDirectory& directory, const PerfJob& job);
+// Asks the daemon, and fills in the settings' members and algorithm. Throws UsageError for what the
+// cluster cannot do, and SetupError where daemons are missing, or servers of the job are on other
+// hosts and it has no name by which the commands there could join it.
+PerfCluster read_perf_cluster(const control::RunDirectory& directory, const JobOptions& options,
+                              JobSettings& settings);
 
 // "bcube:3,2, 9 servers, 1000 Mbit/s"; with how many of them, and the trainers on each, where these
 // are not all and one.

@@ -14,7 +14,6 @@
 #include "cli/measure/oracle.h"
 #include "cli/measure/perf_collective.h"
 #include "cli/measure/perf_runner.h"
-#include "cli/perf/commands.h"
 #include "cli/perf/measured_row.h"
 #include "cli/perf/perf_cluster.h"
 #include "cli/perf/perf_hub.h"
@@ -43,18 +42,6 @@ const control::Plan& plan_of(const PerfCluster& cluster, const PerfRow& row) {
 // The links as the plan that the row ran uses them.
 PerfLinks links_of(const PerfCluster& cluster, const PerfRow& row) {
   return cluster.links(*row.kind, row.bytes_on_links());
-}
-
-// Fills in the settings' members and algorithm.
-PerfCluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
-                         PerfSettings& settings) {
-  PerfCluster cluster = read_perf_cluster(
-      directory, {options.members, settings.algorithm, settings.trainers, options.job});
-  settings.members = cluster.members;
-  settings.algorithm = cluster.algorithm;
-  require_root(settings, cluster.choice.plan(0));
-  require_carrier(settings, cluster.choice.plan(0));
-  return cluster;
 }
 
 // What the figures are of: "reduce to rank 3 by bml, ". Nothing for what is the default.
@@ -238,7 +225,9 @@ int run_perf(const PerfOptions& options) {
   for (const std::uint64_t size : sizes) elements_of(size, settings, 1);
   const RunDirectory directory = RunDirectory::from_environment();
   const InterruptGuard interrupt;
-  const PerfCluster cluster = read_cluster(directory, options, settings);
+  const PerfCluster cluster = read_perf_cluster(directory, options, settings);
+  require_root(settings, cluster.choice.plan(0));
+  require_carrier(settings, cluster.choice.plan(0));
   std::vector<std::uint64_t> counts;
   for (const std::uint64_t size : sizes) {
     counts.push_back(elements_of(size, settings, cluster.placement().trainers()));

@@ -21,6 +21,7 @@
 #include "cli/text/package_file.h"
 #include "cli/text/report.h"
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
 #include "control/hub/aggregator_plan.h"
@@ -136,21 +137,18 @@ HubRunSettings hub_settings_of(const HubOptions& options) {
 // SetupError where this host has not the memory for gradients, weights and the optimizer's state.
 PerfCluster hub_cluster(const control::RunDirectory& directory, const HubOptions& options,
                         HubRunSettings& settings) {
-  std::string members = options.members;
+  JobOptions asked = options;
   if (!options.aggregator.empty()) {
     const RunningCluster running = running_cluster(directory);
     settings.aggregator =
         control::parse_server(running.topology, options.aggregator, "--aggregator");
-    if (members.empty()) members = all_but(running, *settings.aggregator);
+    if (asked.members.empty()) asked.members = all_but(running, *settings.aggregator);
     // As the servers tell it to the aggregator.
     for (aggregation::OptimizerSettings& its : settings.optimizers.of_keys) {
       its.learning_rate = static_cast<float>(its.learning_rate);
     }
   }
-  PerfCluster cluster =
-      read_perf_cluster(directory, {members, options.algorithm, settings.trainers, options.job});
-  settings.members = cluster.members;
-  settings.algorithm = cluster.algorithm;
+  PerfCluster cluster = read_perf_cluster(directory, asked, settings);
   require_memory(cluster, settings, choice_of(cluster, settings));
   return cluster;
 }
@@ -263,9 +261,7 @@ int run_perf_hub(const HubOptions& options) {
 
 std::vector<std::uint64_t> parse_chunks(const std::string& text) {
   std::vector<std::uint64_t> chunks;
-  std::string_view rest = text;
-  for (;;) {
-    const std::string_view item = rest.substr(0, rest.find(','));
+  for (const std::string_view item : control::split(text, ',')) {
     if (item == "auto") {
       chunks.push_back(0);
     } else {
@@ -273,9 +269,8 @@ std::vector<std::uint64_t> parse_chunks(const std::string& text) {
       control::hub::require_chunk_bytes(bytes, "--chunk");
       chunks.push_back(bytes);
     }
-    if (item.size() == rest.size()) return chunks;
-    rest.remove_prefix(item.size() + 1);
   }
+  return chunks;
 }
 
 void add_perf_hub(CLI::App& perf, Action& action) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/units.h"
 
 namespace gradcube::cli {
@@ -11,16 +12,13 @@ using control::UsageError;
 
 std::vector<std::uint64_t> parse_size_list(std::string_view text) {
   std::vector<std::uint64_t> sizes;
-  for (;;) {
-    const std::size_t comma = text.find(',');
-    const std::string_view item = text.substr(0, comma);
+  for (const std::string_view item : control::split(text, ',')) {
     if (item.empty()) {
       throw UsageError("--sizes: a size is empty; expected a list of bytes such as 1K,64K,12.5M");
     }
     sizes.push_back(control::parse_size(item, "--sizes"));
-    if (comma == std::string_view::npos) return sizes;
-    text.remove_prefix(comma + 1);
   }
+  return sizes;
 }
 
 std::vector<std::uint64_t> sizes_of(const SizeRange& range) {

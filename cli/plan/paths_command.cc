@@ -11,9 +11,9 @@
 #include "bcube_forwarding/path_set.h"
 #include "bcube_forwarding/route.h"
 #include "cli/cluster/running_cluster.h"
-#include "cli/plan/asked_topology.h"
-#include "cli/plan/commands.h"
 #include "cli/plan/measured_paths.h"
+#include "cli/plan/planned_cluster.h"
+#include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/report.h"
 #include "control/base/errors.h"
@@ -198,7 +198,7 @@ int run_measured(const PathsOptions& options) {
 
 int run_paths(const PathsOptions& options) {
   if (options.topology.empty()) return run_measured(options);
-  const auto topology = asked_topology(options.topology, options.absent);
+  const auto topology = asked_topology({.topology = options.topology, .absent = options.absent});
   const AddressSpace& space = topology.space();
   const ServerId from = control::parse_server(topology, options.from, "--from");
   const ServerId to = control::parse_server(topology, options.to, "--to");

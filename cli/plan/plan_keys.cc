@@ -11,6 +11,7 @@
 #include "cli/text/keys_file.h"
 #include "cli/text/option_checks.h"
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
 #include "control/checkpoint/hub_key.h"
@@ -30,15 +31,11 @@ constexpr int kMostNodes = 1024;
 // "0,0,1,1": one for each of `count`; all -1 where the option is not given.
 std::vector<int> parse_nodes(const std::string& text, std::size_t count, const char* option,
                              const char* of) {
+  if (text.empty()) return std::vector<int>(count, -1);
   std::vector<int> nodes;
-  std::string_view rest = text;
-  while (!text.empty()) {
-    const std::string_view item = rest.substr(0, rest.find(','));
+  for (const std::string_view item : control::split(text, ',')) {
     nodes.push_back(static_cast<int>(control::parse_integer(item, option, 0, kMostNodes)));
-    if (item.size() == rest.size()) break;
-    rest.remove_prefix(item.size() + 1);
   }
-  if (text.empty()) nodes.assign(count, -1);
   if (nodes.size() != count) {
     throw UsageError(fmt::format("{} {}: {} NUMA nodes for {} {}; expected one for each", option,
                                  control::quoted(text), nodes.size(), count, of));

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "cli/cluster/control_client.h"
-#include "cli/plan/asked_topology.h"
 #include "control/base/errors.h"
+#include "control/settings/cluster_settings.h"
 
 namespace gradcube::cli {
 namespace {
@@ -14,12 +14,24 @@ constexpr const char* kTopology = "bcube:3,2";
 
 }  // namespace
 
+control::Topology asked_topology(const TopologyOptions& options) {
+  control::ClusterSettings settings;
+  for (const auto& [name, text] :
+       {std::pair("topology", options.topology), std::pair("absent", options.absent),
+        std::pair("rate", options.rate), std::pair("oversubscription", options.oversubscription)}) {
+    if (!text.empty()) control::apply_setting(settings, name, text, std::string("--") + name);
+  }
+  settings.link_rates().validate(settings.topology);
+  return settings.rated_topology();
+}
+
 PlannedCluster planned_cluster(const control::RunDirectory& directory,
                                const TopologyOptions& options) {
   const bool is_named = !options.topology.empty();
   if (is_named || !runs_here(directory)) {
-    const auto topology = asked_topology(is_named ? options.topology : kTopology, options.absent,
-                                         options.rate, options.oversubscription);
+    TopologyOptions asked = options;
+    if (!is_named) asked.topology = kTopology;
+    const auto topology = asked_topology(asked);
     return {.topology = topology,
             .placement = control::Placement::all(topology),
             .running = {},

@@ -13,13 +13,16 @@
 
 namespace gradcube::cli {
 
-// As the options say it; empty: not given.
+// As the options of these names say it; empty: not given.
 struct TopologyOptions {
-  std::string topology;
-  std::string absent;
-  std::string rate;
-  std::string oversubscription;
+  std::string topology{};
+  std::string absent{};
+  std::string rate{};
+  std::string oversubscription{};
 };
+
+// The topology that they describe, where no cluster needs to run. Throws a UsageError.
+control::Topology asked_topology(const TopologyOptions& options);
 
 struct PlannedCluster {
   control::Topology topology;             // with its rates

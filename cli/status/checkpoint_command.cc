@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/status/commands.h"
+#include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/report.h"
 #include "control/base/printable.h"

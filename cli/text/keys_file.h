@@ -11,7 +11,8 @@
 
 namespace gradcube::cli {
 
-// In the order of their names. Throws a UsageError that names the file and what is wrong with it.
+// In the order of their names. Throws a UsageError that names the file and what is wrong with it:
+// it cannot be read, is empty, has more than 16 MiB, is no JSON, or has other JSON than this.
 std::vector<control::HubKey> read_keys_file(const std::string& path);
 
 }  // namespace gradcube::cli

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cluster/cluster_hosts.h"
+#include "cli/text/command.h"
 #include "cli/text/output.h"
-#include "cli/up/commands.h"
 #include "cli/up/on_hosts.h"
 #include "cli/up/own_daemon.h"
 #include "control/base/errors.h"

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 
 namespace gradcube::cli {
@@ -76,33 +77,24 @@ std::string address_of(const std::string& item) {
   return (is_ip(name) ? name : first_address_of(name)) + (has_port ? host.substr(colon) : "");
 }
 
-std::vector<std::string> split(const std::string& text, std::string_view separators) {
-  std::vector<std::string> items;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find_first_of(separators, begin), text.size());
-    if (end > begin) items.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return items;
-}
-
 // A row of the server's addresses, by "node1" or "10.0.0.1,10.1.0.1".
-std::string row_of(const std::string& text) {
+std::string row_of(std::string_view text) {
   std::string row;
-  for (const std::string& item : split(text, ","))
-    row += (row.empty() ? "" : ",") + address_of(item);
+  for (const std::string_view item : control::words_of(text, ",")) {
+    row += (row.empty() ? "" : ",") + address_of(std::string(item));
+  }
   return row;
 }
 
 // How a launcher calls the host of this item: without a UDP port.
-std::string name_of_item(const std::string& item) {
-  if (item.starts_with('[')) return item.substr(1, item.find(']') - 1);
+std::string name_of_item(std::string_view item) {
+  if (item.starts_with('[')) return std::string(item.substr(1, item.find(']') - 1));
   const std::size_t colon = item.rfind(':');
   const bool has_port = colon != std::string::npos && item.find(':') == colon;
-  return has_port ? item.substr(0, colon) : item;
+  return std::string(has_port ? item.substr(0, colon) : item);
 }
 
-void add_host(NamedHosts& hosts, const std::string& name, const std::string& addresses) {
+void add_host(NamedHosts& hosts, std::string_view name, std::string_view addresses) {
   hosts.names.push_back(name_of_item(name));
   hosts.addresses += (hosts.addresses.empty() ? "" : " ") + row_of(addresses);
 }
@@ -115,9 +107,10 @@ NamedHosts read_hosts_file(const std::string& path) {
   }
   NamedHosts hosts;
   for (std::string line; std::getline(file, line);) {
-    std::vector<std::string> words = split(line.substr(0, line.find('#')), " \t\r");
+    const std::string_view before_comment = std::string_view(line).substr(0, line.find('#'));
+    std::vector<std::string_view> words = control::words_of(before_comment, " \t\r");
     // Of a host file of mpirun.
-    std::erase_if(words, [](const std::string& word) {
+    std::erase_if(words, [](std::string_view word) {
       return word.starts_with("slots=") || word.starts_with("max_slots=");
     });
     if (words.empty()) continue;
@@ -146,7 +139,7 @@ NamedHosts read_hosts_option(const std::string& text) {
       throw UsageError(fmt::format("--hosts {}: a host without a name; expected node1,node2,node3",
                                    control::quoted(text)));
     }
-    for (const std::string& row : split(text, has_rows ? " \t\n" : ",")) {
+    for (const std::string_view row : control::words_of(text, has_rows ? " \t\n" : ",")) {
       add_host(hosts, row.substr(0, row.find(',')), row);
     }
   }

@@ -1,9 +1,9 @@
 #include <memory>
 #include <string>
 
+#include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
-#include "cli/up/commands.h"
 #include "control/settings/cluster_key.h"
 
 namespace gradcube::cli {

@@ -42,8 +42,7 @@ constexpr std::size_t kMostProblems = 3;
 
 // "2,1", as gradcubed takes it.
 std::string server_word(const ClusterHosts& hosts, std::size_t host) {
-  const std::string text = hosts.settings.topology.space().text(hosts.server(host));
-  return text.substr(1, text.size() - 2);
+  return control::addresses_text(hosts.settings.topology.space(), {hosts.server(host)});
 }
 
 // Where small frames alone pass, there is nothing to wait for.

@@ -18,10 +18,10 @@
 
 #include "cli/setup/cables.h"
 #include "cli/setup/recognise.h"
+#include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
 #include "cli/text/report.h"
-#include "cli/up/commands.h"
 #include "cli/up/find_cables.h"
 #include "cli/up/hosts_option.h"
 #include "cli/up/on_hosts.h"

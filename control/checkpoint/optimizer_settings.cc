@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 
 namespace gradcube::control {
@@ -140,8 +141,7 @@ OptimizerSettings parse_optimizer(std::string_view text, std::string_view where)
 
 void change_settings(OptimizerSettings& settings, std::string_view text, std::string_view where) {
   std::array<bool, kSettings.size()> given{};
-  for (bool more = true; more;) {
-    const std::string_view item = text.substr(0, text.find(','));
+  for (const std::string_view item : split(text, ',')) {
     const std::size_t equals = item.find('=');
     const Setting& setting = setting_named(settings, item.substr(0, equals), where);
     const std::string_view value = equals == std::string_view::npos ? "" : item.substr(equals + 1);
@@ -149,8 +149,6 @@ void change_settings(OptimizerSettings& settings, std::string_view text, std::st
     if (std::exchange(given[static_cast<std::size_t>(&setting - kSettings.data())], true)) {
       refuse_settings(where, std::string(setting.name) + " is there twice; expected it once");
     }
-    more = item.size() != text.size();
-    text.remove_prefix(item.size() + (more ? 1 : 0));
   }
   check_settings(settings, where);
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "control/base/errors.h"
-#include "control/plan/algorithms/parameter_server.h"
+#include "control/plan/algorithms/make.h"
 
 namespace gradcube::control::hub {
 

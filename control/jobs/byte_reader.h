@@ -25,9 +25,6 @@ namespace gradcube::control {
 
 class ByteReader {
  public:
-  template <typename T>
-  using Field = T;
-
   // `servers`: of the cluster; outlives the reader.
   ByteReader(std::span<const std::uint8_t> bytes, const bcube::AddressSpace& servers)
       : rest_(bytes), servers_(servers) {}

@@ -25,9 +25,6 @@ namespace gradcube::control {
 
 class ByteWriter {
  public:
-  template <typename T>
-  using Field = const T;
-
   // `servers`: of the cluster; outlives the writer.
   explicit ByteWriter(const bcube::AddressSpace& servers) : servers_(servers) {}
 

@@ -1,14 +1,16 @@
 // The fields of every message between daemons, in their order in the byte form, with the rules that
-// they obey. A ByteWriter and a ByteReader both follow this one list, so they cannot differ: for
-// the writer `Of<Form, T>` is const T, for the reader T.
+// they obey. A ByteWriter and a ByteReader both follow this one list, so they cannot differ; the
+// writer's messages are const.
 //
 // For message_codec.cc. docs/protocol.md, section 5, has the same list as a table.
 #ifndef GRADCUBE_CONTROL_JOBS_MESSAGE_FIELDS_H_
 #define GRADCUBE_CONTROL_JOBS_MESSAGE_FIELDS_H_
 
 #include <algorithm>
+#include <concepts>
 #include <functional>
 #include <limits>
+#include <type_traits>
 #include <variant>
 
 #include "control/jobs/departures.h"
@@ -19,8 +21,9 @@
 
 namespace gradcube::control {
 
-template <typename Form, typename T>
-using Of = typename Form::template Field<T>;
+// A message of one of these types, const or not.
+template <typename T, typename... Messages>
+concept Is = (std::same_as<std::remove_const_t<T>, Messages> || ...);
 
 // What counts of 16 bits can say. Ascending lists of servers are shorter by themselves.
 inline constexpr std::size_t kMostListed = std::numeric_limits<std::uint16_t>::max();
@@ -33,50 +36,40 @@ bool is_ascending(const List& list, Key key) {
   return std::adjacent_find(list.begin(), list.end(), not_below) == list.end();
 }
 
-template <typename Form>
-void servers_field(Form& form, Of<Form, std::vector<bcube::ServerId>>& servers) {
+void servers_field(auto& form, auto& servers) {
   form.list(servers, kMostListed, [&](auto& server) { form.server(server); });
   form.check(is_ascending(servers, std::identity()));
 }
 
-template <typename Form>
-void lanes_field(Form& form, Of<Form, LaneNumbers>& numbers) {
+void lanes_field(auto& form, auto& numbers) {
   form.list(numbers, protocol::kMaxLanes, [&](auto& number) { form.number(number); });
 }
 
-template <typename Form>
-void job_name_field(Form& form, Of<Form, std::string>& name) {
+void job_name_field(auto& form, auto& name) {
   form.name(name, shared::kJobNameBytes - 1);
   form.check(shared::is_job_name(name));
 }
 
-template <typename Form>
-void text_field(Form& form, Of<Form, std::string>& text) {
-  form.text(text, kLongestText);
-}
+void text_field(auto& form, auto& text) { form.text(text, kLongestText); }
 
-template <typename Form>
-void fields(Form& form, Of<Form, TrainerInfo>& trainer) {
+void fields(auto& form, Is<TrainerInfo> auto& trainer) {
   form.number(trainer.pid);
   form.number(trainer.uid);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, TransportFacts>& transport) {
+void fields(auto& form, Is<TransportFacts> auto& transport) {
   form.number(transport.segment_bytes);
   form.number(transport.window);
   form.flag(transport.checksums);
   form.number(transport.key);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, LaneOptions>& lane) {
+void fields(auto& form, Is<LaneOptions> auto& lane) {
   form.name(lane.algorithm, shared::kAlgorithmNameBytes - 1);
   form.number(lane.priority);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, JobOptions>& options) {
+void fields(auto& form, Is<JobOptions> auto& options) {
   form.list(options.lanes, protocol::kMaxLanes, [&](auto& lane) { fields(form, lane); });
   form.check(!options.lanes.empty());
   form.number(options.weight);
@@ -87,16 +80,14 @@ void fields(Form& form, Of<Form, JobOptions>& options) {
   form.check(options.trainers >= 1 && options.trainers <= shared::kMaxLocalTrainers);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, JobMember>& member) {
+void fields(auto& form, Is<JobMember> auto& member) {
   form.server(member.server);
   form.rank(member.rank);
   form.number(member.incarnation);
   form.number(member.attempt);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, JobDescriptor>& job) {
+void fields(auto& form, Is<JobDescriptor> auto& job) {
   form.number(job.id);
   form.check(job.id != protocol::kNoJob);
   job_name_field(form, job.name);
@@ -108,14 +99,12 @@ void fields(Form& form, Of<Form, JobDescriptor>& job) {
   form.number(job.epoch);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, CollectiveName>& collective) {
+void fields(auto& form, Is<CollectiveName> auto& collective) {
   form.small(collective.lane, protocol::kMaxLanes);
   form.number(collective.number);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Disagreement>& what) {
+void fields(auto& form, Is<Disagreement> auto& what) {
   form.small(what.lane, protocol::kMaxLanes);
   form.number(what.collective);
   form.number(what.code);
@@ -123,16 +112,14 @@ void fields(Form& form, Of<Form, Disagreement>& what) {
   form.choice(what.cause, Disagreement::Cause::departure);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, JobCut>& cut) {
+void fields(auto& form, Is<JobCut> auto& cut) {
   lanes_field(form, cut.done);
   lanes_field(form, cut.failed);
   form.number(cut.code);
   text_field(form, cut.text);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Join>& join) {
+void fields(auto& form, Is<Join> auto& join) {
   fields(form, join.trainer);
   fields(form, join.options);
   form.maybe(join.rank, [&](auto& rank) { form.rank(rank); });
@@ -140,60 +127,31 @@ void fields(Form& form, Of<Form, Join>& join) {
   form.number(join.trainers);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Pending>& pending) {
-  text_field(form, pending.missing);
-}
+void fields(auto& form, Is<Pending> auto& pending) { text_field(form, pending.missing); }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Refused>& refused) {
-  text_field(form, refused.text);
-}
+void fields(auto& form, Is<Refused> auto& refused) { text_field(form, refused.text); }
 
-template <typename Form>
-void fields(Form&, Of<Form, Seek>&) {}
-
-template <typename Form>
-void fields(Form& form, Of<Form, Elsewhere>& elsewhere) {
+void fields(auto& form, Is<Elsewhere> auto& elsewhere) {
   fields(form, elsewhere.trainer);
   fields(form, elsewhere.options);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Prepare>& prepare) {
-  fields(form, prepare.job);
-}
+void fields(auto& form, Is<Prepare> auto& prepare) { fields(form, prepare.job); }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Armed>& armed) {
-  form.number(armed.epoch);
-}
+void fields(auto& form, Is<Armed, Start, Started> auto& message) { form.number(message.epoch); }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Start>& start) {
-  form.number(start.epoch);
-}
-
-template <typename Form>
-void fields(Form& form, Of<Form, Started>& started) {
-  form.number(started.epoch);
-}
-
-template <typename Form>
-void fields(Form& form, Of<Form, Disagree>& disagree) {
+void fields(auto& form, Is<Disagree> auto& disagree) {
   form.number(disagree.epoch);
   fields(form, disagree.what);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Hold>& hold) {
+void fields(auto& form, Is<Hold> auto& hold) {
   form.number(hold.epoch);
   text_field(form, hold.why);
   form.maybe(hold.asked, [&](auto& asked) { fields(form, asked); });
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Held>& held) {
+void fields(auto& form, Is<Held> auto& held) {
   form.number(held.epoch);
   lanes_field(form, held.published);
   lanes_field(form, held.completed);
@@ -205,41 +163,33 @@ void fields(Form& form, Of<Form, Held>& held) {
   form.number(held.unanswered);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Reset>& reset) {
+void fields(auto& form, Is<Reset> auto& reset) {
   form.number(reset.epoch);
   fields(form, reset.cut);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Leave>& leave) {
+void fields(auto& form, Is<Leave> auto& leave) {
   text_field(form, leave.how);
   form.flag(leave.died);
   form.number(leave.local);
   form.maybe(leave.submitted, [&](auto& submitted) { lanes_field(form, submitted); });
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Departure>& departure) {
+void fields(auto& form, Is<Departure> auto& departure) {
   form.server(departure.server);
   form.number(departure.local);
   text_field(form, departure.how);
   lanes_field(form, departure.submitted);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Left>& left) {
+void fields(auto& form, Is<Left> auto& left) {
   form.number(left.first);
   form.list(left.departures, kMostDeparturesTold, [&](auto& each) { fields(form, each); });
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Noted>& noted) {
-  form.number(noted.departures);
-}
+void fields(auto& form, Is<Noted> auto& noted) { form.number(noted.departures); }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Abort>& abort) {
+void fields(auto& form, Is<Abort> auto& abort) {
   text_field(form, abort.why);
   servers_field(form, abort.gone);
   form.maybe(abort.completed, [&](auto& completed) { lanes_field(form, completed); });
@@ -247,46 +197,30 @@ void fields(Form& form, Of<Form, Abort>& abort) {
   form.flag(abort.withdrawn);
 }
 
-template <typename Form>
-void fields(Form&, Of<Form, Unknown>&) {}
+void fields(auto&, Is<Seek, Unknown> auto&) {}
 
-template <typename Form>
-void fields(Form& form, Of<Form, Ask>& ask) {
-  form.number(ask.inquiry);
-}
+void fields(auto& form, Is<Ask> auto& ask) { form.number(ask.inquiry); }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Counts>& counts) {
+void fields(auto& form, Is<Counts> auto& counts) {
   form.number(counts.inquiry);
   form.number(counts.pid);
   lanes_field(form, counts.published);
   lanes_field(form, counts.completed);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Greeting>& greeting) {
+void fields(auto& form, Is<Greeting> auto& greeting) {
   form.number(greeting.incarnation);
   form.flag(greeting.hears_you);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Challenge>& challenge) {
-  form.number(challenge.nonce);
-}
+void fields(auto& form, Is<Challenge, Response> auto& message) { form.number(message.nonce); }
 
-template <typename Form>
-void fields(Form& form, Of<Form, Response>& response) {
-  form.number(response.nonce);
-}
-
-template <typename Form>
-void fields(Form& form, Of<Form, StatusAsk>& ask) {
+void fields(auto& form, Is<StatusAsk> auto& ask) {
   form.number(ask.inquiry);
   form.small(ask.part, kMostStatusParts);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, StatusPart>& status) {
+void fields(auto& form, Is<StatusPart> auto& status) {
   form.number(status.inquiry);
   form.small(status.part, kMostStatusParts);
   form.small(status.parts, kMostStatusParts + 1);
@@ -294,15 +228,13 @@ void fields(Form& form, Of<Form, StatusPart>& status) {
   form.name(status.text, kStatusPartBytes);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, HubName>& hub) {
+void fields(auto& form, Is<HubName> auto& hub) {
   form.number(hub.job);
   form.check(hub.job != protocol::kNoJob);
   form.number(hub.number);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, HubCall>& call) {
+void fields(auto& form, Is<HubCall> auto& call) {
   fields(form, call.hub);
   form.number(call.nonce.high);
   form.number(call.nonce.low);
@@ -322,43 +254,35 @@ void fields(Form& form, Of<Form, HubCall>& call) {
   form.flag(call.stands);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, HubAsk>& ask) {
+void fields(auto& form, Is<HubAsk> auto& ask) {
   fields(form, ask.hub);
   form.number(ask.part);
   form.check(ask.part <= shared::kMostHubTableBytes / kHubPartBytes);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, HubPart>& part) {
+void fields(auto& form, Is<HubPart> auto& part) {
   fields(form, part.hub);
   form.number(part.part);
   form.check(part.part <= shared::kMostHubTableBytes / kHubPartBytes);
   form.name(part.bytes, kHubPartBytes);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, HubState>& state) {
+void fields(auto& form, Is<HubState> auto& state) {
   fields(form, state.hub);
   form.choice(state.progress, HubState::Progress::failed);
   form.number(state.code);
   text_field(form, state.why);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, HubEnd>& end) {
-  fields(form, end.hub);
-}
+void fields(auto& form, Is<HubEnd> auto& end) { fields(form, end.hub); }
 
-template <typename Form>
-void fields(Form& form, Of<Form, JobEnd>& end) {
+void fields(auto& form, Is<JobEnd> auto& end) {
   form.server(end.server);
   form.number(end.incarnation);
   form.number(end.attempt);
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, JobMessage>& message) {
+void fields(auto& form, Is<JobMessage> auto& message) {
   fields(form, message.from);
   fields(form, message.to);
   form.number(message.job);
@@ -368,8 +292,7 @@ void fields(Form& form, Of<Form, JobMessage>& message) {
   form.one_of(message.body, [&](auto& body) { fields(form, body); });
 }
 
-template <typename Form>
-void fields(Form& form, Of<Form, NodeMessage>& message) {
+void fields(auto& form, Is<NodeMessage> auto& message) {
   std::uint8_t format = kMessageFormat;
   form.number(format);
   form.check(format == kMessageFormat);

@@ -7,19 +7,12 @@
 #include <utility>
 
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 #include "control/plan/algorithms/blueconnect.h"
-#include "control/plan/algorithms/bml.h"
 #include "control/plan/algorithms/cut_threads.h"
-#include "control/plan/algorithms/halving_doubling.h"
-#include "control/plan/algorithms/hips.h"
-#include "control/plan/algorithms/mesh.h"
-#include "control/plan/algorithms/name_parameters.h"
-#include "control/plan/algorithms/parameter_server.h"
-#include "control/plan/algorithms/recursive_doubling.h"
+#include "control/plan/algorithms/make.h"
 #include "control/plan/algorithms/requirements.h"
-#include "control/plan/algorithms/ring.h"
-#include "control/plan/algorithms/two_level.h"
 #include "control/plan/auto_plans.h"
 #include "control/plan/base/step_pattern.h"
 #include "control/plan/plan_cost.h"
@@ -35,7 +28,7 @@ struct Request {
   std::string what;  // the begin of an error about the parameters
 };
 
-Request split(std::string_view algorithm, std::string what) {
+Request parted(std::string_view algorithm, std::string what) {
   const std::size_t colon = algorithm.find(':');
   if (colon == std::string_view::npos) return {algorithm, algorithm, {}, std::move(what)};
   return {algorithm, algorithm.substr(0, colon), algorithm.substr(colon + 1), std::move(what)};
@@ -50,7 +43,7 @@ std::vector<std::string_view> pattern_names() {
 // Of "mesh,mesh". The message of a UsageError begins with `what`.
 std::vector<Pattern> read_patterns(std::string_view list, const std::string& what) {
   std::vector<Pattern> patterns;
-  for (const std::string_view name : listed(list, ',')) {
+  for (const std::string_view name : split(list, ',')) {
     const std::optional<Pattern> pattern = pattern_named(name);
     if (!pattern) {
       throw UsageError(fmt::format("{}: no stage runs the pattern {}; expected {}", what,
@@ -137,7 +130,7 @@ Request request_of(std::string_view algorithm, std::string_view where) {
                     "for a longer one",
                     what, algorithm.size(), kMostNameBytes));
   }
-  return split(algorithm, std::move(what));
+  return parted(algorithm, std::move(what));
 }
 
 const Algorithm& algorithm_of(const Request& request) {
@@ -183,7 +176,7 @@ std::string_view default_algorithm(const Topology& topology) {
 std::vector<std::string> algorithm_names() {
   std::vector<std::string> names;
   for (const Algorithm& algorithm : kAlgorithms) {
-    for (const std::string_view name : listed(algorithm.examples, ',')) names.emplace_back(name);
+    for (const std::string_view name : split(algorithm.examples, ',')) names.emplace_back(name);
   }
   return names;
 }

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
 #include "control/plan/algorithms.h"
-#include "control/plan/algorithms/name_parameters.h"
 
 namespace gradcube::control {
 namespace {
@@ -40,7 +40,7 @@ std::optional<MessageCosts> auto_costs(std::string_view algorithm, const Topolog
         parameters.substr(slash + 1), what + ": servers on a core:", 1, bcube::kMaxServers));
     parameters = parameters.substr(0, slash);
   }
-  const auto items = listed(parameters, ',');
+  const auto items = split(parameters, ',');
   if (items.size() != 2 && items.size() != 1 + topology.link_levels()) {
     throw UsageError(fmt::format(
         "{}: it lists {}; expected what a core takes for a message, then the latency of all "

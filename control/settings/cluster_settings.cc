@@ -12,6 +12,7 @@
 
 #include "bcube_forwarding/neighbours.h"
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
 #include "control/settings/switch_parts.h"
@@ -151,11 +152,7 @@ std::vector<unsigned> parse_lcores(std::string_view text, std::string_view where
                     quoted(text), what, kMaxLcore));
   };
   std::vector<unsigned> lcores;
-  std::string_view rest = text;
-  for (bool more = true; more;) {
-    const std::string_view item = rest.substr(0, rest.find(','));
-    more = item.size() < rest.size();
-    rest.remove_prefix(item.size() + (more ? 1 : 0));
+  for (const std::string_view item : split(text, ',')) {
     const std::size_t dash = item.find('-');
     std::uint64_t first = 0;
     std::uint64_t last = 0;

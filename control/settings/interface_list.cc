@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
 
@@ -22,10 +23,7 @@ bool is_name(std::string_view text) {
 
 std::vector<std::string> parse_row(std::string_view row, std::string_view where) {
   std::vector<std::string> names;
-  for (bool more = true; more;) {
-    const std::string_view name = row.substr(0, row.find(','));
-    more = name.size() < row.size();
-    row.remove_prefix(name.size() + (more ? 1 : 0));
+  for (const std::string_view name : split(row, ',')) {
     if (!is_name(name)) {
       throw UsageError(fmt::format(
           "{} {}: expected names of network interfaces, level 0 first, a row for each server: "
@@ -41,13 +39,8 @@ std::vector<std::string> parse_row(std::string_view row, std::string_view where)
 
 InterfaceList parse_interfaces(std::string_view text, std::string_view where) {
   InterfaceList interfaces;
-  while (true) {
-    const std::size_t begin = text.find_first_not_of(kBetweenServers);
-    if (begin == std::string_view::npos) break;
-    text.remove_prefix(begin);
-    const std::string_view row = text.substr(0, text.find_first_of(kBetweenServers));
+  for (const std::string_view row : words_of(text, kBetweenServers)) {
     interfaces.push_back(parse_row(row, where));
-    text.remove_prefix(row.size());
   }
   if (interfaces.empty()) parse_row("", where);  // says what is expected
   return interfaces;

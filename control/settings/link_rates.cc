@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
 
@@ -156,12 +157,8 @@ LinkRates parse_link_rates(std::string_view text, std::string_view where) {
   std::vector<std::uint64_t> rates;
   std::vector<PortGroup> own_ports;
   std::uint64_t of_all = 0;
-  std::string_view rest = text;
-  for (bool more = true; more;) {
-    const std::string_view item = rest.substr(0, rest.find(','));
-    more = item.size() < rest.size();
+  for (const std::string_view item : split(text, ',')) {
     const bool is_first = item.data() == text.data();
-    rest.remove_prefix(item.size() + (more ? 1 : 0));
     if (item.starts_with(kServer)) {
       parse_server_item(item, text, where, own_ports);
     } else if (is_first && item.find('=') == std::string_view::npos) {

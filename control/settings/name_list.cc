@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 
 namespace gradcube::control {
@@ -22,10 +23,7 @@ bool is_user_name(std::string_view name) {
 
 NameList parse_names(std::string_view text, std::string_view where) {
   NameList names;
-  for (bool more = true; more;) {
-    const std::string_view name = text.substr(0, text.find(','));
-    more = name.size() < text.size();
-    text.remove_prefix(name.size() + (more ? 1 : 0));
+  for (const std::string_view name : split(text, ',')) {
     if (!is_user_name(name)) {
       throw UsageError(fmt::format(
           "{}: {} is no name; expected names or numbers with commas between them, for example "

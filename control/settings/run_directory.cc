@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <set>
 #include <string>
 #include <sys/file.h>
@@ -31,7 +32,11 @@ constexpr auto kProbePause = std::chrono::milliseconds(10);
 constexpr int kLockAttempts = 30;
 constexpr int kPidAttempts = 10;
 
-std::string reason(int error) { return std::strerror(error); }
+// After a call that has set errno.
+[[noreturn]] void refuse_after_call(std::string_view what, const std::string& name,
+                                    std::string_view advice = "") {
+  throw SetupError(fmt::format("{} {}: {}{}", what, name, std::strerror(errno), advice));
+}
 
 const char* environment(const char* name) {
   const char* value = std::getenv(name);
@@ -72,21 +77,6 @@ bool is_daemon_folder(std::string_view name) {
   if (name.starts_with(kSwitchesPrefix)) name.remove_prefix(kSwitchesPrefix.size());
   return !name.empty() && name.find_first_not_of("0123456789-") == std::string_view::npos;
 }
-
-// A descriptor that closes itself.
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 }  // namespace
 
@@ -129,14 +119,15 @@ void RunDirectory::check_path() const {
   // It stands in JSON and in lines of text.
   if (const std::string shown = printable(path, path.size()); shown != path) {
     throw SetupError(
-        "the run directory " + shown +
-        " has a path that is not UTF-8, or has control characters: set GRADCUBE_RUN to "
-        "another one");
+        fmt::format("the run directory {} has a path that is not UTF-8, or has control characters: "
+                    "set GRADCUBE_RUN to another one",
+                    shown));
   }
   if (path.size() > kLongestPath) {
-    throw SetupError("the run directory " + path + " has a path of " + std::to_string(path.size()) +
-                     " characters, and Unix sockets leave room for " +
-                     std::to_string(kLongestPath) + ": set GRADCUBE_RUN to a shorter one");
+    throw SetupError(
+        fmt::format("the run directory {} has a path of {} characters, and Unix sockets leave room "
+                    "for {}: set GRADCUBE_RUN to a shorter one",
+                    path, path.size(), kLongestPath));
   }
 }
 
@@ -149,14 +140,12 @@ void RunDirectory::require_open() const {
     struct stat status;
     if (stat(at.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
     if (faccessat(AT_FDCWD, at.c_str(), X_OK, AT_EACCESS) == 0) continue;
-    const std::string owner = std::to_string(status.st_uid);
-    throw SetupError("the run directory " + path_.string() + " is closed to user " +
-                     std::to_string(geteuid()) + ": " + at.string() + " belongs to user " + owner +
-                     ", who lets nobody else in. Set GRADCUBE_RUN to a directory of your own; or "
-                     "ask user " +
-                     owner +
-                     " for a daemon whose allow-users names you, in a directory that is open on "
-                     "the way");
+    throw SetupError(
+        fmt::format("the run directory {0} is closed to user {1}: {2} belongs to user {3}, who "
+                    "lets nobody else in. Set GRADCUBE_RUN to a directory of your own; or ask user "
+                    "{3} for a daemon whose allow-users names you, in a directory that is open on "
+                    "the way",
+                    path_.string(), geteuid(), at.string(), status.st_uid));
   }
 }
 
@@ -167,8 +156,8 @@ void RunDirectory::create() const {
     std::error_code error;
     std::filesystem::create_directories(path_.parent_path(), error);
     if (mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) {
-      throw SetupError("cannot create the run directory " + path_.string() + ": " + reason(errno) +
-                       "; set GRADCUBE_RUN to a directory that you can write to");
+      refuse_after_call("cannot create the run directory", path_.string(),
+                        "; set GRADCUBE_RUN to a directory that you can write to");
     }
   }
   check();
@@ -185,8 +174,7 @@ bool RunDirectory::is_own() const {
 
 std::optional<std::filesystem::path> RunDirectory::admit_others() const {
   if (chmod(path_.c_str(), 0755) != 0) {
-    throw SetupError("cannot let others look into the run directory " + path_.string() + ": " +
-                     reason(errno));
+    refuse_after_call("cannot let others look into the run directory", path_.string());
   }
   const std::filesystem::path whole = std::filesystem::absolute(path_);
   for (std::filesystem::path at = whole.parent_path(); at != at.parent_path();
@@ -202,9 +190,7 @@ void RunDirectory::check_for(bool is_client) const {
   require_open();
   const std::string name = "the run directory " + path_.string();
   struct stat status;
-  if (lstat(path_.c_str(), &status) != 0) {
-    throw SetupError("cannot look at " + name + ": " + reason(errno));
-  }
+  if (lstat(path_.c_str(), &status) != 0) refuse_after_call("cannot look at", name);
   if (S_ISLNK(status.st_mode)) {
     throw SetupError(name +
                      " is a symbolic link, which could lead anywhere: set GRADCUBE_RUN to a "
@@ -215,11 +201,12 @@ void RunDirectory::check_for(bool is_client) const {
   }
   const bool trusted = is_client && (status.st_uid == 0 || status.st_uid == named_user());
   if (status.st_uid != geteuid() && !trusted) {
-    throw SetupError(name + " belongs to user " + std::to_string(status.st_uid) +
-                     ", not to you: set GRADCUBE_RUN to a directory of your own" +
-                     (is_client ? ", or GRADCUBE_DAEMON_UID=" + std::to_string(status.st_uid) +
-                                      " to use the daemon of that user"
-                                : ""));
+    throw SetupError(fmt::format(
+        "{} belongs to user {}, not to you: set GRADCUBE_RUN to a directory of your own{}", name,
+        status.st_uid,
+        is_client ? fmt::format(", or GRADCUBE_DAEMON_UID={} to use the daemon of that user",
+                                status.st_uid)
+                  : ""));
   }
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     throw SetupError(name +
@@ -229,12 +216,10 @@ void RunDirectory::check_for(bool is_client) const {
 }
 
 std::optional<LivingDaemon> RunDirectory::living_daemon() const {
-  const File file(open(lock_file().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (file.get() < 0) return std::nullopt;
+  const Descriptor file(open(lock_file().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file.valid()) return std::nullopt;
   if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) return std::nullopt;
-  if (errno != EWOULDBLOCK) {
-    throw SetupError("cannot probe " + lock_file().string() + ": " + reason(errno));
-  }
+  if (errno != EWOULDBLOCK) refuse_after_call("cannot probe", lock_file().string());
   for (int attempt = 0; attempt < kPidAttempts; ++attempt) {
     if (const pid_t pid = read_pid(file.get())) return LivingDaemon{pid};
     std::this_thread::sleep_for(kProbePause);
@@ -288,55 +273,38 @@ std::vector<std::filesystem::path> RunDirectory::stale_sockets() const {
 void RunDirectory::remove_stale_sockets(const DaemonLock&) const {
   for (const auto& socket : stale_sockets()) {
     if (unlink(socket.c_str()) != 0 && errno != ENOENT) {
-      throw SetupError("cannot remove the stale socket " + socket.string() + ": " + reason(errno));
+      refuse_after_call("cannot remove the stale socket", socket.string());
     }
   }
 }
 
 std::optional<DaemonLock> DaemonLock::acquire(const RunDirectory& directory) {
   const std::string name = directory.lock_file().string();
-  const int descriptor = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (descriptor < 0) throw SetupError("cannot open " + name + ": " + reason(errno));
-  DaemonLock lock(descriptor);
+  Descriptor file(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) refuse_after_call("cannot open", name);
   for (int attempt = 0; attempt < kLockAttempts; ++attempt) {
-    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
-      if (ftruncate(descriptor, 0) != 0) {
-        throw SetupError("cannot write " + name + ": " + reason(errno));
-      }
-      return lock;
+    if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
+      if (ftruncate(file.get(), 0) != 0) refuse_after_call("cannot write", name);
+      return DaemonLock(std::move(file));
     }
-    if (errno != EWOULDBLOCK && errno != EINTR) {
-      throw SetupError("cannot lock " + name + ": " + reason(errno));
-    }
+    if (errno != EWOULDBLOCK && errno != EINTR) refuse_after_call("cannot lock", name);
     std::this_thread::sleep_for(kProbePause);
   }
   return std::nullopt;
 }
 
-DaemonLock::DaemonLock(DaemonLock&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-DaemonLock& DaemonLock::operator=(DaemonLock&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
-}
-
-DaemonLock::~DaemonLock() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
 void DaemonLock::write_pid() const {
   const std::string text = std::to_string(getpid()) + "\n";
-  if (ftruncate(descriptor_, 0) != 0 ||
-      pwrite(descriptor_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    throw SetupError("cannot write the daemon's pid: " + reason(errno));
+  if (ftruncate(file_.get(), 0) != 0 ||
+      pwrite(file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    refuse_after_call("cannot write", "the daemon's pid");
   }
 }
 
 bool DaemonLock::is_in(const RunDirectory& directory) const {
   struct stat locked;
   struct stat named;
-  return fstat(descriptor_, &locked) == 0 && lstat(directory.lock_file().c_str(), &named) == 0 &&
+  return fstat(file_.get(), &locked) == 0 && lstat(directory.lock_file().c_str(), &named) == 0 &&
          locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
 }
 

@@ -18,8 +18,7 @@
 //
 // The directory belongs to one user, and nobody else may write to it: anyone who could replace a
 // socket in it could read the gradients. Others may look at it where the daemon serves others. The
-// tool and the daemon both use it. Any thread. Errors
-// are SetupError.
+// tool and the daemon both use it. Any thread. Errors are SetupError.
 #ifndef GRADCUBE_CONTROL_SETTINGS_RUN_DIRECTORY_H_
 #define GRADCUBE_CONTROL_SETTINGS_RUN_DIRECTORY_H_
 
@@ -27,7 +26,10 @@
 #include <optional>
 #include <string_view>
 #include <sys/types.h>
+#include <utility>
 #include <vector>
+
+#include "control/base/descriptor.h"
 
 namespace gradcube::control {
 
@@ -124,12 +126,6 @@ class DaemonLock {
   // asks whether a daemon runs holds the lock for a moment.
   static std::optional<DaemonLock> acquire(const RunDirectory& directory);
 
-  DaemonLock(DaemonLock&& other) noexcept;
-  DaemonLock& operator=(DaemonLock&& other) noexcept;
-  DaemonLock(const DaemonLock&) = delete;
-  DaemonLock& operator=(const DaemonLock&) = delete;
-  ~DaemonLock();
-
   // Writes this process's pid into the file, for the others' messages.
   void write_pid() const;
 
@@ -138,9 +134,9 @@ class DaemonLock {
   bool is_in(const RunDirectory& directory) const;
 
  private:
-  explicit DaemonLock(int descriptor) : descriptor_(descriptor) {}
+  explicit DaemonLock(Descriptor file) : file_(std::move(file)) {}
 
-  int descriptor_;
+  Descriptor file_;
 };
 
 }  // namespace gradcube::control

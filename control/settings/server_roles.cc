@@ -9,24 +9,14 @@ namespace gradcube::control {
 
 Aggregators parse_aggregators(const Topology& topology, std::string_view text,
                               std::string_view where) {
-  Aggregators aggregators;
-  while (!text.empty()) {
-    const std::string_view item = text.substr(0, text.find_first_of(" ;"));
-    text.remove_prefix(std::min(item.size() + 1, text.size()));
-    if (!item.empty()) aggregators.push_back(parse_server(topology, item, where));
-  }
+  Aggregators aggregators = parse_servers(topology, text, where);
   std::sort(aggregators.begin(), aggregators.end());
   aggregators.erase(std::unique(aggregators.begin(), aggregators.end()), aggregators.end());
   return aggregators;
 }
 
 std::string aggregators_text(const Topology& topology, const Aggregators& aggregators) {
-  std::string text;
-  for (const ServerId server : aggregators) {
-    const std::string address = topology.space().text(server);  // "[2,1]"
-    text += (text.empty() ? "" : " ") + address.substr(1, address.size() - 2);
-  }
-  return text;
+  return addresses_text(topology.space(), aggregators);
 }
 
 void validate_aggregators(const Topology& topology, const Aggregators& aggregators) {

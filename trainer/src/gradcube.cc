@@ -32,6 +32,24 @@ struct FailureSaid {
   const char* message;
 };
 
+constexpr FailureSaid kCodes[] = {
+    {GRADCUBE_OK, "success"},
+    {GRADCUBE_EINVAL, "invalid argument"},
+    {GRADCUBE_ENOMEM, "the session's shared heap is full"},
+    {GRADCUBE_ENODAEMON, "no daemon at this socket, or the daemon went away"},
+    {GRADCUBE_EJOB, "the job cannot be joined"},
+    {GRADCUBE_EMISMATCH, "the trainers of the job disagree on a collective or a message"},
+    {GRADCUBE_EPEER, "another trainer of the job died, left or aborted the job"},
+    {GRADCUBE_ETIMEDOUT, "not done within the timeout"},
+    {GRADCUBE_EPROTOCOL, "protocol error between trainer and daemon"},
+    {GRADCUBE_EAGAIN, "too many collectives and messages in flight"},
+    {GRADCUBE_ESYSTEM, "system call failed"},
+    {GRADCUBE_EOVERFLOW, "a partial sum of an integer average does not fit in the type"},
+    {GRADCUBE_EABORTED, "gradcube_abort() was called on this session"},
+    {GRADCUBE_ECANCELED, "gradcube_cancel() has withdrawn the message"},
+    {GRADCUBE_ECORRUPT, "memory that should be the same on all trainers is not"},
+};
+
 FailureSaid last_failure(const gradcube_session* session) {
   if (session == nullptr || session->session.is_forked_copy()) {
     return {thread_failure().code, thread_failure().message};
@@ -232,40 +250,10 @@ int gradcube_merge_layers(int policy, double alpha, double beta, const gradcube_
 }
 
 const char* gradcube_strerror(int code) {
-  switch (code) {
-    case GRADCUBE_OK:
-      return "success";
-    case GRADCUBE_EINVAL:
-      return "invalid argument";
-    case GRADCUBE_ENOMEM:
-      return "the session's shared heap is full";
-    case GRADCUBE_ENODAEMON:
-      return "no daemon at this socket, or the daemon went away";
-    case GRADCUBE_EJOB:
-      return "the job cannot be joined";
-    case GRADCUBE_EMISMATCH:
-      return "the trainers of the job disagree on a collective or a message";
-    case GRADCUBE_EPEER:
-      return "another trainer of the job died, left or aborted the job";
-    case GRADCUBE_ETIMEDOUT:
-      return "not done within the timeout";
-    case GRADCUBE_EPROTOCOL:
-      return "protocol error between trainer and daemon";
-    case GRADCUBE_EAGAIN:
-      return "too many collectives and messages in flight";
-    case GRADCUBE_ESYSTEM:
-      return "system call failed";
-    case GRADCUBE_EOVERFLOW:
-      return "a partial sum of an integer average does not fit in the type";
-    case GRADCUBE_EABORTED:
-      return "gradcube_abort() was called on this session";
-    case GRADCUBE_ECANCELED:
-      return "gradcube_cancel() has withdrawn the message";
-    case GRADCUBE_ECORRUPT:
-      return "memory that should be the same on all trainers is not";
-    default:
-      return "unknown code";
+  for (const auto& [known, meaning] : kCodes) {
+    if (known == code) return meaning;
   }
+  return "unknown code";
 }
 
 const char* gradcube_last_error(const gradcube_session* session) {

@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
-#include "control/plan/algorithms/name_parameters.h"
 #include "control/plan/algorithms/requirements.h"
 #include "control/plan/base/step_pattern.h"
 
@@ -22,7 +22,7 @@ constexpr std::string_view kHalvingDoubling = "halving_doubling";
 
 std::vector<unsigned> read_factors(std::string_view product, const std::string& what) {
   std::vector<unsigned> factors;
-  for (const std::string_view item : listed(product, 'x')) {
+  for (const std::string_view item : split(product, 'x')) {
     unsigned factor = 0;
     const char* const end = item.data() + item.size();
     const auto result = std::from_chars(item.data(), end, factor);
@@ -173,7 +173,7 @@ bool joins_neighbours_alone(const Plan& plan) {
 
 BlueConnectStages read_blueconnect_stages(std::string_view parameters, const std::string& what) {
   BlueConnectStages stages;
-  std::vector<std::string_view> items = listed(parameters, ',');
+  std::vector<std::string_view> items = split(parameters, ',');
   if (!items.front().empty() && items.front().front() >= '0' && items.front().front() <= '9') {
     stages.factors = read_factors(items.front(), what);
     items.erase(items.begin());

@@ -1,5 +1,12 @@
-#include "control/plan/algorithms/bml.h"
-
+// BML: gradient synchronization on BCube(n,k) in 2(N-1)/(kN) of the time that a link takes for the
+// whole gradient (BML, section 3.2, Algorithm 1). docs/bml.md explains it by example.
+//
+// The gradient has k shares, one for each of k threads: equal ones, unless the topology's levels
+// have different rates (thread_shares.h). Thread t visits the levels t, t+1, ..., t+k-1 (mod k), so
+// at every step each level is used by exactly one thread. On a part of the servers k counts the
+// levels at which they have more than one digit: those under one switch have one thread, of one
+// step.
+#include "control/plan/algorithms/make.h"
 #include "control/plan/algorithms/requirements.h"
 #include "control/plan/algorithms/rotated_levels.h"
 #include "control/plan/algorithms/thread_shares.h"

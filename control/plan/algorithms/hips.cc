@@ -1,10 +1,19 @@
-#include "control/plan/algorithms/hips.h"
-
+// HiPS: synchronization in stages, one for each level of the topology (HiPS, section 3.2, Algorithm
+// 1). In a stage the servers under one switch exchange by a pattern, which may be another in each
+// stage. h processes run in parallel, process t from level t on (section 3.3): they are the threads
+// of the plan. With the pattern mesh in every stage the exchanges are those of BML. On a torus, the
+// group of a stage is a ring; where a stage has the pattern ring, there are 2h threads, a pair from
+// each level on, which go round in opposite directions (section 4.2).
+//
+// A process visits its stages in the order 0..h-1 in the aggregation stage of the plan (the paper's
+// Sync1) and backwards in the broadcast stage (Sync2). h counts the levels at which the servers
+// have more than one digit.
 #include <algorithm>
 #include <fmt/format.h>
 #include <vector>
 
 #include "control/base/errors.h"
+#include "control/plan/algorithms/make.h"
 #include "control/plan/algorithms/requirements.h"
 #include "control/plan/algorithms/rotated_levels.h"
 

@@ -1,8 +1,13 @@
-#include "control/plan/algorithms/mesh.h"
-
+// Mesh: the flat parameter server of peers (BML, section 2.2: P2P). Every server is the parameter
+// server of one N-th of the gradient, and exchanges with all others directly. There is one thread
+// and one step; on BCube most peers are several hops apart, and relays lead there. It is what the
+// papers compare with.
+//
+// Level by level the routes load every link alike, but in one round several of them share a link.
 #include <fmt/format.h>
 
 #include "control/base/errors.h"
+#include "control/plan/algorithms/make.h"
 #include "control/plan/base/step_pattern.h"
 
 namespace gradcube::control {

@@ -1,5 +1,11 @@
-#include "control/plan/algorithms/parameter_server.h"
-
+// The parameter server: one server receives the gradients of all others, adds them and sends all of
+// them the sum (PHub, section 2; BML, section 2.1). There is one thread and one step of the pattern
+// root; of a root with several ports on the switch a thread for each, whose messages come and go by
+// it (PHub, section 3.2.4: Key by Interface). On BCube most servers are several hops from it, and
+// relays lead there.
+//
+// It is what the papers compare with, where its one link limits all. In mesh every server is the
+// parameter server of one N-th of the gradient.
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
@@ -7,6 +13,7 @@
 #include <vector>
 
 #include "control/base/errors.h"
+#include "control/plan/algorithms/make.h"
 #include "control/plan/algorithms/requirements.h"
 #include "control/plan/base/step_pattern.h"
 

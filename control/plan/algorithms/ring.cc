@@ -1,10 +1,13 @@
-#include "control/plan/algorithms/ring.h"
-
+// Ring: the flat ring of all servers (HiPS's RS; BML, section 2.2). There is one thread and one
+// step of the pattern ring, over a cycle on which consecutive servers are neighbours
+// (server_cycle.h): on a star the order of the servers. It is what the papers compare with: on
+// BCube it uses one port of each server to send and one to receive (HiPS, section 4.1).
 #include <fmt/format.h>
 #include <memory>
 #include <vector>
 
 #include "control/base/errors.h"
+#include "control/plan/algorithms/make.h"
 #include "control/plan/algorithms/requirements.h"
 #include "control/plan/algorithms/server_cycle.h"
 #include "control/plan/base/step_pattern.h"

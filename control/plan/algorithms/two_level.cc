@@ -1,5 +1,11 @@
-#include "control/plan/algorithms/two_level.h"
-
+// The two-level scheme (BlueConnect, section 2.3; PHub, section 3.4): the servers under each switch
+// of the lowest level send to one of them, these do an all-reduce among themselves, and each sends
+// the sum to those under its switch. The others of a group do nothing meanwhile, which is what
+// BlueConnect improves on.
+//
+// There is one thread. Its first step has the pattern root; then follows the all-reduce of the
+// papers: halving and doubling for a power of two of groups, else a ring, the cheaper by
+// BlueConnect's Eq. 3. The ring goes from neighbour to neighbour (server_cycle.h).
 #include <bit>
 #include <fmt/format.h>
 #include <memory>
@@ -7,6 +13,7 @@
 #include <utility>
 
 #include "control/base/errors.h"
+#include "control/plan/algorithms/make.h"
 #include "control/plan/algorithms/requirements.h"
 #include "control/plan/algorithms/server_cycle.h"
 #include "control/plan/base/step_pattern.h"

@@ -10,6 +10,7 @@
 
 #include "bcube_forwarding/neighbours.h"
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
 
@@ -68,10 +69,8 @@ std::string_view numbers_of(const Notation& notation, std::string_view spec) {
 std::vector<unsigned> parse_numbers(std::string_view text, char separator, const Notation& notation,
                                     std::string_view spec, std::string_view where) {
   std::vector<unsigned> values;
-  for (bool more = !text.empty(); more;) {
-    const std::string_view item = text.substr(0, text.find(separator));
-    more = item.size() < text.size();
-    text.remove_prefix(item.size() + (more ? 1 : 0));
+  if (text.empty()) return values;
+  for (const std::string_view item : split(text, separator)) {
     unsigned value = 0;
     const char* const end = item.data() + item.size();
     const auto result = std::from_chars(item.data(), end, value);
@@ -275,14 +274,7 @@ Topology Topology::without(const std::vector<ServerId>& absent) const {
   return rest;
 }
 
-std::string Topology::absent_text() const {
-  std::vector<std::string> texts;
-  for (const ServerId server : space_.absent_list()) {
-    const std::string text = space_.text(server);
-    texts.push_back(text.substr(1, text.size() - 2));
-  }
-  return fmt::format("{}", fmt::join(texts, " "));
-}
+std::string Topology::absent_text() const { return addresses_text(space_, space_.absent_list()); }
 
 Topology parse_topology(std::string_view spec, std::string_view where) {
   const Notation& notation = notation_of(spec, where);
@@ -307,12 +299,7 @@ Topology parse_topology(std::string_view spec, std::string_view where) {
 
 Topology parse_absent(const Topology& topology, std::string_view text, std::string_view where) {
   const Topology whole = topology.whole();
-  std::vector<ServerId> absent;
-  while (!text.empty()) {
-    const std::string_view item = text.substr(0, text.find_first_of(" ;"));
-    text.remove_prefix(std::min(item.size() + 1, text.size()));
-    if (!item.empty()) absent.push_back(parse_server(whole, item, where));
-  }
+  const std::vector<ServerId> absent = parse_servers(whole, text, where);
   try {
     return whole.without(absent);
   } catch (const std::invalid_argument& error) {
@@ -334,6 +321,24 @@ ServerId parse_server(const Topology& topology, std::string_view text, std::stri
   } catch (const std::invalid_argument& error) {
     throw UsageError(fmt::format("{} {} (topology {})", where, error.what(), topology.spec()));
   }
+}
+
+std::vector<ServerId> parse_servers(const Topology& topology, std::string_view text,
+                                    std::string_view where) {
+  std::vector<ServerId> servers;
+  for (const std::string_view address : words_of(text, " ;")) {
+    servers.push_back(parse_server(topology, address, where));
+  }
+  return servers;
+}
+
+std::string addresses_text(const AddressSpace& space, const std::vector<ServerId>& servers) {
+  std::string list;
+  for (const ServerId server : servers) {
+    const std::string address = space.text(server);  // "[2,1]"
+    list += (list.empty() ? "" : " ") + address.substr(1, address.size() - 2);
+  }
+  return list;
 }
 
 nlohmann::ordered_json topology_json(const Topology& topology) {

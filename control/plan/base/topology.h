@@ -157,8 +157,8 @@ inline constexpr const char* kTopologyForms =
 // of the UsageError: "--topology".
 Topology parse_topology(std::string_view spec, std::string_view where);
 
-// Reads addresses with spaces or semicolons between them, "3,1 3,2", and takes their servers out of
-// the topology; empty text makes it whole. Throws a UsageError that begins with `where`.
+// Takes the servers that parse_servers() reads, "3,1 3,2", out of the topology; empty text makes it
+// whole. Throws a UsageError that begins with `where`.
 Topology parse_absent(const Topology& topology, std::string_view text, std::string_view where);
 
 // "13 servers, 3 absent", "1 server", "9 servers".
@@ -166,6 +166,12 @@ std::string servers_text(const Topology& topology);
 
 // Reads a server's address, "2,1" or "[2,1]"; throws a UsageError.
 ServerId parse_server(const Topology& topology, std::string_view text, std::string_view where);
+
+// Reads addresses with spaces or semicolons between them, "3,1 3,2", or none; throws a UsageError.
+std::vector<ServerId> parse_servers(const Topology& topology, std::string_view text,
+                                    std::string_view where);
+// "3,1 3,2": what parse_servers() reads.
+std::string addresses_text(const AddressSpace& space, const std::vector<ServerId>& servers);
 
 // {"kind":"bcube","n":3,"k":2,"servers":9}; a torus has "h" in the place of "k"; a topology that is
 // not uniform has "radices", the highest level first, in the place of "n", and a tree always has

@@ -16,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using control::MessageCosts;
-using control::model::AllReduceCost;
 
 control::Topology topology_of(const char* spec) { return control::parse_topology(spec, "test"); }
 
@@ -26,8 +25,8 @@ MessageCosts found_again(const char* spec, const MessageCosts& costs,
   const auto topology = topology_of(spec);
   auto parameters = control::cost_parameters(topology, costs);
   parameters.frame_bytes = 0;
-  std::vector<AllReduceCost> lines;
-  for (const auto& level : parameters.levels) lines.push_back({3 * level.latency, 1e-9});
+  std::vector<LevelLine> lines;
+  for (const auto& level : parameters.levels) lines.push_back({{3 * level.latency, 1e-9}, 0});
   std::vector<TimedPlan> plans;
   for (const char* algorithm : algorithms) {
     const control::PlanCost cost(control::make_plan(algorithm, topology, "test"));
@@ -49,13 +48,13 @@ TEST(MessageCosts, AreFoundFromWhatTheyMakeOfMeasurements) {
 
 TEST(MessageCosts, AreAllLatencyWherePlansDoNotTell) {
   const auto topology = topology_of("star:2");
-  const std::vector<AllReduceCost> lines = {{80e-6, 1e-9}};
+  const std::vector<LevelLine> lines = {{{80e-6, 1e-9}, 0}};
   const TimedPlan bml{control::PlanCost(control::make_plan("bml", topology, "test")), 92e-6};
   EXPECT_EQ(message_costs(lines, 1, std::vector{bml}), (MessageCosts{0, {46'000}}));
 }
 
 TEST(MessageCosts, AreNeverNegative) {
-  const std::vector<AllReduceCost> lines = {{-1e-5, 1e-9}, {5e-5, 1e-9}};
+  const std::vector<LevelLine> lines = {{{-1e-5, 1e-9}, 0}, {{5e-5, 1e-9}, 0}};
   const auto topology = topology_of("bcube:3,2");
   for (const double ring : {1e-9, 1e-4, 1.0}) {
     const std::vector<TimedPlan> plans = {

@@ -1,27 +1,19 @@
-// What the papers' models say. They are a program in Python, which the tool becomes; but `model
-// fit`, which measures the running cluster, is here.
-#ifndef GRADCUBE_CLI_MODEL_COMMANDS_H_
-#define GRADCUBE_CLI_MODEL_COMMANDS_H_
+// Commands that are programs in Python, which the tool becomes: what the papers' models say, and
+// `quickstart`. `model fit`, which measures the running cluster, is here.
+#ifndef GRADCUBE_CLI_MODEL_PYTHON_H_
+#define GRADCUBE_CLI_MODEL_PYTHON_H_
 
 #include <string>
 #include <vector>
-
-#include "cli/text/command.h"
 
 namespace gradcube::cli {
 
 // For the models: prints what `model fit` has kept as {"alpha": seconds, "beta": seconds per byte}.
 inline constexpr const char* kKeptCommand = "kept";
 
-// `model fit`, and `model kept`, which no help lists.
-void add_model(CLI::App& tool, Action& action);
-
 // Whether the command line is one of the models: `gradcube model WORDS`, but neither of
 // add_model()'s. Flags that stand before `model` come first in `words`: the models refuse them.
 bool read_model_words(int argc, const char* const* argv, std::vector<std::string>& words);
-
-// `quickstart`, which is a program in Python, too.
-void add_quickstart(CLI::App& tool, Action& action);
 
 // Of the models.
 inline constexpr const char* kModelsModule = "gradcube.model.commands";
@@ -33,4 +25,4 @@ inline constexpr const char* kModelsModule = "gradcube.model.commands";
 
 }  // namespace gradcube::cli
 
-#endif  // GRADCUBE_CLI_MODEL_COMMANDS_H_
+#endif  // GRADCUBE_CLI_MODEL_PYTHON_H_
