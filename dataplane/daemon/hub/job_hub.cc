@@ -76,6 +76,7 @@ bool JobHub::is_needed() const {
 }
 
 std::vector<HubAnswer> JobHub::work(const HubLifetime::IsWhole& is_whole) {
+  if (!fail_pushes()) return {};
   std::vector<HubAnswer> answers =
       hub_.work([this](const std::shared_ptr<ServerHub>& hub) { use(hub); }, is_whole);
   std::erase_if(answers, [this](const HubAnswer& answer) { return has_gone(answer.local); });
@@ -200,8 +201,23 @@ void JobHub::take_off_engines(std::int32_t code, std::uint32_t notice) {
   hub_.hub()->set_end(code, notice);
   const std::vector<JobEngines::Part>& parts = engines_.parts();
   on_each(parts, [](const JobEngines::Part& part) { part.at.engine->detach_hub(*part.job); });
-  // Now no engine works in the trainers' buffers any more, and they may have them back.
-  engines_.on_leader([&](const JobEngines::Part&) { session_.end_hub(code, notice); });
+  failing_ = Failing{hub_.hub(), code, notice};
+  fail_pushes();
+}
+
+// The trainers have their buffers back with it. No engine of this server works there any more, but
+// other servers' take what is on its way, where their hub still stands. False: not yet.
+bool JobHub::fail_pushes() {
+  if (!failing_.has_value()) return true;
+  const std::vector<JobEngines::Part>& parts = engines_.parts();
+  const bool none_is_on_its_way =
+      std::all_of(parts.begin(), parts.end(),
+                  [](const JobEngines::Part& each) { return each.job->reap_hubs(); });
+  if (!none_is_on_its_way && session_.pushes_in_flight() != 0) return false;
+  engines_.on_leader(
+      [this](const JobEngines::Part&) { session_.end_hub(failing_->code, failing_->notice); });
+  failing_.reset();
+  return true;
 }
 
 }  // namespace gradcube::dataplane

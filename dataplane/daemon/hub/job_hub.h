@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,8 @@ class JobHub {
   // A trainer needs hub `number` no more: then it ends for all. Or it has gone.
   void free(unsigned local, std::uint32_t number);
   void leave(unsigned local);
-  // There is none any more, for a reason that a notice gives to trainers: all that is pushed has
-  // failed. lose(): and there cannot be one.
+  // There is none any more, for a reason that a notice gives to trainers: all that is pushed fails,
+  // once no packet points into the trainers' buffers. lose(): and there cannot be one.
   void end(std::int32_t code, const std::string& why, std::uint32_t notice);
   void lose(std::int32_t code, const std::string& why, std::uint32_t notice);
   // All its trainers have gone: it is not read any more.
@@ -75,6 +76,7 @@ class JobHub {
   void complete(ServerHubShape& shape) const;
   void use(const std::shared_ptr<ServerHub>& hub);
   void take_off_engines(std::int32_t code, std::uint32_t notice);
+  bool fail_pushes();
   void forget_unread();
   bool has_gone(unsigned local) const;
 
@@ -82,6 +84,13 @@ class JobHub {
   Session& session_;
   HubLifetime hub_;
   std::vector<unsigned> gone_;  // trainers
+  // One that the engines have let go, and whose pushes have not been failed yet.
+  struct Failing {
+    std::shared_ptr<ServerHub> hub;
+    std::int32_t code;
+    std::uint32_t notice;
+  };
+  std::optional<Failing> failing_;
 };
 
 }  // namespace gradcube::dataplane
