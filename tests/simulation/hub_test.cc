@@ -101,6 +101,43 @@ void expect_failed_for(SimulatedCluster& cluster, SimulatedTrainer& pushing,
   EXPECT_TRUE(explained);
 }
 
+TEST(Hubs, GoOnForOthersOfAServerWhereATrainerFreesThem) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:2"}}));
+  HubJob job(cluster, keys(), "sgd:lr=0.5", "", shared::kNoAggregator, 2);
+  job.make();
+  push_first(job);
+  Trainers& trainers = job.trainers();
+  SimulatedTrainer& pushing = *trainers[1];
+  free_hub(cluster, *trainers[0]);
+  job.push(pushing, 1, shared::PushKind::gradients,
+           [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; });
+  cluster.run_for(kSecond);
+  EXPECT_FALSE(pushing.idle()) << "it waits for as long as its trainer lets it";
+  EXPECT_EQ(job.state(pushing).end_code, GRADCUBE_OK);
+  cluster.leave(*trainers[0], dataplane::Departure::orderly);
+  ASSERT_TRUE(cluster.run_until([&] { return pushing.idle(); }, 60 * kSecond));
+  expect_failed_for(cluster, pushing, "rank 0");
+  trainers.erase(trainers.begin());
+  leave_all(cluster, trainers);
+}
+
+TEST(Hubs, FollowEachOtherThoughTheWordOfATrainerThatHasFreedOneComesLate) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:2"}}));
+  HubJob job(cluster, keys(), "sgd:lr=0.5", "", shared::kNoAggregator, 2);
+  job.make();
+  push_first(job);
+  const SimulatedTrainer& late = *job.trainers()[1];
+  for (const auto& trainer : job.trainers()) {
+    if (trainer.get() != &late) free_hub(cluster, *trainer);
+  }
+  job.make(2);
+  free_hub(cluster, late);
+  push_first(job);
+  push_gradients(job, 1);
+  job.end();
+  leave_all(cluster, job.trainers());
+}
+
 // Those of a hub that still stands elsewhere take what is on its way.
 TEST(Hubs, KeepTheBuffersOfPushesThatFailAsLongAsFramesPointThere) {
   SimulatedCluster cluster(settings_of({{"topology", "star:4"}, {"rate", "1mbit"}}));

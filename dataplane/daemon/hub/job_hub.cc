@@ -44,6 +44,9 @@ void JobHub::ask(unsigned local, HubWish wish, const LanePlans& plans, std::uint
                                     : "the job does not run on this server");
     return;
   }
+  // Trainers wish for the next one when all have freed the one before, though another's word of
+  // that may still be on its way.
+  if (wish.number > hub_.wish().number && hub_.is_freed_by(local)) end_as_freed();
   ServerHubShape shape;
   shape.choice = plans[wish.lane].choice;
   shape.rank = shape.choice->placement().rank(engines_.engines().server()).value();
@@ -161,7 +164,7 @@ std::string JobHub::progress_text() const {
 void JobHub::free(unsigned local, std::uint32_t number) {
   if (number != hub_.wish().number) return;  // that one is over
   hub_.freed_by(local);
-  end(GRADCUBE_EINVAL, "the job's hub was freed", 0);
+  if (all_have_let_go()) end_as_freed();
 }
 
 void JobHub::leave(unsigned local) {
@@ -185,13 +188,16 @@ bool JobHub::has_gone(unsigned local) const {
   return std::find(gone_.begin(), gone_.end(), local) != gone_.end();
 }
 
+bool JobHub::all_have_let_go() const {
+  for (unsigned local = 0; local < session_.trainers(); ++local) {
+    if (!has_gone(local) && !hub_.is_freed_by(local)) return false;
+  }
+  return true;
+}
+
 // Before a hub stands, none has its memory; one that stands may be read until it ends.
 void JobHub::forget_unread() {
-  if (hub() != nullptr) return;
-  for (unsigned local = 0; local < session_.trainers(); ++local) {
-    if (!has_gone(local) && !hub_.is_freed_by(local)) return;
-  }
-  forget();
+  if (hub() == nullptr && all_have_let_go()) forget();
 }
 
 void JobHub::take_off_engines(std::int32_t code, std::uint32_t notice) {
