@@ -227,10 +227,14 @@ int HubClient::no_weights(const Hub::Key& key) {
                                "): restore a checkpoint in another hub");
 }
 
+// Throws nothing.
 int HubClient::no_memory() {
-  if (session_.lost_code() != GRADCUBE_OK) return fail_as_lost();
-  return fail(GRADCUBE_ENODAEMON, "the daemon at " + session_.connection().path() +
-                                      " has taken the hub's memory back: open a new session");
+  const int lost = session_.lost_code();
+  return session_.fail_with(lost == GRADCUBE_OK ? GRADCUBE_ENODAEMON : lost, [&] {
+    return lost != GRADCUBE_OK ? session_.lost_message()
+                               : "the daemon at " + session_.connection().path() +
+                                     " has taken the hub's memory back: open a new session";
+  });
 }
 
 int HubClient::is_being_freed() {
