@@ -3,7 +3,6 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -56,11 +55,9 @@ shared::SubmittedPush submitted_push(const Hub& hub, const PushWish& wish) {
 
 std::string problem_of_rate(const Hub& hub, const PushWish& wish) {
   if (wish.rate == GRADCUBE_HUB_RATE) return "";
-  // An aggregator is told it as a float.
-  const double rate = hub.has_aggregator() ? static_cast<float>(wish.rate) : wish.rate;
-  if (std::isfinite(rate) && wish.rate >= 0) return "";
-  return "the learning rate is " + std::to_string(wish.rate) +
-         ": expected a finite number, 0 or more, or GRADCUBE_HUB_RATE";
+  if (shared::is_learning_rate(wish.rate, hub.has_aggregator())) return "";
+  return "the learning rate is " + std::to_string(wish.rate) + ": expected a finite number" +
+         (hub.has_aggregator() ? " of float32" : "") + ", 0 or more, or GRADCUBE_HUB_RATE";
 }
 
 std::size_t bytes_of(const Hub& hub, const PushWish& wish) {
