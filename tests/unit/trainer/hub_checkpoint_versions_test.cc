@@ -10,6 +10,8 @@
 
 #include "tests/unit/trainer/hub_checkpoint_fixture.h"
 #include "tests/unit/trainer/scarce_memory.h"
+#include "trainer/src/base/failure.h"
+#include "trainer/src/hub/hub_parts.h"
 
 namespace gradcube::trainer {
 namespace {
@@ -133,6 +135,17 @@ TEST_F(HubCheckpoint, RemovesNoPreparedFileOfAnotherRun) {
   train(other, hub, 1);
   ASSERT_EQ(save(hub, path_, 3), GRADCUBE_OK);
   EXPECT_EQ(names(), (std::set<std::string>{prepared, "model.hub.3.g1.8-of-9"}));
+}
+
+TEST_F(HubCheckpoint, OfWhichThereIsNoFileIsNotTakenByAServerThatOwnsNothing) {
+  const Hub owns_nothing(settings_, 1);
+  try {
+    const HubParts parts(owns_nothing, path_, {{5, 0}, 0, 1});
+    FAIL() << "it has taken none for all";
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.code(), GRADCUBE_ESYSTEM);
+    expect_says(failure.what(), "does not see the files of all parts");
+  }
 }
 
 // Whichever piece of memory is the first that there is not: nobody knows then whether the others
