@@ -4,6 +4,7 @@
 #define GRADCUBE_TRAINER_PUSH_KIND_H_
 
 #include <cstdint>
+#include <limits>
 
 namespace gradcube::shared {
 
@@ -27,6 +28,12 @@ inline constexpr unsigned kPushKinds = 5;
 
 constexpr bool is_of_plane(PushKind kind) {
   return kind == PushKind::saved || kind == PushKind::loaded;
+}
+
+// A learning rate that may be pushed, but for kOwnRate. An aggregator is told it as a float.
+constexpr bool is_learning_rate(double rate, bool has_aggregator) {
+  return rate >= 0 && rate <= (has_aggregator ? std::numeric_limits<float>::max()
+                                              : std::numeric_limits<double>::max());
 }
 
 }  // namespace gradcube::shared

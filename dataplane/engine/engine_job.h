@@ -109,9 +109,11 @@ class EngineJob {
   void take_hub_off() {
     if (hub_ != nullptr) hubs_off_.push_back(std::move(hub_));
   }
-  // Control thread: frees hubs that were taken off, as far as no packet points into them.
-  void reap_hubs() {
+  // Control thread: frees hubs that were taken off, as far as no packet points into them. Whether
+  // all were freed.
+  bool reap_hubs() {
     std::erase_if(hubs_off_, [](const auto& hub) { return hub->payloads().references() == 0; });
+    return hubs_off_.empty();
   }
 
   // Null: its frames have no MAC.

@@ -83,6 +83,81 @@ TEST(Hubs, FollowEachOtherInAJob) {
   leave_all(cluster, job.trainers());
 }
 
+void free_hub(SimulatedCluster& cluster, const SimulatedTrainer& trainer) {
+  cluster.nodes().at(trainer.server()).end_hub(trainer.id(), 1);
+}
+
+// The hub needs all trainers, and one has given it up.
+void expect_failed_for(SimulatedCluster& cluster, SimulatedTrainer& pushing,
+                       const std::string& gone) {
+  const std::vector<shared::Completion> ends = pushing.take_completions();
+  ASSERT_EQ(ends.size(), 1U);
+  EXPECT_EQ(ends[0].code, GRADCUBE_EPEER);
+  bool explained = false;
+  for (const Told& told : cluster.told(pushing)) {
+    explained =
+        explained || std::string(told.notice.text).find("needs " + gone) != std::string::npos;
+  }
+  EXPECT_TRUE(explained);
+}
+
+TEST(Hubs, GoOnForOthersOfAServerWhereATrainerFreesThem) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:2"}}));
+  HubJob job(cluster, keys(), "sgd:lr=0.5", "", shared::kNoAggregator, 2);
+  job.make();
+  push_first(job);
+  Trainers& trainers = job.trainers();
+  SimulatedTrainer& pushing = *trainers[1];
+  free_hub(cluster, *trainers[0]);
+  job.push(pushing, 1, shared::PushKind::gradients,
+           [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; });
+  cluster.run_for(kSecond);
+  EXPECT_FALSE(pushing.idle()) << "it waits for as long as its trainer lets it";
+  EXPECT_EQ(job.state(pushing).end_code, GRADCUBE_OK);
+  cluster.leave(*trainers[0], dataplane::Departure::orderly);
+  ASSERT_TRUE(cluster.run_until([&] { return pushing.idle(); }, 60 * kSecond));
+  expect_failed_for(cluster, pushing, "rank 0");
+  trainers.erase(trainers.begin());
+  leave_all(cluster, trainers);
+}
+
+TEST(Hubs, FollowEachOtherThoughTheWordOfATrainerThatHasFreedOneComesLate) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:2"}}));
+  HubJob job(cluster, keys(), "sgd:lr=0.5", "", shared::kNoAggregator, 2);
+  job.make();
+  push_first(job);
+  const SimulatedTrainer& late = *job.trainers()[1];
+  for (const auto& trainer : job.trainers()) {
+    if (trainer.get() != &late) free_hub(cluster, *trainer);
+  }
+  job.make(2);
+  free_hub(cluster, late);
+  push_first(job);
+  push_gradients(job, 1);
+  job.end();
+  leave_all(cluster, job.trainers());
+}
+
+// Those of a hub that still stands elsewhere take what is on its way.
+TEST(Hubs, KeepTheBuffersOfPushesThatFailAsLongAsFramesPointThere) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:4"}, {"rate", "1mbit"}}));
+  HubJob job(cluster, keys(), "sgd:lr=0.5", "", 3);
+  job.make();
+  push_first(job);
+  Trainers& trainers = job.trainers();
+  SimulatedTrainer& pushing = *trainers[1];
+  free_hub(cluster, *trainers[2]);
+  job.push(pushing, 1, shared::PushKind::gradients,
+           [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; });
+  ASSERT_TRUE(cluster.run_until([&] { return cluster.segment_packets_in_use() != 0; }, kSecond));
+  cluster.leave(*trainers[2], dataplane::Departure::orderly);
+  ASSERT_TRUE(cluster.run_until([&] { return pushing.idle(); }, 60 * kSecond));
+  EXPECT_EQ(cluster.segment_packets_in_use(), 0U);
+  expect_failed_for(cluster, pushing, "rank 2");
+  trainers.pop_back();
+  leave_all(cluster, trainers);
+}
+
 // Nobody knows which of them is wrong.
 TEST(Hubs, EndTheirJobWhenTrainersPushDifferently) {
   SimulatedCluster cluster(settings_of({{"topology", "bcube:2,2"}}));

@@ -4,11 +4,13 @@
 // Trainers of a server wish for the same hub, each with a message of its own; the first wish makes
 // it (hub_making.h), and all whose table is the same are answered when it is there, or cannot be.
 //
-//   state    | wished for | made       | cannot be  | ends (freed, job reset, job over) | unread
-//   none     | making     |            |            | none                              | none
-//   making   | making     | stands     | none       | none; who waits is refused        |
-//   stands   | stands     |            | ended      | ended                             |
-//   ended    | refused    |            |            | ended                             | none
+//   state    | wished for | made       | cannot be  | ends (*)                   | unread
+//   none     | making     |            |            | none                       | none
+//   making   | making     | stands     | none       | none; who waits is refused |
+//   stands   | stands     |            | ended      | ended                      |
+//   ended    | refused    |            |            | ended                      | none
+//
+// (*) All its trainers have freed it, the job is reset, or the job is over.
 //
 // Ended, engines have let it go and what was being pushed has failed. Its memory stays for
 // trainers, who find there how it has ended and, of each key whose last push has ended well, the

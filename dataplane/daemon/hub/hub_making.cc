@@ -16,6 +16,10 @@ namespace gradcube::dataplane {
 
 namespace {
 
+// For memory that is on its way back: half a minute. A trainer that was evicted and does not know
+// it may keep a hub's for longer.
+constexpr unsigned kMostLooksForMemory = 1'500;
+
 template <typename Future>
 bool is_ready(const Future& future) {
   return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
@@ -91,21 +95,24 @@ void HubMaking::choose_plan(ServerHubShape& shape, const control::Topology* topo
 }
 
 bool HubMaking::go_on() {
-  if (draft_.valid()) {
-    if (!is_ready(draft_)) return false;
-    try {
-      const Draft draft = draft_.get();
+  try {
+    if (draft_.valid()) {
+      if (!is_ready(draft_)) return false;
+      uncharged_ = draft_.get();
       wish_.table = {};  // it has been copied
-      get_memory(draft);
-    } catch (const std::exception&) {
-      hub_ = failed<std::shared_ptr<ServerHub>>(std::current_exception());
     }
+    if (uncharged_.has_value() && !get_memory(*uncharged_)) return false;
+  } catch (const std::exception&) {
+    hub_ = failed<std::shared_ptr<ServerHub>>(std::current_exception());
   }
+  uncharged_.reset();
   return is_ready(hub_);
 }
 
-void HubMaking::get_memory(const Draft& draft) {
+// False: not yet.
+bool HubMaking::get_memory(const Draft& draft) {
   if (!charge_.set(draft.needs)) {
+    if (charge_.may_hold_soon(draft.needs) && ++looks_ < kMostLooksForMemory) return false;
     throw control::SetupError(fmt::format(
         "{} needs {}, and the trainers of user {} may use {} of memory on this host and use {}: "
         "expected that others end first, or a cluster with a larger --trainer-memory",
@@ -120,6 +127,7 @@ void HubMaking::get_memory(const Draft& draft) {
                                             name_of(wish_), control::format_size(draft.needs)));
     }
   });
+  return true;
 }
 
 std::shared_ptr<ServerHub> HubMaking::hub() {

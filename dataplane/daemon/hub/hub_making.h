@@ -5,6 +5,9 @@
 //   thread: a copy of the table, the model, and what it needs  ->  charge it
 //       ->  thread: the memory  ->  hub()
 //
+// Where its user has not so much left, and would have it when the memory of an earlier hub has
+// gone, which may take seconds, the charge waits for that.
+//
 // Trainers that wish for the same hub have to have the same table: their tables are compared with
 // the copy on a thread each, while the hub is made and afterwards.
 //
@@ -19,6 +22,7 @@
 #include <future>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -94,7 +98,7 @@ class HubMaking final : public UnfinishedWork {
 
   template <typename Task>
   auto start(Task task) const;
-  void get_memory(const Draft& draft);
+  bool get_memory(const Draft& draft);
 
   HubWish wish_;
   MemoryQuota::Charge charge_;
@@ -102,6 +106,8 @@ class HubMaking final : public UnfinishedWork {
   std::shared_future<std::shared_ptr<const std::string>> table_;
   std::list<Comparison> comparisons_;  // threads read them where they are
   std::future<Draft> draft_;
+  std::optional<Draft> uncharged_;
+  unsigned looks_ = 0;  // for memory to charge
   std::future<std::shared_ptr<ServerHub>> hub_;
 };
 

@@ -44,6 +44,9 @@ void JobHub::ask(unsigned local, HubWish wish, const LanePlans& plans, std::uint
                                     : "the job does not run on this server");
     return;
   }
+  // Trainers wish for the next one when all have freed the one before, though another's word of
+  // that may still be on its way.
+  if (wish.number > hub_.wish().number && hub_.is_freed_by(local)) end_as_freed();
   ServerHubShape shape;
   shape.choice = plans[wish.lane].choice;
   shape.rank = shape.choice->placement().rank(engines_.engines().server()).value();
@@ -76,6 +79,7 @@ bool JobHub::is_needed() const {
 }
 
 std::vector<HubAnswer> JobHub::work(const HubLifetime::IsWhole& is_whole) {
+  if (!fail_pushes()) return {};
   std::vector<HubAnswer> answers =
       hub_.work([this](const std::shared_ptr<ServerHub>& hub) { use(hub); }, is_whole);
   std::erase_if(answers, [this](const HubAnswer& answer) { return has_gone(answer.local); });
@@ -160,7 +164,7 @@ std::string JobHub::progress_text() const {
 void JobHub::free(unsigned local, std::uint32_t number) {
   if (number != hub_.wish().number) return;  // that one is over
   hub_.freed_by(local);
-  end(GRADCUBE_EINVAL, "the job's hub was freed", 0);
+  if (all_have_let_go()) end_as_freed();
 }
 
 void JobHub::leave(unsigned local) {
@@ -184,13 +188,16 @@ bool JobHub::has_gone(unsigned local) const {
   return std::find(gone_.begin(), gone_.end(), local) != gone_.end();
 }
 
+bool JobHub::all_have_let_go() const {
+  for (unsigned local = 0; local < session_.trainers(); ++local) {
+    if (!has_gone(local) && !hub_.is_freed_by(local)) return false;
+  }
+  return true;
+}
+
 // Before a hub stands, none has its memory; one that stands may be read until it ends.
 void JobHub::forget_unread() {
-  if (hub() != nullptr) return;
-  for (unsigned local = 0; local < session_.trainers(); ++local) {
-    if (!has_gone(local) && !hub_.is_freed_by(local)) return;
-  }
-  forget();
+  if (hub() == nullptr && all_have_let_go()) forget();
 }
 
 void JobHub::take_off_engines(std::int32_t code, std::uint32_t notice) {
@@ -200,8 +207,23 @@ void JobHub::take_off_engines(std::int32_t code, std::uint32_t notice) {
   hub_.hub()->set_end(code, notice);
   const std::vector<JobEngines::Part>& parts = engines_.parts();
   on_each(parts, [](const JobEngines::Part& part) { part.at.engine->detach_hub(*part.job); });
-  // Now no engine works in the trainers' buffers any more, and they may have them back.
-  engines_.on_leader([&](const JobEngines::Part&) { session_.end_hub(code, notice); });
+  failing_ = Failing{hub_.hub(), code, notice};
+  fail_pushes();
+}
+
+// The trainers have their buffers back with it. No engine of this server works there any more, but
+// other servers' take what is on its way, where their hub still stands. False: not yet.
+bool JobHub::fail_pushes() {
+  if (!failing_.has_value()) return true;
+  const std::vector<JobEngines::Part>& parts = engines_.parts();
+  const bool none_is_on_its_way =
+      std::all_of(parts.begin(), parts.end(),
+                  [](const JobEngines::Part& each) { return each.job->reap_hubs(); });
+  if (!none_is_on_its_way && session_.pushes_in_flight() != 0) return false;
+  engines_.on_leader(
+      [this](const JobEngines::Part&) { session_.end_hub(failing_->code, failing_->notice); });
+  failing_.reset();
+  return true;
 }
 
 }  // namespace gradcube::dataplane

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@
 #include "dataplane/daemon/engines/job_engines.h"
 #include "dataplane/daemon/hub/hub_lifetime.h"
 #include "dataplane/engine/session/session.h"
+
+#include "gradcube/gradcube.h"
 
 namespace gradcube::dataplane {
 
@@ -33,19 +36,21 @@ class JobHub {
   // Where there are no trainers: makes what the server has of the hub. An answer follows as if to
   // trainer 0. shape: with its plan. Throws control::SetupError where there are no engines.
   void host(HubWish wish, ServerHubShape shape, MemoryQuota::Charge charge);
-  // The trainer has wished for one, and was not answered yet; or any has, or there is one.
+  // The trainer has wished for one, and was not answered yet; or any has, or there is one; and this
+  // trainer has not freed it.
   bool waits(unsigned local) const { return hub_.waits(local); }
   bool is_needed() const;
+  bool needs(unsigned local) const { return is_needed() && !hub_.is_freed_by(local); }
 
   // To be called about every 20 ms: answers to trainers that are still there. is_whole: as of
   // HubLifetime.
   std::vector<HubAnswer> work(const HubLifetime::IsWhole& is_whole = nullptr);
 
-  // A trainer needs hub `number` no more: then it ends for all. Or it has gone.
+  // A trainer needs hub `number` no more, which ends when none does. Or it has gone.
   void free(unsigned local, std::uint32_t number);
   void leave(unsigned local);
-  // There is none any more, for a reason that a notice gives to trainers: all that is pushed has
-  // failed. lose(): and there cannot be one.
+  // There is none any more, for a reason that a notice gives to trainers: all that is pushed fails,
+  // once no packet points into the trainers' buffers. lose(): and there cannot be one.
   void end(std::int32_t code, const std::string& why, std::uint32_t notice);
   void lose(std::int32_t code, const std::string& why, std::uint32_t notice);
   // All its trainers have gone: it is not read any more.
@@ -75,13 +80,23 @@ class JobHub {
   void complete(ServerHubShape& shape) const;
   void use(const std::shared_ptr<ServerHub>& hub);
   void take_off_engines(std::int32_t code, std::uint32_t notice);
+  bool fail_pushes();
+  void end_as_freed() { end(GRADCUBE_EINVAL, "the job's hub was freed", 0); }
   void forget_unread();
   bool has_gone(unsigned local) const;
+  bool all_have_let_go() const;
 
   JobEngines& engines_;
   Session& session_;
   HubLifetime hub_;
   std::vector<unsigned> gone_;  // trainers
+  // One that the engines have let go, and whose pushes have not been failed yet.
+  struct Failing {
+    std::shared_ptr<ServerHub> hub;
+    std::int32_t code;
+    std::uint32_t notice;
+  };
+  std::optional<Failing> failing_;
 };
 
 }  // namespace gradcube::dataplane

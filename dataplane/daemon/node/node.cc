@@ -83,7 +83,7 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
   if (departure != Departure::orderly && is_news) record(text);
   const control::JobAgent* agent = jobs_.agent(trainer.attempt);
   const bool ends_the_job = agent != nullptr && !agent->is_ending();
-  const bool goes_on = departure == Departure::orderly && !member.hub().is_needed();
+  const bool goes_on = departure == Departure::orderly && !member.hub().needs(trainer.local);
   if (departure == Departure::orderly && !goes_on) {
     text += " while the job had a hub, whose rounds need all trainers";
   }

@@ -48,7 +48,7 @@ void Node::settle_leaving(Attempt attempt, JobGroup& group, control::Instant now
   auto some = std::exchange(group.leaving, {});
   for (auto& [local, leaving] : some) {
     control::event::TrainerLeft left{leaving.how, false, !group.gone, local};
-    const bool ends = member.hub().is_needed() || ++leaving.looks > kMostLooks;
+    const bool ends = member.hub().needs(local) || ++leaving.looks > kMostLooks;
     if (!ends && !member.take_last(local)) {
       group.leaving[local] = std::move(leaving);
       continue;

@@ -41,16 +41,19 @@ class HubMemory {
   // For trainers.
   int descriptor() const { return readers_.get(); }
   // No trainer reads it any more: at the end its pages go, wherever it is still mapped.
-  void readers_have_left() { read_ = false; }
+  void readers_have_left() {
+    read_ = false;
+    if (charge_ != nullptr) charge_->go();
+  }
   // Its pages are the readers' from now on: the daemon ends.
   void outlive_daemon() { outlives_daemon_ = true; }
   bool goes_at_the_end() const { return !read_ && !outlives_daemon_; }
   // Who pays for it, until its pages have gone.
   void set_charge(MemoryQuota::Charge charge) {
-    charge_ = std::make_shared<const MemoryQuota::Charge>(std::move(charge));
+    charge_ = std::make_shared<MemoryQuota::Charge>(std::move(charge));
   }
   // Null: nobody pays. A thread that frees what else it pays for keeps it until then.
-  const std::shared_ptr<const MemoryQuota::Charge>& charge() const { return charge_; }
+  std::shared_ptr<const MemoryQuota::Charge> charge() const { return charge_; }
   std::uint64_t charged() const { return charge_ != nullptr ? charge_->bytes() : 0; }
 
  private:
@@ -62,7 +65,7 @@ class HubMemory {
   std::uint8_t* base_ = nullptr;
   bool read_ = true;
   bool outlives_daemon_ = false;
-  std::shared_ptr<const MemoryQuota::Charge> charge_;
+  std::shared_ptr<MemoryQuota::Charge> charge_;
 };
 
 }  // namespace gradcube::dataplane

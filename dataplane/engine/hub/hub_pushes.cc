@@ -1,8 +1,5 @@
 #include "dataplane/engine/hub/hub_pushes.h"
 
-#include <cmath>
-#include <limits>
-
 #include "aggregation/optimizer_step.h"
 #include "control/checkpoint/hub_planes.h"
 
@@ -77,9 +74,7 @@ const char* HubPushes::check_fields(const control::HubKey& key,
   const std::uint64_t most = kind == PushKind::saved ? 0 : shared::kMostLoadedSteps + 1;
   if (of_plane && asked.steps > most) return "a push of more steps than can be loaded";
   if (kind != PushKind::gradients || asked.rate == shared::kOwnRate) return nullptr;
-  // An aggregator is told it as a float.
-  const double most_rate = has_aggregator ? std::numeric_limits<float>::max() : asked.rate;
-  if (std::isfinite(asked.rate) && asked.rate >= 0 && asked.rate <= most_rate) return nullptr;
+  if (shared::is_learning_rate(asked.rate, has_aggregator)) return nullptr;
   return "a push without a valid learning rate";
 }
 

@@ -23,7 +23,8 @@ class MemoryQuota {
   struct Users {
     std::uint64_t limit = 0;
     std::mutex mutex;
-    std::map<uid_t, std::uint64_t> used;  // guarded by the mutex
+    std::map<uid_t, std::uint64_t> used;   // guarded by the mutex
+    std::map<uid_t, std::uint64_t> going;  // of that: what will soon be used no more
 
     std::uint64_t of(uid_t user);
   };
@@ -37,7 +38,8 @@ class MemoryQuota {
     Charge(Charge&& other) noexcept
         : users_(std::move(other.users_)),
           user_(other.user_),
-          bytes_(std::exchange(other.bytes_, 0)) {}
+          bytes_(std::exchange(other.bytes_, 0)),
+          goes_(std::exchange(other.goes_, false)) {}
     Charge& operator=(Charge&&) = delete;
 
     // Of the same user; holds nothing yet.
@@ -48,6 +50,11 @@ class MemoryQuota {
     // Changes what it holds. False, and nothing changes, unless it may hold that.
     bool set(std::uint64_t bytes);
     std::uint64_t bytes() const { return bytes_; }
+
+    // What it holds goes back to the system as soon as it can: it holds nothing else any more.
+    void go();
+    // Whether it may hold so much when all that goes has gone.
+    bool may_hold_soon(std::uint64_t bytes) const;
 
     // Of its user; without a quota there is no limit and nothing is used.
     std::uint64_t limit() const { return users_ == nullptr ? UINT64_MAX : users_->limit; }
@@ -60,6 +67,7 @@ class MemoryQuota {
     std::shared_ptr<Users> users_;
     uid_t user_ = 0;
     std::uint64_t bytes_ = 0;
+    bool goes_ = false;
   };
 
   explicit MemoryQuota(std::uint64_t bytes_per_user) : users_(std::make_shared<Users>()) {

@@ -15,6 +15,7 @@
 
 #include "tests/unit/trainer/forked_child.h"
 #include "tests/unit/trainer/hub_fixture.h"
+#include "tests/unit/trainer/scarce_memory.h"
 #include "tests/unit/trainer/session_fixture.h"
 #include "trainer/shared_layout.h"
 #include "trainer/src/base/private_in_child.h"
@@ -310,6 +311,28 @@ TEST_F(HubFork, AChildHasTheWeightsOfTheMomentOfTheFork) {
                      [&] { wait(session, push(session, hub, 0, others.data())); }),
             std::to_string(before));
   EXPECT_NE(weights[99], before);
+}
+
+TEST_F(HubFork, AChildHasThemAlsoWhereThereWasNoMemoryToShowThemAtFirst) {
+  // The list of what a fork copies has room for a power of two: one more takes memory.
+  for (int others = 0; others < 15; ++others) open("job");
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  const std::vector<float> others(100, 2);
+  init(session, hub, 0);
+  const void* refused = hub;
+  {
+    const NoMemory none;
+    refused = gradcube_hub_weights(hub, 0);
+  }
+  EXPECT_EQ(refused, nullptr);
+  const auto* weights = static_cast<const float*>(gradcube_hub_weights(hub, 0));
+  ASSERT_NE(weights, nullptr);
+  const float before = weights[99];
+  EXPECT_EQ(in_child([&] { return std::to_string(weights[99]); },
+                     [&] { wait(session, push(session, hub, 0, others.data())); }),
+            std::to_string(before));
 }
 
 // The child has a copy of what knows the temporary file, and not the thread that writes it.

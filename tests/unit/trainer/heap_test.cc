@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <new>
 #include <optional>
 #include <random>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "tests/unit/trainer/mebibyte.h"
+#include "tests/unit/trainer/scarce_memory.h"
 #include "trainer/src/base/descriptor.h"
 #include "trainer/src/base/pages.h"
 
@@ -234,6 +236,30 @@ TEST(Heap, BlocksNeverOverlapAndNothingIsLostInALongRandomLife) {
   for (const Block& block : blocks) ASSERT_TRUE(heap.release(block.data));
   EXPECT_EQ(heap.free_ranges(), 1U);
   EXPECT_EQ(heap.largest_free(), heap.capacity());
+}
+
+TEST(Heap, LosesNoFreeRangeWhereThereIsNoMemoryForItsTables) {
+  SharedMemory memory(kMiB);
+  Heap heap(memory.span(), kMiB);
+  void* first = heap.allocate(1024);
+  heap.allocate(1024);
+  void* last = heap.allocate(1024);
+  bool is_refused = false;
+  {
+    const NoMemory none;
+    try {
+      heap.allocate(1024);
+    } catch (const std::bad_alloc&) {
+      is_refused = true;
+    }
+    heap.release(last);
+    heap.release(first);
+  }
+  EXPECT_TRUE(is_refused);
+  EXPECT_EQ(heap.used(), 1024U);
+  EXPECT_EQ(heap.largest_free(), kMiB - 2048);
+  EXPECT_EQ(heap.allocate(kMiB - 2048), last);
+  EXPECT_EQ(heap.allocate(64), nullptr) << "the block without free neighbours is lost";
 }
 
 }  // namespace

@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "tests/unit/trainer/hub_checkpoint_fixture.h"
+#include "tests/unit/trainer/scarce_memory.h"
+#include "trainer/src/base/failure.h"
+#include "trainer/src/hub/hub_parts.h"
 
 namespace gradcube::trainer {
 namespace {
@@ -132,6 +135,43 @@ TEST_F(HubCheckpoint, RemovesNoPreparedFileOfAnotherRun) {
   train(other, hub, 1);
   ASSERT_EQ(save(hub, path_, 3), GRADCUBE_OK);
   EXPECT_EQ(names(), (std::set<std::string>{prepared, "model.hub.3.g1.8-of-9"}));
+}
+
+TEST_F(HubCheckpoint, OfWhichThereIsNoFileIsNotTakenByAServerThatOwnsNothing) {
+  const Hub owns_nothing(settings_, 1);
+  try {
+    const HubParts parts(owns_nothing, path_, {{5, 0}, 0, 1});
+    FAIL() << "it has taken none for all";
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.code(), GRADCUBE_ESYSTEM);
+    expect_says(failure.what(), "does not see the files of all parts");
+  }
+}
+
+// Whichever piece of memory is the first that there is not: nobody knows then whether the others
+// have heard that it is prepared.
+TEST_F(HubCheckpoint, StaysOncePreparedWhereverMemoryRunsOut) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  train(session, hub, 1);
+  for (std::uint64_t step = 1;; ++step) {
+    ASSERT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), step), GRADCUBE_OK);
+    const std::string file = path_ + "." + std::to_string(step) + ".8-of-9";
+    const std::string prepared = file + ".prepared";
+    std::uint64_t pieces = 0;
+    int code = 0;
+    {
+      const NoMemory none([&] {
+        if (pieces != 0 || fs::exists(prepared)) ++pieces;
+        return pieces >= step;
+      });
+      code = gradcube_hub_end_checkpoint(hub, kLong);
+    }
+    ASSERT_TRUE(fs::exists(file) || fs::exists(prepared)) << "piece " << step;
+    if (code == GRADCUBE_OK) break;
+    ASSERT_EQ(code, GRADCUBE_ENOMEM) << "piece " << step;
+  }
 }
 
 // Two runs that save the same step at one path at once.

@@ -126,5 +126,35 @@ TEST_F(HubFree, IsNotRefusedForPushesThatHaveFailedForWantOfMemory) {
   EXPECT_EQ(free(hub), GRADCUBE_OK) << gradcube_last_error(session);
 }
 
+TEST_F(HubFree, IsNotRefusedForPushesOfALostSessionWhoseEndWasReportedWithoutMemory) {
+  gradcube_session* session = open("unpushed");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  const std::uint64_t request = push_first(session, hub, 0);
+  lose(session);
+  int code = 0;
+  {
+    const NoMemory none;
+    code = gradcube_wait(session, request, kLong);
+  }
+  EXPECT_EQ(code, GRADCUBE_ENODAEMON);
+  EXPECT_EQ(free(hub), GRADCUBE_ENODAEMON);
+}
+
+TEST_F(HubFree, IsNotRefusedForPushesWhoseWeightsWereTakenBackAndReportedSoWithoutMemory) {
+  gradcube_session* session = open("dispossessed");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  std::vector<float> weights = none_;
+  const std::uint64_t request = push_to_the_end(session, hub, weights.data());
+  int code = 0;
+  {
+    const NoMemory none;
+    code = gradcube_wait(session, request, kLong);
+  }
+  EXPECT_EQ(code, GRADCUBE_ENODAEMON);
+  EXPECT_EQ(free(hub), GRADCUBE_OK) << gradcube_last_error(session);
+}
+
 }  // namespace
 }  // namespace gradcube::trainer

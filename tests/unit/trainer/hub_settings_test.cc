@@ -1,7 +1,9 @@
 // What a hub may be made of, and what its daemon hears of it.
 
+#include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -114,6 +116,20 @@ TEST_F(HubSettingsTest, HaveAnAggregatorThatIsTheNumberOfAServer) {
   ASSERT_NE(create(session_), nullptr);
   ASSERT_TRUE(eventually([&] { return !daemon_.heard().hub_keys.empty(); }));
   EXPECT_EQ(daemon_.heard().hub_aggregator, 7U);
+}
+
+// Its daemon takes no others, and evicts who pushes one.
+TEST_F(HubSettingsTest, HaveLearningRatesOfFloat32WhereTheyHaveAnAggregator) {
+  settings_.aggregator = 7;
+  gradcube_hub* hub = create(session_);
+  ASSERT_NE(hub, nullptr);
+  const std::vector<float> gradients(100);
+  std::uint64_t request = 0;
+  init(session_, hub, 0);
+  const double most = std::numeric_limits<float>::max();
+  const double next = std::nextafter(most, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(gradcube_hub_push(hub, 0, gradients.data(), next, &request), GRADCUBE_EINVAL);
+  wait(session_, push(session_, hub, 0, gradients.data(), most));
 }
 
 TEST_F(HubSettingsTest, HaveAStalenessWithAnAggregatorAlone) {

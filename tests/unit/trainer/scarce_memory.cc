@@ -2,15 +2,24 @@
 
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 namespace gradcube::trainer {
 namespace {
 
-thread_local bool is_there_none = false;
+thread_local const std::function<bool()>* no_memory_since = nullptr;
+
+// What is asked may need memory, too.
+bool is_there_none() {
+  const auto* const since = std::exchange(no_memory_since, nullptr);
+  const bool is_there_none = since != nullptr && (*since)();
+  no_memory_since = since;
+  return is_there_none;
+}
 
 // Null if there is no memory.
 void* try_to_allocate(std::size_t bytes) noexcept {
-  return is_there_none ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+  return is_there_none() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
 }
 
 void* allocate_or_throw(std::size_t bytes) {
@@ -21,8 +30,10 @@ void* allocate_or_throw(std::size_t bytes) {
 
 }  // namespace
 
-NoMemory::NoMemory() { is_there_none = true; }
-NoMemory::~NoMemory() { is_there_none = false; }
+NoMemory::NoMemory(std::function<bool()> since) : since_(std::move(since)) {
+  no_memory_since = &since_;
+}
+NoMemory::~NoMemory() { no_memory_since = nullptr; }
 
 }  // namespace gradcube::trainer
 

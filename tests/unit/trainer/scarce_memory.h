@@ -2,15 +2,21 @@
 #ifndef GRADCUBE_TESTS_UNIT_TRAINER_SCARCE_MEMORY_H_
 #define GRADCUBE_TESTS_UNIT_TRAINER_SCARCE_MEMORY_H_
 
+#include <functional>
+
 namespace gradcube::trainer {
 
-// While it lives nothing that this thread asks operator new for is there.
+// While it lives nothing that this thread asks operator new for is there; or from the moment on at
+// which since() is true, which is asked each time.
 class NoMemory {
  public:
-  NoMemory();
+  explicit NoMemory(std::function<bool()> since = [] { return true; });
   ~NoMemory();
   NoMemory(const NoMemory&) = delete;
   NoMemory& operator=(const NoMemory&) = delete;
+
+ private:
+  const std::function<bool()> since_;
 };
 
 }  // namespace gradcube::trainer

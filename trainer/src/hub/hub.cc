@@ -139,14 +139,19 @@ const std::byte* HubMapping::show(std::size_t bytes, const std::uint32_t& readab
   if (shown_ != nullptr) return shown_;
   void* view = ::mremap(base_, 0, bytes_, MREMAP_MAYMOVE);  // of shared memory: a second view
   if (view == MAP_FAILED) return nullptr;
-  shown_ = static_cast<std::byte*>(view);
+  auto* const shown = static_cast<std::byte*>(view);
+  try {
+    private_in_child_.emplace(std::span(shown, bytes_), [this, shown, bytes] {
+      if (!has_weights_) throw std::bad_alloc();
+      return std::vector<std::span<const std::byte>>{{shown, bytes}};
+    });
+  } catch (...) {
+    ::munmap(view, bytes_);
+    throw;
+  }
   shown_bytes_ = bytes;
   readable_ = &readable;
-  private_in_child_.emplace(std::span(shown_, bytes_), [this] {
-    if (!has_weights_) throw std::bad_alloc();
-    return std::vector<std::span<const std::byte>>{{shown_, shown_bytes_}};
-  });
-  return shown_;
+  return shown_ = shown;
 }
 
 void HubMapping::set_has_weights(bool has_weights) {

@@ -152,7 +152,7 @@ void HubCheckpoints::end(Hub& hub, int timeout_ms) {
   }
   try {
     make_all(saving.get(), hub.saved_step, deadline);
-  } catch (const Failure&) {
+  } catch (...) {
     if (saving != nullptr && saving->stays()) {
       hub.replaceable[saving->base()].emplace_back(saving->file(), hub.run);
     }
@@ -187,7 +187,7 @@ void HubCheckpoints::make_all(HubSaving* saving, std::uint64_t step, const Deadl
   try {
     heard = gather(session_, prepared.said, deadline);
     require_alike(heard, about);
-  } catch (const Failure&) {
+  } catch (...) {
     // Others may have heard that all are, and publish theirs.
     if (saving != nullptr) saving->keep();
     throw;

@@ -3,7 +3,6 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -56,11 +55,9 @@ shared::SubmittedPush submitted_push(const Hub& hub, const PushWish& wish) {
 
 std::string problem_of_rate(const Hub& hub, const PushWish& wish) {
   if (wish.rate == GRADCUBE_HUB_RATE) return "";
-  // An aggregator is told it as a float.
-  const double rate = hub.has_aggregator() ? static_cast<float>(wish.rate) : wish.rate;
-  if (std::isfinite(rate) && wish.rate >= 0) return "";
-  return "the learning rate is " + std::to_string(wish.rate) +
-         ": expected a finite number, 0 or more, or GRADCUBE_HUB_RATE";
+  if (shared::is_learning_rate(wish.rate, hub.has_aggregator())) return "";
+  return "the learning rate is " + std::to_string(wish.rate) + ": expected a finite number" +
+         (hub.has_aggregator() ? " of float32" : "") + ", 0 or more, or GRADCUBE_HUB_RATE";
 }
 
 std::size_t bytes_of(const Hub& hub, const PushWish& wish) {
@@ -227,10 +224,14 @@ int HubClient::no_weights(const Hub::Key& key) {
                                "): restore a checkpoint in another hub");
 }
 
+// Throws nothing.
 int HubClient::no_memory() {
-  if (session_.lost_code() != GRADCUBE_OK) return fail_as_lost();
-  return fail(GRADCUBE_ENODAEMON, "the daemon at " + session_.connection().path() +
-                                      " has taken the hub's memory back: open a new session");
+  const int lost = session_.lost_code();
+  return session_.fail_with(lost == GRADCUBE_OK ? GRADCUBE_ENODAEMON : lost, [&] {
+    return lost != GRADCUBE_OK ? session_.lost_message()
+                               : "the daemon at " + session_.connection().path() +
+                                     " has taken the hub's memory back: open a new session";
+  });
 }
 
 int HubClient::is_being_freed() {

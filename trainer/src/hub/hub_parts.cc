@@ -74,7 +74,7 @@ HubParts::HubParts(const Hub& hub, const std::string& base, const CheckpointFile
       values_(arrays_) {
   try {
     choose(base, own);
-    if (found_ != elements_of(wanted_)) {
+    if (found_ != elements_of(wanted_) || steps_.empty()) {  // also where it owns nothing
       throw Failure(GRADCUBE_ESYSTEM,
                     "checkpoint " + in_quotes(base) + " of step " +
                         std::to_string(own.version.step) +

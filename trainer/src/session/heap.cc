@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <new>
 #include <utility>
 
 namespace gradcube::trainer {
@@ -30,9 +31,13 @@ void* Heap::allocate(std::size_t bytes) {
   const auto fit = free_by_size_.lower_bound({wanted, 0});
   if (fit == free_by_size_.end()) return nullptr;
   const std::size_t offset = fit->second;
-  const std::size_t range = take_free(free_.find(offset));
-  if (range > wanted) insert_free(offset + wanted, range - wanted);
-  blocks_.emplace(offset, wanted);
+  blocks_.emplace(offset, wanted);  // before anything changes: there may be no memory for it
+  const auto range = free_.find(offset);
+  if (range->second > wanted) {
+    change_free(range, offset + wanted, range->second - wanted);
+  } else {
+    take_free(range);
+  }
   used_ += wanted;
   return memory_.data() + offset;
 }
@@ -51,8 +56,8 @@ void Heap::extend(std::size_t usable) {
   const std::scoped_lock lock(mutex_);
   const std::size_t end = std::min(round_down(usable, kAlignment), memory_.size());
   if (end <= usable_) return;
-  const std::size_t begin = std::exchange(usable_, end);
-  give(begin, end - begin);
+  give(usable_, end - usable_);
+  usable_ = end;
 }
 
 bool Heap::release(void* block) {
@@ -63,25 +68,30 @@ bool Heap::release(void* block) {
   const auto [offset, bytes] = *found;
   blocks_.erase(found);
   used_ -= bytes;
-  give(offset, bytes);
+  try {
+    give(offset, bytes);
+  } catch (const std::bad_alloc&) {
+    // There is no private memory to note the range in: it is lost.
+  }
   return true;
 }
 
-// Merges with its free neighbours.
+// Merges with its free neighbours. Takes memory only where it has none.
 void Heap::give(std::size_t offset, std::size_t bytes) {
-  auto next = free_.lower_bound(offset);
-  if (next != free_.end() && next->first == offset + bytes) {
-    const auto taken = next++;
-    bytes += take_free(taken);
+  const auto next = free_.lower_bound(offset);
+  const auto previous = next == free_.begin() ? free_.end() : std::prev(next);
+  const bool meets_next = next != free_.end() && next->first == offset + bytes;
+  const bool meets_previous =
+      previous != free_.end() && previous->first + previous->second == offset;
+  if (meets_next) bytes += next->second;
+  if (meets_previous) {
+    if (meets_next) take_free(next);
+    change_free(previous, previous->first, previous->second + bytes);
+  } else if (meets_next) {
+    change_free(next, offset, bytes);
+  } else {
+    insert_free(offset, bytes);
   }
-  if (next != free_.begin()) {
-    const auto previous = std::prev(next);
-    if (previous->first + previous->second == offset) {
-      offset = previous->first;
-      bytes += take_free(previous);
-    }
-  }
-  insert_free(offset, bytes);
 }
 
 // Of the free range that ends where the usable part does.
@@ -142,15 +152,29 @@ std::size_t Heap::offset_of(const void* address) const {
 }
 
 void Heap::insert_free(std::size_t offset, std::size_t bytes) {
-  free_.emplace(offset, bytes);
-  free_by_size_.emplace(bytes, offset);
+  const auto by_size = free_by_size_.emplace(bytes, offset).first;
+  try {
+    free_.emplace(offset, bytes);
+  } catch (const std::bad_alloc&) {
+    free_by_size_.erase(by_size);
+    throw;
+  }
 }
 
-std::size_t Heap::take_free(FreeRanges::iterator range) {
-  const std::size_t bytes = range->second;
-  free_by_size_.erase({bytes, range->first});
+// Takes no memory.
+void Heap::change_free(FreeRanges::iterator range, std::size_t offset, std::size_t bytes) {
+  auto by_size = free_by_size_.extract({range->second, range->first});
+  by_size.value() = {bytes, offset};
+  free_by_size_.insert(std::move(by_size));
+  auto by_offset = free_.extract(range);
+  by_offset.key() = offset;
+  by_offset.mapped() = bytes;
+  free_.insert(std::move(by_offset));
+}
+
+void Heap::take_free(FreeRanges::iterator range) {
+  free_by_size_.erase({range->second, range->first});
   free_.erase(range);
-  return bytes;
 }
 
 }  // namespace gradcube::trainer

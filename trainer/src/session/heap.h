@@ -11,7 +11,8 @@
 // once there is memory behind it. A freed block keeps its pages for later blocks: pages of a sealed
 // region cannot be given back (shared_layout.h).
 //
-// Any thread. Throws std::bad_alloc only when the trainer's private memory is exhausted.
+// Any thread. Throws std::bad_alloc only when the trainer's private memory is exhausted, and
+// changes nothing then; release() throws nothing, and may lose the block.
 #ifndef GRADCUBE_TRAINER_SRC_SESSION_HEAP_H_
 #define GRADCUBE_TRAINER_SRC_SESSION_HEAP_H_
 
@@ -68,7 +69,8 @@ class Heap {
 
   std::size_t offset_of(const void* address) const;
   void insert_free(std::size_t offset, std::size_t bytes);
-  std::size_t take_free(FreeRanges::iterator range);
+  void change_free(FreeRanges::iterator range, std::size_t offset, std::size_t bytes);
+  void take_free(FreeRanges::iterator range);
   void give(std::size_t offset, std::size_t bytes);
   std::size_t free_at_end() const;
 

@@ -21,7 +21,7 @@ class HubListener {
   HubListener& operator=(const HubListener&) = delete;
 
   // The caller is told of a push's end, which has this code: the code that it gets. Nobody finds
-  // the request any more.
+  // the request any more. Throws nothing: else the push would never end.
   virtual int end_push(std::unique_lock<std::mutex>& lock, const Push& push, int code) = 0;
   // A push has ended, and nobody asks for its end.
   virtual void settle(const Push& push, int code) = 0;

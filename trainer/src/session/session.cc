@@ -203,14 +203,16 @@ int Session::unknown(std::uint64_t number) {
                                    ": it was never submitted, or its end was reported before");
 }
 
-// Reports the end to the caller: no other thread finds the request from here on.
+// Reports the end to the caller: no other thread finds the request from here on. So nothing is
+// thrown before all that it holds was given back.
 int Session::report(Lock& lock, Request& request) {
   int code = request.code;
   requests_.unlist(request);
   --unreported_ends_;
   update_events();
   if (code != GRADCUBE_OK) {
-    fail(code, request.message.empty() ? lost_message_ : std::move(request.message));
+    fail_with(code,
+              [&] { return request.message.empty() ? lost_message_ : std::move(request.message); });
   }
   if (request.wanted.received != nullptr) {
     *request.wanted.received = code == GRADCUBE_OK ? request.message_bytes : 0;

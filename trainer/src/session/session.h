@@ -35,6 +35,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -105,6 +106,15 @@ class Session {
 
   int fail(int code, std::string message) noexcept {
     return failures_.set(code, std::move(message));
+  }
+  // The same, and throws nothing: where there is no memory for the text, it has none.
+  template <typename Text>  // text(): a std::string
+  int fail_with(int code, const Text& text) noexcept {
+    try {
+      return fail(code, text());
+    } catch (const std::bad_alloc&) {
+      return fail(code, "");
+    }
   }
   const LastFailure& last_failure() const { return failures_.last(); }
 
