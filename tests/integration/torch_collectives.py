@@ -207,6 +207,16 @@ def gather_and_scatter():
         mine = torch.zeros(6)
         dist.scatter(mine, inputs_of(torch.float32, (6,)) if is_root else None, root)
         same(mine, input_of(dist.get_rank(), torch.float32, (6,)))
+    if hasattr(dist, "gather_single"):  # in PyTorch 2.15
+        gather_into_one()
+
+
+def gather_into_one():
+    for root in ranks():
+        whole = torch.zeros(len(ranks()) * 6, dtype=torch.int16) if dist.get_rank() == root else None
+        dist.gather_single(input_of(dist.get_rank(), torch.int16, (2, 3)), whole, root)
+        if dist.get_rank() == root:
+            same(whole, torch.cat(inputs_of(torch.int16, (2, 3))).flatten())
 
 
 def all_to_all():

@@ -210,6 +210,11 @@ def wrong_lists():
         lambda is_wrong: dist.gather(torch.zeros(1), short if is_wrong else None, 2, async_op=True),
         lambda is_wrong: dist.scatter(torch.zeros(1), short if is_wrong else None, 2, async_op=True),
     ]
+    if hasattr(dist, "gather_single"):  # in PyTorch 2.15
+        for bad in (torch.zeros(3), torch.zeros(4, 2)[:, 0]):  # too short; not in one piece
+            calls.append(
+                lambda is_wrong, bad=bad: dist.gather_single(torch.zeros(1), bad if is_wrong else None, 2, async_op=True)
+            )
     for call in calls:
         if rank == 2:
             refusal(lambda: call(True), "expected")

@@ -156,6 +156,8 @@ class ProcessGroupGradcube final : public GroupBase {
   // process_group_messages.cc
   WorkPointer gather(TensorLists& outputs, Tensors& inputs,
                      const c10d::GatherOptions& options) override;
+  WorkPointer gather_single(at::Tensor& output, at::Tensor& input,
+                            const c10d::GatherOptions& options);
   WorkPointer scatter(Tensors& outputs, TensorLists& inputs,
                       const c10d::ScatterOptions& options) override;
   WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input,
@@ -227,6 +229,9 @@ class ProcessGroupGradcube final : public GroupBase {
   WorkPointer gather_wholes(const Tensors& outputs, const Tensors& inputs, Milliseconds timeout);
   WorkPointer scatter_wholes(const Tensors& outputs, const Tensors& inputs,
                              const c10d::ReduceOp& op, Milliseconds timeout);
+  // The function gives the root where it gets each rank's tensor, or throws.
+  WorkPointer gather_parts(const Tensors& inputs, const c10d::GatherOptions& options,
+                           const std::function<Tensors(const at::Tensor& input)>& parts_at_root);
   void add_send(Call& call, const at::Tensor& tensor, int to, std::uint64_t tag);
   void add_receive(Call& call, const at::Tensor& tensor, int from, std::uint64_t tag);
   bool add_kept(Call& call, const at::Tensor& tensor, std::optional<int> from, std::uint64_t tag);

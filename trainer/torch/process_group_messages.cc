@@ -139,6 +139,30 @@ bool ProcessGroupGradcube::add_kept(Call& call, const at::Tensor& tensor, std::o
 
 Pointer ProcessGroupGradcube::gather(TensorLists& outputs, Tensors& inputs,
                                      const c10d::GatherOptions& options) {
+  return gather_parts(inputs, options, [&](const at::Tensor& input) {
+    const Tensors& parts = only_one(outputs);
+    check_list(parts, input, size_);
+    return parts;
+  });
+}
+
+Pointer ProcessGroupGradcube::gather_single(at::Tensor& output, at::Tensor& input,
+                                            const c10d::GatherOptions& options) {
+  return gather_parts({input}, options, [&](const at::Tensor& mine) {
+    check_whole(output, mine, size_);
+    if (!output.is_contiguous()) {
+      throw std::runtime_error(
+          "the tensor that gathers all is not contiguous: expected one that is");
+    }
+    std::vector<std::int64_t> shape = mine.sizes().vec();
+    shape.insert(shape.begin(), size_);
+    return output.view(shape).unbind();
+  });
+}
+
+Pointer ProcessGroupGradcube::gather_parts(
+    const Tensors& inputs, const c10d::GatherOptions& options,
+    const std::function<Tensors(const at::Tensor& input)>& parts_at_root) {
   const c10::InferenceMode as_values;
   const std::uint64_t tag = next_tag();
   const at::Tensor& input = only_one(inputs);
@@ -148,8 +172,7 @@ Pointer ProcessGroupGradcube::gather(TensorLists& outputs, Tensors& inputs,
   if (rank_ != root) {
     add_send(call, input, root, tag);
   } else {
-    call.outputs = only_one(outputs);
-    check_list(call.outputs, input, size_);
+    call.outputs = parts_at_root(input);
     for (int rank = 0; rank < size_; ++rank) {
       if (rank == root) continue;
       add_receive(call, call.outputs[rank], rank, tag);

@@ -106,10 +106,18 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&by_the_cpu>());
 }
 
-#if TORCH_VERSION_MAJOR < 2
-// Later versions do so themselves: operators without derivatives, as those of c10d, have no kernel.
-TORCH_LIBRARY_IMPL(_, AutogradPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
-#endif
+// Operators without derivatives, as those of c10d, have no kernel here. Some versions of PyTorch
+// pass on to the next key by themselves; 1.13 and 2.6 do not, and none may be told so twice.
+std::unique_ptr<torch::Library> pass_autograd_on() {
+  constexpr auto kKey = c10::DispatchKey::AutogradPrivateUse1;
+  if (c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(kKey)) return nullptr;
+  auto library =
+      std::make_unique<torch::Library>(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
+  library->fallback(torch::CppFunction::makeFallthrough());
+  return library;
+}
+
+const std::unique_ptr<torch::Library> autograd = pass_autograd_on();
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty.memory_format", &empty);
