@@ -112,7 +112,7 @@ ClusterHosts hosts_reached(const std::string& launcher, const std::string& progr
 
 HostsStarted up_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory,
                          bool with_check) {
-  prepare(directory);
+  prepare(directory, StartLock(directory));
   refuse_cluster_elsewhere(directory);
   // Where the settings name no key, one is made, which the launcher's connections bring.
   const bool brings_key = hosts.settings.authentication == control::Authentication::key &&
