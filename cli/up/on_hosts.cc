@@ -11,6 +11,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -37,6 +38,8 @@ constexpr auto kEndOnHostPatience = std::chrono::seconds(40);
 constexpr auto kFirstGreetings = std::chrono::seconds(10);
 constexpr auto kBetweenGreetings = std::chrono::milliseconds(100);
 constexpr auto kStatusPatience = std::chrono::seconds(30);
+constexpr std::string_view kMayRun =
+    "the cluster may still run, on some hosts or all; type `gradcube down` again";
 constexpr const char* kDefaultLauncher = "ssh";
 constexpr std::size_t kMostProblems = 3;
 
@@ -166,7 +169,7 @@ void refuse_cluster_elsewhere(const RunDirectory& directory) {
 }
 
 void down_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory) {
-  HostGroup group(hosts);
+  HostGroup group(hosts, HostGroup::kGrace, kMayRun);
   // This host last: with its daemon goes what a later try would find the others by.
   const auto end = [&](bool here) {
     std::vector<json> requests;
