@@ -208,8 +208,10 @@ json first_request() {
   return {{"version", GRADCUBE_VERSION}, {"environment", environment}};
 }
 
-HostGroup::HostGroup(const ClusterHosts& hosts, std::chrono::nanoseconds grace)
+HostGroup::HostGroup(const ClusterHosts& hosts, std::chrono::nanoseconds grace,
+                     std::string_view at_interrupt)
     : hosts_(hosts),
+      at_interrupt_(at_interrupt),
       settings_(settings_for(hosts, grace)),
       launcher_(settings_, signals_),
       states_(hosts.names.size()) {}
@@ -327,7 +329,7 @@ std::string HostGroup::failure_of(std::size_t host, std::chrono::seconds patienc
 
 void HostGroup::end_by_signal() {
   launcher_.finish();
-  complain("interrupted: what was started on the hosts was ended");
+  complain(fmt::format("interrupted: {}", at_interrupt_));
   flush_output();
   raise(launcher_.interrupted_by());  // still blocked: it ends this process when `signals_` is gone
   throw SetupError("interrupted");

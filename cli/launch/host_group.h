@@ -64,8 +64,12 @@ class HostGroup {
   // From the end of a launcher's input to SIGKILL. A daemon has 10 s of them to end.
   static constexpr std::chrono::seconds kGrace{20};
 
+  // What is said of the hosts where a signal has ended what was asked of them.
+  static constexpr std::string_view kAllEnded = "what was started on the hosts was ended";
+
   // Starts the launchers.
-  explicit HostGroup(const ClusterHosts& hosts, std::chrono::nanoseconds grace = kGrace);
+  explicit HostGroup(const ClusterHosts& hosts, std::chrono::nanoseconds grace = kGrace,
+                     std::string_view at_interrupt = kAllEnded);
   // What was not told to stay is undone first. Bounded.
   ~HostGroup();
   HostGroup(const HostGroup&) = delete;
@@ -104,6 +108,7 @@ class HostGroup {
   [[noreturn]] void end_by_signal();
 
   const ClusterHosts& hosts_;
+  const std::string_view at_interrupt_;
   const LaunchSignals signals_;
   const LaunchSettings settings_;
   Launcher launcher_;

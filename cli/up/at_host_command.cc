@@ -111,7 +111,7 @@ class HostDaemon {
   ~HostDaemon() {
     if (!started_ || stays_) return;
     try {
-      end_daemon(directory_);
+      end_daemon(directory_, lock_ ? &*lock_ : nullptr);
     } catch (const std::exception& error) {
       complain(error.what());
     }
@@ -121,7 +121,13 @@ class HostDaemon {
 
   void start(const json& what) {
     const ClusterHosts hosts = hosts_from_json(field(what, "hosts"));
-    prepare(directory_);
+    // The launcher that waits for the daemon may be gone.
+    const auto waiting = [] {
+      pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+      if (poll(&input, 1, 0) > 0) raise(SIGTERM);
+    };
+    lock_.emplace(directory_, waiting);
+    prepare(directory_, *lock_);
     control::ClusterSettings settings = hosts.settings;
     std::optional<control::OwnKeyFile> key;  // is gone again where no daemon starts
     if (const auto text = text_field(what, "key")) {
@@ -131,11 +137,7 @@ class HostDaemon {
     DaemonStart start = daemon_of(settings);
     start.servers = "--server=" + text_field(what, "server").value_or("");
     start.is_trial = is_step_of_launcher();
-    // Whoever waits for it may be gone.
-    start.waiting = [] {
-      pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-      if (poll(&input, 1, 0) > 0) raise(SIGTERM);
-    };
+    start.waiting = waiting;
     const pid_t pid = start_daemon(directory_, start);
     started_ = true;
     if (key) key->keep();  // end_daemon() removes it
@@ -148,6 +150,7 @@ class HostDaemon {
   }
 
   void stay() {
+    lock_.reset();  // the user who gets the answer may end the cluster at once
     answer({{"ok", true}});
     stays_ = true;
     if (!is_step_of_launcher()) return;
@@ -159,6 +162,7 @@ class HostDaemon {
 
  private:
   const RunDirectory directory_ = RunDirectory::from_environment();
+  std::optional<StartLock> lock_;  // until it stays
   bool started_ = false;
   bool stays_ = false;
 };

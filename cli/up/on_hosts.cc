@@ -11,6 +11,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -37,6 +38,8 @@ constexpr auto kEndOnHostPatience = std::chrono::seconds(40);
 constexpr auto kFirstGreetings = std::chrono::seconds(10);
 constexpr auto kBetweenGreetings = std::chrono::milliseconds(100);
 constexpr auto kStatusPatience = std::chrono::seconds(30);
+constexpr std::string_view kMayRun =
+    "the cluster may still run, on some hosts or all; type `gradcube down` again";
 constexpr const char* kDefaultLauncher = "ssh";
 constexpr std::size_t kMostProblems = 3;
 
@@ -90,11 +93,13 @@ void require_links(const ClusterHosts& hosts, const std::vector<LinkResult>& lin
           ? fmt::format(". A firewall has to let UDP port {} and those above it pass",
                         hosts.settings.hosts.front().front().udp_port)
           : "";
-  throw SetupError(
-      fmt::format("{} of {} links {} not as configured: {}{}; what was started on the "
-                  "hosts was ended, --no-check leaves it running{}",
-                  count, links.size(), count == 1 ? "is" : "are", fmt::join(problems, "; "),
-                  count > kMostProblems ? "; ..." : "", hint));
+  throw SetupError(fmt::format(
+      "{} not as configured: {}{}; what was started on the "
+      "hosts was ended, --no-check leaves it running{}",
+      links.size() == 1
+          ? "the only link is"
+          : fmt::format("{} of {} links {}", count, links.size(), count == 1 ? "is" : "are"),
+      fmt::join(problems, "; "), count > kMostProblems ? "; ..." : "", hint));
 }
 
 }  // namespace
@@ -117,7 +122,7 @@ ClusterHosts hosts_reached(const std::string& launcher, const std::string& progr
 
 HostsStarted up_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory,
                          bool with_check) {
-  prepare(directory);
+  prepare(directory, StartLock(directory));
   refuse_cluster_elsewhere(directory);
   // Where the settings name no key, one is made, which the launcher's connections bring.
   const bool brings_key = hosts.settings.authentication == control::Authentication::key &&
@@ -171,7 +176,7 @@ void refuse_cluster_elsewhere(const RunDirectory& directory) {
 }
 
 void down_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory) {
-  HostGroup group(hosts);
+  HostGroup group(hosts, HostGroup::kGrace, kMayRun);
   // This host last: with its daemon goes what a later try would find the others by.
   const auto end = [&](bool here) {
     std::vector<json> requests;

@@ -1,19 +1,25 @@
 #include "cli/up/own_daemon.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <exception>
+#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
 #include <optional>
 #include <string>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 #include "cli/cluster/cluster_hosts.h"
 #include "cli/cluster/control_client.h"
+#include "cli/cluster/interrupt.h"
 #include "cli/cluster/running_cluster.h"
 #include "control/base/errors.h"
 
@@ -25,6 +31,8 @@ using control::RunDirectory;
 using control::SetupError;
 
 constexpr auto kDyingPatience = std::chrono::milliseconds(500);
+// One that has seen its end ends its daemon first, which takes up to 10 s.
+constexpr auto kOtherStartPatience = std::chrono::seconds(15);
 constexpr auto kUpPause = std::chrono::milliseconds(10);
 constexpr auto kEndPatience = std::chrono::seconds(10);
 constexpr auto kDownPause = std::chrono::milliseconds(20);
@@ -43,11 +51,15 @@ std::string ended_part(const RunDirectory& directory) {
   const auto daemon = directory.living_daemon();
   if (!daemon && !directory.living_parts().empty()) throw SetupError(no_cluster_message(directory));
   const std::string ended = ended_part(directory);
+  // It may be read at another host.
+  const std::string what = is_for_this_host_alone()
+                               ? "typed on that host, `gradcube status` shows it, and `gradcube "
+                                 "down`, or `GRADCUBE_THIS_HOST=1 gradcube down`, ends it"
+                               : "`gradcube status` shows it, `gradcube down` ends it";
   throw SetupError(
       fmt::format("a cluster runs already{} in {}: {}",
                   daemon && daemon->pid > 0 ? fmt::format(" (pid {})", daemon->pid) : "",
-                  directory.path().string(),
-                  ended.empty() ? "`gradcube status` shows it, `gradcube down` ends it" : ended));
+                  directory.path().string(), ended.empty() ? what : ended));
 }
 
 // A daemon that was just killed holds its lock until the kernel has taken its memory back.
@@ -78,9 +90,11 @@ void remove_key(const RunDirectory& directory) {
   std::filesystem::remove(directory.key_file(), ignored);
 }
 
-void remove_leftovers(const RunDirectory& directory) {
+void remove_leftovers(const RunDirectory& directory, const StartLock* held) {
   if (!directory.exists()) return;
   directory.check();
+  const auto own = held == nullptr ? StartLock::try_to_take(directory) : std::nullopt;
+  if (held == nullptr && !own) return;  // they are of the one that starts there
   const auto lock = DaemonLock::acquire(directory);
   if (!lock) return;
   directory.remove_stale_sockets(*lock);
@@ -139,8 +153,38 @@ std::optional<pid_t> end_one(const RunDirectory& directory) {
 
 }  // namespace
 
-std::size_t prepare(const RunDirectory& directory) {
+std::optional<StartLock> StartLock::try_to_take(const RunDirectory& directory) {
+  const std::string name = directory.start_lock_file().string();
+  control::Descriptor file(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.get() < 0) {
+    throw SetupError(fmt::format("cannot open {}: {}", name, std::strerror(errno)));
+  }
+  if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) return StartLock(std::move(file));
+  if (errno == EWOULDBLOCK || errno == EINTR) return std::nullopt;
+  throw SetupError(fmt::format("cannot lock {}: {}", name, std::strerror(errno)));
+}
+
+StartLock::StartLock(const RunDirectory& directory, const std::function<void()>& waiting) {
   directory.create();
+  const auto deadline = std::chrono::steady_clock::now() + kOtherStartPatience;
+  for (;;) {
+    if (auto taken = try_to_take(directory)) {
+      file_ = std::move(taken->file_);
+      return;
+    }
+    if (InterruptGuard::interrupted()) throw SetupError("interrupted");
+    if (std::chrono::steady_clock::now() >= deadline) {
+      throw SetupError(
+          fmt::format("another `gradcube up` is starting a cluster in {}: wait until it has ended, "
+                      "or set GRADCUBE_RUN to another directory",
+                      directory.path().string()));
+    }
+    if (waiting) waiting();
+    std::this_thread::sleep_for(kUpPause);
+  }
+}
+
+std::size_t prepare(const RunDirectory& directory, const StartLock&) {
   if (outlives_patience(directory)) throw_runs_already(directory);
   const auto lock = DaemonLock::acquire(directory);
   if (!lock) throw_runs_already(directory);
@@ -150,7 +194,7 @@ std::size_t prepare(const RunDirectory& directory) {
   return stale;
 }
 
-std::optional<pid_t> end_daemon(const RunDirectory& directory) {
+std::optional<pid_t> end_daemon(const RunDirectory& directory, const StartLock* held) {
   directory.require_open();
   const auto daemon = end_one(directory);
   // A server's daemon that was started by hand is no child of that one, and has outlived it.
@@ -164,7 +208,7 @@ std::optional<pid_t> end_daemon(const RunDirectory& directory) {
     }
   }
   if (!why.empty()) throw SetupError(why);
-  if (!daemon || !is_of_another_user(directory)) remove_leftovers(directory);
+  if (!daemon || !is_of_another_user(directory)) remove_leftovers(directory, held);
   return daemon ? daemon : part_ended;
 }
 

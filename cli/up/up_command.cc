@@ -231,7 +231,7 @@ int run_up(const UpOptions& options) {
   if (!wanted.hosts.empty()) return run_up_on_hosts(options, wanted);
   const ClusterSettings& settings = wanted.settings;
   const RunDirectory directory = RunDirectory::from_environment();
-  if (const std::size_t stale = prepare(directory); stale > 0) {
+  if (const std::size_t stale = prepare(directory, StartLock(directory)); stale > 0) {
     report("removed {} sockets of a daemon that did not end in good order; its log: {}\n", stale,
            directory.old_log_file().string());
   }

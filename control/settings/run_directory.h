@@ -2,6 +2,8 @@
 //
 //   gradcubed.lock       flock()ed exclusively by a living daemon; holds its pid. Never removed, so
 //                        that two daemons can never hold locks on two files of that name
+//   starting.lock        flock()ed by a tool that starts a daemon or removes what one has left
+//                        (cli/up/own_daemon.h). Never removed either
 //   gradcubed.log        the daemon's standard output and error
 //   gradcubed.log.old    those of the daemon before it
 //   control.sock         SOCK_STREAM: one line of JSON for a request, one for its answer
@@ -50,6 +52,7 @@ class RunDirectory {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path lock_file() const { return path_ / "gradcubed.lock"; }
+  std::filesystem::path start_lock_file() const { return path_ / "starting.lock"; }
   std::filesystem::path log_file() const { return path_ / "gradcubed.log"; }
   std::filesystem::path old_log_file() const { return path_ / "gradcubed.log.old"; }
   // Of a key that a cluster was started with and nobody has named.

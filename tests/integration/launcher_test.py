@@ -123,6 +123,19 @@ class Down(ByScript):
                 self.down(name)
                 self.assert_nothing_is_left()
 
+    def test_says_after_ctrl_c_that_the_cluster_may_run_and_ends_it_when_it_is_repeated(self):
+        self.up("node1", *self.hosts.names)
+        closed = self.close("node3")
+        down = self.hosts.start_at("node1", "down")
+        wait_until(lambda: len(self.daemons()) == 2, "the end of another daemon")
+        down.send_signal(signal.SIGINT)
+        _, errors = down.communicate(timeout=60)
+        closed.unlink()
+        self.assertIn("interrupted: the cluster may still run", errors)
+        self.assertNotIn("was ended", errors)
+        self.down("node1")
+        self.assert_nothing_is_left()
+
     def test_by_an_old_list_of_hosts_leaves_alone_what_another_up_has_started_there(self):
         self.up(None, "node1", "node2")
         self.down("node1")

@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 from fabrics import CALM, TOOL, skip_without_namespaces
@@ -127,6 +128,18 @@ class Clusters(OnHosts):
         done = self.hosts.tool("node1", "run", "--", "no-such-command")
         self.assertEqual(done.returncode, 127)
 
+    def test_run_what_lies_in_the_virtual_environment_that_is_active_here(self):
+        self.up("--no-check")
+        folder = self.hosts.directory / "home" / "venv" / "bin"
+        folder.mkdir(parents=True)
+        program = self.hosts.write("home/venv/bin/where", '#!/bin/sh\necho "$0"\n')
+        os.chmod(program, 0o755)
+        active = ["env", f"VIRTUAL_ENV={folder.parent}", f"PATH={folder}:{os.environ['PATH']}"]
+        done = self.assert_ok(self.hosts.run("node1", *active, TOOL, "run", "--no-prefix", "--", "where"))
+        self.assertEqual(done.stdout.split(), [program] * COUNT)
+        del active[1]
+        self.assertEqual(self.hosts.run("node1", *active, TOOL, "run", "--", "where").returncode, 127)
+
     def test_end_their_trainers_however_the_command_ends(self):
         self.up()
         for how in signal.SIGINT, signal.SIGKILL:
@@ -236,6 +249,26 @@ class Interrupted(OnHosts):
         up.kill()
         up.communicate(timeout=60)
         self.assert_nothing_is_left()
+
+    def test_is_no_matter_to_the_next_start_right_behind(self):
+        for seconds in 0.05, 0.1, 0.2, 0.4, 0.8:
+            killed = self.hosts.start_tool("node1", "up", "--hosts", self.all)
+            time.sleep(seconds)
+            killed.kill()
+            try:
+                self.up("--no-check")
+            finally:
+                killed.communicate(timeout=60)
+            self.assert_ok(self.hosts.tool("node1", "down"))
+            self.assert_nothing_is_left()
+
+    def test_is_neither_of_two_at_once_by_the_other(self):
+        """One starts, or both say that there is another."""
+        both = [self.hosts.start_tool(node, "up", "--hosts", self.all) for node in ("node1", "node2")]
+        for up in both:
+            _, errors = up.communicate(timeout=120)
+            if up.returncode != 0:
+                self.assertRegex(errors, "a cluster runs already|another `gradcube up` is starting a cluster")
 
     def test_leaves_nothing_after_ctrl_c(self):
         up = self.start()
