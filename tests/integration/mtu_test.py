@@ -21,10 +21,22 @@ class OnVeths(TestCase):
         super().setUp()
         self.cluster = Cluster("--topology", "bcube:2,2", "--mtu", "9000")
         self.addCleanup(self.cluster.end)
+        # The port of [1,0] at level 1, where [0,0] is, comes to a bridge of its own, and a cable joins that to the other.
+        self.ip(
+            "link add name sw2 type bridge",
+            "link set dev sw2 up",
+            "link add name to2 mtu 9000 type veth peer name from2 mtu 9000",
+            "link set dev from2 master sw2 up",
+            "link set dev p1-0.1 master sw2",
+            "link set dev to2 master sw-x-0 up",
+        )
 
-    def set_mtu(self, port, mtu):
-        enter = ["nsenter", "-t", str(self.cluster.pid()), "-n"]
-        subprocess.run([*enter, "ip", "link", "set", "dev", port, "mtu", str(mtu)], check=True, timeout=PATIENCE)
+    def ip(self, *lines):
+        command = ["nsenter", "-t", str(self.cluster.pid()), "-n", "ip", "-batch", "-"]
+        subprocess.run(command, input="\n".join(lines) + "\n", text=True, check=True, timeout=PATIENCE)
+
+    def set_mtu(self, mtu):
+        self.ip(*(f"link set dev {end} mtu {mtu}" for end in ("to2", "from2")))
 
     def wrong(self):
         """By (server, port): what is wrong there."""
@@ -33,7 +45,7 @@ class OnVeths(TestCase):
         return {name: port["wrong"] for name, port in ports.items() if port["wrong"]}
 
     def test_links_through_it_are_not_used_until_it_takes_full_frames(self):
-        self.set_mtu("p1-0.1", 1500)  # the port of [1,0] at level 1, where [0,0] is
+        self.set_mtu(1500)
         wait_until(lambda: set(self.wrong()) == {((0, 0), 1), ((1, 0), 1)}, "both ends to say so")
         for (server, port), other in {((0, 0), 1): "[1,0]", ((1, 0), 1): "[0,0]"}.items():
             self.assertRegex(
@@ -47,7 +59,7 @@ class OnVeths(TestCase):
         self.assertEqual(code, 1)
         problems = {tuple(map(tuple, link["between"])): link["problem"] for link in report["links"] if link["problem"]}
         self.assertIn("small frames pass between", problems[(0, 0), (1, 0)])
-        self.set_mtu("p1-0.1", 9000)
+        self.set_mtu(9000)
         wait_until(lambda: not self.cluster.links_down() and not self.wrong(), "the link to be used again")
         self.cluster.perf("--sizes", "1M", "--iterations", "2")
 
