@@ -78,7 +78,7 @@ class FullFrames {
   unsigned missed_ = 0;             // in a row
   std::uint64_t newest_ = 0;        // number that was heard
   std::uint64_t padded_ = 0;        // the newest of a padded one that has come
-  std::uint64_t counted_ = 0;       // the newest of those that were missed
+  std::uint64_t counted_ = 0;       // the newest one that was missed
   std::uint64_t sent_ = 0;          // the newest of this server's padded ones
   protocol::FullFrameNews theirs_;  // in what was heard last
 };

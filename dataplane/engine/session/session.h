@@ -75,7 +75,7 @@ class CutsOfLane {
     std::shift_left(cuts_.begin(), cuts_.end(), 1);
     cuts_.back() = cut;
   }
-  // Ascending; those that are not in use end nothing.
+  // Ascending; unused ones end nothing.
   auto begin() const { return cuts_.begin(); }
   auto end() const { return cuts_.end(); }
 

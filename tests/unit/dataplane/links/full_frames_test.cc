@@ -1,5 +1,5 @@
-// Greetings that are padded to the longest frame: what one end of a link makes of those that come
-// and of those that do not, and two servers' keepers over a link that drops long frames. The
+// Greetings that are padded to the longest frame: what one end of a link makes of arrived
+// and of missing ones, and two servers' keepers over a link that drops long frames. The
 // servers are [0,0] and [2,0] of bcube:3,2, over their link at level 1.
 
 #include "dataplane/links/full_frames.h"
