@@ -17,8 +17,8 @@ PyPI's PyTorch comes with CUDA: some 3 GB to download, and 7 GB on the disk.
   --toolkit FOLDER  takes CUDA 13's libraries from this folder of an installed toolkit, which saves
                     2 GB; PyPI has the rest
   --build FOLDER    a build folder of Gradcube's; it is made where there is none (build)
-  --frameworks      installs PyTorch Lightning and Accelerate, and runs torch_frameworks unless other
-                    tests are named
+  --frameworks      installs PyTorch Lightning, Accelerate, Transformers, DeepSpeed, Ray and torchft,
+                    and runs torch_frameworks unless other tests are named
   --wheel FILE      builds nothing, and installs this wheel of ./scripts/package.sh wheel instead
 Virtual environments lie in $GRADCUBE_VENVS, else in ~/.cache/gradcube/venvs, and are used again.
 USAGE
@@ -97,8 +97,12 @@ make_environment() {
   attended "${pip[@]}" numpy scikit-learn matplotlib setuptools
   if [[ $frameworks == yes ]]; then
     # Those that ask for PyTorch come alone: pip would get all of CUDA after all.
-    attended "${pip[@]}" --no-deps lightning pytorch-lightning lightning-utilities torchmetrics accelerate
-    attended "${pip[@]}" huggingface_hub safetensors psutil pyyaml tqdm aiohttp
+    attended "${pip[@]}" --no-deps lightning pytorch-lightning lightning-utilities torchmetrics accelerate torchft
+    attended "${pip[@]}" huggingface_hub safetensors psutil pyyaml tqdm aiohttp transformers 'ray[train]' \
+      opentelemetry-api opentelemetry-sdk opentelemetry-exporter-otlp-proto-http \
+      wheel einops hjson msgpack ninja py-cpuinfo pydantic
+    # DeepSpeed's own build looks at the PyTorch that is there, and builds what it needs as it runs.
+    attended env DS_BUILD_OPS=0 "${pip[@]}" --no-deps --no-build-isolation deepspeed
   fi
 }
 
