@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -158,6 +159,20 @@ class Tenants(unittest.TestCase):
             for path in daemon.directory.glob("*.sock"):
                 self.assertEqual(path.stat().st_mode & 0o777, 0o600, path)
             self.assertIn("error", said(daemon.start(ALICE, "reduce", daemon.socket(0), "mine", 0)))
+
+    def test_the_tool_measures_there_with_a_capability_that_its_file_has(self):
+        """As `setcap cap_net_raw+ep` gives it, for the ports of cables."""
+        with Daemon("--allow-users", str(ALICE)) as daemon:
+            tool = shutil.copy(TOOL, daemon.home)
+            os.chmod(tool, 0o755)
+            version_2_effective, net_raw = 0x0200_0001, 1 << 13
+            os.setxattr(tool, "security.capability", struct.pack("<5I", version_2_effective, net_raw, 0, 0, 0))
+            user = ["setpriv", f"--reuid={ALICE}", f"--regid={ALICE}", "--clear-groups"]
+            command = [*user, tool, "perf", "allreduce", "--sizes", "4K", "--iterations", "2", "--check"]
+            done = subprocess.run(
+                command, env=daemon.environment(), cwd="/", capture_output=True, text=True, timeout=2 * PATIENCE
+            )
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_what_lies_in_the_run_directory_beside_the_sockets_is_its_owners(self):
         with Daemon("--allow-users", str(ALICE)) as daemon:

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,10 +18,18 @@
 namespace gradcube::trainer {
 namespace {
 
-// From the environment of the user who started the program, which in a set-user-id program is not
-// the user to protect.
+// Whether the environment is that of the user to protect. It is of the user who started the
+// program, which a set-user-id program does not protect, nor one that has become another user by a
+// capability of its file. But one with such a capability that is still that user's is: the user
+// could give it a daemon of its own anyway. secure_getenv() makes no difference among them.
+bool is_environment_of_user() {
+  if (::getauxval(AT_SECURE) == 0) return true;
+  return ::getauxval(AT_UID) == ::getauxval(AT_EUID) &&
+         ::getauxval(AT_GID) == ::getauxval(AT_EGID) && ::getauxval(AT_UID) == ::geteuid();
+}
+
 std::optional<uid_t> named_user() {
-  const char* text = ::secure_getenv("GRADCUBE_DAEMON_UID");
+  const char* text = is_environment_of_user() ? std::getenv("GRADCUBE_DAEMON_UID") : nullptr;
   if (text == nullptr || *text == '\0') return std::nullopt;
   const std::string_view number(text);
   const char* end = number.data() + number.size();
