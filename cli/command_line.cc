@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <fmt/format.h>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "cli/cluster/cluster_hosts.h"
 #include "cli/launch/commands.h"
 #include "cli/launch/host_group.h"
+#include "cli/launch/launch_process.h"
 #include "cli/model/commands.h"
 #include "cli/perf/commands.h"
 #include "cli/plan/commands.h"
@@ -92,6 +94,19 @@ bool has_flag(const std::vector<std::string>& words, const std::string& flag) {
   });
 }
 
+// What to run on all hosts, whose logins do not know the virtual environment that is active here:
+// the path of a program in it.
+std::string command_on_hosts(const std::string& word) {
+  const char* environment = std::getenv("VIRTUAL_ENV");
+  if (environment == nullptr || *environment == '\0') return word;
+  try {
+    const std::string file = find_command(word, std::getenv("PATH"));
+    return file.starts_with(fmt::format("{}/", environment)) ? file : word;
+  } catch (const CommandError&) {
+    return word;  // it may be there
+  }
+}
+
 // Where `up` has started daemons on several hosts, these commands run on all of them.
 std::optional<int> run_everywhere(CLI::App& tool, int argc, const char* const* argv,
                                   const std::vector<std::string>& command) {
@@ -124,7 +139,8 @@ std::optional<int> run_everywhere(CLI::App& tool, int argc, const char* const* a
       words.push_back(fmt::format("--port={}", kFirstPort + number % kPorts));
     }
     words.emplace_back("--");
-    words.insert(words.end(), command.begin(), command.end());
+    words.push_back(command_on_hosts(command.front()));
+    words.insert(words.end(), command.begin() + 1, command.end());
   }
   return run_on_hosts(*hosts, words, hosts->all(), grace);
 }

@@ -128,6 +128,18 @@ class Clusters(OnHosts):
         done = self.hosts.tool("node1", "run", "--", "no-such-command")
         self.assertEqual(done.returncode, 127)
 
+    def test_run_what_lies_in_the_virtual_environment_that_is_active_here(self):
+        self.up("--no-check")
+        folder = self.hosts.directory / "home" / "venv" / "bin"
+        folder.mkdir(parents=True)
+        program = self.hosts.write("home/venv/bin/where", '#!/bin/sh\necho "$0"\n')
+        os.chmod(program, 0o755)
+        active = ["env", f"VIRTUAL_ENV={folder.parent}", f"PATH={folder}:{os.environ['PATH']}"]
+        done = self.assert_ok(self.hosts.run("node1", *active, TOOL, "run", "--no-prefix", "--", "where"))
+        self.assertEqual(done.stdout.split(), [program] * COUNT)
+        del active[1]
+        self.assertEqual(self.hosts.run("node1", *active, TOOL, "run", "--", "where").returncode, 127)
+
     def test_end_their_trainers_however_the_command_ends(self):
         self.up()
         for how in signal.SIGINT, signal.SIGKILL:
