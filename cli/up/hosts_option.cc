@@ -123,7 +123,8 @@ NamedHosts read_hosts_file(const std::string& path) {
     if (words.empty()) continue;
     if (words.size() > 2) {
       throw UsageError(fmt::format(
-          "--hosts {}: {}: expected a host in each line, and its addresses: `node1 10.0.0.1`",
+          "--hosts {}: {}: expected a host in each line, and its addresses, joined by commas: "
+          "`node1 10.0.0.1`, or `node1 10.0.0.1,10.1.0.1`",
           control::quoted(path), control::quoted(line)));
     }
     add_host(hosts, words.front(), words.back());

@@ -77,7 +77,8 @@ void validate_row(const Topology& topology, const HostRow& row, const std::strin
   if (row.size() != 1 && row.size() != topology.ports()) {
     throw UsageError(
         fmt::format("hosts: server {} has {} addresses, and {}; expected one address for all "
-                    "ports, or one for each, level 0 first",
+                    "ports, or one for each, level 0 first, and a --topology whose servers have as "
+                    "many ports: star:N has 1, bcube:N,2 has 2",
                     server, row.size(), counted(topology.ports(), "port")));
   }
   for (const HostAddress& address : row) {

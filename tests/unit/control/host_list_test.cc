@@ -74,7 +74,8 @@ TEST(HostList, HasOneRowForEachServer) {
   EXPECT_EQ(hosts_refusal("bcube:2,2", "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4,10.1.0.4"), "");
   EXPECT_EQ(hosts_refusal("star:2", "10.0.0.1,10.1.0.1 10.0.0.2"),
             "hosts: server [0] has 2 addresses, and 1 port; expected one address for all ports, "
-            "or one for each, level 0 first");
+            "or one for each, level 0 first, and a --topology whose servers have as many ports: "
+            "star:N has 1, bcube:N,2 has 2");
   const Topology partial = parse_absent(parse_topology("bcube:2,2", ""), "0,1", "");
   const HostList hosts = parse_hosts("10.0.0.1 10.0.0.2 10.0.0.3", "");
   EXPECT_NO_THROW(validate_hosts(partial, hosts));
