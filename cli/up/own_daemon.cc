@@ -51,11 +51,15 @@ std::string ended_part(const RunDirectory& directory) {
   const auto daemon = directory.living_daemon();
   if (!daemon && !directory.living_parts().empty()) throw SetupError(no_cluster_message(directory));
   const std::string ended = ended_part(directory);
+  // It may be read at another host.
+  const std::string what = is_for_this_host_alone()
+                               ? "typed on that host, `gradcube status` shows it, and `gradcube "
+                                 "down`, or `GRADCUBE_THIS_HOST=1 gradcube down`, ends it"
+                               : "`gradcube status` shows it, `gradcube down` ends it";
   throw SetupError(
       fmt::format("a cluster runs already{} in {}: {}",
                   daemon && daemon->pid > 0 ? fmt::format(" (pid {})", daemon->pid) : "",
-                  directory.path().string(),
-                  ended.empty() ? "`gradcube status` shows it, `gradcube down` ends it" : ended));
+                  directory.path().string(), ended.empty() ? what : ended));
 }
 
 // A daemon that was just killed holds its lock until the kernel has taken its memory back.

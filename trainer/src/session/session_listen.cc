@@ -170,7 +170,7 @@ void Session::lose_daemon() {
   hub_->keep_shown();  // it may go on: a trainer that reads no notices is not told so
   lose(GRADCUBE_ENODAEMON,
        "the daemon at " + connection_.path() + ", server " + admission_.welcome.server +
-           ", went away: see `gradcube status`, start again with `gradcube up`");
+           ", went away: see `gradcube status`; `gradcube down`, then `gradcube up`, starts again");
 }
 
 void Session::lose_ring(const char* what) {
