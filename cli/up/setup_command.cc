@@ -56,6 +56,37 @@ std::string hosts_file(const SetupOptions& options) {
   return std::filesystem::path(options.file).replace_extension(".hosts").string();
 }
 
+std::string shell_text(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    const bool plain = word.find_first_of(" \t'\"{}$*?") == std::string::npos;
+    text += (text.empty() ? "" : " ") + (plain ? word : "'" + word + "'");
+  }
+  return text;
+}
+
+std::vector<std::string> up_words(const SetupOptions& options) {
+  std::vector<std::string> words{"gradcube",   "up",      "--cluster",
+                                 options.file, "--hosts", hosts_file(options)};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {name, value});
+  };
+  add("--launcher", options.launcher);
+  add("--program", options.program);
+  if (options.json) words.emplace_back("--json");
+  return words;
+}
+
+// What `setup` has found before, for its message where it is typed again.
+std::string found_before(const SetupOptions& options) {
+  std::error_code ignored;
+  for (const std::string& path : {options.file, hosts_file(options)}) {
+    if (!std::filesystem::exists(path, ignored)) return "";
+  }
+  return fmt::format(". `{}` starts what they describe",
+                     control::printable(shell_text(up_words(options))));
+}
+
 // Before the hosts are asked, which may take minutes.
 void refuse_files_that_cannot_be_made(const SetupOptions& options) {
   const std::filesystem::path folder = std::filesystem::path(options.file).parent_path();
@@ -68,8 +99,9 @@ void refuse_files_that_cannot_be_made(const SetupOptions& options) {
   for (const std::string& path : {options.file, hosts_file(options)}) {
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) continue;
-    throw UsageError(fmt::format("--out {}: {} is there already: remove it, or name another file",
-                                 control::quoted(options.file), control::printable(path)));
+    throw UsageError(fmt::format("--out {}: {} is there already: remove it, or name another file{}",
+                                 control::quoted(options.file), control::printable(path),
+                                 found_before(options)));
   }
 }
 
@@ -175,27 +207,6 @@ void write_file(const std::string& path, const std::string& text) {
     throw SetupError(
         fmt::format("cannot write {}: {}", control::printable(path), std::strerror(errno)));
   }
-}
-
-std::vector<std::string> up_words(const SetupOptions& options) {
-  std::vector<std::string> words{"gradcube",   "up",      "--cluster",
-                                 options.file, "--hosts", hosts_file(options)};
-  const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) words.insert(words.end(), {name, value});
-  };
-  add("--launcher", options.launcher);
-  add("--program", options.program);
-  if (options.json) words.emplace_back("--json");
-  return words;
-}
-
-std::string shell_text(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) {
-    const bool plain = word.find_first_of(" \t'\"{}$*?") == std::string::npos;
-    text += (text.empty() ? "" : " ") + (plain ? word : "'" + word + "'");
-  }
-  return text;
 }
 
 void tell_faults(const Recognised& recognised, Report& report) {

@@ -182,6 +182,7 @@ class Cables(TestCase):
             again = hosts.set_up()
             self.assertEqual(again.returncode, 2)
             self.assertIn("cluster.toml is there already", again.stderr)
+            self.assertIn("`gradcube up --cluster cluster.toml --hosts cluster.hosts", again.stderr)
             # As typed later, with what setup has written.
             up = hosts.tool("up", "--cluster", "cluster.toml", "--hosts", "cluster.hosts", "--launcher", hosts.launcher)
             self.assertEqual(up.returncode, 0, up.stderr)
