@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "cli/checks/host_checks.h"
+#include "cli/cluster/daemon_process.h"
 #include "control/base/descriptor.h"
 #include "control/base/printable.h"
 
@@ -39,7 +40,7 @@ HostCheck check_packet_sockets() {
   return {"packet sockets", Verdict::warn,
           fmt::format("{}: `gradcubed --server` cannot use this host's interfaces",
                       std::strerror(errno)),
-          "run it as root, or: sudo setcap cap_net_raw+ep \"$(command -v gradcubed)\""};
+          fmt::format("run it as root, or: sudo {}", setcap_command())};
 }
 
 HostCheck check_test_bed() {

@@ -240,6 +240,18 @@ fs::path find_daemon() {
       here.string()));
 }
 
+std::string setcap_command() {
+  constexpr const char* kCapability = "cap_net_raw+ep";
+  std::error_code ignored;
+  std::string command = fmt::format("setcap {} {}", kCapability,
+                                    fs::read_symlink("/proc/self/exe", ignored).string());
+  try {
+    command += fmt::format(" {} {}", kCapability, find_daemon().string());
+  } catch (const SetupError&) {  // other checks say so
+  }
+  return command;
+}
+
 pid_t start_daemon(const RunDirectory& directory, const DaemonStart& start) {
   const InterruptGuard interrupt;
   int ends[2];

@@ -22,6 +22,9 @@ namespace gradcube::cli {
 // executable, then in $PATH. Throws SetupError when there is none.
 std::filesystem::path find_daemon();
 
+// What root types to let an ordinary user's tool and daemon use this host's interfaces.
+std::string setcap_command();
+
 struct DaemonStart {
   std::filesystem::path executable;
   std::string servers = "--all";  // what gradcubed is to run, as it takes it

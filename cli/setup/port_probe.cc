@@ -19,6 +19,7 @@
 #include <sys/types.h>
 #include <utility>
 
+#include "cli/cluster/daemon_process.h"
 #include "control/base/errors.h"
 
 namespace gradcube::cli {
@@ -139,8 +140,9 @@ void PortProbe::listen(std::size_t port) {
       socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, htons(kGreetingType)));
   if (descriptor.get() < 0 && errno == EPERM) {
     throw SetupError(
-        "this user may not open network interfaces: it needs CAP_NET_RAW there. Set up as root, or "
-        "let root `setcap cap_net_raw+ep` gradcube and gradcubed");
+        fmt::format("this user may not open network interfaces: it needs CAP_NET_RAW there. Set up "
+                    "as root, or let root type there `{}`",
+                    setcap_command()));
   }
   const auto index = static_cast<int>(if_nametoindex(name.c_str()));
   const sockaddr_ll address = at_interface(index);
