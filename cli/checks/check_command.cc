@@ -131,7 +131,7 @@ void add_options(CLI::App* command, CheckOptions* options) {
   command
       ->add_option("--timeout", options->timeout_seconds,
                    "Seconds to wait for one all-reduce over a link")
-      ->check(seconds_in(kShortestCheck, kLongestCheck))
+      ->transform(seconds_in(kShortestCheck, kLongestCheck))
       ->capture_default_str();
   command
       ->add_option("--job", options->settings.job,

@@ -37,7 +37,7 @@ void add_job_options(CLI::App* command, JobOptions& options, JobSettings& settin
       ->check(job_name());
   command->add_option("--timeout", options.timeout_seconds, "Seconds that an iteration may take")
       ->capture_default_str()
-      ->check(seconds_in(kShortestTimeout, kLongestTimeout));
+      ->transform(seconds_in(kShortestTimeout, kLongestTimeout));
   command->add_flag("--json", options.json, "Print one JSON object");
 }
 

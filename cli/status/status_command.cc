@@ -86,7 +86,7 @@ void add_status(CLI::App& tool, Action& action) {
   command
       ->add_option("--watch", options->watch_seconds,
                    "Print again every so many seconds until Ctrl-C, with each port's rates")
-      ->check(seconds_in(kShortestPeriod, kLongestPeriod));
+      ->transform(seconds_in(kShortestPeriod, kLongestPeriod));
   command->footer(
       "The trainers' table shows what each trainer has submitted and completed, and for whom a\n"
       "job waits.\n"

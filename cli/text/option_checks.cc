@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <string>
 
+#include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/base/units.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::cli {
@@ -26,7 +28,17 @@ CLI::Validator finite_in(double least, double most, const char* what) {
 }  // namespace
 
 CLI::Validator seconds_in(double least, double most) {
-  return finite_in(least, most, "a number of seconds");
+  const auto plain = finite_in(least, most, "a time such as 500ms, or a number of seconds,");
+  const auto check = [plain](std::string& text) -> std::string {
+    if (!text.empty() && text.back() == 's') {
+      try {
+        text = fmt::format("{}", static_cast<double>(control::parse_duration(text, "")) / 1e9);
+      } catch (const control::UsageError&) {  // it is refused below
+      }
+    }
+    return plain(text);
+  };
+  return CLI::Validator(check, fmt::format("{}..{}", least, most));
 }
 
 CLI::Validator number_in(double least, double most) { return finite_in(least, most, "a number"); }

@@ -8,7 +8,8 @@
 
 namespace gradcube::cli {
 
-// A finite number of seconds. CLI::Range takes "nan" for a number in range.
+// A finite number of seconds, which 500ms becomes, too: for transform(), which lets it. CLI::Range
+// takes "nan" for a number in range.
 CLI::Validator seconds_in(double least, double most);
 
 // A finite number.

@@ -304,7 +304,7 @@ void add_setup(CLI::App& tool, Action& action) {
   add_text(command, "--out", options->file,
            "The cluster file to write; beside it comes one that ends with .hosts");
   command->add_option("--wait", options->wait_seconds, "Seconds to wait for ports that hear nobody")
-      ->check(seconds_in(0, kLongestWait))
+      ->transform(seconds_in(0, kLongestWait))
       ->capture_default_str();
   add_text(command, "--launcher", options->launcher, "How the hosts are reached, as of `up`");
   add_text(command, "--program", options->program, "The path of gradcube on them, as of `up`");

@@ -1,14 +1,18 @@
 // The tool with no cluster anywhere near: what it prints where, and its exit codes.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cli/text/option_checks.h"
 #include "tests/unit/cli/command_line_fixture.h"
 
 namespace gradcube::cli {
@@ -225,10 +229,22 @@ TEST_F(CommandLine, RefusesEmptyValues) {
 }
 
 TEST_F(CommandLine, RefusesSecondsThatAreNotANumberInRange) {
-  for (const char* seconds : {"nan", "inf", "-1", "1s", "0x10", "1e99", ""}) {
+  for (const char* seconds : {"nan", "inf", "-1", "1x", "nans", "-1s", "0x10", "1e99", ""}) {
     expect_usage_error({"status", "--watch", seconds}, "--watch");
     expect_usage_error({"perf", "allreduce", "--timeout", seconds}, "--timeout");
   }
+}
+
+TEST_F(CommandLine, TakesSecondsWithAUnitToo) {
+  CLI::App app;
+  double seconds = 0;
+  app.add_option("--timeout", seconds)->transform(seconds_in(0.001, 10));
+  for (const auto& [text, value] :
+       {std::pair("5", 5.0), std::pair("5s", 5.0), std::pair("500ms", 0.5)}) {
+    app.parse(fmt::format("--timeout {}", text));
+    EXPECT_EQ(seconds, value) << text;
+  }
+  EXPECT_THROW(app.parse("--timeout 11s"), CLI::ValidationError);
 }
 
 TEST_F(CommandLine, RefusesSizesAndRangesThatMakeNoSense) {
