@@ -114,9 +114,11 @@ void Joints::check_silence() {
       faults_.push_back(own.name + " has no Ethernet interface without an IP address");
       continue;
     }
-    faults_.push_back(fmt::format("{} of {}'s ports {} somebody, and others have {}",
-                                  of_host_[host].size(), own.name,
-                                  of_host_[host].size() == 1 ? "hears" : "hear", most));
+    faults_.push_back(joints_.empty()
+                          ? fmt::format("none of {}'s ports hears anybody", own.name)
+                          : fmt::format("{} of {}'s ports {} somebody, and others have {}",
+                                        of_host_[host].size(), own.name,
+                                        of_host_[host].size() == 1 ? "hears" : "hear", most));
     for (std::size_t port = 0; port < own.ports.size(); ++port) {
       const HostPort at{host, port};
       const bool hears = std::any_of(joints_.begin(), joints_.end(), [at](const Joint& joint) {
