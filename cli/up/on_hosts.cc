@@ -88,11 +88,13 @@ void require_links(const ClusterHosts& hosts, const std::vector<LinkResult>& lin
           ? fmt::format(". A firewall has to let UDP port {} and those above it pass",
                         hosts.settings.hosts.front().front().udp_port)
           : "";
-  throw SetupError(
-      fmt::format("{} of {} links {} not as configured: {}{}; what was started on the "
-                  "hosts was ended, --no-check leaves it running{}",
-                  count, links.size(), count == 1 ? "is" : "are", fmt::join(problems, "; "),
-                  count > kMostProblems ? "; ..." : "", hint));
+  throw SetupError(fmt::format(
+      "{} not as configured: {}{}; what was started on the "
+      "hosts was ended, --no-check leaves it running{}",
+      links.size() == 1
+          ? "the only link is"
+          : fmt::format("{} of {} links {}", count, links.size(), count == 1 ? "is" : "are"),
+      fmt::join(problems, "; "), count > kMostProblems ? "; ..." : "", hint));
 }
 
 }  // namespace
