@@ -70,9 +70,10 @@ std::string ClusterHosts::address(std::size_t host) const {
 void validate(const ClusterHosts& hosts) {
   validate_launcher(hosts.launcher);
   if (!is_plain(hosts.program, "/._-+")) {
-    throw UsageError(
-        fmt::format("--program {}: expected a path of letters, digits and the characters / . _ - +",
-                    control::quoted(hosts.program)));
+    throw UsageError(fmt::format(
+        "gradcube is started on the hosts as {}: expected a path of letters, digits and "
+        "the characters / . _ - +; --program names one, or a link to it",
+        control::quoted(hosts.program)));
   }
   std::set<std::string> seen;
   for (const std::string& name : hosts.names) {
