@@ -166,10 +166,14 @@ install_packages() {
 
 # configure_tree DIRECTORY [MESON OPTION...]: for the first time, or again with these options.
 configure_tree() {
-  local directory=$1 log code=0
+  local directory=$1 file descriptor log code=0
   shift
   [[ -w $source_root ]] || die "$source_root cannot be written to: builds lie in it"
-  log=$(mktemp)
+  # Gone at once, so that an interrupt leaves nothing.
+  file=$(mktemp)
+  exec {descriptor}<>"$file"
+  rm -f "$file"
+  log=/dev/fd/$descriptor
   if [[ ! -f $directory/build.ninja ]]; then
     attended_into "$log" meson setup "$directory" "$source_root" "$@" || code=$?
   elif ! attended_into "$log" meson setup --reconfigure "$directory" "$source_root" "$@"; then
@@ -182,7 +186,7 @@ configure_tree() {
   fi
   local said
   said=$(<"$log")
-  rm -f "$log"
+  exec {descriptor}>&-
   ((code == 0)) || die "meson setup failed. By hand: meson setup $directory-by-hand $*"$'\n'"$said"
 }
 
