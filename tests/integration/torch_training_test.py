@@ -3,6 +3,7 @@ launchers."""
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sys
@@ -105,6 +106,15 @@ class TorchTraining(TestCase):
             drawn = lambda: picture.exists() and picture.stat().st_size > 0
             trained = lambda: "weights: bit-identical on all 4 ranks" in ranks.output(0)
             wait_until(lambda: trained() and drawn(), "gloo's ranks to be done", LONG)
+
+
+class Example(unittest.TestCase):
+    def test_learns_on_one_rank_where_each_step_has_the_fewest_images(self):
+        with reserved_port() as port:
+            alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+            done = run_launcher([sys.executable, EXAMPLE, "--backend", "gloo"], os.environ | alone)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertGreater(float(re.search(r"test accuracy: ([\d.]+)%", done.stdout)[1]), 90)
 
 
 if __name__ == "__main__":

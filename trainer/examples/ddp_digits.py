@@ -7,6 +7,7 @@ process per rank with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set, as `gra
 
 import argparse
 import hashlib
+import math
 import statistics
 import sys
 import time
@@ -24,7 +25,9 @@ def train(model, training, arguments):
     """Of each step the loss and the seconds."""
     sampler = DistributedSampler(training, seed=arguments.seed, drop_last=True)
     loader = DataLoader(training, batch_size=arguments.batch, sampler=sampler, drop_last=True)
-    optimizer = torch.optim.SGD(model.parameters(), lr=arguments.lr, momentum=0.9)
+    # More ranks average the gradients of more images, which allows for longer steps.
+    rate = arguments.lr if arguments.lr is not None else 0.01 * math.sqrt(dist.get_world_size())
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
     if len(loader) == 0:
         raise SystemExit(f"each rank has {len(sampler)} images: not enough for a batch of {arguments.batch}")
     losses, seconds = [], []
@@ -72,7 +75,7 @@ def main():
     parser.add_argument("--backend", default="gradcube", help="of torch.distributed (default: gradcube)")
     parser.add_argument("--epochs", type=int, default=20, help="passes over the images (default: 20)")
     parser.add_argument("--batch", type=int, default=8, help="images per rank and step (default: 8)")
-    parser.add_argument("--lr", type=float, default=0.05, help="learning rate (default: 0.05)")
+    parser.add_argument("--lr", type=float, help="learning rate (default: 0.01 times the square root of the ranks)")
     parser.add_argument("--seed", type=int, default=1, help="of weights, split and shuffle (default: 1)")
     parser.add_argument("--picture", metavar="FILE.png", help="draw loss and time of each step")
     arguments = parser.parse_args()
