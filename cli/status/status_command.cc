@@ -1,4 +1,5 @@
 #include <chrono>
+#include <cstddef>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "cli/cluster/interrupt.h"
 #include "cli/status/commands.h"
 #include "cli/status/status_text.h"
+#include "cli/text/json_fields.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
 #include "control/base/errors.h"
@@ -33,9 +35,24 @@ struct StatusOptions {
   double watch_seconds = 0;
 };
 
+// As `up` was given them, into each server's "host".
+void name_hosts(const RunDirectory& directory, nlohmann::json& status) {
+  const auto hosts = kept_cluster_hosts(directory);
+  if (!hosts || !status.contains("servers")) return;
+  const control::AddressSpace& space = hosts->settings.topology.space();
+  for (const std::size_t host : hosts->all()) {
+    const nlohmann::json address(control::address_json(space, hosts->server(host)));
+    for (nlohmann::json& server : status["servers"]) {
+      if (field(server, "address") == address) server["host"] = hosts->names[host];
+    }
+  }
+}
+
 nlohmann::json ask(const RunDirectory& directory, const StatusOptions& options) {
-  if (options.all) return ask_status_of_all(directory);
-  return ask_status(directory, options.flows || options.json ? WantedFlows::all : WantedFlows::few);
+  const WantedFlows flows = options.flows || options.json ? WantedFlows::all : WantedFlows::few;
+  nlohmann::json status = options.all ? ask_status_of_all(directory) : ask_status(directory, flows);
+  name_hosts(directory, status);
+  return status;
 }
 
 void watch(const RunDirectory& directory, const StatusOptions& options) {

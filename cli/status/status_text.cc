@@ -142,8 +142,10 @@ std::string servers_text(const json& status) {
                    {"tx bytes"},
                    {"socket", Align::left}});
   for (const json& server : items(status, "servers")) {
-    std::vector<std::string> head = {address_text(field(server, "address")),
-                                     cell_text(server, "trainers")};
+    const auto host = text_field(server, "host");
+    std::vector<std::string> head = {
+        address_text(field(server, "address")) + (host ? " " + *host : ""),
+        cell_text(server, "trainers")};
     std::string socket = cell_text(server, "socket");
     if (items(server, "ports").empty()) {
       table.add_row({head[0], head[1], "-", "-", "-", "-", "-", "-", socket});

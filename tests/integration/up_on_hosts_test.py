@@ -65,6 +65,8 @@ class Clusters(OnHosts):
         self.assertIn(f"all {COUNT * (COUNT - 1) // 2} links of star:{COUNT} are as configured", done.stdout)
         status = json.loads(self.assert_ok(self.hosts.tool("node2", "status", "--json")).stdout)
         self.assertEqual([server["address"] for server in status["servers"]], [[i] for i in range(COUNT)])
+        self.assertEqual([server["host"] for server in status["servers"]], self.hosts.names)
+        self.assertIn("[1] node2 ", self.assert_ok(self.hosts.tool("node3", "status")).stdout)
         check = json.loads(self.assert_ok(self.hosts.tool("node3", "check", "--json")).stdout)
         self.assertEqual(len(check["links"]), COUNT * (COUNT - 1) // 2)
         self.assertTrue(check["ok"])
