@@ -229,7 +229,7 @@ std::string switches_text(const json& status) {
 constexpr const char* kNoImpairments = "none";
 bool is_down(const json& impairments) { return !flag_field(impairments, "up").value_or(true); }
 
-// "loss 1 %, reorder 5 %"; empty when all are 0.
+// "loss 1 %, reorder 5 %, mtu 1400"; empty when all are 0.
 std::string probabilities_text(const json& impairments) {
   std::string text;
   for (const std::string_view key : {"loss", "duplicate", "reorder", "corrupt"}) {
@@ -237,6 +237,9 @@ std::string probabilities_text(const json& impairments) {
     if (probability == 0) continue;
     if (!text.empty()) text += ", ";
     text += fmt::format("{} {:.4g} %", key, probability * 100);
+  }
+  if (const auto mtu = count_field(impairments, "mtu")) {
+    text += fmt::format("{}mtu {}", text.empty() ? "" : ", ", *mtu);
   }
   return text;
 }

@@ -38,6 +38,7 @@ struct ImpairOptions {
   SettingsOptions settings;
   StateFlag down{"--down", false, {}};
   StateFlag up{"--up", true, {}};
+  std::string mtu;
   std::string server;
   std::string level;
   std::string port;
@@ -59,13 +60,16 @@ nlohmann::json changes(const ImpairOptions& options) {
     if (!options.settings.given(name)) continue;
     request[name] = control::parse_probability(options.settings.text(name), "--" + name);
   }
+  if (!options.mtu.empty()) {
+    request["mtu"] = control::parse_integer(options.mtu, "--mtu", 0, control::kMaxMtu);
+  }
   for (const StateFlag* flag : {&options.down, &options.up}) {
     if (flag->option->count() > 0) request["up"] = flag->up;
   }
   if (request.empty()) {
     throw control::UsageError(
         "impair: there is nothing to change; expected --loss, --duplicate, --reorder, "
-        "--corrupt, --down, --up and --clear, for example `gradcube impair --loss 0.01`");
+        "--corrupt, --mtu, --down, --up and --clear, for example `gradcube impair --loss 0.01`");
   }
   return request;
 }
@@ -148,13 +152,16 @@ void add_options(CLI::App* command, ImpairOptions* options) {
   for (const control::Probability& probability : control::kProbabilities) {
     options->settings.add(command, probability.name);
   }
+  add_text(command, "--mtu", options->mtu,
+           "Drop what is longer than an IP packet of so many bytes, as a switch with a smaller MTU "
+           "does; 0: nothing is too long");
   add_state_flag(command, &options->down,
                  "Take links down: those of server 2,1, its link at one port, 2,1:0, or, without "
                  "a value, those that the flags below choose");
   add_state_flag(command, &options->up, "Bring links up again; values as for --down");
   options->up.option->excludes(options->down.option);
   command->add_flag("--clear", options->clear,
-                    "Set all four to 0, and links up; flags beside it are applied after that");
+                    "Set all of these to 0, and links up; flags beside it are applied after that");
   add_text(command, "--server", options->server,
            "Only the links of this server, by its address: 2,1");
   add_text(command, "--level", options->level, "Only the links of this level: 1");
@@ -171,8 +178,8 @@ void add_options(CLI::App* command, ImpairOptions* options) {
 void add_impair(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
       "impair",
-      "Take links down, or make them lose, duplicate, reorder or damage frames, while the cluster "
-      "runs, like tc netem");
+      "Take links down, or make them lose, duplicate, reorder or damage frames, or drop long ones, "
+      "while the cluster runs, like tc netem");
   auto options = std::make_shared<ImpairOptions>();
   add_options(command, options.get());
   command->footer(
@@ -186,6 +193,7 @@ void add_impair(CLI::App& tool, Action& action) {
       "  gradcube impair --server 2,1 --loss 0.1              both links of server [2,1]\n"
       "  gradcube impair --server 2,1 --level 1 --loss 0.1    one link\n"
       "  gradcube impair --switch '1/[*,2]' --loss 0.1        all links of a switch\n"
+      "  gradcube impair --server 2,1 --mtu 1400              long frames of a server do not pass\n"
       "  gradcube impair --down 2,1:0                         one link carries nothing\n"
       "  gradcube impair --switch '1/[*,2]' --down            a whole switch is gone\n"
       "  gradcube impair --up                                 all links carry frames again\n"

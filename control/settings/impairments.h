@@ -1,7 +1,10 @@
-// What goes wrong on a link: the probabilities that a frame is harmed, and whether the link is up.
+// What goes wrong on a link: the probabilities that a frame is harmed, how long it may be, and
+// whether the link is up.
 // The settings name them, `gradcube impair` changes them, emulated switches draw by them.
 #ifndef GRADCUBE_CONTROL_SETTINGS_IMPAIRMENTS_H_
 #define GRADCUBE_CONTROL_SETTINGS_IMPAIRMENTS_H_
+
+#include <cstdint>
 
 namespace gradcube::control {
 
@@ -12,6 +15,8 @@ struct Impairments {
   double duplicate = 0;
   double reorder = 0;
   double corrupt = 0;
+  // Of the same frames: bytes of the longest IP packet that passes; 0: any.
+  std::uint32_t mtu = 0;
   // False: the link is down. Nothing comes in and nothing goes out at this port.
   bool up = true;
 

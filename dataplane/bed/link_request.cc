@@ -8,6 +8,7 @@
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/settings/cluster_settings.h"
 
 namespace gradcube::dataplane {
 
@@ -19,15 +20,19 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kKeys[] = {"up", "clear", "server", "level", "port", "switch"};
 constexpr std::size_t kNamedSwitches = 8;
+constexpr const char* kMtu = "mtu";  // a key for emulated switches alone, as the probabilities are
 
 void check_key(std::string_view key, LinkKind kind) {
   if (key == "command" || std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys)) {
     return;
   }
+  std::vector<std::string_view> emulated;
+  for (const control::Probability& one : kProbabilities) emulated.push_back(one.name);
+  emulated.push_back(kMtu);
   std::string accepted;
-  for (const control::Probability& one : kProbabilities) {
-    if (kind == LinkKind::emulated) accepted += fmt::format("{}, ", one.name);
-    if (key != one.name) continue;
+  for (const std::string_view name : emulated) {
+    if (kind == LinkKind::emulated) accepted += fmt::format("{}, ", name);
+    if (key != name) continue;
     if (kind == LinkKind::emulated) return;
     throw UsageError(
         fmt::format("impair: {} is for emulated switches, those of the embedded and the memif "
@@ -171,11 +176,22 @@ LinkChange change_of(const nlohmann::json& request) {
     }
     change.probabilities[i] = value.get<double>();
   }
+  if (request.contains(kMtu)) {
+    const nlohmann::json& value = request[kMtu];
+    // A negative number becomes one that is too large.
+    if (!value.is_number_integer() || value.get<std::uint64_t>() > control::kMaxMtu) {
+      throw UsageError(
+          fmt::format("impair: \"mtu\" is {}; expected a number of bytes, 1 to {}, or 0",
+                      control::printable(value.dump()), control::kMaxMtu));
+    }
+    change.mtu = value.get<std::uint32_t>();
+  }
   return change;
 }
 
 void add_impairments(const control::Impairments& impairments, Json& json) {
   for (const control::Probability& one : kProbabilities) json[one.name] = impairments.*one.member;
+  if (impairments.mtu != 0) json[kMtu] = impairments.mtu;
   json["up"] = impairments.up;
 }
 
@@ -187,6 +203,7 @@ control::Impairments LinkChange::applied_to(control::Impairments impairments) co
     double& probability = impairments.*kProbabilities[i].member;
     probability = probabilities[i].value_or(probability);
   }
+  impairments.mtu = mtu.value_or(impairments.mtu);
   impairments.up = up.value_or(impairments.up);
   return impairments;
 }

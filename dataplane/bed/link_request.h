@@ -9,6 +9,8 @@
 //                                                  which links: those that fit every key given
 //   "clear": true                                  no faults: all probabilities 0, links up
 //   "loss", "duplicate", "reorder", "corrupt": 0.01     probabilities, after "clear"
+//   "mtu": 1400                                    bytes of the longest IP packet that passes of
+//                                                  what the server sends; 0: any; after "clear"
 //   "up": false                                    takes links down, true: up; after "clear"
 //
 // What no key names stays as it is.
@@ -42,6 +44,7 @@ struct NamedLink {
 struct LinkChange {
   bool clear = false;
   std::array<std::optional<double>, std::size(control::kProbabilities)> probabilities;
+  std::optional<std::uint32_t> mtu;
   std::optional<bool> up;
 
   control::Impairments applied_to(control::Impairments impairments) const;
@@ -63,7 +66,8 @@ LinkRequest read_link_request(const control::Topology& topology,
 
 // {"impairments":{"loss":..,"duplicate":..,"reorder":..,"corrupt":..,"up":true,"seed":..},
 //  "impaired_links":[{"server":[2,1],"level":1,"port":1,"switch":"1/[*,1]","loss":..,...}]}
-// The first is `common`, which holds for every link that is not in the list. own[i]: of link i.
+// "mtu" stands with them where a link has one. The first is `common`, which holds for every link
+// that is not in the list. own[i]: of link i.
 nlohmann::ordered_json link_report(const bcube::AddressSpace& space,
                                    const std::vector<NamedLink>& links,
                                    const std::vector<control::Impairments>& own,

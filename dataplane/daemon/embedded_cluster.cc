@@ -27,8 +27,10 @@ EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& c
   if (!options.nodes_greet_each_other) nodes().set_refers_to_memory();
   if (options.messages_pass_the_fabric) send_messages_in_frames(true);
   start_nodes(options.incarnation);
-  fabric_->set_impairments(
-      {settings().loss, settings().duplicate, settings().reorder, settings().corrupt, true});
+  fabric_->set_impairments({.loss = settings().loss,
+                            .duplicate = settings().duplicate,
+                            .reorder = settings().reorder,
+                            .corrupt = settings().corrupt});
 }
 
 EmbeddedCluster::~EmbeddedCluster() { end_traffic(); }

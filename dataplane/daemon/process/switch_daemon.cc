@@ -59,8 +59,10 @@ SwitchDaemon::SwitchDaemon(const control::ClusterSettings& settings, unsigned pa
       control_(loop_, directory_.control_socket()),
       signals_(loop_, [this] { ending_ = true; }) {
   switches_.connect(poller_);
-  switches_.fabric().set_impairments(
-      {settings_.loss, settings_.duplicate, settings_.reorder, settings_.corrupt, true});
+  switches_.fabric().set_impairments({.loss = settings_.loss,
+                                      .duplicate = settings_.duplicate,
+                                      .reorder = settings_.reorder,
+                                      .corrupt = settings_.corrupt});
   add_commands();
   loop_.on_tick([this] { tick(); });
   poller_.announce_run();

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "dataplane/fabric/frame_fields.h"
+
 namespace gradcube::dataplane {
 
 namespace {
@@ -31,6 +33,7 @@ ImpairmentLimits limits_of(const Impairments& impairments) {
   limits.duplicate = limit_of(impairments.duplicate, "duplication");
   limits.reorder = limit_of(impairments.reorder, "reordering");
   limits.corrupt = limit_of(impairments.corrupt, "corruption");
+  if (impairments.mtu != 0) limits.frame_bytes = impairments.mtu + kEthernetBytes;
   limits.up = impairments.up ? 1 : 0;
   return limits;
 }
@@ -63,6 +66,7 @@ void ImpairmentPublisher::publish(std::size_t port, const Impairments& impairmen
   words.duplicate.store(limits.duplicate, std::memory_order_release);
   words.reorder.store(limits.reorder, std::memory_order_release);
   words.corrupt.store(limits.corrupt, std::memory_order_release);
+  words.frame_bytes.store(limits.frame_bytes, std::memory_order_release);
   words.up.store(limits.up, std::memory_order_release);
   version_.store(version + 2, std::memory_order_release);
 }
@@ -83,6 +87,7 @@ bool ImpairmentPublisher::read(std::uint64_t version, std::uint64_t& seen,
     fresh.duplicate = words.duplicate.load(std::memory_order_acquire);
     fresh.reorder = words.reorder.load(std::memory_order_acquire);
     fresh.corrupt = words.corrupt.load(std::memory_order_acquire);
+    fresh.frame_bytes = words.frame_bytes.load(std::memory_order_acquire);
     fresh.up = words.up.load(std::memory_order_acquire);
     if (version_.load(std::memory_order_relaxed) != version) return false;
     limits[port] = fresh;

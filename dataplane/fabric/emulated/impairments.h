@@ -21,9 +21,13 @@ struct ImpairmentLimits {
   std::uint64_t duplicate = 0;
   std::uint64_t reorder = 0;
   std::uint64_t corrupt = 0;
+  std::uint64_t frame_bytes = kAnyLength;  // of the longest that passes
   std::uint64_t up = 1;
 
-  bool none() const { return (loss | duplicate | reorder | corrupt) == 0 && up != 0; }
+  static constexpr std::uint64_t kAnyLength = UINT64_MAX;
+  bool none() const {
+    return (loss | duplicate | reorder | corrupt) == 0 && frame_bytes == kAnyLength && up != 0;
+  }
 };
 
 // Throws std::invalid_argument when a probability is not within 0..1.
@@ -71,6 +75,7 @@ class ImpairmentPublisher {
     std::atomic<std::uint64_t> duplicate{0};
     std::atomic<std::uint64_t> reorder{0};
     std::atomic<std::uint64_t> corrupt{0};
+    std::atomic<std::uint64_t> frame_bytes{ImpairmentLimits::kAnyLength};
     std::atomic<std::uint64_t> up{1};
   };
 

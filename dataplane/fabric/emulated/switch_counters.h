@@ -19,6 +19,7 @@ struct SwitchPortNumbers {
   Number dropped_queue{};
   Number dropped_loss{};
   Number dropped_down{};  // the link of the input or output port was down
+  Number dropped_long{};  // longer than the input port's link carries
   Number rx_missed{};     // the server did not empty its receive ring in time
   Number unknown_mac{};   // came in here for an address that nobody has, or without one
   Number marked{};        // ECN
@@ -36,6 +37,7 @@ struct SwitchPortNumbers {
     visit(CounterEntry{"dropped_queue"}, objects.dropped_queue...);
     visit(CounterEntry{"dropped_loss"}, objects.dropped_loss...);
     visit(CounterEntry{"dropped_down"}, objects.dropped_down...);
+    visit(CounterEntry{"dropped_long"}, objects.dropped_long...);
     visit(CounterEntry{"rx_missed"}, objects.rx_missed...);
     visit(CounterEntry{"unknown_mac"}, objects.unknown_mac...);
     visit(CounterEntry{"marked"}, objects.marked...);

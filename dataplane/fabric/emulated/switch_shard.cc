@@ -257,8 +257,13 @@ void SwitchShard::impair(rte_mbuf* packet, std::uint16_t in, std::uint16_t out, 
                          std::int64_t arrival) {
   SwitchPortCounters& counters = counters_[out];
   const FrameFault fault = draw_fault(limits_[in], uplinks_[in].random);
-  if (limits_[in].up == 0 || limits_[out].up == 0 || fault.lost) {
-    (fault.lost ? counters.dropped_loss : counters.dropped_down).add(1);
+  const bool is_long = packet->pkt_len > limits_[in].frame_bytes;
+  const bool is_down = limits_[in].up == 0 || limits_[out].up == 0;
+  if (is_down || fault.lost || is_long) {
+    (fault.lost ? counters.dropped_loss
+     : is_down  ? counters.dropped_down
+                : counters.dropped_long)
+        .add(1);
     rte_pktmbuf_free(packet);
     return;
   }

@@ -291,6 +291,8 @@ TEST(StatusText, ShowsThatAllLinksAreDown) {
   EXPECT_EQ(impairments_summary(status), "down, loss 2 %, seed 7");
   status["impairments"]["up"] = true;
   EXPECT_EQ(impairments_summary(status), "loss 2 %, seed 7");
+  status["impairments"]["mtu"] = 1400;
+  EXPECT_EQ(impairments_summary(status), "loss 2 %, mtu 1400, seed 7");
 }
 
 TEST(StatusText, ShowsThatLinksAreDownBecauseADaemonOfSwitchesDoesNotAnswer) {

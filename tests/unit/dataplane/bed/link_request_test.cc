@@ -58,7 +58,7 @@ TEST_F(LinkRequestTest, SaysWhatBecomesOfThem) {
 }
 
 TEST_F(LinkRequestTest, RefusesWhatALinkOfTheKernelDoesNot) {
-  for (const char* name : {"loss", "duplicate", "reorder", "corrupt"}) {
+  for (const char* name : {"loss", "duplicate", "reorder", "corrupt", "mtu"}) {
     EXPECT_EQ(refusal({{name, 0.1}}),
               std::string("impair: ") + name +
                   " is for emulated switches, those of the embedded and the memif fabric; links of "

@@ -139,6 +139,18 @@ TEST_F(ImpairRequest, ShowsWhereALinkDiffersFromTheRest) {
       "loss":0.01,"duplicate":0.5,"reorder":0.0,"corrupt":0.0,"up":true}])"));
 }
 
+TEST_F(ImpairRequest, BoundsTheLengthOfWhatAServerSends) {
+  EXPECT_EQ(impair({{"mtu", 1400}, {"server", "2,1"}, {"level", 1}})["changed"], 1);
+  EXPECT_EQ(report()["impaired_links"],
+            json::parse(R"([{"server":[2,1],"level":1,"port":1,"switch":"1/[*,1]",
+      "loss":0.0,"duplicate":0.0,"reorder":0.0,"corrupt":0.0,"mtu":1400,"up":true}])"));
+  EXPECT_EQ(impair({{"mtu", 0}})["changed"], 1);
+  EXPECT_EQ(report()["impaired_links"], json::array());
+  for (const json& wrong : {json(-1), json(9001), json(1.5), json("1400")}) {
+    EXPECT_THAT(refusal({{"mtu", wrong}}), HasSubstr("expected a number of bytes"));
+  }
+}
+
 TEST_F(ImpairRequest, LeavesWhatIsNotNamedAsItIs) {
   impair({{"duplicate", 0.5}, {"server", "2,1"}, {"level", 1}});
   impair({{"loss", 0.1}});
@@ -290,7 +302,7 @@ TEST_F(ImpairRequest, NamesSomeOfManySwitchesAndCountsTheRest) {
 }
 
 TEST_F(ImpairRequest, RefusesEverythingThatIsNotARequest) {
-  EXPECT_THAT(refusal({{"losss", 0.1}}), HasSubstr("duplicate, reorder, corrupt, up, "));
+  EXPECT_THAT(refusal({{"losss", 0.1}}), HasSubstr("duplicate, reorder, corrupt, mtu, up, "));
   for (const json& value :
        {json(1.5), json(-0.1), json("0.1"), json(), json::array(), json(true)}) {
     EXPECT_THAT(refusal({{"loss", value}}), HasSubstr("\"loss\"")) << value;

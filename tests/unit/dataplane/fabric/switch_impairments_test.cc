@@ -6,6 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "dataplane/fabric/frame_fields.h"
 #include "tests/unit/dataplane/dpdk_environment.h"
 #include "tests/unit/dataplane/fabric/switch_fixture.h"
 
@@ -254,6 +255,25 @@ TEST_F(SwitchImpairmentsTest, ACableThatIsOutCarriesNothingEitherWay) {
   EXPECT_EQ(switch_->counts(0).dropped_down, 1u);
   switch_->set_impairments(1, {});
   EXPECT_EQ(sent_through(10).size(), 10u);
+}
+
+TEST_F(SwitchImpairmentsTest, ALinkWithAnMtuDropsWhatItsServerSendsAndIsLonger) {
+  build_impaired({}, 1);
+  send(0, {.to = 1});
+  run_until_quiet([] {});
+  received_numbers(1);
+  const auto frame = static_cast<std::uint32_t>(switch_->counts(1).bytes);
+  Impairments impairments;
+  impairments.mtu = frame - kEthernetBytes;
+  switch_->set_impairments(0, impairments);
+  EXPECT_EQ(sent_through(10).size(), 10u);
+  --impairments.mtu;
+  switch_->set_impairments(0, impairments);
+  EXPECT_EQ(sent_through(10).size(), 0u);
+  EXPECT_EQ(switch_->counts(1).dropped_long, 10u);
+  send(1, {.to = 0});
+  run_until_quiet([] {});
+  EXPECT_EQ(received_numbers(0).size(), 1u) << "the other direction";
 }
 
 TEST_F(SwitchImpairmentsTest, RefusesWhatIsNoProbabilityAndKeepsWhatWas) {
