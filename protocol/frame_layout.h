@@ -50,6 +50,11 @@ inline constexpr std::size_t kLinkServer = 0;
 inline constexpr std::size_t kLinkLevel = 2;
 inline constexpr std::size_t kLinkDigit = 3;
 // Of a greeting only.
+inline constexpr std::size_t kFullFrames = 4;  // 16 bits
+inline constexpr std::uint16_t kFullSentBit = 0x1;
+inline constexpr std::uint16_t kFullWantedBit = 0x2;
+inline constexpr std::uint16_t kFullUnprovenBit = 0x4;
+inline constexpr std::uint16_t kFullLostBit = 0x8;
 inline constexpr std::size_t kFingerprint = 6;
 inline constexpr std::size_t kRate = 10;
 inline constexpr std::size_t kMtu = 18;

@@ -148,6 +148,14 @@ FrameError parse_message(const std::uint8_t* frame, std::size_t readable, std::s
   return out.payload_bytes == out.message.length ? FrameError::none : FrameError::bad_length;
 }
 
+FullFrameNews full_frames_of(std::uint16_t bits) {
+  return {.sent = (bits & kFullSentBit) != 0,
+          .wanted = (bits & kFullWantedBit) != 0,
+          .unproven = (bits & kFullUnprovenBit) != 0,
+          .lost = (bits & kFullLostBit) != 0};
+}
+
+// The padding of a greeting may have any length here: what is full only the cluster knows.
 FrameError parse_link(const std::uint8_t* frame, std::size_t readable, std::size_t udp_length,
                       ParsedFrame& out) {
   const bool is_greeting = out.type == FrameType::greeting;
@@ -160,13 +168,14 @@ FrameError parse_link(const std::uint8_t* frame, std::size_t readable, std::size
   out.link.level = at[kLinkLevel];
   out.link.digit = at[kLinkDigit];
   if (is_greeting) {
+    out.link.full_frames = full_frames_of(load_little<std::uint16_t>(at + kFullFrames));
     out.link.settings.fingerprint = load_little<std::uint32_t>(at + kFingerprint);
     out.link.settings.bits_per_second = load_little<std::uint64_t>(at + kRate);
     out.link.settings.mtu = load_little<std::uint16_t>(at + kMtu);
     out.link.number = load_little<std::uint64_t>(at + kGreetingNumber);
     out.link.echo = load_little<std::uint64_t>(at + kGreetingEcho);
   }
-  return out.payload_bytes == 0 ? FrameError::none : FrameError::bad_length;
+  return is_greeting || out.payload_bytes == 0 ? FrameError::none : FrameError::bad_length;
 }
 
 FrameError parse_path_probe(const std::uint8_t* frame, std::size_t readable, std::size_t udp_length,

@@ -31,7 +31,7 @@
 
 namespace gradcube::protocol {
 
-inline constexpr std::uint8_t kVersion = 8;
+inline constexpr std::uint8_t kVersion = 9;
 inline constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
 inline constexpr std::uint8_t kProtocolUdp = 17;
 inline constexpr std::uint16_t kUdpPort = 47330;  // destination port of every frame
@@ -182,6 +182,17 @@ struct SettingsDigest {
   friend bool operator==(const SettingsDigest&, const SettingsDigest&) = default;
 };
 
+// What a greeting says of frames of full length, which something on the way may drop though it lets
+// short ones pass (dataplane/links/full_frames.h).
+struct FullFrameNews {
+  bool sent = false;      // a padded greeting of this number has left before it
+  bool wanted = false;    // the receiver is to send padded ones at once, and again until one comes
+  bool unproven = false;  // none of the receiver's has come since the link was down or lost them
+  bool lost = false;      // those of the receiver do not come, though its short ones do
+
+  friend bool operator==(const FullFrameNews&, const FullFrameNews&) = default;
+};
+
 // Of a greeting and of a path failure: the link from `server` over its port of `level` to the
 // neighbour with `digit`. In a greeting the server is its sender.
 struct LinkHeader {
@@ -193,6 +204,7 @@ struct LinkHeader {
   std::uint64_t number = 0;
   std::uint64_t echo = 0;  // the last number that the sender has heard of the receiver; 0: none
   SettingsDigest settings{};
+  FullFrameNews full_frames{};
 };
 
 // Of a path probe, and of its answer.

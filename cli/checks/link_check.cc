@@ -107,9 +107,16 @@ std::string reported_problem(const json& status, const RunningCluster& cluster,
     const json* port = port_to(status, space, server, other, link.level);
     if (port == nullptr) continue;
     for (const json& neighbour : items(*port, "down")) {
-      if (address_text(neighbour) == space.text(other)) {
-        return fmt::format("down: {} does not hear {}", space.text(server), space.text(other));
+      if (address_text(neighbour) != space.text(other)) continue;
+      const auto is_it = [&](const json& one) { return address_text(one) == space.text(other); };
+      const json& short_only = items(*port, "short_only");
+      if (std::any_of(short_only.begin(), short_only.end(), is_it)) {
+        return fmt::format(
+            "small frames pass between {} and {}, frames of MTU {} do not: raise the MTU of the "
+            "switches and interfaces on the way, or start the cluster with a smaller one (--mtu)",
+            space.text(server), space.text(other), count_field(status, "mtu").value_or(0));
       }
+      return fmt::format("down: {} does not hear {}", space.text(server), space.text(other));
     }
     if (const auto wrong = text_field(*port, "wrong")) return *wrong;
   }

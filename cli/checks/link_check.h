@@ -6,9 +6,9 @@
 //     round trip, with the trainers' waiting;
 //   - buffers that the link takes kTransfer for, in frames of the cluster's MTU: as many bytes go
 //     over it each way, so bytes by median time is the rate of the payload;
-// and by the counters of the job's flows: how many segments had to be sent again. Greetings are
-// small: that a switch on the way takes no frames of the cluster's MTU shows here alone, if the
-// few bytes come through and the buffers do not.
+// and by the counters of the job's flows: how many segments had to be sent again. That something
+// on the way takes no frames of the cluster's MTU the daemons say (links/full_frames.h); where they
+// have not found out yet, or do not greet, the few bytes come through and the buffers do not.
 //
 // Where the host is busy, links seem slow; so it is measured, too, how long the daemons' threads
 // had no core meanwhile. That changes no judgement: nobody knows what the link does otherwise.
@@ -71,8 +71,8 @@ double percent_of_rate(const LinkFigures& figures, double configured_bps);
 std::string problem_of(const LinkFigures& figures, double configured_bps,
                        const LinkCheckSettings& settings);
 
-// What the daemon says against a link without any measurement: it is down, or one of its ports is
-// cabled or set wrongly. Empty if nothing.
+// What the daemon says against a link without any measurement: it is down, passes small frames
+// alone, or one of its ports is cabled or set wrongly. Empty if nothing.
 std::string reported_problem(const nlohmann::json& status, const RunningCluster& cluster,
                              const control::NeighbourLink& link);
 

@@ -70,8 +70,8 @@ const Json& form_of_status() {
       "address": "address", "socket": "text", "trainers": "count", "key": "text~",
       "other_key": "text~", "makes_in_ms": "count~", "ends_in_ms": "count~",
       "ports": [{"level": "count", "port": "count", "rate_bps": "count?", "down": ["address"],
-                 "wrong": "text?", "at": "text~", "receive_interrupts": "flag~",
-                 "steering": "text~",
+                 "short_only": ["address"], "wrong": "text?", "at": "text~",
+                 "receive_interrupts": "flag~", "steering": "text~",
                  "*": "count"}]}],
     "jobs": [{
       "name": "text", "owner": "text~", "id": "count", "epoch": "count most", "state": "text",

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "control/base/units.h"
 
@@ -45,7 +46,51 @@ std::string whose_levels(const bcube::AddressSpace& space, bcube::ServerId serve
   return "";
 }
 
+constexpr std::size_t kMostNamed = 4;
+
+// "[1], [2] and 3 more"
+std::string neighbours_text(const bcube::AddressSpace& space,
+                            const std::vector<bcube::ServerId>& servers) {
+  std::vector<std::string> names;
+  for (const bcube::ServerId server : servers) {
+    if (names.size() < kMostNamed) names.push_back(space.text(server));
+  }
+  const std::size_t more = servers.size() - names.size();
+  return fmt::format("{}{}", fmt::join(names, ", "),
+                     more == 0 ? "" : fmt::format(" and {} more", more));
+}
+
+void add_sentence(std::string& text, const std::string& more) {
+  if (!text.empty() && !more.empty()) text += "; besides, ";
+  text += more;
+}
+
+// What a port has found out.
+struct Heard {
+  std::array<WrongGreeting, 2> wrong;  // what is known to be wrong, and what has another key
+  std::vector<LossyLength> lengths;
+};
+
 }  // namespace
+
+std::string length_text(const bcube::AddressSpace& space, bcube::ServerId server, unsigned port,
+                        unsigned mtu, std::span<const LossyLength> links) {
+  std::map<std::string, std::vector<bcube::ServerId>> by_direction;
+  for (const LossyLength& link : links) {
+    const char* direction = link.from && link.to ? "to and from" : link.to ? "to" : "from";
+    by_direction[direction].push_back(link.neighbour);
+  }
+  std::string between;
+  for (const auto& [direction, servers] : by_direction) {
+    between += fmt::format("{}{} {}", between.empty() ? "" : ", and ", direction,
+                           neighbours_text(space, servers));
+  }
+  if (between.empty()) return "";
+  return fmt::format(
+      "port {} of server {}: {} small frames pass, frames of MTU {} do not: raise the MTU of the "
+      "switches and interfaces on the way, or start the cluster with a smaller one (--mtu)",
+      port, space.text(server), between, mtu);
+}
 
 std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server, unsigned port,
                        const protocol::SettingsDigest& settings, const WrongGreeting& wrong) {
@@ -94,32 +139,33 @@ std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server,
                        std::span<const WrongGreeting> all) {
   std::string text;
   for (const WrongGreeting& wrong : all) {
-    if (wrong.fault == GreetingFault::none) continue;
-    if (!text.empty()) text += "; besides, ";
-    text += wrong_text(space, server, port, settings, wrong);
+    add_sentence(text, wrong_text(space, server, port, settings, wrong));
   }
   return text;
 }
 
 WrongPorts wrong_ports(const bcube::AddressSpace& space, const std::vector<EngineAt>& engines) {
-  // Of each port what is known to be wrong, and what has another key.
-  std::map<const Engine*, std::vector<std::array<WrongGreeting, 2>>> heard;
+  std::map<const Engine*, std::vector<Heard>> heard;
   for (const EngineAt& at : engines) {
     heard[at.engine].resize(space.ports(at.engine->settings().server));
   }
   on_each(engines, [&](const EngineAt& at) {
     auto& of_engine = heard.at(at.engine);
     for (unsigned port = 0; port < of_engine.size(); ++port) {
-      of_engine[port] = {at.engine->wrong_greeting(port), at.engine->other_key(port)};
+      of_engine[port] = {{at.engine->wrong_greeting(port), at.engine->other_key(port)},
+                         at.engine->lossy_lengths(port)};
     }
   });
   WrongPorts ports;
   for (const EngineAt& at : engines) {
     const EngineSettings& settings = at.engine->settings();
     for (unsigned port = 0; port < heard.at(at.engine).size(); ++port) {
-      std::string text = wrong_text(space, settings.server, port, settings.greetings.digest,
-                                    heard.at(at.engine)[port]);
-      if (!text.empty()) ports[{settings.server, port}] = std::move(text);
+      const protocol::SettingsDigest& digest = settings.greetings.digest;
+      const auto& [wrong, lengths] = heard.at(at.engine)[port];
+      WrongPort found{wrong_text(space, settings.server, port, digest, wrong), {}};
+      add_sentence(found.text, length_text(space, settings.server, port, digest.mtu, lengths));
+      for (const LossyLength& link : lengths) found.short_only.push_back(link.neighbour);
+      if (!found.text.empty()) ports[{settings.server, port}] = std::move(found);
     }
   }
   return ports;
@@ -128,9 +174,9 @@ WrongPorts wrong_ports(const bcube::AddressSpace& space, const std::vector<Engin
 std::vector<std::string> WrongPortsLog::news(const WrongPorts& ports, TimePoint now) {
   std::erase_if(logged_, [now](const auto& each) { return now - each.second >= kOnceIn; });
   std::vector<std::string> news;
-  for (const auto& [port, text] : ports) {
+  for (const auto& [port, wrong] : ports) {
     if (logged_.size() == kMostAtOnce) break;
-    if (logged_.emplace(text, now).second) news.push_back(text);
+    if (logged_.emplace(wrong.text, now).second) news.push_back(wrong.text);
   }
   return news;
 }

@@ -120,6 +120,11 @@ Nanoseconds greeting_interval(const control::ClusterSettings& settings, Payloads
   return std::max(least, greetings * 1000 * kMillisecond / kGreetingsPerSecond);
 }
 
+// --- Padded greetings. They take a sixteenth of the slowest link at most, and so few leave a port
+// in an interval that a switch queue holds what comes from all neighbours beside what is granted.
+constexpr std::int64_t kSixteenths = 16;
+constexpr std::int64_t kMostPaddedAtOnce = 4;
+
 // --- Silent daemons. A link that is down is found in three to four intervals by the server whose
 // link it is, and in as many by a relay further on. A daemon must not be given up before its
 // messages go around both, so it may be silent for twelve, within what a trainer would wait.
@@ -201,15 +206,29 @@ void tune_ports(const control::ClusterSettings& settings, FabricParameters& para
   }
 }
 
+std::uint64_t slowest(const control::ClusterSettings& settings) {
+  std::uint64_t rate = narrowest(settings, 0);
+  for (unsigned level = 1; level < settings.topology.levels(); ++level) {
+    rate = std::min(rate, narrowest(settings, level));
+  }
+  return rate;
+}
+
+// A sixteenth of an interval, in sixteenths of a frame's time.
+unsigned padded_sixteenths(const control::ClusterSettings& settings, Nanoseconds interval) {
+  std::int64_t most = kSixteenths * kMostPaddedAtOnce;
+  if (settings.rates.limited()) {
+    most = std::clamp<std::int64_t>(interval / frame_time(settings, slowest(settings)), 1, most);
+  }
+  return static_cast<unsigned>(most);
+}
+
 // What flows have in common. Where rates differ, it follows from the slowest: a relay or a detour
 // can lead any flow over a slow link, where a timer of a fast one would take waiting for loss. A
 // sender must know how long a receiver delays an acknowledgement, so there is one delay. It costs
 // fast links nothing: in a stream every so many segments bring one, whatever the time.
 void tune_flows(const control::ClusterSettings& settings, FabricParameters& parameters) {
-  std::uint64_t rate = narrowest(settings, 0);
-  for (unsigned level = 1; level < settings.topology.levels(); ++level) {
-    rate = std::min(rate, narrowest(settings, level));
-  }
+  const std::uint64_t rate = slowest(settings);
   parameters.block_bytes = kLimitedBlock;
   parameters.window = kLimitedWindow;
   parameters.flows.acknowledgement.every = kSegmentsPerAcknowledgement;
@@ -264,6 +283,7 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings, Pay
     recovery.acknowledge_delay = kUnlimitedAcknowledgeDelay;
   }
   parameters.greeting_interval = greeting_interval(settings, payloads);
+  parameters.padded_sixteenths = padded_sixteenths(settings, parameters.greeting_interval);
   parameters.silent_after = std::clamp(kIntervalsOfSilence * parameters.greeting_interval,
                                        kShortestSilence, kLongestSilence);
   parameters.probing_interval = probing_interval(settings);

@@ -188,6 +188,8 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
     place.settings.greetings.digest = digest_;
     place.settings.greetings.announces = announces_;
     place.settings.greetings.first_number = incarnation;
+    place.settings.greetings.padded_bytes = full_frame_bytes(settings_.mtu_of_frames());
+    place.settings.greetings.padded_sixteenths = parameters_.padded_sixteenths;
     if (parameters_.greeting_interval != 0) {
       // On the way to a neighbour and back there are four links.
       place.settings.greetings.intervals_on_the_way =

@@ -170,7 +170,9 @@ Json servers_json(const StatusSources& sources) {
       of_server[number]->add_to_status(port);
       port["down"] = control::addresses_json(space, neighbours_down(sources, server, number));
       const auto found = wrong.find({server, number});
-      port["wrong"] = found == wrong.end() ? Json(nullptr) : Json(found->second);
+      const WrongPort is = found == wrong.end() ? WrongPort{} : found->second;
+      port["short_only"] = control::addresses_json(space, is.short_only);
+      port["wrong"] = is.text.empty() ? Json(nullptr) : Json(is.text);
       if (const std::string problem = of_server[number]->problem(); !problem.empty()) {
         port["wrong"] = problem;
       }

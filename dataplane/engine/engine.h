@@ -162,6 +162,9 @@ class Engine final : public Pollable {
   // What the port has heard lately and should not; nothing of the engines that do not greet.
   WrongGreeting wrong_greeting(unsigned port) const { return keeper_.wrong_greeting(port, now_); }
   WrongGreeting other_key(unsigned port) const { return keeper_.other_key(port, now_); }
+  std::vector<LossyLength> lossy_lengths(unsigned port) const {
+    return keeper_.lossy_lengths(port);
+  }
 
  private:
   // engine_receive.cc
@@ -191,8 +194,9 @@ class Engine final : public Pollable {
 
   // engine_routes.cc
   void send_greetings(PortQueue& out);
-  void receive_link_frame(const protocol::ParsedFrame& frame,
-                          std::span<const std::uint8_t> headers);
+  bool pad(rte_mbuf& greeting, std::size_t padding);
+  void receive_link_frame(const protocol::ParsedFrame& frame, std::span<const std::uint8_t> headers,
+                          std::span<const std::uint8_t> padding);
   // The one that was chosen by what paths have left, else the best that works.
   bcube::Route route_of(const Flow& flow) const;
   void reroute();

@@ -182,12 +182,15 @@ bool Engine::hand_over(rte_mbuf* packet) {
 // What belongs to no flow. True if the packet waits in the inbox.
 bool Engine::receive_unsegmented(rte_mbuf* packet, const ParsedFrame& frame,
                                  std::span<const std::uint8_t> head) {
+  const std::uint8_t* padding = payload_of(packet, frame);
   if (frame.routing.destination != settings_.server && !protocol::is_announcement(frame.routing)) {
     counters_.drop(DropReason::not_for_this_server);
   } else if (frame.type == protocol::FrameType::path_probe) {
     receive_path_probe(packet, frame);
+  } else if (frame.type != protocol::FrameType::message && padding == nullptr) {
+    counters_.drop(DropReason::scattered_payload);
   } else if (frame.type != protocol::FrameType::message) {
-    receive_link_frame(frame, head.first(frame.header_bytes));
+    receive_link_frame(frame, head.first(frame.header_bytes), {padding, frame.payload_bytes});
   } else if (settings_.inbox == nullptr) {
     counters_.drop(FrameError::unsupported_type);
   } else if (server_keys() != nullptr && packet->nb_segs == 1 &&

@@ -5,6 +5,7 @@
 
 #include "dataplane/engine/engine.h"
 #include "dataplane/fabric/frame_fields.h"
+#include "dataplane/host/padding.h"
 #include "dataplane/links/way_back.h"
 #include "protocol/link_frame.h"
 #include "protocol/mac.h"
@@ -18,20 +19,38 @@ constexpr Nanoseconds kBetweenPathFailures = 20'000;
 
 }  // namespace
 
-// Into the port's plain burst. Those that find no room stay owed.
+// Into the port's plain burst. What finds no room stays owed. A padded greeting for which there is
+// no packet is as if it were lost.
 void Engine::send_greetings(PortQueue& out) {
   while (!out.plain.is_full() && keeper_.owes(out.number)) {
-    rte_mbuf* greeting = own_frame(
-        [&](std::span<std::uint8_t> frame) { return keeper_.write_owed(out.number, frame); });
+    std::size_t padding = 0;
+    rte_mbuf* greeting = own_frame([&](std::span<std::uint8_t> frame) {
+      const GreetingBytes written = keeper_.write_owed(out.number, frame);
+      padding = written.padding;
+      return written.headers;
+    });
     if (greeting == nullptr) break;
+    if (padding != 0 && !pad(*greeting, padding)) {
+      rte_pktmbuf_free(greeting);
+      continue;
+    }
     out.plain.put(greeting);
   }
 }
 
+bool Engine::pad(rte_mbuf& greeting, std::size_t padding) {
+  rte_mbuf* packet = pools_.answers.allocate();
+  if (packet != nullptr && append_padding(greeting, *packet, padding)) return true;
+  rte_pktmbuf_free(packet);
+  ++counters_.no_packet_memory;
+  return false;
+}
+
 // A greeting, or a path failure.
 void Engine::receive_link_frame(const protocol::ParsedFrame& frame,
-                                std::span<const std::uint8_t> headers) {
-  const protocol::FrameError error = protocol::check(headers, {}, server_keys());
+                                std::span<const std::uint8_t> headers,
+                                std::span<const std::uint8_t> padding) {
+  const protocol::FrameError error = protocol::check(headers, padding, server_keys());
   if (error != protocol::FrameError::none) {
     counters_.drop(error);
     if (error == protocol::FrameError::bad_mac && frame.type == protocol::FrameType::greeting) {
@@ -49,6 +68,8 @@ void Engine::receive_link_frame(const protocol::ParsedFrame& frame,
         return counters_.drop(DropReason::wrong_link);
       case GreetingVerdict::wrong_cluster:
         return counters_.drop(DropReason::wrong_cluster);
+      case GreetingVerdict::wrong_length:
+        return counters_.drop(protocol::FrameError::bad_length);
       case GreetingVerdict::stale:
         ++counters_.stale_greetings;
         return;

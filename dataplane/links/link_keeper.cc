@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dataplane/host/padding.h"
 #include "dataplane/links/way_back.h"
 #include "protocol/link_frame.h"
 
@@ -14,6 +15,7 @@ namespace {
 constexpr protocol::Nanoseconds kBetweenAnnouncements = 1000 * protocol::kMillisecond;
 // So long, and as long as three greetings, what a port has heard counts as heard lately.
 constexpr protocol::Nanoseconds kLately = 5 * kBetweenAnnouncements;
+constexpr unsigned kSixteenths = 16;  // of a padded greeting
 
 }  // namespace
 
@@ -25,6 +27,8 @@ LinkKeeper::LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourT
       watch_(neighbours.space(), neighbours.self()),
       number_(settings.first_number),
       owed_(neighbours.space().ports(neighbours.self())),
+      padded_owed_(owed_.size()),
+      padded_saved_(owed_.size(), std::max(kSixteenths, settings.padded_sixteenths)),
       answers_(owed_.size()),
       wrong_numbers_(owed_.size()),
       wrong_greetings_(owed_.size()),
@@ -32,11 +36,13 @@ LinkKeeper::LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourT
   const bcube::AddressSpace& space = neighbours.space();
   for (unsigned port = 0; port < owed_.size(); ++port) {
     owed_[port].resize(space.hop_digits(space.level_of_port(port)));
+    padded_owed_[port].resize(owed_[port].size());
     answers_[port].reserve(kMostAnswers);
   }
   for (unsigned level = 0; level < space.levels(); ++level) {
     frames_.emplace_back(space.hop_digits(level));
     heard_.emplace_back(space.hop_digits(level));
+    full_frames_.emplace_back(space.hop_digits(level));
   }
   if (settings.interval == 0) next_greeting_ = protocol::kNever;
 }
@@ -55,18 +61,20 @@ void LinkKeeper::end_interval(protocol::Nanoseconds now) {
   ++number_;
   for_each_link([this](unsigned, bcube::Hop link) {
     const std::uint64_t frames = links_.direct_frames(link);
-    if (frames != std::exchange(frames_[link.level][link.digit], frames)) {
-      watch_.on_sign_of_life(link);
-    }
+    const bool news = frames != std::exchange(frames_[link.level][link.digit], frames);
+    if (news && full_frames(link).carried()) watch_.on_sign_of_life(link);
   });
   // Whether a link came up or went down is seen below, beside whether it is heard.
   watch_.end_interval();
   bool changed = false;
   for_each_link([&](unsigned port, bcube::Hop link) {
+    const bool went_down = links_.up(link) && !watch_.up(link);
+    if (went_down && settings_.padded_bytes != 0) full_frames(link).on_down();
     changed = links_.set(link, watch_.up(link), watch_.hears(link)) || changed;
     owed_[port].insert(link.digit);
   });
   if (changed) links_.publish();
+  for (unsigned port = 0; port < owed_.size(); ++port) owe_padded(port);
   if (!settings_.announces || now < next_announcement_) return;
   next_announcement_ = now + kBetweenAnnouncements;
   for (unsigned port = 0; port < owed_.size(); ++port) {
@@ -74,25 +82,72 @@ void LinkKeeper::end_interval(protocol::Nanoseconds now) {
   }
 }
 
+// To who is heard and asks, or has its turn. Each time another one is first, and another one than
+// at other servers, so that what the port cannot send at once does not come to one of them at once.
+void LinkKeeper::owe_padded(unsigned port) {
+  const unsigned most = std::max(kSixteenths, settings_.padded_sixteenths);
+  padded_saved_[port] = std::min(padded_saved_[port] + settings_.padded_sixteenths, most);
+  const std::span<const bcube::Neighbour> all = neighbours_.behind(port);
+  const unsigned own = neighbours_.own_digit(neighbours_.space().level_of_port(port));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bcube::Hop link = hop_to(all[(number_ + own + i) % all.size()]);
+    const bool has_turn = (number_ + own + link.digit) % kPaddedEvery == 0;
+    if (is_heard(link) && (has_turn || full_frames(link).wanted())) owe_padded(port, link.digit);
+  }
+}
+
+// Once in an interval at most.
+void LinkKeeper::owe_padded(unsigned port, std::size_t digit) {
+  const unsigned level = neighbours_.space().level_of_port(port);
+  if (settings_.padded_bytes == 0 || padded_saved_[port] < kSixteenths ||
+      padded_owed_[port].contains(digit) || full_frames_[level][digit].sent(number_)) {
+    return;
+  }
+  padded_saved_[port] -= kSixteenths;
+  padded_owed_[port].insert(digit);
+}
+
+bool LinkKeeper::is_heard(bcube::Hop link) const {
+  const Heard& heard = heard_[link.level][link.digit];
+  return heard.number != 0 && number_ - heard.interval <= bcube::LinkWatch::kSilentIntervals;
+}
+
+std::vector<LossyLength> LinkKeeper::lossy_lengths(unsigned port) const {
+  std::vector<LossyLength> found;
+  for (const bcube::Neighbour& neighbour : neighbours_.behind(port)) {
+    const bcube::Hop link = hop_to(neighbour);
+    const FullFrames& full = full_frames_[link.level][link.digit];
+    if (links_.up(link) || !is_heard(link) || !(full.lost_from() || full.lost_to())) continue;
+    found.push_back({neighbour.server, full.lost_from(), full.lost_to()});
+  }
+  return found;
+}
+
 // Of an interval in which it may have been sent.
 bool LinkKeeper::is_fresh(std::uint64_t echo, std::uint64_t intervals) const {
   return echo != 0 && number_ - echo < intervals + settings_.intervals_on_the_way;
 }
 
-// With the number of the greeting that it answers, or of the last that was fresh.
-std::size_t LinkKeeper::write_owed(unsigned port, std::span<std::uint8_t> out) {
-  const unsigned level = neighbours_.space().level_of_port(port);
-  Answer answer;
-  if (!owed_[port].empty()) {
-    answer.digit = owed_[port].next(0);
-    owed_[port].erase(answer.digit);
-    const bool announces = answer.digit == neighbours_.own_digit(level);
-    answer.number = announces ? wrong_numbers_[port] : heard_[level][answer.digit].number;
-  } else {
-    answer = answers_[port].back();
-    answers_[port].pop_back();
+// Padded ones first: the others tell of them. With the number of the greeting that it answers, or
+// of the last that was fresh.
+LinkKeeper::Owed LinkKeeper::next_owed(unsigned port, unsigned level) {
+  for (protocol::IndexSet* owed : {&padded_owed_[port], &owed_[port]}) {
+    if (owed->empty()) continue;
+    const std::size_t digit = owed->next(0);
+    owed->erase(digit);
+    const bool announces = digit == neighbours_.own_digit(level);
+    return {digit, announces ? wrong_numbers_[port] : heard_[level][digit].number,
+            owed == &padded_owed_[port]};
   }
-  const bcube::Hop link{static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(answer.digit)};
+  const Answer answer = answers_[port].back();
+  answers_[port].pop_back();
+  return {answer.digit, answer.number, false};
+}
+
+GreetingBytes LinkKeeper::write_owed(unsigned port, std::span<std::uint8_t> out) {
+  const unsigned level = neighbours_.space().level_of_port(port);
+  const Owed owed = next_owed(port, level);
+  const bcube::Hop link{static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(owed.digit)};
   const bcube::Neighbour* to = neighbours_.find(link.level, link.digit);
   protocol::RoutingHeader routing;
   routing.source = static_cast<std::uint16_t>(neighbours_.self());
@@ -106,10 +161,18 @@ std::size_t LinkKeeper::write_owed(unsigned port, std::span<std::uint8_t> out) {
     const bcube::LinkAddress& all = bcube::kBroadcastAddress;
     addresses = {own.mac, all.mac, own.ip, all.ip};
   }
-  return protocol::write_link_frame(
+  std::size_t padding = 0;
+  if (owed.padded) {
+    full_frames(link).on_sent(number_);
+    padding =
+        settings_.padded_bytes - protocol::link_header_bytes(1, true, settings_.keys != nullptr);
+  }
+  const std::size_t headers = protocol::write_link_frame(
       out, protocol::FrameType::greeting, addresses, routing, protocol::kFirstSourcePort,
-      {routing.source, link.level, link.digit, number_, answer.number, settings_.digest},
-      settings_.keys);
+      {routing.source, link.level, link.digit, number_, owed.echo, settings_.digest,
+       to == nullptr ? protocol::FullFrameNews{} : full_frames(link).news(number_)},
+      settings_.keys, padding_bytes(padding));
+  return {headers, padding};
 }
 
 // The neighbour that greets so over the link that leads here through the port; null: none does.
@@ -144,6 +207,11 @@ GreetingVerdict LinkKeeper::take(const protocol::ParsedFrame& greeting, unsigned
   }
   const GreetingFault fault = fault_of(link, port, neighbours_, settings_.digest);
   if (fault != GreetingFault::none) return take_wrong(fault, greeting, port, now);
+  const bool padded = greeting.payload_bytes != 0;
+  if (padded && (protocol::is_announcement(greeting.routing) ||
+                 greeting.header_bytes + greeting.payload_bytes != settings_.padded_bytes)) {
+    return GreetingVerdict::wrong_length;
+  }
   if (protocol::is_announcement(greeting.routing)) return GreetingVerdict::fits;
   const bcube::Neighbour* from = sender_of(link, port);
   if (from == nullptr) return GreetingVerdict::wrong_link;
@@ -153,8 +221,12 @@ GreetingVerdict LinkKeeper::take(const protocol::ParsedFrame& greeting, unsigned
   }
   const bcube::Hop hop = hop_to(*from);
   const Heard before = std::exchange(heard_[hop.level][hop.digit], {link.number, number_});
-  if (number_ - before.interval > 1) answer(*from, link.number);
-  watch_.on_sign_of_life(hop);
+  FullFrames& full = full_frames(hop);
+  const bool was_missing =
+      full.take(link, padded, 4 * (kFreshIntervals + settings_.intervals_on_the_way));
+  if (number_ - before.interval > 1 || was_missing) answer(*from, link.number);
+  if (full.wanted()) owe_padded(port, hop.digit);
+  if (full.carried()) watch_.on_sign_of_life(hop);
   return GreetingVerdict::fits;
 }
 

@@ -10,6 +10,12 @@
 // the interval, of any engine's, are a sign of life as well (bcube_forwarding/link_watch.h). What
 // follows is published in ServerLinks, for all engines.
 //
+// Nothing that comes over a link is a sign of life while it does not carry frames of full length
+// both ways, as greetings that are padded to it show (full_frames.h). A neighbour that is heard
+// gets a padded one when it asks, and else one in kPaddedEvery intervals, because a way may change
+// while it is in use. What they take of a port is bounded: neighbours that have to wait get theirs
+// in turn.
+//
 // A port may also announce about once a second which one it is, to whoever hears it: for ports that
 // may be cabled to others than their neighbours. An announcement is no sign of life. It answers the
 // last that its port has heard and should not have. Of greetings that do not belong behind the port
@@ -28,6 +34,7 @@
 
 #include "bcube_forwarding/link_watch.h"
 #include "bcube_forwarding/neighbours.h"
+#include "dataplane/links/full_frames.h"
 #include "dataplane/links/server_links.h"
 #include "dataplane/links/wrong_greeting.h"
 #include "protocol/index_set.h"
@@ -47,6 +54,12 @@ struct GreetingSettings {
   std::uint64_t first_number = 1;
   // That pass until an answer can be there, by the delay of the links.
   std::uint64_t intervals_on_the_way = 0;
+  // Of the longest frame, with its Ethernet header; 0: none is padded, and links are taken to carry
+  // what there is.
+  std::uint32_t padded_bytes = 0;
+  // Of a padded greeting, how many sixteenths a port may send in an interval. It may save up one,
+  // or what it may send in one interval.
+  unsigned padded_sixteenths = 64;
   const protocol::ServerKeys* keys = nullptr;  // of greetings; null: they have a CRC
 };
 
@@ -56,6 +69,22 @@ enum class GreetingVerdict : std::uint8_t {
   stale,          // nothing shows that its sender lives
   wrong_link,     // comes over another link than it names, or nobody listens to it
   wrong_cluster,  // of a server with other settings
+  wrong_length,   // padded, and not to the longest frame
+};
+
+// A link over which small frames pass and full ones do not.
+struct LossyLength {
+  bcube::ServerId neighbour = 0;
+  bool from = false;  // the neighbour's do not come
+  bool to = false;    // those of this server do not come there
+
+  bool operator==(const LossyLength&) const = default;
+};
+
+// What a greeting has in its packet: headers, and how much padding belongs behind them.
+struct GreetingBytes {
+  std::size_t headers = 0;
+  std::size_t padding = 0;
 };
 
 class LinkKeeper {
@@ -65,6 +94,7 @@ class LinkKeeper {
   static constexpr std::uint64_t kFreshIntervals = 5;
   // That wait at a port; to what comes beyond that there is none.
   static constexpr std::size_t kMostAnswers = 32;
+  static constexpr std::uint64_t kPaddedEvery = 16;
 
   // The references must outlive it.
   LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourTable& neighbours,
@@ -76,9 +106,11 @@ class LinkKeeper {
   }
   protocol::Nanoseconds next_greeting() const { return next_greeting_; }
 
-  bool owes(unsigned port) const { return !owed_[port].empty() || !answers_[port].empty(); }
-  // The next greeting that the port owes, which is then owed no more. Returns its length.
-  std::size_t write_owed(unsigned port, std::span<std::uint8_t> out);
+  bool owes(unsigned port) const {
+    return !padded_owed_[port].empty() || !owed_[port].empty() || !answers_[port].empty();
+  }
+  // The next greeting that the port owes, which is then owed no more.
+  GreetingBytes write_owed(unsigned port, std::span<std::uint8_t> out);
 
   // A greeting, or an announcement, that came through the port.
   GreetingVerdict take(const protocol::ParsedFrame& greeting, unsigned port,
@@ -89,6 +121,9 @@ class LinkKeeper {
     other_keys_[port] = {GreetingFault::other_key, greeting.level, greeting.server,
                          greeting.settings, now};
   }
+  // The port's links that are down though the neighbour is heard: what comes over them is too
+  // short. Allocates.
+  std::vector<LossyLength> lossy_lengths(unsigned port) const;
   // What the port has heard lately and should not. Anybody can make it hear another key, so that is
   // told of beside what is known to be wrong.
   WrongGreeting wrong_greeting(unsigned port, protocol::Nanoseconds now) const {
@@ -104,7 +139,7 @@ class LinkKeeper {
     std::uint64_t number = 0;    // that is sent back
     std::uint64_t interval = 0;  // in which it came, by the number of its greetings
   };
-  // To a stale greeting, or the first fresh one.
+  // To a stale greeting, the first fresh one, or the padded one that was missing.
   struct Answer {
     std::size_t digit = 0;     // of the neighbour
     std::uint64_t number = 0;  // the greeting's
@@ -112,7 +147,18 @@ class LinkKeeper {
     bool operator==(const Answer&) const = default;
   };
 
+  struct Owed {
+    std::size_t digit = 0;   // of the neighbour; the own one: announces
+    std::uint64_t echo = 0;  // the number that it answers
+    bool padded = false;
+  };
+
   void end_interval(protocol::Nanoseconds now);
+  void owe_padded(unsigned port);
+  void owe_padded(unsigned port, std::size_t digit);
+  Owed next_owed(unsigned port, unsigned level);
+  bool is_heard(bcube::Hop link) const;
+  FullFrames& full_frames(bcube::Hop link) { return full_frames_[link.level][link.digit]; }
   WrongGreeting if_lately(const WrongGreeting& heard, protocol::Nanoseconds now) const;
   bool is_fresh(std::uint64_t echo, std::uint64_t intervals) const;
   const bcube::Neighbour* sender_of(const protocol::LinkHeader& greeting, unsigned port) const;
@@ -128,11 +174,14 @@ class LinkKeeper {
   bcube::LinkWatch watch_;
   protocol::Nanoseconds next_greeting_ = 0;
   protocol::Nanoseconds next_announcement_ = 0;
-  std::uint64_t number_;                      // of this interval's greetings
-  std::vector<std::vector<Heard>> heard_;     // by level and digit
-  std::vector<protocol::IndexSet> owed_;      // by port: neighbours' digits; the own one: announces
-  std::vector<std::vector<Answer>> answers_;  // by port
-  std::vector<std::uint64_t> wrong_numbers_;  // by port: of the last that should not be heard
+  std::uint64_t number_;                              // of this interval's greetings
+  std::vector<std::vector<Heard>> heard_;             // by level and digit
+  std::vector<std::vector<FullFrames>> full_frames_;  // the same
+  std::vector<protocol::IndexSet> owed_;  // by port: neighbours' digits; the own one: announces
+  std::vector<protocol::IndexSet> padded_owed_;     // by port: digits of neighbours
+  std::vector<unsigned> padded_saved_;              // by port, in sixteenths of a padded greeting
+  std::vector<std::vector<Answer>> answers_;        // by port
+  std::vector<std::uint64_t> wrong_numbers_;        // by port: of the last that should not be heard
   std::vector<std::vector<std::uint64_t>> frames_;  // by level and digit, one interval ago
   std::vector<WrongGreeting> wrong_greetings_;      // by port; the last of each
   std::vector<WrongGreeting> other_keys_;           // the same

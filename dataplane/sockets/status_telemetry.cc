@@ -107,7 +107,9 @@ Json links_view(const Json& status, std::string_view which) {
       const std::string link = fmt::format("{}:{}", name, port["port"].get<unsigned>());
       if (!which.empty() && which != name && which != link) continue;
       Json& view = links[link] = port;
-      view["down"] = names_of(port["down"]);
+      for (const char* neighbours : {"down", "short_only"}) {
+        view[neighbours] = names_of(port[neighbours]);
+      }
     }
   }
   require_one(links, which, "link");

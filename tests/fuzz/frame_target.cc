@@ -44,8 +44,9 @@ void read_hostile(std::span<const std::uint8_t> input) {
   require(parsed.payload_bytes <= frame_bytes - parsed.header_bytes,
           "the payload lies in the frame");
   const bool is_message = parsed.type == protocol::FrameType::message;
-  require(parsed.is_segment || is_message || parsed.payload_bytes == 0,
-          "only segments and messages carry a payload");
+  const bool may_be_padded = parsed.type == protocol::FrameType::greeting;
+  require(parsed.is_segment || is_message || may_be_padded || parsed.payload_bytes == 0,
+          "only segments, messages and greetings have something behind their headers");
   require(!is_message || parsed.payload_bytes == parsed.message.length,
           "a message's fragment is as long as it says");
   require(parsed.routing.hop_index < parsed.routing.hop_count, "the hop is one of the route's");
@@ -104,9 +105,11 @@ std::vector<Bytes> seeds() {
     inputs.push_back(message);
     for (const auto type : {protocol::FrameType::greeting, protocol::FrameType::path_failure}) {
       Bytes about_link(200);
+      const Bytes padding(type == protocol::FrameType::greeting ? 100 : 0);
       about_link.resize(protocol::write_link_frame(about_link, type, link, routing, 49152,
                                                    {5, 0, 1, 7, 8, {0x5a5a5a5a, 9000, 1'000'000}},
-                                                   keys));
+                                                   keys, padding));
+      about_link.insert(about_link.end(), padding.begin(), padding.end());
       about_link.insert(about_link.begin(), {1, 0});
       inputs.push_back(about_link);
     }

@@ -55,7 +55,8 @@ std::string describe(const Scenario& scenario) {
     text += fmt::format(" probes every {} ns;", cluster.probing_ns.value_or(0));
   }
   for (const Outage& outage : scenario.outages) {
-    text += fmt::format(" link {} down from {} to {};", outage.link, outage.from, outage.until);
+    const std::string what = outage.mtu == 0 ? "down" : fmt::format("of MTU {}", outage.mtu);
+    text += fmt::format(" link {} {} from {} to {};", outage.link, what, outage.from, outage.until);
   }
   for (const ScenarioJob& job : scenario.jobs) {
     text += fmt::format(" job: {}, ranks [{}];", describe(job.options, cluster.topology.space()),

@@ -19,6 +19,9 @@ using Links = std::vector<LinkAt>;
 // In the time that finds a link that is down: three intervals, and what passes until the first.
 constexpr std::int64_t kInterval = 10 * kMillisecond;
 constexpr std::int64_t kFound = 4 * kInterval;
+// In the time that finds that one drops long frames: one padded greeting in sixteen intervals, two
+// more that are asked for, and three intervals of silence.
+constexpr std::int64_t kLengthFound = (2 * 16 + 8) * kInterval;
 // Until a collective has ended that a failure has met. What is sent again all at once may overflow
 // a queue, and is then found by a timer: once in some hundred times.
 constexpr std::int64_t kLatest = 250 * kMillisecond;
@@ -55,6 +58,31 @@ class FailingLinks : public testing::TestWithParam<const char*> {
       impairments.up = up;
       return impairments;
     });
+  }
+
+  void set_mtu(const Links& links, std::uint32_t mtu) {
+    cluster_.cluster().fabric().change_impairments(links, [=](dataplane::Impairments impairments) {
+      impairments.mtu = mtu;
+      return impairments;
+    });
+  }
+
+  // Flows that leave their servers by the links of this one at the level: servers further away are
+  // told by relays, each time anew.
+  unsigned flows_over(bcube::ServerId server, unsigned level) {
+    const bcube::AddressSpace& space = cluster_.plan().topology().space();
+    unsigned count = 0;
+    for (const dataplane::EngineAt& at : cluster_.cluster().engines()) {
+      const bcube::ServerId from = at.engine->settings().server;
+      for (dataplane::EngineJob* job : at.engine->jobs()) {
+        job->for_each_flow([&](const dataplane::Flow& flow) {
+          const bcube::Hop& hop = flow.route[0];
+          const bcube::ServerId to = space.with_digit(from, hop.level, hop.digit);
+          count += hop.level == level && (from == server || to == server) ? 1 : 0;
+        });
+      }
+    }
+    return count;
   }
 
   // Flows that are not on their planned route.
@@ -157,6 +185,29 @@ TEST_P(FailingLinks, AreFoundWhenTheyAreBrokenOneWay) {
   leave_all(cluster_, trainers_);
 }
 
+// What server 4 sends at level 0 is dropped where it is long: all four ends there say so.
+TEST_P(FailingLinks, AreGoneAroundThatDropLongFrames) {
+  submit();
+  cluster_.run_for(2 * kMillisecond);
+  const Links links =
+      links_that([](const LinkAt& link) { return link.server == 4 && link.level == 0; });
+  set_mtu(links, 1400);
+  EXPECT_TRUE(run_until_done(kLengthFound + kLatest));
+  expect_right(plan_, trainers_, collective_);
+  EXPECT_TRUE(cluster_.run_until([&] { return flows_over(4, 0) == 0; }, kLengthFound));
+  for (unsigned i = 0; i < 3; ++i) {
+    submit();
+    EXPECT_TRUE(run_until_done(kLatest)) << "nothing waits for the link";
+    expect_right(plan_, trainers_, collective_);
+    cluster_.run_for(300 * kMillisecond);
+    EXPECT_EQ(flows_over(4, 0), 0u) << "short frames pass all the time";
+  }
+  set_mtu(links, 0);
+  EXPECT_TRUE(cluster_.run_until([&] { return rerouted() == 0; }, 2 * kSecond));
+  allreduce(cluster_, plan_, trainers_, collective_);
+  leave_all(cluster_, trainers_);
+}
+
 TEST_P(FailingLinks, AreNotSuspectedWhenAServerPausesFor20Milliseconds) {
   for (unsigned i = 0; i < 3 * cluster_.servers(); ++i) {
     submit();
@@ -220,6 +271,20 @@ class OnlyLinks : public FailingLinks {
  protected:
   OnlyLinks() : FailingLinks("star:3") {}
 };
+
+TEST_P(OnlyLinks, AreWaitedForThatDropLongFrames) {
+  const Links links = links_that([](const LinkAt& link) { return link.server == 1; });
+  set_mtu(links, 1400);
+  cluster_.run_for(kLengthFound);
+  submit();
+  EXPECT_FALSE(run_until_done(kSecond));
+  EXPECT_EQ(cluster_.explain(*trainers_[0], {0, 2}),
+            "collective 2 of job \"links\" waits: links are down, and no other way leads to [1]");
+  set_mtu(links, 0);
+  EXPECT_TRUE(run_until_done(2 * kSecond));
+  expect_right(plan_, trainers_, collective_);
+  leave_all(cluster_, trainers_);
+}
 
 TEST_P(OnlyLinks, AreWaitedFor) {
   submit();

@@ -158,14 +158,15 @@ class Run {
     }
   }
 
-  // Takes its link down or brings it up, when it is time.
+  // Takes its link down or brings it up, or changes how long its frames may be, when it is time.
   void change_link(OutageState& outage) {
     const bool down = cluster_.now() >= outage.drawn.from && cluster_.now() < outage.drawn.until;
     if (down != outage.down) {
       dataplane::EmbeddedFabric& fabric = cluster_.cluster().fabric();
       fabric.change_impairments({fabric.links()[outage.drawn.link % fabric.links().size()]},
-                                [down](dataplane::Impairments impairments) {
-                                  impairments.up = !down;
+                                [&](dataplane::Impairments impairments) {
+                                  impairments.up = !down || outage.drawn.mtu != 0;
+                                  impairments.mtu = down ? outage.drawn.mtu : 0;
                                   return impairments;
                                 });
       outage.down = down;

@@ -260,6 +260,17 @@ void draw_outages(SeededRandom& random, Scenario& scenario) {
             [](const Outage& one, const Outage& other) { return one.until < other.until; });
 }
 
+// Some of them drop long frames alone. Drawn by itself, likewise.
+void draw_lengths(std::uint64_t seed, Scenario& scenario) {
+  constexpr std::uint32_t kShortest = 150;  // greetings pass
+  SeededRandom random(SeededRandom(seed + 6).next());
+  for (Outage& outage : scenario.outages) {
+    if (!one_in(random, 3)) continue;
+    const std::uint64_t most = scenario.simulation.cluster.mtu - kShortest;
+    outage.mtu = kShortest + static_cast<std::uint32_t>(random.below(most));
+  }
+}
+
 // A job that gets no answer from its leader in 2 s is given up. Where questions and answers take
 // the links, these lose so little that one of the hundred questions in that time is answered.
 void let_answers_arrive(SimulationSettings& simulation) {
@@ -365,6 +376,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   draw_nodes(random, scenario);
   draw_algorithms(random, scenario);
   draw_outages(random, scenario);
+  draw_lengths(seed, scenario);
   scenario.victim = static_cast<unsigned>(random.below(scenario.jobs[0].options.all_trainers()));
   scenario.when = random.below(scenario.collectives.size());
   if (scenario.misfortune == Misfortune::overflow) {

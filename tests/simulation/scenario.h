@@ -46,11 +46,12 @@ struct ScenarioJob {
   std::vector<std::uint32_t> ranks;  // of servers, wished, by member; empty: nobody wishes
 };
 
-// A link that is down for a while.
+// A link that is down for a while, or drops what its server sends and is long.
 struct Outage {
   std::uint64_t link = 0;  // of all, modulo how many there are
   std::int64_t from = 0;   // virtual time
   std::int64_t until = 0;
+  std::uint32_t mtu = 0;  // bytes of the longest IP packet that passes; 0: none passes
 };
 
 struct Scenario {

@@ -37,6 +37,19 @@ std::string reported(const NeighbourLink& link) {
   return reported_problem(status, read_running_cluster(status), link);
 }
 
+TEST(ReportedProblem, SaysOfALinkThatSmallFramesAlonePass) {
+  json status = a_status();
+  status["mtu"] = 9000;
+  status["servers"][0]["ports"][1]["short_only"] = json::parse("[[1, 0]]");
+  const NeighbourLink link{.level = 1, .first = 0, .second = 2};
+  EXPECT_EQ(
+      reported_problem(status, read_running_cluster(status), link),
+      "small frames pass between [0,0] and [1,0], frames of MTU 9000 do not: raise the MTU of "
+      "the switches and interfaces on the way, or start the cluster with a smaller one "
+      "(--mtu)");
+  EXPECT_EQ(reported(link), "down: [0,0] does not hear [1,0]");
+}
+
 TEST(RunningCluster, TellsWhatHasEndedAndWhatToDo) {
   json status = a_status();
   const auto ended = [&](const std::vector<control::ServerId>& members) {

@@ -28,7 +28,7 @@ TEST(LinkFrame, IsWhatTheTableSays) {
       link_frame(FrameType::greeting, {0x0102, 3, 4, kSentNumber, kSentEcho, kDigest});
   const Bytes from_udp(frame.begin() + 34, frame.begin() + 86);
   const Bytes expected = {0xc0, 0x03, 0xb8, 0xe2, 0,    56,   0,    0,     // UDP
-                          0x84, 0x10, 0x02, 0x01, 0x04, 0x03, 1,    0x20,  // routing
+                          0x94, 0x10, 0x02, 0x01, 0x04, 0x03, 1,    0x20,  // routing
                           0x02, 0x01, 3,    4,    0,    0,                 // link
                           0x14, 0x13, 0x12, 0x11,                          // settings
                           0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 0x22,
@@ -36,6 +36,45 @@ TEST(LinkFrame, IsWhatTheTableSays) {
                           0x58, 0x57, 0x56, 0x55, 0x54, 0x53, 0x52, 0x51};
   EXPECT_EQ(from_udp, expected);
   EXPECT_EQ(frame.size(), 90u);
+}
+
+TEST(LinkFrame, TellsOfFullFramesInItsFlags) {
+  for (unsigned bits = 0; bits < 16; ++bits) {
+    const FullFrameNews news = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0};
+    Bytes frame = link_frame(FrameType::greeting, {1, 0, 2, 3, 4, kDigest, news});
+    EXPECT_EQ(frame[54], bits);
+    EXPECT_EQ(frame[55], 0);
+    ParsedFrame parsed;
+    frame[55] = 0xff;  // of a later version
+    ASSERT_EQ(parse_frame(frame, frame.size(), parsed), FrameError::none);
+    EXPECT_EQ(parsed.link.full_frames, news);
+  }
+}
+
+TEST(LinkFrame, MayBePaddedIfItIsAGreeting) {
+  const SampleFrame sample(0, 1);
+  const Bytes padding(1400, 0xaa);
+  for (const FrameType type : {FrameType::greeting, FrameType::path_failure}) {
+    Bytes frame(200);
+    frame.resize(write_link_frame(frame, type, sample.link, sample.routing, kFirstSourcePort,
+                                  {1, 0, 2}, nullptr, padding));
+    const std::size_t headers = frame.size();
+    frame.insert(frame.end(), padding.begin(), padding.end());
+    ParsedFrame parsed;
+    const FrameError error = parse_frame(frame, frame.size(), parsed);
+    if (type == FrameType::path_failure) {
+      EXPECT_EQ(error, FrameError::bad_length);
+      continue;
+    }
+    ASSERT_EQ(error, FrameError::none);
+    EXPECT_EQ(parsed.header_bytes, headers);
+    EXPECT_EQ(parsed.payload_bytes, padding.size());
+    const std::span<const std::uint8_t> all(frame);
+    EXPECT_TRUE(crc_is_right(all.first(headers), all.subspan(headers)));
+    EXPECT_FALSE(crc_is_right(all.first(headers), all.subspan(headers, 1399)));
+    EXPECT_EQ(parse_frame(frame, frame.size() - 1, parsed), FrameError::bad_length)
+        << "it claims more than came";
+  }
 }
 
 TEST(LinkFrame, OfAPathFailureEndsWithItsLink) {

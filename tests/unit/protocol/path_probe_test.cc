@@ -28,7 +28,7 @@ TEST(PathProbe, IsWhatTheTableSays) {
   const Bytes frame = probe_frame({0x11121314, true, 0x2122232425262728});
   const Bytes from_udp(frame.begin() + 34, frame.begin() + 64);
   const Bytes expected = {0xc0, 0x03, 0xb8, 0xe2, 0,    34,   0,    0,     // UDP
-                          0x86, 0x10, 0x02, 0x01, 0x04, 0x03, 1,    0x20,  // routing
+                          0x96, 0x10, 0x02, 0x01, 0x04, 0x03, 1,    0x20,  // routing
                           0x14, 0x13, 0x12, 0x11, 1,    0,                 // number, flags
                           0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21};
   EXPECT_EQ(from_udp, expected);

@@ -15,8 +15,13 @@ const bcube::AddressSpace kSpace = parse_topology("bcube:3,2", "").space();
 constexpr bcube::ServerId kServer = 7;  // [2,1]
 
 Json port(unsigned number) {
-  return {{"level", number},  {"port", number},   {"rate_bps", nullptr},
-          {"down", {{2, 0}}}, {"wrong", nullptr}, {"rx_packets", 12}};
+  return {{"level", number},
+          {"port", number},
+          {"rate_bps", nullptr},
+          {"down", {{2, 0}}},
+          {"short_only", Json::array()},
+          {"wrong", nullptr},
+          {"rx_packets", 12}};
 }
 
 Json good() {

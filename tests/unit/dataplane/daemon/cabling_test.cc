@@ -102,14 +102,33 @@ TEST(WrongText, OfAServerThatTheClusterDoesNotHaveSaysItsNumber) {
   }
 }
 
+// Of port 1 of [2,1], to its neighbours [0,1] and [1,1].
+TEST(LengthText, NamesTheServersTheDirectionAndWhatToDo) {
+  const auto text = [](const std::vector<LossyLength>& links) {
+    return length_text(cube(), cube().parse("2,1"), 1, 9000, links);
+  };
+  constexpr const char* kText =
+      "port 1 of server [2,1]: {} small frames pass, frames of MTU 9000 do not: raise the MTU of "
+      "the "
+      "switches and interfaces on the way, or start the cluster with a smaller one (--mtu)";
+  const bcube::ServerId first = cube().parse("0,1");
+  const bcube::ServerId second = cube().parse("1,1");
+  EXPECT_EQ(text({}), "");
+  EXPECT_EQ(text({{first, true, true}}), fmt::format(kText, "to and from [0,1]"));
+  EXPECT_EQ(text({{first, true, false}, {second, true, false}}),
+            fmt::format(kText, "from [0,1], [1,1]"));
+  EXPECT_EQ(text({{first, true, false}, {second, false, true}}),
+            fmt::format(kText, "from [0,1], and to [1,1]"));
+}
+
 using Minutes = std::chrono::minutes;
 using Seconds = std::chrono::seconds;
 constexpr WrongPortsLog::TimePoint kStart{Minutes(1000)};
 
 TEST(WrongPortsLog, SaysTheSameOnceInAMinute) {
   WrongPortsLog log;
-  const WrongPorts one = {{{7, 0}, "one"}};
-  const WrongPorts both = {{{7, 0}, "one"}, {{7, 1}, "other"}};
+  const WrongPorts one = {{{7, 0}, {"one", {}}}};
+  const WrongPorts both = {{{7, 0}, {"one", {}}}, {{7, 1}, {"other", {}}}};
   using Texts = std::vector<std::string>;
   EXPECT_EQ(log.news(one, kStart), Texts{"one"});
   EXPECT_EQ(log.news(one, kStart + Seconds(1)), Texts{});
@@ -123,10 +142,11 @@ TEST(WrongPortsLog, IsNotFilledByWhoeverSendsManyGreetings) {
   WrongPortsLog log;
   std::size_t said = 0;
   for (unsigned i = 0; i < 1000; ++i) {
-    said += log.news({{{7, 0}, fmt::format("wrong {}", i)}}, kStart + Seconds(i / 100)).size();
+    said +=
+        log.news({{{7, 0}, {fmt::format("wrong {}", i), {}}}}, kStart + Seconds(i / 100)).size();
   }
   EXPECT_EQ(said, WrongPortsLog::kMostAtOnce);
-  EXPECT_EQ(log.news({{{7, 0}, "wrong again"}}, kStart + Minutes(2)).size(), 1u);
+  EXPECT_EQ(log.news({{{7, 0}, {"wrong again", {}}}}, kStart + Minutes(2)).size(), 1u);
 }
 
 }  // namespace

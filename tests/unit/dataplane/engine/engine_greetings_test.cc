@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <optional>
 
+#include "protocol/crc.h"
 #include "protocol/link_frame.h"
 #include "tests/unit/dataplane/engine/relay_fixture.h"
 
@@ -218,6 +219,71 @@ TEST_F(EngineGreetings, OfAnotherServerThanTheirSenderShowNothing) {
   poll();
   EXPECT_EQ(fault(0), GreetingFault::none);
   EXPECT_EQ(dropped(DropReason::wrong_link), 2u);
+}
+
+constexpr std::uint32_t kLongest = 700;
+
+class PaddedGreetings : public RelayTest {
+ protected:
+  PaddedGreetings() : RelayTest({kInterval, kOurs, false, {}, kLongest}) {}
+
+  // Of [0,1], which asks for a padded one.
+  static std::vector<std::uint8_t> greeting(std::size_t padding) {
+    std::vector<std::uint8_t> bytes(protocol::kMaxHeaderBytes);
+    const std::vector<std::uint8_t> zeros(padding);
+    bytes.resize(protocol::write_link_frame(
+        bytes, FrameType::greeting, {}, routing(1, 0, {{0, 0}}), 49152,
+        {1, 0, 0, 77, 2, kOurs, {.sent = true, .wanted = true}}, nullptr, zeros));
+    bytes.insert(bytes.end(), zeros.begin(), zeros.end());
+    return bytes;
+  }
+  static std::size_t padding() { return kLongest - protocol::link_header_bytes(1, true); }
+  std::uint64_t malformed(protocol::FrameError error) const {
+    return here_.engine->counters().malformed[static_cast<std::size_t>(error)];
+  }
+  // What the port has sent to [0,1].
+  std::vector<Sent> sent_to_one() {
+    std::vector<Sent> found = sent(here_.ports[0]);
+    std::erase_if(found, [](const Sent& each) { return each.frame.routing.destination != 1; });
+    return found;
+  }
+};
+
+TEST_F(PaddedGreetings, AreSentWhereTheyAreWantedBeforeOnesThatTellOfThem) {
+  now_ += kInterval;
+  poll();
+  sent_to_one();
+  put(here_, 0, greeting(0));
+  poll();
+  const std::vector<Sent> answers = sent_to_one();
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].bytes.size(), kLongest);
+  EXPECT_TRUE(
+      protocol::crc_is_right(std::span(answers[0].bytes).first(answers[0].frame.header_bytes),
+                             std::span(answers[0].bytes).subspan(answers[0].frame.header_bytes)));
+  EXPECT_EQ(answers[1].frame.payload_bytes, 0u);
+  EXPECT_TRUE(answers[1].frame.link.full_frames.sent);
+  EXPECT_EQ(answers[1].frame.link.number, answers[0].frame.link.number);
+}
+
+TEST_F(PaddedGreetings, AreTakenOfTheRightLengthAndUndamagedAlone) {
+  now_ += kInterval;
+  poll();
+  std::vector<std::uint8_t> damaged = greeting(padding());
+  damaged.back() ^= 1;
+  put(here_, 0, damaged);
+  put(here_, 0, greeting(padding() - 1));
+  poll();
+  EXPECT_EQ(malformed(protocol::FrameError::bad_crc), 1u);
+  EXPECT_EQ(malformed(protocol::FrameError::bad_length), 1u);
+  put(here_, 0, greeting(0));
+  poll();
+  EXPECT_TRUE(sent_to_one().back().frame.link.full_frames.wanted) << "none has come";
+  put(here_, 0, greeting(padding()));
+  poll();
+  const std::vector<Sent> answers = sent_to_one();
+  ASSERT_FALSE(answers.empty());
+  EXPECT_FALSE(answers.back().frame.link.full_frames.wanted);
 }
 
 class SilentEngine : public EngineGreetings {

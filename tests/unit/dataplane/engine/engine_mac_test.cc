@@ -188,6 +188,24 @@ TEST_F(EngineWithKey, TakesGreetingsOfTheClusterAlone) {
   EXPECT_EQ(malformed(FrameError::bad_mac), 2u);
 }
 
+TEST_F(EngineWithKey, TakesNoPaddingThatIsNotUnderTheMac) {
+  protocol::RoutingHeader routing;
+  routing.source = 1;
+  const Bytes zeros(100);
+  Bytes bytes(protocol::kMaxHeaderBytes);
+  bytes.resize(protocol::write_link_frame(bytes, protocol::FrameType::greeting, {}, routing, 1,
+                                          {1, 0, 0, 1, 1}, &kKeys.of_servers(), zeros));
+  bytes.insert(bytes.end(), zeros.begin(), zeros.end());
+  Bytes forged = bytes;
+  forged.back() ^= 1;
+  expect_wrong(forged, "its padding is another");
+  const Bytes without_padding(bytes.begin(), bytes.end() - 100);
+  arrive(without_padding);
+  EXPECT_EQ(malformed(FrameError::bad_length), 1u) << "it promises bytes that are not there";
+  arrive(bytes);
+  EXPECT_EQ(malformed(FrameError::bad_mac), 1u);
+}
+
 // Made before the engine, which it outlives.
 struct Inbox {
   MessageInbox inbox;

@@ -27,6 +27,7 @@ struct Manners {
   protocol::SettingsDigest digest{};
   bool announces = false;
   std::vector<std::uint64_t> bits_per_second{};
+  std::uint32_t padded_bytes = 0;
 };
 
 // An engine of one server without a job, and its two ports.
@@ -39,6 +40,7 @@ struct Relay {
           settings.segment_bytes = kSegmentBytes;
           settings.links = &links;
           settings.greetings = {manners.interval, manners.digest, manners.announces};
+          settings.greetings.padded_bytes = manners.padded_bytes;
           settings.bits_per_second = manners.bits_per_second;
           settings.inbox = &inbox;
           return std::make_unique<Engine>(

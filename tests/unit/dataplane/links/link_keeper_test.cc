@@ -21,7 +21,7 @@ class LinkKeeperTest : public testing::Test {
     std::vector<unsigned> greeted;
     while (keeper_.owes(port)) {
       std::array<std::uint8_t, protocol::kMaxHeaderBytes> bytes{};
-      const std::size_t length = keeper_.write_owed(port, bytes);
+      const std::size_t length = keeper_.write_owed(port, bytes).headers;
       protocol::ParsedFrame frame;
       EXPECT_EQ(protocol::parse_frame(bytes, length, frame), protocol::FrameError::none);
       greeted.push_back(frame.routing.destination);
@@ -42,7 +42,8 @@ class LinkKeeperTest : public testing::Test {
     std::vector<protocol::ParsedFrame> frames;
     std::array<std::uint8_t, protocol::kMaxHeaderBytes> bytes{};
     while (keeper.owes(port)) {
-      const std::size_t length = keeper.write_owed(port, bytes);
+      const GreetingBytes written = keeper.write_owed(port, bytes);
+      const std::size_t length = written.headers + written.padding;
       EXPECT_EQ(protocol::parse_frame(bytes, length, frames.emplace_back()),
                 protocol::FrameError::none);
     }

@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 
 Json port(unsigned number, std::uint64_t packets, Json down = Json::array()) {
   return {{"level", number},       {"port", number},          {"rate_bps", nullptr},
-          {"rx_packets", packets}, {"down", std::move(down)}, {"wrong", nullptr}};
+          {"rx_packets", packets}, {"down", std::move(down)}, {"short_only", Json::array()},
+          {"wrong", nullptr}};
 }
 
 // Of star:2 with two links each, as it never was.
@@ -69,6 +70,7 @@ TEST(LinksView, NamesPortsByServerAndNumber) {
   EXPECT_EQ(links_view(status(), "2-1").size(), 2U);
   EXPECT_EQ(links_view(status(), "2-1:1").dump(),
             R"({"2-1:1":{"level":1,"port":1,"rate_bps":null,"rx_packets":40,"down":[],)"
+            R"("short_only":[],)"
             R"("wrong":"hears another level"}})");
   for (const char* wrong : {"2", "2-1:", "2-1:2", "[2,1]", "2-1:1 ", "\xff"}) {
     EXPECT_THROW(links_view(status(), wrong), control::UsageError) << wrong;
