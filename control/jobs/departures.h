@@ -22,8 +22,9 @@
 //                  all that submit it, as after a disagreement, once what is before it has ended:
 //                  with GRADCUBE_EPEER, and a sentence that names job, collective, rank and server.
 //                  What not all have submitted in other lanes fails with it. So a server waits
-//                  for what has begun there, too, unless nothing is submitted and nothing ends for
-//                  JobTiming's run_on: others may submit it only after what cannot be done
+//                  for what has begun there, too, unless nothing is submitted, nothing ends and no
+//                  segment passes for twice JobTiming's run_on: others may submit it only after
+//                  what cannot be done
 //   messages       what it had sent is received, however late. A receive of what it had not sent,
 //                  and a send that it had not received, fail alike. So does what comes later
 //   all else       is as before: the rest of other lanes, messages among others, other jobs
@@ -82,23 +83,32 @@ class Departures {
   // By lane, the first collective that a trainer here has submitted and one that has left has not,
   // as far as it is time to fail it; 0 if there is none. To be called again and again where some
   // have left. reached: what any trainer here has submitted; completed: what has ended for all
-  // that are here. Of what a reset has failed, both count all.
+  // that are here. Of what a reset has failed, both count all. passed(): segments of collectives
+  // that have come or gone; asked once in run_on, and only where other lanes are waited for.
+  template <typename Passed>
   LaneNumbers missed(const LaneNumbers& reached, const LaneNumbers& completed, Instant run_on,
-                     Instant now) {
+                     Instant now, const Passed& passed) {
     if (reached != reached_ || completed != completed_) {
       reached_ = reached;
       completed_ = completed;
+      passed_.reset();
       moved_ = now;
     }
-    LaneNumbers missed(reached.size(), 0);
+    const LaneNumbers none(reached.size(), 0);
+    LaneNumbers missed = none;
     bool all_ended = true;
     for (std::size_t lane = 0; lane < reached.size(); ++lane) {
       const std::uint64_t shared = std::max(first_[lane].submitted[lane], completed[lane]);
       all_ended = all_ended && completed[lane] >= std::min(shared, reached[lane]);
       if (reached[lane] > shared && completed[lane] == shared) missed[lane] = shared + 1;
     }
-    if (!all_ended && now - moved_ < run_on) missed.assign(missed.size(), 0);
-    return missed;
+    if (all_ended || missed == none) return missed;
+    if (now - moved_ < run_on) return none;
+    const std::uint64_t count = passed();
+    if (passed_ == count) return missed;
+    passed_ = count;
+    moved_ = now;
+    return none;
   }
 
  private:
@@ -107,6 +117,7 @@ class Departures {
   // How far the trainers here had come when they last came further.
   LaneNumbers reached_;
   LaneNumbers completed_;
+  std::optional<std::uint64_t> passed_;  // since then, when it was asked last
   Instant moved_{};
 };
 

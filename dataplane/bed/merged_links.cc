@@ -14,6 +14,7 @@ control::Impairments read_impairments(const Json& json) {
   for (const control::Probability& one : control::kProbabilities) {
     impairments.*one.member = json.value(one.name, 0.0);
   }
+  impairments.mtu = json.value("mtu", 0U);
   impairments.up = json.value("up", true);
   return impairments;
 }

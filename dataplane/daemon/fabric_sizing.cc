@@ -120,10 +120,11 @@ Nanoseconds greeting_interval(const control::ClusterSettings& settings, Payloads
   return std::max(least, greetings * 1000 * kMillisecond / kGreetingsPerSecond);
 }
 
-// --- Padded greetings. They take a sixteenth of the slowest link at most, and so few leave a port
-// in an interval that a switch queue holds what comes from all neighbours beside what is granted.
+// --- Padded greetings. They take a sixteenth of the slowest link at most, and few leave a port at
+// once. Where there are so many servers that intervals are long, they do not wait for the next one.
 constexpr std::int64_t kSixteenths = 16;
 constexpr std::int64_t kMostPaddedAtOnce = 4;
+constexpr Nanoseconds kLongestPaddedTime = kGreetingInterval;
 
 // --- Silent daemons. A link that is down is found in three to four intervals by the server whose
 // link it is, and in as many by a relay further on. A daemon must not be given up before its
@@ -214,11 +215,11 @@ std::uint64_t slowest(const control::ClusterSettings& settings) {
   return rate;
 }
 
-// A sixteenth of an interval, in sixteenths of a frame's time.
-unsigned padded_sixteenths(const control::ClusterSettings& settings, Nanoseconds interval) {
+// A sixteenth of the time, in sixteenths of a frame's time.
+unsigned padded_sixteenths(const control::ClusterSettings& settings, Nanoseconds time) {
   std::int64_t most = kSixteenths * kMostPaddedAtOnce;
   if (settings.rates.limited()) {
-    most = std::clamp<std::int64_t>(interval / frame_time(settings, slowest(settings)), 1, most);
+    most = std::clamp<std::int64_t>(time / frame_time(settings, slowest(settings)), 1, most);
   }
   return static_cast<unsigned>(most);
 }
@@ -283,7 +284,8 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings, Pay
     recovery.acknowledge_delay = kUnlimitedAcknowledgeDelay;
   }
   parameters.greeting_interval = greeting_interval(settings, payloads);
-  parameters.padded_sixteenths = padded_sixteenths(settings, parameters.greeting_interval);
+  parameters.padded_time = std::min<Nanoseconds>(parameters.greeting_interval, kLongestPaddedTime);
+  parameters.padded_sixteenths = padded_sixteenths(settings, parameters.padded_time);
   parameters.silent_after = std::clamp(kIntervalsOfSilence * parameters.greeting_interval,
                                        kShortestSilence, kLongestSilence);
   parameters.probing_interval = probing_interval(settings);

@@ -27,9 +27,10 @@ struct FabricParameters {
   std::vector<std::uint32_t> uplink_depth;  // frames between an engine and its wire
   std::vector<protocol::CreditSettings> credit;
   Nanoseconds greeting_interval = 0;  // over each link; 0: none
-  unsigned padded_sixteenths = 0;     // of a padded greeting, that a port may send in an interval
-  Nanoseconds silent_after = 0;       // a daemon that nothing is heard of ends its jobs
-  Nanoseconds probing_interval = 0;   // of flows' paths; 0: none
+  unsigned padded_sixteenths = 0;     // of a padded greeting, that a port may send in that time
+  protocol::Nanoseconds padded_time = 0;
+  Nanoseconds silent_after = 0;      // a daemon that nothing is heard of ends its jobs
+  Nanoseconds probing_interval = 0;  // of flows' paths; 0: none
 };
 
 // Where the payload of a received frame lies.

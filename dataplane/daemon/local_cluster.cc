@@ -190,6 +190,7 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
     place.settings.greetings.first_number = incarnation;
     place.settings.greetings.padded_bytes = full_frame_bytes(settings_.mtu_of_frames());
     place.settings.greetings.padded_sixteenths = parameters_.padded_sixteenths;
+    place.settings.greetings.padded_time = parameters_.padded_time;
     if (parameters_.greeting_interval != 0) {
       // On the way to a neighbour and back there are four links.
       place.settings.greetings.intervals_on_the_way =

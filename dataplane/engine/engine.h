@@ -194,7 +194,6 @@ class Engine final : public Pollable {
 
   // engine_routes.cc
   void send_greetings(PortQueue& out);
-  bool pad(rte_mbuf& greeting, std::size_t padding);
   void receive_link_frame(const protocol::ParsedFrame& frame, std::span<const std::uint8_t> headers,
                           std::span<const std::uint8_t> padding);
   // The one that was chosen by what paths have left, else the best that works.

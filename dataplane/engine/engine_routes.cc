@@ -19,31 +19,29 @@ constexpr Nanoseconds kBetweenPathFailures = 20'000;
 
 }  // namespace
 
-// Into the port's plain burst. What finds no room stays owed. A padded greeting for which there is
-// no packet is as if it were lost.
+// Into the port's plain burst. What finds no room, or no packet, stays owed: of a padded greeting
+// it would be told that it was sent.
 void Engine::send_greetings(PortQueue& out) {
   while (!out.plain.is_full() && keeper_.owes(out.number)) {
-    std::size_t padding = 0;
+    rte_mbuf* padding = nullptr;
+    if (keeper_.owes_padded(out.number) && (padding = pools_.answers.allocate()) == nullptr) {
+      ++counters_.no_packet_memory;
+      break;
+    }
+    std::size_t bytes = 0;
     rte_mbuf* greeting = own_frame([&](std::span<std::uint8_t> frame) {
       const GreetingBytes written = keeper_.write_owed(out.number, frame);
-      padding = written.padding;
+      bytes = written.padding;
       return written.headers;
     });
-    if (greeting == nullptr) break;
-    if (padding != 0 && !pad(*greeting, padding)) {
+    if (greeting == nullptr ||
+        (padding != nullptr && !append_padding(*greeting, *padding, bytes))) {
+      rte_pktmbuf_free(padding);
       rte_pktmbuf_free(greeting);
-      continue;
+      break;
     }
     out.plain.put(greeting);
   }
-}
-
-bool Engine::pad(rte_mbuf& greeting, std::size_t padding) {
-  rte_mbuf* packet = pools_.answers.allocate();
-  if (packet != nullptr && append_padding(greeting, *packet, padding)) return true;
-  rte_pktmbuf_free(packet);
-  ++counters_.no_packet_memory;
-  return false;
 }
 
 // A greeting, or a path failure.

@@ -25,7 +25,7 @@ namespace gradcube::dataplane {
 
 class FullFrames {
  public:
-  static constexpr unsigned kMissed = 3;
+  static constexpr unsigned kMissed = 5;
 
   // Both directions: the link may be used.
   bool carried() const { return incoming_ != Incoming::unproven && !theirs_.unproven; }

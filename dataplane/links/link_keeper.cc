@@ -28,6 +28,8 @@ LinkKeeper::LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourT
       number_(settings.first_number),
       owed_(neighbours.space().ports(neighbours.self())),
       padded_owed_(owed_.size()),
+      padded_due_(owed_.size()),
+      padded_next_(owed_.size()),
       padded_saved_(owed_.size(), std::max(kSixteenths, settings.padded_sixteenths)),
       answers_(owed_.size()),
       wrong_numbers_(owed_.size()),
@@ -37,6 +39,8 @@ LinkKeeper::LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourT
   for (unsigned port = 0; port < owed_.size(); ++port) {
     owed_[port].resize(space.hop_digits(space.level_of_port(port)));
     padded_owed_[port].resize(owed_[port].size());
+    padded_due_[port].resize(owed_[port].size());
+    padded_next_[port] = neighbours.own_digit(space.level_of_port(port));
     answers_[port].reserve(kMostAnswers);
   }
   for (unsigned level = 0; level < space.levels(); ++level) {
@@ -44,7 +48,9 @@ LinkKeeper::LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourT
     heard_.emplace_back(space.hop_digits(level));
     full_frames_.emplace_back(space.hop_digits(level));
   }
-  if (settings.interval == 0) next_greeting_ = protocol::kNever;
+  if (settings_.padded_time == 0) settings_.padded_time = settings_.interval;
+  if (settings_.interval == 0) next_greeting_ = protocol::kNever;
+  if (settings_.interval == 0 || settings_.padded_bytes == 0) next_padded_ = protocol::kNever;
 }
 
 template <typename Function>
@@ -74,7 +80,7 @@ void LinkKeeper::end_interval(protocol::Nanoseconds now) {
     owed_[port].insert(link.digit);
   });
   if (changed) links_.publish();
-  for (unsigned port = 0; port < owed_.size(); ++port) owe_padded(port);
+  for (unsigned port = 0; port < owed_.size(); ++port) find_due(port);
   if (!settings_.announces || now < next_announcement_) return;
   next_announcement_ = now + kBetweenAnnouncements;
   for (unsigned port = 0; port < owed_.size(); ++port) {
@@ -82,29 +88,42 @@ void LinkKeeper::end_interval(protocol::Nanoseconds now) {
   }
 }
 
-// To who is heard and asks, or has its turn. Each time another one is first, and another one than
-// at other servers, so that what the port cannot send at once does not come to one of them at once.
-void LinkKeeper::owe_padded(unsigned port) {
-  const unsigned most = std::max(kSixteenths, settings_.padded_sixteenths);
-  padded_saved_[port] = std::min(padded_saved_[port] + settings_.padded_sixteenths, most);
-  const std::span<const bcube::Neighbour> all = neighbours_.behind(port);
+// Who is heard and asks, or has its turn.
+void LinkKeeper::find_due(unsigned port) {
   const unsigned own = neighbours_.own_digit(neighbours_.space().level_of_port(port));
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const bcube::Hop link = hop_to(all[(number_ + own + i) % all.size()]);
+  for (const bcube::Neighbour& neighbour : neighbours_.behind(port)) {
+    const bcube::Hop link = hop_to(neighbour);
     const bool has_turn = (number_ + own + link.digit) % kPaddedEvery == 0;
-    if (is_heard(link) && (has_turn || full_frames(link).wanted())) owe_padded(port, link.digit);
+    if (!is_heard(link)) {
+      padded_due_[port].erase(link.digit);
+    } else if (has_turn || full_frames(link).wanted()) {
+      padded_due_[port].insert(link.digit);
+    }
   }
 }
 
-// Once in an interval at most.
-void LinkKeeper::owe_padded(unsigned port, std::size_t digit) {
-  const unsigned level = neighbours_.space().level_of_port(port);
-  if (settings_.padded_bytes == 0 || padded_saved_[port] < kSixteenths ||
-      padded_owed_[port].contains(digit) || full_frames_[level][digit].sent(number_)) {
-    return;
+void LinkKeeper::owe_padded(protocol::Nanoseconds now) {
+  next_padded_ = now + settings_.padded_time;
+  const unsigned most = std::max(kSixteenths, settings_.padded_sixteenths);
+  for (unsigned port = 0; port < owed_.size(); ++port) {
+    padded_saved_[port] = std::min(padded_saved_[port] + settings_.padded_sixteenths, most);
+    owe_padded(port);
   }
-  padded_saved_[port] -= kSixteenths;
-  padded_owed_[port].insert(digit);
+}
+
+// Who comes behind the one that was served last is served first. At the start each server begins
+// with another one, so that what they cannot send at once does not come to one of them at once.
+void LinkKeeper::owe_padded(unsigned port) {
+  protocol::IndexSet& due = padded_due_[port];
+  while (padded_saved_[port] >= kSixteenths && !due.empty()) {
+    std::size_t digit = due.next(padded_next_[port]);
+    if (digit == due.size()) digit = due.next(0);
+    padded_next_[port] = digit + 1;
+    padded_saved_[port] -= kSixteenths;
+    due.erase(digit);
+    padded_owed_[port].insert(digit);
+    owed_[port].insert(digit);  // which tells of it
+  }
 }
 
 bool LinkKeeper::is_heard(bcube::Hop link) const {
@@ -225,7 +244,12 @@ GreetingVerdict LinkKeeper::take(const protocol::ParsedFrame& greeting, unsigned
   const bool was_missing =
       full.take(link, padded, 4 * (kFreshIntervals + settings_.intervals_on_the_way));
   if (number_ - before.interval > 1 || was_missing) answer(*from, link.number);
-  if (full.wanted()) owe_padded(port, hop.digit);
+  // Once in an interval at most.
+  if (full.wanted() && settings_.padded_bytes != 0 && !full.sent(number_) &&
+      !padded_owed_[port].contains(hop.digit)) {
+    padded_due_[port].insert(hop.digit);
+    owe_padded(port);
+  }
   if (full.carried()) watch_.on_sign_of_life(hop);
   return GreetingVerdict::fits;
 }

@@ -13,8 +13,8 @@
 // Nothing that comes over a link is a sign of life while it does not carry frames of full length
 // both ways, as greetings that are padded to it show (full_frames.h). A neighbour that is heard
 // gets a padded one when it asks, and else one in kPaddedEvery intervals, because a way may change
-// while it is in use. What they take of a port is bounded: neighbours that have to wait get theirs
-// in turn.
+// while it is in use. What they take of a port is bounded: neighbours that have to wait stay due,
+// and get theirs in turn.
 //
 // A port may also announce about once a second which one it is, to whoever hears it: for ports that
 // may be cabled to others than their neighbours. An announcement is no sign of life. It answers the
@@ -27,6 +27,7 @@
 #ifndef GRADCUBE_DATAPLANE_LINKS_LINK_KEEPER_H_
 #define GRADCUBE_DATAPLANE_LINKS_LINK_KEEPER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -57,9 +58,10 @@ struct GreetingSettings {
   // Of the longest frame, with its Ethernet header; 0: none is padded, and links are taken to carry
   // what there is.
   std::uint32_t padded_bytes = 0;
-  // Of a padded greeting, how many sixteenths a port may send in an interval. It may save up one,
-  // or what it may send in one interval.
+  // Of a padded greeting, how many sixteenths a port may send in that time, which is an interval
+  // at most; 0: in an interval. It may save up one, or what it may send in that time.
   unsigned padded_sixteenths = 64;
+  protocol::Nanoseconds padded_time = 0;
   const protocol::ServerKeys* keys = nullptr;  // of greetings; null: they have a CRC
 };
 
@@ -103,12 +105,15 @@ class LinkKeeper {
   // Each iteration, after what has arrived: a sign of life counts before its absence does.
   void keep(protocol::Nanoseconds now) {
     if (now >= next_greeting_) end_interval(now);
+    if (now >= next_padded_) owe_padded(now);
   }
-  protocol::Nanoseconds next_greeting() const { return next_greeting_; }
+  protocol::Nanoseconds next_greeting() const { return std::min(next_greeting_, next_padded_); }
 
   bool owes(unsigned port) const {
     return !padded_owed_[port].empty() || !owed_[port].empty() || !answers_[port].empty();
   }
+  // Whether the next one is padded.
+  bool owes_padded(unsigned port) const { return !padded_owed_[port].empty(); }
   // The next greeting that the port owes, which is then owed no more.
   GreetingBytes write_owed(unsigned port, std::span<std::uint8_t> out);
 
@@ -154,8 +159,9 @@ class LinkKeeper {
   };
 
   void end_interval(protocol::Nanoseconds now);
+  void find_due(unsigned port);
+  void owe_padded(protocol::Nanoseconds now);
   void owe_padded(unsigned port);
-  void owe_padded(unsigned port, std::size_t digit);
   Owed next_owed(unsigned port, unsigned level);
   bool is_heard(bcube::Hop link) const;
   FullFrames& full_frames(bcube::Hop link) { return full_frames_[link.level][link.digit]; }
@@ -174,11 +180,14 @@ class LinkKeeper {
   bcube::LinkWatch watch_;
   protocol::Nanoseconds next_greeting_ = 0;
   protocol::Nanoseconds next_announcement_ = 0;
+  protocol::Nanoseconds next_padded_ = 0;
   std::uint64_t number_;                              // of this interval's greetings
   std::vector<std::vector<Heard>> heard_;             // by level and digit
   std::vector<std::vector<FullFrames>> full_frames_;  // the same
   std::vector<protocol::IndexSet> owed_;  // by port: neighbours' digits; the own one: announces
   std::vector<protocol::IndexSet> padded_owed_;     // by port: digits of neighbours
+  std::vector<protocol::IndexSet> padded_due_;      // the same, of who waits for one
+  std::vector<std::size_t> padded_next_;            // by port: the digit whose turn is next
   std::vector<unsigned> padded_saved_;              // by port, in sixteenths of a padded greeting
   std::vector<std::vector<Answer>> answers_;        // by port
   std::vector<std::uint64_t> wrong_numbers_;        // by port: of the last that should not be heard

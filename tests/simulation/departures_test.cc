@@ -13,9 +13,10 @@ namespace {
 using dataplane::Departure;
 
 // By rank; `local` on each server.
-Trainers join_of_lanes(SimulatedCluster& cluster, std::size_t lanes, std::uint32_t local) {
+Trainers join_of_lanes(SimulatedCluster& cluster, std::size_t lanes, std::uint32_t local,
+                       std::uint64_t heap_bytes = 1 << 18) {
   dataplane::TrainerRequest request{"job", 1};
-  request.heap_bytes = 1 << 18;
+  request.heap_bytes = heap_bytes;
   request.options.lanes.resize(lanes);
   request.options.trainers = local;
   Trainers trainers;
@@ -26,9 +27,10 @@ Trainers join_of_lanes(SimulatedCluster& cluster, std::size_t lanes, std::uint32
   return trainers;
 }
 
-void submit_in_lane(const std::unique_ptr<SimulatedTrainer>& trainer, unsigned lane) {
+void submit_in_lane(const std::unique_ptr<SimulatedTrainer>& trainer, unsigned lane,
+                    std::uint64_t count = 500) {
   Collective one;
-  one.count = 500;
+  one.count = count;
   one.lane = lane;
   one.offset += std::size_t{lane} * 4096;
   fill_and_submit(*trainer, one);
@@ -61,7 +63,7 @@ TEST(JobsOfSeveralLanes, FailWhatADepartedTrainerLacksThoughSomeHaveYetToSubmitW
   const auto all_have_ended = [&] {
     return trainers[0]->idle() && trainers[3]->idle() && trainers[1]->idle();
   };
-  EXPECT_FALSE(cluster.run_until(all_have_ended, 9 * kSecond)) << "rank 0 may come to lane 1";
+  EXPECT_FALSE(cluster.run_until(all_have_ended, 19 * kSecond)) << "rank 0 may come to lane 1";
   EXPECT_TRUE(cluster.run_until(all_have_ended, 2 * kSecond));
   for (const unsigned rank : {0U, 1U, 3U}) {
     expect_missed(cluster, *trainers[rank], rank == 1 ? 2 : 1, "rank 2");
@@ -85,7 +87,7 @@ TEST(JobsOfSeveralLanes, FailWhatADepartedTrainerLacksThoughOtherLanesWaitForEac
     submit_in_lane(trainers[rank], 0);
   }
   EXPECT_TRUE(
-      cluster.run_until([&] { return trainers[0]->idle() && trainers[1]->idle(); }, 12 * kSecond));
+      cluster.run_until([&] { return trainers[0]->idle() && trainers[1]->idle(); }, 22 * kSecond));
   for (const unsigned rank : {0U, 1U}) expect_missed(cluster, *trainers[rank], 2, "rank 2");
   leave_all(cluster, trainers);
 }
@@ -109,6 +111,30 @@ TEST(JobsOfSeveralLanes, CompleteWhatADepartedTrainerSharesBeforeTheyFailWhatItL
     ASSERT_EQ(ended.size(), 4u);
     for (unsigned i = 0; i < 3; ++i) EXPECT_EQ(ended[i].code, 0) << i;
     EXPECT_EQ(ended[3].code, GRADCUBE_EPEER);
+  }
+  leave_all(cluster, trainers);
+}
+
+// It takes 50 s on these links.
+TEST(JobsOfSeveralLanes, WaitForWhatIsOnItsWayBeforeTheyFailWhatADepartedTrainerLacks) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:3"}, {"rate", "1mbit"}}));
+  const Trainers trainers = join_of_lanes(cluster, 2, 1, 1 << 23);
+  constexpr std::uint64_t kCount = 1'500'000;
+  submit_in_lane(trainers[2], 1, kCount);
+  cluster.run_for(kMillisecond);
+  cluster.leave(*trainers[2], Departure::orderly);
+  for (const unsigned rank : {0U, 1U}) {
+    submit_in_lane(trainers[rank], 0);
+    submit_in_lane(trainers[rank], 1, kCount);
+  }
+  const auto all_have_ended = [&] { return trainers[0]->idle() && trainers[1]->idle(); };
+  EXPECT_FALSE(cluster.run_until(all_have_ended, 30 * kSecond));
+  EXPECT_TRUE(cluster.run_until(all_have_ended, 100 * kSecond));
+  for (const unsigned rank : {0U, 1U}) {
+    const auto ended = trainers[rank]->take_completions();
+    ASSERT_EQ(ended.size(), 2u);
+    EXPECT_EQ(ended[0].code, 0);
+    EXPECT_EQ(ended[1].code, GRADCUBE_EPEER);
   }
   leave_all(cluster, trainers);
 }

@@ -19,7 +19,7 @@ using Links = std::vector<LinkAt>;
 // In the time that finds a link that is down: three intervals, and what passes until the first.
 constexpr std::int64_t kInterval = 10 * kMillisecond;
 constexpr std::int64_t kFound = 4 * kInterval;
-// In the time that finds that one drops long frames: one padded greeting in sixteen intervals, two
+// In the time that finds that one drops long frames: one padded greeting in sixteen intervals, four
 // more that are asked for, and three intervals of silence.
 constexpr std::int64_t kLengthFound = (2 * 16 + 8) * kInterval;
 // Until a collective has ended that a failure has met. What is sent again all at once may overflow

@@ -138,6 +138,18 @@ std::uint64_t JobEngines::reserved_bytes() const {
   return bytes;
 }
 
+std::uint64_t JobEngines::segments_passed() const {
+  std::uint64_t sum = 0;
+  for (const Part& part : parts_) {
+    part.at.poller->call([&] {
+      for (PlanExecutor& executor : part.job->executors()) {
+        for (const Flow& flow : executor.flows()) sum += flow.send.next() + flow.receive.arrivals();
+      }
+    });
+  }
+  return sum;
+}
+
 void JobEngines::give_back_packets() {
   for (const Part& part : parts_) part.job->reap_hubs();
   std::erase_if(detached_, [](const auto& job) { return job->references() == 0; });

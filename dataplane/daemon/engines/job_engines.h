@@ -61,6 +61,9 @@ class JobEngines {
   // Since it is attached.
   const aggregation::Kernels& kernels() const { return *kernels_; }
 
+  // Of collectives, in both directions, since the engines have the job.
+  std::uint64_t segments_passed() const;
+
   void start();
   void hold();
   void halt();

@@ -102,6 +102,8 @@ class Member {
   LaneCounts submitted(unsigned local) const;
   // What any trainer has submitted, or a reset has failed.
   control::LaneNumbers reached() const;
+  // Of collectives, in both directions. Waits for the pollers.
+  std::uint64_t segments_passed() const { return engines_.segments_passed(); }
   // Messages of these trainers that were sent as a whole and whose end is not known.
   std::uint32_t unanswered() const { return session_->unanswered(); }
   // Who has submitted least.

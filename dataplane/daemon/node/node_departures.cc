@@ -71,7 +71,8 @@ void Node::miss_the_gone(Attempt attempt, JobGroup& group, control::Instant now)
   if (!group.departures.any() || !member.attached()) return;
   const control::JobDescriptor& job = *group.descriptor;
   const control::LaneNumbers missed = group.departures.missed(
-      member.reached(), member.counts().completed, around_.timing.jobs.run_on, now);
+      member.reached(), member.counts().completed, around_.timing.jobs.run_on, now,
+      [&member] { return member.segments_passed(); });
   for (unsigned lane = 0; lane < missed.size(); ++lane) {
     if (missed[lane] == 0) continue;
     const control::Departure& first = *group.departures.first_in(lane);

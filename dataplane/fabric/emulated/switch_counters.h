@@ -19,7 +19,7 @@ struct SwitchPortNumbers {
   Number dropped_queue{};
   Number dropped_loss{};
   Number dropped_down{};  // the link of the input or output port was down
-  Number dropped_long{};  // longer than the input port's link carries
+  Number dropped_long{};  // longer than the link that they came over carries
   Number rx_missed{};     // the server did not empty its receive ring in time
   Number unknown_mac{};   // came in here for an address that nobody has, or without one
   Number marked{};        // ECN

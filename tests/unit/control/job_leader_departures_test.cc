@@ -85,12 +85,13 @@ class MissedTest : public testing::Test {
  protected:
   MissedTest() { departures_.note({1, 0, "it left", {2, 1}}); }
   LaneNumbers missed(const LaneNumbers& reached, const LaneNumbers& completed) {
-    return departures_.missed(reached, completed, kRunOn, now_);
+    return departures_.missed(reached, completed, kRunOn, now_, [this] { return passed_; });
   }
 
   static constexpr Instant kRunOn = std::chrono::seconds(10);
   const LaneNumbers none_{0, 0};
   Instant now_ = std::chrono::seconds(1'000);
+  std::uint64_t passed_ = 7;  // segments
   Departures departures_;
 };
 
@@ -119,6 +120,11 @@ TEST_F(MissedTest, WaitsForWhatIsSharedInOtherLanesAsLongAsTrainersComeFurther) 
   EXPECT_EQ(missed({2, 2}, {0, 1}), none_) << "one more is submitted";
   now_ += kRunOn - Instant(1);
   EXPECT_EQ(missed({2, 2}, {1, 1}), none_) << "one more has ended";
+  for (unsigned i = 0; i < 5; ++i, ++passed_) {
+    now_ += kRunOn;
+    EXPECT_EQ(missed({2, 2}, {1, 1}), none_) << "segments pass, as far as is known";
+  }
+  --passed_;
   now_ += kRunOn - Instant(1);
   EXPECT_EQ(missed({2, 2}, {1, 1}), none_);
   now_ += Instant(1);

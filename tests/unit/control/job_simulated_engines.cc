@@ -318,8 +318,8 @@ void JobSimulation::miss_the_gone(Node& node, ServerId server, Attempt attempt, 
   const Trainer& trainer = node.trainers[attempt];
   const bool cares = trainer.alive && !trainer.leaves && engine.state == State::sending;
   if (!cares || !engine.departures.any()) return;
-  const LaneNumbers missed =
-      engine.departures.missed(engine.published, engine.completed, timing_.run_on, now_);
+  const LaneNumbers missed = engine.departures.missed(engine.published, engine.completed,
+                                                      timing_.run_on, now_, [] { return 0; });
   for (std::uint32_t lane = 0; lane < missed.size(); ++lane) {
     if (missed[lane] == 0) continue;
     const Departure& first = *engine.departures.first_in(lane);

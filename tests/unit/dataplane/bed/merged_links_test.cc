@@ -58,6 +58,15 @@ TEST_F(MergedLinksTest, ListTheLinksThatADaemonLists) {
   EXPECT_EQ(merged({report(0, "a"), second})["impaired_links"], Json::array({link}));
 }
 
+TEST_F(MergedLinksTest, ListALinkThatDropsLongFrames) {
+  Json second = report(0, "b");
+  second["impaired_links"].push_back(
+      {{"server", {1, 0}}, {"level", 1}, {"port", 1}, {"switch", "1/[*,0]"}, {"mtu", 1400}});
+  const Json links = merged({report(0, "a"), second})["impaired_links"];
+  ASSERT_EQ(links.size(), 1u);
+  EXPECT_EQ(links[0]["mtu"], 1400);
+}
+
 TEST(MergedLinks, TellTheTwoPortsOfALevelApart) {
   const control::Topology torus = control::parse_topology("torus:3,1", "");
   const control::SwitchParts parts(torus.space(), 4);  // the cable from [2] to [0] is the second's

@@ -1,12 +1,13 @@
-// Greetings that are padded to the longest frame: what one end of a link makes of arrived
-// and of missing ones, and two servers' keepers over a link that drops long frames. The
-// servers are [0,0] and [2,0] of bcube:3,2, over their link at level 1.
+// Greetings that are padded to the longest frame: what one end of a link makes of arrived and of
+// missing ones, and two servers' keepers over a link that drops long frames. The servers are [0,0]
+// and [2,0] of bcube:3,2, over their link at level 1.
 
 #include "dataplane/links/full_frames.h"
 
 #include <array>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <set>
 #include <vector>
 
 #include "dataplane/links/link_keeper.h"
@@ -277,38 +278,76 @@ TEST_F(TwoKeepers, RefuseWhatIsPaddedToAnotherLength) {
   EXPECT_EQ(one_.keeper.take(frame, 1, now_), GreetingVerdict::wrong_length) << "it is to all";
 }
 
-// Of a port with eleven neighbours that all ask.
-TEST(LinkKeeperOnASlowPort, SendsPaddedGreetingsInTurnAndAsManyAsTheyMayBe) {
-  const bcube::AddressSpace space(std::vector<unsigned>{12});
-  const bcube::NeighbourTable neighbours(space, 0);
-  ServerLinks links(space);
-  LinkKeeper keeper({.interval = kBetween, .padded_bytes = kFullLength, .padded_sixteenths = 32},
-                    neighbours, links);
-  std::vector<unsigned> sent(12);
-  std::uint64_t number = 1;
-  for (unsigned i = 1; i <= 22; ++i, ++number) {
-    for (std::uint16_t from = 1; from < 12; ++from) {
+// A port of server 0 with some neighbours, whom it hears in every interval.
+class SlowPort {
+ public:
+  SlowPort(unsigned servers, unsigned sixteenths)
+      : space_(std::vector<unsigned>{servers}),
+        neighbours_(space_, 0),
+        links_(space_),
+        keeper_(
+            {.interval = kBetween, .padded_bytes = kFullLength, .padded_sixteenths = sixteenths},
+            neighbours_, links_) {}
+
+  // For an interval, in which these ask; returns to whom padded greetings went.
+  std::vector<unsigned> pass(const std::set<unsigned>& asking) {
+    ++number_;
+    for (std::uint16_t from = 1; from < neighbours_.space().servers(); ++from) {
       protocol::ParsedFrame frame;
       frame.type = protocol::FrameType::greeting;
       frame.routing.source = from;
-      frame.link = {from, 0, 0, number, number};
-      frame.link.full_frames.wanted = true;
-      keeper.take(frame, 0, i * kBetween);
+      frame.link = {from, 0, 0, number_, number_};
+      frame.link.full_frames.wanted = asking.contains(from);
+      keeper_.take(frame, 0, now());
     }
-    keeper.keep(i * kBetween);
-    unsigned padded = 0;
-    while (keeper.owes(0)) {
+    keeper_.keep(now());
+    std::vector<unsigned> padded;
+    while (keeper_.owes(0)) {
       std::array<std::uint8_t, protocol::kMaxHeaderBytes> headers{};
-      const GreetingBytes written = keeper.write_owed(0, headers);
+      const GreetingBytes written = keeper_.write_owed(0, headers);
       protocol::ParsedFrame frame;
       protocol::parse_frame(headers, written.headers + written.padding, frame);
-      if (written.padding == 0) continue;
-      ++padded;
-      ++sent[frame.routing.destination];
+      if (written.padding != 0) padded.push_back(frame.routing.destination);
     }
-    EXPECT_LE(padded, 4u) << "two, and two that were saved up";
+    return padded;
   }
-  EXPECT_THAT(std::vector<unsigned>(sent.begin() + 1, sent.end()), testing::Each(testing::Ge(1u)));
+
+ private:
+  protocol::Nanoseconds now() const { return number_ * kBetween; }
+
+  const bcube::AddressSpace space_;
+  const bcube::NeighbourTable neighbours_;
+  ServerLinks links_;
+  LinkKeeper keeper_;
+  std::uint64_t number_ = 0;
+};
+
+TEST(LinkKeeperOnASlowPort, SendsPaddedGreetingsInTurnAndAsManyAsTheyMayBe) {
+  SlowPort port(12, 32);
+  std::multiset<unsigned> sent;
+  for (unsigned i = 1; i <= 22; ++i) {
+    const std::vector<unsigned> padded = port.pass({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+    EXPECT_LE(padded.size(), 4u) << "two, and two that were saved up";
+    sent.insert(padded.begin(), padded.end());
+  }
+  for (unsigned to = 1; to < 12; ++to) EXPECT_GE(sent.count(to), 1u) << to;
+}
+
+// One always asks, as a neighbour does that never hears one.
+TEST(LinkKeeperOnASlowPort, LetsNoNeighbourWaitForOneThatAlwaysAsks) {
+  for (const unsigned sixteenths : {1U, 2U, 3U, 8U, 13U, 15U, 16U, 64U}) {
+    for (unsigned servers = 3; servers <= 17; ++servers) {
+      SlowPort port(servers, sixteenths);
+      std::multiset<unsigned> sent;
+      for (unsigned i = 0; i < 40 * servers; ++i) {
+        const std::vector<unsigned> padded = port.pass({1});
+        sent.insert(padded.begin(), padded.end());
+      }
+      for (unsigned to = 1; to < servers; ++to) {
+        EXPECT_GE(sent.count(to), 2u) << to << " of " << servers << ", " << sixteenths;
+      }
+    }
+  }
 }
 
 }  // namespace
