@@ -108,9 +108,8 @@ std::string reported_problem(const json& status, const RunningCluster& cluster,
     if (port == nullptr) continue;
     for (const json& neighbour : items(*port, "down")) {
       if (address_text(neighbour) != space.text(other)) continue;
-      const auto is_it = [&](const json& one) { return address_text(one) == space.text(other); };
       const json& short_only = items(*port, "short_only");
-      if (std::any_of(short_only.begin(), short_only.end(), is_it)) {
+      if (std::find(short_only.begin(), short_only.end(), neighbour) != short_only.end()) {
         return fmt::format(
             "small frames pass between {} and {}, frames of MTU {} do not: raise the MTU of the "
             "switches and interfaces on the way, or start the cluster with a smaller one (--mtu)",
