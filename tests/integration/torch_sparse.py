@@ -4,6 +4,7 @@ import datetime
 import threading
 import time
 
+import numpy
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -41,6 +42,7 @@ def sparse_sums():
         refusal(lambda: work.wait(datetime.timedelta(milliseconds=100)), "the timeout has passed")
     dist.barrier()
     interrupted()
+    of_numpy()
     embeddings()
 
 
@@ -69,6 +71,19 @@ def interrupted():
         if rank != 0 or waits_again:
             assert torch.equal(mine.to_dense(), expected), (mine, expected)
         dist.barrier()
+
+
+def of_numpy():
+    """A sum lets go of NumPy's memory while another thread, which has the interpreter, asks whether it is there."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for _ in range(20):
+        rows, values = numpy.array([[rank, size]]), numpy.ones(2, "float32")
+        mine = torch.sparse_coo_tensor(torch.from_numpy(rows), torch.from_numpy(values), (size + 1,))
+        del rows, values
+        work = dist.all_reduce(mine, async_op=True)
+        while not work.is_completed():
+            pass
+        assert mine.to_dense().tolist() == [1.0] * size + [size], mine
 
 
 def embeddings():

@@ -3,6 +3,7 @@
 #include "gradcube/gradcube_hub.h"
 
 #include <memory>
+#include <new>
 
 #include "trainer/src/abi.h"
 #include "trainer/src/hub/hub.h"
@@ -58,12 +59,16 @@ int gradcube_hub_create(gradcube_session* session, const gradcube_hub_settings* 
 int gradcube_hub_free(gradcube_hub* hub, int timeout_ms) {
   if (hub == nullptr) return GRADCUBE_OK;
   const NoCancellation whole_call;
-  if (hub->session->session.is_forked_copy()) hub->hub->disown();
-  bool stays = false;
+  bool stays = !hub->session->session.is_forked_copy();
+  if (!stays) hub->hub->disown();
   const int code = guarded_hub(hub, [&](HubClient& client, Hub& its) {
-    const int result = client.free(its, timeout_ms);
-    stays = result == GRADCUBE_EAGAIN;
-    return result;
+    try {
+      const int result = client.free(its, timeout_ms);
+      stays = result == GRADCUBE_EAGAIN;
+      return result;
+    } catch (const std::bad_alloc&) {
+      return client.session().fail(GRADCUBE_EAGAIN, "");
+    }
   });
   if (!stays) delete hub;
   return code;

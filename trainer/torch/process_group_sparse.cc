@@ -129,6 +129,10 @@ void ProcessGroupGradcube::add_elements(const SparseSumPointer& sum) {
   const at::Tensor all =
       at::sparse_coo_tensor(at::cat(sum->indices, 1), at::cat(sum->values, 0), sum->result.sizes())
           .coalesce();
+  // What it had lives on until the copy's lock is free: to let go of NumPy's memory asks for the
+  // interpreter, whose lock may be held by who waits for the other one.
+  const at::Tensor former_indices = sum->result._indices();
+  const at::Tensor former_values = sum->result._values();
   sum->work->end_by([&sum, &all] { sum->result.copy_(all); });
 }
 

@@ -126,6 +126,22 @@ TEST_F(HubFree, IsNotRefusedForPushesThatHaveFailedForWantOfMemory) {
   EXPECT_EQ(free(hub), GRADCUBE_OK) << gradcube_last_error(session);
 }
 
+TEST_F(HubFree, FreesNothingWhereThereIsNoMemoryForTheCall) {
+  gradcube_session* session = open("unpushed");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  const std::uint64_t request = push_first(session, hub, 0);
+  int in_flight = 0;
+  {
+    const NoMemory none;
+    in_flight = free(hub);
+  }
+  EXPECT_EQ(in_flight, GRADCUBE_EAGAIN);
+  lose(session);
+  EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_ENODAEMON) << "the hub is there still";
+  EXPECT_EQ(free(hub), GRADCUBE_ENODAEMON);
+}
+
 TEST_F(HubFree, IsNotRefusedForPushesOfALostSessionWhoseEndWasReportedWithoutMemory) {
   gradcube_session* session = open("unpushed");
   gradcube_hub* hub = create(session);

@@ -126,14 +126,15 @@ GRADCUBE_API int gradcube_hub_create(gradcube_session* session,
 
 /* Waits until all trainers of the job have called it, so that none still needs anything, and frees
  * everything. A collective on lane 0. Fails with GRADCUBE_EAGAIN, and frees nothing, while pushes
- * of this trainer are in flight, or as many requests as there can be, unless its session has ended;
- * and while another thread is in a call that pushes to it, copies weights of it, saves, restores or
- * frees it. In all other cases the hub is freed, also where the result is an error: another trainer
- * has gone, or did not come in time. If that one goes on to push, its pushes wait for as long as it
- * lets them. A trainer that just leaves may keep others from the last weights. Free hubs before
- * gradcube_close(), which does not free them; after gradcube_leave() nothing is waited for, and a
- * push_pull that has ended well and whose end is reported later fails with the session's failure:
- * its weights were not copied. NULL is allowed. */
+ * of this trainer are in flight, or as many requests as there can be, unless its session has
+ * ended; and while another thread is in a call that pushes to it, copies weights of it, saves,
+ * restores or frees it, or where this process has no memory for the call. In all other cases the
+ * hub is freed, also where the result is an error: another trainer has gone, or did not come in
+ * time. If that one goes on to push, its pushes wait for as long as it lets them. A trainer that
+ * just leaves may keep others from the last weights. Free hubs before gradcube_close(), which does
+ * not free them; after gradcube_leave() nothing is waited for, and a push_pull that has ended well
+ * and whose end is reported later fails with the session's failure: its weights were not copied.
+ * NULL is allowed. */
 GRADCUBE_API int gradcube_hub_free(gradcube_hub* hub, int timeout_ms);
 
 /* Each starts a round of the key and returns at once. `key` is the place in settings.keys. `rate`

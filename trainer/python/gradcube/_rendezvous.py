@@ -4,6 +4,7 @@ Through the group's Store, a dictionary that all ranks of the group see: each ra
 job as well, and then each tells the number of its server. After that nothing is asked of the store: it may be gone when ranks leave.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -148,11 +149,18 @@ class _Attempt:
         """What each rank has, in their order: rank 0 puts it together."""
         if self._rank == 0:
             key = f"gradcube/{self._number}/{what}"
-            each = [mine, *(json.loads(self._store.get(f"{key}/{other}")) for other in range(1, self._size))]
+            try:
+                each = [mine, *(json.loads(self._store.get(f"{key}/{other}")) for other in range(1, self._size))]
+            except BaseException:  # as where Ctrl-C ends it: the others wait for the next attempt
+                with contextlib.suppress(Exception):  # the store may be gone
+                    self._store.set(key, json.dumps([{"is_anew": True}]))
+                raise
             self._store.set(key, json.dumps(each))
         else:
             each = self._told(what, mine)
             while all(one.get("token") != self._token for one in each):
+                if what != "place":  # this attempt has ended
+                    raise _BegunAnew
                 # Rank 0 reads this where it took for this rank's what is older, and waits for more.
                 self._tell("server", {"is_anew": True})
                 self._number += 1

@@ -310,7 +310,9 @@ def _leave_all():
     As destroy_process_group(), which not every script calls. But daemon threads that wait for a call are left alone:
     they may not come back to an interpreter that ends.
     """
-    _extension.expect_exit([one.native_id for one in threading.enumerate() if not one.daemon])
+    # One that is just starting has no number yet.
+    awaited = [one.native_id for one in threading.enumerate() if not one.daemon and one.native_id is not None]
+    _extension.expect_exit(awaited)
     for _, _, departure in _joined:
         departure.leave_at_exit()
 

@@ -46,7 +46,13 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
   if (::getentropy(&run, sizeof(run)) != 0) run = hub->digest();
   const Attempt asking({.value = run, .step = Step::make_hub},
                        [&](Said&) { ask_for(*hub, deadline); });
-  const std::vector<Said> codes = gather(session_, asking.said, deadline);
+  std::vector<Said> codes;
+  try {
+    codes = gather(session_, asking.said, deadline);
+  } catch (...) {
+    session_.connection().send_end_hub(hub->number());
+    throw;
+  }
   const auto failed = std::find_if(codes.begin(), codes.end(),
                                    [](const Said& said) { return said.code != GRADCUBE_OK; });
   if (failed == codes.end()) {
@@ -117,29 +123,40 @@ void HubClient::keep_shown() {
 }
 
 int HubClient::free(Hub& hub, int timeout_ms) {
+  // Without memory for the words, too: the hub is in use.
+  const auto refuse = [this](const char* why) {
+    return session_.fail_with(GRADCUBE_EAGAIN, [why] { return std::string(why); });
+  };
   {
     const Session::Lock lock = session_.enter();
     session_.reap();
     if (hub.calls != 0) {
-      return fail(GRADCUBE_EAGAIN,
-                  "another thread saves or restores the hub: wait for that call's end first");
+      return refuse("another thread saves or restores the hub: wait for that call's end first");
     }
     if (hub.uses != 0 || hub.is_being_freed) {
-      return fail(GRADCUBE_EAGAIN,
-                  "another thread pushes to the hub, copies weights of it, or frees it: wait for "
-                  "that call's end");
+      return refuse(
+          "another thread pushes to the hub, copies weights of it, or frees it: wait "
+          "for that call's end");
     }
     if (session_.lost_code() != GRADCUBE_OK) let_go_of(hub);
     if (hub.in_flight != 0) {
-      return fail(GRADCUBE_EAGAIN, std::to_string(hub.in_flight) +
-                                       " pushes to the hub are in flight: wait for their requests "
-                                       "first");
+      return session_.fail_with(GRADCUBE_EAGAIN, [&] {
+        return std::to_string(hub.in_flight) +
+               " pushes to the hub are in flight: wait for their requests first";
+      });
     }
     hub.is_being_freed = true;
   }
   gradcube_collective barrier = GRADCUBE_COLLECTIVE_INIT;
   barrier.kind = GRADCUBE_BARRIER;
-  const int code = session_.run(barrier, Deadline::in_milliseconds(timeout_ms));
+  int code = GRADCUBE_EAGAIN;
+  try {
+    code = session_.run(barrier, Deadline::in_milliseconds(timeout_ms));
+  } catch (...) {  // there is no memory for it
+    const Session::Lock lock = session_.enter();
+    hub.is_being_freed = false;
+    throw;
+  }
   const Session::Lock lock = session_.enter();
   if (code == GRADCUBE_EAGAIN) {  // nothing was submitted
     hub.is_being_freed = false;

@@ -162,10 +162,15 @@ void Session::take_confirmation(const shared::Notice& notice) {
     lose_daemon();
     return;
   }
-  heap_.extend(notice.request - shared::kHeapOffset);
   reported_ = false;
   confirmation_code_ = notice.code;
   confirmation_text_ = text_if_any([&] { return std::string(notice.text); });
+  try {
+    heap_.extend(notice.request - shared::kHeapOffset);
+  } catch (const std::bad_alloc&) {  // the next confirmation has this memory, too
+    confirmation_code_ = GRADCUBE_ENOMEM;
+    confirmation_text_.clear();
+  }
   call_served();
 }
 
