@@ -243,7 +243,7 @@ int Session::run(const gradcube_collective& asked, const Deadline& deadline) {
   int code = submit(asked, number);
   if (code == GRADCUBE_OK) code = wait(number, deadline.poll_timeout());
   if (code == GRADCUBE_OK) return code;
-  std::string why = last_failure().message;
+  std::string why = text_if_any([this] { return last_failure().message; });
   give_up(number, Deadline::in_milliseconds(0));
   return fail(code, std::move(why));
 }
