@@ -30,6 +30,7 @@ monitored_barrier() is allowed, as are sequence numbers; and the buckets of Dist
 
 import atexit
 import collections.abc
+import contextlib
 import dataclasses
 import functools
 import os
@@ -310,11 +311,12 @@ def _leave_all():
     As destroy_process_group(), which not every script calls. But daemon threads that wait for a call are left alone:
     they may not come back to an interpreter that ends.
     """
-    # One that is just starting has no number yet.
-    awaited = [one.native_id for one in threading.enumerate() if not one.daemon and one.native_id is not None]
-    _extension.expect_exit(awaited)
-    for _, _, departure in _joined:
-        departure.leave_at_exit()
+    with contextlib.ExitStack() as leaving:  # each, whatever fails
+        for _, _, departure in _joined:
+            leaving.callback(departure.leave_at_exit)
+        # One that is just starting has no number yet.
+        awaited = [one.native_id for one in threading.enumerate() if not one.daemon and one.native_id is not None]
+        _extension.expect_exit(awaited)
 
 
 _share_buckets()

@@ -109,12 +109,10 @@ void HubClient::ask_for(Hub& hub, const Deadline& deadline) {
 }
 
 void HubClient::take_hub(const shared::Notice& notice, Descriptor memory) {
-  if (notice.number == hubs_) {  // else nobody waits for it any more
-    answer_ = Answer{notice, std::move(memory)};
-    session_.call_served();
-  }
-  // Last: to give memory back takes some.
   if (table_ != nullptr) session_.release(std::exchange(table_, nullptr));
+  if (notice.number != hubs_) return;  // nobody waits for it any more
+  answer_ = Answer{notice, std::move(memory)};
+  session_.call_served();
 }
 
 void HubClient::keep_shown() {

@@ -60,7 +60,7 @@ void Heap::extend(std::size_t usable) {
   usable_ = end;
 }
 
-bool Heap::release(void* block) {
+bool Heap::release(void* block) noexcept {
   if (!contains(block)) return false;
   const std::scoped_lock lock(mutex_);
   const auto found = blocks_.find(offset_of(block));

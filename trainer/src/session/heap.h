@@ -45,7 +45,7 @@ class Heap {
   void extend(std::size_t usable);
 
   // False, and nothing happens, when `block` is not the start of an allocated block.
-  bool release(void* block);
+  bool release(void* block) noexcept;
 
   // True when `address` points into the heap's memory, allocated or not.
   bool contains(const void* address) const;

@@ -268,16 +268,12 @@ void Session::end_abandoned() {
     --unreported_ends_;
     requests_.unlist(request);
     if (request.wanted.push.has_value()) hub_->settle(*request.wanted.push, request.code);
-    try {
-      withdraw(request);
-    } catch (const std::bad_alloc&) {
-      // To give memory back takes some. Without it the session keeps what the request held.
-    }
+    withdraw(request);
   });
 }
 
 // Gives back what the request holds, and its place.
-void Session::withdraw(Request& request) {
+void Session::withdraw(Request& request) noexcept {
   busy_.remove(request.collective.held(), request.collective.only_reads());
   if (request.staging != nullptr) {
     busy_.remove({request.staging, request.collective.carried_bytes});

@@ -35,7 +35,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -110,11 +109,7 @@ class Session {
   // The same, and throws nothing: where there is no memory for the text, it has none.
   template <typename Text>  // text(): a std::string
   int fail_with(int code, const Text& text) noexcept {
-    try {
-      return fail(code, text());
-    } catch (const std::bad_alloc&) {
-      return fail(code, "");
-    }
+    return fail(code, text_if_any(text));
   }
   const LastFailure& last_failure() const { return failures_.last(); }
 
@@ -179,7 +174,7 @@ class Session {
   void ring_daemon();
   int report(Lock& lock, Request& request);
   std::string why_corrupt(const Request& request, const std::string& difference) const;
-  void withdraw(Request& request);
+  void withdraw(Request& request) noexcept;
   void end_abandoned();
   int unknown(std::uint64_t number);
 
