@@ -7,8 +7,8 @@
 // greeting takes.
 //
 // A server is silent when it is watched and has given no sign of life for silent_after; at the
-// earliest silent_after after it became watched, or after it was restarted. It is reported once,
-// and again only after a sign of life.
+// earliest silent_after after it became watched, or after it was restarted. It is reported,
+// and again each silent_after without a sign of life (liveness.h).
 //
 // Single-threaded, no I/O, no clock.
 #ifndef GRADCUBE_CONTROL_JOBS_GREETINGS_H_

@@ -331,7 +331,8 @@ void JobAgent::on_server_gone(bcube::ServerId server, const std::string& why, In
   const auto& members = request_.options.members;
   if (over() || std::find(members.begin(), members.end(), server) == members.end()) return;
   if (phase_ == Phase::joining) {
-    if (server != leader_server()) return;
+    // A leader that it has not heard of yet has until the deadline to answer.
+    if (server != leader_server() || leader_.incarnation == 0) return;
     why_ = why;
     end(std::nullopt, now, out);
     return;

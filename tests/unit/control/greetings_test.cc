@@ -56,7 +56,7 @@ TEST_F(GreetingsTest, FindsOnlyWatchedServersSilent) {
   greetings_.set_peers({1, 2}, {2}, {});
   EXPECT_TRUE(on_time(greetings_, milliseconds(999)).silent.empty());
   EXPECT_EQ(on_time(greetings_, milliseconds(1000)).silent, Servers{2});
-  EXPECT_TRUE(on_time(greetings_, milliseconds(1001)).silent.empty()) << "once";
+  EXPECT_TRUE(on_time(greetings_, milliseconds(1001)).silent.empty()) << "not at once";
 }
 
 TEST_F(GreetingsTest, GivesANewPeerItsTime) {

@@ -169,11 +169,12 @@ void JobSimulation::stop_for_a_while(ServerId server, Instant begin, Instant end
   at(begin, [this, server] { nodes_[server].stopped = true; });
   at(end, [this, server] {
     Node& node = nodes_[server];
-    node.stopped = false;
     for (auto& [attempt, trainer] : node.trainers) {
       if (trainer.inquiring_since.has_value()) trainer.inquiring_since = now_;
     }
-    for (const auto& run : std::exchange(node.missed, {})) run();
+    // What follows from what it has missed comes after all of that.
+    for (; !node.missed.empty(); node.missed.pop_front()) node.missed.front()(node);
+    node.stopped = false;
   });
 }
 
@@ -324,7 +325,7 @@ void JobSimulation::on_node(ServerId server, Incarnation incarnation,
   Node& node = nodes_[server];
   if (node.control == nullptr || node.incarnation != incarnation) return;
   if (node.stopped) {
-    node.missed.push_back([this, server, incarnation, run] { on_node(server, incarnation, run); });
+    node.missed.push_back(std::move(run));
   } else {
     run(node);
   }

@@ -24,6 +24,7 @@
 #ifndef GRADCUBE_TESTS_UNIT_CONTROL_JOB_SIMULATION_H_
 #define GRADCUBE_TESTS_UNIT_CONTROL_JOB_SIMULATION_H_
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -115,7 +116,7 @@ class JobSimulation {
     std::set<bcube::ServerId> silent;  // as this daemon has found out
     std::map<Attempt, Engine> engines;
     std::map<Attempt, Trainer> trainers;
-    std::vector<std::function<void()>> missed;  // while it was stopped
+    std::deque<std::function<void(Node&)>> missed;  // while it was stopped
   };
   struct Due {
     Instant at;

@@ -21,6 +21,7 @@ constexpr SimulationOptions kRejoins{.rejoins = true};
 constexpr SimulationOptions kSomeLeave{.disagreements = false, .departures = true};
 
 struct Sums {
+  std::uint64_t runs = 0;
   unsigned resets = 0;
   unsigned ends = 0;
   unsigned unknown = 0;
@@ -38,6 +39,7 @@ Sums play(std::uint64_t first, unsigned share, const SimulationOptions& options)
     count = 1;
   }
   Sums sums;
+  sums.runs = count;
   unsigned failed = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     JobSimulation simulation(seed, options);
@@ -53,41 +55,45 @@ Sums play(std::uint64_t first, unsigned share, const SimulationOptions& options)
   return sums;
 }
 
+// In a few runs it need not happen.
+void expect_some(unsigned count, const char* what, const Sums& sums) {
+  if (sums.runs < 100) return;
+  EXPECT_GT(count, 0u) << "no " << what << " in " << sums.runs << " runs";
+}
+
 TEST(JobSimulation, EndsEveryCollectiveAlikeWhenTrainersDisagreeAndMessagesAreLost) {
   const Sums sums = play(1, 400, kCalm);
-  EXPECT_GT(sums.resets, 0u);
-  EXPECT_GT(sums.reports, 0u);
+  expect_some(sums.resets, "reset", sums);
+  expect_some(sums.reports, "report", sums);
   EXPECT_EQ(sums.unknown, 0u);
 }
 
 TEST(JobSimulation, EndsEveryCollectiveAlikeOnAPerfectNetwork) {
   const Sums sums = play(100'000'001, 200, kPerfectNetwork);
-  EXPECT_GT(sums.resets, 0u);
-  EXPECT_GT(sums.reports, 0u);
+  expect_some(sums.resets, "reset", sums);
+  expect_some(sums.reports, "report", sums);
   EXPECT_EQ(sums.unknown, 0u);
 }
 
 TEST(JobSimulation, TellsAllSurvivorsTheSameNumberWhenTrainersGo) {
   const Sums sums = play(200'000'001, 400, kTrainersGo);
-  EXPECT_GT(sums.ends, 0u);
+  expect_some(sums.ends, "end", sums);
   EXPECT_EQ(sums.unknown, 0u) << "all daemons live and hear each other: the number can be found";
 }
 
 TEST(JobSimulation, EndsEveryRunWhateverHappensToDaemonsAndLinks) {
   const Sums sums = play(300'000'001, 500, kAllFaults);
-  EXPECT_GT(sums.ends, 0u);
+  expect_some(sums.ends, "end", sums);
 }
 
 TEST(JobSimulation, EndsAllThatDoesNotNeedTrainersThatHaveLeft) {
   const Sums sums = play(500'000'001, 300, kSomeLeave);
-  EXPECT_GT(sums.resets, 0u);
+  expect_some(sums.resets, "reset", sums);
 }
 
 TEST(JobSimulation, GivesTrainersThatAllJoinAgainANewJob) {
   const Sums sums = play(400'000'001, 200, kRejoins);
-  if (std::getenv("GRADCUBE_SIMULATION_SEEDS") == nullptr) {
-    EXPECT_GT(sums.ends, 0u) << "of so many";
-  }
+  expect_some(sums.ends, "end", sums);
 }
 
 TEST(JobSimulation, RepeatsItselfForTheSameSeedOnly) {
