@@ -159,7 +159,7 @@ struct SegmentHeader {
   std::uint32_t collective = 0;  // its number within the lane
   std::uint32_t count = 0;       // elements of the whole collective, folded; not interpreted here
   std::uint16_t length = 0;      // bytes of payload
-  std::uint16_t root = 0;        // a rank; 0 where the kind has none
+  std::uint16_t root = 0;        // a rank, or what is gathered; not interpreted here
   std::uint8_t kind = 0;         // of the collective; not interpreted here
   std::uint8_t type_and_operation = 0;  // element type | operation << 4; not interpreted here
 };

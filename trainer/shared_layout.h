@@ -100,6 +100,12 @@ enum class SubmissionType : std::uint8_t {
   push = 3,        // of a key of the job's hub
 };
 
+// What an all_gather brings to all trainers: buffers of theirs, digests of memory that is compared,
+// or steps of a call of all trainers, such as to save a hub. Those that gather different things
+// disagree: nobody gets what the library says to itself in the place of a result.
+enum class Gathered : std::uint8_t { buffers = 0, digests = 1, steps = 2 };
+inline constexpr unsigned kGatheredThings = 3;
+
 // The buffer has `count` elements of the call's dtype, and `count` times the job's size for
 // reduce_scatter and all_gather, whose count is that of one rank's chunk. A barrier has count,
 // dtype and op 0, and the offset of any empty buffer. The collective's number, by which the
@@ -112,7 +118,7 @@ struct SubmittedCollective {
   std::uint8_t kind;   // CollectiveKind
   std::uint8_t op;     // gradcube_op; 0 where nothing is added
   std::uint8_t lane;   // below the job's number of lanes
-  std::uint8_t reserved;
+  Gathered gathered;   // of an all_gather; else 0
 };
 
 // Of a message `count` is that of the buffer's bytes. It has no number in a lane. A withdrawal has

@@ -25,8 +25,10 @@ CollectiveSignature signature(const CollectiveRequest& request) {
     type = aggregation::element_type(request.dtype).when_added |
            static_cast<unsigned>(request.operation) << 4;
   }
+  const bool gathers = request.kind == control::CollectiveKind::all_gather;
+  const auto root = gathers ? static_cast<std::uint32_t>(request.gathered) : request.root;
   return {static_cast<std::uint8_t>(type), static_cast<std::uint32_t>(count),
-          static_cast<std::uint16_t>(request.root), static_cast<std::uint8_t>(request.kind),
+          static_cast<std::uint16_t>(root), static_cast<std::uint8_t>(request.kind),
           static_cast<std::uint32_t>(request.number)};
 }
 

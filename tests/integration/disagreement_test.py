@@ -70,6 +70,34 @@ class Disagreement(TestCase):
     def test_in_operation(self):
         self.check_odd_one_out({"count": 7}, {"count": 7, "op": "max"}, "7 float32 sum", "7 float32 max")
 
+    def check_calls_told_apart(self, usual, odd, usual_text, odd_text):
+        def call(session):
+            try:
+                (odd if session.rank == MIDDLE else usual)(session)
+            except gradcube.MismatchError as failure:
+                return failure
+            return "success"
+
+        with job(self.cluster, "apart") as sessions:
+            self.assert_all_told(all_of(call, sessions), usual_text, odd_text)
+            self.assert_next_is_right(sessions)
+
+    def test_between_a_compare_and_a_gather_of_as_many_bytes(self):
+        self.check_calls_told_apart(
+            lambda session: session.compare(numpy.ones(100, "float32"), timeout=PATIENCE),
+            lambda session: session.allgather(numpy.zeros(16 * SERVERS, "uint8"), "bytes", timeout=PATIENCE),
+            "compare",
+            "all-gather of 16 bytes",
+        )
+
+    def test_between_a_hub_that_is_made_and_a_gather_of_as_many_words(self):
+        self.check_calls_told_apart(
+            lambda session: gradcube.Hub(session, {"w": numpy.ones(10, "float32")}, timeout=PATIENCE),
+            lambda session: session.allgather(numpy.zeros(7 * SERVERS, "int64"), timeout=PATIENCE),
+            "a call of all trainers about a hub",
+            "all-gather of 7 int64",
+        )
+
     def test_all_with_all(self):
         with job(self.cluster, "babel") as sessions:
             results = all_of(lambda session: self.reduce(session, 100 + session.rank), sessions)

@@ -113,6 +113,8 @@ std::string describe(const std::optional<CollectiveRequest>& request) {
   if (!request.has_value()) return "nothing yet";
   std::string text(control::collective_kind_name(request->kind));
   if (request->kind == CollectiveKind::barrier) return text;
+  if (request->gathered == shared::Gathered::digests) return "compare";
+  if (request->gathered == shared::Gathered::steps) return "a call of all trainers about a hub";
   text += fmt::format(" of {} {}", request->count, aggregation::data_type_name(request->dtype));
   if (control::reduces(request->kind)) {
     text += fmt::format(" {}", aggregation::operation_name(request->operation));

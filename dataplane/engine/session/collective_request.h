@@ -6,6 +6,7 @@
 
 #include "aggregation/reproducible.h"
 #include "control/plan/collective_kind.h"
+#include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
 
@@ -15,6 +16,7 @@ struct CollectiveRequest {
   unsigned lane = 0;
   control::CollectiveKind kind{};
   std::uint32_t root = 0;  // a rank; 0 where the kind has none
+  shared::Gathered gathered{};
   std::uint8_t* buffer = nullptr;
   std::uint64_t count = 0;  // elements, as the trainer gave it
   std::uint64_t bytes = 0;  // of the whole buffer

@@ -180,8 +180,9 @@ bool Session::agree_on(unsigned lane, std::uint64_t number) const {
   const CollectiveRequest& first = request(lane, number);
   for (unsigned local = 1; local < trainers(); ++local) {
     const CollectiveRequest& other = request(lane, number, local);
-    if (other.kind != first.kind || other.root != first.root || other.count != first.count ||
-        other.dtype != first.dtype || other.operation != first.operation) {
+    if (other.kind != first.kind || other.root != first.root || other.gathered != first.gathered ||
+        other.count != first.count || other.dtype != first.dtype ||
+        other.operation != first.operation) {
       return false;
     }
   }
@@ -200,6 +201,11 @@ const char* Session::check(const SessionRegion& region, const shared::Submission
   request.root = asked.root;
   if (asked.root >= (control::has_root(request.kind) ? ranks_ : 1)) {
     return "a submission's root is not a rank of its job";
+  }
+  request.gathered = asked.gathered;
+  const bool gathers = request.kind == CollectiveKind::all_gather;
+  if (static_cast<unsigned>(asked.gathered) >= (gathers ? shared::kGatheredThings : 1)) {
+    return "a submission gathers what is unknown";
   }
   if (const char* problem = check_elements(submission, request)) return problem;
   if (request.kind == CollectiveKind::barrier && submission.count != 0) {

@@ -97,7 +97,7 @@
  * added in the plan's order. A compare shows it of memory that this has been said of, such as the
  * weights after a step: where a memory, a CPU or a program is faulty, and on which rank. It reads
  * the buffer before it returns, and brings 16 bytes from each trainer to all: a digest of 64 bits,
- * and the length. Other errors call it an all_gather of 16 bytes. It is no shield against lies.
+ * and the length. It is no shield against lies.
  *
  * Averages. GRADCUBE_AVERAGE of float16 and bfloat16 never overflows where the mean is
  * representable. Of float32 and float64 it is the sum, then one division. Of int32 and int64 it is

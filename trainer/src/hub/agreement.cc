@@ -32,7 +32,7 @@ std::vector<Said> gather(Session& session, const Said& own, const Deadline& dead
   all_gather.buffer = block;
   all_gather.count = sizeof(own) / sizeof(std::uint64_t);
   all_gather.dtype = GRADCUBE_INT64;
-  const int code = session.run(all_gather, deadline);
+  const int code = session.run(all_gather, deadline, shared::Gathered::steps);
   if (code == GRADCUBE_OK) std::memcpy(said.data(), block, bytes);
   session.free(block);
   session.require(code);

@@ -162,6 +162,7 @@ std::string set_comparison(const gradcube_collective& given, const Place& place,
   collective.bytes = given.count * element;
   collective.carried_bytes = place.size * kDigestBytes;
   collective.submission.collective.kind = GRADCUBE_ALL_GATHER;
+  collective.submission.collective.gathered = shared::Gathered::digests;
   collective.submission.dtype = GRADCUBE_BYTES;
   collective.submission.count = kDigestBytes;
   collective.input = {place.rank * kDigestBytes, kDigestBytes};

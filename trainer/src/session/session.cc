@@ -88,13 +88,17 @@ void Session::abort() noexcept {
   lose(GRADCUBE_EABORTED, "");
 }
 
-int Session::submit(const gradcube_collective& asked, std::uint64_t& number) {
+int Session::submit(const gradcube_collective& asked, std::uint64_t& number,
+                    shared::Gathered gathered) {
   Lock lock = enter();
   if (lost_code_ != GRADCUBE_OK) return fail(lost_code_, lost_message_);
   Collective collective;
   if (std::string problem = read_collective(&asked, place_, heap_.capacity(), collective);
       !problem.empty()) {
     return fail(GRADCUBE_EINVAL, std::move(problem));
+  }
+  if (gathered != shared::Gathered::buffers) {
+    collective.submission.collective.gathered = gathered;
   }
   return start(lock, collective, {}, number);
 }
@@ -238,9 +242,10 @@ std::string Session::why_corrupt(const Request& request, const std::string& diff
          "\" compares memory that should be the same on all trainers: " + difference;
 }
 
-int Session::run(const gradcube_collective& asked, const Deadline& deadline) {
+int Session::run(const gradcube_collective& asked, const Deadline& deadline,
+                 shared::Gathered gathered) {
   std::uint64_t number = 0;
-  int code = submit(asked, number);
+  int code = submit(asked, number, gathered);
   if (code == GRADCUBE_OK) code = wait(number, deadline.poll_timeout());
   if (code == GRADCUBE_OK) return code;
   std::string why = text_if_any([this] { return last_failure().message; });

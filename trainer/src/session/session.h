@@ -80,7 +80,8 @@ class Session {
   void* allocate(std::size_t bytes);
   int free(void* block);
 
-  int submit(const gradcube_collective& asked, std::uint64_t& number);
+  int submit(const gradcube_collective& asked, std::uint64_t& number,
+             shared::Gathered gathered = shared::Gathered::buffers);
   int submit(const gradcube_message& asked, std::uint64_t& number);
 
   // Returns early, with `done` 0, at the deadline and when a signal was caught.
@@ -149,7 +150,8 @@ class Session {
 
   int start(Lock& lock, const Collective& collective, const Wanted& wanted, std::uint64_t& number);
   // Submits it and waits for its end; gives it up where it fails. Without the lock.
-  int run(const gradcube_collective& asked, const Deadline& deadline);
+  int run(const gradcube_collective& asked, const Deadline& deadline,
+          shared::Gathered gathered = shared::Gathered::buffers);
   void give_up(std::uint64_t number, const Deadline& deadline);
   template <typename Call>
   void for_each_request(const Call& call) {

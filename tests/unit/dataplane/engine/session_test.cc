@@ -226,6 +226,15 @@ INSTANTIATE_TEST_SUITE_P(
                    s.collective.root = 3;
                  },
                  "root"},
+        Nonsense{"GatheredOfAllReduce",
+                 [](auto& s) { s.collective.gathered = shared::Gathered::digests; }, "gathers"},
+        Nonsense{"GatheredUnknown",
+                 [](auto& s) {
+                   s.collective.kind =
+                       static_cast<std::uint8_t>(shared::CollectiveKind::all_gather);
+                   s.collective.gathered = shared::Gathered{shared::kGatheredThings};
+                 },
+                 "gathers"},
         Nonsense{"BarrierWithABuffer",
                  [](auto& s) {
                    s.collective.kind = static_cast<std::uint8_t>(shared::CollectiveKind::barrier);
