@@ -28,11 +28,34 @@ class Store:
             self.values[key] = value.encode()
             self.changed.notify_all()
 
+    def compare_set(self, key, expected, value):
+        with self.changed:
+            if self.values.get(key, b"").decode() == expected:
+                self.set(key, value)
+
     def get(self, key):
         with self.changed:
             if not self.changed.wait_for(lambda: key in self.values, self.patience):
                 raise RuntimeError(f"no {key} in time")
             return self.values[key]
+
+
+class Killed(BaseException):
+    """Ends a rank's process."""
+
+
+class StoreOfARankThatIsKilled(Store):
+    """Before it sets this key."""
+
+    def __init__(self, key):
+        super().__init__()
+        self.key, self.is_dead = key, False
+
+    def set(self, key, value):
+        if key == self.key or self.is_dead and threading.current_thread() is self.dead:
+            self.key, self.dead, self.is_dead = None, threading.current_thread(), True
+            raise Killed
+        super().set(key, value)
 
 
 def server_of(path):
@@ -58,8 +81,12 @@ def joined(hosts, chosen={}, servers=4, wishes={}, store=None, late=(), absent=(
             if rank in wishes:
                 raise RuntimeError(wishes[rank])
 
+        begin = lambda: _rendezvous.join(store, rank, len(hosts), "g", check, open_group, held=chosen.get(rank))
         try:
-            return _rendezvous.join(store, rank, len(hosts), "g", check, open_group, held=chosen.get(rank))
+            return begin()
+        except Killed:
+            store.is_dead = False
+            return begin()
         except RuntimeError as error:
             return str(error)
 
@@ -153,6 +180,14 @@ class OneStore(unittest.TestCase):
                 for result in results:
                     self.assertIn("in time", result)
                 self.assert_together(joined("aaa", store=store, late=late))
+
+    def test_a_rank_0_that_is_killed_while_others_wait_for_it_joins_them_when_it_comes_again(self):
+        for answer in "place", "server", "joined":
+            self.assert_together(joined("aaa", store=StoreOfARankThatIsKilled(f"gradcube/1/{answer}")))
+
+    def test_a_rank_that_is_killed_as_it_tells_joins_the_others_when_it_comes_again(self):
+        for answer in "place", "server", "joined":
+            self.assert_together(joined("aaa", store=StoreOfARankThatIsKilled(f"gradcube/1/{answer}/1")))
 
     def test_a_group_of_another_size_is_no_trouble(self):
         store = Store()

@@ -17,6 +17,7 @@ from ._launchers import launched
 from ._session import Session
 
 _LONGEST_LABEL = 24  # of a group's name in the job's
+_ANSWERS = ("place", "server", "joined")  # of rank 0 in an attempt to join, in their order
 
 
 class _NoServer(RuntimeError):
@@ -142,8 +143,9 @@ class _Attempt:
         self._store, self._rank, self._size = store, rank, size
         self._token = secrets.token_hex(8)
         self._number = store.add("gradcube/attempts", 1 if rank == 0 else 0) or 1
-        if rank == 0:  # the one before may have been cut short: nobody is to wait for its answer
-            store.set(f"gradcube/{self._number - 1}/place", "[]")
+        if rank == 0:  # the one before may have been cut short: nobody is to wait for answers that it has not given
+            for what in _ANSWERS:
+                store.compare_set(f"gradcube/{self._number - 1}/{what}", "", "[]")
 
     def gather(self, what, mine):
         """What each rank has, in their order: rank 0 puts it together."""
@@ -162,7 +164,8 @@ class _Attempt:
                 if what != "place":  # this attempt has ended
                     raise _BegunAnew
                 # Rank 0 reads this where it took for this rank's what is older, and waits for more.
-                self._tell("server", {"is_anew": True})
+                for later in _ANSWERS[1:]:
+                    self._tell(later, {"is_anew": True})
                 self._number += 1
                 each = self._told(what, mine)
         if any("is_anew" in one for one in each):
