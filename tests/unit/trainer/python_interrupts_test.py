@@ -7,68 +7,39 @@ GRADCUBE_LIBRARY.
 import ctypes
 import importlib.util
 import itertools
-import opcode
 import os
 import signal
 import sys
 import threading
 import unittest
 
+from python_control_c import ControlC
 from python_daemon import RECEIVED, SIZE, WithDaemon
 
 import gradcube
 import numpy
 
-PACKAGE = os.path.dirname(gradcube.__file__)
-# After these instructions Python looks for signals.
-LOOKS = ("CALL", "RESUME", "JUMP_BACKWARD", "JUMP_ABSOLUTE")
 EINVAL = gradcube.InvalidError.code
 MOST_PLACES = 2000  # of a call: fewer have it
 
 
-class ControlC:
-    """Raises KeyboardInterrupt at the n-th place of what it runs, of those in the package at which Python can raise it.
+class Frees:
+    """The library: counts how often the hub is freed. Meanwhile the session leaves, as if in another thread."""
 
-    In a destructor Python would print it and go on.
-    """
+    def __init__(self, handle):
+        self.handle = handle
+        self.library = handle.native
+        self.ended = 0
 
-    def __init__(self, place):
-        self.left = place
-        self.before = {}  # of a frame: its last instruction
+    def __getattr__(self, name):
+        return getattr(self.library, name)
 
-    def run(self, call):
-        """True where there is no such place."""
-        sys.settrace(self.enter)
-        try:
-            call()
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(None)
-        self.before.clear()
-        return self.left > 0
-
-    def enter(self, frame, _event, _argument):
-        if not frame.f_code.co_filename.startswith(PACKAGE) or self.is_in_destructor(frame):
-            return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return self.step
-
-    @staticmethod
-    def is_in_destructor(frame):
-        while frame is not None and frame.f_code.co_name != "__del__":
-            frame = frame.f_back
-        return frame is not None
-
-    def step(self, frame, event, _argument):
-        if event == "opcode":
-            before = self.before.get(frame, "")
-            self.before[frame] = now = opcode.opname[frame.f_code.co_code[frame.f_lasti]]
-            if before.startswith(LOOKS) and now != "PUSH_EXC_INFO":  # where the call has raised, it does not look
-                self.left -= 1
-                if self.left == 0:
-                    raise KeyboardInterrupt
-        return self.step
+    def gradcube_hub_free(self, hub, milliseconds):
+        handle, self.handle = self.handle, None
+        if handle is not None:
+            handle.leave()
+        self.ended += 1
+        return 0 if self.ended > 1 else self.library.gradcube_hub_free(hub, milliseconds)
 
 
 class ControlCTest(WithDaemon):
@@ -279,6 +250,47 @@ class ControlCTest(WithDaemon):
                 if never_came:
                     return
             self.fail("the call never ends")
+
+    def assert_freed_once(self, free):
+        """Wherever Ctrl-C ends `free`, which gets the C hub's handle, and though the session leaves while it is freed."""
+        for place in range(1, MOST_PLACES):
+            session = gradcube.Session(self.socket, job="job")
+            handle = session._handle
+            made = gradcube.Hub(session, {"fc": numpy.ones(10, "float32")}, timeout=60)._handle
+            frees = handle.native = Frees(handle)
+            never_came = ControlC(place).run(lambda: free(made))
+            made = frees.handle = handle = None
+            session.close()
+            del session
+            self.assertEqual(frees.ended, 1, f"place {place}")
+            if never_came:
+                return
+        self.fail("the call never ends")
+
+    def test_a_hub_whose_hub_was_never_returned_is_freed_once(self):
+        def discard(made):
+            made.is_left = True
+            made.discard()
+
+        self.assert_freed_once(discard)
+
+    def test_a_hub_that_is_freed_as_its_session_leaves_is_freed_once(self):
+        def leave(made):
+            session, address = made.session, made.hub
+            made.hub = None
+            session.drop_hub(address)
+            session.leave()
+
+        self.assert_freed_once(leave)
+
+    def test_a_hub_that_is_dropped_when_its_session_has_left_is_freed_once(self):
+        def drop(made):
+            session, address = made.session, made.hub
+            made.hub = None
+            session.leave()
+            session.drop_hub(address)
+
+        self.assert_freed_once(drop)
 
     def test_a_hub_goes_on(self):
         gradients, weights = numpy.ones(10, "float32"), numpy.zeros(10, "float32")
