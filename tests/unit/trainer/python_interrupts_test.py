@@ -15,31 +15,14 @@ import unittest
 
 from python_control_c import ControlC
 from python_daemon import RECEIVED, SIZE, WithDaemon
+from python_library import Checkpoints, Frees
 
 import gradcube
 import numpy
+from gradcube._hub_checkpoints import HubCheckpoints
 
 EINVAL = gradcube.InvalidError.code
 MOST_PLACES = 2000  # of a call: fewer have it
-
-
-class Frees:
-    """The library: counts how often the hub is freed. Meanwhile the session leaves, as if in another thread."""
-
-    def __init__(self, handle):
-        self.handle = handle
-        self.library = handle.native
-        self.ended = 0
-
-    def __getattr__(self, name):
-        return getattr(self.library, name)
-
-    def gradcube_hub_free(self, hub, milliseconds):
-        handle, self.handle = self.handle, None
-        if handle is not None:
-            handle.leave()
-        self.ended += 1
-        return 0 if self.ended > 1 else self.library.gradcube_hub_free(hub, milliseconds)
 
 
 class ControlCTest(WithDaemon):
@@ -224,7 +207,7 @@ class ControlCTest(WithDaemon):
             made[0].free(60)
 
     def test_a_hub_that_ctrl_c_has_left_makes_room_for_another_when_it_is_made(self):
-        self.assert_makes_room("hold", "_interruptible", "is being made")
+        self.assert_makes_room("hold", "take", "is being made")
 
     def test_a_hub_that_ctrl_c_has_left_makes_room_for_another_when_it_has_its_weights(self):
         self.assert_makes_room("unpushed", "_wait", "in flight")
@@ -291,6 +274,51 @@ class ControlCTest(WithDaemon):
             session.drop_hub(address)
 
         self.assert_freed_once(drop)
+
+    def with_checkpoints(self):
+        """For each end that a checkpoint can have: the library, a hub, and what tells the end."""
+        for code, end in ((0, None), (gradcube.PeerError.code, gradcube.PeerError)):
+            with gradcube.Session(self.socket, job="job") as session:
+                hub = gradcube.Hub(session, {"fc": numpy.ones(10, "float32")}, timeout=60)
+                session._handle.native = library = Checkpoints(session._handle, code)
+                yield library, hub, end
+                session._handle.native = library.library
+                hub.free(60)
+
+    @staticmethod
+    def told(call):
+        try:
+            call()
+        except gradcube.Error as failure:
+            return type(failure)
+        return None
+
+    def test_a_checkpoint_whose_end_ctrl_c_has_left_is_told_as_it_has_ended(self):
+        for library, hub, end in self.with_checkpoints():
+            hub.begin_checkpoint("model.hub", 1)
+            self.interrupted(hub.end_checkpoint, "wait")
+            self.assertIs(self.told(lambda: hub.end_checkpoint(0)), gradcube.TimeoutError)
+            library.may_end.set()
+            for _ in range(2):
+                self.assertIs(self.told(lambda: hub.end_checkpoint(60)), end)
+            self.assertEqual(library.ends, 1)
+
+    def test_a_hubs_checkpoints_end_as_they_have_wherever_ctrl_c_comes(self):
+        for library, hub, end in self.with_checkpoints():
+            library.may_end.set()
+            for place in range(1, MOST_PLACES):
+                checkpoints, ends = HubCheckpoints("model.hub", 1), []
+                checkpoints.begin(hub, place, 60)
+                never_came = ControlC(place).run(
+                    lambda: ends.append(self.told(lambda: checkpoints.end(hub, place, 60)))
+                )
+                if not never_came:
+                    self.assertEqual(ends, [])
+                    ends.append(self.told(lambda: checkpoints.end(hub, place, 60)))
+                self.assertEqual(ends, [end], f"place {place}")
+                self.assertEqual(library.ends, place)
+                if never_came:
+                    break
 
     def test_a_hub_goes_on(self):
         gradients, weights = numpy.ones(10, "float32"), numpy.zeros(10, "float32")
