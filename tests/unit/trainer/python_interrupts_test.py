@@ -15,7 +15,7 @@ import unittest
 
 from python_control_c import ControlC
 from python_daemon import RECEIVED, SIZE, WithDaemon
-from python_library import Checkpoints, Frees
+from python_library import Checkpoints, ComesLate, Frees
 
 import gradcube
 import numpy
@@ -67,19 +67,22 @@ class ControlCTest(WithDaemon):
                 self.interrupt(call, lambda: self.assert_nothing_is_lost(session) or self.assert_is_usable(session, array))
 
     @staticmethod
-    def end_of(request):
+    def end_of(request, timeout=60):
         try:
-            request.wait(timeout=60)
+            request.wait(timeout)
         except gradcube.Error as failure:
             return type(failure)
         return None
 
     def test_a_wait_can_be_repeated(self):
-        for job, end in (("job", None), ("fail", gradcube.PeerError)):
+        ends = (("job", None), ("fail", gradcube.PeerError))
+        for (job, end), timeout in itertools.product(ends, (60, 0)):
             with gradcube.Session(self.socket, job=job) as session:
+                if timeout == 0:
+                    session._handle.native = ComesLate(session._handle)
                 for place in itertools.count(1):
                     request = session.allreduce_async(numpy.zeros(4))
-                    never_came = ControlC(place).run(lambda: self.end_of(request))
+                    never_came = ControlC(place).run(lambda: self.end_of(request, timeout))
                     self.assertIs(self.end_of(request), end, f"{job}, place {place}")
                     if never_came:
                         break
@@ -96,11 +99,14 @@ class ControlCTest(WithDaemon):
         with gradcube.Session(self.socket, job="job") as session:
             array, message = session.alloc(4, "uint8"), session._message
             session._message = lambda *asked: requests.append(message(*asked)) or requests[-1]
-            for call, received in (  # of as many bytes as the tag says
-                (lambda: session.recv(array, 1, tag=4, timeout=60), 4),
-                (lambda: session.recv_bytes(4, 1, tag=4, timeout=60), bytes([RECEIVED] * 4)),
-                (lambda: session.send(array, 1, timeout=60), None),
-            ):
+            calls = (  # of as many bytes as the tag says
+                (lambda: session.recv(array, 1, tag=4, timeout=timeout), 4),
+                (lambda: session.recv_bytes(4, 1, tag=4, timeout=timeout), bytes([RECEIVED] * 4)),
+                (lambda: session.send(array, 1, timeout=timeout), None),
+            )
+            for timeout, (call, received) in itertools.product((60, 0), calls):
+                if timeout == 0:
+                    session._handle.native = ComesLate(session._handle)
                 count = 0
                 for place in itertools.count(1):
                     requests.clear()

@@ -1,4 +1,4 @@
-"""What stands in front of the library in the tests of a hub."""
+"""What stands in front of the library in tests of the Python package."""
 
 import threading
 
@@ -56,3 +56,19 @@ class Checkpoints:
 
     def gradcube_last_error(self, _session):
         return b"so it has ended"
+
+
+class ComesLate:
+    """The library: what is asked for at once comes while the daemon is asked why it has not come in time."""
+
+    def __init__(self, handle):
+        self.library = handle.native
+
+    def __getattr__(self, name):
+        return getattr(self.library, name)
+
+    def gradcube_poll(self, session, number, milliseconds, done):
+        return 0 if milliseconds == 0 else self.library.gradcube_poll(session, number, milliseconds, done)
+
+    def gradcube_wait(self, session, number, _milliseconds):
+        return self.library.gradcube_wait(session, number, 60000)
