@@ -268,7 +268,8 @@ GRADCUBE_API void gradcube_close(gradcube_session* session);
  * gradcube_close(), which must still be called: for owners whose buffers outlive the session.
  * Collectives then return GRADCUBE_EINVAL. Where a session ends in any way with some in flight, the
  * memory is this process's own from then on: the others get what was submitted, whatever is written
- * to it. Until gradcube_close() a page takes memory twice once it is written to. */
+ * to it. Until gradcube_close() a page takes memory twice once it is written to. Without room for
+ * that who touches it gets SIGSEGV, and unreported results and gradcube_alloc() GRADCUBE_ENOMEM. */
 GRADCUBE_API void gradcube_leave(gradcube_session* session);
 
 /* 0-based. The place of the trainer's server among the job's members, by server number, times the
