@@ -12,7 +12,7 @@ from ._arrays import elements_of, whole_number
 from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._hub_handle import HubHandle
 from ._interruptible_call import Call
-from ._library import HubKey, HubSettings
+from ._library import HubKey, HubSettings, keep
 from ._request import Request, deadline_of
 
 _OWN_RATE = -1.0
@@ -162,7 +162,8 @@ class Hub:
         """Sets the weights of these keys anew, and their optimizer's state to zero.
 
         ``weights``: arrays by name, the same on all trainers, which all call it. Blocks, for each key at most
-        ``timeout`` seconds. Where it fails all the same, keys may have been set: set all again.
+        ``timeout`` seconds. Where it fails all the same, keys may have been set: set all again. After TimeoutError and
+        Ctrl-C it goes on: until set_weights() has succeeded again with all of the arrays they must be left alone.
         """
         deadline_of(timeout)
         for name, array in weights.items():  # before any is set
@@ -171,8 +172,9 @@ class Hub:
         try:
             for name, array in sorted(weights.items()):  # in the order of all others, who may wait for these
                 if len(requests) == _MOST_AT_ONCE:
-                    requests.popleft().wait(timeout)
-                requests.append(self._push("gradcube_hub_init", name, array))
+                    requests[0].wait(timeout)
+                    requests.popleft()
+                keep(requests, self._push, "gradcube_hub_init", name, array)
             for request in requests:
                 request.wait(timeout)
         except TimeoutError:
@@ -182,6 +184,9 @@ class Hub:
                 with contextlib.suppress(Error):
                     request.wait(timeout)
             raise
+        finally:
+            for request in requests:
+                request._go_on()
 
     def push(self, name, gradients, rate=None, timeout=None):
         """One step of the key. ``rate``: its learning rate, the same on all trainers; None: the optimizer's."""

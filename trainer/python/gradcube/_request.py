@@ -107,11 +107,18 @@ class Request:
 
     def _leave(self, stop):
         """It goes on where `stop` has ended the wait for it, or its submission."""
-        if self._ended or not self._number.value or self._session._handle is None:  # closed: nothing goes on
-            return
-        with contextlib.suppress(AttributeError):  # of an exception that takes none
-            stop.request = self
-        self._session._late.add(self._number.value, self._memory, self._owned)
+        if self._goes_on():
+            with contextlib.suppress(AttributeError):  # of an exception that takes none
+                stop.request = self
+            self._go_on()
+
+    def _go_on(self):
+        """Nobody waits for it any more, and its memory is its own until it has ended."""
+        if self._goes_on():
+            self._session._late.add(self._number.value, self._memory, self._owned)
+
+    def _goes_on(self):
+        return not self._ended and self._number.value != 0 and self._session._handle is not None
 
     def _settle(self):
         if self._ended:
