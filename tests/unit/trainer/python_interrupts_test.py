@@ -120,18 +120,21 @@ class ControlCTest(WithDaemon):
                     count += has_met
                 self.assertGreater(count, 0)
 
+    @staticmethod
+    def names_in(thread):
+        """The functions that it is in."""
+        names, frame = [], sys._current_frames().get(thread)
+        while frame is not None:
+            names.append(frame.f_code.co_name)
+            frame = frame.f_back
+        return names
+
     def interrupted(self, call, where="_wait"):
         """The exception of what Ctrl-C has ended as it waited in this function of the package."""
         main = threading.get_ident()
 
-        def names():
-            frame = sys._current_frames()[main]
-            while frame is not None:
-                yield frame.f_code.co_name
-                frame = frame.f_back
-
         def interrupt():
-            self.wait_for(lambda: where in (found := list(names())) and "start" not in found)  # of a thread
+            self.wait_for(lambda: where in (found := self.names_in(main)) and "start" not in found)  # of a thread
             os.kill(os.getpid(), signal.SIGINT)
 
         thread = threading.Thread(target=interrupt)
@@ -301,6 +304,7 @@ class ControlCTest(WithDaemon):
 
     def test_a_checkpoint_whose_end_ctrl_c_has_left_is_told_as_it_has_ended(self):
         for library, hub, end in self.with_checkpoints():
+            library.may_begin.set()
             hub.begin_checkpoint("model.hub", 1)
             self.interrupted(hub.end_checkpoint, "wait")
             self.assertIs(self.told(lambda: hub.end_checkpoint(0)), gradcube.TimeoutError)
@@ -309,8 +313,21 @@ class ControlCTest(WithDaemon):
                 self.assertIs(self.told(lambda: hub.end_checkpoint(60)), end)
             self.assertEqual(library.ends, 1)
 
+    def test_a_checkpoint_whose_beginning_ctrl_c_has_left_ends_when_it_has_begun(self):
+        for library, hub, end in self.with_checkpoints():
+            library.may_end.set()
+            self.interrupted(lambda: hub.begin_checkpoint("model.hub", 1), "wait")
+            ends = []
+            thread = threading.Thread(target=lambda: ends.append(self.told(lambda: hub.end_checkpoint(60))))
+            thread.start()
+            self.wait_for(lambda: ends or "wait" in self.names_in(thread.ident))
+            library.may_begin.set()
+            thread.join()
+            self.assertEqual(ends, [end])
+
     def test_a_hubs_checkpoints_end_as_they_have_wherever_ctrl_c_comes(self):
         for library, hub, end in self.with_checkpoints():
+            library.may_begin.set()
             library.may_end.set()
             for place in range(1, MOST_PLACES):
                 checkpoints, ends = HubCheckpoints("model.hub", 1), []

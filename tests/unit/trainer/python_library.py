@@ -27,11 +27,12 @@ class Frees:
 
 
 class Checkpoints:
-    """The library: a checkpoint ends with this code when `may_end` is set."""
+    """The library: a checkpoint begins when `may_begin` is set, and ends with this code when `may_end` is."""
 
     def __init__(self, handle, code):
         self.library = handle.native
         self.code = code
+        self.may_begin = threading.Event()
         self.may_end = threading.Event()
         self.is_begun = False
         self.ends = 0
@@ -40,6 +41,7 @@ class Checkpoints:
         return getattr(self.library, name)
 
     def gradcube_hub_begin_checkpoint(self, _hub, _path, _step):
+        self.may_begin.wait()
         self.is_begun = True
         return 0
 

@@ -246,9 +246,9 @@ class Hub:
         All trainers call it. After an error the checkpoint before counts, or the new one, as the message says. Called
         again, as after Ctrl-C, it says the same of this checkpoint once more.
         """
-        milliseconds = _milliseconds(timeout)
         handle = self._open_handle()
         if self._ending is None:
+            milliseconds = self._after_left_calls(timeout)  # such as that of begin_checkpoint()
             self._ending = Call(handle.session, lambda: handle.call("gradcube_hub_end_checkpoint", milliseconds))
         ending = self._ending
         try:
@@ -284,15 +284,19 @@ class Hub:
         one may be that Ctrl-C has left.
         """
         handle = self._idle_handle()
-        deadline = deadline_of(timeout)
-        for call in self._left_behind:
-            call.wait(deadline)
-        milliseconds = _milliseconds(None if deadline is None else max(0, deadline - time.monotonic()))
+        milliseconds = self._after_left_calls(timeout)
         try:
             self._take(Call(handle.session, lambda: handle.free(milliseconds)))
         finally:
             if handle.hub is None:
                 self._handle = None
+
+    def _after_left_calls(self, timeout):
+        """Waits for those that Ctrl-C has left. The milliseconds that are left of the timeout."""
+        deadline = deadline_of(timeout)
+        for call in self._left_behind:
+            call.wait(deadline)
+        return _milliseconds(None if deadline is None else max(0, deadline - time.monotonic()))
 
     def _take(self, call, timeout=None):
         try:
