@@ -231,11 +231,52 @@ def gradients_that_are_wiped_on_their_way():
     assert torch.equal(weights(model), before)
 
 
+class FailsLast(nn.Module):
+    """In the backward pass behind it all gradients are there, and on their way."""
+
+    fails = False
+
+    def forward(self, numbers):
+        return FailsBackward.apply(numbers.requires_grad_()) if self.fails else numbers
+
+
+def gradients_that_one_rank_wipes_while_they_are_added():
+    """Rank 0 makes them zero in place of its step, and others begin later: they have the right averages."""
+    expected, rank, store = averaged_by_hand(2), dist.get_rank(), dist.distributed_c10d._get_default_store()
+    for priority in ("need", "ready"):
+        last = FailsLast()
+        model = nn.Sequential(last, *model_of(0))
+        optimizer = MergedGradientOptimizer(sgd_of(model), model, "wfbp", group=dist.new_group(), priority=priority)
+        first, second = batches(2)
+        loss_of(model, first).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if rank == 0:
+            last.fails = priority == "ready"
+            loss = loss_of(model, second)
+            if last.fails:
+                raises(RuntimeError, loss.backward, "the backward pass fails")
+            else:
+                loss.backward()
+            optimizer.zero_grad()
+            optimizer._optimizer.zero_grad(set_to_none=False)
+            store.set(f"wiped {priority}", "all")
+            raises(RuntimeError, optimizer.step, "zero_grad()")
+        else:
+            store.wait([f"wiped {priority}"])
+            loss_of(model, second).backward()
+            optimizer.step()
+            optimizer.finish_step()
+            assert torch.allclose(weights(model), expected, atol=1e-5), (priority, weights(model) - expected)
+        dist.barrier()
+
+
 def main(directory):
     torch.set_num_threads(1)
     dist.init_process_group("gradcube")
     scenarios = [policies, in_place, planning, layers_that_rest, accumulation, clipping, refusals]
     scenarios += [a_message_that_fails, an_iteration_that_is_cut, gradients_that_are_wiped_on_their_way]
+    scenarios += [gradients_that_one_rank_wipes_while_they_are_added]
     scenarios += merging_need.SCENARIOS + merging_hook.SCENARIOS + merging_progress.SCENARIOS
     for scenario in scenarios:
         scenario()

@@ -56,6 +56,9 @@ class MergedGradients(TestCase):
     def test_no_step_is_taken_where_gradients_were_wiped_on_their_way(self):
         self.assert_done("gradients_that_are_wiped_on_their_way")
 
+    def test_gradients_that_one_rank_wipes_on_their_way_are_in_the_others_averages(self):
+        self.assert_done("gradients_that_one_rank_wipes_while_they_are_added")
+
     def test_the_timeline_shows_each_layer_and_each_message_of_all_ranks(self):
         self.assert_done("timeline_of_the_optimizer")
 

@@ -3,12 +3,12 @@
 import contextlib
 import os
 import signal
-import threading
 
 import gradcube.torch
 import torch
 import torch.distributed as dist
 
+from torch_amid import amid
 from torch_missed import LATER, SOON, refusal
 
 
@@ -74,9 +74,8 @@ def late_memory():
 
 
 def interrupt(work):
-    threading.Timer(SOON.total_seconds(), os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
-        work.wait()
+        amid(work.wait, lambda: os.kill(os.getpid(), signal.SIGINT))
     except KeyboardInterrupt:
         return
     raise AssertionError("it has ended without the other ranks")

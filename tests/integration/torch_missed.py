@@ -1,6 +1,7 @@
 """Scenarios of torch_ranks.py in which some ranks of four miss a call that the others make, or make it wrongly."""
 
 import datetime
+import functools
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 import torch_collectives
+from torch_amid import amid
 
 SOON = datetime.timedelta(milliseconds=500)
 LATER = datetime.timedelta(seconds=120)
@@ -108,8 +110,8 @@ def nested_barriers():
             store.set("nested", "refused")
 
         before = signal.signal(signal.SIGUSR1, handler)
-        threading.Timer(SOON.total_seconds(), os.kill, (os.getpid(), signal.SIGUSR1)).start()
-        barrier()
+        group = dist.distributed_c10d._get_default_group()
+        amid(functools.partial(group.monitored_barrier, LATER), lambda: os.kill(os.getpid(), signal.SIGUSR1))
         signal.signal(signal.SIGUSR1, before)
         assert len(texts) == 1, texts
     elif rank == 1:

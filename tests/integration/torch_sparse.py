@@ -1,7 +1,6 @@
 """Scenarios of torch_ranks.py: sums of sparse tensors."""
 
 import datetime
-import threading
 import time
 
 import numpy
@@ -9,6 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from torch_amid import amid
 from torch_late import interrupt
 from torch_missed import refusal
 
@@ -57,9 +57,10 @@ def interrupted():
             work = dist.all_reduce(mine, async_op=True)
             interrupt(work)
             mine.values().fill_(77)
-            threading.Timer(1 if waits_again else 0, store.set, go_on).start()
             if waits_again:
-                work.wait()
+                amid(work.wait, lambda: store.set(*go_on))
+            else:
+                store.set(*go_on)
         else:
             store.wait(go_on[:1])
             dist.all_reduce(mine)

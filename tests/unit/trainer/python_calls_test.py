@@ -12,6 +12,7 @@ import threading
 import unittest
 
 from python_daemon import BROADCAST, RANK, SIZE, WithDaemon
+from python_library import NeverEnds
 
 import gradcube
 import numpy
@@ -289,6 +290,23 @@ class ThreadsTest(WithDaemon):
                     gradcube.Hub(session, weights, restore=path, timeout=60)
                 failures.append(caught.exception)
             gradcube.Hub(session, weights, timeout=60).free(60)
+
+    def test_arrays_of_weights_that_are_not_set_in_time_are_refused_until_they_are(self):
+        arrays = {name: numpy.full(10, 7, "float32") for name in ("first", "second", "third")}
+        with gradcube.Session(self.socket, job="job") as session:
+            hub = gradcube.Hub(session, arrays, timeout=60)
+            native = session._handle.native
+            session._handle.native = NeverEnds(session._handle)
+            with self.assertRaises(gradcube.TimeoutError):
+                hub.set_weights(arrays, timeout=0)
+            for name, array in arrays.items():
+                with self.subTest(name=name), self.assertRaisesRegex(gradcube.InvalidError, "may still read"):
+                    hub.pull(name, array)
+            session._handle.native = native
+            self.wait_for(lambda: session._reap_abandoned(3) or not session._abandoned)
+            for name in ("second", "third"):
+                hub.pull(name, arrays[name])
+            hub.free(60)
 
     def test_select_sees_the_end_of_requests(self):
         with gradcube.Session(self.socket, job="hold") as session:

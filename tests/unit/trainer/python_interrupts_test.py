@@ -7,68 +7,22 @@ GRADCUBE_LIBRARY.
 import ctypes
 import importlib.util
 import itertools
-import opcode
 import os
 import signal
 import sys
 import threading
 import unittest
 
+from python_control_c import ControlC
 from python_daemon import RECEIVED, SIZE, WithDaemon
+from python_library import Checkpoints, ComesLate, Frees
 
 import gradcube
 import numpy
+from gradcube._hub_checkpoints import HubCheckpoints
 
-PACKAGE = os.path.dirname(gradcube.__file__)
-# After these instructions Python looks for signals.
-LOOKS = ("CALL", "RESUME", "JUMP_BACKWARD", "JUMP_ABSOLUTE")
 EINVAL = gradcube.InvalidError.code
 MOST_PLACES = 2000  # of a call: fewer have it
-
-
-class ControlC:
-    """Raises KeyboardInterrupt at the n-th place of what it runs, of those in the package at which Python can raise it.
-
-    In a destructor Python would print it and go on.
-    """
-
-    def __init__(self, place):
-        self.left = place
-        self.before = {}  # of a frame: its last instruction
-
-    def run(self, call):
-        """True where there is no such place."""
-        sys.settrace(self.enter)
-        try:
-            call()
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(None)
-        self.before.clear()
-        return self.left > 0
-
-    def enter(self, frame, _event, _argument):
-        if not frame.f_code.co_filename.startswith(PACKAGE) or self.is_in_destructor(frame):
-            return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return self.step
-
-    @staticmethod
-    def is_in_destructor(frame):
-        while frame is not None and frame.f_code.co_name != "__del__":
-            frame = frame.f_back
-        return frame is not None
-
-    def step(self, frame, event, _argument):
-        if event == "opcode":
-            before = self.before.get(frame, "")
-            self.before[frame] = now = opcode.opname[frame.f_code.co_code[frame.f_lasti]]
-            if before.startswith(LOOKS) and now != "PUSH_EXC_INFO":  # where the call has raised, it does not look
-                self.left -= 1
-                if self.left == 0:
-                    raise KeyboardInterrupt
-        return self.step
 
 
 class ControlCTest(WithDaemon):
@@ -113,19 +67,22 @@ class ControlCTest(WithDaemon):
                 self.interrupt(call, lambda: self.assert_nothing_is_lost(session) or self.assert_is_usable(session, array))
 
     @staticmethod
-    def end_of(request):
+    def end_of(request, timeout=60):
         try:
-            request.wait(timeout=60)
+            request.wait(timeout)
         except gradcube.Error as failure:
             return type(failure)
         return None
 
     def test_a_wait_can_be_repeated(self):
-        for job, end in (("job", None), ("fail", gradcube.PeerError)):
+        ends = (("job", None), ("fail", gradcube.PeerError))
+        for (job, end), timeout in itertools.product(ends, (60, 0)):
             with gradcube.Session(self.socket, job=job) as session:
+                if timeout == 0:
+                    session._handle.native = ComesLate(session._handle)
                 for place in itertools.count(1):
                     request = session.allreduce_async(numpy.zeros(4))
-                    never_came = ControlC(place).run(lambda: self.end_of(request))
+                    never_came = ControlC(place).run(lambda: self.end_of(request, timeout))
                     self.assertIs(self.end_of(request), end, f"{job}, place {place}")
                     if never_came:
                         break
@@ -142,11 +99,14 @@ class ControlCTest(WithDaemon):
         with gradcube.Session(self.socket, job="job") as session:
             array, message = session.alloc(4, "uint8"), session._message
             session._message = lambda *asked: requests.append(message(*asked)) or requests[-1]
-            for call, received in (  # of as many bytes as the tag says
-                (lambda: session.recv(array, 1, tag=4, timeout=60), 4),
-                (lambda: session.recv_bytes(4, 1, tag=4, timeout=60), bytes([RECEIVED] * 4)),
-                (lambda: session.send(array, 1, timeout=60), None),
-            ):
+            calls = (  # of as many bytes as the tag says
+                (lambda: session.recv(array, 1, tag=4, timeout=timeout), 4),
+                (lambda: session.recv_bytes(4, 1, tag=4, timeout=timeout), bytes([RECEIVED] * 4)),
+                (lambda: session.send(array, 1, timeout=timeout), None),
+            )
+            for timeout, (call, received) in itertools.product((60, 0), calls):
+                if timeout == 0:
+                    session._handle.native = ComesLate(session._handle)
                 count = 0
                 for place in itertools.count(1):
                     requests.clear()
@@ -160,18 +120,21 @@ class ControlCTest(WithDaemon):
                     count += has_met
                 self.assertGreater(count, 0)
 
+    @staticmethod
+    def names_in(thread):
+        """The functions that it is in."""
+        names, frame = [], sys._current_frames().get(thread)
+        while frame is not None:
+            names.append(frame.f_code.co_name)
+            frame = frame.f_back
+        return names
+
     def interrupted(self, call, where="_wait"):
         """The exception of what Ctrl-C has ended as it waited in this function of the package."""
         main = threading.get_ident()
 
-        def names():
-            frame = sys._current_frames()[main]
-            while frame is not None:
-                yield frame.f_code.co_name
-                frame = frame.f_back
-
         def interrupt():
-            self.wait_for(lambda: where in (found := list(names())) and "start" not in found)  # of a thread
+            self.wait_for(lambda: where in (found := self.names_in(main)) and "start" not in found)  # of a thread
             os.kill(os.getpid(), signal.SIGINT)
 
         thread = threading.Thread(target=interrupt)
@@ -253,7 +216,7 @@ class ControlCTest(WithDaemon):
             made[0].free(60)
 
     def test_a_hub_that_ctrl_c_has_left_makes_room_for_another_when_it_is_made(self):
-        self.assert_makes_room("hold", "_interruptible", "is being made")
+        self.assert_makes_room("hold", "take", "is being made")
 
     def test_a_hub_that_ctrl_c_has_left_makes_room_for_another_when_it_has_its_weights(self):
         self.assert_makes_room("unpushed", "_wait", "in flight")
@@ -279,6 +242,106 @@ class ControlCTest(WithDaemon):
                 if never_came:
                     return
             self.fail("the call never ends")
+
+    def assert_freed_once(self, free):
+        """Wherever Ctrl-C ends `free`, which gets the C hub's handle, and though the session leaves while it is freed."""
+        for place in range(1, MOST_PLACES):
+            session = gradcube.Session(self.socket, job="job")
+            handle = session._handle
+            made = gradcube.Hub(session, {"fc": numpy.ones(10, "float32")}, timeout=60)._handle
+            frees = handle.native = Frees(handle)
+            never_came = ControlC(place).run(lambda: free(made))
+            made = frees.handle = handle = None
+            session.close()
+            del session
+            self.assertEqual(frees.ended, 1, f"place {place}")
+            if never_came:
+                return
+        self.fail("the call never ends")
+
+    def test_a_hub_whose_hub_was_never_returned_is_freed_once(self):
+        def discard(made):
+            made.is_left = True
+            made.discard()
+
+        self.assert_freed_once(discard)
+
+    def test_a_hub_that_is_freed_as_its_session_leaves_is_freed_once(self):
+        def leave(made):
+            session, address = made.session, made.hub
+            made.hub = None
+            session.drop_hub(address)
+            session.leave()
+
+        self.assert_freed_once(leave)
+
+    def test_a_hub_that_is_dropped_when_its_session_has_left_is_freed_once(self):
+        def drop(made):
+            session, address = made.session, made.hub
+            made.hub = None
+            session.leave()
+            session.drop_hub(address)
+
+        self.assert_freed_once(drop)
+
+    def with_checkpoints(self):
+        """For each end that a checkpoint can have: the library, a hub, and what tells the end."""
+        for code, end in ((0, None), (gradcube.PeerError.code, gradcube.PeerError)):
+            with gradcube.Session(self.socket, job="job") as session:
+                hub = gradcube.Hub(session, {"fc": numpy.ones(10, "float32")}, timeout=60)
+                session._handle.native = library = Checkpoints(session._handle, code)
+                yield library, hub, end
+                session._handle.native = library.library
+                hub.free(60)
+
+    @staticmethod
+    def told(call):
+        try:
+            call()
+        except gradcube.Error as failure:
+            return type(failure)
+        return None
+
+    def test_a_checkpoint_whose_end_ctrl_c_has_left_is_told_as_it_has_ended(self):
+        for library, hub, end in self.with_checkpoints():
+            library.may_begin.set()
+            hub.begin_checkpoint("model.hub", 1)
+            self.interrupted(hub.end_checkpoint, "wait")
+            self.assertIs(self.told(lambda: hub.end_checkpoint(0)), gradcube.TimeoutError)
+            library.may_end.set()
+            for _ in range(2):
+                self.assertIs(self.told(lambda: hub.end_checkpoint(60)), end)
+            self.assertEqual(library.ends, 1)
+
+    def test_a_checkpoint_whose_beginning_ctrl_c_has_left_ends_when_it_has_begun(self):
+        for library, hub, end in self.with_checkpoints():
+            library.may_end.set()
+            self.interrupted(lambda: hub.begin_checkpoint("model.hub", 1), "wait")
+            ends = []
+            thread = threading.Thread(target=lambda: ends.append(self.told(lambda: hub.end_checkpoint(60))))
+            thread.start()
+            self.wait_for(lambda: ends or "wait" in self.names_in(thread.ident))
+            library.may_begin.set()
+            thread.join()
+            self.assertEqual(ends, [end])
+
+    def test_a_hubs_checkpoints_end_as_they_have_wherever_ctrl_c_comes(self):
+        for library, hub, end in self.with_checkpoints():
+            library.may_begin.set()
+            library.may_end.set()
+            for place in range(1, MOST_PLACES):
+                checkpoints, ends = HubCheckpoints("model.hub", 1), []
+                checkpoints.begin(hub, place, 60)
+                never_came = ControlC(place).run(
+                    lambda: ends.append(self.told(lambda: checkpoints.end(hub, place, 60)))
+                )
+                if not never_came:
+                    self.assertEqual(ends, [])
+                    ends.append(self.told(lambda: checkpoints.end(hub, place, 60)))
+                self.assertEqual(ends, [end], f"place {place}")
+                self.assertEqual(library.ends, place)
+                if never_came:
+                    break
 
     def test_a_hub_goes_on(self):
         gradients, weights = numpy.ones(10, "float32"), numpy.zeros(10, "float32")

@@ -265,10 +265,10 @@ GRADCUBE_API int gradcube_abort(gradcube_session* session);
 GRADCUBE_API void gradcube_close(gradcube_session* session);
 
 /* Leaves the job as gradcube_close() does, but keeps the memory from gradcube_alloc() mapped until
- * gradcube_close(), which must still be called: for owners whose buffers outlive the session.
- * Collectives then return GRADCUBE_EINVAL. Where a session ends in any way with some in flight, the
- * memory is this process's own from then on: the others get what was submitted, whatever is written
- * to it. Until gradcube_close() a page takes memory twice once it is written to. */
+ * gradcube_close(), which is still to be called. Collectives then return GRADCUBE_EINVAL. Where a
+ * session ends in any way with some in flight, the memory is this process's own from then on: the
+ * others get what was submitted, and a page that is written to takes memory twice. Without room for
+ * that who touches it gets SIGSEGV, unreported results and gradcube_alloc() GRADCUBE_ENOMEM. */
 GRADCUBE_API void gradcube_leave(gradcube_session* session);
 
 /* 0-based. The place of the trainer's server among the job's members, by server number, times the

@@ -4,15 +4,15 @@ import collections
 import contextlib
 import ctypes
 import os
-import threading
 import time
 
 import numpy
 
 from ._arrays import elements_of, whole_number
-from ._errors import Error, InvalidError, TimeoutError
+from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._hub_handle import HubHandle
-from ._library import HubKey, HubSettings
+from ._interruptible_call import Call
+from ._library import HubKey, HubSettings, keep
 from ._request import Request, deadline_of
 
 _OWN_RATE = -1.0
@@ -22,7 +22,6 @@ _MOST_SERVER = (1 << 16) - 1
 _MOST_STALENESS = (1 << 32) - 2
 _MOST_BYTES = 1 << 62
 _NO_STEP = (1 << 64) - 1
-_WAIT_SECONDS = 0.1
 _MOST_AT_ONCE = 256  # of the 1024 requests that a session can have in flight
 
 
@@ -44,35 +43,6 @@ def _rate_of(rate):
     if not 0 <= number < float("inf"):
         raise InvalidError(f"invalid rate {rate!r:.64}: expected a finite number, 0 or more")
     return number
-
-
-def _interruptible(handle, call, left_behind):
-    """Raises what a call of the library fails with that waits for others; Ctrl-C ends the wait.
-
-    It runs in a thread of its own: signals reach Python's main thread alone, between its instructions. The thread
-    keeps the session's handle until the library's call has ended. Where that goes on after Ctrl-C, `left_behind` gets
-    the event of its end. (Not the thread: an interrupted join() of Python 3.11 takes it for one that has ended.)
-    """
-    failures, ended = [], threading.Event()
-
-    def run():
-        try:
-            if call() != 0:
-                failures.append(handle.failure())
-        except Error as error:
-            failures.append(error)
-        finally:
-            ended.set()
-
-    threading.Thread(target=run, daemon=True).start()
-    try:
-        while not ended.wait(_WAIT_SECONDS):
-            pass
-    except BaseException:
-        left_behind.append(ended)
-        raise
-    if failures:
-        raise failures.pop()  # whose traceback has this frame, and would keep itself alive
 
 
 def _path_of(path):
@@ -130,7 +100,8 @@ class Hub:
         milliseconds = _milliseconds(timeout)
         handle = session._open_handle()
         self._session = session
-        self._left_behind = []  # the ends of calls that Ctrl-C has left
+        self._left_behind = []  # calls that Ctrl-C has left
+        self._ending = None  # the Call that ends the last checkpoint, or has ended it
         self._types = {name: "bfloat16" if name in bfloat16 else None for name in weights}
         self._places = {name: place for place, name in enumerate(weights)}
         self._shapes = {}
@@ -158,9 +129,7 @@ class Hub:
         self._handle = made = HubHandle(handle)
         handle.making = made  # Ctrl-C does not come between this and the next line
         try:
-            _interruptible(
-                handle, lambda _=(keys, names): made.make(settings, milliseconds), self._left_behind
-            )
+            self._take(Call(handle, lambda _=(keys, names): made.make(settings, milliseconds)))
             self.step = None if path is None else self._restore(path, milliseconds)
             if self.step is None:
                 self.set_weights(weights, timeout)
@@ -193,7 +162,8 @@ class Hub:
         """Sets the weights of these keys anew, and their optimizer's state to zero.
 
         ``weights``: arrays by name, the same on all trainers, which all call it. Blocks, for each key at most
-        ``timeout`` seconds. Where it fails all the same, keys may have been set: set all again.
+        ``timeout`` seconds. Where it fails all the same, keys may have been set: set all again. After TimeoutError and
+        Ctrl-C it goes on: until set_weights() has succeeded again with all of the arrays they must be left alone.
         """
         deadline_of(timeout)
         for name, array in weights.items():  # before any is set
@@ -202,8 +172,9 @@ class Hub:
         try:
             for name, array in sorted(weights.items()):  # in the order of all others, who may wait for these
                 if len(requests) == _MOST_AT_ONCE:
-                    requests.popleft().wait(timeout)
-                requests.append(self._push("gradcube_hub_init", name, array))
+                    requests[0].wait(timeout)
+                    requests.popleft()
+                keep(requests, self._push, "gradcube_hub_init", name, array)
             for request in requests:
                 request.wait(timeout)
         except TimeoutError:
@@ -213,6 +184,9 @@ class Hub:
                 with contextlib.suppress(Error):
                     request.wait(timeout)
             raise
+        finally:
+            for request in requests:
+                request._go_on()
 
     def push(self, name, gradients, rate=None, timeout=None):
         """One step of the key. ``rate``: its learning rate, the same on all trainers; None: the optimizer's."""
@@ -263,24 +237,26 @@ class Hub:
         """
         handle = self._idle_handle()
         number, encoded = whole_number(step, "step", 0, 1 << 62), _path_of(path)
-        _interruptible(
-            handle.session,
-            lambda: handle.call("gradcube_hub_begin_checkpoint", encoded, number),
-            self._left_behind,
-        )
+        self._ending = None
+        self._take(Call(handle.session, lambda: handle.call("gradcube_hub_begin_checkpoint", encoded, number)))
 
     def end_checkpoint(self, timeout=None):
         """Waits until all servers have written theirs. From then on no crash loses it.
 
-        All trainers call it. After an error the checkpoint before counts, or the new one, as the message says.
+        All trainers call it. After an error the checkpoint before counts, or the new one, as the message says. Called
+        again, as after Ctrl-C, it says the same of this checkpoint once more.
         """
-        milliseconds = _milliseconds(timeout)
         handle = self._open_handle()
-        _interruptible(
-            handle.session,
-            lambda: handle.call("gradcube_hub_end_checkpoint", milliseconds),
-            self._left_behind,
-        )
+        if self._ending is None:
+            milliseconds = self._after_left_calls(timeout)  # such as that of begin_checkpoint()
+            self._ending = Call(handle.session, lambda: handle.call("gradcube_hub_end_checkpoint", milliseconds))
+        ending = self._ending
+        try:
+            self._take(ending, timeout)
+        except (TimeoutError, AgainError):
+            if isinstance(ending.failure, (TimeoutError, AgainError)):  # then another call may end it
+                self._ending = None
+            raise
 
     def checkpoint(self, path, step, timeout=None):
         """Both at once."""
@@ -292,10 +268,8 @@ class Hub:
         """The step; None: no server has a checkpoint."""
         handle = self._idle_handle()
         step = ctypes.c_uint64()
-        _interruptible(
-            handle.session,
-            lambda: handle.call("gradcube_hub_restore", path, milliseconds, ctypes.byref(step)),
-            self._left_behind,
+        self._take(
+            Call(handle.session, lambda: handle.call("gradcube_hub_restore", path, milliseconds, ctypes.byref(step)))
         )
         return None if step.value == _NO_STEP else step.value
 
@@ -310,16 +284,26 @@ class Hub:
         one may be that Ctrl-C has left.
         """
         handle = self._idle_handle()
-        deadline = deadline_of(timeout)
-        for ended in self._left_behind:
-            while not ended.wait(_WAIT_SECONDS) and (deadline is None or time.monotonic() < deadline):
-                pass
-        milliseconds = _milliseconds(None if deadline is None else max(0, deadline - time.monotonic()))
+        milliseconds = self._after_left_calls(timeout)
         try:
-            _interruptible(handle.session, lambda: handle.free(milliseconds), self._left_behind)
+            self._take(Call(handle.session, lambda: handle.free(milliseconds)))
         finally:
             if handle.hub is None:
                 self._handle = None
+
+    def _after_left_calls(self, timeout):
+        """Waits for those that Ctrl-C has left. The milliseconds that are left of the timeout."""
+        deadline = deadline_of(timeout)
+        for call in self._left_behind:
+            call.wait(deadline)
+        return _milliseconds(None if deadline is None else max(0, deadline - time.monotonic()))
+
+    def _take(self, call, timeout=None):
+        try:
+            call.take(timeout)
+        finally:
+            if call.is_under_way():
+                self._left_behind.append(call)
 
     def _place(self, name):
         try:

@@ -2,7 +2,7 @@
 
 import os
 
-from ._errors import AgainError, Error, InvalidError, TimeoutError
+from ._errors import AgainError, Error, TimeoutError
 from ._hub_settings import period_of
 
 
@@ -12,7 +12,6 @@ class HubCheckpoints:
         self._every = period_of(path, every)
         self._is_saving = False
         self._may_not_have_begun = False  # as Ctrl-C came
-        self._is_unsure = False  # Ctrl-C came while one ended
         # After the step that was taken last; also one that could not begin, as the end of the one before came too late.
         self.is_due = False
 
@@ -49,16 +48,13 @@ class HubCheckpoints:
             return
         if self._may_not_have_begun:
             self._begin_late(hub, steps)
-        was_unsure, self._is_unsure = self._is_unsure, True
         try:
             hub.end_checkpoint(timeout)
         except (TimeoutError, AgainError):
-            self._is_unsure = was_unsure
             # Where this trainer's own file is late it is still being written, and can be waited for again. Where others
             # are late it has been given up here, and the next end says that none was begun.
             raise
-        except Error as failure:
-            self._is_saving = self._is_unsure = False
-            if not (was_unsure and isinstance(failure, InvalidError)):  # else it had ended
-                raise
-        self._is_saving = self._is_unsure = False
+        except Error:
+            self._is_saving = False
+            raise
+        self._is_saving = False

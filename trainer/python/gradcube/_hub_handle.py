@@ -88,19 +88,24 @@ class HubHandle:
 
     def free(self, milliseconds):
         """The code of the library; the hub is gone unless it is that of AgainError."""
-        with self._lock if self.session.is_own() else contextlib.nullcontext():
-            if self.hub is None:
-                raise InvalidError(_FREED)
-            if self._uses:
-                raise AgainError("another thread is in a call of this hub: wait for its end, and free it then")
-            if self.shown:
-                # Who would read them then would be killed: the hub's memory can be read no more.
-                raise InvalidError("arrays of weights() are in use: copy what is needed, and delete them before free()")
-            hub, self.hub = self.hub, None
-        code = self.session.free_hub(hub, milliseconds)
-        if code == AgainError.code:
-            self.hub = hub
-        return code
+        hub, codes = None, []
+        try:
+            with self._lock if self.session.is_own() else contextlib.nullcontext():
+                if self.hub is None:
+                    raise InvalidError(_FREED)
+                if self._uses:
+                    raise AgainError("another thread is in a call of this hub: wait for its end, and free it then")
+                if self.shown:
+                    # Who would read them then would be killed: the hub's memory can be read no more.
+                    raise InvalidError(
+                        "arrays of weights() are in use: copy what is needed, and delete them before free()"
+                    )
+                hub, self.hub = self.hub, None
+            self.session.free_hub(hub, milliseconds, codes)
+            return codes[-1]
+        finally:
+            if hub is not None and (not codes or codes[-1] == AgainError.code):
+                self.hub = hub
 
     def _use(self):
         self.session.check_process()

@@ -14,7 +14,7 @@ import weakref
 
 from ._errors import AgainError, error_of
 from ._leaving import leave_with
-from ._library import library
+from ._library import keep, library
 
 _handles = weakref.WeakSet()
 
@@ -60,8 +60,9 @@ class Handle:
         self.native.gradcube_leave(self.session)
         self._has_left = True
         self.making = None
-        for hub in [hub for hub, is_dropped in self._hubs.items() if is_dropped]:
-            self.free_hub(hub, 0)
+        for hub, is_dropped in list(self._hubs.items()):
+            if is_dropped:
+                self.free_hub(hub, 0, [])
 
     def keep_hub(self, hub):
         self._hubs[hub] = False
@@ -71,14 +72,21 @@ class Handle:
             return
         self._hubs[hub] = True
         if self._has_left:
-            self.free_hub(hub, 0)
+            self.free_hub(hub, 0, [])
 
-    def free_hub(self, hub, milliseconds):
-        """The code of the library, whose hub is gone unless it is that of AgainError."""
-        code = self.native.gradcube_hub_free(hub, milliseconds)
-        if code != AgainError.code:
-            del self._hubs[hub]
-        return code
+    def free_hub(self, hub, milliseconds, codes):
+        """``codes`` gets that of the library, whose hub is gone then unless it is that of AgainError.
+
+        Who has taken the address frees the hub: another thread may be here, too, and Ctrl-C may come anywhere.
+        """
+        taken = []
+        try:
+            keep(taken, self._hubs.pop, hub, None)
+            if taken[0] is not None:
+                keep(codes, self.native.gradcube_hub_free, hub, milliseconds)
+        finally:
+            if taken and taken[0] is not None and (not codes or codes[-1] == AgainError.code):
+                self._hubs[hub] = taken[0]
 
     def is_own(self):
         """Whether this process has opened it, and is not a forked child, in which a lock may be held for ever."""
@@ -101,7 +109,7 @@ class Handle:
             return
         self.leave()
         for hub in list(self._hubs):
-            self.free_hub(hub, 0)
+            self.free_hub(hub, 0, [])
         session, self.session = self.session, None
         self.native.gradcube_close(session)
 

@@ -41,7 +41,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
     ``group``: a process group of any backend; None: the default one. Over "gradcube" nothing is copied.
 
     When backward() returns, gradients are averages, and may be clipped or logged. Where some layer had no part in the
-    loss, they are so after synchronize() only; and by need, where before it those that are on their way are None.
+    loss, and by need, they are so after synchronize() only. Those that are on their way are None.
 
     All ranks construct it alike, and call step() as often. Gradients live in one buffer, so set_to_none of zero_grad()
     is ignored: parameters that had no part in the loss have gradients of zero. Every backward pass but the last before
@@ -156,9 +156,11 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         """By need, step() has done so.
 
         Where messages are on their way, as after a backward pass that has failed, their averages are lost: there is no
-        step any more.
+        step any more. Their memory stays as it is, as other ranks get the sums of it.
         """
-        self._is_cut = self._is_cut or bool(self._sent)
+        if self._sent:
+            self._is_cut = True
+            return
         self._gradients.zero(but=() if self._deferred is None else self._deferred.parameters())
 
     @property
@@ -287,8 +289,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         self._sent.append(sent)  # also if what follows fails: then there is no step
         memory = self._gradients.message(first, last)
         memory.div_(self._size)
-        if self._defers():
-            self._gradients.hide(first, last)  # until they are averages, or used up
+        self._gradients.hide(first, last)  # until they are averages, or used up
         begin = time.perf_counter()
         work = self._lanes.all_reduce(memory, share)
         names = ", ".join(layer.name for layer in self._gradients.layers[first : last + 1])

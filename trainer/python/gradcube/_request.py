@@ -48,8 +48,9 @@ class Request:
         self._owned = ()
         self._memory = ()  # for each piece the address, the bytes, and whether they are written
         self._failure = None
-        self._done = ctypes.c_int()  # the library has reported the end,
-        self._codes = []  # and this code
+        self._done = ctypes.c_int()  # gradcube_poll() has reported the end
+        self._waited = []  # what gradcube_wait() has said
+        self._codes = []  # of these two, the one that was called last
         # The library reports an end once: one thread asks at a time. A handler of a signal may wait on top of it.
         self._lock = threading.RLock()
         self._ended = False
@@ -106,11 +107,18 @@ class Request:
 
     def _leave(self, stop):
         """It goes on where `stop` has ended the wait for it, or its submission."""
-        if self._ended or not self._number.value or self._session._handle is None:  # closed: nothing goes on
-            return
-        with contextlib.suppress(AttributeError):  # of an exception that takes none
-            stop.request = self
-        self._session._late.add(self._number.value, self._memory, self._owned)
+        if self._goes_on():
+            with contextlib.suppress(AttributeError):  # of an exception that takes none
+                stop.request = self
+            self._go_on()
+
+    def _go_on(self):
+        """Nobody waits for it any more, and its memory is its own until it has ended."""
+        if self._goes_on():
+            self._session._late.add(self._number.value, self._memory, self._owned)
+
+    def _goes_on(self):
+        return not self._ended and self._number.value != 0 and self._session._handle is not None
 
     def _settle(self):
         if self._ended:
@@ -134,7 +142,7 @@ class Request:
         It then ends with CanceledError, and has given or taken nothing; else it ends as it would have. wait() and
         test() report which. InvalidError for all that is no message.
         """
-        if not self._ended and not self._done.value:
+        if not self._ended and not self._is_reported():
             self._session._cancel(self._number)
 
     def _finish(self, timeout):
@@ -197,18 +205,22 @@ class Request:
     def _hear(self, ask, *arguments):
         """True when it has ended; raises when it failed. With the lock."""
         codes = self._codes
-        if not self._ended and not self._done.value:
+        if not self._ended and not self._is_reported():
             codes = ask(self, *arguments)
         if not self._ended:  # nor did a signal's handler hear of it meanwhile
             code = codes[-1]
-            if code != 0 and not self._done.value:
+            if code != 0 and not self._is_reported():
                 raise self._session._open_handle().failure(code)
-            if self._done.value:
+            if self._is_reported():
                 self._failure = None if code == 0 else self._session._open_handle().failure(code)
                 self._owned = ()
                 self._ended = True
         self._repeat()
         return self._ended
+
+    def _is_reported(self):
+        """The library has reported the end, which it does once."""
+        return self._done.value != 0 or self._waited not in ([], [TimeoutError.code])
 
     def _repeat(self):
         if self._failure is not None:
@@ -221,7 +233,7 @@ class Request:
     def __del__(self):
         if not self._number.value:
             return
-        if self._ended or self._done.value:
+        if self._ended or self._is_reported():
             self._session._late.end(self._number.value)  # Ctrl-C may have come between the end and its report
         else:
             self._session._abandon(self._number.value, self._owned)

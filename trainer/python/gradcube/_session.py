@@ -7,7 +7,7 @@ import time
 import numpy
 
 from ._arrays import DTYPES, elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
-from ._errors import AgainError, InvalidError, MemoryFullError, TimeoutError, error_of
+from ._errors import AgainError, InvalidError, MemoryFullError, error_of
 from ._late_memory import LateMemory
 from ._library import Collective, Message, keep, library
 from ._memory import Block, Handle
@@ -357,8 +357,8 @@ class Session:
     def _time_out(self, request):
         """The deadline has come: lets the library ask the daemon why."""
         handle = self._open_handle()
-        codes = request._codes = [handle.native.gradcube_wait(handle.session, request._number, 0)]
-        request._done.value = codes[0] != TimeoutError.code
+        codes = request._codes = request._waited = []
+        keep(codes, handle.native.gradcube_wait, handle.session, request._number, 0)
         return codes
 
     def _abandon(self, number, owned):

@@ -217,6 +217,8 @@ int Session::report(Lock& lock, Request& request) {
   if (code != GRADCUBE_OK) {
     fail_with(code,
               [&] { return request.message.empty() ? lost_message_ : std::move(request.message); });
+  } else if (region_.is_gone() && request.collective.output.bytes != 0) {
+    code = out_of_region();
   }
   if (request.wanted.received != nullptr) {
     *request.wanted.received = code == GRADCUBE_OK ? request.message_bytes : 0;

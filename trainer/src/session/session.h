@@ -183,6 +183,7 @@ class Session {
   // session_memory.cc
   void* allocate(Lock& lock, std::size_t bytes);
   int out_of_heap(std::size_t bytes);
+  int out_of_region() noexcept;
   int grow(Lock& lock, std::size_t missing);
   class Growing;
   int get_memory(Lock& lock, std::size_t usable);

@@ -57,6 +57,10 @@ class Session::Growing {
 // Null, and the failure is set, when there is no memory. May release the lock meanwhile.
 void* Session::allocate(Lock& lock, std::size_t bytes) {
   while (true) {
+    if (region_.is_gone()) {
+      out_of_region();
+      return nullptr;
+    }
     if (void* block = heap_.allocate(bytes); block != nullptr) return block;
     const std::optional<std::size_t> missing = heap_.missing(bytes);
     if (!missing.has_value()) {
@@ -82,6 +86,14 @@ int Session::out_of_heap(std::size_t bytes) {
                   std::to_string(heap_.used()) + " of " + std::to_string(heap_.capacity()) +
                   " are in use, the largest free piece is " + std::to_string(heap_.largest_free()) +
                   "): free buffers, or set GRADCUBE_HEAP to more");
+}
+
+int Session::out_of_region() noexcept {
+  return fail_with(GRADCUBE_ENOMEM, [] {
+    return std::string(
+        "this session has ended, and the system had no room to keep its memory, which is not there "
+        "any more: free memory, or raise this process's limits, and open another session");
+  });
 }
 
 // By `missing` bytes, or more, or by a part of them if they are many. The daemon is asked for all
