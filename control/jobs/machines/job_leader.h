@@ -16,9 +16,10 @@
 //               the collective that cannot be done, or has left, or the time for that is over
 //   stopping    all take no more submissions and run on until every member has completed all that
 //               can complete: what all have submitted, before the first disagreement of the lane.
-//               After a disagreement the deadline is that of the next one to complete. After a
-//               Leave it is of all, and until no member waits for the end of a message that it has
-//               sent as a whole: who leaves may have received it
+//               After a disagreement the deadline is that of the next one to complete, or of the
+//               next segment of one to pass. After a Leave it is of all, and until no member waits
+//               for the end of a message that it has sent as a whole: who leaves may have received
+//               it
 //   resetting   all fail the same rest, and are armed in the next epoch; then starting
 //   ending      all are told; then the leader is over
 //

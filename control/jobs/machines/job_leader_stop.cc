@@ -90,7 +90,9 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
     member->held = held;
   } else {
     take_greater(member->held->published, held.published);
-    has_advanced = take_greater(member->held->completed, held.completed);
+    has_advanced = take_greater(member->held->completed, held.completed) ||
+                   held.segments > member->held->segments;
+    member->held->segments = std::max(member->held->segments, held.segments);
     take_greater(member->held->reached, held.reached);
     // What counts is what had been sent as a whole when the job was held; of that none comes more.
     member->held->unanswered = std::min(member->held->unanswered, held.unanswered);
@@ -110,7 +112,8 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
   advance_stop(now, out);
 }
 
-// As long as collectives complete. Members that are done are asked, too: else they would give up.
+// As long as collectives complete or segments of them pass. Members that are done are asked, too:
+// else they would give up.
 void JobLeader::wait_on(Instant now, JobActions& out) {
   phase_deadline_ = now + timing_.run_on;
   if (now - asked_all_ < timing_.phase) return;

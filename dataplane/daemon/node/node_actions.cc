@@ -45,11 +45,11 @@ void Node::tell_counts(Attempt attempt, control::Instant now) {
     }
     submitted = describe(requests);
   }
-  happened(
-      attempt,
-      event::EnginesHeld{std::move(counts.published), std::move(counts.completed), asked,
-                         std::move(submitted), group.member->reached(), group.member->unanswered()},
-      now);
+  happened(attempt,
+           event::EnginesHeld{std::move(counts.published), std::move(counts.completed), asked,
+                              std::move(submitted), group.member->reached(),
+                              group.member->unanswered(), group.member->segments_passed()},
+           now);
 }
 
 // Commands -----------------------------------------------------------------
