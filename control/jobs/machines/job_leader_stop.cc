@@ -29,7 +29,7 @@ void JobLeader::begin_catching_up(const Disagreement& first, Instant now, JobAct
   note_failing(first);
   for (Member& member : members_) {
     member.published.clear();
-    member.has_left = false;
+    member.is_missed = false;
   }
   enter(Phase::catching_up, now, out);
   end_catching_up_if_all_have(now, out);
@@ -55,9 +55,9 @@ bool JobLeader::has_caught_up(const Member& member) const {
   const auto has_all_before = [&](const auto& failing) {
     const auto [lane, collective] = failing;
     const std::uint64_t published = lane < member.published.size() ? member.published[lane] : 0;
-    return published + 1 >= collective;
+    return published + 1 >= collective || submits_no_more(member.server, {lane, collective});
   };
-  return member.has_left || std::all_of(failing_.begin(), failing_.end(), has_all_before);
+  return member.is_missed || std::all_of(failing_.begin(), failing_.end(), has_all_before);
 }
 
 void JobLeader::end_catching_up_if_all_have(Instant now, JobActions& out) {
