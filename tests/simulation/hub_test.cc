@@ -158,6 +158,23 @@ TEST(Hubs, KeepTheBuffersOfPushesThatFailAsLongAsFramesPointThere) {
   leave_all(cluster, trainers);
 }
 
+// One has its hub before its job is reset, the other asks for it afterwards.
+TEST(Hubs, TellInWhichEpochOfTheirJobTheyWereMade) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:2"}}));
+  HubJob job(cluster, keys(), "sgd:lr=0.5");
+  Trainers& trainers = job.trainers();
+  job.ask(*trainers[0]);
+  EXPECT_EQ(job.await(*trainers[0]).epoch, 0U);
+  for (const auto& trainer : trainers) {
+    fill_and_submit(*trainer, Collective{.count = 50 + trainer->rank()});
+  }
+  ASSERT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, kSecond));
+  EXPECT_EQ(job.state(*trainers[0]).end_code, GRADCUBE_EMISMATCH);
+  job.ask(*trainers[1]);
+  EXPECT_EQ(job.await(*trainers[1]).epoch, 1U);
+  leave_all(cluster, trainers);
+}
+
 // Nobody knows which of them is wrong.
 TEST(Hubs, EndTheirJobWhenTrainersPushDifferently) {
   SimulatedCluster cluster(settings_of({{"topology", "bcube:2,2"}}));
