@@ -21,7 +21,7 @@ class HubJob {
  public:
   HubJob(SimulatedCluster& cluster, std::vector<control::HubKey> keys, const std::string& optimizer,
          const std::string& algorithm = "", std::uint32_t aggregator = shared::kNoAggregator,
-         unsigned trainers = 1, std::uint64_t chunk_bytes = 4096)
+         unsigned trainers = 1, std::uint64_t chunk_bytes = 4096, std::size_t lanes = 1)
       : cluster_(cluster),
         keys_(std::move(keys)),
         optimizer_(optimizer),
@@ -40,7 +40,7 @@ class HubJob {
       dataplane::TrainerRequest request{"hub", 1000 + server, 1000,
                                         heap_end_ - shared::kHeapOffset};
       request.options.members = members;
-      request.options.lanes = {{algorithm, 0}};
+      request.options.lanes.assign(lanes, {algorithm, 0});
       request.options.trainers = trainers;
       for (unsigned local = 0; local < trainers; ++local) {
         trainers_.push_back(cluster.join(server, request));
