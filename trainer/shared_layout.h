@@ -207,7 +207,8 @@ enum class MessageType : std::uint32_t {
   hub_made = 15,  // daemon: Notice, the answer: its code is 0, or says why there is none. With 0,
                   // `request` is how long the hub's weights are, in bytes, and a descriptor comes
                   // with it: the hub's memory, which begins with them, and goes on with HubHeader,
-                  // to be mapped for reading. `number` is the hub's
+                  // to be mapped for reading. `number` is the hub's, `epoch` the job's: as resets
+                  // of the job end its hubs, it is one hub only where all have it in one epoch
   end_hub = 16,   // trainer: EndHub: its server needs the hub no more
 };
 
@@ -381,7 +382,7 @@ struct Notice {
   std::int32_t code;  // GRADCUBE_E...
   // A failure's number, 1, 2, 3, ...: the completions that it explains name it.
   std::uint32_t number;
-  std::uint32_t reserved;
+  std::uint32_t epoch;    // of a hub_made: that of the job in which the hub was made
   std::uint64_t request;  // of a report: the request that was asked about; of a grown: a byte
   char text[kNoticeTextBytes];
 };

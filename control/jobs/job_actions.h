@@ -23,7 +23,8 @@ using Instant = std::chrono::microseconds;
 
 struct JobTiming {
   Instant repeat = std::chrono::milliseconds(20);  // of a request without an answer
-  // Of signs of life. An unanswered Join is repeated as fast as any request, later this often.
+  // Of signs of life, also of what a job that stops still completes. An unanswered Join is repeated
+  // as fast as any request, later this often.
   Instant ping = std::chrono::milliseconds(500);
   // For all members to answer; where engines are prepared, reset or started, for the next one to.
   Instant phase = std::chrono::seconds(2);
@@ -31,8 +32,9 @@ struct JobTiming {
   Instant elsewhere = std::chrono::seconds(2);
   // For all trainers to submit what comes before a collective that cannot be done.
   Instant catch_up = std::chrono::seconds(2);
-  // For all to complete what all have submitted: after a disagreement for the next collective,
-  // after a trainer's leaving for all; and after a trainer's death.
+  // For all to complete what all have submitted: after a disagreement for the next collective to
+  // end or the next of its segments to pass, after a trainer's leaving for all; and after a
+  // trainer's death.
   Instant run_on = std::chrono::seconds(10);
   Instant run_on_after_death = std::chrono::milliseconds(500);
   Instant decide = std::chrono::seconds(2);         // to hear of a survivor; and once more to agree
@@ -54,8 +56,9 @@ struct EnginesHeld {
   std::optional<CollectiveName> asked;
   std::string submitted;
   LaneNumbers reached{};  // none: as `published`
-  // Messages between trainers: as Held says.
+  // As Held says: messages between trainers, and what has passed of collectives.
   std::uint32_t unanswered = 0;
+  std::uint64_t segments = 0;
 };
 // The engines stand still (after command::Halt): `completed` is final.
 struct EnginesHalted {
@@ -110,8 +113,8 @@ struct Prepare {
 struct Start {
   Epoch epoch = 0;
 };
-// Take no more submissions; go on sending and receiving. May come again, to ask for another
-// collective. -> EnginesHeld, again and again
+// Take no more submissions; go on sending and receiving. Comes again, to ask for another collective
+// or how far the engines have come. -> EnginesHeld, again and again
 struct Hold {
   std::optional<CollectiveName> asked;  // say what the trainer has submitted as this one
 };

@@ -194,6 +194,9 @@ struct Held {
   // Messages of its trainers to others that it has sent as a whole and whose end it does not know
   // yet: the receiver may have told its trainer already.
   std::uint32_t unanswered = 0;
+  // Of collectives, that it has sent and received since the job began; grows. What is on its way
+  // moves though nothing ends.
+  std::uint64_t segments = 0;
 
   bool operator==(const Held&) const = default;
 };

@@ -23,7 +23,7 @@
 namespace gradcube::control {
 
 // The first byte of every message. Raised when the rest changes.
-inline constexpr std::uint8_t kMessageFormat = 10;
+inline constexpr std::uint8_t kMessageFormat = 11;
 // A longer text ends with "..." in the byte form. A trainer gets less of it anyway.
 inline constexpr std::size_t kLongestText = 4096;
 

@@ -161,6 +161,7 @@ void fields(auto& form, Is<Held> auto& held) {
   text_field(form, held.submitted);
   lanes_field(form, held.reached);
   form.number(held.unanswered);
+  form.number(held.segments);
 }
 
 void fields(auto& form, Is<Reset> auto& reset) {

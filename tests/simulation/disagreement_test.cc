@@ -219,5 +219,39 @@ TEST(JobsOfTwoLanes, CompleteOnEveryTrainerWhatWasAgreedBeforeADisagreement) {
   }
 }
 
+// It takes 50 s on these links.
+TEST(JobsOfTwoLanes, WaitForWhatIsOnItsWayInOneLaneBeforeTheyFailWhatCannotBeDoneInTheOther) {
+  for (const bool overflows : {false, true}) {
+    SimulatedCluster cluster(settings_of({{"topology", "star:3"}, {"rate", "1mbit"}}));
+    const Trainers trainers = join_with_lanes(cluster, 2, 1 << 23);
+    const Collective large{.offset = shared::kHeapOffset + 65'536, .count = 1'500'000, .lane = 1};
+    for (const auto& trainer : trainers) {
+      Collective small{.count = overflows || trainer->rank() != 1 ? 500U : 400U};
+      if (overflows) {
+        small.dtype = aggregation::DataType::int32;
+        small.operation = aggregation::Operation::average;
+        small.overflows = true;
+      }
+      fill_and_submit(*trainer, large);
+      fill_and_submit(*trainer, small);
+    }
+    const auto all_have_ended = [&] { return all_idle(trainers); };
+    EXPECT_FALSE(cluster.run_until(all_have_ended, 30 * kSecond));
+    EXPECT_TRUE(cluster.run_until(all_have_ended, 100 * kSecond));
+    const Expected expected = expected_result(cluster.plan(), {}, large, 0);
+    for (const auto& trainer : trainers) {
+      std::array<std::int32_t, 3> code{};
+      for (const auto& completion : trainer->take_completions()) {
+        code[completion.request] = completion.code;
+      }
+      EXPECT_EQ(code, (std::array<std::int32_t, 3>{
+                          0, 0, overflows ? GRADCUBE_EOVERFLOW : GRADCUBE_EMISMATCH}));
+      EXPECT_EQ(wrong_elements(*trainer, large, expected), 0u);
+    }
+    allreduce(cluster, trainers, Collective{.count = 500});
+    leave_all(cluster, trainers);
+  }
+}
+
 }  // namespace
 }  // namespace gradcube::simulation

@@ -21,7 +21,7 @@ class HubJob {
  public:
   HubJob(SimulatedCluster& cluster, std::vector<control::HubKey> keys, const std::string& optimizer,
          const std::string& algorithm = "", std::uint32_t aggregator = shared::kNoAggregator,
-         unsigned trainers = 1, std::uint64_t chunk_bytes = 4096)
+         unsigned trainers = 1, std::uint64_t chunk_bytes = 4096, std::size_t lanes = 1)
       : cluster_(cluster),
         keys_(std::move(keys)),
         optimizer_(optimizer),
@@ -40,7 +40,7 @@ class HubJob {
       dataplane::TrainerRequest request{"hub", 1000 + server, 1000,
                                         heap_end_ - shared::kHeapOffset};
       request.options.members = members;
-      request.options.lanes = {{algorithm, 0}};
+      request.options.lanes.assign(lanes, {algorithm, 0});
       request.options.trainers = trainers;
       for (unsigned local = 0; local < trainers; ++local) {
         trainers_.push_back(cluster.join(server, request));
@@ -51,30 +51,34 @@ class HubJob {
   Trainers& trainers() { return trainers_; }
 
   // All trainers wish for it, until all have it or one is told why there is none. What is made
-  // takes the time of the host, not of the cluster.
+  // takes the time of the host, not of the cluster. Hub 1 at first.
   void make(std::uint32_t number = 1) {
     number_ = number;
+    for (const auto& trainer : trainers_) ask(*trainer);
+    for (const auto& trainer : trainers_) await(*trainer);
+  }
+  // One trainer alone.
+  void ask(SimulatedTrainer& trainer) {
     const std::string table = dataplane::hub_table(keys_, optimizer_, chunk_bytes_, aggregator_);
     require(table.size() <= kTable, "the table is too long");
-    for (const auto& trainer : trainers_) {
-      std::memcpy(trainer->at(shared::kHeapOffset), table.data(), table.size());
-      shared::MakeHub wish{};
-      wish.type = shared::MessageType::make_hub;
-      wish.number = number;
-      wish.offset = shared::kHeapOffset;
-      wish.bytes = table.size();
-      require(cluster_.nodes().at(trainer->server()).ask_hub(trainer->id(), wish),
-              "the wish is refused");
-    }
-    for (unsigned turn = 0; turn < 20'000 && !all_told(); ++turn) {
+    std::memcpy(trainer.at(shared::kHeapOffset), table.data(), table.size());
+    shared::MakeHub wish{};
+    wish.type = shared::MessageType::make_hub;
+    wish.number = number_;
+    wish.offset = shared::kHeapOffset;
+    wish.bytes = table.size();
+    require(cluster_.nodes().at(trainer.server()).ask_hub(trainer.id(), wish),
+            "the wish is refused");
+  }
+  shared::Notice await(const SimulatedTrainer& trainer) {
+    for (unsigned turn = 0; turn < 20'000 && answer(trainer).code == 1; ++turn) {
       cluster_.run_for(20 * kMillisecond);
       usleep(1'000);
     }
-    for (const auto& trainer : trainers_) {
-      const shared::Notice notice = answer(*trainer);
-      require(notice.code == 0, notice.text);
-      require(notice.request == weights_, "the hub has another length");
-    }
+    const shared::Notice notice = answer(trainer);
+    require(notice.code == 0, notice.text);
+    require(notice.request == weights_, "the hub has another length");
+    return notice;
   }
   void end() {
     for (const auto& trainer : trainers_) {
@@ -158,12 +162,6 @@ class HubJob {
     none.code = 1;
     return none;
   }
-  bool all_told() {
-    for (const auto& trainer : trainers_) {
-      if (answer(*trainer).code == 1) return false;
-    }
-    return true;
-  }
 
   SimulatedCluster& cluster_;
   std::vector<control::HubKey> keys_;  // in the order of their names
@@ -173,7 +171,7 @@ class HubJob {
   std::vector<std::uint64_t> offsets_;  // of each key, in the heap
   std::uint64_t heap_end_ = shared::kHeapOffset + kTable;
   std::uint64_t weights_ = 0;  // bytes
-  std::uint32_t number_ = 0;
+  std::uint32_t number_ = 1;
   Trainers trainers_;
 };
 

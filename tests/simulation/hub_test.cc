@@ -158,6 +158,59 @@ TEST(Hubs, KeepTheBuffersOfPushesThatFailAsLongAsFramesPointThere) {
   leave_all(cluster, trainers);
 }
 
+// One has its hub before its job is reset, the other asks for it afterwards.
+TEST(Hubs, TellInWhichEpochOfTheirJobTheyWereMade) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:2"}}));
+  HubJob job(cluster, keys(), "sgd:lr=0.5");
+  Trainers& trainers = job.trainers();
+  job.ask(*trainers[0]);
+  EXPECT_EQ(job.await(*trainers[0]).epoch, 0U);
+  for (const auto& trainer : trainers) {
+    fill_and_submit(*trainer, Collective{.count = 50 + trainer->rank()});
+  }
+  ASSERT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, kSecond));
+  EXPECT_EQ(job.state(*trainers[0]).end_code, GRADCUBE_EMISMATCH);
+  job.ask(*trainers[1]);
+  EXPECT_EQ(job.await(*trainers[1]).epoch, 1U);
+  leave_all(cluster, trainers);
+}
+
+// Rank 3's last sum of four overflows; the other lane gives rank 0, which has no part in that, time
+// to complete all.
+TEST(Hubs, TellWhyTheyEndOnAServerWhoseCollectivesAllSucceed) {
+  SimulatedCluster cluster(settings_of({{"topology", "bcube:2,2"}, {"rate", "100mbit"}}));
+  constexpr auto kType = aggregation::DataType::float32;
+  HubJob job(cluster, {{"bias", 10, kType}, {"fc", 50'000, kType}}, "sgd:lr=0.5", "",
+             shared::kNoAggregator, 1, 4096, 2);
+  job.make();
+  push_first(job);
+  Trainers& trainers = job.trainers();
+  SimulatedTrainer& pushing = *trainers[0];
+  const std::uint64_t push = job.push(pushing, 0, shared::PushKind::gradients,
+                                      [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; });
+  for (const auto& trainer : trainers) {
+    fill_and_submit(*trainer, {.offset = shared::kHeapOffset + 8192, .count = 40'000, .lane = 1});
+    constexpr std::uint64_t kCount = 500;
+    fill_and_submit(*trainer, {.count = kCount,
+                               .dtype = aggregation::DataType::int32,
+                               .operation = aggregation::Operation::average,
+                               .kind = control::CollectiveKind::reduce_scatter,
+                               .overflows = true});
+    const std::int32_t large = 600'000'000;
+    std::memcpy(trainer->at(shared::kHeapOffset) + (kCount - 1) * sizeof(large), &large,
+                sizeof(large));
+  }
+  ASSERT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, kSecond));
+  for (const shared::Completion& end : pushing.take_completions()) {
+    EXPECT_EQ(end.code, end.request == push ? GRADCUBE_EOVERFLOW : 0);
+    if (end.request != push) continue;
+    const shared::Notice told = cluster.told(pushing).back().notice;
+    EXPECT_EQ(told.number, end.notice);
+    EXPECT_EQ(told.code, GRADCUBE_EOVERFLOW) << told.text;
+  }
+  leave_all(cluster, trainers);
+}
+
 // Nobody knows which of them is wrong.
 TEST(Hubs, EndTheirJobWhenTrainersPushDifferently) {
   SimulatedCluster cluster(settings_of({{"topology", "bcube:2,2"}}));

@@ -12,9 +12,10 @@
 namespace gradcube::simulation {
 
 // Of a job of so many lanes, one trainer per server.
-inline Trainers join_with_lanes(SimulatedCluster& cluster, std::size_t lanes) {
+inline Trainers join_with_lanes(SimulatedCluster& cluster, std::size_t lanes,
+                                std::uint64_t heap_bytes = 1 << 20) {
   dataplane::TrainerRequest request{"job", 1};
-  request.heap_bytes = 1 << 20;
+  request.heap_bytes = heap_bytes;
   request.options.lanes.resize(lanes);
   Trainers trainers;
   for (bcube::ServerId server = 0; server < cluster.servers(); ++server) {

@@ -37,7 +37,8 @@ void JobAgent::enter(Phase phase, Instant now) {
 Instant JobAgent::interval() const {
   const bool is_running = phase_ == Phase::running;
   const bool asks = is_running && (!leaving_.empty() || !disagreements_.empty());
-  return is_running && !asks ? timing_.ping : timing_.repeat;
+  const bool waits = (is_running && !asks) || phase_ == Phase::held;
+  return waits ? timing_.ping : timing_.repeat;
 }
 
 void JobAgent::repeat(JobActions& out) const {
@@ -53,6 +54,10 @@ void JobAgent::repeat(JobActions& out) const {
       answer(Started{epoch_}, out);
       for (const auto& [lane, what] : disagreements_) answer(Disagree{epoch_, what}, out);
       tell_leaving(out);
+      break;
+    case Phase::held:
+      // Segments pass though nothing ends: the leader waits for that.
+      order(command::Hold{asked_}, out);
       break;
     case Phase::aborting:
     case Phase::ended:
@@ -116,6 +121,7 @@ Held JobAgent::held() const {
   Held held{epoch_, counts_.published, counts_.completed, {}, counts_.asked, counts_.submitted,
             reached};
   held.unanswered = counts_.unanswered;
+  held.segments = counts_.segments;
   for (const auto& [lane, what] : disagreements_) held.disagreements.push_back(what);
   return held;
 }

@@ -88,18 +88,18 @@ void JobLeader::handle(Member*, const JobMessage&, const Disagree& disagree, Ins
 void JobLeader::handle(Member* member, const JobMessage& message, const Leave& leave, Instant now,
                        JobActions& out) {
   if (phase_ == Phase::gathering) end(leave.how, {}, now, out);
-  if (phase_ == Phase::running && goes_on_without(member->server, leave)) {
+  const bool has_begun = phase_ == Phase::running || phase_ == Phase::catching_up;
+  if (has_begun && goes_on_without(member->server, leave)) {
     note(member->server, leave, now);
   } else if (phase_ == Phase::running) {
     stop(std::nullopt, leave, now, out);
+  } else if (phase_ == Phase::catching_up) {
+    member->is_missed = true;
   }
   if (phase_ == Phase::stopping && departure_.has_value() && leave.died) {
     phase_deadline_ = std::min(*phase_deadline_, now + timing_.run_on_after_death);
   }
-  if (phase_ == Phase::catching_up) {
-    member->has_left = true;
-    end_catching_up_if_all_have(now, out);
-  }
+  if (phase_ == Phase::catching_up) end_catching_up_if_all_have(now, out);
   if (phase_ == Phase::ending) send(message.from, request(), out);
 }
 

@@ -13,12 +13,14 @@
 //   starting    all begin to send
 //   running     until a Disagree or a Leave that the job does not go on without
 //   catching_up after a Disagree: all run on, until every trainer has submitted what comes before
-//               the collective that cannot be done, or has left, or the time for that is over
+//               the collective that cannot be done, or has left without it, or the time for that is
+//               over
 //   stopping    all take no more submissions and run on until every member has completed all that
 //               can complete: what all have submitted, before the first disagreement of the lane.
-//               After a disagreement the deadline is that of the next one to complete. After a
-//               Leave it is of all, and until no member waits for the end of a message that it has
-//               sent as a whole: who leaves may have received it
+//               After a disagreement the deadline is that of the next one to complete, or of the
+//               next segment of one to pass. After a Leave it is of all, and until no member waits
+//               for the end of a message that it has sent as a whole: who leaves may have received
+//               it
 //   resetting   all fail the same rest, and are armed in the next epoch; then starting
 //   ending      all are told; then the leader is over
 //
@@ -117,7 +119,7 @@ class JobLeader {
     std::string absence;                // while it has not joined: what is known of a trainer there
     std::optional<Sighting> elsewhere;  // of that trainer
     LaneNumbers published;              // while all catch up; empty if it has not told
-    bool has_left = false;              // while all catch up: its trainer
+    bool is_missed = false;             // the job does not go on without one that has left
     std::optional<Held> held;           // of this stop, the newest counts
     std::uint32_t noted = 0;            // of the departures, that it knows
   };
@@ -148,6 +150,7 @@ class JobLeader {
                                        const Join& join) const;
   bool has_left(bcube::ServerId server, std::uint32_t local) const;
   bool goes_on_without(bcube::ServerId server, const Leave& leave) const;
+  bool submits_no_more(bcube::ServerId server, const CollectiveName& before) const;
   void note(bcube::ServerId server, const Leave& leave, Instant now);
   bool lacks_departures(const Member& member) const { return member.noted < departures_.size(); }
   bool any_lacks_departures() const;

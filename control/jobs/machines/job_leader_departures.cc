@@ -20,6 +20,18 @@ bool JobLeader::goes_on_without(bcube::ServerId server, const Leave& leave) cons
          (has_left(server, leave.local) || departures_.size() + 1 < options_.all_trainers());
 }
 
+// All of its trainers have left, or one that had not come so far.
+bool JobLeader::submits_no_more(bcube::ServerId server, const CollectiveName& before) const {
+  std::uint32_t left = 0;
+  bool lacks_some = false;
+  for (const Departure& each : departures_) {
+    if (each.server != server) continue;
+    ++left;
+    lacks_some = lacks_some || each.submitted[before.lane] + 1 < before.number;
+  }
+  return lacks_some || left == options_.trainers;
+}
+
 // All are told in a moment: most trainers leave together.
 void JobLeader::note(bcube::ServerId server, const Leave& leave, Instant now) {
   if (has_left(server, leave.local)) return;

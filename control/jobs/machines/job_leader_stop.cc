@@ -29,7 +29,7 @@ void JobLeader::begin_catching_up(const Disagreement& first, Instant now, JobAct
   note_failing(first);
   for (Member& member : members_) {
     member.published.clear();
-    member.has_left = false;
+    member.is_missed = false;
   }
   enter(Phase::catching_up, now, out);
   end_catching_up_if_all_have(now, out);
@@ -55,9 +55,9 @@ bool JobLeader::has_caught_up(const Member& member) const {
   const auto has_all_before = [&](const auto& failing) {
     const auto [lane, collective] = failing;
     const std::uint64_t published = lane < member.published.size() ? member.published[lane] : 0;
-    return published + 1 >= collective;
+    return published + 1 >= collective || submits_no_more(member.server, {lane, collective});
   };
-  return member.has_left || std::all_of(failing_.begin(), failing_.end(), has_all_before);
+  return member.is_missed || std::all_of(failing_.begin(), failing_.end(), has_all_before);
 }
 
 void JobLeader::end_catching_up_if_all_have(Instant now, JobActions& out) {
@@ -90,7 +90,9 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
     member->held = held;
   } else {
     take_greater(member->held->published, held.published);
-    has_advanced = take_greater(member->held->completed, held.completed);
+    has_advanced = take_greater(member->held->completed, held.completed) ||
+                   held.segments > member->held->segments;
+    member->held->segments = std::max(member->held->segments, held.segments);
     take_greater(member->held->reached, held.reached);
     // What counts is what had been sent as a whole when the job was held; of that none comes more.
     member->held->unanswered = std::min(member->held->unanswered, held.unanswered);
@@ -110,7 +112,8 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
   advance_stop(now, out);
 }
 
-// As long as collectives complete. Members that are done are asked, too: else they would give up.
+// As long as collectives complete or segments of them pass. Members that are done are asked, too:
+// else they would give up.
 void JobLeader::wait_on(Instant now, JobActions& out) {
   phase_deadline_ = now + timing_.run_on;
   if (now - asked_all_ < timing_.phase) return;

@@ -48,6 +48,7 @@ std::optional<std::string> NodeHubs::work(const HubJob& job, control::Instant no
     if (channel_ == nullptr) continue;
     shared::Notice notice = make_notice(shared::MessageType::hub_made, answer.code, answer.text);
     notice.number = answer.number;
+    notice.epoch = job.epoch;
     notice.request = answer.bytes;
     channel_->give_hub({server_, job.attempt, answer.local}, notice, answer.descriptor);
   }

@@ -45,11 +45,11 @@ void Node::tell_counts(Attempt attempt, control::Instant now) {
     }
     submitted = describe(requests);
   }
-  happened(
-      attempt,
-      event::EnginesHeld{std::move(counts.published), std::move(counts.completed), asked,
-                         std::move(submitted), group.member->reached(), group.member->unanswered()},
-      now);
+  happened(attempt,
+           event::EnginesHeld{std::move(counts.published), std::move(counts.completed), asked,
+                              std::move(submitted), group.member->reached(),
+                              group.member->unanswered(), group.member->segments_passed()},
+           now);
 }
 
 // Commands -----------------------------------------------------------------
@@ -99,11 +99,9 @@ void Node::carry_out(Attempt attempt, const command::Reset& reset, control::Inst
   JobGroup& group = groups_.at(attempt);
   group.epoch = reset.epoch;
   if (around_.halt_everywhere) around_.halt_everywhere(group.job, reset.epoch);
-  // The trainer is told before its completions name the notice.
+  // The trainer is told before its completions, and what it pushed to a hub, name the notice.
   const std::uint32_t number = ++group.notices;
-  if (group.member->counts().completed != reset.cut.failed) {
-    notify(attempt, make_failure(number, reset.cut.code, reset.cut.text));
-  }
+  notify(attempt, make_failure(number, reset.cut.code, reset.cut.text));
   group.member->reset(reset.epoch, reset.cut, number);
   group.halted_up_to = reset.epoch;  // also where it was halted for good meanwhile: it works again
   happened(attempt, event::EnginesArmed{}, now);

@@ -148,6 +148,16 @@ TEST_F(JobAgentTest, ReportsItsCountsEachTimeItIsAskedAndEachTimeTheyGrow) {
   EXPECT_EQ(first<Held>(hear(hold_in(0)), 0).completed, LaneNumbers{4});
 }
 
+TEST_F(JobAgentTest, TellsAgainAndAgainWhatHasPassedWhileItIsHeld) {
+  hold();
+  EXPECT_FALSE(ordered<command::Hold>(wait(timing_.ping - milliseconds(1))));
+  EXPECT_TRUE(ordered<command::Hold>(wait(milliseconds(1))));
+  event::EnginesHeld counts{{5}, {4}, {}, {}};
+  counts.segments = 9;
+  EXPECT_EQ(first<Held>(happen(counts), 0).segments, 9u);
+  EXPECT_TRUE(ordered<command::Hold>(wait(timing_.ping)));
+}
+
 TEST_F(JobAgentTest, ResetsOnceAndIsArmedInTheNewEpoch) {
   hold();
   EXPECT_TRUE(hear(Reset{2, {{4}, {5}, 3, "x"}}).empty()) << "not the next epoch";

@@ -59,16 +59,41 @@ TEST_F(JobLeaderTest, FailsWhatATrainerThatHasLeftHasNotSubmitted) {
   EXPECT_EQ(asked<Left>(wait(timing_.repeat)).size(), 3u) << "nobody has answered yet";
 }
 
+TEST_F(JobLeaderTest, WaitsForTheOthersOfAServerWhoseTrainerHasSubmittedAllAndLeaves) {
+  run(2);
+  hear(0, Disagree{0, {0, 5, 3, "x"}});
+  hear(0, Counts{0, 7, {5, 0}, {}});
+  hear(2, Counts{0, 7, {5, 0}, {}});
+  EXPECT_TRUE(hear(1, Counts{0, 7, {2, 0}, {}}).empty());
+  EXPECT_TRUE(hear(1, in_order({5, 0})).empty()) << "the other has submitted two";
+  EXPECT_TRUE(hear(1, Counts{0, 7, {3, 0}, {}}).empty());
+  EXPECT_EQ(asked<Hold>(hear(1, Counts{0, 7, {4, 0}, {}})), (Servers{0, 1, 2}));
+}
+
+TEST_F(JobLeaderTest, DoesNotWaitForWhatATrainerThatHasLeftHasNotSubmitted) {
+  for (const bool leaves_before : {false, true}) {
+    run(2);
+    if (leaves_before) hear(1, in_order({3, 0}));
+    hear(0, Disagree{0, {0, 5, 3, "x"}});
+    hear(0, Counts{0, 7, {5, 0}, {}});
+    hear(1, Counts{0, 7, {2, 0}, {}});
+    JobActions out = hear(2, Counts{0, 7, {5, 0}, {}});
+    if (!leaves_before) out = hear(1, in_order({3, 0}));
+    EXPECT_EQ(asked<Hold>(out), (Servers{0, 1, 2}));
+  }
+}
+
+TEST_F(JobLeaderTest, WaitsForNothingMoreWhereNoTrainerIsLeft) {
+  run(2);
+  hear(0, Disagree{0, {0, 5, 3, "x"}});
+  hear(0, Counts{0, 7, {5, 0}, {}});
+  hear(2, Counts{0, 7, {5, 0}, {}});
+  EXPECT_TRUE(hear(1, in_order({4, 0})).empty());
+  EXPECT_EQ(asked<Hold>(hear(1, Leave{"it left", false, 1, LaneNumbers{4, 0}})).size(), 3u);
+}
+
 TEST_F(JobLeaderTest, TellsManyDeparturesInParts) {
-  JobOptions options = options_of();
-  options.trainers = 16;
-  leader_ = JobLeader(kSelf, 77, "mnist", options, kSpace, timing_);
-  Join join = join_of();
-  join.options = options;
-  join.trainers = 16;
-  all(join);
-  all(Armed{0});
-  all(Started{0});
+  run(16);
   for (std::uint32_t local = 0; local < 10; ++local) {
     hear(1, Leave{"it left", false, local, LaneNumbers{1, 1}});
   }

@@ -90,8 +90,11 @@ class JobLeaderTest : public testing::Test {
       if (hold != nullptr) asked_ = hold->asked;
     }
   }
-  void run() {
-    all(join_of());
+  void run(std::uint32_t trainers = 1) {
+    Join join = join_of();
+    join.options.trainers = join.trainers = trainers;
+    leader_ = JobLeader(kSelf, 77, "mnist", join.options, kSpace, timing_);
+    all(join);
     all(Armed{0});
     all(Started{0});
     ASSERT_EQ(leader_.phase(), Phase::running);

@@ -162,6 +162,26 @@ TEST_F(JobLeaderTest, WaitsForWhatAllHaveSubmittedAsLongAsSomeOfItCompletes) {
   EXPECT_EQ(asked<Reset>(hear(1, held(0, {8, 0}, {8, 0}, {}, {}))).size(), 3u);
 }
 
+TEST_F(JobLeaderTest, WaitsForWhatAllHaveSubmittedAsLongAsSegmentsOfItPass) {
+  run();
+  fail({0, 9, 3, "x"});
+  hear(0, held(0, {8, 1}, {8, 1}, {}, {}));
+  hear(2, held(0, {8, 1}, {8, 1}, {}, {}));
+  Held slow = held(0, {8, 1}, {8, 0}, {}, {});
+  for (slow.segments = 5; slow.segments < 9; ++slow.segments) {
+    const JobActions out = hear(1, slow);
+    EXPECT_EQ(leader_.phase(), Phase::stopping);
+    const std::size_t waiting = slow.segments == 5 ? 0 : 3;
+    EXPECT_EQ(asked<Hold>(out).size(), waiting) << "also of those that are done, which wait, too";
+    wait(timing_.run_on - milliseconds(1));
+  }
+  slow.segments = 7;
+  hear(1, slow);
+  EXPECT_NE(first<Abort>(wait(milliseconds(1))).why.find("server [1] does not complete"),
+            std::string::npos)
+      << "that was sent before";
+}
+
 TEST_F(JobLeaderTest, NamesAllServersThatDoNotCompleteOrDoNotAnswer) {
   run();
   fail({0, 4, 3, "x"});

@@ -117,6 +117,9 @@ void JobSimulation::read_failure(Trainer& trainer, const JobCut& cut) {
 
 event::EnginesHeld JobSimulation::held(const Trainer& trainer, const Engine& engine) {
   event::EnginesHeld held{engine.published, engine.completed, engine.asked, ""};
+  for (const auto& [from, lanes] : engine.heard) {
+    for (const auto& collectives : lanes) held.segments += collectives.size();
+  }
   if (!engine.asked.has_value()) return held;
   const auto [lane, number] = *engine.asked;
   held.submitted = engine.published[lane] < number

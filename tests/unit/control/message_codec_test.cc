@@ -112,9 +112,9 @@ TEST(MessageCodec, RandomBytesCostLittleMemory) {
 }
 
 TEST(MessageCodec, IsWhatTheTableSays) {
-  const Bytes greeting = {10, 1, 0, 2, 0, 0, 0xa8, 0xa7, 0xa6, 0xa5, 0xa4, 0xa3, 0xa2, 0xa1, 1};
+  const Bytes greeting = {11, 1, 0, 2, 0, 0, 0xa8, 0xa7, 0xa6, 0xa5, 0xa4, 0xa3, 0xa2, 0xa1, 1};
   EXPECT_EQ(encoded({1, 2, Greeting{0xa1a2a3a4a5a6a7a8, true}}), greeting);
-  const Bytes hold = {10, 1, 0,   2,   0,   1,               // format, from, to, a job message
+  const Bytes hold = {11, 1, 0,   2,   0,   1,               // format, from, to, a job message
                       1,  0, 10,  0,   0,   0, 0, 0, 0, 0,   // from: server, incarnation
                       1,  0, 0,   0,   0,   0, 0, 0,         // attempt
                       2,  0, 20,  0,   0,   0, 0, 0, 0, 0,   // to: server, incarnation

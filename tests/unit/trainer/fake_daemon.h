@@ -34,6 +34,7 @@
 //   unhubbed  a wish for a hub is never answered
 //   misfit    a hub's weights are said to be longer than its keys
 //   empty-handed  a hub comes without its weights
+//   divided   rank 0 has each hub in a later epoch of the job
 //   late      before a hub comes a refusal of the one before it
 //   unpushed  pushes to the hub wait until release() is called, and nothing else
 //   unheard   from the first push to the hub on, all but pushes waits until release() is called

@@ -146,13 +146,16 @@ void FakeSession::strike_hub(const shared::Submission& submission) {
 }
 
 // In "dissent-N" rank 0 says in the Nth all-gather after the first push that it could not; in
-// "ahead-N", that it has come to the next step.
+// "ahead-N", that it has come to the next step; in "divided", that its hub is of a later epoch.
 void FakeSession::dissent(const shared::Submission& submission) {
-  if (!was_pushed_to_ || !is_collective(submission, shared::CollectiveKind::all_gather)) return;
-  const std::string number = std::to_string(++gathers_);
+  if (!is_collective(submission, shared::CollectiveKind::all_gather)) return;
+  if (was_pushed_to_) ++gathers_;
+  const std::string number = std::to_string(gathers_);
   Said its;
   std::memcpy(&its, region_ + submission.offset, sizeof(its));
-  if (job_ == "dissent-" + number) {
+  if (job_ == "divided" && its.step == Step::make_hub) {
+    ++its.generation;
+  } else if (job_ == "dissent-" + number) {
     its.code = GRADCUBE_ESYSTEM;
   } else if (job_ == "ahead-" + number) {
     its.step = static_cast<Step>(static_cast<std::uint64_t>(its.step) + 1);

@@ -228,6 +228,12 @@ TEST_F(HubTest, IsNotMadeForTheReasonThatTheDaemonGives) {
   EXPECT_EQ(daemon_.heard().wishes[1].number, 2U);
 }
 
+TEST_F(HubTest, IsNotMadeInTwoEpochsOfItsJob) {
+  gradcube_session* session = open("divided");
+  EXPECT_NE(refusal(session, GRADCUBE_EMISMATCH).find("the job was reset"), std::string::npos);
+  EXPECT_TRUE(eventually([&] { return daemon_.heard().hub_ends == 1; })) << "it is freed";
+}
+
 TEST_F(HubTest, IsNotTakenForTheOneBeforeWhoseAnswerIsLate) {
   gradcube_session* session = open("late");
   for (int i = 0; i < 3; ++i) {

@@ -115,7 +115,8 @@ typedef struct {
 #define GRADCUBE_HUB_RATE (-1.0)
 
 /* Makes the hub of the session's job. All trainers of the job call it: it ends when the daemons of
- * all servers have the memory, or with the reason why one has not, on all trainers alike. A
+ * all servers have the memory, or with the reason why one has not, on all trainers alike;
+ * GRADCUBE_EMISMATCH where the job was reset after one has had it and before another. A
  * collective on lane 0, twice: nothing else may be submitted there meanwhile, on no trainer (to
  * daemons it is an all-gather of 7 int64, as are those of checkpoints, and such a one that meets it
  * succeeds with what it says). After

@@ -45,7 +45,7 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
   std::uint64_t run = 0;
   if (::getentropy(&run, sizeof(run)) != 0) run = hub->digest();
   const Attempt asking({.value = run, .step = Step::make_hub},
-                       [&](Said&) { ask_for(*hub, deadline); });
+                       [&](Said& said) { said.generation = ask_for(*hub, deadline); });
   std::vector<Said> codes;
   try {
     codes = gather(session_, asking.said, deadline);
@@ -53,8 +53,10 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
     session_.connection().send_end_hub(hub->number());
     throw;
   }
-  const auto failed = std::find_if(codes.begin(), codes.end(),
-                                   [](const Said& said) { return said.code != GRADCUBE_OK; });
+  // A reset has ended what was made before it, though that server's answer may be older.
+  const auto failed = std::find_if(codes.begin(), codes.end(), [&](const Said& said) {
+    return said.code != GRADCUBE_OK || said.generation != codes.front().generation;
+  });
   if (failed == codes.end()) {
     const Session::Lock lock = session_.enter();
     hub->timeout_ms = timeout_ms;
@@ -64,14 +66,21 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
   }
   session_.connection().send_end_hub(hub->number());
   if (asking.failure.has_value()) throw Failure(*asking.failure);
+  const std::string what = "the hub of job \"" + session_.job() + "\" was not made: ";
+  if (failed->code == GRADCUBE_OK) {
+    throw Failure(GRADCUBE_EMISMATCH,
+                  what +
+                      "the job was reset after one server had its part and before another had: "
+                      "create it again");
+  }
   throw Failure(static_cast<int>(failed->code),
-                "the hub of job \"" + session_.job() + "\" was not made: rank " +
-                    std::to_string(failed - codes.begin()) +
+                what + "rank " + std::to_string(failed - codes.begin()) +
                     " could not have its part, and its message says why");
 }
 
-// Has this server's daemon make its part, and maps the weights.
-void HubClient::ask_for(Hub& hub, const Deadline& deadline) {
+// Has this server's daemon make its part, and maps the weights. Returns the job's epoch in which it
+// was made.
+std::uint32_t HubClient::ask_for(Hub& hub, const Deadline& deadline) {
   const std::vector<char> table = hub.table();
   std::byte* const block = session_.require_memory(table.size());
   std::memcpy(block, table.data(), table.size());
@@ -106,6 +115,7 @@ void HubClient::ask_for(Hub& hub, const Deadline& deadline) {
                                           "library that came with the daemon");
   }
   hub.map_memory(answer.memory.get());
+  return answer.notice.epoch;
 }
 
 void HubClient::take_hub(const shared::Notice& notice, Descriptor memory) {

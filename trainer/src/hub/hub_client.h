@@ -80,7 +80,7 @@ class HubClient final : public HubListener {
   };
 
   std::uint32_t next_number();
-  void ask_for(Hub& hub, const Deadline& deadline);
+  std::uint32_t ask_for(Hub& hub, const Deadline& deadline);
   void let_go_of(Hub& hub);
   int fail(int code, std::string message) { return session_.fail(code, std::move(message)); }
   int fail_as_lost() { return fail(session_.lost_code(), session_.lost_message()); }
