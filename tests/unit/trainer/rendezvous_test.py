@@ -25,13 +25,14 @@ class Store:
 
     def set(self, key, value):
         with self.changed:
-            self.values[key] = value.encode()
+            self.values[key] = value if isinstance(value, bytes) else value.encode()
             self.changed.notify_all()
 
     def compare_set(self, key, expected, value):
         with self.changed:
             if self.values.get(key, b"").decode() == expected:
-                self.set(key, value)
+                self.values[key] = value.encode()  # wakes nobody: so does a TCPStore
+            return self.values[key]
 
     def get(self, key):
         with self.changed:

@@ -117,9 +117,7 @@ typedef struct {
 /* Makes the hub of the session's job. All trainers of the job call it: it ends when the daemons of
  * all servers have the memory, or with the reason why one has not, on all trainers alike;
  * GRADCUBE_EMISMATCH where the job was reset after one has had it and before another. A
- * collective on lane 0, twice: nothing else may be submitted there meanwhile, on no trainer (to
- * daemons it is an all-gather of 7 int64, as are those of checkpoints, and such a one that meets it
- * succeeds with what it says). After
+ * collective on lane 0, twice: nothing else may be submitted there meanwhile, on no trainer. After
  * GRADCUBE_ETIMEDOUT the trainers no longer agree on what was submitted: leave the job. */
 GRADCUBE_API int gradcube_hub_create(gradcube_session* session,
                                      const gradcube_hub_settings* settings, int timeout_ms,

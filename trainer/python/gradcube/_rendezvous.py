@@ -143,9 +143,19 @@ class _Attempt:
         self._store, self._rank, self._size = store, rank, size
         self._token = secrets.token_hex(8)
         self._number = store.add("gradcube/attempts", 1 if rank == 0 else 0) or 1
-        if rank == 0:  # the one before may have been cut short: nobody is to wait for answers that it has not given
-            for what in _ANSWERS:
-                store.compare_set(f"gradcube/{self._number - 1}/{what}", "", "[]")
+        if rank == 0:
+            for number in range(self._number - 1, 0, -1):
+                if self._has_ended(number):
+                    break
+
+    def _has_ended(self, number):
+        """Whether rank 0 has given the last answer of this attempt. Where it was killed nobody is to wait for what it
+        has not answered."""
+        for what in _ANSWERS:
+            key = f"gradcube/{number}/{what}"
+            answer = self._store.compare_set(key, "", "[]")
+            self._store.set(key, answer)  # this wakes those that wait in a TCPStore, compare_set() does not
+        return answer != b"[]"
 
     def gather(self, what, mine):
         """What each rank has, in their order: rank 0 puts it together."""
