@@ -100,9 +100,8 @@ enum class SubmissionType : std::uint8_t {
   push = 3,        // of a key of the job's hub
 };
 
-// What an all_gather brings to all trainers: buffers of theirs, digests of memory that is compared,
-// or steps of a call of all trainers, such as to save a hub. Those that gather different things
-// disagree: nobody gets what the library says to itself in the place of a result.
+// What an all_gather brings: trainers' buffers, digests of memory that is compared, or steps of a
+// call of all trainers about a hub. Who gathers another thing disagrees, and gets no result.
 enum class Gathered : std::uint8_t { buffers = 0, digests = 1, steps = 2 };
 inline constexpr unsigned kGatheredThings = 3;
 
