@@ -17,8 +17,9 @@ namespace {
 
 const std::string kOrderIsLost = "this process group has ended, as its order is lost: ";
 const std::string kWasLate =
-    "a tensor of this call is that of a collective whose time was up, or whose wait() a signal has "
-    "ended, and which writes to it when it ends: expected another one";
+    "a tensor of this call is that of a call whose wait() a signal has ended, and which writes to "
+    "it "
+    "when it ends: expected another one";
 
 // Of each kind: a third of what a session takes.
 constexpr unsigned kMostInFlight = 1024 / 3;
@@ -102,8 +103,8 @@ void Progress::refuse_late(const std::vector<Span>& touched, bool is_collective)
 
 bool Progress::is_lent_still(const std::vector<Span>& touched) const {
   const auto is_late = [this](const Span& wanted) {
-    return std::any_of(late_.begin(), late_.end(), [&wanted](const Late& late) {
-      const std::vector<Span>& spans = late.is_told ? late.task->lent_ : late.task->touched_;
+    return std::any_of(late_.begin(), late_.end(), [&wanted](const TaskPointer& late) {
+      const std::vector<Span>& spans = late->touched_;
       return std::any_of(spans.begin(), spans.end(), [&wanted](const Span& span) {
         return span.is_written && overlap(span, wanted);
       });
