@@ -1,6 +1,8 @@
 """Scenarios of torch_ranks.py in which a rank writes to tensors of a call that it has given up, and that goes on."""
 
 import contextlib
+import ctypes
+import functools
 import os
 import signal
 import threading
@@ -192,3 +194,43 @@ def interrupted_and_copied():
                     refusal(lambda: dist.all_reduce(mine, group=each))
         meet()
         dist.destroy_process_group(group)
+
+
+def interrupt_within(*call):
+    """Ctrl-C comes before the call, but Python handles it after that: no code of its own is run between the two."""
+    steps = [functools.partial(ctypes.pythonapi.PyErr_SetInterrupt), functools.partial(*call)]
+    try:
+        list(map(functools.partial.__call__, steps))
+    except KeyboardInterrupt:
+        return
+    raise AssertionError("Ctrl-C has not come")
+
+
+def interrupted_submissions():
+    """Ctrl-C in the midst of the call that begins something is as if it had ended the wait() for that."""
+    rank, meet = dist.get_rank(), Meetings("interrupted submissions")
+    group = dist.new_group(timeout=LATER)
+    ours = gradcube.torch.ours(group)
+    mine, sparse = torch.full((LONG,), rank + 1.0), torch.eye(4).to_sparse()
+    if rank == 0:
+        interrupt_within(ours.allreduce, [mine])
+        mine.fill_(5)
+        interrupt_within(ours.allreduce, [sparse])
+        interrupt_within(ours.send, [torch.full((1,), 7.0)], 1, 0)
+    meet()
+    if rank != 0:
+        dist.all_reduce(mine, group=group)
+        assert torch.equal(mine, torch.full_like(mine, 10)), mine
+        dist.all_reduce(sparse, group=group)
+    if rank == 0:
+        dist.send(torch.full((1,), 9.0), 1, group=group)
+    elif rank == 1:
+        got = torch.zeros(1)
+        dist.recv(got, 0, group=group)
+        assert float(got) == 9, got
+    dist.barrier(group=group)
+    assert torch.equal(sparse.to_dense(), torch.eye(4) * (1 if rank == 0 else 4)), sparse
+    words = ["this process group has ended", "whose wait() a signal has ended"] * (rank == 0)
+    refusal(lambda: dist.all_reduce(mine, group=group), *words)
+    meet()
+    dist.destroy_process_group(group)

@@ -174,6 +174,26 @@ void GradcubeWork::follow(const GradcubeWork& part) {
   if (late != nullptr) expire(late);
 }
 
+// Of recv() nobody has the work any more, and the next one is to get the message. A second signal
+// does not wait.
+void GradcubeWork::break_off() {
+  if (opType_ == c10d::OpType::SEND || opType_ == c10d::OpType::RECV) {
+    expire(kInterrupted);
+    has_ended_within(kForever);
+  } else {
+    abandon();
+  }
+}
+
+void GradcubeWork::look_for_signals() {
+  try {
+    handle_signals();
+  } catch (...) {
+    break_off();
+    throw;
+  }
+}
+
 bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
   const bool is_limited = timeout > kNoTimeout;
   const auto progress = progress_.lock();
@@ -189,14 +209,7 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
     while (!has_ended_within(kForever)) {
     }
   } catch (...) {
-    // Of recv() nobody has the work any more, and the next one is to get the message. A second
-    // signal does not wait.
-    if (opType_ == c10d::OpType::SEND || opType_ == c10d::OpType::RECV) {
-      expire(kInterrupted);
-      has_ended_within(kForever);
-    } else {
-      abandon();
-    }
+    break_off();
     throw;
   }
   {

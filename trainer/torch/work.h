@@ -48,6 +48,10 @@ class GradcubeWork final : public c10d::Work {
                     std::vector<at::Tensor> kept, std::vector<Span> lent, std::vector<Span> touched,
                     Clock::time_point deadline);
 
+  // When the call is made: a signal that has come meanwhile counts as one that ends the wait().
+  // Python raises what its handler does before the caller has the work.
+  void look_for_signals();
+
   // Of a work without requests of its own, which end() ends: until then, what is asked of it is
   // asked of this part of it.
   void follow(const GradcubeWork& part);
@@ -69,6 +73,7 @@ class GradcubeWork final : public c10d::Work {
 
  private:
   void expire(const char* why);
+  void break_off();
   void abandon();
   void take_back();
   void copy();
