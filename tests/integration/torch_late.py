@@ -6,8 +6,10 @@ import functools
 import os
 import signal
 import threading
+import weakref
 
 import gradcube.torch
+import numpy
 import torch
 import torch.distributed as dist
 
@@ -121,6 +123,7 @@ def interrupted_memory():
     """What a rank writes to a tensor once Ctrl-C has ended its wait() reaches no other rank as a result."""
     interrupted_in_place()
     interrupted_and_copied()
+    interrupted_and_exchanged()
 
 
 def interrupted_in_place():
@@ -142,7 +145,7 @@ def interrupted_in_place():
 
 
 def interrupted_and_copied():
-    """Until it was waited for again, other calls with the tensor are refused."""
+    """Until it was waited for again, other calls with the tensor are refused, also those of other groups."""
     rank, meet = dist.get_rank(), Meetings("interrupted and copied")
 
     def empty():
@@ -156,7 +159,7 @@ def interrupted_and_copied():
         lambda mine, group: dist.reduce_scatter(torch.empty(9), empty()[1:] + [mine[:9]], group=group),
     ]
     for later_call in [None] + later_calls:
-        group = dist.new_group(timeout=LATER)
+        group, next_group = dist.new_group(timeout=LATER), dist.new_group(timeout=LATER)
         mine = torch.full((LONG,), rank + 1.0)
         if rank == 0:
             work = dist.all_reduce(mine, group=group, async_op=True)
@@ -172,7 +175,7 @@ def interrupted_and_copied():
         meet()
         if rank == 0:
             words = "whose wait() a signal has ended"
-            for each in (group,):
+            for each in (group, next_group):
                 for part in (mine[5:9], mine[::2]):
                     refusal(lambda: dist.send(part, 3, group=each), words)
                 refusal(lambda: dist.gather(mine[:9], empty(), rank, each), words)
@@ -180,13 +183,13 @@ def interrupted_and_copied():
             if rank == 0:
                 work.wait()
                 assert torch.equal(mine, torch.full((LONG,), 10.0)), mine
-            for each in (group,):
+            for each in (group, next_group):
                 mine.fill_(rank + 5)
                 dist.all_reduce(mine, group=each)
                 assert float(mine[9]) == 26
         else:
             words = ["this process group has ended", "whose wait() a signal has ended"] * (rank == 0)
-            for each in (group,):
+            for each in (next_group, group):
                 if rank == 0:
                     refusal(lambda: later_call(mine, each), *words)
                 meet()
@@ -194,6 +197,28 @@ def interrupted_and_copied():
                     refusal(lambda: dist.all_reduce(mine, group=each))
         meet()
         dist.destroy_process_group(group)
+        dist.destroy_process_group(next_group)
+
+
+def interrupted_and_exchanged():
+    """A tensor that is given other memory leaves its former memory to the call, which does not touch the new one."""
+    rank, meet, group = dist.get_rank(), Meetings("interrupted and exchanged"), dist.new_group(timeout=LATER)
+    for give in (lambda mine, new: setattr(mine, "data", new), lambda mine, new: mine.set_(new)):
+        for is_strided in (False, True):
+            array = numpy.full(2 * LONG, rank + 1, numpy.float32)
+            mine, kept = torch.from_numpy(array), weakref.ref(array)
+            mine = mine[::2] if is_strided else mine
+            del array
+            if rank == 0:
+                interrupt(dist.all_reduce(mine, group=group, async_op=True))
+                give(mine, torch.full((len(mine),), 5.0))
+                assert kept() is not None, "it is written to when the collective ends"
+            meet()
+            if rank != 0:
+                dist.all_reduce(mine, group=group)
+            dist.barrier(group=group)
+            assert torch.equal(mine, torch.full_like(mine, 5 if rank == 0 else 10)), mine
+    dist.destroy_process_group(group)
 
 
 def interrupt_within(*call):

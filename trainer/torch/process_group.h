@@ -184,12 +184,12 @@ class ProcessGroupGradcube final : public GroupBase {
     Tensors inputs;
     Tensors outputs;
     std::vector<Request> requests = {};
-    Tensors memory = {};                 // that the requests use
-    std::vector<Span> uses = {};         // of it, and what else is written
-    std::vector<Span> lent = {};         // of it, in tensors of the caller's
-    std::vector<Span> device_uses = {};  // of tensors on a device, copied there and back
-    Tensors workspaces = {};             // on the CPU, without a stage
-    std::vector<Copy> own = {};          // what this rank gives itself, before the requests
+    std::vector<c10::Storage> memory = {};  // that the requests use
+    std::vector<Span> uses = {};            // of it, and what else is written
+    std::vector<Span> lent = {};            // of it, in tensors of the caller's
+    std::vector<Span> device_uses = {};     // of tensors on a device, copied there and back
+    Tensors workspaces = {};                // on the CPU, without a stage
+    std::vector<Copy> own = {};             // what this rank gives itself, before the requests
     std::vector<Copy> copies = {};
     int source = -1;
     std::shared_ptr<Stage> stage = nullptr;           // of tensors on a device

@@ -22,8 +22,9 @@
 // - Where others may be given what the caller writes to its memory, the job is left before the
 //   caller goes on.
 // - Elsewhere the result is written to it at any time. A later call that reads or writes it, be it
-//   by copies, is refused, until it has ended well and was waited for again, or the group has
-//   ended; as others' collective would meet the next one, the group ends with a collective.
+//   by copies, is refused in all groups of this process, until it has ended well and was waited for
+//   again, or its group has ended; as others' collective would meet the next one, the group of a
+//   collective ends. Its end changes nothing: what the caller has written since may be gone then.
 //
 // Threads. Any thread submits, and the order of submissions is that in which they take a mutex: the
 // caller's thread copies what has to be staged. The progress thread alone looks for ends. It sleeps
@@ -228,7 +229,6 @@ class Progress : public std::enable_shared_from_this<Progress> {
   bool loses_order(const Request& request, int code);
   int submit_one(Request& request, std::uint64_t& number);
   void add(Flight flight);
-  bool is_lent_still(const std::vector<Span>& touched) const;  // with mutex_ held
   bool is_read_later(const TaskPointer& task);
   bool reads_what_waits(const TaskPointer& task);  // with order_ held
 
@@ -281,9 +281,6 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::optional<Clock::time_point> sleeps_until_;
   bool stopping_ = false;
   std::string ruin_;  // why the group ends by itself; empty: it does not
-  // What was abandoned. They have their tensors, so that no other tensor gets this memory. Their
-  // ends change nothing: what the caller has written since may be gone then.
-  std::vector<TaskPointer> late_;
   bool has_left_ = false;
   std::condition_variable left_;
   bool is_detached_ = false;              // nobody joins threads any more

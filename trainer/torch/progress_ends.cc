@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "trainer/torch/late_memory.h"
 #include "trainer/torch/progress.h"
 
 namespace gradcube::pytorch {
@@ -247,14 +248,11 @@ bool Progress::abandon(const TaskPointer& task, const std::string& why) {
     return false;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  late_.push_back(task);
+  if (!has_left_) LateMemory::of_process().add(this, task, task->touched_);
   return false;
 }
 
-void Progress::take_back(const TaskPointer& task) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  late_.erase(std::remove(late_.begin(), late_.end(), task), late_.end());
-}
+void Progress::take_back(const TaskPointer& task) { LateMemory::of_process().remove(task.get()); }
 
 // Whether others may be given what the caller writes to its memory from now on.
 bool Progress::is_read_later(const TaskPointer& task) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainer/torch/interpreter.h"
+#include "trainer/torch/late_memory.h"
 #include "trainer/torch/progress.h"
 
 namespace gradcube::pytorch {
@@ -164,15 +165,14 @@ void Progress::retire() {
 void Progress::fail_all() {
   session_->leave();
   std::string why = kStopped;
-  std::vector<TaskPointer> late;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!ruin_.empty()) why = ruin_;
-    late.swap(late_);
     has_left_ = true;
     left_.notify_all();
     if (at_exit_) return;
   }
+  LateMemory::of_process().remove_all_of(this);
   std::array<std::deque<Waiting>, kKinds> waiting;
   {
     const std::lock_guard<std::mutex> order(order_);

@@ -38,7 +38,7 @@ GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
 
 void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
                          const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
-                         std::vector<at::Tensor> kept, std::vector<Span> lent,
+                         std::vector<c10::Storage> kept, std::vector<Span> lent,
                          std::vector<Span> touched, Clock::time_point deadline) {
   if (requests.empty()) {
     work->end("");
