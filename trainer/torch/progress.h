@@ -251,7 +251,6 @@ class Progress : public std::enable_shared_from_this<Progress> {
   void fail(const TaskPointer& task, const std::string& failure);
   bool may_tell();
   void let_go_of_memory();
-  static bool lends(const Ending& ending);
   bool is_let_go(const TaskPointer& task);  // with order_ held
   static bool is_lent(const Task& task, std::size_t place);
   void add_ending(const TaskPointer& task, const std::string& failure);

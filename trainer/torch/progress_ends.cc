@@ -206,7 +206,8 @@ void Progress::fail(const TaskPointer& task, const std::string& failure) {
 // Before they are told: their callers may write to their memory then, and give it back, while
 // requests of theirs go on.
 void Progress::let_go_of_memory() {
-  if (std::none_of(endings_.begin(), endings_.end(), lends)) return;
+  const auto goes_on = [](const Ending& ending) { return ending.task->open_ != 0; };
+  if (std::none_of(endings_.begin(), endings_.end(), goes_on)) return;
   const std::lock_guard<std::mutex> order(order_);  // each of them has been submitted as a whole
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -214,12 +215,8 @@ void Progress::let_go_of_memory() {
     arrivals_.clear();
   }
   for (const Ending& ending : endings_) {
-    if (lends(ending) && !is_let_go(ending.task)) lose_order(ending.failure);
+    if (goes_on(ending) && !is_let_go(ending.task)) lose_order(ending.failure);
   }
-}
-
-bool Progress::lends(const Ending& ending) {
-  return ending.task->open_ != 0 && !ending.task->lent_.empty();
 }
 
 bool Progress::is_let_go(const TaskPointer& task) {
