@@ -234,6 +234,7 @@ class ProcessGroupGradcube final : public GroupBase {
                            const std::function<Tensors(const at::Tensor& input)>& parts_at_root);
   void add_send(Call& call, const at::Tensor& tensor, int to, std::uint64_t tag);
   void add_receive(Call& call, const at::Tensor& tensor, int from, std::uint64_t tag);
+  std::unique_lock<std::timed_mutex> enter_receive();
   bool add_kept(Call& call, const at::Tensor& tensor, std::optional<int> from, std::uint64_t tag);
   Tensors apart_from(Call& call, const Tensors& written, const Tensors& read, std::size_t kind);
   void add_exchange(Call& call, const Tensors& outputs, const Tensors& inputs, std::uint64_t tag);
@@ -267,6 +268,7 @@ class ProcessGroupGradcube final : public GroupBase {
   const std::unique_ptr<MonitoredBarrier> monitored_barrier_;  // null in a group of one rank, too
   std::array<Counters, kKinds> counters_;
   const std::shared_ptr<KeptMessages> kept_ = std::make_shared<KeptMessages>();
+  std::timed_mutex receives_;
   std::mutex links_mutex_;
   std::map<std::string, std::shared_ptr<DeviceLink>> links_;  // by device; guarded by links_mutex_
   std::atomic<std::uint64_t> collectives_{0};
