@@ -21,7 +21,7 @@ from torch import nn
 
 import torch_collectives
 from torch_any_source import any_source  # noqa: F401
-from torch_busy import many_messages, orphaned, silent, withdrawals  # noqa: F401
+from torch_busy import impatient, many_messages, orphaned, silent, withdrawals  # noqa: F401
 from torch_children import workers  # noqa: F401
 from torch_comparisons import comparisons  # noqa: F401
 from torch_leaving import ending_callbacks, listening, parting, short_of_memory, stopped_store, undestroyed  # noqa: F401

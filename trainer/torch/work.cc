@@ -175,13 +175,15 @@ void GradcubeWork::follow(const GradcubeWork& part) {
 }
 
 // Of recv() nobody has the work any more, and the next one is to get the message. A second signal
-// does not wait.
+// does not wait for that.
 void GradcubeWork::break_off() {
-  if (opType_ == c10d::OpType::SEND || opType_ == c10d::OpType::RECV) {
-    expire(kInterrupted);
+  if (opType_ != c10d::OpType::SEND && opType_ != c10d::OpType::RECV) return abandon();
+  expire(kInterrupted);
+  try {
     has_ended_within(kForever);
-  } else {
+  } catch (...) {
     abandon();
+    throw;
   }
 }
 
