@@ -194,10 +194,12 @@ int Session::cancel(std::uint64_t number) {
 
 int Session::forget(std::uint64_t number) {
   const Lock lock = enter();
+  look();
   Request* request = requests_.find(number);
   if (request == nullptr) return unknown(number);
   Collective& collective = request->collective;
-  if (request->wanted.push.has_value() || (collective.bytes != 0 && request->staging == nullptr)) {
+  const bool is_in_place = collective.bytes != 0 && request->staging == nullptr;
+  if (request->wanted.push.has_value() || (is_in_place && !request->ended)) {
     return fail(GRADCUBE_EINVAL, "request " + std::to_string(number) +
                                      " cannot be forgotten, as the daemon works on its buffer "
                                      "itself: wait for its end");
