@@ -77,8 +77,8 @@ GRADCUBE_API int gradcube_cancel(gradcube_session* session, uint64_t request);
  * wait, like every end.
  *
  * GRADCUBE_EINVAL: the daemon works on the buffer itself (see `Buffers` in gradcube.h), which stays
- * its own until the end has come; or this is a push to a hub; or there is no such request, or another thread
- * is being told its end. */
+ * its own until the end has come; or this is a push to a hub; or there is no such request, or
+ * another thread is being told its end. */
 GRADCUBE_API int gradcube_forget(gradcube_session* session, uint64_t request);
 
 #ifdef __cplusplus
