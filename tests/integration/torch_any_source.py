@@ -1,7 +1,9 @@
 """Scenarios of torch_ranks.py: receives from any rank."""
 
+import contextlib
 import datetime
 import random
+import threading
 
 import gradcube.torch
 import torch
@@ -18,6 +20,7 @@ def any_source():
     of_those_that_are_left()
     of_another_length()
     for_a_tensor_that_is_refused()
+    beside_those_of_other_threads()
 
 
 def in_turns():
@@ -144,4 +147,34 @@ def for_a_tensor_that_is_refused():
         elif rank in (1, 2):
             for send in sends:
                 send.wait()
+        dist.barrier()
+
+
+def beside_those_of_other_threads():
+    """One from any rank that begins while one from this rank does is either the second one, or the other is refused."""
+    rank, accepted = dist.get_rank(), torch.zeros(1)
+    for length in (1 << 21, 1 << 22, 1 << 23):  # the memory for its copy takes a while
+        if rank == 0:
+            named, small, begins, begun = torch.zeros(length, 2)[:, 1], torch.zeros(1), threading.Event(), []
+
+            def begin(named=named, begins=begins, begun=begun):
+                begins.set()
+                with contextlib.suppress(RuntimeError):
+                    begun.append(dist.irecv(named, 1, tag=9))
+
+            thread = threading.Thread(target=begin)
+            thread.start()
+            begins.wait()
+            begun.append(dist.irecv(small, None, tag=9))
+            thread.join()
+            accepted[0] = len(begun) - 1
+        dist.broadcast(accepted, 0)
+        if rank == 1 and accepted:
+            dist.send(torch.full((length,), 2.0), 0, tag=9)
+        if rank == 1:
+            dist.send(torch.full((1,), 3.0), 0, tag=9)
+        elif rank == 0:
+            for work in begun:
+                work.wait()
+            assert float(small) == 3 and float(named[-1]) == 2 * float(accepted), (small, named[-1])
         dist.barrier()

@@ -8,9 +8,11 @@ import signal
 import threading
 import time
 
+import gradcube.torch
 import torch
 import torch.distributed as dist
 
+from torch_late import interrupt_within
 from torch_missed import refusal
 
 MANY = 1100  # more than a session takes at a time
@@ -32,6 +34,37 @@ def silent():
     failures = {refusal(work.wait) for work in works}
     # Those that were late a moment before the others have had an inquiry of their own.
     assert len(failures) < len(works) / 2 and all("did not say why" in str(each) for each in failures), failures
+    os._exit(0)  # leaving would wait for the daemon
+
+
+def impatient():
+    """A second Ctrl-C does not wait until a message was withdrawn, which the daemon may still read: the group is left."""
+    told, interrupted, rank = threading.Event(), threading.Event(), dist.get_rank()
+    signal.signal(signal.SIGUSR1, lambda *_: told.set())
+    group = dist.new_group()
+    with gradcube.torch.shared_memory(group):
+        mine = torch.ones(1 << 16)
+    dist.all_reduce(torch.ones(1), group=group)
+    dist.barrier()
+    print(json.dumps({"rank": rank}), flush=True)
+    assert told.wait(LONG)
+
+    def handler(*_):
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    def interrupt_again():
+        interrupted.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    if rank == 0:
+        interrupter = threading.Thread(target=interrupt_again)
+        interrupter.start()
+        signal.signal(signal.SIGINT, handler)
+        interrupt_within(gradcube.torch.ours(group).send, [mine], 1, 0)
+        interrupter.join()
+        words = "this process group has ended", "a signal has ended a wait()"
+        refusal(lambda: dist.barrier(group=group, async_op=True), *words)  # it is not even begun
     os._exit(0)  # leaving would wait for the daemon
 
 

@@ -13,8 +13,8 @@ SPAWNED = pathlib.Path(__file__).resolve().parent / "torch_spawned.py"
 SCENARIOS = [
     "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "workers", "lateness",
     "callbacks", "ending_callbacks", "missed_barriers", "interrupted_barriers", "nested_barriers", "abandoned_barriers",
-    "wrong_lists", "sequence_numbers", "many_messages", "types", "withdrawals", "late_memory", "interrupted_memory",
-    "shared_outputs", "any_source", "sparse_sums", "comparisons", "splits", "again",
+    "wrong_lists", "sequence_numbers", "many_messages", "types", "withdrawals", "late_memory", "told_messages",
+    "interrupted_memory", "interrupted_submissions", "shared_outputs", "any_source", "sparse_sums", "comparisons", "splits", "again",
 ]  # fmt: skip
 
 
@@ -88,8 +88,14 @@ class Scenarios(TestCase):
     def test_what_is_written_after_a_timeout_reaches_no_other_rank(self):
         self.assert_done("late_memory")
 
+    def test_what_is_written_after_a_message_has_failed_reaches_no_other_rank(self):
+        self.assert_done("told_messages")
+
     def test_what_is_written_after_ctrl_c_reaches_no_other_rank(self):
         self.assert_done("interrupted_memory")
+
+    def test_ctrl_c_in_a_call_counts_as_one_in_its_wait(self):
+        self.assert_done("interrupted_submissions")
 
     def test_tensors_that_share_memory_are_refused_wherever_a_call_writes_them(self):
         self.assert_done("shared_outputs")

@@ -69,7 +69,14 @@ class TorchTraining(TestCase):
             ranks.succeed()
 
     def test_a_daemon_that_says_nothing_is_asked_once_for_all_that_is_late(self):
-        with Cluster("--topology", "star:2") as cluster, Ranks(cluster, [PROGRAM, "silent"]) as ranks:
+        self.run_without_a_word("silent")
+
+    def test_a_second_ctrl_c_leaves_a_group_whose_daemon_may_still_read_a_message(self):
+        self.run_without_a_word("impatient")
+
+    def run_without_a_word(self, scenario):
+        """The daemon is stopped once the ranks have begun."""
+        with Cluster("--topology", "star:2") as cluster, Ranks(cluster, [PROGRAM, scenario]) as ranks:
             wait_until(lambda: self.begun(ranks), "the first collective", LONG)
             daemon = cluster.status()["pid"]
             os.kill(daemon, signal.SIGSTOP)

@@ -46,7 +46,8 @@ constexpr FailureSaid kCodes[] = {
     {GRADCUBE_ESYSTEM, "system call failed"},
     {GRADCUBE_EOVERFLOW, "a partial sum of an integer average does not fit in the type"},
     {GRADCUBE_EABORTED, "gradcube_abort() was called on this session"},
-    {GRADCUBE_ECANCELED, "gradcube_cancel() has withdrawn the message"},
+    {GRADCUBE_ECANCELED,
+     "gradcube_cancel() has withdrawn the message, or gradcube_forget() its buffer"},
     {GRADCUBE_ECORRUPT, "memory that should be the same on all trainers is not"},
 };
 
@@ -216,6 +217,10 @@ int gradcube_recv(gradcube_session* session, void* buffer, std::size_t bytes, un
 
 int gradcube_cancel(gradcube_session* session, std::uint64_t request) {
   return guarded(session, [&](Session& s) { return s.cancel(request); });
+}
+
+int gradcube_forget(gradcube_session* session, std::uint64_t request) {
+  return guarded(session, [&](Session& s) { return s.forget(request); });
 }
 
 int gradcube_event_fd(gradcube_session* session) {

@@ -4,7 +4,8 @@
 //
 // A message that had met its receive before that was withdrawn is kept. It is for the next receive
 // of its tag that names its rank, or none. While one from any rank waits nobody knows whose the
-// next message is, so no other receive of its tag may begin.
+// next message is, so no other receive of its tag may begin. The group lets receives begin one
+// after the other: between take() and the submission of a receive none other begins.
 //
 // Threads. Any thread calls; the progress thread calls what is Gate's, deliver() and finish().
 //

@@ -184,12 +184,12 @@ class ProcessGroupGradcube final : public GroupBase {
     Tensors inputs;
     Tensors outputs;
     std::vector<Request> requests = {};
-    Tensors memory = {};                 // that the requests use
-    std::vector<Span> uses = {};         // of it, and what else is written
-    std::vector<Span> lent = {};         // of it, in tensors of the caller's
-    std::vector<Span> device_uses = {};  // of tensors on a device, copied there and back
-    Tensors workspaces = {};             // on the CPU, without a stage
-    std::vector<Copy> own = {};          // what this rank gives itself, before the requests
+    std::vector<c10::Storage> memory = {};  // that the requests use
+    std::vector<Span> uses = {};            // of it, and what else is written
+    std::vector<Span> lent = {};            // of it, in tensors of the caller's
+    std::vector<Span> device_uses = {};     // of tensors on a device, copied there and back
+    Tensors workspaces = {};                // on the CPU, without a stage
+    std::vector<Copy> own = {};             // what this rank gives itself, before the requests
     std::vector<Copy> copies = {};
     int source = -1;
     std::shared_ptr<Stage> stage = nullptr;           // of tensors on a device
@@ -234,6 +234,7 @@ class ProcessGroupGradcube final : public GroupBase {
                            const std::function<Tensors(const at::Tensor& input)>& parts_at_root);
   void add_send(Call& call, const at::Tensor& tensor, int to, std::uint64_t tag);
   void add_receive(Call& call, const at::Tensor& tensor, int from, std::uint64_t tag);
+  std::unique_lock<std::timed_mutex> enter_receive();
   bool add_kept(Call& call, const at::Tensor& tensor, std::optional<int> from, std::uint64_t tag);
   Tensors apart_from(Call& call, const Tensors& written, const Tensors& read, std::size_t kind);
   void add_exchange(Call& call, const Tensors& outputs, const Tensors& inputs, std::uint64_t tag);
@@ -241,6 +242,8 @@ class ProcessGroupGradcube final : public GroupBase {
   std::uint64_t next_tag() { return kCollectiveTag | tags_++; }
   static std::vector<Span> touched_by(const Call& call);
   c10::intrusive_ptr<GradcubeWork> start(Call call, Milliseconds timeout);
+  // The same for a part of a call: start() throws what signals raise, too.
+  c10::intrusive_ptr<GradcubeWork> begin(Call call, Milliseconds timeout);
 
   // process_group_sparse.cc
   struct SparseSum;
@@ -265,6 +268,7 @@ class ProcessGroupGradcube final : public GroupBase {
   const std::unique_ptr<MonitoredBarrier> monitored_barrier_;  // null in a group of one rank, too
   std::array<Counters, kKinds> counters_;
   const std::shared_ptr<KeptMessages> kept_ = std::make_shared<KeptMessages>();
+  std::timed_mutex receives_;
   std::mutex links_mutex_;
   std::map<std::string, std::shared_ptr<DeviceLink>> links_;  // by device; guarded by links_mutex_
   std::atomic<std::uint64_t> collectives_{0};

@@ -129,7 +129,7 @@ void ProcessGroupGradcube::use(Call& call, const at::Tensor& memory, std::size_t
                                bool is_written, std::size_t kind) {
   const void* begin = memory.defined() ? memory.data_ptr() : nullptr;
   if (memory.defined()) {
-    call.memory.push_back(memory);
+    call.memory.push_back(memory.storage());
     call.uses.push_back({static_cast<const char*>(begin), bytes, is_written});
     const bool is_a_copy =
         call.stage != nullptr ||
@@ -176,6 +176,12 @@ std::vector<Span> ProcessGroupGradcube::touched_by(const Call& call) {
 }
 
 c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Milliseconds timeout) {
+  const auto work = begin(std::move(call), timeout);
+  work->look_for_signals();
+  return work;
+}
+
+c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::begin(Call call, Milliseconds timeout) {
   const Clock::time_point deadline = deadline_after(limit_of(timeout));
   common_device(call.inputs, call.outputs);
   check_apart(call.uses);
@@ -186,6 +192,8 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Millisec
       [](const Request& one) { return std::holds_alternative<gradcube_collective>(one); });
   std::vector<Span> touched = touched_by(call);
   if (progress_ != nullptr) progress_->refuse_late(touched, is_collective);
+  // The caller's tensor may be given other memory while the call goes on.
+  for (Copy& copy : call.copies) copy.to = copy.to.detach();
   for (const Copy& copy : call.own) copy_in(call, copy.to, copy.from);
   if (call.type != OpType::SEND && call.type != OpType::RECV) ++collectives_;
   if (call.stage != nullptr) {

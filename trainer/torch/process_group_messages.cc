@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/torch/interpreter.h"
 #include "trainer/torch/process_group.h"
 #include "trainer/torch/tensors.h"
 
@@ -92,21 +93,34 @@ Pointer ProcessGroupGradcube::send(Tensors& tensors, int to, int tag) {
   return start(std::move(call), timeout_);
 }
 
+// Held from the look at who waits for a tag until a receive of it is submitted: else one from any
+// rank might begin in between.
+std::unique_lock<std::timed_mutex> ProcessGroupGradcube::enter_receive() {
+  check_company(size_);
+  progress_->check_process();  // another thread may have held it at the fork
+  std::unique_lock<std::timed_mutex> lock(receives_, std::defer_lock);
+  while (!lock.try_lock_for(kSignalInterval)) progress_->check_exit();
+  return lock;
+}
+
 Pointer ProcessGroupGradcube::recv(Tensors& tensors, int from, int tag) {
   const c10::InferenceMode as_values;
-  check_company(size_);
+  std::unique_lock<std::timed_mutex> lock = enter_receive();
   check_rank("rank", from);
   Call call{OpType::RECV, "gradcube:recv", {}, tensors};
   call.source = from;
   if (!add_kept(call, only_one(tensors), from, tag_of(tag))) {
     add_receive(call, tensors.front(), from, tag_of(tag));
   }
-  return start(std::move(call), timeout_);
+  const auto work = begin(std::move(call), timeout_);
+  lock.unlock();
+  work->look_for_signals();
+  return work;
 }
 
 Pointer ProcessGroupGradcube::recvAnysource(Tensors& tensors, int tag) {
   const c10::InferenceMode as_values;
-  check_company(size_);
+  std::unique_lock<std::timed_mutex> lock = enter_receive();
   const at::Tensor& tensor = only_one(tensors);
   if (!tensor.device().is_cpu()) {
     throw std::runtime_error("gradcube does not support a receive from any rank on the device " +
@@ -122,7 +136,10 @@ Pointer ProcessGroupGradcube::recvAnysource(Tensors& tensors, int tag) {
       add_receive(call, memory, rank, tag_of(tag));
     }
   }
-  return start(std::move(call), timeout_);
+  const auto work = begin(std::move(call), timeout_);
+  lock.unlock();
+  work->look_for_signals();
+  return work;
 }
 
 // What has come already, while a receive from any rank took another message. Whether there was one.

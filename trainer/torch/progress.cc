@@ -11,14 +11,16 @@
 #include <utility>
 
 #include "trainer/torch/interpreter.h"
+#include "trainer/torch/late_memory.h"
 
 namespace gradcube::pytorch {
 namespace {
 
 const std::string kOrderIsLost = "this process group has ended, as its order is lost: ";
 const std::string kWasLate =
-    "a tensor of this call is that of a collective whose time was up, or whose wait() a signal has "
-    "ended, and which writes to it when it ends: expected another one";
+    "a tensor of this call is that of a call whose wait() a signal has ended, and which writes to "
+    "it "
+    "when it ends: expected another one";
 
 // Of each kind: a third of what a session takes.
 constexpr unsigned kMostInFlight = 1024 / 3;
@@ -92,24 +94,13 @@ void Progress::submit(const TaskPointer& task) {
 
 void Progress::refuse_late(const std::vector<Span>& touched, bool is_collective) {
   check_process();
+  if (!LateMemory::of_process().has(touched)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (stopping_ || !ruin_.empty() || !is_lent_still(touched)) return;  // submit() says the others
+  if (stopping_ || !ruin_.empty()) return;  // submit() says so
   if (!is_collective) throw std::runtime_error(kWasLate);
   ruin_ = kOrderIsLost + kWasLate;
   wake();
   throw std::runtime_error(ruin_);
-}
-
-bool Progress::is_lent_still(const std::vector<Span>& touched) const {
-  const auto is_late = [this](const Span& wanted) {
-    return std::any_of(late_.begin(), late_.end(), [&wanted](const Late& late) {
-      const std::vector<Span>& spans = late.is_told ? late.task->lent_ : late.task->touched_;
-      return std::any_of(spans.begin(), spans.end(), [&wanted](const Span& span) {
-        return span.is_written && overlap(span, wanted);
-      });
-    });
-  };
-  return !late_.empty() && std::any_of(touched.begin(), touched.end(), is_late);
 }
 
 std::size_t Progress::kind_of(const Request& request) {

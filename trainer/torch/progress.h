@@ -11,16 +11,20 @@
 // waited for, but not for long; then the failure says that it is lost.
 //
 // Collectives go on after the end, because the other ranks count on them, as do messages after the
-// failure of another one: withdrawn, other ranks would wait for them in vain. The task lives until
-// all have ended: the daemon uses their memory. What the caller does with its own memory once it is
-// told that the time was up must reach no other rank as a result:
-// - The daemon reads memory that is shared with it where it lies, and what waits reads any: then
-//   the job is left before the caller is told. The others get what was submitted.
+// failure of another one: withdrawn, other ranks would wait for them in vain. So does a message
+// that does not end for long. The task lives until all have ended. But the caller's own memory is
+// its own again before it is told, to be written or given back: what goes on gives the others what
+// was submitted, and what it brings is written nowhere. Where the daemon works on that memory where
+// it lies, or what waits is yet to read it, the job is left before the caller is told.
+//
+// A call of all ranks goes on, too, once a signal has ended the wait for it, and can be waited for
+// again:
+// - Where others may be given what the caller writes to its memory, the job is left before the
+//   caller goes on.
 // - Elsewhere the result is written to it at any time. A later call that reads or writes it, be it
-//   by copies, is refused, until the group ends; as others' collective would meet the next one, the
-//   group ends with a collective.
-// So it is with a call of all ranks once a signal has ended the wait for it, until it has ended
-// well and was waited for again.
+//   by copies, is refused in all groups of this process, until it has ended well and was waited for
+//   again, or its group has ended; as others' collective would meet the next one, the group of a
+//   collective ends. Its end changes nothing: what the caller has written since may be gone then.
 //
 // Threads. Any thread submits, and the order of submissions is that in which they take a mutex: the
 // caller's thread copies what has to be staged. The progress thread alone looks for ends. It sleeps
@@ -158,9 +162,9 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   void submit(const std::shared_ptr<Task>& task);
 
-  // Throws where one of these spans, which a call reads or writes, may be written to by a
-  // collective whose time was up, or that was abandoned; if that call is a collective, the group
-  // ends. Before submit(), and before the call writes to any of them.
+  // Throws where one of these spans, which a call reads or writes, may be written to by a call that
+  // was abandoned; if that call is a collective, the group ends. Before submit(), and before the
+  // call writes to any of them.
   void refuse_late(const std::vector<Span>& touched, bool is_collective);
 
   // Throws in a forked child, in which nothing goes on.
@@ -177,9 +181,9 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // Its time is up now: if it has not ended, it soon fails, with why and who is missing.
   void expire(const std::shared_ptr<Task>& task, const char* why);
 
-  // A signal has ended the wait for this call of all ranks, which goes on: its tensors are late as
-  // if its time were up. True: others may be given what the caller writes to them from now on, so
-  // the group ends, and the caller waits for the task's end before it goes on.
+  // A signal has ended the wait for this call of all ranks, which goes on. True: others may be
+  // given what the caller writes to its tensors from now on, so the group ends, and the caller
+  // waits for the task's end before it goes on.
   bool abandon(const std::shared_ptr<Task>& task, const std::string& why);
   // It has ended well, and was waited for after that.
   void take_back(const std::shared_ptr<Task>& task);
@@ -216,10 +220,6 @@ class Progress : public std::enable_shared_from_this<Progress> {
     TaskPointer task;
     std::string failure;
   };
-  struct Late {
-    TaskPointer task;
-    bool is_told;  // of its failure: what was to be copied to the caller's memory is not any more
-  };
 
   explicit Progress(std::shared_ptr<Session> session);
 
@@ -229,8 +229,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
   bool loses_order(const Request& request, int code);
   int submit_one(Request& request, std::uint64_t& number);
   void add(Flight flight);
-  bool is_lent_still(const std::vector<Span>& touched) const;  // with mutex_ held
   bool is_read_later(const TaskPointer& task);
+  bool reads_what_waits(const TaskPointer& task);  // with order_ held
 
   // Of the progress thread:
   void run();
@@ -249,7 +249,10 @@ class Progress : public std::enable_shared_from_this<Progress> {
   static std::string why_none_came(const Task& task, const std::string& failure);
   void end_one_of_many(const Flight& flight, const std::string& failure, bool has_met);
   void fail(const TaskPointer& task, const std::string& failure);
-  bool is_ruined();
+  bool may_tell();
+  void let_go_of_memory();
+  bool is_let_go(const TaskPointer& task);  // with order_ held
+  static bool is_lent(const Task& task, std::size_t place);
   void add_ending(const TaskPointer& task, const std::string& failure);
   bool tell_endings();
   void retire();
@@ -277,10 +280,6 @@ class Progress : public std::enable_shared_from_this<Progress> {
   std::optional<Clock::time_point> sleeps_until_;
   bool stopping_ = false;
   std::string ruin_;  // why the group ends by itself; empty: it does not
-  // Whose collectives went on when their time was up, and what was abandoned. They have their
-  // tensors, so that no other tensor gets this memory. Their ends change nothing: what the caller
-  // has written since may be gone then.
-  std::vector<Late> late_;
   bool has_left_ = false;
   std::condition_variable left_;
   bool is_detached_ = false;              // nobody joins threads any more

@@ -1,8 +1,10 @@
 // The half of Progress that ends tasks: well, by failures, late, and withdrawn.
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "trainer/torch/late_memory.h"
 #include "trainer/torch/progress.h"
 
 namespace gradcube::pytorch {
@@ -16,10 +18,13 @@ constexpr std::chrono::seconds kPatience(5);
 
 const std::string kTooLate =
     "; nor was it withdrawn in 5 s, because a message is on its way, or servers do not answer: no "
-    "later receive gets that message, and the tensors must be left alone";
+    "later receive gets that message";
 
 // Said where another one does not come to its end.
 const std::string kOneHasCome = "one message has come, and another one is on its way";
+
+const void* buffer_of(const gradcube_collective& collective) { return collective.buffer; }
+const void* buffer_of(const Message& message) { return message.message.buffer; }
 
 // A message that came, but not with the bytes that its receiver has room for.
 std::string shortage_of(const Request& request) {
@@ -196,11 +201,38 @@ void Progress::fail(const TaskPointer& task, const std::string& failure) {
   task->failure_ = failure;
   task->patience_ = Clock::now() + kPatience;
   failing_.push_back(task);
-  if (task->open_ == task->messages_) return;
-  if (is_read_later(task)) return lose_order(failure);
-  if (task->lent_.empty()) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  late_.push_back({task, true});
+}
+
+// Before they are told: their callers may write to their memory then, and give it back, while
+// requests of theirs go on.
+void Progress::let_go_of_memory() {
+  const auto goes_on = [](const Ending& ending) { return ending.task->open_ != 0; };
+  if (std::none_of(endings_.begin(), endings_.end(), goes_on)) return;
+  const std::lock_guard<std::mutex> order(order_);  // each of them has been submitted as a whole
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::move(arrivals_.begin(), arrivals_.end(), std::back_inserter(flights_));
+    arrivals_.clear();
+  }
+  for (const Ending& ending : endings_) {
+    if (goes_on(ending) && !is_let_go(ending.task)) lose_order(ending.failure);
+  }
+}
+
+bool Progress::is_let_go(const TaskPointer& task) {
+  const auto is_held = [this, &task](const Flight& flight) {
+    return flight.task == task && flight.request != 0 && is_lent(*task, flight.place) &&
+           gradcube_forget(session_->get(), flight.request) != GRADCUBE_OK;
+  };
+  return !reads_what_waits(task) && std::none_of(flights_.begin(), flights_.end(), is_held);
+}
+
+// Whether this request works on the caller's own memory.
+bool Progress::is_lent(const Task& task, std::size_t place) {
+  const void* buffer =
+      std::visit([](const auto& one) { return buffer_of(one); }, task.requests_[place]);
+  return std::any_of(task.lent_.begin(), task.lent_.end(),
+                     [buffer](const Span& span) { return span.begin == buffer; });
 }
 
 bool Progress::abandon(const TaskPointer& task, const std::string& why) {
@@ -213,24 +245,24 @@ bool Progress::abandon(const TaskPointer& task, const std::string& why) {
     return false;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  late_.push_back({task, false});
+  if (!has_left_) LateMemory::of_process().add(this, task, task->touched_);
   return false;
 }
 
-void Progress::take_back(const TaskPointer& task) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto is_it = [&task](const Late& late) { return late.task == task; };
-  late_.erase(std::remove_if(late_.begin(), late_.end(), is_it), late_.end());
-}
+void Progress::take_back(const TaskPointer& task) { LateMemory::of_process().remove(task.get()); }
 
 // Whether others may be given what the caller writes to its memory from now on.
 bool Progress::is_read_later(const TaskPointer& task) {
-  const bool sends = kind_of(task->requests_.front()) != kCollectives;
-  const auto is_shared = [this, sends](const Span& span) {
-    return (span.is_written || sends) && session_->is_in_place(span.begin, span.bytes);
+  const auto is_shared = [this](const Span& span) {
+    return session_->is_shared(span.begin, span.bytes);
   };
   if (std::any_of(task->lent_.begin(), task->lent_.end(), is_shared)) return true;
   const std::lock_guard<std::mutex> order(order_);
+  return reads_what_waits(task);
+}
+
+// What has not begun reads the caller's memory when it does.
+bool Progress::reads_what_waits(const TaskPointer& task) {
   const auto reads = [this, &task](const Waiting& one) {
     if (one.task != task) return false;
     std::string refusal;

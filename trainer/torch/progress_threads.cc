@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainer/torch/interpreter.h"
+#include "trainer/torch/late_memory.h"
 #include "trainer/torch/progress.h"
 
 namespace gradcube::pytorch {
@@ -128,12 +129,11 @@ void Progress::run() {
   led = this;
   while (take_arrivals()) {
     look_for_ends();
-    if (!tell_endings()) return retire();
+    if (may_tell() && !tell_endings()) return retire();
     look_for_timeouts();
     withdraw_failing();
     start_waiting();
-    // A caller that is told may write to memory that others are given, until the job was left.
-    if (!is_ruined() && !tell_endings()) return retire();
+    if (may_tell() && !tell_endings()) return retire();
     sleep();
   }
   fail_all();
@@ -150,9 +150,11 @@ bool Progress::tell_endings() {
   return true;
 }
 
-bool Progress::is_ruined() {
+// A caller that is told may write to memory that others are given, until the job was left.
+bool Progress::may_tell() {
+  let_go_of_memory();
   const std::lock_guard<std::mutex> lock(mutex_);
-  return !ruin_.empty();
+  return ruin_.empty();
 }
 
 void Progress::retire() {
@@ -163,15 +165,14 @@ void Progress::retire() {
 void Progress::fail_all() {
   session_->leave();
   std::string why = kStopped;
-  std::vector<Late> late;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!ruin_.empty()) why = ruin_;
-    late.swap(late_);
     has_left_ = true;
     left_.notify_all();
     if (at_exit_) return;
   }
+  LateMemory::of_process().remove_all_of(this);
   std::array<std::deque<Waiting>, kKinds> waiting;
   {
     const std::lock_guard<std::mutex> order(order_);

@@ -5,8 +5,7 @@
 
 namespace gradcube::pytorch {
 
-Session::Session(const Membership& wanted)
-    : owner_(::getpid()), copies_always_(wanted.reproducible) {
+Session::Session(const Membership& wanted) : owner_(::getpid()), copies_sums_(wanted.reproducible) {
   gradcube_options options = GRADCUBE_OPTIONS_INIT;
   options.rank = wanted.rank;
   options.trainers_per_server = wanted.trainers_per_server;
@@ -51,8 +50,11 @@ void Session::release(void* block) {
 }
 
 bool Session::is_in_place(const void* buffer, std::size_t bytes) const {
-  if (bytes == 0) return true;
-  if (copies_always_ || !is_own()) return false;
+  return bytes == 0 || (!copies_sums_ && is_shared(buffer, bytes));
+}
+
+bool Session::is_shared(const void* buffer, std::size_t bytes) const {
+  if (bytes == 0 || !is_own()) return false;
   const auto begin = reinterpret_cast<std::uintptr_t>(buffer);
   const std::lock_guard<std::mutex> lock(mutex_);
   auto block = blocks_.upper_bound(begin);

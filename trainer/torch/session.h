@@ -63,7 +63,11 @@ class Session {
     return (bytes + kAlignment - 1) & ~(kAlignment - 1);
   }
 
-  // Whether a collective works on these bytes where they are, so that nothing is copied.
+  // Whether the library may work on these bytes where they are. A reproducible job copies what it
+  // adds with carriers, and nothing else.
+  bool is_shared(const void* buffer, std::size_t bytes) const;
+
+  // Whether a sum works on these bytes where they are, so that nothing is copied.
   bool is_in_place(const void* buffer, std::size_t bytes) const;
 
   // Whether this process has opened the session, and is not a forked child.
@@ -75,7 +79,7 @@ class Session {
  private:
   gradcube_session* session_ = nullptr;
   const pid_t owner_;
-  const bool copies_always_;  // as reproducible jobs do
+  const bool copies_sums_;  // as reproducible jobs do
 
   mutable std::mutex mutex_;  // guards all below
   std::map<std::uintptr_t, std::size_t> blocks_;

@@ -38,7 +38,7 @@ GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
 
 void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
                          const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
-                         std::vector<at::Tensor> kept, std::vector<Span> lent,
+                         std::vector<c10::Storage> kept, std::vector<Span> lent,
                          std::vector<Span> touched, Clock::time_point deadline) {
   if (requests.empty()) {
     work->end("");
@@ -174,6 +174,28 @@ void GradcubeWork::follow(const GradcubeWork& part) {
   if (late != nullptr) expire(late);
 }
 
+// Of recv() nobody has the work any more, and the next one is to get the message. A second signal
+// does not wait for that.
+void GradcubeWork::break_off() {
+  if (opType_ != c10d::OpType::SEND && opType_ != c10d::OpType::RECV) return abandon();
+  expire(kInterrupted);
+  try {
+    has_ended_within(kForever);
+  } catch (...) {
+    abandon();
+    throw;
+  }
+}
+
+void GradcubeWork::look_for_signals() {
+  try {
+    handle_signals();
+  } catch (...) {
+    break_off();
+    throw;
+  }
+}
+
 bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
   const bool is_limited = timeout > kNoTimeout;
   const auto progress = progress_.lock();
@@ -189,14 +211,7 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
     while (!has_ended_within(kForever)) {
     }
   } catch (...) {
-    // Of recv() nobody has the work any more, and the next one is to get the message. A second
-    // signal does not wait.
-    if (opType_ == c10d::OpType::SEND || opType_ == c10d::OpType::RECV) {
-      expire(kInterrupted);
-      has_ended_within(kForever);
-    } else {
-      abandon();
-    }
+    break_off();
     throw;
   }
   {

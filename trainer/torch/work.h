@@ -45,8 +45,12 @@ class GradcubeWork final : public c10d::Work {
   // used; `lent` is what of it is the caller's own, `touched` also what copies use.
   static void start(const c10::intrusive_ptr<GradcubeWork>& work,
                     const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
-                    std::vector<at::Tensor> kept, std::vector<Span> lent, std::vector<Span> touched,
-                    Clock::time_point deadline);
+                    std::vector<c10::Storage> kept, std::vector<Span> lent,
+                    std::vector<Span> touched, Clock::time_point deadline);
+
+  // When the call is made: a signal that has come meanwhile counts as one that ends the wait().
+  // Python raises what its handler does before the caller has the work.
+  void look_for_signals();
 
   // Of a work without requests of its own, which end() ends: until then, what is asked of it is
   // asked of this part of it.
@@ -69,6 +73,7 @@ class GradcubeWork final : public c10d::Work {
 
  private:
   void expire(const char* why);
+  void break_off();
   void abandon();
   void take_back();
   void copy();

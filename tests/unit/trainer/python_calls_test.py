@@ -40,6 +40,20 @@ class KindsTest(WithDaemon):
             self.assertEqual(numbers.tolist(), [SIZE] * 5, "a copied buffer is no output but at the root")
             session.barrier(timeout=60)
 
+    def test_memory_of_a_call_whose_time_was_up_is_refused_in_other_sessions_too(self):
+        with gradcube.Session(self.socket, job="hold") as late, gradcube.Session(self.socket, job="job") as session:
+            array = numpy.ones(10)
+            with self.assertRaises(gradcube.TimeoutError) as caught:
+                late.allreduce(array, timeout=0.05)
+            array[:] = 5
+            with self.assertRaisesRegex(gradcube.InvalidError, r"request \d+, whose time was up"):
+                session.allreduce(array, timeout=60)
+            self.release()
+            caught.exception.request.wait(timeout=60)
+            array[:] = 5
+            session.allreduce(array, timeout=60)
+            self.assertEqual(array[0], 5 * SIZE)
+
     def test_bytes_of_any_type_are_gathered_and_broadcast(self):
         with gradcube.Session(self.socket, job="job") as session:
             flags = numpy.zeros(SIZE, "bool")

@@ -1,8 +1,10 @@
 // How the heap of a session grows: whose memory it is, what the daemon hears of it, and what
 // happens when there is no more.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <fcntl.h>
+#include <poll.h>
 #include <thread>
 #include <vector>
 
@@ -51,6 +53,52 @@ TEST_F(MemoryTest, WhatTheDaemonHearsOfHasPagesOfTheTrainer) {
   EXPECT_EQ(heard.grows[0].wanted, heard.grows[1].end);
   EXPECT_GE(heard.grows[1].end, shared::kHeapOffset + 10 * kMiB);
   EXPECT_GE(heard.resident_bytes, 10 * kMiB) << "they were touched before the daemon heard of them";
+}
+
+TEST_F(MemoryTest, OfWhatIsForgottenIsTheTrainersOwnAtOnceAndStaysAsItIs) {
+  gradcube_session* session = open("hold");
+  std::vector<float> sums(100, 1);
+  std::vector<std::uint8_t> bytes(100, 1);
+  std::size_t received = 77;
+  std::uint64_t messages[2] = {};
+  const std::uint64_t sum = start(session, sums.data(), sums.size());
+  ASSERT_EQ(gradcube_recv(session, bytes.data(), 100, 1, 100, &received, &messages[0]),
+            GRADCUBE_OK);
+  for (const std::uint64_t request : {sum, messages[0]}) {
+    ASSERT_EQ(gradcube_forget(session, request), GRADCUBE_OK) << gradcube_last_error(session);
+    EXPECT_EQ(gradcube_forget(session, request), GRADCUBE_OK) << "a second call changes nothing";
+  }
+  ASSERT_EQ(gradcube_send(session, bytes.data(), 100, 1, 5, &messages[1]), GRADCUBE_OK)
+      << gradcube_last_error(session);
+  ASSERT_EQ(gradcube_forget(session, messages[1]), GRADCUBE_OK);
+  std::fill(sums.begin(), sums.end(), 5.0F);
+  const std::uint64_t next = start(session, sums.data(), sums.size());
+  daemon_.release();
+  EXPECT_EQ(gradcube_wait(session, sum, kLong), GRADCUBE_ECANCELED);
+  EXPECT_TRUE(says(session, "was forgotten"));
+  EXPECT_EQ(gradcube_wait(session, messages[0], kLong), GRADCUBE_ECANCELED);
+  EXPECT_EQ(received, 0U);
+  EXPECT_EQ(gradcube_wait(session, messages[1], kLong), GRADCUBE_OK) << "nothing came of it";
+  EXPECT_EQ(bytes, std::vector<std::uint8_t>(100, 1));
+  EXPECT_EQ(sums[99], 5) << "what was written since is the trainer's own";
+  EXPECT_EQ(gradcube_wait(session, next, kLong), GRADCUBE_OK);
+  EXPECT_GT(sums[99], 5) << "and what it has submitted with it since comes";
+  EXPECT_EQ(gradcube_forget(session, next), GRADCUBE_EINVAL) << "its end was reported";
+}
+
+TEST_F(MemoryTest, ThatTheDaemonWorksOnItselfIsNotForgottenBeforeTheEnd) {
+  gradcube_session* session = open("hold");
+  pollfd ended{gradcube_event_fd(session), POLLIN, 0};
+  float* shared = floats(session, 100);
+  const std::uint64_t request = start(session, shared, 100);
+  EXPECT_EQ(gradcube_forget(session, request), GRADCUBE_EINVAL);
+  EXPECT_TRUE(says(session, "the daemon works on its buffer itself"));
+  daemon_.release();
+  ASSERT_EQ(::poll(&ended, 1, kLong), 1);
+  EXPECT_EQ(gradcube_forget(session, request), GRADCUBE_OK) << gradcube_last_error(session);
+  const std::uint64_t next = start(session, shared, 100);
+  EXPECT_EQ(gradcube_wait(session, next, kLong), GRADCUBE_OK);
+  EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_OK);
 }
 
 TEST_F(MemoryTest, FreedMemoryServesLaterBuffersWithoutMore) {

@@ -198,7 +198,7 @@ enum {
   GRADCUBE_ESYSTEM = -10,   /* a system call failed */
   GRADCUBE_EOVERFLOW = -11, /* a partial sum of an integer average does not fit in the type */
   GRADCUBE_EABORTED = -12,  /* gradcube_abort() was called on this session */
-  GRADCUBE_ECANCELED = -13, /* gradcube_cancel() has withdrawn the message */
+  GRADCUBE_ECANCELED = -13, /* by gradcube_cancel() or gradcube_forget() */
   GRADCUBE_ECORRUPT = -14   /* a compare: memory that should be the same on all trainers is not */
 };
 

@@ -12,6 +12,7 @@ from ._arrays import elements_of, whole_number
 from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._hub_handle import HubHandle
 from ._interruptible_call import Call
+from ._late_memory import check_late
 from ._library import HubKey, HubSettings, keep
 from ._request import Request, deadline_of
 
@@ -211,7 +212,7 @@ class Hub:
         AgainError while a push of the key is in flight, or waits in another thread for pulls that have begun.
         """
         self._check(name, weights)
-        self._session._check_late([(weights.ctypes.data, weights.nbytes, True)])
+        check_late([(weights.ctypes.data, weights.nbytes, True)])
         handle = self._idle_handle()
         if handle.call("gradcube_hub_pull", self._places[name], weights.ctypes.data) != 0:
             raise handle.session.failure()

@@ -1,14 +1,32 @@
 """Memory of requests whose time was up, or whose waits were interrupted, and for whose ends nobody has waited since.
 
 A collective goes on then, and what it brings is written to its array at any time: what a trainer has written there
-since would be lost, and the result of before be submitted in its place. So nothing is submitted with such memory. It
-is kept, too: no other array comes to lie there.
+since would be lost, and the result of before be submitted in its place. So nothing is submitted with such memory, in
+whichever session of this process. It is kept, too: no other array comes to lie there.
 """
+
+import weakref
 
 from ._errors import InvalidError
 
+_sessions = weakref.WeakValueDictionary()  # by their numbers in Python
+
+
+def check_late(memory):
+    """That none of it is that of a request which a timeout or Ctrl-C has left."""
+    for reference in _sessions.valuerefs():
+        session = reference()
+        handle = None if session is None else session._handle
+        if handle is not None and handle.is_own():  # a forked child has a copy of its parent's memory
+            session._check_late(memory)
+
 
 class LateMemory:
+    @classmethod
+    def of(cls, session):
+        _sessions[id(session)] = session
+        return cls()
+
     def __init__(self):
         self._requests = {}  # by their numbers: the memory of each, and what owns it
         self._ended = set()  # of these, what nobody can wait for any more

@@ -7,6 +7,7 @@ import threading
 import time
 
 from ._errors import CanceledError, Error, InvalidError, TimeoutError
+from ._late_memory import check_late
 from ._library import keep
 
 # The longest stay inside the library. Python handles Ctrl-C between two stays: only one of the threads that wait
@@ -59,7 +60,7 @@ class Request:
     def _of(cls, session, submit, owned, memory, received=None):
         """To be submitted. ``submit`` gets where the library writes the number; what is ``owned``, which has the
         ``memory``, lives until the end."""
-        session._check_late(memory)
+        check_late(memory)
         request = cls(session, ctypes.c_uint64(), received)
         request._submit, request._owned, request._memory = submit, owned, memory
         return request

@@ -77,7 +77,7 @@ class Session:
         self._handle = handle
         # Requests whose Request object is gone, and their arrays, which must live until they have ended.
         self._abandoned = collections.deque()
-        self._late = LateMemory()
+        self._late = LateMemory.of(self)
         self.rank = library().gradcube_rank(handle.session)
         self.size = library().gradcube_size(handle.session)
         self.server = library().gradcube_server(handle.session)
@@ -379,7 +379,7 @@ class Session:
         return True
 
     def _check_late(self, memory):
-        """That none of it is that of a request which a timeout or Ctrl-C has left."""
+        """That none of it is that of a request of this session which a timeout or Ctrl-C has left."""
         if self._late.find(memory) is not None:
             self._reap_abandoned(len(self._abandoned))
             self._late.refuse(memory)

@@ -79,7 +79,7 @@ class Options:
     """For init_process_group() and new_group(), as pg_options; the same on all ranks of the group.
 
     ``algorithm``: one that `gradcube plan --help` lists; None: the cluster's default.
-    ``reproducible``: sums have the same bits whatever the algorithm and the topology; tensors are copied.
+    ``reproducible``: sums have the same bits whatever the algorithm and the topology; floats that are added are copied.
     ``weight``: the group's share of a link that jobs compete for, 1 to 1000.
     ``lanes``: 1 to 8, each served before the one below it: for MergedGradientOptimizer(priority="need").
     """

@@ -32,7 +32,7 @@ struct Part {
 
 struct Collective {
   shared::Submission submission{};  // all but request and offset
-  std::byte* buffer = nullptr;      // null when it is empty
+  std::byte* buffer = nullptr;      // null when it is empty, or the trainer's own again
   std::size_t bytes = 0;            // of the whole buffer
   std::size_t carried_bytes = 0;    // of what the daemon works on in its place
   bool compares = false;            // comparison.h: the buffer is only read
@@ -54,13 +54,14 @@ struct Collective {
   bool only_reads() const { return is_send() || compares; }
   // What is not the trainer's own until the end: a comparison reads its buffer at its beginning.
   std::span<std::byte> held() const {
-    return compares ? std::span<std::byte>() : std::span(buffer, bytes);
+    return compares || buffer == nullptr ? std::span<std::byte>() : std::span(buffer, bytes);
   }
   bool is_carried_as_it_is() const { return !reduction.has_value() && !compares; }
 
   // Between the trainer's buffer and a copy in the heap, of carried_bytes: the daemon works there.
   void write_input(std::byte* copy) const;
-  // What a comparison has found; else empty.
+  // What a comparison has found; else empty. Where the buffer is the trainer's own again, for
+  // comparisons alone.
   std::string read_output(const std::byte* copy) const;
 
  private:

@@ -196,6 +196,23 @@ int Session::cancel(std::uint64_t number) {
   return GRADCUBE_OK;
 }
 
+int Session::forget(std::uint64_t number) {
+  const Lock lock = enter();
+  look();
+  Request* request = requests_.find(number);
+  if (request == nullptr) return unknown(number);
+  Collective& collective = request->collective;
+  const bool is_in_place = collective.bytes != 0 && request->staging == nullptr;
+  if (request->wanted.push.has_value() || (is_in_place && !request->ended)) {
+    return fail(GRADCUBE_EINVAL, "request " + std::to_string(number) +
+                                     " cannot be forgotten, as the daemon works on its buffer "
+                                     "itself: wait for its end");
+  }
+  busy_.remove(collective.held(), collective.only_reads());
+  collective.buffer = nullptr;
+  return GRADCUBE_OK;
+}
+
 void Session::ring_daemon() {
   if (!submissions_.consumer_sleeps()) return;
   const char ring = 1;
@@ -211,6 +228,15 @@ int Session::unknown(std::uint64_t number) {
 // thrown before all that it holds was given back.
 int Session::report(Lock& lock, Request& request) {
   int code = request.code;
+  const Collective& collective = request.collective;
+  const bool brings = request.staging != nullptr && collective.output.bytes != 0;
+  if (code == GRADCUBE_OK && brings && collective.buffer == nullptr && !collective.compares) {
+    code = GRADCUBE_ECANCELED;
+    request.message = text_if_any([&request] {
+      return "request " + std::to_string(request.number) +
+             " was forgotten: what it has brought is in no buffer";
+    });
+  }
   requests_.unlist(request);
   --unreported_ends_;
   update_events();
@@ -224,10 +250,10 @@ int Session::report(Lock& lock, Request& request) {
     *request.wanted.received = code == GRADCUBE_OK ? request.message_bytes : 0;
   }
   if (request.wanted.push.has_value()) code = hub_->end_push(lock, *request.wanted.push, code);
-  if (code == GRADCUBE_OK && request.staging != nullptr && request.collective.output.bytes != 0) {
+  if (code == GRADCUBE_OK && brings) {
     lock.unlock();
     try {
-      const std::string difference = request.collective.read_output(request.staging);
+      const std::string difference = collective.read_output(request.staging);
       if (!difference.empty()) code = fail(GRADCUBE_ECORRUPT, why_corrupt(request, difference));
     } catch (const std::bad_alloc&) {  // what the request holds is given back all the same
       code = fail(GRADCUBE_ENOMEM, "");

@@ -88,6 +88,7 @@ class Session {
   int poll(std::uint64_t number, int timeout_ms, int& done);
   int wait(std::uint64_t number, int timeout_ms);
   int cancel(std::uint64_t number);
+  int forget(std::uint64_t number);
 
   // Throws Failure when the system has no descriptor.
   int event_fd();
