@@ -10,9 +10,9 @@ import torch.distributed as dist
 
 from ._deferred_steps import DeferredSteps
 from ._gradient_layers import Gradients, layers_of, shared_zeros
-from ._lanes import Lanes
 from ._merge_planner import MergePlanner
 from ._progress import Observer
+from ._torch_groups import Lanes
 
 
 class MergedGradientOptimizer(torch.optim.Optimizer):
