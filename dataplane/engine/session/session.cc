@@ -283,6 +283,7 @@ void Session::end_hub(std::int32_t code, std::uint32_t notice) {
 
 unsigned Session::end_pushes() {
   const unsigned rounds = hub()->board().take_ended(
+      [] { return !GuardedMemory::pending(); },
       [this](unsigned local, std::uint64_t request) { complete(trainers_[local], request, 0, 0); });
   count_pushes();
   if (rounds != 0) for_each_trainer([](const Trainer& trainer) { publish_completions(trainer); });

@@ -161,7 +161,8 @@ class Session {
   void set_hub(ServerHub& hub) { pushes_.set(hub); }
   void end_hub(std::int32_t code, std::uint32_t notice = 0);
   ServerHub* hub() const { return pushes_.hub(); }
-  // Tells the trainers of the rounds that have ended. Returns how many.
+  // Tells the trainers of the rounds that have ended, but for those that may have been computed
+  // from zeros (guarded_memory.h): these wait. Returns how many.
   unsigned end_pushes();
 
   // The least that all of the lane's threads have finished.
