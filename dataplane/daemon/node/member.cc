@@ -94,8 +94,9 @@ bool Member::any_stays() const {
                      [](const auto& each) { return each.has_value() && !each->gone; });
 }
 
-void Member::leave(unsigned local) {
+void Member::leave(unsigned local, std::optional<Farewell> farewell) {
   locals_[local]->gone = true;
+  locals_[local]->farewell = std::move(farewell);
   hub_.leave(local);
 }
 

@@ -31,6 +31,12 @@
 
 namespace gradcube::dataplane {
 
+// How a trainer has gone. reason: of a violation, as of Node::leave().
+struct Farewell {
+  Departure departure{};
+  std::string reason;
+};
+
 class Member {
  public:
   // With its first trainer, of this number. Throws control::SetupError; JoinRefused if the engines
@@ -59,7 +65,13 @@ class Member {
   // It is here and has not gone.
   bool stays(unsigned local) const { return has(local) && !locals_[local]->gone; }
   bool any_stays() const;
-  void leave(unsigned local);
+  // farewell: what the job has to be told of it, until told_of(). Throws nothing.
+  void leave(unsigned local, std::optional<Farewell> farewell = {});
+  const Farewell* farewell(unsigned local) const {
+    return has(local) && locals_[local]->farewell.has_value() ? &*locals_[local]->farewell
+                                                              : nullptr;
+  }
+  void told_of(unsigned local) { locals_[local]->farewell.reset(); }
 
   // The job has taken this server, with this rank of so many servers.
   void admit(unsigned rank, unsigned size);
@@ -156,6 +168,7 @@ class Member {
     control::TrainerInfo info;
     control::Descriptor doorbell;  // the trainer's, until it has been told
     bool gone = false;
+    std::optional<Farewell> farewell{};
   };
   struct Place {
     unsigned rank;

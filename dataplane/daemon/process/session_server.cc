@@ -194,11 +194,10 @@ void SessionServer::reject(int socket, const Connection& connection) {
                           connection.pid, space_.text(connection.server)));
   }
   const std::optional<TrainerId> trainer = connection.trainer;
+  std::string reason = "was evicted by its daemon: it sent an invalid message";
   end_evicted(socket);
   if (!trainer.has_value()) return;
-  nodes_.at(trainer->server)
-      .leave(*trainer, Departure::violation,
-             "was evicted by its daemon: it sent an invalid message", clock_.now());
+  nodes_.at(trainer->server).leave(*trainer, Departure::violation, std::move(reason), clock_.now());
 }
 
 void SessionServer::take_hello(int socket, Connection& connection, std::string_view bytes) {

@@ -152,7 +152,7 @@ class SessionServer final : public TrainerChannel {
   void answer(int socket, const shared::Notice& notice, int memory = -1);
   void tell_untold();
   void tell_closing(int socket);
-  void end(int socket, Departure departure, const std::string& reason);
+  void end(int socket, Departure departure, std::string reason);
   void end_evicted(int socket);
   void close_connection(int socket);
 
