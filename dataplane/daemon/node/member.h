@@ -56,7 +56,8 @@ class Member {
 
   // Of the job on this server, when all are there.
   unsigned trainers() const { return static_cast<unsigned>(locals_.size()); }
-  // Another one, whose place is free, before the job begins. Throws as the constructor does.
+  // Another one, whose place is free, before the job begins. Throws as the constructor does; then
+  // the place is still free.
   void add(unsigned local, control::TrainerInfo trainer, std::shared_ptr<SessionRegion> region);
   bool has(unsigned local) const { return locals_[local].has_value(); }
   // Nothing if there is none.
@@ -175,7 +176,7 @@ class Member {
     unsigned size;
   };
   struct Doorbells {
-    int daemon;
+    control::Descriptor daemon;
     control::Descriptor trainer;
   };
 
@@ -183,6 +184,9 @@ class Member {
          std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines,
          unsigned local, Doorbells doorbells);
   static Doorbells make_doorbells();
+  static std::unique_ptr<Session> make_session(std::shared_ptr<SessionRegion> region,
+                                               Doorbells& doorbells, const SessionShape& shape,
+                                               const NodeEngines& engines, unsigned local);
 
   control::JoinRequest request_;
   LanePlans plans_;

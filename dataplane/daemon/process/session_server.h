@@ -134,8 +134,7 @@ class SessionServer final : public TrainerChannel {
 
   void accept(const UnixListener::Accepted& client, bcube::ServerId server);
   std::optional<std::string> objection(const UnixListener::Accepted& client) const;
-  void reply_no(int socket, bcube::ServerId server, pid_t pid, std::int32_t code,
-                const std::string& message);
+  void log_refusal(bcube::ServerId server, pid_t pid, const std::string& message);
   void watch_process(int socket);
   void process_has_ended(int socket);
   void read(int socket);

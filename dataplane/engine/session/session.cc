@@ -50,11 +50,14 @@ Session::~Session() {
 }
 
 void Session::add(unsigned local, std::shared_ptr<SessionRegion> region, int doorbell) {
+  std::deque<TrainerLane> lanes(lanes_.size());
+  std::vector<std::uint32_t> mail(shared::kRingEntries, kNoMail);
+  // From here on nothing throws.
   Trainer& trainer = trainers_[local];
-  trainer.region = std::move(region);
+  trainer.lanes.swap(lanes);
+  trainer.mail.swap(mail);
   trainer.doorbell = doorbell;
-  trainer.lanes.resize(lanes_.size());
-  trainer.mail.assign(shared::kRingEntries, kNoMail);
+  trainer.region = std::move(region);
 }
 
 void Session::dismiss(unsigned local) {

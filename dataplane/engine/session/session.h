@@ -104,7 +104,8 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Before the engines know the session: the trainer of this number, which is not there yet.
+  // Before the engines know the session: the trainer of this number, which is not there yet, nor is
+  // where this throws as there is no memory for it.
   void add(unsigned local, std::shared_ptr<SessionRegion> region, int doorbell);
   // Leader engine, or while no engine knows the session: nothing is taken from this trainer any
   // more, and its violation is forgotten.

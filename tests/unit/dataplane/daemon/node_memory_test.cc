@@ -15,11 +15,18 @@ constexpr unsigned kMostAllocations = 2'000;  // of one step
 class MomentaryNodes : public Nodes {
  public:
   using Nodes::expect_nothing_left;
+  using Nodes::join;
   using Nodes::join_all;
   using Nodes::leave;
   using Nodes::run_for;
   using Nodes::told;
 
+  // As `status` counts them.
+  std::size_t trainers() const {
+    std::size_t trainers = 0;
+    for (const JobFacts& job : nodes_.jobs(now_)) trainers += job.trainers.size();
+    return trainers;
+  }
   // Whether it came to its end though there was no memory from its allocation number `last` on.
   static bool gets_by(unsigned last, const std::function<void()>& step) {
     unsigned asked = 0;
@@ -71,6 +78,44 @@ TEST_P(NodesWithoutMemory, TellTheOthersOfADepartureWhenThereIsSomeAgain) {
     nodes.expect_nothing_left();
     return got_by;
   });
+}
+
+// Of two trainers on each of two servers.
+TrainerRequest one_of_two(unsigned local) {
+  TrainerRequest request;
+  request.job = "mnist";
+  request.pid = 200 + local;
+  request.heap_bytes = 4096;
+  request.options.trainers = 2;
+  request.options.members = {0, 1};
+  request.local = local;
+  return request;
+}
+
+// Where a trainer cannot be taken, nothing of it is kept, and it may try again.
+TEST(NodesWithoutMemoryAtTimes, TakeATrainerThatJoinsAsAWholeOrNotAtAll) {
+  for (const unsigned short_of : {0U, 1U}) {
+    at_each_moment([short_of](MomentaryNodes& nodes, unsigned last) {
+      bool got_by = false;
+      std::vector<TrainerId> trainers{nodes.join(1, one_of_two(0)), nodes.join(1, one_of_two(1))};
+      for (const unsigned local : {0U, 1U}) {
+        const TrainerRequest request = one_of_two(local);
+        std::optional<TrainerId> joined;
+        const auto join = [&] { joined = nodes.join(0, request); };
+        if (local == short_of) got_by = nodes.gets_by(last, join);
+        EXPECT_EQ(nodes.trainers(), 2 + local + (joined.has_value() ? 1 : 0));
+        if (!joined.has_value()) join();
+        trainers.push_back(*joined);
+      }
+      nodes.run_for(seconds(1));
+      for (const TrainerId trainer : trainers) {
+        EXPECT_TRUE(nodes.told(trainer).admitted.has_value()) << nodes.told(trainer).why_refused;
+        nodes.leave(trainer);
+      }
+      nodes.expect_nothing_left();
+      return got_by;
+    });
+  }
 }
 
 // Other than a departure, nobody says a second time what one machine asks of another.
