@@ -196,14 +196,13 @@ void Node::look(control::Instant now) {
       // While it is attached, others may wait for what runs on its memory, even if it has gone.
       const bool matters = member.stays(local) || (member.has(local) && member.attached());
       if (!matters || !member.session().region(local).faulted()) continue;
+      // Now, as the next look settles the fault, and what ends the job may wait for its turn, or
+      // for memory.
+      if (member.attached()) halt_for_good(group);
       violators.push_back({attempt, local, kMemoryFault});
       faulted = true;
     }
-    if (faulted) {
-      // Now, as the next look settles the fault, and what ends the job may wait for its turn.
-      if (member.attached()) halt_for_good(group);
-      continue;
-    }
+    if (faulted) continue;
     settle_leaving(attempt, group, now);
     if (group.gone) continue;
     miss_the_gone(attempt, group, now);

@@ -2,7 +2,10 @@
 
 #include <functional>
 #include <new>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "dataplane/engine/memory/guarded_memory.h"
 #include "tests/unit/dataplane/daemon/nodes_fixture.h"
 #include "tests/unit/trainer/scarce_memory.h"
 
@@ -26,6 +29,16 @@ class MomentaryNodes : public Nodes {
     std::size_t trainers = 0;
     for (const JobFacts& job : nodes_.jobs(now_)) trainers += job.trainers.size();
     return trainers;
+  }
+  void look() { nodes_.look(now_); }
+  void tell_nobody() { nodes_.set_channel(nullptr); }
+  // Its first page cannot be read, and has been.
+  void fail_memory_of(TrainerId trainer) {
+    std::uint8_t* const base = nodes_.at(trainer.server).region_base(trainer);
+    const int empty = memfd_create("empty", MFD_CLOEXEC);
+    ASSERT_EQ(mmap(base, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, empty, 0), base);
+    close(empty);
+    EXPECT_EQ(*const_cast<volatile std::uint8_t*>(base), 0);
   }
   // Whether it came to its end though there was no memory from its allocation number `last` on.
   static bool gets_by(unsigned last, const std::function<void()>& step) {
@@ -133,6 +146,26 @@ TEST(NodesWithoutMemoryAtTimes, EndAJobOnAllServersWhicheverStepFindsNone) {
     nodes.expect_nothing_left();
     return got_by;
   });
+}
+
+// What engines computed from zeros is let go with the fault.
+TEST(NodesWithoutMemoryAtTimes, SettleNoFaultUntilALookHasSeenToIt) {
+  GuardedMemory::install_handler();
+  MomentaryNodes nodes;
+  const auto trainers = nodes.join_all();
+  nodes.tell_nobody();
+  nodes.fail_memory_of(trainers[1]);
+  ASSERT_TRUE(GuardedMemory::pending());
+  for (unsigned looks = 0; looks < 3; ++looks) {
+    EXPECT_FALSE(nodes.gets_by(1, [&] { nodes.look(); }));
+    EXPECT_TRUE(GuardedMemory::pending());
+  }
+  EXPECT_EQ(nodes.trainers(), 3U);
+  nodes.look();
+  EXPECT_TRUE(GuardedMemory::pending()) << "what is in flight may come from zeros";
+  EXPECT_EQ(nodes.trainers(), 2U);
+  nodes.look();
+  EXPECT_FALSE(GuardedMemory::pending());
 }
 
 INSTANTIATE_TEST_SUITE_P(Departures, NodesWithoutMemory,
