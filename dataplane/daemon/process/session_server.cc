@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
+#include <new>
 #include <string_view>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -153,9 +154,14 @@ bool SessionServer::read_message(int socket) {
   }
   // A message that is longer than any is none.
   const auto bytes = static_cast<std::size_t>(received);
-  take_message(
-      socket, found->second,
-      bytes > buffer_.size() ? std::string_view() : std::string_view(buffer_.data(), bytes));
+  const std::string_view message =
+      bytes > buffer_.size() ? std::string_view() : std::string_view(buffer_.data(), bytes);
+  try {
+    take_message(socket, found->second, message);
+  } catch (const std::bad_alloc&) {
+    give_up_without_memory(socket);
+    throw;
+  }
   return connections_.contains(socket);
 }
 

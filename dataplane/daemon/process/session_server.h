@@ -153,6 +153,7 @@ class SessionServer final : public TrainerChannel {
   void tell_closing(int socket);
   void end(int socket, Departure departure, std::string reason);
   void end_evicted(int socket);
+  void give_up_without_memory(int socket);
   void close_connection(int socket);
 
   ControlLoop& loop_;
@@ -176,6 +177,9 @@ class SessionServer final : public TrainerChannel {
   // Of the message that is being read: no longer than a Hello that names kMaxMembers.
   std::vector<char> buffer_;
   std::string closing_reason_;
+  const std::string no_memory_reason_ =
+      "the daemon has no memory for what this trainer has asked of it: end other programs on its "
+      "host, or give the daemon more";
   std::vector<std::unique_ptr<ClientListener>> listeners_;
 };
 

@@ -80,6 +80,14 @@ void SessionServer::end(int socket, Departure departure, std::string reason) {
   nodes_.at(trainer->server).leave(*trainer, departure, std::move(reason), clock_.now());
 }
 
+// Of a client whose message was taken, and is lost: it would wait for the answer for ever.
+void SessionServer::give_up_without_memory(int socket) {
+  if (!connections_.contains(socket)) return;
+  send_notice(socket,
+              make_notice(shared::MessageType::closing, GRADCUBE_ENOMEM, no_memory_reason_));
+  end(socket, Departure::violation, "found no memory");  // so short that it needs none
+}
+
 // Of a client that was told so. Its node knows the trainer until the caller says that it left.
 void SessionServer::end_evicted(int socket) {
   Connection& connection = connections_.at(socket);
