@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <exception>
 #include <sys/epoll.h>
 #include <system_error>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 #include "control/jobs/machines/job_node.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <fmt/format.h>
 #include <set>
 #include <utility>
