@@ -63,11 +63,13 @@ class Departures {
  public:
   // It says as much of each lane as all others do.
   void note(const Departure& departure) {
-    if (!known_.emplace(std::pair(departure.server, departure.local), departure).second) return;
+    if (of(departure.server, departure.local) != nullptr) return;
     first_.resize(departure.submitted.size(), departure);
     for (std::size_t lane = 0; lane < first_.size(); ++lane) {
       if (departure.submitted[lane] < first_[lane].submitted[lane]) first_[lane] = departure;
     }
+    // Last: where there is no memory for the others, it can be noted again.
+    known_.emplace(std::pair(departure.server, departure.local), departure);
   }
   bool any() const { return !known_.empty(); }
   // Null if it has not left, as far as is known.

@@ -78,8 +78,7 @@ unsigned Engine::work_hubs() {
       }
       tell_disagreement(*job, executor);
     }
-    // A round of the faulted job may have been computed from zeros.
-    if (job->is_leader() && !GuardedMemory::pending()) done += end_rounds(*job);
+    if (job->is_leader()) done += end_rounds(*job);
     if (done != 0) watch_.record_work(*job);
     worked += done;
   }

@@ -10,14 +10,14 @@ bool EventQueue::report(const EngineEvent& event) {
   return true;
 }
 
-std::vector<EngineEvent> EventQueue::take() {
-  eventfd_t rung = 0;
-  eventfd_read(descriptor_.get(), &rung);
-  std::vector<EngineEvent> taken;
-  taken.reserve(kCapacity);
+std::optional<EngineEvent> EventQueue::first() {
   const std::lock_guard lock(mutex_);
-  events_.swap(taken);
-  return taken;
+  return events_.empty() ? std::nullopt : std::optional(events_.front());
+}
+
+void EventQueue::drop_first() {
+  const std::lock_guard lock(mutex_);
+  events_.erase(events_.begin());
 }
 
 }  // namespace gradcube::dataplane

@@ -4,7 +4,8 @@
 //   leader: push(), once for each trainer; the last one opens the key's round at this server
 //             -> next_pushed() of each executor -> HubExchange::push()
 //   executor: HubExchange::next_ended() -> end() -> leader: take_ended(), which is called once for
-//             each trainer's push when all executors have ended the key
+//             each trainer's push when all executors have ended the key, and what they have
+//             computed may be believed
 //
 // A key is written by the leader between its rounds, and read by executors within one. No locks.
 //
@@ -62,11 +63,15 @@ class HubBoard {
   std::uint64_t in_flight() const { return in_flight_; }
 
   // Calls end(local, request) for each push whose round has ended. Returns how many rounds have.
-  template <typename End>
-  unsigned take_ended(const End& end) {
+  // is_sound(): whether all that executors have told so far may be believed. It is asked behind
+  // each end that is there to be read, so that it knows all that its executor knew; where it says
+  // no, the rest waits for the next call.
+  template <typename IsSound, typename End>
+  unsigned take_ended(const IsSound& is_sound, const End& end) {
     unsigned rounds = 0;
     for (Executor& executor : executors_) {
-      while (const std::optional<std::uint32_t> key = executor.ended.next()) {
+      while (executor.ended.any() && is_sound()) {
+        const std::optional<std::uint32_t> key = executor.ended.next();
         if (--keys_[*key].executors_left != 0) continue;
         keys_[*key].arrived = 0;
         keys_[*key].note_end();

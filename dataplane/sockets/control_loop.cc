@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <exception>
 #include <sys/epoll.h>
 #include <system_error>
 #include <unistd.h>
@@ -56,8 +57,32 @@ void ControlLoop::resume(int descriptor) {
 }
 
 void ControlLoop::pause_for(int descriptor, Clock::duration pause) {
-  this->pause(descriptor);
+  // First: what cannot be noted for want of memory would be paused for ever.
   paused_until_[descriptor] = Clock::now() + pause;
+  this->pause(descriptor);
+}
+
+// One trainer's or tool's failure must not end the daemon for all others, nor must want of memory.
+template <typename Callback>
+void ControlLoop::guarded(const Callback& callback) {
+  const Clock::time_point begin = Clock::now();
+  try {
+    callback();
+  } catch (const std::exception& error) {
+    log_without_fail(error.what());
+  }
+  const Clock::duration took = Clock::now() - begin;
+  ++steps_.steps;
+  if (took > kLongStep) ++steps_.long_ones;
+  steps_.longest = std::max(steps_.longest, took);
+}
+
+void ControlLoop::log_without_fail(const char* line) {
+  try {
+    log_.line(line);
+  } catch (const std::exception&) {
+    // There is no memory for it.
+  }
 }
 
 void ControlLoop::resume_paused() {
@@ -78,20 +103,6 @@ void ControlLoop::remove(int descriptor) {
   paused_until_.erase(descriptor);
   epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr);
   watches_.erase(descriptor);
-}
-
-// One trainer's or tool's failure must not end the daemon for all others.
-void ControlLoop::guarded(const std::function<void()>& callback) {
-  const Clock::time_point begin = Clock::now();
-  try {
-    callback();
-  } catch (const std::exception& error) {
-    log_.line(error.what());
-  }
-  const Clock::duration took = Clock::now() - begin;
-  ++steps_.steps;
-  if (took > kLongStep) ++steps_.long_ones;
-  steps_.longest = std::max(steps_.longest, took);
 }
 
 void ControlLoop::run() {

@@ -3,9 +3,9 @@
 // No callback and no tick should take longer than kLongStep: whoever else waits for this thread,
 // waits. What takes longer is done in parts, with hurry() between them.
 //
-// One thread. What a callback throws is logged (ClientLog), and ends nothing but that callback. The
-// same holds for the end of a pause, which is tried again. A callback may add and remove
-// descriptors, its own too: a removed one is not called again.
+// One thread. What a callback throws is logged (ClientLog), unless there is no memory for that, and
+// ends nothing but that callback. The same holds for the end of a pause, which is tried again. A
+// callback may add and remove descriptors, its own too: a removed one is not called again.
 //
 // Several events arrive in one batch. A callback may close a descriptor that has another event in
 // the batch, and the kernel may give the closed descriptor's number to a new one at once. So every
@@ -71,7 +71,9 @@ class ControlLoop {
  private:
   void watch(int descriptor, int operation, std::uint32_t events, std::uint32_t generation) const;
   void resume_paused();
-  void guarded(const std::function<void()>& callback);
+  template <typename Callback>
+  void guarded(const Callback& callback);
+  void log_without_fail(const char* line);
 
   struct Watch {
     std::uint32_t generation = 0;

@@ -271,7 +271,7 @@ bool SimulatedCluster::control_runs(unsigned moved) {
 
 // The daemon's control thread.
 bool SimulatedCluster::control() {
-  for (const dataplane::EngineEvent& event : events_.take()) nodes().handle(event, instant());
+  events_.take([this](const dataplane::EngineEvent& event) { nodes().handle(event, instant()); });
   const bool worked = nodes().run(instant());
   nodes().look(instant());
   return nodes().run(instant()) || worked;

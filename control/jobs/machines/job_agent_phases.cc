@@ -84,8 +84,10 @@ void JobAgent::begin_abort(const std::string& why, Instant now, JobActions& out)
   const bool has_begun = phase_ > Phase::armed || epoch_ > 0;
   why_ = why;
   if (inquiry_.has_value()) report(ending_text(), out);
-  enter(Phase::aborting, now);
+  // Before it aborts: the rest is repeated in time, and where there is no memory for this, so is
+  // what it aborts for.
   order(command::Halt{}, out);
+  enter(Phase::aborting, now);
   // Without this server's frames nothing can have completed anywhere.
   if (!has_begun) exchange_.decide(LaneNumbers(descriptor_.options.lanes.size(), 0));
   tell_abort(out);

@@ -1,6 +1,7 @@
 #include "control/jobs/machines/job_node.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <fmt/format.h>
 #include <set>
 #include <utility>
@@ -18,6 +19,10 @@ constexpr std::uint32_t kIdStep = 0x9e3779b9;
 
 // Longer than a message is under way.
 constexpr Instant kRemembered = std::chrono::seconds(5);
+
+JobActions::iterator place_in(JobActions& actions, std::size_t number) {
+  return actions.begin() + static_cast<std::ptrdiff_t>(number);
+}
 
 }  // namespace
 
@@ -107,8 +112,14 @@ std::variant<Attempt, Refusal> JobNode::join(const JoinRequest& request, Transpo
   if (const auto reason = objection(request); reason.has_value()) return Refusal{*reason};
   const Attempt attempt = ++last_attempt_;
   JobAgent agent({server_, incarnation_, attempt}, request, transport, space_, timing_, now);
-  agents_.emplace(attempt, std::move(agent)).first->second.on_time(now, out);
-  settle(now, out);
+  const auto placed = agents_.emplace(attempt, std::move(agent)).first;
+  try {
+    placed->second.on_time(now, out);
+    settle(now, out);
+  } catch (...) {
+    agents_.erase(attempt);  // its caller knows of none
+    throw;
+  }
   return attempt;
 }
 
@@ -295,21 +306,26 @@ void JobNode::server_gone(bcube::ServerId server, const std::string& why, Instan
   for (auto& [attempt, agent] : agents_) agent.on_server_gone(server, why, now, out);
 }
 
-// Delivers what goes to this very server, and forgets what is over.
+// Delivers what goes to this very server, and forgets what is over. In place: where one of these
+// messages finds no memory, it is lost, as it might be on a link, and all else is still there.
 void JobNode::settle(Instant now, JobActions& out) {
-  JobActions rest;
-  while (!out.empty()) {
-    JobActions batch = std::exchange(out, {});
-    for (JobAction& action : batch) {
-      const auto* message = std::get_if<JobMessage>(&action);
-      if (message != nullptr && message->to.server == server_) {
-        dispatch(*message, now, out);
-      } else {
-        rest.push_back(std::move(action));
-      }
+  std::size_t kept = 0;
+  for (std::size_t at = 0; at < out.size(); ++at) {
+    auto* const message = std::get_if<JobMessage>(&out[at]);
+    if (message == nullptr || message->to.server != server_) {
+      if (kept != at) out[kept] = std::move(out[at]);
+      ++kept;
+      continue;
+    }
+    const JobMessage own = std::move(*message);  // what it leads to moves the others
+    try {
+      dispatch(own, now, out);
+    } catch (...) {
+      out.erase(place_in(out, kept), place_in(out, at + 1));
+      throw;
     }
   }
-  out = std::move(rest);
+  out.erase(place_in(out, kept), out.end());
   forget_what_is_over(now);
 }
 

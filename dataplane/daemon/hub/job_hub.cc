@@ -168,7 +168,7 @@ void JobHub::free(unsigned local, std::uint32_t number) {
 }
 
 void JobHub::leave(unsigned local) {
-  gone_.push_back(local);
+  gone_ |= std::uint32_t{1} << local;
   forget_unread();
 }
 
@@ -182,10 +182,6 @@ void JobHub::lose(std::int32_t code, const std::string& why, std::uint32_t notic
   take_off_engines(code, notice);
   hub_.fail(code, why, notice);
   forget_unread();
-}
-
-bool JobHub::has_gone(unsigned local) const {
-  return std::find(gone_.begin(), gone_.end(), local) != gone_.end();
 }
 
 bool JobHub::all_have_let_go() const {

@@ -46,7 +46,8 @@ class JobHub {
   // HubLifetime.
   std::vector<HubAnswer> work(const HubLifetime::IsWhole& is_whole = nullptr);
 
-  // A trainer needs hub `number` no more, which ends when none does. Or it has gone.
+  // A trainer needs hub `number` no more, which ends when none does. Or it has gone, which needs no
+  // memory to be noted.
   void free(unsigned local, std::uint32_t number);
   void leave(unsigned local);
   // There is none any more, for a reason that a notice gives to trainers: all that is pushed fails,
@@ -83,13 +84,14 @@ class JobHub {
   bool fail_pushes();
   void end_as_freed() { end(GRADCUBE_EINVAL, "the job's hub was freed", 0); }
   void forget_unread();
-  bool has_gone(unsigned local) const;
+  bool has_gone(unsigned local) const { return (gone_ >> local & 1) != 0; }
   bool all_have_let_go() const;
 
   JobEngines& engines_;
   Session& session_;
   HubLifetime hub_;
-  std::vector<unsigned> gone_;  // trainers
+  std::uint32_t gone_ = 0;  // trainers, by a bit for each
+  static_assert(control::kMaxLocalTrainers <= 32);
   // One that the engines have let go, and whose pushes have not been failed yet.
   struct Failing {
     std::shared_ptr<ServerHub> hub;

@@ -45,7 +45,18 @@ Member::Doorbells Member::make_doorbells() {
     throw control::SetupError(
         fmt::format("cannot make a session's doorbell: {}", std::strerror(errno)));
   }
-  return {ends[0], control::Descriptor(ends[1])};
+  return {control::Descriptor(ends[0]), control::Descriptor(ends[1])};
+}
+
+// The daemon's end is the session's from where there is one.
+std::unique_ptr<Session> Member::make_session(std::shared_ptr<SessionRegion> region,
+                                              Doorbells& doorbells, const SessionShape& shape,
+                                              const NodeEngines& engines, unsigned local) {
+  const auto bells = JobEngines::bells_of(engines);
+  auto session = std::make_unique<Session>(std::move(region), doorbells.daemon.get(), shape,
+                                           bells.listeners, bells.leader, local);
+  doorbells.daemon.release();
+  return session;
 }
 
 Member::Member(const control::JoinRequest& request, const std::string& server,
@@ -59,9 +70,8 @@ Member::Member(const control::JoinRequest& request, const std::string& server,
                unsigned local, Doorbells doorbells)
     : request_(request),
       plans_(std::move(plans)),
-      session_(std::make_unique<Session>(
-          std::move(region), doorbells.daemon, shape_of(plans_, request_.options),
-          JobEngines::bells_of(engines).listeners, JobEngines::bells_of(engines).leader, local)),
+      session_(make_session(std::move(region), doorbells, shape_of(plans_, request_.options),
+                            engines, local)),
       engines_(engines_for(request_, server, plans_, session_->region(local).bytes(), engines)),
       locals_(request.options.trainers),
       hub_(engines_, *session_) {
@@ -78,8 +88,9 @@ void Member::add(unsigned local, control::TrainerInfo trainer,
     throw JoinRefused(GRADCUBE_EINVAL, error.what());
   }
   Doorbells doorbells = make_doorbells();
+  session_->add(local, std::move(region), doorbells.daemon.get());
+  doorbells.daemon.release();
   locals_[local] = Local{trainer, std::move(doorbells.trainer)};
-  session_->add(local, std::move(region), doorbells.daemon);
 }
 
 std::optional<unsigned> Member::free_place() const {
@@ -94,8 +105,9 @@ bool Member::any_stays() const {
                      [](const auto& each) { return each.has_value() && !each->gone; });
 }
 
-void Member::leave(unsigned local) {
+void Member::leave(unsigned local, std::optional<Farewell> farewell) {
   locals_[local]->gone = true;
+  locals_[local]->farewell = std::move(farewell);
   hub_.leave(local);
 }
 

@@ -31,6 +31,12 @@
 
 namespace gradcube::dataplane {
 
+// How a trainer has gone. reason: of a violation, as of Node::leave().
+struct Farewell {
+  Departure departure{};
+  std::string reason;
+};
+
 class Member {
  public:
   // With its first trainer, of this number. Throws control::SetupError; JoinRefused if the engines
@@ -50,7 +56,8 @@ class Member {
 
   // Of the job on this server, when all are there.
   unsigned trainers() const { return static_cast<unsigned>(locals_.size()); }
-  // Another one, whose place is free, before the job begins. Throws as the constructor does.
+  // Another one, whose place is free, before the job begins. Throws as the constructor does; then
+  // the place is still free.
   void add(unsigned local, control::TrainerInfo trainer, std::shared_ptr<SessionRegion> region);
   bool has(unsigned local) const { return locals_[local].has_value(); }
   // Nothing if there is none.
@@ -59,7 +66,13 @@ class Member {
   // It is here and has not gone.
   bool stays(unsigned local) const { return has(local) && !locals_[local]->gone; }
   bool any_stays() const;
-  void leave(unsigned local);
+  // farewell: what the job has to be told of it, until told_of(). Throws nothing.
+  void leave(unsigned local, std::optional<Farewell> farewell = {});
+  const Farewell* farewell(unsigned local) const {
+    return has(local) && locals_[local]->farewell.has_value() ? &*locals_[local]->farewell
+                                                              : nullptr;
+  }
+  void told_of(unsigned local) { locals_[local]->farewell.reset(); }
 
   // The job has taken this server, with this rank of so many servers.
   void admit(unsigned rank, unsigned size);
@@ -156,13 +169,14 @@ class Member {
     control::TrainerInfo info;
     control::Descriptor doorbell;  // the trainer's, until it has been told
     bool gone = false;
+    std::optional<Farewell> farewell{};
   };
   struct Place {
     unsigned rank;
     unsigned size;
   };
   struct Doorbells {
-    int daemon;
+    control::Descriptor daemon;
     control::Descriptor trainer;
   };
 
@@ -170,6 +184,9 @@ class Member {
          std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines,
          unsigned local, Doorbells doorbells);
   static Doorbells make_doorbells();
+  static std::unique_ptr<Session> make_session(std::shared_ptr<SessionRegion> region,
+                                               Doorbells& doorbells, const SessionShape& shape,
+                                               const NodeEngines& engines, unsigned local);
 
   control::JoinRequest request_;
   LanePlans plans_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <new>
 #include <utility>
 
 #include "bcube_forwarding/neighbours.h"
@@ -54,52 +55,6 @@ Node::~Node() {
   for (auto& [attempt, group] : groups_) {
     if (group.member->attached()) group.member->detach();
     group.member->release(around_.departed);
-  }
-}
-
-void Node::leave(TrainerId trainer, Departure departure, const std::string& reason,
-                 control::Instant now) {
-  JobGroup* group = find(trainer.attempt);
-  if (group == nullptr || !group->member->stays(trainer.local)) return;
-  Member& member = *group->member;
-  if (departure == Departure::shutdown) {
-    member.hub().outlive_daemon();
-    departure = Departure::violation;
-  }
-  member.leave(trainer.local);
-  group->asking.erase(trainer.local);
-  group->gone = !member.any_stays();
-  stirred_ = true;
-  const std::string how = departure == Departure::orderly ? "left"
-                          : departure == Departure::death ? "died"
-                                                          : reason;
-  const std::string who =
-      member.trainers() == 1 ? "the trainer" : fmt::format("trainer {}", trainer.local);
-  std::string text =
-      fmt::format("{} of job \"{}\" on server {} (pid {}) {}", who, member.request().name,
-                  space().text(server_), member.trainer(trainer.local).pid, how);
-  // Who goes because its job has ended is no news.
-  const bool is_news = departure == Departure::violation || !member.ended();
-  if (departure != Departure::orderly && is_news) record(text);
-  const control::JobAgent* agent = jobs_.agent(trainer.attempt);
-  const bool ends_the_job = agent != nullptr && !agent->is_ending();
-  const bool goes_on = departure == Departure::orderly && !member.hub().needs(trainer.local);
-  if (departure == Departure::orderly && !goes_on) {
-    text += " while the job had a hub, whose rounds need all trainers";
-  }
-  const bool orderly = departure == Departure::orderly && !member.anything_outstanding();
-  // A trainer that gives up waiting is not the cause of what follows.
-  if (departure == Departure::orderly && !group->last_report.empty()) {
-    text += "; " + group->last_report;
-  }
-  if (ends_the_job && member.admitted() && !orderly && !goes_on) record_abort(*group, text);
-  if (departure == Departure::orderly) {
-    leave_in_order(trainer, text, now);
-  } else if (departure == Departure::violation) {
-    happened(trainer.attempt, control::event::TrainerAborted{text, !group->gone}, now);
-  } else {
-    happened(trainer.attempt, control::event::TrainerLeft{text, true, !group->gone, trainer.local},
-             now);
   }
 }
 
@@ -184,26 +139,42 @@ std::optional<control::Instant> Node::deadline() const {
 }
 
 bool Node::work(control::Instant now, const MayGoOn& may_go_on) {
-  if (!std::exchange(stirred_, false) && actions_.empty()) return false;
-  admit_untold();
-  for (; carried_out_ < actions_.size(); ++carried_out_) {
-    if (!may_go_on()) return true;
-    // What is carried out may add more.
-    const control::JobAction action = std::move(actions_[carried_out_]);
-    try_to_carry_out(action, now);
+  if (!std::exchange(stirred_, false) && !any_actions()) return false;
+  try {
+    admit_untold();
+    if (!carry_out_all(now, may_go_on)) return true;
+    forget_the_gone(now);
+    set_peers(now);
+  } catch (...) {
+    stirred_ = true;  // the next call goes on
+    throw;
   }
-  actions_.clear();
-  carried_out_ = 0;
-  forget_the_gone(now);
-  set_peers(now);
+  return true;
+}
+
+// Whether nothing is left to be carried out.
+bool Node::carry_out_all(control::Instant now, const MayGoOn& may_go_on) {
+  while (any_actions()) {
+    if (carried_out_ == in_work_.size()) {
+      in_work_.clear();
+      carried_out_ = 0;
+      in_work_.swap(actions_);
+    }
+    if (!may_go_on()) return false;
+    // What is carried out may add more.
+    try_to_carry_out(in_work_[carried_out_], now);
+    ++carried_out_;
+  }
   return true;
 }
 
 // What cannot be carried out costs its job, by the deadlines of the other members, and nothing
-// else.
+// else. What there is no memory for is tried again.
 void Node::try_to_carry_out(const control::JobAction& action, control::Instant now) {
   try {
     carry_out(action, now);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     record(fmt::format("server {}: {}", space().text(server_), error.what()));
   }
@@ -219,19 +190,19 @@ void Node::look(control::Instant now) {
   std::vector<Violator> violators;
   for (auto& [attempt, group] : groups_) {
     Member& member = *group.member;
+    tell_of_the_gone(attempt, group, now);
     bool faulted = false;
     for (unsigned local = 0; local < member.trainers(); ++local) {
       // While it is attached, others may wait for what runs on its memory, even if it has gone.
       const bool matters = member.stays(local) || (member.has(local) && member.attached());
       if (!matters || !member.session().region(local).faulted()) continue;
+      // Now, as the next look settles the fault, and what ends the job may wait for its turn, or
+      // for memory.
+      if (member.attached()) halt_for_good(group);
       violators.push_back({attempt, local, kMemoryFault});
       faulted = true;
     }
-    if (faulted) {
-      // Now, as the next look settles the fault, and what ends the job may wait for its turn.
-      if (member.attached()) halt_for_good(group);
-      continue;
-    }
+    if (faulted) continue;
     settle_leaving(attempt, group, now);
     if (group.gone) continue;
     miss_the_gone(attempt, group, now);
@@ -242,7 +213,8 @@ void Node::look(control::Instant now) {
   }
   for (const std::string& line : hubs_.look(now)) record(line);
   for (const auto& [attempt, local, violation] : violators) evict(attempt, local, violation, now);
-  forget_the_gone(now);
+  // What this has asked for may be a command to them.
+  if (!any_actions()) forget_the_gone(now);
 }
 
 // When a collective has ended, what links lost before that explains nothing any more.
@@ -269,12 +241,10 @@ void Node::evict(Attempt attempt, unsigned local, const std::string& violation,
     return happened(attempt, control::event::TrainerAborted{violation, !group->gone}, now);
   }
   const TrainerId trainer{server_, attempt, local};
-  if (around_.channel != nullptr) {
-    around_.channel->evict(trainer, GRADCUBE_EPROTOCOL,
-                           fmt::format("this session was closed: {}", violation));
-  }
-  leave(trainer, Departure::violation, fmt::format("was evicted by its daemon: {}", violation),
-        now);
+  const std::string closed = fmt::format("this session was closed: {}", violation);
+  std::string reason = fmt::format("was evicted by its daemon: {}", violation);
+  if (around_.channel != nullptr) around_.channel->evict(trainer, GRADCUBE_EPROTOCOL, closed);
+  leave(trainer, Departure::violation, std::move(reason), now);
 }
 
 // Trainers have gone for good when no command about them can come any more.

@@ -103,9 +103,10 @@ class Node {
 
   // Throws JoinRefused; control::SetupError. Otherwise the channel's admit() or refuse() follows.
   TrainerId join(const TrainerRequest& request, control::Instant now);
-  // Of a trainer that has gone. reason: completes "the trainer of job ... ", of a violation.
-  void leave(TrainerId trainer, Departure departure, const std::string& reason,
-             control::Instant now);
+  // Of a trainer that has gone. reason: completes "the trainer of job ... ", of a violation. Said
+  // once: it has gone also where this throws as there is no memory to tell others of it, and the
+  // next look()s try again.
+  void leave(TrainerId trainer, Departure departure, std::string reason, control::Instant now);
   // Why is this collective of the trainer not done? A report about `request` follows, on the
   // channel, within JobTiming::answer.
   void inquire(TrainerId trainer, std::uint64_t request, control::CollectiveName collective,
@@ -133,7 +134,8 @@ class Node {
   void on_time(control::Instant now);
   std::optional<control::Instant> deadline() const;
 
-  // Carries out what is to be done, as long as it may go on. Whether there was something.
+  // Carries out what is to be done, as long as it may go on. Whether there was something. Where it
+  // throws std::bad_alloc, the next call goes on with what there was no memory for.
   bool work(control::Instant now, const MayGoOn& may_go_on);
   // Takes what trainers submit whose jobs have not begun, fails what those of ended jobs submit,
   // closes the sessions whose memory has faulted, goes on with hubs of other servers, and notes how
@@ -197,6 +199,9 @@ class Node {
   using Attempt = control::Attempt;
   using Phases = std::vector<std::pair<Attempt, control::JobAgent::Phase>>;
 
+  bool any_actions() const { return carried_out_ != in_work_.size() || !actions_.empty(); }
+  bool carry_out_all(control::Instant now, const MayGoOn& may_go_on);
+
   // node_actions.cc
   void try_to_carry_out(const control::JobAction& action, control::Instant now);
   void carry_out(const control::JobAction& action, control::Instant now);
@@ -231,7 +236,8 @@ class Node {
   void lose_hub(Attempt attempt, const std::string& why, control::Instant now);
 
   // node_departures.cc
-  void leave_in_order(TrainerId trainer, const std::string& how, control::Instant now);
+  void tell_of_the_gone(Attempt attempt, JobGroup& group, control::Instant now);
+  void tell_of(TrainerId trainer, JobGroup& group, const Farewell& farewell, control::Instant now);
   void settle_leaving(Attempt attempt, JobGroup& group, control::Instant now);
   void miss_the_gone(Attempt attempt, JobGroup& group, control::Instant now);
   void end_deserted(Attempt attempt, JobGroup& group);
@@ -275,8 +281,9 @@ class Node {
   control::JobNode jobs_;
   control::Greetings greetings_;
   NodeHubs hubs_;
-  control::JobActions actions_;  // to be carried out
-  std::size_t carried_out_ = 0;  // of them
+  control::JobActions actions_;  // to be carried out, behind what is in work
+  control::JobActions in_work_;
+  std::size_t carried_out_ = 0;  // of what is in work
   std::map<Attempt, JobGroup> groups_;
   // Since the last work(). An agent may be over without an action: then nobody is greeted for it.
   bool stirred_ = false;

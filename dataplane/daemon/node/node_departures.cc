@@ -1,5 +1,5 @@
-// Trainers that leave their jobs in order, and what needs them afterwards
-// (control/jobs/departures.h). Node::leave() in node.cc tells them from those that die or abort.
+// Trainers that leave their jobs, in order or not, and what needs them afterwards
+// (control/jobs/departures.h).
 
 #include <fmt/format.h>
 #include <utility>
@@ -30,12 +30,69 @@ std::string rank_text(const control::JobDescriptor& job, const control::Departur
 
 }  // namespace
 
-void Node::leave_in_order(TrainerId trainer, const std::string& how, control::Instant now) {
-  JobGroup& group = groups_.at(trainer.attempt);
-  group.leaving[trainer.local] = {how};
-  happened(trainer.attempt,
-           control::event::TrainerLeft{how, false, !group.gone, trainer.local, {}, false}, now);
-  settle_leaving(trainer.attempt, group, now);
+void Node::leave(TrainerId trainer, Departure departure, std::string reason, control::Instant now) {
+  JobGroup* group = find(trainer.attempt);
+  if (group == nullptr || !group->member->stays(trainer.local)) return;
+  Member& member = *group->member;
+  if (departure == Departure::shutdown) {
+    member.hub().outlive_daemon();
+    departure = Departure::violation;
+  }
+  // Nobody says it again. So what there is no memory to tell now, a look() tells.
+  member.leave(trainer.local, Farewell{departure, std::move(reason)});
+  group->asking.erase(trainer.local);
+  group->gone = !member.any_stays();
+  stirred_ = true;
+  tell_of_the_gone(trainer.attempt, *group, now);
+  settle_leaving(trainer.attempt, *group, now);
+}
+
+void Node::tell_of_the_gone(Attempt attempt, JobGroup& group, control::Instant now) {
+  for (unsigned local = 0; local < group.member->trainers(); ++local) {
+    const Farewell* farewell = group.member->farewell(local);
+    if (farewell != nullptr) tell_of({server_, attempt, local}, group, *farewell, now);
+  }
+}
+
+void Node::tell_of(TrainerId trainer, JobGroup& group, const Farewell& farewell,
+                   control::Instant now) {
+  Member& member = *group.member;
+  const Departure departure = farewell.departure;
+  const std::string how = departure == Departure::orderly ? "left"
+                          : departure == Departure::death ? "died"
+                                                          : farewell.reason;
+  const std::string who =
+      member.trainers() == 1 ? "the trainer" : fmt::format("trainer {}", trainer.local);
+  const std::string line =
+      fmt::format("{} of job \"{}\" on server {} (pid {}) {}", who, member.request().name,
+                  space().text(server_), member.trainer(trainer.local).pid, how);
+  // Who goes because its job has ended is no news.
+  const bool is_news = departure == Departure::violation || !member.ended();
+  const control::JobAgent* agent = jobs_.agent(trainer.attempt);
+  const bool ends_the_job = agent != nullptr && !agent->is_ending();
+  const bool goes_on = departure == Departure::orderly && !member.hub().needs(trainer.local);
+  std::string text = line;
+  if (departure == Departure::orderly && !goes_on) {
+    text += " while the job had a hub, whose rounds need all trainers";
+  }
+  const bool orderly = departure == Departure::orderly && !member.anything_outstanding();
+  // A trainer that gives up waiting is not the cause of what follows.
+  if (departure == Departure::orderly && !group.last_report.empty()) {
+    text += "; " + group.last_report;
+  }
+  if (departure == Departure::orderly) {
+    group.leaving[trainer.local] = {text};
+    happened(trainer.attempt,
+             control::event::TrainerLeft{text, false, !group.gone, trainer.local, {}, false}, now);
+  } else if (departure == Departure::violation) {
+    happened(trainer.attempt, control::event::TrainerAborted{text, !group.gone}, now);
+  } else {
+    happened(trainer.attempt, control::event::TrainerLeft{text, true, !group.gone, trainer.local},
+             now);
+  }
+  member.told_of(trainer.local);
+  if (departure != Departure::orderly && is_news) record(line);
+  if (ends_the_job && member.admitted() && !orderly && !goes_on) record_abort(group, text);
 }
 
 // What they had submitted is known when the engines have taken it. A hub's rounds need all
@@ -45,16 +102,15 @@ void Node::settle_leaving(Attempt attempt, JobGroup& group, control::Instant now
   const control::JobAgent* agent = jobs_.agent(attempt);
   if (agent == nullptr || agent->is_ending()) group.leaving.clear();
   if (group.leaving.empty() || agent->phase() != control::JobAgent::Phase::running) return;
-  auto some = std::exchange(group.leaving, {});
-  for (auto& [local, leaving] : some) {
+  for (auto next = group.leaving.begin(); next != group.leaving.end();) {
+    const auto entry = next++;
+    auto& [local, leaving] = *entry;
     control::event::TrainerLeft left{leaving.how, false, !group.gone, local};
     const bool ends = member.hub().needs(local) || ++leaving.looks > kMostLooks;
-    if (!ends && !member.take_last(local)) {
-      group.leaving[local] = std::move(leaving);
-      continue;
-    }
+    if (!ends && !member.take_last(local)) continue;
     if (!ends) left.submitted = member.submitted(local).published;
     happened(attempt, left, now);
+    group.leaving.erase(entry);
   }
 }
 

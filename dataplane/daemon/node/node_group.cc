@@ -143,11 +143,13 @@ void NodeGroup::answer_hubs(control::Instant now, const MayGoOn& may_go_on) {
 }
 
 void NodeGroup::look(control::Instant now, const MayGoOn& may_go_on) {
-  // The jobs of those that the last look found have been halted since.
-  GuardedMemory::settle(std::exchange(faults_found_, GuardedMemory::faults()));
+  // The jobs of those that the last whole look found have been halted since.
+  GuardedMemory::settle(faults_found_);
+  const std::uint32_t faults = GuardedMemory::faults();
   for (const auto& [server, node] : nodes_) {
     if (!stopped_.contains(server)) node->look(now);
   }
+  faults_found_ = faults;
   answer_hubs(now, may_go_on);
   departed_.reap();
   std::erase_if(logged_, [this](protocol::JobId job) {

@@ -149,7 +149,7 @@ class NodeGroup {
   unsigned runs_put_off_ = 0;  // in a row
   bcube::ServerId next_for_hubs_ = 0;
   MemoryQuota* quota_ = nullptr;
-  std::uint32_t faults_found_ = 0;  // by the last look(): see GuardedMemory
+  std::uint32_t faults_found_ = 0;  // by the last whole look(): see GuardedMemory
   WaitTimes waits_;
   NodeSurroundings around_;  // of a node that is added
 };

@@ -1,5 +1,7 @@
 // How trainers join a node: the first of a job there, and those that share the server with it.
 #include <fmt/format.h>
+#include <map>
+#include <new>
 #include <utility>
 
 #include "control/base/errors.h"
@@ -127,15 +129,20 @@ TrainerId Node::begin_group(const control::JobOptions& options, const TrainerReq
   give_back_packets();
   auto member = std::make_unique<Member>(asked, space().text(server_), region, std::move(plans),
                                          *engines_, local);
+  // Its place is made first: where there is no memory for it, nobody has joined.
+  std::map<Attempt, JobGroup> places;
+  JobGroup& group = places[0];
+  group.progress = member->submitted().completed;
   const auto outcome = jobs_.join(asked, transport_of(*engines_, *member), now, actions_);
   if (const auto* refusal = std::get_if<control::Refusal>(&outcome)) {
     throw JoinRefused(GRADCUBE_EJOB, refusal->message);
   }
   const Attempt attempt = std::get<Attempt>(outcome);
-  JobGroup& group = groups_[attempt];
-  group.progress = member->submitted().completed;
   group.member = std::move(member);
-  set_peers(now);
+  auto place = places.extract(places.begin());
+  place.key() = attempt;
+  groups_.insert(std::move(place));
+  stirred_ = true;
   return {server_, attempt, local};
 }
 
@@ -173,8 +180,12 @@ TrainerId Node::join_group(Attempt attempt, JobGroup& group, const control::JobO
                                   first.name, *local, server, member.trainer(*local).pid));
   }
   member.add(*local, info_of(request), region);
-  happened(attempt, control::event::TrainerJoined{}, now);
   stirred_ = true;
+  try {
+    happened(attempt, control::event::TrainerJoined{}, now);
+  } catch (const std::bad_alloc&) {
+    // It has been counted. What job control says of it is repeated in time.
+  }
   return {server_, attempt, *local};
 }
 

@@ -171,10 +171,7 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
   }
   GuardedMemory::install_handler();
   add_commands();
-  loop_.add(events_.descriptor(), [this] {
-    for (const EngineEvent& event : events_.take())
-      cluster_->nodes().handle(event, nodes_clock_.now());
-  });
+  loop_.add(events_.descriptor(), [this] { take_events(); });
   loop_.on_tick([this] { tick(); });
   // What has come from other daemons is taken in the tick that follows.
   for (const bcube::ServerId server : cluster_->nodes().servers()) {
@@ -260,10 +257,16 @@ nlohmann::ordered_json Daemon::status() {
                       key_change_.report(SteadyClock::now())});
 }
 
+void Daemon::take_events() {
+  events_.take(
+      [this](const EngineEvent& event) { cluster_->nodes().handle(event, nodes_clock_.now()); });
+}
+
 void Daemon::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
   NodeGroup& nodes = cluster_->nodes();
   nodes_clock_.advance();
+  take_events();  // those that there was no memory for
   sessions_.tick(now);
   if (cluster_status_.has_value()) cluster_status_->tick(nodes_clock_.now());
   // Whoever asks meanwhile is answered between two parts.

@@ -64,6 +64,7 @@ class Daemon {
   std::unique_ptr<LocalCluster> make_cluster(const std::optional<LoneServer>& lone);
   void add_commands();
   nlohmann::ordered_json status();
+  void take_events();
   void tick();
   void look_at_ports(SteadyClock::time_point now);
   void end_soon(SteadyClock::time_point now);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
+#include <new>
 #include <string_view>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -76,19 +77,28 @@ SessionServer::~SessionServer() {
 void SessionServer::accept(const UnixListener::Accepted& client, bcube::ServerId server) {
   const int socket = client.socket;
   if (const auto reason = objection(client); reason.has_value()) {
-    reply_no(socket, server, client.peer.pid, GRADCUBE_EJOB, *reason);
+    send_notice(socket, make_notice(shared::MessageType::refused, GRADCUBE_EJOB, *reason));
     ::close(socket);
+    log_refusal(server, client.peer.pid, *reason);
     return;
   }
-  ++connected_[client.peer.uid];
+  control::Descriptor held(socket);  // until close_connection() closes it
+  std::size_t& of_user = connected_[client.peer.uid];
   Connection& connection = connections_[socket];
+  ++of_user;
+  held.release();
   connection.server = server;
   connection.pid = static_cast<std::uint32_t>(client.peer.pid);
   connection.uid = static_cast<std::uint32_t>(client.peer.uid);
   connection.since = SteadyClock::now();
-  have_no_job_.insert(socket);
-  loop_.add(socket, [this, socket] { read(socket); });
-  watch_process(socket);
+  try {
+    have_no_job_.insert(socket);
+    loop_.add(socket, [this, socket] { read(socket); });
+    watch_process(socket);
+  } catch (...) {
+    close_connection(socket);
+    throw;
+  }
 }
 
 std::optional<std::string> SessionServer::objection(const UnixListener::Accepted& client) const {
@@ -112,12 +122,10 @@ std::optional<std::string> SessionServer::objection(const UnixListener::Accepted
       user, of_user, most_of_user_);
 }
 
-// Tells why; the caller closes the socket.
-void SessionServer::reply_no(int socket, bcube::ServerId server, pid_t pid, std::int32_t code,
-                             const std::string& message) {
+// Last of all, as there may be no memory for it.
+void SessionServer::log_refusal(bcube::ServerId server, pid_t pid, const std::string& message) {
   log_.line(fmt::format("refused a trainer on server {} (pid {}): {}", space_.text(server), pid,
                         message));
-  send_notice(socket, make_notice(shared::MessageType::refused, code, message));
 }
 
 void SessionServer::read(int socket) {
@@ -146,9 +154,14 @@ bool SessionServer::read_message(int socket) {
   }
   // A message that is longer than any is none.
   const auto bytes = static_cast<std::size_t>(received);
-  take_message(
-      socket, found->second,
-      bytes > buffer_.size() ? std::string_view() : std::string_view(buffer_.data(), bytes));
+  const std::string_view message =
+      bytes > buffer_.size() ? std::string_view() : std::string_view(buffer_.data(), bytes);
+  try {
+    take_message(socket, found->second, message);
+  } catch (const std::bad_alloc&) {
+    give_up_without_memory(socket);
+    throw;
+  }
   return connections_.contains(socket);
 }
 
@@ -194,11 +207,10 @@ void SessionServer::reject(int socket, const Connection& connection) {
                           connection.pid, space_.text(connection.server)));
   }
   const std::optional<TrainerId> trainer = connection.trainer;
+  std::string reason = "was evicted by its daemon: it sent an invalid message";
   end_evicted(socket);
   if (!trainer.has_value()) return;
-  nodes_.at(trainer->server)
-      .leave(*trainer, Departure::violation,
-             "was evicted by its daemon: it sent an invalid message", clock_.now());
+  nodes_.at(trainer->server).leave(*trainer, Departure::violation, std::move(reason), clock_.now());
 }
 
 void SessionServer::take_hello(int socket, Connection& connection, std::string_view bytes) {
@@ -270,8 +282,11 @@ void SessionServer::take_mapped(int socket, Connection& connection) {
 
 void SessionServer::turn_away(int socket, std::int32_t code, const std::string& message) {
   const Connection& connection = connections_.at(socket);
-  reply_no(socket, connection.server, static_cast<pid_t>(connection.pid), code, message);
+  const bcube::ServerId server = connection.server;
+  const auto pid = static_cast<pid_t>(connection.pid);
+  send_notice(socket, make_notice(shared::MessageType::refused, code, message));
   close_connection(socket);
+  log_refusal(server, pid, message);
 }
 
 void SessionServer::join_in_turn() {
@@ -284,8 +299,13 @@ void SessionServer::join(int socket) {
   TrainerRequest request = *std::exchange(connection.request, std::nullopt);
   request.region = connection.region;
   try {
-    connection.trainer = nodes_.at(connection.server).join(request, clock_.now());
-    sockets_[*connection.trainer] = socket;
+    // Its place is made first: where there is no memory for it, nobody has joined.
+    std::map<TrainerId, int> places{{TrainerId{}, socket}};
+    const TrainerId trainer = nodes_.at(connection.server).join(request, clock_.now());
+    auto place = places.extract(places.begin());
+    place.key() = trainer;
+    sockets_.insert(std::move(place));
+    connection.trainer = trainer;
   } catch (const JoinRefused& refused) {
     turn_away(socket, refused.code(), refused.what());
   } catch (const std::exception& error) {

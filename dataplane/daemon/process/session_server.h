@@ -134,8 +134,7 @@ class SessionServer final : public TrainerChannel {
 
   void accept(const UnixListener::Accepted& client, bcube::ServerId server);
   std::optional<std::string> objection(const UnixListener::Accepted& client) const;
-  void reply_no(int socket, bcube::ServerId server, pid_t pid, std::int32_t code,
-                const std::string& message);
+  void log_refusal(bcube::ServerId server, pid_t pid, const std::string& message);
   void watch_process(int socket);
   void process_has_ended(int socket);
   void read(int socket);
@@ -152,8 +151,9 @@ class SessionServer final : public TrainerChannel {
   void answer(int socket, const shared::Notice& notice, int memory = -1);
   void tell_untold();
   void tell_closing(int socket);
-  void end(int socket, Departure departure, const std::string& reason);
+  void end(int socket, Departure departure, std::string reason);
   void end_evicted(int socket);
+  void give_up_without_memory(int socket);
   void close_connection(int socket);
 
   ControlLoop& loop_;
@@ -177,6 +177,9 @@ class SessionServer final : public TrainerChannel {
   // Of the message that is being read: no longer than a Hello that names kMaxMembers.
   std::vector<char> buffer_;
   std::string closing_reason_;
+  const std::string no_memory_reason_ =
+      "the daemon has no memory for what this trainer has asked of it: end other programs on its "
+      "host, or give the daemon more";
   std::vector<std::unique_ptr<ClientListener>> listeners_;
 };
 

@@ -57,8 +57,8 @@ void SessionServer::answer(int socket, const shared::Notice& notice, int memory)
     return;
   }
   if (untold.size() == kMostUntold) return;
-  Answer& waits = untold.emplace_back(Answer{notice, control::Descriptor()});
   untold_.insert(socket);
+  Answer& waits = untold.emplace_back(Answer{notice, control::Descriptor()});
   if (!is_hub) return;
   waits.memory = control::Descriptor(::fcntl(memory, F_DUPFD_CLOEXEC, 0));
   if (waits.memory.valid()) return;

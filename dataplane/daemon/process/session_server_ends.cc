@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 
 #include "dataplane/daemon/process/session_server.h"
 #include "dataplane/daemon/trainers/session_messages.h"
@@ -70,11 +71,21 @@ void SessionServer::process_has_ended(int socket) {
   if (connections_.contains(socket)) end(socket, Departure::death, "died");
 }
 
-void SessionServer::end(int socket, Departure departure, const std::string& reason) {
+// From where the connection is closed, nothing but the node needs memory, which knows what to do
+// without.
+void SessionServer::end(int socket, Departure departure, std::string reason) {
   const std::optional<TrainerId> trainer = connections_.at(socket).trainer;
   close_connection(socket);
   if (!trainer.has_value()) return;
-  nodes_.at(trainer->server).leave(*trainer, departure, reason, clock_.now());
+  nodes_.at(trainer->server).leave(*trainer, departure, std::move(reason), clock_.now());
+}
+
+// Of a client whose message was taken, and is lost: it would wait for the answer for ever.
+void SessionServer::give_up_without_memory(int socket) {
+  if (!connections_.contains(socket)) return;
+  send_notice(socket,
+              make_notice(shared::MessageType::closing, GRADCUBE_ENOMEM, no_memory_reason_));
+  end(socket, Departure::violation, "found no memory");  // so short that it needs none
 }
 
 // Of a client that was told so. Its node knows the trainer until the caller says that it left.

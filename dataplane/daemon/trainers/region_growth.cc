@@ -76,8 +76,8 @@ void RegionGrowth::look() {
     eventfd_read(more_.get(), &count);
     return;
   }
-  Report report = std::move(reports_.front());
-  reports_.pop_front();
+  // It stays until it is answered: where there is no memory for that, the next look tries again.
+  Report& report = reports_.front();
   SessionRegion& region = *report.region;
   const std::uint64_t next = std::min(report.looked_at + kSlice, report.end);
   if (!region.has_pages(report.looked_at, next)) {
@@ -85,15 +85,15 @@ void RegionGrowth::look() {
     answer(report.socket, region, GRADCUBE_EAGAIN,
            fmt::format("the trainer has not touched all of its memory between byte {} and byte {}",
                        report.looked_at, next));
-    return;
+  } else if (next < report.end) {
+    Report rest = report;
+    rest.looked_at = next;
+    reports_.push_back(std::move(rest));
+  } else {
+    region.confirm(report.end);
+    answer(report.socket, region, GRADCUBE_OK, "");
   }
-  report.looked_at = next;
-  if (next < report.end) {
-    reports_.push_back(std::move(report));
-    return;
-  }
-  region.confirm(report.end);
-  answer(report.socket, region, GRADCUBE_OK, "");
+  reports_.pop_front();
 }
 
 }  // namespace gradcube::dataplane

@@ -50,11 +50,14 @@ Session::~Session() {
 }
 
 void Session::add(unsigned local, std::shared_ptr<SessionRegion> region, int doorbell) {
+  std::deque<TrainerLane> lanes(lanes_.size());
+  std::vector<std::uint32_t> mail(shared::kRingEntries, kNoMail);
+  // From here on nothing throws.
   Trainer& trainer = trainers_[local];
-  trainer.region = std::move(region);
+  trainer.lanes.swap(lanes);
+  trainer.mail.swap(mail);
   trainer.doorbell = doorbell;
-  trainer.lanes.resize(lanes_.size());
-  trainer.mail.assign(shared::kRingEntries, kNoMail);
+  trainer.region = std::move(region);
 }
 
 void Session::dismiss(unsigned local) {
@@ -289,6 +292,7 @@ void Session::end_hub(std::int32_t code, std::uint32_t notice) {
 
 unsigned Session::end_pushes() {
   const unsigned rounds = hub()->board().take_ended(
+      [] { return !GuardedMemory::pending(); },
       [this](unsigned local, std::uint64_t request) { complete(trainers_[local], request, 0, 0); });
   count_pushes();
   if (rounds != 0) for_each_trainer([](const Trainer& trainer) { publish_completions(trainer); });

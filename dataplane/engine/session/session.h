@@ -104,7 +104,8 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Before the engines know the session: the trainer of this number, which is not there yet.
+  // Before the engines know the session: the trainer of this number, which is not there yet, nor is
+  // where this throws as there is no memory for it.
   void add(unsigned local, std::shared_ptr<SessionRegion> region, int doorbell);
   // Leader engine, or while no engine knows the session: nothing is taken from this trainer any
   // more, and its violation is forgotten.
@@ -161,7 +162,8 @@ class Session {
   void set_hub(ServerHub& hub) { pushes_.set(hub); }
   void end_hub(std::int32_t code, std::uint32_t notice = 0);
   ServerHub* hub() const { return pushes_.hub(); }
-  // Tells the trainers of the rounds that have ended. Returns how many.
+  // Tells the trainers of the rounds that have ended, but for those that may have been computed
+  // from zeros (guarded_memory.h): these wait. Returns how many.
   unsigned end_pushes();
 
   // The least that all of the lane's threads have finished.

@@ -16,6 +16,7 @@
 #include "dataplane/daemon/trainers/session_messages.h"
 #include "tests/unit/dataplane/daemon/hub_table_bytes.h"
 #include "tests/unit/dataplane/daemon/sessions_fixture.h"
+#include "tests/unit/trainer/scarce_memory.h"
 
 #include "gradcube/gradcube.h"
 
@@ -87,6 +88,25 @@ TEST_F(SessionHubs, AreAnsweredWithTheirNumber) {
   // The nodes of this test have no engines.
   EXPECT_EQ(told[0].code, GRADCUBE_EINVAL);
   EXPECT_THAT(told[0].text, HasSubstr("does not run on this server"));
+}
+
+TEST_F(SessionHubs, EndTheirJobByNameWhereTheDaemonHasNoMemoryToReadAWish) {
+  join();
+  bool reads = false;
+  bool said = false;
+  std::string text;
+  each_round = [&] { reads = false; };
+  const trainer::NoMemory none([&] { return reads; });
+  run(100, [&] {
+    if (said) return !(text = trainer_.told()).empty();
+    reads = said = trainer_.say(wish());
+    return false;
+  });
+  EXPECT_THAT(text, HasSubstr("the daemon has no memory for what this trainer has asked of it"));
+  EXPECT_TRUE(trainer_.is_closed());
+  run(100, [&] { return !(text = other_.told()).empty(); });
+  EXPECT_THAT(text, HasSubstr("the trainer of job \"job\" on server [0]"));
+  EXPECT_THAT(text, HasSubstr("found no memory"));
 }
 
 TEST_F(SessionHubs, AreAnsweredEachTimeTheyAreWishedFor) {

@@ -1,5 +1,6 @@
 // What a trainer's memory may cost: its seals, its reports, and its user's quota.
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,9 +9,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "dataplane/daemon/trainers/session_messages.h"
 #include "tests/unit/dataplane/daemon/sessions_fixture.h"
+#include "tests/unit/trainer/scarce_memory.h"
 
 #include "gradcube/gradcube.h"
 
@@ -63,6 +66,51 @@ TEST_F(SessionMemory, CannotBeCutOrPunchedOnceItIsSealed) {
   EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), MAP_FAILED)
       << "a later mapping could not be written to";
   EXPECT_EQ(fcntl(file, F_ADD_SEALS, F_SEAL_WRITE), -1);
+}
+
+// In a round in which the daemon reads what they say it has no memory from each allocation on, in
+// turn.
+TEST_F(SessionMemory, IsConfirmedOrItsTrainerIsToldWhereTheDaemonHasNone) {
+  unsigned last = 0;
+  unsigned asked = 0;
+  unsigned most = 0;  // allocations of a round
+  bool reports = false;
+  bool reads = false;
+  loop_.on_tick([&] {
+    reads = false;
+    most = std::max(most, std::exchange(asked, 0));
+    clock_.advance();
+    Trainer::answer_offers();
+    server_.tick(SessionServer::SteadyClock::now());
+    nodes_.run(clock_.now());
+    nodes_.look(clock_.now());
+    const bool over = ++rounds_ >= last_round_ || done_();
+    if (over) loop_.stop();
+    reads = reports && !over && most < last;  // there is some again after the first such round
+  });
+  const trainer::NoMemory none([&] { return reads && ++asked >= last; });
+  do {
+    ASSERT_LT(++last, 1'000U);
+    SCOPED_TRACE(last);
+    most = 0;
+    trainer_ = std::make_unique<Trainer>(paths_[0]);
+    other_ = std::make_unique<Trainer>(paths_[1]);
+    join();
+    trainer_->touch(kBegin, kBegin + kMiB);
+    EXPECT_TRUE(trainer_->report_memory(kBegin + kMiB));
+    std::optional<shared::Notice> answer;
+    std::string text;
+    reports = true;
+    run(200, [&] {
+      return (answer = trainer_->confirmation()).has_value() || !(text = trainer_->told()).empty();
+    });
+    reports = false;
+    EXPECT_TRUE(answer.has_value() || text.find("has no memory") != std::string::npos) << text;
+    trainer_.reset();
+    other_.reset();
+    run(400, [&] { return nodes_.idle(); });
+    ASSERT_TRUE(nodes_.idle());
+  } while (most >= last);
 }
 
 TEST_F(SessionMemory, IsRefusedUnsealedBeforeAnythingIsDoneWithIt) {

@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "dataplane/daemon/process/connection_limit.h"
 #include "tests/unit/dataplane/daemon/sessions_fixture.h"
+#include "tests/unit/trainer/scarce_memory.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -95,6 +97,39 @@ TEST_F(Sessions, JoinAFewInEachRound) {
   hasty.reset();
   run(50);
   EXPECT_EQ(trainers(), 50u);
+}
+
+// At each allocation of the round in which they join, in turn.
+TEST_F(Sessions, AreThereOrAreToldThatTheyAreNotWhereTheDaemonHasNoMemory) {
+  unsigned last = 0;
+  unsigned most = 0;  // allocations of a round
+  loop_.on_tick([&] {
+    Trainer::answer_offers();
+    unsigned asked = 0;
+    try {
+      const trainer::NoMemory none([&] { return ++asked >= last; });
+      server_.tick(SessionServer::SteadyClock::now());
+    } catch (const std::bad_alloc&) {
+    }
+    most = std::max(most, asked);
+    clock_.advance();
+    nodes_.run(clock_.now());
+    nodes_.look(clock_.now());
+    if (++rounds_ >= last_round_ || done_()) loop_.stop();
+  });
+  do {
+    ASSERT_LT(++last, 2'000U);
+    most = 0;
+    SCOPED_TRACE(last);
+    Trainer trainer(paths_[0]);
+    trainer.hello("job");
+    std::string text;
+    run(200, [&] { return trainers() == 1 || !(text = trainer.told()).empty(); });
+    EXPECT_TRUE(trainers() == 1 || text == "std::bad_alloc") << text;
+    if (trainers() == 1) trainer.say_goodbye();
+    run(200, [&] { return nodes_.idle(); });
+    ASSERT_TRUE(nodes_.idle());
+  } while (most >= last);
 }
 
 TEST_F(Sessions, ThatKnowDifferentSecretsAreInDifferentJobs) {

@@ -13,6 +13,7 @@
 
 #include "dataplane/engine/session/session.h"
 #include "tests/unit/dataplane/engine/engine_alone.h"
+#include "tests/unit/dataplane/engine/small_hub.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -184,6 +185,30 @@ TEST_F(GuardedMemoryTest, AFaultInTheHeapIsASessionsViolation) {
   EXPECT_EQ(heap[5000], 0);
   EXPECT_EQ(session.take(), Session::Take::violation);
   EXPECT_STREQ(session.violation(), kMemoryFault);
+}
+
+// Another engine of the server may fault and end its part of a round after the leader engine has
+// last looked for faults.
+TEST_F(GuardedMemoryTest, NoRoundOfAHubEndsWhileAFaultIsPending) {
+  const std::shared_ptr<ServerHub> hub = small_hub();
+  TestSession session(1, 1 << 16);
+  session->set_hub(*hub);
+  submission_entry(session->region(), 0) = small_push(7);
+  session->region().header().submission_tail.store(1);
+  ASSERT_EQ(session->take(), Session::Take::taken);
+  MappedFile file(kChunk);
+  const GuardedMemory guard(file.address(), kChunk);
+  file.cut(0);
+  EXPECT_EQ(file[0], 0);
+  hub->board().end(0, 0);
+  EXPECT_EQ(session->end_pushes(), 0U);
+  EXPECT_EQ(session->region().header().completion_tail.load(), 0U);
+  EXPECT_EQ(session->pushes_in_flight(), 1U);
+
+  GuardedMemory::settle(GuardedMemory::faults());
+  EXPECT_EQ(session->end_pushes(), 1U) << "the fault was another job's";
+  EXPECT_EQ(session->region().completion(0).code, 0);
+  EXPECT_EQ(session->region().header().completion_tail.load(), 1U);
 }
 
 // The fault is another job's: nobody knows yet into whose results its zeros have gone.

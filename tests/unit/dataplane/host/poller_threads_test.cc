@@ -351,7 +351,7 @@ TEST(PollerThreads, TrainersReduceOverEnginesOnTwoThreadsWhileTheControlThreadLo
       }
       while (done.load() < kServers) {
         nodes.jobs(admissions.now());
-        for (const EngineEvent& event : events.take()) nodes.handle(event, admissions.now());
+        events.take([&](const EngineEvent& event) { nodes.handle(event, admissions.now()); });
         for (const auto& poller : cluster.pollers()) poller->call([] {});
         nodes.run(admissions.now());
         nodes.look(admissions.now());
@@ -368,7 +368,7 @@ TEST(PollerThreads, TrainersReduceOverEnginesOnTwoThreadsWhileTheControlThreadLo
       }
       const auto deadline = std::chrono::steady_clock::now() + kPatience;
       while (!nodes.idle() && std::chrono::steady_clock::now() < deadline) {
-        for (const EngineEvent& event : events.take()) nodes.handle(event, admissions.now());
+        events.take([&](const EngineEvent& event) { nodes.handle(event, admissions.now()); });
         nodes.run(admissions.now());
         nodes.look(admissions.now());
       }

@@ -1,11 +1,14 @@
 #include "dataplane/sockets/control_loop.h"
 
 #include <array>
+#include <exception>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdexcept>
 #include <unistd.h>
 #include <vector>
+
+#include "tests/unit/trainer/scarce_memory.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -36,6 +39,11 @@ struct Pipe {
 
   int reader = -1;
   int writer = -1;
+};
+
+// It says more than fits into a string without memory.
+struct NoWords : std::exception {
+  const char* what() const noexcept override { return "a callback that found no memory"; }
 };
 
 // Runs the loop for some ticks.
@@ -158,6 +166,28 @@ TEST(ControlLoop, OutlivesAPauseThatCannotEnd) {
   gone.close_reader();
   run_for(loop, 3);
   EXPECT_EQ(calls, 1u);
+}
+
+TEST(ControlLoop, OutlivesThatThereIsNoMemoryForItsLogAndItsPauses) {
+  ControlLoop loop;
+  const Pipe full;
+  full.fill();
+  unsigned calls = 0;
+  loop.add(full.reader, [&] {
+    ++calls;
+    full.drain();
+  });
+  loop.pause_for(full.reader, {});
+  unsigned ticks = 10;
+  loop.on_tick([&] {
+    loop.hurry();
+    if (--ticks == 0) loop.stop();
+    throw NoWords();
+  });
+  const trainer::NoMemory none;
+  EXPECT_NO_THROW(loop.run());
+  EXPECT_EQ(ticks, 0U);
+  EXPECT_EQ(calls, 1U);
 }
 
 TEST(ControlLoop, LetsACallbackRemoveItself) {
