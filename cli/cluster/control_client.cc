@@ -7,9 +7,11 @@
 #include <fmt/ranges.h>
 #include <string_view>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "cli/cluster/cluster_hosts.h"
@@ -37,6 +39,17 @@ void limit_connect(int socket, std::chrono::milliseconds timeout) {
   setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
+// The user may look at the directory, but not use the socket. Whether the daemon lives cannot be
+// seen: its lock is closed, too.
+std::string closed_message(const RunDirectory& directory) {
+  struct stat status {};
+  stat(directory.path().c_str(), &status);
+  return fmt::format(
+      "the cluster in {} serves its own user, {}, alone, and not user {}: set GRADCUBE_RUN to a "
+      "directory of your own, or ask user {} for a daemon whose allow-users names you",
+      directory.path().string(), status.st_uid, geteuid(), status.st_uid);
+}
+
 Descriptor connect_to_daemon(const RunDirectory& directory, std::chrono::milliseconds timeout) {
   const std::string path = directory.control_socket().string();
   sockaddr_un address{};
@@ -50,6 +63,7 @@ Descriptor connect_to_daemon(const RunDirectory& directory, std::chrono::millise
   if (socket.get() < 0 ||
       connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const int error = errno;
+    if (error == EACCES) throw SetupError(closed_message(directory));
     if (!directory.living_daemon()) throw SetupError(no_cluster_message(directory));
     throw SetupError(
         fmt::format("cannot reach the daemon at {}: {}; its log is {}", path,
@@ -92,8 +106,18 @@ std::string no_cluster_message(const RunDirectory& directory) {
         "them",
         directory.path().string(), fmt::join(parts, ", "));
   }
+  if (has_leftovers(directory)) {
+    return fmt::format(
+        "no cluster runs in {}: its daemon has ended, and not by `gradcube down`; its log is {}. "
+        "`gradcube down` removes what it has left, `gradcube up` starts a cluster",
+        directory.path().string(), directory.log_file().string());
+  }
   return fmt::format("no cluster runs in {}: start one with `gradcube up --topology bcube:3,2`",
                      directory.path().string());
+}
+
+bool has_leftovers(const RunDirectory& directory) {
+  return directory.is_own() && !directory.living_daemon() && !directory.stale_sockets().empty();
 }
 
 bool runs_here(const RunDirectory& directory) {

@@ -16,8 +16,13 @@
 
 namespace gradcube::cli {
 
-// The message for a command that needs a cluster where none runs.
+// The message for a command that needs a cluster where none runs. Where a daemon has ended without
+// an order, it says so and names the log.
 std::string no_cluster_message(const control::RunDirectory& directory);
+
+// Whether a daemon of this user's was killed there, or ended with an error: its sockets are left,
+// until `gradcube down` or the next `gradcube up` removes them.
+bool has_leftovers(const control::RunDirectory& directory);
 
 // Whether one does, as far as this user can see: of another user's, the socket alone. Throws a
 // SetupError where the directory is closed to this user.

@@ -8,7 +8,7 @@
 //
 //   request                                      answer
 //   {"version":.., "environment":{..}, ...}      begins every first request
-//   {"start":{"server":"2,1","settings":..,      {"ok":true,"pid":..,"run_directory":..,"log":..,
+//   {"start":{"server":"2,1","host":"node2",     {"ok":true,"pid":..,"run_directory":..,"log":..,
 //     "hosts":..}}                                 "stays":false}; the daemon ends with the input
 //   {"stay":true}                                {"ok":true}: it does not. Then at-host ends, or
 //                                                  stays until the daemon ends, if "stays"

@@ -126,7 +126,8 @@ class HostDaemon {
       pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
       if (poll(&input, 1, 0) > 0) raise(SIGTERM);
     };
-    lock_.emplace(directory_, waiting);
+    const StartLock::Owner owner{hosts.cluster, text_field(what, "host").value_or("")};
+    lock_.emplace(directory_, owner, waiting);
     prepare(directory_, *lock_);
     control::ClusterSettings settings = hosts.settings;
     std::optional<control::OwnKeyFile> key;  // is gone again where no daemon starts

@@ -130,7 +130,9 @@ HostsStarted up_on_hosts(const ClusterHosts& hosts, const RunDirectory& director
   const std::string key = brings_key ? control::key_text(control::draw_secret()) : "";
   std::vector<json> requests;
   for (std::size_t host = 0; host < hosts.names.size(); ++host) {
-    json start = {{"server", server_word(hosts, host)}, {"hosts", hosts_json(hosts)}};
+    json start = {{"server", server_word(hosts, host)},
+                  {"host", hosts.names[host]},
+                  {"hosts", hosts_json(hosts)}};
     if (brings_key) start["key"] = key;
     requests.push_back({{"start", start}});
   }

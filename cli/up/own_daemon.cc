@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <sys/file.h>
@@ -151,6 +152,25 @@ std::optional<pid_t> end_one(const RunDirectory& directory) {
   return daemon->pid;
 }
 
+// For refuse_shared() on other hosts, whose lack of it is no harm.
+void write_owner(const control::Descriptor& lock, const StartLock::Owner& owner) {
+  const std::string words = fmt::format("{} {}\n", owner.cluster, owner.host);
+  if (ftruncate(lock.get(), 0) == 0) {
+    [[maybe_unused]] const ssize_t ignored = pwrite(lock.get(), words.data(), words.size(), 0);
+  }
+}
+
+void refuse_shared(const RunDirectory& directory, const StartLock::Owner& owner) {
+  std::ifstream file(directory.start_lock_file());
+  StartLock::Owner holder;
+  if (!(file >> holder.cluster >> holder.host)) return;
+  if (holder.cluster != owner.cluster || holder.host == owner.host) return;
+  throw SetupError(fmt::format(
+      "hosts {} and {} share the directory {}: set GRADCUBE_RUN to one that is local to "
+      "each host, such as /tmp/gradcube-{}, or leave it unset",
+      holder.host, owner.host, directory.path().string(), geteuid()));
+}
+
 }  // namespace
 
 std::optional<StartLock> StartLock::try_to_take(const RunDirectory& directory) {
@@ -164,14 +184,17 @@ std::optional<StartLock> StartLock::try_to_take(const RunDirectory& directory) {
   throw SetupError(fmt::format("cannot lock {}: {}", name, std::strerror(errno)));
 }
 
-StartLock::StartLock(const RunDirectory& directory, const std::function<void()>& waiting) {
+StartLock::StartLock(const RunDirectory& directory, const Owner& owner,
+                     const std::function<void()>& waiting) {
   directory.create();
   const auto deadline = std::chrono::steady_clock::now() + kOtherStartPatience;
   for (;;) {
     if (auto taken = try_to_take(directory)) {
       file_ = std::move(taken->file_);
+      write_owner(file_, owner);
       return;
     }
+    refuse_shared(directory, owner);
     if (InterruptGuard::interrupted()) throw SetupError("interrupted");
     if (std::chrono::steady_clock::now() >= deadline) {
       throw SetupError(

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <sys/types.h>
 #include <utility>
@@ -21,9 +22,17 @@ namespace gradcube::cli {
 // that the daemon has yet to read.
 class StartLock {
  public:
+  // Whose start it is: that of an `up` on several hosts, by its ClusterHosts::cluster, on this one
+  // of them. Of an `up` on one host both are empty.
+  struct Owner {
+    std::string cluster;
+    std::string host;
+  };
+
   // Makes the directory. Waits for one that holds it, who may be about to end, and calls `waiting`
-  // meanwhile. Throws where it keeps it, and after an interrupt (interrupt.h).
-  explicit StartLock(const control::RunDirectory& directory,
+  // meanwhile. Throws where it keeps it, and after an interrupt (interrupt.h). Throws at once where
+  // another host of the same cluster holds it: they have the directory in common, as in a home.
+  explicit StartLock(const control::RunDirectory& directory, const Owner& owner = {},
                      const std::function<void()>& waiting = {});
 
   // Nothing where another holds it. The directory exists.
@@ -32,7 +41,8 @@ class StartLock {
  private:
   explicit StartLock(control::Descriptor file) : file_(std::move(file)) {}
 
-  control::Descriptor file_;  // flock()ed, and inherited by no program
+  // flock()ed, and inherited by no program. It has the owner's words.
+  control::Descriptor file_;
 };
 
 // Makes sure that no daemon runs in the directory, nor one of a server or of switches in one in it,

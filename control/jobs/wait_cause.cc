@@ -1,5 +1,6 @@
 #include "control/jobs/wait_cause.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>
@@ -20,9 +21,16 @@ std::uint64_t of_lane(const LaneNumbers& numbers, unsigned lane) {
   return lane < numbers.size() ? numbers[lane] : 0;
 }
 
+std::string with_ports(const std::string& cause, bcube::ServerId server,
+                       const PortsSay& ports_say) {
+  const std::string said = ports_say ? ports_say(server) : "";
+  return said.empty() ? cause : cause + "; " + said;
+}
+
 // The daemon that has said nothing for longest, or one that has not answered.
 std::optional<std::string> mute_daemon(const std::vector<PeerFacts>& peers, Instant silent,
-                                       const bcube::AddressSpace& space) {
+                                       const bcube::AddressSpace& space,
+                                       const PortsSay& ports_say) {
   const PeerFacts* mute = nullptr;
   const PeerFacts* unanswered = nullptr;
   for (const PeerFacts& peer : peers) {
@@ -34,8 +42,9 @@ std::optional<std::string> mute_daemon(const std::vector<PeerFacts>& peers, Inst
   }
   if (mute != nullptr) {
     const auto heard = std::chrono::duration_cast<std::chrono::milliseconds>(mute->since_heard);
-    return silent_daemon(mute->standing.server, fmt::format(" for {} ms", heard.count()),
-                         mute->no_way, space);
+    return with_ports(silent_daemon(mute->standing.server, fmt::format(" for {} ms", heard.count()),
+                                    mute->no_way, space),
+                      mute->standing.server, ports_say);
   }
   if (unanswered != nullptr) {
     return fmt::format("the daemon on server {} has not answered in time",
@@ -45,13 +54,22 @@ std::optional<std::string> mute_daemon(const std::vector<PeerFacts>& peers, Inst
 }
 
 std::optional<std::string> cut_off_servers(const std::vector<PeerFacts>& peers,
-                                           const bcube::AddressSpace& space) {
+                                           const bcube::AddressSpace& space,
+                                           const PortsSay& ports_say) {
+  const auto cut_off = static_cast<std::size_t>(std::count_if(
+      peers.begin(), peers.end(), [](const PeerFacts& peer) { return peer.cut_off; }));
+  const bool names_cut_off = cut_off != 0 && cut_off != peers.size();
   std::vector<std::string> servers;
+  std::optional<bcube::ServerId> first;
   for (const PeerFacts& peer : peers) {
-    if (peer.no_way) servers.push_back(space.text(peer.standing.server));
+    if (names_cut_off ? !peer.cut_off : !peer.no_way) continue;
+    servers.push_back(space.text(peer.standing.server));
+    if (!first) first = peer.standing.server;
   }
-  if (servers.empty()) return std::nullopt;
-  return fmt::format("links are down, and no other way leads to {}", fmt::join(servers, ", "));
+  if (!first) return std::nullopt;
+  return with_ports(
+      fmt::format("links are down, and no other way leads to {}", fmt::join(servers, ", ")), *first,
+      ports_say);
 }
 
 std::optional<std::string> lossy_link(const std::vector<PeerFacts>& peers,
@@ -77,9 +95,9 @@ std::string silent_daemon(bcube::ServerId server, const std::string& for_how_lon
 std::string explain_wait(const std::string& job, std::size_t lanes,
                          const std::vector<PeerFacts>& peers, CollectiveName collective,
                          Instant silent, const bcube::AddressSpace& space,
-                         std::size_t trainers_per_server) {
+                         std::size_t trainers_per_server, const PortsSay& ports_say) {
   const std::string name = collective_text(job, lanes, collective);
-  if (const auto mute = mute_daemon(peers, silent, space); mute.has_value()) {
+  if (const auto mute = mute_daemon(peers, silent, space, ports_say); mute.has_value()) {
     return fmt::format("{} waits: {}", name, *mute);
   }
   const bool is_message = collective.number == kMessageNumber;
@@ -98,8 +116,9 @@ std::string explain_wait(const std::string& job, std::size_t lanes,
     return fmt::format("{} waits for trainers that have not submitted it: {}", name,
                        fmt::join(late, ", "));
   }
-  if (const auto cut_off = cut_off_servers(peers, space); cut_off.has_value() && !at_work.empty()) {
-    return fmt::format("{} waits: {}", name, *cut_off);
+  if (!at_work.empty()) {
+    const auto cut_off = cut_off_servers(peers, space, ports_say);
+    if (cut_off.has_value()) return fmt::format("{} waits: {}", name, *cut_off);
   }
   if (const auto lossy = lossy_link(peers, space); lossy.has_value() && !at_work.empty()) {
     return fmt::format("{} waits: {}", name, *lossy);

@@ -1,6 +1,8 @@
 #include "dataplane/daemon/local_cluster.h"
 
 #include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "control/jobs/message_codec.h"
 #include "control/plan/algorithms.h"
 #include "control/settings/cluster_fingerprint.h"
+#include "dataplane/daemon/cabling.h"
 #include "dataplane/daemon/engine_assignment.h"
 
 namespace gradcube::dataplane {
@@ -70,6 +73,22 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
   nodes_->set_aggregators(settings_.aggregators);
   nodes_->set_secret(secret_);
   nodes_->set_jobs_per_user(settings_.jobs_per_user(), settings_.share());
+  nodes_->set_links_known(
+      [this](bcube::ServerId server) {
+        const Node* node = nodes_->find(server);
+        return node != nullptr && node->engines().cut_off();
+      },
+      [this](bcube::ServerId server) { return ports_say(server); });
+}
+
+std::string LocalCluster::ports_say(bcube::ServerId server) {
+  const Node* node = nodes_->find(server);
+  if (node == nullptr) return "";
+  std::vector<std::string> texts;
+  for (const auto& [port, wrong] : wrong_ports(space(), node->engines().all())) {
+    texts.push_back(wrong.text);
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 LocalCluster::~LocalCluster() = default;

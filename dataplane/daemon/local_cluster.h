@@ -16,6 +16,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -134,6 +135,7 @@ class LocalCluster {
   void make_pollers(const std::vector<control::Lcore>& lcores, Payloads payloads, Clock& clock);
   void make_packet_memory(const std::vector<PacketSizes>& sizes, Payloads payloads);
   void share_packet_memory();
+  std::string ports_say(bcube::ServerId server);
   std::size_t poller_on(unsigned lcore) const;
   std::vector<EnginePlace> places(bcube::ServerId server, control::Incarnation incarnation) const;
   void set_checksums(bool send, bool demand);

@@ -14,8 +14,8 @@ void refuse_emulation(control::ClusterSettings& settings) {
   }
   if (settings.fabric == control::FabricKind::udp) {
     throw control::UsageError(
-        "the settings ask for the udp fabric, whose servers have their ports by `hosts`: leave the "
-        "option that names ports out, or the fabric");
+        "the settings ask for the udp fabric, whose servers have their ports by `hosts`: leave out "
+        "--interfaces, --nics or --vdevs, or the fabric");
   }
   const control::Setting* given = control::given_emulation(settings);
   if (given == nullptr) return;

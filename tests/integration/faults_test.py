@@ -137,6 +137,17 @@ class LinkDown(TestCase):
             cluster.answer("impair", "--clear")
             self.assert_works(cluster)
 
+    def test_a_server_without_a_link_is_named_whoever_waits_for_it(self):
+        with Cluster("--topology", "bcube:2,2", "--mtu", "9000") as cluster:
+            cluster.answer("impair", "--down", "1,1:0")
+            cluster.answer("impair", "--server", "1,1", "--level", "1", "--mtu", "1400")
+            wait_until(lambda: {((1, 1), 0), ((1, 1), 1)} <= set(cluster.links_down()), "both links to be seen down")
+            with job(cluster, "whoever") as sessions:
+                waits = [session.allreduce_async(numpy.ones(1000, "float32")) for session in sessions]
+                for result in all_of(lambda request: request.wait(1), waits):
+                    said = "links are down, and no other way leads to [1,1]; port 1 of server [1,1]: "
+                    self.assert_fails(gradcube.TimeoutError, result, said, "frames of MTU 9000 do not")
+
     def submit(self, sessions, inputs):
         """(request, array) for each session."""
         arrays = [session.alloc(len(values), "int32") for session, values in zip(sessions, inputs)]

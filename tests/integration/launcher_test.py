@@ -7,9 +7,10 @@ import contextlib
 import os
 import pathlib
 import signal
+import subprocess
 
 from fabrics import skip_without_namespaces
-from harness import TestCase, main, wait_until
+from harness import PATIENCE, TOOL, TestCase, main, wait_until
 from namespaces import Hosts
 
 COUNT = 3
@@ -85,6 +86,15 @@ class Up(ByScript):
         self.done(None, "up", "--hosts", self.list_of(*self.hosts.names), *self.flags, "--no-check")
         self.done(None, "check")
         self.down(None)
+        self.assert_nothing_is_left()
+
+    def test_names_the_hosts_that_share_a_run_directory(self):
+        shared = self.hosts.directory / "shared"
+        words = (TOOL, "up", "--hosts", self.list_of("node1", "node2"), *self.flags)
+        environment = {**os.environ, "GRADCUBE_RUN": str(shared)}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=2 * PATIENCE)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, f"hosts node[12] and node[12] share the directory {shared}: set GRADCUBE_RUN to one")
         self.assert_nothing_is_left()
 
     def test_does_not_forget_a_cluster_whose_hosts_are_all_elsewhere(self):

@@ -17,12 +17,21 @@ COUNT = 3
 RANK = "import gradcube; session = gradcube.Session(); print('rank', session.rank, 'of', session.size)"
 
 
-def batch_script():
-    """The one of docs/hosts.md, up to its trainers, with the path of the tool that is tested, and a folder of each node."""
+def lines_of_batch_script():
+    """Those of docs/hosts.md."""
     page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/hosts.md")
     with open(page) as file:
         lines = re.search(r"In a batch script of Slurm:\n\n((?:    .*\n)+)", file.read()).group(1)
-    begin = re.sub(r"^ +", "", lines, flags=re.MULTILINE).split("gradcube run")[0]
+    return re.sub(r"^ +", "", lines, flags=re.MULTILINE)
+
+
+def last_line_of_batch_script():
+    return lines_of_batch_script().splitlines()[-1]
+
+
+def batch_script():
+    """That script up to its trainers, with the path of the tool that is tested, and a folder of each node."""
+    begin = lines_of_batch_script().split("gradcube run")[0]
     return re.sub(r"^gradcube ", f"{TOOL} ", begin.replace("/tmp/", "/run/"), flags=re.MULTILINE)
 
 
@@ -53,7 +62,8 @@ class BySrun(TestCase):
             f"{TOOL} perf allreduce --sizes 4,100K --iterations 2 --check\n"
             f"{TOOL} run -- sh -c 'echo rank $RANK on $SLURMD_NODENAME'\n"
             f"{TOOL} run -- sh -c 'exit $RANK' || echo exit code $?\n"
-            f"{TOOL} down\necho well\n"
+            f"{TOOL} down\n{last_line_of_batch_script()}\n"
+            'srun --ntasks-per-node=1 test ! -e "$GRADCUBE_RUN"\necho well\n'
         ))
         self.assertIn("star:3 on 3 hosts, by srun", text)
         self.assertIn("all 3 links of star:3 are as configured", text)

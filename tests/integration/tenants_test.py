@@ -159,6 +159,10 @@ class Tenants(unittest.TestCase):
             for path in daemon.directory.glob("*.sock"):
                 self.assertEqual(path.stat().st_mode & 0o777, 0o600, path)
             self.assertIn("error", said(daemon.start(ALICE, "reduce", daemon.socket(0), "mine", 0)))
+            for command in (["status"], ["perf", "allreduce"], ["plan", "--why", "1K"]):
+                done = daemon.tool(ALICE, *command)
+                self.assertEqual(done.returncode, 1, command)
+                self.assertIn(f"serves its own user, {OWNER}, alone, and not user {ALICE}", done.stderr, command)
 
     def test_the_tool_measures_there_with_a_capability_that_its_file_has(self):
         """As `setcap cap_net_raw+ep` gives it, for the ports of cables."""

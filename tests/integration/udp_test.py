@@ -164,7 +164,8 @@ class Refused(TestCase):
             (None, (), "nothing says where its servers are"),
             ([f"{BLOCK}.1"], (), "hosts: 1 named, and star:2 has 2 servers"),
             (["10.0.0.1", "node2"], (), '"node2": expected the IPv4 or IPv6 address'),
-            (on_this_host(2), ("--interfaces", "lo"), "the settings ask for the udp fabric"),
+            (on_this_host(2), ("--interfaces", "lo"), "ask for the udp fabric"),
+            (on_this_host(2), ("--interfaces", "lo"), "leave out --interfaces"),
         ]
         for hosts, flags, words in cases:
             daemons.write(hosts)

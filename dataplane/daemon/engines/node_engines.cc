@@ -77,6 +77,23 @@ bool NodeEngines::reaches(bcube::ServerId server) const {
          });
 }
 
+bool NodeEngines::cut_off() const {
+  bool has_links = false;
+  for (unsigned level = 0; level < space_.levels(); ++level) {
+    for (unsigned digit = 0; digit < space_.hop_digits(level); ++digit) {
+      if (!space_.joins(level, space_.digit(server_, level), digit) ||
+          space_.is_absent(space_.with_digit(server_, level, digit))) {
+        continue;
+      }
+      if (links_.up({static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)})) {
+        return false;
+      }
+      has_links = true;
+    }
+  }
+  return has_links;
+}
+
 NeighbourNumbers NodeEngines::neighbour(bcube::Hop hop) const {
   NeighbourNumbers sum;
   for (const EngineAt& at : all_) sum += at.engine->neighbour(hop);

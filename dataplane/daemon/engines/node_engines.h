@@ -59,6 +59,8 @@ class NodeEngines {
   const ServerLinks& links() const { return links_; }
   // Whether some path to the server begins with a link that works; those of others are taken to.
   bool reaches(bcube::ServerId server) const;
+  // Whether the server has links, and none of them works.
+  bool cut_off() const;
 
   const bcube::AddressSpace& space() const { return space_; }
   bcube::ServerId server() const { return server_; }

@@ -85,6 +85,10 @@ struct NodeSurroundings : HubSurroundings {
   // Halts a job at all nodes of this process where it is in an earlier epoch than this; null where
   // their frames are copies.
   std::function<void(protocol::JobId, control::Epoch)> halt_everywhere{};
+  // Of a server whose node lives in this process: what its ports hear and should not, in words.
+  // Takes its pollers' time. Null, or empty: nothing.
+  std::function<std::string(bcube::ServerId)> ports_say{};
+  std::function<bool(bcube::ServerId)> cut_off{};  // the same: none of its links works
 };
 
 class Node {
@@ -244,6 +248,7 @@ class Node {
   std::uint32_t explain(Attempt attempt, JobGroup& group, const std::string& text);
 
   static std::string end_text(const JobGroup& group, const control::notice::Ended& ended);
+  std::string ports_say(bcube::ServerId server) const;
   std::vector<control::PeerFacts> peer_facts(const JobGroup& group,
                                              const control::notice::Report& report,
                                              control::Instant now) const;

@@ -232,12 +232,20 @@ void Node::tell(Attempt attempt, const notice::Report& report, control::Instant 
     if (text.empty()) {
       text = control::explain_wait(request.name, request.options.lanes.size(), facts, asked.second,
                                    around_.timing.greetings.silent_after / 2, space(),
-                                   request.options.trainers);
+                                   request.options.trainers,
+                                   [this](bcube::ServerId server) { return ports_say(server); });
       // It is the reason for leaving if the trainer gives up waiting now.
       group.last_report = text;
     }
     notify(attempt, local, make_report(asked.first, text));
   }
+}
+
+// Of a server of another process, what is heard at this end is all that is known.
+std::string Node::ports_say(bcube::ServerId server) const {
+  if (!around_.ports_say) return "";
+  const std::string there = around_.ports_say(server);
+  return there.empty() ? around_.ports_say(server_) : there;
 }
 
 std::vector<control::PeerFacts> Node::peer_facts(const JobGroup& group,
@@ -248,6 +256,7 @@ std::vector<control::PeerFacts> Node::peer_facts(const JobGroup& group,
     control::PeerFacts& peer = peers.emplace_back();
     peer.standing = standing;
     peer.no_way = !engines_->reaches(standing.server);
+    peer.cut_off = around_.cut_off && around_.cut_off(standing.server);
     // Only those that are greeted would have been heard.
     const auto heard = greetings_.last_heard(standing.server);
     if (heard.has_value() && greetings_.greets(standing.server)) peer.since_heard = now - *heard;

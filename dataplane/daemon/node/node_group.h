@@ -13,6 +13,7 @@
 #define GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_GROUP_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -71,6 +72,14 @@ class NodeGroup {
 
   // What users may use of the host's memory. By default they may use all. It outlives the nodes.
   void set_quota(MemoryQuota& quota) { quota_ = &quota; }
+
+  // What is known of the links of the servers here, for the reasons of waits: as NodeSurroundings
+  // says. Before the first add(); by default nothing.
+  void set_links_known(std::function<bool(bcube::ServerId)> cut_off,
+                       std::function<std::string(bcube::ServerId)> ports_say) {
+    around_.cut_off = std::move(cut_off);
+    around_.ports_say = std::move(ports_say);
+  }
 
   // What nobody on another host can guess, for the nodes' challenges. By default what tests know.
   void set_secret(std::uint64_t secret) { around_.secret = secret; }

@@ -358,8 +358,16 @@ TEST_F(CommandLine, DownCleansUpAfterADaemonThatDied) {
   fs::permissions(root_ / "run", fs::perms::owner_all);
   std::ofstream(root_ / "run" / "control.sock") << "";
   std::ofstream(root_ / "run" / "gradcubed.lock") << "4711\n";
-  EXPECT_EQ(gradcube({"down"}).code, 1);
+  const std::string log = (root_ / "run" / "gradcubed.log").string();
+  const Outcome status = gradcube({"status"});
+  EXPECT_EQ(status.code, 1);
+  EXPECT_THAT(status.err, HasSubstr("its daemon has ended"));
+  EXPECT_THAT(status.err, HasSubstr(log));
+  const Outcome down = gradcube({"down"});
+  EXPECT_EQ(down.code, 0);
+  EXPECT_THAT(down.out, HasSubstr(log));
   EXPECT_FALSE(fs::exists(root_ / "run" / "control.sock"));
+  EXPECT_EQ(gradcube({"down"}).code, 1);
 }
 
 TEST_F(CommandLine, PlanShowsTheSharesAndTheBoundOfLinksWithRates) {

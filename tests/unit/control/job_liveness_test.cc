@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <vector>
 
@@ -52,8 +53,10 @@ PeerFacts peer(ServerId server, std::uint64_t published, std::uint64_t completed
   return {standing, milliseconds(10), 0, 100, false};
 }
 
-std::string explain(const std::vector<PeerFacts>& peers, std::size_t lanes = 1) {
-  return explain_wait("mnist", lanes, peers, {0, 7}, milliseconds(500), kLivenessSpace);
+std::string explain(const std::vector<PeerFacts>& peers, std::size_t lanes = 1,
+                    const PortsSay& ports_say = {}) {
+  return explain_wait("mnist", lanes, peers, {0, 7}, milliseconds(500), kLivenessSpace, 1,
+                      ports_say);
 }
 
 TEST(WaitCause, NamesTheTrainersThatHaveNotSubmittedIt) {
@@ -98,6 +101,32 @@ TEST(WaitCause, NamesASilentDaemonFirstThenTrainersThenLinks) {
   EXPECT_EQ(explain({peer(0, 6, 6), lossy, silent}),
             "collective 7 of job \"mnist\" waits: the daemon on server [2] has not answered in "
             "time");
+}
+
+TEST(WaitCause, NamesTheServersThatAreCutOffFromWhicheverServerItIsSeen) {
+  PeerFacts cut_off = peer(2, 7, 6);
+  cut_off.cut_off = true;
+  const auto ports_say = [](ServerId server) {
+    return fmt::format("port 0 of server [{}] hears itself", server);
+  };
+  const std::string named =
+      "collective 7 of job \"mnist\" waits: links are down, and no other way leads to [2]; port 0 "
+      "of "
+      "server [2] hears itself";
+  EXPECT_EQ(explain({peer(0, 7, 6), peer(1, 7, 6), cut_off}, 1, ports_say), named)
+      << "by way of a relay";
+  PeerFacts zero = peer(0, 7, 6);
+  PeerFacts one = peer(1, 7, 6);
+  zero.no_way = one.no_way = true;
+  EXPECT_EQ(explain({zero, one, cut_off}, 1, ports_say), named) << "by itself";
+}
+
+TEST(WaitCause, NamesTheOtherEndWhereBothEndsOfALinkAreCutOff) {
+  PeerFacts self = peer(0, 7, 6);
+  PeerFacts other = peer(1, 7, 6);
+  self.cut_off = other.cut_off = other.no_way = true;
+  EXPECT_EQ(explain({self, other}),
+            "collective 7 of job \"mnist\" waits: links are down, and no other way leads to [1]");
 }
 
 TEST(WaitCause, TakesAFewResendsForNoLoss) {
