@@ -72,7 +72,9 @@ std::optional<std::string> JobNode::objection(const JoinRequest& request) const 
       continue;
     }
     return fmt::format(
-        "job \"{}\" already has a trainer on server {}: pid {}; the job has one trainer per server",
+        "job \"{}\" already has a trainer on server {}: pid {}; where each server is to have "
+        "several, "
+        "all trainers say how many, trainers_per_server, and which of them they are, local",
         request.name, space_.text(server_), agent.trainer().pid);
   }
   return too_many(request, jobs, of_user);
