@@ -143,7 +143,7 @@ void NodeGroup::answer_hubs(control::Instant now, const MayGoOn& may_go_on) {
 }
 
 void NodeGroup::look(control::Instant now, const MayGoOn& may_go_on) {
-  // The jobs of those that the last whole look found have been halted since.
+  // The jobs of the faults that the last whole look found have been halted since.
   GuardedMemory::settle(faults_found_);
   const std::uint32_t faults = GuardedMemory::faults();
   for (const auto& [server, node] : nodes_) {

@@ -266,7 +266,7 @@ void Daemon::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
   NodeGroup& nodes = cluster_->nodes();
   nodes_clock_.advance();
-  take_events();  // those that there was no memory for
+  take_events();  // there was no memory for these
   sessions_.tick(now);
   if (cluster_status_.has_value()) cluster_status_->tick(nodes_clock_.now());
   // Whoever asks meanwhile is answered between two parts.

@@ -2,7 +2,11 @@
 
 import opcode
 import os
+import signal
 import sys
+import threading
+
+from python_daemon import WithDaemon
 
 import gradcube
 
@@ -54,3 +58,29 @@ class ControlC:
                 if self.left == 0:
                     raise KeyboardInterrupt
         return self.step
+
+
+class WithControlC(WithDaemon):
+    @staticmethod
+    def names_in(thread):
+        """The functions that it is in."""
+        names, frame = [], sys._current_frames().get(thread)
+        while frame is not None:
+            names.append(frame.f_code.co_name)
+            frame = frame.f_back
+        return names
+
+    def interrupted(self, call, where="_wait"):
+        """The exception of what Ctrl-C has ended as it waited in this function of the package."""
+        main = threading.get_ident()
+
+        def interrupt():
+            self.wait_for(lambda: where in (found := self.names_in(main)) and "start" not in found)  # of a thread
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with self.assertRaises(KeyboardInterrupt) as caught:
+            call()
+        thread.join()
+        return caught.exception

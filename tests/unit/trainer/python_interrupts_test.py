@@ -8,24 +8,20 @@ import ctypes
 import importlib.util
 import itertools
 import os
-import signal
-import sys
-import threading
 import unittest
 
-from python_control_c import ControlC
-from python_daemon import RECEIVED, SIZE, WithDaemon
-from python_library import Checkpoints, ComesLate, Frees
+from python_control_c import ControlC, WithControlC
+from python_daemon import RECEIVED, SIZE
+from python_library import ComesLate, Frees
 
 import gradcube
 import numpy
-from gradcube._hub_checkpoints import HubCheckpoints
 
 EINVAL = gradcube.InvalidError.code
 MOST_PLACES = 2000  # of a call: fewer have it
 
 
-class ControlCTest(WithDaemon):
+class ControlCTest(WithControlC):
     def interrupt(self, call, afterwards):
         """Once at each place."""
         for place in range(1, MOST_PLACES):
@@ -119,30 +115,6 @@ class ControlCTest(WithDaemon):
                     self.assertEqual(getattr(stop, "received", None), received if has_met else None)
                     count += has_met
                 self.assertGreater(count, 0)
-
-    @staticmethod
-    def names_in(thread):
-        """The functions that it is in."""
-        names, frame = [], sys._current_frames().get(thread)
-        while frame is not None:
-            names.append(frame.f_code.co_name)
-            frame = frame.f_back
-        return names
-
-    def interrupted(self, call, where="_wait"):
-        """The exception of what Ctrl-C has ended as it waited in this function of the package."""
-        main = threading.get_ident()
-
-        def interrupt():
-            self.wait_for(lambda: where in (found := self.names_in(main)) and "start" not in found)  # of a thread
-            os.kill(os.getpid(), signal.SIGINT)
-
-        thread = threading.Thread(target=interrupt)
-        thread.start()
-        with self.assertRaises(KeyboardInterrupt) as caught:
-            call()
-        thread.join()
-        return caught.exception
 
     def assert_is_added(self, session, array):
         array[:] = 5
@@ -283,65 +255,6 @@ class ControlCTest(WithDaemon):
             session.drop_hub(address)
 
         self.assert_freed_once(drop)
-
-    def with_checkpoints(self):
-        """For each end that a checkpoint can have: the library, a hub, and what tells the end."""
-        for code, end in ((0, None), (gradcube.PeerError.code, gradcube.PeerError)):
-            with gradcube.Session(self.socket, job="job") as session:
-                hub = gradcube.Hub(session, {"fc": numpy.ones(10, "float32")}, timeout=60)
-                session._handle.native = library = Checkpoints(session._handle, code)
-                yield library, hub, end
-                session._handle.native = library.library
-                hub.free(60)
-
-    @staticmethod
-    def told(call):
-        try:
-            call()
-        except gradcube.Error as failure:
-            return type(failure)
-        return None
-
-    def test_a_checkpoint_whose_end_ctrl_c_has_left_is_told_as_it_has_ended(self):
-        for library, hub, end in self.with_checkpoints():
-            library.may_begin.set()
-            hub.begin_checkpoint("model.hub", 1)
-            self.interrupted(hub.end_checkpoint, "wait")
-            self.assertIs(self.told(lambda: hub.end_checkpoint(0)), gradcube.TimeoutError)
-            library.may_end.set()
-            for _ in range(2):
-                self.assertIs(self.told(lambda: hub.end_checkpoint(60)), end)
-            self.assertEqual(library.ends, 1)
-
-    def test_a_checkpoint_whose_beginning_ctrl_c_has_left_ends_when_it_has_begun(self):
-        for library, hub, end in self.with_checkpoints():
-            library.may_end.set()
-            self.interrupted(lambda: hub.begin_checkpoint("model.hub", 1), "wait")
-            ends = []
-            thread = threading.Thread(target=lambda: ends.append(self.told(lambda: hub.end_checkpoint(60))))
-            thread.start()
-            self.wait_for(lambda: ends or "wait" in self.names_in(thread.ident))
-            library.may_begin.set()
-            thread.join()
-            self.assertEqual(ends, [end])
-
-    def test_a_hubs_checkpoints_end_as_they_have_wherever_ctrl_c_comes(self):
-        for library, hub, end in self.with_checkpoints():
-            library.may_begin.set()
-            library.may_end.set()
-            for place in range(1, MOST_PLACES):
-                checkpoints, ends = HubCheckpoints("model.hub", 1), []
-                checkpoints.begin(hub, place, 60)
-                never_came = ControlC(place).run(
-                    lambda: ends.append(self.told(lambda: checkpoints.end(hub, place, 60)))
-                )
-                if not never_came:
-                    self.assertEqual(ends, [])
-                    ends.append(self.told(lambda: checkpoints.end(hub, place, 60)))
-                self.assertEqual(ends, [end], f"place {place}")
-                self.assertEqual(library.ends, place)
-                if never_came:
-                    break
 
     def test_a_hub_goes_on(self):
         gradients, weights = numpy.ones(10, "float32"), numpy.zeros(10, "float32")

@@ -36,6 +36,7 @@ class Checkpoints:
         self.may_end = threading.Event()
         self.is_begun = False
         self.ends = 0
+        self.milliseconds = None  # of the last end
 
     def __getattr__(self, name):
         return getattr(self.library, name)
@@ -45,8 +46,9 @@ class Checkpoints:
         self.is_begun = True
         return 0
 
-    def gradcube_hub_end_checkpoint(self, _hub, _milliseconds):
+    def gradcube_hub_end_checkpoint(self, _hub, milliseconds):
         self.ends += 1
+        self.milliseconds = milliseconds
         if self.ends > 1 and not self.may_end.is_set():
             return EINVAL  # as another thread is in it
         self.may_end.wait()

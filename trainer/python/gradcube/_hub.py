@@ -234,10 +234,15 @@ class Hub:
         """Copies what this server has of the hub, and begins to write it to PATH.STEP.PART-of-PARTS.
 
         All trainers begin it between the same two steps. Train on while it is written. AgainError while pushes are in
-        flight, or before end_checkpoint() of the one before.
+        flight, or before end_checkpoint() of the one before has told how that has ended.
         """
         handle = self._idle_handle()
         number, encoded = whole_number(step, "step", 0, 1 << 62), _path_of(path)
+        if self._ending is not None and self._ending.is_made() and not self._ending.is_told:
+            raise AgainError(
+                "nobody was told how the checkpoint before has ended, as a signal has ended the wait for it: call "
+                "end_checkpoint() first"
+            )
         self._ending = None
         self._take(Call(handle.session, lambda: handle.call("gradcube_hub_begin_checkpoint", encoded, number)))
 
@@ -248,7 +253,7 @@ class Hub:
         again, as after Ctrl-C, it says the same of this checkpoint once more.
         """
         handle = self._open_handle()
-        if self._ending is None:
+        if self._ending is None or not self._ending.is_made():
             milliseconds = self._after_left_calls(timeout)  # such as that of begin_checkpoint()
             self._ending = Call(handle.session, lambda: handle.call("gradcube_hub_end_checkpoint", milliseconds))
         ending = self._ending
@@ -293,7 +298,8 @@ class Hub:
                 self._handle = None
 
     def _after_left_calls(self, timeout):
-        """Waits for those that Ctrl-C has left. The milliseconds that are left of the timeout."""
+        """Waits for calls that Ctrl-C has left. The milliseconds that are left of the timeout."""
+        self._handle.session.check_process()  # a forked child has no thread that would end them
         deadline = deadline_of(timeout)
         for call in self._left_behind:
             call.wait(deadline)

@@ -4,7 +4,7 @@ import copy
 import threading
 import time
 
-from ._errors import Error, TimeoutError
+from ._errors import AgainError, Error, TimeoutError
 from ._request import deadline_of
 
 _WAIT_SECONDS = 0.1
@@ -21,20 +21,29 @@ class Call:
         """``call`` returns a code of the library."""
         self._handle = handle
         self._call = call
-        self._is_begun = threading.Lock()  # whoever has it makes the call: Ctrl-C may come as a thread starts
+        self._fate = {}  # its maker: decided once, and Ctrl-C comes before or after that
         self._ended = threading.Event()
         self.failure = Error("there is no memory to say how a call has ended")
+        self.is_told = False  # how it has ended
 
     def take(self, timeout=None):
-        """Raises what the call fails with, each time. Where it was left before, waits `timeout` seconds at most."""
+        """Raises what the call fails with, each time. Where it was left before, waits `timeout` seconds at most.
+
+        A call that has not begun when it is left is never made.
+        """
         self._handle.check_process()
         deadline = None
-        if self._is_begun.locked():
-            deadline = deadline_of(timeout)
-        else:
-            threading.Thread(target=self._run, daemon=True).start()
-        if not self.wait(deadline):
+        try:
+            if self._fate:
+                deadline = deadline_of(timeout)
+            else:
+                threading.Thread(target=self._run, daemon=True).start()
+            has_ended = self.wait(deadline)
+        finally:
+            self._decide(None)
+        if not has_ended:
             raise TimeoutError("the call of before, whose wait a signal has ended, still goes on: wait for it again")
+        self.is_told = True
         if self.failure is not None:
             raise copy.copy(self.failure)  # whose traceback has this frame, and would keep the session alive
 
@@ -46,10 +55,23 @@ class Call:
         return True
 
     def is_under_way(self):
-        return self._is_begun.locked() and not self._ended.is_set()
+        return self.is_made() and not self._ended.is_set()
+
+    def is_made(self):
+        """It has begun, and may have ended."""
+        return self._fate.get("maker") is not None
+
+    def _decide(self, maker):
+        """Who makes it: a thread that begins, or nobody, where that had not begun."""
+        decided = self._fate.setdefault("maker", maker)
+        if decided is None:
+            self.failure = AgainError("the call was not made, as a signal has ended the wait for it: call again")
+            self._ended.set()  # other threads may wait
+        return decided
 
     def _run(self):
-        if not self._is_begun.acquire(blocking=False):
+        maker = object()
+        if self._decide(maker) is not maker:
             return
         try:
             self.failure = None if self._call() == 0 else self._handle.failure()

@@ -154,7 +154,7 @@ class _Attempt:
         for what in _ANSWERS:
             key = f"gradcube/{number}/{what}"
             answer = self._store.compare_set(key, "", "[]")
-            self._store.set(key, answer)  # this wakes those that wait in a TCPStore, compare_set() does not
+            self._store.set(key, answer)  # this wakes who waits in a TCPStore, compare_set() does not
         return answer != b"[]"
 
     def gather(self, what, mine):

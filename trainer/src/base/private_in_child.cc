@@ -61,6 +61,11 @@ void PrivateInChild::end_with(const std::function<void()>& replace) {
   std::erase(shared.memories, this);
 }
 
+void PrivateInChild::between_forks(const std::function<void()>& call) {
+  const std::scoped_lock lock(shared_memories().mutex);
+  call();
+}
+
 void PrivateInChild::before_fork() noexcept {
   Shared& shared = shared_memories();
   shared.mutex.lock();

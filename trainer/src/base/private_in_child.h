@@ -51,6 +51,9 @@ class PrivateInChild {
     end_with(std::cref(replace));  // a function has room for a reference, but not for any lambda
   }
 
+  // No thread forks, and none reads such memory for a child, while it runs.
+  static void between_forks(const std::function<void()>& call);
+
  private:
   void end_with(const std::function<void()>& replace);
   static void before_fork() noexcept;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 namespace gradcube::trainer {
 
@@ -23,19 +24,20 @@ void require_one_step(const Session& session, const Said& own, const std::vector
 // The words lie in shared memory, which stays the all-gather's also where it comes too late.
 std::vector<Said> gather(Session& session, const Said& own, const Deadline& deadline) {
   std::vector<Said> said(session.place().size);
+  said[session.place().rank] = own;
   const std::size_t bytes = said.size() * sizeof(own);
-  std::byte* const block = session.require_memory(bytes);
-  std::memset(block, 0, bytes);
-  std::memcpy(block + session.place().rank * sizeof(own), &own, sizeof(own));
+  const auto give_back = [&session](std::byte* memory) { session.free(memory); };
+  const std::unique_ptr<std::byte, decltype(give_back)> owned(session.require_memory(bytes),
+                                                              give_back);
+  std::byte* const block = owned.get();
+  session.require_touch(block, [&] { std::memcpy(block, said.data(), bytes); });
   gradcube_collective all_gather = GRADCUBE_COLLECTIVE_INIT;
   all_gather.kind = GRADCUBE_ALL_GATHER;
   all_gather.buffer = block;
   all_gather.count = sizeof(own) / sizeof(std::uint64_t);
   all_gather.dtype = GRADCUBE_INT64;
-  const int code = session.run(all_gather, deadline, shared::Gathered::steps);
-  if (code == GRADCUBE_OK) std::memcpy(said.data(), block, bytes);
-  session.free(block);
-  session.require(code);
+  session.require(session.run(all_gather, deadline, shared::Gathered::steps));
+  session.require_touch(block, [&] { std::memcpy(said.data(), block, bytes); });
   require_one_step(session, own, said);
   return said;
 }

@@ -67,8 +67,8 @@ class PlanesSaved final : public PlanePushes {
 // for halves of arrays behind it.
 class PlanesLoaded final : public PlanePushes {
  public:
-  PlanesLoaded(const Hub& hub, HubParts* parts)
-      : PlanePushes(shared::PushKind::loaded), hub_(hub), parts_(parts) {}
+  PlanesLoaded(Session& session, const Hub& hub, HubParts* parts)
+      : PlanePushes(shared::PushKind::loaded), session_(session), hub_(hub), parts_(parts) {}
 
   bool has_plane() const override { return parts_ != nullptr; }
   std::uint64_t steps(std::size_t number) const override {
@@ -79,7 +79,7 @@ class PlanesLoaded final : public PlanePushes {
     return parts_ == nullptr ? key.bytes : hub_.bytes_to_restore(key) + key.bytes;
   }
   void begin(std::size_t number, std::byte* block) const override {
-    if (parts_ != nullptr) parts_->read_key(number, block);
+    if (parts_ != nullptr) parts_->read_key(session_, number, block);
   }
   const void* buffer(std::size_t number, unsigned plane, std::byte* block) const override {
     if (parts_ == nullptr || plane == 0) return block;
@@ -89,11 +89,14 @@ class PlanesLoaded final : public PlanePushes {
     if (size == sizeof(float)) return block + shared::restored_array(key.elements, size, array - 1);
     std::byte* halves = block + hub_.bytes_to_restore(key);
     const std::byte* from = block + shared::restored_array(key.elements, size, array);
-    control::read_halves(reinterpret_cast<const float*>(from), plane, key.elements, halves);
+    session_.require_touch(block, [&] {
+      control::read_halves(reinterpret_cast<const float*>(from), plane, key.elements, halves);
+    });
     return halves;
   }
 
  private:
+  Session& session_;
   const Hub& hub_;
   HubParts* parts_;  // null: another trainer's
 };
@@ -110,7 +113,7 @@ std::optional<HubCopy> HubCheckpoints::save_planes(Hub& hub, const Deadline& dea
 }
 
 void HubCheckpoints::load_planes(Hub& hub, HubParts* parts, const Deadline& deadline) {
-  push_planes(hub, PlanesLoaded(hub, parts), deadline);
+  push_planes(hub, PlanesLoaded(session_, hub, parts), deadline);
 }
 
 void HubCheckpoints::push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& deadline) {

@@ -208,7 +208,7 @@ void HubCheckpoints::push_restored(Hub& hub, HubParts* parts, const Deadline& de
         throw Failure(session_.last_failure().code, session_.last_failure().message);
       }
       pushed.push_back({0, block, bytes});
-      if (parts != nullptr) parts->read_key(number, static_cast<std::byte*>(block));
+      if (parts != nullptr) parts->read_key(session_, number, static_cast<std::byte*>(block));
       const std::uint64_t steps = parts == nullptr ? 0 : parts->steps(number);
       session_.require(client_.push(hub,
                                     {.kind = shared::PushKind::restored,

@@ -83,8 +83,8 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
 std::uint32_t HubClient::ask_for(Hub& hub, const Deadline& deadline) {
   const std::vector<char> table = hub.table();
   std::byte* const block = session_.require_memory(table.size());
-  std::memcpy(block, table.data(), table.size());
   Connection& daemon = session_.connection();
+  session_.require_touch(block, [&] { std::memcpy(block, table.data(), table.size()); });
   Session::Lock lock = session_.enter();
   if (table_ != nullptr) {
     session_.release(block);

@@ -62,6 +62,7 @@ class HubClient final : public HubListener {
   int fail_if_ended(const Hub& hub);
   int fail_if_torn(const Hub& hub);
   int no_weights(const Hub::Key& key);
+  int copy(Session::Lock& lock, const Hub& hub, const Hub::Key& key, void* weights);
   int no_memory();
   int is_being_freed();
   bool keeps_memory(const Hub& hub) const;

@@ -121,9 +121,10 @@ int HubClient::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
   Session::Lock lock = session_.enter();
   if (hub.is_being_freed) return is_being_freed();
   const Counted use(lock, hub.uses);
-  lock.unlock();
-  const shared::SubmittedPush submitted = submitted_push(hub, wish);
-  lock = session_.enter();
+  shared::SubmittedPush submitted{};
+  const int code =
+      session_.touch(lock, wish.buffer, [&] { submitted = submitted_push(hub, wish); });
+  if (code != GRADCUBE_OK) return code;
   await_pulls(lock, hub, wish.key);
   return submit(lock, hub, wish, submitted, number);
 }
@@ -173,11 +174,7 @@ int HubClient::end_push(Session::Lock& lock, const Push& push, int code) {
   if (code == GRADCUBE_OK && push.weights != nullptr) {
     const Hub::Key& key = push.hub->key(push.key);
     const Counted use(lock, push.hub->uses);
-    lock.unlock();
-    std::memcpy(push.weights, push.hub->weights(key), key.bytes);
-    const bool is_whole = push.hub->is_readable();
-    lock = session_.enter();
-    if (!is_whole) code = no_memory();
+    code = copy(lock, *push.hub, key, push.weights);
   }
   settle(push, code);
   return code;
@@ -266,11 +263,16 @@ int HubClient::pull(Hub& hub, std::size_t place, void* weights) {
   Hub::Key& key = hub.key(place);
   const Counted pull(lock, key.pulls);
   const Counted use(lock, hub.uses);
-  lock.unlock();
-  std::memcpy(weights, hub.weights(key), key.bytes);
-  const bool is_whole = hub.is_readable();
-  lock = session_.enter();
-  return is_whole ? GRADCUBE_OK : no_memory();
+  return copy(lock, hub, key, weights);
+}
+
+int HubClient::copy(Session::Lock& lock, const Hub& hub, const Hub::Key& key, void* weights) {
+  bool is_whole = false;
+  const int code = session_.touch(lock, weights, [&] {
+    std::memcpy(weights, hub.weights(key), key.bytes);
+    is_whole = hub.is_readable();
+  });
+  return code != GRADCUBE_OK || is_whole ? code : no_memory();
 }
 
 const void* HubClient::weights(Hub& hub, std::size_t place) {

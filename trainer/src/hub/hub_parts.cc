@@ -141,7 +141,7 @@ bool HubParts::add(const std::string& base, const CheckpointFile& file) {
   return found_ == elements_of(wanted_);
 }
 
-void HubParts::read_key(std::size_t number, std::byte* to) {
+void HubParts::read_key(Session& session, std::size_t number, std::byte* to) {
   try {
     for (File& file : files_) {
       const std::vector<CheckpointRange>& ranges = file.reader.header().ranges;
@@ -151,7 +151,7 @@ void HubParts::read_key(std::size_t number, std::byte* to) {
           file.reader.read(values);
         }
         if (ranges[file.next].key == number) {
-          take(hub_.key_by_name(number), ranges[file.next], to);
+          session.require_touch(to, [&] { take(hub_.key_by_name(number), ranges[file.next], to); });
         }
       }
     }

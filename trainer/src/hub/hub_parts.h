@@ -17,6 +17,7 @@
 #include "control/checkpoint/checkpoint_reader.h"
 #include "trainer/src/hub/checkpoint_files.h"
 #include "trainer/src/hub/hub.h"
+#include "trainer/src/session/session.h"
 
 namespace gradcube::trainer {
 
@@ -33,8 +34,9 @@ class HubParts {
   // The run that has written them.
   std::uint64_t run() const { return run_; }
   // Puts what is restored here of the key (Hub::to_restore()) into what is pushed
-  // (shared::restored_array()). Keys ascend from call to call. Throws Failure.
-  void read_key(std::size_t number, std::byte* to);
+  // (shared::restored_array()), in the session's heap. Keys ascend from call to call. Throws
+  // Failure.
+  void read_key(Session& session, std::size_t number, std::byte* to);
 
  private:
   struct File {

@@ -77,18 +77,19 @@ int Region::touch(std::uint64_t begin, std::uint64_t end) const {
   return trainer::touch({base_ + begin, base_ + end});
 }
 
-void Region::part_heap(std::size_t bytes) noexcept {
-  if (bytes == 0) return;
-  std::byte* const place = heap().data();
+bool Region::part_heap(std::size_t bytes) noexcept {
+  if (bytes == 0) return true;
   // Elsewhere first: where it fails the heap is still whole.
   constexpr int kOwn = MAP_PRIVATE | MAP_NORESERVE;
   constexpr int kAccess = PROT_READ | PROT_WRITE;
   void* own = ::mmap(nullptr, bytes, kAccess, kOwn, file_.get(), shared::kHeapOffset);
-  if (own != MAP_FAILED &&
-      ::mremap(own, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place) != MAP_FAILED) {
-    return;
-  }
+  return own != MAP_FAILED &&
+         ::mremap(own, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, heap().data()) != MAP_FAILED;
+}
+
+void Region::give_up_heap(std::size_t bytes) noexcept {
   is_gone_ = true;
+  std::byte* const place = heap().data();
   // Memory that nobody can touch takes none.
   constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   if (::mmap(place, bytes, PROT_NONE, kNothing, -1, 0) == MAP_FAILED) {

@@ -36,10 +36,13 @@ class Region {
   int touch(std::uint64_t begin, std::uint64_t end) const;
 
   // From now on what this process writes to the first `bytes` of the heap is its own. What the
-  // daemon writes shows only in pages that this process has not written to since. Where the system
-  // has no room for that, is_gone() and those bytes are not there any more: who touches them gets
-  // SIGSEGV, rather than to write into what others add up.
-  void part_heap(std::size_t bytes) noexcept;
+  // daemon writes shows only in pages that this process has not written to since. False where the
+  // system has no room for that; then nothing has changed.
+  bool part_heap(std::size_t bytes) noexcept;
+
+  // is_gone() from now on, and those bytes are not there any more: who touches them gets SIGSEGV,
+  // rather than to write into what others add up.
+  void give_up_heap(std::size_t bytes) noexcept;
   bool is_gone() const { return is_gone_; }
 
   // Earlier than the destructor; nothing else may be called after it.

@@ -127,7 +127,7 @@ int Session::start(Lock& lock, const Collective& collective, const Wanted& wante
   busy_.add(collective.held(), collective.only_reads());
   if (staging != nullptr) {
     busy_.add({staging, collective.carried_bytes});
-    copy_in(lock, request);
+    touch(lock, staging, [&] { request.collective.write_input(staging); });
   }
   if (lost_code_ != GRADCUBE_OK) {  // while it copied
     withdraw(request);
@@ -144,14 +144,6 @@ int Session::start(Lock& lock, const Collective& collective, const Wanted& wante
   }
   publish(request);
   return GRADCUBE_OK;
-}
-
-void Session::copy_in(Lock& lock, const Request& request) {
-  const Collective& collective = request.collective;
-  if (collective.input.bytes == 0) return;
-  lock.unlock();
-  collective.write_input(request.staging);
-  lock = enter();
 }
 
 void Session::publish(Request& request) {
@@ -251,14 +243,13 @@ int Session::report(Lock& lock, Request& request) {
   }
   if (request.wanted.push.has_value()) code = hub_->end_push(lock, *request.wanted.push, code);
   if (code == GRADCUBE_OK && brings) {
-    lock.unlock();
     try {
-      const std::string difference = collective.read_output(request.staging);
+      std::string difference;
+      touch(lock, request.staging, [&] { difference = collective.read_output(request.staging); });
       if (!difference.empty()) code = fail(GRADCUBE_ECORRUPT, why_corrupt(request, difference));
     } catch (const std::bad_alloc&) {  // what the request holds is given back all the same
       code = fail(GRADCUBE_ENOMEM, "");
     }
-    lock = enter();
   }
   withdraw(request);
   return code;

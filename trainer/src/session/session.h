@@ -15,7 +15,8 @@
 // Threads. Any thread may call anything but the destructor. One mutex guards the tables and the
 // rings; the heap and the failures have their own, which are taken after it. No thread holds the
 // mutex while it sleeps, copies a buffer or touches memory, but for weights that callers look at as
-// the session ends, and up to a second for room in a full socket, which an abort() ends at once.
+// the session ends, up to a second for room in a full socket, which an abort() ends at once, and
+// where there is no room to keep the heap, until no other thread copies to it or from it: touch().
 // Private functions expect it held.
 //
 // Lost. When the daemon goes away, closes the session or writes an invalid completion, and when the
@@ -159,6 +160,23 @@ class Session {
     requests_.for_each_listed(call);
   }
 
+  // Calls call() without the lock: what touches memory at `where`, which may lie in the heap. That
+  // is there until it has returned, though the session ends meanwhile. GRADCUBE_ENOMEM, and nothing
+  // is called, where it is not there any more. It waits for nobody: who ends the session may wait
+  // for it.
+  template <typename Call>
+  int touch(Lock& lock, const void* where, const Call& call) {
+    if (region_.is_gone() && heap_.contains(where)) return out_of_region();
+    const Touching touching(*this, lock);
+    call();
+    return GRADCUBE_OK;
+  }
+  template <typename Call>
+  void require_touch(const void* where, const Call& call) {  // throws Failure instead
+    Lock lock = enter();
+    require(touch(lock, where, call));
+  }
+
   // Of a block of the heap: where it lies in the region; gives it back.
   std::uint64_t offset_of(const void* block) const { return region_.offset_of(block); }
   void release(void* block) { heap_.release(block); }
@@ -170,9 +188,26 @@ class Session {
   }
 
  private:
+  class Touching {
+   public:
+    Touching(Session& session, Lock& lock) : session_(session), lock_(lock) {
+      ++session_.touching_;
+      lock_.unlock();
+    }
+    ~Touching() {
+      if (--session_.touching_ == 0) session_.touching_.notify_all();
+      lock_ = session_.enter();
+    }
+    Touching(const Touching&) = delete;
+    Touching& operator=(const Touching&) = delete;
+
+   private:
+    Session& session_;
+    Lock& lock_;
+  };
+
   // session.cc
   void close_in_child();
-  void copy_in(Lock& lock, const Request& request);
   void publish(Request& request);
   void ring_daemon();
   int report(Lock& lock, Request& request);
@@ -229,6 +264,7 @@ class Session {
   Failures failures_;
   const pid_t owner_ = getpid();  // the process that opened the session
   std::atomic<bool> aborted_{false};
+  std::atomic<unsigned> touching_{0};  // threads; none begins without the mutex
 
   std::mutex mutex_;  // guards all below
   SubmissionRing submissions_;

@@ -201,7 +201,11 @@ void Session::lose(int code, std::string message) {
   ring_is_open_ = false;
   // Its buffers are about to be the trainer's again, and the daemon may go on with them: others get
   // what was submitted, whatever is written there then.
-  if (in_flight_ != 0) region_.part_heap(heap_.usable());
+  if (in_flight_ != 0 && !region_.part_heap(heap_.usable())) {
+    // Who touches it ends with no lock, and no other thread begins to before this one has ended.
+    for (unsigned touch = touching_; touch != 0; touch = touching_) touching_.wait(touch);
+    PrivateInChild::between_forks([this] { region_.give_up_heap(heap_.usable()); });
+  }
   requests_.for_each_listed([this](Request& request) {
     if (!request.ended) end(request, lost_code_);  // report() says lost_message_
   });
