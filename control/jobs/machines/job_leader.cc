@@ -8,6 +8,11 @@
 #include "control/jobs/collective_text.h"
 
 namespace gradcube::control {
+namespace {
+
+constexpr int kMissedPings = 4;
+
+}  // namespace
 
 JobLeader::JobLeader(JobEnd self, JobId id, const std::string& name, const JobOptions& options,
                      const bcube::AddressSpace& space, const JobTiming& timing, JobOwner owner)
@@ -229,9 +234,10 @@ std::string JobLeader::overdue() const {
 void JobLeader::on_time(Instant now, JobActions& out) {
   if (over()) return;
   if (phase_ == Phase::running) {
-    if (now < next_ask_ || !any_lacks_departures()) return;
+    if (now < next_ask_) return;
     for (const Member& member : members_) tell_departures(member, out);
-    next_ask_ = now + timing_.repeat;
+    for (const Member& member : members_) seek_sign_of(member, now, out);
+    next_ask_ = now + (any_lacks_departures() ? timing_.repeat : timing_.ping);
   } else if (phase_deadline_.has_value() && now >= *phase_deadline_) {
     if (phase_ == Phase::ending) {
       enter(Phase::over, now, out);
@@ -252,8 +258,15 @@ void JobLeader::on_time(Instant now, JobActions& out) {
   }
 }
 
+// An agent that runs tells so with each ping. Where it has ended the job, and its words were lost,
+// its daemon answers that it knows of none.
+void JobLeader::seek_sign_of(const Member& member, Instant now, JobActions& out) const {
+  const bool is_silent = now - member.heard > kMissedPings * timing_.ping;
+  if (is_silent && member.agent.has_value()) send(*member.agent, Start{epoch_}, out);
+}
+
 std::optional<Instant> JobLeader::deadline() const {
-  if (over() || (phase_ == Phase::running && !any_lacks_departures())) return std::nullopt;
+  if (over()) return std::nullopt;
   return std::min(next_ask_, phase_deadline_.value_or(next_ask_));
 }
 

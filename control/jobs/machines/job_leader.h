@@ -11,7 +11,8 @@
 //               this name, with other members, ends this one
 //   preparing   all attach their engines, armed
 //   starting    all begin to send
-//   running     until a Disagree or a Leave that the job does not go on without
+//   running     until a Disagree or a Leave that the job does not go on without. An agent of which
+//               nothing is heard is asked whether it is still there
 //   catching_up after a Disagree: all run on, until every trainer has submitted what comes before
 //               the collective that cannot be done, or has left without it, or the time for that is
 //               over
@@ -161,6 +162,7 @@ class JobLeader {
   void end_if_deserted();
   void leave_out_silent(Instant now);
   void seek_missing(Instant now, JobActions& out);
+  void seek_sign_of(const Member& member, Instant now, JobActions& out) const;
   bool is_fresh(const Sighting& sighting, Instant now) const;
   bool all_answered() const;
   void answered(Member& member, Instant now, JobActions& out);

@@ -150,5 +150,21 @@ TEST_F(JobLeaderTest, IsOverWhenAllHaveHeardOfTheEnd) {
   EXPECT_FALSE(leader_.deadline());
 }
 
+// As where another server has ended the job, and its words were lost on a link that was cut meanwhile.
+TEST_F(JobLeaderTest, EndsWhereADaemonOfWhichNothingIsHeardHasNoSuchJobAnyMore) {
+  run();
+  const Instant ping = timing_.ping;
+  for (int i = 0; i < 4; ++i) {
+    all(Started{0});
+    EXPECT_EQ(asked<control::Start>(wait(ping)), Servers{}) << "all ping";
+  }
+  for (int i = 0; i < 4; ++i) {
+    hear(0, Started{0});
+    hear(2, Started{0});
+    EXPECT_EQ(asked<control::Start>(wait(ping)), i < 3 ? Servers{} : Servers{1});
+  }
+  EXPECT_NE(first<Abort>(hear(1, Unknown{})).why.find("has no trainer of job"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace gradcube::control
