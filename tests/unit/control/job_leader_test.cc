@@ -150,7 +150,7 @@ TEST_F(JobLeaderTest, IsOverWhenAllHaveHeardOfTheEnd) {
   EXPECT_FALSE(leader_.deadline());
 }
 
-// As where another server has ended the job, and its words were lost on a link that was cut meanwhile.
+// As where another server has ended the job, and its words were lost on a link that was cut.
 TEST_F(JobLeaderTest, EndsWhereADaemonOfWhichNothingIsHeardHasNoSuchJobAnyMore) {
   run();
   const Instant ping = timing_.ping;
