@@ -36,6 +36,11 @@ int run_down(bool json) {
     throw SetupError(
         fmt::format("no cluster runs in {}: {}", directory.path().string(), kNothingToEnd));
   }
+  if (!pid && has_leftovers(directory)) {
+    throw SetupError(
+        fmt::format("a cluster is being started in {}: wait until it is up, then end it",
+                    directory.path().string()));
+  }
   if (json) {
     print("{}\n", nlohmann::json{{"ok", true}, {"pid", pid.value_or(0)}}.dump());
   } else if (pid) {

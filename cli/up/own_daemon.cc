@@ -155,9 +155,9 @@ std::optional<pid_t> end_one(const RunDirectory& directory) {
 // For refuse_shared() on other hosts, whose lack of it is no harm.
 void write_owner(const control::Descriptor& lock, const StartLock::Owner& owner) {
   const std::string words = fmt::format("{} {}\n", owner.cluster, owner.host);
-  if (ftruncate(lock.get(), 0) == 0) {
-    [[maybe_unused]] const ssize_t ignored = pwrite(lock.get(), words.data(), words.size(), 0);
-  }
+  if (ftruncate(lock.get(), 0) != 0) return;
+  if (pwrite(lock.get(), words.data(), words.size(), 0) < 0) return;
+  fdatasync(lock.get());  // hosts that share it by NFS see it then
 }
 
 void refuse_shared(const RunDirectory& directory, const StartLock::Owner& owner) {

@@ -1,5 +1,6 @@
 // How a node carries out what its job control asks for: messages, commands to the engines, notices
 // to trainers.
+#include <algorithm>
 #include <fmt/format.h>
 #include <limits>
 #include <variant>
@@ -252,11 +253,17 @@ std::vector<control::PeerFacts> Node::peer_facts(const JobGroup& group,
                                                  const notice::Report& report,
                                                  control::Instant now) const {
   std::vector<control::PeerFacts> peers;
+  // Of servers elsewhere nobody here knows it: then this server alone would be named.
+  const bool knows_all =
+      around_.cut_off && std::all_of(report.members.begin(), report.members.end(),
+                                     [this](const control::MemberStanding& member) {
+                                       return around_.here.contains(member.server);
+                                     });
   for (const control::MemberStanding& standing : report.members) {
     control::PeerFacts& peer = peers.emplace_back();
     peer.standing = standing;
     peer.no_way = !engines_->reaches(standing.server);
-    peer.cut_off = around_.cut_off && around_.cut_off(standing.server);
+    peer.cut_off = knows_all && around_.cut_off(standing.server);
     // Only those that are greeted would have been heard.
     const auto heard = greetings_.last_heard(standing.server);
     if (heard.has_value() && greetings_.greets(standing.server)) peer.since_heard = now - *heard;

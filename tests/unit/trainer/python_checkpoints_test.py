@@ -43,7 +43,7 @@ class CheckpointsTest(WithControlC):
         for library, hub, end in self.with_checkpoints():
             library.may_begin.set()
             hub.begin_checkpoint("model.hub", 1)
-            self.interrupted(hub.end_checkpoint, "wait")
+            self.interrupted(hub.end_checkpoint, "wait", lambda: library.ends)
             self.assertIs(self.told(lambda: hub.end_checkpoint(0)), gradcube.TimeoutError)
             library.may_end.set()
             for _ in range(2):
@@ -53,7 +53,7 @@ class CheckpointsTest(WithControlC):
     def test_a_checkpoint_whose_beginning_ctrl_c_has_left_ends_when_it_has_begun(self):
         for library, hub, end in self.with_checkpoints():
             library.may_end.set()
-            self.interrupted(lambda: hub.begin_checkpoint("model.hub", 1), "wait")
+            self.interrupted(lambda: hub.begin_checkpoint("model.hub", 1), "wait", lambda: library.beginnings)
             ends = []
             thread = threading.Thread(target=lambda: ends.append(self.told(lambda: hub.end_checkpoint(60))))
             thread.start()
@@ -89,7 +89,7 @@ class CheckpointsTest(WithControlC):
         for library, hub, end in self.with_checkpoints():
             library.may_begin.set()
             hub.begin_checkpoint("model.hub", 1)
-            self.interrupted(hub.end_checkpoint, "wait")
+            self.interrupted(hub.end_checkpoint, "wait", lambda: library.ends)
             self.assert_not_begun_before_it_is_told(hub)
             library.may_end.set()
             self.wait_for(lambda: not hub._ending.is_under_way())
@@ -126,7 +126,7 @@ class CheckpointsTest(WithControlC):
     def test_a_forked_child_waits_for_no_call_that_ctrl_c_has_left(self):
         for library, hub, _ in self.with_checkpoints():
             library.may_end.set()
-            self.interrupted(lambda: hub.begin_checkpoint("model.hub", 1), "wait")
+            self.interrupted(lambda: hub.begin_checkpoint("model.hub", 1), "wait", lambda: library.beginnings)
             child = os.fork()
             if child == 0:
                 signal.alarm(10)  # where it waits all the same

@@ -70,12 +70,13 @@ class WithControlC(WithDaemon):
             frame = frame.f_back
         return names
 
-    def interrupted(self, call, where="_wait"):
-        """The exception of what Ctrl-C has ended as it waited in this function of the package."""
+    def interrupted(self, call, where="_wait", has_begun=lambda: True):
+        """The exception of what Ctrl-C has ended as it waited in this function of the package, and had begun."""
         main = threading.get_ident()
 
         def interrupt():
             self.wait_for(lambda: where in (found := self.names_in(main)) and "start" not in found)  # of a thread
+            self.wait_for(has_begun)
             os.kill(os.getpid(), signal.SIGINT)
 
         thread = threading.Thread(target=interrupt)

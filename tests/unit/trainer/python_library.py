@@ -35,6 +35,7 @@ class Checkpoints:
         self.may_begin = threading.Event()
         self.may_end = threading.Event()
         self.is_begun = False
+        self.beginnings = 0
         self.ends = 0
         self.milliseconds = None  # of the last end
 
@@ -42,6 +43,7 @@ class Checkpoints:
         return getattr(self.library, name)
 
     def gradcube_hub_begin_checkpoint(self, _hub, _path, _step):
+        self.beginnings += 1
         self.may_begin.wait()
         self.is_begun = True
         return 0

@@ -253,7 +253,7 @@ class Hub:
         again, as after Ctrl-C, it says the same of this checkpoint once more.
         """
         handle = self._open_handle()
-        if self._ending is None or not self._ending.is_made():
+        if self._ending is None or self._ending.is_void():
             milliseconds = self._after_left_calls(timeout)  # such as that of begin_checkpoint()
             self._ending = Call(handle.session, lambda: handle.call("gradcube_hub_end_checkpoint", milliseconds))
         ending = self._ending

@@ -61,6 +61,10 @@ class Call:
         """It has begun, and may have ended."""
         return self._fate.get("maker") is not None
 
+    def is_void(self):
+        """It never begins."""
+        return bool(self._fate) and not self.is_made()
+
     def _decide(self, maker):
         """Who makes it: a thread that begins, or nobody, where that had not begun."""
         decided = self._fate.setdefault("maker", maker)

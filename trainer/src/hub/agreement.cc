@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <new>
 
 namespace gradcube::trainer {
 
@@ -26,7 +27,12 @@ std::vector<Said> gather(Session& session, const Said& own, const Deadline& dead
   std::vector<Said> said(session.place().size);
   said[session.place().rank] = own;
   const std::size_t bytes = said.size() * sizeof(own);
-  const auto give_back = [&session](std::byte* memory) { session.free(memory); };
+  const auto give_back = [&session](std::byte* memory) {
+    try {
+      session.free(memory);
+    } catch (const std::bad_alloc&) {  // it stays in use until the session ends
+    }
+  };
   const std::unique_ptr<std::byte, decltype(give_back)> owned(session.require_memory(bytes),
                                                               give_back);
   std::byte* const block = owned.get();

@@ -155,7 +155,9 @@ void HubParts::read_key(Session& session, std::size_t number, std::byte* to) {
         }
       }
     }
-  } catch (const std::runtime_error& error) {  // it was whole a moment ago
+  } catch (const Failure&) {  // the session's memory is gone
+    throw;
+  } catch (const std::runtime_error& error) {  // the file was whole a moment ago
     throw Failure(GRADCUBE_ESYSTEM, error.what());
   }
 }
