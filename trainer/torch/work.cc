@@ -6,6 +6,7 @@
 #include <c10/core/StreamGuard.h>
 #include <exception>
 #include <stdexcept>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include "trainer/torch/interpreter.h"
 #include "trainer/torch/tensors.h"
@@ -188,6 +189,7 @@ void GradcubeWork::break_off() {
 }
 
 void GradcubeWork::look_for_signals() {
+  if (torch::autograd::get_current_graph_task_nodes_in_graph() != nullptr) return;
   try {
     handle_signals();
   } catch (...) {

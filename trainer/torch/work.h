@@ -49,7 +49,8 @@ class GradcubeWork final : public c10d::Work {
                     std::vector<Span> touched, Clock::time_point deadline);
 
   // When the call is made: a signal that has come meanwhile counts as one that ends the wait().
-  // Python raises what its handler does before the caller has the work.
+  // Python raises what its handler does before the caller has the work. In backward(), which makes
+  // a RuntimeError of what is thrown, handlers run later.
   void look_for_signals();
 
   // Of a work without requests of its own, which end() ends: until then, what is asked of it is
