@@ -124,7 +124,7 @@ Pointer ProcessGroupGradcube::recvAnysource(Tensors& tensors, int tag) {
   }
   Call call{OpType::RECV, "gradcube:recv", {}, tensors};
   if (!add_kept(call, tensor, std::nullopt, tag_of(tag))) {
-    call.any_source = std::make_shared<AnySource>(kept_, tag_of(tag), tensor);
+    call.any_source = std::make_shared<AnySource>(kept_, tag_of(tag), tensor.detach());
     for (int rank = 0; rank < size_; ++rank) {
       if (rank == rank_) continue;
       const at::Tensor memory = workspace(call, tensor, tensor.numel(), kMessages);
