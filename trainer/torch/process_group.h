@@ -178,8 +178,8 @@ class ProcessGroupGradcube final : public GroupBase {
   std::uint64_t getSequenceNumberForGroup() override { return collectives_; }
 
  private:
-  // What a call asks of the session, and what has to happen to its tensors. While it lives, what its
-  // thread does is in inference mode; it ends before handlers of signals run.
+  // What a call asks of the session, and what has to happen to its tensors. Its thread
+  // is in inference mode while it lives, which is not until handlers of signals run.
   struct Call {
     c10d::OpType type;
     const char* title;

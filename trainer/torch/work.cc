@@ -111,7 +111,7 @@ void GradcubeWork::synchronize() {
   if (stage_ != nullptr) future_->wait();
 }
 
-bool GradcubeWork::has_ended_within(std::chrono::milliseconds time) {
+bool GradcubeWork::has_ended_within(std::chrono::milliseconds time, bool handles_signals) {
   const Clock::time_point until = deadline_after(time);
   std::unique_lock lock(mutex_);  // of whatever type a version has
   while (!completed_) {
@@ -120,7 +120,7 @@ bool GradcubeWork::has_ended_within(std::chrono::milliseconds time) {
     cv_.wait_until(lock, std::min(until, now + kSignalInterval), [this] { return completed_; });
     if (completed_) break;
     lock.unlock();
-    handle_signals();
+    if (handles_signals) handle_signals();
     if (const auto progress = progress_.lock()) progress->check_exit();
     lock.lock();
   }
@@ -146,7 +146,8 @@ void GradcubeWork::abandon() {
   }
   const bool goes_on = progress != nullptr && task != nullptr && !Work::isCompleted();
   if (goes_on && progress->abandon(task, kAbandoned)) {
-    has_ended_within(kForever);
+    // A signal would bring the caller to memory that the daemon still reads.
+    has_ended_within(kForever, false);
   } else if (Work::isCompleted() && !future_->hasError()) {  // just now: no second wait() is needed
     synchronize();
     take_back();

@@ -79,7 +79,7 @@ class GradcubeWork final : public c10d::Work {
   void take_back();
   void copy();
   void complete_future();
-  bool has_ended_within(std::chrono::milliseconds time);
+  bool has_ended_within(std::chrono::milliseconds time, bool handles_signals = true);
 
   const std::vector<at::Tensor> outputs_;
   std::vector<Copy> copies_;
