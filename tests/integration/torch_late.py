@@ -128,6 +128,7 @@ def interrupted_memory():
     interrupted_and_exchanged()
     interrupted_again()
     interrupted_comparison()
+    interrupted_and_resized()
 
 
 def interrupted_in_place():
@@ -282,6 +283,23 @@ def interrupted_comparison():
         work = gradcube.torch.ours(group).compare(mine)
     work.wait()
     dist.barrier(group=group)
+    dist.destroy_process_group(group)
+
+
+def interrupted_and_resized():
+    """Memory that is still written to is not freed by another size of its tensor's, until that has ended."""
+    rank, meet, group = dist.get_rank(), Meetings("interrupted and resized"), dist.new_group(timeout=LATER)
+    mine = torch.ones(LONG)
+    storage = mine.untyped_storage() if hasattr(mine, "untyped_storage") else mine.storage().untyped()
+    work = None
+    if rank == 0:
+        work = dist.all_reduce(mine, group=group, async_op=True)
+        interrupt(work)
+        refusal(lambda: storage.resize_(0), "resiz")
+    meet()
+    (work or dist.all_reduce(mine, group=group, async_op=True)).wait()
+    assert torch.equal(mine, torch.full_like(mine, 4)), mine
+    storage.resize_(0)
     dist.destroy_process_group(group)
 
 

@@ -73,6 +73,27 @@ void GradcubeWork::end(const std::string& failure) {
     complete_future();
   }
   finish(error);
+  release_sizes();
+}
+
+// An abandoned call still writes to memory that another size of its tensor's would free.
+void GradcubeWork::hold_sizes() {
+  for (const at::Tensor& output : outputs_) {
+    if (output.layout() != at::kStrided) continue;
+    const c10::Storage storage = output.storage();
+    if (!storage.unsafeGetStorageImpl()->resizable()) continue;
+    storage.unsafeGetStorageImpl()->set_resizable(false);
+    held_.push_back(storage);
+  }
+}
+
+void GradcubeWork::release_sizes() {
+  std::vector<c10::Storage> held;
+  {
+    const std::lock_guard lock(mutex_);
+    held.swap(held_);
+  }
+  for (const c10::Storage& storage : held) storage.unsafeGetStorageImpl()->set_resizable(true);
 }
 
 void GradcubeWork::end_by(const std::function<void()>& copy) {
@@ -143,6 +164,7 @@ void GradcubeWork::abandon() {
     task = task_.lock();
     abandoned_ = task;
     is_abandoned_ = true;
+    if (!completed_) hold_sizes();
   }
   const bool goes_on = progress != nullptr && task != nullptr && !Work::isCompleted();
   if (goes_on && progress->abandon(task, kAbandoned)) {
@@ -155,6 +177,7 @@ void GradcubeWork::abandon() {
 }
 
 void GradcubeWork::take_back() {
+  release_sizes();
   const auto progress = progress_.lock();
   std::shared_ptr<Task> task;
   {

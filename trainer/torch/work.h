@@ -77,6 +77,8 @@ class GradcubeWork final : public c10d::Work {
   void break_off();
   void abandon();
   void take_back();
+  void hold_sizes();  // with mutex_ held
+  void release_sizes();
   void copy();
   void complete_future();
   bool has_ended_within(std::chrono::milliseconds time, bool handles_signals = true);
@@ -88,10 +90,11 @@ class GradcubeWork final : public c10d::Work {
   const int source_;
   const c10::intrusive_ptr<c10::ivalue::Future> future_;
   std::weak_ptr<Progress> progress_;
-  std::weak_ptr<Task> task_;       // guarded by mutex_ once the work can be waited for
-  const char* late_ = nullptr;     // why its time is up; guarded by mutex_
-  std::weak_ptr<Task> abandoned_;  // guarded by mutex_
-  bool is_abandoned_ = false;      // guarded by mutex_
+  std::weak_ptr<Task> task_;        // guarded by mutex_ once the work can be waited for
+  const char* late_ = nullptr;      // why its time is up; guarded by mutex_
+  std::weak_ptr<Task> abandoned_;   // guarded by mutex_
+  bool is_abandoned_ = false;       // guarded by mutex_
+  std::vector<c10::Storage> held_;  // that may not be resized; guarded by mutex_
 };
 
 }  // namespace gradcube::pytorch
