@@ -21,6 +21,7 @@ def any_source():
     of_another_length()
     for_a_tensor_that_is_refused()
     beside_those_of_other_threads()
+    into_what_the_tensor_had()
 
 
 def in_turns():
@@ -178,3 +179,20 @@ def beside_those_of_other_threads():
                 work.wait()
             assert float(small) == 3 and float(named[-1]) == 2 * float(accepted), (small, named[-1])
         dist.barrier()
+
+
+def into_what_the_tensor_had():
+    """A tensor that is given other memory leaves its former memory to the receive."""
+    rank = dist.get_rank()
+    if rank == 0:
+        got = torch.zeros(1)
+        former = got.detach()
+        receive = dist.irecv(got, None, tag=11)
+        got.data = torch.full((1,), 5.0)
+    dist.barrier()
+    if rank == 1:
+        dist.send(torch.full((1,), 7.0), 0, tag=11)
+    elif rank == 0:
+        receive.wait()
+        assert float(got) == 5 and float(former) == 7, (got, former)
+    dist.barrier()

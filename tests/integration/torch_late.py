@@ -5,6 +5,9 @@ import ctypes
 import functools
 import os
 import signal
+import sys
+import threading
+import time
 import weakref
 
 import gradcube.torch
@@ -123,6 +126,9 @@ def interrupted_memory():
     interrupted_in_place()
     interrupted_and_copied()
     interrupted_and_exchanged()
+    interrupted_again()
+    interrupted_comparison()
+    interrupted_and_resized()
 
 
 def interrupted_in_place():
@@ -220,6 +226,83 @@ def interrupted_and_exchanged():
     dist.destroy_process_group(group)
 
 
+def interrupted_again():
+    """Signals that come while the group is left run their handlers after that: the daemon reads the tensor until then."""
+    rank, meet, group = dist.get_rank(), Meetings("interrupted again"), dist.new_group(timeout=LATER)
+    with gradcube.torch.shared_memory(group):
+        mine = torch.ones(LONG)
+    begun, release, calls = threading.Event(), threading.Event(), []
+
+    def hold_up(future):
+        begun.set()
+        release.wait()
+
+    def handler(*_):
+        calls.append(release.is_set())
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    def again():
+        main = threading.main_thread().ident
+        while not calls or sys._current_frames()[main].f_code is handler.__code__:
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Timer(0.5, release.set).start()  # what looks for signals has done so by then
+
+    if rank != 0:
+        meet()
+    first = dist.all_reduce(torch.ones(1), group=group, async_op=True)
+    if rank == 0:
+        first.get_future().then(hold_up)
+        meet()
+        begun.wait()
+        before = signal.signal(signal.SIGINT, handler)
+        interrupter = threading.Thread(target=again)
+        interrupter.start()
+        interrupt(dist.all_reduce(mine, group=group, async_op=True))
+        interrupter.join()
+        signal.signal(signal.SIGINT, before)
+        assert calls == [False, True], calls
+        refusal(lambda: dist.all_reduce(torch.ones(1), group=group), "this process group has ended", "a signal")
+    first.wait()
+    meet()
+    dist.destroy_process_group(group)
+
+
+def interrupted_comparison():
+    """It has read the tensor when Ctrl-C comes, so what is written there later changes nothing."""
+    rank, meet, group = dist.get_rank(), Meetings("interrupted comparison"), dist.new_group(timeout=LATER)
+    with gradcube.torch.shared_memory(group):
+        mine = torch.ones(LONG)
+    if rank == 0:
+        work = gradcube.torch.ours(group).compare(mine)
+        interrupt(work)
+        mine.fill_(5)
+    meet()
+    if rank != 0:
+        work = gradcube.torch.ours(group).compare(mine)
+    work.wait()
+    dist.barrier(group=group)
+    dist.destroy_process_group(group)
+
+
+def interrupted_and_resized():
+    """Memory that is still written to is not freed by another size of its tensor's, until that has ended."""
+    rank, meet, group = dist.get_rank(), Meetings("interrupted and resized"), dist.new_group(timeout=LATER)
+    mine = torch.ones(LONG)
+    storage = mine.untyped_storage() if hasattr(mine, "untyped_storage") else mine.storage().untyped()
+    work = None
+    if rank == 0:
+        work = dist.all_reduce(mine, group=group, async_op=True)
+        interrupt(work)
+        refusal(lambda: storage.resize_(0), "resiz")
+    meet()
+    (work or dist.all_reduce(mine, group=group, async_op=True)).wait()
+    assert torch.equal(mine, torch.full_like(mine, 4)), mine
+    storage.resize_(0)
+    dist.destroy_process_group(group)
+
+
 def interrupt_within(*call):
     """Ctrl-C comes before the call, but Python handles it after that: no code of its own is run between the two."""
     steps = [functools.partial(ctypes.pythonapi.PyErr_SetInterrupt), functools.partial(*call)]
@@ -257,4 +340,49 @@ def interrupted_submissions():
     words = ["this process group has ended", "whose wait() a signal has ended"] * (rank == 0)
     refusal(lambda: dist.all_reduce(mine, group=group), *words)
     meet()
+    dist.destroy_process_group(group)
+    interrupted_backward()
+    handled_submissions()
+
+
+def interrupted_backward():
+    """Ctrl-C in backward(), where PyTorch knows its own exceptions alone, is raised when that has ended."""
+    group = dist.new_group(timeout=LATER)
+    layer = torch.nn.Linear(1, 1, bias=False)
+    parallel = torch.nn.parallel.DistributedDataParallel(layer, process_group=group)
+    set_interrupt = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("PyErr_SetInterrupt", ctypes.pythonapi))
+    hook = layer.weight.register_hook(set_interrupt)  # no code of Python's is run between it and the submission
+    try:
+        parallel(torch.full((1, 1), dist.get_rank() + 1.0)).sum().backward()
+        raise AssertionError("Ctrl-C has not come")
+    except KeyboardInterrupt:
+        hook.remove()
+    assert float(layer.weight.grad) == 2.5, layer.weight.grad
+    dist.barrier(group=group)
+    dist.destroy_process_group(group)
+
+
+def handled_submissions():
+    """What the handler of a signal makes in the midst of a call is as it is elsewhere."""
+    group, made, rank = dist.new_group(timeout=LATER), [], dist.get_rank()
+    ours = gradcube.torch.ours(group)
+    before = signal.signal(signal.SIGUSR1, lambda *_: made.append(torch.ones(1)))
+    calls = [
+        functools.partial(ours.allreduce, [torch.ones(3)]),
+        functools.partial(ours.allreduce, [torch.eye(4).to_sparse()]),
+        functools.partial(ours.send, [torch.ones(1)], rank ^ 1, 0),
+        functools.partial(ours.recv, [torch.ones(1)], rank ^ 1, 0),
+        functools.partial(ours.recv_anysource, [torch.ones(1)], 1),
+        functools.partial(ours.send, [torch.ones(1)], rank ^ 1, 1),
+    ]
+    works = []
+    for call in calls:
+        steps = [functools.partial(ctypes.pythonapi.PyErr_SetInterruptEx, int(signal.SIGUSR1)), call]
+        _, work = map(functools.partial.__call__, steps)
+        works.append(work)
+    for work in works:
+        work.wait()
+    assert len(made) == len(calls) and not any(one.is_inference() for one in made), made
+    signal.signal(signal.SIGUSR1, before)
+    dist.barrier(group=group)
     dist.destroy_process_group(group)

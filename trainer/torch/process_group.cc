@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <algorithm>
-#include <c10/core/InferenceMode.h>
 #include <stdexcept>
 #include <utility>
 
@@ -136,7 +135,6 @@ Pointer ProcessGroupGradcube::allreduce(Tensors& tensors, const c10d::AllreduceO
   if (tensors.size() == 1 && tensors[0].layout() != at::kStrided) {
     return sum_sparse(tensors[0], options);
   }
-  const c10::InferenceMode as_values;
   Call call{OpType::ALLREDUCE, "gradcube:all_reduce", tensors, tensors};
   add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
   return start(std::move(call), options.timeout);
@@ -148,14 +146,12 @@ Pointer ProcessGroupGradcube::allreduce_sparse(Tensors& tensors,
 }
 
 Pointer ProcessGroupGradcube::all_reduce_on(const at::Tensor& tensor, unsigned lane) {
-  const c10::InferenceMode as_values;
   Call call{OpType::ALLREDUCE, "gradcube:all_reduce", {tensor}, {tensor}};
   add_reduction(call, tensor, c10d::ReduceOp::SUM, GRADCUBE_ALL_REDUCE, 0, lane);
   return start(std::move(call), c10d::kUnsetTimeout);
 }
 
 Pointer ProcessGroupGradcube::compare(const at::Tensor& tensor) {
-  const c10::InferenceMode as_values;
   check_memory(tensor);
   Call call{OpType::UNKNOWN, "gradcube:compare", {tensor}, {tensor}};
   const at::Tensor memory = plain(call, tensor, Use::read, GRADCUBE_COMPARE);
@@ -170,7 +166,6 @@ Pointer ProcessGroupGradcube::compare(const at::Tensor& tensor) {
 
 Pointer ProcessGroupGradcube::allreduce_coalesced(Tensors& tensors,
                                                   const c10d::AllreduceCoalescedOptions& options) {
-  const c10::InferenceMode as_values;
   Call call{OpType::ALLREDUCE_COALESCED, "gradcube:all_reduce", tensors, tensors};
   for (const at::Tensor& tensor : tensors) {
     add_reduction(call, tensor, options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
@@ -179,7 +174,6 @@ Pointer ProcessGroupGradcube::allreduce_coalesced(Tensors& tensors,
 }
 
 Pointer ProcessGroupGradcube::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
-  const c10::InferenceMode as_values;
   check_rank("root", options.rootRank);
   Call call{OpType::REDUCE, "gradcube:reduce", tensors, tensors};
   add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_REDUCE,
@@ -188,7 +182,6 @@ Pointer ProcessGroupGradcube::reduce(Tensors& tensors, const c10d::ReduceOptions
 }
 
 Pointer ProcessGroupGradcube::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
-  const c10::InferenceMode as_values;
   check_rank("root", options.rootRank);
   Call call{OpType::BROADCAST, "gradcube:broadcast", tensors, tensors};
   const at::Tensor& tensor = only_one(tensors);
@@ -220,7 +213,6 @@ void ProcessGroupGradcube::add_gathering(Call& call, const Tensors& outputs,
 
 Pointer ProcessGroupGradcube::allgather(TensorLists& outputs, Tensors& inputs,
                                         const c10d::AllgatherOptions& options) {
-  const c10::InferenceMode as_values;
   const Tensors& list = only_one(outputs);
   Call call{OpType::ALLGATHER, "gradcube:all_gather", inputs, list};
   add_gathering(call, list, only_one(inputs));
@@ -229,7 +221,6 @@ Pointer ProcessGroupGradcube::allgather(TensorLists& outputs, Tensors& inputs,
 
 Pointer ProcessGroupGradcube::allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                                   const c10d::AllgatherOptions& options) {
-  const c10::InferenceMode as_values;
   Call call{OpType::ALLGATHER_COALESCED, "gradcube:all_gather", inputs, {}};
   if (outputs.size() != static_cast<std::size_t>(size_)) {
     throw std::runtime_error("all_gather_coalesced has " + std::to_string(outputs.size()) +
@@ -258,7 +249,6 @@ Pointer ProcessGroupGradcube::allgather_into_tensor_coalesced(
 // Each output is one tensor for what all ranks give of its input.
 Pointer ProcessGroupGradcube::gather_wholes(const Tensors& outputs, const Tensors& inputs,
                                             Milliseconds timeout) {
-  const c10::InferenceMode as_values;
   check_pairs(outputs, inputs);
   Call call{OpType::_ALLGATHER_BASE, "gradcube:all_gather", inputs, outputs};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -321,7 +311,6 @@ void ProcessGroupGradcube::add_scattered_combination(Call& call, const at::Tenso
 
 Pointer ProcessGroupGradcube::reduce_scatter(Tensors& outputs, TensorLists& inputs,
                                              const c10d::ReduceScatterOptions& options) {
-  const c10::InferenceMode as_values;
   const std::uint64_t tag = next_tag();
   const Tensors& list = only_one(inputs);
   Call call{OpType::REDUCE_SCATTER, "gradcube:reduce_scatter", list, outputs};
@@ -342,7 +331,6 @@ Pointer ProcessGroupGradcube::reduce_scatter_tensor_coalesced(
 // Each input is one tensor for what all ranks get of it.
 Pointer ProcessGroupGradcube::scatter_wholes(const Tensors& outputs, const Tensors& inputs,
                                              const c10d::ReduceOp& op, Milliseconds timeout) {
-  const c10::InferenceMode as_values;
   const std::uint64_t tag = next_tag();
   check_pairs(outputs, inputs);
   Call call{OpType::_REDUCE_SCATTER_BASE, "gradcube:reduce_scatter", inputs, outputs};

@@ -46,6 +46,7 @@
 
 #include <array>
 #include <atomic>
+#include <c10/core/InferenceMode.h>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -177,7 +178,8 @@ class ProcessGroupGradcube final : public GroupBase {
   std::uint64_t getSequenceNumberForGroup() override { return collectives_; }
 
  private:
-  // What a call asks of the session, and what has to happen to its tensors.
+  // What a call asks of the session, and what has to happen to its tensors. Its thread
+  // is in inference mode while it lives, which is not until handlers of signals run.
   struct Call {
     c10d::OpType type;
     const char* title;
@@ -194,6 +196,7 @@ class ProcessGroupGradcube final : public GroupBase {
     int source = -1;
     std::shared_ptr<Stage> stage = nullptr;           // of tensors on a device
     std::shared_ptr<AnySource> any_source = nullptr;  // of a receive from any rank
+    std::unique_ptr<c10::InferenceMode> as_values = std::make_unique<c10::InferenceMode>();
   };
   enum class Use { read, write, both };
   struct Counters {

@@ -203,6 +203,7 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::begin(Call call, Millisec
     });
   }
   if (progress_ == nullptr) {  // nobody has anything to add
+    call.as_values.reset();
     if (call.stage != nullptr) call.stage->wait_for_copies(deadline);
     call.requests.clear();
   }

@@ -1,7 +1,6 @@
 // The calls of the process group that consist of messages.
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -85,7 +84,6 @@ void ProcessGroupGradcube::add_receive(Call& call, const at::Tensor& tensor, int
 }
 
 Pointer ProcessGroupGradcube::send(Tensors& tensors, int to, int tag) {
-  const c10::InferenceMode as_values;
   check_company(size_);
   check_rank("rank", to);
   Call call{OpType::SEND, "gradcube:send", tensors, tensors};
@@ -104,7 +102,6 @@ std::unique_lock<std::timed_mutex> ProcessGroupGradcube::enter_receive() {
 }
 
 Pointer ProcessGroupGradcube::recv(Tensors& tensors, int from, int tag) {
-  const c10::InferenceMode as_values;
   std::unique_lock<std::timed_mutex> lock = enter_receive();
   check_rank("rank", from);
   Call call{OpType::RECV, "gradcube:recv", {}, tensors};
@@ -119,7 +116,6 @@ Pointer ProcessGroupGradcube::recv(Tensors& tensors, int from, int tag) {
 }
 
 Pointer ProcessGroupGradcube::recvAnysource(Tensors& tensors, int tag) {
-  const c10::InferenceMode as_values;
   std::unique_lock<std::timed_mutex> lock = enter_receive();
   const at::Tensor& tensor = only_one(tensors);
   if (!tensor.device().is_cpu()) {
@@ -128,7 +124,7 @@ Pointer ProcessGroupGradcube::recvAnysource(Tensors& tensors, int tag) {
   }
   Call call{OpType::RECV, "gradcube:recv", {}, tensors};
   if (!add_kept(call, tensor, std::nullopt, tag_of(tag))) {
-    call.any_source = std::make_shared<AnySource>(kept_, tag_of(tag), tensor);
+    call.any_source = std::make_shared<AnySource>(kept_, tag_of(tag), tensor.detach());
     for (int rank = 0; rank < size_; ++rank) {
       if (rank == rank_) continue;
       const at::Tensor memory = workspace(call, tensor, tensor.numel(), kMessages);
@@ -180,7 +176,6 @@ Pointer ProcessGroupGradcube::gather_single(at::Tensor& output, at::Tensor& inpu
 Pointer ProcessGroupGradcube::gather_parts(
     const Tensors& inputs, const c10d::GatherOptions& options,
     const std::function<Tensors(const at::Tensor& input)>& parts_at_root) {
-  const c10::InferenceMode as_values;
   const std::uint64_t tag = next_tag();
   const at::Tensor& input = only_one(inputs);
   check_rank("root", options.rootRank);
@@ -203,7 +198,6 @@ Pointer ProcessGroupGradcube::gather_parts(
 
 Pointer ProcessGroupGradcube::scatter(Tensors& outputs, TensorLists& inputs,
                                       const c10d::ScatterOptions& options) {
-  const c10::InferenceMode as_values;
   const std::uint64_t tag = next_tag();
   const at::Tensor& output = only_one(outputs);
   check_rank("root", options.rootRank);
@@ -262,7 +256,6 @@ void ProcessGroupGradcube::add_exchange(Call& call, const Tensors& outputs, cons
 
 Pointer ProcessGroupGradcube::alltoall(Tensors& outputs, Tensors& inputs,
                                        const c10d::AllToAllOptions& options) {
-  const c10::InferenceMode as_values;
   const std::uint64_t tag = next_tag();
   Call call{OpType::ALLTOALL, "gradcube:all_to_all", inputs, outputs};
   add_exchange(call, outputs, inputs, tag);
@@ -273,7 +266,6 @@ Pointer ProcessGroupGradcube::alltoall_base(at::Tensor& output, at::Tensor& inpu
                                             std::vector<std::int64_t>& output_splits,
                                             std::vector<std::int64_t>& input_splits,
                                             const c10d::AllToAllOptions& options) {
-  const c10::InferenceMode as_values;
   const std::uint64_t tag = next_tag();
   check_memory(output);
   check_memory(input);

@@ -55,10 +55,11 @@ struct ProcessGroupGradcube::SparseSum {
 
 Pointer ProcessGroupGradcube::sum_sparse(const at::Tensor& tensor,
                                          const c10d::AllreduceOptions& options) {
-  const c10::InferenceMode as_values;
+  Call call{OpType::ALLREDUCE, kTitle, {}, {}};
   const auto sum = std::make_shared<SparseSum>();
   sum->tag = next_tag();
   check_sparse(tensor, options.reduceOp);
+  call.inputs = {tensor._indices(), tensor._values()};
   sum->result = tensor;
   sum->own = tensor.coalesce();
   // What a program that Ctrl-C has brought out of its wait writes there is for no other rank.
@@ -66,7 +67,6 @@ Pointer ProcessGroupGradcube::sum_sparse(const at::Tensor& tensor,
   sum->deadline = deadline_after(limit_of(options.timeout));
   const at::Tensor own = outline_of(sum->own);
   for (int rank = 0; rank < size_; ++rank) sum->outlines.push_back(at::empty_like(own));
-  Call call{OpType::ALLREDUCE, kTitle, {tensor._indices(), tensor._values()}, {}};
   add_exchange(call, sum->outlines, Tensors(static_cast<std::size_t>(size_), own), sum->tag);
   sum->work =
       c10::make_intrusive<GradcubeWork>(rank_, OpType::ALLREDUCE, kTitle, Tensors{tensor},
@@ -94,11 +94,10 @@ void ProcessGroupGradcube::follow(const SparseSumPointer& sum,
 }
 
 void ProcessGroupGradcube::exchange_elements(const SparseSumPointer& sum) {
-  const c10::InferenceMode as_values;
+  Call call{OpType::RECV, kTitle, {}, {}};  // the call was counted when it began
   const at::Tensor own_indices = sum->own.indices().contiguous();
   const at::Tensor own_values = sum->own.values().contiguous();
   const at::Tensor& mine = sum->outlines[rank_];
-  Call call{OpType::RECV, kTitle, {}, {}};  // the call was counted when it began
   for (int rank = 0; rank < size_; ++rank) {
     const at::Tensor& theirs = sum->outlines[rank];
     if (!theirs.slice(0, 1).equal(mine.slice(0, 1))) {

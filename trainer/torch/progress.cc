@@ -19,8 +19,7 @@ namespace {
 const std::string kOrderIsLost = "this process group has ended, as its order is lost: ";
 const std::string kWasLate =
     "a tensor of this call is that of a call whose wait() a signal has ended, and which writes to "
-    "it "
-    "when it ends: expected another one";
+    "it when it ends: expected another one";
 
 // Of each kind: a third of what a session takes.
 constexpr unsigned kMostInFlight = 1024 / 3;

@@ -26,6 +26,12 @@ const std::string kOneHasCome = "one message has come, and another one is on its
 const void* buffer_of(const gradcube_collective& collective) { return collective.buffer; }
 const void* buffer_of(const Message& message) { return message.message.buffer; }
 
+// Whether the daemon works on the buffer where it lies. What compares gives it a digest instead.
+bool lies_there(const Request& request) {
+  const auto* collective = std::get_if<gradcube_collective>(&request);
+  return collective == nullptr || collective->kind != GRADCUBE_COMPARE;
+}
+
 // A message that came, but not with the bytes that its receiver has room for.
 std::string shortage_of(const Request& request) {
   const auto* message = std::get_if<Message>(&request);
@@ -211,6 +217,7 @@ void Progress::let_go_of_memory() {
   const std::lock_guard<std::mutex> order(order_);  // each of them has been submitted as a whole
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (!arrivals_.empty()) wake();  // one that was refused is told in the next round
     std::move(arrivals_.begin(), arrivals_.end(), std::back_inserter(flights_));
     arrivals_.clear();
   }
@@ -256,7 +263,8 @@ bool Progress::is_read_later(const TaskPointer& task) {
   const auto is_shared = [this](const Span& span) {
     return session_->is_shared(span.begin, span.bytes);
   };
-  if (std::any_of(task->lent_.begin(), task->lent_.end(), is_shared)) return true;
+  const bool is_worked_on = std::any_of(task->requests_.begin(), task->requests_.end(), lies_there);
+  if (is_worked_on && std::any_of(task->lent_.begin(), task->lent_.end(), is_shared)) return true;
   const std::lock_guard<std::mutex> order(order_);
   return reads_what_waits(task);
 }

@@ -6,6 +6,7 @@
 #include <c10/core/StreamGuard.h>
 #include <exception>
 #include <stdexcept>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include "trainer/torch/interpreter.h"
 #include "trainer/torch/tensors.h"
@@ -72,6 +73,27 @@ void GradcubeWork::end(const std::string& failure) {
     complete_future();
   }
   finish(error);
+  release_sizes();
+}
+
+// An abandoned call still writes to memory that another size of its tensor's would free.
+void GradcubeWork::hold_sizes() {
+  for (const at::Tensor& output : outputs_) {
+    if (output.layout() != at::kStrided) continue;
+    const c10::Storage storage = output.storage();
+    if (!storage.unsafeGetStorageImpl()->resizable()) continue;
+    storage.unsafeGetStorageImpl()->set_resizable(false);
+    held_.push_back(storage);
+  }
+}
+
+void GradcubeWork::release_sizes() {
+  std::vector<c10::Storage> held;
+  {
+    const std::lock_guard lock(mutex_);
+    held.swap(held_);
+  }
+  for (const c10::Storage& storage : held) storage.unsafeGetStorageImpl()->set_resizable(true);
 }
 
 void GradcubeWork::end_by(const std::function<void()>& copy) {
@@ -110,7 +132,7 @@ void GradcubeWork::synchronize() {
   if (stage_ != nullptr) future_->wait();
 }
 
-bool GradcubeWork::has_ended_within(std::chrono::milliseconds time) {
+bool GradcubeWork::has_ended_within(std::chrono::milliseconds time, bool handles_signals) {
   const Clock::time_point until = deadline_after(time);
   std::unique_lock lock(mutex_);  // of whatever type a version has
   while (!completed_) {
@@ -119,7 +141,7 @@ bool GradcubeWork::has_ended_within(std::chrono::milliseconds time) {
     cv_.wait_until(lock, std::min(until, now + kSignalInterval), [this] { return completed_; });
     if (completed_) break;
     lock.unlock();
-    handle_signals();
+    if (handles_signals) handle_signals();
     if (const auto progress = progress_.lock()) progress->check_exit();
     lock.lock();
   }
@@ -142,10 +164,12 @@ void GradcubeWork::abandon() {
     task = task_.lock();
     abandoned_ = task;
     is_abandoned_ = true;
+    if (!completed_) hold_sizes();
   }
   const bool goes_on = progress != nullptr && task != nullptr && !Work::isCompleted();
   if (goes_on && progress->abandon(task, kAbandoned)) {
-    has_ended_within(kForever);
+    // A signal would bring the caller to memory that the daemon still reads.
+    has_ended_within(kForever, false);
   } else if (Work::isCompleted() && !future_->hasError()) {  // just now: no second wait() is needed
     synchronize();
     take_back();
@@ -153,6 +177,7 @@ void GradcubeWork::abandon() {
 }
 
 void GradcubeWork::take_back() {
+  release_sizes();
   const auto progress = progress_.lock();
   std::shared_ptr<Task> task;
   {
@@ -188,6 +213,7 @@ void GradcubeWork::break_off() {
 }
 
 void GradcubeWork::look_for_signals() {
+  if (torch::autograd::get_current_graph_task_nodes_in_graph() != nullptr) return;
   try {
     handle_signals();
   } catch (...) {

@@ -49,7 +49,8 @@ class GradcubeWork final : public c10d::Work {
                     std::vector<Span> touched, Clock::time_point deadline);
 
   // When the call is made: a signal that has come meanwhile counts as one that ends the wait().
-  // Python raises what its handler does before the caller has the work.
+  // Python raises what its handler does before the caller has the work. In backward(), which makes
+  // a RuntimeError of what is thrown, handlers run later.
   void look_for_signals();
 
   // Of a work without requests of its own, which end() ends: until then, what is asked of it is
@@ -76,9 +77,11 @@ class GradcubeWork final : public c10d::Work {
   void break_off();
   void abandon();
   void take_back();
+  void hold_sizes();  // with mutex_ held
+  void release_sizes();
   void copy();
   void complete_future();
-  bool has_ended_within(std::chrono::milliseconds time);
+  bool has_ended_within(std::chrono::milliseconds time, bool handles_signals = true);
 
   const std::vector<at::Tensor> outputs_;
   std::vector<Copy> copies_;
@@ -87,10 +90,11 @@ class GradcubeWork final : public c10d::Work {
   const int source_;
   const c10::intrusive_ptr<c10::ivalue::Future> future_;
   std::weak_ptr<Progress> progress_;
-  std::weak_ptr<Task> task_;       // guarded by mutex_ once the work can be waited for
-  const char* late_ = nullptr;     // why its time is up; guarded by mutex_
-  std::weak_ptr<Task> abandoned_;  // guarded by mutex_
-  bool is_abandoned_ = false;      // guarded by mutex_
+  std::weak_ptr<Task> task_;        // guarded by mutex_ once the work can be waited for
+  const char* late_ = nullptr;      // why its time is up; guarded by mutex_
+  std::weak_ptr<Task> abandoned_;   // guarded by mutex_
+  bool is_abandoned_ = false;       // guarded by mutex_
+  std::vector<c10::Storage> held_;  // that may not be resized; guarded by mutex_
 };
 
 }  // namespace gradcube::pytorch

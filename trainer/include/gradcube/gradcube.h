@@ -65,10 +65,10 @@
  * Buffers. A collective works in place. Memory from gradcube_alloc() is shared with the daemon. A
  * buffer in it is never copied if it begins at a multiple of 64 bytes; any other buffer is copied
  * to shared memory and back, as far as its content is the collective's input or output. From
- * submission until gradcube_test(), gradcube_poll() or gradcube_wait() reports the end, the buffer
- * belongs to the daemon: the trainer must not read or write it. After an error its content is
- * undefined. Two collectives in flight must not share a byte; the same holds for messages, but
- * sends may share theirs.
+ * submission until gradcube_test(), gradcube_poll() or gradcube_wait() reports the end, or
+ * gradcube_forget() succeeds, the buffer belongs to the daemon: the trainer must not read or write
+ * it. After an error its content is undefined. Two collectives in flight must not share a byte; the
+ * same holds for messages, but sends may share theirs.
  *
  * Timeouts are in milliseconds. 0 looks once and does not wait; a negative one means no limit.
  *

@@ -21,12 +21,12 @@ def check_late(memory):
             session._check_late(memory)
 
 
-class LateMemory:
-    @classmethod
-    def of(cls, session):
-        _sessions[id(session)] = session
-        return cls()
+def register(session):
+    """From now on other threads ask it, too."""
+    _sessions[id(session)] = session
 
+
+class LateMemory:
     def __init__(self):
         self._requests = {}  # by their numbers: the memory of each, and what owns it
         self._ended = set()  # of these, what nobody can wait for any more

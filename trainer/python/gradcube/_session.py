@@ -8,7 +8,7 @@ import numpy
 
 from ._arrays import DTYPES, elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
 from ._errors import AgainError, InvalidError, MemoryFullError, error_of
-from ._late_memory import LateMemory
+from ._late_memory import LateMemory, register
 from ._library import Collective, Message, keep, library
 from ._memory import Block, Handle
 from ._options import job_name, options_of, socket_path
@@ -76,11 +76,11 @@ class Session:
             raise error_of(code, library().gradcube_last_error(None).decode(errors="replace"))
         self._handle = handle
         # Requests whose Request object is gone, and their arrays, which must live until they have ended.
-        self._abandoned = collections.deque()
-        self._late = LateMemory.of(self)
+        self._abandoned, self._late = collections.deque(), LateMemory()
         self.rank = library().gradcube_rank(handle.session)
         self.size = library().gradcube_size(handle.session)
         self.server = library().gradcube_server(handle.session)
+        register(self)
 
     def __enter__(self):
         return self
