@@ -15,7 +15,8 @@
 // Prepare. It may ask why a collective is not done: at most one inquiry is open.
 //
 // A request of a phase that is past is answered again; one of a phase to come is ignored, and comes
-// again. A phase that waits for the leader has a deadline, after which the agent ends the job and
+// again. What a message asks of others is asked before the phase changes: where there is no memory
+// for it, the message has changed nothing and comes again. A phase that waits for the leader has a deadline, after which the agent ends the job and
 // names the leader's server. A server that is gone ends the job too.
 //
 // Single-threaded, no I/O, no clock: time, messages and events are handed in, actions come out.
