@@ -44,7 +44,7 @@ PacketReservation& PacketReservation::operator=(PacketReservation&& other) noexc
 }
 
 void PacketReservation::commit(std::uint32_t segments) {
-  if (share_ == nullptr) return;
+  if (share_ == nullptr || committed_) return;
   share_->reserved_ -= segments_ - segments;
   segments_ = segments;
   if (share_->memory_ == nullptr) return;

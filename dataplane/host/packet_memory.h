@@ -57,7 +57,7 @@ class PacketReservation {
 
   std::uint32_t segments() const { return segments_; }
   // Gives back all but `segments` (at most what it has), and sees to it that the packets of these
-  // are there. Once.
+  // are there. Does nothing once it has.
   void commit(std::uint32_t segments);
 
  private:

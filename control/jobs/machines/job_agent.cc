@@ -62,14 +62,16 @@ void JobAgent::handle(const JobMessage& message, const Pending& pending, Instant
 // Only the first time is the trainer told. Its place is known here: the rank that it wished for, or
 // that of its server among the members.
 void JobAgent::admit(JobId job, JobActions& out) {
-  const bool is_new = !admitted();
-  job_ = job;
-  if (!is_new) return;
+  if (admitted()) {
+    job_ = job;
+    return;
+  }
   const auto& servers = request_.options.members;
   const auto place = std::find(servers.begin(), servers.end(), self_.server) - servers.begin();
   tell(notice::Joined{job, request_.rank.value_or(static_cast<std::uint32_t>(place)),
                       static_cast<std::uint32_t>(servers.size())},
        out);
+  job_ = job;
 }
 
 void JobAgent::handle(const JobMessage&, const Refused& refused, Instant now, JobActions& out) {
@@ -86,14 +88,16 @@ void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Instant
     return;
   }
   if (!is_what_was_asked_for(prepare.job)) return;
+  JobDescriptor job = prepare.job;
+  const LaneNumbers none(job.options.lanes.size(), 0);
+  event::EnginesHeld counts{none, none, std::nullopt, ""};
+  admit(job.id, out);
+  order(command::Prepare{job}, out);
   leader_ = message.from;
-  descriptor_ = prepare.job;
-  epoch_ = prepare.job.epoch;
-  const LaneNumbers none(descriptor_.options.lanes.size(), 0);
-  counts_ = {none, none, std::nullopt, ""};
+  descriptor_ = std::move(job);
+  epoch_ = descriptor_.epoch;
+  counts_ = std::move(counts);
   enter(Phase::preparing, now);
-  admit(descriptor_.id, out);
-  order(command::Prepare{descriptor_}, out);
   if (aborted_) return begin_abort(leaving_.front().leave.how, now, out);
   if (!inquiry_.has_value()) return;
   next_inquiry_ = now + timing_.repeat;
@@ -123,8 +127,8 @@ void JobAgent::handle(const JobMessage&, const control::Start& start, Instant no
                       JobActions& out) {
   if (is_ending()) return;
   if (phase_ == Phase::armed && start.epoch == epoch_) {
-    enter(Phase::running, now);
     order(command::Start{epoch_}, out);
+    enter(Phase::running, now);
   }
   const bool has_started = phase_ == Phase::running || phase_ == Phase::holding ||
                            phase_ == Phase::held || start.epoch < epoch_;
@@ -137,10 +141,10 @@ void JobAgent::handle(const JobMessage&, const Hold& hold, Instant now, JobActio
   if (hold.epoch != epoch_) return;
   if (goes_on) phase_deadline_ = now + longest_stop();  // the leader waits on
   if (begins || (goes_on && asks_anew(hold))) {
-    if (begins) enter(Phase::holding, now);
     why_ = hold.why;
+    order(command::Hold{hold.asked}, out);
     asked_ = hold.asked;
-    order(command::Hold{asked_}, out);
+    if (begins) enter(Phase::holding, now);
     if (inquiry_.has_value()) report(stopping_text(), out);
   } else if (phase_ == Phase::held) {
     answer(held(), out);
@@ -157,11 +161,11 @@ void JobAgent::handle(const JobMessage&, const control::Reset& reset, Instant no
   const std::size_t lanes = descriptor_.options.lanes.size();
   const bool fits = reset.cut.done.size() == lanes && reset.cut.failed.size() == lanes;
   if (phase_ == Phase::held && reset.epoch == epoch_ + 1 && fits) {
+    tell(notice::Failed{reset.cut}, out);
+    order(command::Reset{reset.epoch, reset.cut}, out);
     epoch_ = reset.epoch;
     disagreements_.clear();
     enter(Phase::resetting, now);
-    order(command::Reset{epoch_, reset.cut}, out);
-    tell(notice::Failed{reset.cut}, out);
   } else if (reset.epoch == epoch_ && phase_ != Phase::resetting && !is_ending()) {
     answer(Armed{epoch_}, out);
   }
@@ -228,8 +232,9 @@ void JobAgent::on(const event::EnginesArmed&, Instant now, JobActions& out) {
 
 void JobAgent::on(const event::EnginesHeld& counts, Instant now, JobActions& out) {
   if (phase_ != Phase::holding && phase_ != Phase::held) return;
+  event::EnginesHeld taken = counts;
+  counts_ = std::move(taken);
   if (phase_ == Phase::holding) enter(Phase::held, now);
-  counts_ = counts;
   answer(held(), out);
 }
 
@@ -282,18 +287,16 @@ void JobAgent::handle(const JobMessage&, const Left& left, Instant, JobActions& 
   if (phase_ == Phase::joining || is_ending() || left.first > departures_) return;
   for (std::size_t i = departures_ - left.first; i < left.departures.size(); ++i) {
     const Departure& departure = left.departures[i];
-    ++departures_;
     const JobMember* of = member(departure.server);
-    if (of == nullptr || departure.local >= descriptor_.options.trainers ||
-        departure.submitted.size() != descriptor_.options.lanes.size()) {
-      continue;
-    }
-    if (departure.server == self_.server) {
+    const bool fits = of != nullptr && departure.local < descriptor_.options.trainers &&
+                      departure.submitted.size() == descriptor_.options.lanes.size();
+    if (fits) order(command::Note{departure}, out);
+    ++departures_;
+    if (fits && departure.server == self_.server) {
       std::erase_if(leaving_, [&](const Leaving& each) {
         return each.leave.local == departure.local && each.leave.submitted.has_value();
       });
     }
-    order(command::Note{departure}, out);
   }
   answer(Noted{departures_}, out);
 }

@@ -15,8 +15,10 @@
 // Prepare. It may ask why a collective is not done: at most one inquiry is open.
 //
 // A request of a phase that is past is answered again; one of a phase to come is ignored, and comes
-// again. A phase that waits for the leader has a deadline, after which the agent ends the job and
-// names the leader's server. A server that is gone ends the job too.
+// again. What a request asks of others is ordered before the phase changes: where there is no
+// memory for that, it changes nothing and comes again. A phase that waits for the leader has a
+// deadline, after which the agent ends the job and names the leader's server. A server that is gone
+// ends the job too.
 //
 // Single-threaded, no I/O, no clock: time, messages and events are handed in, actions come out.
 #ifndef GRADCUBE_CONTROL_JOBS_MACHINES_JOB_AGENT_H_

@@ -13,9 +13,9 @@
 //   starting    all begin to send
 //   running     until a Disagree or a Leave that the job does not go on without. An agent of which
 //               nothing is heard is asked whether it is still there
-//   catching_up after a Disagree: all run on, until every trainer has submitted what comes before
-//               the collective that cannot be done, or has left without it, or the time for that is
-//               over
+//   catching_up after a Disagree: all run on, until every server's trainers have submitted what
+//               comes before the first collective that cannot be done, as of one that a trainer has
+//               left without, or have all left, or the time for that is over
 //   stopping    all take no more submissions and run on until every member has completed all that
 //               can complete: what all have submitted, before the first disagreement of the lane.
 //               After a disagreement the deadline is that of the next one to complete, or of the
@@ -151,7 +151,8 @@ class JobLeader {
                                        const Join& join) const;
   bool has_left(bcube::ServerId server, std::uint32_t local) const;
   bool goes_on_without(bcube::ServerId server, const Leave& leave) const;
-  bool submits_no_more(bcube::ServerId server, const CollectiveName& before) const;
+  bool submits_no_more(bcube::ServerId server) const;
+  std::uint64_t first_undone(const CollectiveName& failing) const;
   void note(bcube::ServerId server, const Leave& leave, Instant now);
   bool lacks_departures(const Member& member) const { return member.noted < departures_.size(); }
   bool any_lacks_departures() const;

@@ -20,16 +20,21 @@ bool JobLeader::goes_on_without(bcube::ServerId server, const Leave& leave) cons
          (has_left(server, leave.local) || departures_.size() + 1 < options_.all_trainers());
 }
 
-// All of its trainers have left, or one that had not come so far.
-bool JobLeader::submits_no_more(bcube::ServerId server, const CollectiveName& before) const {
-  std::uint32_t left = 0;
-  bool lacks_some = false;
+// All of its trainers have left.
+bool JobLeader::submits_no_more(bcube::ServerId server) const {
+  const auto left =
+      std::count_if(departures_.begin(), departures_.end(),
+                    [server](const Departure& each) { return each.server == server; });
+  return left == options_.trainers;
+}
+
+// Of its lane: this one, or an earlier one that a trainer which has left has not submitted.
+std::uint64_t JobLeader::first_undone(const CollectiveName& failing) const {
+  std::uint64_t first = failing.number;
   for (const Departure& each : departures_) {
-    if (each.server != server) continue;
-    ++left;
-    lacks_some = lacks_some || each.submitted[before.lane] + 1 < before.number;
+    first = std::min(first, each.submitted[failing.lane] + 1);
   }
-  return lacks_some || left == options_.trainers;
+  return first;
 }
 
 // All are told in a moment: most trainers leave together.

@@ -55,9 +55,10 @@ bool JobLeader::has_caught_up(const Member& member) const {
   const auto has_all_before = [&](const auto& failing) {
     const auto [lane, collective] = failing;
     const std::uint64_t published = lane < member.published.size() ? member.published[lane] : 0;
-    return published + 1 >= collective || submits_no_more(member.server, {lane, collective});
+    return published + 1 >= first_undone({lane, collective});
   };
-  return member.is_missed || std::all_of(failing_.begin(), failing_.end(), has_all_before);
+  return member.is_missed || submits_no_more(member.server) ||
+         std::all_of(failing_.begin(), failing_.end(), has_all_before);
 }
 
 void JobLeader::end_catching_up_if_all_have(Instant now, JobActions& out) {

@@ -53,9 +53,9 @@ JobEngines::Bells JobEngines::bells_of(const NodeEngines& engines) {
   return bells;
 }
 
-void JobEngines::attach(const control::JobDescriptor& job, const control::JobNonce& nonce,
-                        Session& session, std::uint32_t weight,
-                        const aggregation::Kernels& kernels) {
+void JobEngines::prepare(const control::JobDescriptor& job, const control::JobNonce& nonce,
+                         Session& session, std::uint32_t weight,
+                         const aggregation::Kernels& kernels) {
   kernels_ = &kernels;
   const std::uint32_t window = job.transport.window;
   const std::vector<EngineAt>& engines = engines_.all();
@@ -76,18 +76,27 @@ void JobEngines::attach(const control::JobDescriptor& job, const control::JobNon
   const control::Secret secret = secret_of(job, nonce, engines);
   std::vector<Part> parts;
   for (std::size_t i = 0; i < engines.size(); ++i) {
-    PacketReservation& reserved = offer_.reserved[i];
-    reserved.commit(offer_.flows[i] * window);
-    parts.push_back(
-        {engines[i], engines[i].engine->prepare(job.id, session, plans_, weight, kernels,
-                                                {window, std::move(reserved)}, secret)});
+    offer_.reserved[i].commit(offer_.flows[i] * window);
+    parts.push_back({engines[i], engines[i].engine->prepare(job.id, session, plans_, weight,
+                                                            kernels, {window, {}}, secret)});
+  }
+  // Nothing throws from here on: the offer is there for the next attempt, or all of it is taken.
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].job->payloads().set_reserved(std::move(offer_.reserved[i]));
   }
   parts_ = std::move(parts);
   window_ = engines.empty() ? 0 : window;
   drop_offer();
   job_ = job.id;
+}
+
+void JobEngines::attach(const control::JobDescriptor& job, const control::JobNonce& nonce,
+                        Session& session, std::uint32_t weight,
+                        const aggregation::Kernels& kernels) {
+  if (parts_.empty()) prepare(job, nonce, session, weight, kernels);
   const RankOrder ranks = rank_order(job);
   on_each(parts_, [&](const Part& part) {
+    let_go(part);  // an attempt before this one may have ended in the middle of it
     part.at.engine->attach(*part.job, job.epoch, ranks);
     if (!part.job->is_leader()) return;
     for (unsigned local = 0; local < session.trainers(); ++local) {
@@ -116,14 +125,18 @@ void JobEngines::reset(const LaneCuts& cuts, control::Epoch epoch) {
   on_engines([&](Engine& engine) { engine.reset(job_, cuts, epoch); });
 }
 
+// On its poller.
+void JobEngines::let_go(const Part& part) const {
+  const Session& session = part.job->session();
+  for (unsigned local = 0; part.job->is_leader() && local < session.trainers(); ++local) {
+    part.at.poller->unwatch(session.doorbell(local));
+  }
+  part.at.engine->detach(job_);
+}
+
 void JobEngines::detach() {
-  on_each(parts_, [this](const Part& part) {
-    const Session& session = part.job->session();
-    for (unsigned local = 0; part.job->is_leader() && local < session.trainers(); ++local) {
-      part.at.poller->unwatch(session.doorbell(local));
-    }
-    part.at.engine->detach(job_);
-  });
+  on_each(parts_, [this](const Part& part) { let_go(part); });
+  detached_.reserve(detached_.size() + parts_.size());  // all parts move, or none
   for (Part& part : parts_) detached_.push_back(std::move(part.job));
   parts_.clear();
 }

@@ -52,7 +52,9 @@ class JobEngines {
 
   // With the job's window, which is at most the one that was offered. Throws control::SetupError
   // for another window, and what Engine::prepare() and PacketReservation::commit() throw; then
-  // nothing is attached. Where a doorbell cannot be watched it throws too, and detach() is due.
+  // nothing is attached. Where a doorbell cannot be watched, or an engine has no memory, it throws
+  // too, and detach() is due. May be called again with the same, whether or not it has thrown, as
+  // long as the job has not started.
   void attach(const control::JobDescriptor& job, const control::JobNonce& nonce, Session& session,
               std::uint32_t weight, const aggregation::Kernels& kernels);
   bool attached() const { return !parts_.empty(); }
@@ -89,6 +91,9 @@ class JobEngines {
   }
 
  private:
+  void prepare(const control::JobDescriptor& job, const control::JobNonce& nonce, Session& session,
+               std::uint32_t weight, const aggregation::Kernels& kernels);
+  void let_go(const Part& part) const;
   friend Poller& poller_of(const Part& part) { return *part.at.poller; }
   template <typename Function>
   void on_engines(const Function& function) const {

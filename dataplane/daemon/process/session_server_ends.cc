@@ -85,7 +85,11 @@ void SessionServer::give_up_without_memory(int socket) {
   if (!connections_.contains(socket)) return;
   send_notice(socket,
               make_notice(shared::MessageType::closing, GRADCUBE_ENOMEM, no_memory_reason_));
-  end(socket, Departure::violation, "found no memory");  // so short that it needs none
+  const std::optional<TrainerId> trainer = connections_.at(socket).trainer;
+  end_evicted(socket);
+  if (!trainer.has_value()) return;
+  // So short a reason needs no memory.
+  nodes_.at(trainer->server).leave(*trainer, Departure::violation, "found no memory", clock_.now());
 }
 
 // Of a client that was told so. Its node knows the trainer until the caller says that it left.

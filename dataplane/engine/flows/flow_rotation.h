@@ -29,10 +29,11 @@ class FlowRotation {
     later,    // not now: it stays awake
   };
 
-  // The flow's place in the set, by which it is woken. It sleeps.
+  // The flow's place in the set, by which it is woken. It sleeps. Where there is no memory it is
+  // not in the set.
   std::size_t add(Flow& flow) {
+    awake_.resize(flows_.size() + 1);
     flows_.push_back(&flow);
-    awake_.resize(flows_.size());
     return flows_.size() - 1;
   }
 

@@ -46,6 +46,11 @@ class PayloadPackets {
     packet->data_off = 0;
   }
 
+  // Instead of the reservation so far. Before anything points.
+  void set_reserved(PacketReservation reserved) {
+    reserved_ = std::move(reserved);
+    quota_ = std::min(reserved_.segments(), kMost);
+  }
   std::uint32_t reserved() const { return reserved_.segments(); }
   unsigned references() const {
     const unsigned references = rte_mbuf_ext_refcnt_read(&shared_info_) - 1U;

@@ -10,16 +10,22 @@ void PortQueue::add_outgoing(const EngineJob& job, const FlowScheduler::Rank& ra
 }
 
 void PortQueue::add_incoming(protocol::JobId job, const FlowScheduler::Rank& rank, Flow& flow) {
-  flow.in = this;
-  flow.place_in = consumed.add(flow);
   // To the others a job's mail is another job.
   constexpr protocol::JobId kMail = 0x80000000;
   flow.credit = credit.add(&flow.receive, {.job = job ^ (rank.mail ? kMail : 0),
                                            .weight = rank.weight,
                                            .lane = static_cast<std::uint16_t>(rank.place),
                                            .step = static_cast<std::uint16_t>(rank.step)});
-  if (by_credit_.size() <= flow.credit) by_credit_.resize(flow.credit + 1);
+  // A flow among the consumed has credit of its own: else it would give back another's.
+  try {
+    if (by_credit_.size() <= flow.credit) by_credit_.resize(flow.credit + 1);
+    flow.place_in = consumed.add(flow);
+  } catch (...) {
+    credit.remove(flow.credit);
+    throw;
+  }
   by_credit_[flow.credit] = &flow;
+  flow.in = this;
 }
 
 void PortQueue::remove_all_of(const EngineJob& job) {

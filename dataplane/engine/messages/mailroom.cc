@@ -135,11 +135,13 @@ MailPeer Mailroom::other_of(std::uint32_t number) const {
 
 void Mailroom::depart(bcube::ServerId server, unsigned local) {
   Departed& departed = departed_[{server, local}];
-  if (std::exchange(departed.known, true)) return;
-  if (!departed.deserted.empty()) add_deserter({server, local});
+  if (departed.known) return;
+  // Known only then: where there is no memory for all of this, the caller comes again.
   if (is_own(server)) falling_silent_.emplace_back(local, begun_ + table().fresh());
   const auto channel = channels_.find(server);
   if (channel != channels_.end()) begin_sweep(*channel->second);
+  if (!departed.deserted.empty()) add_deserter({server, local});
+  departed.known = true;
 }
 
 void Mailroom::fall_silent(unsigned local) {
@@ -150,7 +152,8 @@ void Mailroom::fall_silent(unsigned local) {
 }
 
 void Mailroom::begin_sweep(MailChannel& channel) {
-  if (channel.begin_sweep()) sweeping_.push_back(&channel);
+  sweeping_.push_back(&channel);
+  if (!channel.begin_sweep()) sweeping_.pop_back();
 }
 
 unsigned Mailroom::sweep_some() {
