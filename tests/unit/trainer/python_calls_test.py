@@ -10,12 +10,14 @@ import select
 import signal
 import threading
 import unittest
+from unittest import mock
 
 from python_daemon import BROADCAST, RANK, SIZE, WithDaemon
 from python_library import NeverEnds
 
 import gradcube
 import numpy
+from gradcube._late_memory import LateMemory, check_late
 
 
 class KindsTest(WithDaemon):
@@ -274,6 +276,18 @@ class ThreadsTest(WithDaemon):
                 second.wait()
             self.release()
             other.join()
+
+    def test_a_session_that_is_being_opened_is_not_asked_by_other_threads(self):
+        made = []
+
+        def make(late):
+            check_late([(1, 1, True)])
+            made.append(late)
+            late._requests, late._ended = {}, set()
+
+        with mock.patch.object(LateMemory, "__init__", make):
+            gradcube.Session(self.socket, job="job").close()
+        self.assertTrue(made)
 
     def test_control_c_in_a_checkpoint_keeps_the_hub_until_that_call_has_ended(self):
         with gradcube.Session(self.socket, job="unheard") as session:
