@@ -152,7 +152,7 @@ TEST(NodesWithoutMemoryAtTimes, BeginAJobOnAllServersWhicheverStepFindsNone) {
   at_each_moment([](MomentaryNodes& nodes, unsigned last) {
     std::vector<TrainerId> trainers;
     for (const bcube::ServerId server : {0U, 1U, 2U}) trainers.push_back(nodes.join(server));
-    // The recorder needs memory for the first word to each, which no daemon does.
+    // The recorder needs memory for the first word to each: it has it now.
     for (const TrainerId trainer : trainers) nodes.told(trainer);
     const bool got_by = nodes.gets_by(last, [&] { nodes.run_for(milliseconds(100)); });
     nodes.run_for(seconds(2));
