@@ -148,6 +148,24 @@ TEST(NodesWithoutMemoryAtTimes, EndAJobOnAllServersWhicheverStepFindsNone) {
   });
 }
 
+TEST(NodesWithoutMemoryAtTimes, BeginAJobOnAllServersWhicheverStepFindsNone) {
+  at_each_moment([](MomentaryNodes& nodes, unsigned last) {
+    std::vector<TrainerId> trainers;
+    for (const bcube::ServerId server : {0U, 1U, 2U}) trainers.push_back(nodes.join(server));
+    // The recorder needs memory for the first word to each: it has it now.
+    for (const TrainerId trainer : trainers) nodes.told(trainer);
+    const bool got_by = nodes.gets_by(last, [&] { nodes.run_for(milliseconds(100)); });
+    nodes.run_for(seconds(2));
+    for (const TrainerId trainer : trainers) {
+      EXPECT_TRUE(nodes.told(trainer).admitted.has_value()) << nodes.told(trainer).why_refused;
+      EXPECT_EQ(nodes.told(trainer).failure(), "");
+      nodes.leave(trainer);
+    }
+    nodes.expect_nothing_left();
+    return got_by;
+  });
+}
+
 // What engines computed from zeros is let go with the fault.
 TEST(NodesWithoutMemoryAtTimes, SettleNoFaultUntilALookHasSeenToIt) {
   GuardedMemory::install_handler();
