@@ -5,6 +5,8 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StreamGuard.h>
 #include <exception>
+#include <map>
+#include <mutex>
 #include <stdexcept>
 #include <torch/csrc/autograd/graph_task.h>
 
@@ -19,6 +21,40 @@ constexpr const char* kAbandoned = "a signal has ended a wait() for what is stil
 constexpr const char* kUnwritten =
     "a signal has ended the wait() for this call, so that it has left its tensors as they are: "
     "expected another wait() before it ends";
+
+// Storages that may not be resized while abandoned calls write to them: of several calls the last
+// one lets go. Whoever holds one has the storage itself, so no other comes to lie at its address.
+class HeldSizes {
+ public:
+  static HeldSizes& of_process() {
+    static HeldSizes held;
+    return held;
+  }
+
+  // False: it cannot be resized in any case. PyTorch resizes none without an allocator.
+  bool hold(const c10::Storage& storage) {
+    c10::StorageImpl* const one = storage.unsafeGetStorageImpl();
+    const std::lock_guard lock(mutex_);
+    const auto held = calls_.find(one);
+    if (held == calls_.end() && (!one->resizable() || one->allocator() == nullptr)) return false;
+    ++calls_[one];
+    one->set_resizable(false);
+    return true;
+  }
+
+  void release(const c10::Storage& storage) {
+    c10::StorageImpl* const one = storage.unsafeGetStorageImpl();
+    const std::lock_guard lock(mutex_);
+    if (--calls_[one] != 0) return;
+    calls_.erase(one);
+    // It has none where it was put into memory that other processes share.
+    if (one->allocator() != nullptr) one->set_resizable(true);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<c10::StorageImpl*, unsigned> calls_;
+};
 
 }  // namespace
 
@@ -80,10 +116,7 @@ void GradcubeWork::end(const std::string& failure) {
 void GradcubeWork::hold_sizes() {
   for (const at::Tensor& output : outputs_) {
     if (output.layout() != at::kStrided) continue;
-    const c10::Storage storage = output.storage();
-    if (!storage.unsafeGetStorageImpl()->resizable()) continue;
-    storage.unsafeGetStorageImpl()->set_resizable(false);
-    held_.push_back(storage);
+    if (HeldSizes::of_process().hold(output.storage())) held_.push_back(output.storage());
   }
 }
 
@@ -93,7 +126,7 @@ void GradcubeWork::release_sizes() {
     const std::lock_guard lock(mutex_);
     held.swap(held_);
   }
-  for (const c10::Storage& storage : held) storage.unsafeGetStorageImpl()->set_resizable(true);
+  for (const c10::Storage& storage : held) HeldSizes::of_process().release(storage);
 }
 
 void GradcubeWork::end_by(const std::function<void()>& copy) {

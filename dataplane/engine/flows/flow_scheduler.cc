@@ -48,6 +48,7 @@ void FlowScheduler::renew_quanta() {
 }
 
 void FlowScheduler::remove(Flow& flow) {
+  if (flow.scheduled.rotation == nullptr) return;  // there was no memory to add it
   flow.scheduled.rotation->remove_if(
       [&flow](const Flow& each) { return &each == &flow; },
       [](Flow& each, std::size_t place) { each.scheduled.in_rotation = place; });
