@@ -287,19 +287,27 @@ def interrupted_comparison():
 
 
 def interrupted_and_resized():
-    """Memory that is still written to is not freed by another size of its tensor's, until that has ended."""
+    """Memory that calls still write to is not freed by another size of its tensor's, until the last of them has ended.
+    Memory that is shared with other processes has no other size."""
     rank, meet, group = dist.get_rank(), Meetings("interrupted and resized"), dist.new_group(timeout=LATER)
-    mine = torch.ones(LONG)
-    storage = mine.untyped_storage() if hasattr(mine, "untyped_storage") else mine.storage().untyped()
-    work = None
-    if rank == 0:
-        work = dist.all_reduce(mine, group=group, async_op=True)
-        interrupt(work)
-        refusal(lambda: storage.resize_(0), "resiz")
-    meet()
-    (work or dist.all_reduce(mine, group=group, async_op=True)).wait()
-    assert torch.equal(mine, torch.full_like(mine, 4)), mine
-    storage.resize_(0)
+    for is_shared in (False, True):
+        mine = torch.ones(2 * LONG)
+        if is_shared:
+            mine.share_memory_()
+        storage = mine.untyped_storage() if hasattr(mine, "untyped_storage") else mine.storage().untyped()
+        halves, works = mine.chunk(2), []
+        if rank == 0:
+            works = [dist.all_reduce(half, group=group, async_op=True) for half in halves]
+            for work in works:
+                interrupt(work)
+        for number, half in enumerate(halves):
+            if rank == 0 and not is_shared:
+                refusal(lambda: storage.resize_(0), "resiz")
+            meet()
+            (works[number] if works else dist.all_reduce(half, group=group, async_op=True)).wait()
+        assert torch.equal(mine, torch.full_like(mine, 4)), mine
+        if not is_shared:
+            storage.resize_(0)
     dist.destroy_process_group(group)
 
 
