@@ -48,10 +48,11 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
     return;
   }
   if (phase_ != Phase::gathering) return;
+  Join kept = join;  // where there is no memory for it, the agent has not joined
+  member->join = std::move(kept);
   member->agent = message.from;
   member->absence.clear();
   member->elsewhere.reset();
-  member->join = join;
   member->heard = now;
   ranks_are_wished_ = join.rank.has_value();
   if (join.rank.has_value()) member->rank = *join.rank;
