@@ -134,6 +134,7 @@ void JobLeader::leave_out_silent(Instant now) {
   for (Member& member : members_) {
     if (member.agent.has_value() && now - member.heard > 2 * timing_.phase) leave_out(member);
   }
+  end_if_deserted();  // also where there was no memory for the first one
 }
 
 // A server has one agent of a job: where another joins, a trainer that was there has gone, and this
