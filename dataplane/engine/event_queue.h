@@ -32,7 +32,7 @@ class EventQueue final : public EventSink {
   void take(const Handle& handle) {
     eventfd_t rung = 0;
     eventfd_read(descriptor_.get(), &rung);
-    // Those that come meanwhile, beyond these, make the descriptor readable again.
+    // What comes meanwhile, beyond these, makes the descriptor readable again.
     for (std::size_t handled = 0; handled < kCapacity; ++handled) {
       const std::optional<EngineEvent> event = first();
       if (!event.has_value()) return;

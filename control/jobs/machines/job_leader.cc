@@ -235,8 +235,10 @@ void JobLeader::on_time(Instant now, JobActions& out) {
   if (over()) return;
   if (phase_ == Phase::running) {
     if (now < next_ask_) return;
-    for (const Member& member : members_) tell_departures(member, out);
-    for (const Member& member : members_) seek_sign_of(member, now, out);
+    for (const Member& member : members_) {
+      tell_departures(member, out);
+      seek_sign_of(member, now, out);
+    }
     next_ask_ = now + (any_lacks_departures() ? timing_.repeat : timing_.ping);
   } else if (phase_deadline_.has_value() && now >= *phase_deadline_) {
     if (phase_ == Phase::ending) {

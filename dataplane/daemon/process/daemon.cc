@@ -266,7 +266,7 @@ void Daemon::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
   NodeGroup& nodes = cluster_->nodes();
   nodes_clock_.advance();
-  take_events();  // there was no memory for these
+  take_events();  // what the last call had no memory for
   sessions_.tick(now);
   if (cluster_status_.has_value()) cluster_status_->tick(nodes_clock_.now());
   // Whoever asks meanwhile is answered between two parts.

@@ -46,6 +46,14 @@ struct NoWords : std::exception {
   const char* what() const noexcept override { return "a callback that found no memory"; }
 };
 
+// Counts the calls for what is in the pipe, and takes it.
+void add_drain(ControlLoop& loop, const Pipe& pipe, unsigned& calls) {
+  loop.add(pipe.reader, [&] {
+    ++calls;
+    pipe.drain();
+  });
+}
+
 // Runs the loop for some ticks.
 void run_for(ControlLoop& loop, unsigned ticks) {
   loop.on_tick([&loop, &ticks] {
@@ -60,10 +68,7 @@ TEST(ControlLoop, CallsWhatIsReadableAndNothingElse) {
   const Pipe empty;
   full.fill();
   unsigned calls = 0;
-  loop.add(full.reader, [&] {
-    ++calls;
-    full.drain();
-  });
+  add_drain(loop, full, calls);
   loop.add(empty.reader, [] { ADD_FAILURE() << "nothing came"; });
   run_for(loop, 3);
   EXPECT_EQ(calls, 1u);
@@ -156,10 +161,7 @@ TEST(ControlLoop, OutlivesAPauseThatCannotEnd) {
   full.fill();
   unsigned calls = 0;
   loop.add(gone.reader, [] {});
-  loop.add(full.reader, [&] {
-    ++calls;
-    full.drain();
-  });
+  add_drain(loop, full, calls);
   loop.pause_for(gone.reader, {});
   loop.pause_for(full.reader, {});
   ASSERT_LT(gone.reader, full.reader);
@@ -173,10 +175,7 @@ TEST(ControlLoop, OutlivesThatThereIsNoMemoryForItsLogAndItsPauses) {
   const Pipe full;
   full.fill();
   unsigned calls = 0;
-  loop.add(full.reader, [&] {
-    ++calls;
-    full.drain();
-  });
+  add_drain(loop, full, calls);
   loop.pause_for(full.reader, {});
   unsigned ticks = 10;
   loop.on_tick([&] {
