@@ -9,6 +9,7 @@ import importlib.util
 import itertools
 import os
 import unittest
+from unittest import mock
 
 from python_control_c import ControlC, WithControlC
 from python_daemon import RECEIVED, SIZE
@@ -16,6 +17,7 @@ from python_library import ComesLate, Frees
 
 import gradcube
 import numpy
+from gradcube._request import Request
 
 EINVAL = gradcube.InvalidError.code
 MOST_PLACES = 2000  # of a call: fewer have it
@@ -154,6 +156,30 @@ class ControlCTest(WithControlC):
                     session.allreduce(array)
             request.wait(timeout=60)
             self.assert_is_added(session, array)
+
+    def test_memory_of_a_call_that_ctrl_c_has_ended_anywhere_is_refused_unless_its_end_was_told(self):
+        array, requests, made = numpy.zeros(10, "float32"), [], Request._of
+
+        def is_known():
+            for request in requests:
+                if request._number.value and not request._ended:
+                    self.assertIn(request._number.value, session._late._requests)
+                    self.assertIsNone(self.end_of(request))
+            requests.clear()
+
+        with gradcube.Session(self.socket, job="job") as session:
+            hub = gradcube.Hub(session, {"fc": array}, timeout=60)
+            calls = (
+                lambda: session.allreduce(array, timeout=60),
+                lambda: session.compare(array, timeout=60),
+                lambda: hub.push("fc", array, timeout=60),
+                lambda: hub.push_pull("fc", array, array, timeout=60),
+                lambda: hub.set_weights({"fc": array}, timeout=60),
+            )
+            with mock.patch.object(Request, "_of", lambda *asked: requests.append(made(*asked)) or requests[-1]):
+                for call in calls:
+                    self.interrupt(call, is_known)
+            hub.free(60)
 
     def test_no_weights_are_pulled_into_memory_of_a_call_that_ctrl_c_has_left(self):
         with gradcube.Session(self.socket, job="unheard") as session:

@@ -175,7 +175,8 @@ class Hub:
                 if len(requests) == _MOST_AT_ONCE:
                     requests[0].wait(timeout)
                     requests.popleft()
-                keep(requests, self._push, "gradcube_hub_init", name, array)
+                requests.append(self._push("gradcube_hub_init", name, array))
+                requests[-1]._begin()
             for request in requests:
                 request.wait(timeout)
         except TimeoutError:
@@ -191,18 +192,19 @@ class Hub:
 
     def push(self, name, gradients, rate=None, timeout=None):
         """One step of the key. ``rate``: its learning rate, the same on all trainers; None: the optimizer's."""
-        deadline_of(timeout)
-        self.push_async(name, gradients, rate).wait(timeout)
+        self._push("gradcube_hub_push", name, gradients, _rate_of(rate))._complete(timeout)
 
     def push_async(self, name, gradients, rate=None):
-        return self._push("gradcube_hub_push", name, gradients, _rate_of(rate))
+        return self._push("gradcube_hub_push", name, gradients, _rate_of(rate))._begin()
 
     def push_pull(self, name, gradients, weights, rate=None, timeout=None):
         """The same, and `weights` has the new weights then. It may be `gradients`."""
-        deadline_of(timeout)
-        self.push_pull_async(name, gradients, weights, rate).wait(timeout)
+        self._push_pull(name, gradients, weights, rate)._complete(timeout)
 
     def push_pull_async(self, name, gradients, weights, rate=None):
+        return self._push_pull(name, gradients, weights, rate)._begin()
+
+    def _push_pull(self, name, gradients, weights, rate):
         self._check(name, weights)
         return self._push("gradcube_hub_push_pull", name, gradients, weights, _rate_of(rate))
 
@@ -342,7 +344,7 @@ class Hub:
             lambda number: handle.call(function, self._places[name], array.ctypes.data, *native, number),
             (array, pulled, handle),
             memory,
-        )._begin()
+        )
 
     def _idle_handle(self):
         """For what is refused while a push is in flight: those that have ended, and that nobody keeps, are not."""

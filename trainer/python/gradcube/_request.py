@@ -146,6 +146,15 @@ class Request:
         if not self._ended and not self._is_reported():
             self._session._cancel(self._number)
 
+    def _complete(self, timeout):
+        """Submits it, and waits. Ctrl-C may come between the two, where nobody but this call has the request."""
+        deadline_of(timeout)  # an invalid one is refused before
+        try:
+            self._begin().wait(timeout)
+        except BaseException as stop:
+            self._leave(stop)
+            raise
+
     def _finish(self, timeout):
         """Submits a message for whose end nobody can ask, and waits: it is withdrawn if that does not come."""
         try:

@@ -144,65 +144,64 @@ class Session:
 
     def allreduce(self, array, op="sum", dtype=None, timeout=None, lane=0):
         """Combines `array` with those of all other trainers. ``op``: sum, average, min, max."""
-        deadline_of(timeout)  # an invalid one is refused before anything is submitted
-        self.allreduce_async(array, op, dtype, lane).wait(timeout)
+        self._on_array("all_reduce", array, dtype, lane, op=op)._complete(timeout)
 
     def allreduce_async(self, array, op="sum", dtype=None, lane=0):
-        return self._start("all_reduce", array, dtype, lane, op=op)
+        return self._on_array("all_reduce", array, dtype, lane, op=op)._begin()
 
     def reduce_scatter(self, array, op="sum", dtype=None, timeout=None, lane=0):
         """Combines `array`, `size` chunks of one length, and leaves chunk `rank` of the result in its place.
 
         The rest of the array is undefined then.
         """
-        deadline_of(timeout)
-        self.reduce_scatter_async(array, op, dtype, lane).wait(timeout)
+        self._on_array("reduce_scatter", array, dtype, lane, op=op, in_chunks=True)._complete(timeout)
 
     def reduce_scatter_async(self, array, op="sum", dtype=None, lane=0):
-        return self._start("reduce_scatter", array, dtype, lane, op=op, in_chunks=True)
+        return self._on_array("reduce_scatter", array, dtype, lane, op=op, in_chunks=True)._begin()
 
     def allgather(self, array, dtype=None, timeout=None, lane=0):
         """Gives chunk `rank` of `array`, which has `size` chunks of one length, and gets those of the others."""
-        deadline_of(timeout)
-        self.allgather_async(array, dtype, lane).wait(timeout)
+        self._on_array("all_gather", array, dtype, lane, in_chunks=True)._complete(timeout)
 
     def allgather_async(self, array, dtype=None, lane=0):
-        return self._start("all_gather", array, dtype, lane, in_chunks=True)
+        return self._on_array("all_gather", array, dtype, lane, in_chunks=True)._begin()
 
     def broadcast(self, array, root=0, dtype=None, timeout=None, lane=0):
         """Fills `array` with that of the trainer of rank `root`."""
-        deadline_of(timeout)
-        self.broadcast_async(array, root, dtype, lane).wait(timeout)
+        self._on_array("broadcast", array, dtype, lane, root=root)._complete(timeout)
 
     def broadcast_async(self, array, root=0, dtype=None, lane=0):
-        return self._start("broadcast", array, dtype, lane, root=root)
+        return self._on_array("broadcast", array, dtype, lane, root=root)._begin()
 
     def reduce(self, array, root=0, op="sum", dtype=None, timeout=None, lane=0):
         """Combines the arrays of all trainers in that of rank `root`. Elsewhere the array is undefined then."""
-        deadline_of(timeout)
-        self.reduce_async(array, root, op, dtype, lane).wait(timeout)
+        self._on_array("reduce", array, dtype, lane, op=op, root=root)._complete(timeout)
 
     def reduce_async(self, array, root=0, op="sum", dtype=None, lane=0):
-        return self._start("reduce", array, dtype, lane, op=op, root=root)
+        return self._on_array("reduce", array, dtype, lane, op=op, root=root)._begin()
 
     def barrier(self, timeout=None, lane=0):
         """Waits until all trainers of the job have called it."""
-        deadline_of(timeout)
-        self.barrier_async(lane).wait(timeout)
+        self._barrier(lane)._complete(timeout)
 
     def barrier_async(self, lane=0):
-        return self._submit("barrier", None, (), lane=whole_number(lane, "lane", 0, _MOST))
+        return self._barrier(lane)._begin()
+
+    def _barrier(self, lane):
+        return self._collective("barrier", None, (), lane=whole_number(lane, "lane", 0, _MOST))
 
     def compare(self, data, timeout=None, lane=0):
         """CorruptError on every trainer, which names ranks, unless all have the same bytes in `data`: an array or bytes."""
-        deadline_of(timeout)
-        self.compare_async(data, lane).wait(timeout)
+        self._comparison(data, lane)._complete(timeout)
 
     def compare_async(self, data, lane=0):
+        return self._comparison(data, lane)._begin()
+
+    def _comparison(self, data, lane):
         address, count, _, owner = memory_of(data, is_written=False)
         lane = whole_number(lane, "lane", 0, _MOST)
         read = ((address, count, False),)
-        return self._submit("compare", owner, read, buffer=address, count=count, dtype=DTYPES["bytes"], lane=lane)
+        return self._collective("compare", owner, read, buffer=address, count=count, dtype=DTYPES["bytes"], lane=lane)
 
     def send(self, data, to, tag=0, timeout=None):
         """Sends `data`, an array or bytes, to the trainer of rank `to`. Returns when it has them.
@@ -279,14 +278,14 @@ class Session:
         memory = ((address, count, receives),)
         return self._request("gradcube_submit_message", message, owner, memory, received if receives else None)
 
-    def _start(self, kind, array, dtype, lane, op="sum", root=0, in_chunks=False):
+    def _on_array(self, kind, array, dtype, lane, op="sum", root=0, in_chunks=False):
         number, count = elements_of(array, dtype, copied=kind in _COPIED)
         if in_chunks and count % self.size != 0:
             raise InvalidError(
                 f"invalid array: {count} elements have no chunks of one length for {self.size} trainers: "
                 "expected a multiple of that number"
             )
-        return self._submit(
+        return self._collective(
             kind,
             array,
             ((array.ctypes.data, array.nbytes, True),),
@@ -298,9 +297,9 @@ class Session:
             lane=whole_number(lane, "lane", 0, _MOST),
         )
 
-    def _submit(self, kind, array, memory, **fields):
+    def _collective(self, kind, array, memory, **fields):
         collective = Collective(size=ctypes.sizeof(Collective), kind=KINDS[kind], **fields)
-        return self._request("gradcube_submit", collective, array, memory)._begin()
+        return self._request("gradcube_submit", collective, array, memory)
 
     def _request(self, function, asked, array, memory, received=None):
         """Of what `asked` describes: to be submitted."""
