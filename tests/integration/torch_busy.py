@@ -38,7 +38,8 @@ def silent():
 
 
 def impatient():
-    """A second Ctrl-C does not wait until a message was withdrawn, which the daemon may still read: the group is left."""
+    """A second Ctrl-C does not wait until a message was withdrawn. Where the daemon may still read its tensor the group is
+    left, and a tensor that may still be written to is refused."""
     told, interrupted, rank = threading.Event(), threading.Event(), dist.get_rank()
     signal.signal(signal.SIGUSR1, lambda *_: told.set())
     group = dist.new_group()
@@ -57,14 +58,22 @@ def impatient():
         interrupted.wait()
         os.kill(os.getpid(), signal.SIGINT)
 
-    if rank == 0:
+    def interrupt_twice(*call):
         interrupter = threading.Thread(target=interrupt_again)
         interrupter.start()
         signal.signal(signal.SIGINT, handler)
-        interrupt_within(gradcube.torch.ours(group).send, [mine], 1, 0)
+        interrupt_within(*call)
         interrupter.join()
+
+    ours = gradcube.torch.ours(group)
+    if rank == 0:
+        interrupt_twice(ours.send, [mine], 1, 0)
         words = "this process group has ended", "a signal has ended a wait()"
         refusal(lambda: dist.barrier(group=group, async_op=True), *words)  # it is not even begun
+    elif rank == 1:
+        got = torch.zeros(1 << 16)
+        interrupt_twice(ours.recv_anysource, [got], 0)
+        refusal(lambda: dist.isend(got, 0, group=group), "whose wait() a signal has ended")
     os._exit(0)  # leaving would wait for the daemon
 
 

@@ -8,6 +8,7 @@ import contextlib
 import datetime
 import os
 import sys
+import threading
 
 import gradcube.torch
 import torch
@@ -291,6 +292,22 @@ def completion():
     same(here(other), torch.full((7,), float(len(ranks()))))
 
 
+def partly_copied():
+    """What came of a call that fails is copied back before that is told, or comes before what the caller does then."""
+    rank, size = dist.get_rank(), len(ranks())
+    part = (4 << 20) // 4
+    given = there(torch.full((2 * part if rank == 0 else part + 10,), 7.0))
+    late.hold_arrivals()
+    threading.Timer(0.2, late.release_arrivals).start()
+    refusal(lambda: dist.all_reduce(given))
+    given.fill_(1)
+    late.add_later(given, 1)
+    same(here(given), torch.full_like(here(given), 2))
+    one = there(torch.ones(7))
+    dist.all_reduce(one)
+    same(here(one), torch.full((7,), float(size)))
+
+
 def shared_memory():
     """Tensors of a call that share memory are refused on a device as on the CPU, and nothing is written."""
     size = len(ranks())
@@ -314,7 +331,7 @@ def alone():
 
 
 def faults():
-    for scenario in (lateness, departed, lost_order, completion, shared_memory, alone):
+    for scenario in (lateness, departed, lost_order, completion, partly_copied, shared_memory, alone):
         if late is not None:
             scenario()
             say(passed=scenario.__name__)

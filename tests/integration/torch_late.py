@@ -311,11 +311,15 @@ def interrupted_and_resized():
     dist.destroy_process_group(group)
 
 
-def interrupt_within(*call):
+def set_interrupt(*call):
     """Ctrl-C comes before the call, but Python handles it after that: no code of its own is run between the two."""
     steps = [functools.partial(ctypes.pythonapi.PyErr_SetInterrupt), functools.partial(*call)]
+    list(map(functools.partial.__call__, steps))
+
+
+def interrupt_within(*call):
     try:
-        list(map(functools.partial.__call__, steps))
+        set_interrupt(*call)
     except KeyboardInterrupt:
         return
     raise AssertionError("Ctrl-C has not come")
@@ -350,6 +354,7 @@ def interrupted_submissions():
     meet()
     dist.destroy_process_group(group)
     interrupted_backward()
+    interrupted_hook()
     handled_submissions()
 
 
@@ -358,8 +363,8 @@ def interrupted_backward():
     group = dist.new_group(timeout=LATER)
     layer = torch.nn.Linear(1, 1, bias=False)
     parallel = torch.nn.parallel.DistributedDataParallel(layer, process_group=group)
-    set_interrupt = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("PyErr_SetInterrupt", ctypes.pythonapi))
-    hook = layer.weight.register_hook(set_interrupt)  # no code of Python's is run between it and the submission
+    interrupt_soon = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("PyErr_SetInterrupt", ctypes.pythonapi))
+    hook = layer.weight.register_hook(interrupt_soon)  # no code of Python's is run between it and the submission
     try:
         parallel(torch.full((1, 1), dist.get_rank() + 1.0)).sum().backward()
         raise AssertionError("Ctrl-C has not come")
@@ -367,6 +372,28 @@ def interrupted_backward():
         hook.remove()
     assert float(layer.weight.grad) == 2.5, layer.weight.grad
     dist.barrier(group=group)
+    dist.destroy_process_group(group)
+
+
+def interrupted_hook():
+    """So is one in a call that a hook of Python's makes in backward()."""
+    rank, meet = dist.get_rank(), Meetings("interrupted hook")
+    group = dist.new_group(timeout=LATER)
+    ours = gradcube.torch.ours(group)
+    mine, weight = torch.full((LONG,), rank + 1.0), torch.ones(1, requires_grad=True)
+    if rank == 0:
+        weight.register_hook(lambda _: set_interrupt(ours.allreduce, [mine]))
+        try:
+            weight.sum().backward()
+            raise AssertionError("Ctrl-C has not come")
+        except KeyboardInterrupt:
+            mine.fill_(5)
+    meet()
+    if rank != 0:
+        dist.all_reduce(mine, group=group)
+    words = ["this process group has ended", "whose wait() a signal has ended"] * (rank == 0)
+    refusal(lambda: dist.all_reduce(mine, group=group), *words)
+    meet()
     dist.destroy_process_group(group)
 
 

@@ -23,6 +23,7 @@
 #include "trainer/torch/process_group.h"
 #include "trainer/torch/progress.h"
 #include "trainer/torch/tensors.h"
+#include "trainer/torch/work.h"
 
 namespace gradcube::pytorch {
 namespace {
@@ -101,6 +102,19 @@ std::optional<at::Tensor> joined_in(const ProcessGroupGradcube& group,
   if (session == nullptr || !whole.defined()) return std::nullopt;
   if (!session->is_in_place(whole.data_ptr(), whole.nbytes())) return std::nullopt;
   return whole;
+}
+
+// Of a work's type in Python. Between a call and what Python does with its work a signal's handler
+// may raise: the work is let go of then while the exception passes, and nobody can wait for it.
+void finalize_work(PyObject* work) {
+  if (PyErr_Occurred() == nullptr) return;
+  const py::error_scope passing;
+  py::handle(work).cast<GradcubeWork&>().lose();
+}
+
+void destroy_work(PyObject* work) {
+  const bool is_held_again = PyObject_CallFinalizerFromDealloc(work) != 0;
+  if (!is_held_again) Py_TYPE(work)->tp_base->tp_dealloc(work);
 }
 
 c10::intrusive_ptr<ProcessGroupGradcube> create(const std::string& socket, const std::string& job,
@@ -189,6 +203,7 @@ WithoutInterpreterLock::~WithoutInterpreterLock() {
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   using gradcube::pytorch::Departure;
+  using gradcube::pytorch::GradcubeWork;
   using gradcube::pytorch::ProcessGroupGradcube;
   using gradcube::pytorch::SharingScope;
   using Released = py::call_guard<py::gil_scoped_release>;
@@ -209,6 +224,12 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def("_get_sequence_number_for_group", &ProcessGroupGradcube::getSequenceNumberForGroup)
       .def("joined", &gradcube::pytorch::joined_in, py::arg("tensors"))
       .def("statistics", &gradcube::pytorch::statistics_of);
+
+  py::class_<GradcubeWork, c10d::Work, c10::intrusive_ptr<GradcubeWork>>(
+      module, "Work", py::is_final(), py::custom_type_setup([](PyHeapTypeObject* type) {
+        type->ht_type.tp_finalize = gradcube::pytorch::finalize_work;
+        type->ht_type.tp_dealloc = gradcube::pytorch::destroy_work;
+      }));
 
   py::class_<Departure>(module, "Departure")
       .def(py::init<const ProcessGroupGradcube&>(), py::arg("group"))

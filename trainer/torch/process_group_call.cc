@@ -169,19 +169,15 @@ std::vector<Span> ProcessGroupGradcube::touched_by(const Call& call) {
     touched.push_back(extent_of(copy.to));
     touched.back().is_written = true;
   }
-  for (const Tensors* list : {&call.inputs, &call.outputs}) {
-    for (const at::Tensor& tensor : *list) touched.push_back(extent_of(tensor));
+  for (const at::Tensor& tensor : call.inputs) touched.push_back(extent_of(tensor));
+  for (const at::Tensor& tensor : call.outputs) {
+    touched.push_back(extent_of(tensor));
+    touched.back().is_written = call.any_source != nullptr;  // by no copy of the call's
   }
   return touched;
 }
 
 c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Milliseconds timeout) {
-  const auto work = begin(std::move(call), timeout);
-  work->look_for_signals();
-  return work;
-}
-
-c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::begin(Call call, Milliseconds timeout) {
   const Clock::time_point deadline = deadline_after(limit_of(timeout));
   common_device(call.inputs, call.outputs);
   check_apart(call.uses);

@@ -18,6 +18,9 @@ namespace {
 
 using c10::impl::VirtualGuardImpl;
 
+// How often the device is asked.
+constexpr std::chrono::microseconds kLook(20);
+
 c10::Stream new_stream(c10::Device device) {
   try {
     return VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
@@ -144,6 +147,7 @@ void Stage::finish(bool is_well) noexcept {
     if (copied_ != nullptr) copied_->block(link_->back);
     last_ = recorded(link_->back);
     for (const StagingMemory::BlockPointer& block : blocks_) block->last = last_;
+    if (!is_well && is_ordered_) wait_for_copies_back();
   } catch (const std::exception&) {
     // Nobody knows what the device still does with them.
     for (const StagingMemory::BlockPointer& block : blocks_) {
@@ -152,6 +156,18 @@ void Stage::finish(bool is_well) noexcept {
   }
   blocks_.clear();
   if (is_well) read_.clear();
+}
+
+// On the progress thread, which handles no signals. A device that takes longer still has before it
+// what the caller's stream was told before the call: what that is told after wait() comes later.
+void Stage::wait_for_copies_back() {
+  const Clock::time_point deadline = Clock::now() + kLastCopies;
+  while (!last_->query() && Clock::now() < deadline) std::this_thread::sleep_for(kLook);
+}
+
+void Stage::order_before_caller() {
+  if (last_ == nullptr || !is_ordered_) return;
+  last_->block(VirtualGuardImpl(link_->device.type()).getStream(link_->device));
 }
 
 void Stage::wait_for_copies(Clock::time_point deadline) {
@@ -165,7 +181,7 @@ void Stage::wait_for_copies(Clock::time_point deadline) {
       handle_signals();
       signals = now + kSignalInterval;
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    std::this_thread::sleep_for(kLook);
   }
 }
 

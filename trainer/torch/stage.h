@@ -26,6 +26,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -49,6 +50,8 @@ struct DeviceLink {
 
 class Stage final : public Gate {
  public:
+  static constexpr std::chrono::seconds kLastCopies{5};
+
   // Of this thread's current stream.
   explicit Stage(std::shared_ptr<DeviceLink> link);
   ~Stage() override;
@@ -76,8 +79,12 @@ class Stage final : public Gate {
   void copy_rest();
 
   // Nothing is copied any more. What was ordered goes on. After a failure (`is_well` is false)
-  // requests may still wait for it.
+  // requests may still wait for it, and the caller has its tensors again: what was copied back is
+  // waited for, kLastCopies at most.
   void finish(bool is_well) noexcept;
+
+  // After finish(): what the current stream is told from now on comes after all copies back.
+  void order_before_caller();
 
   // After finish(): whether the device has done all that was ordered. Any thread. Throws where it
   // cannot be asked.
@@ -90,6 +97,7 @@ class Stage final : public Gate {
  private:
   void copy_back(const Copy& copy);
   void order_copies_back();
+  void wait_for_copies_back();
   void record_use(const at::Tensor& tensor, const c10::Stream& stream);
 
   const std::shared_ptr<DeviceLink> link_;

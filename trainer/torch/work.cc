@@ -8,7 +8,6 @@
 #include <map>
 #include <mutex>
 #include <stdexcept>
-#include <torch/csrc/autograd/graph_task.h>
 
 #include "trainer/torch/interpreter.h"
 #include "trainer/torch/tensors.h"
@@ -245,13 +244,18 @@ void GradcubeWork::break_off() {
   }
 }
 
-void GradcubeWork::look_for_signals() {
-  if (torch::autograd::get_current_graph_task_nodes_in_graph() != nullptr) return;
+void GradcubeWork::lose() noexcept {
+  const WithoutInterpreterLock others_run;
   try {
-    handle_signals();
+    if (const auto progress = progress_.lock()) progress->check_process();
+    bool is_known = false;
+    {
+      const std::lock_guard lock(mutex_);
+      is_known = completed_ || is_abandoned_ || late_ != nullptr;
+    }
+    if (!is_known) break_off();
   } catch (...) {
-    break_off();
-    throw;
+    // A forked child's, or a second signal's: Python goes on with the exception that it has.
   }
 }
 
@@ -275,7 +279,10 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
   }
   {
     const std::lock_guard lock(mutex_);
-    if (exception_ != nullptr) std::rethrow_exception(exception_);
+    if (exception_ != nullptr) {
+      if (stage_ != nullptr) stage_->order_before_caller();
+      std::rethrow_exception(exception_);
+    }
   }
   synchronize();
   take_back();

@@ -48,10 +48,10 @@ class GradcubeWork final : public c10d::Work {
                     std::vector<c10::Storage> kept, std::vector<Span> lent,
                     std::vector<Span> touched, Clock::time_point deadline);
 
-  // When the call is made: a signal that has come meanwhile counts as one that ends the wait().
-  // Python raises what its handler does before the caller has the work. In backward(), which makes
-  // a RuntimeError of what is thrown, handlers run later.
-  void look_for_signals();
+  // Python has let go of it as an exception passed, such as what a signal's handler has raised
+  // before the caller had the work: counts as a signal that ends the wait(). With the interpreter's
+  // lock, which is free meanwhile.
+  void lose() noexcept;
 
   // Of a work without requests of its own, which end() ends: until then, what is asked of it is
   // asked of this part of it.
