@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,16 +57,11 @@ void add_doctor(CLI::App& tool, Action& action) {
       tool.add_subcommand("doctor", "Check what this host lacks for a cluster, and how to mend it");
   auto options = std::make_shared<DoctorOptions>();
   command->add_flag("--json", options->json, "Print one JSON object");
-  command
-      ->add_option("--nic", options->nics,
-                   "Also check what DPDK programs need for this NIC, named by its PCI address, its "
-                   "MAC or its interface: huge pages, IOMMU, vfio-pci. Can be repeated")
-      ->allow_extra_args(false)
-      ->check(not_empty());
-  command
-      ->add_option("--cluster", options->cluster_file,
-                   "The cluster file (TOML), whose key is looked at; flags override it")
-      ->check(not_empty());
+  add_text(command, "--nic", options->nics,
+           "Also check what DPDK programs need for this NIC, named by its PCI address, its MAC or "
+           "its interface: huge pages, IOMMU, vfio-pci. Can be repeated");
+  add_text(command, "--cluster", options->cluster_file,
+           "The cluster file (TOML), whose key is looked at; flags override it");
   options->settings.add(command, "topology");
   command->footer(
       "Starts a daemon with the embedded fabric, lets a trainer join at each server, and ends it.\n"
