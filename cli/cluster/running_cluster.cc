@@ -5,10 +5,9 @@
 #include <exception>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <map>
 #include <sstream>
-#include <thread>
 
+#include "cli/cluster/comes_true.h"
 #include "cli/cluster/control_client.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/topology_text.h"
@@ -148,20 +147,16 @@ void require_daemons(const RunningCluster& cluster, const control::Placement& pl
 
 std::string ended_meanwhile(const Error& error, const control::RunDirectory& directory,
                             const control::Placement& placement) {
-  using std::chrono::steady_clock;
   const bool gone = error.code() == GRADCUBE_ENODAEMON;
-  const steady_clock::time_point deadline =
-      steady_clock::now() + (gone ? kUntilAnEndIsSeen : steady_clock::duration(0));
+  std::string ended;
   try {
-    for (;;) {
-      const std::string ended = ended_daemons(running_cluster(directory), placement);
-      if (!ended.empty()) return "; " + ended;
-      if (steady_clock::now() >= deadline) return "";
-      std::this_thread::sleep_for(kBetweenLooks);
-    }
+    comes_true(gone ? kUntilAnEndIsSeen : std::chrono::seconds(0), kBetweenLooks, [&] {
+      ended = ended_daemons(running_cluster(directory), placement);
+      return !ended.empty();
+    });
   } catch (const std::exception&) {  // the error that just came says enough
-    return "";
   }
+  return ended.empty() ? "" : "; " + ended;
 }
 
 std::string rates_text(const RunningCluster& cluster) {

@@ -1,8 +1,5 @@
 #include "cli/launch/host_group.h"
 
-#include <algorithm>
-#include <arpa/inet.h>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -10,9 +7,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ifaddrs.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sstream>
-#include <string_view>
 #include <sys/socket.h>
 #include <system_error>
 #include <unistd.h>
@@ -97,17 +94,6 @@ LaunchSettings settings_for(const ClusterHosts& hosts, std::chrono::nanoseconds 
   return settings;
 }
 
-// The last line that says anything.
-std::string last_line(const std::string& text) {
-  std::istringstream lines(text);
-  std::string last;
-  for (std::string line; std::getline(lines, line);) {
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-    if (!line.empty()) last = line;
-  }
-  return last;
-}
-
 // Why a launcher has ended without an answer.
 std::string end_of_launcher(const ClusterHosts& hosts, std::size_t host, const ProcessEnd& end,
                             const std::string& errors) {
@@ -119,7 +105,8 @@ std::string end_of_launcher(const ClusterHosts& hosts, std::size_t host, const P
         "is{}",
         hosts.program, tail);
   }
-  if (!end.by_signal && end.number == kWrongWords && last_line(errors).starts_with(kOurs)) {
+  if (!end.by_signal && end.number == kWrongWords &&
+      control::last_line(errors).starts_with(kOurs)) {
     return fmt::format("{} is another version there: install the same on all hosts{}",
                        hosts.program, tail);
   }
@@ -145,7 +132,7 @@ std::string end_of_command(const ClusterHosts& hosts, std::size_t host, const Pr
 }  // namespace
 
 std::string last_words(const std::string& text) {
-  const std::string last = last_line(text);
+  const std::string_view last = control::last_line(text);
   return control::printable(last.starts_with(kOurs) ? last.substr(kOurs.size()) : last,
                             kLongestWords);
 }
@@ -157,14 +144,9 @@ bool is_of_this_host(const std::string& address) {
   for (const ifaddrs* one = all; one != nullptr && !found; one = one->ifa_next) {
     if (one->ifa_addr == nullptr) continue;
     const auto family = one->ifa_addr->sa_family;
-    char text[INET6_ADDRSTRLEN] = "";
-    if (family == AF_INET) {
-      inet_ntop(family, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text,
-                sizeof text);
-    } else if (family == AF_INET6) {
-      inet_ntop(family, &reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr, text,
-                sizeof text);
-    }
+    char text[NI_MAXHOST] = "";  // stays empty where it is no address of IP
+    getnameinfo(one->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6), text,
+                sizeof text, nullptr, 0, NI_NUMERICHOST);
     found = address == text || (family == AF_INET && address.starts_with("127."));
   }
   freeifaddrs(all);

@@ -10,13 +10,12 @@
 #include <fmt/ranges.h>
 #include <optional>
 #include <random>
-#include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "cli/checks/hosts_check.h"
+#include "cli/cluster/comes_true.h"
 #include "cli/launch/host_group.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/output.h"
@@ -66,13 +65,11 @@ bool hears_all(const json& answer) {
 
 // Else one end would wait for a link that the other does not measure, because it seems to be down.
 void wait_for_greetings(HostGroup& group, const ClusterHosts& hosts) {
-  const auto deadline = std::chrono::steady_clock::now() + kFirstGreetings;
-  while (std::chrono::steady_clock::now() < deadline) {
+  comes_true(kFirstGreetings, kBetweenGreetings, [&] {
     const auto answers = group.ask(json{{"words", {"status", "--json"}}}, kStatusPatience);
     answers.require_all(hosts);
-    if (std::all_of(answers.values.begin(), answers.values.end(), hears_all)) return;
-    std::this_thread::sleep_for(kBetweenGreetings);
-  }
+    return std::all_of(answers.values.begin(), answers.values.end(), hears_all);
+  });
 }
 
 void require_links(const ClusterHosts& hosts, const std::vector<LinkResult>& links) {

@@ -20,6 +20,9 @@ std::string printable(std::string_view text, std::size_t most = kShownBytes);
 // The same between quotation marks.
 std::string quoted(std::string_view text, std::size_t most = kShownBytes);
 
+// The last line of a text that says anything, without blanks at its end; empty if there is none.
+std::string_view last_line(std::string_view text);
+
 }  // namespace gradcube::control
 
 #endif  // GRADCUBE_CONTROL_BASE_PRINTABLE_H_
