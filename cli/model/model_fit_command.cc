@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -12,10 +13,10 @@
 #include "cli/cluster/fitted_costs.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/running_cluster.h"
+#include "cli/measure/work_counts.h"
 #include "cli/model/fit_measurement.h"
 #include "cli/model/python.h"
 #include "cli/text/command.h"
-#include "cli/text/json_fields.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
 #include "cli/text/report.h"
@@ -56,21 +57,13 @@ void require_sound_links(const control::RunDirectory& directory, const RunningCl
   }
 }
 
-// Segments, by the daemon's counters.
-struct SentSegments {
-  double first = 0;  // for the first time
-  double again = 0;
-};
-
-SentSegments sent_so_far(const control::RunDirectory& directory) {
-  const nlohmann::json status = ask_status(directory);
-  return {number_field(status, "counters/segments_sent").value_or(0),
-          number_field(status, "counters/resent").value_or(0)};
-}
-
-// Of what was sent since `before`.
-double resent_share(const SentSegments& before, const SentSegments& after) {
-  return (after.again - before.again) / std::max(1.0, after.first - before.first);
+// Of the segments that were sent since `before`; 0 where the daemon does not count them.
+double resent_share(const control::RunDirectory& directory,
+                    const std::optional<WorkCounts>& before) {
+  const auto after = work_of_daemons(directory);
+  if (!before || !after || after->segments <= before->segments) return 0;
+  return static_cast<double>(after->resent - before->resent) /
+         static_cast<double>(after->segments - before->segments);
 }
 
 // What was measured, and what is made of it.
@@ -83,12 +76,12 @@ struct Fit {
 
 Fit measured_fit(const control::RunDirectory& directory, const RunningCluster& cluster,
                  unsigned iterations) {
-  const SentSegments before = sent_so_far(directory);
+  const auto before = work_of_daemons(directory);
   Fit fit{.levels = fit_levels(cluster, iterations),
           .plans = measure_plans(cluster, iterations),
           .costs = {},
           .doubts = {}};
-  const double resent = resent_share(before, sent_so_far(directory));
+  const double resent = resent_share(directory, before);
   fit.costs = message_costs(fit.levels, cluster.servers_per_core, fit.plans);
   fit.doubts = doubts_of(fit.levels, cluster.topology, fit.costs, resent,
                          tell_costs_apart(cluster.topology, fit.plans));
