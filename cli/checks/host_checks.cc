@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <utility>
 
 #include "cli/cluster/control_client.h"
 #include "cli/cluster/daemon_process.h"

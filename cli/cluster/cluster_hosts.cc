@@ -1,10 +1,7 @@
 #include "cli/cluster/cluster_hosts.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdlib>
-#include <exception>
-#include <filesystem>
 #include <fmt/format.h>
 #include <numeric>
 #include <set>

@@ -1,7 +1,6 @@
 #include "cli/cluster/interrupt.h"
 
 #include <cstdio>
-#include <initializer_list>
 
 namespace gradcube::cli {
 

@@ -8,13 +8,11 @@
 
 #include "cli/cluster/available_memory.h"
 #include "cli/cluster/interrupt.h"
-#include "cli/measure/hub_oracle.h"
 #include "cli/measure/hub_runner.h"
 #include "cli/perf/job_options.h"
 #include "cli/perf/measured_row.h"
 #include "cli/perf/perf_cluster.h"
 #include "cli/perf/perf_report.h"
-#include "cli/text/command.h"
 #include "cli/text/keys_file.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"

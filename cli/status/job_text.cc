@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "cli/text/json_fields.h"

@@ -1,9 +1,7 @@
 #include <chrono>
 #include <cstddef>
-#include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <thread>
 #include <unistd.h>
 

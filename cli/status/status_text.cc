@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <vector>
 

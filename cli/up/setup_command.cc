@@ -13,7 +13,6 @@
 #include <string>
 #include <system_error>
 #include <unistd.h>
-#include <utility>
 #include <vector>
 
 #include "cli/setup/cables.h"

@@ -6,7 +6,6 @@
 #include <map>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <utility>
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
