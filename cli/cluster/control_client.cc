@@ -33,8 +33,8 @@ constexpr auto kAllPause = std::chrono::milliseconds(50);
 constexpr const char* kNoStatus =
     "the daemon's answer has no status: is it another version of gradcubed?";
 
-// A daemon that hangs with a full backlog would block connect() for ever.
-void limit_connect(int socket, std::chrono::milliseconds timeout) {
+// A daemon that hangs with a full backlog would block connect() for ever, and so would send().
+void limit_wait(int socket, std::chrono::milliseconds timeout) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
   const std::chrono::microseconds rest = timeout - seconds;
   const timeval limit{seconds.count(), rest.count()};
@@ -61,7 +61,7 @@ Descriptor connect_to_daemon(const RunDirectory& directory, std::chrono::millise
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  limit_connect(socket.get(), timeout);
+  limit_wait(socket.get(), timeout);
   if (socket.get() < 0 ||
       connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const int error = errno;
@@ -143,13 +143,12 @@ json ask_daemon(const RunDirectory& directory, const json& request,
   require_cluster(directory);
   const Deadline deadline = std::chrono::steady_clock::now() + timeout;
   const Descriptor socket = connect_to_daemon(directory, timeout);
-  std::string line;
-  LineEnd end = write_line(socket.get(), deadline, request.dump());
   // A daemon that refuses at once has closed its end already; its answer can still be read.
-  if (end == LineEnd::line || end == LineEnd::failed)
-    end = read_line(socket.get(), deadline, kLongestAnswer, &line);
+  const std::string question = request.dump() + "\n";
+  (void)!send(socket.get(), question.data(), question.size(), MSG_NOSIGNAL);
+  std::string line;
+  const LineEnd end = read_line(socket.get(), deadline, kLongestAnswer, &line);
   if (end != LineEnd::line) throw_for(end, errno, directory);
-
   const json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
   const auto ok = flag_field(answer, "ok");
   if (!ok) {

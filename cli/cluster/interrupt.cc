@@ -1,6 +1,7 @@
 #include "cli/cluster/interrupt.h"
 
 #include <cstdio>
+#include <initializer_list>
 
 namespace gradcube::cli {
 
