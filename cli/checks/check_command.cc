@@ -3,7 +3,6 @@
 #include <charconv>
 #include <chrono>
 #include <fmt/format.h>
-#include <memory>
 #include <string>
 #include <tuple>
 #include <unistd.h>
@@ -146,8 +145,8 @@ void add_options(CLI::App* command, CheckOptions* options) {
 void add_check(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
       "check", "Measure every link between neighbours against what is configured");
-  auto options = std::make_shared<CheckOptions>();
-  add_options(command, options.get());
+  auto& options = options_of<CheckOptions>(command, action, run_check);
+  add_options(command, &options);
   command->footer(
       "The first thing to run on a new cluster. Each link carries frames of the cluster's MTU at\n"
       "its rate in both directions for about half a second, level by level, at the same time on\n"
@@ -162,7 +161,6 @@ void add_check(CLI::App& tool, Action& action) {
       "  gradcube check --least-rate 0.9 --most-round-trip 1ms\n"
       "  gradcube check --json | jq '.links[] | select(.problem)'\n"
       "  gradcube check --job first        on every host, where its daemon was started by hand");
-  command->callback([options, &action] { action = [options] { return run_check(*options); }; });
 }
 
 }  // namespace gradcube::cli

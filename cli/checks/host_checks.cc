@@ -52,18 +52,6 @@ fs::path nearest_folder(const RunDirectory& directory) {
   return folder;
 }
 
-std::string shell_quoted(const fs::path& path) {
-  std::string text = "'";
-  for (const char letter : path.string()) {
-    if (letter == '\'') {
-      text += "'\\''";
-    } else {
-      text += letter;
-    }
-  }
-  return text + "'";
-}
-
 bool has_daemon(const RunDirectory& directory) {
   try {
     return directory.living_daemon().has_value();
@@ -123,7 +111,7 @@ std::vector<HostCheck> check_daemon(const control::ClusterSettings& settings,
              fmt::format("{}: one of {} does not start: {}", path, settings.topology.spec(),
                          control::printable(error.what(), kLongestRefusal)),
              fmt::format("as it says; if libraries are missing, `{} --help` names them",
-                         shell_quoted(daemon.executable))}};
+                         control::shell_word(path))}};
   }
 }
 

@@ -17,6 +17,7 @@
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/line_channel.h"
 #include "cli/text/json_fields.h"
+#include "cli/text/package_file.h"
 #include "control/base/errors.h"
 #include "control/base/lists.h"
 #include "control/base/printable.h"
@@ -218,9 +219,7 @@ fs::path find_daemon() {
 
 std::string setcap_command() {
   constexpr const char* kCapability = "cap_net_raw+ep";
-  std::error_code ignored;
-  std::string command = fmt::format("setcap {} {}", kCapability,
-                                    fs::read_symlink("/proc/self/exe", ignored).string());
+  std::string command = fmt::format("setcap {} {}", kCapability, own_program().string());
   try {
     command += fmt::format(" {} {}", kCapability, find_daemon().string());
   } catch (const SetupError&) {  // other checks say so

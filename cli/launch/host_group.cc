@@ -11,7 +11,6 @@
 #include <netinet/in.h>
 #include <sstream>
 #include <sys/socket.h>
-#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -19,6 +18,7 @@
 #include "cli/launch/launch_process.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/output.h"
+#include "cli/text/package_file.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 
@@ -59,12 +59,6 @@ bool is_passed_on(std::string_view variable) {
     return false;
   return variable.starts_with("GRADCUBE") || variable.starts_with("PYTHON") ||
          variable.starts_with("OMP_");
-}
-
-std::vector<std::string> own_environment() {
-  std::vector<std::string> all;
-  for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
-  return all;
 }
 
 std::string line_of(const json& request) {
@@ -159,8 +153,7 @@ std::vector<std::string> words_to_reach(const ClusterHosts& hosts, std::size_t h
   const bool is_here = hosts.launcher == "ssh" && name.find('@') == std::string::npos &&
                        is_of_this_host(hosts.address(host));
   if (is_here) {
-    std::error_code ignored;
-    words.push_back(std::filesystem::read_symlink("/proc/self/exe", ignored).string());
+    words.push_back(own_program().string());
   } else {
     constexpr std::string_view kMark = "{host}";
     std::istringstream text(template_of(hosts.launcher));
@@ -175,6 +168,12 @@ std::vector<std::string> words_to_reach(const ClusterHosts& hosts, std::size_t h
   }
   words.emplace_back("at-host");
   return words;
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> all;
+  for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
+  return all;
 }
 
 json first_request() {
@@ -232,6 +231,16 @@ HostGroup::Answers HostGroup::collect(const std::vector<json>& requests,
     answers.values.push_back(std::move(state.answer));
   }
   return answers;
+}
+
+void HostGroup::Answers::note_failed_commands(std::string_view let_be) {
+  for (std::size_t host = 0; host < values.size(); ++host) {
+    if (!failures[host].empty() || count_field(values[host], "exit_code") == 0) continue;
+    const std::string errors = text_field(values[host], "errors").value_or("");
+    if (let_be.empty() || errors.find(let_be) == std::string::npos) {
+      failures[host] = last_words(errors);
+    }
+  }
 }
 
 void HostGroup::Answers::require_all(const ClusterHosts& hosts) const {

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
-#include <memory>
 #include <netinet/in.h>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -300,12 +299,10 @@ constexpr const char* kRunFooter =
 void add_run(CLI::App& tool, Action& action, const std::vector<std::string>& words) {
   CLI::App* command = tool.add_subcommand(
       "run", "Start a process of your own for each server of the running cluster");
-  auto options = std::make_shared<RunOptions>();
-  add_options(command, options.get());
+  auto& options = options_of<RunOptions>(
+      command, action, [&words](const RunOptions& given) { return run_run(given, words); });
+  add_options(command, &options);
   command->footer(kRunFooter);
-  command->callback([options, &words, &action] {
-    action = [options, &words] { return run_run(*options, words); };
-  });
 }
 
 }  // namespace gradcube::cli

@@ -2,9 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
-#include <memory>
-#include <optional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -213,12 +212,12 @@ void add_model(CLI::App& tool, Action& action) {
   model->add_subcommand(kKeptCommand, "")->callback([&action] { action = tell_kept_costs; });
   CLI::App* command = model->add_subcommand(
       "fit", "What messages and bytes cost: on the running cluster, or by MG-WFBP's Table II");
-  auto options = std::make_shared<FitOptions>();
-  add_number(command, "-n,--iterations", options->iterations, 1, 10'000,
+  auto& options = options_of<FitOptions>(command, action, run_fit);
+  add_number(command, "-n,--iterations", options.iterations, 1, 10'000,
              "Measured per size; the median counts");
-  command->add_flag("--keep", options->keep, "Keep the result even if it is doubtful");
-  add_line_options(*command, *options);
-  command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_flag("--keep", options.keep, "Keep the result even if it is doubtful");
+  add_line_options(*command, options);
+  command->add_flag("--json", options.json, "Print one JSON object");
   command->footer(
       "For each level two neighbours do all-reduces of 64 B to 2 MB. Their medians are fitted by\n"
       "a + b M, where a is two messages one after the other. All-reduces of 64 B on all servers,\n"
@@ -235,7 +234,6 @@ void add_model(CLI::App& tool, Action& action) {
       "  gradcube model fit\n"
       "  gradcube model fit -n 25 --json\n"
       "  gradcube model fit --nodes 2..1024 --bytes 4K --alpha 5us --beta 0.2ns --gamma 0ns");
-  command->callback([options, &action] { action = [options] { return run_fit(*options); }; });
 }
 
 }  // namespace gradcube::cli

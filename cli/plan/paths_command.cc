@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -249,8 +248,8 @@ void add_paths(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
       "paths",
       "Show the parallel paths between two servers, of a topology or of the running cluster");
-  auto options = std::make_shared<PathsOptions>();
-  add_options(command, options.get());
+  auto& options = options_of<PathsOptions>(command, action, run_paths);
+  add_options(command, &options);
   command->footer(
       "No two paths share a server between the ends, or a switch or cable. A path has at most 8\n"
       "hops. A substitute takes the place of a path that --without breaks, where there is one.\n"
@@ -267,7 +266,6 @@ void add_paths(CLI::App& tool, Action& action) {
       "  gradcube paths --topology bcube:3,2 --from 0,0 --to 2,1 --without 0,0:1 --json\n"
       "  gradcube paths --topology torus:4,2 --from 0,0 --to 2,1                  four paths\n"
       "  gradcube paths --from 0,0 --to 2,1                       measured in the running cluster");
-  command->callback([options, &action] { action = [options] { return run_paths(*options); }; });
 }
 
 }  // namespace gradcube::cli

@@ -5,13 +5,11 @@
 #include <csignal>
 #include <cstddef>
 #include <exception>
-#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>
 #include <random>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "cli/checks/hosts_check.h"
@@ -19,6 +17,7 @@
 #include "cli/launch/host_group.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/output.h"
+#include "cli/text/package_file.h"
 #include "cli/up/own_daemon.h"
 #include "control/base/errors.h"
 #include "control/settings/cluster_key.h"
@@ -104,15 +103,12 @@ void require_links(const ClusterHosts& hosts, const std::vector<LinkResult>& lin
 ClusterHosts hosts_reached(const std::string& launcher, const std::string& program,
                            std::vector<std::string> names,
                            const control::ClusterSettings& settings) {
-  std::error_code ignored;
   std::random_device random;
-  ClusterHosts hosts{
-      .cluster = fmt::format("{:08x}{:08x}", random(), random()),
-      .launcher = launcher.empty() ? kDefaultLauncher : launcher,
-      .program = program.empty() ? std::filesystem::read_symlink("/proc/self/exe", ignored).string()
-                                 : program,
-      .names = std::move(names),
-      .settings = settings};
+  ClusterHosts hosts{.cluster = fmt::format("{:08x}{:08x}", random(), random()),
+                     .launcher = launcher.empty() ? kDefaultLauncher : launcher,
+                     .program = program.empty() ? own_program().string() : program,
+                     .names = std::move(names),
+                     .settings = settings};
   validate(hosts);
   return hosts;
 }
@@ -193,14 +189,8 @@ void down_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory) {
     answers.values[host] = std::move(last.values[host]);
     answers.failures[host] = std::move(last.failures[host]);
   }
-  for (std::size_t host = 0; host < hosts.names.size(); ++host) {
-    const json& answer = answers.values[host];
-    if (!answers.failures[host].empty() || count_field(answer, "exit_code") == 0) continue;
-    const std::string errors = text_field(answer, "errors").value_or("");
-    // It has ended before, which is as well; what another `up` has started there is let be.
-    if (errors.find(kNothingToEnd) != std::string::npos) continue;
-    answers.failures[host] = last_words(errors);
-  }
+  // One that has ended before is as well; what another `up` has started there is let be.
+  answers.note_failed_commands(kNothingToEnd);
   // For another try. On this host, too, it has been removed.
   const auto failed = [](const std::string& failure) { return !failure.empty(); };
   if (std::any_of(answers.failures.begin(), answers.failures.end(), failed)) {

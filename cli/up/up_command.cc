@@ -2,7 +2,6 @@
 #include <chrono>
 #include <cstdio>
 #include <fmt/format.h>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <unistd.h>
@@ -220,22 +219,22 @@ int run_up(const UpOptions& options) {
 void add_up(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
       "up", "Start a cluster and return when it is ready: on this host, or on several");
-  auto options = std::make_shared<UpOptions>();
-  options->settings.add_all(command);
+  auto& options = options_of<UpOptions>(command, action, run_up);
+  options.settings.add_all(command);
   command->get_option("--hosts")->description(
       "The hosts of the servers, [0,0] first: node1,node2,node3, or a file with a host in each "
       "line "
       "(docs/hosts.md); of a server with several addresses, one for each port: \"10.0.0.1,10.1.0.1 "
       "...\". Sets --fabric udp and --topology star:N (default: all servers on this host)");
-  add_text(command, "--cluster", options->cluster_file, "A cluster file (TOML); flags override it");
-  add_text(command, "--launcher", options->launcher,
+  add_text(command, "--cluster", options.cluster_file, "A cluster file (TOML); flags override it");
+  add_text(command, "--launcher", options.launcher,
            "With --hosts, how they are reached: ssh, srun, mpirun, or a command with {host} in it "
            "(default: ssh, which asks for no password)");
-  add_text(command, "--program", options->program,
+  add_text(command, "--program", options.program,
            "With --hosts, the path of gradcube on them (default: that of this one)");
-  command->add_flag("--no-check", options->no_check,
+  command->add_flag("--no-check", options.no_check,
                     "With --hosts, leave the cluster running whatever its links are like");
-  command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_flag("--json", options.json, "Print one JSON object");
   command->footer(
       "Needs no root, no huge pages and no NIC, but --fabric veth needs root and iproute2. K, M "
       "and "
@@ -256,7 +255,6 @@ void add_up(CLI::App& tool, Action& action) {
       "  gradcube up --hosts hosts.txt --rate 10gbit               a host in each line\n"
       "  gradcube up --hosts hosts.txt --launcher 'ssh -p 2222 {host}'\n"
       "  gradcube up --hosts n1,n2,n3,n4 --topology bcube:2,2 --launcher srun");
-  command->callback([options, &action] { action = [options] { return run_up(*options); }; });
 }
 
 }  // namespace gradcube::cli
