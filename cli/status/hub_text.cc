@@ -52,9 +52,7 @@ std::string hubs_text(const json& status) {
                    id_text(hub, "uid"),
                    control::printable(text_field(hub, "why").value_or(""), kLongestCause)});
   }
-  return table.empty() ? ""
-                       : fmt::format("\nhubs that are aggregated for jobs of other servers\n{}",
-                                     table.text());
+  return table.text_below("hubs that are aggregated for jobs of other servers");
 }
 
 }  // namespace gradcube::cli

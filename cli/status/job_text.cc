@@ -223,11 +223,8 @@ std::string jobs_text(const json& status) {
     add_trainers(job, several_users, trainers);
   }
   if (jobs.empty()) return "\njobs: none\n";
-  std::string text = fmt::format("\njobs\n{}", jobs.text());
-  if (!lanes.empty()) text += fmt::format("\nlanes\n{}", lanes.text());
-  if (!members.empty()) text += fmt::format("\njobs on some of the servers\n{}", members.text());
-  if (!trainers.empty()) text += fmt::format("\ntrainers\n{}", trainers.text());
-  return text;
+  return jobs.text_below("jobs") + lanes.text_below("lanes") +
+         members.text_below("jobs on some of the servers") + trainers.text_below("trainers");
 }
 
 }  // namespace gradcube::cli

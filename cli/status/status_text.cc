@@ -126,7 +126,7 @@ std::string rates_text(const json& status, const json& before) {
       address.clear();
     }
   }
-  return table.empty() ? "" : fmt::format("\nports\n{}", table.text());
+  return table.text_below("ports");
 }
 
 std::string servers_text(const json& status) {
@@ -157,7 +157,7 @@ std::string servers_text(const json& status) {
       socket.clear();
     }
   }
-  return table.empty() ? "" : fmt::format("\nservers\n{}", table.text());
+  return table.text_below("servers");
 }
 
 bool is_silent(const json& server) { return text_field(server, "why").has_value(); }
@@ -171,7 +171,7 @@ std::string silent_text(const json& status) {
     table.add_row({address_text(field(server, "address")), has_pid ? id_text(server, "pid") : "-",
                    cell_text(server, "why")});
   }
-  return table.empty() ? "" : fmt::format("\nservers that do not answer\n{}", table.text());
+  return table.text_below("servers that do not answer");
 }
 
 // Links that servers have found to be down.
@@ -188,7 +188,7 @@ std::string links_down_text(const json& status) {
       table.add_row({address_text(field(server, "address")), cell_text(port, key), neighbours});
     }
   }
-  return table.empty() ? "" : fmt::format("\nlinks found to be down\n{}", table.text());
+  return table.text_below("links found to be down");
 }
 
 // Ports that hear what shows that they are cabled or set wrongly: a sentence each.
@@ -224,7 +224,7 @@ std::string switches_text(const json& status) {
                    cell_text(one, "duplicated"), cell_text(one, "reordered"),
                    cell_text(one, "corrupted")});
   }
-  return table.empty() ? "" : fmt::format("\nswitches\n{}", table.text());
+  return table.text_below("switches");
 }
 
 constexpr const char* kNoImpairments = "none";
@@ -293,7 +293,7 @@ std::string impaired_links_text(const json& status) {
     table.add_row({cell_text(link, "switch"), address_text(field(link, "server")),
                    cell_text(link, "port"), impairments_text(link, probabilities_text(link))});
   }
-  return table.empty() ? "" : fmt::format("\nlinks that differ\n{}", table.text());
+  return table.text_below("links that differ");
 }
 
 // By which key of the cluster servers make MACs. While `gradcube rekey` changes it: to which, and
