@@ -38,21 +38,6 @@ constexpr int kLostConnection = 255;
 constexpr int kWrongWords = 2;
 constexpr std::string_view kOurs = "gradcube: ";  // begins what the tool itself says
 
-// No prompt that nobody sees, and no wait for a host that is gone.
-constexpr const char* kSsh =
-    "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3 "
-    "{host}";
-// In a job's allocation, beside its other steps.
-constexpr const char* kSrun =
-    "srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --nodelist={host}";
-constexpr const char* kMpirun = "mpirun -n 1 --bind-to none --host {host}";
-
-std::string template_of(const std::string& launcher) {
-  if (launcher == "ssh") return kSsh;
-  if (launcher == "srun") return kSrun;
-  return launcher == "mpirun" ? kMpirun : launcher;
-}
-
 // What trainers and daemons read. A socket is one host's.
 bool is_passed_on(std::string_view variable) {
   if (variable.starts_with("GRADCUBE_SOCKET=") || variable.starts_with(kThisHostAlone))
@@ -155,11 +140,10 @@ std::vector<std::string> words_to_reach(const ClusterHosts& hosts, std::size_t h
   if (is_here) {
     words.push_back(own_program().string());
   } else {
-    constexpr std::string_view kMark = "{host}";
-    std::istringstream text(template_of(hosts.launcher));
+    std::istringstream text(launcher_command(hosts.launcher));
     for (std::string word; text >> word;) {
-      for (std::size_t at = 0; (at = word.find(kMark, at)) != std::string::npos;) {
-        word.replace(at, kMark.size(), name);
+      for (std::size_t at = 0; (at = word.find(kHostMark, at)) != std::string::npos;) {
+        word.replace(at, kHostMark.size(), name);
         at += name.size();
       }
       words.push_back(word);
@@ -339,7 +323,7 @@ int run_on_hosts(const ClusterHosts& hosts, const std::vector<std::string>& word
     settings.tasks.push_back(task_for(hosts, host, line_of(request)));
   }
   const LaunchSignals signals;
-  const LaunchReport report = launch(settings, signals);
+  const LaunchReport report = Launcher(settings, signals).finish();
   if (report.first_failure) {
     const std::size_t host = which[*report.first_failure];
     complain(fmt::format("host {}: {}{}", hosts.names[host],
