@@ -287,8 +287,4 @@ void Launcher::write_rest() {
   }
 }
 
-LaunchReport launch(const LaunchSettings& settings, const LaunchSignals& signals) {
-  return Launcher(settings, signals).finish();
-}
-
 }  // namespace gradcube::cli

@@ -121,9 +121,6 @@ class Launcher {
   int output_error_ = 0;
 };
 
-// Runs them to their end.
-LaunchReport launch(const LaunchSettings& settings, const LaunchSignals& signals);
-
 }  // namespace gradcube::cli
 
 #endif  // GRADCUBE_CLI_LAUNCH_LAUNCH_H_

@@ -1,7 +1,6 @@
 #include "cli/status/hub_text.h"
 
 #include <cstdint>
-#include <fmt/format.h>
 #include <string_view>
 
 #include "cli/text/json_fields.h"

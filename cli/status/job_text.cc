@@ -9,6 +9,7 @@
 
 #include "cli/text/json_fields.h"
 #include "cli/text/text_table.h"
+#include "cli/text/topology_text.h"
 #include "control/base/printable.h"
 
 namespace gradcube::cli {
@@ -123,9 +124,7 @@ void add_members(const json& status, const json& job, TextTable& table) {
   const json& members = items(job, "members");
   const auto servers = count_field(status, "topology/servers");
   if (members.empty() || members.size() == servers.value_or(members.size())) return;
-  std::vector<std::string> names;
-  for (const json& address : members) names.push_back(address_text(address));
-  table.add_row({cell_text(job, "name"), fmt::format("{}", fmt::join(names, " "))});
+  table.add_row({cell_text(job, "name"), addresses_text(members)});
 }
 
 // Whether trainers of different users are there: only then it is said whose they are.

@@ -180,10 +180,7 @@ std::string links_down_text(const json& status) {
   TextTable table({{"server"}, {std::string(key)}, {"no link to", Align::left}});
   for (const json& server : items(status, "servers")) {
     for (const json& port : items(server, "ports")) {
-      std::string neighbours;
-      for (const json& neighbour : items(port, "down")) {
-        neighbours += (neighbours.empty() ? "" : " ") + address_text(neighbour);
-      }
+      const std::string neighbours = addresses_text(items(port, "down"));
       if (neighbours.empty()) continue;
       table.add_row({address_text(field(server, "address")), cell_text(port, key), neighbours});
     }

@@ -170,24 +170,23 @@ std::optional<StartLock> StartLock::try_to_take(const RunDirectory& directory) {
 StartLock::StartLock(const RunDirectory& directory, const Owner& owner,
                      const std::function<void()>& waiting) {
   directory.create();
-  const auto deadline = std::chrono::steady_clock::now() + kOtherStartPatience;
-  for (;;) {
-    if (auto taken = try_to_take(directory)) {
-      file_ = std::move(taken->file_);
-      write_owner(file_, owner);
-      return;
-    }
+  std::optional<StartLock> taken;
+  const bool is_taken = comes_true(kOtherStartPatience, kUpPause, [&] {
+    taken = try_to_take(directory);
+    if (taken) return true;
     refuse_shared(directory, owner);
     if (InterruptGuard::interrupted()) throw SetupError("interrupted");
-    if (std::chrono::steady_clock::now() >= deadline) {
-      throw SetupError(
-          fmt::format("another `gradcube up` is starting a cluster in {}: wait until it has ended, "
-                      "or set GRADCUBE_RUN to another directory",
-                      directory.path().string()));
-    }
     if (waiting) waiting();
-    std::this_thread::sleep_for(kUpPause);
+    return false;
+  });
+  if (!is_taken) {
+    throw SetupError(
+        fmt::format("another `gradcube up` is starting a cluster in {}: wait until it has ended, "
+                    "or set GRADCUBE_RUN to another directory",
+                    directory.path().string()));
   }
+  file_ = std::move(taken->file_);
+  write_owner(file_, owner);
 }
 
 std::size_t prepare(const RunDirectory& directory, const StartLock&) {
