@@ -58,7 +58,6 @@ int check_all_hosts(const ClusterHosts& hosts, const CheckOptions& options) {
   HostGroup group(hosts);
   const std::vector<LinkResult> results = check_hosts(group, hosts, options.settings);
   hosts_check_report(hosts, results, options.all).write(options.json);
-  flush_output();
   return all_right(results) ? 0 : kExitFailure;
 }
 
@@ -109,7 +108,6 @@ int run_check(CheckOptions options) {
     report.line("frames are not authenticated: whoever can send some can change results");
   }
   report.write(options.json);
-  flush_output();
   return all_right(results) ? 0 : kExitFailure;
 }
 
@@ -152,10 +150,9 @@ void add_check(CLI::App& tool, Action& action) {
       "its rate in both directions for about half a second, level by level, at the same time on\n"
       "links that share no server, 16 at most. The exit code is 1 if a link is down, cabled or\n"
       "set wrongly, slow or lossy.\n"
-      "Where `up` has started the daemons of several hosts, it checks the links of all. Where "
-      "they\n"
-      "were started by hand, run the same command on all of them with the same --job, by any\n"
-      "launcher; each prints the links of its servers.\n"
+      "Where `up` has started the daemons of several hosts, it checks the links of all. Where\n"
+      "they were started by hand, run the same command on all of them with the same --job, by\n"
+      "any launcher; each prints the links of its servers.\n"
       "Examples:\n"
       "  gradcube check\n"
       "  gradcube check --least-rate 0.9 --most-round-trip 1ms\n"

@@ -57,8 +57,8 @@ void add_quickstart(CLI::App& tool, Action& action) {
       "quickstart", "See it work: a cluster on this host, all-reduces, training, and nothing left");
   command->allow_extras();
   command->footer(
-      "Takes the options of `up`. Trains with NumPy; it needs the Python package that belongs to "
-      "this\ntool.\n"
+      "Takes the options of `up`. Trains with NumPy; it needs the Python package that belongs to\n"
+      "this tool.\n"
       "Examples:\n"
       "  gradcube quickstart\n"
       "  gradcube quickstart --rate 1gbit --mtu 9000 --loss 0.001");

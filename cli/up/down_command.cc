@@ -59,9 +59,8 @@ void add_down(CLI::App& tool, Action& action) {
   command->add_flag("--json", json, "Print one JSON object");
   command->footer(
       "Trainers that still run get GRADCUBE_ENODAEMON. A cluster that `up` has started on several\n"
-      "hosts ends on all of them, from any of them. Of a daemon that was killed it removes what "
-      "is\n"
-      "left; the pid of --json is 0 then.\n"
+      "hosts ends on all of them, from any of them. Of a daemon that was killed it removes what\n"
+      "is left; the pid of --json is 0 then.\n"
       "Examples:\n"
       "  gradcube down\n"
       "  GRADCUBE_THIS_HOST=1 gradcube down     of several hosts, this one alone");

@@ -12,7 +12,6 @@ namespace {
 int run_keygen(const std::string& path) {
   control::write_key_file(path, control::key_text(control::draw_secret()));
   print("{}\n", path);
-  flush_output();
   return 0;
 }
 
@@ -24,10 +23,9 @@ void add_keygen(CLI::App& tool, Action& action) {
   auto& path = options_of<std::string>(command, action, run_keygen);
   add_text(command, "file", path, "The file, which must not be there yet")->required();
   command->footer(
-      "Only who owns the file can read it. Copy it to every host, to root or to the daemon's "
-      "user,\n"
-      "and name it in the cluster file: [security] key-file = \"...\". `gradcube up` makes one by\n"
-      "itself where none is named.\n"
+      "Only who owns the file can read it. Copy it to every host, to root or to the daemon's\n"
+      "user, and name it in the cluster file: [security] key-file = \"...\". `gradcube up` makes\n"
+      "one by itself where none is named.\n"
       "Example:\n"
       "  gradcube keygen /etc/gradcube/cube.key");
 }

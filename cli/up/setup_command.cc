@@ -263,7 +263,6 @@ int run_setup(const SetupOptions& options) {
   if (proposal == nullptr) {
     tell_faults(found.recognised, report);
     report.write(options.json);
-    flush_output();
     return kExitFailure;
   }
   const std::string text = cluster_text(hosts, found.cables, *proposal);

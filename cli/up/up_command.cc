@@ -223,9 +223,9 @@ void add_up(CLI::App& tool, Action& action) {
   options.settings.add_all(command);
   command->get_option("--hosts")->description(
       "The hosts of the servers, [0,0] first: node1,node2,node3, or a file with a host in each "
-      "line "
-      "(docs/hosts.md); of a server with several addresses, one for each port: \"10.0.0.1,10.1.0.1 "
-      "...\". Sets --fabric udp and --topology star:N (default: all servers on this host)");
+      "line (docs/hosts.md); of a server with several addresses, one for each port: "
+      "\"10.0.0.1,10.1.0.1 ...\". Sets --fabric udp and --topology star:N (default: all servers "
+      "on this host)");
   add_text(command, "--cluster", options.cluster_file, "A cluster file (TOML); flags override it");
   add_text(command, "--launcher", options.launcher,
            "With --hosts, how they are reached: ssh, srun, mpirun, or a command with {host} in it "
@@ -236,10 +236,8 @@ void add_up(CLI::App& tool, Action& action) {
                     "With --hosts, leave the cluster running whatever its links are like");
   command->add_flag("--json", options.json, "Print one JSON object");
   command->footer(
-      "Needs no root, no huge pages and no NIC, but --fabric veth needs root and iproute2. K, M "
-      "and "
-      "G are\n"
-      "decimal, Ki, Mi and Gi binary.\n"
+      "Needs no root, no huge pages and no NIC, but --fabric veth needs root and iproute2. K, M\n"
+      "and G are decimal, Ki, Mi and Gi binary.\n"
       "Examples:\n"
       "  gradcube up --topology bcube:3,2\n"
       "  gradcube up --topology bcube:3,2 --rate 200mbit --mtu 9000 --loss 0.001\n"
