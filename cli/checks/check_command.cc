@@ -58,6 +58,7 @@ int check_all_hosts(const ClusterHosts& hosts, const CheckOptions& options) {
   HostGroup group(hosts);
   const std::vector<LinkResult> results = check_hosts(group, hosts, options.settings);
   hosts_check_report(hosts, results, options.all).write(options.json);
+  flush_output();  // the hosts may take a while to end
   return all_right(results) ? 0 : kExitFailure;
 }
 

@@ -249,6 +249,7 @@ int run_perf_hub(const HubOptions& options) {
   }
   if (prints && options.json) report.write(true);
   if (table && wrong == 0) print_foot(settings, cluster);
+  flush_output();
   if (wrong != 0) complain(fmt::format("{} weights are WRONG", wrong));
   return wrong == 0 ? 0 : kExitFailure;
 }

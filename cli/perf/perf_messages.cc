@@ -185,6 +185,7 @@ int run_perf_messages(const PerfOptions& options) {
   } else {
     print_foot(settings, wrong);
   }
+  flush_output();
   return wrong == 0 ? 0 : kExitFailure;
 }
 
