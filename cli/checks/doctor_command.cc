@@ -6,6 +6,7 @@
 #include "cli/checks/host_checks.h"
 #include "cli/cluster/settings_options.h"
 #include "cli/text/command.h"
+#include "cli/text/json_fields.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
 #include "control/settings/cluster_file.h"
@@ -36,8 +37,7 @@ int run_doctor(const DoctorOptions& options) {
     checks.insert(checks.end(), more.begin(), more.end());
   }
   if (options.json) {
-    print("{}\n",
-          checks_json(checks).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    print("{}\n", json_text(checks_json(checks)));
   } else {
     print(
         "{}\nthis host {}\n", checks_text(checks),

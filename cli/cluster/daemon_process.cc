@@ -161,7 +161,7 @@ pid_t fork_daemon(const RunDirectory& directory, const DaemonStart& start, int r
   DaemonChild child{
       .arguments = {executable.c_str(), start.servers.c_str(), "--run-dir", run_directory.c_str(),
                     "--settings", start.settings.c_str(), "--ready-fd", ready_text.c_str()},
-      .exec_failure = failure.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+      .exec_failure = json_text(failure) + "\n",
       .log = log.get(),
       .null_device = null_device.get(),
       .ready = ready,

@@ -59,19 +59,19 @@ RunningCluster read_running_cluster(const json& status) {
   const auto lcores = static_cast<unsigned>(std::min<std::uint64_t>(
       count_field(status, "server_lcores").value_or(1), control::kMostServerLcores));
   const control::Topology topology = topology_of(field(status, "topology")).with_lcores(lcores);
-  RunningCluster cluster{.topology = rates.on(topology),
-                         .aggregators = aggregators_of(topology, items(status, "aggregators")),
-                         .rates = rates,
-                         .rate_bps = rate_bps,
-                         .sockets = {},
-                         .ended = {},
-                         .ended_switches = {},
-                         .shared_address = {},
-                         .unauthenticated = text_field(status, "authentication") == "none",
-                         .servers_per_core = 1,
-                         .key = json::array({field(status, "pid"), field(status, "topology"),
-                                             rate_bps, own_ports, lcores, field(status, "mtu")})
-                                    .dump(-1, ' ', false, json::error_handler_t::replace)};
+  RunningCluster cluster{
+      .topology = rates.on(topology),
+      .aggregators = aggregators_of(topology, items(status, "aggregators")),
+      .rates = rates,
+      .rate_bps = rate_bps,
+      .sockets = {},
+      .ended = {},
+      .ended_switches = {},
+      .shared_address = {},
+      .unauthenticated = text_field(status, "authentication") == "none",
+      .servers_per_core = 1,
+      .key = json_text(json::array({field(status, "pid"), field(status, "topology"), rate_bps,
+                                    own_ports, lcores, field(status, "mtu")}))};
   for (const json& server : items(status, "servers")) {
     const auto id = control::parse_server(cluster.topology, address_text(field(server, "address")),
                                           "the daemon's list of servers");

@@ -46,10 +46,6 @@ bool is_passed_on(std::string_view variable) {
          variable.starts_with("OMP_");
 }
 
-std::string line_of(const json& request) {
-  return request.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
 LaunchTask task_for(const ClusterHosts& hosts, std::size_t host, std::string input) {
   LaunchTask task{.mark = "",
                   .file = "",
@@ -204,7 +200,7 @@ HostGroup::Answers HostGroup::collect(const std::vector<json>& requests,
     json request = requests[host];
     if (state.asked++ == 0) request.update(first_request());
     state.answer = nullptr;
-    launcher_.tell(host, line_of(request));
+    launcher_.tell(host, json_text(request) + "\n");
   }
   launcher_.run_until([this] { return all_spoke(); }, std::chrono::steady_clock::now() + patience);
   Answers answers;
@@ -320,7 +316,7 @@ int run_on_hosts(const ClusterHosts& hosts, const std::vector<std::string>& word
   request["grace"] = grace.count();
   for (const std::size_t host : which) {
     request["host"] = hosts.names[host];
-    settings.tasks.push_back(task_for(hosts, host, line_of(request)));
+    settings.tasks.push_back(task_for(hosts, host, json_text(request) + "\n"));
   }
   const LaunchSignals signals;
   const LaunchReport report = Launcher(settings, signals).finish();

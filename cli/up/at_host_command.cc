@@ -55,8 +55,7 @@ constexpr auto kStayPause = std::chrono::milliseconds(200);
 
 void answer(json content) {
   // The mark comes first, whatever the other keys are.
-  std::string text = content.dump(-1, ' ', false, json::error_handler_t::replace);
-  print("{}1,{}\n", kAnswerMark, std::string_view(text).substr(1));
+  print("{}1,{}\n", kAnswerMark, json_text(content).substr(1));
   flush_output();
 }
 
