@@ -77,7 +77,7 @@ BELOW = {
     "cli/text": ["control/hub", "trainer"],
     "cli/cluster": ["cli/text", "control/model", "control/settings", "trainer/include/gradcube"],
     "cli/status": ["cli/cluster"],
-    "cli/setup": ["cli/launch"],
+    "cli/setup": ["cli/launch", "protocol"],
     "cli/up": ["cli/checks", "cli/setup", "cli/status"],
     "cli/launch": ["cli/cluster"],
     "cli/measure": ["aggregation", "cli/cluster"],

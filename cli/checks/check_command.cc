@@ -3,7 +3,6 @@
 #include <charconv>
 #include <chrono>
 #include <fmt/format.h>
-#include <memory>
 #include <string>
 #include <tuple>
 #include <unistd.h>
@@ -59,7 +58,7 @@ int check_all_hosts(const ClusterHosts& hosts, const CheckOptions& options) {
   HostGroup group(hosts);
   const std::vector<LinkResult> results = check_hosts(group, hosts, options.settings);
   hosts_check_report(hosts, results, options.all).write(options.json);
-  flush_output();
+  flush_output();  // the hosts may take a while to end
   return all_right(results) ? 0 : kExitFailure;
 }
 
@@ -110,7 +109,6 @@ int run_check(CheckOptions options) {
     report.line("frames are not authenticated: whoever can send some can change results");
   }
   report.write(options.json);
-  flush_output();
   return all_right(results) ? 0 : kExitFailure;
 }
 
@@ -146,23 +144,21 @@ void add_options(CLI::App* command, CheckOptions* options) {
 void add_check(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
       "check", "Measure every link between neighbours against what is configured");
-  auto options = std::make_shared<CheckOptions>();
-  add_options(command, options.get());
+  auto& options = options_of<CheckOptions>(command, action, run_check);
+  add_options(command, &options);
   command->footer(
       "The first thing to run on a new cluster. Each link carries frames of the cluster's MTU at\n"
       "its rate in both directions for about half a second, level by level, at the same time on\n"
       "links that share no server, 16 at most. The exit code is 1 if a link is down, cabled or\n"
       "set wrongly, slow or lossy.\n"
-      "Where `up` has started the daemons of several hosts, it checks the links of all. Where "
-      "they\n"
-      "were started by hand, run the same command on all of them with the same --job, by any\n"
-      "launcher; each prints the links of its servers.\n"
+      "Where `up` has started the daemons of several hosts, it checks the links of all. Where\n"
+      "they were started by hand, run the same command on all of them with the same --job, by\n"
+      "any launcher; each prints the links of its servers.\n"
       "Examples:\n"
       "  gradcube check\n"
       "  gradcube check --least-rate 0.9 --most-round-trip 1ms\n"
       "  gradcube check --json | jq '.links[] | select(.problem)'\n"
       "  gradcube check --job first        on every host, where its daemon was started by hand");
-  command->callback([options, &action] { action = [options] { return run_check(*options); }; });
 }
 
 }  // namespace gradcube::cli

@@ -1,6 +1,4 @@
 #include <fmt/format.h>
-#include <iterator>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,6 +6,7 @@
 #include "cli/checks/host_checks.h"
 #include "cli/cluster/settings_options.h"
 #include "cli/text/command.h"
+#include "cli/text/json_fields.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
 #include "control/settings/cluster_file.h"
@@ -38,8 +37,7 @@ int run_doctor(const DoctorOptions& options) {
     checks.insert(checks.end(), more.begin(), more.end());
   }
   if (options.json) {
-    print("{}\n",
-          checks_json(checks).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    print("{}\n", json_text(checks_json(checks)));
   } else {
     print(
         "{}\nthis host {}\n", checks_text(checks),
@@ -56,19 +54,14 @@ int run_doctor(const DoctorOptions& options) {
 void add_doctor(CLI::App& tool, Action& action) {
   CLI::App* command =
       tool.add_subcommand("doctor", "Check what this host lacks for a cluster, and how to mend it");
-  auto options = std::make_shared<DoctorOptions>();
-  command->add_flag("--json", options->json, "Print one JSON object");
-  command
-      ->add_option("--nic", options->nics,
-                   "Also check what DPDK programs need for this NIC, named by its PCI address, its "
-                   "MAC or its interface: huge pages, IOMMU, vfio-pci. Can be repeated")
-      ->allow_extra_args(false)
-      ->check(not_empty());
-  command
-      ->add_option("--cluster", options->cluster_file,
-                   "The cluster file (TOML), whose key is looked at; flags override it")
-      ->check(not_empty());
-  options->settings.add(command, "topology");
+  auto& options = options_of<DoctorOptions>(command, action, run_doctor);
+  command->add_flag("--json", options.json, "Print one JSON object");
+  add_text(command, "--nic", options.nics,
+           "Also check what DPDK programs need for this NIC, named by its PCI address, its MAC or "
+           "its interface: huge pages, IOMMU, vfio-pci. Can be repeated");
+  add_text(command, "--cluster", options.cluster_file,
+           "The cluster file (TOML), whose key is looked at; flags override it");
+  options.settings.add(command, "topology");
   command->footer(
       "Starts a daemon with the embedded fabric, lets a trainer join at each server, and ends it.\n"
       "Exit code 0 means that `gradcube up` with this topology works, and its trainers can join.\n"
@@ -78,7 +71,6 @@ void add_doctor(CLI::App& tool, Action& action) {
       "  gradcube doctor --cluster cluster.toml\n"
       "  gradcube doctor --nic 0000:3b:00.0 --nic 0000:3b:00.1\n"
       "  gradcube doctor --json | jq '.checks[] | select(.verdict != \"OK\")'");
-  command->callback([options, &action] { action = [options] { return run_doctor(*options); }; });
 }
 
 }  // namespace gradcube::cli

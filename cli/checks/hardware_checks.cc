@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -13,7 +12,6 @@
 #include <sys/statvfs.h>
 #include <system_error>
 #include <unistd.h>
-#include <utility>
 #include <vector>
 
 #include "aggregation/kernels.h"

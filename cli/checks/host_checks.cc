@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <utility>
 
 #include "cli/cluster/control_client.h"
 #include "cli/cluster/daemon_process.h"
@@ -51,18 +50,6 @@ fs::path nearest_folder(const RunDirectory& directory) {
   std::error_code error;
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
   return folder;
-}
-
-std::string shell_quoted(const fs::path& path) {
-  std::string text = "'";
-  for (const char letter : path.string()) {
-    if (letter == '\'') {
-      text += "'\\''";
-    } else {
-      text += letter;
-    }
-  }
-  return text + "'";
 }
 
 bool has_daemon(const RunDirectory& directory) {
@@ -124,7 +111,7 @@ std::vector<HostCheck> check_daemon(const control::ClusterSettings& settings,
              fmt::format("{}: one of {} does not start: {}", path, settings.topology.spec(),
                          control::printable(error.what(), kLongestRefusal)),
              fmt::format("as it says; if libraries are missing, `{} --help` names them",
-                         shell_quoted(daemon.executable))}};
+                         control::shell_word(path))}};
   }
 }
 

@@ -38,6 +38,11 @@ struct ClusterHosts {
 // Set for what one host is to do because a command concerns all of them.
 inline constexpr const char* kThisHostAlone = "GRADCUBE_THIS_HOST";
 
+// Where a host's name is to stand in a launcher's command.
+inline constexpr std::string_view kHostMark = "{host}";
+// The command of ssh, srun or mpirun; any other launcher is its own.
+std::string launcher_command(const std::string& launcher);
+
 // Refuses names and launchers that could be taken for something else. Throws a UsageError.
 void validate(const ClusterHosts& hosts);
 

@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <system_error>
-#include <thread>
 #include <unistd.h>
 #include <vector>
 
 #include "cli/cluster/cluster_hosts.h"
+#include "cli/cluster/comes_true.h"
 #include "cli/cluster/line_channel.h"
 #include "cli/text/json_fields.h"
 #include "control/base/errors.h"
@@ -30,9 +30,11 @@ constexpr std::size_t kLongestAnswer = 64 << 20;
 // A daemon gives 64 others at a time two seconds, and a cluster has 65,536 servers at most.
 constexpr auto kAllPatience = std::chrono::minutes(40);
 constexpr auto kAllPause = std::chrono::milliseconds(50);
+constexpr const char* kNoStatus =
+    "the daemon's answer has no status: is it another version of gradcubed?";
 
-// A daemon that hangs with a full backlog would block connect() for ever.
-void limit_connect(int socket, std::chrono::milliseconds timeout) {
+// A daemon that hangs with a full backlog would block connect() for ever, and so would send().
+void limit_wait(int socket, std::chrono::milliseconds timeout) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
   const std::chrono::microseconds rest = timeout - seconds;
   const timeval limit{seconds.count(), rest.count()};
@@ -59,7 +61,7 @@ Descriptor connect_to_daemon(const RunDirectory& directory, std::chrono::millise
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  limit_connect(socket.get(), timeout);
+  limit_wait(socket.get(), timeout);
   if (socket.get() < 0 ||
       connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const int error = errno;
@@ -141,20 +143,19 @@ json ask_daemon(const RunDirectory& directory, const json& request,
   require_cluster(directory);
   const Deadline deadline = std::chrono::steady_clock::now() + timeout;
   const Descriptor socket = connect_to_daemon(directory, timeout);
-  std::string line;
-  LineEnd end = write_line(socket.get(), deadline, request.dump());
   // A daemon that refuses at once has closed its end already; its answer can still be read.
-  if (end == LineEnd::line || end == LineEnd::failed)
-    end = read_line(socket.get(), deadline, kLongestAnswer, &line);
+  const std::string question = request.dump() + "\n";
+  (void)!send(socket.get(), question.data(), question.size(), MSG_NOSIGNAL);
+  std::string line;
+  const LineEnd end = read_line(socket.get(), deadline, kLongestAnswer, &line);
   if (end != LineEnd::line) throw_for(end, errno, directory);
-
   const json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
-  const auto ok = answer.is_object() ? answer.find("ok") : answer.end();
-  if (!answer.is_object() || ok == answer.end() || !ok->is_boolean()) {
+  const auto ok = flag_field(answer, "ok");
+  if (!ok) {
     throw SetupError(
         "the daemon's answer does not follow the protocol: is it another version of gradcubed?");
   }
-  if (!ok->get<bool>()) {
+  if (!*ok) {
     const std::string message =
         text_field(answer, "error").value_or("the daemon refused and gave no reason");
     if (flag_field(answer, "usage").value_or(false)) throw control::UsageError(message);
@@ -164,28 +165,23 @@ json ask_daemon(const RunDirectory& directory, const json& request,
 }
 
 json ask_status_of_all(const RunDirectory& directory) {
-  const Deadline deadline = std::chrono::steady_clock::now() + kAllPatience;
   json request = {{"command", "status-of-all"}};
-  while (std::chrono::steady_clock::now() < deadline) {
+  json status;
+  const bool is_told = comes_true(kAllPatience, kAllPause, [&] {
     const json answer = ask_daemon(directory, request);
-    const json status = field(answer, "status");
-    if (status.is_object()) return status;
+    status = field(answer, "status");
     if (const auto inquiry = count_field(answer, "inquiry")) request["inquiry"] = *inquiry;
-    if (!request.contains("inquiry")) {
-      throw SetupError("the daemon's answer has no status: is it another version of gradcubed?");
-    }
-    std::this_thread::sleep_for(kAllPause);
-  }
+    if (!status.is_object() && !request.contains("inquiry")) throw SetupError(kNoStatus);
+    return status.is_object();
+  });
+  if (is_told) return status;
   throw SetupError("the daemon did not gather the status of all servers in time");
 }
 
 json ask_status(const RunDirectory& directory, WantedFlows flows) {
   const json answer = ask_daemon(directory, {{"command", "status"}});
-  const auto status = answer.find("status");
-  if (status == answer.end() || !status->is_object()) {
-    throw SetupError("the daemon's answer has no status: is it another version of gradcubed?");
-  }
-  json whole = *status;
+  json whole = field(answer, "status");
+  if (!whole.is_object()) throw SetupError(kNoStatus);
   const auto count = count_field(whole, "flow_count");
   if (flows == WantedFlows::all && items(whole, "flows").size() < count.value_or(0)) {
     json& all = whole["flows"] = json::array();

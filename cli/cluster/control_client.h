@@ -7,9 +7,7 @@
 #define GRADCUBE_CLI_CLUSTER_CONTROL_CLIENT_H_
 
 #include <chrono>
-#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "control/settings/run_directory.h"

@@ -1,11 +1,8 @@
 #include "cli/cluster/core_wait.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
 #include <system_error>
 
 #include "cli/text/json_fields.h"
@@ -13,20 +10,15 @@
 namespace gradcube::cli {
 namespace {
 
-std::optional<std::uint64_t> number_of(const std::string& text) {
-  std::uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, number);
-  return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
-}
-
 }  // namespace
 
 std::vector<std::uint64_t> daemon_processes(const nlohmann::json& status) {
   std::vector<std::uint64_t> processes;
   if (const auto process = count_field(status, "pid")) processes.push_back(*process);
-  for (const nlohmann::json& server : items(status, "servers")) {
-    if (const auto process = count_field(server, "pid")) processes.push_back(*process);
+  for (const char* of_each : {"servers", "switch_daemons"}) {
+    for (const nlohmann::json& daemon : items(status, of_each)) {
+      if (const auto process = count_field(daemon, "pid")) processes.push_back(*process);
+    }
   }
   return processes;
 }
@@ -38,11 +30,10 @@ CoreWaits core_waits(const std::vector<std::uint64_t>& processes,
     std::error_code error;  // a process may end at any time
     std::filesystem::directory_iterator thread(proc / std::to_string(process) / "task", error);
     for (; !error && thread != std::filesystem::directory_iterator(); thread.increment(error)) {
-      const auto id = number_of(thread->path().filename().string());
       std::ifstream file(thread->path() / "schedstat");
       std::uint64_t ran = 0;
       std::uint64_t waited = 0;
-      if (id && file >> ran >> waited) waits[*id] = waited;
+      if (file >> ran >> waited) waits[thread->path().filename().string()] = waited;
     }
   }
   return waits;

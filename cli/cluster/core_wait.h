@@ -9,15 +9,16 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <vector>
 
 namespace gradcube::cli {
 
-// The daemons of this host, as a status names them.
+// The daemons of this host, those of switches included, as a status names them.
 std::vector<std::uint64_t> daemon_processes(const nlohmann::json& status);
 
-// By thread, in nanoseconds since it began.
-using CoreWaits = std::map<std::uint64_t, std::uint64_t>;
+// By the thread's number as the kernel writes it, in nanoseconds since it began.
+using CoreWaits = std::map<std::string, std::uint64_t>;
 CoreWaits core_waits(const std::vector<std::uint64_t>& processes,
                      const std::filesystem::path& proc = "/proc");
 

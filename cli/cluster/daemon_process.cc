@@ -6,18 +6,21 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 #include <vector>
 
+#include "cli/cluster/comes_true.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/line_channel.h"
+#include "cli/text/json_fields.h"
+#include "cli/text/package_file.h"
 #include "control/base/errors.h"
 #include "control/base/lists.h"
+#include "control/base/printable.h"
 
 namespace gradcube::cli {
 namespace {
@@ -28,8 +31,10 @@ using control::SetupError;
 
 constexpr int kReadyDescriptor = 3;
 constexpr std::size_t kLongestLine = 1 << 16;
+constexpr std::size_t kLongestLastLine = 300;
 constexpr auto kLineSlice = std::chrono::milliseconds(100);
 constexpr auto kTermPatience = std::chrono::seconds(2);
+constexpr auto kTermPause = std::chrono::milliseconds(10);
 constexpr auto kStartPatience = std::chrono::seconds(30);
 constexpr auto kPatiencePerDaemon = std::chrono::seconds(1);
 
@@ -67,12 +72,7 @@ struct DaemonChild {
 
 // Whether the child ends by itself soon; then with what status.
 bool ends_soon(pid_t pid, int* status) {
-  const Deadline deadline = std::chrono::steady_clock::now() + kTermPatience;
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (waitpid(pid, status, WNOHANG) != 0) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
+  return comes_true(kTermPatience, kTermPause, [&] { return waitpid(pid, status, WNOHANG) != 0; });
 }
 
 void end_child(pid_t pid) {
@@ -81,16 +81,6 @@ void end_child(pid_t pid) {
   if (ends_soon(pid, &status)) return;
   kill(pid, SIGKILL);
   waitpid(pid, &status, 0);
-}
-
-// The log's last line that says anything, to spare the reader a look.
-std::string last_line(const fs::path& log) {
-  std::ifstream file(log);
-  std::string line, last;
-  while (std::getline(file, line)) {
-    if (!line.empty()) last = line;
-  }
-  return last.substr(0, 300);
 }
 
 std::string with_log(std::string said, const RunDirectory& directory, const DaemonStart& start) {
@@ -107,7 +97,10 @@ std::string how_it_ended(pid_t pid, const RunDirectory& directory, const DaemonS
   std::string how = WIFSIGNALED(status) ? fmt::format("signal {} ({})", WTERMSIG(status),
                                                       strsignal(WTERMSIG(status)))
                                         : fmt::format("exit code {}", WEXITSTATUS(status));
-  const std::string last = last_line(directory.log_file());
+  // To spare the reader a look.
+  std::ifstream log(directory.log_file());
+  const std::string text(std::istreambuf_iterator<char>(log), {});
+  const std::string_view last = control::last_line(text).substr(0, kLongestLastLine);
   return with_log(fmt::format("the daemon ended at its start with {}{}{}", how,
                               last.empty() ? "" : ", and said last: ", last),
                   directory, start);
@@ -152,23 +145,9 @@ class TrialFolder {
   fs::path path_;
 };
 
-// Empty; what an earlier daemon wrote is kept aside.
-Descriptor open_log(const RunDirectory& directory) {
-  const std::string path = directory.log_file().string();
-  if (rename(path.c_str(), directory.old_log_file().c_str()) != 0 && errno != ENOENT) {
-    throw SetupError(fmt::format("cannot rename {}: {}", path, std::strerror(errno)));
-  }
-  Descriptor log(
-      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (log.get() < 0) {
-    throw SetupError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-  }
-  return log;
-}
-
 pid_t fork_daemon(const RunDirectory& directory, const DaemonStart& start, int ready,
                   const InterruptGuard& interrupt) {
-  const Descriptor log = open_log(directory);
+  const Descriptor log = directory.begin_log();
   const Descriptor null_device(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (null_device.get() < 0) {
     throw SetupError(fmt::format("cannot read /dev/null: {}", std::strerror(errno)));
@@ -182,7 +161,7 @@ pid_t fork_daemon(const RunDirectory& directory, const DaemonStart& start, int r
   DaemonChild child{
       .arguments = {executable.c_str(), start.servers.c_str(), "--run-dir", run_directory.c_str(),
                     "--settings", start.settings.c_str(), "--ready-fd", ready_text.c_str()},
-      .exec_failure = failure.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+      .exec_failure = json_text(failure) + "\n",
       .log = log.get(),
       .null_device = null_device.get(),
       .ready = ready,
@@ -240,9 +219,7 @@ fs::path find_daemon() {
 
 std::string setcap_command() {
   constexpr const char* kCapability = "cap_net_raw+ep";
-  std::error_code ignored;
-  std::string command = fmt::format("setcap {} {}", kCapability,
-                                    fs::read_symlink("/proc/self/exe", ignored).string());
+  std::string command = fmt::format("setcap {} {}", kCapability, own_program().string());
   try {
     command += fmt::format(" {} {}", kCapability, find_daemon().string());
   } catch (const SetupError&) {  // other checks say so
@@ -273,15 +250,11 @@ pid_t start_daemon(const RunDirectory& directory, const DaemonStart& start) {
         directory, start));
   }
   const auto answer = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (answer.is_object() && answer.contains("ok") && answer["ok"] == true) return pid;
+  if (flag_field(answer, "ok").value_or(false)) return pid;
   end_child(pid);
-  const bool has_message =
-      answer.is_object() && answer.contains("error") && answer["error"].is_string();
-  if (has_message && answer.value("usage", false)) {
-    throw control::UsageError(answer["error"].get<std::string>());
-  }
-  throw SetupError(with_log(has_message ? answer["error"].get<std::string>()
-                                        : "the daemon said something unexpected at its start",
+  const auto error = text_field(answer, "error");
+  if (error && flag_field(answer, "usage").value_or(false)) throw control::UsageError(*error);
+  throw SetupError(with_log(error.value_or("the daemon said something unexpected at its start"),
                             directory, start));
 }
 

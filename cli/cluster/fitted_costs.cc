@@ -5,17 +5,14 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "cli/cluster/run_file.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/output.h"
 #include "cli/text/text_table.h"
 #include "control/model/weights_fit.h"
-#include "control/plan/plan_cost.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::cli {

@@ -3,19 +3,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
 
 namespace gradcube::cli {
 namespace {
 
-LineEnd wait_for(int descriptor, short events, Deadline deadline) {
+LineEnd wait_for(int descriptor, Deadline deadline) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) return LineEnd::timed_out;
-    pollfd poll_set{.fd = descriptor, .events = events, .revents = 0};
+    pollfd poll_set{.fd = descriptor, .events = POLLIN, .revents = 0};
     const int ready = poll(&poll_set, 1, static_cast<int>(std::min<long>(left.count(), 60000)));
     if (ready > 0) return LineEnd::line;
     if (ready < 0 && errno != EINTR) return LineEnd::failed;
@@ -26,7 +25,7 @@ LineEnd wait_for(int descriptor, short events, Deadline deadline) {
 LineEnd read_some(int descriptor, Deadline deadline, std::string* arrived) {
   char chunk[65536];
   for (;;) {
-    if (const LineEnd ready = wait_for(descriptor, POLLIN, deadline); ready != LineEnd::line) {
+    if (const LineEnd ready = wait_for(descriptor, deadline); ready != LineEnd::line) {
       return ready;
     }
     const ssize_t length = read(descriptor, chunk, sizeof chunk);
@@ -58,24 +57,6 @@ LineEnd read_line(int descriptor, Deadline deadline, std::size_t limit, std::str
     }
     arrived.clear();
   }
-}
-
-LineEnd write_line(int descriptor, Deadline deadline, std::string_view text) {
-  std::string line(text);
-  line += '\n';
-  std::string_view left = line;
-  while (!left.empty()) {
-    if (const LineEnd ready = wait_for(descriptor, POLLOUT, deadline); ready != LineEnd::line) {
-      return ready;
-    }
-    const ssize_t length = send(descriptor, left.data(), left.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (length < 0) {
-      if (errno == EINTR || errno == EAGAIN) continue;
-      return LineEnd::failed;
-    }
-    left.remove_prefix(static_cast<std::size_t>(length));
-  }
-  return LineEnd::line;
 }
 
 }  // namespace gradcube::cli

@@ -1,12 +1,11 @@
-// Reads or writes one line of text on a descriptor, before a deadline. Used on the control socket
-// and on the daemon's ready pipe.
+// Reads one line of text from a descriptor, before a deadline: from the control socket, from a
+// daemon's ready pipe, and from a launcher.
 #ifndef GRADCUBE_CLI_CLUSTER_LINE_CHANNEL_H_
 #define GRADCUBE_CLI_CLUSTER_LINE_CHANNEL_H_
 
 #include <chrono>
 #include <cstddef>
 #include <string>
-#include <string_view>
 
 #include "control/base/descriptor.h"
 
@@ -23,9 +22,6 @@ enum class LineEnd { line, closed, timed_out, too_long, failed };
 // the line is in *rest for the next call; without one it is lost.
 LineEnd read_line(int descriptor, Deadline deadline, std::size_t limit, std::string* text,
                   std::string* rest = nullptr);
-
-// Returns `line` when all of it has been written. For sockets; never raises SIGPIPE.
-LineEnd write_line(int descriptor, Deadline deadline, std::string_view text);
 
 }  // namespace gradcube::cli
 

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "cli/text/json_fields.h"
 #include "control/base/errors.h"
 
 namespace gradcube::cli {
@@ -42,8 +43,7 @@ void write_run_file(const control::RunDirectory& directory, std::string_view nam
   std::string temporary = path.string() + ".XXXXXX";
   const int descriptor = mkstemp(temporary.data());
   if (descriptor < 0) refuse(path);
-  const std::string text =
-      content.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string text = json_text(content) + "\n";
   const bool written =
       write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if ((close(descriptor) != 0) || !written || rename(temporary.c_str(), path.c_str()) != 0) {

@@ -5,10 +5,9 @@
 #include <exception>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <map>
 #include <sstream>
-#include <thread>
 
+#include "cli/cluster/comes_true.h"
 #include "cli/cluster/control_client.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/topology_text.h"
@@ -60,19 +59,19 @@ RunningCluster read_running_cluster(const json& status) {
   const auto lcores = static_cast<unsigned>(std::min<std::uint64_t>(
       count_field(status, "server_lcores").value_or(1), control::kMostServerLcores));
   const control::Topology topology = topology_of(field(status, "topology")).with_lcores(lcores);
-  RunningCluster cluster{.topology = rates.on(topology),
-                         .aggregators = aggregators_of(topology, items(status, "aggregators")),
-                         .rates = rates,
-                         .rate_bps = rate_bps,
-                         .sockets = {},
-                         .ended = {},
-                         .ended_switches = {},
-                         .shared_address = {},
-                         .unauthenticated = text_field(status, "authentication") == "none",
-                         .servers_per_core = 1,
-                         .key = json::array({field(status, "pid"), field(status, "topology"),
-                                             rate_bps, own_ports, lcores, field(status, "mtu")})
-                                    .dump(-1, ' ', false, json::error_handler_t::replace)};
+  RunningCluster cluster{
+      .topology = rates.on(topology),
+      .aggregators = aggregators_of(topology, items(status, "aggregators")),
+      .rates = rates,
+      .rate_bps = rate_bps,
+      .sockets = {},
+      .ended = {},
+      .ended_switches = {},
+      .shared_address = {},
+      .unauthenticated = text_field(status, "authentication") == "none",
+      .servers_per_core = 1,
+      .key = json_text(json::array({field(status, "pid"), field(status, "topology"), rate_bps,
+                                    own_ports, lcores, field(status, "mtu")}))};
   for (const json& server : items(status, "servers")) {
     const auto id = control::parse_server(cluster.topology, address_text(field(server, "address")),
                                           "the daemon's list of servers");
@@ -148,20 +147,16 @@ void require_daemons(const RunningCluster& cluster, const control::Placement& pl
 
 std::string ended_meanwhile(const Error& error, const control::RunDirectory& directory,
                             const control::Placement& placement) {
-  using std::chrono::steady_clock;
   const bool gone = error.code() == GRADCUBE_ENODAEMON;
-  const steady_clock::time_point deadline =
-      steady_clock::now() + (gone ? kUntilAnEndIsSeen : steady_clock::duration(0));
+  std::string ended;
   try {
-    for (;;) {
-      const std::string ended = ended_daemons(running_cluster(directory), placement);
-      if (!ended.empty()) return "; " + ended;
-      if (steady_clock::now() >= deadline) return "";
-      std::this_thread::sleep_for(kBetweenLooks);
-    }
+    comes_true(gone ? kUntilAnEndIsSeen : std::chrono::seconds(0), kBetweenLooks, [&] {
+      ended = ended_daemons(running_cluster(directory), placement);
+      return !ended.empty();
+    });
   } catch (const std::exception&) {  // the error that just came says enough
-    return "";
   }
+  return ended.empty() ? "" : "; " + ended;
 }
 
 std::string rates_text(const RunningCluster& cluster) {

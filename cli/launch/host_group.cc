@@ -1,8 +1,5 @@
 #include "cli/launch/host_group.h"
 
-#include <algorithm>
-#include <arpa/inet.h>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -10,11 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ifaddrs.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sstream>
-#include <string_view>
 #include <sys/socket.h>
-#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -22,6 +18,7 @@
 #include "cli/launch/launch_process.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/output.h"
+#include "cli/text/package_file.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 
@@ -41,37 +38,12 @@ constexpr int kLostConnection = 255;
 constexpr int kWrongWords = 2;
 constexpr std::string_view kOurs = "gradcube: ";  // begins what the tool itself says
 
-// No prompt that nobody sees, and no wait for a host that is gone.
-constexpr const char* kSsh =
-    "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3 "
-    "{host}";
-// In a job's allocation, beside its other steps.
-constexpr const char* kSrun =
-    "srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --nodelist={host}";
-constexpr const char* kMpirun = "mpirun -n 1 --bind-to none --host {host}";
-
-std::string template_of(const std::string& launcher) {
-  if (launcher == "ssh") return kSsh;
-  if (launcher == "srun") return kSrun;
-  return launcher == "mpirun" ? kMpirun : launcher;
-}
-
 // What trainers and daemons read. A socket is one host's.
 bool is_passed_on(std::string_view variable) {
   if (variable.starts_with("GRADCUBE_SOCKET=") || variable.starts_with(kThisHostAlone))
     return false;
   return variable.starts_with("GRADCUBE") || variable.starts_with("PYTHON") ||
          variable.starts_with("OMP_");
-}
-
-std::vector<std::string> own_environment() {
-  std::vector<std::string> all;
-  for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
-  return all;
-}
-
-std::string line_of(const json& request) {
-  return request.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 LaunchTask task_for(const ClusterHosts& hosts, std::size_t host, std::string input) {
@@ -97,17 +69,6 @@ LaunchSettings settings_for(const ClusterHosts& hosts, std::chrono::nanoseconds 
   return settings;
 }
 
-// The last line that says anything.
-std::string last_line(const std::string& text) {
-  std::istringstream lines(text);
-  std::string last;
-  for (std::string line; std::getline(lines, line);) {
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-    if (!line.empty()) last = line;
-  }
-  return last;
-}
-
 // Why a launcher has ended without an answer.
 std::string end_of_launcher(const ClusterHosts& hosts, std::size_t host, const ProcessEnd& end,
                             const std::string& errors) {
@@ -119,7 +80,8 @@ std::string end_of_launcher(const ClusterHosts& hosts, std::size_t host, const P
         "is{}",
         hosts.program, tail);
   }
-  if (!end.by_signal && end.number == kWrongWords && last_line(errors).starts_with(kOurs)) {
+  if (!end.by_signal && end.number == kWrongWords &&
+      control::last_line(errors).starts_with(kOurs)) {
     return fmt::format("{} is another version there: install the same on all hosts{}",
                        hosts.program, tail);
   }
@@ -145,7 +107,7 @@ std::string end_of_command(const ClusterHosts& hosts, std::size_t host, const Pr
 }  // namespace
 
 std::string last_words(const std::string& text) {
-  const std::string last = last_line(text);
+  const std::string_view last = control::last_line(text);
   return control::printable(last.starts_with(kOurs) ? last.substr(kOurs.size()) : last,
                             kLongestWords);
 }
@@ -157,14 +119,9 @@ bool is_of_this_host(const std::string& address) {
   for (const ifaddrs* one = all; one != nullptr && !found; one = one->ifa_next) {
     if (one->ifa_addr == nullptr) continue;
     const auto family = one->ifa_addr->sa_family;
-    char text[INET6_ADDRSTRLEN] = "";
-    if (family == AF_INET) {
-      inet_ntop(family, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text,
-                sizeof text);
-    } else if (family == AF_INET6) {
-      inet_ntop(family, &reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr, text,
-                sizeof text);
-    }
+    char text[NI_MAXHOST] = "";  // stays empty where it is no address of IP
+    getnameinfo(one->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6), text,
+                sizeof text, nullptr, 0, NI_NUMERICHOST);
     found = address == text || (family == AF_INET && address.starts_with("127."));
   }
   freeifaddrs(all);
@@ -177,14 +134,12 @@ std::vector<std::string> words_to_reach(const ClusterHosts& hosts, std::size_t h
   const bool is_here = hosts.launcher == "ssh" && name.find('@') == std::string::npos &&
                        is_of_this_host(hosts.address(host));
   if (is_here) {
-    std::error_code ignored;
-    words.push_back(std::filesystem::read_symlink("/proc/self/exe", ignored).string());
+    words.push_back(own_program().string());
   } else {
-    constexpr std::string_view kMark = "{host}";
-    std::istringstream text(template_of(hosts.launcher));
+    std::istringstream text(launcher_command(hosts.launcher));
     for (std::string word; text >> word;) {
-      for (std::size_t at = 0; (at = word.find(kMark, at)) != std::string::npos;) {
-        word.replace(at, kMark.size(), name);
+      for (std::size_t at = 0; (at = word.find(kHostMark, at)) != std::string::npos;) {
+        word.replace(at, kHostMark.size(), name);
         at += name.size();
       }
       words.push_back(word);
@@ -193,6 +148,12 @@ std::vector<std::string> words_to_reach(const ClusterHosts& hosts, std::size_t h
   }
   words.emplace_back("at-host");
   return words;
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> all;
+  for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
+  return all;
 }
 
 json first_request() {
@@ -239,7 +200,7 @@ HostGroup::Answers HostGroup::collect(const std::vector<json>& requests,
     json request = requests[host];
     if (state.asked++ == 0) request.update(first_request());
     state.answer = nullptr;
-    launcher_.tell(host, line_of(request));
+    launcher_.tell(host, json_text(request) + "\n");
   }
   launcher_.run_until([this] { return all_spoke(); }, std::chrono::steady_clock::now() + patience);
   Answers answers;
@@ -250,6 +211,16 @@ HostGroup::Answers HostGroup::collect(const std::vector<json>& requests,
     answers.values.push_back(std::move(state.answer));
   }
   return answers;
+}
+
+void HostGroup::Answers::note_failed_commands(std::string_view let_be) {
+  for (std::size_t host = 0; host < values.size(); ++host) {
+    if (!failures[host].empty() || count_field(values[host], "exit_code") == 0) continue;
+    const std::string errors = text_field(values[host], "errors").value_or("");
+    if (let_be.empty() || errors.find(let_be) == std::string::npos) {
+      failures[host] = last_words(errors);
+    }
+  }
 }
 
 void HostGroup::Answers::require_all(const ClusterHosts& hosts) const {
@@ -345,10 +316,10 @@ int run_on_hosts(const ClusterHosts& hosts, const std::vector<std::string>& word
   request["grace"] = grace.count();
   for (const std::size_t host : which) {
     request["host"] = hosts.names[host];
-    settings.tasks.push_back(task_for(hosts, host, line_of(request)));
+    settings.tasks.push_back(task_for(hosts, host, json_text(request) + "\n"));
   }
   const LaunchSignals signals;
-  const LaunchReport report = launch(settings, signals);
+  const LaunchReport report = Launcher(settings, signals).finish();
   if (report.first_failure) {
     const std::size_t host = which[*report.first_failure];
     complain(fmt::format("host {}: {}{}", hosts.names[host],

@@ -32,7 +32,6 @@
 #include <chrono>
 #include <cstddef>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +53,9 @@ std::vector<std::string> words_to_reach(const ClusterHosts& hosts, std::size_t h
 
 // The last line of what a command has written: without the tool's name, fit for a message.
 std::string last_words(const std::string& text);
+
+// All variables of this process, as execve() takes them.
+std::vector<std::string> own_environment();
 
 // What every first request says: this program's version, and the variables that concern Gradcube,
 // Python and OpenMP.
@@ -80,6 +82,8 @@ class HostGroup {
   struct Answers {
     std::vector<nlohmann::json> values;
     std::vector<std::string> failures;
+    // A command that has failed is a failure, by its last words, unless these are in what it said.
+    void note_failed_commands(std::string_view let_be = {});
     // Throws a SetupError that names all that failed.
     void require_all(const ClusterHosts& hosts) const;
   };

@@ -1,7 +1,6 @@
 #include "cli/launch/launch.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <poll.h>
@@ -66,11 +65,7 @@ void Launcher::start() {
   const rlimit descriptors = make_room(settings_.tasks.size());
   try {
     for (const LaunchTask& task : settings_.tasks) {
-      const LaunchCommand command{.file = task.file,
-                                  .words = task.words,
-                                  .descriptors = descriptors,
-                                  .has_input = task.input.has_value()};
-      LaunchedProcess process = launch_process(command, task.environment, signals_, guard_);
+      LaunchedProcess process = launch_process(task, descriptors, signals_, guard_);
       const std::size_t number = pids_.size();
       tasks_[process.pid] = number;
       pids_.push_back(process.pid);
@@ -290,10 +285,6 @@ void Launcher::write_rest() {
     write_some();
     if (heed_signals()) return;
   }
-}
-
-LaunchReport launch(const LaunchSettings& settings, const LaunchSignals& signals) {
-  return Launcher(settings, signals).finish();
 }
 
 }  // namespace gradcube::cli

@@ -22,22 +22,12 @@
 #include "cli/launch/launch_guard.h"
 #include "cli/launch/launch_lines.h"
 #include "cli/launch/launch_outlet.h"
+#include "cli/launch/launch_process.h"
 #include "cli/launch/launch_signals.h"
 #include "cli/launch/launch_stages.h"
 #include "control/base/descriptor.h"
 
 namespace gradcube::cli {
-
-// One process.
-struct LaunchTask {
-  std::string mark;                // in front of its lines (launch_lines.h)
-  std::string file;                // of the command
-  std::vector<std::string> words;  // argv
-  std::vector<std::string> environment;
-  // Its standard input begins with this, and stays open: it closes where others get SIGTERM.
-  // Nothing: /dev/null.
-  std::optional<std::string> input = std::nullopt;
-};
 
 struct LaunchSettings {
   std::vector<LaunchTask> tasks;
@@ -130,9 +120,6 @@ class Launcher {
   int interrupted_by_ = 0;
   int output_error_ = 0;
 };
-
-// Runs them to their end.
-LaunchReport launch(const LaunchSettings& settings, const LaunchSignals& signals);
 
 }  // namespace gradcube::cli
 

@@ -68,27 +68,27 @@ struct Child {
   int input;  // -1: /dev/null
   int output;
   int errors;
+  rlimit descriptors;
   char* const* words;
   char* const* environment;
 };
 
-[[noreturn]] void become(const LaunchCommand& command, const Child& child,
-                         const LaunchSignals& signals, const LaunchGuard& guard) {
+[[noreturn]] void become(const LaunchTask& task, const Child& child, const LaunchSignals& signals,
+                         const LaunchGuard& guard) {
   setpgid(0, 0);
   // One with an input sees that close, and has others to end before itself.
-  if (!command.has_input) guard.add(getpid());
-  if (!command.has_input && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) _exit(kNotThere);
+  if (!task.input) guard.add(getpid());
+  if (!task.input && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) _exit(kNotThere);
   // A parent that died before prctl() was called sends nothing.
   if (getppid() != child.parent) _exit(kNotThere);
   dup2(child.input >= 0 ? child.input : open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
   dup2(child.output, STDOUT_FILENO);
   dup2(child.errors, STDERR_FILENO);
-  setrlimit(RLIMIT_NOFILE, &command.descriptors);
+  setrlimit(RLIMIT_NOFILE, &child.descriptors);
   signals.restore_in_child();
-  execvpe(command.file.c_str(), child.words, child.environment);
+  execvpe(task.file.c_str(), child.words, child.environment);
   const int error = errno;
-  dprintf(STDERR_FILENO, "gradcube: cannot run %s: %s\n", command.file.c_str(),
-          std::strerror(error));
+  dprintf(STDERR_FILENO, "gradcube: cannot run %s: %s\n", task.file.c_str(), std::strerror(error));
   _exit(error == ENOENT ? kNotThere : kNotRunnable);
 }
 
@@ -115,24 +115,24 @@ std::string find_command(const std::string& word, const char* search) {
                                  is_here ? fmt::format(" (did you mean ./{}?)", word) : ""));
 }
 
-LaunchedProcess launch_process(const LaunchCommand& command,
-                               const std::vector<std::string>& environment,
+LaunchedProcess launch_process(const LaunchTask& task, const rlimit& descriptors,
                                const LaunchSignals& signals, const LaunchGuard& guard) {
   Descriptor their_input, input;
-  if (command.has_input) std::tie(their_input, input) = make_pipe(1);
+  if (task.input) std::tie(their_input, input) = make_pipe(1);
   auto [output, their_output] = make_pipe();
   auto [errors, their_errors] = make_pipe();
-  const std::vector<char*> words = pointers(command.words);
-  const std::vector<char*> variables = pointers(environment);
+  const std::vector<char*> words = pointers(task.words);
+  const std::vector<char*> variables = pointers(task.environment);
   const Child child{.parent = getpid(),
                     .input = their_input.get(),
                     .output = their_output.get(),
                     .errors = their_errors.get(),
+                    .descriptors = descriptors,
                     .words = words.data(),
                     .environment = variables.data()};
   const pid_t pid = fork();
   if (pid < 0) throw SetupError(fmt::format("cannot start a process: {}", std::strerror(errno)));
-  if (pid == 0) become(command, child, signals, guard);
+  if (pid == 0) become(task, child, signals, guard);
   setpgid(pid, pid);  // whoever is first: a signal to the group finds it from now on
   return {.pid = pid,
           .input = std::move(input),

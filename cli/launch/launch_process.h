@@ -8,6 +8,7 @@
 #ifndef GRADCUBE_CLI_LAUNCH_LAUNCH_PROCESS_H_
 #define GRADCUBE_CLI_LAUNCH_LAUNCH_PROCESS_H_
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <sys/resource.h>
@@ -35,11 +36,14 @@ class CommandError : public std::runtime_error {
 // Throws CommandError.
 std::string find_command(const std::string& word, const char* search);
 
-struct LaunchCommand {
+struct LaunchTask {
+  std::string mark;                // in front of its lines (launch_lines.h)
   std::string file;                // as find_command() has found it
   std::vector<std::string> words;  // argv
-  rlimit descriptors{};            // the limit that it is to have
-  bool has_input = false;
+  std::vector<std::string> environment;
+  // Its standard input begins with this, and stays open: it closes where others get SIGTERM.
+  // Nothing: /dev/null.
+  std::optional<std::string> input = std::nullopt;
 };
 
 struct LaunchedProcess {
@@ -49,9 +53,8 @@ struct LaunchedProcess {
   control::Descriptor errors;
 };
 
-// environment: as launch_environment() makes it. Throws SetupError.
-LaunchedProcess launch_process(const LaunchCommand& command,
-                               const std::vector<std::string>& environment,
+// descriptors: the limit that it is to have. Throws SetupError.
+LaunchedProcess launch_process(const LaunchTask& task, const rlimit& descriptors,
                                const LaunchSignals& signals, const LaunchGuard& guard);
 
 }  // namespace gradcube::cli

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
-#include <memory>
 #include <netinet/in.h>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -230,7 +229,7 @@ int run_run(const RunOptions& options, const std::vector<std::string>& words) {
           cores));
     }
     const LaunchSignals signals;
-    report = launch(settings, signals);
+    report = Launcher(settings, signals).finish();
     const int exit_code = exit_code_of(report);
     complain_about(report, places, options);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
@@ -276,18 +275,17 @@ constexpr const char* kRunFooter =
     "  LOCAL_RANK, LOCAL_WORLD_SIZE    of those on its server\n"
     "  GROUP_RANK, GROUP_WORLD_SIZE    of the servers\n"
     "  MASTER_ADDR, MASTER_PORT        where the process of rank 0 may listen\n"
-    "  TORCHELASTIC_RUN_ID             the same for all: a name for a job. It is made of this "
-    "tool's\n"
-    "                                  pid, or of the port on several hosts, and may come again\n"
+    "  TORCHELASTIC_RUN_ID             the same for all: a name for a job. It is made of this\n"
+    "                                  tool's pid, or of the port on several hosts, and may come\n"
+    "                                  again\n"
     "and OMP_NUM_THREADS=1 and PYTHONUNBUFFERED=1 unless they are set. Input is empty. Lines have\n"
     "the rank in front: \"[3] ...\".\n"
     "The first process that fails ends all others, and its exit code (128 + signal) is the run's.\n"
     "So do Ctrl-C and SIGTERM; once more, and they are killed at once. 126 or 127: the command\n"
     "cannot be run or is not there. No process is pinned to cores.\n"
-    "Where `up` has started the daemons of several hosts, the processes of all of them are "
-    "started\n"
-    "from here, in a folder of this name, with the variables GRADCUBE*, PYTHON* and OMP_* of "
-    "here.\n"
+    "Where `up` has started the daemons of several hosts, the processes of all of them are\n"
+    "started from here, in a folder of this name, with the variables GRADCUBE*, PYTHON* and OMP_*\n"
+    "of here.\n"
     "Examples:\n"
     "  gradcube run -- python3 train.py --epochs 3\n"
     "  gradcube run --trainers 3 -- python3 train.py     several on each server\n"
@@ -300,12 +298,10 @@ constexpr const char* kRunFooter =
 void add_run(CLI::App& tool, Action& action, const std::vector<std::string>& words) {
   CLI::App* command = tool.add_subcommand(
       "run", "Start a process of your own for each server of the running cluster");
-  auto options = std::make_shared<RunOptions>();
-  add_options(command, options.get());
+  auto& options = options_of<RunOptions>(
+      command, action, [&words](const RunOptions& given) { return run_run(given, words); });
+  add_options(command, &options);
   command->footer(kRunFooter);
-  command->callback([options, &words, &action] {
-    action = [options, &words] { return run_run(*options, words); };
-  });
 }
 
 }  // namespace gradcube::cli

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <thread>
-#include <utility>
 
 #include "cli/cluster/interrupt.h"
 #include "cli/measure/start_thread.h"

@@ -7,6 +7,7 @@
 #include "aggregation/element.h"
 #include "aggregation/optimizer.h"
 #include "cli/measure/oracle.h"
+#include "cli/measure/perf_inputs.h"
 
 namespace gradcube::cli {
 namespace {
@@ -17,22 +18,15 @@ using control::HubKey;
 constexpr std::size_t kBlock = 4096;  // elements
 constexpr unsigned kWordBits = 64;
 
-// The finaliser of MurmurHash3: every bit of the input moves every bit of the output.
-std::uint64_t mix(std::uint64_t bits) {
-  bits = (bits ^ bits >> 33) * 0xff51afd7ed558ccdU;
-  bits = (bits ^ bits >> 33) * 0xc4ceb9fe1a85ec53U;
-  return bits ^ bits >> 33;
-}
-
 // Bit i: whether trainer 64 * word + i pushes a -1 for this element.
 std::uint64_t signs(std::uint32_t key, std::uint64_t round, std::uint32_t word,
                     std::uint64_t element) {
-  return mix(element ^ mix(std::uint64_t{key} << 32 ^ round << 3 ^ word));
+  return mixed(element ^ mixed(std::uint64_t{key} << 32 ^ round << 3 ^ word));
 }
 
 // A multiple of 1/64 between -2 and 2, which every type has.
 float first_weight(std::uint32_t key, std::uint64_t element) {
-  const auto number = static_cast<std::int8_t>(mix(element ^ mix(~std::uint64_t{key})));
+  const auto number = static_cast<std::int8_t>(mixed(element ^ mixed(~std::uint64_t{key})));
   return static_cast<float>(number) / 64;
 }
 

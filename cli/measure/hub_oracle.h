@@ -10,7 +10,6 @@
 #define GRADCUBE_CLI_MEASURE_HUB_ORACLE_H_
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>

@@ -3,20 +3,15 @@
 #include <fmt/format.h>
 #include <span>
 
+#include "cli/measure/oracle.h"
 #include "cli/measure/perf_inputs.h"
 
 namespace gradcube::cli {
 namespace {
 
 void fill(std::uint64_t seed, control::Rank from, std::span<std::byte> memory) {
-  fill_input(aggregation::DataType::uint8, aggregation::Operation::sum, seed, from, 0,
+  fill_input(aggregation::DataType::bytes, aggregation::Operation::sum, seed, from, 0,
              memory.size(), memory.data());
-}
-
-std::uint64_t differences(std::span<const std::byte> a, std::span<const std::byte> b) {
-  std::uint64_t different = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) different += a[i] == b[i] ? 0 : 1;
-  return different;
 }
 
 }  // namespace
@@ -49,7 +44,7 @@ PerfRow MessageRunner::run(std::uint64_t bytes) {
     if (iteration >= settings_.warmup) row.seconds.push_back(seconds);
     for (unsigned i = 0; settings_.check && i < settings_.in_flight; ++i) {
       fill(seed_of(iteration, i), ends_.from, sent[i].span());
-      wrong += differences(sent[i].span(), received[i].span());
+      wrong += count_wrong(row.type, sent[i].data(), received[i].data(), bytes);
     }
   }
   if (settings_.check) row.wrong = wrong;

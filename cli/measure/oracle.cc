@@ -179,18 +179,31 @@ std::size_t Oracle::most_bytes(const control::Plan& plan) {
 
 void Oracle::for_each_block(Rank rank, std::size_t begin, std::size_t end,
                             const Contribution& contribution, const ExpectedBlock& check) const {
-  const Elements part = defined(rank);
   const Elements wanted{begin, end};
+  const Elements elements = common(defined(rank), wanted);
   if (control::reduces(collective_.kind) && collective_.reproducible) {
-    reproduced_blocks(part, wanted, contribution, check);
+    reproduced_blocks(elements, contribution, check);
   } else if (control::reduces(collective_.kind)) {
-    reduced_blocks(rank, part, wanted, contribution, check);
+    reduced_blocks(rank, elements, contribution, check);
   } else if (collective_.kind == CollectiveKind::broadcast) {
-    copied_blocks(collective_.root, part, wanted, contribution, check);
+    copied_blocks(collective_.root, elements, contribution, check);
   } else {
     for (Rank from = 0; from < trainers(); ++from) {
-      copied_blocks(from, chunk(from), wanted, contribution, check);
+      copied_blocks(from, common(chunk(from), wanted), contribution, check);
     }
+  }
+}
+
+Oracle::Elements Oracle::common(Elements one, Elements other) {
+  const std::size_t begin = std::max(one.begin, other.begin);
+  return {begin, std::max(begin, std::min(one.end, other.end))};
+}
+
+// Calls visit(first, length) for blocks of at most so many elements.
+template <typename Visit>
+void Oracle::cut(Elements elements, std::size_t most, const Visit& visit) {
+  for (std::size_t first = elements.begin; first < elements.end; first += most) {
+    visit(first, std::min(most, elements.end - first));
   }
 }
 
@@ -218,25 +231,20 @@ void Oracle::for_each_piece(unsigned thread, std::uint64_t bytes, Visit&& visit)
 
 // Each thread has its share of the part, or, with a root step, of the whole buffer. Where an
 // element ends is of no matter to a mesh.
-void Oracle::reduced_blocks(Rank rank, Elements part, Elements wanted,
-                            const Contribution& contribution, const ExpectedBlock& check) const {
-  const Elements both{std::max(part.begin, wanted.begin), std::min(part.end, wanted.end)};
-  if (both.begin >= both.end) return;
-  Block block(*this, contribution, both.end - both.begin);
+void Oracle::reduced_blocks(Rank rank, Elements elements, const Contribution& contribution,
+                            const ExpectedBlock& check) const {
+  if (elements.begin == elements.end) return;
+  Block block(*this, contribution, elements.end - elements.begin);
   const Rank server = rank / trainers_per_server();
   const Elements whole =
       is_chunk_by_chunk() ? server_chunk(server) : Elements{0, collective_.count};
   const std::uint64_t bytes = (whole.end - whole.begin) * element_bytes_;
   const auto visit = [&](unsigned thread, Rank owner, control::ByteRange range) {
-    std::size_t first =
-        std::max(both.begin, whole.begin + static_cast<std::size_t>(range.begin) / element_bytes_);
-    const std::size_t last =
-        std::min(both.end, whole.begin + static_cast<std::size_t>(range.end) / element_bytes_);
-    while (first < last) {
-      const std::size_t length = std::min(block.elements(), last - first);
+    const Elements of_thread{whole.begin + static_cast<std::size_t>(range.begin) / element_bytes_,
+                             whole.begin + static_cast<std::size_t>(range.end) / element_bytes_};
+    cut(common(elements, of_thread), block.elements(), [&](std::size_t first, std::size_t length) {
       check(first, length, block.compute(thread, owner, first, length));
-      first += length;
-    }
+    });
   };
   for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
     if (is_chunk_by_chunk()) {
@@ -248,7 +256,7 @@ void Oracle::reduced_blocks(Rank rank, Elements part, Elements wanted,
   }
 }
 
-void Oracle::reproduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
+void Oracle::reproduced_blocks(Elements elements, const Contribution& contribution,
                                const ExpectedBlock& check) const {
   const aggregation::ReproducibleReduction reduction = {collective_.type, collective_.operation,
                                                         plan_.placement().trainers()};
@@ -259,9 +267,7 @@ void Oracle::reproduced_blocks(Elements part, Elements wanted, const Contributio
   std::vector<std::byte> values(kBlockElements * element_bytes_);
   std::vector<std::byte> sum(kBlockElements * aggregation::element_bytes(type));
   std::vector<std::byte> next(sum.size());
-  const std::size_t last = std::min(wanted.end, part.end);
-  for (std::size_t first = std::max(wanted.begin, part.begin); first < last;) {
-    const std::size_t length = std::min(kBlockElements, last - first);
+  cut(elements, kBlockElements, [&](std::size_t first, std::size_t length) {
     for (Rank rank = 0; rank < plan_.placement().trainers(); ++rank) {
       contribution(rank, first, length, values.data());
       aggregation::to_carriers(reduction, values.data(), (rank == 0 ? sum : next).data(), length);
@@ -271,21 +277,17 @@ void Oracle::reproduced_blocks(Elements part, Elements wanted, const Contributio
     if (divide != nullptr) divide(sum.data(), length, plan_.placement().trainers());
     aggregation::from_carriers(reduction, sum.data(), values.data(), length);
     check(first, length, values.data());
-    first += length;
-  }
+  });
 }
 
-void Oracle::copied_blocks(Rank from, Elements part, Elements wanted,
-                           const Contribution& contribution, const ExpectedBlock& check) const {
-  std::vector<std::byte> values(std::min(kBlockElements, part.end - part.begin) * element_bytes_);
-  std::size_t first = std::max(wanted.begin, part.begin);
-  const std::size_t last = std::min(wanted.end, part.end);
-  while (first < last) {
-    const std::size_t length = std::min(kBlockElements, last - first);
+void Oracle::copied_blocks(Rank from, Elements elements, const Contribution& contribution,
+                           const ExpectedBlock& check) const {
+  std::vector<std::byte> values(std::min(kBlockElements, elements.end - elements.begin) *
+                                element_bytes_);
+  cut(elements, kBlockElements, [&](std::size_t first, std::size_t length) {
     contribution(from, first, length, values.data());
     check(first, length, values.data());
-    first += length;
-  }
+  });
 }
 
 std::size_t count_wrong(DataType type, const void* expected, const void* found,

@@ -79,11 +79,6 @@ class Oracle {
   // and `count` is no multiple of the trainers, or the root is none of them.
   Oracle(const control::Plan& plan, const OracleCollective& collective);
 
-  // An all-reduce.
-  Oracle(const control::Plan& plan, aggregation::DataType type, aggregation::Operation operation,
-         std::size_t count)
-      : Oracle(plan, {control::CollectiveKind::all_reduce, type, operation, count}) {}
-
   // Calls check(first, length, expected) for consecutive blocks that together are those elements of
   // [begin, end) of the rank's buffer that the collective defines: all of them, at the root of a
   // reduce alone, or of a reduce-scatter the rank's chunk. `expected` is valid during the call
@@ -91,12 +86,6 @@ class Oracle {
   // has no result.
   void for_each_block(control::Rank rank, std::size_t begin, std::size_t end,
                       const Contribution& contribution, const ExpectedBlock& check) const;
-
-  // The same of an all-reduce, whose result is the same for every rank.
-  void for_each_block(std::size_t begin, std::size_t end, const Contribution& contribution,
-                      const ExpectedBlock& check) const {
-    for_each_block(0, begin, end, contribution, check);
-  }
 
  private:
   class Block;
@@ -126,14 +115,17 @@ class Oracle {
     return collective_.kind == control::CollectiveKind::reduce_scatter && !plan_.has_root_step();
   }
   Elements defined(control::Rank rank) const;
-  void reduced_blocks(control::Rank rank, Elements part, Elements wanted,
-                      const Contribution& contribution, const ExpectedBlock& check) const;
-  void reproduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
+  static Elements common(Elements one, Elements other);
+  template <typename Visit>
+  static void cut(Elements elements, std::size_t most, const Visit& visit);
+  void reduced_blocks(control::Rank rank, Elements elements, const Contribution& contribution,
+                      const ExpectedBlock& check) const;
+  void reproduced_blocks(Elements elements, const Contribution& contribution,
                          const ExpectedBlock& check) const;
   template <typename Visit>
   void for_each_piece(unsigned thread, std::uint64_t bytes, Visit&& visit) const;
-  void copied_blocks(control::Rank from, Elements part, Elements wanted,
-                     const Contribution& contribution, const ExpectedBlock& check) const;
+  void copied_blocks(control::Rank from, Elements elements, const Contribution& contribution,
+                     const ExpectedBlock& check) const;
 
   const control::Plan& plan_;
   OracleCollective collective_;

@@ -11,13 +11,6 @@ using aggregation::Operation;
 // For an average of integers: room for the sum over 2^16 servers.
 constexpr int kSpareBits = 16;
 
-// SplitMix64's finalizer: every bit of the argument reaches every bit of the result.
-constexpr std::uint64_t mixed(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 // IEEE 754 bits with a random sign and mantissa, and an exponent in [lowest, lowest +
 // 2^exponent_bits).
 template <typename Bits, int kMantissaBits, int kBias, int kLowest, int kExponentBits>

@@ -18,6 +18,13 @@
 
 namespace gradcube::cli {
 
+// SplitMix64's finalizer: every bit of the argument reaches every bit of the result.
+constexpr std::uint64_t mixed(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
 // Every iteration, and each of its collectives or messages, has inputs of its own: a result left
 // over from the one before is wrong.
 inline std::uint64_t seed_of(unsigned iteration, unsigned which) {

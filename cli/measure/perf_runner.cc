@@ -1,6 +1,5 @@
 #include "cli/measure/perf_runner.h"
 
-#include <atomic>
 #include <fmt/format.h>
 #include <utility>
 

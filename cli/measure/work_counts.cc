@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 #include <sys/resource.h>
-#include <sys/types.h>
 #include <system_error>
 
 #include "cli/cluster/control_client.h"
+#include "cli/cluster/core_wait.h"
 #include "cli/text/json_fields.h"
 
 namespace gradcube::cli {
@@ -23,7 +23,7 @@ std::uint64_t nanoseconds(const timeval& time) {
 }
 
 // Its threads live as long as it does.
-void add_threads_of(pid_t pid, WorkCounts& counts) {
+void add_threads_of(std::uint64_t pid, WorkCounts& counts) {
   std::error_code ignored;
   for (const auto& thread :
        std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), ignored)) {
@@ -75,10 +75,7 @@ std::optional<WorkCounts> work_of_daemons(const control::RunDirectory& directory
   const auto acknowledgements = count_field(status, "counters/acknowledgements_sent");
   if (!segments || !resent || !acknowledgements) return std::nullopt;
   WorkCounts counts{*segments, *resent, *acknowledgements};
-  if (const auto daemon = directory.living_daemon()) add_threads_of(daemon->pid, counts);
-  for (const control::RunDirectory& part : directory.living_parts()) {
-    if (const auto daemon = part.living_daemon()) add_threads_of(daemon->pid, counts);
-  }
+  for (const std::uint64_t pid : daemon_processes(status)) add_threads_of(pid, counts);
   return counts;
 }
 

@@ -11,7 +11,6 @@
 
 #include "cli/cluster/fitted_costs.h"
 #include "cli/cluster/running_cluster.h"
-#include "control/model/line_fit.h"
 
 namespace gradcube::cli {
 

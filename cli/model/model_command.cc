@@ -2,7 +2,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fmt/format.h>
 #include <string_view>
 #include <unistd.h>
@@ -41,8 +40,7 @@ bool read_model_words(int argc, const char* const* argv, std::vector<std::string
 
 void become_python(const char* module, const std::vector<std::string>& words) {
   const std::string packages = package_file("").string();
-  std::error_code error;
-  setenv("GRADCUBE_TOOL", std::filesystem::read_symlink("/proc/self/exe", error).c_str(), 1);
+  setenv("GRADCUBE_TOOL", own_program().c_str(), 1);
   std::vector<const char*> arguments = {kPython,          "-I",  "-B", "-c", kStart,
                                         packages.c_str(), module};
   for (const std::string& word : words) arguments.push_back(word.c_str());
@@ -59,8 +57,8 @@ void add_quickstart(CLI::App& tool, Action& action) {
       "quickstart", "See it work: a cluster on this host, all-reduces, training, and nothing left");
   command->allow_extras();
   command->footer(
-      "Takes the options of `up`. Trains with NumPy; it needs the Python package that belongs to "
-      "this\ntool.\n"
+      "Takes the options of `up`. Trains with NumPy; it needs the Python package that belongs to\n"
+      "this tool.\n"
       "Examples:\n"
       "  gradcube quickstart\n"
       "  gradcube quickstart --rate 1gbit --mtu 9000 --loss 0.001");

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
-#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,10 +12,10 @@
 #include "cli/cluster/fitted_costs.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/running_cluster.h"
+#include "cli/measure/work_counts.h"
 #include "cli/model/fit_measurement.h"
 #include "cli/model/python.h"
 #include "cli/text/command.h"
-#include "cli/text/json_fields.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
 #include "cli/text/report.h"
@@ -56,21 +56,13 @@ void require_sound_links(const control::RunDirectory& directory, const RunningCl
   }
 }
 
-// Segments, by the daemon's counters.
-struct SentSegments {
-  double first = 0;  // for the first time
-  double again = 0;
-};
-
-SentSegments sent_so_far(const control::RunDirectory& directory) {
-  const nlohmann::json status = ask_status(directory);
-  return {number_field(status, "counters/segments_sent").value_or(0),
-          number_field(status, "counters/resent").value_or(0)};
-}
-
-// Of what was sent since `before`.
-double resent_share(const SentSegments& before, const SentSegments& after) {
-  return (after.again - before.again) / std::max(1.0, after.first - before.first);
+// Of the segments that were sent since `before`; 0 where the daemon does not count them.
+double resent_share(const control::RunDirectory& directory,
+                    const std::optional<WorkCounts>& before) {
+  const auto after = work_of_daemons(directory);
+  if (!before || !after || after->segments <= before->segments) return 0;
+  return static_cast<double>(after->resent - before->resent) /
+         static_cast<double>(after->segments - before->segments);
 }
 
 // What was measured, and what is made of it.
@@ -83,12 +75,12 @@ struct Fit {
 
 Fit measured_fit(const control::RunDirectory& directory, const RunningCluster& cluster,
                  unsigned iterations) {
-  const SentSegments before = sent_so_far(directory);
+  const auto before = work_of_daemons(directory);
   Fit fit{.levels = fit_levels(cluster, iterations),
           .plans = measure_plans(cluster, iterations),
           .costs = {},
           .doubts = {}};
-  const double resent = resent_share(before, sent_so_far(directory));
+  const double resent = resent_share(directory, before);
   fit.costs = message_costs(fit.levels, cluster.servers_per_core, fit.plans);
   fit.doubts = doubts_of(fit.levels, cluster.topology, fit.costs, resent,
                          tell_costs_apart(cluster.topology, fit.plans));
@@ -220,12 +212,12 @@ void add_model(CLI::App& tool, Action& action) {
   model->add_subcommand(kKeptCommand, "")->callback([&action] { action = tell_kept_costs; });
   CLI::App* command = model->add_subcommand(
       "fit", "What messages and bytes cost: on the running cluster, or by MG-WFBP's Table II");
-  auto options = std::make_shared<FitOptions>();
-  add_number(command, "-n,--iterations", options->iterations, 1, 10'000,
+  auto& options = options_of<FitOptions>(command, action, run_fit);
+  add_number(command, "-n,--iterations", options.iterations, 1, 10'000,
              "Measured per size; the median counts");
-  command->add_flag("--keep", options->keep, "Keep the result even if it is doubtful");
-  add_line_options(*command, *options);
-  command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_flag("--keep", options.keep, "Keep the result even if it is doubtful");
+  add_line_options(*command, options);
+  command->add_flag("--json", options.json, "Print one JSON object");
   command->footer(
       "For each level two neighbours do all-reduces of 64 B to 2 MB. Their medians are fitted by\n"
       "a + b M, where a is two messages one after the other. All-reduces of 64 B on all servers,\n"
@@ -242,7 +234,6 @@ void add_model(CLI::App& tool, Action& action) {
       "  gradcube model fit\n"
       "  gradcube model fit -n 25 --json\n"
       "  gradcube model fit --nodes 2..1024 --bytes 4K --alpha 5us --beta 0.2ns --gamma 0ns");
-  command->callback([options, &action] { action = [options] { return run_fit(*options); }; });
 }
 
 }  // namespace gradcube::cli

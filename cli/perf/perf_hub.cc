@@ -4,17 +4,14 @@
 #include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <memory>
 
 #include "cli/cluster/available_memory.h"
 #include "cli/cluster/interrupt.h"
-#include "cli/measure/hub_oracle.h"
 #include "cli/measure/hub_runner.h"
 #include "cli/perf/job_options.h"
 #include "cli/perf/measured_row.h"
 #include "cli/perf/perf_cluster.h"
 #include "cli/perf/perf_report.h"
-#include "cli/text/command.h"
 #include "cli/text/keys_file.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
@@ -276,11 +273,11 @@ std::vector<std::uint64_t> parse_chunks(const std::string& text) {
 void add_perf_hub(CLI::App& perf, Action& action) {
   CLI::App* command = perf.add_subcommand(
       "hub", "Rounds of a parameter hub: gradients are pushed, new weights come back");
-  auto options = std::make_shared<HubOptions>();
-  add_hub_options(command, *options);
-  add_text(command, "--chunk", options->chunks,
+  auto& options = options_of<HubOptions>(command, action, run_perf_hub);
+  add_hub_options(command, options);
+  add_text(command, "--chunk", options.chunks,
            "Bytes of its chunks, or a list: 32Ki,256Ki,auto, which is by the model's length");
-  command->add_flag("--check", options->run.check,
+  command->add_flag("--check", options.run.check,
                     "Compare every weight of every server with an oracle's");
   command->footer(
       "Nothing is computed between rounds (PHub's ZeroCompute). An exchange is a round of all\n"
@@ -290,7 +287,6 @@ void add_perf_hub(CLI::App& perf, Action& action) {
       "  gradcube perf hub --network lenet5 --optimizer momentum --check\n"
       "  gradcube perf hub --chunk 32Ki,256Ki,1Mi,auto\n"
       "  gradcube perf hub --keys keys.json --algorithm ps --json");
-  command->callback([options, &action] { action = [options] { return run_perf_hub(*options); }; });
 }
 
 }  // namespace gradcube::cli

@@ -9,7 +9,6 @@
 #include "bcube_forwarding/route.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/running_cluster.h"
-#include "cli/measure/message_runner.h"
 #include "cli/perf/measured_row.h"
 #include "cli/perf/perf_report.h"
 #include "cli/text/command.h"

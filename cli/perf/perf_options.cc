@@ -1,6 +1,5 @@
 #include "cli/perf/perf_options.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>

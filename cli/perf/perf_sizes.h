@@ -3,8 +3,6 @@
 #define GRADCUBE_CLI_PERF_PERF_SIZES_H_
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
-#include <thread>
 #include <tuple>
 
+#include "cli/cluster/comes_true.h"
 #include "cli/cluster/control_client.h"
 #include "cli/text/json_fields.h"
 #include "control/base/errors.h"
@@ -76,18 +76,15 @@ std::vector<MeasuredPath> measure_paths(const control::RunDirectory& directory,
                                         const AddressSpace& space, ServerId from, ServerId to) {
   json request = {
       {"command", "paths"}, {"from", space.text(from)}, {"to", space.text(to)}, {"begin", true}};
-  const auto end = std::chrono::steady_clock::now() + kProbePatience;
-  json answer = ask_daemon(directory, request);
-  request["begin"] = false;
-  while (!flag_field(answer, "ready").value_or(false)) {
-    if (std::chrono::steady_clock::now() >= end) {
-      throw control::SetupError(
-          "the daemon has not probed the paths within a second; is its host overloaded?");
-    }
-    std::this_thread::sleep_for(kAskEvery);
+  json answer;
+  const bool is_ready = comes_true(kProbePatience, kAskEvery, [&] {
     answer = ask_daemon(directory, request);
-  }
-  return read_measured_paths(answer, space, from, to);
+    request["begin"] = false;
+    return flag_field(answer, "ready").value_or(false);
+  });
+  if (is_ready) return read_measured_paths(answer, space, from, to);
+  throw control::SetupError(
+      "the daemon has not probed the paths within a second; is its host overloaded?");
 }
 
 }  // namespace gradcube::cli

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -249,17 +248,15 @@ void add_paths(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
       "paths",
       "Show the parallel paths between two servers, of a topology or of the running cluster");
-  auto options = std::make_shared<PathsOptions>();
-  add_options(command, options.get());
+  auto& options = options_of<PathsOptions>(command, action, run_paths);
+  add_options(command, &options);
   command->footer(
       "No two paths share a server between the ends, or a switch or cable. A path has at most 8\n"
       "hops. A substitute takes the place of a path that --without breaks, where there is one.\n"
       "Without --topology the daemon of --from probes the paths and detours that its flows may\n"
-      "take: how long a round trip takes, and what its fullest link has left of its rate, which "
-      "is\n"
-      "no sum: paths that share a link share that. Where a server has several ports on one "
-      "switch,\n"
-      "0>3 leads from port 0 of a server to port 3 of the next.\n"
+      "take: how long a round trip takes, and what its fullest link has left of its rate, which\n"
+      "is no sum: paths that share a link share that. Where a server has several ports on one\n"
+      "switch, 0>3 leads from port 0 of a server to port 3 of the next.\n"
       "Examples:\n"
       "  gradcube paths --topology bcube:3,2 --from 0,0 --to 2,1                  both paths\n"
       "  gradcube paths --topology bcube:3,2 --from 0,0 --to 2,1 --without 0,1    a server is "
@@ -267,7 +264,6 @@ void add_paths(CLI::App& tool, Action& action) {
       "  gradcube paths --topology bcube:3,2 --from 0,0 --to 2,1 --without 0,0:1 --json\n"
       "  gradcube paths --topology torus:4,2 --from 0,0 --to 2,1                  four paths\n"
       "  gradcube paths --from 0,0 --to 2,1                       measured in the running cluster");
-  command->callback([options, &action] { action = [options] { return run_paths(*options); }; });
 }
 
 }  // namespace gradcube::cli

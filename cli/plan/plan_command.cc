@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cli/measure/perf_collective.h"
@@ -125,7 +123,7 @@ control::Plan hub_plan(const PlannedCluster& cluster, const std::string& algorit
       .plan_of_hub(0);
 }
 
-int run_plan(const PlanOptions& options) {
+int show_plan(const PlanOptions& options) {
   const auto cluster = planned_cluster(control::RunDirectory::from_environment(), options.topology);
   const control::Topology& topology = cluster.topology;
   const std::string algorithm =
@@ -172,8 +170,8 @@ void add_why(CLI::App* command, PlanOptions& options) {
   }
 }
 
-int run(const PlanOptions& options) {
-  if (options.why.empty()) return run_plan(options);
+int run_plan(const PlanOptions& options) {
+  if (options.why.empty()) return show_plan(options);
   return run_plan_why({.size = options.why,
                        .topology = options.topology,
                        .algorithm = options.algorithm,
@@ -187,33 +185,33 @@ void add_plan(CLI::App& tool, Action& action) {
       "plan",
       "Show who owns which piece and who sends what to whom in each step: of a topology, or of the "
       "running cluster");
-  auto options = std::make_shared<PlanOptions>();
-  add_text(command, "--topology", options->topology.topology,
+  auto& options = options_of<PlanOptions>(command, action, run_plan);
+  add_text(command, "--topology", options.topology.topology,
            std::string(control::kTopologyForms) +
                " (default: the running cluster's; bcube:3,2 where none runs)");
-  add_text(command, "--absent", options->topology.absent,
+  add_text(command, "--absent", options.topology.absent,
            "Addresses of the topology that have no server: \"3,1 3,2\"");
   add_text(
-      command, "--algorithm", options->algorithm,
+      command, "--algorithm", options.algorithm,
       fmt::format("{} (default: {}); a job may also ask for {}, which takes one of "
                   "them for each size: see --why",
                   fmt::join(control::algorithm_names(), ", "), control::kDefaults, control::kAuto));
-  add_text(command, "--rate", options->topology.rate,
+  add_text(command, "--rate", options.topology.rate,
            "Rate of every link, or of each level's, level0=10gbit,level1=1gbit: shows the "
            "threads' shares and the bound that follow");
   add_text(
-      command, "--oversubscription", options->topology.oversubscription,
+      command, "--oversubscription", options.topology.oversubscription,
       "On a tree, where --rate is one rate: how many times its uplink's rate the links below a "
       "switch have together (default: 1)");
-  add_text(command, "--server", options->server, "Show this server only, by its address: 2,1");
-  add_text(command, "--lcores", options->lcores,
+  add_text(command, "--server", options.server, "Show this server only, by its address: 2,1");
+  add_text(command, "--lcores", options.lcores,
            "Cores that share the threads: 0,2-3 (default: all)");
-  add_number(command, "--trainers", options->trainers, 1, control::kMaxLocalTrainers,
+  add_number(command, "--trainers", options.trainers, 1, control::kMaxLocalTrainers,
              "Trainers of the job on each server");
-  add_plan_verify(*command, options->verify);
-  add_plan_keys(*command, options->keys);
-  add_why(command, *options);
-  command->add_flag("--json", options->json, "Print one JSON object");
+  add_plan_verify(*command, options.verify);
+  add_plan_keys(*command, options.keys);
+  add_why(command, options);
+  command->add_flag("--json", options.json, "Print one JSON object");
   command->footer(
       "--why: a modelled time is that of the messages (latency) and of the bytes (transfer); the\n"
       "larger one binds, by the level whose links take the longest. measured is the median of\n"
@@ -233,7 +231,6 @@ void add_plan(CLI::App& tool, Action& action) {
       "  gradcube plan --topology tree:4x4 --rate 10gbit --oversubscription 4 --algorithm ring\n"
       "  gradcube plan --why 64M                                         on the running cluster\n"
       "  gradcube plan --why 4K --topology bcube:4,2 --rate 10gbit       anywhere");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
 }  // namespace gradcube::cli

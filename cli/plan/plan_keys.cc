@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 
-#include "aggregation/optimizer_step.h"
 #include "cli/text/command.h"
 #include "cli/text/keys_file.h"
 #include "cli/text/option_checks.h"

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <optional>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cli/cluster/fitted_costs.h"
 #include "cli/cluster/measurements.h"
 #include "cli/cluster/running_cluster.h"
-#include "cli/plan/planned_cluster.h"
 #include "cli/text/report.h"
 #include "control/base/errors.h"
 #include "control/base/units.h"

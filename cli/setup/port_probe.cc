@@ -21,32 +21,26 @@
 
 #include "cli/cluster/daemon_process.h"
 #include "control/base/errors.h"
+#include "protocol/bytes.h"
 
 namespace gradcube::cli {
 namespace {
 
 using control::SetupError;
+using protocol::load_network;
+using protocol::store_network;
 
 constexpr std::uint16_t kGreetingType = ETH_P_802_EX1;
 constexpr std::string_view kGreetingMark = "gradcube";
+constexpr std::size_t kSetupAt = 8;
+constexpr std::size_t kHostAt = 16;
+constexpr std::size_t kPortAt = 18;
 constexpr std::size_t kGreetingBytes = 20;
 constexpr std::size_t kShortestPayload = 46;  // of Ethernet
 // At one call, and of one port: anybody can send greetings.
 constexpr unsigned kMostFrames = 4096;
 
 using Greeting = std::array<std::uint8_t, kShortestPayload>;
-
-void put_number(Greeting& frame, std::size_t at, std::size_t bytes, std::uint64_t number) {
-  for (std::size_t i = bytes; i-- > 0; number >>= 8) {
-    frame[at + i] = static_cast<std::uint8_t>(number);
-  }
-}
-
-std::uint64_t take_number(const Greeting& frame, std::size_t at, std::size_t bytes) {
-  std::uint64_t number = 0;
-  for (std::size_t i = 0; i < bytes; ++i) number = number << 8 | frame[at + i];
-  return number;
-}
 
 struct Interface {
   unsigned flags = 0;
@@ -158,9 +152,9 @@ void PortProbe::greet(std::uint64_t setup, std::size_t host) {
   for (const Socket& socket : sockets_) {
     Greeting frame{};
     kGreetingMark.copy(reinterpret_cast<char*>(frame.data()), kGreetingMark.size());
-    put_number(frame, 8, 8, setup);
-    put_number(frame, 16, 2, host);
-    put_number(frame, 18, 2, socket.port);
+    store_network<std::uint64_t>(frame.data() + kSetupAt, setup);
+    store_network(frame.data() + kHostAt, static_cast<std::uint16_t>(host));
+    store_network(frame.data() + kPortAt, static_cast<std::uint16_t>(socket.port));
     sockaddr_ll to = at_interface(socket.interface);
     to.sll_halen = ETH_ALEN;
     std::fill_n(to.sll_addr, ETH_ALEN, std::uint8_t{0xff});
@@ -180,10 +174,12 @@ std::vector<PortProbe::Heard> PortProbe::take_heard(std::uint64_t setup) {
       if (bytes < 0 && errno != ENETDOWN) break;
       if (bytes < static_cast<ssize_t>(kGreetingBytes) ||
           std::memcmp(frame.data(), kGreetingMark.data(), kGreetingMark.size()) != 0 ||
-          take_number(frame, 8, 8) != setup) {
+          load_network<std::uint64_t>(frame.data() + kSetupAt) != setup) {
         continue;
       }
-      heard.push_back({socket.port, {take_number(frame, 16, 2), take_number(frame, 18, 2)}});
+      heard.push_back({socket.port,
+                       {load_network<std::uint16_t>(frame.data() + kHostAt),
+                        load_network<std::uint16_t>(frame.data() + kPortAt)}});
     }
   }
   return heard;

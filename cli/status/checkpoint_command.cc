@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -48,36 +47,34 @@ Report report_of(const CheckpointHeader& header, std::uint64_t bytes) {
   return report;
 }
 
-int run_checkpoint(const std::string& path, bool as_json) {
-  auto source = control::open_checkpoint(path);
+struct CheckpointOptions {
+  std::string path;
+  bool json = false;
+};
+
+int run_checkpoint(const CheckpointOptions& options) {
+  auto source = control::open_checkpoint(options.path);
   const std::uint64_t bytes = source->size();
   control::CheckpointReader reader(std::move(source),
-                                   fmt::format("checkpoint {}", control::quoted(path)));
+                                   fmt::format("checkpoint {}", control::quoted(options.path)));
   reader.check_rest();
-  report_of(reader.header(), bytes).write(as_json);
+  report_of(reader.header(), bytes).write(options.json);
   return 0;
 }
 
 }  // namespace
 
 void add_checkpoint(CLI::App& tool, Action& action) {
-  struct Options {
-    std::string path;
-    bool json = false;
-  };
   CLI::App* command = tool.add_subcommand(
       "checkpoint", "Check a parameter hub's checkpoint file and show what is in it");
-  auto options = std::make_shared<Options>();
-  add_text(command, "file", options->path, "The file")->required();
-  command->add_flag("--json", options->json, "Print one JSON object");
+  auto& options = options_of<CheckpointOptions>(command, action, run_checkpoint);
+  add_text(command, "file", options.path, "The file")->required();
+  command->add_flag("--json", options.json, "Print one JSON object");
   command->footer(
       "Reads the whole file. One that is truncated, damaged or foreign is refused with what is\n"
       "wrong, and exit code 2. docs/hub.md has the format.\n"
       "Example:\n"
       "  gradcube checkpoint digits.hub");
-  command->callback([options, &action] {
-    action = [options] { return run_checkpoint(options->path, options->json); };
-  });
 }
 
 }  // namespace gradcube::cli

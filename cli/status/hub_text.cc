@@ -1,7 +1,6 @@
 #include "cli/status/hub_text.h"
 
 #include <cstdint>
-#include <fmt/format.h>
 #include <string_view>
 
 #include "cli/text/json_fields.h"
@@ -52,9 +51,7 @@ std::string hubs_text(const json& status) {
                    id_text(hub, "uid"),
                    control::printable(text_field(hub, "why").value_or(""), kLongestCause)});
   }
-  return table.empty() ? ""
-                       : fmt::format("\nhubs that are aggregated for jobs of other servers\n{}",
-                                     table.text());
+  return table.text_below("hubs that are aggregated for jobs of other servers");
 }
 
 }  // namespace gradcube::cli

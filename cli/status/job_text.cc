@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "cli/text/json_fields.h"
 #include "cli/text/text_table.h"
+#include "cli/text/topology_text.h"
 #include "control/base/printable.h"
 
 namespace gradcube::cli {
@@ -124,9 +124,7 @@ void add_members(const json& status, const json& job, TextTable& table) {
   const json& members = items(job, "members");
   const auto servers = count_field(status, "topology/servers");
   if (members.empty() || members.size() == servers.value_or(members.size())) return;
-  std::vector<std::string> names;
-  for (const json& address : members) names.push_back(address_text(address));
-  table.add_row({cell_text(job, "name"), fmt::format("{}", fmt::join(names, " "))});
+  table.add_row({cell_text(job, "name"), addresses_text(members)});
 }
 
 // Whether trainers of different users are there: only then it is said whose they are.
@@ -224,11 +222,8 @@ std::string jobs_text(const json& status) {
     add_trainers(job, several_users, trainers);
   }
   if (jobs.empty()) return "\njobs: none\n";
-  std::string text = fmt::format("\njobs\n{}", jobs.text());
-  if (!lanes.empty()) text += fmt::format("\nlanes\n{}", lanes.text());
-  if (!members.empty()) text += fmt::format("\njobs on some of the servers\n{}", members.text());
-  if (!trainers.empty()) text += fmt::format("\ntrainers\n{}", trainers.text());
-  return text;
+  return jobs.text_below("jobs") + lanes.text_below("lanes") +
+         members.text_below("jobs on some of the servers") + trainers.text_below("trainers");
 }
 
 }  // namespace gradcube::cli

@@ -1,9 +1,6 @@
 #include <chrono>
 #include <cstddef>
-#include <fmt/format.h>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <thread>
 #include <unistd.h>
 
@@ -93,15 +90,15 @@ int run_status(StatusOptions options) {
 void add_status(CLI::App& tool, Action& action) {
   CLI::App* command =
       tool.add_subcommand("status", "Show servers, ports, switches, jobs, trainers and counters");
-  auto options = std::make_shared<StatusOptions>();
-  command->add_flag("--json", options->json, "Print one JSON object");
-  command->add_flag("--flows", options->flows, "List the flows even when there are many");
-  command->add_flag("--all", options->all,
+  auto& options = options_of<StatusOptions>(command, action, run_status);
+  command->add_flag("--json", options.json, "Print one JSON object");
+  command->add_flag("--flows", options.flows, "List the flows even when there are many");
+  command->add_flag("--all", options.all,
                     "Show all servers of a cluster whose daemons are on separate hosts, as it does "
                     "where `up` has started them: this host's daemon asks the others, 2 s each at "
                     "most");
   command
-      ->add_option("--watch", options->watch_seconds,
+      ->add_option("--watch", options.watch_seconds,
                    "Print again every so many seconds until Ctrl-C, with each port's rates")
       ->transform(seconds_in(kShortestPeriod, kLongestPeriod));
   command->footer(
@@ -112,7 +109,6 @@ void add_status(CLI::App& tool, Action& action) {
       "  gradcube status --watch 1                every second, with packets/s and bit/s per port\n"
       "  gradcube status --all                    also the servers on other hosts\n"
       "  gradcube status --json | jq .memory      for programs");
-  command->callback([options, &action] { action = [options] { return run_status(*options); }; });
 }
 
 }  // namespace gradcube::cli

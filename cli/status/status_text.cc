@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -127,7 +126,7 @@ std::string rates_text(const json& status, const json& before) {
       address.clear();
     }
   }
-  return table.empty() ? "" : fmt::format("\nports\n{}", table.text());
+  return table.text_below("ports");
 }
 
 std::string servers_text(const json& status) {
@@ -158,7 +157,7 @@ std::string servers_text(const json& status) {
       socket.clear();
     }
   }
-  return table.empty() ? "" : fmt::format("\nservers\n{}", table.text());
+  return table.text_below("servers");
 }
 
 bool is_silent(const json& server) { return text_field(server, "why").has_value(); }
@@ -172,7 +171,7 @@ std::string silent_text(const json& status) {
     table.add_row({address_text(field(server, "address")), has_pid ? id_text(server, "pid") : "-",
                    cell_text(server, "why")});
   }
-  return table.empty() ? "" : fmt::format("\nservers that do not answer\n{}", table.text());
+  return table.text_below("servers that do not answer");
 }
 
 // Links that servers have found to be down.
@@ -181,15 +180,12 @@ std::string links_down_text(const json& status) {
   TextTable table({{"server"}, {std::string(key)}, {"no link to", Align::left}});
   for (const json& server : items(status, "servers")) {
     for (const json& port : items(server, "ports")) {
-      std::string neighbours;
-      for (const json& neighbour : items(port, "down")) {
-        neighbours += (neighbours.empty() ? "" : " ") + address_text(neighbour);
-      }
+      const std::string neighbours = addresses_text(items(port, "down"));
       if (neighbours.empty()) continue;
       table.add_row({address_text(field(server, "address")), cell_text(port, key), neighbours});
     }
   }
-  return table.empty() ? "" : fmt::format("\nlinks found to be down\n{}", table.text());
+  return table.text_below("links found to be down");
 }
 
 // Ports that hear what shows that they are cabled or set wrongly: a sentence each.
@@ -225,7 +221,7 @@ std::string switches_text(const json& status) {
                    cell_text(one, "duplicated"), cell_text(one, "reordered"),
                    cell_text(one, "corrupted")});
   }
-  return table.empty() ? "" : fmt::format("\nswitches\n{}", table.text());
+  return table.text_below("switches");
 }
 
 constexpr const char* kNoImpairments = "none";
@@ -294,7 +290,7 @@ std::string impaired_links_text(const json& status) {
     table.add_row({cell_text(link, "switch"), address_text(field(link, "server")),
                    cell_text(link, "port"), impairments_text(link, probabilities_text(link))});
   }
-  return table.empty() ? "" : fmt::format("\nlinks that differ\n{}", table.text());
+  return table.text_below("links that differ");
 }
 
 // By which key of the cluster servers make MACs. While `gradcube rekey` changes it: to which, and

@@ -14,6 +14,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,14 @@ inline constexpr int kExitUsage = 2;
 // Returns its exit code, 0 or kExitFailure, or throws: UsageError (kExitUsage) or any other
 // exception (kExitFailure). `run` returns that of the processes that it started.
 using Action = std::function<int()>;
+
+// A command's options, as long as the command is there. run(options) becomes its action.
+template <typename Options, typename Run>
+Options& options_of(CLI::App* command, Action& action, Run run) {
+  const auto options = std::make_shared<Options>();
+  command->callback([options, run, &action] { action = [options, run] { return run(*options); }; });
+  return *options;
+}
 
 // cli/up: what changes a cluster, and what does so on one of its hosts for a command that was typed
 // on another.

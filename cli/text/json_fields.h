@@ -1,5 +1,5 @@
-// Reads fields of JSON that another program wrote, in which any field may be missing or have
-// another type.
+// Writes JSON, and reads fields of what another program wrote, in which any field may be missing or
+// have another type.
 //
 // A path is keys joined by '/': "memory/pool_bytes". A field that is missing or has another type is
 // empty.
@@ -13,6 +13,12 @@
 #include <string_view>
 
 namespace gradcube::cli {
+
+// As one line. Bytes that are no UTF-8, which names and paths may have, are replaced.
+template <typename Json>
+std::string json_text(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 // The null value where there is nothing at this path.
 const nlohmann::json& field(const nlohmann::json& object, std::string_view path);

@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <fmt/format.h>
-#include <string>
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"

@@ -7,10 +7,15 @@
 
 namespace gradcube::cli {
 
+std::filesystem::path own_program() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored);
+}
+
 std::filesystem::path package_file(std::string_view name) {
   namespace fs = std::filesystem;
   std::error_code error;
-  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path here = own_program().parent_path();
   fs::path folder;
   // Seen from this executable (cli/meson.build).
   for (const char* const way : {GRADCUBE_PACKAGES_OF_SOURCE_TREE, GRADCUBE_PACKAGES_INSTALLED}) {

@@ -8,6 +8,9 @@
 
 namespace gradcube::cli {
 
+// This program's file; empty where /proc is not mounted.
+std::filesystem::path own_program();
+
 // Where "gradcube/model/networks/lenet5.json" lies, or, for an empty name, the folder that Python
 // has to look in for the package. Throws a SetupError where the package is missing.
 std::filesystem::path package_file(std::string_view name);

@@ -1,10 +1,12 @@
 #include "cli/text/progress_line.h"
 
 #include <condition_variable>
+#include <csignal>
 #include <fmt/format.h>
 #include <mutex>
 #include <stop_token>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace gradcube::cli {
@@ -43,9 +45,17 @@ void show(const std::stop_token& stop, const std::function<std::string()>& text,
 ProgressLine::ProgressLine(std::function<std::string()> text, std::chrono::milliseconds moment,
                            int output) {
   if (isatty(output) != 1) return;
-  writer_ = std::jthread([text = std::move(text), moment, output](const std::stop_token& stop) {
-    show(stop, text, moment, output);
-  });
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    writer_ = std::jthread([text = std::move(text), moment, output](const std::stop_token& stop) {
+      show(stop, text, moment, output);
+    });
+  } catch (const std::system_error&) {  // the work needs no thread
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 }  // namespace gradcube::cli

@@ -2,8 +2,8 @@
 // than a moment. It overwrites itself, and is gone when the work has ended. Nothing is written
 // where nobody watches: into files and pipes.
 //
-// Threads: a thread of its own writes it, as the work need not look up. Whoever makes it prints
-// nothing on the same terminal until it has ended.
+// Threads: a thread of its own writes it, as the work need not look up, and takes no signals.
+// Whoever makes it prints nothing on the same terminal until it has ended.
 #ifndef GRADCUBE_CLI_TEXT_PROGRESS_LINE_H_
 #define GRADCUBE_CLI_TEXT_PROGRESS_LINE_H_
 

@@ -1,5 +1,6 @@
 #include "cli/text/report.h"
 
+#include "cli/text/json_fields.h"
 #include "cli/text/output.h"
 
 namespace gradcube::cli {
@@ -73,10 +74,8 @@ ordered_json Report::json() const {
   return report;
 }
 
-// Names that people gave may be no UTF-8.
 void Report::write(bool as_json) const {
-  constexpr auto kReplace = ordered_json::error_handler_t::replace;
-  write_output(as_json ? json().dump(-1, ' ', false, kReplace) + "\n" : text());
+  write_output(as_json ? json_text(json()) + "\n" : text());
 }
 
 }  // namespace gradcube::cli

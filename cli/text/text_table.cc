@@ -63,6 +63,10 @@ std::string TextTable::text() const {
   return text;
 }
 
+std::string TextTable::text_below(std::string_view heading) const {
+  return empty() ? "" : fmt::format("\n{}\n{}", heading, text());
+}
+
 std::string human_bytes(double bytes) { return scaled(bytes, {"B", "KB", "MB", "GB", "TB"}); }
 
 std::string exact_bytes(std::uint64_t bytes) {

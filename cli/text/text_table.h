@@ -29,6 +29,8 @@ class TextTable {
 
   // Every line ends with a newline, without spaces before it.
   std::string text() const;
+  // Behind an empty line and a line with its heading; empty where it has no rows.
+  std::string text_below(std::string_view heading) const;
   std::string head() const;  // the titles alone
   std::string last() const;  // the last row alone
 

@@ -11,14 +11,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <poll.h>
 #include <signal.h>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -35,6 +33,7 @@
 #include "cli/text/command.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/output.h"
+#include "cli/text/package_file.h"
 #include "cli/up/own_daemon.h"
 #include "control/base/errors.h"
 #include "control/settings/cluster_key.h"
@@ -56,8 +55,7 @@ constexpr auto kStayPause = std::chrono::milliseconds(200);
 
 void answer(json content) {
   // The mark comes first, whatever the other keys are.
-  std::string text = content.dump(-1, ' ', false, json::error_handler_t::replace);
-  print("{}1,{}\n", kAnswerMark, std::string_view(text).substr(1));
+  print("{}1,{}\n", kAnswerMark, json_text(content).substr(1));
   flush_output();
 }
 
@@ -191,16 +189,12 @@ std::optional<std::string> other_cluster(const json& request) {
 
 // Runs a command of ours. Its exit code.
 int run_words(const json& request, bool is_last, const InterruptGuard& interrupt) {
-  std::error_code ignored;
   LaunchTask task{.mark = "",
-                  .file = std::filesystem::read_symlink("/proc/self/exe", ignored).string(),
+                  .file = own_program().string(),
                   .words = {"gradcube"},
-                  .environment = {}};
+                  .environment = own_environment()};
   for (const json& word : items(request, "words")) {
     if (word.is_string()) task.words.push_back(word.get<std::string>());
-  }
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    task.environment.emplace_back(*variable);
   }
   const std::uint64_t grace = count_field(request, "grace").value_or(0);
   const LaunchSettings settings{.tasks = {std::move(task)},

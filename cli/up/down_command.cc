@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/cluster/cluster_hosts.h"
@@ -56,17 +55,15 @@ int run_down(bool json) {
 
 void add_down(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand("down", "End the cluster");
-  auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print one JSON object");
+  auto& json = options_of<bool>(command, action, run_down);
+  command->add_flag("--json", json, "Print one JSON object");
   command->footer(
       "Trainers that still run get GRADCUBE_ENODAEMON. A cluster that `up` has started on several\n"
-      "hosts ends on all of them, from any of them. Of a daemon that was killed it removes what "
-      "is\n"
-      "left; the pid of --json is 0 then.\n"
+      "hosts ends on all of them, from any of them. Of a daemon that was killed it removes what\n"
+      "is left; the pid of --json is 0 then.\n"
       "Examples:\n"
       "  gradcube down\n"
       "  GRADCUBE_THIS_HOST=1 gradcube down     of several hosts, this one alone");
-  command->callback([json, &action] { action = [json] { return run_down(*json); }; });
 }
 
 }  // namespace gradcube::cli

@@ -1,6 +1,5 @@
 #include "cli/up/hosts_option.h"
 
-#include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
 #include <cstring>
@@ -9,7 +8,6 @@
 #include <fstream>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <sstream>
 #include <string_view>
 #include <sys/socket.h>
 #include <system_error>

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <fmt/format.h>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -180,8 +179,8 @@ void add_impair(CLI::App& tool, Action& action) {
       "impair",
       "Take links down, or make them lose, duplicate, reorder or damage frames, or drop long ones, "
       "while the cluster runs, like tc netem");
-  auto options = std::make_shared<ImpairOptions>();
-  add_options(command, options.get());
+  auto& options = options_of<ImpairOptions>(command, action, run_impair);
+  add_options(command, &options);
   command->footer(
       "A link joins a server to a switch, or on a torus to a neighbour; it harms the frames that\n"
       "the server sends. One that is down carries none in either direction. --server, --level,\n"
@@ -199,7 +198,6 @@ void add_impair(CLI::App& tool, Action& action) {
       "  gradcube impair --up                                 all links carry frames again\n"
       "  gradcube impair --server 2,1 --clear                 take it back there\n"
       "  gradcube impair --clear                              take everything back");
-  command->callback([options, &action] { action = [options] { return run_impair(*options); }; });
 }
 
 }  // namespace gradcube::cli

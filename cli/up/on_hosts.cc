@@ -5,21 +5,19 @@
 #include <csignal>
 #include <cstddef>
 #include <exception>
-#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>
 #include <random>
-#include <string>
 #include <string_view>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "cli/checks/hosts_check.h"
+#include "cli/cluster/comes_true.h"
 #include "cli/launch/host_group.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/output.h"
+#include "cli/text/package_file.h"
 #include "cli/up/own_daemon.h"
 #include "control/base/errors.h"
 #include "control/settings/cluster_key.h"
@@ -66,13 +64,11 @@ bool hears_all(const json& answer) {
 
 // Else one end would wait for a link that the other does not measure, because it seems to be down.
 void wait_for_greetings(HostGroup& group, const ClusterHosts& hosts) {
-  const auto deadline = std::chrono::steady_clock::now() + kFirstGreetings;
-  while (std::chrono::steady_clock::now() < deadline) {
+  comes_true(kFirstGreetings, kBetweenGreetings, [&] {
     const auto answers = group.ask(json{{"words", {"status", "--json"}}}, kStatusPatience);
     answers.require_all(hosts);
-    if (std::all_of(answers.values.begin(), answers.values.end(), hears_all)) return;
-    std::this_thread::sleep_for(kBetweenGreetings);
-  }
+    return std::all_of(answers.values.begin(), answers.values.end(), hears_all);
+  });
 }
 
 void require_links(const ClusterHosts& hosts, const std::vector<LinkResult>& links) {
@@ -107,15 +103,12 @@ void require_links(const ClusterHosts& hosts, const std::vector<LinkResult>& lin
 ClusterHosts hosts_reached(const std::string& launcher, const std::string& program,
                            std::vector<std::string> names,
                            const control::ClusterSettings& settings) {
-  std::error_code ignored;
   std::random_device random;
-  ClusterHosts hosts{
-      .cluster = fmt::format("{:08x}{:08x}", random(), random()),
-      .launcher = launcher.empty() ? kDefaultLauncher : launcher,
-      .program = program.empty() ? std::filesystem::read_symlink("/proc/self/exe", ignored).string()
-                                 : program,
-      .names = std::move(names),
-      .settings = settings};
+  ClusterHosts hosts{.cluster = fmt::format("{:08x}{:08x}", random(), random()),
+                     .launcher = launcher.empty() ? kDefaultLauncher : launcher,
+                     .program = program.empty() ? own_program().string() : program,
+                     .names = std::move(names),
+                     .settings = settings};
   validate(hosts);
   return hosts;
 }
@@ -196,14 +189,8 @@ void down_on_hosts(const ClusterHosts& hosts, const RunDirectory& directory) {
     answers.values[host] = std::move(last.values[host]);
     answers.failures[host] = std::move(last.failures[host]);
   }
-  for (std::size_t host = 0; host < hosts.names.size(); ++host) {
-    const json& answer = answers.values[host];
-    if (!answers.failures[host].empty() || count_field(answer, "exit_code") == 0) continue;
-    const std::string errors = text_field(answer, "errors").value_or("");
-    // It has ended before, which is as well; what another `up` has started there is let be.
-    if (errors.find(kNothingToEnd) != std::string::npos) continue;
-    answers.failures[host] = last_words(errors);
-  }
+  // One that has ended before is as well; what another `up` has started there is let be.
+  answers.note_failed_commands(kNothingToEnd);
   // For another try. On this host, too, it has been removed.
   const auto failed = [](const std::string& failure) { return !failure.empty(); };
   if (std::any_of(answers.failures.begin(), answers.failures.end(), failed)) {

@@ -9,16 +9,13 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
-#include <optional>
-#include <string>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
-#include <utility>
 
 #include "cli/cluster/cluster_hosts.h"
+#include "cli/cluster/comes_true.h"
 #include "cli/cluster/control_client.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/running_cluster.h"
@@ -64,13 +61,9 @@ std::string ended_part(const RunDirectory& directory) {
 }
 
 // A daemon that was just killed holds its lock until the kernel has taken its memory back.
-bool outlives_patience(const RunDirectory& directory) {
-  const auto deadline = std::chrono::steady_clock::now() + kDyingPatience;
-  while (directory.living_daemon() || !directory.living_parts().empty()) {
-    if (std::chrono::steady_clock::now() >= deadline) return true;
-    std::this_thread::sleep_for(kUpPause);
-  }
-  return false;
+bool is_free_soon(const RunDirectory& directory) {
+  return comes_true(kDyingPatience, kUpPause,
+                    [&] { return !directory.living_daemon() && directory.living_parts().empty(); });
 }
 
 // The advice for a daemon that does not end by itself.
@@ -82,8 +75,7 @@ std::string kill_message(pid_t pid) {
 
 // Root may end another user's daemon, whose directory is none of root's.
 bool is_of_another_user(const RunDirectory& directory) {
-  struct stat status {};
-  return lstat(directory.path().c_str(), &status) == 0 && status.st_uid != geteuid();
+  return directory.exists() && !directory.is_own();
 }
 
 void remove_key(const RunDirectory& directory) {
@@ -107,15 +99,6 @@ void remove_leftovers(const RunDirectory& directory, const StartLock* held) {
 bool lives(const RunDirectory& directory, pid_t pid) {
   const auto daemon = directory.living_daemon();
   return daemon && (daemon->pid == pid || daemon->pid == 0);
-}
-
-bool ends_within(const RunDirectory& directory, pid_t pid, std::chrono::milliseconds patience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (lives(directory, pid)) {
-    if (std::chrono::steady_clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(kDownPause);
-  }
-  return true;
 }
 
 void ask_to_end(const RunDirectory& directory, pid_t pid) {
@@ -145,7 +128,7 @@ std::optional<pid_t> end_one(const RunDirectory& directory) {
   const auto daemon = directory.living_daemon();
   if (!daemon) return std::nullopt;
   ask_to_end(directory, daemon->pid);
-  if (!ends_within(directory, daemon->pid, kEndPatience)) {
+  if (!comes_true(kEndPatience, kDownPause, [&] { return !lives(directory, daemon->pid); })) {
     throw SetupError(fmt::format("the daemon (pid {}) has not ended after {} s; {}", daemon->pid,
                                  kEndPatience.count(), kill_message(daemon->pid)));
   }
@@ -187,28 +170,27 @@ std::optional<StartLock> StartLock::try_to_take(const RunDirectory& directory) {
 StartLock::StartLock(const RunDirectory& directory, const Owner& owner,
                      const std::function<void()>& waiting) {
   directory.create();
-  const auto deadline = std::chrono::steady_clock::now() + kOtherStartPatience;
-  for (;;) {
-    if (auto taken = try_to_take(directory)) {
-      file_ = std::move(taken->file_);
-      write_owner(file_, owner);
-      return;
-    }
+  std::optional<StartLock> taken;
+  const bool is_taken = comes_true(kOtherStartPatience, kUpPause, [&] {
+    taken = try_to_take(directory);
+    if (taken) return true;
     refuse_shared(directory, owner);
     if (InterruptGuard::interrupted()) throw SetupError("interrupted");
-    if (std::chrono::steady_clock::now() >= deadline) {
-      throw SetupError(
-          fmt::format("another `gradcube up` is starting a cluster in {}: wait until it has ended, "
-                      "or set GRADCUBE_RUN to another directory",
-                      directory.path().string()));
-    }
     if (waiting) waiting();
-    std::this_thread::sleep_for(kUpPause);
+    return false;
+  });
+  if (!is_taken) {
+    throw SetupError(
+        fmt::format("another `gradcube up` is starting a cluster in {}: wait until it has ended, "
+                    "or set GRADCUBE_RUN to another directory",
+                    directory.path().string()));
   }
+  file_ = std::move(taken->file_);
+  write_owner(file_, owner);
 }
 
 std::size_t prepare(const RunDirectory& directory, const StartLock&) {
-  if (outlives_patience(directory)) throw_runs_already(directory);
+  if (!is_free_soon(directory)) throw_runs_already(directory);
   const auto lock = DaemonLock::acquire(directory);
   if (!lock) throw_runs_already(directory);
   remove_key(directory);

@@ -1,7 +1,6 @@
 #include <chrono>
 #include <cstdint>
 #include <fmt/format.h>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -58,11 +57,7 @@ nlohmann::json ask_hosts(const ClusterHosts& hosts, const std::string& window) {
   const nlohmann::json request = {{"words", {"rekey", "--json", "--window", window}},
                                   {"cluster", hosts.cluster}};
   HostGroup::Answers answers = group.ask(request, kPatience);
-  for (const std::size_t host : hosts.all()) {
-    const nlohmann::json& answer = answers.values[host];
-    if (!answers.failures[host].empty() || count_field(answer, "exit_code") == 0) continue;
-    answers.failures[host] = last_words(text_field(answer, "errors").value_or(""));
-  }
+  answers.note_failed_commands();
   answers.require_all(hosts);
   return nlohmann::json::parse(text_field(answers.values.front(), "output").value_or(""), nullptr,
                                false);
@@ -94,11 +89,11 @@ int run_rekey(const RekeyOptions& options) {
 void add_rekey(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
       "rekey", "Change the cluster's key for the one that its key file has now; jobs go on");
-  auto options = std::make_shared<RekeyOptions>();
-  add_text(command, "--window", options->window,
+  auto& options = options_of<RekeyOptions>(command, action, run_rekey);
+  add_text(command, "--window", options.window,
            "Time within which the daemons of all hosts are told: 60s, 300s. 0s: change at once, "
            "without waiting for other hosts");
-  command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_flag("--json", options.json, "Print one JSON object");
   command->footer(
       "Put the same new key file in the place of the former on every host, then type this on\n"
       "every host, with the same window and within it; once, on any of them, where `up` has\n"
@@ -112,7 +107,6 @@ void add_rekey(CLI::App& tool, Action& action) {
       "  mv new.key /etc/gradcube/cube.key\n"
       "  gradcube rekey --window 300s\n"
       "  GRADCUBE_THIS_HOST=1 gradcube rekey --window 0s     on a host that was forgotten");
-  command->callback([options, &action] { action = [options] { return run_rekey(*options); }; });
 }
 
 }  // namespace gradcube::cli

@@ -9,11 +9,9 @@
 #include <fmt/ranges.h>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <string>
 #include <system_error>
 #include <unistd.h>
-#include <utility>
 #include <vector>
 
 #include "cli/setup/cables.h"
@@ -59,8 +57,7 @@ std::string hosts_file(const SetupOptions& options) {
 std::string shell_text(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) {
-    const bool plain = word.find_first_of(" \t'\"{}$*?") == std::string::npos;
-    text += (text.empty() ? "" : " ") + (plain ? word : "'" + word + "'");
+    text += (text.empty() ? "" : " ") + control::shell_word(word);
   }
   return text;
 }
@@ -266,7 +263,6 @@ int run_setup(const SetupOptions& options) {
   if (proposal == nullptr) {
     tell_faults(found.recognised, report);
     report.write(options.json);
-    flush_output();
     return kExitFailure;
   }
   const std::string text = cluster_text(hosts, found.cables, *proposal);
@@ -288,28 +284,28 @@ int run_setup(const SetupOptions& options) {
 void add_setup(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
       "setup", "Find out how hosts are cabled to each other, and write their cluster file");
-  auto options = std::make_shared<SetupOptions>();
-  add_text(command, "--hosts", options->hosts,
+  auto& options = options_of<SetupOptions>(command, action, run_setup);
+  add_text(command, "--hosts", options.hosts,
            "The hosts, in any order: node1,node2,node3, or a file with a host in each line, as "
            "`up` takes them")
       ->required();
   command
-      ->add_option("--interfaces", options->interfaces,
+      ->add_option("--interfaces", options.interfaces,
                    "The interfaces to use, on each host: eth1,eth2 (default: all Ethernet "
                    "interfaces that have no IP address)")
       ->delimiter(',')
       ->check(not_empty());
-  add_text(command, "--topology", options->topology,
+  add_text(command, "--topology", options.topology,
            "Where the cables allow several, the one to take (default: the first)");
-  add_text(command, "--out", options->file,
+  add_text(command, "--out", options.file,
            "The cluster file to write; beside it comes one that ends with .hosts");
-  command->add_option("--wait", options->wait_seconds, "Seconds to wait for ports that hear nobody")
+  command->add_option("--wait", options.wait_seconds, "Seconds to wait for ports that hear nobody")
       ->transform(seconds_in(0, kLongestWait))
       ->capture_default_str();
-  add_text(command, "--launcher", options->launcher, "How the hosts are reached, as of `up`");
-  add_text(command, "--program", options->program, "The path of gradcube on them, as of `up`");
-  command->add_flag("--up", options->up, "Go on with `up`: start the cluster, measure its links");
-  command->add_flag("--json", options->json, "Print one JSON object");
+  add_text(command, "--launcher", options.launcher, "How the hosts are reached, as of `up`");
+  add_text(command, "--program", options.program, "The path of gradcube on them, as of `up`");
+  command->add_flag("--up", options.up, "Go on with `up`: start the cluster, measure its links");
+  command->add_flag("--json", options.json, "Print one JSON object");
   command->footer(
       "Greets out of every port of every host, shows who hears whom, and says which server of\n"
       "which topology each host is: a star, ring, torus or BCube. Where the cables form none it\n"
@@ -318,7 +314,6 @@ void add_setup(CLI::App& tool, Action& action) {
       "  gradcube setup --hosts node1,node2,node3 --up\n"
       "  gradcube setup --hosts hosts.txt --interfaces eth1,eth2 --out cube.toml\n"
       "  gradcube setup --hosts node1,node2,node3,node4 --topology torus:4,1");
-  command->callback([options, &action] { action = [options] { return run_setup(*options); }; });
 }
 
 }  // namespace gradcube::cli

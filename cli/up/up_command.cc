@@ -2,7 +2,6 @@
 #include <chrono>
 #include <cstdio>
 #include <fmt/format.h>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "cli/text/json_fields.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
+#include "cli/text/progress_line.h"
 #include "cli/text/report.h"
 #include "cli/up/hosts_option.h"
 #include "cli/up/on_hosts.h"
@@ -118,65 +118,42 @@ void report(fmt::format_string<Values...> format, Values&&... values) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-// On a terminal one line that counts the seconds, elsewhere a line at the start.
-class Progress {
- public:
-  explicit Progress(std::string what)
-      : what_(std::move(what)), terminal_(isatty(STDERR_FILENO) == 1) {
-    if (!terminal_) report("{} ...\n", what_);
-  }
-  ~Progress() {
-    if (terminal_) report("\r\x1b[K");
-  }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
-  void tick() const {
-    if (!terminal_) return;
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-    report("\r{} ... {:.1f} s", what_, passed.count());
-  }
-
- private:
-  std::string what_;
-  bool terminal_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
 pid_t start(const RunDirectory& directory, const ClusterSettings& settings) {
-  const Progress progress(fmt::format("starting {}: {}", settings.topology.spec(),
-                                      control::servers_text(settings.topology)));
-  DaemonStart start = daemon_of(settings);
-  start.waiting = [&] { progress.tick(); };
-  return start_daemon(directory, start);
+  const std::string what = fmt::format("starting {}: {}", settings.topology.spec(),
+                                       control::servers_text(settings.topology));
+  if (isatty(STDERR_FILENO) != 1) report("{} ...\n", what);
+  const ProgressLine progress([&what] { return what; }, std::chrono::milliseconds(0));
+  return start_daemon(directory, daemon_of(settings));
 }
 
-void print_summary(const RunDirectory& directory, const nlohmann::json& status) {
-  print(
-      "{}{:<12}  {}\n\n"
-      "the cluster is up; next:\n"
-      "  gradcube perf allreduce --sizes 1K,64K,12.5M --check\n"
-      "  gradcube status\n"
-      "  gradcube down\n",
-      status_summary(status), "directory", directory.path().string());
-}
-
-void print_result(const UpOptions& options, const RunDirectory& directory, pid_t pid,
-                  const nlohmann::json& status) {
-  if (options.json) {
-    print("{}\n", nlohmann::json{{"ok", true},
-                                 {"pid", pid},
-                                 {"run_directory", directory.path().string()},
-                                 {"log", directory.log_file().string()},
-                                 {"status", status}}
-                      .dump());
-  } else {
-    print_summary(directory, status);
+// The cluster is up, whether or not anybody can read it.
+void tell_up(const Report& report, bool as_json) {
+  try {
+    report.write(as_json);
+    flush_output();
+  } catch (const SetupError& error) {
+    throw SetupError(fmt::format("{}; the cluster is up: `gradcube down` ends it", error.what()));
   }
-  flush_output();
 }
 
-void print_hosts(const UpOptions& options, const ClusterHosts& hosts, const HostsStarted& started) {
+Report up_report(const RunDirectory& directory, pid_t pid, const nlohmann::json& status) {
+  Report report;
+  report.fact("ok", true);
+  report.fact("pid", pid);
+  report.fact("run_directory", directory.path().string());
+  report.fact("log", directory.log_file().string());
+  report.fact("status", status);
+  report.line(
+      fmt::format("{}{:<12}  {}\n\n"
+                  "the cluster is up; next:\n"
+                  "  gradcube perf allreduce --sizes 1K,64K,12.5M --check\n"
+                  "  gradcube status\n"
+                  "  gradcube down",
+                  status_summary(status), "directory", directory.path().string()));
+  return report;
+}
+
+Report up_on_hosts_report(const ClusterHosts& hosts, const HostsStarted& started, bool with_check) {
   Report report;
   report.fact("ok", true);
   report.line(fmt::format("{} on {} hosts, by {}", hosts.settings.topology.spec(),
@@ -197,7 +174,7 @@ void print_hosts(const UpOptions& options, const ClusterHosts& hosts, const Host
                cell_text(daemon, "run_directory"),
                cell_text(daemon, "log")});
   }
-  if (!options.no_check) {
+  if (with_check) {
     const Report check = hosts_check_report(hosts, started.links, false);
     report.fact("check", check.json());
     report.line("\n" + check.text());
@@ -207,8 +184,7 @@ void print_hosts(const UpOptions& options, const ClusterHosts& hosts, const Host
       "  gradcube run -- python3 train.py\n"
       "  gradcube status\n"
       "  gradcube down");
-  report.write(options.json);
-  flush_output();
+  return report;
 }
 
 int run_up_on_hosts(const UpOptions& options, const Wanted& wanted) {
@@ -218,11 +194,7 @@ int run_up_on_hosts(const UpOptions& options, const Wanted& wanted) {
   report("starting {} on {} hosts by {} ...\n", hosts.settings.topology.spec(), hosts.names.size(),
          hosts.launcher);
   const HostsStarted started = up_on_hosts(hosts, directory, !options.no_check);
-  try {
-    print_hosts(options, hosts, started);
-  } catch (const SetupError& error) {
-    throw SetupError(fmt::format("{}; the cluster is up: `gradcube down` ends it", error.what()));
-  }
+  tell_up(up_on_hosts_report(hosts, started, !options.no_check), options.json);
   return 0;
 }
 
@@ -238,12 +210,7 @@ int run_up(const UpOptions& options) {
   refuse_cluster_elsewhere(directory);
   forget_cluster_hosts(directory);
   const pid_t pid = start(directory, settings);
-  const nlohmann::json status = ask_status(directory);
-  try {
-    print_result(options, directory, pid, status);
-  } catch (const SetupError& error) {
-    throw SetupError(fmt::format("{}; the cluster is up: `gradcube down` ends it", error.what()));
-  }
+  tell_up(up_report(directory, pid, ask_status(directory)), options.json);
   return 0;
 }
 
@@ -252,29 +219,25 @@ int run_up(const UpOptions& options) {
 void add_up(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
       "up", "Start a cluster and return when it is ready: on this host, or on several");
-  auto options = std::make_shared<UpOptions>();
-  options->settings.add_all(command);
+  auto& options = options_of<UpOptions>(command, action, run_up);
+  options.settings.add_all(command);
   command->get_option("--hosts")->description(
       "The hosts of the servers, [0,0] first: node1,node2,node3, or a file with a host in each "
-      "line "
-      "(docs/hosts.md); of a server with several addresses, one for each port: \"10.0.0.1,10.1.0.1 "
-      "...\". Sets --fabric udp and --topology star:N (default: all servers on this host)");
-  command
-      ->add_option("--cluster", options->cluster_file, "A cluster file (TOML); flags override it")
-      ->check(not_empty());
-  add_text(command, "--launcher", options->launcher,
+      "line (docs/hosts.md); of a server with several addresses, one for each port: "
+      "\"10.0.0.1,10.1.0.1 ...\". Sets --fabric udp and --topology star:N (default: all servers "
+      "on this host)");
+  add_text(command, "--cluster", options.cluster_file, "A cluster file (TOML); flags override it");
+  add_text(command, "--launcher", options.launcher,
            "With --hosts, how they are reached: ssh, srun, mpirun, or a command with {host} in it "
            "(default: ssh, which asks for no password)");
-  add_text(command, "--program", options->program,
+  add_text(command, "--program", options.program,
            "With --hosts, the path of gradcube on them (default: that of this one)");
-  command->add_flag("--no-check", options->no_check,
+  command->add_flag("--no-check", options.no_check,
                     "With --hosts, leave the cluster running whatever its links are like");
-  command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_flag("--json", options.json, "Print one JSON object");
   command->footer(
-      "Needs no root, no huge pages and no NIC, but --fabric veth needs root and iproute2. K, M "
-      "and "
-      "G are\n"
-      "decimal, Ki, Mi and Gi binary.\n"
+      "Needs no root, no huge pages and no NIC, but --fabric veth needs root and iproute2. K, M\n"
+      "and G are decimal, Ki, Mi and Gi binary.\n"
       "Examples:\n"
       "  gradcube up --topology bcube:3,2\n"
       "  gradcube up --topology bcube:3,2 --rate 200mbit --mtu 9000 --loss 0.001\n"
@@ -290,7 +253,6 @@ void add_up(CLI::App& tool, Action& action) {
       "  gradcube up --hosts hosts.txt --rate 10gbit               a host in each line\n"
       "  gradcube up --hosts hosts.txt --launcher 'ssh -p 2222 {host}'\n"
       "  gradcube up --hosts n1,n2,n3,n4 --topology bcube:2,2 --launcher srun");
-  command->callback([options, &action] { action = [options] { return run_up(*options); }; });
 }
 
 }  // namespace gradcube::cli

@@ -70,4 +70,20 @@ std::string quoted(std::string_view text, std::size_t most) {
   return '"' + printable(text, most) + '"';
 }
 
+std::string shell_word(std::string_view text) {
+  if (!text.empty() &&
+      text.find_first_of(" \t\n'\"\\{}()[]<>|&;$`*?#~!") == std::string_view::npos) {
+    return std::string(text);
+  }
+  std::string word = "'";
+  for (const char letter : text)
+    word += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return word + "'";
+}
+
+std::string_view last_line(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of(" \r\n") + 1);  // npos + 1 is 0
+  return text.substr(text.find_last_of('\n') + 1);
+}
+
 }  // namespace gradcube::control

@@ -20,6 +20,12 @@ std::string printable(std::string_view text, std::size_t most = kShownBytes);
 // The same between quotation marks.
 std::string quoted(std::string_view text, std::size_t most = kShownBytes);
 
+// The text as one word of a shell's command line: between quotation marks if it needs them.
+std::string shell_word(std::string_view text);
+
+// The last line of a text that says anything, without blanks at its end; empty if no line does.
+std::string_view last_line(std::string_view text);
+
 }  // namespace gradcube::control
 
 #endif  // GRADCUBE_CONTROL_BASE_PRINTABLE_H_

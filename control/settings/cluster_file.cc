@@ -28,7 +28,6 @@ constexpr std::size_t kLongestDescription = 200;
 constexpr std::string_view kTopologySection = "topology";
 // Of servers with ports of their own: [servers."8"].
 constexpr std::string_view kServersSection = "servers";
-constexpr std::string_view kServerKeys[] = {"rate", "ports"};
 // Whose items may be lists.
 constexpr std::string_view kRowsKeys[] = {"hosts", "interfaces"};
 // What [topology] has in place of the setting of that name.
@@ -36,12 +35,15 @@ constexpr std::string_view kTopologyKeys[] = {"spec", "kind", "n", "k", "h"};
 
 using Keys = std::vector<std::string_view>;
 
+template <typename List>
+bool is_in(const List& list, std::string_view key) {
+  return std::find(std::begin(list), std::end(list), key) != std::end(list);
+}
+
 Keys section_names() {
   Keys names;
   for (const Setting& setting : kSettings) {
-    if (std::find(names.begin(), names.end(), setting.section) == names.end()) {
-      names.push_back(setting.section);
-    }
+    if (!is_in(names, setting.section)) names.push_back(setting.section);
   }
   names.push_back(kServersSection);
   return names;
@@ -58,15 +60,6 @@ Keys keys_of(std::string_view section) {
   return keys;
 }
 
-bool is_of_spec(std::string_view key) {
-  return std::find(std::begin(kTopologyKeys), std::end(kTopologyKeys), key) !=
-         std::end(kTopologyKeys);
-}
-
-bool has_rows(std::string_view key) {
-  return std::find(std::begin(kRowsKeys), std::end(kRowsKeys), key) != std::end(kRowsKeys);
-}
-
 class Reader {
  public:
   explicit Reader(std::string_view name) : name_(name) {}
@@ -75,7 +68,7 @@ class Reader {
     const Keys names = section_names();
     for (const auto& [key, node] : root) {
       const std::string_view section = key.str();
-      if (std::find(names.begin(), names.end(), section) == names.end()) {
+      if (!is_in(names, section)) {
         refuse(key.source(), fmt::format("unknown section {}; accepted sections are {}",
                                          quoted(section), fmt::join(names, ", ")));
       }
@@ -88,11 +81,11 @@ class Reader {
         read_servers(table);
         continue;
       }
-      check_keys(section, table);
+      check_keys(section, keys_of(section), table);
       if (section == kTopologySection) read_topology(table, key.source());
       for (const std::string_view name : keys_of(section)) {
         const auto found = table.find(name);
-        if (found == table.end() || is_of_spec(name)) continue;
+        if (found == table.end() || is_in(kTopologyKeys, name)) continue;
         apply(section, found->first, found->second);
       }
     }
@@ -114,10 +107,9 @@ class Reader {
     throw UsageError(fmt::format("{}: {}", at(source), what));
   }
 
-  void check_keys(std::string_view section, const toml::table& table) const {
-    const Keys keys = keys_of(section);
+  void check_keys(std::string_view section, const Keys& keys, const toml::table& table) const {
     for (const auto& [key, node] : table) {
-      if (std::find(keys.begin(), keys.end(), key.str()) != keys.end()) continue;
+      if (is_in(keys, key.str())) continue;
       refuse(key.source(), fmt::format("unknown key {} in [{}]; accepted keys are {}",
                                        quoted(key.str()), section, fmt::join(keys, ", ")));
     }
@@ -133,7 +125,7 @@ class Reader {
     if (const auto* values = node.as_array()) {
       std::vector<std::string> items;
       for (const toml::node& item : *values) {
-        if (item.is_array() && (is_item || !has_rows(key.str()))) {
+        if (item.is_array() && (is_item || !is_in(kRowsKeys, key.str()))) {
           refuse(item.source(), "a list in a list is not accepted");
         }
         items.push_back(text_of(section, key, item, true));
@@ -157,14 +149,7 @@ class Reader {
         refuse(server.source(), fmt::format("expected [{}], and its keys below", section));
       }
       const toml::table& table = *node.as_table();
-      for (const auto& [key, value] : table) {
-        if (std::find(std::begin(kServerKeys), std::end(kServerKeys), key.str()) !=
-            std::end(kServerKeys)) {
-          continue;
-        }
-        refuse(key.source(), fmt::format("unknown key {} in [{}]; accepted keys are {}",
-                                         quoted(key.str()), section, fmt::join(kServerKeys, ", ")));
-      }
+      check_keys(section, {"rate", "ports"}, table);
       const auto rate = table.find("rate");
       if (rate == table.end()) refuse(server.source(), fmt::format("[{}] needs a rate", section));
       const auto ports = table.find("ports");
@@ -189,7 +174,7 @@ class Reader {
       const std::string text = text_of(kTopologySection, found->first, found->second);
       if (key == "spec") {
         if (std::any_of(table.begin(), table.end(), [](const auto& entry) {
-              return entry.first.str() != "spec" && is_of_spec(entry.first.str());
+              return entry.first.str() != "spec" && is_in(kTopologyKeys, entry.first.str());
             }))
           refuse(source, "give the topology as spec, or as kind and its numbers, not both");
         spec = text;

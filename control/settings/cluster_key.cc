@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <string>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <system_error>

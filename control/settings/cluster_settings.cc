@@ -7,7 +7,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <string>
 #include <tuple>
 
 #include "bcube_forwarding/neighbours.h"

@@ -6,9 +6,9 @@
 #include <map>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <utility>
 
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
 
@@ -17,7 +17,6 @@ namespace gradcube::control {
 namespace {
 
 constexpr std::string_view kBetweenRows = " \t\n";
-constexpr std::string_view kBetweenAddresses = ",";
 constexpr unsigned kMostUdpPort = 65535;
 
 // Not that of none, of a group, of all, or of whatever host is on one link or another (fe80::).
@@ -58,15 +57,6 @@ HostAddress parse_address(std::string_view text, std::string_view where) {
   return address;
 }
 
-template <typename Take>
-void for_each_item(std::string_view text, std::string_view separators, const Take& take) {
-  while (!text.empty()) {
-    const std::string_view item = text.substr(0, text.find_first_of(separators));
-    text.remove_prefix(std::min(item.size() + 1, text.size()));
-    take(item);
-  }
-}
-
 HostAddress port_address(const HostRow& row, unsigned port) {
   HostAddress address = row.size() == 1 ? row.front() : row.at(port);
   address.udp_port = static_cast<std::uint16_t>(address.udp_port + port);
@@ -95,12 +85,12 @@ void validate_row(const Topology& topology, const HostRow& row, const std::strin
 
 HostList parse_hosts(std::string_view text, std::string_view where) {
   HostList hosts;
-  for_each_item(text, kBetweenRows, [&](std::string_view row) {
-    if (row.empty()) return;
+  for (const std::string_view row : words_of(text, kBetweenRows)) {
     HostRow& own = hosts.emplace_back();
-    for_each_item(row, kBetweenAddresses,
-                  [&](std::string_view item) { own.push_back(parse_address(item, where)); });
-  });
+    for (const std::string_view item : split(row, ',')) {
+      own.push_back(parse_address(item, where));
+    }
+  }
   if (hosts.empty()) {
     throw UsageError(
         fmt::format("{} {}: expected the addresses of all servers: \"10.0.0.1 10.0.0.2\"", where,

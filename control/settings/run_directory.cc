@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -15,7 +16,6 @@
 #include <sys/un.h>
 #include <thread>
 #include <unistd.h>
-#include <utility>
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
@@ -225,6 +225,17 @@ std::optional<LivingDaemon> RunDirectory::living_daemon() const {
     std::this_thread::sleep_for(kProbePause);
   }
   return LivingDaemon{0};
+}
+
+Descriptor RunDirectory::begin_log() const {
+  const std::string name = log_file().string();
+  if (rename(name.c_str(), old_log_file().c_str()) != 0 && errno != ENOENT) {
+    refuse_after_call("cannot rename", name);
+  }
+  Descriptor log(
+      open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!log.valid()) refuse_after_call("cannot write", name);
+  return log;
 }
 
 void RunDirectory::touch_files() const noexcept {

@@ -112,6 +112,9 @@ class RunDirectory {
   // Removes them. Holding the lock proves that no daemon runs here.
   void remove_stale_sockets(const DaemonLock& lock) const;
 
+  // Begins a daemon's log, which is empty; what an earlier one wrote is kept aside.
+  Descriptor begin_log() const;
+
   // Makes all of its files look new, for programs that remove old ones from /tmp.
   void touch_files() const noexcept;
 

@@ -6,7 +6,6 @@
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
-#include "control/base/units.h"
 
 namespace gradcube::control {
 

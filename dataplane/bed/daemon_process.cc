@@ -37,17 +37,6 @@ constexpr auto kEndPatience = std::chrono::seconds(5);
   throw SetupError(fmt::format("cannot {}: {}", what, std::strerror(errno)));
 }
 
-Descriptor open_log(const RunDirectory& directory) {
-  const std::string path = directory.log_file().string();
-  if (rename(path.c_str(), directory.old_log_file().c_str()) != 0 && errno != ENOENT) {
-    throw_system_error("rename " + path);
-  }
-  Descriptor log(
-      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (log.get() < 0) throw_system_error("write " + path);
-  return log;
-}
-
 // What the child uses, all of it made before the fork.
 struct Child {
   bool own_network;
@@ -76,7 +65,7 @@ void become_daemon(const Child& child) {
 ChildProcess start(std::vector<std::string> program, const RunDirectory& directory,
                    bool own_network, int gate, int report) {
   directory.create();
-  const Descriptor log = open_log(directory);
+  const Descriptor log = directory.begin_log();
   const Descriptor null_device(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (null_device.get() < 0) throw_system_error("read /dev/null");
   program.emplace_back("--ready-fd");

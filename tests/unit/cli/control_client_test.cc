@@ -42,12 +42,14 @@ class ControlClientTest : public testing::Test {
     std::strcpy(address.sun_path, directory_.control_socket().c_str());
     ASSERT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     ASSERT_EQ(listen(listener_.get(), 1), 0);
-    daemon_ = std::thread([this, answer = std::move(answer)] {
+    daemon_ = std::thread([this, answer = std::move(answer)]() mutable {
       const Descriptor connection(accept(listener_.get(), nullptr, nullptr));
       const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
       read_line(connection.get(), deadline, 1 << 20, &request_);
       if (!answer.empty()) {
-        write_line(connection.get(), deadline, answer);
+        answer += '\n';
+        EXPECT_EQ(send(connection.get(), answer.data(), answer.size(), MSG_NOSIGNAL),
+                  static_cast<ssize_t>(answer.size()));
       }
     });
   }

@@ -38,7 +38,7 @@ void expect_oracle_agrees(const Case& which, DataType type, Operation operation)
   const auto placement = control::Placement::all(topology).with_trainers(which.trainers, "test");
   const auto plan = control::make_plan(which.algorithm, topology, placement, "test");
   const NaiveOracle<Wide, Stored> naive(plan, type, operation, which.count);
-  const Oracle oracle(plan, type, operation, which.count);
+  const Oracle oracle(plan, {CollectiveKind::all_reduce, type, operation, which.count});
 
   std::vector<int> seen(which.count, 0);
   const Contribution contribution = [&](std::uint32_t server, std::size_t first, std::size_t length,
@@ -59,8 +59,8 @@ void expect_oracle_agrees(const Case& which, DataType type, Operation operation)
     }
   };
   // Two shares, as two trainers would take them.
-  oracle.for_each_block(0, which.count / 3, contribution, check);
-  oracle.for_each_block(which.count / 3, which.count, contribution, check);
+  oracle.for_each_block(0, 0, which.count / 3, contribution, check);
+  oracle.for_each_block(0, which.count / 3, which.count, contribution, check);
   EXPECT_EQ(seen, std::vector<int>(which.count, 1));
 }
 
@@ -102,10 +102,11 @@ TEST(Oracle, ReducesEachThreadsPartAlongThatThreadsOrderOfLevels) {
   const auto topology = control::parse_topology("bcube:3,2", "test");
   const auto plan = control::make_plan("bml", topology, "test");
   constexpr std::size_t kCount = 2000;
-  const Oracle oracle(plan, DataType::float32, Operation::sum, kCount);
+  const Oracle oracle(plan,
+                      {CollectiveKind::all_reduce, DataType::float32, Operation::sum, kCount});
   std::vector<float> sums(kCount);
   oracle.for_each_block(
-      0, kCount,
+      0, 0, kCount,
       [](std::uint32_t server, std::size_t first, std::size_t length, void* out) {
         fill_input(DataType::float32, Operation::sum, kSeed, server, first, length, out);
       },
@@ -261,7 +262,7 @@ TEST(Oracle, ExpectsTheSameOfEveryPlanWhereResultsAreReproducible) {
                                    .chunk_of_rank = nullptr,
                                    .reproducible = true});
         std::vector<std::byte> all(kCount * aggregation::element_bytes(type));
-        oracle.for_each_block(0, kCount, contribution,
+        oracle.for_each_block(0, 0, kCount, contribution,
                               [&](std::size_t first, std::size_t length, const void* block) {
                                 const std::size_t size = aggregation::element_bytes(type);
                                 std::memcpy(all.data() + first * size, block, length * size);
@@ -279,10 +280,10 @@ TEST(Oracle, ExpectsTheSameOfEveryPlanWhereResultsAreReproducible) {
 std::size_t room_of_sources(const char* topology_name, std::size_t count) {
   const auto topology = control::parse_topology(topology_name, "test");
   const auto plan = control::make_plan("mesh", topology, "test");
-  const Oracle oracle(plan, DataType::float64, Operation::sum, count);
+  const Oracle oracle(plan, {CollectiveKind::all_reduce, DataType::float64, Operation::sum, count});
   std::uintptr_t lowest = UINTPTR_MAX, highest = 0;
   oracle.for_each_block(
-      0, count,
+      0, 0, count,
       [&](std::uint32_t server, std::size_t first, std::size_t length, void* out) {
         fill_input(DataType::float64, Operation::sum, kSeed, server, first, length, out);
         lowest = std::min(lowest, reinterpret_cast<std::uintptr_t>(out));
@@ -303,12 +304,12 @@ TEST(Oracle, TakesNoMoreMemoryForStepsOfMoreSourcesOrForLongerBuffers) {
 TEST(Oracle, ThrowsWhereAnAverageOfIntegersOverflows) {
   const auto topology = control::parse_topology("bcube:3,2", "test");
   const auto plan = control::make_plan("bml", topology, "test");
-  const Oracle oracle(plan, DataType::int32, Operation::average, 100);
+  const Oracle oracle(plan, {CollectiveKind::all_reduce, DataType::int32, Operation::average, 100});
   std::int32_t value = 0;
   const auto average = [&] {
     std::int32_t result = 0;
     oracle.for_each_block(
-        0, 100,
+        0, 0, 100,
         [&](std::uint32_t, std::size_t, std::size_t length, void* out) {
           std::fill_n(static_cast<std::int32_t*>(out), length, value);
         },

@@ -42,5 +42,19 @@ TEST(Printable, DoesNotCutACharacterInTwo) {
   EXPECT_EQ(printable("xx\xc3\xbcy", 3), "xx\xc3\xbc... (5 bytes)");
 }
 
+TEST(Printable, QuotesWhatAShellWouldTakeApart) {
+  EXPECT_EQ(shell_word("/opt/cube-1.0/gradcube"), "/opt/cube-1.0/gradcube");
+  EXPECT_EQ(shell_word("ssh -p 2222 {host}"), "'ssh -p 2222 {host}'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
+TEST(Printable, FindsTheLastLineThatSaysAnything) {
+  EXPECT_EQ(last_line("one\ntwo \r\n \n\r\n"), "two");
+  EXPECT_EQ(last_line("one"), "one");
+  EXPECT_EQ(last_line("\n \n"), "");
+  EXPECT_EQ(last_line(""), "");
+}
+
 }  // namespace
 }  // namespace gradcube::control
