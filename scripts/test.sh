@@ -196,7 +196,7 @@ run_tests() {
 
 packages=("${build_packages[@]}" "${training_packages[@]}" "${test_packages[@]}")
 if beyond_usual; then packages+=("${torch_packages[@]}"); fi
-if deep; then packages+=(valgrind slurm-wlm munge); fi
+if deep; then packages+=(valgrind slurm-wlm munge openmpi-bin); fi
 
 install_missing() { install_packages "${packages[@]}"; }
 

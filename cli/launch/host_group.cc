@@ -48,7 +48,9 @@ constexpr const char* kSsh =
 // In a job's allocation, beside its other steps.
 constexpr const char* kSrun =
     "srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --nodelist={host}";
-constexpr const char* kMpirun = "mpirun -n 1 --bind-to none --host {host}";
+// Without its boxes of words, which hide what ssh says; env ends as a shell does where there is no
+// such program.
+constexpr const char* kMpirun = "mpirun --quiet -n 1 --bind-to none --host {host} env";
 
 std::string template_of(const std::string& launcher) {
   if (launcher == "ssh") return kSsh;
