@@ -9,6 +9,7 @@ usage() {
   cat <<'USAGE'
 usage: ./scripts/package.sh wheel [MESON OPTION...]
        ./scripts/package.sh deb [SUITE]
+       ./scripts/package.sh image
        ./scripts/package.sh aarch64
 wheel: makes in out/ a source distribution and a wheel for this host's python3 (pyproject.toml), which
 pip installs with the library, the daemon, the tool and the Python package, and no package of Debian's.
@@ -17,6 +18,8 @@ such as -Dcpp_args=-march=native go to meson.
 deb: makes in out/deb-SUITE/ the packages of debian/ for this release of Debian (bookworm), in a chroot
 of it that is gone afterwards, with lintian's judgement; then installs them in a second, minimal one,
 and runs there the tests of debian/tests/ as a user. Needs root, and Debian's archive.
+image: makes of those packages for bookworm, on a base from Debian's archive, the image of packaging/container/,
+out/image/gradcube.tar for `podman load`, and runs it by podman under limits. Needs the same.
 aarch64: builds library, daemon and tool for that processor in a chroot, with warnings as errors, and runs by
 QEMU's user mode the unit tests of the kernels and of the protocol, and all-reduces on an embedded cluster.
 Nothing of it is kept. Needs the same.
@@ -37,18 +40,18 @@ while (($# > 0)); do
       options+=("-Csetup-args=$1")
       ;;
     -*) misuse "there is no option \"$1\"" ;;
-    wheel | deb | aarch64)
+    wheel | deb | image | aarch64)
       [[ -z $what ]] || misuse "pack what, $what or $1?"
       what=$1
       ;;
     *)
-      [[ $what == deb ]] || misuse "\"$1\" cannot be packed; expected: wheel, deb, aarch64"
+      [[ $what == deb ]] || misuse "\"$1\" cannot be packed; expected: wheel, deb, image, aarch64"
       suite=$1
       ;;
   esac
   shift
 done
-[[ -n $what ]] || misuse "pack what? Expected: wheel, deb, aarch64"
+[[ -n $what ]] || misuse "pack what? Expected: wheel, deb, image, aarch64"
 
 trap end_attended EXIT
 trap 'exit 130' INT
@@ -152,6 +155,45 @@ make_debs() {
   ls "$out/packages"
 }
 
+# podman's own storage, so that no image of this host's is replaced, and limits that a root without all
+# rights can set. runc: Debian's crun takes no control groups of both versions at once.
+configure_podman() {
+  local out=$source_root/out/image
+  printf '%s\n' '[storage]' 'driver = "overlay"' "graphroot = \"$out/storage\"" "runroot = \"$out/run\"" >"$out/storage.conf"
+  printf '%s\n' '[containers]' 'default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]' \
+    '[network]' "network_config_dir = \"$out/networks\"" '[engine]' 'runtime = "runc"' "tmp_dir = \"$out/tmp\"" >"$out/containers.conf"
+  export CONTAINERS_STORAGE_CONF=$out/storage.conf CONTAINERS_CONF=$out/containers.conf
+}
+
+remove_podmans() {
+  podman rmi --all --force >/dev/null || true
+  umount out/image/storage/overlay 2>/dev/null || true
+  find out/image -mindepth 1 -maxdepth 1 ! -name gradcube.tar -exec rm -r --one-file-system {} +
+}
+
+make_image() {
+  ((EUID == 0)) || die "containers that limit each thing are root's: run this as root"
+  [[ -d out/deb-bookworm/packages ]] || die "there are no packages yet: $0 deb"
+  expect 10 70 60 120 10
+  step "installing podman and mmdebstrap"
+  install_packages mmdebstrap podman runc netavark iptables
+  mkdir -p out/image
+  configure_podman
+  trap 'end_attended; remove_podmans' EXIT
+  step "making a base of Debian's archive"
+  attended mmdebstrap --quiet --mode=root --variant=minbase bookworm out/image/base.tar
+  attended podman import --quiet out/image/base.tar debian:12-slim
+  step "building the image"
+  attended podman build --quiet --network=host --file packaging/container/Containerfile --tag gradcube .
+  step "trying it"
+  attended packaging/container/try_image || die "the image does not do what docs/hosts.md says"
+  step "writing it"
+  rm -f out/image/gradcube.tar
+  attended podman save --quiet --output out/image/gradcube.tar gradcube
+  step_done
+  ls -sh out/image/gradcube.tar
+}
+
 # shellcheck disable=SC2016
 try_aarch64() {
   local out=out/aarch64
@@ -177,5 +219,6 @@ try_aarch64() {
 case $what in
   wheel) make_wheel ;;
   deb) make_debs ;;
+  image) make_image ;;
   aarch64) try_aarch64 ;;
 esac

@@ -25,8 +25,8 @@ only if nothing failed and every stage of tests ran some.
   --deep   also what takes hours: the integration tests that --full leaves out on veth and udp, longer rounds,
            100,000 seeds of the simulation, all tests under the sanitizers, the tests of clang++'s
            release build, clang-tidy over all sources, libFuzzer (10 minutes a target), valgrind, what
-           a host may limit (scripts/try_limits.py), Debian packages, a build for AArch64, and bugs planted
-           that tests must notice
+           a host may limit (scripts/try_limits.py), Debian packages and a container's image of them, a build
+           for AArch64, and bugs planted that tests must notice
   STAGE    runs only this one of them, as its name stands before its title: a --deep run in parts, for
            instance, or once more what failed: ./scripts/test.sh --deep test_seeds fuzz
 USAGE
@@ -196,7 +196,7 @@ run_tests() {
 
 packages=("${build_packages[@]}" "${training_packages[@]}" "${test_packages[@]}")
 if beyond_usual; then packages+=("${torch_packages[@]}"); fi
-if deep; then packages+=(valgrind slurm-wlm munge); fi
+if deep; then packages+=(valgrind slurm-wlm munge openmpi-bin); fi
 
 install_missing() { install_packages "${packages[@]}"; }
 
@@ -205,7 +205,7 @@ check_sources() {
   check /usr/bin/python3 scripts/tidy.py
   check /usr/bin/python3 scripts/check_includes.py
   check check_python
-  check shellcheck -x .ci/run debian/tests/allreduce packaging/cross/try_aarch64 scripts/*.sh tests/nics/init tests/unit/aggregation/*.sh
+  check shellcheck -x .ci/run debian/tests/allreduce packaging/container/try_image packaging/cross/try_aarch64 scripts/*.sh tests/nics/init tests/unit/aggregation/*.sh
 }
 
 gnu_tree() {
@@ -329,6 +329,8 @@ try_limits() {
 
 test_packages() { check ./scripts/package.sh deb; }
 
+test_image() { check ./scripts/package.sh image; }
+
 test_aarch64() { check ./scripts/package.sh aarch64; }
 
 plant_bugs() { check /usr/bin/python3 scripts/plant_bugs.py; }
@@ -370,6 +372,7 @@ if deep; then
   stage 3000 test_under_valgrind "running unit tests under valgrind"
   stage 60 try_limits "trying what a host may limit"
   stage 600 test_packages "making Debian packages, and trying them"
+  stage 300 test_image "building a container's image of them, and trying it under limits"
   stage 900 test_aarch64 "building for AArch64, and testing by QEMU"
   stage 1500 plant_bugs "planting bugs that tests must notice"
 fi

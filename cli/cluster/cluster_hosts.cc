@@ -28,7 +28,9 @@ constexpr std::pair<std::string_view, std::string_view> kLaunchers[] = {
      "{host}"},
     // In a job's allocation, beside its other steps.
     {"srun", "srun --overlap --nodes=1 --ntasks=1 --cpu-bind=none --nodelist={host}"},
-    {"mpirun", "mpirun -n 1 --bind-to none --host {host}"}};
+    // Without its boxes of words, which hide what ssh says; env ends as a shell does where there is
+    // no such program.
+    {"mpirun", "mpirun --quiet -n 1 --bind-to none --host {host} env"}};
 
 // What no shell on the way, and no launcher, takes for something else.
 bool is_plain(std::string_view word, std::string marks) {

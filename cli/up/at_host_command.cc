@@ -153,13 +153,18 @@ class HostDaemon {
     answer({{"ok", true}});
     stays_ = true;
     if (!is_step_of_launcher()) return;
-    while (directory_.living_daemon() && !InterruptGuard::interrupted()) {
-      std::this_thread::sleep_for(kStayPause);
-    }
-    stays_ = !InterruptGuard::interrupted();
+    while (directory_.living_daemon() && is_held()) std::this_thread::sleep_for(kStayPause);
+    stays_ = is_held();
   }
 
  private:
+  // Of a launcher that is killed, as an mpirun on this host, its death is all that a step sees: the
+  // input has ended before.
+  [[nodiscard]] bool is_held() const {
+    return !InterruptGuard::interrupted() && getppid() == launcher_;
+  }
+
+  const pid_t launcher_ = getppid();
   const RunDirectory directory_ = RunDirectory::from_environment();
   std::optional<StartLock> lock_;  // until it stays
   bool started_ = false;

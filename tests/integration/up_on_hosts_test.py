@@ -162,9 +162,22 @@ class ByMpirun(OnHosts):
         self.up("--launcher", "mpirun")
         self.assertEqual(len(self.hosts.processes("gradcubed\x00")), COUNT)
         self.assert_ok(self.hosts.tool("node2", "check"))
+        perf = self.assert_ok(self.hosts.tool("node2", "perf", "allreduce", "--sizes", "4,1M", "--check", "--json"))
+        self.assert_right(json.loads(perf.stdout)["results"])
+        ranks = self.assert_ok(self.hosts.tool("node1", "run", "--no-prefix", "--", "printenv", "RANK")).stdout
+        self.assertEqual(sorted(ranks.split()), [str(rank) for rank in range(COUNT)])
+        failed = self.hosts.tool("node1", "run", "--", "sh", "-c", "test $RANK = 1 && exit 7; exec sleep 1000")
+        self.assertEqual(failed.returncode, 7, failed.stderr)
         self.assert_ok(self.hosts.tool("node1", "down"))
         self.assert_nothing_is_left()
         wait_until(lambda: self.hosts.processes("mpirun") == [], "no mpirun to be left")
+
+    def test_say_what_is_wrong_with_a_host(self):
+        flags = ("--launcher", "mpirun", "--hosts", f"{self.all},198.18.0.99")
+        self.assertIn("host 198.18.0.99: mpirun ended with exit code", self.hosts.tool("node1", "up", *flags).stderr)
+        self.assert_nothing_is_left()
+        flags = ("--launcher", "mpirun", "--hosts", self.all, "--program", "/nowhere/gradcube")
+        self.assertIn("host node2: there is no /nowhere/gradcube there", self.hosts.tool("node1", "up", *flags).stderr)
 
     def test_end_their_daemons_when_they_die(self):
         self.up("--launcher", "mpirun")

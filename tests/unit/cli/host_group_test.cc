@@ -182,8 +182,8 @@ TEST_F(HostGroupTest, ReachesAHostByTheLaunchersWords) {
   hosts_.launcher = "mpirun";
   hosts_.program = "/usr/bin/gradcube";
   EXPECT_THAT(words_to_reach(hosts_, 1),
-              ElementsAre("mpirun", "-n", "1", "--bind-to", "none", "--host", "two",
-                          "/usr/bin/gradcube", "at-host"));
+              ElementsAre("mpirun", "--quiet", "-n", "1", "--bind-to", "none", "--host", "two",
+                          "env", "/usr/bin/gradcube", "at-host"));
   hosts_.launcher = "ssh -p 22 -l {host}.alice {host}";
   EXPECT_THAT(words_to_reach(hosts_, 0), ElementsAre("ssh", "-p", "22", "-l", "one.alice", "one",
                                                      "/usr/bin/gradcube", "at-host"));

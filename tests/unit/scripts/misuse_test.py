@@ -42,7 +42,7 @@ class Misuse(unittest.TestCase):
         self.expect("test_torch.sh", ["--build", "build"], "which version of PyTorch?")
         self.expect("test_torch.sh", ["2.6.0", "torche"], 'there is no test "torche"')
         self.expect("test_torch.sh", ["2.6.0", "--python"], "--python: the value is missing")
-        self.expect("package.sh", ["rpm"], '"rpm" cannot be packed; expected: wheel, deb, aarch64')
+        self.expect("package.sh", ["rpm"], '"rpm" cannot be packed; expected: wheel, deb, image, aarch64')
 
     def test_each_setting_is_an_option_of_the_quick_start(self):
         header = (SCRIPTS.parent / "control/settings/cluster_settings.h").read_text(encoding="utf-8")

@@ -42,8 +42,14 @@ def main():
     if example is None:
         print(f"gradcube: there is no spirals.py in {PLACES[0]}", file=sys.stderr)
         return 1
-    # Its own, so that no other cluster is disturbed; a socket's path holds 107 characters.
-    directory = tempfile.mkdtemp(prefix="gradcube-quickstart.", dir="/tmp")
+    # Its own, so that no other cluster is disturbed, and beside the one that is set: where a container has a volume
+    # for that, it may have no other place. A socket's path holds 107 characters.
+    place = pathlib.Path(os.environ.get("GRADCUBE_RUN") or "/tmp/gradcube").absolute().parent
+    try:
+        directory = tempfile.mkdtemp(prefix="gradcube-quickstart.", dir=place)
+    except OSError as error:
+        print(f"gradcube: cannot make a run directory in {place}: {error.strerror}: set GRADCUBE_RUN", file=sys.stderr)
+        return 1
     path = os.pathsep.join([str(PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])])
     os.environ.update(GRADCUBE_RUN=directory, PYTHONPATH=path, OMP_NUM_THREADS="1")
     try:
@@ -51,6 +57,10 @@ def main():
         code = 0
     except subprocess.CalledProcessError as error:
         code = error.returncode
+        if code < 0:
+            code = 128 - code
+            words = f"{error.cmd[1]} was ended by signal {code - 128}, as it is by 9 where memory runs out"
+            print(f"gradcube: {words}", file=sys.stderr)
     except KeyboardInterrupt:
         code = 130
     finally:
