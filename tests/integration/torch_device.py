@@ -7,6 +7,7 @@ compared with what tensors of the CPU get by the same group.
 import contextlib
 import datetime
 import os
+import signal
 import sys
 import threading
 
@@ -21,6 +22,7 @@ from torch import nn
 import torch_late_device
 from merging_hook import ENDLESS, ddp_of
 from torch_collectives import ADDED, COPIED, SMALL, input_of, ranks, same
+from torch_late import interrupt_within
 from torch_missed import refusal
 from torch_ranks import PATIENCE, model_of, say, works
 
@@ -308,6 +310,35 @@ def partly_copied():
     same(here(one), torch.full((7,), float(size)))
 
 
+def interrupted():
+    """Where Ctrl-C comes as a call has ended, what its copy back brings comes before what the caller does then."""
+    rank, size, ours = dist.get_rank(), len(ranks()), gradcube.torch.ours(None)
+    given, got = there(torch.ones(1009)), there(torch.zeros(1009))
+
+    def handler(*_):
+        dist.barrier()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, handler)
+    for tensor, call, others in (
+        (given, lambda: interrupt_within(ours.allreduce, [given]), lambda: dist.all_reduce(given)),
+        (got, lambda: interrupt_within(ours.recv, [got], 1, 0), lambda: rank == 1 and dist.send(given, 0)),
+    ):
+        if rank == 0:
+            late.hold_arrivals()
+            call()
+            threading.Timer(0.2, late.release_arrivals).start()
+        else:
+            others()
+            dist.barrier()
+        tensor.fill_(5)
+        late.add_later(tensor, 1)
+        same(here(tensor), torch.full((1009,), 6.0))
+    signal.signal(signal.SIGINT, before)
+    dist.all_reduce(given)
+    same(here(given), torch.full((1009,), 6.0 * size))
+
+
 def shared_memory():
     """Tensors of a call that share memory are refused on a device as on the CPU, and nothing is written."""
     size = len(ranks())
@@ -331,7 +362,7 @@ def alone():
 
 
 def faults():
-    for scenario in (lateness, departed, lost_order, completion, partly_copied, shared_memory, alone):
+    for scenario in (lateness, departed, lost_order, completion, partly_copied, interrupted, shared_memory, alone):
         if late is not None:
             scenario()
             say(passed=scenario.__name__)

@@ -356,6 +356,7 @@ def interrupted_submissions():
     interrupted_backward()
     interrupted_hook()
     handled_submissions()
+    dropped_works()
 
 
 def interrupted_backward():
@@ -420,4 +421,25 @@ def handled_submissions():
     assert len(made) == len(calls) and not any(one.is_inference() for one in made), made
     signal.signal(signal.SIGUSR1, before)
     dist.barrier(group=group)
+    dist.destroy_process_group(group)
+
+
+def dropped_works():
+    """A work that an exception of the program's own drops is as any other for which nobody waits."""
+    group = dist.new_group(timeout=LATER)
+    with gradcube.torch.shared_memory(group):
+        mine = torch.full((3,), dist.get_rank() + 1.0)
+    try:
+        _ = [dist.all_reduce(mine, group=group, async_op=True), 1 / 0]
+        raise AssertionError("nothing was raised")
+    except ZeroDivisionError:
+        dist.barrier(group=group)
+    assert float(mine[0]) == 10, mine
+    dist.all_reduce(mine, group=group)
+    assert float(mine[0]) == 40, mine
+    try:
+        type(dist.barrier(group=group, async_op=True))()
+        raise AssertionError("a work without a call")
+    except TypeError as refused:
+        assert "only the calls of a process group" in str(refused), refused
     dist.destroy_process_group(group)

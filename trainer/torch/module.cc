@@ -15,6 +15,8 @@
 #include <string_view>
 #include <torch/csrc/utils/pybind.h>
 #include <unistd.h>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "trainer/torch/compatibility.h"
@@ -104,18 +106,62 @@ std::optional<at::Tensor> joined_in(const ProcessGroupGradcube& group,
   return whole;
 }
 
-// Of a work's type in Python. Between a call and what Python does with its work a signal's handler
-// may raise: the work is let go of then while the exception passes, and nobody can wait for it.
-void finalize_work(PyObject* work) {
-  if (PyErr_Occurred() == nullptr) return;
-  const py::error_scope passing;
-  py::handle(work).cast<GradcubeWork&>().lose();
-}
+// Works of calls after which a signal's handler has raised. Python looks for signals when the call
+// has returned, in the same instruction, and lets go of the work as the exception passes: nobody
+// has seen it, and nobody can wait for it. A work that is dropped anywhere else is its caller's.
+class UnseenWorks {
+ public:
+  static PyObject* allocate(PyTypeObject* type, Py_ssize_t items) {
+    PyObject* const work = PyType_GenericAlloc(type, items);
+    if (work != nullptr) made_at()[work] = place();
+    return work;
+  }
 
-void destroy_work(PyObject* work) {
-  const bool is_held_again = PyObject_CallFinalizerFromDealloc(work) != 0;
-  if (!is_held_again) Py_TYPE(work)->tp_base->tp_dealloc(work);
-}
+  static PyObject* refuse_to_make(PyTypeObject*, PyObject*, PyObject*) {
+    PyErr_SetString(PyExc_TypeError, "only the calls of a process group make works");
+    return nullptr;
+  }
+
+  static void finalize(PyObject* work) {
+    const auto made = made_at().extract(work);
+    if (made.empty() || PyErr_Occurred() == nullptr) return;
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    try {
+      if (made.mapped() == place()) py::handle(work).cast<GradcubeWork&>().lose();
+    } catch (py::error_already_set& raised) {  // by the handler of one more signal
+      Py_CLEAR(type);
+      Py_CLEAR(value);
+      Py_CLEAR(trace);
+      raised.restore();
+      return;
+    } catch (const std::exception&) {
+      // In a forked child, which has none of its parent's works.
+    }
+    PyErr_Restore(type, value, trace);
+  }
+
+  static void destroy(PyObject* work) {
+    const bool is_held_again = PyObject_CallFinalizerFromDealloc(work) != 0;
+    if (!is_held_again) Py_TYPE(work)->tp_base->tp_dealloc(work);
+  }
+
+ private:
+  // The code that the interpreter is in, and the instruction.
+  using Place = std::pair<const void*, int>;
+
+  // Of each that Python has. Guarded by the interpreter's lock, and never destroyed.
+  static std::unordered_map<const PyObject*, Place>& made_at() {
+    static auto* const places = new std::unordered_map<const PyObject*, Place>();
+    return *places;
+  }
+
+  static Place place() {
+    const py::handle frame(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+    if (!frame) return {};
+    return {frame.attr("f_code").ptr(), frame.attr("f_lasti").cast<int>()};
+  }
+};
 
 c10::intrusive_ptr<ProcessGroupGradcube> create(const std::string& socket, const std::string& job,
                                                 int rank, int size,
@@ -206,6 +252,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   using gradcube::pytorch::GradcubeWork;
   using gradcube::pytorch::ProcessGroupGradcube;
   using gradcube::pytorch::SharingScope;
+  using gradcube::pytorch::UnseenWorks;
   using Released = py::call_guard<py::gil_scoped_release>;
   const py::object base =
       py::module_::import("torch._C._distributed_c10d").attr(gradcube::pytorch::kGroupBase);
@@ -227,8 +274,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
 
   py::class_<GradcubeWork, c10d::Work, c10::intrusive_ptr<GradcubeWork>>(
       module, "Work", py::is_final(), py::custom_type_setup([](PyHeapTypeObject* type) {
-        type->ht_type.tp_finalize = gradcube::pytorch::finalize_work;
-        type->ht_type.tp_dealloc = gradcube::pytorch::destroy_work;
+        type->ht_type.tp_alloc = UnseenWorks::allocate;
+        type->ht_type.tp_new = UnseenWorks::refuse_to_make;
+        type->ht_type.tp_finalize = UnseenWorks::finalize;
+        type->ht_type.tp_dealloc = UnseenWorks::destroy;
       }));
 
   py::class_<Departure>(module, "Departure")

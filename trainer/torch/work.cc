@@ -203,9 +203,14 @@ void GradcubeWork::abandon() {
     // A signal would bring the caller to memory that the daemon still reads.
     has_ended_within(kForever, false);
   } else if (Work::isCompleted() && !future_->hasError()) {  // just now: no second wait() is needed
-    synchronize();
     take_back();
   }
+  order_before_caller();
+}
+
+// What it has copied back comes before what the caller does now.
+void GradcubeWork::order_before_caller() {
+  if (stage_ != nullptr && Work::isCompleted()) stage_->order_before_caller();
 }
 
 void GradcubeWork::take_back() {
@@ -242,21 +247,16 @@ void GradcubeWork::break_off() {
     abandon();
     throw;
   }
+  order_before_caller();
 }
 
-void GradcubeWork::lose() noexcept {
+void GradcubeWork::lose() {
   const WithoutInterpreterLock others_run;
-  try {
-    if (const auto progress = progress_.lock()) progress->check_process();
-    bool is_known = false;
-    {
-      const std::lock_guard lock(mutex_);
-      is_known = completed_ || is_abandoned_ || late_ != nullptr;
-    }
-    if (!is_known) break_off();
-  } catch (...) {
-    // A forked child's, or a second signal's: Python goes on with the exception that it has.
+  if (const auto progress = progress_.lock()) {
+    progress->check_process();
+    if (!Work::isCompleted()) progress->hand_over();
   }
+  break_off();
 }
 
 bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
@@ -277,14 +277,13 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
     break_off();
     throw;
   }
+  std::exception_ptr failure;
   {
     const std::lock_guard lock(mutex_);
-    if (exception_ != nullptr) {
-      if (stage_ != nullptr) stage_->order_before_caller();
-      std::rethrow_exception(exception_);
-    }
+    failure = exception_;
   }
-  synchronize();
+  order_before_caller();
+  if (failure != nullptr) std::rethrow_exception(failure);
   take_back();
   return true;
 }

@@ -48,10 +48,10 @@ class GradcubeWork final : public c10d::Work {
                     std::vector<c10::Storage> kept, std::vector<Span> lent,
                     std::vector<Span> touched, Clock::time_point deadline);
 
-  // Python has let go of it as an exception passed, such as what a signal's handler has raised
-  // before the caller had the work: counts as a signal that ends the wait(). With the interpreter's
-  // lock, which is free meanwhile.
-  void lose() noexcept;
+  // A signal's handler has raised before the caller had the work: counts as a signal that ends the
+  // wait(). With the interpreter's lock, which is free meanwhile. Throws what the handler of
+  // another signal raises, and std::runtime_error in a forked child.
+  void lose();
 
   // Of a work without requests of its own, which end() ends: until then, what is asked of it is
   // asked of this part of it.
@@ -77,6 +77,7 @@ class GradcubeWork final : public c10d::Work {
   void break_off();
   void abandon();
   void take_back();
+  void order_before_caller();
   void hold_sizes();  // with mutex_ held
   void release_sizes();
   void copy();
