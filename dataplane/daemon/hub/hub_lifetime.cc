@@ -51,6 +51,7 @@ void HubLifetime::make(HubWish wish, const HubDesign& design, MemoryQuota::Charg
   code_ = GRADCUBE_OK;
   wish_ = wish;
   wish_.table = {};
+  dropped_.reserve(dropped_.size() + 1);
   try {
     making_ = std::make_unique<HubMaking>(std::move(wish), design, std::move(charge));
   } catch (const std::system_error& error) {  // there is no thread
@@ -161,18 +162,20 @@ void HubLifetime::drop() {
   making_.reset();
 }
 
-// That it is there is told to those alone that have its table.
+// That it is there is told to those alone that have its table. Where there is no memory nobody is
+// told anything, and all still wait.
 void HubLifetime::answer_all(std::int32_t code, const std::string& text) {
-  code_ = code;
-  why_ = text;
+  std::vector<HubAnswer> answers = answers_;
   for (const Waiting& each : waiting_) {
     if (code == GRADCUBE_OK && !each.is_same) continue;
-    refuse(each.local, wish_.number, code, text);
+    HubAnswer& answer = answers.emplace_back(HubAnswer{each.local, wish_.number, code, text});
     if (code != GRADCUBE_OK) continue;
-    HubAnswer& answer = answers_.back();
     answer.bytes = hub_->model().bytes();
     answer.descriptor = hub_->memory().descriptor();
   }
+  why_ = text;
+  code_ = code;
+  answers_.swap(answers);
   std::erase_if(waiting_,
                 [code](const Waiting& each) { return code != GRADCUBE_OK || each.is_same; });
 }

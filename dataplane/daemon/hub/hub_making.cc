@@ -29,13 +29,6 @@ std::string name_of(const HubWish& wish) {
   return fmt::format("job \"{}\": its hub on server {}", wish.job, wish.server);
 }
 
-template <typename Outcome>
-std::future<Outcome> failed(std::exception_ptr why) {
-  std::promise<Outcome> promise;
-  promise.set_exception(std::move(why));
-  return promise.get_future();
-}
-
 }  // namespace
 
 template <typename Task>
@@ -103,10 +96,10 @@ bool HubMaking::go_on() {
     }
     if (uncharged_.has_value() && !get_memory(*uncharged_)) return false;
   } catch (const std::exception&) {
-    hub_ = failed<std::shared_ptr<ServerHub>>(std::current_exception());
+    failure_ = std::current_exception();
   }
   uncharged_.reset();
-  return is_ready(hub_);
+  return failure_ != nullptr || is_ready(hub_);
 }
 
 // False: not yet.
@@ -121,7 +114,9 @@ bool HubMaking::get_memory(const Draft& draft) {
   }
   hub_ = start([this, draft] {
     try {
-      return std::make_shared<ServerHub>(wish_.number, draft.model, draft.shape);
+      auto made = std::make_shared<ServerHub>(wish_.number, draft.model, draft.shape);
+      made->set_charge(std::move(charge_));
+      return made;
     } catch (const std::bad_alloc&) {
       throw control::SetupError(fmt::format("{} needs {}, and the host has not so much",
                                             name_of(wish_), control::format_size(draft.needs)));
@@ -130,10 +125,9 @@ bool HubMaking::get_memory(const Draft& draft) {
   return true;
 }
 
-std::shared_ptr<ServerHub> HubMaking::hub() {
-  std::shared_ptr<ServerHub> made = hub_.get();
-  made->set_charge(std::move(charge_));
-  return made;
+std::shared_ptr<ServerHub> HubMaking::hub() const {
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+  return hub_.get();
 }
 
 void HubMaking::compare(unsigned local, HubTableSource table) {
