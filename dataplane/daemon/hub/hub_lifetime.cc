@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <fmt/format.h>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -55,9 +56,13 @@ void HubLifetime::make(HubWish wish, const HubDesign& design, MemoryQuota::Charg
   try {
     making_ = std::make_unique<HubMaking>(std::move(wish), design, std::move(charge));
   } catch (const std::system_error& error) {  // there is no thread
-    answer_all(GRADCUBE_ESYSTEM, fmt::format("job \"{}\": its hub on server {} cannot be made: {}",
-                                             wish_.job, wish_.server, error.what()));
+    answer_all(GRADCUBE_ESYSTEM, why_not(error.what()));
   }
+}
+
+std::string HubLifetime::why_not(std::string_view reason) const {
+  return fmt::format("job \"{}\": its hub on server {} cannot be made: {}", wish_.job, wish_.server,
+                     reason);
 }
 
 // Who wishes for the hub that there is.
@@ -112,6 +117,8 @@ std::vector<HubAnswer> HubLifetime::work(
       hub_ = std::move(made);
     } catch (const control::UsageError& error) {
       answer_all(GRADCUBE_EINVAL, error.what());
+    } catch (const std::bad_alloc&) {
+      answer_all(GRADCUBE_ENOMEM, why_not("the host has no memory left for it"));
     } catch (const std::exception& error) {
       answer_all(GRADCUBE_ENOMEM, error.what());
     }

@@ -133,16 +133,29 @@ std::shared_ptr<ServerHub> HubMaking::hub() const {
 void HubMaking::compare(unsigned local, HubTableSource table) {
   Comparison& added = comparisons_.emplace_back(Comparison{local, std::move(table), {}});
   try {
-    added.same =
-        start([&theirs = added.table, ours = table_] { return *ours.get() == theirs.bytes(); });
+    begin(added);
   } catch (...) {
     comparisons_.pop_back();
     throw;
   }
 }
 
+void HubMaking::begin(Comparison& comparison) {
+  comparison.same =
+      start([&theirs = comparison.table, ours = table_] { return *ours.get() == theirs.bytes(); });
+}
+
+// Where it cannot begin, the outcome stays as it is, and the next look at it tries again.
+void HubMaking::compare_again(Comparison& comparison) {
+  try {
+    begin(comparison);
+  } catch (const std::exception&) {
+  }
+}
+
 std::vector<HubMaking::Compared> HubMaking::compared() {
   std::vector<Compared> all;
+  all.reserve(comparisons_.size());
   for (auto each = comparisons_.begin(); each != comparisons_.end();) {
     if (!is_ready(each->same)) {
       ++each;
@@ -150,6 +163,10 @@ std::vector<HubMaking::Compared> HubMaking::compared() {
     }
     try {
       all.push_back({each->local, each->same.get()});
+    } catch (const std::bad_alloc&) {
+      compare_again(*each);
+      ++each;
+      continue;
     } catch (const std::exception&) {
       // There is no copy, and will be no hub: its maker is told why, and so are all.
     }

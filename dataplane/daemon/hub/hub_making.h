@@ -89,8 +89,10 @@ class HubMaking final : public UnfinishedWork {
   struct Comparison {
     unsigned local;
     HubTableSource table;
-    std::future<bool> same;
+    std::shared_future<bool> same;
   };
+  void begin(Comparison& comparison);
+  void compare_again(Comparison& comparison);
   struct Draft {
     std::shared_ptr<const control::hub::HubModel> model;
     ServerHubShape shape;
