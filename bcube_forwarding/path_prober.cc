@@ -42,7 +42,7 @@ std::span<const std::uint32_t> PathProber::begin(ServerId server, std::span<cons
     path.route = route;
     numbers_.push_back(static_cast<std::uint32_t>(random_()));
   }
-  queue().pop_front();
+  if (!queue().empty() && queue().front() == server) queue().pop_front();
   probing_ = true;
   began_ = now;
   waits_until_ = now + kPatience;
