@@ -28,11 +28,8 @@ void PathProber::ask(ServerId server) {
 
 std::optional<ServerId> PathProber::next(Time now) {
   if (probing_) return std::nullopt;
-  std::deque<ServerId>& queue = wanted_.empty() ? turns_ : wanted_;
-  if (queue.empty() || (wanted_.empty() && now < next_turn_)) return std::nullopt;
-  const ServerId server = queue.front();
-  queue.pop_front();
-  return server;
+  if (queue().empty() || (wanted_.empty() && now < next_turn_)) return std::nullopt;
+  return queue().front();
 }
 
 std::span<const std::uint32_t> PathProber::begin(ServerId server, std::span<const Route> paths,
@@ -45,6 +42,7 @@ std::span<const std::uint32_t> PathProber::begin(ServerId server, std::span<cons
     path.route = route;
     numbers_.push_back(static_cast<std::uint32_t>(random_()));
   }
+  if (!queue().empty() && queue().front() == server) queue().pop_front();
   probing_ = true;
   began_ = now;
   waits_until_ = now + kPatience;
@@ -79,13 +77,13 @@ bool PathProber::all_answered() const {
 
 const PathProber::News* PathProber::take_result(Time now) {
   if (!probing_ || (now < waits_until_ && !all_answered())) return nullptr;
-  probing_ = false;
   for (PathNews& path : current_.paths) {
     if (path.state == PathNews::State::waiting) path.state = PathNews::State::silent;
   }
   for (Asked& asked : asked_) {
     if (asked.news.server == current_.server) asked = {current_, true};
   }
+  probing_ = false;
   return &current_;
 }
 

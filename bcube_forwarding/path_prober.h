@@ -15,7 +15,8 @@
 // Numbers of probes are drawn, so that an old answer, or a guess, is hardly taken for a new one.
 //
 // Time and the seed of its randomness are handed in. Single-threaded, no I/O. Allocates where it
-// learns of other servers, not per answer.
+// learns of other servers, not per answer: where there is no memory for what it is asked, nothing
+// is lost by asking again.
 #ifndef GRADCUBE_BCUBE_FORWARDING_PATH_PROBER_H_
 #define GRADCUBE_BCUBE_FORWARDING_PATH_PROBER_H_
 
@@ -62,7 +63,7 @@ class PathProber {
   // forgotten.
   void ask(ServerId server);
 
-  // Whose turn it is: the owner then calls begin(). None while others are waited for.
+  // Whose turn it is until the owner calls begin() for it. None while others are waited for.
   std::optional<ServerId> next(Time now);
   // Probes leave over these paths, kMostPaths of them at most. Returns their numbers, in the same
   // order.
@@ -89,6 +90,8 @@ class PathProber {
     return time / 2 + static_cast<Time>(random_() % static_cast<std::uint64_t>(time + 1));
   }
   bool all_answered() const;
+  // Whose first it is the turn of.
+  std::deque<ServerId>& queue() { return wanted_.empty() ? turns_ : wanted_; }
 
   Time interval_;
   std::mt19937_64 random_;

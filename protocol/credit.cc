@@ -33,11 +33,12 @@ CreditPool::~CreditPool() {
 CreditPool::Handle CreditPool::add(ReceiveWindow* window, const CreditRank& rank) {
   Handle flow = static_cast<Handle>(shares_.size());
   if (free_.empty()) {
+    const std::size_t flows = shares_.size() + 1;
+    open_.resize(flows);
+    round_.reserve(flows);
+    raised_.reserve(flows);
+    free_.reserve(flows);
     shares_.emplace_back();
-    open_.resize(shares_.size());
-    round_.reserve(shares_.size());
-    raised_.reserve(shares_.size());
-    free_.reserve(shares_.size());
   } else {
     flow = free_.back();
     free_.pop_back();

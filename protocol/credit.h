@@ -39,7 +39,7 @@
 // acknowledgements are written. distribute() returns at once if nothing changed; else it takes time
 // in the number of flows that something changed for or that were left wanting, plus the number of
 // grants. One pool belongs to one port of one engine.
-// add() and remove() allocate and belong to set-up.
+// add() allocates and belongs to set-up.
 #ifndef GRADCUBE_PROTOCOL_CREDIT_H_
 #define GRADCUBE_PROTOCOL_CREDIT_H_
 
@@ -70,6 +70,7 @@ class CreditPool {
   // Adds a flow that holds no segments. The window must outlive its membership; from now on only
   // the pool raises its limit. What it was granted before, as a member that has left, and what has
   // not arrived of that may be on its way: it counts at once, with a lease of its own.
+  // Where there is no memory it is no member.
   Handle add(ReceiveWindow* window, const CreditRank& rank = {});
   // The flow's outstanding grants return to the budget. The pool may reuse the handle.
   void remove(Handle flow);

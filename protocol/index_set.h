@@ -1,8 +1,8 @@
 // A set of small numbers: one bit each, so that the members of a sparse set are found in ascending
 // order without a look at the others.
 //
-// resize() allocates and belongs to set-up; all else takes constant time, but for next(), which
-// skips 64 absent numbers at a time. No thread but the owner's.
+// resize() allocates where the set grows, and belongs to set-up; all else takes constant time, but
+// for next(), which skips 64 absent numbers at a time. No thread but the owner's.
 #ifndef GRADCUBE_PROTOCOL_INDEX_SET_H_
 #define GRADCUBE_PROTOCOL_INDEX_SET_H_
 
@@ -15,10 +15,11 @@ namespace gradcube::protocol {
 
 class IndexSet {
  public:
-  // For the numbers below `size`. Members at or beyond it must have been erased.
+  // For the numbers below `size`. Members at or beyond it must have been erased. Where there is no
+  // memory nothing changes; for fewer numbers, or as many as there have been, it needs none.
   void resize(std::size_t size) {
-    size_ = size;
     words_.resize((size + kWord - 1) / kWord, 0);
+    size_ = size;
   }
   std::size_t size() const { return size_; }
 

@@ -6,6 +6,7 @@
 
 #include "control/plan/algorithms/cut_threads.h"
 #include "dataplane/engine/flow_users.h"
+#include "dataplane/host/attempt.h"
 
 namespace gradcube::dataplane {
 
@@ -95,8 +96,8 @@ unsigned Engine::poll(Nanoseconds now) {
   for (const auto& port : ports_) moved += receive(*port);
   if (settings_.hand_over != nullptr) moved += receive_handed();
   keeper_.keep(now_);
-  if (paths_.have_changed(now_)) reroute();
-  keep_paths();
+  if (paths_.have_changed(now_) && !attempt([this] { reroute(); })) paths_.ask_again();
+  attempt([this] { keep_paths(); });
   if (attached_.empty()) return owes_others() ? moved + transmit_all() : moved;
   watch_.look(now);
   moved += take_requests();

@@ -29,8 +29,9 @@
 //
 // Time is handed in (poll(now)), in nanoseconds of the poller's Clock. Nothing on the data path
 // throws, locks, allocates or logs: what goes wrong is counted (EngineCounters) and the frame
-// dropped. Only where links go down or come up, and where paths are compared, some times in a
-// second, are flows moved, which allocates.
+// dropped. Only where links go down or come up, where paths are compared, some times in a second,
+// and for the first mail between two servers does an iteration allocate. Where the host has no
+// memory then, it goes on without, and comes again (attempt.h).
 #ifndef GRADCUBE_DATAPLANE_ENGINE_ENGINE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_ENGINE_H_
 
@@ -127,8 +128,9 @@ class Engine final : public Pollable {
   void detach(protocol::JobId job);
 
   // A hub of the job (engine_hubs.cc). check_hub() and prepare_hub() as check() and prepare(), for
-  // an attached job without a hub; the session has the hub already where it is the leader's. A
-  // reset and the end of a job detach it, too.
+  // an attached job without a hub. Where attach_hub() throws, it has none still; the leader's
+  // session has to have the hub, too, before the engine goes on. A reset and the end of a job
+  // detach it, too.
   std::uint32_t check_hub(const control::hub::HubModel& model, const ServerHubShape& shape) const;
   std::unique_ptr<EngineHub> prepare_hub(EngineJob& job, std::shared_ptr<ServerHub> hub,
                                          PacketReservation reserved) const;
@@ -281,12 +283,15 @@ class Engine final : public Pollable {
   // engine_jobs.cc
   static FlowScheduler::Rank rank_of(const Flow& flow);
   static std::uint16_t epoch_of(const Flow& flow);
-  void take_route(Flow& flow, const bcube::Route& route);
+  PortQueue& take_route(Flow& flow, const bcube::Route& route);
   bool runs(unsigned thread) const;
   void arm(EngineJob& job, std::uint32_t epoch);
   void add_flows(EngineJob& job);
-  void open_channel(EngineJob& job, MailChannel& channel);
+  void make_room_for_work();
+  void open_channel(MailChannel& channel);
   void add_flow(Flow& flow);
+  void connect(Flow& flow);
+  void close(Flow& flow);
   void clear(EngineJob& job, const LaneCuts& cuts);
   protocol::FrameTemplate frame_template_of(const Flow& flow) const;
   EngineJob* find_job(protocol::JobId id) const;

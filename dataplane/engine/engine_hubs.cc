@@ -32,17 +32,13 @@ std::unique_ptr<EngineHub> Engine::prepare_hub(EngineJob& job, std::shared_ptr<S
 }
 
 void Engine::attach_hub(EngineJob& job, std::unique_ptr<EngineHub> hub) {
-  detach_hub(job);  // one of which another engine's part could not be attached
   watch_.wake(job);
   job.set_hub(std::move(hub));
   job.hub_disagreement_told = false;
   try {
-    job.hub()->for_each_flow([&](Flow& flow) {
+    job.hub()->for_each_flow([this](Flow& flow) {
       add_flow(flow);
-      take_route(flow, route_of(flow));
-      flow.frame.emplace(frame_template_of(flow));
-      flow.out->add_outgoing(job, rank_of(flow), flow);
-      ports_[flow.port_in]->add_incoming(job.id(), rank_of(flow), flow);
+      connect(flow);
     });
     with_hubs_.push_back(&job);
   } catch (...) {  // there is no memory for it
@@ -52,21 +48,8 @@ void Engine::attach_hub(EngineJob& job, std::unique_ptr<EngineHub> hub) {
 }
 
 void Engine::detach_hub(EngineJob& job) {
-  EngineHub* hub = job.hub();
-  if (hub == nullptr) return;
-  hub->for_each_flow([this](Flow& flow) {
-    timers_.cancel(flow.timer);
-    // It has none where it could not be attached.
-    if (flow.out != nullptr) flow.out->remove_outgoing(flow);
-    if (flow.in != nullptr) flow.in->remove_incoming(flow);
-  });
-  const auto is_its = [hub](const Flow& flow) {
-    return flow.hub != nullptr && &flow.hub->hub() == hub;
-  };
-  for (auto& rooms : unasked_) {
-    for (UnaskedRoom& room : rooms) room.forget_if(is_its);
-  }
-  flows_.remove_if(is_its);
+  if (job.hub() == nullptr) return;
+  job.hub()->for_each_flow([this](Flow& flow) { close(flow); });
   std::erase(with_hubs_, &job);
   job.take_hub_off();
 }

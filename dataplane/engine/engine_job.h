@@ -103,9 +103,12 @@ class EngineJob {
   void set_mailroom(std::unique_ptr<Mailroom> mailroom) { mailroom_ = std::move(mailroom); }
 
   // The hub that its trainers push to; null if there is none. One that is taken off waits for its
-  // last packet here.
+  // last packet here: set_hub() allocates for that.
   EngineHub* hub() { return hub_.get(); }
-  void set_hub(std::unique_ptr<EngineHub> hub) { hub_ = std::move(hub); }
+  void set_hub(std::unique_ptr<EngineHub> hub) {
+    hubs_off_.reserve(hubs_off_.size() + 1);
+    hub_ = std::move(hub);
+  }
   void take_hub_off() {
     if (hub_ != nullptr) hubs_off_.push_back(std::move(hub_));
   }

@@ -27,6 +27,8 @@ protocol::TransportHeader header_of(const Flow& flow) {
   return header;
 }
 
+std::uint64_t key_of(const Flow& flow) { return FlowTable::key(header_of(flow), flow.peer); }
+
 // A buffer as large as the whole memory must have few enough segments in each stream.
 void require_numbered_segments(const control::ThreadSchedule& schedule, std::uint64_t region_bytes,
                                std::uint32_t segment_bytes) {
@@ -99,23 +101,28 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
 
 void Engine::attach(EngineJob& job, std::uint32_t epoch, const RankOrder& ranks) {
   attached_.push_back(&job);
+  make_room_for_work();
   watch_.add(job);
   job.rank_order = ranks;
   job.violation_told = false;
-  for (PlanExecutor& executor : job.executors()) {
-    for (Flow& flow : executor.flows()) {
-      add_flow(flow);
-    }
-  }
   if (job.mailroom() != nullptr) {
-    job.mailroom()->set_opener([this, &job](MailChannel& channel) { open_channel(job, channel); });
+    job.mailroom()->set_opener([this](MailChannel& channel) { open_channel(channel); });
   }
+  job.for_each_flow([this](Flow& flow) { add_flow(flow); });
   add_flows(job);
   arm(job, epoch);
 }
 
+// The engine's iterations need no memory for what they remember of its jobs.
+void Engine::make_room_for_work() {
+  std::size_t executors = 0;
+  for (EngineJob* job : attached_) executors += job->executors().size();
+  working_.reserve(executors);
+  completing_.reserve(attached_.size());
+}
+
 void Engine::add_flow(Flow& flow) {
-  flows_.add(FlowTable::key(header_of(flow), flow.peer), flow);
+  flows_.add(key_of(flow), flow);
   const bcube::Hop first = flow.planned[0];
   flow.payloads = flow.hub == nullptr ? &flow.job->payloads() : &flow.hub->hub().payloads();
   if (JobKeys* keys = flow.job->keys(); keys != nullptr) {
@@ -129,14 +136,38 @@ void Engine::add_flow(Flow& flow) {
 }
 
 // With the first mail to or from another server: allocates.
-void Engine::open_channel(EngineJob& job, MailChannel& channel) {
-  for (Flow& flow : channel.flows()) {
-    add_flow(flow);
-    take_route(flow, route_of(flow));
-    flow.frame.emplace(frame_template_of(flow));
-    flow.out->add_outgoing(job, rank_of(flow), flow);
-    ports_[flow.port_in]->add_incoming(job.id(), rank_of(flow), flow);
+void Engine::open_channel(MailChannel& channel) {
+  try {
+    for (Flow& flow : channel.flows()) {
+      add_flow(flow);
+      connect(flow);
+    }
+  } catch (...) {
+    for (Flow& flow : channel.flows()) close(flow);
+    throw;
   }
+}
+
+// To the ports that it takes.
+void Engine::connect(Flow& flow) {
+  PortQueue& out = take_route(flow, route_of(flow));
+  flow.frame.emplace(frame_template_of(flow));
+  const FlowScheduler::Rank rank = rank_of(flow);
+  out.add_outgoing(*flow.job, rank, flow);
+  ports_[flow.port_in]->add_incoming(flow.job->id(), rank, flow);
+}
+
+// Takes it out of everything that it stands in.
+void Engine::close(Flow& flow) {
+  timers_.cancel(flow.timer);
+  if (flow.out != nullptr) flow.out->remove_outgoing(flow);
+  if (flow.in != nullptr) flow.in->remove_incoming(flow);
+  for (auto& rooms : unasked_) {
+    for (UnaskedRoom& room : rooms) {
+      room.forget_if([&flow](const Flow& each) { return &each == &flow; });
+    }
+  }
+  flows_.remove(key_of(flow));
 }
 
 // Mail goes on over resets.
@@ -224,8 +255,7 @@ void Engine::detach(protocol::JobId id) {
   if (job == nullptr) return;
   detach_hub(*job);
   clear(*job, {});
-  job->for_each_flow([this](Flow& flow) { timers_.cancel(flow.timer); });
-  flows_.remove_all_of(id);
+  job->for_each_flow([this](Flow& flow) { close(flow); });
   std::erase(attached_, job);
   watch_.remove(*job);
   std::erase(completing_, job);
@@ -285,11 +315,12 @@ FlowScheduler::Rank Engine::rank_of(const Flow& flow) {
           false};
 }
 
-void Engine::take_route(Flow& flow, const bcube::Route& route) {
+// Returns the port that it leaves through.
+PortQueue& Engine::take_route(Flow& flow, const bcube::Route& route) {
   const bcube::Hop first = route[0];
   flow.route = route;
-  flow.out = ports_[port_to(first)].get();
   flow.unasked = route.size() == 1 ? &unasked_[first.level][first.digit] : &none_unasked_;
+  return *ports_[port_to(first)];
 }
 
 // The flows of other jobs keep their credit, and what their senders have asked for.
@@ -307,21 +338,13 @@ void Engine::add_flows(EngineJob& job) {
     for (Flow& flow : executor.flows()) flows.push_back(&flow);
     std::sort(flows.begin(), flows.end(),
               [&](const Flow* a, const Flow* b) { return turn(a) < turn(b); });
-    for (Flow* flow : flows) {
-      const FlowScheduler::Rank rank = rank_of(*flow);
-      take_route(*flow, route_of(*flow));
-      flow->out->add_outgoing(job, rank, *flow);
-      ports_[flow->port_in]->add_incoming(job.id(), rank, *flow);
-    }
+    for (Flow* flow : flows) connect(*flow);
   }
   if (job.mailroom() == nullptr) return;
   // What they have in flight goes on after a reset.
   job.mailroom()->for_each_channel([&](MailChannel& channel) {
     for (Flow& flow : channel.flows()) {
-      take_route(flow, route_of(flow));
-      flow.frame.emplace(frame_template_of(flow));
-      flow.out->add_outgoing(job, rank_of(flow), flow);
-      ports_[flow.port_in]->add_incoming(job.id(), rank_of(flow), flow);
+      connect(flow);
       wake_answer(flow);
       wake_resend(flow);
       wake_segment(flow);

@@ -6,6 +6,7 @@
 #include "dataplane/engine/engine.h"
 #include "dataplane/engine/flow_users.h"
 #include "dataplane/fabric/frame_fields.h"
+#include "dataplane/host/attempt.h"
 #include "dataplane/links/way_back.h"
 #include "protocol/crc.h"
 
@@ -309,14 +310,16 @@ Flow* Engine::find_flow(const ParsedFrame& frame) {
     return refuse(DropReason::not_for_this_server);
   }
   Flow* flow = flows_.find(FlowTable::key(frame.transport, frame.routing.source));
-  if (flow == nullptr) flow = find_mail_flow(frame);
+  if (flow == nullptr && !attempt([&] { flow = find_mail_flow(frame); })) {
+    return refuse(DropReason::no_memory);
+  }
   if (flow == nullptr) return refuse(reason_for_no_flow(frame.transport));
   if (frame.transport.epoch != epoch_of(*flow)) return refuse(DropReason::stale_epoch);
   if (flow->job->state == EngineJob::State::halted) return refuse(DropReason::job_not_running);
   return flow;
 }
 
-// The first mail of a server of the job makes the channel to it.
+// The first mail of a server of the job makes the channel to it: allocates.
 Flow* Engine::find_mail_flow(const ParsedFrame& frame) {
   if (frame.transport.thread != protocol::kMailThread) return nullptr;
   EngineJob* job = find_job(frame.transport.job);

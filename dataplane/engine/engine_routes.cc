@@ -92,14 +92,18 @@ void Engine::reroute() {
 }
 
 // The segments that are on their way over a route that has failed are sent again at once, over the
-// new one. False: the flow takes the route already.
+// new one. False: the flow takes the route already, or has no port, as there was no memory when its
+// job was reset. Where it throws std::bad_alloc the flow stays where it is.
 bool Engine::move(Flow& flow, const bcube::Route& route) {
-  if (route == flow.route) return false;
+  if (route == flow.route || flow.out == nullptr) return false;
+  const FlowScheduler::Rank rank = rank_of(flow);
+  ports_[port_to(route[0])]->make_room(*flow.job, rank);
+  // From here on nothing throws.
   const bool failed = !paths_.works(flow.route);
   flow.out->remove_outgoing(flow);
-  take_route(flow, route);
+  PortQueue& out = take_route(flow, route);
   flow.frame.emplace(frame_template_of(flow));
-  flow.out->add_outgoing(*flow.job, rank_of(flow), flow);
+  out.add_outgoing(*flow.job, rank, flow);
   flow.send.change_path(failed, now_);
   // The acknowledgements that were on their way may be lost, too.
   flow.receive.acknowledge_at_once();

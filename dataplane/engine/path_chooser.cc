@@ -75,8 +75,9 @@ std::vector<PathChooser::Probe> PathChooser::due(bcube::ServerId& server,
   if (!next.has_value()) return {};
   server = *next;
   const std::vector<bcube::Route> routes = routes_to(server);
-  const auto numbers = prober_.begin(server, routes, now);
   std::vector<Probe> probes;
+  probes.reserve(routes.size());
+  const auto numbers = prober_.begin(server, routes, now);
   for (std::size_t i = 0; i < numbers.size(); ++i) probes.push_back({routes[i], numbers[i]});
   return probes;
 }

@@ -6,13 +6,6 @@
 
 namespace gradcube::dataplane {
 
-namespace {
-
-// So often at most what relays tell counts: whoever sends such notices takes little time.
-constexpr protocol::Nanoseconds kBetweenChanges = protocol::kMillisecond;
-
-}  // namespace
-
 bool WorkingPaths::take_failure(const protocol::ParsedFrame& notice, protocol::Nanoseconds now) {
   const protocol::LinkHeader& link = notice.link;
   const bcube::AddressSpace& space = neighbours_.space();

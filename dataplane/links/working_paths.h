@@ -29,6 +29,8 @@ class WorkingPaths {
   // Whether something works that did not, or the other way round, since it last said so; what
   // relays tell counts once in a millisecond at most.
   bool have_changed(protocol::Nanoseconds now);
+  // What followed from that could not be done: so it is said again, soon.
+  void ask_again() { next_change_ = changed_at_ + kBetweenChanges; }
   // When to ask next; kNever if only for what others tell.
   protocol::Nanoseconds next_change() const;
 
@@ -44,6 +46,9 @@ class WorkingPaths {
   bcube::Route best(const bcube::Route& planned, bcube::ServerId server) const;
 
  private:
+  // So often at most what relays tell counts: whoever sends such notices takes little time.
+  static constexpr protocol::Nanoseconds kBetweenChanges = protocol::kMillisecond;
+
   std::vector<bcube::Route> paths(bcube::ServerId server, const bcube::HopFilter& usable) const;
   unsigned port_of(const bcube::Route& route) const {
     return neighbours_.find(route[0].level, route[0].digit)->port;

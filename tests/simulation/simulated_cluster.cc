@@ -210,7 +210,7 @@ unsigned SimulatedCluster::iterate_pollers() {
       stalled_until_[i] = clock_.now() + static_cast<std::int64_t>(random_.below(kLongestStall));
       continue;
     }
-    moved += pollers[i]->iterate();
+    moved += settings_.iterate_poller(*pollers[i]);
   }
   return moved;
 }
@@ -219,7 +219,7 @@ unsigned SimulatedCluster::iterate_pollers() {
 void SimulatedCluster::let_pollers_go_on() {
   for (std::size_t i = 0; i < order_.size(); ++i) {
     const bool stalls = clock_.now() < stalled_until_[i];
-    if (!stalls && random_.below(2) == 0) cluster_->pollers()[i]->iterate();
+    if (!stalls && random_.below(2) == 0) settings_.iterate_poller(*cluster_->pollers()[i]);
   }
 }
 

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -65,6 +66,8 @@ struct SimulationSettings {
   unsigned control_runs_one_in = 1;
   // Whether frames carry a MAC, as those between processes do.
   bool frames_are_authenticated = false;
+  // How a poller iterates: what a test puts around that.
+  std::function<unsigned(dataplane::Poller&)> iterate_poller = &dataplane::Poller::iterate;
   // What somebody without the key does on the wires.
   Attack attack{};
 };

@@ -6,6 +6,7 @@
 #define GRADCUBE_DATAPLANE_DAEMON_ENGINES_ENGINE_AT_H_
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "dataplane/engine/engine.h"
@@ -24,23 +25,20 @@ struct EngineAt {
 inline Poller& poller_of(const EngineAt& at) { return *at.poller; }
 
 // Runs `function` on each of the things that belong to a poller (poller_of()), on its thread; one
-// call per poller. Returns when all are done.
+// call per poller, in the order in which they first come. Returns when all are done. Needs no
+// memory itself, so that what has failed at one of them can be undone at all.
 template <typename Thing, typename Function>
 void on_each(const std::vector<Thing>& things, const Function& function) {
-  // In the order in which they first come, not in that of addresses.
-  std::vector<Poller*> pollers;
-  for (const Thing& thing : things) {
-    Poller* poller = &poller_of(thing);
-    if (std::find(pollers.begin(), pollers.end(), poller) == pollers.end()) {
-      pollers.push_back(poller);
-    }
-  }
-  for (Poller* poller : pollers) {
-    poller->call([&] {
-      for (const Thing& thing : things) {
-        if (&poller_of(thing) == poller) function(thing);
+  for (auto first = things.begin(); first != things.end(); ++first) {
+    Poller& poller = poller_of(*first);
+    const auto is_its = [&poller](const Thing& thing) { return &poller_of(thing) == &poller; };
+    if (std::any_of(things.begin(), first, is_its)) continue;
+    const auto on_all_of_it = [&] {
+      for (auto thing = first; thing != things.end(); ++thing) {
+        if (is_its(*thing)) function(*thing);
       }
-    });
+    };
+    poller.call(std::ref(on_all_of_it));
   }
 }
 

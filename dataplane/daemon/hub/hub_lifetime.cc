@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <fmt/format.h>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -51,12 +52,17 @@ void HubLifetime::make(HubWish wish, const HubDesign& design, MemoryQuota::Charg
   code_ = GRADCUBE_OK;
   wish_ = wish;
   wish_.table = {};
+  dropped_.reserve(dropped_.size() + 1);
   try {
     making_ = std::make_unique<HubMaking>(std::move(wish), design, std::move(charge));
   } catch (const std::system_error& error) {  // there is no thread
-    answer_all(GRADCUBE_ESYSTEM, fmt::format("job \"{}\": its hub on server {} cannot be made: {}",
-                                             wish_.job, wish_.server, error.what()));
+    answer_all(GRADCUBE_ESYSTEM, why_not(error.what()));
   }
+}
+
+std::string HubLifetime::why_not(std::string_view reason) const {
+  return fmt::format("job \"{}\": its hub on server {} cannot be made: {}", wish_.job, wish_.server,
+                     reason);
 }
 
 // Who wishes for the hub that there is.
@@ -111,6 +117,8 @@ std::vector<HubAnswer> HubLifetime::work(
       hub_ = std::move(made);
     } catch (const control::UsageError& error) {
       answer_all(GRADCUBE_EINVAL, error.what());
+    } catch (const std::bad_alloc&) {
+      answer_all(GRADCUBE_ENOMEM, why_not("the host has no memory left for it"));
     } catch (const std::exception& error) {
       answer_all(GRADCUBE_ENOMEM, error.what());
     }
@@ -161,18 +169,20 @@ void HubLifetime::drop() {
   making_.reset();
 }
 
-// That it is there is told to those alone that have its table.
+// That it is there is told to those alone that have its table. Where there is no memory nobody is
+// told anything, and all still wait.
 void HubLifetime::answer_all(std::int32_t code, const std::string& text) {
-  code_ = code;
-  why_ = text;
+  std::vector<HubAnswer> answers = answers_;
   for (const Waiting& each : waiting_) {
     if (code == GRADCUBE_OK && !each.is_same) continue;
-    refuse(each.local, wish_.number, code, text);
+    HubAnswer& answer = answers.emplace_back(HubAnswer{each.local, wish_.number, code, text});
     if (code != GRADCUBE_OK) continue;
-    HubAnswer& answer = answers_.back();
     answer.bytes = hub_->model().bytes();
     answer.descriptor = hub_->memory().descriptor();
   }
+  why_ = text;
+  code_ = code;
+  answers_.swap(answers);
   std::erase_if(waiting_,
                 [code](const Waiting& each) { return code != GRADCUBE_OK || each.is_same; });
 }

@@ -25,6 +25,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dataplane/daemon/hub/hub_making.h"
@@ -86,6 +87,7 @@ class HubLifetime {
   void join(unsigned local, const HubWish& wish);
   void take_compared();
   void drop();
+  std::string why_not(std::string_view reason) const;
   void answer_all(std::int32_t code, const std::string& text);
 
   struct Waiting {

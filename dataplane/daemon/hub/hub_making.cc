@@ -29,13 +29,6 @@ std::string name_of(const HubWish& wish) {
   return fmt::format("job \"{}\": its hub on server {}", wish.job, wish.server);
 }
 
-template <typename Outcome>
-std::future<Outcome> failed(std::exception_ptr why) {
-  std::promise<Outcome> promise;
-  promise.set_exception(std::move(why));
-  return promise.get_future();
-}
-
 }  // namespace
 
 template <typename Task>
@@ -103,10 +96,10 @@ bool HubMaking::go_on() {
     }
     if (uncharged_.has_value() && !get_memory(*uncharged_)) return false;
   } catch (const std::exception&) {
-    hub_ = failed<std::shared_ptr<ServerHub>>(std::current_exception());
+    failure_ = std::current_exception();
   }
   uncharged_.reset();
-  return is_ready(hub_);
+  return failure_ != nullptr || is_ready(hub_);
 }
 
 // False: not yet.
@@ -121,7 +114,9 @@ bool HubMaking::get_memory(const Draft& draft) {
   }
   hub_ = start([this, draft] {
     try {
-      return std::make_shared<ServerHub>(wish_.number, draft.model, draft.shape);
+      auto made = std::make_shared<ServerHub>(wish_.number, draft.model, draft.shape);
+      made->set_charge(std::move(charge_));
+      return made;
     } catch (const std::bad_alloc&) {
       throw control::SetupError(fmt::format("{} needs {}, and the host has not so much",
                                             name_of(wish_), control::format_size(draft.needs)));
@@ -130,25 +125,37 @@ bool HubMaking::get_memory(const Draft& draft) {
   return true;
 }
 
-std::shared_ptr<ServerHub> HubMaking::hub() {
-  std::shared_ptr<ServerHub> made = hub_.get();
-  made->set_charge(std::move(charge_));
-  return made;
+std::shared_ptr<ServerHub> HubMaking::hub() const {
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+  return hub_.get();
 }
 
 void HubMaking::compare(unsigned local, HubTableSource table) {
   Comparison& added = comparisons_.emplace_back(Comparison{local, std::move(table), {}});
   try {
-    added.same =
-        start([&theirs = added.table, ours = table_] { return *ours.get() == theirs.bytes(); });
+    begin(added);
   } catch (...) {
     comparisons_.pop_back();
     throw;
   }
 }
 
+void HubMaking::begin(Comparison& comparison) {
+  comparison.same =
+      start([&theirs = comparison.table, ours = table_] { return *ours.get() == theirs.bytes(); });
+}
+
+// Where it cannot begin, the outcome stays as it is, and the next look at it tries again.
+void HubMaking::compare_again(Comparison& comparison) {
+  try {
+    begin(comparison);
+  } catch (const std::exception&) {
+  }
+}
+
 std::vector<HubMaking::Compared> HubMaking::compared() {
   std::vector<Compared> all;
+  all.reserve(comparisons_.size());
   for (auto each = comparisons_.begin(); each != comparisons_.end();) {
     if (!is_ready(each->same)) {
       ++each;
@@ -156,6 +163,10 @@ std::vector<HubMaking::Compared> HubMaking::compared() {
     }
     try {
       all.push_back({each->local, each->same.get()});
+    } catch (const std::bad_alloc&) {
+      compare_again(*each);
+      ++each;
+      continue;
     } catch (const std::exception&) {
       // There is no copy, and will be no hub: its maker is told why, and so are all.
     }

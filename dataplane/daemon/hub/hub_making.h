@@ -19,6 +19,7 @@
 #define GRADCUBE_DATAPLANE_DAEMON_HUB_HUB_MAKING_H_
 
 #include <cstdint>
+#include <exception>
 #include <future>
 #include <list>
 #include <memory>
@@ -63,8 +64,8 @@ class HubMaking final : public UnfinishedWork {
   const HubWish& wish() const { return wish_; }
   // Goes on as far as possible without waiting. True: it is over, and hub() has the outcome.
   bool go_on();
-  // Once. Throws control::UsageError or control::SetupError, which say why there is none.
-  std::shared_ptr<ServerHub> hub();
+  // Throws control::UsageError or control::SetupError, which say why there is none.
+  std::shared_ptr<ServerHub> hub() const;
   // The copy, once go_on() was true and hub() did not throw.
   const std::shared_ptr<const std::string>& table() const { return table_.get(); }
 
@@ -88,8 +89,10 @@ class HubMaking final : public UnfinishedWork {
   struct Comparison {
     unsigned local;
     HubTableSource table;
-    std::future<bool> same;
+    std::shared_future<bool> same;
   };
+  void begin(Comparison& comparison);
+  void compare_again(Comparison& comparison);
   struct Draft {
     std::shared_ptr<const control::hub::HubModel> model;
     ServerHubShape shape;
@@ -108,7 +111,8 @@ class HubMaking final : public UnfinishedWork {
   std::future<Draft> draft_;
   std::optional<Draft> uncharged_;
   unsigned looks_ = 0;  // for memory to charge
-  std::future<std::shared_ptr<ServerHub>> hub_;
+  std::shared_future<std::shared_ptr<ServerHub>> hub_;
+  std::exception_ptr failure_;  // before a thread began to make it
 };
 
 }  // namespace gradcube::dataplane

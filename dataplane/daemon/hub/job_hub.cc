@@ -97,11 +97,19 @@ void JobHub::use(const std::shared_ptr<ServerHub>& hub) {
     hubs.push_back(part.at.engine->prepare_hub(
         *part.job, hub, reserve_packets(hub_.wish(), *part.at.packets, flows, engines_.window())));
   }
-  on_each(parts, [&](const JobEngines::Part& part) {
-    if (part.job->is_leader()) session_.set_hub(*hub);
-    part.at.engine->attach_hub(*part.job,
-                               std::move(hubs[static_cast<std::size_t>(&part - parts.data())]));
-  });
+  try {
+    on_each(parts, [&](const JobEngines::Part& part) {
+      part.at.engine->attach_hub(*part.job,
+                                 std::move(hubs[static_cast<std::size_t>(&part - parts.data())]));
+      if (part.job->is_leader()) session_.set_hub(*hub);
+    });
+  } catch (...) {  // one of the engines has no memory for it: none is to have it
+    on_each(parts, [this](const JobEngines::Part& part) {
+      part.at.engine->detach_hub(*part.job);
+      if (part.job->is_leader()) session_.end_hub(GRADCUBE_ENOMEM);
+    });
+    throw;
+  }
 }
 
 const std::string* JobHub::key(std::uint64_t number) const {

@@ -9,7 +9,8 @@ std::string_view name(DropReason reason) {
       "outside_window",      "disagreement",    "bad_acknowledgement", "no_such_hop",
       "relay_full",          "wrong_link",      "inbox_full",          "wrong_cluster",
       "unfitting_mail",      "unfitting_chunk", "stray_probe",         "hand_over_full",
-      "bad_fragment",        "stale_message",   "incomplete_message",  "bad_message"};
+      "no_memory",           "bad_fragment",    "stale_message",       "incomplete_message",
+      "bad_message"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 

@@ -36,6 +36,7 @@ enum class DropReason : std::uint8_t {
   unfitting_chunk,  // a segment of a hub that does not fit what can come of its chunk
   stray_probe,      // a path probe whose route leads nowhere, or an answer that nobody awaits
   hand_over_full,   // for a sibling for which too many frames wait
+  no_memory,        // the first mail of a server, for which the host has no memory
   // Found by the control thread, in messages between daemons:
   bad_fragment,  // no part of a message, or of another than the parts that have come
   // Of a daemon that does not speak for its server, or one that has come before (introductions.h).

@@ -5,13 +5,12 @@
 // where the last one ended, whatever sleeps: with one flow per neighbour, begun at the next digit,
 // this is the rotation that keeps each switch port to one sender at a time.
 //
-// add() and remove_if() allocate and belong to set-up. Owned and used by one engine.
+// add() and make_room() allocate and belong to set-up. Owned and used by one engine.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_FLOWS_FLOW_ROTATION_H_
 #define GRADCUBE_DATAPLANE_ENGINE_FLOWS_FLOW_ROTATION_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "protocol/index_set.h"
@@ -29,10 +28,15 @@ class FlowRotation {
     later,    // not now: it stays awake
   };
 
+  // For one more flow: then add() needs no memory, also after a remove_if().
+  void make_room() {
+    awake_.resize(flows_.size() + 1);
+    if (flows_.size() == flows_.capacity()) flows_.reserve(2 * flows_.size() + 1);
+  }
   // The flow's place in the set, by which it is woken. It sleeps. Where there is no memory it is
   // not in the set.
   std::size_t add(Flow& flow) {
-    awake_.resize(flows_.size() + 1);
+    make_room();
     flows_.push_back(&flow);
     return flows_.size() - 1;
   }
@@ -63,23 +67,27 @@ class FlowRotation {
 
  private:
   std::vector<Flow*> flows_;
-  protocol::IndexSet awake_;  // places
+  protocol::IndexSet awake_;  // places; there may be room for one more
   std::size_t next_ = 0;      // behind the last one that was served: the next round begins there
 };
 
 template <typename Leaves, typename Moved>
 void FlowRotation::remove_if(Leaves&& leaves, Moved&& moved) {
-  FlowRotation rest;
+  std::size_t stay = 0;
+  std::size_t next = 0;
   for (std::size_t place = 0; place < flows_.size(); ++place) {
-    if (place == next_) rest.next_ = rest.flows_.size();
+    if (place == next_) next = stay;
     Flow& flow = *flows_[place];
+    const bool is_awake = awake_.contains(place);
+    awake_.erase(place);
     if (leaves(flow)) continue;
-    const std::size_t now_at = rest.add(flow);
-    if (awake_.contains(place)) rest.wake(now_at);
-    moved(flow, now_at);
+    if (is_awake) awake_.insert(stay);
+    flows_[stay] = &flow;
+    moved(flow, stay++);
   }
-  if (rest.next_ >= rest.flows_.size()) rest.next_ = 0;
-  *this = std::move(rest);
+  flows_.resize(stay);
+  awake_.resize(stay);
+  next_ = next < stay ? next : 0;
 }
 
 template <typename VisitFlow>
@@ -90,7 +98,7 @@ unsigned FlowRotation::serve(unsigned limit, VisitFlow&& visit) {
   std::size_t passed = 0;
   while (served < limit && !awake_.empty() && passed < flows_.size()) {
     const std::size_t place = awake_.next(at);
-    if (place == flows_.size()) {
+    if (place == awake_.size()) {
       passed += flows_.size() - at;
       at = 0;
       continue;

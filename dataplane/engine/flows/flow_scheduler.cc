@@ -21,22 +21,32 @@ FlowScheduler::Lane& FlowScheduler::lane_of(Share& share, const Rank& rank) {
   return *share.lanes.insert(after, Lane{rank.lane, rank.priority, {}});
 }
 
-void FlowScheduler::add(const EngineJob& job, const Rank& rank, Flow& flow) {
-  auto share = std::find_if(shares_.begin(), shares_.end(), [&](const Share& known) {
-    return known.job == &job && known.mail == rank.mail;
-  });
-  if (share == shares_.end()) {
-    shares_.push_back(Share{&job, rank.mail, rank.weight, 0, 0, {}});
-    awake_.resize(shares_.size());
-    short_.resize(shares_.size());
-    renew_quanta();
-    share = shares_.end() - 1;
+std::size_t FlowScheduler::share_of(const EngineJob& job, const Rank& rank) {
+  for (std::size_t share = 0; share < shares_.size(); ++share) {
+    if (shares_[share].job == &job && shares_[share].mail == rank.mail) return share;
   }
-  Lane& lane = lane_of(*share, rank);
+  // There may be room for one more than there are.
+  awake_.resize(shares_.size() + 1);
+  short_.resize(shares_.size() + 1);
+  shares_.push_back(Share{&job, rank.mail, rank.weight, 0, 0, {}});
+  renew_quanta();
+  return shares_.size() - 1;
+}
+
+FlowRotation& FlowScheduler::rotation_of(Share& share, const Rank& rank) {
+  Lane& lane = lane_of(share, rank);
   while (lane.steps.size() <= rank.step) lane.steps.push_back(std::make_unique<FlowRotation>());
-  FlowRotation& rotation = *lane.steps[rank.step];
-  flow.scheduled = {&rotation, rotation.add(flow),
-                    static_cast<std::size_t>(share - shares_.begin())};
+  return *lane.steps[rank.step];
+}
+
+void FlowScheduler::make_room(const EngineJob& job, const Rank& rank) {
+  rotation_of(shares_[share_of(job, rank)], rank).make_room();
+}
+
+void FlowScheduler::add(const EngineJob& job, const Rank& rank, Flow& flow) {
+  const std::size_t share = share_of(job, rank);
+  FlowRotation& rotation = rotation_of(shares_[share], rank);
+  flow.scheduled = {&rotation, rotation.add(flow), share};
 }
 
 void FlowScheduler::renew_quanta() {
@@ -48,7 +58,6 @@ void FlowScheduler::renew_quanta() {
 }
 
 void FlowScheduler::remove(Flow& flow) {
-  if (flow.scheduled.rotation == nullptr) return;  // there was no memory to add it
   flow.scheduled.rotation->remove_if(
       [&flow](const Flow& each) { return &each == &flow; },
       [](Flow& each, std::size_t place) { each.scheduled.in_rotation = place; });

@@ -13,7 +13,7 @@
 //
 // Flows sleep until wake(), so the cost is that of what is awake, not of what is attached.
 //
-// add() and remove_...() allocate and belong to set-up. Owned and used by one engine.
+// add() and make_room() allocate and belong to set-up. Owned and used by one engine.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_FLOWS_FLOW_SCHEDULER_H_
 #define GRADCUBE_DATAPLANE_ENGINE_FLOWS_FLOW_SCHEDULER_H_
 
@@ -45,7 +45,9 @@ class FlowScheduler {
   // turns of the others are longer in proportion.
   explicit FlowScheduler(std::uint32_t quantum) : quantum_(quantum) {}
 
-  // Sets flow.scheduled.
+  // For one more flow of the job, as FlowRotation::make_room().
+  void make_room(const EngineJob& job, const Rank& rank);
+  // Sets flow.scheduled. Where there is no memory the flow is not here.
   void add(const EngineJob& job, const Rank& rank, Flow& flow);
   void remove_all_of(const EngineJob& job);
   void remove(Flow& flow);
@@ -82,7 +84,10 @@ class FlowScheduler {
     bool is_ahead() const { return credit <= -quantum; }
   };
 
+  // Each is made if it is not there: one without flows does no harm.
+  std::size_t share_of(const EngineJob& job, const Rank& rank);
   Lane& lane_of(Share& share, const Rank& rank);
+  FlowRotation& rotation_of(Share& share, const Rank& rank);
   void renew_quanta();
   template <typename Send>
   unsigned serve_share(Share& share, bool alone, unsigned limit, Send&& send);

@@ -1,47 +1,42 @@
 #include "dataplane/engine/flows/flow_table.h"
 
-#include <algorithm>
-#include <bit>
+#include <utility>
 
 namespace gradcube::dataplane {
 
 void FlowTable::add(std::uint64_t key, Flow& flow) {
-  if (2 * (count_ + 1) > entries_.size()) {
-    const std::vector<Entry> before = entries_;
-    rebuild(2 * entries_.size(), before);
-  }
+  if (2 * (count_ + 1) > entries_.size()) grow();
   std::size_t place = hash(key);
   while (entries_[place & mask_].flow != nullptr) ++place;
   entries_[place & mask_] = {key, &flow};
   ++count_;
 }
 
-// Anew, because a place in the middle of a run of probes cannot simply become free.
-void FlowTable::remove_all_of(protocol::JobId job) {
-  std::vector<Entry> rest = entries_;
-  std::erase_if(rest, [job](const Entry& entry) { return entry.key >> 32 == job; });
-  shrink_to(rest);
-}
-
-void FlowTable::remove_if(const std::function<bool(const Flow&)>& leaves) {
-  std::vector<Entry> rest = entries_;
-  std::erase_if(
-      rest, [&leaves](const Entry& entry) { return entry.flow != nullptr && leaves(*entry.flow); });
-  shrink_to(rest);
-}
-
-void FlowTable::shrink_to(const std::vector<Entry>& rest) {
-  const auto left = static_cast<std::size_t>(std::count_if(
-      rest.begin(), rest.end(), [](const Entry& entry) { return entry.flow != nullptr; }));
-  rebuild(std::max<std::size_t>(16, std::bit_ceil(2 * left)), rest);
-}
-
-void FlowTable::rebuild(std::size_t places, const std::vector<Entry>& entries) {
-  entries_.assign(places, {});
-  mask_ = places - 1;
+void FlowTable::grow() {
+  std::vector<Entry> before(2 * entries_.size());
+  before.swap(entries_);
+  mask_ = entries_.size() - 1;
   count_ = 0;
-  for (const Entry& entry : entries) {
+  for (const Entry& entry : before) {
     if (entry.flow != nullptr) add(entry.key, *entry.flow);
+  }
+}
+
+// A place in the middle of a run of probes cannot simply become free: of those behind it the next
+// one that may stand there moves there, and so on from its place.
+void FlowTable::remove(std::uint64_t key) {
+  std::size_t free = hash(key) & mask_;
+  while (entries_[free].key != key) {
+    if (entries_[free].flow == nullptr) return;
+    free = (free + 1) & mask_;
+  }
+  entries_[free] = {};
+  --count_;
+  for (std::size_t at = (free + 1) & mask_; entries_[at].flow != nullptr; at = (at + 1) & mask_) {
+    const std::size_t probed = at - hash(entries_[at].key);
+    if ((probed & mask_) < ((at - free) & mask_)) continue;
+    entries_[free] = std::exchange(entries_[at], {});
+    free = at;
   }
 }
 

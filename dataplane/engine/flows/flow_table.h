@@ -1,8 +1,8 @@
 // Finds a flow by what a frame says of itself: its job, lane, thread, stage, step and the server
 // that sent it. It does not matter through which port the frame came.
 //
-// An open-addressed hash table. find() takes constant time and allocates nothing; add() and
-// the removals belong to set-up. Every key is hostile: one that is not in the table costs a few
+// An open-addressed hash table. find() and remove() take constant time and allocate nothing; add()
+// belongs to set-up. Every key is hostile: one that is not in the table costs a few
 // probes, because at most half of the places are taken and job ids are not guessed.
 //
 // Owned and used by one engine.
@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "bcube_forwarding/address.h"
@@ -42,10 +41,10 @@ class FlowTable {
     }
   }
 
-  // The key must not be in the table yet.
+  // The key must not be in the table yet. Where there is no memory it is not there.
   void add(std::uint64_t key, Flow& flow);
-  void remove_all_of(protocol::JobId job);
-  void remove_if(const std::function<bool(const Flow&)>& leaves);
+  // Does nothing if it is not there.
+  void remove(std::uint64_t key);
 
  private:
   struct Entry {
@@ -57,8 +56,7 @@ class FlowTable {
     // Fibonacci hashing: the product's high bits depend on all bits of the key.
     return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15U) >> 32);
   }
-  void shrink_to(const std::vector<Entry>& rest);
-  void rebuild(std::size_t places, const std::vector<Entry>& entries);
+  void grow();
 
   std::vector<Entry> entries_ = std::vector<Entry>(16);  // a power of two
   std::size_t mask_ = 15;

@@ -2,11 +2,18 @@
 
 namespace gradcube::dataplane {
 
+void PortQueue::make_room(const EngineJob& job, const FlowScheduler::Rank& rank) {
+  answers.make_room();
+  resends.make_room();
+  segments.make_room(job, rank);
+}
+
 void PortQueue::add_outgoing(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow) {
-  flow.out = this;
+  make_room(job, rank);
   flow.place_out = answers.add(flow);
   resends.add(flow);
   segments.add(job, rank, flow);
+  flow.out = this;
 }
 
 void PortQueue::add_incoming(protocol::JobId job, const FlowScheduler::Rank& rank, Flow& flow) {

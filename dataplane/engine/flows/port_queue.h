@@ -25,7 +25,7 @@
 // its caches, and what a job has sent is best received and added while it still lies there: a turn
 // is 256 KiB. With turns of one segment, 64 jobs took more than twice as long.
 //
-// Owned and used by one engine. add_...() and remove_...() allocate: they belong to set-up, and to
+// Owned and used by one engine. add_...() and make_room() allocate: they belong to set-up, and to
 // the moment when a link goes down or comes up.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_FLOWS_PORT_QUEUE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_FLOWS_PORT_QUEUE_H_
@@ -79,7 +79,10 @@ class PortQueue {
   PortQueue(const PortQueue&) = delete;
   PortQueue& operator=(const PortQueue&) = delete;
 
-  // A flow whose frames leave through this port, and one whose peer's come in through it.
+  // For one more flow: then add_outgoing() needs no memory, also after a remove_outgoing().
+  void make_room(const EngineJob& job, const FlowScheduler::Rank& rank);
+  // A flow whose frames leave through this port, and one whose peer's come in through it. Where
+  // there is no memory the flow is not here.
   void add_outgoing(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow);
   void add_incoming(protocol::JobId job, const FlowScheduler::Rank& rank, Flow& flow);
   void remove_all_of(const EngineJob& job);

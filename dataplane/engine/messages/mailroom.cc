@@ -6,6 +6,7 @@
 
 #include "bcube_forwarding/path_set.h"
 #include "dataplane/engine/session/session.h"
+#include "dataplane/host/attempt.h"
 
 #include "gradcube/gradcube.h"
 
@@ -38,13 +39,7 @@ MailTable& Mailroom::table() const { return session_.mail(); }
 std::size_t Mailroom::most_in_flight() const { return trainers() * Session::kMaxInFlight; }
 
 unsigned Mailroom::work() {
-  unsigned begun = 0;
-  for (; begun < kBegunAtOnce; ++begun) {
-    const auto number = table().next_fresh();
-    if (!number.has_value()) break;
-    begin(*number);
-  }
-  begun_ += begun;
+  const unsigned begun = begin_some();
   std::erase_if(falling_silent_, [this](const auto& falling) {
     if (begun_ < falling.second && table().fresh() != 0) return false;
     fall_silent(falling.first);
@@ -60,19 +55,31 @@ unsigned Mailroom::work() {
   return begun + withdrawn + sweep_some() + end_some() + copy_some();
 }
 
-void Mailroom::begin(std::uint32_t number) {
+// Where there is no memory for the channel to its server, one stays fresh, and is found again.
+unsigned Mailroom::begin_some() {
+  unsigned found = 0;
+  for (; found < kBegunAtOnce && table().fresh() != 0; ++found) {
+    const MailRequest& next = table().at(table().first_fresh());
+    const bcube::ServerId peer = placement_.server(ranks_.in_plan(next.peer / trainers()));
+    MailChannel* channel = nullptr;
+    if (!attempt([&] { channel = channel_to(peer); })) return found + 1;
+    begin(*table().next_fresh(), *channel);
+    ++begun_;
+  }
+  return found;
+}
+
+void Mailroom::begin(std::uint32_t number, MailChannel& channel) {
   if (letters_.size() <= number) letters_.resize(number + std::size_t{1});
   Letter& letter = letters_[number];
   letter = Letter();
   letter.request = table().at(number);
   letter.open = true;
-  const control::Rank rank = ranks_.in_plan(letter.request.peer / trainers());
   const auto peer_local = static_cast<std::uint8_t>(letter.request.peer % trainers());
   const auto local = static_cast<std::uint8_t>(letter.request.local);
-  letter.peer = placement_.server(rank);
+  letter.peer = channel.peer();
   letter.address = letter.request.sends ? MailAddress{local, peer_local, letter.request.tag}
                                         : MailAddress{peer_local, local, letter.request.tag};
-  MailChannel& channel = *channel_to(letter.peer);
   // On a long ring the peer may be farther away than a frame goes.
   if (letter.peer != server_ && channel.flows().empty()) return end(number, GRADCUBE_EINVAL, 0);
   if (letter.request.sends && has_left(other_of(number))) {
@@ -92,13 +99,17 @@ MailChannel* Mailroom::channel_to(bcube::ServerId server) {
   const auto known = channels_.find(server);
   if (known != channels_.end()) return known->second.get();
   if (!placement_.space().contains(server) || !placement_.rank(server).has_value()) return nullptr;
-  auto& channel = channels_[server];
-  channel = std::make_unique<MailChannel>(*this, server, most_in_flight(), segment_bytes_, key_);
+  for (unsigned local = 0; local < trainers(); ++local) record_of({server, local});
+  sweeping_.reserve(channels_.size() + 1);
+  decltype(channels_) made;
+  MailChannel& channel = *(made[server] = std::make_unique<MailChannel>(
+                               *this, server, most_in_flight(), segment_bytes_, key_));
   if (server != server_) {
-    add_flows(*channel);
-    open_(*channel);
+    add_flows(channel);
+    open_(channel);
   }
-  return channel.get();
+  channels_.merge(made);
+  return &channel;
 }
 
 void Mailroom::add_flows(MailChannel& channel) {
@@ -133,8 +144,13 @@ MailPeer Mailroom::other_of(std::uint32_t number) const {
   return {letter.peer, letter.request.sends ? letter.address.to : letter.address.from};
 }
 
+Mailroom::Departed& Mailroom::record_of(const MailPeer& peer) {
+  deserters_.reserve(departed_.size() + 1);
+  return departed_[peer];
+}
+
 void Mailroom::depart(bcube::ServerId server, unsigned local) {
-  Departed& departed = departed_[{server, local}];
+  Departed& departed = record_of({server, local});
   if (departed.known) return;
   // Known only then: where there is no memory for all of this, the caller comes again.
   if (is_own(server)) falling_silent_.emplace_back(local, begun_ + table().fresh());
@@ -152,8 +168,7 @@ void Mailroom::fall_silent(unsigned local) {
 }
 
 void Mailroom::begin_sweep(MailChannel& channel) {
-  sweeping_.push_back(&channel);
-  if (!channel.begin_sweep()) sweeping_.pop_back();
+  if (channel.begin_sweep()) sweeping_.push_back(&channel);
 }
 
 unsigned Mailroom::sweep_some() {
@@ -168,7 +183,7 @@ unsigned Mailroom::sweep_some() {
 void Mailroom::desert(std::uint32_t number) {
   letters_[number].deserted = true;
   const MailPeer peer = other_of(number);
-  Departed& departed = departed_[peer];
+  Departed& departed = departed_.at(peer);
   if (departed.known && departed.deserted.empty()) add_deserter(peer);
   departed.deserted.push(letters_, number);
   departed.locals |= std::uint32_t{1} << letters_[number].request.local;
@@ -190,11 +205,12 @@ std::map<MailPeer, std::uint32_t> Mailroom::deserters(std::size_t most) const {
 void Mailroom::end_deserted(const MailPeer& peer, std::uint32_t notice) {
   const auto found = std::find(deserters_.begin(), deserters_.end(), peer);
   if (found == deserters_.end()) return;
+  ending_.push_back({LetterQueue(), notice});
   deserters_.erase(found);
   table().set_deserters(deserters_.size());
-  Departed& departed = departed_[peer];
+  Departed& departed = departed_.at(peer);
   departed.locals = 0;
-  ending_.push_back({std::exchange(departed.deserted, {}), notice});
+  ending_.back().letters = std::exchange(departed.deserted, {});
 }
 
 unsigned Mailroom::end_some() {

@@ -8,6 +8,8 @@
 // Memory: a channel for each server that there was mail with, and what the trainers can have in
 // flight, for which the constructor allocates, with a bit for each segment that fits into their
 // memory; and a little for each trainer that has left. Nothing else depends on the size of the job.
+// While the host has no memory for a channel, mail to its server waits, and the first mail from
+// there is dropped, and sent again.
 //
 // Resets. Mail knows no epochs: it waits while the job is reset and then goes on. It ends with the
 // job.
@@ -22,7 +24,6 @@
 #define GRADCUBE_DATAPLANE_ENGINE_MESSAGES_MAILROOM_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -67,7 +68,7 @@ class Mailroom {
   Mailroom(const Mailroom&) = delete;
   Mailroom& operator=(const Mailroom&) = delete;
 
-  // Calls open(channel) for each new channel: who gives its flows to an engine.
+  // Calls open(channel) for each new channel: who gives its flows to an engine, or throws.
   void set_opener(std::function<void(MailChannel&)> open) { open_ = std::move(open); }
 
   // Begins what trainers have submitted, takes back what they have withdrawn, deserts what waits
@@ -90,7 +91,8 @@ class Mailroom {
   // What is deserted of this one by now ends with GRADCUBE_EPEER by the next calls of work().
   void end_deserted(const MailPeer& peer, std::uint32_t notice);
 
-  // To another server of the job, or this one; null if it is none. Made when it is asked for first.
+  // To another server of the job, or this one; null for any other. Made when it is asked for first;
+  // where that throws std::bad_alloc, nothing of it stays.
   MailChannel* channel_to(bcube::ServerId server);
   template <typename Function>
   void for_each_channel(const Function& function) const {
@@ -135,7 +137,7 @@ class Mailroom {
     std::uint64_t bytes;
     std::uint32_t notice;
   };
-  // A trainer that has left.
+  // A trainer that has left, or may.
   struct Departed {
     bool known = false;        // depart() was called
     LetterQueue deserted;      // what waits for it; nobody was told yet
@@ -147,12 +149,14 @@ class Mailroom {
   };
 
   std::size_t most_in_flight() const;
-  void begin(std::uint32_t number);
+  unsigned begin_some();
+  void begin(std::uint32_t number, MailChannel& channel);
   unsigned copy_some();
   void fall_silent(unsigned local);
   void begin_sweep(MailChannel& channel);
   unsigned sweep_some();
   unsigned end_some();
+  Departed& record_of(const MailPeer& peer);
   void add_deserter(const MailPeer& peer);
   void add_flows(MailChannel& channel);
   MailPeer other_of(std::uint32_t number) const;
@@ -172,8 +176,8 @@ class Mailroom {
   LetterQueue copies_;     // sends to trainers of this server, under way; the first one is next
   std::vector<End> ends_;  // not published yet
   std::uint64_t own_sequence_ = 0;
-  std::map<MailPeer, Departed> departed_;
-  std::deque<MailPeer> deserters_;  // those that are known, and that something waits for
+  std::map<MailPeer, Departed> departed_;  // with all trainers that there is a channel to
+  std::vector<MailPeer> deserters_;        // those that are known, and that something waits for
   std::vector<Ending> ending_;
   // Of this server's, each with what has begun when all that it had sent has.
   std::vector<std::pair<unsigned, std::uint64_t>> falling_silent_;

@@ -61,6 +61,8 @@ class MailTable {
   // Each number once, in the order in which they were added.
   std::optional<std::uint32_t> next_fresh() { return next(fresh_); }
   std::size_t fresh() const { return fresh_.size(); }
+  // That next_fresh() will return; there must be one.
+  std::uint32_t first_fresh() const { return fresh_.front(); }
   // Nobody has asked for it by next_fresh().
   bool is_fresh(std::uint32_t number) const { return slots_[number].state == State::fresh; }
 

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/scarce_memory.h"
 #include "tests/unit/trainer/forked_child.h"
 #include "tests/unit/trainer/hub_fixture.h"
-#include "tests/unit/trainer/scarce_memory.h"
 #include "tests/unit/trainer/session_fixture.h"
 #include "trainer/shared_layout.h"
 #include "trainer/src/base/private_in_child.h"

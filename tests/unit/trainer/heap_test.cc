@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <vector>
 
+#include "tests/support/scarce_memory.h"
 #include "tests/unit/trainer/mebibyte.h"
-#include "tests/unit/trainer/scarce_memory.h"
 #include "trainer/src/base/descriptor.h"
 #include "trainer/src/base/pages.h"
 

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/scarce_memory.h"
 #include "tests/unit/trainer/hub_checkpoint_fixture.h"
-#include "tests/unit/trainer/scarce_memory.h"
 #include "trainer/src/base/failure.h"
 #include "trainer/src/hub/hub_parts.h"
 

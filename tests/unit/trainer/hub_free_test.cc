@@ -5,9 +5,9 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/scarce_memory.h"
 #include "tests/unit/trainer/held_memory.h"
 #include "tests/unit/trainer/hub_fixture.h"
-#include "tests/unit/trainer/scarce_memory.h"
 
 namespace gradcube::trainer {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "control/checkpoint/crc32c.h"
+#include "tests/support/scarce_memory.h"
 #include "tests/unit/trainer/held_memory.h"
 #include "tests/unit/trainer/hub_fixture.h"
-#include "tests/unit/trainer/scarce_memory.h"
 
 namespace gradcube::trainer {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <thread>
 
-#include "tests/unit/trainer/scarce_memory.h"
+#include "tests/support/scarce_memory.h"
 #include "tests/unit/trainer/session_fixture.h"
 #include "trainer/shared_layout.h"
 

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <sys/mman.h>
@@ -20,6 +22,7 @@
 
 #include "control/base/descriptor.h"
 #include "control/base/errors.h"
+#include "tests/support/scarce_memory.h"
 #include "tests/unit/dataplane/daemon/hub_table_bytes.h"
 #include "tests/unit/dataplane/engine/small_hub.h"
 
@@ -403,6 +406,47 @@ TEST_F(HubLifetimes, AreRefusedAndGiveTheirChargeBackWhereTheEnginesCannotHaveTh
   }
   EXPECT_EQ(life_.hub(), nullptr);
   EXPECT_EQ(quota_.used(kUser), 0U);
+}
+
+TEST_F(HubLifetimes, AreRefusedInWordsWhereEnginesHaveNoMemoryForThem) {
+  use = [](const std::shared_ptr<ServerHub>&) { throw std::bad_alloc(); };
+  ask(0, wish());
+  expect_one_refused(
+      GRADCUBE_ENOMEM,
+      "job \"mnist\": its hub on server [0,1] cannot be made: the host has no memory "
+      "left for it");
+  EXPECT_EQ(life_.hub(), nullptr);
+}
+
+TEST_F(HubLifetimes, AreAnsweredOnceWhereverMemoryEndsForTheAnswers) {
+  use = [](const std::shared_ptr<ServerHub>&) { throw control::SetupError("there is no room"); };
+  bool got_by = false;
+  for (std::uint32_t last = 1; !got_by; ++last) {
+    SCOPED_TRACE("without memory from allocation " + std::to_string(last) + " on");
+    HubWish first = wish(last);
+    first.threads = std::launch::deferred;
+    HubWish second = wish(last);
+    second.threads = std::launch::deferred;
+    ask(0, first);
+    ask(1, second);
+    std::vector<HubAnswer> told;
+    unsigned asked = 0;
+    try {
+      const trainer::NoMemory none([&] { return ++asked >= last; });
+      told = work();
+      got_by = asked < last;
+    } catch (const std::bad_alloc&) {
+    }
+    if (told.empty()) told = work();
+    ASSERT_EQ(told.size(), 2U);
+    for (const unsigned local : {0U, 1U}) {
+      EXPECT_EQ(told[local].local, local);
+      EXPECT_EQ(told[local].number, last);
+      EXPECT_NE(told[local].code, GRADCUBE_OK);
+      EXPECT_FALSE(told[local].text.empty());
+    }
+    EXPECT_THAT(work(), IsEmpty());
+  }
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "dataplane/engine/memory/guarded_memory.h"
+#include "tests/support/scarce_memory.h"
 #include "tests/unit/dataplane/daemon/nodes_fixture.h"
-#include "tests/unit/trainer/scarce_memory.h"
 
 namespace gradcube::dataplane {
 namespace {

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "dataplane/daemon/trainers/session_messages.h"
+#include "tests/support/scarce_memory.h"
 #include "tests/unit/dataplane/daemon/hub_table_bytes.h"
 #include "tests/unit/dataplane/daemon/sessions_fixture.h"
-#include "tests/unit/trainer/scarce_memory.h"
 
 #include "gradcube/gradcube.h"
 

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "dataplane/daemon/trainers/session_messages.h"
+#include "tests/support/scarce_memory.h"
 #include "tests/unit/dataplane/daemon/sessions_fixture.h"
-#include "tests/unit/trainer/scarce_memory.h"
 
 #include "gradcube/gradcube.h"
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "dataplane/daemon/process/connection_limit.h"
+#include "tests/support/scarce_memory.h"
 #include "tests/unit/dataplane/daemon/sessions_fixture.h"
-#include "tests/unit/trainer/scarce_memory.h"
 
 namespace gradcube::dataplane {
 namespace {

@@ -38,8 +38,13 @@ TEST(FlowTable, FindsWhatAMapFindsWhileJobsComeAndGo) {
     const auto known = model.find(key);
     ASSERT_EQ(table.find(key), known == model.end() ? nullptr : known->second) << "turn " << turn;
     if (random.below(500) == 0) {
-      table.remove_all_of(job);
+      for (const auto& [of, flow] : model) {
+        if (of >> 32 == job) table.remove(of);
+      }
       std::erase_if(model, [job](const auto& entry) { return entry.first >> 32 == job; });
+    } else if (random.below(4) == 0) {
+      table.remove(key);
+      model.erase(key);
     } else if (known == model.end()) {
       Flow& flow = flows.add();
       table.add(key, flow);
@@ -84,9 +89,9 @@ TEST(FlowTable, FindsNothingWhenItIsEmptyAndAfterTheLastJobHasLeft) {
   Flow& flow = flows.add();
   table.add(key, flow);
   EXPECT_EQ(table.find(key), &flow);
-  table.remove_all_of(8);
+  table.remove(draw_key(random, 8));
   EXPECT_EQ(table.find(key), &flow);
-  table.remove_all_of(7);
+  table.remove(key);
   EXPECT_EQ(table.find(key), nullptr);
 }
 

@@ -5,8 +5,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <new>
+#include <string>
+#include <vector>
 
 #include "dataplane/engine/flow_users.h"
+#include "tests/support/scarce_memory.h"
 #include "tests/unit/dataplane/engine/loose_flows.h"
 
 namespace gradcube::dataplane {
@@ -14,6 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::UnorderedElementsAreArray;
 
 class PortQueueTest : public testing::Test {
  protected:
@@ -23,13 +28,28 @@ class PortQueueTest : public testing::Test {
     queue_.add_incoming(of.job().id(), {}, flow);
     return flow;
   }
-  static std::vector<const Flow*> awake(FlowRotation& flows) {
-    std::vector<const Flow*> found;
-    flows.for_each_awake([&](const Flow& flow) {
+  static std::vector<Flow*> awake(FlowRotation& flows) {
+    std::vector<Flow*> found;
+    flows.for_each_awake([&](Flow& flow) {
       found.push_back(&flow);
       return FlowRotation::Visit::later;
     });
     return found;
+  }
+
+  static void wake_all(Flow& flow) {
+    wake_resend(flow);
+    wake_consumed(flow);
+    wake_segment(flow);
+  }
+  // Who is asked for segments, once each.
+  std::vector<Flow*> served() {
+    std::vector<Flow*> flows;
+    queue_.segments.serve(1000, [&](Flow& flow, std::uint32_t&) {
+      flows.push_back(&flow);
+      return FlowRotation::Visit::nothing;
+    });
+    return flows;
   }
 
   // How many segments of 1000 bytes the first of two jobs that have many sends in its turn.
@@ -86,6 +106,43 @@ TEST_F(PortQueueTest, WakesTheRightFlowsAfterAnotherJobHasLeft) {
   wake_answer(gone);
   wake_answer(first);
   EXPECT_THAT(awake(queue_.answers), ElementsAre(&first, &second));
+}
+
+// Of another job, in another lane.
+TEST_F(PortQueueTest, TakesAFlowAsAWholeOrNotAtAllWhereverMemoryEnds) {
+  std::vector<Flow*> all;
+  for (unsigned i = 0; i < 64; ++i) all.push_back(&add(one_));
+  Flow& another = other_.add();
+  const FlowScheduler::Rank rank{.lane = 1, .step = 3};
+  bool got_by = false;
+  for (unsigned last = 1; !got_by; ++last) {
+    SCOPED_TRACE("without memory from allocation " + std::to_string(last) + " on");
+    unsigned asked = 0;
+    try {
+      const trainer::NoMemory none([&] { return ++asked >= last; });
+      if (another.out == nullptr) queue_.add_outgoing(other_.job(), rank, another);
+      queue_.add_incoming(other_.job().id(), rank, another);
+      got_by = true;
+    } catch (const std::bad_alloc&) {
+      EXPECT_EQ(another.in, nullptr);
+    }
+    if (got_by) all.push_back(&another);
+    for (Flow* flow : all) wake_all(*flow);
+    EXPECT_EQ(awake(queue_.resends), all);
+    EXPECT_EQ(awake(queue_.consumed), all);
+    EXPECT_THAT(served(), UnorderedElementsAreArray(all));
+  }
+}
+
+TEST_F(PortQueueTest, TakesAFlowBackWithoutMemoryWhereThereWasRoomForIt) {
+  add(one_);
+  Flow& flow = other_.add();
+  queue_.make_room(other_.job(), {});
+  const trainer::NoMemory none;
+  for (unsigned i = 0; i < 3; ++i) {
+    queue_.add_outgoing(other_.job(), {}, flow);
+    queue_.remove_outgoing(flow);
+  }
 }
 
 TEST_F(PortQueueTest, GivesJobsTurnsOfOneSegmentWithARateAndLongOnesWithout) {

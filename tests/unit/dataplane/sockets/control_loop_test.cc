@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "tests/unit/trainer/scarce_memory.h"
+#include "tests/support/scarce_memory.h"
 
 namespace gradcube::dataplane {
 namespace {

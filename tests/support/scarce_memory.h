@@ -1,6 +1,6 @@
 // A system without memory for the thread of a test: scarce_memory.cc replaces operator new.
-#ifndef GRADCUBE_TESTS_UNIT_TRAINER_SCARCE_MEMORY_H_
-#define GRADCUBE_TESTS_UNIT_TRAINER_SCARCE_MEMORY_H_
+#ifndef GRADCUBE_TESTS_SUPPORT_SCARCE_MEMORY_H_
+#define GRADCUBE_TESTS_SUPPORT_SCARCE_MEMORY_H_
 
 #include <functional>
 
@@ -21,4 +21,4 @@ class NoMemory {
 
 }  // namespace gradcube::trainer
 
-#endif  // GRADCUBE_TESTS_UNIT_TRAINER_SCARCE_MEMORY_H_
+#endif  // GRADCUBE_TESTS_SUPPORT_SCARCE_MEMORY_H_

@@ -1,4 +1,4 @@
-#include "tests/unit/trainer/scarce_memory.h"
+#include "tests/support/scarce_memory.h"
 
 #include <cstdlib>
 #include <new>
