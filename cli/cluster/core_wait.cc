@@ -8,9 +8,7 @@
 #include "cli/text/json_fields.h"
 
 namespace gradcube::cli {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<std::uint64_t> daemon_processes(const nlohmann::json& status) {
   std::vector<std::uint64_t> processes;

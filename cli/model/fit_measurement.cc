@@ -13,6 +13,7 @@
 #include "cli/measure/perf_runner.h"
 #include "cli/text/progress_line.h"
 #include "control/base/errors.h"
+#include "control/model/line_fit.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/auto_plans.h"
 #include "control/plan/neighbour_rounds.h"
