@@ -327,7 +327,10 @@ try_limits() {
   check /usr/bin/python3 scripts/try_limits.py
 }
 
-test_packages() { check ./scripts/package.sh deb; }
+test_packages() {
+  check ./scripts/package.sh deb
+  check ./scripts/package.sh deb trixie
+}
 
 test_image() { check ./scripts/package.sh image; }
 
@@ -371,7 +374,7 @@ if deep; then
   stage $((4 * fuzz_minutes * 60 + 300)) fuzz "fuzzing by libFuzzer"
   stage 3000 test_under_valgrind "running unit tests under valgrind"
   stage 60 try_limits "trying what a host may limit"
-  stage 600 test_packages "making Debian packages, and trying them"
+  stage 1200 test_packages "making Debian packages, and trying them"
   stage 300 test_image "building a container's image of them, and trying it under limits"
   stage 900 test_aarch64 "building for AArch64, and testing by QEMU"
   stage 1500 plant_bugs "planting bugs that tests must notice"
