@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <new>
 #include <optional>
 #include <pybind11/chrono.h>
 #include <pybind11/pybind11.h>
@@ -18,6 +19,10 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#if PY_VERSION_HEX < 0x030B0000
+#include <frameobject.h>
+#endif
 
 #include "trainer/torch/compatibility.h"
 #include "trainer/torch/interpreter.h"
@@ -108,12 +113,18 @@ std::optional<at::Tensor> joined_in(const ProcessGroupGradcube& group,
 
 // Works of calls after which a signal's handler has raised. Python looks for signals when the call
 // has returned, in the same instruction, and lets go of the work as the exception passes: nobody
-// has seen it, and nobody can wait for it. A work that is dropped anywhere else is its caller's.
+// has seen it, and nobody can wait for it. A work that is dropped anywhere else, or by what its
+// instruction raises by itself, is its caller's.
 class UnseenWorks {
  public:
   static PyObject* allocate(PyTypeObject* type, Py_ssize_t items) {
     PyObject* const work = PyType_GenericAlloc(type, items);
-    if (work != nullptr) made_at()[work] = place();
+    if (work == nullptr) return nullptr;
+    try {
+      made_at()[work] = place();
+    } catch (const std::bad_alloc&) {
+      // Its caller's, whatever comes.
+    }
     return work;
   }
 
@@ -128,7 +139,8 @@ class UnseenWorks {
     PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
     PyErr_Fetch(&type, &value, &trace);
     try {
-      if (made.mapped() == place()) py::handle(work).cast<GradcubeWork&>().lose();
+      const bool is_of_handler = was_raised_within(type, trace) && made.mapped() == place();
+      if (is_of_handler) py::handle(work).cast<GradcubeWork&>().lose();
     } catch (py::error_already_set& raised) {  // by the handler of one more signal
       Py_CLEAR(type);
       Py_CLEAR(value);
@@ -156,10 +168,25 @@ class UnseenWorks {
     return *places;
   }
 
+  // Runs no code of Python's, as attributes may.
   static Place place() {
-    const py::handle frame(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
-    if (!frame) return {};
-    return {frame.attr("f_code").ptr(), frame.attr("f_lasti").cast<int>()};
+    PyFrameObject* const frame = PyEval_GetFrame();
+    if (frame == nullptr) return {};
+    PyCodeObject* const code = PyFrame_GetCode(frame);
+    Py_DECREF(code);  // the frame has it
+#if PY_VERSION_HEX >= 0x030B0000
+    return {code, PyFrame_GetLasti(frame)};
+#else
+    return {code, frame->f_lasti};
+#endif
+  }
+
+  // By a function of Python's that the instruction has called, or by Python's own handler: not by
+  // the call of C itself.
+  static bool was_raised_within(PyObject* type, PyObject* trace) {
+    const bool has_inner_frame =
+        trace != nullptr && reinterpret_cast<PyTracebackObject*>(trace)->tb_next != nullptr;
+    return has_inner_frame || PyErr_GivenExceptionMatches(type, PyExc_KeyboardInterrupt) != 0;
   }
 };
 

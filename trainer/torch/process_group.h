@@ -245,6 +245,8 @@ class ProcessGroupGradcube final : public GroupBase {
   std::uint64_t next_tag() { return kCollectiveTag | tags_++; }
   static std::vector<Span> touched_by(const Call& call);
   c10::intrusive_ptr<GradcubeWork> start(Call call, Milliseconds timeout);
+  // The same for a part of a call: start() throws what signals raise, too.
+  c10::intrusive_ptr<GradcubeWork> begin(Call call, Milliseconds timeout);
 
   // process_group_sparse.cc
   struct SparseSum;

@@ -178,6 +178,12 @@ std::vector<Span> ProcessGroupGradcube::touched_by(const Call& call) {
 }
 
 c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Milliseconds timeout) {
+  const auto work = begin(std::move(call), timeout);
+  work->look_for_signals();
+  return work;
+}
+
+c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::begin(Call call, Milliseconds timeout) {
   const Clock::time_point deadline = deadline_after(limit_of(timeout));
   common_device(call.inputs, call.outputs);
   check_apart(call.uses);

@@ -102,18 +102,21 @@ std::unique_lock<std::timed_mutex> ProcessGroupGradcube::enter_receive() {
 }
 
 Pointer ProcessGroupGradcube::recv(Tensors& tensors, int from, int tag) {
-  const std::unique_lock<std::timed_mutex> lock = enter_receive();
+  std::unique_lock<std::timed_mutex> lock = enter_receive();
   check_rank("rank", from);
   Call call{OpType::RECV, "gradcube:recv", {}, tensors};
   call.source = from;
   if (!add_kept(call, only_one(tensors), from, tag_of(tag))) {
     add_receive(call, tensors.front(), from, tag_of(tag));
   }
-  return start(std::move(call), timeout_);
+  const auto work = begin(std::move(call), timeout_);
+  lock.unlock();
+  work->look_for_signals();
+  return work;
 }
 
 Pointer ProcessGroupGradcube::recvAnysource(Tensors& tensors, int tag) {
-  const std::unique_lock<std::timed_mutex> lock = enter_receive();
+  std::unique_lock<std::timed_mutex> lock = enter_receive();
   const at::Tensor& tensor = only_one(tensors);
   if (!tensor.device().is_cpu()) {
     throw std::runtime_error("gradcube does not support a receive from any rank on the device " +
@@ -129,7 +132,10 @@ Pointer ProcessGroupGradcube::recvAnysource(Tensors& tensors, int tag) {
       add_receive(call, memory, rank, tag_of(tag));
     }
   }
-  return start(std::move(call), timeout_);
+  const auto work = begin(std::move(call), timeout_);
+  lock.unlock();
+  work->look_for_signals();
+  return work;
 }
 
 // What has come already, while a receive from any rank took another message. Whether there was one.

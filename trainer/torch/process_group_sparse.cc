@@ -72,7 +72,8 @@ Pointer ProcessGroupGradcube::sum_sparse(const at::Tensor& tensor,
       c10::make_intrusive<GradcubeWork>(rank_, OpType::ALLREDUCE, kTitle, Tensors{tensor},
                                         Tensors{tensor}, std::vector<Copy>(), nullptr, nullptr, -1);
   const auto work = sum->work;
-  follow(sum, start(std::move(call), options.timeout), &ProcessGroupGradcube::exchange_elements);
+  follow(sum, begin(std::move(call), options.timeout), &ProcessGroupGradcube::exchange_elements);
+  work->look_for_signals();
   return work;
 }
 
@@ -119,7 +120,7 @@ void ProcessGroupGradcube::exchange_elements(const SparseSumPointer& sum) {
   }
   const auto left = std::chrono::duration_cast<Milliseconds>(
       std::max<Clock::duration>(sum->deadline - Clock::now(), Milliseconds(1)));
-  follow(sum, start(std::move(call), left), &ProcessGroupGradcube::add_elements);
+  follow(sum, begin(std::move(call), left), &ProcessGroupGradcube::add_elements);
 }
 
 void ProcessGroupGradcube::add_elements(const SparseSumPointer& sum) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <stdexcept>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include "trainer/torch/interpreter.h"
 #include "trainer/torch/tensors.h"
@@ -210,7 +211,8 @@ void GradcubeWork::abandon() {
 
 // What it has copied back comes before what the caller does now.
 void GradcubeWork::order_before_caller() {
-  if (stage_ != nullptr && Work::isCompleted()) stage_->order_before_caller();
+  if (stage_ == nullptr || !Work::isCompleted()) return;
+  future_->hasError() ? stage_->order_before_caller() : synchronize();
 }
 
 void GradcubeWork::take_back() {
@@ -248,6 +250,16 @@ void GradcubeWork::break_off() {
     throw;
   }
   order_before_caller();
+}
+
+void GradcubeWork::look_for_signals() {
+  if (torch::autograd::get_current_graph_task_nodes_in_graph() != nullptr) return;
+  try {
+    handle_signals();
+  } catch (...) {
+    break_off();
+    throw;
+  }
 }
 
 void GradcubeWork::lose() {

@@ -48,8 +48,11 @@ class GradcubeWork final : public c10d::Work {
                     std::vector<c10::Storage> kept, std::vector<Span> lent,
                     std::vector<Span> touched, Clock::time_point deadline);
 
-  // A signal's handler has raised before the caller had the work: counts as a signal that ends the
-  // wait(). With the interpreter's lock, which is free meanwhile. Throws what the handler of
+  // When the call is made: a signal that has come meanwhile counts as one that ends the wait().
+  // Python raises what its handler does before the caller has the work. In backward(), which makes
+  // a RuntimeError of what is thrown, handlers run later.
+  void look_for_signals();
+  // The same for one whose handler has raised later, but before the caller had the work. With the interpreter's lock, which is free meanwhile. Throws what the handler of
   // another signal raises, and std::runtime_error in a forked child.
   void lose();
 

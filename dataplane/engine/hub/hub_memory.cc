@@ -10,6 +10,7 @@
 
 #include "control/base/errors.h"
 #include "dataplane/engine/memory/shared_pages.h"
+#include "dataplane/host/attempt.h"
 #include "dataplane/host/memory_placement.h"
 #include "trainer/shared_mapping.h"
 
@@ -56,6 +57,8 @@ HubMemory::HubMemory(std::uint64_t bytes, std::optional<unsigned> numa_node) : b
 }
 
 HubMemory::~HubMemory() {
+  // Also of a hub that was given up before any trainer had it.
+  if (charge_ != nullptr) attempt([this] { charge_->go(); });
   give_back({file_.release(), base_, bytes_},
             goes_at_the_end() ? OtherReaders::lose_them : OtherReaders::keep_them,
             std::move(charge_));

@@ -37,9 +37,10 @@ bool MemoryQuota::Charge::may_hold_soon(std::uint64_t bytes) const {
 }
 
 void MemoryQuota::Charge::go() {
-  if (users_ == nullptr || bytes_ == 0 || std::exchange(goes_, true)) return;
+  if (users_ == nullptr || bytes_ == 0 || goes_) return;
   const std::lock_guard<std::mutex> lock(users_->mutex);
   users_->going[user_] += bytes_;
+  goes_ = true;
 }
 
 bool MemoryQuota::Charge::set(std::uint64_t bytes) {

@@ -8,8 +8,8 @@
 // Memory: a channel for each server that there was mail with, and what the trainers can have in
 // flight, for which the constructor allocates, with a bit for each segment that fits into their
 // memory; and a little for each trainer that has left. Nothing else depends on the size of the job.
-// While the host has no memory for a channel, mail to its server waits, and the first mail from
-// there is dropped, and sent again.
+// While the host has no memory for a channel, mail to its server waits, as does what was submitted
+// after it, and the first mail from there is dropped, and sent again.
 //
 // Resets. Mail knows no epochs: it waits while the job is reset and then goes on. It ends with the
 // job.

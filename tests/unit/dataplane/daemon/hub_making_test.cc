@@ -67,6 +67,16 @@ TEST_F(HubMakings, WaitForTheMemoryOfTheOneBefore) {
   EXPECT_EQ(second->hub()->number(), 2U);
 }
 
+TEST_F(HubMakings, WaitForTheMemoryOfOneThatNobodyGot) {
+  auto pages = before_->memory().charge();  // until they have gone
+  before_.reset();
+  const std::unique_ptr<HubMaking> second = making(2);
+  EXPECT_FALSE(second->go_on());
+  pages.reset();
+  EXPECT_TRUE(second->go_on());
+  EXPECT_EQ(second->hub()->number(), 2U);
+}
+
 TEST_F(HubMakings, AreRefusedWhereTheMemoryOfTheOneBeforeDoesNotComeBack) {
   before_->readers_have_left();
   const std::unique_ptr<HubMaking> second = making(2);
