@@ -52,8 +52,9 @@ class GradcubeWork final : public c10d::Work {
   // Python raises what its handler does before the caller has the work. In backward(), which makes
   // a RuntimeError of what is thrown, handlers run later.
   void look_for_signals();
-  // The same for one whose handler has raised later, but before the caller had the work. With the interpreter's lock, which is free meanwhile. Throws what the handler of
-  // another signal raises, and std::runtime_error in a forked child.
+  // The same for one whose handler has raised later, but before the caller had the work. With the
+  // interpreter's lock, which is free meanwhile. Throws what the handler of another signal raises,
+  // and std::runtime_error in a forked child.
   void lose();
 
   // Of a work without requests of its own, which end() ends: until then, what is asked of it is
