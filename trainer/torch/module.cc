@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
-#include <new>
+#include <memory>
 #include <optional>
 #include <pybind11/chrono.h>
 #include <pybind11/pybind11.h>
@@ -16,13 +16,7 @@
 #include <string_view>
 #include <torch/csrc/utils/pybind.h>
 #include <unistd.h>
-#include <unordered_map>
-#include <utility>
 #include <vector>
-
-#if PY_VERSION_HEX < 0x030B0000
-#include <frameobject.h>
-#endif
 
 #include "trainer/torch/compatibility.h"
 #include "trainer/torch/interpreter.h"
@@ -30,6 +24,7 @@
 #include "trainer/torch/process_group.h"
 #include "trainer/torch/progress.h"
 #include "trainer/torch/tensors.h"
+#include "trainer/torch/unseen_works.h"
 #include "trainer/torch/work.h"
 
 namespace gradcube::pytorch {
@@ -110,85 +105,6 @@ std::optional<at::Tensor> joined_in(const ProcessGroupGradcube& group,
   if (!session->is_in_place(whole.data_ptr(), whole.nbytes())) return std::nullopt;
   return whole;
 }
-
-// Works of calls after which a signal's handler has raised. Python looks for signals when the call
-// has returned, in the same instruction, and lets go of the work as the exception passes: nobody
-// has seen it, and nobody can wait for it. A work that is dropped anywhere else, or by what its
-// instruction raises by itself, is its caller's.
-class UnseenWorks {
- public:
-  static PyObject* allocate(PyTypeObject* type, Py_ssize_t items) {
-    PyObject* const work = PyType_GenericAlloc(type, items);
-    if (work == nullptr) return nullptr;
-    try {
-      made_at()[work] = place();
-    } catch (const std::bad_alloc&) {
-      // Its caller's, whatever comes.
-    }
-    return work;
-  }
-
-  static PyObject* refuse_to_make(PyTypeObject*, PyObject*, PyObject*) {
-    PyErr_SetString(PyExc_TypeError, "only the calls of a process group make works");
-    return nullptr;
-  }
-
-  static void finalize(PyObject* work) {
-    const auto made = made_at().extract(work);
-    if (made.empty() || PyErr_Occurred() == nullptr) return;
-    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
-    PyErr_Fetch(&type, &value, &trace);
-    try {
-      const bool is_of_handler = was_raised_within(type, trace) && made.mapped() == place();
-      if (is_of_handler) py::handle(work).cast<GradcubeWork&>().lose();
-    } catch (py::error_already_set& raised) {  // by the handler of one more signal
-      Py_CLEAR(type);
-      Py_CLEAR(value);
-      Py_CLEAR(trace);
-      raised.restore();
-      return;
-    } catch (const std::exception&) {
-      // In a forked child, which has none of its parent's works.
-    }
-    PyErr_Restore(type, value, trace);
-  }
-
-  static void destroy(PyObject* work) {
-    const bool is_held_again = PyObject_CallFinalizerFromDealloc(work) != 0;
-    if (!is_held_again) Py_TYPE(work)->tp_base->tp_dealloc(work);
-  }
-
- private:
-  // The code that the interpreter is in, and the instruction.
-  using Place = std::pair<const void*, int>;
-
-  // Of each that Python has. Guarded by the interpreter's lock, and never destroyed.
-  static std::unordered_map<const PyObject*, Place>& made_at() {
-    static auto* const places = new std::unordered_map<const PyObject*, Place>();
-    return *places;
-  }
-
-  // Runs no code of Python's, as attributes may.
-  static Place place() {
-    PyFrameObject* const frame = PyEval_GetFrame();
-    if (frame == nullptr) return {};
-    PyCodeObject* const code = PyFrame_GetCode(frame);
-    Py_DECREF(code);  // the frame has it
-#if PY_VERSION_HEX >= 0x030B0000
-    return {code, PyFrame_GetLasti(frame)};
-#else
-    return {code, frame->f_lasti};
-#endif
-  }
-
-  // By a function of Python's that the instruction has called, or by Python's own handler: not by
-  // the call of C itself.
-  static bool was_raised_within(PyObject* type, PyObject* trace) {
-    const bool has_inner_frame =
-        trace != nullptr && reinterpret_cast<PyTracebackObject*>(trace)->tb_next != nullptr;
-    return has_inner_frame || PyErr_GivenExceptionMatches(type, PyExc_KeyboardInterrupt) != 0;
-  }
-};
 
 c10::intrusive_ptr<ProcessGroupGradcube> create(const std::string& socket, const std::string& job,
                                                 int rank, int size,
@@ -279,7 +195,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   using gradcube::pytorch::GradcubeWork;
   using gradcube::pytorch::ProcessGroupGradcube;
   using gradcube::pytorch::SharingScope;
-  using gradcube::pytorch::UnseenWorks;
   using Released = py::call_guard<py::gil_scoped_release>;
   const py::object base =
       py::module_::import("torch._C._distributed_c10d").attr(gradcube::pytorch::kGroupBase);
@@ -300,12 +215,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def("statistics", &gradcube::pytorch::statistics_of);
 
   py::class_<GradcubeWork, c10d::Work, c10::intrusive_ptr<GradcubeWork>>(
-      module, "Work", py::is_final(), py::custom_type_setup([](PyHeapTypeObject* type) {
-        type->ht_type.tp_alloc = UnseenWorks::allocate;
-        type->ht_type.tp_new = UnseenWorks::refuse_to_make;
-        type->ht_type.tp_finalize = UnseenWorks::finalize;
-        type->ht_type.tp_dealloc = UnseenWorks::destroy;
-      }));
+      module, "Work", py::is_final(), py::custom_type_setup(&gradcube::pytorch::lose_unseen_works));
 
   py::class_<Departure>(module, "Departure")
       .def(py::init<const ProcessGroupGradcube&>(), py::arg("group"))
