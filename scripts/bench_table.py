@@ -11,12 +11,14 @@ import os
 import pathlib
 import signal
 import sys
+import time
 from typing import Callable, List
 
 import bench_algorithms
 import bench_cores
 import bench_hosts
 import bench_hub
+import bench_instructions
 import bench_jobs
 import bench_links
 import bench_plans
@@ -29,11 +31,15 @@ from bench_row import Row
 from bench_row import Setting
 
 # Rows that are measured together: their name, and what measures them.
-GROUPS = [
+ENGINE_GROUPS = [
     *bench_links.GROUPS,
     *bench_cores.GROUPS,
+    *bench_instructions.GROUPS,
     *bench_tenants.GROUPS,
     *bench_plans.GROUPS,
+]
+GROUPS = [
+    *ENGINE_GROUPS,
     *bench_algorithms.GROUPS,
     *bench_hosts.GROUPS,
     *bench_udp.GROUPS,
@@ -45,23 +51,31 @@ GROUPS = [
 
 
 def chosen(parts):
+    """Those of which a part of the name is given; without any, those that need no root and no PyTorch."""
     for part in parts:
-        if not any(part.lower() in name.lower() for name, _ in GROUPS):
+        if part != "all" and not any(part.lower() in name.lower() for name, _ in GROUPS):
             names = "".join(f"\n  {name}" for name, _ in GROUPS)
-            what = f'there is no group "{part}"; expected a part of one of these names:{names}'
+            what = f'there is no group "{part}"; expected "all", or a part of one of these names:{names}'
             print(f"bench.sh: {what}", file=sys.stderr)
             sys.exit(2)
-    return [group for group in GROUPS if not parts or any(part.lower() in group[0].lower() for part in parts)]
+    if "all" in parts:
+        return GROUPS
+    if not parts:
+        return ENGINE_GROUPS
+    return [group for group in GROUPS if any(part.lower() in group[0].lower() for part in parts)]
 
 
 def measure(name: str, group: Callable, setting: Setting) -> List[Row]:
-    print(f"      {name} ...", file=sys.stderr, flush=True)
+    print(f"      {name} ...", end="", file=sys.stderr, flush=True)
+    begin = time.monotonic()
     try:
         return group(setting)
     except Failure as failure:
         return [Row(name, error=str(failure))]
     except (KeyError, TypeError) as error:
         return [Row(name, error=f"output of another form than expected: {error!r}")]
+    finally:
+        print(f" {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
 
 
 def cells(row):

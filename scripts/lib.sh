@@ -21,7 +21,7 @@ export PATH="/usr/bin:$PATH"
   test_packages=(ccache clang libclang-rt-dev libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
     clang-format clang-tidy pyflakes3 shellcheck iproute2 abigail-tools openssh-client openssh-server)
   bench_packages=(python3 libbenchmark-dev openmpi-bin libopenmpi-dev libgloo-dev iproute2
-    dpdk-dev)
+    dpdk-dev valgrind)
 }
 
 if [[ -t 1 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then

@@ -17,30 +17,23 @@
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "aggregation/kernels.h"
-#include "dataplane/daemon/embedded_cluster.h"
-#include "dataplane/engine/event_queue.h"
+#include "dataplane/host/clock.h"
 #include "dataplane/host/eal.h"
 #include "protocol/crc.h"
 #include "protocol/kernels/mac_kernels.h"
-#include "protocol/wire.h"
-#include "tests/simulation/simulated_trainer.h"
-#include "tests/support/admissions.h"
-#include "trainer/shared_mapping.h"
+#include "tests/bench/dataplane/two_servers.h"
 
 namespace gradcube {
 namespace {
 
 using aggregation::DataType;
 using aggregation::Operation;
-using simulation::SimulatedTrainer;
 
 constexpr std::uint32_t kSegment = 8192;
 constexpr unsigned kRounds = 7;
@@ -60,77 +53,6 @@ double rate(std::uint64_t bytes, const std::function<void()>& work) {
   std::nth_element(rounds.begin(), rounds.begin() + kRounds / 2, rounds.end());
   return static_cast<double>(bytes) / rounds[kRounds / 2] * 1e-9;
 }
-
-// Two servers, their trainers and the switch between them, on the calling thread.
-class Pair {
- public:
-  Pair(std::uint64_t buffer_bytes, bool with_key)
-      : cluster_(options(with_key), clock_, aggregation::select_kernels(512), events_),
-        admissions_(cluster_.nodes()),
-        bytes_(buffer_bytes) {
-    for (const auto id : admissions_.join_all({"bench", 1, 1, buffer_bytes + 4096})) {
-      trainers_.push_back(std::make_unique<SimulatedTrainer>(id));
-      dataplane::JoinedSession session = admissions_.session(id);
-      session.trainer_doorbell = dup(session.trainer_doorbell);
-      trainers_.back()->admit(session);
-      // As a trainer's library does for a large block.
-      shared::take_huge_pages(std::as_writable_bytes(
-          std::span(trainers_.back()->at(shared::kHeapOffset), buffer_bytes)));
-      auto* elements = reinterpret_cast<float*>(trainers_.back()->at(shared::kHeapOffset));
-      std::fill_n(elements, buffer_bytes / sizeof(float), 0.0F);
-    }
-  }
-
-  void set_checksums(bool on) {
-    for (bcube::ServerId server = 0; server < 2; ++server) {
-      cluster_.engines(server).front().engine->set_checksums(on, on);
-    }
-  }
-
-  // Payload that one all-reduce sends: half of the buffer each way in each stage.
-  std::uint64_t payload() const { return 2 * bytes_; }
-  std::uint8_t* buffer(unsigned server) { return trainers_[server]->at(shared::kHeapOffset); }
-
-  void allreduce() {
-    for (auto& trainer : trainers_) {
-      trainer->submit(shared::kHeapOffset, bytes_ / sizeof(float), DataType::float32,
-                      Operation::sum);
-    }
-    while (trainers_[0]->in_flight() != 0 || trainers_[1]->in_flight() != 0) {
-      cluster_.pollers().front()->iterate();
-      for (auto& trainer : trainers_) {
-        if (trainer->header().completion_tail.load(std::memory_order_acquire) != completed_) {
-          take(*trainer);
-        }
-      }
-    }
-    ++completed_;
-  }
-
- private:
-  static dataplane::EmbeddedClusterOptions options(bool with_key) {
-    dataplane::EmbeddedClusterOptions options;
-    options.settings.topology = control::parse_topology("star:2", "topology");
-    options.settings.mtu = kSegment + protocol::header_bytes(1, true, true) - 14;
-    if (with_key) options.key = control::Secret{1, 2, 3};
-    options.lcores = {{1, -1}};
-    return options;
-  }
-
-  static void take(SimulatedTrainer& trainer) {
-    for (const shared::Completion& completion : trainer.take_completions()) {
-      if (completion.code != 0) throw std::runtime_error("an all-reduce has failed");
-    }
-  }
-
-  dataplane::TscClock clock_;
-  dataplane::EventQueue events_;
-  dataplane::EmbeddedCluster cluster_;
-  dataplane::Admissions admissions_;
-  std::vector<std::unique_ptr<SimulatedTrainer>> trainers_;
-  std::uint64_t bytes_;
-  std::uint64_t completed_ = 0;
-};
 
 // What the bare work on segments costs, over the buffers of the pair.
 struct Stages {
@@ -155,7 +77,7 @@ std::uint64_t sum_of(const std::uint8_t* bytes, std::uint64_t length) {
   return sum;
 }
 
-Stages measure_stages(Pair& pair, std::uint64_t bytes) {
+Stages measure_stages(TwoServers& pair, std::uint64_t bytes) {
   const std::uint64_t passes = std::max<std::uint64_t>(1, kBytesPerRound / bytes);
   volatile std::uint64_t sink = 0;
   const auto over_segments = [&](auto&& work) {
@@ -188,11 +110,14 @@ Stages measure_stages(Pair& pair, std::uint64_t bytes) {
   return stages;
 }
 
-double measure_path(Pair& pair, bool checksums) {
+double measure_path(TwoServers& pair, bool checksums) {
   pair.set_checksums(checksums);
   const std::uint64_t times = std::max<std::uint64_t>(1, kBytesPerRound / pair.payload());
   return rate(times * pair.payload(), [&] {
-    for (std::uint64_t i = 0; i < times; ++i) pair.allreduce();
+    for (std::uint64_t i = 0; i < times; ++i) {
+      pair.submit();
+      while (pair.is_busy()) pair.iterate();
+    }
   });
 }
 
@@ -217,12 +142,13 @@ void print_stages(const std::string& place, const Stages& stages, double with, d
 
 void measure(const std::string& place, std::uint64_t bytes, bool as_json,
              nlohmann::ordered_json& rows) {
+  dataplane::TscClock clock;
   double with_mac = 0;
   {
-    Pair authenticated(bytes, true);
+    TwoServers authenticated(clock, kSegment, bytes, true);
     with_mac = measure_path(authenticated, true);
   }
-  Pair pair(bytes, false);
+  TwoServers pair(clock, kSegment, bytes, false);
   const double with = measure_path(pair, true);
   const double without = measure_path(pair, false);
   const Stages stages = measure_stages(pair, bytes);
