@@ -92,6 +92,26 @@ def small_nine_rows(setting):
     return rows
 
 
+def lcore_rows(setting):
+    """100 MB on two servers: with a core for both, a core for each, and both cores for each."""
+    medians = Medians()
+    beds = {
+        "both": ["--lcores", "0"],
+        "each": ["--lcores", "0-1"],
+        "two": ["--lcores", "0-1", "--server-lcores", "2"],
+    }
+    for _ in range(setting.turns()):
+        for name, options in beds.items():
+            with Cluster(setting.build, *options, topology="star:2") as cluster:
+                medians.add(name, cluster.allreduce("100M", setting.iterations(10))["seconds_median"])
+    two = medians["two"]
+    rows = []
+    for name, words in (("both", "one lcore for both servers"), ("each", "an lcore for each server")):
+        bound = f"{words} {medians[name]:.4g} s"
+        rows.append(Row("100 MB, star:2, no rate, two lcores for each server", two, "s", bound, medians[name] / two))
+    return rows
+
+
 def program_rows(program, judge, setting):
     """The rows of a program of tests/bench, which `judge` holds against the target."""
     path = pathlib.Path(setting.build) / "tests/bench" / program
@@ -121,6 +141,7 @@ def judge_iteration(row):
 
 GROUPS = [
     ("100 MB against the peers and the bare arithmetic", large_rows),
+    ("lcores of a server", lcore_rows),
     ("1 KB, two servers", small_two_rows),
     ("1 KB to 64 KB, nine servers", small_nine_rows),
     (

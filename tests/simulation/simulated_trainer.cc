@@ -1,7 +1,9 @@
 #include "tests/simulation/simulated_trainer.h"
 
+#include <array>
 #include <cerrno>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -67,6 +69,12 @@ std::uint64_t SimulatedTrainer::submit(std::uint64_t offset, std::uint64_t count
   asked.dtype = static_cast<std::uint8_t>(dtype);
   asked.collective.op = static_cast<std::uint8_t>(operation);
   return submit(asked);
+}
+
+std::size_t SimulatedTrainer::take_rings() {
+  std::array<char, 64> bells;
+  const ssize_t taken = recv(joined_.trainer_doorbell, bells.data(), bells.size(), MSG_DONTWAIT);
+  return taken < 0 ? 0 : static_cast<std::size_t>(taken);
 }
 
 std::vector<shared::Completion> SimulatedTrainer::take_completions() {

@@ -58,6 +58,8 @@ class SimulatedTrainer {
                        aggregation::Operation operation);
   // The completions since the last call, in the order of the ring.
   std::vector<shared::Completion> take_completions();
+  // How often its doorbell has rung since the last call; it rings for one that says it sleeps.
+  std::size_t take_rings();
 
  private:
   dataplane::TrainerId id_;

@@ -63,6 +63,23 @@ TEST(SmallAllReduces, InARowSendOneAcknowledgementForEachFlowOfResults) {
   leave_all(cluster, trainers);
 }
 
+// A wake-up takes a core longer than the rest of a small collective.
+TEST(SmallAllReduces, WakeEachTrainerThatSleepsOnce) {
+  SimulatedCluster cluster(settings_of({{"topology", "bcube:3,2"}}));
+  const Collective collective = small(cluster, CollectiveKind::all_reduce);
+  const Trainers trainers = cluster.join_all("sleepers", heap_for(collective));
+  for (const auto& trainer : trainers) {
+    trainer->header().trainer_asleep.store(1);
+    trainer->take_rings();
+  }
+  constexpr unsigned kRounds = 20;
+  for (unsigned round = 0; round < kRounds; ++round) {
+    allreduce(cluster, trainers, collective);
+    for (const auto& trainer : trainers) EXPECT_EQ(trainer->take_rings(), 1u);
+  }
+  leave_all(cluster, trainers);
+}
+
 // So the pollers may sleep.
 TEST(ALateTrainer, LeavesNothingForThePollersToDoSoon) {
   for (const char* rate : {"", "1gbit"}) {
