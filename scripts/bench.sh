@@ -8,7 +8,7 @@ cd "$source_root"
 
 usage() {
   cat <<'USAGE'
-usage: ./scripts/bench.sh [--quick] [--json] [GROUP...]
+usage: ./scripts/bench.sh [--quick] [--check] [--json] [GROUP...]
 Builds, measures, and prints one table: figure, value, bound or peer, ratio, target. Without a GROUP
 it measures the engine beside its bounds and peers, some 6 minutes. A GROUP is a part of the names of
 groups of rows, in any case: only these are measured ("hosts" or "idle jobs"); one that names none
@@ -16,6 +16,7 @@ prints all names, and "all" measures all, more than half an hour. The rows of "h
 root, as does one of "training": they make network namespaces. Only the rows of "training" and the
 last of "hub" need PyTorch.
   --quick          fewer iterations: rougher, sooner
+  --check          fail where a target is missed, too, and not only what could not be measured
   --json           one JSON object in place of the table
 USAGE
 }
@@ -24,7 +25,7 @@ options=("$@")
 measuring=360
 for option in "$@"; do
   case $option in
-    --quick | --json) ;;
+    --quick | --check | --json) ;;
     -h | --help)
       usage
       exit 0

@@ -24,9 +24,9 @@ only if nothing failed and every stage of tests ran some.
            clang-tidy over what the commits of three hours changed. Continuous integration runs this.
   --deep   also what takes hours: the integration tests that --full leaves out on veth and udp, longer rounds,
            100,000 seeds of the simulation, all tests under the sanitizers, the tests of clang++'s
-           release build, clang-tidy over all sources, libFuzzer (10 minutes a target), valgrind, what
-           a host may limit (scripts/try_limits.py), Debian packages and a container's image of them, a build
-           for AArch64, and bugs planted that tests must notice
+           release build, clang-tidy over all sources, libFuzzer (10 minutes a target), valgrind, the
+           instructions of a segment, what a host may limit (scripts/try_limits.py), Debian packages and
+           a container's image of them, a build for AArch64, and bugs planted that tests must notice
   STAGE    runs only this one of them, as its name stands before its title: a --deep run in parts, for
            instance, or once more what failed: ./scripts/test.sh --deep test_seeds fuzz
 USAGE
@@ -321,6 +321,9 @@ test_under_valgrind() {
     bcube_forwarding checkpoint hub control merge model
 }
 
+# Of a segment, on the path of the release build.
+count_instructions() { check ./scripts/bench.sh --check instructions; }
+
 try_limits() {
   some_gnu_tree
   build_tree build-test cli/gradcube:executable dataplane/daemon/gradcubed:executable
@@ -373,6 +376,7 @@ if deep; then
   stage 2400 test_clang_release "testing the release build of clang++, each source compiled alone"
   stage $((4 * fuzz_minutes * 60 + 300)) fuzz "fuzzing by libFuzzer"
   stage 3000 test_under_valgrind "running unit tests under valgrind"
+  stage 400 count_instructions "counting the instructions of a segment"
   stage 60 try_limits "trying what a host may limit"
   stage 1200 test_packages "making Debian packages, and trying them"
   stage 300 test_image "building a container's image of them, and trying it under limits"
