@@ -1,5 +1,5 @@
-// The packet pools of simulated clusters outlive them. To make and end them took a fifth of the time
-// of a random cluster: DPDK writes into each packet at the begin, and zeros all memory at the end.
+// The packet pools of simulated clusters outlive them. To make and end them took a fifth of the
+// time of a random cluster: DPDK writes into each packet at the begin, zeros all memory at the end.
 // So a program with the simulation has DPDK's functions that make and end pools replaced: one that
 // is whole from the start, and ends with all packets in it, is kept, and who asks for one of the
 // same name and form gets it. What was in its packets stays there, as it does within a run. So a
