@@ -328,7 +328,7 @@ class Run {
       if (!worker.gone) cluster_.leave(*worker.trainer, dataplane::Departure::orderly);
     }
     const bool drained = cluster_.run_until(
-        [this] { return cluster_.packets_in_use() == 0 && cluster_.idle(); }, 30'000'000'000);
+        [this] { return cluster_.idle() && cluster_.packets_in_use() == 0; }, 30'000'000'000);
     if (!drained) {
       judgement_.complain(
           fmt::format("{} packets have leaked, or a node keeps a job", cluster_.packets_in_use()));

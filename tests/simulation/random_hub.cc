@@ -129,7 +129,7 @@ class HubRun {
     if (outcome_.complaints.size() < 10) outcome_.complaints.push_back("hub: " + what);
   }
 
-  std::vector<float> expected(std::uint32_t key, unsigned steps) {
+  const std::vector<float>& expected(std::uint32_t key, unsigned steps) {
     auto [known, fresh] = expected_.try_emplace({key, steps});
     std::vector<float>& weights = known->second;
     if (!fresh) return weights;
@@ -295,7 +295,7 @@ class HubRun {
       if (!workers_[i].gone) cluster_.leave(trainer(i), dataplane::Departure::orderly);
     }
     const bool drained = cluster_.run_until(
-        [this] { return cluster_.packets_in_use() == 0 && cluster_.idle(); }, 30 * kSecond);
+        [this] { return cluster_.idle() && cluster_.packets_in_use() == 0; }, 30 * kSecond);
     if (!drained) complain("packets have leaked, or a node keeps a job");
   }
 

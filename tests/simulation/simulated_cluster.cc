@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 #include <future>
 #include <numeric>
-#include <rte_mempool.h>
 #include <unistd.h>
 #include <utility>
 
 #include "aggregation/kernels.h"
 #include "control/plan/algorithms.h"
+#include "tests/simulation/kept_pools.h"
 
 namespace gradcube::simulation {
 
@@ -340,16 +340,16 @@ unsigned SimulatedCluster::packets_in_use_of(const char* pools) const {
   unsigned packets = 0;
   for (std::size_t i = 0; i < cluster_->pollers().size(); ++i) {
     const std::string name = fmt::format("{}-{}", pools, cluster_->lcore_of(i));
-    const rte_mempool* pool = rte_mempool_lookup(name.c_str());
+    const rte_mempool* pool = pool_in_use(name);
     packets += pool->populated_size - rte_mempool_avail_count(pool);
   }
   return packets;
 }
 
 unsigned SimulatedCluster::packets_in_use() const {
-  const rte_mempool* messages = rte_mempool_lookup("messages");
+  const rte_mempool* messages = pool_in_use("messages");
   return packets_in_use_of("segments") + packets_in_use_of("answers") +
-         rte_mempool_in_use_count(rte_mempool_lookup("clones")) +
+         rte_mempool_in_use_count(pool_in_use("clones")) +
          (messages == nullptr ? 0 : rte_mempool_in_use_count(messages));
 }
 

@@ -62,14 +62,13 @@ std::uint16_t Wiretap::touch(rte_mbuf** packets, std::uint16_t received, std::ui
   const bool is_over = now >= attack_.until;
   std::uint16_t count = 0;
   for (std::uint16_t i = 0; i < received; ++i) {
-    const Bytes frame = is_over ? Bytes() : bytes_of(packets[i]);
-    if (!is_over && keeps_back(frame)) {
+    if (!is_over && keeps_back(packets[i])) {
       rte_pktmbuf_free(packets[i]);
       continue;
     }
     packets[count++] = packets[i];
     if (is_over) continue;
-    note(frame);
+    note(packets[i]);
     if (left_ != 0 && hits(attack_.sends)) {
       --left_;
       ++owed_;
@@ -90,25 +89,25 @@ std::uint16_t Wiretap::touch(rte_mbuf** packets, std::uint16_t received, std::ui
   return count;
 }
 
-bool Wiretap::keeps_back(const Bytes& frame) {
+bool Wiretap::keeps_back(const rte_mbuf* packet) {
   if (hits(attack_.cuts)) {
     ++done_["kept"];
-    note(frame);  // he may send it later
+    note(packet);  // he may send it later
     return true;
   }
   if (!hits(attack_.delays)) return false;
   ++done_["delayed"];
   delayed_.push_back(
-      {clock_.now() + static_cast<std::int64_t>(random_.below(kLongestDelay)), frame});
+      {clock_.now() + static_cast<std::int64_t>(random_.below(kLongestDelay)), bytes_of(packet)});
   return true;
 }
 
 // Most of what he keeps is old.
-void Wiretap::note(const Bytes& frame) {
+void Wiretap::note(const rte_mbuf* packet) {
   if (heard_.size() < kMostKept) {
-    heard_.push_back(frame);
+    heard_.push_back(bytes_of(packet));
   } else if (random_.below(10) == 0) {
-    heard_[random_.below(kMostKept)] = frame;
+    heard_[random_.below(kMostKept)] = bytes_of(packet);
   }
 }
 

@@ -58,8 +58,8 @@ class Wiretap {
     Bytes bytes;
   };
 
-  bool keeps_back(const Bytes& frame);
-  void note(const Bytes& frame);
+  bool keeps_back(const rte_mbuf* packet);
+  void note(const rte_mbuf* packet);
   Bytes next_frame();
   Bytes forged(const Bytes& frame);
   bool put(const Bytes& bytes, rte_mbuf** packets, std::uint16_t& count);
