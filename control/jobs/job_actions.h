@@ -64,10 +64,7 @@ struct EnginesHeld {
 struct EnginesHalted {
   LaneNumbers completed;
 };
-struct Disagreed {
-  Epoch epoch = 0;
-  Disagreement what;
-};
+using Disagreed = Disagree;
 // One more of the server's trainers is there.
 struct TrainerJoined {};
 // A trainer left or died; what it has submitted can still be done. `how` is a whole sentence.
@@ -106,13 +103,9 @@ using JobEvent = std::variant<event::EnginesArmed, event::EnginesHeld, event::En
 
 namespace command {
 // Attach engines, armed in the descriptor's epoch. -> EnginesArmed
-struct Prepare {
-  JobDescriptor job;
-};
+using control::Prepare;
 // Take submissions and send. No answer.
-struct Start {
-  Epoch epoch = 0;
-};
+using control::Start;
 // Take no more submissions; go on sending and receiving. Comes again, to ask for another collective
 // or how far the engines have come. -> EnginesHeld, again and again
 struct Hold {
@@ -121,10 +114,7 @@ struct Hold {
 // Stop. Nothing may complete after the answer. -> EnginesHalted
 struct Halt {};
 // Drop what is in flight, fail what the cut says, be armed in the new epoch. -> EnginesArmed
-struct Reset {
-  Epoch epoch = 0;
-  JobCut cut;
-};
+using control::Reset;
 // A trainer has left, and the job goes on: from now on what needs it fails (departures.h). Its own
 // server is told, too. No answer.
 struct Note {
@@ -156,9 +146,7 @@ struct Joined {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
 };
-struct Refused {
-  std::string text;
-};
+using control::Refused;
 // Collectives failed; the job goes on. Comes with command::Reset, behind it.
 struct Failed {
   JobCut cut;

@@ -109,9 +109,9 @@ void JobNode::set_key(KeyId key) {
   for (auto& [id, leader] : leaders_) leader.set_key(key);
 }
 
-std::variant<Attempt, Refusal> JobNode::join(const JoinRequest& request, TransportFacts transport,
+std::variant<Attempt, Refused> JobNode::join(const JoinRequest& request, TransportFacts transport,
                                              Instant now, JobActions& out) {
-  if (const auto reason = objection(request); reason.has_value()) return Refusal{*reason};
+  if (const auto reason = objection(request); reason.has_value()) return Refused{*reason};
   const Attempt attempt = ++last_attempt_;
   JobAgent agent({server_, incarnation_, attempt}, request, transport, space_, timing_, now);
   const auto placed = agents_.emplace(attempt, std::move(agent)).first;

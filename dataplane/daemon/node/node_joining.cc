@@ -134,8 +134,8 @@ TrainerId Node::begin_group(const control::JobOptions& options, const TrainerReq
   JobGroup& group = places[0];
   group.progress = member->submitted().completed;
   const auto outcome = jobs_.join(asked, transport_of(*engines_, *member), now, actions_);
-  if (const auto* refusal = std::get_if<control::Refusal>(&outcome)) {
-    throw JoinRefused(GRADCUBE_EJOB, refusal->message);
+  if (const auto* refused = std::get_if<control::Refused>(&outcome)) {
+    throw JoinRefused(GRADCUBE_EJOB, refused->text);
   }
   const Attempt attempt = std::get<Attempt>(outcome);
   group.member = std::move(member);
