@@ -48,9 +48,7 @@ void Greetings::on_time(Instant now, std::vector<NodeMessage>& messages, Servers
 }
 
 std::optional<Instant> Greetings::deadline() const {
-  std::optional<Instant> first = life_.deadline();
-  if (!greeted_.empty() && (!first.has_value() || next_ < *first)) first = next_;
-  return first;
+  return greeted_.empty() ? life_.deadline() : earlier(life_.deadline(), next_);
 }
 
 std::optional<Instant> Greetings::last_heard(bcube::ServerId server) const {

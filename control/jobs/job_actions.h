@@ -7,6 +7,7 @@
 #ifndef GRADCUBE_CONTROL_JOBS_JOB_ACTIONS_H_
 #define GRADCUBE_CONTROL_JOBS_JOB_ACTIONS_H_
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -20,6 +21,11 @@ namespace gradcube::control {
 
 // Since any fixed moment; the same clock in all calls.
 using Instant = std::chrono::microseconds;
+
+// Of two, as far as there are any.
+inline std::optional<Instant> earlier(std::optional<Instant> one, std::optional<Instant> other) {
+  return one.has_value() && other.has_value() ? std::min(one, other) : std::max(one, other);
+}
 
 struct JobTiming {
   Instant repeat = std::chrono::milliseconds(20);  // of a request without an answer

@@ -383,11 +383,8 @@ void JobNode::on_time(Instant now, JobActions& out) {
 
 std::optional<Instant> JobNode::deadline() const {
   std::optional<Instant> first;
-  const auto take = [&](const std::optional<Instant>& other) {
-    if (other.has_value() && (!first.has_value() || *other < *first)) first = other;
-  };
-  for (const auto& [id, leader] : leaders_) take(leader.deadline());
-  for (const auto& [attempt, agent] : agents_) take(agent.deadline());
+  for (const auto& [id, leader] : leaders_) first = earlier(first, leader.deadline());
+  for (const auto& [attempt, agent] : agents_) first = earlier(first, agent.deadline());
   return first;
 }
 

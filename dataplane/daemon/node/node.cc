@@ -132,10 +132,7 @@ void Node::on_time(control::Instant now) {
 }
 
 std::optional<control::Instant> Node::deadline() const {
-  const auto greeting = greetings_.deadline();
-  const auto job = jobs_.deadline();
-  if (!greeting.has_value() || !job.has_value()) return greeting.has_value() ? greeting : job;
-  return std::min(*greeting, *job);
+  return control::earlier(greetings_.deadline(), jobs_.deadline());
 }
 
 bool Node::work(control::Instant now, const MayGoOn& may_go_on) {

@@ -125,9 +125,7 @@ void NodeGroup::deliver(const control::NodeMessage& message, control::Instant no
 std::optional<control::Instant> NodeGroup::deadline() const {
   std::optional<control::Instant> first = messages_.next();
   for (const auto& [server, node] : nodes_) {
-    if (stopped_.contains(server)) continue;
-    const auto due = node->deadline();
-    if (due.has_value() && (!first.has_value() || *due < *first)) first = due;
+    if (!stopped_.contains(server)) first = control::earlier(first, node->deadline());
   }
   return first;
 }
