@@ -181,11 +181,8 @@ void JobNode::dispatch_to_leader(const JobMessage& message, Instant now, JobActi
 
 void JobNode::begin_job(const JobMessage& message, const Join& join, Instant now, JobActions& out) {
   if (const std::string reason = too_many_for(message, join); !reason.empty()) {
-    const JobEnd self{server_, incarnation_, 0};
-    out.emplace_back(JobMessage{
-        self, message.from, protocol::kNoJob, message.name,
-        Refused{fmt::format("job \"{}\" cannot start: {}", message.name, reason)}, message.owner});
-    return;
+    const std::string why = fmt::format("job \"{}\" cannot start: {}", message.name, reason);
+    return answer(message, Refused{why}, out);
   }
   do {
     next_id_ += kIdStep;
@@ -241,9 +238,7 @@ void JobNode::answer_seek(const JobMessage& message, JobActions& out) const {
     const bool lives = !agent.is_ending() && !agent.trainer_gone();
     if (agent.name() != message.name || agent.owner() != message.owner || !lives) continue;
     if (agent.leader_server() == message.from.server) continue;
-    const JobEnd self{server_, incarnation_, 0};
-    out.emplace_back(JobMessage{self, message.from, message.job, message.name,
-                                Elsewhere{agent.trainer(), agent.options()}, message.owner});
+    answer(message, Elsewhere{agent.trainer(), agent.options()}, out);
   }
 }
 
@@ -252,10 +247,7 @@ bool JobNode::answer_late_join(const JobMessage& message, JobActions& out) const
   const auto past = std::find_if(past_.begin(), past_.end(),
                                  [&](const Past& each) { return each.agent == message.from; });
   if (past == past_.end()) return false;
-  const JobEnd self{server_, incarnation_, 0};
-  out.emplace_back(JobMessage{self, message.from, protocol::kNoJob, message.name,
-                              Abort{past->why, {}, std::nullopt, std::nullopt, false},
-                              message.owner});
+  answer(message, Abort{past->why, {}, std::nullopt, std::nullopt, false}, out);
   return true;
 }
 
@@ -276,11 +268,14 @@ JobLeader* JobNode::leader_for(const JobMessage& message) {
 }
 
 void JobNode::unknown(const JobMessage& message, JobActions& out) const {
-  if (std::holds_alternative<Unknown>(message.body)) return;
-  JobEnd self = message.to;
-  self.incarnation = incarnation_;
+  if (!std::holds_alternative<Unknown>(message.body)) answer(message, Unknown{}, out);
+}
+
+// As whom it was sent to.
+void JobNode::answer(const JobMessage& message, JobBody body, JobActions& out) const {
+  const JobEnd self{server_, incarnation_, message.to.attempt};
   out.emplace_back(
-      JobMessage{self, message.from, message.job, message.name, Unknown{}, message.owner});
+      JobMessage{self, message.from, message.job, message.name, std::move(body), message.owner});
 }
 
 void JobNode::on_event(Attempt attempt, const JobEvent& event, Instant now, JobActions& out) {

@@ -94,6 +94,7 @@ class JobNode {
   void forget_what_is_over(Instant now);
   bool answer_late_join(const JobMessage& message, JobActions& out) const;
   void unknown(const JobMessage& message, JobActions& out) const;
+  void answer(const JobMessage& message, JobBody body, JobActions& out) const;
   void answer_seek(const JobMessage& message, JobActions& out) const;
 
   bcube::ServerId server_;
