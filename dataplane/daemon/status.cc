@@ -250,15 +250,15 @@ Json hubs_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   Json hubs = Json::array();
   for (const HubFacts& hub : sources.cluster.nodes().hubs()) {
-    hubs.push_back({{"job", hub.job},
-                    {"id", hub.id},
-                    {"number", hub.number},
+    hubs.push_back({{"job", hub.call.job},
+                    {"id", hub.call.hub.job},
+                    {"number", hub.call.hub.number},
                     {"address", control::address_json(space, hub.aggregator)},
-                    {"state", progress_name(hub.progress)},
-                    {"why", hub.why},
-                    {"members", control::addresses_json(space, hub.members)},
-                    {"trainers_per_server", hub.trainers},
-                    {"uid", hub.uid},
+                    {"state", progress_name(hub.state.progress)},
+                    {"why", hub.state.why},
+                    {"members", control::addresses_json(space, hub.call.members)},
+                    {"trainers_per_server", hub.call.trainers},
+                    {"uid", hub.call.user},
                     {"keys", hub.keys},
                     {"weights_bytes", hub.weights_bytes},
                     {"memory_bytes", hub.memory_bytes},

@@ -265,17 +265,7 @@ std::vector<std::string> AggregatedHubs::look(Instant now, NodeMessages& out) {
 std::vector<HubFacts> AggregatedHubs::facts() const {
   std::vector<HubFacts> all;
   for (const auto& [name, each] : hubs_) {
-    const HubCall& call = each.fetch.call();
-    HubFacts& facts = all.emplace_back();
-    facts.job = call.job;
-    facts.id = call.hub.job;
-    facts.number = call.hub.number;
-    facts.aggregator = server_;
-    facts.progress = each.fetch.state().progress;
-    facts.why = each.fetch.state().why;
-    facts.members = call.members;
-    facts.trainers = call.trainers;
-    facts.uid = call.user;
+    HubFacts& facts = all.emplace_back(HubFacts{each.fetch.call(), each.fetch.state(), server_});
     if (each.hosted == nullptr) continue;
     facts.reserved_bytes = each.hosted->engines.reserved_bytes();
     const ServerHub* hub = each.hosted->hub.hub();

@@ -190,7 +190,7 @@ std::uint64_t NodeGroup::trainer_bytes() const {
 std::map<protocol::JobId, std::string> NodeGroup::job_names() const {
   std::map<protocol::JobId, std::string> names;
   for (const auto& [server, node] : nodes_) {
-    for (const HubFacts& hub : node->hubs()) names[hub.id] = hub.job;
+    for (const HubFacts& hub : node->hubs()) names[hub.call.hub.job] = hub.call.job;
     for (const MemberFacts& trainer : node->facts()) names[trainer.id] = trainer.name;
   }
   return names;
