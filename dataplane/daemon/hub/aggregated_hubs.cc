@@ -1,6 +1,7 @@
 #include "dataplane/daemon/hub/aggregated_hubs.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <utility>
 #include <variant>
@@ -19,15 +20,8 @@ using control::NodeMessage;
 using control::NodeMessages;
 
 std::string_view progress_name(control::HubState::Progress progress) {
-  switch (progress) {
-    case control::HubState::Progress::making:
-      return "making";
-    case control::HubState::Progress::stands:
-      return "running";
-    case control::HubState::Progress::failed:
-      break;
-  }
-  return "failed";
+  constexpr std::array<std::string_view, 3> kNames = {"making", "running", "failed"};
+  return kNames.at(static_cast<std::size_t>(progress));
 }
 
 AggregatedHubs::AggregatedHubs(bcube::ServerId server, const HubSurroundings& around,
