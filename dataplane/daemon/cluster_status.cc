@@ -90,10 +90,12 @@ ClusterStatus::ClusterStatus(NodeGroup& nodes, const control::ClusterSettings& s
       answerer_(own_, [this] { return status_text(status_()); }),
       merging_for_(asker_.last_finished()),
       merged_for_(merging_for_) {
-  nodes_.set_status_channel(this);
+  nodes_.around().status = [this](const control::NodeMessage& message, control::Instant now) {
+    on_status_message(message, now);
+  };
 }
 
-ClusterStatus::~ClusterStatus() { nodes_.set_status_channel(nullptr); }
+ClusterStatus::~ClusterStatus() { nodes_.around().status = nullptr; }
 
 std::string ClusterStatus::answer(const nlohmann::json& request) {
   const auto inquiry = request.find("inquiry");

@@ -69,16 +69,17 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
   share_packet_memory();
   nodes_ = std::make_unique<NodeGroup>(
       topology_, kernels_, with_silence(options.timing, parameters_.silent_after), settings_.seed);
-  nodes_->set_servers_per_core(servers_per_core());
-  nodes_->set_aggregators(settings_.aggregators);
-  nodes_->set_secret(secret_);
-  nodes_->set_jobs_per_user(settings_.jobs_per_user(), settings_.share());
-  nodes_->set_links_known(
-      [this](bcube::ServerId server) {
-        const Node* node = nodes_->find(server);
-        return node != nullptr && node->engines().cut_off();
-      },
-      [this](bcube::ServerId server) { return ports_say(server); });
+  NodeSurroundings& around = nodes_->around();
+  around.servers_per_core = servers_per_core();
+  around.aggregators = settings_.aggregators;
+  around.secret = secret_;
+  around.jobs_per_user = settings_.jobs_per_user();
+  around.share = settings_.share();
+  around.ports_say = [this](bcube::ServerId server) { return ports_say(server); };
+  around.cut_off = [this](bcube::ServerId server) {
+    const Node* node = nodes_->find(server);
+    return node != nullptr && node->engines().cut_off();
+  };
 }
 
 std::string LocalCluster::ports_say(bcube::ServerId server) {

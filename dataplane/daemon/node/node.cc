@@ -30,7 +30,7 @@ JobState state_of(const control::JobAgent* agent, const Member& member) {
 
 }  // namespace
 
-Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeSurroundings& around,
+Node::Node(bcube::ServerId server, control::Incarnation incarnation, NodeSurroundings& around,
            std::unique_ptr<NodeEngines> engines)
     : server_(server),
       incarnation_(incarnation),

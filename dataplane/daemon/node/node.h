@@ -47,14 +47,6 @@
 
 namespace gradcube::dataplane {
 
-// Who asks and answers for statuses: not the node.
-class StatusChannel {
- public:
-  virtual ~StatusChannel() = default;
-  // A StatusAsk or a StatusPart.
-  virtual void on_status_message(const control::NodeMessage& message, control::Instant now) = 0;
-};
-
 // Asked between two steps of the control thread: false leaves the rest for another round.
 using MayGoOn = std::function<bool()>;
 
@@ -64,24 +56,26 @@ struct NodeTiming {
   std::launch hub_threads = std::launch::async;  // as of HubWish
 };
 
-// What a node shares with the other nodes of its process. All of it outlives the node.
+// What the nodes of a process share: it outlives them. The channels may change at any time; all
+// else that others set is there before the first node.
 struct NodeSurroundings : HubSurroundings {
-  MessageQueue& messages;
-  PlanShelf& plans;
-  TrainerChannel*& channel;  // null: nobody is told anything
-  StatusChannel*& status;    // null: nobody answers
-  // The servers whose nodes live in this process. They fall silent only together, so they need not
-  // greet each other.
-  const std::set<bcube::ServerId>& here;
-  const bool& greet_each_other;
-  const control::Aggregators& aggregators;
-  // Jobs whose abort is in the log: all nodes of a process learn of it.
-  std::set<protocol::JobId>& logged;
   NodeTiming timing;
-  MessageFrames frames{};  // to nodes of other processes; without a pool there are none
-  unsigned servers_per_core = 1;
-  std::uint64_t secret = 0;                    // nobody on another host can guess it
-  unsigned jobs_per_user = control::kMaxJobs;  // they are shared as hubs are
+  MessageQueue messages;
+  PlanShelf plans{};
+  TrainerChannel* channel = nullptr;  // null: nobody is told anything
+  // Who asks and answers for statuses gets each StatusAsk and StatusPart. Null: nobody answers.
+  std::function<void(const control::NodeMessage&, control::Instant)> status{};
+  // The servers whose nodes live in this process. They fall silent only together, so they need not
+  // greet each other: they do, as nodes of different processes, in simulations.
+  std::set<bcube::ServerId> here{};
+  bool greet_each_other = true;
+  control::Aggregators aggregators{};  // the servers that take no trainers
+  // Jobs whose abort is in the log: all nodes of a process learn of it.
+  std::set<protocol::JobId> logged{};
+  MessageFrames frames{};         // to nodes of other processes; without a pool there are none
+  unsigned servers_per_core = 1;  // all over the cluster: what `auto` alone goes by
+  std::uint64_t secret = 0;       // nobody on another host can guess it; by default tests can
+  unsigned jobs_per_user = control::kMaxJobs;  // on each server; they are shared as hubs are
   // Halts a job at all nodes of this process where it is in an earlier epoch than this; null where
   // their frames are copies.
   std::function<void(protocol::JobId, control::Epoch)> halt_everywhere{};
@@ -94,7 +88,7 @@ struct NodeSurroundings : HubSurroundings {
 class Node {
  public:
   // incarnation: not that of an earlier node of this server, and not 0.
-  Node(bcube::ServerId server, control::Incarnation incarnation, const NodeSurroundings& around,
+  Node(bcube::ServerId server, control::Incarnation incarnation, NodeSurroundings& around,
        std::unique_ptr<NodeEngines> engines);
   // Its trainers' sessions go; nobody is told.
   ~Node();
@@ -279,7 +273,7 @@ class Node {
 
   bcube::ServerId server_;
   control::Incarnation incarnation_;
-  NodeSurroundings around_;
+  NodeSurroundings& around_;
   std::unique_ptr<NodeEngines> engines_;
   control::Introductions introductions_;
   std::unique_ptr<MessageCourier> courier_;  // null: there are no other processes

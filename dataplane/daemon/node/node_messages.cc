@@ -29,7 +29,7 @@ void Node::on_message(const control::NodeMessage& message, control::Instant now)
     return;
   }
   if (told == nullptr) {
-    if (around_.status != nullptr) around_.status->on_status_message(message, now);
+    if (around_.status) around_.status(message, now);
     return;
   }
   greetings_.on_sign_of_life(message.from, now);

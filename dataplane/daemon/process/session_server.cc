@@ -61,7 +61,7 @@ SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const Attended
         [this, at = server](const UnixListener::Accepted& client) { accept(client, at); },
         limits.users));
   }
-  nodes_.set_channel(this);
+  nodes_.around().channel = this;
   nodes_.set_quota(quota_);
 }
 
@@ -71,7 +71,7 @@ SessionServer::~SessionServer() {
     tell_closing(socket);
     close_connection(socket);
   }
-  nodes_.set_channel(nullptr);
+  nodes_.around().channel = nullptr;
 }
 
 void SessionServer::accept(const UnixListener::Accepted& client, bcube::ServerId server) {
