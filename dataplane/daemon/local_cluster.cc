@@ -25,12 +25,6 @@ namespace {
 // their messages; some 15 MB with a large MTU.
 constexpr std::uint32_t kReadySegments = 1536;
 
-std::vector<bcube::ServerId> all_of(const std::vector<bcube::ServerId>& servers,
-                                    const bcube::AddressSpace& space) {
-  if (!servers.empty()) return servers;
-  return space.server_list();
-}
-
 protocol::SettingsDigest digest_of(const control::ClusterSettings& settings,
                                    const FabricParameters& parameters, Payloads payloads) {
   const control::DaemonChoices choices{.message_format = control::kMessageFormat,
@@ -56,7 +50,7 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
       secret_(options.secret),
       keys_(options.key.has_value() ? std::make_unique<ClusterKeys>(*options.key) : nullptr),
       topology_(settings_.rated_topology()),
-      servers_(all_of(options.servers, space())),
+      servers_(options.servers.empty() ? space().server_list() : options.servers),
       kernels_(kernels),
       events_(events),
       default_algorithm_(control::default_algorithm(
@@ -112,27 +106,18 @@ void LocalCluster::end_traffic() {
 
 void LocalCluster::make_pollers(const std::vector<control::Lcore>& lcores, Payloads payloads,
                                 Clock& clock) {
-  std::vector<unsigned> threads_on(lcores.size(), 0);
-  const auto index_of = [&](unsigned id) {
-    return static_cast<std::size_t>(
-        std::find_if(lcores.begin(), lcores.end(),
-                     [&](const control::Lcore& l) { return l.id == id; }) -
-        lcores.begin());
-  };
+  std::map<unsigned, unsigned> threads_on;  // by lcore
   for (const bcube::ServerId server : servers_) {
-    for (unsigned t = 0; t < assignment_.threads(); ++t)
-      ++threads_on[index_of(assignment_.lcore(server, t))];
+    for (unsigned t = 0; t < assignment_.threads(); ++t) ++threads_on[assignment_.lcore(server, t)];
   }
-  const auto pollers =
-      static_cast<unsigned>(lcores.size() - static_cast<std::size_t>(std::count(
-                                                threads_on.begin(), threads_on.end(), 0U)));
+  const auto pollers = static_cast<unsigned>(threads_on.size());
   std::vector<PacketSizes> sizes;
-  for (std::size_t i = 0; i < lcores.size(); ++i) {
-    if (threads_on[i] == 0) continue;
+  for (const auto& [id, numa_node] : lcores) {
+    if (!threads_on.contains(id)) continue;
     pollers_.push_back(std::make_unique<Poller>(clock, settings_.idle));
-    poller_lcores_.push_back(lcores[i].id);
-    poller_numa_nodes_.push_back(lcores[i].numa_node);
-    sizes.push_back(packet_sizes(settings_, pollers, threads_on[i], payloads, steering_));
+    poller_lcores_.push_back(id);
+    poller_numa_nodes_.push_back(numa_node);
+    sizes.push_back(packet_sizes(settings_, pollers, threads_on[id], payloads, steering_));
   }
   make_packet_memory(sizes, payloads);
 }

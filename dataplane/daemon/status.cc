@@ -55,16 +55,13 @@ FlowFacts facts_of(const Flow& flow, protocol::JobId job, bcube::ServerId server
 
 std::vector<EngineFacts> read_engines(const LocalCluster& cluster) {
   const std::vector<EngineAt> all = cluster.engines();
-  std::map<const Engine*, EngineFacts> facts;
-  for (const EngineAt& at : all) facts[at.engine];
+  std::vector<EngineFacts> facts(all.size());
   on_each(all, [&](const EngineAt& at) {
-    EngineFacts& own = facts.at(at.engine);
+    EngineFacts& own = facts[static_cast<std::size_t>(&at - all.data())];
     own.counters = at.engine->counters();
     for (EngineJob* job : at.engine->jobs()) job->for_each_flow([&](const Flow&) { ++own.flows; });
   });
-  std::vector<EngineFacts> ordered;
-  for (const EngineAt& at : all) ordered.push_back(facts.at(at.engine));
-  return ordered;
+  return facts;
 }
 
 std::size_t count_flows(const std::vector<EngineFacts>& engines) {
