@@ -265,7 +265,7 @@ void SessionServer::offer(int socket, Connection& connection) {
   }
   connection.region = with_addresses(std::move(region), std::move(addresses));
   offered.region_bytes = connection.region->bytes();
-  if (!send_offer(socket, offered, connection.region->descriptor())) close_connection(socket);
+  if (!send_with(socket, offered, connection.region->descriptor())) close_connection(socket);
 }
 
 void SessionServer::take_mapped(int socket, Connection& connection) {
