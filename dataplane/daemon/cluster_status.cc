@@ -16,22 +16,22 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
+std::string written(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 // Flows, of which there may be very many, go first where a status is too long.
 std::string status_text(Json status) {
-  std::string text = status.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = written(status);
   if (text.size() <= control::kLongestStatus) return text;
   status["flows"] = Json::array();
-  return status.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return written(status);
 }
 
 ServerReport report_of(bcube::ServerId server, Json status) {
   std::string socket = status["servers"][0]["socket"].get<std::string>();
   const auto pid = status["pid"].get<pid_t>();
   return {server, std::move(socket), pid, std::move(status), ""};
-}
-
-std::string written(const Json& answer) {
-  return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string failed(const std::exception& error) {

@@ -99,11 +99,7 @@ bool HubLifetime::waits(unsigned local) const {
 
 void HubLifetime::refuse(unsigned local, std::uint32_t number, std::int32_t code,
                          std::string text) {
-  HubAnswer& answer = answers_.emplace_back();
-  answer.local = local;
-  answer.number = number;
-  answer.code = code;
-  answer.text = std::move(text);
+  answers_.push_back({local, number, code, std::move(text)});
 }
 
 std::vector<HubAnswer> HubLifetime::work(
