@@ -99,25 +99,19 @@ void Node::on_event(const EngineEvent& event, control::Instant now) {
         hub_disagreement(group->member->request().name, *key, space().text(server_));
     return happened(attempt, control::event::TrainerAborted{why, true}, now);
   }
-  if (event.kind == EngineEvent::Kind::progress) {
-    tell_counts(attempt, now);
-  } else if (event.kind == EngineEvent::Kind::overflow) {
-    happened(attempt,
-             control::event::Disagreed{
-                 group->epoch,
-                 {event.overflow.lane, event.overflow.collective, GRADCUBE_EOVERFLOW,
-                  describe_overflow(*group->descriptor, event, group->member->plans(), space()),
-                  control::Disagreement::Cause::overflow}},
-             now);
+  if (event.kind == EngineEvent::Kind::progress) return tell_counts(attempt, now);
+  const LanePlans& plans = group->member->plans();
+  control::event::Disagreed disagreed{group->epoch, {}};
+  if (event.kind == EngineEvent::Kind::overflow) {
+    disagreed.what = {event.overflow.lane, event.overflow.collective, GRADCUBE_EOVERFLOW,
+                      describe_overflow(*group->descriptor, event, plans, space()),
+                      control::Disagreement::Cause::overflow};
   } else {
-    happened(attempt,
-             control::event::Disagreed{
-                 group->epoch,
-                 {event.disagreement.lane, event.disagreement.collective, GRADCUBE_EMISMATCH,
-                  describe_place(event, group->member->plans(), space()),
-                  control::Disagreement::Cause::signatures}},
-             now);
+    disagreed.what = {event.disagreement.lane, event.disagreement.collective, GRADCUBE_EMISMATCH,
+                      describe_place(event, plans, space()),
+                      control::Disagreement::Cause::signatures};
   }
+  happened(attempt, disagreed, now);
 }
 
 void Node::greet_on_time(control::Instant now) {

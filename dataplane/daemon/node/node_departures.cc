@@ -135,11 +135,9 @@ void Node::miss_the_gone(Attempt attempt, JobGroup& group, control::Instant now)
     const std::string text = fmt::format(
         "{} needs {}: {}", control::collective_text(job.name, missed.size(), {lane, missed[lane]}),
         rank_text(job, first), first.how);
-    happened(attempt,
-             control::event::Disagreed{group.epoch,
-                                       {lane, missed[lane], GRADCUBE_EPEER, text,
-                                        control::Disagreement::Cause::departure}},
-             now);
+    const control::Disagreement what{lane, missed[lane], GRADCUBE_EPEER, text,
+                                     control::Disagreement::Cause::departure};
+    happened(attempt, control::event::Disagreed{group.epoch, what}, now);
   }
   end_deserted(attempt, group);
   if (!member.hub().is_needed()) return;
