@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "dataplane/daemon/embedded_sizing.h"
-#include "dataplane/daemon/impair_request.h"
-#include "dataplane/daemon/switch_status.h"
+#include "dataplane/daemon/switch_requests.h"
 
 namespace gradcube::dataplane {
 

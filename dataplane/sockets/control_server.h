@@ -4,7 +4,7 @@
 //   {"command":"flows","from":1000}       {"ok":true,"flow_count":2345,"flows":[...]}:
 //                                         flows_request.h
 //   {"command":"status-of-all"}           the same, or {"ok":true,"inquiry":7}: cluster_status.h
-//   {"command":"impair","loss":0.01,...}  {"ok":true,"impairments":{...},...}: impair_request.h
+//   {"command":"impair","loss":0.01,...}  {"ok":true,"impairments":{...},...}: switch_requests.h
 //   {"command":"down"}                    {"ok":true}, then the daemon ends
 //   an error                              {"ok":false,"error":"message"}
 //   an error in the request itself        {"ok":false,"usage":true,"error":"message"}

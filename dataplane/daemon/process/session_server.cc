@@ -12,7 +12,6 @@
 
 #include "control/base/errors.h"
 #include "dataplane/daemon/process/connection_limit.h"
-#include "dataplane/daemon/trainers/job_owner_of.h"
 #include "dataplane/daemon/trainers/session_messages.h"
 #include "dataplane/daemon/trainers/trainer_region.h"
 #include "dataplane/sockets/daemon_log.h"
@@ -229,8 +228,9 @@ void SessionServer::take_hello(int socket, Connection& connection, std::string_v
   }
   connection.request->pid = connection.pid;
   connection.request->uid = connection.uid;
-  connection.request->owner = job_owner_of(connection.request->job, connection.request->secret,
-                                           connection.uid, AllowedUsers::is_owner(connection.uid));
+  connection.request->owner =
+      control::job_owner_of(connection.request->job, connection.request->secret, connection.uid,
+                            AllowedUsers::is_owner(connection.uid));
   connection.request->secret.clear();
   offer(socket, connection);
 }
