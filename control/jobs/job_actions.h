@@ -186,6 +186,12 @@ struct ToTrainer {
 using JobAction = std::variant<JobMessage, ToEngines, ToTrainer>;
 using JobActions = std::vector<JobAction>;
 
+// What a machine is called with: the time, and where it puts what is to be done.
+struct Step {
+  Instant now;
+  JobActions& out;
+};
+
 }  // namespace gradcube::control
 
 #endif  // GRADCUBE_CONTROL_JOBS_JOB_ACTIONS_H_

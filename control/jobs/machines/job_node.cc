@@ -116,7 +116,7 @@ std::variant<Attempt, Refused> JobNode::join(const JoinRequest& request, Transpo
   JobAgent agent({server_, incarnation_, attempt}, request, transport, space_, timing_, now);
   const auto placed = agents_.emplace(attempt, std::move(agent)).first;
   try {
-    placed->second.on_time(now, out);
+    placed->second.on_time({now, out});
     settle(now, out);
   } catch (...) {
     agents_.erase(attempt);  // its caller knows of none
@@ -140,10 +140,11 @@ void JobNode::on_heard(bcube::ServerId server, Incarnation incarnation, Instant 
   // What has begun since concerns the new incarnation alone.
   const std::string why = fmt::format("the daemon on server {} was restarted", space_.text(server));
   for (auto& [id, leader] : leaders_) {
-    if (leader.counts_on_another(server, incarnation)) leader.on_server_gone(server, why, now, out);
+    if (leader.counts_on_another(server, incarnation))
+      leader.on_server_gone(server, why, {now, out});
   }
   for (auto& [attempt, agent] : agents_) {
-    if (agent.counts_on_another(server, incarnation)) agent.on_server_gone(server, why, now, out);
+    if (agent.counts_on_another(server, incarnation)) agent.on_server_gone(server, why, {now, out});
   }
   settle(now, out);
 }
@@ -158,7 +159,7 @@ void JobNode::dispatch(const JobMessage& message, Instant now, JobActions& out) 
   if (agent == agents_.end()) {
     unknown(message, out);
   } else {
-    agent->second.on_message(message, now, out);
+    agent->second.on_message(message, {now, out});
   }
 }
 
@@ -167,7 +168,7 @@ void JobNode::dispatch_to_leader(const JobMessage& message, Instant now, JobActi
   const auto* join = std::get_if<Join>(&message.body);
   if (join != nullptr && answer_late_join(message, out)) return;
   if (JobLeader* known = leader_for(message); known != nullptr) {
-    known->on_message(message, now, out);
+    known->on_message(message, {now, out});
     return;
   }
   if (join == nullptr) {
@@ -189,7 +190,7 @@ void JobNode::begin_job(const JobMessage& message, const Join& join, Instant now
   } while (next_id_ == protocol::kNoJob || leaders_.contains(next_id_));
   JobLeader leader({server_, incarnation_, 0}, next_id_, message.name, join.options, space_,
                    timing_, message.owner);
-  leaders_.emplace(next_id_, std::move(leader)).first->second.on_message(message, now, out);
+  leaders_.emplace(next_id_, std::move(leader)).first->second.on_message(message, {now, out});
 }
 
 // Why no job begins with this trainer; empty if one may.
@@ -287,7 +288,7 @@ void JobNode::on_event(Attempt attempt, const JobEvent& event, Instant now, JobA
     out.emplace_back(ToTrainer{attempt, report});
     return;
   }
-  agent->second.on_event(event, now, out);
+  agent->second.on_event(event, {now, out});
   settle(now, out);
 }
 
@@ -299,8 +300,8 @@ void JobNode::on_server_silent(bcube::ServerId server, bool no_way, Instant now,
 
 void JobNode::server_gone(bcube::ServerId server, const std::string& why, Instant now,
                           JobActions& out) {
-  for (auto& [id, leader] : leaders_) leader.on_server_gone(server, why, now, out);
-  for (auto& [attempt, agent] : agents_) agent.on_server_gone(server, why, now, out);
+  for (auto& [id, leader] : leaders_) leader.on_server_gone(server, why, {now, out});
+  for (auto& [attempt, agent] : agents_) agent.on_server_gone(server, why, {now, out});
 }
 
 // Delivers what goes to this very server, and forgets what is over. In place: where one of these
@@ -371,8 +372,8 @@ std::vector<bcube::ServerId> JobNode::watched() const {
 }
 
 void JobNode::on_time(Instant now, JobActions& out) {
-  for (auto& [id, leader] : leaders_) leader.on_time(now, out);
-  for (auto& [attempt, agent] : agents_) agent.on_time(now, out);
+  for (auto& [id, leader] : leaders_) leader.on_time({now, out});
+  for (auto& [attempt, agent] : agents_) agent.on_time({now, out});
   settle(now, out);
 }
 
