@@ -169,6 +169,7 @@ class Node {
  private:
   // A job of this server, with its trainers here.
   struct JobGroup {
+    control::Attempt attempt = 0;  // what job control knows it by
     std::unique_ptr<Member> member;
     protocol::JobId job = protocol::kNoJob;  // once it is known
     bool gone = false;                       // the last of its trainers
@@ -203,43 +204,44 @@ class Node {
   // node_actions.cc
   void try_to_carry_out(const control::JobAction& action, control::Instant now);
   void carry_out(const control::JobAction& action, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Prepare& prepare, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Start& start, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Hold& hold, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Halt& halt, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Reset& reset, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Count& count, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Note& note, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Detach& detach, control::Instant now);
-  void tell(Attempt attempt, const control::notice::Joined& joined, control::Instant now);
-  void tell(Attempt attempt, const control::notice::Refused& refused, control::Instant now);
-  void tell(Attempt attempt, const control::notice::Failed& failed, control::Instant now);
-  void tell(Attempt attempt, const control::notice::Ended& ended, control::Instant now);
-  void tell(Attempt attempt, const control::notice::Report& report, control::Instant now);
-  void happened(Attempt attempt, const control::JobEvent& event, control::Instant now);
-  void tell_counts(Attempt attempt, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Prepare& prepare, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Start& start, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Hold& hold, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Halt& halt, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Reset& reset, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Count& count, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Note& note, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Detach& detach, control::Instant now);
+  void tell(JobGroup& group, const control::notice::Joined& joined, control::Instant now);
+  void tell(JobGroup& group, const control::notice::Refused& refused, control::Instant now);
+  void tell(JobGroup& group, const control::notice::Failed& failed, control::Instant now);
+  void tell(JobGroup& group, const control::notice::Ended& ended, control::Instant now);
+  void tell(JobGroup& group, const control::notice::Report& report, control::Instant now);
+  void happened(const JobGroup& group, const control::JobEvent& event, control::Instant now);
+  void tell_counts(const JobGroup& group, control::Instant now);
   void halt_for_good(JobGroup& group);
-  void evict(Attempt attempt, unsigned local, const std::string& violation, control::Instant now);
+  void evict(const JobGroup& group, unsigned local, const std::string& violation,
+             control::Instant now);
 
   // node_joining.cc
-  std::pair<const Attempt, JobGroup>* group_of(const TrainerRequest& request);
+  JobGroup* group_of(const TrainerRequest& request);
   TrainerId begin_group(const control::JobOptions& options, const TrainerRequest& request,
                         const std::shared_ptr<SessionRegion>& region, control::Instant now);
-  TrainerId join_group(Attempt attempt, JobGroup& group, const control::JobOptions& options,
+  TrainerId join_group(JobGroup& group, const control::JobOptions& options,
                        const TrainerRequest& request, const std::shared_ptr<SessionRegion>& region,
                        control::Instant now);
 
   // node_hubs.cc
-  HubJob hub_job(Attempt attempt, JobGroup& group) const;
-  void lose_hub(Attempt attempt, const std::string& why, control::Instant now);
+  HubJob hub_job(JobGroup& group) const;
+  void lose_hub(const JobGroup& group, const std::string& why, control::Instant now);
 
   // node_departures.cc
-  void tell_of_the_gone(Attempt attempt, JobGroup& group, control::Instant now);
-  void tell_of(TrainerId trainer, JobGroup& group, const Farewell& farewell, control::Instant now);
-  void settle_leaving(Attempt attempt, JobGroup& group, control::Instant now);
-  void miss_the_gone(Attempt attempt, JobGroup& group, control::Instant now);
-  void end_deserted(Attempt attempt, JobGroup& group);
-  std::uint32_t explain(Attempt attempt, JobGroup& group, const std::string& text);
+  void tell_of_the_gone(JobGroup& group, control::Instant now);
+  void tell_of(JobGroup& group, unsigned local, const Farewell& farewell, control::Instant now);
+  void settle_leaving(JobGroup& group, control::Instant now);
+  void miss_the_gone(JobGroup& group, control::Instant now);
+  void end_deserted(JobGroup& group);
+  std::uint32_t explain(JobGroup& group, const std::string& text);
 
   static std::string end_text(const JobGroup& group, const control::notice::Ended& ended);
   std::string ports_say(bcube::ServerId server) const;
@@ -247,7 +249,7 @@ class Node {
                                              const control::notice::Report& report,
                                              control::Instant now) const;
   JobGroup* find(Attempt attempt);
-  std::pair<const Attempt, JobGroup>* running_group(protocol::JobId job);
+  JobGroup* running_group(protocol::JobId job);
   void note_progress(JobGroup& group);
   void listen_to_neighbours(control::Instant now);
   void greet(control::Instant now);
@@ -263,9 +265,9 @@ class Node {
   }
   void forget_the_gone(control::Instant now);
   // The trainers of a job that stay, or one of them.
-  void notify(Attempt attempt, const shared::Notice& notice);
-  void notify(Attempt attempt, unsigned local, const shared::Notice& notice);
-  void refuse(Attempt attempt, const std::string& why);
+  void notify(const JobGroup& group, const shared::Notice& notice);
+  void notify(const JobGroup& group, unsigned local, const shared::Notice& notice);
+  void refuse(JobGroup& group, const std::string& why);
   void admit_untold();
   void record_abort(const JobGroup& group, const std::string& why);
   void record(const std::string& line);
