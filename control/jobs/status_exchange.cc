@@ -31,15 +31,12 @@ void StatusAsker::on_time(Instant now, NodeMessages& out) {
     if (wanted_ == current_) return;
     start();
   }
-  std::vector<bcube::ServerId> silent;
-  for (const auto& [server, asked] : asked_) {
-    if (now >= std::min(asked.deadline, asked.last_deadline)) silent.push_back(server);
-  }
-  for (const bcube::ServerId server : silent) {
-    end(server, {"",
-                 "it did not answer in time: it does not run, has other settings, or no link "
-                 "leads to it"});
-  }
+  std::erase_if(asked_, [&](const auto& each) {
+    if (now < std::min(each.second.deadline, each.second.last_deadline)) return false;
+    gathered_[each.first].why =
+        "it did not answer in time: it does not run, has other settings, or no link leads to it";
+    return true;
+  });
   ask_what_is_due(now, out);
   if (!asked_.empty() || next_ < servers_.size()) return;
   finished_ = current_;
