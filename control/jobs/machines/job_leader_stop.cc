@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "control/jobs/collective_text.h"
-#include "control/jobs/machines/disagreement_text.h"
 #include "control/jobs/machines/job_leader.h"
 
 namespace gradcube::control {
