@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -124,9 +123,8 @@ void LocalCluster::make_pollers(const std::vector<control::Lcore>& lcores, Paylo
 
 // sizes: by poller.
 void LocalCluster::make_packet_memory(const std::vector<PacketSizes>& sizes, Payloads payloads) {
-  const std::uint32_t all_segments =
-      std::accumulate(sizes.begin(), sizes.end(), std::uint32_t{0},
-                      [](std::uint32_t sum, const PacketSizes& one) { return sum + one.segments; });
+  std::uint32_t all_segments = 0;
+  for (const PacketSizes& one : sizes) all_segments += one.segments;
   std::vector<PacketMemory*> memories;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     PacketMemoryOptions options{std::to_string(poller_lcores_[i]), sizes[i].segments,
