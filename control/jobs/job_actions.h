@@ -96,12 +96,9 @@ struct Asked {
   std::uint64_t inquiry = 0;
   CollectiveName collective;
 };
-// After command::Count. pid: of the trainer that has come least far; 0: of the only one.
-struct Counted {
-  LaneNumbers published;
-  LaneNumbers completed;
-  std::int32_t pid = 0;
-};
+// After command::Count. pid: of the trainer that has come least far; 0: of the only one. Of no
+// inquiry.
+using Counted = Counts;
 }  // namespace event
 using JobEvent = std::variant<event::EnginesArmed, event::EnginesHeld, event::EnginesHalted,
                               event::Disagreed, event::TrainerJoined, event::TrainerLeft,

@@ -61,8 +61,8 @@ void JobAgent::handle(const JobMessage& message, const Ask&, Step step) {
 
 void JobAgent::on(const event::Counted& counted, Step step) {
   if (!std::exchange(counting_, false)) return;
-  const std::int32_t pid = counted.pid == 0 ? request_.trainer.pid : counted.pid;
-  Counts counts{0, pid, counted.published, counted.completed};
+  Counts counts = counted;
+  if (counts.pid == 0) counts.pid = request_.trainer.pid;
   for (const auto& [asker, message] : std::exchange(askers_, {})) {
     counts.inquiry = std::get<Ask>(message.body).inquiry;
     if (!is_ending()) send(message.from, counts, step.out);

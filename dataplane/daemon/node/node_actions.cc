@@ -108,11 +108,10 @@ void Node::carry_out(JobGroup& group, const command::Reset& reset, control::Inst
 
 void Node::carry_out(JobGroup& group, const command::Count&, control::Instant now) {
   const Member& member = *group.member;
-  LaneCounts counts = member.counts();
+  const LaneCounts counts = member.counts();
   const unsigned latest = member.latest();
   const std::int32_t pid = member.has(latest) ? member.trainer(latest).pid : 0;
-  happened(group, event::Counted{std::move(counts.published), std::move(counts.completed), pid},
-           now);
+  happened(group, event::Counted{0, pid, counts.published, counts.completed}, now);
 }
 
 void Node::carry_out(JobGroup& group, const command::Note& note, control::Instant) {
