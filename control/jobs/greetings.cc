@@ -6,8 +6,8 @@
 namespace gradcube::control {
 
 void Greetings::set_peers(const Servers& greeted, const Servers& watched, Instant now) {
-  const bool more = std::any_of(greeted.begin(), greeted.end(),
-                                [&](bcube::ServerId server) { return !greeted_.contains(server); });
+  const bool more = std::ranges::any_of(
+      greeted, [&](bcube::ServerId server) { return !greeted_.contains(server); });
   if (more) next_ = now;
   greeted_ = {greeted.begin(), greeted.end()};
   const std::set<bcube::ServerId> before =

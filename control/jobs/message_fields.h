@@ -38,7 +38,7 @@ bool is_ascending(const List& list, Key key) {
   const auto not_below = [&](const auto& a, const auto& b) {
     return !(std::invoke(key, a) < std::invoke(key, b));
   };
-  return std::adjacent_find(list.begin(), list.end(), not_below) == list.end();
+  return std::ranges::adjacent_find(list, not_below) == list.end();
 }
 
 void servers_field(auto& form, auto& servers) {

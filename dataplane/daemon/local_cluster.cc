@@ -170,7 +170,7 @@ std::size_t LocalCluster::poller_of(bcube::ServerId server, std::uint16_t queue)
 }
 
 std::size_t LocalCluster::poller_on(unsigned lcore) const {
-  return static_cast<std::size_t>(std::find(poller_lcores_.begin(), poller_lcores_.end(), lcore) -
+  return static_cast<std::size_t>(std::ranges::find(poller_lcores_, lcore) -
                                   poller_lcores_.begin());
 }
 

@@ -140,7 +140,7 @@ std::vector<bcube::ServerId> neighbours_down(const StatusSources& sources, bcube
     }
     const bcube::ServerId neighbour = space.with_digit(server, level, digit);
     // It may have several ports, of which one is enough.
-    const bool is_known = std::find(down.begin(), down.end(), neighbour) != down.end();
+    const bool is_known = std::ranges::find(down, neighbour) != down.end();
     if (!space.is_absent(neighbour) && !is_known) down.push_back(neighbour);
   }
   return down;

@@ -66,7 +66,7 @@ void JobAgent::admit(JobId job, JobActions& out) {
     return;
   }
   const auto& servers = request_.options.members;
-  const auto place = std::find(servers.begin(), servers.end(), self_.server) - servers.begin();
+  const auto place = std::ranges::find(servers, self_.server) - servers.begin();
   tell(notice::Joined{job, request_.rank.value_or(static_cast<std::uint32_t>(place)),
                       static_cast<std::uint32_t>(servers.size())},
        out);
@@ -327,7 +327,7 @@ bool JobAgent::counts_on_another(bcube::ServerId server, Incarnation incarnation
 
 void JobAgent::on_server_gone(bcube::ServerId server, const std::string& why, Step step) {
   const auto& members = request_.options.members;
-  if (over() || std::find(members.begin(), members.end(), server) == members.end()) return;
+  if (over() || std::ranges::find(members, server) == members.end()) return;
   if (phase_ == Phase::joining) {
     // A leader that it has not heard of yet has until the deadline to answer.
     if (server != leader_server() || leader_.incarnation == 0) return;

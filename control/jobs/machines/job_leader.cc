@@ -39,15 +39,14 @@ JobLeader::Member* JobLeader::find(bcube::ServerId server) {
 }
 
 bool JobLeader::counts_on_another(bcube::ServerId server, Incarnation incarnation) const {
-  return std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
+  return std::ranges::any_of(members_, [&](const Member& member) {
     return member.server == server && member.agent.has_value() &&
            member.agent->incarnation != incarnation;
   });
 }
 
 bool JobLeader::has(const JobEnd& agent) const {
-  return std::any_of(members_.begin(), members_.end(),
-                     [&](const Member& member) { return member.agent == agent; });
+  return std::ranges::any_of(members_, [&](const Member& member) { return member.agent == agent; });
 }
 
 std::vector<JobEnd> JobLeader::agents() const {
@@ -133,9 +132,8 @@ void JobLeader::on_server_gone(bcube::ServerId server, const std::string& why, S
 }
 
 bool JobLeader::all_answered() const {
-  return std::all_of(members_.begin(), members_.end(), [](const Member& member) {
-    return member.answered || !member.agent.has_value();
-  });
+  return std::ranges::all_of(
+      members_, [](const Member& member) { return member.answered || !member.agent.has_value(); });
 }
 
 void JobLeader::answered(Member& member, Step step) {

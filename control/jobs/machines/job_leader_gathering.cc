@@ -103,13 +103,13 @@ void JobLeader::handle(Member* member, const JobMessage&, const Elsewhere& elsew
 
 bool JobLeader::gathers_with(bcube::ServerId server) const {
   return phase_ == Phase::gathering &&
-         std::any_of(members_.begin(), members_.end(), [server](const Member& member) {
+         std::ranges::any_of(members_, [server](const Member& member) {
            return member.server == server && member.agent.has_value();
          });
 }
 
 bool JobLeader::has_user(std::uint32_t uid) const {
-  return std::any_of(members_.begin(), members_.end(), [uid](const Member& member) {
+  return std::ranges::any_of(members_, [uid](const Member& member) {
     return member.join.has_value() && member.join->trainer.uid == uid;
   });
 }
@@ -122,8 +122,8 @@ void JobLeader::leave_out(Member& member) {
 
 // Nobody has joined, or all have gone again.
 void JobLeader::end_if_deserted() {
-  const bool deserted = std::none_of(members_.begin(), members_.end(),
-                                     [](const Member& each) { return each.agent.has_value(); });
+  const bool deserted =
+      std::ranges::none_of(members_, [](const Member& each) { return each.agent.has_value(); });
   if (deserted) phase_ = Phase::over;
 }
 
@@ -212,7 +212,7 @@ std::string JobLeader::missing() const {
   if (members_.size() < space_.servers()) {
     text += fmt::format("; the job is for {}", members_text(options_.members, space_));
   }
-  const auto explained = std::find_if(members_.begin(), members_.end(), [](const Member& member) {
+  const auto explained = std::ranges::find_if(members_, [](const Member& member) {
     return !member.agent.has_value() && !member.absence.empty();
   });
   if (explained != members_.end()) text += "; " + explained->absence;

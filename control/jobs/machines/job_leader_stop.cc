@@ -56,7 +56,7 @@ bool JobLeader::has_caught_up(const Member& member) const {
     return published + 1 >= first_undone({lane, collective});
   };
   return member.is_missed || submits_no_more(member.server) ||
-         std::all_of(failing_.begin(), failing_.end(), has_all_before);
+         std::ranges::all_of(failing_, has_all_before);
 }
 
 void JobLeader::end_catching_up_if_all_have(Step step) {
@@ -80,8 +80,9 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Step
   const std::size_t lanes = options_.lanes.size();
   const bool fits = held.published.size() == lanes && held.completed.size() == lanes &&
                     held.reached.size() == lanes &&
-                    std::all_of(held.disagreements.begin(), held.disagreements.end(),
-                                [this](const Disagreement& what) { return is_possible(what); });
+                    std::ranges::all_of(held.disagreements, [this](const Disagreement& what) {
+                      return is_possible(what);
+                    });
   if (phase_ != Phase::stopping || held.epoch != epoch_ || !fits) return;
   bool has_advanced = false;
   if (!member->held.has_value()) {
@@ -100,7 +101,7 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Step
     }
     auto& known = member->held->disagreements;
     known.insert(known.end(), held.disagreements.begin(), held.disagreements.end());
-    std::sort(known.begin(), known.end(), [](const Disagreement& a, const Disagreement& b) {
+    std::ranges::sort(known, [](const Disagreement& a, const Disagreement& b) {
       return std::pair(a.lane, a.collective) < std::pair(b.lane, b.collective);
     });
     known.erase(std::unique(known.begin(), known.end()), known.end());
@@ -148,8 +149,7 @@ bool JobLeader::has_told(const Member& member) const {
 }
 
 bool JobLeader::all_held() const {
-  return std::all_of(members_.begin(), members_.end(),
-                     [this](const Member& member) { return has_told(member); });
+  return std::ranges::all_of(members_, [this](const Member& member) { return has_told(member); });
 }
 
 // By lane: what all have submitted alike; and, if asked for, that comes before the first overflow.

@@ -53,7 +53,7 @@ std::optional<std::string> JobNode::objection(const JoinRequest& request) const 
       return fmt::format("job \"{}\": expected ascending members, each once", request.name);
     }
   }
-  if (!std::binary_search(members.begin(), members.end(), server_)) {
+  if (!std::ranges::binary_search(members, server_)) {
     return fmt::format(
         "job \"{}\": this trainer's server {} is not among the members that it asks for",
         request.name, space_.text(server_));
@@ -245,8 +245,8 @@ void JobNode::answer_seek(const JobMessage& message, JobActions& out) const {
 
 // Of a trainer whose job has ended: it is told so, if it does not know. Whether it was one.
 bool JobNode::answer_late_join(const JobMessage& message, JobActions& out) const {
-  const auto past = std::find_if(past_.begin(), past_.end(),
-                                 [&](const Past& each) { return each.agent == message.from; });
+  const auto past =
+      std::ranges::find_if(past_, [&](const Past& each) { return each.agent == message.from; });
   if (past == past_.end()) return false;
   answer(message, Abort{past->why, {}, std::nullopt, std::nullopt, false}, out);
   return true;

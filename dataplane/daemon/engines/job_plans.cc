@@ -48,7 +48,7 @@ LanePlans PlanShelf::plans(const control::JobOptions& options, const control::To
   std::erase_if(kept_, [](const Kept& each) { return each.choice.expired(); });
   LanePlans lanes;
   for (const control::LaneOptions& lane : options.lanes) {
-    const auto known = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& each) {
+    const auto known = std::ranges::find_if(kept_, [&](const Kept& each) {
       return each.trainers == options.trainers && each.algorithm == lane.algorithm &&
              each.members == options.members;
     });

@@ -110,7 +110,7 @@ bool AggregatedHubs::takes_the_place_of_others(const NodeMessage& message, const
 
 // Somebody may have kept frames of it.
 bool AggregatedHubs::was_made(const HubCall& call) const {
-  return std::find(made_.begin(), made_.end(), Made{call.hub, call.nonce}) != made_.end();
+  return std::ranges::find(made_, Made{call.hub, call.nonce}) != made_.end();
 }
 
 void AggregatedHubs::note_made(const HubCall& call) {
@@ -272,8 +272,7 @@ std::vector<HubFacts> AggregatedHubs::facts() const {
 }
 
 bool AggregatedHubs::knows(protocol::JobId job) const {
-  return std::any_of(hubs_.begin(), hubs_.end(),
-                     [job](const auto& entry) { return entry.first.job == job; });
+  return std::ranges::any_of(hubs_, [job](const auto& entry) { return entry.first.job == job; });
 }
 
 std::string hub_disagreement(const std::string& job, const std::string& key,

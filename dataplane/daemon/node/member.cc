@@ -99,8 +99,8 @@ std::optional<unsigned> Member::free_place() const {
 }
 
 bool Member::any_stays() const {
-  return std::any_of(locals_.begin(), locals_.end(),
-                     [](const auto& each) { return each.has_value() && !each->gone; });
+  return std::ranges::any_of(locals_,
+                             [](const auto& each) { return each.has_value() && !each->gone; });
 }
 
 void Member::leave(unsigned local, std::optional<Farewell> farewell) {

@@ -280,8 +280,7 @@ void Node::record(const std::string& line) {
 
 bool Node::knows(protocol::JobId job) const {
   return hubs_.aggregated().knows(job) ||
-         std::any_of(groups_.begin(), groups_.end(),
-                     [job](const auto& entry) { return entry.second.job == job; });
+         std::ranges::any_of(groups_, [job](const auto& entry) { return entry.second.job == job; });
 }
 
 std::vector<MemberFacts> Node::facts() const {

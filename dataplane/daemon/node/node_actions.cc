@@ -245,10 +245,10 @@ std::vector<control::PeerFacts> Node::peer_facts(const JobGroup& group,
   std::vector<control::PeerFacts> peers;
   // Of servers elsewhere nobody here knows it: then this server alone would be named.
   const bool knows_all =
-      around_.cut_off && std::all_of(report.members.begin(), report.members.end(),
-                                     [this](const control::MemberStanding& member) {
-                                       return around_.here.contains(member.server);
-                                     });
+      around_.cut_off &&
+      std::ranges::all_of(report.members, [this](const control::MemberStanding& member) {
+        return around_.here.contains(member.server);
+      });
   for (const control::MemberStanding& standing : report.members) {
     control::PeerFacts& peer = peers.emplace_back();
     peer.standing = standing;

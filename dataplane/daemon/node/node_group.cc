@@ -143,15 +143,14 @@ void NodeGroup::look(control::Instant now, const MayGoOn& may_go_on) {
   answer_hubs(now, may_go_on);
   departed_.reap();
   std::erase_if(around_.logged, [this](protocol::JobId job) {
-    return std::none_of(nodes_.begin(), nodes_.end(),
-                        [job](const auto& entry) { return entry.second->knows(job); });
+    return std::ranges::none_of(nodes_,
+                                [job](const auto& entry) { return entry.second->knows(job); });
   });
 }
 
 bool NodeGroup::idle() const {
   return around_.messages.empty() &&
-         std::all_of(nodes_.begin(), nodes_.end(),
-                     [](const auto& entry) { return entry.second->idle(); });
+         std::ranges::all_of(nodes_, [](const auto& entry) { return entry.second->idle(); });
 }
 
 std::vector<JobFacts> NodeGroup::jobs(control::Instant now) const {

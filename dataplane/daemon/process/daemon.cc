@@ -50,7 +50,7 @@ control::ClusterSettings with_lcores(control::ClusterSettings settings,
     settings.lcores.assign(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(useful));
   }
   for (const unsigned core : settings.lcores) {
-    if (std::find(usable.begin(), usable.end(), core) == usable.end()) {
+    if (std::ranges::find(usable, core) == usable.end()) {
       throw control::UsageError(
           fmt::format("--lcores: this process may not run on core {}: it has {} to {}", core,
                       usable.front(), usable.back()));

@@ -110,8 +110,8 @@ std::map<const PortDriver*, std::vector<std::string>> named_ports(const Options&
                                                                   const ClusterSettings& settings,
                                                                   std::uint32_t server) {
   auto ports = options.ports;
-  const bool is_any = std::any_of(ports.begin(), ports.end(),
-                                  [](const auto& named) { return !named.second.empty(); });
+  const bool is_any =
+      std::ranges::any_of(ports, [](const auto& named) { return !named.second.empty(); });
   if (!is_any && !settings.interfaces.empty()) {
     ports[&gradcube::dataplane::kInterfaceDriver] =
         gradcube::control::interfaces_of(settings.topology, settings.interfaces, server);

@@ -95,7 +95,7 @@ std::optional<TrainerRequest> read_hello(std::string_view bytes) {
     std::memcpy(members.data(), bytes.data() + sizeof hello, members.size() * sizeof members[0]);
   }
   const auto not_ascending =
-      std::adjacent_find(members.begin(), members.end(), [](auto a, auto b) { return a >= b; });
+      std::ranges::adjacent_find(members, [](auto a, auto b) { return a >= b; });
   if (not_ascending != members.end()) return std::nullopt;
   if (hello.rank >= 0) request.rank = static_cast<std::uint32_t>(hello.rank);
   if (hello.local >= 0) request.local = static_cast<std::uint32_t>(hello.local);
