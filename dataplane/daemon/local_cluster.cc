@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "control/base/errors.h"
 #include "control/jobs/message_codec.h"
 #include "control/plan/algorithms.h"
 #include "control/settings/cluster_fingerprint.h"

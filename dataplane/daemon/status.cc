@@ -5,7 +5,6 @@
 #include <map>
 #include <numeric>
 #include <string>
-#include <sys/types.h>
 #include <unistd.h>
 
 #include "control/plan/algorithms.h"

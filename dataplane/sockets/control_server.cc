@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 // How an agent finds out for its trainer why a collective is not done, and how it answers when
 // another agent does.
-#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 

@@ -1,5 +1,4 @@
 // How an agent goes from phase to phase, what it repeats in each, and how it ends.
-#include <algorithm>
 #include <utility>
 
 #include "control/jobs/machines/job_agent.h"

@@ -5,8 +5,6 @@
 #include <fmt/ranges.h>
 #include <utility>
 
-#include "control/jobs/collective_text.h"
-
 namespace gradcube::control {
 namespace {
 

@@ -1,6 +1,5 @@
 #include "dataplane/daemon/engines/job_engines.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 
 #include "control/base/errors.h"

@@ -30,7 +30,6 @@
 #include "dataplane/daemon/engines/job_engines.h"
 #include "dataplane/daemon/engines/node_engines.h"
 #include "dataplane/daemon/hub/job_hub.h"
-#include "dataplane/engine/event_queue.h"
 #include "dataplane/engine/memory/memory_quota.h"
 #include "protocol/job_id.h"
 #include "trainer/shared_layout.h"

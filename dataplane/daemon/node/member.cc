@@ -6,7 +6,6 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <utility>
 
 #include "control/base/errors.h"

@@ -20,7 +20,6 @@
 #include "control/base/descriptor.h"
 #include "control/jobs/job_actions.h"
 #include "control/jobs/join_request.h"
-#include "control/plan/base/topology.h"
 #include "dataplane/daemon/engines/departed_sessions.h"
 #include "dataplane/daemon/engines/job_engines.h"
 #include "dataplane/daemon/engines/node_engines.h"

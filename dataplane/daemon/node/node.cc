@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "bcube_forwarding/neighbours.h"
-#include "control/base/errors.h"
 #include "dataplane/daemon/trainers/session_messages.h"
 
 #include "gradcube/gradcube.h"

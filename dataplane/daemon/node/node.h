@@ -34,7 +34,6 @@
 #include "control/jobs/introductions.h"
 #include "control/jobs/machines/job_node.h"
 #include "control/jobs/wait_cause.h"
-#include "control/plan/base/topology.h"
 #include "control/settings/server_roles.h"
 #include "dataplane/daemon/engines/job_plans.h"
 #include "dataplane/daemon/engines/node_engines.h"

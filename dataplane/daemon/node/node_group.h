@@ -13,13 +13,11 @@
 #define GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_GROUP_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "dataplane/daemon/node/node.h"

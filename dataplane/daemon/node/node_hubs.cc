@@ -1,7 +1,5 @@
 // What a node tells its hubs (hub/node_hubs.h): which of its jobs they are about.
 
-#include <utility>
-
 #include "dataplane/daemon/node/node.h"
 
 namespace gradcube::dataplane {

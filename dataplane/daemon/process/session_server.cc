@@ -1,6 +1,5 @@
 #include "dataplane/daemon/process/session_server.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
@@ -10,7 +9,6 @@
 #include <unistd.h>
 #include <utility>
 
-#include "control/base/errors.h"
 #include "dataplane/daemon/process/connection_limit.h"
 #include "dataplane/daemon/trainers/session_messages.h"
 #include "dataplane/daemon/trainers/trainer_region.h"

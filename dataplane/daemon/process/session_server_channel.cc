@@ -1,6 +1,5 @@
 // What nodes tell trainers, by the server of their sessions.
 
-#include <cstring>
 #include <deque>
 #include <fcntl.h>
 #include <unistd.h>
