@@ -1,6 +1,5 @@
 #include "control/base/printable.h"
 
-
 namespace gradcube::control {
 namespace {
 
