@@ -1,7 +1,5 @@
 #include "cli/measure/perf_row.h"
 
-#include <algorithm>
-
 #include "cli/measure/perf_collective.h"
 #include "control/model/line_fit.h"
 

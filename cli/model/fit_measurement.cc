@@ -17,7 +17,6 @@
 #include "control/plan/algorithms.h"
 #include "control/plan/auto_plans.h"
 #include "control/plan/neighbour_rounds.h"
-#include "control/plan/plan_choice.h"
 
 namespace gradcube::cli {
 namespace {

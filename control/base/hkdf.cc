@@ -1,7 +1,6 @@
 #include "control/base/hkdf.h"
 
 #include <algorithm>
-#include <cstring>
 #include <fmt/format.h>
 #include <utility>
 

@@ -1,7 +1,5 @@
 #include "control/base/printable.h"
 
-#include <cstdint>
-
 namespace gradcube::control {
 namespace {
 

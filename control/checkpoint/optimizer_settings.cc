@@ -1,6 +1,5 @@
 #include "control/checkpoint/optimizer_settings.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>

@@ -6,8 +6,8 @@
 namespace gradcube::control {
 
 void Greetings::set_peers(const Servers& greeted, const Servers& watched, Instant now) {
-  const bool more = std::any_of(greeted.begin(), greeted.end(),
-                                [&](bcube::ServerId server) { return !greeted_.contains(server); });
+  const bool more = std::ranges::any_of(
+      greeted, [&](bcube::ServerId server) { return !greeted_.contains(server); });
   if (more) next_ = now;
   greeted_ = {greeted.begin(), greeted.end()};
   const std::set<bcube::ServerId> before =
@@ -48,9 +48,7 @@ void Greetings::on_time(Instant now, std::vector<NodeMessage>& messages, Servers
 }
 
 std::optional<Instant> Greetings::deadline() const {
-  std::optional<Instant> first = life_.deadline();
-  if (!greeted_.empty() && (!first.has_value() || next_ < *first)) first = next_;
-  return first;
+  return greeted_.empty() ? life_.deadline() : earlier(life_.deadline(), next_);
 }
 
 std::optional<Instant> Greetings::last_heard(bcube::ServerId server) const {

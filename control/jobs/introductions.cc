@@ -8,7 +8,7 @@ namespace gradcube::control {
 bool Introductions::admits(const NodeMessage& message, Instant now, NodeMessages& out) {
   // Asked by a stranger, too: both may have been restarted, and then each asks the other.
   if (const auto* asked = std::get_if<Challenge>(&message.body)) {
-    Answered& last = answered_.try_emplace(message.from, Answered{asked->nonce, now}).first->second;
+    Said& last = answered_.try_emplace(message.from, Said{asked->nonce, now}).first->second;
     if (last.nonce != asked->nonce || now >= last.again) {
       last = {asked->nonce, now + kAnswerInterval};
       out.push_back({server_, message.from, Response{asked->nonce}});
@@ -42,7 +42,7 @@ bool Introductions::admits(const NodeMessage& message, Instant now, NodeMessages
 }
 
 void Introductions::challenge(bcube::ServerId server, Instant now, NodeMessages& out) {
-  Asked& asked = asked_.try_emplace(server, Asked{{}, now}).first->second;
+  Said& asked = asked_.try_emplace(server, Said{{}, now}).first->second;
   if (now < asked.again) return;
   if (!asked.nonce.has_value()) asked.nonce = nonces_();
   asked.again = now + kChallengeInterval;

@@ -59,14 +59,9 @@ class Introductions {
     Incarnation incarnation = 0;
     ReplayWindow messages;
   };
-  struct Asked {
+  struct Said {
     std::optional<std::uint64_t> nonce;  // nothing: it was sent back
     Instant again{};                     // not before
-  };
-
-  struct Answered {
-    std::uint64_t nonce = 0;
-    Instant again{};  // not before
   };
 
   void challenge(bcube::ServerId server, Instant now, NodeMessages& out);
@@ -76,9 +71,9 @@ class Introductions {
   std::mt19937_64 nonces_;
   std::uint64_t repeated_ = 0;
   std::map<bcube::ServerId, Speaker> speakers_;
-  std::map<bcube::ServerId, Asked> asked_;
-  std::map<bcube::ServerId, Answered> answered_;  // the last of each
-  std::set<bcube::ServerId> strangers_;           // that speak for these, and were not challenged
+  std::map<bcube::ServerId, Said> asked_;
+  std::map<bcube::ServerId, Said> answered_;  // the last of each
+  std::set<bcube::ServerId> strangers_;       // that speak for these, and were not challenged
 };
 
 }  // namespace gradcube::control

@@ -7,6 +7,7 @@
 #ifndef GRADCUBE_CONTROL_JOBS_JOB_ACTIONS_H_
 #define GRADCUBE_CONTROL_JOBS_JOB_ACTIONS_H_
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -20,6 +21,11 @@ namespace gradcube::control {
 
 // Since any fixed moment; the same clock in all calls.
 using Instant = std::chrono::microseconds;
+
+// Of two, as far as there are any.
+inline std::optional<Instant> earlier(std::optional<Instant> one, std::optional<Instant> other) {
+  return one.has_value() && other.has_value() ? std::min(one, other) : std::max(one, other);
+}
 
 struct JobTiming {
   Instant repeat = std::chrono::milliseconds(20);  // of a request without an answer
@@ -64,10 +70,7 @@ struct EnginesHeld {
 struct EnginesHalted {
   LaneNumbers completed;
 };
-struct Disagreed {
-  Epoch epoch = 0;
-  Disagreement what;
-};
+using Disagreed = Disagree;
 // One more of the server's trainers is there.
 struct TrainerJoined {};
 // A trainer left or died; what it has submitted can still be done. `how` is a whole sentence.
@@ -93,12 +96,9 @@ struct Asked {
   std::uint64_t inquiry = 0;
   CollectiveName collective;
 };
-// After command::Count. pid: of the trainer that has come least far; 0: of the only one.
-struct Counted {
-  LaneNumbers published;
-  LaneNumbers completed;
-  std::int32_t pid = 0;
-};
+// After command::Count. pid: of the trainer that has come least far; 0: of the only one. Of no
+// inquiry.
+using Counted = Counts;
 }  // namespace event
 using JobEvent = std::variant<event::EnginesArmed, event::EnginesHeld, event::EnginesHalted,
                               event::Disagreed, event::TrainerJoined, event::TrainerLeft,
@@ -106,13 +106,9 @@ using JobEvent = std::variant<event::EnginesArmed, event::EnginesHeld, event::En
 
 namespace command {
 // Attach engines, armed in the descriptor's epoch. -> EnginesArmed
-struct Prepare {
-  JobDescriptor job;
-};
+using control::Prepare;
 // Take submissions and send. No answer.
-struct Start {
-  Epoch epoch = 0;
-};
+using control::Start;
 // Take no more submissions; go on sending and receiving. Comes again, to ask for another collective
 // or how far the engines have come. -> EnginesHeld, again and again
 struct Hold {
@@ -121,10 +117,7 @@ struct Hold {
 // Stop. Nothing may complete after the answer. -> EnginesHalted
 struct Halt {};
 // Drop what is in flight, fail what the cut says, be armed in the new epoch. -> EnginesArmed
-struct Reset {
-  Epoch epoch = 0;
-  JobCut cut;
-};
+using control::Reset;
 // A trainer has left, and the job goes on: from now on what needs it fails (departures.h). Its own
 // server is told, too. No answer.
 struct Note {
@@ -156,9 +149,7 @@ struct Joined {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
 };
-struct Refused {
-  std::string text;
-};
+using control::Refused;
 // Collectives failed; the job goes on. Comes with command::Reset, behind it.
 struct Failed {
   JobCut cut;
@@ -191,6 +182,12 @@ struct ToTrainer {
 };
 using JobAction = std::variant<JobMessage, ToEngines, ToTrainer>;
 using JobActions = std::vector<JobAction>;
+
+// What a machine is called with: the time, and where it puts what is to be done.
+struct Step {
+  Instant now;
+  JobActions& out;
+};
 
 }  // namespace gradcube::control
 

@@ -11,6 +11,7 @@
 #define GRADCUBE_CONTROL_JOBS_JOB_OWNER_H_
 
 #include <cstdint>
+#include <string_view>
 
 namespace gradcube::control {
 
@@ -32,6 +33,11 @@ struct JobOwner {
 
 // Of the daemon's own user and of root.
 inline constexpr JobOwner kOwnUser{};
+
+// Of the job that a trainer asks for. own: the user is the daemon's own, or root. Without a secret
+// it is empty. The hash of a secret depends on the job's name: who has seen that of one job knows
+// nothing of another's.
+JobOwner job_owner_of(std::string_view job, std::string_view secret, std::uint32_t user, bool own);
 
 }  // namespace gradcube::control
 

@@ -42,10 +42,6 @@ struct JoinRequest {
   JobOwner owner{};
 };
 
-struct Refusal {
-  std::string message;
-};
-
 // A collective of a job, by its lane and its number there: from 1.
 struct CollectiveName {
   unsigned lane = 0;

@@ -21,9 +21,7 @@ std::vector<bcube::ServerId> Liveness::take_silent(Instant now) {
 
 std::optional<Instant> Liveness::deadline() const {
   std::optional<Instant> first;
-  for (const auto& [server, due] : due_) {
-    if (!first.has_value() || due < *first) first = due;
-  }
+  for (const auto& [server, due] : due_) first = earlier(first, due);
   return first;
 }
 

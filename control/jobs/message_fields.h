@@ -2,6 +2,10 @@
 // they obey. A ByteWriter and a ByteReader both follow this one list, so they cannot differ; the
 // writer's messages are const.
 //
+// A number, a flag, a text for the user, the numbers of lanes, and what may be missing of these are
+// what their types say. All else is named here: servers and ranks, which are numbers too, what has
+// a bound, and lists.
+//
 // For message_codec.cc. docs/protocol.md, section 5, has the same list as a table.
 #ifndef GRADCUBE_CONTROL_JOBS_MESSAGE_FIELDS_H_
 #define GRADCUBE_CONTROL_JOBS_MESSAGE_FIELDS_H_
@@ -10,6 +14,7 @@
 #include <concepts>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <type_traits>
 #include <variant>
 
@@ -33,7 +38,7 @@ bool is_ascending(const List& list, Key key) {
   const auto not_below = [&](const auto& a, const auto& b) {
     return !(std::invoke(key, a) < std::invoke(key, b));
   };
-  return std::adjacent_find(list.begin(), list.end(), not_below) == list.end();
+  return std::ranges::adjacent_find(list, not_below) == list.end();
 }
 
 void servers_field(auto& form, auto& servers) {
@@ -41,27 +46,42 @@ void servers_field(auto& form, auto& servers) {
   form.check(is_ascending(servers, std::identity()));
 }
 
-void lanes_field(auto& form, auto& numbers) {
-  form.list(numbers, protocol::kMaxLanes, [&](auto& number) { form.number(number); });
-}
-
 void job_name_field(auto& form, auto& name) {
   form.name(name, shared::kJobNameBytes - 1);
   form.check(shared::is_job_name(name));
 }
 
-void text_field(auto& form, auto& text) { form.text(text, kLongestText); }
+// What their types say ------------------------------------------------------
 
-void fields(auto& form, Is<TrainerInfo> auto& trainer) {
-  form.number(trainer.pid);
-  form.number(trainer.uid);
+void fields(auto& form, Is<bool> auto& flag) { form.flag(flag); }
+
+template <typename T>
+requires std::integral<T> &&(!Is<T, bool>)void fields(auto& form, T& number) {
+  form.number(number);
 }
 
+void fields(auto& form, Is<std::string> auto& text) { form.text(text, kLongestText); }
+
+void fields(auto& form, Is<LaneNumbers> auto& numbers) {
+  form.list(numbers, protocol::kMaxLanes, [&](auto& number) { form.number(number); });
+}
+
+void fields(auto& form, Is<std::optional<LaneNumbers>, std::optional<CollectiveName>> auto& one) {
+  form.maybe(one, [&](auto& value) { fields(form, value); });
+}
+
+void fields(auto& form, auto& first, auto& second, auto&... more) {
+  fields(form, first);
+  fields(form, second);
+  (fields(form, more), ...);
+}
+
+// Parts of messages ---------------------------------------------------------
+
+void fields(auto& form, Is<TrainerInfo> auto& trainer) { fields(form, trainer.pid, trainer.uid); }
+
 void fields(auto& form, Is<TransportFacts> auto& transport) {
-  form.number(transport.segment_bytes);
-  form.number(transport.window);
-  form.flag(transport.checksums);
-  form.number(transport.key);
+  fields(form, transport.segment_bytes, transport.window, transport.checksums, transport.key);
 }
 
 void fields(auto& form, Is<LaneOptions> auto& lane) {
@@ -75,28 +95,24 @@ void fields(auto& form, Is<JobOptions> auto& options) {
   form.number(options.weight);
   form.check(options.weight >= 1 && options.weight <= shared::kMostWeight);
   servers_field(form, options.members);
-  form.flag(options.reproducible);
-  form.number(options.trainers);
+  fields(form, options.reproducible, options.trainers);
   form.check(options.trainers >= 1 && options.trainers <= shared::kMaxLocalTrainers);
 }
 
 void fields(auto& form, Is<JobMember> auto& member) {
   form.server(member.server);
   form.rank(member.rank);
-  form.number(member.incarnation);
-  form.number(member.attempt);
+  fields(form, member.incarnation, member.attempt);
 }
 
 void fields(auto& form, Is<JobDescriptor> auto& job) {
   form.number(job.id);
   form.check(job.id != protocol::kNoJob);
   job_name_field(form, job.name);
-  fields(form, job.options);
-  form.flag(job.ranks_are_wished);
+  fields(form, job.options, job.ranks_are_wished);
   form.list(job.members, kMostListed, [&](auto& member) { fields(form, member); });
   form.check(is_ascending(job.members, &JobMember::server));
-  fields(form, job.transport);
-  form.number(job.epoch);
+  fields(form, job.transport, job.epoch);
 }
 
 void fields(auto& form, Is<CollectiveName> auto& collective) {
@@ -106,34 +122,44 @@ void fields(auto& form, Is<CollectiveName> auto& collective) {
 
 void fields(auto& form, Is<Disagreement> auto& what) {
   form.small(what.lane, protocol::kMaxLanes);
-  form.number(what.collective);
-  form.number(what.code);
-  text_field(form, what.text);
+  fields(form, what.collective, what.code, what.text);
   form.choice(what.cause, Disagreement::Cause::departure);
 }
 
 void fields(auto& form, Is<JobCut> auto& cut) {
-  lanes_field(form, cut.done);
-  lanes_field(form, cut.failed);
-  form.number(cut.code);
-  text_field(form, cut.text);
+  fields(form, cut.done, cut.failed, cut.code, cut.text);
 }
+
+void fields(auto& form, Is<Departure> auto& departure) {
+  form.server(departure.server);
+  fields(form, departure.local, departure.how, departure.submitted);
+}
+
+void fields(auto& form, Is<HubName> auto& hub) {
+  form.number(hub.job);
+  form.check(hub.job != protocol::kNoJob);
+  form.number(hub.number);
+}
+
+void fields(auto& form, Is<JobEnd> auto& end) {
+  form.server(end.server);
+  fields(form, end.incarnation, end.attempt);
+}
+
+// Of a job ------------------------------------------------------------------
 
 void fields(auto& form, Is<Join> auto& join) {
-  fields(form, join.trainer);
-  fields(form, join.options);
+  fields(form, join.trainer, join.options);
   form.maybe(join.rank, [&](auto& rank) { form.rank(rank); });
-  fields(form, join.transport);
-  form.number(join.trainers);
+  fields(form, join.transport, join.trainers);
 }
 
-void fields(auto& form, Is<Pending> auto& pending) { text_field(form, pending.missing); }
+void fields(auto& form, Is<Pending> auto& pending) { fields(form, pending.missing); }
 
-void fields(auto& form, Is<Refused> auto& refused) { text_field(form, refused.text); }
+void fields(auto& form, Is<Refused> auto& refused) { fields(form, refused.text); }
 
 void fields(auto& form, Is<Elsewhere> auto& elsewhere) {
-  fields(form, elsewhere.trainer);
-  fields(form, elsewhere.options);
+  fields(form, elsewhere.trainer, elsewhere.options);
 }
 
 void fields(auto& form, Is<Prepare> auto& prepare) { fields(form, prepare.job); }
@@ -141,46 +167,22 @@ void fields(auto& form, Is<Prepare> auto& prepare) { fields(form, prepare.job); 
 void fields(auto& form, Is<Armed, Start, Started> auto& message) { form.number(message.epoch); }
 
 void fields(auto& form, Is<Disagree> auto& disagree) {
-  form.number(disagree.epoch);
-  fields(form, disagree.what);
+  fields(form, disagree.epoch, disagree.what);
 }
 
-void fields(auto& form, Is<Hold> auto& hold) {
-  form.number(hold.epoch);
-  text_field(form, hold.why);
-  form.maybe(hold.asked, [&](auto& asked) { fields(form, asked); });
-}
+void fields(auto& form, Is<Hold> auto& hold) { fields(form, hold.epoch, hold.why, hold.asked); }
 
 void fields(auto& form, Is<Held> auto& held) {
-  form.number(held.epoch);
-  lanes_field(form, held.published);
-  lanes_field(form, held.completed);
+  fields(form, held.epoch, held.published, held.completed);
   form.list(held.disagreements, protocol::kMaxLanes, [&](auto& what) { fields(form, what); });
   form.check(is_ascending(held.disagreements, &Disagreement::lane));
-  form.maybe(held.asked, [&](auto& asked) { fields(form, asked); });
-  text_field(form, held.submitted);
-  lanes_field(form, held.reached);
-  form.number(held.unanswered);
-  form.number(held.segments);
+  fields(form, held.asked, held.submitted, held.reached, held.unanswered, held.segments);
 }
 
-void fields(auto& form, Is<Reset> auto& reset) {
-  form.number(reset.epoch);
-  fields(form, reset.cut);
-}
+void fields(auto& form, Is<Reset> auto& reset) { fields(form, reset.epoch, reset.cut); }
 
 void fields(auto& form, Is<Leave> auto& leave) {
-  text_field(form, leave.how);
-  form.flag(leave.died);
-  form.number(leave.local);
-  form.maybe(leave.submitted, [&](auto& submitted) { lanes_field(form, submitted); });
-}
-
-void fields(auto& form, Is<Departure> auto& departure) {
-  form.server(departure.server);
-  form.number(departure.local);
-  text_field(form, departure.how);
-  lanes_field(form, departure.submitted);
+  fields(form, leave.how, leave.died, leave.local, leave.submitted);
 }
 
 void fields(auto& form, Is<Left> auto& left) {
@@ -191,11 +193,9 @@ void fields(auto& form, Is<Left> auto& left) {
 void fields(auto& form, Is<Noted> auto& noted) { form.number(noted.departures); }
 
 void fields(auto& form, Is<Abort> auto& abort) {
-  text_field(form, abort.why);
+  form.text(abort.why, kLongestText);
   servers_field(form, abort.gone);
-  form.maybe(abort.completed, [&](auto& completed) { lanes_field(form, completed); });
-  form.maybe(abort.common, [&](auto& common) { lanes_field(form, common); });
-  form.flag(abort.withdrawn);
+  fields(form, abort.completed, abort.common, abort.withdrawn);
 }
 
 void fields(auto&, Is<Seek, Unknown> auto&) {}
@@ -203,15 +203,20 @@ void fields(auto&, Is<Seek, Unknown> auto&) {}
 void fields(auto& form, Is<Ask> auto& ask) { form.number(ask.inquiry); }
 
 void fields(auto& form, Is<Counts> auto& counts) {
-  form.number(counts.inquiry);
-  form.number(counts.pid);
-  lanes_field(form, counts.published);
-  lanes_field(form, counts.completed);
+  fields(form, counts.inquiry, counts.pid, counts.published, counts.completed);
 }
 
+void fields(auto& form, Is<JobMessage> auto& message) {
+  fields(form, message.from, message.to, message.job);
+  job_name_field(form, message.name);
+  fields(form, message.owner.high, message.owner.low);
+  form.one_of(message.body, [&](auto& body) { fields(form, body); });
+}
+
+// Of daemons, statuses and hubs ---------------------------------------------
+
 void fields(auto& form, Is<Greeting> auto& greeting) {
-  form.number(greeting.incarnation);
-  form.flag(greeting.hears_you);
+  fields(form, greeting.incarnation, greeting.hears_you);
 }
 
 void fields(auto& form, Is<Challenge, Response> auto& message) { form.number(message.nonce); }
@@ -229,18 +234,8 @@ void fields(auto& form, Is<StatusPart> auto& status) {
   form.name(status.text, kStatusPartBytes);
 }
 
-void fields(auto& form, Is<HubName> auto& hub) {
-  form.number(hub.job);
-  form.check(hub.job != protocol::kNoJob);
-  form.number(hub.number);
-}
-
 void fields(auto& form, Is<HubCall> auto& call) {
-  fields(form, call.hub);
-  form.number(call.nonce.high);
-  form.number(call.nonce.low);
-  form.number(call.key);
-  form.number(call.epoch);
+  fields(form, call.hub, call.nonce.high, call.nonce.low, call.key, call.epoch);
   job_name_field(form, call.job);
   servers_field(form, call.members);
   form.check(!call.members.empty());
@@ -248,22 +243,18 @@ void fields(auto& form, Is<HubCall> auto& call) {
   form.check(call.trainers >= 1 && call.trainers <= shared::kMaxLocalTrainers);
   form.number(call.weight);
   form.check(call.weight >= 1 && call.weight <= shared::kMostWeight);
-  form.number(call.window);
-  form.number(call.user);
-  form.number(call.table_bytes);
+  fields(form, call.window, call.user, call.table_bytes);
   form.check(call.table_bytes >= 1 && call.table_bytes <= shared::kMostHubTableBytes);
   form.flag(call.stands);
 }
 
 void fields(auto& form, Is<HubAsk> auto& ask) {
-  fields(form, ask.hub);
-  form.number(ask.part);
+  fields(form, ask.hub, ask.part);
   form.check(ask.part <= shared::kMostHubTableBytes / kHubPartBytes);
 }
 
 void fields(auto& form, Is<HubPart> auto& part) {
-  fields(form, part.hub);
-  form.number(part.part);
+  fields(form, part.hub, part.part);
   form.check(part.part <= shared::kMostHubTableBytes / kHubPartBytes);
   form.name(part.bytes, kHubPartBytes);
 }
@@ -271,27 +262,10 @@ void fields(auto& form, Is<HubPart> auto& part) {
 void fields(auto& form, Is<HubState> auto& state) {
   fields(form, state.hub);
   form.choice(state.progress, HubState::Progress::failed);
-  form.number(state.code);
-  text_field(form, state.why);
+  fields(form, state.code, state.why);
 }
 
 void fields(auto& form, Is<HubEnd> auto& end) { fields(form, end.hub); }
-
-void fields(auto& form, Is<JobEnd> auto& end) {
-  form.server(end.server);
-  form.number(end.incarnation);
-  form.number(end.attempt);
-}
-
-void fields(auto& form, Is<JobMessage> auto& message) {
-  fields(form, message.from);
-  fields(form, message.to);
-  form.number(message.job);
-  job_name_field(form, message.name);
-  form.number(message.owner.high);
-  form.number(message.owner.low);
-  form.one_of(message.body, [&](auto& body) { fields(form, body); });
-}
 
 void fields(auto& form, Is<NodeMessage> auto& message) {
   std::uint8_t format = kMessageFormat;

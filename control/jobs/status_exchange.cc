@@ -31,15 +31,12 @@ void StatusAsker::on_time(Instant now, NodeMessages& out) {
     if (wanted_ == current_) return;
     start();
   }
-  std::vector<bcube::ServerId> silent;
-  for (const auto& [server, asked] : asked_) {
-    if (now >= std::min(asked.deadline, asked.last_deadline)) silent.push_back(server);
-  }
-  for (const bcube::ServerId server : silent) {
-    end(server, {"",
-                 "it did not answer in time: it does not run, has other settings, or no link "
-                 "leads to it"});
-  }
+  std::erase_if(asked_, [&](const auto& each) {
+    if (now < std::min(each.second.deadline, each.second.last_deadline)) return false;
+    gathered_[each.first].why =
+        "it did not answer in time: it does not run, has other settings, or no link leads to it";
+    return true;
+  });
   ask_what_is_due(now, out);
   if (!asked_.empty() || next_ < servers_.size()) return;
   finished_ = current_;
@@ -66,9 +63,8 @@ void StatusAsker::ask_what_is_due(Instant now, NodeMessages& out) {
 }
 
 std::size_t StatusAsker::awaited(Instant now) const {
-  return static_cast<std::size_t>(
-      std::count_if(asked_.begin(), asked_.end(),
-                    [now](const auto& each) { return now < each.second.awaited_until; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      asked_, [now](const auto& each) { return now < each.second.awaited_until; }));
 }
 
 void StatusAsker::ask(bcube::ServerId server, Asked& asked, Instant now, NodeMessages& out) {
@@ -125,8 +121,8 @@ void StatusAnswerer::on_ask(bcube::ServerId from, const StatusAsk& ask, Instant 
 // Null if it is not kept any more, and no first part.
 const StatusAnswerer::Text* StatusAnswerer::text_for(bcube::ServerId from, const StatusAsk& ask,
                                                      Instant now) {
-  const auto of_asker = std::find_if(kept_.begin(), kept_.end(),
-                                     [&](const Kept& kept) { return kept.asker == from; });
+  const auto of_asker =
+      std::ranges::find_if(kept_, [&](const Kept& kept) { return kept.asker == from; });
   if (of_asker != kept_.end() && of_asker->inquiry == ask.inquiry) return &of_asker->text;
   if (ask.part != 0) return nullptr;
   if (of_asker != kept_.end()) kept_.erase(of_asker);

@@ -1,12 +1,9 @@
 #include "control/model/weights_fit.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <utility>
-#include <vector>
 
 namespace gradcube::control::model {
 namespace {

@@ -1,7 +1,6 @@
 #include "control/plan/verify_sample.h"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 #include <map>
 #include <random>

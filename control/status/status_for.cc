@@ -1,30 +1,24 @@
 #include "control/status/status_for.h"
 
 #include <algorithm>
-#include <utility>
+#include <functional>
 
 namespace gradcube::control::status {
 
 namespace {
 
-bool is_of(const nlohmann::ordered_json& what, std::uint32_t user) {
-  return what.value("uid", nlohmann::ordered_json()) == user;
-}
-
 // Those of a list that are his.
 template <typename IsHis>
 void keep(nlohmann::ordered_json& list, IsHis is_his) {
-  auto kept = nlohmann::ordered_json::array();
-  for (auto& each : list) {
-    if (is_his(each)) kept.push_back(std::move(each));
-  }
-  list = std::move(kept);
+  list.erase(std::remove_if(list.begin(), list.end(), std::not_fn(is_his)), list.end());
 }
 
 }  // namespace
 
 nlohmann::ordered_json status_for(nlohmann::ordered_json status, std::uint32_t user) {
-  const auto is_his = [user](const nlohmann::ordered_json& what) { return is_of(what, user); };
+  const auto is_his = [user](const nlohmann::ordered_json& what) {
+    return what.value("uid", nlohmann::ordered_json()) == user;
+  };
   status.erase("allowed");
   keep(status["jobs"], [&](const nlohmann::ordered_json& job) {
     const auto trainers = job.find("trainers");

@@ -32,7 +32,7 @@ class BedNetwork {
   // From now on the loop runs.
   virtual void watch(ControlLoop& loop) = 0;
 
-  // "impairments" and "impaired_links", as impairments_report() says (../daemon/impair_request.h),
+  // "impairments" and "impaired_links", as impairments_report() says (../daemon/switch_requests.h),
   // and "switches", as an embedded cluster's status has them.
   virtual nlohmann::ordered_json report() = 0;
   // Does what the request {"command":"impair",...} asks for; returns how many links it has changed.

@@ -1,6 +1,5 @@
 #include "dataplane/bed/memif_network.h"
 
-#include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
 

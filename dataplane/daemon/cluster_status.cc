@@ -16,22 +16,22 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
+std::string written(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 // Flows, of which there may be very many, go first where a status is too long.
 std::string status_text(Json status) {
-  std::string text = status.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = written(status);
   if (text.size() <= control::kLongestStatus) return text;
   status["flows"] = Json::array();
-  return status.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return written(status);
 }
 
 ServerReport report_of(bcube::ServerId server, Json status) {
   std::string socket = status["servers"][0]["socket"].get<std::string>();
   const auto pid = status["pid"].get<pid_t>();
   return {server, std::move(socket), pid, std::move(status), ""};
-}
-
-std::string written(const Json& answer) {
-  return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string failed(const std::exception& error) {
@@ -90,10 +90,12 @@ ClusterStatus::ClusterStatus(NodeGroup& nodes, const control::ClusterSettings& s
       answerer_(own_, [this] { return status_text(status_()); }),
       merging_for_(asker_.last_finished()),
       merged_for_(merging_for_) {
-  nodes_.set_status_channel(this);
+  nodes_.around().status = [this](const control::NodeMessage& message, control::Instant now) {
+    on_status_message(message, now);
+  };
 }
 
-ClusterStatus::~ClusterStatus() { nodes_.set_status_channel(nullptr); }
+ClusterStatus::~ClusterStatus() { nodes_.around().status = nullptr; }
 
 std::string ClusterStatus::answer(const nlohmann::json& request) {
   const auto inquiry = request.find("inquiry");

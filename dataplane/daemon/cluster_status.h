@@ -32,15 +32,15 @@
 
 namespace gradcube::dataplane {
 
-class ClusterStatus : public StatusChannel {
+class ClusterStatus {
  public:
   using Status = std::function<nlohmann::ordered_json()>;
 
   // nodes: of one server, whose messages are carried. status: the own one, as status.h says. The
-  // nodes and the settings outlive it; it makes itself their status channel until it ends.
+  // nodes and the settings outlive it; until it ends it gets what the nodes hear of statuses.
   ClusterStatus(NodeGroup& nodes, const control::ClusterSettings& settings,
                 control::Incarnation incarnation, Status status);
-  ~ClusterStatus() override;
+  ~ClusterStatus();
   ClusterStatus(const ClusterStatus&) = delete;
   ClusterStatus& operator=(const ClusterStatus&) = delete;
 
@@ -48,9 +48,9 @@ class ClusterStatus : public StatusChannel {
   std::string answer(const nlohmann::json& request);
   // To be called about every 20 ms, before NodeGroup::run().
   void tick(control::Instant now);
-  void on_status_message(const control::NodeMessage& message, control::Instant now) override;
 
  private:
+  void on_status_message(const control::NodeMessage& message, control::Instant now);
   void merge();
   void send(const control::NodeMessages& messages);
 

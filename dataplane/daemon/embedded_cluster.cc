@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "dataplane/daemon/embedded_sizing.h"
-#include "dataplane/daemon/impair_request.h"
-#include "dataplane/daemon/switch_status.h"
+#include "dataplane/daemon/switch_requests.h"
 
 namespace gradcube::dataplane {
 
@@ -22,7 +21,7 @@ EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& c
     : LocalCluster(options, Payloads::referenced, steering_of(options), clock, kernels, events),
       replace_ports_(options.replace_ports) {
   make_fabric();
-  nodes().set_greet_each_other(options.nodes_greet_each_other);
+  nodes().around().greet_each_other = options.nodes_greet_each_other;
   // Those that greet each other stand for processes of their own.
   if (!options.nodes_greet_each_other) nodes().set_refers_to_memory();
   if (options.messages_pass_the_fabric) send_messages_in_frames(true);

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <rte_ether.h>
-#include <utility>
 
 #include "control/base/units.h"
 #include "control/plan/base/byte_range.h"
 #include "dataplane/daemon/engine_assignment.h"
 #include "dataplane/engine/flows/unasked_room.h"
-#include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/fabric/link_clock.h"
 #include "protocol/time.h"

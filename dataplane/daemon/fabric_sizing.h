@@ -6,10 +6,8 @@
 #define GRADCUBE_DATAPLANE_DAEMON_FABRIC_SIZING_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "control/plan/base/topology.h"
 #include "control/settings/cluster_settings.h"
 #include "dataplane/engine/flows/flow.h"
 #include "dataplane/host/clock.h"

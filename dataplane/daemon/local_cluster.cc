@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <numeric>
 #include <string>
 #include <utility>
 
-#include "control/base/errors.h"
 #include "control/jobs/message_codec.h"
 #include "control/plan/algorithms.h"
 #include "control/settings/cluster_fingerprint.h"
@@ -24,12 +22,6 @@ namespace {
 // for silent while it gets memory for its first jobs: those of eight jobs of a BCube(3,2), with
 // their messages; some 15 MB with a large MTU.
 constexpr std::uint32_t kReadySegments = 1536;
-
-std::vector<bcube::ServerId> all_of(const std::vector<bcube::ServerId>& servers,
-                                    const bcube::AddressSpace& space) {
-  if (!servers.empty()) return servers;
-  return space.server_list();
-}
 
 protocol::SettingsDigest digest_of(const control::ClusterSettings& settings,
                                    const FabricParameters& parameters, Payloads payloads) {
@@ -56,7 +48,7 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
       secret_(options.secret),
       keys_(options.key.has_value() ? std::make_unique<ClusterKeys>(*options.key) : nullptr),
       topology_(settings_.rated_topology()),
-      servers_(all_of(options.servers, space())),
+      servers_(options.servers.empty() ? space().server_list() : options.servers),
       kernels_(kernels),
       events_(events),
       default_algorithm_(control::default_algorithm(
@@ -69,16 +61,17 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
   share_packet_memory();
   nodes_ = std::make_unique<NodeGroup>(
       topology_, kernels_, with_silence(options.timing, parameters_.silent_after), settings_.seed);
-  nodes_->set_servers_per_core(servers_per_core());
-  nodes_->set_aggregators(settings_.aggregators);
-  nodes_->set_secret(secret_);
-  nodes_->set_jobs_per_user(settings_.jobs_per_user(), settings_.share());
-  nodes_->set_links_known(
-      [this](bcube::ServerId server) {
-        const Node* node = nodes_->find(server);
-        return node != nullptr && node->engines().cut_off();
-      },
-      [this](bcube::ServerId server) { return ports_say(server); });
+  NodeSurroundings& around = nodes_->around();
+  around.servers_per_core = servers_per_core();
+  around.aggregators = settings_.aggregators;
+  around.secret = secret_;
+  around.jobs_per_user = settings_.jobs_per_user();
+  around.share = settings_.share();
+  around.ports_say = [this](bcube::ServerId server) { return ports_say(server); };
+  around.cut_off = [this](bcube::ServerId server) {
+    const Node* node = nodes_->find(server);
+    return node != nullptr && node->engines().cut_off();
+  };
 }
 
 std::string LocalCluster::ports_say(bcube::ServerId server) {
@@ -111,36 +104,26 @@ void LocalCluster::end_traffic() {
 
 void LocalCluster::make_pollers(const std::vector<control::Lcore>& lcores, Payloads payloads,
                                 Clock& clock) {
-  std::vector<unsigned> threads_on(lcores.size(), 0);
-  const auto index_of = [&](unsigned id) {
-    return static_cast<std::size_t>(
-        std::find_if(lcores.begin(), lcores.end(),
-                     [&](const control::Lcore& l) { return l.id == id; }) -
-        lcores.begin());
-  };
+  std::map<unsigned, unsigned> threads_on;  // by lcore
   for (const bcube::ServerId server : servers_) {
-    for (unsigned t = 0; t < assignment_.threads(); ++t)
-      ++threads_on[index_of(assignment_.lcore(server, t))];
+    for (unsigned t = 0; t < assignment_.threads(); ++t) ++threads_on[assignment_.lcore(server, t)];
   }
-  const auto pollers =
-      static_cast<unsigned>(lcores.size() - static_cast<std::size_t>(std::count(
-                                                threads_on.begin(), threads_on.end(), 0U)));
+  const auto pollers = static_cast<unsigned>(threads_on.size());
   std::vector<PacketSizes> sizes;
-  for (std::size_t i = 0; i < lcores.size(); ++i) {
-    if (threads_on[i] == 0) continue;
+  for (const auto& [id, numa_node] : lcores) {
+    if (!threads_on.contains(id)) continue;
     pollers_.push_back(std::make_unique<Poller>(clock, settings_.idle));
-    poller_lcores_.push_back(lcores[i].id);
-    poller_numa_nodes_.push_back(lcores[i].numa_node);
-    sizes.push_back(packet_sizes(settings_, pollers, threads_on[i], payloads, steering_));
+    poller_lcores_.push_back(id);
+    poller_numa_nodes_.push_back(numa_node);
+    sizes.push_back(packet_sizes(settings_, pollers, threads_on[id], payloads, steering_));
   }
   make_packet_memory(sizes, payloads);
 }
 
 // sizes: by poller.
 void LocalCluster::make_packet_memory(const std::vector<PacketSizes>& sizes, Payloads payloads) {
-  const std::uint32_t all_segments =
-      std::accumulate(sizes.begin(), sizes.end(), std::uint32_t{0},
-                      [](std::uint32_t sum, const PacketSizes& one) { return sum + one.segments; });
+  std::uint32_t all_segments = 0;
+  for (const PacketSizes& one : sizes) all_segments += one.segments;
   std::vector<PacketMemory*> memories;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     PacketMemoryOptions options{std::to_string(poller_lcores_[i]), sizes[i].segments,
@@ -186,7 +169,7 @@ std::size_t LocalCluster::poller_of(bcube::ServerId server, std::uint16_t queue)
 }
 
 std::size_t LocalCluster::poller_on(unsigned lcore) const {
-  return static_cast<std::size_t>(std::find(poller_lcores_.begin(), poller_lcores_.end(), lcore) -
+  return static_cast<std::size_t>(std::ranges::find(poller_lcores_, lcore) -
                                   poller_lcores_.begin());
 }
 

@@ -82,7 +82,6 @@ class LocalCluster {
   void start_node(bcube::ServerId server, control::Incarnation incarnation);
 
   // One per lcore in use; lcore_of(i) is where poller i is to run.
-  std::vector<std::unique_ptr<Poller>>& pollers() { return pollers_; }
   const std::vector<std::unique_ptr<Poller>>& pollers() const { return pollers_; }
   unsigned lcore_of(std::size_t poller) const { return poller_lcores_[poller]; }
 

@@ -1,15 +1,18 @@
 // The kinds of ports that a server alone in its process can have: the table of fabrics whose other
-// ends are in other processes. Another one is a line in port_drivers.cc (CONTRIBUTING.md).
+// ends are in other processes. Another one is a line here (CONTRIBUTING.md).
 #ifndef GRADCUBE_DATAPLANE_DAEMON_PORT_DRIVERS_H_
 #define GRADCUBE_DATAPLANE_DAEMON_PORT_DRIVERS_H_
 
-#include <span>
-
-#include "dataplane/fabric/port_driver.h"
+#include "dataplane/fabric/kernel/interface_fabric.h"
+#include "dataplane/fabric/memif/memif_fabric.h"
+#include "dataplane/fabric/nic/pci_nic.h"
+#include "dataplane/fabric/nic/virtual_device.h"
+#include "dataplane/fabric/udp/udp_fabric.h"
 
 namespace gradcube::dataplane {
 
-std::span<const PortDriver* const> port_drivers();
+inline constexpr const PortDriver* kPortDrivers[] = {&kInterfaceDriver, &kNicDriver,
+                                                     &kVirtualDriver, &kMemifDriver, &kUdpDriver};
 
 }  // namespace gradcube::dataplane
 

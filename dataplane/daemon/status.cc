@@ -5,7 +5,6 @@
 #include <map>
 #include <numeric>
 #include <string>
-#include <sys/types.h>
 #include <unistd.h>
 
 #include "control/plan/algorithms.h"
@@ -55,16 +54,13 @@ FlowFacts facts_of(const Flow& flow, protocol::JobId job, bcube::ServerId server
 
 std::vector<EngineFacts> read_engines(const LocalCluster& cluster) {
   const std::vector<EngineAt> all = cluster.engines();
-  std::map<const Engine*, EngineFacts> facts;
-  for (const EngineAt& at : all) facts[at.engine];
+  std::vector<EngineFacts> facts(all.size());
   on_each(all, [&](const EngineAt& at) {
-    EngineFacts& own = facts.at(at.engine);
+    EngineFacts& own = facts[static_cast<std::size_t>(&at - all.data())];
     own.counters = at.engine->counters();
     for (EngineJob* job : at.engine->jobs()) job->for_each_flow([&](const Flow&) { ++own.flows; });
   });
-  std::vector<EngineFacts> ordered;
-  for (const EngineAt& at : all) ordered.push_back(facts.at(at.engine));
-  return ordered;
+  return facts;
 }
 
 std::size_t count_flows(const std::vector<EngineFacts>& engines) {
@@ -143,7 +139,7 @@ std::vector<bcube::ServerId> neighbours_down(const StatusSources& sources, bcube
     }
     const bcube::ServerId neighbour = space.with_digit(server, level, digit);
     // It may have several ports, of which one is enough.
-    const bool is_known = std::find(down.begin(), down.end(), neighbour) != down.end();
+    const bool is_known = std::ranges::find(down, neighbour) != down.end();
     if (!space.is_absent(neighbour) && !is_known) down.push_back(neighbour);
   }
   return down;
@@ -250,15 +246,15 @@ Json hubs_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   Json hubs = Json::array();
   for (const HubFacts& hub : sources.cluster.nodes().hubs()) {
-    hubs.push_back({{"job", hub.job},
-                    {"id", hub.id},
-                    {"number", hub.number},
+    hubs.push_back({{"job", hub.call.job},
+                    {"id", hub.call.hub.job},
+                    {"number", hub.call.hub.number},
                     {"address", control::address_json(space, hub.aggregator)},
-                    {"state", progress_name(hub.progress)},
-                    {"why", hub.why},
-                    {"members", control::addresses_json(space, hub.members)},
-                    {"trainers_per_server", hub.trainers},
-                    {"uid", hub.uid},
+                    {"state", progress_name(hub.state.progress)},
+                    {"why", hub.state.why},
+                    {"members", control::addresses_json(space, hub.call.members)},
+                    {"trainers_per_server", hub.call.trainers},
+                    {"uid", hub.call.user},
                     {"keys", hub.keys},
                     {"weights_bytes", hub.weights_bytes},
                     {"memory_bytes", hub.memory_bytes},

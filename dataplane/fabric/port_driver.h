@@ -1,5 +1,5 @@
 // A kind of ports that a server has whose neighbours are in other processes: what one row of the
-// table in dataplane/daemon/port_drivers.cc says of it. The daemon takes everything that differs
+// table in dataplane/daemon/port_drivers.h says of it. The daemon takes everything that differs
 // between kinds from here, at its start; CONTRIBUTING.md has the recipe for another one.
 //
 // All of them copy what they receive into packets of this process, and put a checksum on all

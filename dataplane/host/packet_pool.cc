@@ -5,7 +5,6 @@
 #include <rte_errno.h>
 #include <rte_mbuf_pool_ops.h>
 #include <stdexcept>
-#include <utility>
 
 namespace gradcube::dataplane {
 

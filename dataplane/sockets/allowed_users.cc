@@ -89,8 +89,8 @@ Standing AllowedUsers::standing(int socket, uid_t user) const {
   if (users_.contains(user)) return Standing::tenant;
   if (groups_.empty()) return Standing::stranger;
   const std::vector<gid_t> groups = groups_of(socket);
-  const bool any = std::any_of(groups.begin(), groups.end(),
-                               [this](gid_t group) { return groups_.contains(group); });
+  const bool any =
+      std::ranges::any_of(groups, [this](gid_t group) { return groups_.contains(group); });
   return any ? Standing::tenant : Standing::stranger;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -126,11 +125,20 @@ std::string ControlServer::answer_to(const Client& client, const std::string& li
       throw control::UsageError("a request is a JSON object with a \"command\"");
     }
     const std::string name = request["command"];
-    const auto text = text_commands_.find(name);
-    if (client.standing == Standing::owner && text != text_commands_.end()) {
-      return text->second(request);
+    const auto found = commands_.find(name);
+    if (found == commands_.end()) {
+      throw control::UsageError(fmt::format("unknown command {}", control::quoted(name)));
     }
-    answer = answer_of(client, name, request);
+    const auto& [own, text, of_tenants] = found->second;
+    const bool is_owner = client.standing == Standing::owner;
+    if (is_owner && text) return text(request);
+    if (!is_owner && !of_tenants) {
+      throw control::SetupError(
+          fmt::format("\"{}\" is for the daemon's own user, {}, and root: user {} may use the "
+                      "cluster, and see its own jobs in `gradcube status`",
+                      name, geteuid(), client.user));
+    }
+    answer = is_owner ? own(request) : of_tenants(request, client.user);
     answer["ok"] = true;
   } catch (const nlohmann::json::parse_error&) {
     answer = {{"ok", false}, {"usage", true}, {"error", "a request is one line of JSON"}};
@@ -140,23 +148,6 @@ std::string ControlServer::answer_to(const Client& client, const std::string& li
     answer = {{"ok", false}, {"error", error.what()}};
   }
   return line_of(answer);
-}
-
-nlohmann::ordered_json ControlServer::answer_of(const Client& client, const std::string& name,
-                                                const nlohmann::json& request) {
-  const auto command = commands_.find(name);
-  if (command == commands_.end() && !text_commands_.contains(name)) {
-    throw control::UsageError(fmt::format("unknown command {}", control::quoted(name)));
-  }
-  if (client.standing == Standing::owner) return command->second(request);
-  const auto of_tenants = tenant_commands_.find(name);
-  if (of_tenants == tenant_commands_.end()) {
-    throw control::SetupError(
-        fmt::format("\"{}\" is for the daemon's own user, {}, and root: user {} may use the "
-                    "cluster, and see its own jobs in `gradcube status`",
-                    name, geteuid(), client.user));
-  }
-  return of_tenants->second(request, client.user);
 }
 
 // Sends what the client takes, and no more than a part of a long answer. False if that closed the

@@ -4,7 +4,7 @@
 //   {"command":"flows","from":1000}       {"ok":true,"flow_count":2345,"flows":[...]}:
 //                                         flows_request.h
 //   {"command":"status-of-all"}           the same, or {"ok":true,"inquiry":7}: cluster_status.h
-//   {"command":"impair","loss":0.01,...}  {"ok":true,"impairments":{...},...}: impair_request.h
+//   {"command":"impair","loss":0.01,...}  {"ok":true,"impairments":{...},...}: switch_requests.h
 //   {"command":"down"}                    {"ok":true}, then the daemon ends
 //   an error                              {"ok":false,"error":"message"}
 //   an error in the request itself        {"ok":false,"usage":true,"error":"message"}
@@ -52,17 +52,17 @@ class ControlServer {
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
-  void add(const std::string& name, Command command) { commands_[name] = std::move(command); }
+  void add(const std::string& name, Command command) { commands_[name].own = std::move(command); }
   // The same for long answers that were written elsewhere: returns the whole answer, "ok" included.
   using TextCommand = std::function<std::string(const nlohmann::json& request)>;
   void add_text(const std::string& name, TextCommand command) {
-    text_commands_[name] = std::move(command);
+    commands_[name].text = std::move(command);
   }
   // What a tenant gets; user: which one.
   using TenantCommand =
       std::function<nlohmann::ordered_json(const nlohmann::json& request, uid_t user)>;
   void add_for_tenants(const std::string& name, TenantCommand command) {
-    tenant_commands_[name] = std::move(command);
+    commands_[name].of_tenants = std::move(command);
   }
   // To be called after every round of the loop: goes on with the answers, and disconnects slow
   // clients.
@@ -81,6 +81,13 @@ class ControlServer {
     bool paused = false;  // not read while a whole line waits
   };
 
+  // Of a command; `text` in the place of `own`. Without `of_tenants` it is not for them.
+  struct Handlers {
+    Command own;
+    TextCommand text;
+    TenantCommand of_tenants;
+  };
+
   void accept(const UnixListener::Accepted& accepted);
   void read(int socket);
   void answer_line(int socket);
@@ -88,14 +95,10 @@ class ControlServer {
   void close_client(int socket);
   std::string objection(const UnixListener::Accepted& accepted) const;
   std::string answer_to(const Client& client, const std::string& line);
-  nlohmann::ordered_json answer_of(const Client& client, const std::string& name,
-                                   const nlohmann::json& request);
 
   ControlLoop& loop_;
   std::map<int, Client> clients_;
-  std::map<std::string, Command> commands_;
-  std::map<std::string, TextCommand> text_commands_;
-  std::map<std::string, TenantCommand> tenant_commands_;
+  std::map<std::string, Handlers> commands_;
   unsigned answers_left_ = kMostAnswers;  // in this round
   int last_answered_ = -1;                // whose turn is over, of those who wait
   ClientListener listener_;

@@ -1,25 +1,10 @@
 #include "dataplane/sockets/daemon_log.h"
 
+#include <array>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 namespace gradcube::dataplane::log {
-
-namespace {
-
-spdlog::level::level_enum library_level(Level level) {
-  switch (level) {
-    case Level::info:
-      return spdlog::level::info;
-    case Level::warning:
-      return spdlog::level::warn;
-    case Level::error:
-      break;
-  }
-  return spdlog::level::err;
-}
-
-}  // namespace
 
 void begin(const std::string& program) {
   spdlog::set_default_logger(spdlog::stderr_logger_st(program));
@@ -28,7 +13,9 @@ void begin(const std::string& program) {
 }
 
 void line(Level level, std::string_view text) {
-  spdlog::log(library_level(level), spdlog::string_view_t(text.data(), text.size()));
+  constexpr std::array kLevels = {spdlog::level::info, spdlog::level::warn, spdlog::level::err};
+  spdlog::log(kLevels.at(static_cast<std::size_t>(level)),
+              spdlog::string_view_t(text.data(), text.size()));
 }
 
 }  // namespace gradcube::dataplane::log

@@ -28,8 +28,8 @@ Json names_of(const Json& addresses) {
   return names;
 }
 
-void require_one(const Json& chosen, std::string_view which, const char* what) {
-  if (which.empty() || !chosen.empty()) return;
+Json at_least_one(Json chosen, std::string_view which, const char* what) {
+  if (which.empty() || !chosen.empty()) return chosen;
   throw control::UsageError(fmt::format("there is no {} {}: ask without a parameter for all", what,
                                         control::quoted(which)));
 }
@@ -112,20 +112,15 @@ Json links_view(const Json& status, std::string_view which) {
       }
     }
   }
-  require_one(links, which, "link");
-  return links;
+  return at_least_one(std::move(links), which, "link");
 }
 
 Json jobs_view(const Json& status, std::string_view which) {
-  Json jobs = by_name(status["jobs"], "name", which, job_view);
-  require_one(jobs, which, "job");
-  return jobs;
+  return at_least_one(by_name(status["jobs"], "name", which, job_view), which, "job");
 }
 
 Json hubs_view(const Json& status, std::string_view which) {
-  Json hubs = by_name(status["hubs"], "job", which, hub_view);
-  require_one(hubs, which, "hub of job");
-  return hubs;
+  return at_least_one(by_name(status["hubs"], "job", which, hub_view), which, "hub of job");
 }
 
 StatusTelemetry::StatusTelemetry(TelemetryServer& server, std::function<Json()> status,

@@ -68,9 +68,8 @@ void TelemetryServer::accept(const UnixListener::Accepted& accepted) {
 }
 
 void TelemetryServer::make_room() {
-  const auto quiet =
-      std::min_element(clients_.begin(), clients_.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto quiet = std::ranges::min_element(
+      clients_, [](const auto& a, const auto& b) { return a.second < b.second; });
   close_client(quiet->first);
 }
 

@@ -51,7 +51,7 @@ class GivenUpHubs : public testing::Test {
     look();
     const std::vector<dataplane::HubFacts> made = hubs_->facts();
     ASSERT_EQ(made.size(), 1U);
-    ASSERT_EQ(made[0].progress, HubState::Progress::making) << made[0].why;
+    ASSERT_EQ(made[0].state.progress, HubState::Progress::making) << made[0].state.why;
     tell(control::HubEnd{{job, 1}});
     ASSERT_TRUE(hubs_->empty());
   }

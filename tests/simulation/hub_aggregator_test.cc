@@ -26,16 +26,17 @@ void expect_shown(SimulatedCluster& cluster, std::uint32_t aggregator) {
   const std::vector<dataplane::HubFacts> hubs = cluster.nodes().hubs();
   ASSERT_EQ(hubs.size(), 1U);
   EXPECT_EQ(hubs[0].aggregator, aggregator);
-  EXPECT_EQ(hubs[0].job, "hub");
-  EXPECT_EQ(dataplane::progress_name(hubs[0].progress), "running");
-  EXPECT_EQ(hubs[0].members.size(), cluster.servers() - 1);
+  EXPECT_EQ(hubs[0].call.job, "hub");
+  EXPECT_EQ(dataplane::progress_name(hubs[0].state.progress), "running");
+  EXPECT_EQ(hubs[0].call.members.size(), cluster.servers() - 1);
   EXPECT_EQ(hubs[0].keys, small_keys().size());
   std::uint64_t elements = 0;
   for (const control::HubKey& key : small_keys()) elements += key.elements;
   EXPECT_GE(hubs[0].weights_bytes, 4 * elements);
   EXPECT_GT(hubs[0].memory_bytes, 3 * hubs[0].weights_bytes) << "Adam's state is here alone";
   EXPECT_GT(hubs[0].reserved_bytes, 0U);
-  EXPECT_EQ(cluster.nodes().job_names().at(hubs[0].id), "hub") << "by which flows are shown";
+  EXPECT_EQ(cluster.nodes().job_names().at(hubs[0].call.hub.job), "hub")
+      << "by which flows are shown";
 }
 
 std::vector<std::uint8_t> trained_with_aggregator(const std::string& topology,

@@ -58,7 +58,7 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   }
   cluster_ = std::make_unique<dataplane::EmbeddedCluster>(
       options, clock_, aggregation::select_kernels(512), events_);
-  nodes().set_channel(this);
+  nodes().around().channel = this;
   nodes().messages().set_faults(settings.messages);
   order_.resize(cluster_->pollers().size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
@@ -76,7 +76,7 @@ dataplane::Port* SimulatedCluster::replaced(dataplane::Port* port) {
 
 SimulatedCluster::~SimulatedCluster() {
   for (const auto& poller : cluster_->pollers()) poller->set_meanwhile({});
-  nodes().set_channel(nullptr);
+  nodes().around().channel = nullptr;
 }
 
 std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(const std::string& job,

@@ -17,9 +17,9 @@ namespace gradcube::dataplane {
 
 class Admissions final : private TrainerChannel {
  public:
-  explicit Admissions(NodeGroup& nodes) : nodes_(nodes) { nodes_.set_channel(this); }
+  explicit Admissions(NodeGroup& nodes) : nodes_(nodes) { nodes_.around().channel = this; }
   ~Admissions() override {
-    nodes_.set_channel(nullptr);
+    nodes_.around().channel = nullptr;
     for (const auto& [trainer, session] : sessions_) close(session.trainer_doorbell);
   }
   Admissions(const Admissions&) = delete;

@@ -2,7 +2,6 @@
 
 #include "gradcube/gradcube.h"
 
-#include <memory>
 #include <new>
 #include <string>
 

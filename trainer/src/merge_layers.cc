@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "control/merge/policies.h"
 #include "trainer/src/base/failure.h"

@@ -20,7 +20,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "control/jobs/job_messages.h"
 

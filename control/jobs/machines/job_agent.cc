@@ -27,13 +27,13 @@ const JobMember* JobAgent::member(bcube::ServerId server) const {
   return nullptr;
 }
 
-void JobAgent::on_message(const JobMessage& message, Instant now, JobActions& out) {
+void JobAgent::on_message(const JobMessage& message, Step step) {
   if (phase_ == Phase::over) return;
   // While it joins, the id may change: the job that admitted the trainer can end without it.
   const bool of_this_job = descriptor_.id == protocol::kNoJob || message.job == descriptor_.id ||
                            message.job == protocol::kNoJob;
   if (!of_this_job || !is_heeded(message)) return;
-  std::visit([&](const auto& body) { handle(message, body, now, out); }, message.body);
+  std::visit([&](const auto& body) { handle(message, body, step); }, message.body);
 }
 
 // The leader says what is to be done. Agents of the job tell each other how it ends and how far
@@ -47,16 +47,15 @@ bool JobAgent::is_heeded(const JobMessage& message) const {
          std::holds_alternative<Ask>(body) || std::holds_alternative<Counts>(body);
 }
 
-void JobAgent::handle(const JobMessage& message, const Pending& pending, Instant now,
-                      JobActions& out) {
+void JobAgent::handle(const JobMessage& message, const Pending& pending, Step step) {
   if (phase_ != Phase::joining) return;
   leader_ = message.from;
   missing_ = pending.missing;
-  if (leaving_.empty()) phase_deadline_ = now + 2 * timing_.phase;
-  if (message.job != protocol::kNoJob) admit(message.job, out);
+  if (leaving_.empty()) phase_deadline_ = step.now + 2 * timing_.phase;
+  if (message.job != protocol::kNoJob) admit(message.job, step.out);
   // Other trainers may take long.
-  if (admitted() && leaving_.empty()) next_repeat_ = now + timing_.ping;
-  if (inquiry_.has_value()) report(missing_, out);
+  if (admitted() && leaving_.empty()) next_repeat_ = step.now + timing_.ping;
+  if (inquiry_.has_value()) report(missing_, step.out);
 }
 
 // Only the first time is the trainer told. Its place is known here: the rank that it wished for, or
@@ -67,41 +66,40 @@ void JobAgent::admit(JobId job, JobActions& out) {
     return;
   }
   const auto& servers = request_.options.members;
-  const auto place = std::find(servers.begin(), servers.end(), self_.server) - servers.begin();
+  const auto place = std::ranges::find(servers, self_.server) - servers.begin();
   tell(notice::Joined{job, request_.rank.value_or(static_cast<std::uint32_t>(place)),
                       static_cast<std::uint32_t>(servers.size())},
        out);
   job_ = job;
 }
 
-void JobAgent::handle(const JobMessage&, const Refused& refused, Instant now, JobActions& out) {
+void JobAgent::handle(const JobMessage&, const Refused& refused, Step step) {
   if (phase_ != Phase::joining) return;
-  if (inquiry_.has_value()) report(refused.text, out);
-  if (!deserted_) tell(notice::Refused{refused.text}, out);
-  enter(Phase::over, now);
+  if (inquiry_.has_value()) report(refused.text, step.out);
+  if (!deserted_) tell(notice::Refused{refused.text}, step.out);
+  enter(Phase::over, step.now);
 }
 
-void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Instant now,
-                      JobActions& out) {
+void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Step step) {
   if (phase_ != Phase::joining) {
-    if (phase_ != Phase::preparing && !is_ending()) answer(Armed{prepare.job.epoch}, out);
+    if (phase_ != Phase::preparing && !is_ending()) answer(Armed{prepare.job.epoch}, step.out);
     return;
   }
   if (!is_what_was_asked_for(prepare.job)) return;
   JobDescriptor job = prepare.job;
   const LaneNumbers none(job.options.lanes.size(), 0);
   event::EnginesHeld counts{none, none, std::nullopt, ""};
-  admit(job.id, out);
-  order(command::Prepare{job}, out);
+  admit(job.id, step.out);
+  order(command::Prepare{job}, step.out);
   leader_ = message.from;
   descriptor_ = std::move(job);
   epoch_ = descriptor_.epoch;
   counts_ = std::move(counts);
-  enter(Phase::preparing, now);
-  if (aborted_) return begin_abort(leaving_.front().leave.how, now, out);
+  enter(Phase::preparing, step.now);
+  if (aborted_) return begin_abort(leaving_.front().leave.how, step);
   if (!inquiry_.has_value()) return;
-  next_inquiry_ = now + timing_.repeat;
-  ask_members(out);
+  next_inquiry_ = step.now + timing_.repeat;
+  ask_members(step.out);
 }
 
 // A leader is not trusted more than any other sender.
@@ -123,31 +121,30 @@ bool JobAgent::is_what_was_asked_for(const JobDescriptor& job) const {
   return ranks.size() == job.members.size();
 }
 
-void JobAgent::handle(const JobMessage&, const control::Start& start, Instant now,
-                      JobActions& out) {
+void JobAgent::handle(const JobMessage&, const control::Start& start, Step step) {
   if (is_ending()) return;
   if (phase_ == Phase::armed && start.epoch == epoch_) {
-    order(command::Start{epoch_}, out);
-    enter(Phase::running, now);
+    order(command::Start{epoch_}, step.out);
+    enter(Phase::running, step.now);
   }
   const bool has_started = phase_ == Phase::running || phase_ == Phase::holding ||
                            phase_ == Phase::held || start.epoch < epoch_;
-  if (has_started && start.epoch <= epoch_) answer(Started{start.epoch}, out);
+  if (has_started && start.epoch <= epoch_) answer(Started{start.epoch}, step.out);
 }
 
-void JobAgent::handle(const JobMessage&, const Hold& hold, Instant now, JobActions& out) {
+void JobAgent::handle(const JobMessage&, const Hold& hold, Step step) {
   const bool begins = phase_ == Phase::running;
   const bool goes_on = phase_ == Phase::holding || phase_ == Phase::held;
   if (hold.epoch != epoch_) return;
-  if (goes_on) phase_deadline_ = now + longest_stop();  // the leader waits on
+  if (goes_on) phase_deadline_ = step.now + longest_stop();  // the leader waits on
   if (begins || (goes_on && asks_anew(hold))) {
     why_ = hold.why;
-    order(command::Hold{hold.asked}, out);
+    order(command::Hold{hold.asked}, step.out);
     asked_ = hold.asked;
-    if (begins) enter(Phase::holding, now);
-    if (inquiry_.has_value()) report(stopping_text(), out);
+    if (begins) enter(Phase::holding, step.now);
+    if (inquiry_.has_value()) report(stopping_text(), step.out);
   } else if (phase_ == Phase::held) {
-    answer(held(), out);
+    answer(held(), step.out);
   }
 }
 
@@ -156,28 +153,27 @@ bool JobAgent::asks_anew(const Hold& hold) const {
   return hold.asked.has_value() && (!asked_.has_value() || hold.asked->number < asked_->number);
 }
 
-void JobAgent::handle(const JobMessage&, const control::Reset& reset, Instant now,
-                      JobActions& out) {
+void JobAgent::handle(const JobMessage&, const control::Reset& reset, Step step) {
   const std::size_t lanes = descriptor_.options.lanes.size();
   const bool fits = reset.cut.done.size() == lanes && reset.cut.failed.size() == lanes;
   if (phase_ == Phase::held && reset.epoch == epoch_ + 1 && fits) {
-    tell(notice::Failed{reset.cut}, out);
-    order(command::Reset{reset.epoch, reset.cut}, out);
+    tell(notice::Failed{reset.cut}, step.out);
+    order(command::Reset{reset.epoch, reset.cut}, step.out);
     epoch_ = reset.epoch;
     disagreements_.clear();
-    enter(Phase::resetting, now);
+    enter(Phase::resetting, step.now);
   } else if (reset.epoch == epoch_ && phase_ != Phase::resetting && !is_ending()) {
-    answer(Armed{epoch_}, out);
+    answer(Armed{epoch_}, step.out);
   }
 }
 
-void JobAgent::handle(const JobMessage& message, const Abort& abort, Instant now, JobActions& out) {
+void JobAgent::handle(const JobMessage& message, const Abort& abort, Step step) {
   const bool from_leader = message.from.attempt == 0;
   if (phase_ == Phase::joining) {
     // Nothing has begun here: there is nothing to agree on.
     leader_ = message.from;
     why_ = abort.why;
-    end(std::nullopt, now, out);
+    end(std::nullopt, step);
     return;
   }
   const bool heeded = !exchange_.gone().contains(message.from.server);
@@ -186,66 +182,66 @@ void JobAgent::handle(const JobMessage& message, const Abort& abort, Instant now
   // The leader tells its decision to all: the members need not tell each other.
   const bool decides = from_leader && heeded && decides_all_lanes;
   leader_tells_ = leader_tells_ || decides;
-  if (!is_ending()) begin_abort(abort.why, now, out);
+  if (!is_ending()) begin_abort(abort.why, step);
   if (from_leader) {
     if (heeded) {
       for (const bcube::ServerId server : abort.gone) exchange_.give_up(server);
       if (decides) exchange_.decide(*abort.common);
     }
-    if (phase_ >= Phase::aborting) answer(exchange_.message(why_), out);
+    if (phase_ >= Phase::aborting) answer(exchange_.message(why_), step.out);
   } else {
     // A decision about lanes that the job does not have is none.
     if (abort.common.has_value() && !decides_all_lanes) return;
     exchange_.on_abort(message.from.server, abort);
     const bool waits = !abort.common.has_value() && !abort.withdrawn;
-    if (phase_ == Phase::ended && waits) send(message.from, exchange_.message(why_), out);
+    if (phase_ == Phase::ended && waits) send(message.from, exchange_.message(why_), step.out);
   }
-  end_if_decided(now, out);
+  end_if_decided(step);
 }
 
-void JobAgent::handle(const JobMessage& message, const Unknown&, Instant now, JobActions& out) {
+void JobAgent::handle(const JobMessage& message, const Unknown&, Step step) {
   if (phase_ == Phase::joining) {
     // Of a Leave: the leader has never heard of this trainer, or has forgotten it.
-    if (!leaving_.empty()) leave_alone(now, out);
+    if (!leaving_.empty()) leave_alone(step);
     return;
   }
   if (is_ending()) {
     if (message.from.attempt != 0) exchange_.give_up(message.from.server);
-    end_if_decided(now, out);
+    end_if_decided(step);
     return;
   }
   begin_abort(fmt::format("the daemon on server {} has no such job any more",
                           space_.text(message.from.server)),
-              now, out);
+              step);
 }
 
-void JobAgent::on_event(const JobEvent& event, Instant now, JobActions& out) {
+void JobAgent::on_event(const JobEvent& event, Step step) {
   if (phase_ == Phase::over) return;
-  std::visit([&](const auto& happened) { on(happened, now, out); }, event);
+  std::visit([&](const auto& happened) { on(happened, step); }, event);
 }
 
-void JobAgent::on(const event::EnginesArmed&, Instant now, JobActions& out) {
+void JobAgent::on(const event::EnginesArmed&, Step step) {
   if (phase_ != Phase::preparing && phase_ != Phase::resetting) return;
-  enter(Phase::armed, now);
-  answer(Armed{epoch_}, out);
+  enter(Phase::armed, step.now);
+  answer(Armed{epoch_}, step.out);
 }
 
-void JobAgent::on(const event::EnginesHeld& counts, Instant now, JobActions& out) {
+void JobAgent::on(const event::EnginesHeld& counts, Step step) {
   if (phase_ != Phase::holding && phase_ != Phase::held) return;
   event::EnginesHeld taken = counts;
   counts_ = std::move(taken);
-  if (phase_ == Phase::holding) enter(Phase::held, now);
-  answer(held(), out);
+  if (phase_ == Phase::holding) enter(Phase::held, step.now);
+  answer(held(), step.out);
 }
 
-void JobAgent::on(const event::EnginesHalted& halted, Instant now, JobActions& out) {
+void JobAgent::on(const event::EnginesHalted& halted, Step step) {
   if (phase_ != Phase::aborting) return;
   exchange_.set_completed(halted.completed);
-  tell_abort(out);
-  end_if_decided(now, out);
+  tell_abort(step.out);
+  end_if_decided(step);
 }
 
-void JobAgent::on(const event::Disagreed& disagreed, Instant, JobActions& out) {
+void JobAgent::on(const event::Disagreed& disagreed, Step step) {
   const bool may_be = phase_ == Phase::running || phase_ == Phase::holding || phase_ == Phase::held;
   if (!may_be || disagreed.epoch != epoch_) return;
   const auto [known, fresh] = disagreements_.try_emplace(disagreed.what.lane, disagreed.what);
@@ -254,25 +250,25 @@ void JobAgent::on(const event::Disagreed& disagreed, Instant, JobActions& out) {
   } else if (!fresh) {
     return;
   }
-  if (phase_ == Phase::running) answer(Disagree{epoch_, disagreed.what}, out);
-  if (phase_ == Phase::held) answer(held(), out);
+  if (phase_ == Phase::running) answer(Disagree{epoch_, disagreed.what}, step.out);
+  if (phase_ == Phase::held) answer(held(), step.out);
 }
 
-void JobAgent::on(const event::TrainerJoined&, Instant now, JobActions& out) {
+void JobAgent::on(const event::TrainerJoined&, Step step) {
   ++trainers_;
   if (phase_ != Phase::joining || !leaving_.empty()) return;
-  repeat(out);
-  next_repeat_ = now + interval();
+  repeat(step.out);
+  next_repeat_ = step.now + interval();
 }
 
-void JobAgent::on(const event::TrainerLeft& left, Instant now, JobActions& out) {
+void JobAgent::on(const event::TrainerLeft& left, Step step) {
   trainer_gone_ = true;
   deserted_ = !left.others_stay;
   if (is_ending()) return;
-  if (phase_ == Phase::joining && leaving_.empty()) phase_deadline_ = now + timing_.phase;
+  if (phase_ == Phase::joining && leaving_.empty()) phase_deadline_ = step.now + timing_.phase;
   std::erase_if(leaving_, [&](const Leaving& each) { return each.leave.local == left.local; });
   leaving_.push_back({{left.how, left.died, left.local, left.submitted}, left.settled});
-  tell_leaving(out);
+  tell_leaving(step.out);
 }
 
 // While it joins, one is enough: nothing begins without it.
@@ -283,14 +279,14 @@ void JobAgent::tell_leaving(JobActions& out) const {
   }
 }
 
-void JobAgent::handle(const JobMessage&, const Left& left, Instant, JobActions& out) {
+void JobAgent::handle(const JobMessage&, const Left& left, Step step) {
   if (phase_ == Phase::joining || is_ending() || left.first > departures_) return;
   for (std::size_t i = departures_ - left.first; i < left.departures.size(); ++i) {
     const Departure& departure = left.departures[i];
     const JobMember* of = member(departure.server);
     const bool fits = of != nullptr && departure.local < descriptor_.options.trainers &&
                       departure.submitted.size() == descriptor_.options.lanes.size();
-    if (fits) order(command::Note{departure}, out);
+    if (fits) order(command::Note{departure}, step.out);
     ++departures_;
     if (fits && departure.server == self_.server) {
       std::erase_if(leaving_, [&](const Leaving& each) {
@@ -298,26 +294,26 @@ void JobAgent::handle(const JobMessage&, const Left& left, Instant, JobActions& 
       });
     }
   }
-  answer(Noted{departures_}, out);
+  answer(Noted{departures_}, step.out);
 }
 
-void JobAgent::on(const event::TrainerAborted& aborted, Instant now, JobActions& out) {
+void JobAgent::on(const event::TrainerAborted& aborted, Step step) {
   trainer_gone_ = true;
   deserted_ = !aborted.others_stay;
   if (is_ending()) return;
   if (phase_ == Phase::joining) {
     aborted_ = true;
-    on(event::TrainerLeft{aborted.how, false, aborted.others_stay}, now, out);
+    on(event::TrainerLeft{aborted.how, false, aborted.others_stay}, step);
   } else {
-    begin_abort(aborted.how, now, out);
+    begin_abort(aborted.how, step);
   }
 }
 
 // Of a job that never was: those of the server's trainers that stay are told.
-void JobAgent::leave_alone(Instant now, JobActions& out) {
-  if (deserted_) return enter(Phase::over, now);
+void JobAgent::leave_alone(Step step) {
+  if (deserted_) return enter(Phase::over, step.now);
   why_ = leaving_.front().leave.how;
-  end(std::nullopt, now, out);
+  end(std::nullopt, step);
 }
 
 bool JobAgent::counts_on_another(bcube::ServerId server, Incarnation incarnation) const {
@@ -329,52 +325,51 @@ bool JobAgent::counts_on_another(bcube::ServerId server, Incarnation incarnation
          leader_.incarnation != incarnation;
 }
 
-void JobAgent::on_server_gone(bcube::ServerId server, const std::string& why, Instant now,
-                              JobActions& out) {
+void JobAgent::on_server_gone(bcube::ServerId server, const std::string& why, Step step) {
   const auto& members = request_.options.members;
-  if (over() || std::find(members.begin(), members.end(), server) == members.end()) return;
+  if (over() || std::ranges::find(members, server) == members.end()) return;
   if (phase_ == Phase::joining) {
     // A leader that it has not heard of yet has until the deadline to answer.
     if (server != leader_server() || leader_.incarnation == 0) return;
     why_ = why;
-    end(std::nullopt, now, out);
+    end(std::nullopt, step);
     return;
   }
-  if (!is_ending()) begin_abort(why, now, out);
+  if (!is_ending()) begin_abort(why, step);
   exchange_.give_up(server);
-  end_if_decided(now, out);
+  end_if_decided(step);
 }
 
 // The members of one side of a partition, and no others, can agree: whoever tells nothing by the
 // deadline is given up. If that does not help either, the decision stays unknown.
-void JobAgent::miss_deadline(Instant now, JobActions& out) {
+void JobAgent::miss_deadline(Step step) {
   if (phase_ == Phase::ended) {
-    enter(Phase::over, now);
+    enter(Phase::over, step.now);
   } else if (phase_ == Phase::joining && !leaving_.empty()) {
-    leave_alone(now, out);
+    leave_alone(step);
   } else if (phase_ == Phase::joining) {
     why_ = fmt::format("the daemon on server {} does not answer", space_.text(leader_server()));
-    end(std::nullopt, now, out);
+    end(std::nullopt, step);
   } else if (phase_ == Phase::aborting) {
     const auto silent = exchange_.silent();
     for (const bcube::ServerId server : silent) exchange_.give_up(server);
     if (++decide_rounds_ == 2) exchange_.withdraw();
-    phase_deadline_ = now + timing_.decide;
-    end_if_decided(now, out);
+    phase_deadline_ = step.now + timing_.decide;
+    end_if_decided(step);
   } else {
     begin_abort(fmt::format("the daemon on server {} does not go on with the job",
                             space_.text(leader_server())),
-                now, out);
+                step);
   }
 }
 
-void JobAgent::on_time(Instant now, JobActions& out) {
+void JobAgent::on_time(Step step) {
   if (over()) return;
-  if (phase_deadline_.has_value() && now >= *phase_deadline_) miss_deadline(now, out);
-  pursue_inquiry(now, out);
-  if (over() || now < next_repeat_) return;
-  repeat(out);
-  next_repeat_ = now + interval();
+  if (phase_deadline_.has_value() && step.now >= *phase_deadline_) miss_deadline(step);
+  pursue_inquiry(step);
+  if (over() || step.now < next_repeat_) return;
+  repeat(step.out);
+  next_repeat_ = step.now + interval();
 }
 
 std::optional<Instant> JobAgent::deadline() const {

@@ -1,6 +1,5 @@
 // How an agent finds out for its trainer why a collective is not done, and how it answers when
 // another agent does.
-#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
@@ -16,18 +15,18 @@ std::string JobAgent::stopping_text() const {
   return fmt::format("job \"{}\" is stopping: {}", request_.name, why_);
 }
 
-void JobAgent::on(const event::Asked& asked, Instant now, JobActions& out) {
-  inquiry_.emplace(asked, now + timing_.answer);
+void JobAgent::on(const event::Asked& asked, Step step) {
+  inquiry_.emplace(asked, step.now + timing_.answer);
   if (is_ending()) {
-    report(ending_text(), out);
+    report(ending_text(), step.out);
   } else if (phase_ == Phase::joining) {
-    if (leaving_.empty()) repeat(out);
+    if (leaving_.empty()) repeat(step.out);
     next_inquiry_ = inquiry_->deadline();
   } else if (stopping()) {
-    report(stopping_text(), out);
+    report(stopping_text(), step.out);
   } else {
-    ask_members(out);
-    next_inquiry_ = now + timing_.repeat;
+    ask_members(step.out);
+    next_inquiry_ = step.now + timing_.repeat;
   }
 }
 
@@ -50,33 +49,33 @@ void JobAgent::count(JobActions& out) {
   if (!std::exchange(counting_, true)) order(command::Count{}, out);
 }
 
-void JobAgent::handle(const JobMessage& message, const Ask&, Instant, JobActions& out) {
+void JobAgent::handle(const JobMessage& message, const Ask&, Step step) {
   if (is_ending()) {
-    send(message.from, exchange_.message(why_), out);
+    send(message.from, exchange_.message(why_), step.out);
     return;
   }
   askers_[{message.from.server, message.from.attempt}] = message;
-  count(out);
+  count(step.out);
 }
 
-void JobAgent::on(const event::Counted& counted, Instant, JobActions& out) {
+void JobAgent::on(const event::Counted& counted, Step step) {
   if (!std::exchange(counting_, false)) return;
-  const std::int32_t pid = counted.pid == 0 ? request_.trainer.pid : counted.pid;
-  Counts counts{0, pid, counted.published, counted.completed};
+  Counts counts = counted;
+  if (counts.pid == 0) counts.pid = request_.trainer.pid;
   for (const auto& [asker, message] : std::exchange(askers_, {})) {
     counts.inquiry = std::get<Ask>(message.body).inquiry;
-    if (!is_ending()) send(message.from, counts, out);
+    if (!is_ending()) send(message.from, counts, step.out);
   }
   if (!inquiry_.has_value()) return;
   counts.inquiry = inquiry_->number();
   inquiry_->on_counts(self_.server, counts);
-  if (inquiry_->complete()) report("", out);
+  if (inquiry_->complete()) report("", step.out);
 }
 
-void JobAgent::handle(const JobMessage& message, const Counts& counts, Instant, JobActions& out) {
+void JobAgent::handle(const JobMessage& message, const Counts& counts, Step step) {
   if (!inquiry_.has_value()) return;
   inquiry_->on_counts(message.from.server, counts);
-  if (inquiry_->complete()) report("", out);
+  if (inquiry_->complete()) report("", step.out);
 }
 
 void JobAgent::report(const std::string& missing, JobActions& out) {
@@ -84,16 +83,16 @@ void JobAgent::report(const std::string& missing, JobActions& out) {
   if (!deserted_) tell(inquiry.report(missing), out);
 }
 
-void JobAgent::pursue_inquiry(Instant now, JobActions& out) {
+void JobAgent::pursue_inquiry(Step step) {
   if (!inquiry_.has_value()) return;
-  if (now >= inquiry_->deadline()) {
+  if (step.now >= inquiry_->deadline()) {
     const std::string unanswered =
         fmt::format("the daemon on server {} has not answered yet", space_.text(leader_server()));
     const std::string& known = missing_.empty() ? unanswered : missing_;
-    report(inquiry_->knows_members() ? "" : known, out);
-  } else if (inquiry_->knows_members() && now >= next_inquiry_) {
-    ask_members(out);
-    next_inquiry_ = now + timing_.repeat;
+    report(inquiry_->knows_members() ? "" : known, step.out);
+  } else if (inquiry_->knows_members() && step.now >= next_inquiry_) {
+    ask_members(step.out);
+    next_inquiry_ = step.now + timing_.repeat;
   }
 }
 

@@ -1,5 +1,4 @@
 // How an agent goes from phase to phase, what it repeats in each, and how it ends.
-#include <algorithm>
 #include <utility>
 
 #include "control/jobs/machines/job_agent.h"
@@ -80,41 +79,41 @@ void JobAgent::tell_abort(JobActions& out) const {
   }
 }
 
-void JobAgent::begin_abort(const std::string& why, Instant now, JobActions& out) {
+void JobAgent::begin_abort(const std::string& why, Step step) {
   const bool has_begun = phase_ > Phase::armed || epoch_ > 0;
   why_ = why;
-  if (inquiry_.has_value()) report(ending_text(), out);
+  if (inquiry_.has_value()) report(ending_text(), step.out);
   // Before it aborts: the rest is repeated in time, and where there is no memory for this, so is
   // what it aborts for.
-  order(command::Halt{}, out);
-  enter(Phase::aborting, now);
+  order(command::Halt{}, step.out);
+  enter(Phase::aborting, step.now);
   // Without this server's frames nothing can have completed anywhere.
   if (!has_begun) exchange_.decide(LaneNumbers(descriptor_.options.lanes.size(), 0));
-  tell_abort(out);
-  end_if_decided(now, out);
+  tell_abort(step.out);
+  end_if_decided(step);
 }
 
-void JobAgent::end_if_decided(Instant now, JobActions& out) {
+void JobAgent::end_if_decided(Step step) {
   if (phase_ == Phase::aborting && exchange_.over()) {
-    tell_abort(out);
-    end(exchange_.common(), now, out);
+    tell_abort(step.out);
+    end(exchange_.common(), step);
   }
   // Who was told by the leader stays a while, to answer members that the leader does not reach.
   if (phase_ == Phase::ended && !leader_tells_ && exchange_.undecided().empty()) {
-    enter(Phase::over, now);
+    enter(Phase::over, step.now);
   }
 }
 
-void JobAgent::end(std::optional<LaneNumbers> common, Instant now, JobActions& out) {
+void JobAgent::end(std::optional<LaneNumbers> common, Step step) {
   const bool was_attached = phase_ != Phase::joining;
-  if (inquiry_.has_value()) report(ending_text(), out);
-  if (!deserted_) tell(notice::Ended{why_, std::move(common)}, out);
+  if (inquiry_.has_value()) report(ending_text(), step.out);
+  if (!deserted_) tell(notice::Ended{why_, std::move(common)}, step.out);
   if (was_attached) {
-    order(command::Detach{}, out);
-    enter(Phase::ended, now);
+    order(command::Detach{}, step.out);
+    enter(Phase::ended, step.now);
   } else {
-    if (leader_.incarnation != 0) answer(exchange_.message(why_), out);
-    enter(Phase::over, now);
+    if (leader_.incarnation != 0) answer(exchange_.message(why_), step.out);
+    enter(Phase::over, step.now);
   }
 }
 

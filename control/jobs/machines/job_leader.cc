@@ -5,8 +5,6 @@
 #include <fmt/ranges.h>
 #include <utility>
 
-#include "control/jobs/collective_text.h"
-
 namespace gradcube::control {
 namespace {
 
@@ -39,15 +37,14 @@ JobLeader::Member* JobLeader::find(bcube::ServerId server) {
 }
 
 bool JobLeader::counts_on_another(bcube::ServerId server, Incarnation incarnation) const {
-  return std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
+  return std::ranges::any_of(members_, [&](const Member& member) {
     return member.server == server && member.agent.has_value() &&
            member.agent->incarnation != incarnation;
   });
 }
 
 bool JobLeader::has(const JobEnd& agent) const {
-  return std::any_of(members_.begin(), members_.end(),
-                     [&](const Member& member) { return member.agent == agent; });
+  return std::ranges::any_of(members_, [&](const Member& member) { return member.agent == agent; });
 }
 
 std::vector<JobEnd> JobLeader::agents() const {
@@ -58,67 +55,61 @@ std::vector<JobEnd> JobLeader::agents() const {
   return agents;
 }
 
-void JobLeader::on_message(const JobMessage& message, Instant now, JobActions& out) {
+void JobLeader::on_message(const JobMessage& message, Step step) {
   if (over()) return;
   Member* member = find(message.from.server);
   const bool is_of_anyone =
       std::holds_alternative<Join>(message.body) || std::holds_alternative<Elsewhere>(message.body);
   if (!is_of_anyone && (member == nullptr || member->agent != message.from)) return;
-  if (member != nullptr && member->agent == message.from) member->heard = now;
-  std::visit([&](const auto& body) { handle(member, message, body, now, out); }, message.body);
+  if (member != nullptr && member->agent == message.from) member->heard = step.now;
+  std::visit([&](const auto& body) { handle(member, message, body, step); }, message.body);
 }
 
-void JobLeader::handle(Member* member, const JobMessage&, const Armed& armed, Instant now,
-                       JobActions& out) {
+void JobLeader::handle(Member* member, const JobMessage&, const Armed& armed, Step step) {
   const bool awaited = phase_ == Phase::preparing || phase_ == Phase::resetting;
-  if (awaited && armed.epoch == epoch_) answered(*member, now, out);
+  if (awaited && armed.epoch == epoch_) answered(*member, step);
 }
 
-void JobLeader::handle(Member* member, const JobMessage&, const Started& started, Instant now,
-                       JobActions& out) {
-  if (phase_ == Phase::starting && started.epoch == epoch_) answered(*member, now, out);
+void JobLeader::handle(Member* member, const JobMessage&, const Started& started, Step step) {
+  if (phase_ == Phase::starting && started.epoch == epoch_) answered(*member, step);
 }
 
-void JobLeader::handle(Member*, const JobMessage&, const Disagree& disagree, Instant now,
-                       JobActions& out) {
+void JobLeader::handle(Member*, const JobMessage&, const Disagree& disagree, Step step) {
   if (disagree.epoch != epoch_ || !is_possible(disagree.what)) return;
   if (phase_ == Phase::running) {
-    begin_catching_up(disagree.what, now, out);
+    begin_catching_up(disagree.what, step);
   } else if (phase_ == Phase::catching_up) {
     note_failing(disagree.what);
-    end_catching_up_if_all_have(now, out);
+    end_catching_up_if_all_have(step);
   }
 }
 
-void JobLeader::handle(Member* member, const JobMessage& message, const Leave& leave, Instant now,
-                       JobActions& out) {
-  if (phase_ == Phase::gathering) end(leave.how, {}, now, out);
+void JobLeader::handle(Member* member, const JobMessage& message, const Leave& leave, Step step) {
+  if (phase_ == Phase::gathering) end(leave.how, {}, step);
   const bool has_begun = phase_ == Phase::running || phase_ == Phase::catching_up;
   if (has_begun && goes_on_without(member->server, leave)) {
-    note(member->server, leave, now);
+    note(member->server, leave, step.now);
   } else if (phase_ == Phase::running) {
-    stop(std::nullopt, leave, now, out);
+    stop(std::nullopt, leave, step);
   } else if (phase_ == Phase::catching_up) {
     member->is_missed = true;
   }
   if (phase_ == Phase::stopping && departure_.has_value() && leave.died) {
-    phase_deadline_ = std::min(*phase_deadline_, now + timing_.run_on_after_death);
+    phase_deadline_ = std::min(*phase_deadline_, step.now + timing_.run_on_after_death);
   }
-  if (phase_ == Phase::catching_up) end_catching_up_if_all_have(now, out);
-  if (phase_ == Phase::ending) send(message.from, request(), out);
+  if (phase_ == Phase::catching_up) end_catching_up_if_all_have(step);
+  if (phase_ == Phase::ending) send(message.from, request(), step.out);
 }
 
-void JobLeader::handle(Member* member, const JobMessage&, const Abort& abort, Instant now,
-                       JobActions& out) {
+void JobLeader::handle(Member* member, const JobMessage&, const Abort& abort, Step step) {
   if (phase_ != Phase::ending) {
     // Not its decision: an agent heeds the decisions of members that it counts, and of no others.
-    end(abort.why, {abort.gone.begin(), abort.gone.end()}, now, out);
+    end(abort.why, {abort.gone.begin(), abort.gone.end()}, step);
   }
-  if (!over()) answered(*member, now, out);
+  if (!over()) answered(*member, step);
 }
 
-void JobLeader::handle(Member* member, const JobMessage& message, const Unknown&, Instant now,
-                       JobActions& out) {
+void JobLeader::handle(Member* member, const JobMessage& message, const Unknown&, Step step) {
   if (phase_ == Phase::gathering) {
     leave_out(*member);
     return;
@@ -126,51 +117,49 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Unknown&
   if (phase_ != Phase::ending) {
     end(fmt::format("the daemon on server {} has no trainer of job \"{}\" any more",
                     space_.text(message.from.server), name_),
-        {message.from.server}, now, out);
+        {message.from.server}, step);
   }
-  if (!over()) answered(*member, now, out);
+  if (!over()) answered(*member, step);
 }
 
-void JobLeader::on_server_gone(bcube::ServerId server, const std::string& why, Instant now,
-                               JobActions& out) {
+void JobLeader::on_server_gone(bcube::ServerId server, const std::string& why, Step step) {
   Member* member = find(server);
   if (over() || member == nullptr || !member->agent.has_value()) return;
-  if (phase_ != Phase::ending) end(why, {server}, now, out);
-  if (!over()) answered(*member, now, out);
+  if (phase_ != Phase::ending) end(why, {server}, step);
+  if (!over()) answered(*member, step);
 }
 
 bool JobLeader::all_answered() const {
-  return std::all_of(members_.begin(), members_.end(), [](const Member& member) {
-    return member.answered || !member.agent.has_value();
-  });
+  return std::ranges::all_of(
+      members_, [](const Member& member) { return member.answered || !member.agent.has_value(); });
 }
 
-void JobLeader::answered(Member& member, Instant now, JobActions& out) {
+void JobLeader::answered(Member& member, Step step) {
   const bool is_new = !std::exchange(member.answered, true);
   const bool of_engines =
       phase_ == Phase::preparing || phase_ == Phase::resetting || phase_ == Phase::starting;
   // A process that does this for many servers or jobs does it for one after the other.
-  if (is_new && of_engines) phase_deadline_ = now + longest(phase_);
+  if (is_new && of_engines) phase_deadline_ = step.now + longest(phase_);
   if (!all_answered()) return;
   if (phase_ == Phase::preparing || phase_ == Phase::resetting) {
-    enter(Phase::starting, now, out);
+    enter(Phase::starting, step);
   } else if (phase_ == Phase::starting) {
-    enter(Phase::running, now, out);
+    enter(Phase::running, step);
   } else if (phase_ == Phase::ending) {
-    enter(Phase::over, now, out);
+    enter(Phase::over, step);
   }
 }
 
-void JobLeader::enter(Phase phase, Instant now, JobActions& out) {
+void JobLeader::enter(Phase phase, Step step) {
   phase_ = phase;
   phase_deadline_.reset();
-  next_ask_ = now;
+  next_ask_ = step.now;
   if (phase == Phase::running || phase == Phase::over) return;
   for (Member& member : members_) member.answered = false;
-  phase_deadline_ = now + longest(phase);
-  asked_all_ = now;
-  next_ask_ = now + timing_.repeat;
-  ask(out);
+  phase_deadline_ = step.now + longest(phase);
+  asked_all_ = step.now;
+  next_ask_ = step.now + timing_.repeat;
+  ask(step.out);
 }
 
 Instant JobLeader::longest(Phase phase) const {
@@ -209,11 +198,10 @@ JobBody JobLeader::request() const {
   return Pending{missing()};
 }
 
-void JobLeader::end(const std::string& why, std::set<bcube::ServerId> gone, Instant now,
-                    JobActions& out) {
+void JobLeader::end(const std::string& why, std::set<bcube::ServerId> gone, Step step) {
   why_ = why;
   gone_ = std::move(gone);
-  enter(Phase::ending, now, out);
+  enter(Phase::ending, step);
 }
 
 // Which servers have kept this phase from ending.
@@ -231,40 +219,40 @@ std::string JobLeader::overdue() const {
                      one ? "does" : "do", name_);
 }
 
-void JobLeader::on_time(Instant now, JobActions& out) {
+void JobLeader::on_time(Step step) {
   if (over()) return;
   if (phase_ == Phase::running) {
-    if (now < next_ask_) return;
+    if (step.now < next_ask_) return;
     for (const Member& member : members_) {
-      tell_departures(member, out);
-      seek_sign_of(member, now, out);
+      tell_departures(member, step.out);
+      seek_sign_of(member, step);
     }
-    next_ask_ = now + (any_lacks_departures() ? timing_.repeat : timing_.ping);
-  } else if (phase_deadline_.has_value() && now >= *phase_deadline_) {
+    next_ask_ = step.now + (any_lacks_departures() ? timing_.repeat : timing_.ping);
+  } else if (phase_deadline_.has_value() && step.now >= *phase_deadline_) {
     if (phase_ == Phase::ending) {
-      enter(Phase::over, now, out);
+      enter(Phase::over, step);
     } else if (phase_ == Phase::catching_up) {
-      stop(first_, std::nullopt, now, out);
+      stop(first_, std::nullopt, step);
     } else {
       // A departure stays the reason: the others only wait for the end of what was in flight.
       // So does a disagreement: but for it nobody would have stopped.
-      end(departure_.has_value() ? departure_->how : reason_of_stop() + overdue(), {}, now, out);
+      end(departure_.has_value() ? departure_->how : reason_of_stop() + overdue(), {}, step);
     }
-  } else if (now >= next_ask_) {
+  } else if (step.now >= next_ask_) {
     // While it gathers: whether trainers that have joined are still there.
-    if (phase_ == Phase::gathering) leave_out_silent(now);
+    if (phase_ == Phase::gathering) leave_out_silent(step.now);
     if (over()) return;
-    if (phase_ == Phase::gathering) seek_missing(now, out);
-    ask(out);
-    next_ask_ = now + (phase_ == Phase::gathering ? timing_.ping : timing_.repeat);
+    if (phase_ == Phase::gathering) seek_missing(step);
+    ask(step.out);
+    next_ask_ = step.now + (phase_ == Phase::gathering ? timing_.ping : timing_.repeat);
   }
 }
 
 // An agent that runs tells so with each ping. Where it has ended the job, and its words were lost,
 // its daemon answers that it knows of none.
-void JobLeader::seek_sign_of(const Member& member, Instant now, JobActions& out) const {
-  const bool is_silent = now - member.heard > kMissedPings * timing_.ping;
-  if (is_silent && member.agent.has_value()) send(*member.agent, Start{epoch_}, out);
+void JobLeader::seek_sign_of(const Member& member, Step step) const {
+  const bool is_silent = step.now - member.heard > kMissedPings * timing_.ping;
+  if (is_silent && member.agent.has_value()) send(*member.agent, Start{epoch_}, step.out);
 }
 
 std::optional<Instant> JobLeader::deadline() const {

@@ -77,9 +77,9 @@ class JobLeader {
 
   // By which the job begins if it has not been prepared: that of this server, the first member.
   void set_key(KeyId key);
-  void on_message(const JobMessage& message, Instant now, JobActions& out);
-  void on_server_gone(bcube::ServerId server, const std::string& why, Instant now, JobActions& out);
-  void on_time(Instant now, JobActions& out);
+  void on_message(const JobMessage& message, Step step);
+  void on_server_gone(bcube::ServerId server, const std::string& why, Step step);
+  void on_time(Step step);
   std::optional<Instant> deadline() const;
 
   Phase phase() const { return phase_; }
@@ -125,26 +125,19 @@ class JobLeader {
     std::uint32_t noted = 0;            // of the departures, that it knows
   };
 
-  void handle(Member* member, const JobMessage& message, const Join& join, Instant now,
-              JobActions& out);
-  void handle(Member* member, const JobMessage&, const Elsewhere& elsewhere, Instant now,
-              JobActions& out);
-  void handle(Member* member, const JobMessage&, const Armed& armed, Instant now, JobActions& out);
-  void handle(Member* member, const JobMessage&, const Started& started, Instant now,
-              JobActions& out);
-  void handle(Member* member, const JobMessage&, const Disagree& disagree, Instant now,
-              JobActions& out);
-  void handle(Member* member, const JobMessage&, const Counts& counts, Instant now,
-              JobActions& out);
-  void handle(Member* member, const JobMessage&, const Held& held, Instant now, JobActions& out);
-  void handle(Member* member, const JobMessage& message, const Leave& leave, Instant now,
-              JobActions& out);
-  void handle(Member* member, const JobMessage&, const Noted& noted, Instant now, JobActions& out);
-  void handle(Member* member, const JobMessage&, const Abort& abort, Instant now, JobActions& out);
-  void handle(Member* member, const JobMessage& message, const Unknown&, Instant now,
-              JobActions& out);
+  void handle(Member* member, const JobMessage& message, const Join& join, Step step);
+  void handle(Member* member, const JobMessage&, const Elsewhere& elsewhere, Step step);
+  void handle(Member* member, const JobMessage&, const Armed& armed, Step step);
+  void handle(Member* member, const JobMessage&, const Started& started, Step step);
+  void handle(Member* member, const JobMessage&, const Disagree& disagree, Step step);
+  void handle(Member* member, const JobMessage&, const Counts& counts, Step step);
+  void handle(Member* member, const JobMessage&, const Held& held, Step step);
+  void handle(Member* member, const JobMessage& message, const Leave& leave, Step step);
+  void handle(Member* member, const JobMessage&, const Noted& noted, Step step);
+  void handle(Member* member, const JobMessage&, const Abort& abort, Step step);
+  void handle(Member* member, const JobMessage& message, const Unknown&, Step step);
   template <typename NotForLeaders>
-  void handle(Member*, const JobMessage&, const NotForLeaders&, Instant, JobActions&) {}
+  void handle(Member*, const JobMessage&, const NotForLeaders&, Step) {}
 
   std::string old_job_ends(const Member* member) const;
   std::optional<std::string> objection(const Member* member, const JobMessage& message,
@@ -162,33 +155,33 @@ class JobLeader {
   void leave_out(Member& member);
   void end_if_deserted();
   void leave_out_silent(Instant now);
-  void seek_missing(Instant now, JobActions& out);
-  void seek_sign_of(const Member& member, Instant now, JobActions& out) const;
+  void seek_missing(Step step);
+  void seek_sign_of(const Member& member, Step step) const;
   bool is_fresh(const Sighting& sighting, Instant now) const;
   bool all_answered() const;
-  void answered(Member& member, Instant now, JobActions& out);
-  void enter(Phase phase, Instant now, JobActions& out);
+  void answered(Member& member, Step step);
+  void enter(Phase phase, Step step);
   Instant longest(Phase phase) const;
-  void begin_catching_up(const Disagreement& first, Instant now, JobActions& out);
+  void begin_catching_up(const Disagreement& first, Step step);
   void note_failing(const Disagreement& what);
   bool has_caught_up(const Member& member) const;
-  void end_catching_up_if_all_have(Instant now, JobActions& out);
+  void end_catching_up_if_all_have(Step step);
   void stop(const std::optional<Disagreement>& first, const std::optional<Leave>& departure,
-            Instant now, JobActions& out);
+            Step step);
   bool all_held() const;
   LaneNumbers agreed(bool before_overflows) const;
   bool is_possible(const Disagreement& what) const;
   bool note_earlier(const std::vector<Disagreement>& found);
   bool note_overflow_before_departure();
   void ask_all(JobActions& out);
-  void wait_on(Instant now, JobActions& out);
+  void wait_on(Step step);
   std::optional<CollectiveName> asked() const;
   bool has_told(const Member& member) const;
   std::string disagreement() const;
   std::string late_text() const;
-  void advance_stop(Instant now, JobActions& out);
-  void reset(const LaneNumbers& done, Instant now, JobActions& out);
-  void end(const std::string& why, std::set<bcube::ServerId> gone, Instant now, JobActions& out);
+  void advance_stop(Step step);
+  void reset(const LaneNumbers& done, Step step);
+  void end(const std::string& why, std::set<bcube::ServerId> gone, Step step);
   std::string overdue() const;
   std::string overdue_collective() const;
   std::string why_it_stops() const;

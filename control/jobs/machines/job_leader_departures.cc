@@ -7,7 +7,7 @@
 namespace gradcube::control {
 
 bool JobLeader::has_left(bcube::ServerId server, std::uint32_t local) const {
-  return std::any_of(departures_.begin(), departures_.end(), [&](const Departure& each) {
+  return std::ranges::any_of(departures_, [&](const Departure& each) {
     return each.server == server && each.local == local;
   });
 }
@@ -22,9 +22,8 @@ bool JobLeader::goes_on_without(bcube::ServerId server, const Leave& leave) cons
 
 // All of its trainers have left.
 bool JobLeader::submits_no_more(bcube::ServerId server) const {
-  const auto left =
-      std::count_if(departures_.begin(), departures_.end(),
-                    [server](const Departure& each) { return each.server == server; });
+  const auto left = std::ranges::count_if(
+      departures_, [server](const Departure& each) { return each.server == server; });
   return left == options_.trainers;
 }
 
@@ -45,8 +44,8 @@ void JobLeader::note(bcube::ServerId server, const Leave& leave, Instant now) {
 }
 
 bool JobLeader::any_lacks_departures() const {
-  return std::any_of(members_.begin(), members_.end(),
-                     [this](const Member& member) { return lacks_departures(member); });
+  return std::ranges::any_of(members_,
+                             [this](const Member& member) { return lacks_departures(member); });
 }
 
 void JobLeader::tell_departures(const Member& member, JobActions& out) const {
@@ -56,12 +55,11 @@ void JobLeader::tell_departures(const Member& member, JobActions& out) const {
   send(*member.agent, Left{member.noted, {begin, begin + count}}, out);
 }
 
-void JobLeader::handle(Member* member, const JobMessage&, const Noted& noted, Instant,
-                       JobActions& out) {
+void JobLeader::handle(Member* member, const JobMessage&, const Noted& noted, Step step) {
   const auto known = std::min<std::size_t>(noted.departures, departures_.size());
   if (known <= member->noted) return;
   member->noted = static_cast<std::uint32_t>(known);
-  if (phase_ == Phase::running) tell_departures(*member, out);
+  if (phase_ == Phase::running) tell_departures(*member, step.out);
 }
 
 }  // namespace gradcube::control

@@ -12,15 +12,15 @@ constexpr std::size_t kMostMissingNamed = 8;
 
 }  // namespace
 
-void JobLeader::handle(Member* member, const JobMessage& message, const Join& join, Instant now,
-                       JobActions& out) {
+void JobLeader::handle(Member* member, const JobMessage& message, const Join& join, Step step) {
   if (member != nullptr && member->agent == message.from) {
     if (phase_ == Phase::gathering) {
       member->join->trainers = std::max(member->join->trainers, join.trainers);
       member->join->transport.key = join.transport.key;
-      if (missing().empty()) return enter(Phase::preparing, now, out);
+      if (missing().empty()) return enter(Phase::preparing, step);
     }
-    if (phase_ == Phase::gathering || phase_ == Phase::ending) send(message.from, request(), out);
+    if (phase_ == Phase::gathering || phase_ == Phase::ending)
+      send(message.from, request(), step.out);
     return;
   }
   const bool has_predecessor = member != nullptr && member->agent.has_value();
@@ -32,9 +32,9 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
   }
   if (const std::string ends = old_job_ends(member); !ends.empty()) {
     JobMessage answer{self_, message.from, protocol::kNoJob, name_, Pending{ends}, owner_};
-    out.emplace_back(std::move(answer));
+    step.out.emplace_back(std::move(answer));
     // It tells again how its trainer left, or its daemon does not know it any more.
-    if (has_predecessor && phase_ == Phase::gathering) send(*member->agent, request(), out);
+    if (has_predecessor && phase_ == Phase::gathering) send(*member->agent, request(), step.out);
     return;
   }
   if (const auto reason = objection(member, message, join); reason.has_value()) {
@@ -43,7 +43,7 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
                                     space_.text(member->server), join.trainer.pid, *reason);
       member->elsewhere.reset();
     }
-    send(message.from, Refused{*reason}, out);
+    send(message.from, Refused{*reason}, step.out);
     end_if_deserted();
     return;
   }
@@ -53,13 +53,13 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
   member->agent = message.from;
   member->absence.clear();
   member->elsewhere.reset();
-  member->heard = now;
+  member->heard = step.now;
   ranks_are_wished_ = join.rank.has_value();
   if (join.rank.has_value()) member->rank = *join.rank;
   if (missing().empty()) {
-    enter(Phase::preparing, now, out);
+    enter(Phase::preparing, step);
   } else {
-    send(message.from, request(), out);
+    send(message.from, request(), step.out);
   }
 }
 
@@ -67,14 +67,14 @@ void JobLeader::set_key(KeyId key) {
   if (members_.front().join.has_value()) members_.front().join->transport.key = key;
 }
 
-void JobLeader::seek_missing(Instant now, JobActions& out) {
+void JobLeader::seek_missing(Step step) {
   for (Member& member : members_) {
     if (member.agent.has_value()) continue;
-    if (member.elsewhere.has_value() && !is_fresh(*member.elsewhere, now)) {
+    if (member.elsewhere.has_value() && !is_fresh(*member.elsewhere, step.now)) {
       member.elsewhere.reset();
       member.absence.clear();
     }
-    send({member.server, 0, 0}, Seek{}, out);
+    send({member.server, 0, 0}, Seek{}, step.out);
   }
 }
 
@@ -84,33 +84,32 @@ bool JobLeader::is_fresh(const Sighting& sighting, Instant now) const {
 }
 
 // It may be about to leave an older job. If it stays, this job cannot begin.
-void JobLeader::handle(Member* member, const JobMessage&, const Elsewhere& elsewhere, Instant now,
-                       JobActions& out) {
+void JobLeader::handle(Member* member, const JobMessage&, const Elsewhere& elsewhere, Step step) {
   if (phase_ != Phase::gathering || member == nullptr || member->agent.has_value()) return;
   std::optional<Sighting>& sighting = member->elsewhere;
   const std::int32_t pid = elsewhere.trainer.pid;
-  if (!sighting.has_value() || sighting->pid != pid || !is_fresh(*sighting, now)) {
-    sighting = Sighting{pid, now, now};
+  if (!sighting.has_value() || sighting->pid != pid || !is_fresh(*sighting, step.now)) {
+    sighting = Sighting{pid, step.now, step.now};
   }
-  sighting->heard = now;
+  sighting->heard = step.now;
   member->absence = fmt::format(
       "the trainer on server {} (pid {}) asks by the same job name for other members: {}",
       space_.text(member->server), pid, members_text(elsewhere.options.members, space_));
-  if (now - sighting->since < timing_.elsewhere) return;
+  if (step.now - sighting->since < timing_.elsewhere) return;
   end(fmt::format("job \"{}\" is for {}; {}", name_, members_text(options_.members, space_),
                   member->absence),
-      {}, now, out);
+      {}, step);
 }
 
 bool JobLeader::gathers_with(bcube::ServerId server) const {
   return phase_ == Phase::gathering &&
-         std::any_of(members_.begin(), members_.end(), [server](const Member& member) {
+         std::ranges::any_of(members_, [server](const Member& member) {
            return member.server == server && member.agent.has_value();
          });
 }
 
 bool JobLeader::has_user(std::uint32_t uid) const {
-  return std::any_of(members_.begin(), members_.end(), [uid](const Member& member) {
+  return std::ranges::any_of(members_, [uid](const Member& member) {
     return member.join.has_value() && member.join->trainer.uid == uid;
   });
 }
@@ -123,8 +122,8 @@ void JobLeader::leave_out(Member& member) {
 
 // Nobody has joined, or all have gone again.
 void JobLeader::end_if_deserted() {
-  const bool deserted = std::none_of(members_.begin(), members_.end(),
-                                     [](const Member& each) { return each.agent.has_value(); });
+  const bool deserted =
+      std::ranges::none_of(members_, [](const Member& each) { return each.agent.has_value(); });
   if (deserted) phase_ = Phase::over;
 }
 
@@ -213,7 +212,7 @@ std::string JobLeader::missing() const {
   if (members_.size() < space_.servers()) {
     text += fmt::format("; the job is for {}", members_text(options_.members, space_));
   }
-  const auto explained = std::find_if(members_.begin(), members_.end(), [](const Member& member) {
+  const auto explained = std::ranges::find_if(members_, [](const Member& member) {
     return !member.agent.has_value() && !member.absence.empty();
   });
   if (explained != members_.end()) text += "; " + explained->absence;

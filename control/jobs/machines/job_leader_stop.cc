@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "control/jobs/collective_text.h"
-#include "control/jobs/machines/disagreement_text.h"
 #include "control/jobs/machines/job_leader.h"
 
 namespace gradcube::control {
@@ -23,7 +22,7 @@ bool take_greater(LaneNumbers& known, const LaneNumbers& told) {
 
 }  // namespace
 
-void JobLeader::begin_catching_up(const Disagreement& first, Instant now, JobActions& out) {
+void JobLeader::begin_catching_up(const Disagreement& first, Step step) {
   first_ = first;
   failing_.clear();
   note_failing(first);
@@ -31,8 +30,8 @@ void JobLeader::begin_catching_up(const Disagreement& first, Instant now, JobAct
     member.published.clear();
     member.is_missed = false;
   }
-  enter(Phase::catching_up, now, out);
-  end_catching_up_if_all_have(now, out);
+  enter(Phase::catching_up, step);
+  end_catching_up_if_all_have(step);
 }
 
 // More of them may turn up while all catch up: in another lane, or earlier in the same.
@@ -42,13 +41,12 @@ void JobLeader::note_failing(const Disagreement& what) {
   if (!fresh) known->second = std::min(known->second, what.collective);
 }
 
-void JobLeader::handle(Member* member, const JobMessage&, const Counts& counts, Instant now,
-                       JobActions& out) {
+void JobLeader::handle(Member* member, const JobMessage&, const Counts& counts, Step step) {
   const std::size_t lanes = options_.lanes.size();
   if (phase_ != Phase::catching_up || counts.published.size() != lanes) return;
   member->published.resize(lanes);
   take_greater(member->published, counts.published);
-  end_catching_up_if_all_have(now, out);
+  end_catching_up_if_all_have(step);
 }
 
 bool JobLeader::has_caught_up(const Member& member) const {
@@ -58,33 +56,33 @@ bool JobLeader::has_caught_up(const Member& member) const {
     return published + 1 >= first_undone({lane, collective});
   };
   return member.is_missed || submits_no_more(member.server) ||
-         std::all_of(failing_.begin(), failing_.end(), has_all_before);
+         std::ranges::all_of(failing_, has_all_before);
 }
 
-void JobLeader::end_catching_up_if_all_have(Instant now, JobActions& out) {
+void JobLeader::end_catching_up_if_all_have(Step step) {
   for (Member& member : members_) member.answered = has_caught_up(member);
-  if (all_answered()) stop(first_, std::nullopt, now, out);
+  if (all_answered()) stop(first_, std::nullopt, step);
 }
 
 void JobLeader::stop(const std::optional<Disagreement>& first,
-                     const std::optional<Leave>& departure, Instant now, JobActions& out) {
+                     const std::optional<Leave>& departure, Step step) {
   first_ = first;
   departure_ = departure;
   for (Member& member : members_) member.held.reset();
-  enter(Phase::stopping, now, out);
+  enter(Phase::stopping, step);
 }
 
 bool JobLeader::is_possible(const Disagreement& what) const {
   return what.lane < options_.lanes.size() && what.collective > 0;
 }
 
-void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Instant now,
-                       JobActions& out) {
+void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Step step) {
   const std::size_t lanes = options_.lanes.size();
   const bool fits = held.published.size() == lanes && held.completed.size() == lanes &&
                     held.reached.size() == lanes &&
-                    std::all_of(held.disagreements.begin(), held.disagreements.end(),
-                                [this](const Disagreement& what) { return is_possible(what); });
+                    std::ranges::all_of(held.disagreements, [this](const Disagreement& what) {
+                      return is_possible(what);
+                    });
   if (phase_ != Phase::stopping || held.epoch != epoch_ || !fits) return;
   bool has_advanced = false;
   if (!member->held.has_value()) {
@@ -103,23 +101,23 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
     }
     auto& known = member->held->disagreements;
     known.insert(known.end(), held.disagreements.begin(), held.disagreements.end());
-    std::sort(known.begin(), known.end(), [](const Disagreement& a, const Disagreement& b) {
+    std::ranges::sort(known, [](const Disagreement& a, const Disagreement& b) {
       return std::pair(a.lane, a.collective) < std::pair(b.lane, b.collective);
     });
     known.erase(std::unique(known.begin(), known.end()), known.end());
   }
-  if (note_earlier(held.disagreements)) ask_all(out);
-  if (has_advanced && !departure_.has_value()) wait_on(now, out);
-  advance_stop(now, out);
+  if (note_earlier(held.disagreements)) ask_all(step.out);
+  if (has_advanced && !departure_.has_value()) wait_on(step);
+  advance_stop(step);
 }
 
 // As long as collectives complete or segments of them pass. Members that are done are asked, too:
 // else they would give up.
-void JobLeader::wait_on(Instant now, JobActions& out) {
-  phase_deadline_ = now + timing_.run_on;
-  if (now - asked_all_ < timing_.phase) return;
-  asked_all_ = now;
-  ask_all(out);
+void JobLeader::wait_on(Step step) {
+  phase_deadline_ = step.now + timing_.run_on;
+  if (step.now - asked_all_ < timing_.phase) return;
+  asked_all_ = step.now;
+  ask_all(step.out);
 }
 
 void JobLeader::ask_all(JobActions& out) {
@@ -151,8 +149,7 @@ bool JobLeader::has_told(const Member& member) const {
 }
 
 bool JobLeader::all_held() const {
-  return std::all_of(members_.begin(), members_.end(),
-                     [this](const Member& member) { return has_told(member); });
+  return std::ranges::all_of(members_, [this](const Member& member) { return has_told(member); });
 }
 
 // By lane: what all have submitted alike; and, if asked for, that comes before the first overflow.
@@ -174,7 +171,7 @@ LaneNumbers JobLeader::agreed(bool before_overflows) const {
   return agreed;
 }
 
-void JobLeader::advance_stop(Instant now, JobActions& out) {
+void JobLeader::advance_stop(Step step) {
   if (!all_held()) return;
   const LaneNumbers goal = agreed(true);
   const LaneNumbers possible = agreed(false);
@@ -189,7 +186,7 @@ void JobLeader::advance_stop(Instant now, JobActions& out) {
       end(fmt::format(
               "server {} completed {} before all trainers agreed on it", space_.text(member.server),
               collective_text(name_, goal.size(), {static_cast<unsigned>(lane), completed})),
-          {}, now, out);
+          {}, step);
       return;
     }
     member.answered = done;
@@ -197,12 +194,12 @@ void JobLeader::advance_stop(Instant now, JobActions& out) {
   }
   if (!all) return;
   if (note_overflow_before_departure()) {
-    ask_all(out);
+    ask_all(step.out);
   } else if (departure_.has_value()) {
     common_ = goal;
-    end(departure_->how, {}, now, out);
+    end(departure_->how, {}, step);
   } else {
-    reset(goal, now, out);
+    reset(goal, step);
   }
 }
 
@@ -280,7 +277,7 @@ std::string JobLeader::reason_of_stop() const {
          "; what all had submitted did not end in time: ";
 }
 
-void JobLeader::reset(const LaneNumbers& done, Instant now, JobActions& out) {
+void JobLeader::reset(const LaneNumbers& done, Step step) {
   cut_ = {done, done, first_->code, disagreement() + late_text()};
   for (const Member& member : members_) {
     take_greater(cut_.failed, member.held->published);
@@ -289,7 +286,7 @@ void JobLeader::reset(const LaneNumbers& done, Instant now, JobActions& out) {
   // What an overflow has failed on one member may have ended well on another.
   if (first_->cause != Disagreement::Cause::overflow) cut_.text += failed_text(cut_);
   ++epoch_;
-  enter(Phase::resetting, now, out);
+  enter(Phase::resetting, step);
 }
 
 }  // namespace gradcube::control

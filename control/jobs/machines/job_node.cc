@@ -53,7 +53,7 @@ std::optional<std::string> JobNode::objection(const JoinRequest& request) const 
       return fmt::format("job \"{}\": expected ascending members, each once", request.name);
     }
   }
-  if (!std::binary_search(members.begin(), members.end(), server_)) {
+  if (!std::ranges::binary_search(members, server_)) {
     return fmt::format(
         "job \"{}\": this trainer's server {} is not among the members that it asks for",
         request.name, space_.text(server_));
@@ -109,14 +109,14 @@ void JobNode::set_key(KeyId key) {
   for (auto& [id, leader] : leaders_) leader.set_key(key);
 }
 
-std::variant<Attempt, Refusal> JobNode::join(const JoinRequest& request, TransportFacts transport,
+std::variant<Attempt, Refused> JobNode::join(const JoinRequest& request, TransportFacts transport,
                                              Instant now, JobActions& out) {
-  if (const auto reason = objection(request); reason.has_value()) return Refusal{*reason};
+  if (const auto reason = objection(request); reason.has_value()) return Refused{*reason};
   const Attempt attempt = ++last_attempt_;
   JobAgent agent({server_, incarnation_, attempt}, request, transport, space_, timing_, now);
   const auto placed = agents_.emplace(attempt, std::move(agent)).first;
   try {
-    placed->second.on_time(now, out);
+    placed->second.on_time({now, out});
     settle(now, out);
   } catch (...) {
     agents_.erase(attempt);  // its caller knows of none
@@ -140,10 +140,11 @@ void JobNode::on_heard(bcube::ServerId server, Incarnation incarnation, Instant 
   // What has begun since concerns the new incarnation alone.
   const std::string why = fmt::format("the daemon on server {} was restarted", space_.text(server));
   for (auto& [id, leader] : leaders_) {
-    if (leader.counts_on_another(server, incarnation)) leader.on_server_gone(server, why, now, out);
+    if (leader.counts_on_another(server, incarnation))
+      leader.on_server_gone(server, why, {now, out});
   }
   for (auto& [attempt, agent] : agents_) {
-    if (agent.counts_on_another(server, incarnation)) agent.on_server_gone(server, why, now, out);
+    if (agent.counts_on_another(server, incarnation)) agent.on_server_gone(server, why, {now, out});
   }
   settle(now, out);
 }
@@ -158,7 +159,7 @@ void JobNode::dispatch(const JobMessage& message, Instant now, JobActions& out) 
   if (agent == agents_.end()) {
     unknown(message, out);
   } else {
-    agent->second.on_message(message, now, out);
+    agent->second.on_message(message, {now, out});
   }
 }
 
@@ -167,7 +168,7 @@ void JobNode::dispatch_to_leader(const JobMessage& message, Instant now, JobActi
   const auto* join = std::get_if<Join>(&message.body);
   if (join != nullptr && answer_late_join(message, out)) return;
   if (JobLeader* known = leader_for(message); known != nullptr) {
-    known->on_message(message, now, out);
+    known->on_message(message, {now, out});
     return;
   }
   if (join == nullptr) {
@@ -181,18 +182,15 @@ void JobNode::dispatch_to_leader(const JobMessage& message, Instant now, JobActi
 
 void JobNode::begin_job(const JobMessage& message, const Join& join, Instant now, JobActions& out) {
   if (const std::string reason = too_many_for(message, join); !reason.empty()) {
-    const JobEnd self{server_, incarnation_, 0};
-    out.emplace_back(JobMessage{
-        self, message.from, protocol::kNoJob, message.name,
-        Refused{fmt::format("job \"{}\" cannot start: {}", message.name, reason)}, message.owner});
-    return;
+    const std::string why = fmt::format("job \"{}\" cannot start: {}", message.name, reason);
+    return answer(message, Refused{why}, out);
   }
   do {
     next_id_ += kIdStep;
   } while (next_id_ == protocol::kNoJob || leaders_.contains(next_id_));
   JobLeader leader({server_, incarnation_, 0}, next_id_, message.name, join.options, space_,
                    timing_, message.owner);
-  leaders_.emplace(next_id_, std::move(leader)).first->second.on_message(message, now, out);
+  leaders_.emplace(next_id_, std::move(leader)).first->second.on_message(message, {now, out});
 }
 
 // Why no job begins with this trainer; empty if one may.
@@ -241,21 +239,16 @@ void JobNode::answer_seek(const JobMessage& message, JobActions& out) const {
     const bool lives = !agent.is_ending() && !agent.trainer_gone();
     if (agent.name() != message.name || agent.owner() != message.owner || !lives) continue;
     if (agent.leader_server() == message.from.server) continue;
-    const JobEnd self{server_, incarnation_, 0};
-    out.emplace_back(JobMessage{self, message.from, message.job, message.name,
-                                Elsewhere{agent.trainer(), agent.options()}, message.owner});
+    answer(message, Elsewhere{agent.trainer(), agent.options()}, out);
   }
 }
 
 // Of a trainer whose job has ended: it is told so, if it does not know. Whether it was one.
 bool JobNode::answer_late_join(const JobMessage& message, JobActions& out) const {
-  const auto past = std::find_if(past_.begin(), past_.end(),
-                                 [&](const Past& each) { return each.agent == message.from; });
+  const auto past =
+      std::ranges::find_if(past_, [&](const Past& each) { return each.agent == message.from; });
   if (past == past_.end()) return false;
-  const JobEnd self{server_, incarnation_, 0};
-  out.emplace_back(JobMessage{self, message.from, protocol::kNoJob, message.name,
-                              Abort{past->why, {}, std::nullopt, std::nullopt, false},
-                              message.owner});
+  answer(message, Abort{past->why, {}, std::nullopt, std::nullopt, false}, out);
   return true;
 }
 
@@ -276,11 +269,14 @@ JobLeader* JobNode::leader_for(const JobMessage& message) {
 }
 
 void JobNode::unknown(const JobMessage& message, JobActions& out) const {
-  if (std::holds_alternative<Unknown>(message.body)) return;
-  JobEnd self = message.to;
-  self.incarnation = incarnation_;
+  if (!std::holds_alternative<Unknown>(message.body)) answer(message, Unknown{}, out);
+}
+
+// As whom it was sent to.
+void JobNode::answer(const JobMessage& message, JobBody body, JobActions& out) const {
+  const JobEnd self{server_, incarnation_, message.to.attempt};
   out.emplace_back(
-      JobMessage{self, message.from, message.job, message.name, Unknown{}, message.owner});
+      JobMessage{self, message.from, message.job, message.name, std::move(body), message.owner});
 }
 
 void JobNode::on_event(Attempt attempt, const JobEvent& event, Instant now, JobActions& out) {
@@ -292,7 +288,7 @@ void JobNode::on_event(Attempt attempt, const JobEvent& event, Instant now, JobA
     out.emplace_back(ToTrainer{attempt, report});
     return;
   }
-  agent->second.on_event(event, now, out);
+  agent->second.on_event(event, {now, out});
   settle(now, out);
 }
 
@@ -304,8 +300,8 @@ void JobNode::on_server_silent(bcube::ServerId server, bool no_way, Instant now,
 
 void JobNode::server_gone(bcube::ServerId server, const std::string& why, Instant now,
                           JobActions& out) {
-  for (auto& [id, leader] : leaders_) leader.on_server_gone(server, why, now, out);
-  for (auto& [attempt, agent] : agents_) agent.on_server_gone(server, why, now, out);
+  for (auto& [id, leader] : leaders_) leader.on_server_gone(server, why, {now, out});
+  for (auto& [attempt, agent] : agents_) agent.on_server_gone(server, why, {now, out});
 }
 
 // Delivers what goes to this very server, and forgets what is over. In place: where one of these
@@ -376,18 +372,15 @@ std::vector<bcube::ServerId> JobNode::watched() const {
 }
 
 void JobNode::on_time(Instant now, JobActions& out) {
-  for (auto& [id, leader] : leaders_) leader.on_time(now, out);
-  for (auto& [attempt, agent] : agents_) agent.on_time(now, out);
+  for (auto& [id, leader] : leaders_) leader.on_time({now, out});
+  for (auto& [attempt, agent] : agents_) agent.on_time({now, out});
   settle(now, out);
 }
 
 std::optional<Instant> JobNode::deadline() const {
   std::optional<Instant> first;
-  const auto take = [&](const std::optional<Instant>& other) {
-    if (other.has_value() && (!first.has_value() || *other < *first)) first = other;
-  };
-  for (const auto& [id, leader] : leaders_) take(leader.deadline());
-  for (const auto& [attempt, agent] : agents_) take(agent.deadline());
+  for (const auto& [id, leader] : leaders_) first = earlier(first, leader.deadline());
+  for (const auto& [attempt, agent] : agents_) first = earlier(first, agent.deadline());
   return first;
 }
 

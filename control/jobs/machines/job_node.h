@@ -56,7 +56,7 @@ class JobNode {
   // A trainer of this server joins: the attempt that names its agent from now on, or why not. It
   // may take the name of a trainer that has gone, whose job may still be ending. If the leader is
   // on this server, notices for the new attempt may come out of this very call.
-  std::variant<Attempt, Refusal> join(const JoinRequest& request, TransportFacts transport,
+  std::variant<Attempt, Refused> join(const JoinRequest& request, TransportFacts transport,
                                       Instant now, JobActions& out);
   void on_message(const JobMessage& message, Instant now, JobActions& out);
   // Of an attempt that is over: nothing happens, but an inquiry is answered.
@@ -94,6 +94,7 @@ class JobNode {
   void forget_what_is_over(Instant now);
   bool answer_late_join(const JobMessage& message, JobActions& out) const;
   void unknown(const JobMessage& message, JobActions& out) const;
+  void answer(const JobMessage& message, JobBody body, JobActions& out) const;
   void answer_seek(const JobMessage& message, JobActions& out) const;
 
   bcube::ServerId server_;

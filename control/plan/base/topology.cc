@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <stdexcept>
 
 #include "bcube_forwarding/neighbours.h"

@@ -41,10 +41,9 @@ class DepartedSessions {
   // Frees those that no packet points into any more.
   void reap() {
     departed_.remove_if([](const Departed& each) {
-      return std::all_of(each.jobs.begin(), each.jobs.end(),
-                         [](const auto& job) { return job->references() == 0; }) &&
-             std::all_of(each.works.begin(), each.works.end(),
-                         [](const auto& work) { return work->is_idle(); });
+      return std::ranges::all_of(each.jobs,
+                                 [](const auto& job) { return job->references() == 0; }) &&
+             std::ranges::all_of(each.works, [](const auto& work) { return work->is_idle(); });
     });
   }
 

@@ -1,6 +1,5 @@
 #include "dataplane/daemon/engines/job_engines.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 
 #include "control/base/errors.h"
@@ -105,16 +104,8 @@ void JobEngines::attach(const control::JobDescriptor& job, const control::JobNon
   });
 }
 
-void JobEngines::start() {
-  on_engines([this](Engine& engine) { engine.start(job_); });
-}
-
-void JobEngines::hold() {
-  on_engines([this](Engine& engine) { engine.hold(job_); });
-}
-
-void JobEngines::halt() {
-  on_engines([this](Engine& engine) { engine.halt(job_); });
+void JobEngines::at_engines(void (Engine::*command)(protocol::JobId)) const {
+  on_each(parts_, [&](const Part& part) { (part.at.engine->*command)(job_); });
 }
 
 // All stand still before the first is reset. Else the leader engine would take that one's threads
@@ -122,7 +113,7 @@ void JobEngines::halt() {
 // engine still works on, in buffers that are the trainers' again.
 void JobEngines::reset(const LaneCuts& cuts, control::Epoch epoch) {
   halt();
-  on_engines([&](Engine& engine) { engine.reset(job_, cuts, epoch); });
+  on_each(parts_, [&](const Part& part) { part.at.engine->reset(job_, cuts, epoch); });
 }
 
 // On its poller.

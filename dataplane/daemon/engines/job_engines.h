@@ -66,9 +66,9 @@ class JobEngines {
   // Of collectives, in both directions, since the engines have the job.
   std::uint64_t segments_passed() const;
 
-  void start();
-  void hold();
-  void halt();
+  void start() { at_engines(&Engine::start); }
+  void hold() { at_engines(&Engine::hold); }
+  void halt() { at_engines(&Engine::halt); }
   void reset(const LaneCuts& cuts, control::Epoch epoch);
   void detach();
 
@@ -95,10 +95,7 @@ class JobEngines {
                std::uint32_t weight, const aggregation::Kernels& kernels);
   void let_go(const Part& part) const;
   friend Poller& poller_of(const Part& part) { return *part.at.poller; }
-  template <typename Function>
-  void on_engines(const Function& function) const {
-    on_each(parts_, [&function](const Part& part) { function(*part.at.engine); });
-  }
+  void at_engines(void (Engine::*command)(protocol::JobId)) const;
 
   const LanePlans& plans_;
   const NodeEngines& engines_;

@@ -1,5 +1,6 @@
 #include "dataplane/daemon/engines/job_plans.h"
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -47,7 +48,11 @@ LanePlans PlanShelf::plans(const control::JobOptions& options, const control::To
   std::erase_if(kept_, [](const Kept& each) { return each.choice.expired(); });
   LanePlans lanes;
   for (const control::LaneOptions& lane : options.lanes) {
-    Choice choice = find(options, lane.algorithm);
+    const auto known = std::ranges::find_if(kept_, [&](const Kept& each) {
+      return each.trainers == options.trainers && each.algorithm == lane.algorithm &&
+             each.members == options.members;
+    });
+    Choice choice = known == kept_.end() ? nullptr : known->choice.lock();
     if (choice == nullptr) {
       const auto placement = control::Placement::of(topology, options.members, "members")
                                  .with_trainers(options.trainers, "trainers_per_server");
@@ -58,17 +63,6 @@ LanePlans PlanShelf::plans(const control::JobOptions& options, const control::To
     lanes.emplace_back(std::move(choice), lane.priority);
   }
   return lanes;
-}
-
-PlanShelf::Choice PlanShelf::find(const control::JobOptions& options,
-                                  const std::string& algorithm) const {
-  for (const Kept& each : kept_) {
-    if (each.trainers == options.trainers && each.algorithm == algorithm &&
-        each.members == options.members) {
-      return each.choice.lock();
-    }
-  }
-  return nullptr;
 }
 
 }  // namespace gradcube::dataplane

@@ -37,8 +37,6 @@ class PlanShelf {
     std::weak_ptr<const control::PlanChoice> choice;
   };
 
-  Choice find(const control::JobOptions& options, const std::string& algorithm) const;
-
   std::vector<Kept> kept_;
 };
 

@@ -45,7 +45,7 @@ NodeEngines::NodeEngines(const bcube::AddressSpace& space, bcube::ServerId serve
     settings.hand_over = hand_over_.get();
     engines_.push_back(std::make_unique<Engine>(settings, space, with_credit, pools, events));
     const auto& threads = place.settings.threads;
-    const bool leader = std::find(threads.begin(), threads.end(), 0U) != threads.end();
+    const bool leader = std::ranges::find(threads, 0U) != threads.end();
     all_.push_back({engines_.back().get(), place.poller, place.packets, leader});
   }
   numa_node_ = common_numa_node(numa_nodes);
@@ -72,7 +72,7 @@ bool NodeEngines::reaches(bcube::ServerId server) const {
     return from != server_ || links_.up(hop);
   };
   const auto paths = bcube::parallel_paths(space_, server_, server, works);
-  return server == server_ || std::any_of(paths.begin(), paths.end(), [&](const auto& path) {
+  return server == server_ || std::ranges::any_of(paths, [&](const auto& path) {
            return path.size() <= bcube::most_hops(space_);
          });
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <utility>
 
 #include "dataplane/daemon/trainers/trainer_channel.h"
 

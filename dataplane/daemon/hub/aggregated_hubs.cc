@@ -1,6 +1,7 @@
 #include "dataplane/daemon/hub/aggregated_hubs.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <utility>
 #include <variant>
@@ -19,15 +20,8 @@ using control::NodeMessage;
 using control::NodeMessages;
 
 std::string_view progress_name(control::HubState::Progress progress) {
-  switch (progress) {
-    case control::HubState::Progress::making:
-      return "making";
-    case control::HubState::Progress::stands:
-      return "running";
-    case control::HubState::Progress::failed:
-      break;
-  }
-  return "failed";
+  constexpr std::array<std::string_view, 3> kNames = {"making", "running", "failed"};
+  return kNames.at(static_cast<std::size_t>(progress));
 }
 
 AggregatedHubs::AggregatedHubs(bcube::ServerId server, const HubSurroundings& around,
@@ -116,7 +110,7 @@ bool AggregatedHubs::takes_the_place_of_others(const NodeMessage& message, const
 
 // Somebody may have kept frames of it.
 bool AggregatedHubs::was_made(const HubCall& call) const {
-  return std::find(made_.begin(), made_.end(), Made{call.hub, call.nonce}) != made_.end();
+  return std::ranges::find(made_, Made{call.hub, call.nonce}) != made_.end();
 }
 
 void AggregatedHubs::note_made(const HubCall& call) {
@@ -265,17 +259,7 @@ std::vector<std::string> AggregatedHubs::look(Instant now, NodeMessages& out) {
 std::vector<HubFacts> AggregatedHubs::facts() const {
   std::vector<HubFacts> all;
   for (const auto& [name, each] : hubs_) {
-    const HubCall& call = each.fetch.call();
-    HubFacts& facts = all.emplace_back();
-    facts.job = call.job;
-    facts.id = call.hub.job;
-    facts.number = call.hub.number;
-    facts.aggregator = server_;
-    facts.progress = each.fetch.state().progress;
-    facts.why = each.fetch.state().why;
-    facts.members = call.members;
-    facts.trainers = call.trainers;
-    facts.uid = call.user;
+    HubFacts& facts = all.emplace_back(HubFacts{each.fetch.call(), each.fetch.state(), server_});
     if (each.hosted == nullptr) continue;
     facts.reserved_bytes = each.hosted->engines.reserved_bytes();
     const ServerHub* hub = each.hosted->hub.hub();
@@ -288,8 +272,7 @@ std::vector<HubFacts> AggregatedHubs::facts() const {
 }
 
 bool AggregatedHubs::knows(protocol::JobId job) const {
-  return std::any_of(hubs_.begin(), hubs_.end(),
-                     [job](const auto& entry) { return entry.first.job == job; });
+  return std::ranges::any_of(hubs_, [job](const auto& entry) { return entry.first.job == job; });
 }
 
 std::string hub_disagreement(const std::string& job, const std::string& key,

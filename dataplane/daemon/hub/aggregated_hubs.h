@@ -30,7 +30,6 @@
 #include "dataplane/daemon/engines/job_engines.h"
 #include "dataplane/daemon/engines/node_engines.h"
 #include "dataplane/daemon/hub/job_hub.h"
-#include "dataplane/engine/event_queue.h"
 #include "dataplane/engine/memory/memory_quota.h"
 #include "protocol/job_id.h"
 #include "trainer/shared_layout.h"
@@ -39,15 +38,9 @@ namespace gradcube::dataplane {
 
 // A hub that a server without trainers of the job aggregates, as `status` of that server shows it.
 struct HubFacts {
-  std::string job;
-  protocol::JobId id = protocol::kNoJob;
-  std::uint32_t number = 0;  // 1, 2, 3, ... among the hubs of the job
+  control::HubCall call;    // of the first of the job's servers
+  control::HubState state;  // as the caller is told
   bcube::ServerId aggregator = 0;
-  control::HubState::Progress progress{};
-  std::string why;                       // it has failed
-  std::vector<bcube::ServerId> members;  // the job's servers, ascending: the first one calls
-  std::uint32_t trainers = 1;            // on each
-  std::uint32_t uid = 0;                 // whose memory it counts as
   // All of these are 0 until it is made.
   std::uint64_t keys = 0;
   std::uint64_t weights_bytes = 0;

@@ -93,17 +93,12 @@ void HubLifetime::take_compared() {
 
 bool HubLifetime::waits(unsigned local) const {
   const auto is_it = [local](const auto& each) { return each.local == local; };
-  return std::any_of(waiting_.begin(), waiting_.end(), is_it) ||
-         std::any_of(answers_.begin(), answers_.end(), is_it);
+  return std::ranges::any_of(waiting_, is_it) || std::ranges::any_of(answers_, is_it);
 }
 
 void HubLifetime::refuse(unsigned local, std::uint32_t number, std::int32_t code,
                          std::string text) {
-  HubAnswer& answer = answers_.emplace_back();
-  answer.local = local;
-  answer.number = number;
-  answer.code = code;
-  answer.text = std::move(text);
+  answers_.push_back({local, number, code, std::move(text)});
 }
 
 std::vector<HubAnswer> HubLifetime::work(
@@ -143,7 +138,7 @@ void HubLifetime::fail(std::int32_t code, const std::string& text, std::uint32_t
 }
 
 bool HubLifetime::is_freed_by(unsigned local) const {
-  return std::find(freed_.begin(), freed_.end(), local) != freed_.end();
+  return std::ranges::find(freed_, local) != freed_.end();
 }
 
 std::shared_ptr<ServerHub> HubLifetime::read_by(unsigned local) const {

@@ -177,8 +177,8 @@ std::vector<HubMaking::Compared> HubMaking::compared() {
 
 bool HubMaking::is_idle() const {
   return (!draft_.valid() || is_ready(draft_)) && (!hub_.valid() || is_ready(hub_)) &&
-         std::all_of(comparisons_.begin(), comparisons_.end(),
-                     [](const Comparison& each) { return is_ready(each.same); });
+         std::ranges::all_of(comparisons_,
+                             [](const Comparison& each) { return is_ready(each.same); });
 }
 
 }  // namespace gradcube::dataplane

@@ -61,7 +61,6 @@ class HubMaking final : public UnfinishedWork {
   HubMaking(const HubMaking&) = delete;
   HubMaking& operator=(const HubMaking&) = delete;
 
-  const HubWish& wish() const { return wish_; }
   // Goes on as far as possible without waiting. True: it is over, and hub() has the outcome.
   bool go_on();
   // Throws control::UsageError or control::SetupError, which say why there is none.

@@ -11,7 +11,6 @@
 #include "bcube_forwarding/address.h"
 #include "control/checkpoint/hub_key.h"
 #include "control/checkpoint/key_optimizers.h"
-#include "dataplane/engine/hub/server_hub.h"
 
 namespace gradcube::dataplane {
 

@@ -220,9 +220,8 @@ void JobHub::take_off_engines(std::int32_t code, std::uint32_t notice) {
 bool JobHub::fail_pushes() {
   if (!failing_.has_value()) return true;
   const std::vector<JobEngines::Part>& parts = engines_.parts();
-  const bool none_is_on_its_way =
-      std::all_of(parts.begin(), parts.end(),
-                  [](const JobEngines::Part& each) { return each.job->reap_hubs(); });
+  const bool none_is_on_its_way = std::ranges::all_of(
+      parts, [](const JobEngines::Part& each) { return each.job->reap_hubs(); });
   if (!none_is_on_its_way && session_.pushes_in_flight() != 0) return false;
   engines_.on_leader(
       [this](const JobEngines::Part&) { session_.end_hub(failing_->code, failing_->notice); });

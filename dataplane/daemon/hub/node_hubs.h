@@ -9,7 +9,6 @@
 #ifndef GRADCUBE_DATAPLANE_DAEMON_HUB_NODE_HUBS_H_
 #define GRADCUBE_DATAPLANE_DAEMON_HUB_NODE_HUBS_H_
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>

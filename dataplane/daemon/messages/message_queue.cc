@@ -41,8 +41,8 @@ void MessageQueue::go_on(bcube::ServerId server) {
 }
 
 bool MessageQueue::empty() const {
-  return due_.empty() && std::all_of(kept_.begin(), kept_.end(),
-                                     [](const auto& each) { return each.second.empty(); });
+  return due_.empty() &&
+         std::ranges::all_of(kept_, [](const auto& each) { return each.second.empty(); });
 }
 
 std::optional<control::NodeMessage> MessageQueue::take(control::Instant now) {

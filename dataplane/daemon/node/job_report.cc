@@ -33,7 +33,7 @@ void count(JobFacts& job, const std::vector<bcube::ServerId>& servers) {
   if (job.state != JobState::gathering) return;
   job.waiting_for = not_joined(job.options.members, job.options.trainers, trainers);
   std::erase_if(job.waiting_for, [&](bcube::ServerId server) {
-    return !std::binary_search(servers.begin(), servers.end(), server);
+    return !std::ranges::binary_search(servers, server);
   });
 }
 
@@ -52,7 +52,7 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
   std::vector<JobFacts> jobs;
   for (const MemberFacts& trainer : trainers) {
     // Before its leader has answered, two trainers may ask for the same name and other lanes.
-    const auto known = std::find_if(jobs.begin(), jobs.end(), [&](const JobFacts& job) {
+    const auto known = std::ranges::find_if(jobs, [&](const JobFacts& job) {
       return job.name == trainer.name && job.owner == trainer.owner && job.id == trainer.id &&
              job.options == trainer.options;
     });
@@ -72,13 +72,13 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
     job.trainers.push_back(static_cast<const JobFacts::Trainer&>(trainer));
   }
   for (JobFacts& job : jobs) {
-    std::sort(job.trainers.begin(), job.trainers.end(), [](const auto& a, const auto& b) {
+    std::ranges::sort(job.trainers, [](const auto& a, const auto& b) {
       return std::pair(a.server, a.local) < std::pair(b.server, b.local);
     });
     count(job, servers);
   }
-  std::stable_partition(jobs.begin(), jobs.end(),
-                        [](const JobFacts& job) { return job.state != JobState::aborted; });
+  std::ranges::stable_partition(jobs,
+                                [](const JobFacts& job) { return job.state != JobState::aborted; });
   return jobs;
 }
 
@@ -128,7 +128,7 @@ std::string describe(const std::optional<CollectiveRequest>& request) {
 std::string describe(const std::vector<std::optional<CollectiveRequest>>& requests) {
   std::vector<std::string> texts;
   for (const auto& request : requests) texts.push_back(describe(request));
-  if (std::adjacent_find(texts.begin(), texts.end(), std::not_equal_to()) == texts.end()) {
+  if (std::ranges::adjacent_find(texts, std::not_equal_to()) == texts.end()) {
     return texts.front();
   }
   for (std::size_t local = 0; local < texts.size(); ++local) {

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <utility>
 
 #include "control/base/errors.h"
@@ -37,46 +36,43 @@ JobEngines engines_for(const control::JoinRequest& request, const std::string& s
   }
 }
 
-}  // namespace
-
-Member::Doorbells Member::make_doorbells() {
+// The daemon's end, and in `trainer` the other.
+control::Descriptor make_doorbell(control::Descriptor& trainer) {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
     throw control::SetupError(
         fmt::format("cannot make a session's doorbell: {}", std::strerror(errno)));
   }
-  return {control::Descriptor(ends[0]), control::Descriptor(ends[1])};
+  trainer = control::Descriptor(ends[1]);
+  return control::Descriptor(ends[0]);
 }
 
-// The daemon's end is the session's from where there is one.
-std::unique_ptr<Session> Member::make_session(std::shared_ptr<SessionRegion> region,
-                                              Doorbells& doorbells, const SessionShape& shape,
-                                              const NodeEngines& engines, unsigned local) {
+// The doorbell, the daemon's end, is the session's from where there is one.
+std::unique_ptr<Session> make_session(std::shared_ptr<SessionRegion> region,
+                                      control::Descriptor doorbell, const SessionShape& shape,
+                                      const NodeEngines& engines, unsigned local) {
   const auto bells = JobEngines::bells_of(engines);
-  auto session = std::make_unique<Session>(std::move(region), doorbells.daemon.get(), shape,
+  auto session = std::make_unique<Session>(std::move(region), doorbell.get(), shape,
                                            bells.listeners, bells.leader, local);
-  doorbells.daemon.release();
+  doorbell.release();
   return session;
 }
+
+}  // namespace
 
 Member::Member(const control::JoinRequest& request, const std::string& server,
                std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines,
                unsigned local)
-    : Member(request, server, std::move(region), std::move(plans), engines, local,
-             make_doorbells()) {}
-
-Member::Member(const control::JoinRequest& request, const std::string& server,
-               std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines,
-               unsigned local, Doorbells doorbells)
     : request_(request),
       plans_(std::move(plans)),
-      session_(make_session(std::move(region), doorbells, shape_of(plans_, request_.options),
-                            engines, local)),
-      engines_(engines_for(request_, server, plans_, session_->region(local).bytes(), engines)),
       locals_(request.options.trainers),
-      hub_(engines_, *session_) {
-  locals_[local] = Local{request_.trainer, std::move(doorbells.trainer)};
-}
+      session_(make_session(
+          std::move(region),
+          make_doorbell(
+              locals_[local].emplace(Local{request_.trainer, control::Descriptor()}).doorbell),
+          shape_of(plans_, request_.options), engines, local)),
+      engines_(engines_for(request_, server, plans_, session_->region(local).bytes(), engines)),
+      hub_(engines_, *session_) {}
 
 void Member::add(unsigned local, control::TrainerInfo trainer,
                  std::shared_ptr<SessionRegion> region) {
@@ -87,10 +83,11 @@ void Member::add(unsigned local, control::TrainerInfo trainer,
   } catch (const control::SetupError& error) {
     throw JoinRefused(GRADCUBE_EINVAL, error.what());
   }
-  Doorbells doorbells = make_doorbells();
-  session_->add(local, std::move(region), doorbells.daemon.get());
-  doorbells.daemon.release();
-  locals_[local] = Local{trainer, std::move(doorbells.trainer)};
+  Local added{trainer, control::Descriptor()};
+  control::Descriptor doorbell = make_doorbell(added.doorbell);
+  session_->add(local, std::move(region), doorbell.get());
+  doorbell.release();
+  locals_[local] = std::move(added);
 }
 
 std::optional<unsigned> Member::free_place() const {
@@ -101,8 +98,8 @@ std::optional<unsigned> Member::free_place() const {
 }
 
 bool Member::any_stays() const {
-  return std::any_of(locals_.begin(), locals_.end(),
-                     [](const auto& each) { return each.has_value() && !each->gone; });
+  return std::ranges::any_of(locals_,
+                             [](const auto& each) { return each.has_value() && !each->gone; });
 }
 
 void Member::leave(unsigned local, std::optional<Farewell> farewell) {

@@ -20,7 +20,6 @@
 #include "control/base/descriptor.h"
 #include "control/jobs/job_actions.h"
 #include "control/jobs/join_request.h"
-#include "control/plan/base/topology.h"
 #include "dataplane/daemon/engines/departed_sessions.h"
 #include "dataplane/daemon/engines/job_engines.h"
 #include "dataplane/daemon/engines/node_engines.h"
@@ -175,24 +174,12 @@ class Member {
     unsigned rank;
     unsigned size;
   };
-  struct Doorbells {
-    control::Descriptor daemon;
-    control::Descriptor trainer;
-  };
-
-  Member(const control::JoinRequest& request, const std::string& server,
-         std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines,
-         unsigned local, Doorbells doorbells);
-  static Doorbells make_doorbells();
-  static std::unique_ptr<Session> make_session(std::shared_ptr<SessionRegion> region,
-                                               Doorbells& doorbells, const SessionShape& shape,
-                                               const NodeEngines& engines, unsigned local);
 
   control::JoinRequest request_;
   LanePlans plans_;
+  std::vector<std::optional<Local>> locals_;
   std::unique_ptr<Session> session_;
   JobEngines engines_;
-  std::vector<std::optional<Local>> locals_;
   std::optional<Place> place_;
   LaneCuts cuts_{};  // of the resets so far
   JobHub hub_;

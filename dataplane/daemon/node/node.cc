@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "bcube_forwarding/neighbours.h"
-#include "control/base/errors.h"
 #include "dataplane/daemon/trainers/session_messages.h"
 
 #include "gradcube/gradcube.h"
@@ -30,7 +29,7 @@ JobState state_of(const control::JobAgent* agent, const Member& member) {
 
 }  // namespace
 
-Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeSurroundings& around,
+Node::Node(bcube::ServerId server, control::Incarnation incarnation, NodeSurroundings& around,
            std::unique_ptr<NodeEngines> engines)
     : server_(server),
       incarnation_(incarnation),
@@ -64,30 +63,26 @@ void Node::inquire(TrainerId trainer, std::uint64_t request, control::Collective
   if (group == nullptr || !group->member->stays(trainer.local)) return;
   if (collective.lane == shared::kHubLane) {
     std::string why = group->member->why_pushed(collective.number);
-    notify(trainer.attempt, trainer.local, make_report(request, why));
+    notify(*group, trainer.local, make_report(request, why));
     group->last_report = std::move(why);
   } else if (collective.lane >= group->member->session().lanes()) {
-    notify(trainer.attempt, trainer.local, make_report(request, "the job has no such lane"));
+    notify(*group, trainer.local, make_report(request, "the job has no such lane"));
   } else if (jobs_.agent(trainer.attempt) == nullptr || group->member->ended()) {
-    notify(trainer.attempt, trainer.local, make_report(request, "the job has ended"));
+    notify(*group, trainer.local, make_report(request, "the job has ended"));
   } else {
     group->asking[trainer.local] = {request, collective};
-    happened(trainer.attempt, control::event::Asked{request, collective}, now);
+    happened(*group, control::event::Asked{request, collective}, now);
   }
 }
 
 void Node::on_event(const EngineEvent& event, control::Instant now) {
-  auto* const entry = running_group(event.job);
-  if (entry == nullptr) return hubs_.on_event(event, now);
-  const Attempt attempt = entry->first;
-  JobGroup* const group = &entry->second;
+  JobGroup* const group = running_group(event.job);
+  if (group == nullptr) return hubs_.on_event(event, now);
   if (!group->descriptor.has_value()) return;
   if (event.kind == EngineEvent::Kind::violation) {
     // In every epoch: a session that has violated the protocol once is closed.
     const unsigned local = group->member->violator();
-    if (group->member->stays(local)) {
-      evict(attempt, local, group->member->violation(), now);
-    }
+    if (group->member->stays(local)) evict(*group, local, group->member->violation(), now);
     return;
   }
   if (event.epoch != static_cast<std::uint16_t>(group->epoch)) return;
@@ -97,27 +92,21 @@ void Node::on_event(const EngineEvent& event, control::Instant now) {
     // Nobody can say which of them is wrong, and the round of the key would never end.
     const std::string why =
         hub_disagreement(group->member->request().name, *key, space().text(server_));
-    return happened(attempt, control::event::TrainerAborted{why, true}, now);
+    return happened(*group, control::event::TrainerAborted{why, true}, now);
   }
-  if (event.kind == EngineEvent::Kind::progress) {
-    tell_counts(attempt, now);
-  } else if (event.kind == EngineEvent::Kind::overflow) {
-    happened(attempt,
-             control::event::Disagreed{
-                 group->epoch,
-                 {event.overflow.lane, event.overflow.collective, GRADCUBE_EOVERFLOW,
-                  describe_overflow(*group->descriptor, event, group->member->plans(), space()),
-                  control::Disagreement::Cause::overflow}},
-             now);
+  if (event.kind == EngineEvent::Kind::progress) return tell_counts(*group, now);
+  const LanePlans& plans = group->member->plans();
+  control::event::Disagreed disagreed{group->epoch, {}};
+  if (event.kind == EngineEvent::Kind::overflow) {
+    disagreed.what = {event.overflow.lane, event.overflow.collective, GRADCUBE_EOVERFLOW,
+                      describe_overflow(*group->descriptor, event, plans, space()),
+                      control::Disagreement::Cause::overflow};
   } else {
-    happened(attempt,
-             control::event::Disagreed{
-                 group->epoch,
-                 {event.disagreement.lane, event.disagreement.collective, GRADCUBE_EMISMATCH,
-                  describe_place(event, group->member->plans(), space()),
-                  control::Disagreement::Cause::signatures}},
-             now);
+    disagreed.what = {event.disagreement.lane, event.disagreement.collective, GRADCUBE_EMISMATCH,
+                      describe_place(event, plans, space()),
+                      control::Disagreement::Cause::signatures};
   }
+  happened(*group, disagreed, now);
 }
 
 void Node::greet_on_time(control::Instant now) {
@@ -132,10 +121,7 @@ void Node::on_time(control::Instant now) {
 }
 
 std::optional<control::Instant> Node::deadline() const {
-  const auto greeting = greetings_.deadline();
-  const auto job = jobs_.deadline();
-  if (!greeting.has_value() || !job.has_value()) return greeting.has_value() ? greeting : job;
-  return std::min(*greeting, *job);
+  return control::earlier(greetings_.deadline(), jobs_.deadline());
 }
 
 bool Node::work(control::Instant now, const MayGoOn& may_go_on) {
@@ -183,14 +169,14 @@ void Node::try_to_carry_out(const control::JobAction& action, control::Instant n
 void Node::look(control::Instant now) {
   give_back_packets();
   struct Violator {
-    Attempt attempt;
+    JobGroup& group;
     unsigned local;
     std::string violation;
   };
   std::vector<Violator> violators;
   for (auto& [attempt, group] : groups_) {
     Member& member = *group.member;
-    tell_of_the_gone(attempt, group, now);
+    tell_of_the_gone(group, now);
     bool faulted = false;
     for (unsigned local = 0; local < member.trainers(); ++local) {
       // While it is attached, others may wait for what runs on its memory, even if it has gone.
@@ -199,20 +185,20 @@ void Node::look(control::Instant now) {
       // Now, as the next look settles the fault, and what ends the job may wait for its turn, or
       // for memory.
       if (member.attached()) halt_for_good(group);
-      violators.push_back({attempt, local, kMemoryFault});
+      violators.push_back({group, local, kMemoryFault});
       faulted = true;
     }
     if (faulted) continue;
-    settle_leaving(attempt, group, now);
+    settle_leaving(group, now);
     if (group.gone) continue;
-    miss_the_gone(attempt, group, now);
+    miss_the_gone(group, now);
     note_progress(group);
     if (member.attached() || !member.admitted()) continue;
     const char* violation = member.ended() ? member.fail_submissions() : member.take_submissions();
-    if (violation != nullptr) violators.push_back({attempt, member.violator(), violation});
+    if (violation != nullptr) violators.push_back({group, member.violator(), violation});
   }
   for (const std::string& line : hubs_.look(now)) record(line);
-  for (const auto& [attempt, local, violation] : violators) evict(attempt, local, violation, now);
+  for (const auto& [group, local, violation] : violators) evict(group, local, violation, now);
   // What this has asked for may be a command to them.
   if (!any_actions()) forget_the_gone(now);
 }
@@ -234,13 +220,12 @@ void Node::note_progress(JobGroup& group) {
   }
 }
 
-void Node::evict(Attempt attempt, unsigned local, const std::string& violation,
+void Node::evict(const JobGroup& group, unsigned local, const std::string& violation,
                  control::Instant now) {
-  const JobGroup* group = find(attempt);
-  if (group != nullptr && !group->member->stays(local)) {
-    return happened(attempt, control::event::TrainerAborted{violation, !group->gone}, now);
+  if (!group.member->stays(local)) {
+    return happened(group, control::event::TrainerAborted{violation, !group.gone}, now);
   }
-  const TrainerId trainer{server_, attempt, local};
+  const TrainerId trainer{server_, group.attempt, local};
   const std::string closed = fmt::format("this session was closed: {}", violation);
   std::string reason = fmt::format("was evicted by its daemon: {}", violation);
   if (around_.channel != nullptr) around_.channel->evict(trainer, GRADCUBE_EPROTOCOL, closed);
@@ -267,25 +252,20 @@ Node::JobGroup* Node::find(Attempt attempt) {
 }
 
 // The one that the engines know under this id.
-auto Node::running_group(protocol::JobId job) -> std::pair<const Attempt, JobGroup>* {
-  for (auto& entry : groups_) {
-    if (entry.second.job == job && entry.second.member->attached()) return &entry;
+Node::JobGroup* Node::running_group(protocol::JobId job) {
+  for (auto& [attempt, group] : groups_) {
+    if (group.job == job && group.member->attached()) return &group;
   }
   return nullptr;
 }
 
-void Node::notify(Attempt attempt, const shared::Notice& notice) {
-  const JobGroup* group = find(attempt);
-  if (group == nullptr) return;
-  for (unsigned local = 0; local < group->member->trainers(); ++local) {
-    notify(attempt, local, notice);
-  }
+void Node::notify(const JobGroup& group, const shared::Notice& notice) {
+  for (unsigned local = 0; local < group.member->trainers(); ++local) notify(group, local, notice);
 }
 
-void Node::notify(Attempt attempt, unsigned local, const shared::Notice& notice) {
-  const JobGroup* group = find(attempt);
-  if (around_.channel == nullptr || group == nullptr || !group->member->stays(local)) return;
-  around_.channel->notify({server_, attempt, local}, notice);
+void Node::notify(const JobGroup& group, unsigned local, const shared::Notice& notice) {
+  if (around_.channel == nullptr || !group.member->stays(local)) return;
+  around_.channel->notify({server_, group.attempt, local}, notice);
 }
 
 void Node::record_abort(const JobGroup& group, const std::string& why) {
@@ -299,8 +279,7 @@ void Node::record(const std::string& line) {
 
 bool Node::knows(protocol::JobId job) const {
   return hubs_.aggregated().knows(job) ||
-         std::any_of(groups_.begin(), groups_.end(),
-                     [job](const auto& entry) { return entry.second.job == job; });
+         std::ranges::any_of(groups_, [job](const auto& entry) { return entry.second.job == job; });
 }
 
 std::vector<MemberFacts> Node::facts() const {

@@ -34,7 +34,6 @@
 #include "control/jobs/introductions.h"
 #include "control/jobs/machines/job_node.h"
 #include "control/jobs/wait_cause.h"
-#include "control/plan/base/topology.h"
 #include "control/settings/server_roles.h"
 #include "dataplane/daemon/engines/job_plans.h"
 #include "dataplane/daemon/engines/node_engines.h"
@@ -47,14 +46,6 @@
 
 namespace gradcube::dataplane {
 
-// Who asks and answers for statuses: not the node.
-class StatusChannel {
- public:
-  virtual ~StatusChannel() = default;
-  // A StatusAsk or a StatusPart.
-  virtual void on_status_message(const control::NodeMessage& message, control::Instant now) = 0;
-};
-
 // Asked between two steps of the control thread: false leaves the rest for another round.
 using MayGoOn = std::function<bool()>;
 
@@ -64,24 +55,26 @@ struct NodeTiming {
   std::launch hub_threads = std::launch::async;  // as of HubWish
 };
 
-// What a node shares with the other nodes of its process. All of it outlives the node.
+// What the nodes of a process share: it outlives them. The channels may change at any time; all
+// else that others set is there before the first node.
 struct NodeSurroundings : HubSurroundings {
-  MessageQueue& messages;
-  PlanShelf& plans;
-  TrainerChannel*& channel;  // null: nobody is told anything
-  StatusChannel*& status;    // null: nobody answers
-  // The servers whose nodes live in this process. They fall silent only together, so they need not
-  // greet each other.
-  const std::set<bcube::ServerId>& here;
-  const bool& greet_each_other;
-  const control::Aggregators& aggregators;
-  // Jobs whose abort is in the log: all nodes of a process learn of it.
-  std::set<protocol::JobId>& logged;
   NodeTiming timing;
-  MessageFrames frames{};  // to nodes of other processes; without a pool there are none
-  unsigned servers_per_core = 1;
-  std::uint64_t secret = 0;                    // nobody on another host can guess it
-  unsigned jobs_per_user = control::kMaxJobs;  // they are shared as hubs are
+  MessageQueue messages;
+  PlanShelf plans{};
+  TrainerChannel* channel = nullptr;  // null: nobody is told anything
+  // Who asks and answers for statuses gets each StatusAsk and StatusPart. Null: nobody answers.
+  std::function<void(const control::NodeMessage&, control::Instant)> status{};
+  // The servers whose nodes live in this process. They fall silent only together, so they need not
+  // greet each other: they do, as nodes of different processes, in simulations.
+  std::set<bcube::ServerId> here{};
+  bool greet_each_other = true;
+  control::Aggregators aggregators{};  // the servers that take no trainers
+  // Jobs whose abort is in the log: all nodes of a process learn of it.
+  std::set<protocol::JobId> logged{};
+  MessageFrames frames{};         // to nodes of other processes; without a pool there are none
+  unsigned servers_per_core = 1;  // all over the cluster: what `auto` alone goes by
+  std::uint64_t secret = 0;       // nobody on another host can guess it; by default tests can
+  unsigned jobs_per_user = control::kMaxJobs;  // on each server; they are shared as hubs are
   // Halts a job at all nodes of this process where it is in an earlier epoch than this; null where
   // their frames are copies.
   std::function<void(protocol::JobId, control::Epoch)> halt_everywhere{};
@@ -94,7 +87,7 @@ struct NodeSurroundings : HubSurroundings {
 class Node {
  public:
   // incarnation: not that of an earlier node of this server, and not 0.
-  Node(bcube::ServerId server, control::Incarnation incarnation, const NodeSurroundings& around,
+  Node(bcube::ServerId server, control::Incarnation incarnation, NodeSurroundings& around,
        std::unique_ptr<NodeEngines> engines);
   // Its trainers' sessions go; nobody is told.
   ~Node();
@@ -175,6 +168,7 @@ class Node {
  private:
   // A job of this server, with its trainers here.
   struct JobGroup {
+    control::Attempt attempt = 0;  // what job control knows it by
     std::unique_ptr<Member> member;
     protocol::JobId job = protocol::kNoJob;  // once it is known
     bool gone = false;                       // the last of its trainers
@@ -209,43 +203,44 @@ class Node {
   // node_actions.cc
   void try_to_carry_out(const control::JobAction& action, control::Instant now);
   void carry_out(const control::JobAction& action, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Prepare& prepare, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Start& start, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Hold& hold, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Halt& halt, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Reset& reset, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Count& count, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Note& note, control::Instant now);
-  void carry_out(Attempt attempt, const control::command::Detach& detach, control::Instant now);
-  void tell(Attempt attempt, const control::notice::Joined& joined, control::Instant now);
-  void tell(Attempt attempt, const control::notice::Refused& refused, control::Instant now);
-  void tell(Attempt attempt, const control::notice::Failed& failed, control::Instant now);
-  void tell(Attempt attempt, const control::notice::Ended& ended, control::Instant now);
-  void tell(Attempt attempt, const control::notice::Report& report, control::Instant now);
-  void happened(Attempt attempt, const control::JobEvent& event, control::Instant now);
-  void tell_counts(Attempt attempt, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Prepare& prepare, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Start& start, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Hold& hold, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Halt& halt, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Reset& reset, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Count& count, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Note& note, control::Instant now);
+  void carry_out(JobGroup& group, const control::command::Detach& detach, control::Instant now);
+  void tell(JobGroup& group, const control::notice::Joined& joined, control::Instant now);
+  void tell(JobGroup& group, const control::notice::Refused& refused, control::Instant now);
+  void tell(JobGroup& group, const control::notice::Failed& failed, control::Instant now);
+  void tell(JobGroup& group, const control::notice::Ended& ended, control::Instant now);
+  void tell(JobGroup& group, const control::notice::Report& report, control::Instant now);
+  void happened(const JobGroup& group, const control::JobEvent& event, control::Instant now);
+  void tell_counts(const JobGroup& group, control::Instant now);
   void halt_for_good(JobGroup& group);
-  void evict(Attempt attempt, unsigned local, const std::string& violation, control::Instant now);
+  void evict(const JobGroup& group, unsigned local, const std::string& violation,
+             control::Instant now);
 
   // node_joining.cc
-  std::pair<const Attempt, JobGroup>* group_of(const TrainerRequest& request);
+  JobGroup* group_of(const TrainerRequest& request);
   TrainerId begin_group(const control::JobOptions& options, const TrainerRequest& request,
                         const std::shared_ptr<SessionRegion>& region, control::Instant now);
-  TrainerId join_group(Attempt attempt, JobGroup& group, const control::JobOptions& options,
+  TrainerId join_group(JobGroup& group, const control::JobOptions& options,
                        const TrainerRequest& request, const std::shared_ptr<SessionRegion>& region,
                        control::Instant now);
 
   // node_hubs.cc
-  HubJob hub_job(Attempt attempt, JobGroup& group) const;
-  void lose_hub(Attempt attempt, const std::string& why, control::Instant now);
+  HubJob hub_job(JobGroup& group) const;
+  void lose_hub(const JobGroup& group, const std::string& why, control::Instant now);
 
   // node_departures.cc
-  void tell_of_the_gone(Attempt attempt, JobGroup& group, control::Instant now);
-  void tell_of(TrainerId trainer, JobGroup& group, const Farewell& farewell, control::Instant now);
-  void settle_leaving(Attempt attempt, JobGroup& group, control::Instant now);
-  void miss_the_gone(Attempt attempt, JobGroup& group, control::Instant now);
-  void end_deserted(Attempt attempt, JobGroup& group);
-  std::uint32_t explain(Attempt attempt, JobGroup& group, const std::string& text);
+  void tell_of_the_gone(JobGroup& group, control::Instant now);
+  void tell_of(JobGroup& group, unsigned local, const Farewell& farewell, control::Instant now);
+  void settle_leaving(JobGroup& group, control::Instant now);
+  void miss_the_gone(JobGroup& group, control::Instant now);
+  void end_deserted(JobGroup& group);
+  std::uint32_t explain(JobGroup& group, const std::string& text);
 
   static std::string end_text(const JobGroup& group, const control::notice::Ended& ended);
   std::string ports_say(bcube::ServerId server) const;
@@ -253,7 +248,7 @@ class Node {
                                              const control::notice::Report& report,
                                              control::Instant now) const;
   JobGroup* find(Attempt attempt);
-  std::pair<const Attempt, JobGroup>* running_group(protocol::JobId job);
+  JobGroup* running_group(protocol::JobId job);
   void note_progress(JobGroup& group);
   void listen_to_neighbours(control::Instant now);
   void greet(control::Instant now);
@@ -269,9 +264,9 @@ class Node {
   }
   void forget_the_gone(control::Instant now);
   // The trainers of a job that stay, or one of them.
-  void notify(Attempt attempt, const shared::Notice& notice);
-  void notify(Attempt attempt, unsigned local, const shared::Notice& notice);
-  void refuse(Attempt attempt, const std::string& why);
+  void notify(const JobGroup& group, const shared::Notice& notice);
+  void notify(const JobGroup& group, unsigned local, const shared::Notice& notice);
+  void refuse(JobGroup& group, const std::string& why);
   void admit_untold();
   void record_abort(const JobGroup& group, const std::string& why);
   void record(const std::string& line);
@@ -279,7 +274,7 @@ class Node {
 
   bcube::ServerId server_;
   control::Incarnation incarnation_;
-  NodeSurroundings around_;
+  NodeSurroundings& around_;
   std::unique_ptr<NodeEngines> engines_;
   control::Introductions introductions_;
   std::unique_ptr<MessageCourier> courier_;  // null: there are no other processes

@@ -21,21 +21,22 @@ void Node::carry_out(const control::JobAction& action, control::Instant now) {
   if (const auto* message = std::get_if<control::JobMessage>(&action)) {
     send({server_, message->to.server, *message}, now);
   } else if (const auto* order = std::get_if<control::ToEngines>(&action)) {
-    if (find(order->attempt) == nullptr) return;
-    std::visit([&](const auto& each) { carry_out(order->attempt, each, now); }, order->command);
+    JobGroup* group = find(order->attempt);
+    if (group == nullptr) return;
+    std::visit([&](const auto& each) { carry_out(*group, each, now); }, order->command);
   } else {
     const auto& told = std::get<control::ToTrainer>(action);
-    if (find(told.attempt) == nullptr) return;
-    std::visit([&](const auto& each) { tell(told.attempt, each, now); }, told.notice);
+    JobGroup* group = find(told.attempt);
+    if (group == nullptr) return;
+    std::visit([&](const auto& each) { tell(*group, each, now); }, told.notice);
   }
 }
 
-void Node::happened(Attempt attempt, const control::JobEvent& event, control::Instant now) {
-  jobs_.on_event(attempt, event, now, actions_);
+void Node::happened(const JobGroup& group, const control::JobEvent& event, control::Instant now) {
+  jobs_.on_event(group.attempt, event, now, actions_);
 }
 
-void Node::tell_counts(Attempt attempt, control::Instant now) {
-  const JobGroup& group = groups_.at(attempt);
+void Node::tell_counts(const JobGroup& group, control::Instant now) {
   LaneCounts counts = group.member->counts();
   const auto& asked = group.asked;
   std::string submitted;
@@ -46,7 +47,7 @@ void Node::tell_counts(Attempt attempt, control::Instant now) {
     }
     submitted = describe(requests);
   }
-  happened(attempt,
+  happened(group,
            event::EnginesHeld{std::move(counts.published), std::move(counts.completed), asked,
                               std::move(submitted), group.member->reached(),
                               group.member->unanswered(), group.member->segments_passed()},
@@ -55,8 +56,7 @@ void Node::tell_counts(Attempt attempt, control::Instant now) {
 
 // Commands -----------------------------------------------------------------
 
-void Node::carry_out(Attempt attempt, const command::Prepare& prepare, control::Instant now) {
-  JobGroup& group = groups_.at(attempt);
+void Node::carry_out(JobGroup& group, const command::Prepare& prepare, control::Instant now) {
   group.job = prepare.job.id;
   group.descriptor = prepare.job;
   group.epoch = prepare.job.epoch;
@@ -68,63 +68,58 @@ void Node::carry_out(Attempt attempt, const command::Prepare& prepare, control::
     for (unsigned local = 0; local < group.member->trainers(); ++local) {
       if (!group.member->stays(local)) continue;
       if (around_.channel != nullptr) {
-        around_.channel->evict({server_, attempt, local}, GRADCUBE_EJOB, error.what());
+        around_.channel->evict({server_, group.attempt, local}, GRADCUBE_EJOB, error.what());
       }
-      leave({server_, attempt, local}, Departure::violation, why, now);
+      leave({server_, group.attempt, local}, Departure::violation, why, now);
     }
     return;
   }
-  happened(attempt, event::EnginesArmed{}, now);
+  happened(group, event::EnginesArmed{}, now);
 }
 
-void Node::carry_out(Attempt attempt, const command::Start&, control::Instant) {
-  groups_.at(attempt).member->start();
+void Node::carry_out(JobGroup& group, const command::Start&, control::Instant) {
+  group.member->start();
 }
 
-void Node::carry_out(Attempt attempt, const command::Hold& hold, control::Instant now) {
-  JobGroup& group = groups_.at(attempt);
+void Node::carry_out(JobGroup& group, const command::Hold& hold, control::Instant now) {
   group.asked = hold.asked;
   group.member->hold();
-  tell_counts(attempt, now);
+  tell_counts(group, now);
 }
 
-void Node::carry_out(Attempt attempt, const command::Halt&, control::Instant now) {
-  Member& member = *groups_.at(attempt).member;
+void Node::carry_out(JobGroup& group, const command::Halt&, control::Instant now) {
+  Member& member = *group.member;
   member.halt();
-  happened(attempt, event::EnginesHalted{member.counts().completed}, now);
+  happened(group, event::EnginesHalted{member.counts().completed}, now);
 }
 
 // The leader has made sure that all servers have completed what the cut lets pass, so that standing
 // still takes nothing from them.
-void Node::carry_out(Attempt attempt, const command::Reset& reset, control::Instant now) {
-  JobGroup& group = groups_.at(attempt);
+void Node::carry_out(JobGroup& group, const command::Reset& reset, control::Instant now) {
   group.epoch = reset.epoch;
   if (around_.halt_everywhere) around_.halt_everywhere(group.job, reset.epoch);
   // The trainer is told before its completions, and what it pushed to a hub, name the notice.
   const std::uint32_t number = ++group.notices;
-  notify(attempt, make_failure(number, reset.cut.code, reset.cut.text));
+  notify(group, make_failure(number, reset.cut.code, reset.cut.text));
   group.member->reset(reset.epoch, reset.cut, number);
   group.halted_up_to = reset.epoch;  // also where it was halted for good meanwhile: it works again
-  happened(attempt, event::EnginesArmed{}, now);
+  happened(group, event::EnginesArmed{}, now);
 }
 
-void Node::carry_out(Attempt attempt, const command::Count&, control::Instant now) {
-  const Member& member = *groups_.at(attempt).member;
-  LaneCounts counts = member.counts();
+void Node::carry_out(JobGroup& group, const command::Count&, control::Instant now) {
+  const Member& member = *group.member;
+  const LaneCounts counts = member.counts();
   const unsigned latest = member.latest();
   const std::int32_t pid = member.has(latest) ? member.trainer(latest).pid : 0;
-  happened(attempt, event::Counted{std::move(counts.published), std::move(counts.completed), pid},
-           now);
+  happened(group, event::Counted{0, pid, counts.published, counts.completed}, now);
 }
 
-void Node::carry_out(Attempt attempt, const command::Note& note, control::Instant) {
-  JobGroup& group = groups_.at(attempt);
+void Node::carry_out(JobGroup& group, const command::Note& note, control::Instant) {
   group.departures.note(note.departure);
   group.member->note(note.departure);
 }
 
-void Node::carry_out(Attempt attempt, const command::Detach&, control::Instant) {
-  JobGroup& group = groups_.at(attempt);
+void Node::carry_out(JobGroup& group, const command::Detach&, control::Instant) {
   // What was in flight fails here, and so it does everywhere: the job has ended.
   if (group.member->attached()) {
     if (group.member->session().anything_in_flight()) halt_for_good(group);
@@ -152,8 +147,7 @@ void Node::halt(protocol::JobId job, control::Epoch epoch) {
 
 // Notices ------------------------------------------------------------------
 
-void Node::tell(Attempt attempt, const notice::Joined& joined, control::Instant) {
-  JobGroup& group = groups_.at(attempt);
+void Node::tell(JobGroup& group, const notice::Joined& joined, control::Instant) {
   group.job = joined.job;
   group.member->admit(joined.rank, joined.size);
   admit_untold();
@@ -165,51 +159,48 @@ void Node::admit_untold() {
   for (auto& [attempt, group] : groups_) {
     if (!group.member->admitted() || group.member->ended()) continue;
     for (const unsigned local : group.member->untold()) {
-      around_.channel->admit({server_, attempt, local}, group.member->tell(local));
+      around_.channel->admit({server_, group.attempt, local}, group.member->tell(local));
     }
   }
 }
 
-void Node::refuse(Attempt attempt, const std::string& why) {
-  JobGroup& group = groups_.at(attempt);
+void Node::refuse(JobGroup& group, const std::string& why) {
   for (unsigned local = 0; local < group.member->trainers(); ++local) {
     if (!group.member->stays(local)) continue;
     group.member->leave(local);
     if (around_.channel != nullptr) {
-      around_.channel->refuse({server_, attempt, local}, GRADCUBE_EJOB, why);
+      around_.channel->refuse({server_, group.attempt, local}, GRADCUBE_EJOB, why);
     }
   }
   group.gone = true;
 }
 
-void Node::tell(Attempt attempt, const notice::Refused& refused, control::Instant now) {
-  JobGroup& group = groups_.at(attempt);
+void Node::tell(JobGroup& group, const notice::Refused& refused, control::Instant now) {
   if (group.member->admitted()) {
     // The job that took it has gone; the one of the same name that there is now does not.
-    return tell(attempt, notice::Ended{refused.text, std::nullopt}, now);
+    return tell(group, notice::Ended{refused.text, std::nullopt}, now);
   }
-  refuse(attempt, refused.text);
+  refuse(group, refused.text);
 }
 
 // The trainer was told when its engines were reset.
-void Node::tell(Attempt attempt, const notice::Failed& failed, control::Instant) {
-  const auto& members = groups_.at(attempt).member->request().options.members;
+void Node::tell(JobGroup& group, const notice::Failed& failed, control::Instant) {
+  const auto& members = group.member->request().options.members;
   // The log of the leader's daemon has it.
   if (members.front() == server_) record(failed.cut.text);
 }
 
-void Node::tell(Attempt attempt, const notice::Ended& ended, control::Instant) {
-  JobGroup& group = groups_.at(attempt);
+void Node::tell(JobGroup& group, const notice::Ended& ended, control::Instant) {
   Member& member = *group.member;
-  if (!member.admitted()) return refuse(attempt, end_text(group, ended));
-  const control::JobAgent* agent = jobs_.agent(attempt);
+  if (!member.admitted()) return refuse(group, end_text(group, ended));
+  const control::JobAgent* agent = jobs_.agent(group.attempt);
   const bool in_order = agent != nullptr && agent->ends_in_order();
   if (!in_order || member.anything_outstanding()) record_abort(group, ended.why);
   const std::uint32_t number = ++group.notices;
   group.why_ended = ended.why;
   const std::string text = end_text(group, ended);
   member.end(number);
-  notify(attempt, make_failure(number, GRADCUBE_EPEER, text));
+  notify(group, make_failure(number, GRADCUBE_EPEER, text));
   if (!member.attached()) member.fail_submissions();
 }
 
@@ -224,8 +215,7 @@ std::string Node::end_text(const JobGroup& group, const notice::Ended& ended) {
   return text + (of_hub.empty() ? describe_common(ended.common) : of_hub);
 }
 
-void Node::tell(Attempt attempt, const notice::Report& report, control::Instant now) {
-  JobGroup& group = groups_.at(attempt);
+void Node::tell(JobGroup& group, const notice::Report& report, control::Instant now) {
   const control::JoinRequest& request = group.member->request();
   const auto facts = peer_facts(group, report, now);
   for (const auto& [local, asked] : std::exchange(group.asking, {})) {
@@ -238,7 +228,7 @@ void Node::tell(Attempt attempt, const notice::Report& report, control::Instant 
       // It is the reason for leaving if the trainer gives up waiting now.
       group.last_report = text;
     }
-    notify(attempt, local, make_report(asked.first, text));
+    notify(group, local, make_report(asked.first, text));
   }
 }
 
@@ -255,10 +245,10 @@ std::vector<control::PeerFacts> Node::peer_facts(const JobGroup& group,
   std::vector<control::PeerFacts> peers;
   // Of servers elsewhere nobody here knows it: then this server alone would be named.
   const bool knows_all =
-      around_.cut_off && std::all_of(report.members.begin(), report.members.end(),
-                                     [this](const control::MemberStanding& member) {
-                                       return around_.here.contains(member.server);
-                                     });
+      around_.cut_off &&
+      std::ranges::all_of(report.members, [this](const control::MemberStanding& member) {
+        return around_.here.contains(member.server);
+      });
   for (const control::MemberStanding& standing : report.members) {
     control::PeerFacts& peer = peers.emplace_back();
     peer.standing = standing;

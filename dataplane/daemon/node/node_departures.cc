@@ -43,34 +43,33 @@ void Node::leave(TrainerId trainer, Departure departure, std::string reason, con
   group->asking.erase(trainer.local);
   group->gone = !member.any_stays();
   stirred_ = true;
-  tell_of_the_gone(trainer.attempt, *group, now);
-  settle_leaving(trainer.attempt, *group, now);
+  tell_of_the_gone(*group, now);
+  settle_leaving(*group, now);
 }
 
-void Node::tell_of_the_gone(Attempt attempt, JobGroup& group, control::Instant now) {
+void Node::tell_of_the_gone(JobGroup& group, control::Instant now) {
   for (unsigned local = 0; local < group.member->trainers(); ++local) {
     const Farewell* farewell = group.member->farewell(local);
-    if (farewell != nullptr) tell_of({server_, attempt, local}, group, *farewell, now);
+    if (farewell != nullptr) tell_of(group, local, *farewell, now);
   }
 }
 
-void Node::tell_of(TrainerId trainer, JobGroup& group, const Farewell& farewell,
+void Node::tell_of(JobGroup& group, unsigned local, const Farewell& farewell,
                    control::Instant now) {
   Member& member = *group.member;
   const Departure departure = farewell.departure;
   const std::string how = departure == Departure::orderly ? "left"
                           : departure == Departure::death ? "died"
                                                           : farewell.reason;
-  const std::string who =
-      member.trainers() == 1 ? "the trainer" : fmt::format("trainer {}", trainer.local);
+  const std::string who = member.trainers() == 1 ? "the trainer" : fmt::format("trainer {}", local);
   const std::string line =
       fmt::format("{} of job \"{}\" on server {} (pid {}) {}", who, member.request().name,
-                  space().text(server_), member.trainer(trainer.local).pid, how);
+                  space().text(server_), member.trainer(local).pid, how);
   // Who goes because its job has ended is no news.
   const bool is_news = departure == Departure::violation || !member.ended();
-  const control::JobAgent* agent = jobs_.agent(trainer.attempt);
+  const control::JobAgent* agent = jobs_.agent(group.attempt);
   const bool ends_the_job = agent != nullptr && !agent->is_ending();
-  const bool goes_on = departure == Departure::orderly && !member.hub().needs(trainer.local);
+  const bool goes_on = departure == Departure::orderly && !member.hub().needs(local);
   std::string text = line;
   if (departure == Departure::orderly && !goes_on) {
     text += " while the job had a hub, whose rounds need all trainers";
@@ -81,25 +80,23 @@ void Node::tell_of(TrainerId trainer, JobGroup& group, const Farewell& farewell,
     text += "; " + group.last_report;
   }
   if (departure == Departure::orderly) {
-    group.leaving[trainer.local] = {text};
-    happened(trainer.attempt,
-             control::event::TrainerLeft{text, false, !group.gone, trainer.local, {}, false}, now);
+    group.leaving[local] = {text};
+    happened(group, control::event::TrainerLeft{text, false, !group.gone, local, {}, false}, now);
   } else if (departure == Departure::violation) {
-    happened(trainer.attempt, control::event::TrainerAborted{text, !group.gone}, now);
+    happened(group, control::event::TrainerAborted{text, !group.gone}, now);
   } else {
-    happened(trainer.attempt, control::event::TrainerLeft{text, true, !group.gone, trainer.local},
-             now);
+    happened(group, control::event::TrainerLeft{text, true, !group.gone, local}, now);
   }
-  member.told_of(trainer.local);
+  member.told_of(local);
   if (departure != Departure::orderly && is_news) record(line);
   if (ends_the_job && member.admitted() && !orderly && !goes_on) record_abort(group, text);
 }
 
 // What they had submitted is known when the engines have taken it. A hub's rounds need all
 // trainers: its job ends.
-void Node::settle_leaving(Attempt attempt, JobGroup& group, control::Instant now) {
+void Node::settle_leaving(JobGroup& group, control::Instant now) {
   Member& member = *group.member;
-  const control::JobAgent* agent = jobs_.agent(attempt);
+  const control::JobAgent* agent = jobs_.agent(group.attempt);
   if (agent == nullptr || agent->is_ending()) group.leaving.clear();
   if (group.leaving.empty() || agent->phase() != control::JobAgent::Phase::running) return;
   for (auto next = group.leaving.begin(); next != group.leaving.end();) {
@@ -109,20 +106,20 @@ void Node::settle_leaving(Attempt attempt, JobGroup& group, control::Instant now
     const bool ends = member.hub().needs(local) || ++leaving.looks > kMostLooks;
     if (!ends && !member.take_last(local)) continue;
     if (!ends) left.submitted = member.submitted(local).published;
-    happened(attempt, left, now);
+    happened(group, left, now);
     group.leaving.erase(entry);
   }
 }
 
 // Tells the trainers here that stay.
-std::uint32_t Node::explain(Attempt attempt, JobGroup& group, const std::string& text) {
+std::uint32_t Node::explain(JobGroup& group, const std::string& text) {
   const std::uint32_t number = ++group.notices;
-  notify(attempt, make_failure(number, GRADCUBE_EPEER, text));
+  notify(group, make_failure(number, GRADCUBE_EPEER, text));
   return number;
 }
 
 // What they have submitted and a trainer that has left has not.
-void Node::miss_the_gone(Attempt attempt, JobGroup& group, control::Instant now) {
+void Node::miss_the_gone(JobGroup& group, control::Instant now) {
   Member& member = *group.member;
   if (!group.departures.any() || !member.attached()) return;
   const control::JobDescriptor& job = *group.descriptor;
@@ -135,23 +132,21 @@ void Node::miss_the_gone(Attempt attempt, JobGroup& group, control::Instant now)
     const std::string text = fmt::format(
         "{} needs {}: {}", control::collective_text(job.name, missed.size(), {lane, missed[lane]}),
         rank_text(job, first), first.how);
-    happened(attempt,
-             control::event::Disagreed{group.epoch,
-                                       {lane, missed[lane], GRADCUBE_EPEER, text,
-                                        control::Disagreement::Cause::departure}},
-             now);
+    const control::Disagreement what{lane, missed[lane], GRADCUBE_EPEER, text,
+                                     control::Disagreement::Cause::departure};
+    happened(group, control::event::Disagreed{group.epoch, what}, now);
   }
-  end_deserted(attempt, group);
+  end_deserted(group);
   if (!member.hub().is_needed()) return;
   const control::Departure& first = *group.departures.first_in(0);
   const std::string text =
       fmt::format("the hub of job \"{}\" needs {}: {}", job.name, rank_text(job, first), first.how);
-  member.hub().lose(GRADCUBE_EPEER, text, explain(attempt, group, text));
+  member.hub().lose(GRADCUBE_EPEER, text, explain(group, text));
 }
 
 // Only who waits for it is told; and of a few at a time, as a trainer keeps the newest notices
 // alone, and its socket has room for so many.
-void Node::end_deserted(Attempt attempt, JobGroup& group) {
+void Node::end_deserted(JobGroup& group) {
   for (const auto& [peer, locals] : group.member->deserters(kMostToldAtOnce)) {
     const control::Departure* departure = group.departures.of(peer.first, peer.second);
     if (departure == nullptr) continue;
@@ -161,7 +156,7 @@ void Node::end_deserted(Attempt attempt, JobGroup& group) {
     const std::uint32_t number = ++group.notices;
     for (unsigned local = 0; local < group.member->trainers(); ++local) {
       if ((locals >> local & 1) == 0) continue;
-      notify(attempt, local, make_failure(number, GRADCUBE_EPEER, text));
+      notify(group, local, make_failure(number, GRADCUBE_EPEER, text));
     }
     group.member->end_deserted(peer, number);
   }

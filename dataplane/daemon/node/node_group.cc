@@ -7,17 +7,9 @@ namespace gradcube::dataplane {
 
 NodeGroup::NodeGroup(const control::Topology& topology, const aggregation::Kernels& kernels,
                      const NodeTiming& timing, std::uint64_t seed)
-    : messages_(seed),
-      around_{{topology, kernels, departed_, quota_, {}, timing.hub_threads},
-              messages_,
-              plans_,
-              channel_,
-              status_channel_,
-              here_,
-              greet_each_other_,
-              aggregators_,
-              logged_,
-              timing} {}
+    : around_{{topology, kernels, departed_, quota_, {}, timing.hub_threads},
+              timing,
+              MessageQueue(seed)} {}
 
 void NodeGroup::set_refers_to_memory() {
   around_.halt_everywhere = [this](protocol::JobId job, control::Epoch epoch) {
@@ -27,7 +19,7 @@ void NodeGroup::set_refers_to_memory() {
 
 Node& NodeGroup::add(bcube::ServerId server, control::Incarnation incarnation,
                      std::unique_ptr<NodeEngines> engines) {
-  here_.insert(server);
+  around_.here.insert(server);
   auto node = std::make_unique<Node>(server, incarnation, around_, std::move(engines));
   return *nodes_.emplace(server, std::move(node)).first->second;
 }
@@ -38,20 +30,20 @@ void NodeGroup::set_key(control::KeyId key) {
 
 void NodeGroup::remove(bcube::ServerId server) {
   nodes_.erase(server);
-  here_.erase(server);
+  around_.here.erase(server);
   stopped_.erase(server);
-  messages_.go_on(server);
+  messages().go_on(server);
 }
 
 void NodeGroup::stop(bcube::ServerId server) {
   stopped_.insert(server);
-  messages_.stop(server);
+  messages().stop(server);
   at(server).engines().stop();
 }
 
 void NodeGroup::go_on(bcube::ServerId server) {
   stopped_.erase(server);
-  messages_.go_on(server);
+  messages().go_on(server);
   at(server).engines().go_on();
 }
 
@@ -108,7 +100,7 @@ bool NodeGroup::deliver(control::Instant now, const MayGoOn& may_go_on) {
 bool NodeGroup::pass_on(control::Instant now, const MayGoOn& may_go_on) {
   unsigned passed = 0;
   for (; passed < kLeastPassedOn || may_go_on(); ++passed) {
-    const auto message = messages_.take(now);
+    const auto message = messages().take(now);
     if (!message.has_value()) break;
     deliver(*message, now);
   }
@@ -123,11 +115,9 @@ void NodeGroup::deliver(const control::NodeMessage& message, control::Instant no
 }
 
 std::optional<control::Instant> NodeGroup::deadline() const {
-  std::optional<control::Instant> first = messages_.next();
+  std::optional<control::Instant> first = around_.messages.next();
   for (const auto& [server, node] : nodes_) {
-    if (stopped_.contains(server)) continue;
-    const auto due = node->deadline();
-    if (due.has_value() && (!first.has_value() || *due < *first)) first = due;
+    if (!stopped_.contains(server)) first = control::earlier(first, node->deadline());
   }
   return first;
 }
@@ -152,15 +142,15 @@ void NodeGroup::look(control::Instant now, const MayGoOn& may_go_on) {
   faults_found_ = faults;
   answer_hubs(now, may_go_on);
   departed_.reap();
-  std::erase_if(logged_, [this](protocol::JobId job) {
-    return std::none_of(nodes_.begin(), nodes_.end(),
-                        [job](const auto& entry) { return entry.second->knows(job); });
+  std::erase_if(around_.logged, [this](protocol::JobId job) {
+    return std::ranges::none_of(nodes_,
+                                [job](const auto& entry) { return entry.second->knows(job); });
   });
 }
 
 bool NodeGroup::idle() const {
-  return messages_.empty() && std::all_of(nodes_.begin(), nodes_.end(),
-                                          [](const auto& entry) { return entry.second->idle(); });
+  return around_.messages.empty() &&
+         std::ranges::all_of(nodes_, [](const auto& entry) { return entry.second->idle(); });
 }
 
 std::vector<JobFacts> NodeGroup::jobs(control::Instant now) const {
@@ -192,7 +182,7 @@ std::uint64_t NodeGroup::trainer_bytes() const {
 std::map<protocol::JobId, std::string> NodeGroup::job_names() const {
   std::map<protocol::JobId, std::string> names;
   for (const auto& [server, node] : nodes_) {
-    for (const HubFacts& hub : node->hubs()) names[hub.id] = hub.job;
+    for (const HubFacts& hub : node->hubs()) names[hub.call.hub.job] = hub.call.job;
     for (const MemberFacts& trainer : node->facts()) names[trainer.id] = trainer.name;
   }
   return names;

@@ -13,16 +13,13 @@
 #define GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_GROUP_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "control/base/fair_share.h"
 #include "dataplane/daemon/node/node.h"
 
 namespace gradcube::dataplane {
@@ -35,15 +32,9 @@ class NodeGroup {
   NodeGroup(const NodeGroup&) = delete;
   NodeGroup& operator=(const NodeGroup&) = delete;
 
-  // Not owned. Without one (null) nobody is told anything.
-  void set_channel(TrainerChannel* channel) { channel_ = channel; }
+  // What the nodes share, to be set by others as it says.
+  NodeSurroundings& around() { return around_; }
 
-  // Not owned. Without one (null) no status is told or heard.
-  void set_status_channel(StatusChannel* channel) { status_channel_ = channel; }
-
-  // Whether the nodes greet each other as those of different processes do: for simulations. Before
-  // the first add(); by default they do.
-  void set_greet_each_other(bool greet) { greet_each_other_ = greet; }
   // The frames between these nodes refer to their trainers' memory. So before a trainer gets its
   // buffers back unfinished, its job is halted at all of them: one that went on would add up what
   // the trainer writes there then, and tell its own that it ended well. Before the first add().
@@ -56,33 +47,8 @@ class NodeGroup {
     carries_all_ = all;
   }
 
-  // How many servers share a core, all over the cluster: what `auto` alone goes by. Before the
-  // first add(); by default each has its own.
-  void set_servers_per_core(unsigned servers) { around_.servers_per_core = servers; }
-
-  // The servers that take no trainers. By default there are none.
-  void set_aggregators(control::Aggregators aggregators) { aggregators_ = std::move(aggregators); }
-
-  // How many jobs a user may have on each server, and how jobs and hubs are divided among users.
-  // Before the first add(); by default one may have as many as there can be.
-  void set_jobs_per_user(unsigned jobs, control::FairShare share) {
-    around_.jobs_per_user = jobs;
-    around_.share = share;
-  }
-
   // What users may use of the host's memory. By default they may use all. It outlives the nodes.
   void set_quota(MemoryQuota& quota) { quota_ = &quota; }
-
-  // What is known of the links of the servers here, for the reasons of waits: as NodeSurroundings
-  // says. Before the first add(); by default nothing.
-  void set_links_known(std::function<bool(bcube::ServerId)> cut_off,
-                       std::function<std::string(bcube::ServerId)> ports_say) {
-    around_.cut_off = std::move(cut_off);
-    around_.ports_say = std::move(ports_say);
-  }
-
-  // What nobody on another host can guess, for the nodes' challenges. By default what tests know.
-  void set_secret(std::uint64_t secret) { around_.secret = secret; }
 
   // See Node.
   void set_key(control::KeyId key);
@@ -101,7 +67,7 @@ class NodeGroup {
   Node& at(bcube::ServerId server) { return *nodes_.at(server); }
   const Node& at(bcube::ServerId server) const { return *nodes_.at(server); }
   std::vector<bcube::ServerId> servers() const;  // ascending
-  MessageQueue& messages() { return messages_; }
+  MessageQueue& messages() { return around_.messages; }
 
   // An engine's event, for its node.
   void handle(const EngineEvent& event, control::Instant now);
@@ -143,24 +109,16 @@ class NodeGroup {
   void answer_hubs(control::Instant now, const MayGoOn& may_go_on);
   void deliver(const control::NodeMessage& message, control::Instant now);
 
-  TrainerChannel* channel_ = nullptr;
-  StatusChannel* status_channel_ = nullptr;
-  std::set<protocol::JobId> logged_;  // jobs whose abort is in the log
   DepartedSessions departed_;
-  PlanShelf plans_;
-  MessageQueue messages_;
+  MemoryQuota* quota_ = nullptr;
+  NodeSurroundings around_;
   std::map<bcube::ServerId, std::unique_ptr<Node>> nodes_;
-  std::set<bcube::ServerId> here_;
   std::set<bcube::ServerId> stopped_;
-  bool greet_each_other_ = true;
-  control::Aggregators aggregators_;
   bool carries_all_ = false;
   unsigned runs_put_off_ = 0;  // in a row
   bcube::ServerId next_for_hubs_ = 0;
-  MemoryQuota* quota_ = nullptr;
   std::uint32_t faults_found_ = 0;  // by the last whole look(): see GuardedMemory
   WaitTimes waits_;
-  NodeSurroundings around_;  // of a node that is added
 };
 
 }  // namespace gradcube::dataplane

@@ -1,14 +1,12 @@
 // What a node tells its hubs (hub/node_hubs.h): which of its jobs they are about.
 
-#include <utility>
-
 #include "dataplane/daemon/node/node.h"
 
 namespace gradcube::dataplane {
 
-HubJob Node::hub_job(Attempt attempt, JobGroup& group) const {
+HubJob Node::hub_job(JobGroup& group) const {
   Member& member = *group.member;
-  return {attempt,          group.job,
+  return {group.attempt,    group.job,
           group.epoch,      group.descriptor.has_value() ? &*group.descriptor : nullptr,
           member.request(), member.plans(),
           member.window(),  member.hub()};
@@ -17,7 +15,7 @@ HubJob Node::hub_job(Attempt attempt, JobGroup& group) const {
 bool Node::ask_hub(TrainerId trainer, const shared::MakeHub& wish) {
   JobGroup* group = find(trainer.attempt);
   if (group == nullptr || !group->member->stays(trainer.local)) return true;
-  return hubs_.ask(hub_job(trainer.attempt, *group), trainer.local,
+  return hubs_.ask(hub_job(*group), trainer.local,
                    group->member->session().shared_region(trainer.local), wish);
 }
 
@@ -33,17 +31,17 @@ std::shared_ptr<ServerHub> Node::hub_read_by(TrainerId trainer) {
 
 void Node::answer_hubs(control::Instant now) {
   for (auto& [attempt, group] : groups_) {
-    const auto lost = hubs_.work(hub_job(attempt, group), now);
-    if (lost.has_value()) lose_hub(attempt, *lost, now);
+    const auto lost = hubs_.work(hub_job(group), now);
+    if (lost.has_value()) lose_hub(group, *lost, now);
   }
 }
 
 // Nobody else has what its aggregator had.
-void Node::lose_hub(Attempt attempt, const std::string& why, control::Instant now) {
-  const control::JobAgent* agent = jobs_.agent(attempt);
+void Node::lose_hub(const JobGroup& group, const std::string& why, control::Instant now) {
+  const control::JobAgent* agent = jobs_.agent(group.attempt);
   if (agent == nullptr || agent->is_ending()) return;
   record(why);
-  happened(attempt, control::event::TrainerAborted{why, true}, now);
+  happened(group, control::event::TrainerAborted{why, true}, now);
 }
 
 }  // namespace gradcube::dataplane

@@ -91,22 +91,19 @@ TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
       completed(request.options, around_.topology, around_.servers_per_core, around_.aggregators);
   require_servers_with_trainers(request.job, server_, options, around_.topology,
                                 around_.aggregators);
-  auto* group = group_of(request);
+  JobGroup* group = group_of(request);
   // A job with one trainer per server has no room for a second: job control says so.
-  const bool shared =
-      options.trainers > 1 || (group != nullptr && group->second.member->trainers() > 1);
-  if (group != nullptr && shared) {
-    return join_group(group->first, group->second, options, request, region, now);
-  }
+  const bool shared = options.trainers > 1 || (group != nullptr && group->member->trainers() > 1);
+  if (group != nullptr && shared) return join_group(*group, options, request, region, now);
   return begin_group(options, request, region, now);
 }
 
 // The trainers of this job that are here and wait for others, or run.
-std::pair<const Node::Attempt, Node::JobGroup>* Node::group_of(const TrainerRequest& request) {
-  for (auto& entry : groups_) {
-    const control::JobAgent* agent = jobs_.agent(entry.first);
+Node::JobGroup* Node::group_of(const TrainerRequest& request) {
+  for (auto& [attempt, group] : groups_) {
+    const control::JobAgent* agent = jobs_.agent(attempt);
     const bool lives = agent != nullptr && !agent->is_ending() && !agent->trainer_gone();
-    if (lives && agent->name() == request.job && agent->owner() == request.owner) return &entry;
+    if (lives && agent->name() == request.job && agent->owner() == request.owner) return &group;
   }
   return nullptr;
 }
@@ -134,19 +131,19 @@ TrainerId Node::begin_group(const control::JobOptions& options, const TrainerReq
   JobGroup& group = places[0];
   group.progress = member->submitted().completed;
   const auto outcome = jobs_.join(asked, transport_of(*engines_, *member), now, actions_);
-  if (const auto* refusal = std::get_if<control::Refusal>(&outcome)) {
-    throw JoinRefused(GRADCUBE_EJOB, refusal->message);
+  if (const auto* refused = std::get_if<control::Refused>(&outcome)) {
+    throw JoinRefused(GRADCUBE_EJOB, refused->text);
   }
-  const Attempt attempt = std::get<Attempt>(outcome);
+  group.attempt = std::get<Attempt>(outcome);
   group.member = std::move(member);
   auto place = places.extract(places.begin());
-  place.key() = attempt;
+  place.key() = group.attempt;
   groups_.insert(std::move(place));
   stirred_ = true;
-  return {server_, attempt, local};
+  return {server_, group.attempt, local};
 }
 
-TrainerId Node::join_group(Attempt attempt, JobGroup& group, const control::JobOptions& options,
+TrainerId Node::join_group(JobGroup& group, const control::JobOptions& options,
                            const TrainerRequest& request,
                            const std::shared_ptr<SessionRegion>& region, control::Instant now) {
   Member& member = *group.member;
@@ -182,11 +179,11 @@ TrainerId Node::join_group(Attempt attempt, JobGroup& group, const control::JobO
   member.add(*local, info_of(request), region);
   stirred_ = true;
   try {
-    happened(attempt, control::event::TrainerJoined{}, now);
+    happened(group, control::event::TrainerJoined{}, now);
   } catch (const std::bad_alloc&) {
     // It has been counted. What job control says of it is repeated in time.
   }
-  return {server_, attempt, *local};
+  return {server_, group.attempt, *local};
 }
 
 }  // namespace gradcube::dataplane

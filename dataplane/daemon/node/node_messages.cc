@@ -29,7 +29,7 @@ void Node::on_message(const control::NodeMessage& message, control::Instant now)
     return;
   }
   if (told == nullptr) {
-    if (around_.status != nullptr) around_.status->on_status_message(message, now);
+    if (around_.status) around_.status(message, now);
     return;
   }
   greetings_.on_sign_of_life(message.from, now);
@@ -95,9 +95,8 @@ void Node::set_peers(control::Instant now) {
   phases_ = std::move(phases);
   const auto greeted = without_those_here(jobs_.greeted());
   greetings_.set_peers(greeted, without_those_here(jobs_.watched()), now);
-  std::erase_if(heard_, [&](const auto& entry) {
-    return !std::binary_search(greeted.begin(), greeted.end(), entry.first);
-  });
+  std::erase_if(
+      heard_, [&](const auto& entry) { return !std::ranges::binary_search(greeted, entry.first); });
   for (const bcube::ServerId server : greeted) {
     if (!bcube::are_neighbours(space(), server_, server)) continue;
     heard_.try_emplace(server, neighbour(server).received);

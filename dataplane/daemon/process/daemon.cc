@@ -50,7 +50,7 @@ control::ClusterSettings with_lcores(control::ClusterSettings settings,
     settings.lcores.assign(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(useful));
   }
   for (const unsigned core : settings.lcores) {
-    if (std::find(usable.begin(), usable.end(), core) == usable.end()) {
+    if (std::ranges::find(usable, core) == usable.end()) {
       throw control::UsageError(
           fmt::format("--lcores: this process may not run on core {}: it has {} to {}", core,
                       usable.front(), usable.back()));
@@ -222,9 +222,10 @@ void Daemon::stop_pollers() {
 }
 
 void Daemon::add_commands() {
-  control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
+  const auto own_status = [this](const nlohmann::json&) -> nlohmann::ordered_json {
     return {{"status", status()}};
-  });
+  };
+  control_.add("status", own_status);
   control_.add_for_tenants("status", [this](const nlohmann::json&, uid_t user) {
     return nlohmann::ordered_json{{"status", control::status::status_for(status(), user)}};
   });
@@ -236,9 +237,7 @@ void Daemon::add_commands() {
       return cluster_status_->answer(request);
     });
   } else {
-    control_.add("status-of-all", [this](const nlohmann::json&) -> nlohmann::ordered_json {
-      return {{"status", status()}};
-    });
+    control_.add("status-of-all", own_status);
   }
   control_.add("impair",
                [this](const nlohmann::json& request) { return cluster_->impair(request); });

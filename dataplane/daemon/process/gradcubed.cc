@@ -33,7 +33,6 @@
 #include "dataplane/daemon/process/daemon.h"
 #include "dataplane/daemon/process/starter.h"
 #include "dataplane/daemon/process/switch_daemon.h"
-#include "dataplane/fabric/kernel/interface_fabric.h"
 #include "dataplane/sockets/daemon_log.h"
 
 namespace {
@@ -100,7 +99,7 @@ ClusterSettings settings_of(const Options& options) {
 // Of the drivers that have one.
 std::vector<std::string_view> port_options() {
   std::vector<std::string_view> names;
-  for (const PortDriver* driver : gradcube::dataplane::port_drivers()) {
+  for (const PortDriver* driver : gradcube::dataplane::kPortDrivers) {
     if (!driver->option.empty()) names.push_back(driver->option);
   }
   return names;
@@ -111,8 +110,8 @@ std::map<const PortDriver*, std::vector<std::string>> named_ports(const Options&
                                                                   const ClusterSettings& settings,
                                                                   std::uint32_t server) {
   auto ports = options.ports;
-  const bool is_any = std::any_of(ports.begin(), ports.end(),
-                                  [](const auto& named) { return !named.second.empty(); });
+  const bool is_any =
+      std::ranges::any_of(ports, [](const auto& named) { return !named.second.empty(); });
   if (!is_any && !settings.interfaces.empty()) {
     ports[&gradcube::dataplane::kInterfaceDriver] =
         gradcube::control::interfaces_of(settings.topology, settings.interfaces, server);
@@ -132,7 +131,7 @@ std::optional<LoneServer> lone_server(const Options& options, ClusterSettings& s
   }
   const auto ports = named_ports(options, settings, lone.server);
   const std::string_view fabric = gradcube::control::fabric_name(settings.fabric);
-  for (const PortDriver* driver : gradcube::dataplane::port_drivers()) {
+  for (const PortDriver* driver : gradcube::dataplane::kPortDrivers) {
     const bool is_set = driver->names == PortDriver::Names::by_settings && driver->name == fabric;
     if (!is_set && ports.at(driver).empty()) continue;
     lone.driver = driver;
@@ -290,7 +289,7 @@ CLI::Option* add_servers(CLI::App& app, Options& options) {
 
 void add_ports(CLI::App& app, CLI::Option* server, Options& options) {
   std::vector<CLI::Option*> others;
-  for (const PortDriver* driver : gradcube::dataplane::port_drivers()) {
+  for (const PortDriver* driver : gradcube::dataplane::kPortDrivers) {
     std::vector<std::string>& names = options.ports[driver];
     if (driver->option.empty()) continue;
     CLI::Option* option = app.add_option(std::string(driver->option), names, driver->help);

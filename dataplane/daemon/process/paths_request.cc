@@ -89,7 +89,7 @@ nlohmann::ordered_json paths_report(LocalCluster& cluster, const nlohmann::json&
   }
   for (const Route& route : bcube::parallel_paths(topology.space(), asked.from, asked.to)) {
     if (route.size() <= bcube::most_hops(topology.space()) &&
-        std::find(working.begin(), working.end(), route) == working.end()) {
+        std::ranges::find(working, route) == working.end()) {
       paths.push_back(path_json(route, "down", nullptr));
     }
   }

@@ -1,6 +1,5 @@
 #include "dataplane/daemon/process/session_server.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
@@ -10,9 +9,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "control/base/errors.h"
 #include "dataplane/daemon/process/connection_limit.h"
-#include "dataplane/daemon/trainers/job_owner_of.h"
 #include "dataplane/daemon/trainers/session_messages.h"
 #include "dataplane/daemon/trainers/trainer_region.h"
 #include "dataplane/sockets/daemon_log.h"
@@ -61,7 +58,7 @@ SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const Attended
         [this, at = server](const UnixListener::Accepted& client) { accept(client, at); },
         limits.users));
   }
-  nodes_.set_channel(this);
+  nodes_.around().channel = this;
   nodes_.set_quota(quota_);
 }
 
@@ -71,7 +68,7 @@ SessionServer::~SessionServer() {
     tell_closing(socket);
     close_connection(socket);
   }
-  nodes_.set_channel(nullptr);
+  nodes_.around().channel = nullptr;
 }
 
 void SessionServer::accept(const UnixListener::Accepted& client, bcube::ServerId server) {
@@ -229,8 +226,9 @@ void SessionServer::take_hello(int socket, Connection& connection, std::string_v
   }
   connection.request->pid = connection.pid;
   connection.request->uid = connection.uid;
-  connection.request->owner = job_owner_of(connection.request->job, connection.request->secret,
-                                           connection.uid, AllowedUsers::is_owner(connection.uid));
+  connection.request->owner =
+      control::job_owner_of(connection.request->job, connection.request->secret, connection.uid,
+                            AllowedUsers::is_owner(connection.uid));
   connection.request->secret.clear();
   offer(socket, connection);
 }
@@ -265,7 +263,7 @@ void SessionServer::offer(int socket, Connection& connection) {
   }
   connection.region = with_addresses(std::move(region), std::move(addresses));
   offered.region_bytes = connection.region->bytes();
-  if (!send_offer(socket, offered, connection.region->descriptor())) close_connection(socket);
+  if (!send_with(socket, offered, connection.region->descriptor())) close_connection(socket);
 }
 
 void SessionServer::take_mapped(int socket, Connection& connection) {

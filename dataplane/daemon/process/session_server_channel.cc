@@ -1,6 +1,5 @@
 // What nodes tell trainers, by the server of their sessions.
 
-#include <cstring>
 #include <deque>
 #include <fcntl.h>
 #include <unistd.h>
@@ -22,7 +21,7 @@ void SessionServer::admit(TrainerId trainer, const JoinedSession& session) {
     welcome.size = session.size;
     welcome.server_number = trainer.server;
     space_.text(trainer.server).copy(welcome.server, sizeof welcome.server - 1);
-    sent = send_welcome(found->second, welcome, session.trainer_doorbell);
+    sent = send_with(found->second, welcome, session.trainer_doorbell);
     connections_.at(found->second).welcomed = true;
   }
   ::close(session.trainer_doorbell);
@@ -53,7 +52,8 @@ void SessionServer::give_hub(TrainerId trainer, const shared::Notice& notice, in
 void SessionServer::answer(int socket, const shared::Notice& notice, int memory) {
   std::deque<Answer>& untold = connections_.at(socket).untold;
   const bool is_hub = notice.type == shared::MessageType::hub_made && notice.code == GRADCUBE_OK;
-  if (untold.empty() && (is_hub ? send_hub(socket, notice, memory) : send_notice(socket, notice))) {
+  if (untold.empty() &&
+      (is_hub ? send_with(socket, notice, memory) : send_notice(socket, notice))) {
     return;
   }
   if (untold.size() == kMostUntold) return;
@@ -72,7 +72,7 @@ void SessionServer::tell_untold() {
     std::deque<Answer>& untold = connections_.at(socket).untold;
     while (!untold.empty()) {
       const auto& [notice, memory] = untold.front();
-      if (!(memory.valid() ? send_hub(socket, notice, memory.get())
+      if (!(memory.valid() ? send_with(socket, notice, memory.get())
                            : send_notice(socket, notice))) {
         break;
       }

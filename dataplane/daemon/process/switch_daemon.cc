@@ -7,10 +7,9 @@
 
 #include "control/base/errors.h"
 #include "control/settings/switch_parts.h"
-#include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/memif_sizing.h"
 #include "dataplane/daemon/resident_memory.h"
-#include "dataplane/daemon/switch_status.h"
+#include "dataplane/daemon/switch_requests.h"
 #include "dataplane/host/counters_json.h"
 
 namespace gradcube::dataplane {

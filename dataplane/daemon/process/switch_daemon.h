@@ -6,7 +6,7 @@
 // poller first.
 //
 // Control commands: "status" tells what the switches count and what is wrong with their links,
-// "impair" changes that (impair_request.h), "down" ends the daemon.
+// "impair" changes that (switch_requests.h), "down" ends the daemon.
 //
 // Threads: the control thread makes, runs and destroys it. The poller runs on EAL's worker lcore.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_PROCESS_SWITCH_DAEMON_H_

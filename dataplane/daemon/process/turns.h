@@ -5,7 +5,6 @@
 #ifndef GRADCUBE_DATAPLANE_DAEMON_PROCESS_TURNS_H_
 #define GRADCUBE_DATAPLANE_DAEMON_PROCESS_TURNS_H_
 
-#include <algorithm>
 #include <deque>
 #include <map>
 #include <sys/types.h>

@@ -38,8 +38,8 @@ RegionGrowth::RegionGrowth(ControlLoop& loop, Answer answer)
 
 bool RegionGrowth::report(int socket, std::shared_ptr<SessionRegion> region,
                           const shared::Grow& grow) {
-  const bool waits = std::any_of(reports_.begin(), reports_.end(),
-                                 [&](const Report& each) { return each.socket == socket; });
+  const bool waits =
+      std::ranges::any_of(reports_, [&](const Report& each) { return each.socket == socket; });
   if (waits || !is_end_of_page(grow.end, *region) || !is_end_of_page(grow.wanted, *region)) {
     return false;
   }

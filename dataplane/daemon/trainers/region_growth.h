@@ -14,7 +14,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "control/base/descriptor.h"
 #include "dataplane/engine/memory/session_region.h"

@@ -20,7 +20,9 @@ struct HelloBegin {
 
 std::string text_of(const char* text, std::size_t room) { return {text, strnlen(text, room)}; }
 
-bool send_with_descriptor(int socket, const void* bytes, std::size_t size, int descriptor) {
+}  // namespace
+
+bool send_with(int socket, const void* bytes, std::size_t size, int descriptor) {
   iovec part{const_cast<void*>(bytes), size};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr message{};
@@ -35,8 +37,6 @@ bool send_with_descriptor(int socket, const void* bytes, std::size_t size, int d
   std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
   return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(size);
 }
-
-}  // namespace
 
 shared::Notice make_notice(shared::MessageType type, std::int32_t code, const std::string& text) {
   shared::Notice notice{};
@@ -61,18 +61,6 @@ shared::Notice make_report(std::uint64_t request, const std::string& text) {
 bool send_notice(int socket, const shared::Notice& notice) {
   return send(socket, &notice, sizeof notice, MSG_DONTWAIT | MSG_NOSIGNAL) ==
          static_cast<ssize_t>(sizeof notice);
-}
-
-bool send_offer(int socket, const shared::Offer& offer, int region) {
-  return send_with_descriptor(socket, &offer, sizeof offer, region);
-}
-
-bool send_welcome(int socket, const shared::Welcome& welcome, int doorbell) {
-  return send_with_descriptor(socket, &welcome, sizeof welcome, doorbell);
-}
-
-bool send_hub(int socket, const shared::Notice& notice, int weights) {
-  return send_with_descriptor(socket, &notice, sizeof notice, weights);
 }
 
 std::uint32_t hello_version(std::string_view bytes) {
@@ -107,7 +95,7 @@ std::optional<TrainerRequest> read_hello(std::string_view bytes) {
     std::memcpy(members.data(), bytes.data() + sizeof hello, members.size() * sizeof members[0]);
   }
   const auto not_ascending =
-      std::adjacent_find(members.begin(), members.end(), [](auto a, auto b) { return a >= b; });
+      std::ranges::adjacent_find(members, [](auto a, auto b) { return a >= b; });
   if (not_ascending != members.end()) return std::nullopt;
   if (hello.rank >= 0) request.rank = static_cast<std::uint32_t>(hello.rank);
   if (hello.local >= 0) request.local = static_cast<std::uint32_t>(hello.local);

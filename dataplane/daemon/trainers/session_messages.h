@@ -24,10 +24,13 @@ shared::Notice make_report(std::uint64_t request, const std::string& text);
 
 bool send_notice(int socket, const shared::Notice& notice);
 
-// Sends the descriptor with it: the region, the trainer's doorbell.
-bool send_offer(int socket, const shared::Offer& offer, int region);
-bool send_welcome(int socket, const shared::Welcome& welcome, int doorbell);
-bool send_hub(int socket, const shared::Notice& notice, int weights);
+// Sends a descriptor with it: with an Offer the region, with a Welcome the trainer's doorbell, with
+// a hub's Notice its weights.
+bool send_with(int socket, const void* bytes, std::size_t size, int descriptor);
+template <typename Message>
+bool send_with(int socket, const Message& message, int descriptor) {
+  return send_with(socket, &message, sizeof message, descriptor);
+}
 
 // Of a Hello or of what another version's trainer says; 0 of what is too short for either.
 std::uint32_t hello_version(std::string_view bytes);

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "control/base/errors.h"
-#include "dataplane/fabric/frame_fields.h"
 
 namespace gradcube::dataplane {
 

@@ -71,18 +71,18 @@ class JobAgentTest : public testing::Test {
 
   JobActions hear(JobBody body, JobEnd from = kLeader) {
     JobActions out;
-    agent_.on_message({from, kSelf, kJob, "mnist", std::move(body)}, now_, out);
+    agent_.on_message({from, kSelf, kJob, "mnist", std::move(body)}, {now_, out});
     return out;
   }
   JobActions happen(JobEvent event) {
     JobActions out;
-    agent_.on_event(event, now_, out);
+    agent_.on_event(event, {now_, out});
     return out;
   }
   JobActions wait(Instant time) {
     JobActions out;
     now_ += time;
-    agent_.on_time(now_, out);
+    agent_.on_time({now_, out});
     return out;
   }
   JobActions prepare() {

@@ -205,7 +205,7 @@ TEST_F(JobAgentTest, GivesUpALeaderThatDoesNotGoOn) {
 TEST_F(JobAgentTest, LearnsWithTheOtherSurvivorHowFarAllCame) {
   run();
   JobActions out;
-  agent_.on_server_gone(0, "nothing is heard of server 0", now_, out);
+  agent_.on_server_gone(0, "nothing is heard of server 0", {now_, out});
   EXPECT_TRUE(ordered<command::Halt>(out));
   happen(event::EnginesHalted{{7}});
   EXPECT_FALSE(told<notice::Ended>(hear(Abort{"x", {}, LaneNumbers{6}, {}, false}, kTwo)))
@@ -222,7 +222,7 @@ TEST_F(JobAgentTest, LearnsWithTheOtherSurvivorHowFarAllCame) {
 TEST_F(JobAgentTest, DoesNotListenToADecisionAboutLanesThatTheJobDoesNotHave) {
   run();
   JobActions out;
-  agent_.on_server_gone(0, "nothing is heard of server 0", now_, out);
+  agent_.on_server_gone(0, "nothing is heard of server 0", {now_, out});
   happen(event::EnginesHalted{{7}});
   for (const LaneNumbers& common : {LaneNumbers{}, LaneNumbers{6, 6}}) {
     const Abort wrong{"x", {0}, LaneNumbers{6}, common, false};

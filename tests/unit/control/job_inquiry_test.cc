@@ -27,7 +27,7 @@ TEST_F(JobInquiryTest, ReportsWhenAllHaveAnswered) {
   EXPECT_EQ(sent<Ask>(out, kZero).size(), 1u);
   EXPECT_EQ(sent<Ask>(out, kTwo).size(), 1u);
   EXPECT_EQ(counts_ordered(out), 1u);
-  EXPECT_FALSE(report(happen(event::Counted{{3}, {2}})));
+  EXPECT_FALSE(report(happen(event::Counted{0, 0, {3}, {2}})));
   EXPECT_FALSE(report(hear(Counts{1, 70, {2}, {2}}, kZero)));
   EXPECT_FALSE(report(hear(Counts{9, 72, {9}, {9}}, kTwo))) << "of another inquiry";
   const auto told = report(hear(Counts{1, 72, {3}, {}}, kTwo));
@@ -44,7 +44,7 @@ TEST_F(JobInquiryTest, ReportsWhenAllHaveAnswered) {
 TEST_F(JobInquiryTest, AsksAgainAndReportsWhatIsKnownAtTheDeadline) {
   run();
   happen(event::Asked{1, kThird});
-  happen(event::Counted{{3}, {2}});
+  happen(event::Counted{0, 0, {3}, {2}});
   hear(Counts{1, 70, {2}, {2}}, kZero);
   EXPECT_EQ(agent_.deadline(), timing_.repeat);
   const JobActions again = wait(timing_.repeat);
@@ -61,7 +61,7 @@ TEST_F(JobInquiryTest, AnswersOnlyTheNewest) {
   run();
   happen(event::Asked{1, kThird});
   happen(event::Asked{2, kThird});
-  happen(event::Counted{{3}, {2}});
+  happen(event::Counted{0, 0, {3}, {2}});
   hear(Counts{1, 70, {2}, {2}}, kZero);
   hear(Counts{1, 72, {2}, {2}}, kTwo);
   hear(Counts{2, 70, {2}, {2}}, kZero);
@@ -75,7 +75,7 @@ TEST_F(JobInquiryTest, TellsOthersHowFarItsTrainerIs) {
   EXPECT_EQ(counts_ordered(hear(Ask{5}, kZero)), 1u);
   EXPECT_EQ(counts_ordered(hear(Ask{8}, kTwo)), 0u) << "it is counting already";
   hear(Ask{0}, kLeader);
-  const JobActions answers = happen(event::Counted{{4}, {3}});
+  const JobActions answers = happen(event::Counted{0, 0, {4}, {3}});
   EXPECT_EQ(sent<Counts>(answers, kZero).size(), 1u);
   EXPECT_EQ(sent<Counts>(answers, kLeader).size(), 1u) << "on the same server";
   ASSERT_EQ(sent<Counts>(answers, kTwo).size(), 1u);

@@ -55,7 +55,7 @@ class JobLeaderTest : public testing::Test {
   JobActions hear(ServerId from, JobBody body) { return hear(agent(from), std::move(body)); }
   JobActions hear(JobEnd from, JobBody body) {
     JobActions out;
-    leader_.on_message({from, kSelf, 77, "mnist", std::move(body)}, now_, out);
+    leader_.on_message({from, kSelf, 77, "mnist", std::move(body)}, {now_, out});
     note_asked(out);
     return out;
   }
@@ -80,7 +80,7 @@ class JobLeaderTest : public testing::Test {
   JobActions wait(Instant time) {
     JobActions out;
     now_ += time;
-    leader_.on_time(now_, out);
+    leader_.on_time({now_, out});
     note_asked(out);
     return out;
   }

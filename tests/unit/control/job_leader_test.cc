@@ -141,7 +141,7 @@ TEST_F(JobLeaderTest, LeavesOutATrainerOfWhichNothingIsHeardWhileItGathers) {
 TEST_F(JobLeaderTest, IsOverWhenAllHaveHeardOfTheEnd) {
   run();
   JobActions out;
-  leader_.on_server_gone(2, "server 2 is gone", now_, out);
+  leader_.on_server_gone(2, "server 2 is gone", {now_, out});
   EXPECT_EQ(first<Abort>(out).gone, Servers{2});
   hear(0, Abort{});
   EXPECT_EQ(leader_.phase(), Phase::ending);

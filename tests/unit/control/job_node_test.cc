@@ -74,8 +74,8 @@ TEST(JobNode, RefusesMoreJobsThanItHolds) {
   };
   for (unsigned i = 0; i < kMaxJobs; ++i) ASSERT_TRUE(std::holds_alternative<Attempt>(join(i)));
   const auto refused = join(kMaxJobs);
-  ASSERT_TRUE(std::holds_alternative<Refusal>(refused));
-  EXPECT_EQ(std::get<Refusal>(refused).message,
+  ASSERT_TRUE(std::holds_alternative<Refused>(refused));
+  EXPECT_EQ(std::get<Refused>(refused).text,
             "job \"job64\" cannot start: server [0] already has 64 jobs, which is the most it "
             "holds");
 }
@@ -91,8 +91,8 @@ TEST(JobNode, GivesAUserNoMoreJobsThanHeMayHave) {
   ASSERT_TRUE(std::holds_alternative<Attempt>(join("a", 7)));
   ASSERT_TRUE(std::holds_alternative<Attempt>(join("b", 7)));
   const auto refused = join("c", 7);
-  ASSERT_TRUE(std::holds_alternative<Refusal>(refused));
-  EXPECT_EQ(std::get<Refusal>(refused).message,
+  ASSERT_TRUE(std::holds_alternative<Refused>(refused));
+  EXPECT_EQ(std::get<Refused>(refused).text,
             "job \"c\" cannot start: user 7 has 2 jobs on server [0] and may have 2: end some, or "
             "start the cluster with a larger --user-jobs");
   EXPECT_TRUE(std::holds_alternative<Attempt>(join("c", 8)));
@@ -118,10 +118,10 @@ TEST(JobNode, LeavesJobsForOthersHoweverManyUsersTakeWhatTheyCan) {
       ASSERT_TRUE(std::holds_alternative<Attempt>(join(user))) << user;
     }
     const auto refused = join(user);
-    ASSERT_TRUE(std::holds_alternative<Refusal>(refused)) << user;
+    ASSERT_TRUE(std::holds_alternative<Refused>(refused)) << user;
     if (user != 7) continue;
     EXPECT_EQ(
-        std::get<Refusal>(refused).message,
+        std::get<Refused>(refused).text,
         "job \"job33\" cannot start: user 7 has 32 jobs on server [0], and 32 of 64 are free; "
         "a user may have no more than are left for others: end some");
   }
@@ -137,7 +137,7 @@ TEST(JobNode, KeepsJobsOfOneNameApartWhoseOwnersDiffer) {
         node.join({"mnist", 0, {1, 1}, options_of(), std::nullopt, owner}, {}, {}, out)));
   }
   EXPECT_EQ(node.leaders().size(), std::size(owners));
-  EXPECT_TRUE(std::holds_alternative<Refusal>(
+  EXPECT_TRUE(std::holds_alternative<Refused>(
       node.join({"mnist", 0, {1, 1}, options_of(), std::nullopt, owners[2]}, {}, {}, out)));
   // A trainer of another server finds that of its owner, and is no member of the others.
   JobMessage message{{1, 11, 1}, {0, 0, 0}, protocol::kNoJob, "mnist", join_of(), owners[2]};
@@ -291,7 +291,7 @@ TEST(JobNode, TakesATrainerInPlaceOfOneThatHasGone) {
   const auto old = node.join(request, {}, {}, out);
   node.on_event(std::get<Attempt>(old), event::TrainerLeft{"left", false}, {}, out);
   EXPECT_TRUE(std::holds_alternative<Attempt>(node.join(request, {}, {}, out)));
-  EXPECT_TRUE(std::holds_alternative<Refusal>(node.join(request, {}, {}, out)));
+  EXPECT_TRUE(std::holds_alternative<Refused>(node.join(request, {}, {}, out)));
 }
 
 TEST(JobNode, BeginsNoJobForALateJoinOfOneThatHasEnded) {
@@ -376,7 +376,7 @@ TEST(JobNode, RefusesASecondTrainerOfTheSameJobAndBadRequests) {
   JobNode node(1, 10, kNodeSpace, {}, 1);
   JobActions out;
   const auto refused = [&](const JoinRequest& request) {
-    return std::holds_alternative<Refusal>(node.join(request, {}, {}, out));
+    return std::holds_alternative<Refused>(node.join(request, {}, {}, out));
   };
   const JoinRequest good{"mnist", 1, {1, 1}, options_of(), std::nullopt};
   EXPECT_FALSE(refused(good));

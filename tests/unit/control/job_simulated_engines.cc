@@ -187,7 +187,7 @@ void JobSimulation::carry_out(Node& node, ServerId server, const ToEngines& orde
     engine.asked = hold->asked;
     event(server, order.attempt, held(node.trainers[order.attempt], engine));
   } else if (std::holds_alternative<command::Count>(order.command)) {
-    event(server, order.attempt, event::Counted{engine.published, engine.completed});
+    event(server, order.attempt, event::Counted{0, 0, engine.published, engine.completed});
   } else if (std::holds_alternative<command::Halt>(order.command)) {
     engine.state = State::halted;
     const LaneNumbers none(engine.job.options.lanes.size(), 0);

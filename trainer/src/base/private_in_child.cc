@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <utility>
 
-#include "trainer/shared_mapping.h"
 #include "trainer/src/base/failure.h"
 
 #include "gradcube/gradcube.h"

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <sys/auxv.h>
 #include <sys/socket.h>

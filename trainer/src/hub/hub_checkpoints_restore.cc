@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "control/base/errors.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unistd.h>
 #include <utility>
 
 #include "trainer/src/base/failure.h"

@@ -1,11 +1,9 @@
 // How a hub is pushed to, and read.
 
-#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <thread>
-#include <utility>
 
 #include "control/checkpoint/crc32c.h"
 #include "trainer/src/base/failure.h"

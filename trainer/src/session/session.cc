@@ -1,6 +1,5 @@
 #include "trainer/src/session/session.h"
 
-#include <algorithm>
 #include <new>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -62,13 +62,9 @@ class AggregatedHubsTest : public testing::Test {
     const std::vector<HubFacts> all = hubs_.facts();
     ASSERT_EQ(all.size(), 1U);
     const HubFacts& facts = all.front();
-    EXPECT_EQ(facts.job, call.job);
-    EXPECT_EQ((control::HubName{facts.id, facts.number}), call.hub);
-    EXPECT_EQ(facts.members, call.members);
-    EXPECT_EQ(facts.trainers, call.trainers);
-    EXPECT_EQ(facts.uid, call.user);
-    EXPECT_EQ(facts.progress, progress);
-    EXPECT_THAT(facts.why, HasSubstr(why));
+    EXPECT_EQ(facts.call, call);
+    EXPECT_EQ(facts.state.progress, progress);
+    EXPECT_THAT(facts.state.why, HasSubstr(why));
   }
 
   control::Topology topology_ = control::parse_topology("star:4", "here");

@@ -1,6 +1,4 @@
 // Requests to impair links, on a fabric whose switches do not run.
-#include "dataplane/daemon/impair_request.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "control/base/errors.h"
+#include "dataplane/daemon/switch_requests.h"
 
 namespace gradcube::dataplane {
 namespace {

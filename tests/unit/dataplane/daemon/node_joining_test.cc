@@ -33,7 +33,7 @@ TEST_F(Nodes, AdmitATrainerWhenItsLeaderHasAnsweredAndNotBefore) {
 
 // As where a round's work takes so long that others must have their turn, and so does the rest.
 TEST_F(Nodes, BeginAJobInRoundsThatMayDoLittleAndTakeNobodyForLateMeanwhile) {
-  nodes_.set_greet_each_other(false);  // as in one process
+  nodes_.around().greet_each_other = false;  // as in one process
   std::vector<TrainerId> trainers;
   for (const bcube::ServerId server : nodes_.servers()) trainers.push_back(join(server));
   unsigned rounds = 0;
@@ -73,7 +73,7 @@ TEST_F(Nodes, AdmitTrainersByTheRanksThatTheyAskFor) {
 }
 
 TEST_F(Nodes, TakeNoTrainersWhereTheyAreAggregatorsAndJobsOnAllServersAreOnTheOthers) {
-  nodes_.set_aggregators({2});
+  nodes_.around().aggregators = {2};
   const auto refusal_of = [&](bcube::ServerId server, const TrainerRequest& asks) {
     try {
       join(server, asks);

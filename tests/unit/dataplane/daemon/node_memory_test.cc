@@ -31,7 +31,7 @@ class MomentaryNodes : public Nodes {
     return trainers;
   }
   void look() { nodes_.look(now_); }
-  void tell_nobody() { nodes_.set_channel(nullptr); }
+  void tell_nobody() { nodes_.around().channel = nullptr; }
   // Its first page cannot be read, and has been.
   void fail_memory_of(TrainerId trainer) {
     std::uint8_t* const base = nodes_.at(trainer.server).region_base(trainer);

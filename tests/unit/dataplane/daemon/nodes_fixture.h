@@ -74,7 +74,7 @@ class Recorder final : public TrainerChannel {
 class Nodes : public testing::Test {
  protected:
   explicit Nodes(const std::vector<bcube::ServerId>& servers = {0, 1, 2}) {
-    nodes_.set_channel(&recorder_);
+    nodes_.around().channel = &recorder_;
     for (const bcube::ServerId server : servers) start(server, 1);
   }
 

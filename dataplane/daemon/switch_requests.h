@@ -1,9 +1,9 @@
-// The request {"command":"impair",...} to emulated switches of this process
-// (dataplane/bed/link_request.h).
+// What the emulated switches of this process are asked: the request {"command":"impair",...} of the
+// control socket (dataplane/bed/link_request.h), and what `gradcube status` shows of them.
 //
 // The control thread's.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_IMPAIR_REQUEST_H_
-#define GRADCUBE_DATAPLANE_DAEMON_IMPAIR_REQUEST_H_
+#ifndef GRADCUBE_DATAPLANE_DAEMON_SWITCH_REQUESTS_H_
+#define GRADCUBE_DATAPLANE_DAEMON_SWITCH_REQUESTS_H_
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -23,6 +23,9 @@ nlohmann::ordered_json impair(EmbeddedFabric& fabric, const control::Topology& t
 // As link_report() says.
 nlohmann::ordered_json impairments_report(const EmbeddedFabric& fabric, std::uint64_t seed);
 
+// The same, and "switches": an entry for each, with the sums of what its ports count.
+nlohmann::ordered_json switches_report(const EmbeddedFabric& fabric, std::uint64_t seed);
+
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_IMPAIR_REQUEST_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_SWITCH_REQUESTS_H_
