@@ -26,6 +26,8 @@ constexpr Nanoseconds kShortestSleep = 50'000;
 // How late the kernel may end a sleep; its default is as long as the shortest sleep.
 constexpr unsigned long kTimerSlack = 1'000;
 constexpr Nanoseconds kStall = 1'000'000;
+// How much may move before the next look for what is urgent. A look costs a few per cent of that.
+constexpr unsigned kMovedBetweenLooks = 64;
 // A longer time between two looks at a call means that the caller itself did not run.
 constexpr Nanoseconds kLongestLook = 100'000'000;
 
@@ -103,7 +105,22 @@ unsigned Poller::iterate() {
   last_iteration_ = now;
   unsigned moved = 0;
   for (Pollable* pollable : clocked_) moved += pollable->poll(now);
-  for (Pollable* pollable : attended_) moved += pollable->poll(now - stalled_);
+  unsigned since_look = 0;
+  for (Pollable* pollable : attended_) {
+    const unsigned by_this = pollable->poll(now - stalled_);
+    moved += by_this;
+    since_look += by_this;
+    if (since_look < kMovedBetweenLooks || !urgency_.any(now - stalled_)) continue;
+    moved += poll_urgent(now);
+    since_look = 0;
+  }
+  return moved;
+}
+
+unsigned Poller::poll_urgent(Nanoseconds now) {
+  unsigned moved = 0;
+  for (Pollable* pollable : clocked_) moved += pollable->poll_urgent(now);
+  for (Pollable* pollable : attended_) moved += pollable->poll_urgent(now - stalled_);
   return moved;
 }
 

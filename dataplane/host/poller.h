@@ -38,6 +38,7 @@
 #include "dataplane/host/doorbell.h"
 #include "dataplane/host/pollable.h"
 #include "dataplane/host/relaxed_counter.h"
+#include "dataplane/host/urgency.h"
 
 namespace gradcube::dataplane {
 
@@ -71,6 +72,8 @@ class Poller {
   void unwatch(int descriptor);
 
   Doorbell& doorbell() { return doorbell_; }
+  // For what it polls.
+  Urgency& urgency() { return urgency_; }
 
   // Iterates until stop(). Call announce_run() before starting the thread of run(): from then on
   // call() waits for that thread.
@@ -109,6 +112,7 @@ class Poller {
   std::uint64_t stalls() const { return stalls_.value(); }
 
  private:
+  unsigned poll_urgent(Nanoseconds now);
   void add_to_epoll(int descriptor, std::uint32_t events);
   void idle(Nanoseconds now);
   void sleep(Nanoseconds now);
@@ -134,6 +138,7 @@ class Poller {
   Nanoseconds last_iteration_ = 0;
   Nanoseconds stalled_ = 0;
   RelaxedCounter stalls_;
+  Urgency urgency_;
 };
 
 }  // namespace gradcube::dataplane

@@ -53,9 +53,9 @@ class PortQueue {
   // Frames that leave together by one of the port's queues, as many as there is room for.
   struct Burst {
     explicit Burst(std::uint16_t its_queue) : queue(its_queue) {}
-    void begin(const Port& port) {
+    void begin(const Port& port, unsigned most) {
       filled = 0;
-      room = std::min(port.transmit_room(queue), port.per_iteration());
+      room = std::min<unsigned>(port.transmit_room(queue), most);
     }
     bool is_full() const { return filled == room; }
     unsigned left() const { return room - filled; }
