@@ -16,6 +16,9 @@
 //   for each executor with collectives in flight: finished ones
 //   for each held job: whether more has completed
 //
+// Short collectives are urgent (host/urgency.h): between the iterations of the poller's other
+// engines an engine receives what comes by express lanes, and does what follows from it there.
+//
 // Which of this is done for a job depends on its state (engine_job.h).
 //
 // The cost of an iteration is that of what is active. Of the jobs that are idle only a few are

@@ -26,8 +26,6 @@ constexpr Nanoseconds kShortestSleep = 50'000;
 // How late the kernel may end a sleep; its default is as long as the shortest sleep.
 constexpr unsigned long kTimerSlack = 1'000;
 constexpr Nanoseconds kStall = 1'000'000;
-// How much may move before the next look for what is urgent. A look costs a few per cent of that.
-constexpr unsigned kMovedBetweenLooks = 64;
 // A longer time between two looks at a call means that the caller itself did not run.
 constexpr Nanoseconds kLongestLook = 100'000'000;
 
@@ -105,14 +103,14 @@ unsigned Poller::iterate() {
   last_iteration_ = now;
   unsigned moved = 0;
   for (Pollable* pollable : clocked_) moved += pollable->poll(now);
-  unsigned since_look = 0;
+  // To look at all of them costs a small part of moving as many packets.
+  const std::size_t worth_a_look = clocked_.size() + attended_.size();
+  unsigned at_last_look = moved;
   for (Pollable* pollable : attended_) {
-    const unsigned by_this = pollable->poll(now - stalled_);
-    moved += by_this;
-    since_look += by_this;
-    if (since_look < kMovedBetweenLooks || !urgency_.any(now - stalled_)) continue;
+    moved += pollable->poll(now - stalled_);
+    if (moved - at_last_look < worth_a_look || !urgency_.any(now - stalled_)) continue;
     moved += poll_urgent(now);
-    since_look = 0;
+    at_last_look = moved;
   }
   return moved;
 }

@@ -12,6 +12,11 @@
 // poller ran; time during which it was descheduled does not count. Emulated wires run on the
 // clock's time: they do not wait for the poller.
 //
+// Urgent. An iteration takes as long as all that moves in it, and what goes forth and back between
+// pollables takes an iteration each time. While one of them says that something urgent is under way
+// (urgency.h), the poller looks for that alone in between, at all of them: each time that as much
+// has moved as there are pollables.
+//
 // Threads: run() and iterate() on the lcore's thread. The control thread changes what the poller or
 // its pollables hold only through call(), which runs a function between two iterations and waits
 // for it. Once has_ended() has returned true, everything belongs to the control thread again.

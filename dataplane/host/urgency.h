@@ -1,8 +1,7 @@
-// Whether something urgent is under way at a poller: what those that it polls tell it.
+// Whether something urgent is under way at a poller (poller.h): what those that it polls tell it.
 //
-// An iteration takes as long as all that moves in it. What goes forth and back between two of them,
-// an exchange an iteration, takes many times as long while others have much to move. So as long as
-// something urgent is under way, the poller looks for it in between (poller.h).
+// It is remembered for a while, so that who sends it need not say when it has ended, and what waits
+// for somebody who is late costs nothing.
 //
 // Owned by the poller; used on its thread alone, in attended time.
 #ifndef GRADCUBE_DATAPLANE_HOST_URGENCY_H_
@@ -14,10 +13,10 @@ namespace gradcube::dataplane {
 
 class Urgency {
  public:
-  // Longer than an iteration, and than a trainer needs to submit what comes next.
+  // Longer than a trainer needs to submit what comes next.
   static constexpr protocol::Nanoseconds kRemembered = protocol::kMillisecond;
 
-  // Something urgent has been sent. It may wait for others then: soon it is not urgent any more.
+  // Something urgent has been sent.
   void record(protocol::Nanoseconds now) { until_ = now + kRemembered; }
   bool any(protocol::Nanoseconds now) const { return now < until_; }
 
