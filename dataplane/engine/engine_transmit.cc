@@ -74,11 +74,12 @@ void Engine::fill(PortQueue& out) {
   out.answers.serve(out.plain.left() + out.express.left(), [&](Flow& flow) {
     return unless_it_rests(flow, [this](Flow& owing) { return send_owed<kSent>(owing); });
   });
-  const unsigned sent_short =
-      out.segments.serve_short(out.lane(true).left(), [&](Flow& flow, std::uint32_t& bytes) {
-        return send_own<kSent>(out, flow, bytes);
-      });
-  if (sent_short != 0 && settings_.urgency != nullptr) settings_.urgency->record(now_);
+  const unsigned sent_short = out.segments.serve_short(
+      out.lane(true).left(),
+      [&](Flow& flow, std::uint32_t& bytes) { return send_own<kSent>(out, flow, bytes); });
+  if (sent_short != 0 && out.hurries && settings_.urgency != nullptr) {
+    settings_.urgency->record(now_);
+  }
   if (!out.plain.is_full()) fill_plain<kSent>(out);
 }
 

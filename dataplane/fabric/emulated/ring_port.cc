@@ -20,9 +20,10 @@ RingPort::RingPort(const RingPortOptions& options) : Port(options.queues, option
 }
 
 std::uint16_t RingPort::receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
-  const auto plain = static_cast<std::uint16_t>(queue % queues());
+  const bool takes_both = queue < queues();
+  const auto plain = static_cast<std::uint16_t>(takes_both ? queue : queue - queues());
   std::uint16_t received = queue_pairs_[express_queue(plain)].downlink.take(packets, count);
-  if (queue == plain) {
+  if (takes_both) {
     received = static_cast<std::uint16_t>(
         received + queue_pairs_[plain].downlink.take(packets + received, count - received));
   }
