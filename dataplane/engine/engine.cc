@@ -93,7 +93,7 @@ unsigned Engine::poll(Nanoseconds now) {
   retries_ = false;
   loads_.sample(now_);
   unsigned moved = 0;
-  for (const auto& port : ports_) moved += receive(*port);
+  for (const auto& port : ports_) moved += receive(*port, settings_.queue);
   if (settings_.hand_over != nullptr) moved += receive_handed();
   keeper_.keep(now_);
   if (paths_.have_changed(now_) && !attempt([this] { reroute(); })) paths_.ask_again();
@@ -103,17 +103,34 @@ unsigned Engine::poll(Nanoseconds now) {
   moved += take_requests();
   moved += work_hubs();
   run_timers();
-  const auto ask = [](const Flow& flow, const auto& call) { ask_user(flow, call); };
-  for (const auto& port : ports_) port->grant_credit(now_, ask);
+  grant_credit();
   moved += transmit_all();
   moved += finish_collectives();
   report_progress();
   return moved;
 }
 
+unsigned Engine::poll_urgent(Nanoseconds now) {
+  now_ = now;
+  unsigned moved = 0;
+  for (const auto& port : ports_) {
+    if (port->has_lanes) moved += receive(*port, port->express.queue);
+  }
+  moved += take_requests();
+  if (moved == 0) return 0;
+  grant_credit();
+  for (const auto& port : ports_) moved += transmit(*port, 0);
+  return moved + finish_collectives();
+}
+
+void Engine::grant_credit() {
+  const auto ask = [](const Flow& flow, const auto& call) { ask_user(flow, call); };
+  for (const auto& port : ports_) port->grant_credit(now_, ask);
+}
+
 unsigned Engine::transmit_all() {
   unsigned filled = 0;
-  for (const auto& port : ports_) filled += transmit(*port);
+  for (const auto& port : ports_) filled += transmit(*port, port->port->per_iteration());
   return filled;
 }
 

@@ -16,6 +16,9 @@
 //   for each executor with collectives in flight: finished ones
 //   for each held job: whether more has completed
 //
+// Short collectives are urgent (host/urgency.h): between the iterations of the poller's other
+// engines an engine receives what comes by express lanes, and does what follows from it there.
+//
 // Which of this is done for a job depends on its state (engine_job.h).
 //
 // The cost of an iteration is that of what is active. Of the jobs that are idle only a few are
@@ -79,6 +82,9 @@ class Engine final : public Pollable {
 
   // One iteration of the loop above.
   unsigned poll(Nanoseconds now) override;
+  // The same of what express lanes have brought and of what has been submitted, as far as express
+  // lanes take it.
+  unsigned poll_urgent(Nanoseconds now) override;
 
   // Whether a job that moves has collectives or unanswered packets in flight, relayed frames wait,
   // or progress has to be told: then timers run. Jobs that are armed or halted wait for the control
@@ -170,7 +176,7 @@ class Engine final : public Pollable {
 
  private:
   // engine_receive.cc
-  unsigned receive(PortQueue& in);
+  unsigned receive(PortQueue& in, std::uint16_t queue);
   unsigned receive_handed();
   void receive_any(rte_mbuf** packets, unsigned count);
   template <FrameCheck kDemanded>
@@ -228,7 +234,7 @@ class Engine final : public Pollable {
   }
 
   // engine_transmit.cc
-  unsigned transmit(PortQueue& out);
+  unsigned transmit(PortQueue& out, unsigned most_plain);
   unsigned hand_to_port(PortQueue& out, PortQueue::Burst& burst, bool lost);
   template <FrameCheck kSent>
   void fill(PortQueue& out);
@@ -261,6 +267,7 @@ class Engine final : public Pollable {
     return !port.relayed.empty() || keeper_.owes(port.number);
   }
   bool owes_others() const;
+  void grant_credit();
   unsigned transmit_all();
   unsigned take_requests();
   unsigned take_submissions(EngineJob& job);

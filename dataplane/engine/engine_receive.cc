@@ -39,12 +39,12 @@ void count_received(Flow& flow, const protocol::RoutingHeader& routing) {
 
 }  // namespace
 
-unsigned Engine::receive(PortQueue& in) {
+unsigned Engine::receive(PortQueue& in, std::uint16_t queue) {
   unsigned received = 0;
   unsigned count = Port::kBurst;
   while (count == Port::kBurst && received < in.port->per_iteration()) {
     rte_mbuf* packets[Port::kBurst];
-    count = in.port->receive(settings_.queue, packets, Port::kBurst);
+    count = in.port->receive(queue, packets, Port::kBurst);
     port_in_ = in.number;
     if (count != 0) receive_any(packets, count);
     received += count;

@@ -13,6 +13,7 @@
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/clock.h"
 #include "dataplane/host/packet_pool.h"
+#include "dataplane/host/urgency.h"
 #include "dataplane/links/link_keeper.h"
 #include "dataplane/links/server_links.h"
 #include "protocol/credit.h"
@@ -33,6 +34,8 @@ struct EngineSettings {
   FlowSettings flows;
   // What the engines of the server know of its links; without, all work.
   ServerLinks* links = nullptr;
+  // The poller's, which is told of short collectives. Without, nobody is.
+  Urgency* urgency = nullptr;
   // One engine of a server has an interval.
   GreetingSettings greetings;
   // How often flows' paths are probed and compared (path_chooser.h), and the seed of the pauses

@@ -22,9 +22,9 @@ bool has_faulted(EngineJob* job) {
 
 }  // namespace
 
-unsigned Engine::transmit(PortQueue& out) {
-  out.plain.begin(*out.port);
-  if (out.has_lanes) out.express.begin(*out.port);
+unsigned Engine::transmit(PortQueue& out, unsigned most_plain) {
+  out.plain.begin(*out.port, most_plain);
+  if (out.has_lanes) out.express.begin(*out.port, out.port->per_iteration());
   if (out.plain.room + out.express.room == 0) return 0;
   const auto may_send_zeros = [this] {
     return GuardedMemory::pending() && std::any_of(attached_.begin(), attached_.end(), has_faulted);
@@ -74,9 +74,12 @@ void Engine::fill(PortQueue& out) {
   out.answers.serve(out.plain.left() + out.express.left(), [&](Flow& flow) {
     return unless_it_rests(flow, [this](Flow& owing) { return send_owed<kSent>(owing); });
   });
-  out.segments.serve_short(out.lane(true).left(), [&](Flow& flow, std::uint32_t& bytes) {
-    return send_own<kSent>(out, flow, bytes);
-  });
+  const unsigned sent_short = out.segments.serve_short(
+      out.lane(true).left(),
+      [&](Flow& flow, std::uint32_t& bytes) { return send_own<kSent>(out, flow, bytes); });
+  if (sent_short != 0 && out.hurries && settings_.urgency != nullptr) {
+    settings_.urgency->record(now_);
+  }
   if (!out.plain.is_full()) fill_plain<kSent>(out);
 }
 

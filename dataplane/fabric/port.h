@@ -10,7 +10,7 @@
 // Lanes. A port may have an express queue beside each queue, for frames that must not wait behind
 // long ones: those of short collectives. It has room of its own, and what is between it and its
 // peer lets its frames overtake those of the queue, while neither starves the other. Both arrive at
-// the peer's receive queue.
+// the peer's receive queue; receive() of the express queue brings those of the express lane alone.
 //
 // Ownership: a received packet belongs to the caller. A packet that transmit() accepts belongs to
 // the port; the others stay with the caller. A packet may be chained, and its later segments may

@@ -16,6 +16,9 @@ class Pollable {
 
   // Does what is due at `now` and returns how much it moved (packets, requests): 0 when idle.
   virtual unsigned poll(Nanoseconds now) = 0;
+  // Within an iteration, while something urgent is under way (urgency.h): of poll() what concerns
+  // that alone.
+  virtual unsigned poll_urgent(Nanoseconds /*now*/) { return 0; }
 
   // The earliest time at which it has something to do that no doorbell announces; kNever if nothing
   // is due. The poller may sleep until then.

@@ -103,7 +103,22 @@ unsigned Poller::iterate() {
   last_iteration_ = now;
   unsigned moved = 0;
   for (Pollable* pollable : clocked_) moved += pollable->poll(now);
-  for (Pollable* pollable : attended_) moved += pollable->poll(now - stalled_);
+  // To look at all of them costs a small part of moving as many packets.
+  const std::size_t worth_a_look = clocked_.size() + attended_.size();
+  unsigned at_last_look = moved;
+  for (Pollable* pollable : attended_) {
+    moved += pollable->poll(now - stalled_);
+    if (moved - at_last_look < worth_a_look || !urgency_.any(now - stalled_)) continue;
+    moved += poll_urgent(now);
+    at_last_look = moved;
+  }
+  return moved;
+}
+
+unsigned Poller::poll_urgent(Nanoseconds now) {
+  unsigned moved = 0;
+  for (Pollable* pollable : clocked_) moved += pollable->poll_urgent(now);
+  for (Pollable* pollable : attended_) moved += pollable->poll_urgent(now - stalled_);
   return moved;
 }
 

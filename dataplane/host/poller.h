@@ -12,6 +12,11 @@
 // poller ran; time during which it was descheduled does not count. Emulated wires run on the
 // clock's time: they do not wait for the poller.
 //
+// Urgent. An iteration takes as long as all that moves in it, and what goes forth and back between
+// pollables takes an iteration each time. While one of them says that something urgent is under way
+// (urgency.h), the poller looks for that alone in between, at all of them: each time that as much
+// has moved as there are pollables.
+//
 // Threads: run() and iterate() on the lcore's thread. The control thread changes what the poller or
 // its pollables hold only through call(), which runs a function between two iterations and waits
 // for it. Once has_ended() has returned true, everything belongs to the control thread again.
@@ -38,6 +43,7 @@
 #include "dataplane/host/doorbell.h"
 #include "dataplane/host/pollable.h"
 #include "dataplane/host/relaxed_counter.h"
+#include "dataplane/host/urgency.h"
 
 namespace gradcube::dataplane {
 
@@ -71,6 +77,8 @@ class Poller {
   void unwatch(int descriptor);
 
   Doorbell& doorbell() { return doorbell_; }
+  // For what it polls.
+  Urgency& urgency() { return urgency_; }
 
   // Iterates until stop(). Call announce_run() before starting the thread of run(): from then on
   // call() waits for that thread.
@@ -109,6 +117,7 @@ class Poller {
   std::uint64_t stalls() const { return stalls_.value(); }
 
  private:
+  unsigned poll_urgent(Nanoseconds now);
   void add_to_epoll(int descriptor, std::uint32_t events);
   void idle(Nanoseconds now);
   void sleep(Nanoseconds now);
@@ -134,6 +143,7 @@ class Poller {
   Nanoseconds last_iteration_ = 0;
   Nanoseconds stalled_ = 0;
   RelaxedCounter stalls_;
+  Urgency urgency_;
 };
 
 }  // namespace gradcube::dataplane

@@ -1,5 +1,6 @@
 // A port in front of another one, which outlives it: passes on what an engine sends, in the same
-// lanes. What an engine receives is for who derives from it. One thread turns all engines.
+// lanes. What an engine receives, also by an express queue, is for who derives from it. One thread
+// turns all engines.
 #ifndef GRADCUBE_TESTS_SIMULATION_PASSING_PORT_H_
 #define GRADCUBE_TESTS_SIMULATION_PASSING_PORT_H_
 

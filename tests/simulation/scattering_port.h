@@ -19,7 +19,7 @@ class ScatteringPort final : public PassingPort {
     if (queue == 0) shift_ = random_.below(queues());
     const auto other = static_cast<std::uint16_t>((queue + shift_) % queues());
     const std::uint16_t received = receive_there(other, packets, count);
-    count_received(queue, received, total_bytes(packets, received));
+    count_received(queue % queues(), received, total_bytes(packets, received));
     return received;
   }
 

@@ -83,7 +83,7 @@ class TappedPort final : public PassingPort {
   std::uint16_t receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override {
     const std::uint16_t received =
         wiretap_.touch(packets, receive_there(queue, packets, count), count);
-    count_received(queue, received, total_bytes(packets, received));
+    count_received(queue % queues(), received, total_bytes(packets, received));
     return received;
   }
 

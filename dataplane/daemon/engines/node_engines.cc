@@ -41,6 +41,7 @@ NodeEngines::NodeEngines(const bcube::AddressSpace& space, bcube::ServerId serve
     const EnginePools pools{place.memory->segments(), place.memory->answers()};
     EngineSettings settings = place.settings;
     settings.links = &links_;
+    settings.urgency = &place.poller->urgency();
     settings.inbox = inbox_.get();
     settings.hand_over = hand_over_.get();
     engines_.push_back(std::make_unique<Engine>(settings, space, with_credit, pools, events));

@@ -53,9 +53,9 @@ class PortQueue {
   // Frames that leave together by one of the port's queues, as many as there is room for.
   struct Burst {
     explicit Burst(std::uint16_t its_queue) : queue(its_queue) {}
-    void begin(const Port& port) {
+    void begin(const Port& port, unsigned most) {
       filled = 0;
-      room = std::min(port.transmit_room(queue), port.per_iteration());
+      room = std::min<unsigned>(port.transmit_room(queue), most);
     }
     bool is_full() const { return filled == room; }
     unsigned left() const { return room - filled; }
@@ -75,7 +75,8 @@ class PortQueue {
         credit(port_credit, engine),
         plain(static_cast<std::uint16_t>(engine)),
         express(its_port.express_queue(plain.queue)),
-        has_lanes(express.queue != plain.queue) {}
+        has_lanes(express.queue != plain.queue),
+        hurries(has_lanes && port_credit.unlimited()) {}
   PortQueue(const PortQueue&) = delete;
   PortQueue& operator=(const PortQueue&) = delete;
 
@@ -148,6 +149,7 @@ class PortQueue {
   Burst plain;
   Burst express;
   bool has_lanes;
+  bool hurries;  // what goes by the express queue waits for nothing but pollers
   Burst& lane(bool is_express) { return is_express && has_lanes ? express : plain; }
 
  private:

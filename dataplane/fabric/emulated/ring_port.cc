@@ -20,10 +20,14 @@ RingPort::RingPort(const RingPortOptions& options) : Port(options.queues, option
 }
 
 std::uint16_t RingPort::receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
-  std::uint16_t received = queue_pairs_[express_queue(queue)].downlink.take(packets, count);
-  received = static_cast<std::uint16_t>(
-      received + queue_pairs_[queue].downlink.take(packets + received, count - received));
-  if (received != 0) count_received(queue, received, total_bytes(packets, received));
+  const bool takes_both = queue < queues();
+  const auto plain = static_cast<std::uint16_t>(takes_both ? queue : queue - queues());
+  std::uint16_t received = queue_pairs_[express_queue(plain)].downlink.take(packets, count);
+  if (takes_both) {
+    received = static_cast<std::uint16_t>(
+        received + queue_pairs_[plain].downlink.take(packets + received, count - received));
+  }
+  if (received != 0) count_received(plain, received, total_bytes(packets, received));
   return received;
 }
 

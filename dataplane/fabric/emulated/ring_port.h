@@ -2,7 +2,8 @@
 // downlink ring from it. Packets pass by reference, chained or not; nothing is copied.
 //
 // Beside each queue there is an express queue, in rings of its own: the server sends on queue q or
-// on express_queue(q), and receives on queue q what came by either, the express frames first.
+// on express_queue(q), and receives on queue q what came by either, the express frames first, or on
+// express_queue(q) these alone.
 //
 // It is not DPDK's ring device: a DPDK build has room for few devices (32 in Debian's), and a
 // cluster has many ports.

@@ -71,10 +71,22 @@ unsigned SwitchShard::poll(std::int64_t now) {
   if (limited_) {
     moved = impaired_ ? take_limited<true>(now) : take_limited<false>(now);
   } else if (every_output_has_room()) {
-    moved = impaired_ ? take_unlimited<true>(now) : take_unlimited<false>(now);
+    moved = pass_unlimited(queues_, now);
   }
   for (EgressQueue& egress : egress_) moved += egress.deliver(now);
   return moved;
+}
+
+unsigned SwitchShard::poll_urgent(std::int64_t now) {
+  if (limited_ || !every_output_has_room()) return 0;
+  const unsigned taken = pass_unlimited(std::span(queues_).first(queues_.size() / 2), now);
+  if (taken == 0) return 0;
+  for (EgressQueue& egress : egress_) egress.deliver(now);
+  return taken;
+}
+
+unsigned SwitchShard::pass_unlimited(std::span<const std::uint16_t> queues, std::int64_t now) {
+  return impaired_ ? take_unlimited<true>(queues, now) : take_unlimited<false>(queues, now);
 }
 
 void SwitchShard::start(std::int64_t now) {
@@ -105,10 +117,10 @@ bool SwitchShard::every_output_has_room() const {
 }
 
 template <bool kImpaired>
-unsigned SwitchShard::take_unlimited(std::int64_t now) {
+unsigned SwitchShard::take_unlimited(std::span<const std::uint16_t> queues, std::int64_t now) {
   unsigned taken = 0;
   for (std::uint16_t in = 0; in < uplinks_.size(); ++in) {
-    for (const std::uint16_t queue : queues_) {
+    for (const std::uint16_t queue : queues) {
       rte_mbuf* burst[kBurst];
       const std::uint16_t count = uplinks_[in].port->switch_receive(queue, burst, kBurst);
       for (std::uint16_t i = 0; i < count; ++i) {

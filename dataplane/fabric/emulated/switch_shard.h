@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <rte_mbuf.h>
+#include <span>
 #include <vector>
 
 #include "dataplane/fabric/emulated/egress_queue.h"
@@ -57,6 +58,8 @@ class SwitchShard final : public Pollable {
   // received from servers or delivered to them; 0 if there was nothing to do. Receives at most one
   // burst per ring.
   unsigned poll(Nanoseconds now) override;
+  // Over unlimited links: the same of the express lane.
+  unsigned poll_urgent(Nanoseconds now) override;
 
   // The earliest time at which something becomes due by itself, or kNever. The doorbell of a port
   // announces what its server sends in the meantime.
@@ -85,8 +88,9 @@ class SwitchShard final : public Pollable {
   void take_changes();
   void release_late_frames(std::int64_t now);
 
+  unsigned pass_unlimited(std::span<const std::uint16_t> queues, std::int64_t now);
   template <bool kImpaired>
-  unsigned take_unlimited(std::int64_t now);
+  unsigned take_unlimited(std::span<const std::uint16_t> queues, std::int64_t now);
   template <bool kImpaired>
   unsigned take_limited(std::int64_t now);
   void load_wire(Uplink& uplink, std::int64_t now);

@@ -162,10 +162,10 @@ TEST(PortQueueBurst, HasAsMuchRoomAsThePortWantsInAnIterationAndCanTake) {
   FakePort port(3 * Port::kBurst);
   PortQueue::Burst burst(0);
   port.room = Port::kMostPerIteration;
-  burst.begin(port);
+  burst.begin(port, 3U * Port::kBurst);
   EXPECT_EQ(burst.room, 3U * Port::kBurst);
   port.room = 5;
-  burst.begin(port);
+  burst.begin(port, 3U * Port::kBurst);
   EXPECT_EQ(burst.room, 5u);
 }
 

@@ -30,6 +30,21 @@ class SwitchLinkTest : public SwitchTest {
   void free_received(std::uint16_t server) { received_numbers(server); }
 };
 
+TEST_F(SwitchLinkTest, PassesTheExpressLaneAloneWhereOnlyThatIsUrgent) {
+  build(2, {});
+  ASSERT_TRUE(send(0, {.to = 1, .number = 1}));
+  send_express(0, {.to = 1, .number = 2});
+  poll();
+  EXPECT_EQ(received_numbers(1, ports_[1]->express_queue(0)), std::vector{2U});
+  EXPECT_EQ(received_numbers(1), std::vector{1U});
+  ASSERT_TRUE(send(0, {.to = 1, .number = 3}));
+  send_express(0, {.to = 1, .number = 4});
+  EXPECT_EQ(switch_->shard(0).poll_urgent(clock_.now()), 1u);
+  EXPECT_EQ(received_numbers(1), std::vector{4U});
+  poll();
+  EXPECT_EQ(received_numbers(1), std::vector{3U});
+}
+
 TEST(LinkClock, TakesExactlyAsLongAsTheBytesOfALongRun) {
   for (const std::uint64_t rate : {1'000'000ULL, 10'000'000'000ULL, 100'000'000'000ULL,
                                    400'000'000'000ULL, 3'333'333'333ULL}) {

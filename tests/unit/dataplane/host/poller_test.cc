@@ -32,6 +32,10 @@ class Recorder final : public Pollable {
     times.push_back(now);
     return on_poll ? on_poll() : 0;
   }
+  unsigned poll_urgent(Nanoseconds) override {
+    log.emplace_back("urgent");
+    return 0;
+  }
   Nanoseconds next_event() const override { return next; }
   void prepare_wait() override { log.emplace_back("prepare"); }
   void finish_wait() override { log.emplace_back("finish"); }
@@ -84,6 +88,32 @@ TEST_F(PollerByHand, AttendedTimeStandsStillInAStall) {
   EXPECT_EQ(attended_.times, (std::vector<Nanoseconds>{kMillisecond, 3 * kMillisecond / 2,
                                                        5 * kMillisecond / 2, 3 * kMillisecond}));
   EXPECT_EQ(poller.stalls(), 1u);
+}
+
+TEST_F(PollerByHand, LooksForWhatIsUrgentWheneverAsMuchHasMovedAsItPolls) {
+  Poller poller(clock_, control::Idle::adaptive);
+  Recorder other;
+  poller.add(clocked_, Poller::TimeBase::clock);
+  poller.add(attended_, Poller::TimeBase::attended);
+  poller.add(other, Poller::TimeBase::attended);
+  clocked_.on_poll = [] { return 100U; };
+  attended_.on_poll = [] { return 2U; };
+  other.on_poll = [] { return 1U; };
+  poller.iterate();
+  EXPECT_EQ(other.count("urgent"), 0) << "nothing is urgent";
+  poller.urgency().record(clock_.time);
+  poller.iterate();
+  EXPECT_EQ(other.count("urgent"), 1) << "behind the second";
+  attended_.on_poll = [] { return 3U; };
+  poller.iterate();
+  EXPECT_EQ(other.log.end()[-2], "urgent") << "behind the first";
+  other.on_poll = [] { return 3U; };
+  poller.iterate();
+  EXPECT_EQ(clocked_.count("urgent"), 4);
+  EXPECT_EQ(attended_.count("urgent"), 4);
+  clock_.time += Urgency::kRemembered;
+  poller.iterate();
+  EXPECT_EQ(other.count("urgent"), 4) << "it has ended";
 }
 
 TEST_F(PollerByHand, PollsNoMoreWhatWasRemoved) {
