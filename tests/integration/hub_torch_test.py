@@ -308,6 +308,12 @@ class HubOptimizers(TestCase):
             ("a parameter group is for momentum where the first is for sgd", two_groups(momentum=0.9), "sgd", {}),
             ("its name may have no ;", two_groups("a;b", weight_decay=1), "sgd", {}),
             ("invalid clip 'some'", two_groups(clip="some"), "sgd", {}),
+            ("maximize True, and sgd of a hub has none", two_groups(maximize=True), "sgd", {}),
+            ("amsgrad True", [{"params": [parameter], "amsgrad": True}], "adam", {}),
+            ("betas .*, and sgd of a hub has none", two_groups(betas=(0.5, 0.9)), "sgd", {}),
+            ("momentum 0.5, and adam of a hub has none", two_groups(momentum=0.5), "adam", {}),
+            ("'a' is in two groups", two_groups() + [{"params": [parameter], "lr": 1.0}], "sgd", {}),
+            ("invalid weight_decay tensor", two_groups(weight_decay=torch.ones(2)), "sgd", {}),
         ]
 
         def refuse(session):
@@ -317,9 +323,20 @@ class HubOptimizers(TestCase):
                         HubOptimizer(parameters, optimizer, session=session, timeout=LATE, **settings)
             session.barrier(timeout=LATE)
             own = torch.nn.Parameter(torch.ones(3))
-            optimizer = HubOptimizer([own], "momentum", session=session, timeout=LATE)
-            optimizer.param_groups[0]["momentum"] = 0.5
-            with self.assertRaisesRegex(gradcube.InvalidError, "momentum 0.5 where the hub has 0.9"):
+            decay = torch.tensor(0.5)
+            # What another optimizer has, and is not set, does not matter; nor does a parameter twice in one group.
+            group = {"params": [own, own], "maximize": False, "betas": None, "foreach": True, "name": "own"}
+            optimizer = HubOptimizer([group], "momentum", weight_decay=decay, session=session, timeout=LATE)
+            optimizer.step()
+            for name, words in (("momentum", "momentum 0.5 where the hub has 0.9"), ("maximize", "hub has none")):
+                before, optimizer.param_groups[0][name] = optimizer.param_groups[0][name], 0.5
+                with self.assertRaisesRegex(gradcube.InvalidError, words):
+                    optimizer.step()
+                with self.assertRaisesRegex(gradcube.InvalidError, words):
+                    optimizer.load_state_dict(optimizer.state_dict())
+                optimizer.param_groups[0][name] = before
+            decay.mul_(0)
+            with self.assertRaisesRegex(gradcube.InvalidError, "weight_decay 0.0 where the hub has 0.5"):
                 optimizer.step()
             optimizer.free(LATE)
 

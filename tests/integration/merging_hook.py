@@ -132,6 +132,15 @@ def hook_kinds_of_models():
     compared(lambda: model_of(0), steps, process_group=dist.new_group(backend="gloo"))
 
 
+def hook_static_graph():
+    """In the first pass all buckets have the same number, and none is the last."""
+
+    def steps(model):
+        train(model, torch.optim.SGD(model.parameters(), lr=0.1), batches(5))
+
+    compared(lambda: nn.Sequential(nn.Linear(30, 9), nn.Linear(9, 7)), steps, static_graph=True)
+
+
 def hook_failures():
     raises(ValueError, lambda: MergedGradientState("all"), "unknown policy 'all'")
     model = ddp_of(nn.Sequential(nn.Linear(30, 5), nn.Linear(5, 7)), MergedGradientState("synceasgd"))
@@ -145,4 +154,4 @@ def hook_failures():
     raises(RuntimeError, table(torch.tensor([1])).sum().backward, "sparse")
 
 
-SCENARIOS = [hook_policies, hook_planning, hook_uneven_inputs, hook_kinds_of_models, hook_failures]
+SCENARIOS = [hook_policies, hook_planning, hook_uneven_inputs, hook_kinds_of_models, hook_static_graph, hook_failures]

@@ -160,6 +160,18 @@ def refusals():
     optimizer = MergedGradientOptimizer(sgd_of(model), model, "wfbp")
     raises(ValueError, lambda: optimizer.step(lambda: 0), "closure")
     raises(ValueError, lambda: optimizer.add_param_group({}), "fixed")
+    for priority in ("ready", "need"):
+        part = nn.Linear(30, 7)
+        inner = torch.optim.SGD(part.parameters(), lr=0.1)
+        outer = MergedGradientOptimizer(inner, part, "wfbp", priority=priority)
+        added = nn.Parameter(torch.ones(1))
+        inner.add_param_group({"params": [added]})
+        loss_of(part, next(batches(1))).backward()
+        added.grad = torch.ones(1)
+        raises(RuntimeError, outer.step, "was added to the wrapped optimizer")
+        added.grad = None  # one without a gradient takes no step
+        outer.step()
+        outer.finish_step()
     for costs in ((-1, 0), (0, float("nan")), (1, 2, 3)):
         raises(ValueError, lambda: MergedGradientOptimizer(sgd_of(model), model, costs=costs), "invalid costs")
     raises(OSError, lambda: optimizer.record("/nowhere/trace.json"), "/nowhere/trace.json")

@@ -113,6 +113,9 @@ class MergedGradients(TestCase):
     def test_the_hook_trains_models_of_all_kinds(self):
         self.assert_done("hook_kinds_of_models")
 
+    def test_the_hook_trains_with_a_static_graph(self):
+        self.assert_done("hook_static_graph")
+
     def test_the_hook_tells_why_it_fails(self):
         self.assert_done("hook_failures")
 

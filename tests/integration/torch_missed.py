@@ -187,7 +187,15 @@ def shared_outputs():
         refusal(lambda: dist.scatter(expanded[0], list(torch.ones(4, 3)), 1), words)
     else:
         unmet(dist.scatter(torch.zeros(3), None, 1, async_op=True))
-    assert not one.any() and not whole.any() and not any(each.any() for each in expanded)
+    chunks, flat = torch.zeros(12), torch.zeros(16)  # what a rank gives is its own output in part
+    given = chunks[3 * rank - 1 :][:3] if rank else chunks[1:4]
+    refusal(lambda: dist._all_gather_base(chunks, given), words)
+    refusal(lambda: dist.all_gather(list(chunks.view(4, 3)), given), words)
+    refusal(lambda: dist.all_gather(list(flat.view(4, 2, 2)), flat.view(4, 2, 2)[rank].t()), words)
+    assert not one.any() and not whole.any() and not any(each.any() for each in (chunks, flat, *expanded))
+    chunks[3 * rank : 3 * rank + 3] = rank
+    dist.all_gather(list(chunks.view(4, 3)), chunks[3 * rank : 3 * rank + 3])  # as a whole it may be
+    assert torch.equal(chunks, torch.arange(4.0).repeat_interleave(3)), chunks
     columns = torch.zeros(3, 4)
     dist.all_gather([columns[:, place] for place in range(4)], torch.full((3,), float(rank)))
     assert torch.equal(columns, torch.arange(4.0).expand(3, 4)), columns

@@ -321,9 +321,36 @@ def shared():
     dist.all_reduce(mine[1:17], group=group)  # not at a multiple of 64 bytes
     usage = gradcube.torch.statistics(group)["all_reduce"]
     assert usage["staged_bytes"] == 4064, usage
+    scope = gradcube.torch.shared_memory(group)
+    with scope:
+        refusal(scope.__enter__, "was entered")
+    dist.all_reduce(torch.ones(1000), group=group)
+    assert gradcube.torch.statistics(group)["all_reduce"]["staged_bytes"] == 8064, "the scope has not ended"
     dist.destroy_process_group(group)
     mine += 1
     assert float(mine[999]) == 9, mine[999]
+
+
+def barrier_in_callback(group, store):
+    """Rank 0's callback calls a monitored barrier while another thread is in one: they come one after the other."""
+    limit = PATIENCE / 8
+
+    def second(_):
+        time.sleep(0.5)  # the main thread is in the first one
+        store.set("both barriers", "called")
+        dist.monitored_barrier(group, limit)
+
+    if dist.get_rank() == 0:
+        future = dist.all_reduce(torch.ones(3), group=group, async_op=True).get_future().then(second)
+        store.set("barrier in a callback", "there")
+        dist.monitored_barrier(group, limit)
+        future.wait()
+    else:
+        store.wait(["barrier in a callback"], PATIENCE)
+        dist.all_reduce(torch.ones(3), group=group)
+        store.wait(["both barriers"], PATIENCE)
+        for _ in range(2):
+            dist.monitored_barrier(group, limit)
 
 
 def callbacks():
@@ -344,16 +371,19 @@ def callbacks():
     for _ in range(20):
         assert begin(group, 3).wait() == 1 + 3 * size
     works(group)
-    # The callback of rank 0 waits for others, which do not come, when its group is destroyed.
-    begun = threading.Event()
+    store = dist.distributed_c10d._get_default_store()
+    barrier_in_callback(group, store)
+    # The callback of rank 0 waits for others, which do not come, when its group is destroyed. What it would start gets
+    # the signals that the program gets.
+    begun, blocked = threading.Event(), []
 
     def alone(_):
+        blocked.append(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
         work = dist.all_reduce(torch.ones(3), group=group, async_op=True)
         begun.set()
         work.wait()
 
     # Where all others had come before, it would be called by this thread, which has yet to destroy the group.
-    store = dist.distributed_c10d._get_default_store()
     if dist.get_rank() != 0:
         store.wait(["callback"], PATIENCE)
     future = dist.all_reduce(torch.ones(3), group=group, async_op=True).get_future()
@@ -361,6 +391,7 @@ def callbacks():
         future = future.then(alone)
         store.set("callback", "there")
         assert begun.wait(PATIENCE.total_seconds())
+        assert blocked == [signal.pthread_sigmask(signal.SIG_BLOCK, ())], blocked
         dist.destroy_process_group(group)
         refusal(future.wait, "destroyed")
     else:

@@ -66,7 +66,10 @@ class SharingScope {
   SharingScope(const ProcessGroupGradcube& group, std::size_t side_by_side)
       : session_(group.session()), side_by_side_(side_by_side) {}
 
-  void enter() { scope_ = std::make_unique<Sharing>(session_, side_by_side_); }
+  void enter() {
+    if (scope_ != nullptr) throw std::runtime_error("this scope was entered: expected another one");
+    scope_ = std::make_unique<Sharing>(session_, side_by_side_);
+  }
   void exit(const py::args& /*exception*/) { scope_.reset(); }
 
  private:

@@ -45,6 +45,7 @@ void MonitoredBarrier::pass(std::chrono::milliseconds timeout, bool names_all) {
         "a signal's handler has called a monitored barrier in the midst of another one: expected "
         "one after the other");
   }
+  progress_->hand_over();  // a callback's barrier waits here for one that others are in
   const std::lock_guard<std::mutex> lock(mutex_);
   const Inside scope(inside_);
   if (rank_ == 0) return lead(timeout, names_all);

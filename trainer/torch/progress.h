@@ -29,7 +29,7 @@
 // Threads. Any thread submits, and the order of submissions is that in which they take a mutex: the
 // caller's thread copies what has to be staged. The progress thread alone looks for ends. It sleeps
 // on the session's event descriptor, calls Task::ended with no lock held, and never takes Python's
-// interpreter lock; what `ended` runs may.
+// interpreter lock; what `ended` runs may. Signals are blocked on it, but not while that runs.
 //
 // A request may have to wait for what else its call does, such as copies from a device: a Gate says
 // when it may begin. No later request of its kind overtakes it. While one waits the thread looks
@@ -58,6 +58,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -263,6 +264,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   static std::size_t kind_of(const Request& request);
 
   const std::shared_ptr<Session> session_;
+  sigset_t starters_signals_{};  // those blocked on the thread that has called start()
   const int event_fd_;
   const int wake_fd_;
 

@@ -16,16 +16,20 @@ namespace {
 thread_local const Progress* led = nullptr;  // whose progress thread this is
 
 // Signals are for the program's own threads: they end the calls that those sleep in.
-class WithoutSignals {
+sigset_t all_signals() {
+  sigset_t all;
+  ::sigfillset(&all);
+  return all;
+}
+
+// These are blocked on this thread, in a scope.
+class Blocking {
  public:
-  WithoutSignals() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~WithoutSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  WithoutSignals(const WithoutSignals&) = delete;
-  WithoutSignals& operator=(const WithoutSignals&) = delete;
+  explicit Blocking(const sigset_t& signals) { ::pthread_sigmask(SIG_SETMASK, &signals, &before_); }
+  ~Blocking() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  Blocking(const Blocking&) = delete;
+  Blocking& operator=(const Blocking&) = delete;
+  const sigset_t& before() const { return before_; }
 
  private:
   sigset_t before_;
@@ -35,7 +39,8 @@ class WithoutSignals {
 
 std::shared_ptr<Progress> Progress::start(std::shared_ptr<Session> session) {
   std::shared_ptr<Progress> progress(new Progress(std::move(session)));
-  const WithoutSignals scope;
+  const Blocking scope(all_signals());
+  progress->starters_signals_ = scope.before();
   const std::lock_guard<std::mutex> lock(progress->mutex_);
   // The thread owns it as well: a task's end may run the group's destructor on this thread.
   progress->thread_ = std::thread([progress] { progress->run(); });
@@ -47,6 +52,7 @@ void Progress::hand_over() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (at_exit_) return;  // nothing ends any more
   join_retired();
+  const Blocking scope(all_signals());
   // Also while the group stops: what this one waits for may be told after what it has in hand.
   std::thread next([progress = shared_from_this()] { progress->run(); });
   if (is_detached_) {
@@ -144,6 +150,8 @@ bool Progress::tell_endings() {
   while (!endings_.empty()) {
     const Ending ending = std::move(endings_.front());
     endings_.pop_front();
+    // A process that this starts, in a callback, would inherit that signals are blocked.
+    const Blocking scope(starters_signals_);
     ending.task->ended_(ending.failure);
     if (led != this) return false;
   }

@@ -65,7 +65,8 @@ std::vector<Span> written_spans(const at::Tensor& tensor);
 // None that is written shares a byte with another one.
 void check_apart(std::vector<Span> spans);
 
-// Of copies that are done in this order: none reads what one before it has written.
+// Of copies that are done in this order: none reads what one before it has written, nor what it
+// writes itself, but for one of a tensor to itself.
 void check_order(const std::vector<Copy>& copies);
 
 // Whether one of these tensors may share a byte with one of those.

@@ -10,7 +10,7 @@ import torch
 from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._hub import Hub
 from ._hub_checkpoints import HubCheckpoints
-from ._hub_settings import optimizer_text, settings_of, unchanging, with_names, without_rate
+from ._hub_settings import optimizer_text, settings_of, with_names, without_rate
 from ._rendezvous import launched_session
 from ._tensor_views import tensor_at, tensor_over
 
@@ -85,7 +85,7 @@ class HubOptimizer(torch.optim.Optimizer):
         groups, names = with_names(params)
         super().__init__(groups, settings_of(optimizer, settings))
         self._optimizer = optimizer
-        self._settings = [without_rate(group) for group in self.param_groups]
+        self._settings = [without_rate(optimizer, group) for group in self.param_groups]
         self._group_of = {}  # its number, by a parameter's id
         self._parameters = {}  # by name
         self._frozen = []
@@ -274,11 +274,11 @@ class HubOptimizer(torch.optim.Optimizer):
 
     def _check_settings(self, number, group):
         """That they are those that the hub has."""
+        its = without_rate(self._optimizer, {**self._settings[number], **group})
         for name, value in self._settings[number].items():
-            given = group.get(name, value)
-            if unchanging(given) != value:
+            if its[name] != value:
                 raise InvalidError(
-                    f"parameter group {number} has {name} {given!r:.64} where the hub has {value!r}: of a hub's settings "
+                    f"parameter group {number} has {name} {its[name]!r:.64} where the hub has {value!r}: of a hub's settings "
                     "only lr may change"
                 )
 

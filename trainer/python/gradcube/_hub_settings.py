@@ -1,11 +1,14 @@
 """What HubOptimizer is given: groups of parameters with names, and the settings of its optimizers."""
 
+import numpy
 import torch
 
 from ._errors import InvalidError
 
 _STEPS = {"lr": 0.01, "momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0, "clip": None}
 _MOMENTS = {"lr": 0.001, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0, "clip": None}
+# Of PyTorch's optimizers, and more than how they compute: a group that has one may not be for a hub.
+_OTHERS = ("maximize", "amsgrad", "differentiable", "decoupled_weight_decay")
 _DEFAULTS = {
     "sgd": _STEPS,
     "momentum": {**_STEPS, "momentum": 0.9},
@@ -16,16 +19,18 @@ _DEFAULTS = {
 
 
 def with_names(params):
-    """Groups of parameters, and the parameters' names by their ids: of a parameter that is there twice the first."""
+    """Groups of parameters, and the parameters' names by their ids: of one that is twice in a group the first."""
     groups = [dict(group) if isinstance(group, dict) else group for group in params]
     if not groups or not isinstance(groups[0], dict):
         groups = [{"params": groups}]
     named, unnamed = {}, 0
     for group in groups:
         ones = [group["params"]] if isinstance(group["params"], torch.Tensor) else list(group["params"])
-        group["params"] = []
+        group["params"], earlier = [], set(named)
         for one in ones:
             name, parameter = one if isinstance(one, tuple) else (None, one)
+            if id(parameter) in earlier:
+                raise InvalidError(f"parameter {named[id(parameter)]!r:.64} is in two groups: expected it in one")
             if id(parameter) in named:
                 continue
             if name is None:
@@ -60,13 +65,18 @@ def period_of(checkpoint, every):
 def number_of(name, value):
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # the last of PyTorch
         raise InvalidError(f"invalid {name} {value!r:.64}: expected a number") from None
 
 
-def without_rate(group):
-    named = {name: value for name, value in group.items() if name in {**_STEPS, **_MOMENTS} and name != "lr"}
-    return {name: unchanging(value) for name, value in named.items()}
+def without_rate(optimizer, group):
+    """A group's settings for the hub. Other names are the program's own, but for those of settings that a hub lacks."""
+    known = _DEFAULTS[optimizer]
+    for name in (*_STEPS, *_MOMENTS, *_OTHERS):
+        is_meant = name == "decoupled_weight_decay" and optimizer == "adamw"
+        if name not in known and not is_meant and group.get(name):
+            raise InvalidError(f"a parameter group has {name} {group[name]!r:.64}, and {optimizer} of a hub has none")
+    return {name: _unchanging(name, group[name]) for name in known if name in group and name != "lr"}
 
 
 def optimizer_words(optimizer, settings):
@@ -108,5 +118,8 @@ def optimizer_text(optimizer, groups, names):
     return ";".join(parts)
 
 
-def unchanging(value):
-    return tuple(value) if isinstance(value, (list, tuple)) else value
+def _unchanging(name, value):
+    """Also where the program changes a tensor, or a list, in place."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_unchanging(name, one) for one in value)
+    return number_of(name, value) if isinstance(value, (torch.Tensor, numpy.ndarray)) else value

@@ -61,6 +61,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
             raise ValueError("LBFGS evaluates the loss in its steps: expected an optimizer that takes no closure")
         given = [one for part in optimizer.param_groups for one in part["params"]]
         parameters = [one for one in given if one.requires_grad]
+        self._given = {id(one) for one in given}
         self._frozen = [one for one in given if not one.requires_grad]
         if not parameters:
             raise ValueError("the optimizer has no parameter with a gradient")
@@ -130,6 +131,9 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
             raise ValueError("step() takes no closure: call backward() before it")
         if any(one.grad is not None for one in self._frozen):
             raise RuntimeError("a parameter has a gradient that had none when the optimizer was made: make another one")
+        now = [one for part in self.param_groups for one in part["params"]]
+        if any(one.grad is not None and id(one) not in self._given for one in now):
+            raise RuntimeError("a parameter was added to the wrapped optimizer, and is averaged by nobody: make another one")
         self._require_whole()
         if self._defers() and self._sent:  # else all are averages already
             self._send_rest()

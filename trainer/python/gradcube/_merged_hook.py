@@ -111,7 +111,7 @@ class MergedGradientState:
         self._are_known = self._are_known and index < len(expected) and expected[index] == size
         if self._are_known:
             self._planner.times.ready(index)
-        elif self._planner.policy != "synceasgd":  # nothing is planned for it
+        else:  # alone: with static_graph each bucket of the first pass has the number 0, and none is the last
             self._ends.add(index)
 
     def _finish(self):
