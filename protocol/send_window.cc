@@ -89,7 +89,7 @@ bool SendWindow::sent_before_newest(std::uint64_t sequence) const {
 }
 
 void SendWindow::take_newest(std::uint64_t sequence, Nanoseconds now) {
-  if (highest_delivered_ != 0 && sent_before_newest(sequence)) return;
+  if (sent_before_newest(sequence)) return;
   newest_sent_at_ = sent_at_[slot(sequence)];
   newest_sequence_ = sequence;
   newest_rtt_ = now - newest_sent_at_;
@@ -125,29 +125,30 @@ void SendWindow::end_recovery() {
 
 void SendWindow::take_deliveries(Bitmap128 fresh, Nanoseconds now) {
   const std::uint64_t highest_before = highest_delivered_;
-  Nanoseconds sampled_sent_at = -1;
-  for (Bitmap128 left = fresh; left.any();) {
+  const Bitmap128 again = fresh & resent_;
+  // What is on its way over an old path says nothing of the one that the others take.
+  const std::uint64_t of_path = path_begin_ > cumulative_ ? path_begin_ - cumulative_ : 0;
+  const auto old = static_cast<unsigned>(std::min<std::uint64_t>(of_path, kWindow));
+  const Bitmap128 once = fresh & ~resent_ & ~Bitmap128::below(old);
+  highest_delivered_ = std::max(highest_delivered_, cumulative_ + fresh.end());
+  for (Bitmap128 left = again; left.any();) {
     const unsigned bit = left.lowest();
     left.clear(bit);
     const std::uint64_t sequence = cumulative_ + bit;
-    const Nanoseconds sent_at = sent_at_[slot(sequence)];
-    if (on_old_path(sequence)) {
-      // Says nothing of the path that the others take.
-    } else if (!resent_.test(bit)) {
-      sampled_sent_at = std::max(sampled_sent_at, sent_at);
-      if (sequence < highest_before) see_reordering();
-      take_newest(sequence, now);
-    } else if (rtt_.measured() && now - sent_at < rtt_.minimum()) {
+    if (rtt_.measured() && now - sent_at_[slot(sequence)] < rtt_.minimum()) {
       // Faster than the path allows: this acknowledges the original, and the resend was spurious.
       see_spurious_resend();
     } else {
       take_newest(sequence, now);
     }
-    highest_delivered_ = std::max(highest_delivered_, sequence + 1);
   }
-  // Of the segments that one acknowledgement covers, the last one sent waited least.
-  if (sampled_sent_at < 0) return;
-  rtt_.add(now - sampled_sent_at, now);
+  if (!once.any()) return;
+  if (cumulative_ + once.lowest() < highest_before) see_reordering();
+  // They were sent in their order. Of the segments that one acknowledgement covers, the last one
+  // sent waited least.
+  const std::uint64_t last = cumulative_ + once.end() - 1;
+  take_newest(last, now);
+  rtt_.add(now - sent_at_[slot(last)], now);
   unsampled_ = 0;
 }
 
@@ -223,7 +224,11 @@ bool SendWindow::raise_limit(std::uint64_t limit) {
 
 AckResult SendWindow::on_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
                                          std::uint16_t credit, std::uint8_t held, Nanoseconds now) {
-  const Report report = read_acknowledgement(acknowledged, selective, held);
+  // Mostly it travels with a segment, and says what the last one said.
+  const bool repeats = selective == 0 && acknowledged == static_cast<std::uint32_t>(cumulative_) &&
+                       held <= cumulative_ - first_;
+  const Report report = repeats ? Report{AckStatus::taken, cumulative_, {}}
+                                : read_acknowledgement(acknowledged, selective, held);
   AckResult result;
   result.status = report.status;
   if (report.status == AckStatus::refused) ++counters_.refused;
@@ -232,8 +237,8 @@ AckResult SendWindow::on_acknowledgement(std::uint32_t acknowledged, std::uint64
   if (fresh.any()) {
     take_deliveries(fresh, now);
     settle(fresh, now);
+    result.delivered = static_cast<std::uint16_t>(fresh.count());
   }
-  result.delivered = static_cast<std::uint16_t>(fresh.count());
   take_consumed(report.point, held, now);
   visible_end_ = std::max(visible_end_, report.point + kVisible);
   result.credit_raised = raise_limit(report.point + std::min<unsigned>(credit, kWindow));
@@ -294,9 +299,9 @@ Nanoseconds SendWindow::retransmission_timeout() const {
 }
 
 Nanoseconds SendWindow::tail_deadline() const {
-  const unsigned first = missing().lowest();
-  if (first == Bitmap128::kBits || lost_.test(first)) return kNever;
-  const Nanoseconds since = std::max(progress_at_, sent_at_[slot(cumulative_ + first)]);
+  // If anything is in flight, cumulative_ is the first that is missing.
+  if (in_flight() == 0 || lost_.test(0)) return kNever;
+  const Nanoseconds since = std::max(progress_at_, sent_at_[slot(cumulative_)]);
   return since + (tail_probed_ ? retransmission_timeout() : probe_timeout());
 }
 
