@@ -47,9 +47,9 @@ constexpr unsigned kStepBits = 5;             // the lane has the other three
 static_assert(kMaxFlowSteps == 1U << kStepBits && kMaxLanes == 1U << (8 - kStepBits));
 
 void renew_ip_checksum(std::uint8_t* frame) {
-  store_network<std::uint16_t>(frame + kIpChecksumAt, 0);
-  store_network<std::uint16_t>(frame + kIpChecksumAt,
-                               static_cast<std::uint16_t>(~fold(ip_sum(frame))));
+  store_native<std::uint16_t>(frame + kIpChecksumAt, 0);
+  store_native<std::uint16_t>(frame + kIpChecksumAt,
+                              static_cast<std::uint16_t>(~fold(ip_sum(frame))));
 }
 
 FrameError check_link(const std::uint8_t* frame) {
