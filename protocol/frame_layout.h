@@ -82,11 +82,11 @@ inline std::uint16_t fold(std::uint64_t sum) {
   return static_cast<std::uint16_t>(sum + (sum >> 16));
 }
 
-// That of the IPv4 header, unreduced.
-inline std::uint64_t ip_sum(const std::uint8_t* frame) {
+// That of the IPv4 header.
+inline std::uint16_t ip_sum(const std::uint8_t* frame) {
   std::uint64_t sum = 0;
   for (std::size_t at = kIpAt; at < kUdpAt; at += 4) sum += load_native<std::uint32_t>(frame + at);
-  return sum;
+  return fold(sum);
 }
 
 inline void store_link(std::uint8_t* frame, const LinkAddresses& link) {
@@ -131,12 +131,13 @@ inline std::size_t store_prefix(std::uint8_t* frame, const LinkAddresses& link,
 }
 
 // The rest of it. `address_sum` is ip_sum() of the prefix; `frame_bytes` counts the payload too.
-inline void store_type_and_lengths(std::uint8_t* frame, FrameType type, std::uint64_t address_sum,
+inline void store_type_and_lengths(std::uint8_t* frame, FrameType type, std::uint16_t address_sum,
                                    std::size_t frame_bytes) {
   store_network<std::uint16_t>(frame + kIpLengthAt,
                                static_cast<std::uint16_t>(frame_bytes - kIpAt));
-  const std::uint64_t sum = address_sum + load_native<std::uint16_t>(frame + kIpLengthAt);
-  store_native<std::uint16_t>(frame + kIpChecksumAt, static_cast<std::uint16_t>(~fold(sum)));
+  const std::uint32_t sum = address_sum + load_native<std::uint16_t>(frame + kIpLengthAt);
+  store_native<std::uint16_t>(frame + kIpChecksumAt,
+                              static_cast<std::uint16_t>(~(sum + (sum >> 16))));
   store_network<std::uint16_t>(frame + kUdpLengthAt,
                                static_cast<std::uint16_t>(frame_bytes - kUdpAt));
   frame[kRoutingAt] = static_cast<std::uint8_t>(kVersion << 4 | static_cast<std::uint8_t>(type));

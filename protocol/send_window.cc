@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <bit>
 
-#include "protocol/receive_window.h"
-
 namespace gradcube::protocol {
 namespace {
 
-// What one acknowledgement covers: the cumulative point and the 64 sequences of the bitmap.
-constexpr unsigned kVisible = 65;
 // RFC 8985, section 6.2, step 4: deliveries after a gap that show a loss without waiting for the
 // reorder window, as long as no reordering has been seen (DupThresh).
 constexpr unsigned kDuplicateThreshold = 3;
@@ -81,11 +77,6 @@ void SendWindow::record_resend(std::uint64_t sequence, Nanoseconds now) {
   resent_.set(offset(sequence));
   sent_at_[slot(sequence)] = now;
   ++counters_.resent;
-}
-
-bool SendWindow::sent_before_newest(std::uint64_t sequence) const {
-  const Nanoseconds sent_at = sent_at_[slot(sequence)];
-  return sent_at < newest_sent_at_ || (sent_at == newest_sent_at_ && sequence < newest_sequence_);
 }
 
 void SendWindow::take_newest(std::uint64_t sequence, Nanoseconds now) {
@@ -198,15 +189,6 @@ unsigned SendWindow::take_delivered(std::uint64_t end, Nanoseconds now) {
   return fresh.count();
 }
 
-void SendWindow::take_consumed(std::uint64_t point, std::uint8_t held, Nanoseconds now) {
-  if (held == ReceiveWindow::kManyHeld || point - held <= consumed_) return;
-  consumed_ = point - held;
-  if (in_flight() != 0) return;
-  progress_at_ = now;
-  expiries_ = 0;
-  probe_owed_ = false;
-}
-
 void SendWindow::await_consumed(Nanoseconds now) {
   if (awaited_ == next_) return;
   awaited_ = next_;
@@ -214,21 +196,10 @@ void SendWindow::await_consumed(Nanoseconds now) {
   if (in_flight() == 0 && consumed_ < awaited_) progress_at_ = now;
 }
 
-bool SendWindow::raise_limit(std::uint64_t limit) {
-  if (limit <= limit_) return false;
-  limit_ = limit;
-  probe_owed_ = false;
-  if (in_flight() == 0) expiries_ = 0;
-  return true;
-}
-
-AckResult SendWindow::on_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
-                                         std::uint16_t credit, std::uint8_t held, Nanoseconds now) {
-  // Mostly it travels with a segment, and says what the last one said.
-  const bool repeats = selective == 0 && acknowledged == static_cast<std::uint32_t>(cumulative_) &&
-                       held <= cumulative_ - first_;
-  const Report report = repeats ? Report{AckStatus::taken, cumulative_, {}}
-                                : read_acknowledgement(acknowledged, selective, held);
+AckResult SendWindow::take_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
+                                           std::uint16_t credit, std::uint8_t held,
+                                           Nanoseconds now) {
+  const Report report = read_acknowledgement(acknowledged, selective, held);
   AckResult result;
   result.status = report.status;
   if (report.status == AckStatus::refused) ++counters_.refused;
@@ -241,7 +212,7 @@ AckResult SendWindow::on_acknowledgement(std::uint32_t acknowledged, std::uint64
   }
   take_consumed(report.point, held, now);
   visible_end_ = std::max(visible_end_, report.point + kVisible);
-  result.credit_raised = raise_limit(report.point + std::min<unsigned>(credit, kWindow));
+  result.credit_raised = take_credit(report.point, credit);
   result.lost = static_cast<std::uint16_t>(detect_losses(now));
   return result;
 }
@@ -254,10 +225,7 @@ Nanoseconds SendWindow::reorder_window() const {
 // RFC 8985, section 6.2, step 5 (RACK_detect_loss).
 unsigned SendWindow::detect_losses(Nanoseconds now) {
   reorder_deadline_ = kNever;
-  if (highest_delivered_ == 0 || in_flight() == 0) return 0;
-  // Nothing can be lost without a gap, a resend, or a first missing sequence that is older than the
-  // newest delivery.
-  if (!delivered_.any() && !resent_.any() && !sent_before_newest(cumulative_)) return 0;
+  if (highest_delivered_ == 0 || in_flight() == 0 || !may_find_losses()) return 0;
   const auto visible =
       static_cast<unsigned>(visible_end_ > cumulative_ ? visible_end_ - cumulative_ : 0);
   const Nanoseconds window = reorder_window();

@@ -255,7 +255,7 @@ class FrameTemplate {
                           const TransportHeader& transport, const SegmentHeader* segment) const;
 
   std::array<std::uint8_t, kPrefixBytes> prefix_{};
-  std::uint64_t address_sum_ = 0;  // the IPv4 checksum's sum over all but the length
+  std::uint16_t address_sum_ = 0;  // the IPv4 checksum's sum over all but the length
   std::uint8_t transport_offset_ = 0;
   bool authenticated_ = false;
 };

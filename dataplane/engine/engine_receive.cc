@@ -308,10 +308,12 @@ Flow* Engine::find_flow(const ParsedFrame& frame) {
     return refuse(DropReason::not_for_this_server);
   }
   Flow* flow = flows_.find(FlowTable::key(frame.transport, frame.routing.source));
-  if (flow == nullptr && !attempt([&] { flow = find_mail_flow(frame); })) {
-    return refuse(DropReason::no_memory);
+  if (flow == nullptr) {
+    Flow* made = nullptr;
+    if (!attempt([&] { made = find_mail_flow(frame); })) return refuse(DropReason::no_memory);
+    if (made == nullptr) return refuse(reason_for_no_flow(frame.transport));
+    flow = made;
   }
-  if (flow == nullptr) return refuse(reason_for_no_flow(frame.transport));
   if (frame.transport.epoch != epoch_of(*flow)) return refuse(DropReason::stale_epoch);
   if (flow->job->state == EngineJob::State::halted) return refuse(DropReason::job_not_running);
   return flow;
