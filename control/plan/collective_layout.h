@@ -211,7 +211,7 @@ class CollectiveLayout {
   bool as_all_reduce_ = false;  // a rank-ordered kind on a plan with a root
   bool doubles_ = false;
   bool skipped_ = false;
-  bool all_carry_ = false;  // in both stages, whoever sends
+  bool all_carry_ = false;  // in both stages, from all ranks
   Rank root_ = 0;
   const Rank* chunk_of_rank_ = nullptr;
   // The first step from which on this rank's digits are the root's.

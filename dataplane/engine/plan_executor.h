@@ -260,8 +260,7 @@ class PlanExecutor {
     flow.sending = sends(flow) ? collective : kNone;
     flow.granting = receives(flow) ? collective : kNone;
     flow.sends_short = false;
-    flow.ready_end = 0;
-    flow.plain_end = 0;
+    flow.plain_end = flow.ready_end = 0;
   }
   // The place among a stage's flows.
   unsigned number_of(const Flow& flow) const {
@@ -289,7 +288,6 @@ class PlanExecutor {
   OutgoingSegment outgoing(const Flow& flow, const InFlight& collective,
                            std::uint32_t position) const;
 
-  // How many segments from the next one on are ready, about.
   std::uint64_t count_ready(const Flow& flow) const;
   bool ready(const Flow& flow, const InFlight& collective, std::uint32_t position) const;
   bool partial_sum_is_here(const InFlight& collective, unsigned w, unsigned r,
