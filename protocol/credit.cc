@@ -5,12 +5,6 @@
 #include <utility>
 
 namespace gradcube::protocol {
-namespace {
-
-// A frame's field can say no more (TransportHeader::backlog).
-constexpr std::uint64_t kMostBacklog = 255;
-
-}  // namespace
 
 CreditPool::CreditPool(PortCredit& port, unsigned engine)
     : port_(port),
@@ -92,23 +86,8 @@ void CreditPool::end_leases(Nanoseconds now) {
   }
 }
 
-void CreditPool::on_frame(Handle flow, std::uint64_t ready, std::uint64_t age) {
-  Share& share = shares_[flow];
-  account(share);
-  // A sequence that was damaged or invented must not count as a demand for ever.
-  ready = std::min(ready, share.window->most() + kMostBacklog);
-  share.demand = std::max(share.demand, ready);
-  share.rank.age = age;
-  open(flow);
-}
-
 void CreditPool::set_consumed(Handle flow, std::uint64_t prefix, Nanoseconds now) {
   if (shares_[flow].window->set_consumed(prefix, now)) open(flow);
-}
-
-void CreditPool::open(Handle flow) {
-  open_.insert(flow);
-  changed_ = true;
 }
 
 void CreditPool::raise(Handle flow, std::uint64_t limit) {
@@ -167,6 +146,11 @@ std::uint64_t CreditPool::collect_claims() {
 
 bool CreditPool::distribute(Nanoseconds now) {
   raised_.clear();
+  if (changed_) {
+    for (std::size_t flow = open_.next(0); flow < open_.size(); flow = open_.next(flow + 1)) {
+      account(shares_[flow]);
+    }
+  }
   if (port_.unlimited()) {
     if (changed_) distribute_unlimited();
     return !raised_.empty();

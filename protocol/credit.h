@@ -43,6 +43,7 @@
 #ifndef GRADCUBE_PROTOCOL_CREDIT_H_
 #define GRADCUBE_PROTOCOL_CREDIT_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -78,7 +79,14 @@ class CreditPool {
   // A frame of the flow has arrived. It says that its sender has all segments below `ready` ready;
   // what no honest sender can have ready is not believed. age: the number of the collective that
   // has the sequence at the flow's limit.
-  void on_frame(Handle flow, std::uint64_t ready, std::uint64_t age = 0);
+  void on_frame(Handle flow, std::uint64_t ready, std::uint64_t age = 0) {
+    Share& share = shares_[flow];
+    // A sequence that was damaged or invented must not count as a demand for ever.
+    ready = std::min(ready, share.window->most() + kMostBacklog);
+    share.demand = std::max(share.demand, ready);
+    share.rank.age = age;
+    open(flow);
+  }
   // One of its segments has, for the first time, of so many bytes. marked: congestion; sent_again:
   // not as it was first sent.
   void on_segment(bool marked, bool sent_again, std::uint32_t bytes) {
@@ -100,11 +108,14 @@ class CreditPool {
   // next distribute() may find some without an arrival here.
   bool starved() const { return starved_; }
 
-  // Segments that are granted and have not arrived, over all flows of this pool.
+  // Segments that are granted and have not arrived, over all flows of this pool, as of the last
+  // distribute().
   std::uint64_t outstanding() const { return outstanding_; }
   const CreditBudget& budget() const { return budget_; }
 
  private:
+  // A frame's field can say no more (TransportHeader::backlog).
+  static constexpr std::uint64_t kMostBacklog = 255;
   // That a budget counts where it is of a window.
   static constexpr std::uint64_t kPartsOfPacket = 8;
 
@@ -117,7 +128,10 @@ class CreditPool {
     CreditRank rank;
   };
 
-  void open(Handle flow);
+  void open(Handle flow) {
+    open_.insert(flow);
+    changed_ = true;
+  }
   void raise(Handle flow, std::uint64_t limit);
   void distribute_unlimited();
   std::uint64_t window_left(const ReceiveWindow& window) const;

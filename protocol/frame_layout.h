@@ -74,17 +74,19 @@ inline constexpr std::uint8_t kEcnCapable = 0x02;  // ECT(0)
 inline constexpr std::uint16_t kDoNotFragment = 0x4000;
 inline constexpr std::uint8_t kTimeToLive = 64;
 
-inline std::uint16_t fold(std::uint32_t sum) {
+// A one's-complement sum in 16 bits. It is that of the bytes as they stand, in whatever order the
+// host has them: such a sum does not mind.
+inline std::uint16_t fold(std::uint64_t sum) {
+  sum = (sum & 0xffffU) + (sum >> 16 & 0xffffU) + (sum >> 32);
   sum = (sum & 0xffffU) + (sum >> 16);
-  sum = (sum & 0xffffU) + (sum >> 16);
-  return static_cast<std::uint16_t>(sum);
+  return static_cast<std::uint16_t>(sum + (sum >> 16));
 }
 
-// The one's-complement sum of the IPv4 header, unreduced.
-inline std::uint32_t ip_sum(const std::uint8_t* frame) {
-  std::uint32_t sum = 0;
-  for (std::size_t at = kIpAt; at < kUdpAt; at += 2) sum += load_network<std::uint16_t>(frame + at);
-  return sum;
+// That of the IPv4 header.
+inline std::uint16_t ip_sum(const std::uint8_t* frame) {
+  std::uint64_t sum = 0;
+  for (std::size_t at = kIpAt; at < kUdpAt; at += 4) sum += load_native<std::uint32_t>(frame + at);
+  return fold(sum);
 }
 
 inline void store_link(std::uint8_t* frame, const LinkAddresses& link) {
@@ -129,12 +131,13 @@ inline std::size_t store_prefix(std::uint8_t* frame, const LinkAddresses& link,
 }
 
 // The rest of it. `address_sum` is ip_sum() of the prefix; `frame_bytes` counts the payload too.
-inline void store_type_and_lengths(std::uint8_t* frame, FrameType type, std::uint32_t address_sum,
+inline void store_type_and_lengths(std::uint8_t* frame, FrameType type, std::uint16_t address_sum,
                                    std::size_t frame_bytes) {
-  const auto ip_length = static_cast<std::uint16_t>(frame_bytes - kIpAt);
-  store_network<std::uint16_t>(frame + kIpLengthAt, ip_length);
-  store_network<std::uint16_t>(frame + kIpChecksumAt,
-                               static_cast<std::uint16_t>(~fold(address_sum + ip_length)));
+  store_network<std::uint16_t>(frame + kIpLengthAt,
+                               static_cast<std::uint16_t>(frame_bytes - kIpAt));
+  const std::uint32_t sum = address_sum + load_native<std::uint16_t>(frame + kIpLengthAt);
+  store_native<std::uint16_t>(frame + kIpChecksumAt,
+                              static_cast<std::uint16_t>(~(sum + (sum >> 16))));
   store_network<std::uint16_t>(frame + kUdpLengthAt,
                                static_cast<std::uint16_t>(frame_bytes - kUdpAt));
   frame[kRoutingAt] = static_cast<std::uint8_t>(kVersion << 4 | static_cast<std::uint8_t>(type));

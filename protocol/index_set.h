@@ -28,11 +28,14 @@ class IndexSet {
   bool contains(std::size_t index) const {
     return (words_[index / kWord] >> index % kWord & 1) != 0;
   }
-  void insert(std::size_t index) {
+  // Whether it was no member.
+  bool insert(std::size_t index) {
     std::uint64_t& word = words_[index / kWord];
     const std::uint64_t bit = std::uint64_t{1} << index % kWord;
-    count_ += (word & bit) == 0 ? 1 : 0;
+    if ((word & bit) != 0) return false;
+    ++count_;
     word |= bit;
+    return true;
   }
   void erase(std::size_t index) {
     std::uint64_t& word = words_[index / kWord];

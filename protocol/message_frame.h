@@ -53,7 +53,7 @@ class MessageSplitter {
   const ServerKeys* keys_;
   std::span<const std::uint8_t> message_;
   std::array<std::uint8_t, kMostHeaderBytes> headers_{};  // what all fragments share
-  std::uint32_t address_sum_ = 0;
+  std::uint16_t address_sum_ = 0;
   std::size_t header_bytes_ = 0;
   std::size_t message_at_ = 0;
   std::size_t room_ = 0;  // bytes of message in each frame but the last

@@ -16,44 +16,14 @@ ReceiveWindow::ReceiveWindow(unsigned window, std::uint64_t first,
 
 Arrival ReceiveWindow::arrive(std::uint32_t wire_sequence, std::uint64_t& sequence,
                               Nanoseconds now) {
-  const auto ahead =
-      static_cast<std::int64_t>(static_cast<std::int32_t>(wire_sequence - acknowledged()));
   sequence = expand(wire_sequence);
-  if (ahead < 0) {
-    urgent_ = true;
-    return static_cast<std::uint64_t>(-ahead) <= cumulative_ ? Arrival::duplicate
-                                                             : Arrival::outside;
+  const Arrival arrival = look(sequence);
+  if (arrival == Arrival::fresh) {
+    record(sequence, now);
+  } else {
+    acknowledge_at_once();
   }
-  if (sequence >= most()) {
-    urgent_ = true;
-    return Arrival::outside;
-  }
-  const auto bit = static_cast<unsigned>(ahead);
-  if (beyond_.test(bit)) {
-    urgent_ = true;
-    return Arrival::duplicate;
-  }
-  // Out of order, or the end of a gap: in both cases a sequence before or after this one is
-  // missing.
-  if (bit != 0 || beyond_.any()) urgent_ = true;
-  if (sequence >= limit_) {
-    // Unasked, so the sender knows that it may.
-    limit_ = sequence + 1;
-    limit_told_ = limit_;
-  }
-  beyond_.set(bit);
-  const unsigned run = beyond_.leading_run();
-  beyond_.advance(run);
-  cumulative_ += run;
-  if (unacknowledged_ == 0) delayed_until_ = now + settings_.delay;
-  if (unacknowledged_ < settings_.every) ++unacknowledged_;
-  return Arrival::fresh;
-}
-
-bool ReceiveWindow::received(std::uint64_t sequence) const {
-  if (sequence < cumulative_) return true;
-  const std::uint64_t bit = sequence - cumulative_;
-  return bit < kWindow && beyond_.test(static_cast<unsigned>(bit));
+  return arrival;
 }
 
 bool ReceiveWindow::raise_limit(std::uint64_t limit) {
@@ -85,13 +55,6 @@ Nanoseconds ReceiveWindow::acknowledgement_deadline() const {
     return std::numeric_limits<Nanoseconds>::min();
   }
   return delayed_until_;
-}
-
-void ReceiveWindow::acknowledged_now() {
-  limit_told_ = limit_;
-  delayed_until_ = kNever;
-  unacknowledged_ = 0;
-  urgent_ = false;
 }
 
 }  // namespace gradcube::protocol

@@ -74,7 +74,17 @@ class ReceiveWindow {
                              static_cast<std::int32_t>(wire - acknowledged())));
   }
 
-  // Records a segment. `sequence` gets its 64-bit number (undefined if outside).
+  // What a segment with this number would be; its owner may look at what it carries, and then
+  // record()s it if it is fresh, or calls acknowledge_at_once().
+  Arrival look(std::uint64_t sequence) const {
+    if (sequence < cumulative_) return Arrival::duplicate;
+    if (sequence >= most()) return Arrival::outside;  // as what lies before the flow's begin
+    return beyond_.test(static_cast<unsigned>(sequence - cumulative_)) ? Arrival::duplicate
+                                                                       : Arrival::fresh;
+  }
+  // A fresh one is here.
+  void record(std::uint64_t sequence, Nanoseconds now);
+  // Both, by the number on the wire. `sequence` gets its 64 bits (undefined if outside).
   Arrival arrive(std::uint32_t wire_sequence, std::uint64_t& sequence, Nanoseconds now);
 
   // Records a probe: the sender knows of no credit and asks for an acknowledgement.
@@ -84,7 +94,11 @@ class ReceiveWindow {
   // carry it soon.
   void acknowledge_at_once() { urgent_ = true; }
 
-  bool received(std::uint64_t sequence) const;
+  bool received(std::uint64_t sequence) const {
+    if (sequence < cumulative_) return true;
+    const std::uint64_t bit = sequence - cumulative_;
+    return bit < kWindow && beyond_.test(static_cast<unsigned>(bit));
+  }
 
   // All sequences below this one have arrived.
   std::uint64_t cumulative() const { return cumulative_; }
@@ -122,7 +136,12 @@ class ReceiveWindow {
   // past if one is due already.
   Nanoseconds acknowledgement_deadline() const;
   // The fields have just been sent.
-  void acknowledged_now();
+  void acknowledged_now() {
+    limit_told_ = limit_;
+    delayed_until_ = kNever;
+    unacknowledged_ = 0;
+    urgent_ = false;
+  }
 
  private:
   bool credit_to_tell() const;
@@ -139,6 +158,27 @@ class ReceiveWindow {
   std::uint16_t unacknowledged_ = 0;
   bool urgent_ = false;
 };
+
+inline void ReceiveWindow::record(std::uint64_t sequence, Nanoseconds now) {
+  if (sequence >= limit_) {
+    // Unasked, so the sender knows that it may.
+    limit_ = sequence + 1;
+    limit_told_ = limit_;
+  }
+  if (sequence == cumulative_ && !beyond_.any()) {
+    ++cumulative_;
+  } else {
+    // Out of order, or the end of a gap: in both cases a sequence before or after this one is
+    // missing.
+    urgent_ = true;
+    beyond_.set(static_cast<unsigned>(sequence - cumulative_));
+    const unsigned run = beyond_.leading_run();
+    beyond_.advance(run);
+    cumulative_ += run;
+  }
+  if (unacknowledged_ == 0) delayed_until_ = now + settings_.delay;
+  if (unacknowledged_ < settings_.every) ++unacknowledged_;
+}
 
 }  // namespace gradcube::protocol
 

@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <bit>
 
-#include "protocol/receive_window.h"
-
 namespace gradcube::protocol {
 namespace {
 
-// What one acknowledgement covers: the cumulative point and the 64 sequences of the bitmap.
-constexpr unsigned kVisible = 65;
 // RFC 8985, section 6.2, step 4: deliveries after a gap that show a loss without waiting for the
 // reorder window, as long as no reordering has been seen (DupThresh).
 constexpr unsigned kDuplicateThreshold = 3;
@@ -83,13 +79,8 @@ void SendWindow::record_resend(std::uint64_t sequence, Nanoseconds now) {
   ++counters_.resent;
 }
 
-bool SendWindow::sent_before_newest(std::uint64_t sequence) const {
-  const Nanoseconds sent_at = sent_at_[slot(sequence)];
-  return sent_at < newest_sent_at_ || (sent_at == newest_sent_at_ && sequence < newest_sequence_);
-}
-
 void SendWindow::take_newest(std::uint64_t sequence, Nanoseconds now) {
-  if (highest_delivered_ != 0 && sent_before_newest(sequence)) return;
+  if (sent_before_newest(sequence)) return;
   newest_sent_at_ = sent_at_[slot(sequence)];
   newest_sequence_ = sequence;
   newest_rtt_ = now - newest_sent_at_;
@@ -125,29 +116,30 @@ void SendWindow::end_recovery() {
 
 void SendWindow::take_deliveries(Bitmap128 fresh, Nanoseconds now) {
   const std::uint64_t highest_before = highest_delivered_;
-  Nanoseconds sampled_sent_at = -1;
-  for (Bitmap128 left = fresh; left.any();) {
+  const Bitmap128 again = fresh & resent_;
+  // What is on its way over an old path says nothing of the one that the others take.
+  const std::uint64_t of_path = path_begin_ > cumulative_ ? path_begin_ - cumulative_ : 0;
+  const auto old = static_cast<unsigned>(std::min<std::uint64_t>(of_path, kWindow));
+  const Bitmap128 once = fresh & ~resent_ & ~Bitmap128::below(old);
+  highest_delivered_ = std::max(highest_delivered_, cumulative_ + fresh.end());
+  for (Bitmap128 left = again; left.any();) {
     const unsigned bit = left.lowest();
     left.clear(bit);
     const std::uint64_t sequence = cumulative_ + bit;
-    const Nanoseconds sent_at = sent_at_[slot(sequence)];
-    if (on_old_path(sequence)) {
-      // Says nothing of the path that the others take.
-    } else if (!resent_.test(bit)) {
-      sampled_sent_at = std::max(sampled_sent_at, sent_at);
-      if (sequence < highest_before) see_reordering();
-      take_newest(sequence, now);
-    } else if (rtt_.measured() && now - sent_at < rtt_.minimum()) {
+    if (rtt_.measured() && now - sent_at_[slot(sequence)] < rtt_.minimum()) {
       // Faster than the path allows: this acknowledges the original, and the resend was spurious.
       see_spurious_resend();
     } else {
       take_newest(sequence, now);
     }
-    highest_delivered_ = std::max(highest_delivered_, sequence + 1);
   }
-  // Of the segments that one acknowledgement covers, the last one sent waited least.
-  if (sampled_sent_at < 0) return;
-  rtt_.add(now - sampled_sent_at, now);
+  if (!once.any()) return;
+  if (cumulative_ + once.lowest() < highest_before) see_reordering();
+  // They were sent in their order. Of the segments that one acknowledgement covers, the last one
+  // sent waited least.
+  const std::uint64_t last = cumulative_ + once.end() - 1;
+  take_newest(last, now);
+  rtt_.add(now - sent_at_[slot(last)], now);
   unsampled_ = 0;
 }
 
@@ -197,15 +189,6 @@ unsigned SendWindow::take_delivered(std::uint64_t end, Nanoseconds now) {
   return fresh.count();
 }
 
-void SendWindow::take_consumed(std::uint64_t point, std::uint8_t held, Nanoseconds now) {
-  if (held == ReceiveWindow::kManyHeld || point - held <= consumed_) return;
-  consumed_ = point - held;
-  if (in_flight() != 0) return;
-  progress_at_ = now;
-  expiries_ = 0;
-  probe_owed_ = false;
-}
-
 void SendWindow::await_consumed(Nanoseconds now) {
   if (awaited_ == next_) return;
   awaited_ = next_;
@@ -213,16 +196,9 @@ void SendWindow::await_consumed(Nanoseconds now) {
   if (in_flight() == 0 && consumed_ < awaited_) progress_at_ = now;
 }
 
-bool SendWindow::raise_limit(std::uint64_t limit) {
-  if (limit <= limit_) return false;
-  limit_ = limit;
-  probe_owed_ = false;
-  if (in_flight() == 0) expiries_ = 0;
-  return true;
-}
-
-AckResult SendWindow::on_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
-                                         std::uint16_t credit, std::uint8_t held, Nanoseconds now) {
+AckResult SendWindow::take_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
+                                           std::uint16_t credit, std::uint8_t held,
+                                           Nanoseconds now) {
   const Report report = read_acknowledgement(acknowledged, selective, held);
   AckResult result;
   result.status = report.status;
@@ -232,11 +208,11 @@ AckResult SendWindow::on_acknowledgement(std::uint32_t acknowledged, std::uint64
   if (fresh.any()) {
     take_deliveries(fresh, now);
     settle(fresh, now);
+    result.delivered = static_cast<std::uint16_t>(fresh.count());
   }
-  result.delivered = static_cast<std::uint16_t>(fresh.count());
   take_consumed(report.point, held, now);
   visible_end_ = std::max(visible_end_, report.point + kVisible);
-  result.credit_raised = raise_limit(report.point + std::min<unsigned>(credit, kWindow));
+  result.credit_raised = take_credit(report.point, credit);
   result.lost = static_cast<std::uint16_t>(detect_losses(now));
   return result;
 }
@@ -249,10 +225,7 @@ Nanoseconds SendWindow::reorder_window() const {
 // RFC 8985, section 6.2, step 5 (RACK_detect_loss).
 unsigned SendWindow::detect_losses(Nanoseconds now) {
   reorder_deadline_ = kNever;
-  if (highest_delivered_ == 0 || in_flight() == 0) return 0;
-  // Nothing can be lost without a gap, a resend, or a first missing sequence that is older than the
-  // newest delivery.
-  if (!delivered_.any() && !resent_.any() && !sent_before_newest(cumulative_)) return 0;
+  if (highest_delivered_ == 0 || in_flight() == 0 || !may_find_losses()) return 0;
   const auto visible =
       static_cast<unsigned>(visible_end_ > cumulative_ ? visible_end_ - cumulative_ : 0);
   const Nanoseconds window = reorder_window();
@@ -294,9 +267,9 @@ Nanoseconds SendWindow::retransmission_timeout() const {
 }
 
 Nanoseconds SendWindow::tail_deadline() const {
-  const unsigned first = missing().lowest();
-  if (first == Bitmap128::kBits || lost_.test(first)) return kNever;
-  const Nanoseconds since = std::max(progress_at_, sent_at_[slot(cumulative_ + first)]);
+  // If anything is in flight, cumulative_ is the first that is missing.
+  if (in_flight() == 0 || lost_.test(0)) return kNever;
+  const Nanoseconds since = std::max(progress_at_, sent_at_[slot(cumulative_)]);
   return since + (tail_probed_ ? retransmission_timeout() : probe_timeout());
 }
 

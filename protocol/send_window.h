@@ -57,11 +57,13 @@
 #ifndef GRADCUBE_PROTOCOL_SEND_WINDOW_H_
 #define GRADCUBE_PROTOCOL_SEND_WINDOW_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 
 #include "protocol/bitmap.h"
+#include "protocol/receive_window.h"
 #include "protocol/rtt.h"
 #include "protocol/time.h"
 
@@ -164,7 +166,21 @@ class SendWindow {
 
   // Takes the fields of a transport header.
   AckResult on_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
-                               std::uint16_t credit, std::uint8_t held, Nanoseconds now);
+                               std::uint16_t credit, std::uint8_t held, Nanoseconds now) {
+    // Mostly it travels with a segment, and says of arrivals what the last one said.
+    const bool repeats = selective == 0 &&
+                         acknowledged == static_cast<std::uint32_t>(cumulative_) &&
+                         held <= cumulative_ - first_;
+    if (!repeats || may_find_losses()) {
+      return take_acknowledgement(acknowledged, selective, credit, held, now);
+    }
+    AckResult result;
+    reorder_deadline_ = kNever;
+    visible_end_ = std::max(visible_end_, cumulative_ + kVisible);
+    take_consumed(cumulative_, held, now);
+    result.credit_raised = take_credit(cumulative_, credit);
+    return result;
+  }
 
   // All sequences below `end` that were sent have arrived, as the owner knows from elsewhere.
   // Returns how many of them no acknowledgement had reported. Gives no sample of the round trip.
@@ -183,6 +199,9 @@ class SendWindow {
   const SendCounters& counters() const { return counters_; }
 
  private:
+  // What one acknowledgement covers: the cumulative point and the 64 sequences of the bitmap.
+  static constexpr unsigned kVisible = 65;
+
   static constexpr unsigned slot(std::uint64_t sequence) {
     return static_cast<unsigned>(sequence % kWindow);
   }
@@ -199,14 +218,39 @@ class SendWindow {
   };
   Report read_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
                               std::uint8_t held) const;
+  AckResult take_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
+                                 std::uint16_t credit, std::uint8_t held, Nanoseconds now);
   void settle(Bitmap128 fresh, Nanoseconds now);
-  void take_consumed(std::uint64_t point, std::uint8_t held, Nanoseconds now);
+  void take_consumed(std::uint64_t point, std::uint8_t held, Nanoseconds now) {
+    if (held == ReceiveWindow::kManyHeld || point - held <= consumed_) return;
+    consumed_ = point - held;
+    if (in_flight() != 0) return;
+    progress_at_ = now;
+    expiries_ = 0;
+    probe_owed_ = false;
+  }
   // Whether the credit grew.
-  bool raise_limit(std::uint64_t limit);
+  bool take_credit(std::uint64_t point, std::uint16_t credit) {
+    const std::uint64_t limit = point + std::min<unsigned>(credit, kWindow);
+    if (limit <= limit_) return false;
+    limit_ = limit;
+    probe_owed_ = false;
+    if (in_flight() == 0) expiries_ = 0;
+    return true;
+  }
+  // Nothing can be lost without a gap, a resend, or a first missing sequence that is older than the
+  // newest delivery.
+  bool may_find_losses() const {
+    return delivered_.any() || resent_.any() ||
+           (in_flight() != 0 && sent_before_newest(cumulative_));
+  }
 
   // Sequences sent and not known to be delivered.
   Bitmap128 missing() const { return Bitmap128::below(in_flight()) & ~delivered_; }
-  bool sent_before_newest(std::uint64_t sequence) const;
+  bool sent_before_newest(std::uint64_t sequence) const {
+    const Nanoseconds sent_at = sent_at_[slot(sequence)];
+    return sent_at < newest_sent_at_ || (sent_at == newest_sent_at_ && sequence < newest_sequence_);
+  }
   // Whether it is on its way over a path that the flow does not take any more.
   bool on_old_path(std::uint64_t sequence) const {
     return sequence < path_begin_ && !resent_.test(offset(sequence));

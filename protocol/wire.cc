@@ -47,9 +47,8 @@ constexpr unsigned kStepBits = 5;             // the lane has the other three
 static_assert(kMaxFlowSteps == 1U << kStepBits && kMaxLanes == 1U << (8 - kStepBits));
 
 void renew_ip_checksum(std::uint8_t* frame) {
-  store_network<std::uint16_t>(frame + kIpChecksumAt, 0);
-  store_network<std::uint16_t>(frame + kIpChecksumAt,
-                               static_cast<std::uint16_t>(~fold(ip_sum(frame))));
+  store_native<std::uint16_t>(frame + kIpChecksumAt, 0);
+  store_native<std::uint16_t>(frame + kIpChecksumAt, static_cast<std::uint16_t>(~ip_sum(frame)));
 }
 
 FrameError check_link(const std::uint8_t* frame) {
@@ -57,7 +56,7 @@ FrameError check_link(const std::uint8_t* frame) {
       frame[kIpAt] != kIpVersionAndWords || frame[kIpProtocolAt] != kProtocolUdp) {
     return FrameError::not_gradcube;
   }
-  if (fold(ip_sum(frame)) != 0xffffU) return FrameError::bad_checksum;
+  if (ip_sum(frame) != 0xffffU) return FrameError::bad_checksum;
   if ((load_network<std::uint16_t>(frame + kIpFragmentAt) & ~kDoNotFragment) != 0) {
     return FrameError::fragmented;
   }
@@ -90,7 +89,13 @@ FrameError parse_routing(const std::uint8_t* frame, ParsedFrame& out) {
   return FrameError::none;
 }
 
-void parse_hops(const std::uint8_t* at, RoutingHeader& routing) {
+// Mostly in one copy of constant length: what stands behind the last hop means nothing.
+void parse_hops(const std::uint8_t* at, std::size_t readable, RoutingHeader& routing) {
+  static_assert(sizeof routing.hops == 2 * kMaxHops);
+  if (readable >= sizeof routing.hops) {
+    std::memcpy(routing.hops.data(), at, sizeof routing.hops);
+    return;
+  }
   for (unsigned hop = 0; hop < routing.hop_count; ++hop, at += 2) {
     routing.hops[hop] = Hop{at[0], at[1]};
   }
@@ -126,7 +131,7 @@ FrameError parse_extent(const std::uint8_t* frame, std::size_t readable, std::si
                         std::size_t headers, ParsedFrame& out) {
   if (readable < headers) return FrameError::too_short;
   if (kUdpAt + udp_length < headers) return FrameError::bad_length;
-  parse_hops(frame + kFirstHopAt, out.routing);
+  parse_hops(frame + kFirstHopAt, readable - kFirstHopAt, out.routing);
   out.header_bytes = headers;
   out.payload_bytes = kUdpAt + udp_length - headers;
   out.congestion_marked = (frame[kIpTosAt] & kEcnMask) == kEcnMarked;

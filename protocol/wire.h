@@ -255,7 +255,7 @@ class FrameTemplate {
                           const TransportHeader& transport, const SegmentHeader* segment) const;
 
   std::array<std::uint8_t, kPrefixBytes> prefix_{};
-  std::uint32_t address_sum_ = 0;  // the IPv4 checksum's sum over all but the length
+  std::uint16_t address_sum_ = 0;  // the IPv4 checksum's sum over all but the length
   std::uint8_t transport_offset_ = 0;
   bool authenticated_ = false;
 };
@@ -283,7 +283,8 @@ struct ParsedFrame {
 // Reads and checks one frame. `contiguous` is its first part and must contain all headers;
 // `frame_bytes` is the length of the whole frame, whose payload may be elsewhere. Padding after the
 // UDP datagram is allowed and is not payload. Unless the result is FrameError::none, `out` is
-// undefined. This does not check the CRC or the MAC: see crc.h and mac.h.
+// undefined. What the frame's type does not have stays in `out` as it was. This does not check the
+// CRC or the MAC: see crc.h and mac.h.
 FrameError parse_frame(std::span<const std::uint8_t> contiguous, std::size_t frame_bytes,
                        ParsedFrame& out);
 

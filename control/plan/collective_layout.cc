@@ -82,23 +82,17 @@ CollectiveLayout::CollectiveLayout(const ThreadSchedule& schedule, const Collect
     active_[w + 1] = step.part_of(active_[w], step.digit);
     rounds_[w] = static_cast<std::uint16_t>(step.rounds);
   }
-  while (root_from_ > 0 && schedule.offset_of_rank(root_from_ - 1, root_) == 0) --root_from_;
-}
-
-// The divisions of the buffer lead to the block.
-SegmentRange CollectiveLayout::contiguous_segment(const ThreadSchedule& schedule, unsigned w,
-                                                  unsigned r, std::uint32_t q) const {
-  const std::uint32_t in_block = q / positions_.blocks(w);
-  std::uint32_t index = q - in_block * positions_.blocks(w);
-  UnitRange units = r == 0 ? active_[w + 1]
-                           : schedule.step(w).part_of(active_[w], schedule.digit_at_offset(w, r));
-  for (unsigned u = w + 1; u < positions_.depth(); ++u) {
-    const unsigned offset = index / positions_.blocks(u);
-    index -= offset * positions_.blocks(u);
-    units = schedule.step(u).part_of(units, schedule.digit_at_offset(u, offset));
+  for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
+    const auto number = static_cast<unsigned>(stage);
+    end_[number] = first_[number];
+    for (unsigned w = 0; has_stage(stage) && w < schedule.steps(); ++w) {
+      end_[number][w] += std::uint64_t{round_length(w)} * rounds_[w];
+    }
   }
-  const ByteRange bytes = bytes_of(slice(units, in_block, segments_per_block_), divided_bytes_);
-  return {bytes.begin, static_cast<std::uint32_t>(bytes.size())};
+  // Both stages' streams have a length, and neither scatters or gathers.
+  all_carry_ = has_stage(Stage::aggregation) && has_stage(Stage::broadcast) &&
+               kind_ != CollectiveKind::broadcast && kind_ != CollectiveKind::reduce;
+  while (root_from_ > 0 && schedule.offset_of_rank(root_from_ - 1, root_) == 0) --root_from_;
 }
 
 // The owner's rank leads to the chunk, and all chunks are divided alike.
@@ -129,8 +123,8 @@ SegmentRange CollectiveLayout::chunk_part(const ThreadSchedule& schedule, Rank r
   return {begin, static_cast<std::uint32_t>(end - begin)};
 }
 
-bool CollectiveLayout::sends(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
-                             unsigned round) const {
+bool CollectiveLayout::some_send(const ThreadSchedule& schedule, Stage stage, unsigned w,
+                                 unsigned r, unsigned round) const {
   if (!has_stage(stage)) return false;
   if (schedule.step(w).is_ring()) return ring_carries(schedule, stage, w, 0, round);
   if (kind_ == CollectiveKind::broadcast && stage == Stage::aggregation) return w >= root_from_;
@@ -138,8 +132,8 @@ bool CollectiveLayout::sends(const ThreadSchedule& schedule, Stage stage, unsign
   return true;
 }
 
-bool CollectiveLayout::receives(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
-                                unsigned round) const {
+bool CollectiveLayout::some_receive(const ThreadSchedule& schedule, Stage stage, unsigned w,
+                                    unsigned r, unsigned round) const {
   if (!has_stage(stage)) return false;
   if (schedule.step(w).is_ring()) return ring_carries(schedule, stage, w, r, round);
   if (kind_ == CollectiveKind::broadcast && stage == Stage::aggregation) {

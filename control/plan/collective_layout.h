@@ -103,7 +103,7 @@ class CollectiveLayout {
   static CollectiveLayout skipped(const StageSequences& first) {
     CollectiveLayout layout;
     layout.skipped_ = true;
-    layout.first_ = first;
+    layout.first_ = layout.end_ = first;
     return layout;
   }
   bool is_skipped() const { return skipped_; }
@@ -118,9 +118,7 @@ class CollectiveLayout {
   std::uint64_t first(Stage stage, unsigned w) const {
     return first_[static_cast<unsigned>(stage)][w];
   }
-  std::uint64_t end(Stage stage, unsigned w) const {
-    return first(stage, w) + (has_stage(stage) ? length(w) : 0);
-  }
+  std::uint64_t end(Stage stage, unsigned w) const { return end_[static_cast<unsigned>(stage)][w]; }
   // Whether its streams have any length.
   bool has_stage(Stage stage) const {
     if (skipped_ || (doubles_ && stage == Stage::broadcast)) return false;
@@ -177,9 +175,13 @@ class CollectiveLayout {
   // Whether the segment that this rank sends to the peer at offset r != 0 of step w in a round, or
   // gets from it, carries its bytes. If not, it is empty.
   bool sends(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
-             unsigned round) const;
+             unsigned round) const {
+    return all_carry_ || some_send(schedule, stage, w, r, round);
+  }
   bool receives(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
-                unsigned round) const;
+                unsigned round) const {
+    return all_carry_ || some_receive(schedule, stage, w, r, round);
+  }
 
  private:
   bool is_contiguous() const { return as_all_reduce_ || !is_rank_ordered(kind_); }
@@ -187,6 +189,11 @@ class CollectiveLayout {
                                   std::uint32_t q) const;
   SegmentRange rank_ordered_segment(const ThreadSchedule& schedule, unsigned w, unsigned r,
                                     std::uint32_t q) const;
+  // Where all_carry_ does not say it.
+  bool some_send(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
+                 unsigned round) const;
+  bool some_receive(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
+                    unsigned round) const;
   bool is_up(const ThreadSchedule& schedule, unsigned w, unsigned r) const;
   bool ring_carries(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned sender_offset,
                     unsigned round) const;
@@ -199,12 +206,12 @@ class CollectiveLayout {
     if (position < length) return {0, position};  // as always in a mesh
     return {position / length, position % length};
   }
-  std::uint64_t length(unsigned w) const { return std::uint64_t{round_length(w)} * rounds_[w]; }
 
   CollectiveKind kind_ = CollectiveKind::all_reduce;
   bool as_all_reduce_ = false;  // a rank-ordered kind on a plan with a root
   bool doubles_ = false;
   bool skipped_ = false;
+  bool all_carry_ = false;  // in both stages, from all ranks
   Rank root_ = 0;
   const Rank* chunk_of_rank_ = nullptr;
   // The first step from which on this rank's digits are the root's.
@@ -214,10 +221,30 @@ class CollectiveLayout {
   std::array<std::uint16_t, kMaxSteps> rounds_{};  // of each step
   std::uint64_t divided_bytes_ = 0;                // of the buffer, or of a chunk
   StageSequences first_{};
+  StageSequences end_{};
   // active_[w]: what this rank still works on when step w begins. If rank-ordered, active_[0] alone
   // counts: the thread's share of a chunk.
   std::array<UnitRange, kMaxSteps + 1> active_{};
 };
+
+// The divisions of the buffer lead to the block.
+inline SegmentRange CollectiveLayout::contiguous_segment(const ThreadSchedule& schedule, unsigned w,
+                                                         unsigned r, std::uint32_t q) const {
+  UnitRange units = r == 0 ? active_[w + 1]
+                           : schedule.step(w).part_of(active_[w], schedule.digit_at_offset(w, r));
+  std::uint32_t in_block = q;
+  if (w + 1 < positions_.depth()) {
+    in_block = q / positions_.blocks(w);
+    std::uint32_t index = q - in_block * positions_.blocks(w);
+    for (unsigned u = w + 1; u < positions_.depth(); ++u) {
+      const unsigned offset = index / positions_.blocks(u);
+      index -= offset * positions_.blocks(u);
+      units = schedule.step(u).part_of(units, schedule.digit_at_offset(u, offset));
+    }
+  }
+  const ByteRange bytes = bytes_of(slice(units, in_block, segments_per_block_), divided_bytes_);
+  return {bytes.begin, static_cast<std::uint32_t>(bytes.size())};
+}
 
 }  // namespace gradcube::control
 

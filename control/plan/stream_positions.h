@@ -86,7 +86,18 @@ class StreamPositions {
     unsigned offset;
     std::uint32_t position;
   };
-  ResultSource result_source(unsigned w, std::uint32_t q) const;
+  ResultSource result_source(unsigned w, std::uint32_t q) const {
+    if (w + 1 >= depth_) return {true, w + 1, 0, q};
+    const std::uint32_t segment = q / blocks_[w];
+    std::uint32_t index = q - segment * blocks_[w];
+    for (unsigned u = w + 1; u < depth_; ++u) {
+      const unsigned part = index / blocks_[u];
+      index -= part * blocks_[u];
+      const unsigned offset = part + beyond_part_[u];
+      if (offset != 0) return {false, u, offset, segment * blocks_[u] + index};
+    }
+    return {true, depth_, 0, segment};
+  }
 
  private:
   unsigned depth_ = 1;

@@ -184,7 +184,7 @@ class Engine final : public Pollable {
   template <FrameCheck kDemanded, bool kHandsOver>
   void receive_burst(rte_mbuf** packets, unsigned count);
   template <FrameCheck kDemanded, bool kHandsOver>
-  bool receive_packet(rte_mbuf* packet);
+  bool receive_packet(rte_mbuf* packet, protocol::ParsedFrame& frame);
   bool hand_over(rte_mbuf* packet);
   bool receive_unsegmented(rte_mbuf* packet, const protocol::ParsedFrame& frame,
                            std::span<const std::uint8_t> head);

@@ -97,19 +97,21 @@ void Engine::receive_burst(rte_mbuf** packets, unsigned count) {
   // Headers begin in one cache line and end in the next (protocol/wire.h). Without the second a
   // relay passed on two thirds of the segments.
   constexpr unsigned kAhead = 4;
+  ParsedFrame frame;
+  unsigned done = 0;
   for (unsigned i = 0; i < count; ++i) {
     if (i + kAhead < count) {
       rte_prefetch0(rte_pktmbuf_mtod(packets[i + kAhead], void*));
       rte_prefetch0(rte_pktmbuf_mtod_offset(packets[i + kAhead], void*, RTE_CACHE_LINE_SIZE));
     }
-    if (!receive_packet<kDemanded, kHandsOver>(packets[i])) rte_pktmbuf_free(packets[i]);
+    if (!receive_packet<kDemanded, kHandsOver>(packets[i], frame)) packets[done++] = packets[i];
   }
+  rte_pktmbuf_free_bulk(packets, done);
 }
 
-// True if the packet is held; false: the caller frees it.
+// True if the packet is held; false: the caller frees it. `frame` is room for what it says.
 template <FrameCheck kDemanded, bool kHandsOver>
-bool Engine::receive_packet(rte_mbuf* packet) {
-  ParsedFrame frame;
+bool Engine::receive_packet(rte_mbuf* packet, ParsedFrame& frame) {
   const std::span<const std::uint8_t> head{rte_pktmbuf_mtod(packet, const std::uint8_t*),
                                            packet->data_len};
   const FrameError error = protocol::parse_frame(head, packet->pkt_len, frame);
@@ -144,7 +146,6 @@ bool Engine::receive_packet(rte_mbuf* packet) {
   }
   flow->neighbour->acknowledged.add(acknowledged.delivered);
   if (flow->mail != nullptr && acknowledged.delivered != 0) flow->mail->on_acknowledged(*flow);
-  arm_timer(*flow);
   if (acknowledged.lost != 0) wake_resend(*flow);
   wake_segment(*flow);
   if (frame.type == protocol::FrameType::probe) flow->receive.on_probe();
@@ -165,7 +166,7 @@ bool Engine::receive_packet(rte_mbuf* packet) {
   flow->in->credit.on_frame(flow->credit,
                             flow->receive.expand(transport.sequence) + transport.backlog,
                             ask_user(*flow, [flow](auto& user) { return user.granting(*flow); }));
-  wake_answer(*flow);
+  wake_answer(*flow);  // its timer is set then, too
   return held;
 }
 
@@ -238,29 +239,26 @@ template <typename User>
 bool Engine::receive_segment(Flow& flow, User& user, const ParsedFrame& frame,
                              const Contribution& contribution) {
   const std::uint64_t sequence = flow.receive.expand(frame.transport.sequence);
-  typename User::Acceptance accepted;
-  if (sequence < flow.receive.most() && !flow.receive.received(sequence)) {
-    accepted = user.accept(flow, sequence, contribution);
-    if (accepted.refused.has_value()) {
-      counters_.drop(*accepted.refused);
-      return false;
-    }
-  }
-  std::uint64_t arrived = 0;
-  switch (flow.receive.arrive(frame.transport.sequence, arrived, now_)) {
-    case protocol::Arrival::duplicate:
+  const protocol::Arrival arrival = flow.receive.look(sequence);
+  if (arrival != protocol::Arrival::fresh) {
+    flow.receive.acknowledge_at_once();
+    if (arrival == protocol::Arrival::duplicate) {
       ++counters_.duplicates;
-      return false;
-    case protocol::Arrival::outside:
+    } else {
       counters_.drop(DropReason::outside_window);
-      return false;
-    case protocol::Arrival::fresh:
-      break;
+    }
+    return false;
   }
+  const typename User::Acceptance accepted = user.accept(flow, sequence, contribution);
+  if (accepted.refused.has_value()) {
+    counters_.drop(*accepted.refused);
+    return false;
+  }
+  flow.receive.record(sequence, now_);
   ++counters_.segments_received;
   flow.in->credit.on_segment(frame.congestion_marked, frame.transport.sent_again,
                              contribution.bytes);
-  return user.take(flow, arrived, contribution, accepted);
+  return user.take(flow, sequence, contribution, accepted);
 }
 
 // The flow that a frame belongs to, if it is right; else counts why not. A MAC is the job's, so the
@@ -310,10 +308,12 @@ Flow* Engine::find_flow(const ParsedFrame& frame) {
     return refuse(DropReason::not_for_this_server);
   }
   Flow* flow = flows_.find(FlowTable::key(frame.transport, frame.routing.source));
-  if (flow == nullptr && !attempt([&] { flow = find_mail_flow(frame); })) {
-    return refuse(DropReason::no_memory);
+  if (flow == nullptr) {
+    Flow* made = nullptr;
+    if (!attempt([&] { made = find_mail_flow(frame); })) return refuse(DropReason::no_memory);
+    if (made == nullptr) return refuse(reason_for_no_flow(frame.transport));
+    flow = made;
   }
-  if (flow == nullptr) return refuse(reason_for_no_flow(frame.transport));
   if (frame.transport.epoch != epoch_of(*flow)) return refuse(DropReason::stale_epoch);
   if (flow->job->state == EngineJob::State::halted) return refuse(DropReason::job_not_running);
   return flow;

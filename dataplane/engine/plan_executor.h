@@ -228,7 +228,7 @@ class PlanExecutor {
   // About how many segments wait for credit; at most 255.
   std::uint8_t backlog(Flow& flow) const { return next_is_ready(flow) ? ready_backlog(flow) : 0; }
   // The same where the next segment is known to be ready.
-  std::uint8_t ready_backlog(const Flow& flow) const;
+  std::uint8_t ready_backlog(Flow& flow) const;
 
   // Ends ----------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ class PlanExecutor {
     flow.sending = sends(flow) ? collective : kNone;
     flow.granting = receives(flow) ? collective : kNone;
     flow.sends_short = false;
-    flow.plain_end = 0;
+    flow.plain_end = flow.ready_end = 0;
   }
   // The place among a stage's flows.
   unsigned number_of(const Flow& flow) const {
@@ -288,6 +288,7 @@ class PlanExecutor {
   OutgoingSegment outgoing(const Flow& flow, const InFlight& collective,
                            std::uint32_t position) const;
 
+  std::uint64_t count_ready(const Flow& flow) const;
   bool ready(const Flow& flow, const InFlight& collective, std::uint32_t position) const;
   bool partial_sum_is_here(const InFlight& collective, unsigned w, unsigned r,
                            std::uint32_t position) const;

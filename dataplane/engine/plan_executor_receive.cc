@@ -30,19 +30,19 @@ PlanExecutor::Acceptance PlanExecutor::accept(Flow& flow, std::uint64_t sequence
 
 bool PlanExecutor::take(Flow& flow, std::uint64_t sequence, const Contribution& segment,
                         const Acceptance& accepted) {
+  if (flow.stage == Stage::broadcast && accepted.target.has_value()) {
+    write_result(flow, *accepted.target, segment);
+    wake_consumed(flow);
+    return false;
+  }
   Contribution held = segment;
   held.sequence = sequence;
   if (flow.stage == Stage::aggregation) {
     contribute(flow, sequence, held);
-    return true;
-  }
-  if (!accepted.target.has_value()) {
+  } else {
     early_results_.hold(number_of(flow), sequence, held);
-    return true;
   }
-  write_result(flow, *accepted.target, segment);
-  wake_consumed(flow);
-  return false;
+  return true;
 }
 
 // Where the result of a submitted collective belongs; nothing if it does not fit.

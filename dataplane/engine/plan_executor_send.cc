@@ -106,15 +106,21 @@ std::optional<OutgoingSegment> PlanExecutor::next_segment(Flow& flow) {
   return outgoing(flow, *collective, position);
 }
 
-std::uint8_t PlanExecutor::ready_backlog(const Flow& flow) const {
+// While a port is filled nothing becomes ready, so one look does for all of a flow's frames.
+std::uint8_t PlanExecutor::ready_backlog(Flow& flow) const {
+  const std::uint64_t next = flow.send.next();
+  if (next >= flow.ready_end) flow.ready_end = next + count_ready(flow);
+  return static_cast<std::uint8_t>(std::min(flow.ready_end - next, kMostBacklog));
+}
+
+std::uint64_t PlanExecutor::count_ready(const Flow& flow) const {
   const InFlight& collective = in_flight(flow.sending);
   const std::uint64_t next = flow.send.next();
   const std::uint64_t left = collective.layout.end(stage_of(flow), flow.step) - next;
   const std::uint32_t position = position_of(collective, stage_of(flow), flow.step, next);
   const std::uint32_t round_length = collective.layout.round_length(flow.step);
   if (flow.stage == Stage::aggregation && flow.step == 0 && position < round_length) {
-    return static_cast<std::uint8_t>(
-        std::min<std::uint64_t>(round_length - position, kMostBacklog));
+    return round_length - position;
   }
   const std::uint64_t most = std::min(left, kMostCounted);
   std::uint64_t count = 1;
@@ -123,7 +129,7 @@ std::uint8_t PlanExecutor::ready_backlog(const Flow& flow) const {
     if (!ready(flow, collective, position + static_cast<std::uint32_t>(next) - 1)) break;
     count = next;
   }
-  return static_cast<std::uint8_t>(count);
+  return count;
 }
 
 OutgoingSegment PlanExecutor::sent_segment(const Flow& flow, std::uint64_t sequence) const {

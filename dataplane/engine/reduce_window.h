@@ -87,7 +87,7 @@ class ReduceWindow {
   void release(unsigned index) {
     for (unsigned i = index * neighbours_; i < (index + 1) * neighbours_; ++i) {
       if (held_[i].packet != nullptr) rte_pktmbuf_free(held_[i].packet);
-      held_[i] = {};
+      held_[i].packet = nullptr;
     }
     arrived_[index] = 0;
   }

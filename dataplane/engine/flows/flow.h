@@ -130,9 +130,11 @@ struct Flow : FlowKey {
   // The same of what carries no segment, or one that is sent again.
   bool may_overtake() const { return plain_end <= send.cumulative(); }
 
-  std::uint64_t sending = 1;    // the collective that holds send.next(), or the next one to begin
-  std::uint64_t granting = 1;   // the same of receive.limit()
-  bool sends_short = false;     // that collective is short
+  std::uint64_t sending = 1;   // the collective that holds send.next(), or the next one to begin
+  std::uint64_t granting = 1;  // the same of receive.limit()
+  bool sends_short = false;    // that collective is short
+  // Up to here segments were ready when its user last looked; 0: since then it has been woken.
+  std::uint64_t ready_end = 0;
   std::uint64_t plain_end = 0;  // behind the last segment that took the plain lane
   FlowTimer timer;
 

@@ -48,7 +48,8 @@ class FlowRotation {
 
   bool empty() const { return flows_.empty(); }
   bool any_awake() const { return !awake_.empty(); }
-  void wake(std::size_t place) { awake_.insert(place); }
+  // Whether it has slept.
+  bool wake(std::size_t place) { return awake_.insert(place); }
 
   // Visits flows that are awake, one at a time, until `limit` visits have served something or a
   // whole round has not. Returns how many have. visit(flow) -> Visit; a visit may wake flows.

@@ -53,8 +53,10 @@ class FlowScheduler {
   void remove(Flow& flow);
 
   void wake(const Flow& flow) {
-    flow.scheduled.rotation->wake(flow.scheduled.in_rotation);
-    awake_.insert(flow.scheduled.share);
+    // Where the flow is awake its share is, too.
+    if (flow.scheduled.rotation->wake(flow.scheduled.in_rotation)) {
+      awake_.insert(flow.scheduled.share);
+    }
     if (flow.sends_short) short_.insert(flow.scheduled.share);
   }
 

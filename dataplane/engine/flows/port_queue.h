@@ -168,6 +168,7 @@ inline void wake_consumed(Flow& flow) {
   if (flow.in != nullptr) flow.in->consumed.wake(flow.place_in);
 }
 inline void wake_segment(Flow& flow) {
+  flow.ready_end = 0;
   if (flow.out != nullptr) flow.out->segments.wake(flow);
 }
 

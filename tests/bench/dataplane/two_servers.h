@@ -37,8 +37,8 @@ class TwoServers {
       session.trainer_doorbell = dup(session.trainer_doorbell);
       trainers_.back()->admit(session);
       // As a trainer's library does for a large block.
-      shared::take_huge_pages(std::as_writable_bytes(
-          std::span(trainers_.back()->at(shared::kHeapOffset), buffer)));
+      shared::take_huge_pages(
+          std::as_writable_bytes(std::span(trainers_.back()->at(shared::kHeapOffset), buffer)));
       auto* elements = reinterpret_cast<float*>(trainers_.back()->at(shared::kHeapOffset));
       std::fill_n(elements, buffer / sizeof(float), 0.0F);
     }
