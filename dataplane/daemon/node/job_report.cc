@@ -77,8 +77,8 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
     });
     count(job, servers);
   }
-  std::ranges::stable_partition(jobs,
-                                [](const JobFacts& job) { return job.state != JobState::aborted; });
+  std::stable_partition(jobs.begin(), jobs.end(),
+                        [](const JobFacts& job) { return job.state != JobState::aborted; });
   return jobs;
 }
 
