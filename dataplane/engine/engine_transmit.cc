@@ -175,8 +175,8 @@ Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
   }
   bytes = frame;
   ++counters_.segments_sent;
-  // Else it is the first one on its way that the timer waits for.
-  if (flow.send.in_flight() == 1) arm_timer(flow);
+  // Else the timer waits for the first one on its way already.
+  if (flow.send.in_flight() == 1 || flow.timer.deadline() == protocol::kNever) arm_timer(flow);
   return Visit::served;
 }
 

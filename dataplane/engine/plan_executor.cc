@@ -152,6 +152,8 @@ bool PlanExecutor::is_sent(Flow& flow, const InFlight& collective, protocol::Nan
     }
     const unsigned shown = flow.send.take_delivered(end, now);
     if (flow.neighbour != nullptr) flow.neighbour->acknowledged.add(shown);
+    // Its timer may be one for what has arrived, and there is none for the rest.
+    if (shown != 0) wake_answer(flow);
     return flow.send.cumulative() >= end;  // a neighbour may answer what it was never sent
   }
   if (flow.send.consumed() >= end) return true;

@@ -94,13 +94,18 @@ void Poller::watch(int descriptor) { add_to_epoll(descriptor, EPOLLIN | EPOLLET)
 
 void Poller::unwatch(int descriptor) { epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr); }
 
-unsigned Poller::iterate() {
+Nanoseconds Poller::read_clock() {
   const Nanoseconds now = clock_.now();
-  if (last_iteration_ != 0 && now - last_iteration_ > kStall && clock_.reader_may_stall()) {
+  if (last_read_ != 0 && now - last_read_ > kStall && clock_.reader_may_stall()) {
     stalls_.add(1);
-    stalled_ += now - last_iteration_ - kStall;
+    stalled_ += now - last_read_ - kStall;
   }
-  last_iteration_ = now;
+  last_read_ = now;
+  return now;
+}
+
+unsigned Poller::iterate() {
+  Nanoseconds now = read_clock();
   unsigned moved = 0;
   for (Pollable* pollable : clocked_) moved += pollable->poll(now);
   // To look at all of them costs a small part of moving as many packets.
@@ -109,6 +114,7 @@ unsigned Poller::iterate() {
   for (Pollable* pollable : attended_) {
     moved += pollable->poll(now - stalled_);
     if (moved - at_last_look < worth_a_look || !urgency_.any(now - stalled_)) continue;
+    now = read_clock();  // else what goes forth and back would seem to take no time
     moved += poll_urgent(now);
     at_last_look = moved;
   }
@@ -139,7 +145,7 @@ void Poller::run() {
     if (iterate() != 0) {
       idle_since_ = 0;
     } else {
-      idle(last_iteration_);
+      idle(last_read_);
     }
     serve_call();
   }
@@ -193,11 +199,11 @@ void Poller::sleep(Nanoseconds now) {
   bool came = true;
   if (iterate() == 0 && requested_.load() == nullptr && !stop_.load()) {
     const Nanoseconds next = next_event();
-    const Nanoseconds most =
-        next == kNever ? longest_sleep_
-                       : std::clamp<Nanoseconds>(next - last_iteration_, 0, longest_sleep_);
+    const Nanoseconds most = next == kNever
+                                 ? longest_sleep_
+                                 : std::clamp<Nanoseconds>(next - last_read_, 0, longest_sleep_);
     came = wait_for_event(epoll_, most);
-    last_iteration_ = 0;  // having slept is no stall
+    last_read_ = 0;  // having slept is no stall
   }
   doorbell_.finish_wait();
   for (Pollable* pollable : clocked_) pollable->finish_wait();

@@ -117,6 +117,7 @@ class Poller {
   std::uint64_t stalls() const { return stalls_.value(); }
 
  private:
+  Nanoseconds read_clock();
   unsigned poll_urgent(Nanoseconds now);
   void add_to_epoll(int descriptor, std::uint32_t events);
   void idle(Nanoseconds now);
@@ -140,7 +141,7 @@ class Poller {
   std::function<void()> meanwhile_;
   std::exception_ptr failure_;  // of the call that was served last; published by served_
   Nanoseconds idle_since_ = 0;
-  Nanoseconds last_iteration_ = 0;
+  Nanoseconds last_read_ = 0;  // of the clock
   Nanoseconds stalled_ = 0;
   RelaxedCounter stalls_;
   Urgency urgency_;

@@ -13,8 +13,8 @@ namespace gradcube::dataplane {
 
 class Urgency {
  public:
-  // Longer than a trainer needs to submit what comes next.
-  static constexpr protocol::Nanoseconds kRemembered = protocol::kMillisecond;
+  // Longer than a trainer needs to submit what comes next, and some iterations of a busy poller.
+  static constexpr protocol::Nanoseconds kRemembered = 4 * protocol::kMillisecond;
 
   // Something urgent has been sent.
   void record(protocol::Nanoseconds now) { until_ = now + kRemembered; }
