@@ -92,9 +92,8 @@ class Request:
         """Blocks until the collective has ended, at most `timeout` seconds: then TimeoutError, and it goes on.
 
         Its array must be left alone until it has ended: what would use it is refused until wait() or test() has said
-        so. Where a request is dropped before, nothing is written to its array any more, and that is refused once if
-        NumPy owns its memory. But arrays of alloc() get the result, and are not refused; weights of a push get theirs,
-        and are. The TimeoutError has this request as ``request``, as has what Ctrl-C raises. A message can be withdrawn:
+        so. What a request would bring that is dropped before is lost, but for arrays of alloc(), and the next use of
+        its array is refused, once. The TimeoutError has this request as ``request``, as has what Ctrl-C raises. A message can be withdrawn:
         cancel().
         """
         try:
