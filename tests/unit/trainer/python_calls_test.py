@@ -4,7 +4,6 @@ Usage: python_calls_test.py FAKE_DAEMON. The package and the library are found t
 """
 
 import asyncio
-import gc
 import os
 import pickle
 import select
@@ -56,96 +55,6 @@ class KindsTest(WithDaemon):
             array[:] = 5
             session.allreduce(array, timeout=60)
             self.assertEqual(array[0], 5 * SIZE)
-
-    def test_a_dropped_request_writes_nothing_any_more_and_its_array_is_refused_once(self):
-        with gradcube.Session(self.socket, job="hold") as session:
-            array = numpy.ones(10)
-            looked_at, received = session.allreduce_async(array[:9]), session.recv_async(array[9:], 1)
-            self.assertFalse(looked_at.test())
-            del looked_at, received
-            self.release()
-            session.barrier(timeout=60)
-            array[:] = 5
-            self.wait_for(lambda: session._reap_abandoned(2) or not session._abandoned)
-            self.assertEqual(array.tolist(), [5] * 10)
-            with self.assertRaisesRegex(gradcube.InvalidError, r"request \d+, which was dropped before"):
-                session.allreduce(array, timeout=60)
-            session.allreduce(array, timeout=60)
-            self.assertEqual(array.tolist(), [5 * SIZE] * 10)
-
-    def test_a_request_that_is_dropped_after_its_end_writes_nothing_either(self):
-        with gradcube.Session(self.socket, job="job") as session:
-            arrays = [numpy.ones(10) for _ in range(4)]
-            requests = [session.allreduce_async(array) for array in arrays]
-            session.barrier(timeout=60)
-            for array in arrays:
-                array[:] = 5
-            self.assertTrue(requests[0].test())  # and so it brings what it has
-            requests.clear()
-            self.assertEqual([array[0] for array in arrays], [SIZE, 5, 5, 5])
-            session.allreduce(arrays[0], timeout=60)
-            with self.assertRaisesRegex(gradcube.InvalidError, "which was dropped before"):
-                session.allreduce(arrays[1], timeout=60)
-
-    def test_what_a_dropped_request_only_reads_or_has_in_place_is_refused_to_nobody(self):
-        with gradcube.Session(self.socket, job="job") as session:
-            shared, array = session.alloc(10), numpy.ones(10, "float32")
-            hub = gradcube.Hub(session, {"fc": array}, timeout=60)
-            for drop in (
-                lambda array: session.broadcast_async(array, root=RANK),
-                lambda array: session.reduce_async(array, root=1),
-                lambda array: session.send_async(array, 1),
-                lambda array: session.compare_async(array),
-                lambda array: hub.push_async("fc", array),
-                lambda _: session.allreduce_async(shared),
-            ):
-                drop(array)
-                session.barrier(timeout=60)
-                self.wait_for(lambda: session._reap_abandoned(1) or not session._abandoned)
-                for each in (array, shared):
-                    each[:] = 5
-                    session.allreduce(each, timeout=60)
-                    self.assertEqual(each.tolist(), [5 * SIZE] * 10)
-            hub.free(60)
-
-    def test_weights_of_a_dropped_push_are_refused_once(self):
-        for memory in ("staged", "shared"):
-            with self.subTest(memory=memory), gradcube.Session(self.socket, job="job") as session:
-                weights = numpy.ones(10, "float32") if memory == "staged" else session.alloc(10)
-                hub = gradcube.Hub(session, {"fc": weights}, timeout=60)
-                hub.push_pull_async("fc", numpy.ones(10, "float32"), weights)
-                self.wait_for(lambda: session._reap_abandoned(1) or not session._abandoned)
-                with self.assertRaisesRegex(gradcube.InvalidError, "which was dropped before"):
-                    hub.set_weights({"fc": weights}, timeout=60)
-                hub.set_weights({"fc": weights}, timeout=60)
-                hub.free(60)
-
-    def test_memory_of_dropped_requests_is_known_as_long_as_it_is_there(self):
-        with gradcube.Session(self.socket, job="job") as session:
-            whole = numpy.ones(30)
-            session.allreduce_async(whole[10:20])
-            for kind in (numpy.ones, lambda length: numpy.frombuffer(bytearray(8 * length))):
-                for _ in range(100):
-                    session.allreduce_async(kind(10))
-                    session.barrier(timeout=60)
-            self.wait_for(lambda: session._reap_abandoned(100) or not session._abandoned)
-            self.assertEqual(len(session._late._requests), 1)
-            with self.assertRaisesRegex(gradcube.InvalidError, "which was dropped before"):
-                session.allreduce(whole)
-            self.assertEqual((session._late._requests, session._late._ended), ({}, set()))
-
-    def test_requests_that_are_collected_late_or_after_their_session_are_dropped_quietly(self):
-        for is_closed in (False, True):
-            with self.subTest(is_closed=is_closed), gradcube.Session(self.socket, job="job") as session:
-                array = numpy.ones(10)
-                cycle = [session.allreduce_async(array)]
-                cycle.append(cycle)
-                if is_closed:
-                    session.close()
-                del cycle
-                gc.collect()
-            with gradcube.Session(self.socket, job="job") as other:
-                other.allreduce(array, timeout=60)
 
     def test_bytes_of_any_type_are_gathered_and_broadcast(self):
         with gradcube.Session(self.socket, job="job") as session:

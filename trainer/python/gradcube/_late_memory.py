@@ -1,5 +1,4 @@
-"""Memory of requests whose time was up, or whose waits were interrupted, and for whose ends nobody has waited since; or
-that were dropped before anybody had.
+"""Memory of requests whose time was up, or whose waits were interrupted, and for whose ends nobody has waited since.
 
 A collective goes on then, and what it brings is written to its array at any time: what a trainer has written there
 since would be lost, and the result of before be submitted in its place. So nothing is submitted with such memory, in
@@ -8,14 +7,7 @@ whichever session of this process. It is kept, too: no other array comes to lie 
 
 import weakref
 
-import numpy
-
 from ._errors import InvalidError
-from ._memory import Block
-
-NOTHING = "nothing"  # in the place of whether memory is written: it is, but with nothing that anybody wants
-_LEFT = "whose time was up or whose wait was interrupted"
-_DROPPED = "which was dropped before wait() or test() had told its end"
 
 _sessions = weakref.WeakValueDictionary()  # by their numbers in Python
 
@@ -36,38 +28,17 @@ def register(session):
 
 class LateMemory:
     def __init__(self):
-        # By their numbers: the memory of each, what owns it, and why nobody knows its end. The garbage collector drops
-        # requests at any time: these are looked at in copies.
-        self._requests = {}
+        self._requests = {}  # by their numbers: the memory of each, and what owns it
         self._ended = set()  # of these, what nobody can wait for any more
 
     def add(self, number, memory, owned):
         """``memory``: for each piece the address, the bytes, and whether they are written."""
         if memory:  # a barrier has none
-            self._requests[number] = (memory, owned, _LEFT)
-
-    def has(self, number):
-        return number in self._requests
-
-    def drop(self, number, memory, array, is_lost):
-        """Its request was dropped, and is known until the memory, ``array``'s, is given back.
-
-        ``is_lost``: nothing is written to it any more. Then it matters only that a program may take it for the result.
-        """
-        while isinstance(array.base, numpy.ndarray):
-            array = array.base
-        owner = array if array.base is None else array.base
-        if isinstance(owner, (numpy.ndarray, Block)):
-            owner = weakref.ref(owner, lambda _: self.remove(number))
-        if is_lost and array.base is not None:  # shared with the daemon, or nobody tells when it is given back
-            return
-        self._requests[number] = (memory, owner, _DROPPED)
-        if is_lost:
-            self._ended.add(number)
+            self._requests[number] = (memory, owned)
 
     def end(self, number):
         """It has ended, and nobody was told. What it has only read is as it was."""
-        memory, _, _ = self._requests.get(number, ((), None, None))
+        memory, _ = self._requests.get(number, ((), None))
         if any(writes for _, _, writes in memory):
             self._ended.add(number)
         else:
@@ -80,7 +51,7 @@ class LateMemory:
 
     def find(self, memory):
         """The request that has some of it; None: there is none, or both only read it."""
-        for number, (late, _, _) in self._requests.copy().items():
+        for number, (late, _) in list(self._requests.items()):
             if any(_overlap(one, other) for one in memory for other in late):
                 return number
         return None
@@ -88,18 +59,16 @@ class LateMemory:
     def refuse(self, memory):
         """What has some that is a request's; once where that has ended: then the caller knows."""
         number = self.find(memory)
-        _, _, why = self._requests.get(number, (None, None, None))
-        if why is None:
+        if number is None:
             return
-        request = f"this memory is that of request {number}, {why}"
+        request = f"this memory is that of request {number}, whose time was up or whose wait was interrupted"
         if number in self._ended:
-            while number in self._ended:  # once for all of them
-                self.remove(number)
-                number = self.find(memory)
-            has = "whose result may be lost" if why == _DROPPED else "which has written to it since"
-            raise InvalidError(f"{request}, and {has}: write there anew what is to be sent")
-        known = "" if why == _DROPPED else ", which the exception has as .request"
-        raise InvalidError(f"{request}, and which may still read or write it: wait for that request first{known}")
+            self.remove(number)
+            raise InvalidError(f"{request}, and which has written to it since: write there anew what is to be sent")
+        raise InvalidError(
+            f"{request}, and which may still read or write it: wait for that request first, which the exception has as "
+            ".request"
+        )
 
 
 def _overlap(one, other):

@@ -92,8 +92,7 @@ class Request:
         """Blocks until the collective has ended, at most `timeout` seconds: then TimeoutError, and it goes on.
 
         Its array must be left alone until it has ended: what would use it is refused until wait() or test() has said
-        so. What a request would bring that is dropped before is lost, but for arrays of alloc(), and the next use of
-        its array is refused, once. The TimeoutError has this request as ``request``, as has what Ctrl-C raises. A message can be withdrawn:
+        so. The TimeoutError has this request as ``request``, as has what Ctrl-C raises. A message can be withdrawn:
         cancel().
         """
         try:
@@ -247,19 +246,4 @@ class Request:
         if self._ended or self._is_reported():
             self._session._late.end(self._number.value)  # Ctrl-C may have come between the end and its report
         else:
-            self._drop()
-
-    def _drop(self):
-        """Nobody asks for its end any more. What it holds is given back when it has ended.
-
-        What it would bring is written nowhere from now on: nobody would know when. A push goes on writing, and the
-        daemon where it works on the array itself.
-        """
-        session, number = self._session, self._number.value
-        handle, written = session._handle, [piece for piece in self._memory if piece[2] is True]
-        if written and handle is not None and handle.is_own() and not session._late.has(number):
-            is_lost = handle.native.gradcube_forget(handle.session, number) == 0
-            if is_lost or len(self._memory) > 1:  # of a push the gradients, and the weights that are pulled
-                session._late.drop(number, written, self._owned[len(self._memory) - 1], is_lost)
-        if not session._forget(number):
-            session._abandoned.append((number, self._owned))
+            self._session._abandon(self._number.value, self._owned)

@@ -8,7 +8,7 @@ import numpy
 
 from ._arrays import DTYPES, elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
 from ._errors import AgainError, InvalidError, MemoryFullError, error_of
-from ._late_memory import NOTHING, LateMemory, register
+from ._late_memory import LateMemory, register
 from ._library import Collective, Message, keep, library
 from ._memory import Block, Handle
 from ._options import job_name, options_of, socket_path
@@ -280,7 +280,6 @@ class Session:
 
     def _on_array(self, kind, array, dtype, lane, op="sum", root=0, in_chunks=False):
         number, count = elements_of(array, dtype, copied=kind in _COPIED)
-        brings = kind not in ("broadcast", "reduce") or (kind == "reduce") == (root == self.rank)
         if in_chunks and count % self.size != 0:
             raise InvalidError(
                 f"invalid array: {count} elements have no chunks of one length for {self.size} trainers: "
@@ -289,7 +288,7 @@ class Session:
         return self._collective(
             kind,
             array,
-            ((array.ctypes.data, array.nbytes, True if brings else NOTHING),),
+            ((array.ctypes.data, array.nbytes, True),),
             buffer=array.ctypes.data,
             count=count // self.size if in_chunks else count,
             dtype=number,
@@ -361,6 +360,11 @@ class Session:
         keep(codes, handle.native.gradcube_wait, handle.session, request._number, 0)
         return codes
 
+    def _abandon(self, number, owned):
+        """Nobody asks for its end any more. What it holds is given back when it has ended."""
+        if not self._forget(number):
+            self._abandoned.append((number, owned))
+
     def _forget(self, number):
         """True when it has ended, or the session has."""
         handle = self._handle
@@ -374,7 +378,7 @@ class Session:
         return True
 
     def _check_late(self, memory):
-        """That none of it is that of a request of this session which a timeout or Ctrl-C has left, or who had it."""
+        """That none of it is that of a request of this session which a timeout or Ctrl-C has left."""
         if self._late.find(memory) is not None:
             self._reap_abandoned(len(self._abandoned))
             self._late.refuse(memory)
