@@ -69,12 +69,19 @@ def number_of(name, value):
         raise InvalidError(f"invalid {name} {value!r:.64}: expected a number") from None
 
 
+def _is_set(value):
+    try:
+        return bool(value)
+    except (RuntimeError, ValueError):  # of PyTorch's and NumPy's vectors
+        return True
+
+
 def without_rate(optimizer, group):
     """A group's settings for the hub. Other names are the program's own, but for those of settings that a hub lacks."""
     known = _DEFAULTS[optimizer]
     for name in (*_STEPS, *_MOMENTS, *_OTHERS):
         is_meant = name == "decoupled_weight_decay" and optimizer == "adamw"
-        if name not in known and not is_meant and group.get(name):
+        if name not in known and not is_meant and _is_set(group.get(name)):
             raise InvalidError(f"a parameter group has {name} {group[name]!r:.64}, and {optimizer} of a hub has none")
     return {name: _unchanging(name, group[name]) for name in known if name in group and name != "lr"}
 
