@@ -177,10 +177,10 @@ void check_order(const std::vector<Copy>& copies) {
   for (std::size_t later = 0; later < copies.size(); ++later) {
     const Copy& copy = copies[later];
     const Span read = extent_of(copy.from);
-    const bool lie_alike = copy.to.strides() == copy.from.strides() ||
-                           (copy.to.is_contiguous() && copy.from.is_contiguous());
-    const bool are_the_same =
-        copy.to.data_ptr() == read.begin && copy.to.is_same_size(copy.from) && lie_alike;
+    // PyTorch copies nothing to itself by other strides, also where they are those of one element.
+    const bool are_the_same = copy.to.data_ptr() == read.begin &&
+                              copy.to.is_same_size(copy.from) &&
+                              copy.to.strides() == copy.from.strides();
     if (!are_the_same && overlap(extent_of(copy.to), read)) throw shared_memory();
     for (std::size_t i = 0; i < later; ++i) {
       if (overlap(extent_of(copies[i].to), read)) throw shared_memory();
