@@ -178,8 +178,7 @@ void check_order(const std::vector<Copy>& copies) {
     const Copy& copy = copies[later];
     const Span read = extent_of(copy.from);
     // PyTorch copies nothing to itself by other strides, also where they are those of one element.
-    const bool are_the_same = copy.to.data_ptr() == read.begin &&
-                              copy.to.is_same_size(copy.from) &&
+    const bool are_the_same = copy.to.data_ptr() == read.begin && copy.to.is_same_size(copy.from) &&
                               copy.to.strides() == copy.from.strides();
     if (!are_the_same && overlap(extent_of(copy.to), read)) throw shared_memory();
     for (std::size_t i = 0; i < later; ++i) {
