@@ -54,7 +54,7 @@ class Misuse(unittest.TestCase):
             self.expect("quickstart.sh", [f"--{name}"], f"--{name}: the value is missing")
 
     def test_a_group_of_benches_that_is_not_there_is_named(self):
-        words = 'there is no group "horses"; expected a part of one of these names:'
+        words = 'there is no group "horses"; expected "all", or a part of one of these names:'
         self.expect("bench.sh", ["--quick", "hosts", "horses"], words)
 
 
