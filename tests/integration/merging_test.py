@@ -1,6 +1,7 @@
 """MergedGradientOptimizer and merged_gradient_hook over the backend of torch.distributed: what they train, send, plan,
 record, tell and refuse; and their example."""
 
+import json
 import pathlib
 import re
 import sys
@@ -137,13 +138,24 @@ class Example(TestCase):
                 self.assertRegex(said, r"epoch 2/2 .* 44 iterations, .* ms each; \d+ all-reduces in .* hidden")
                 self.assertIn("weights: bit-identical on all 4 ranks", said)
                 self.assertGreater(float(re.search(r"test accuracy: ([\d.]+)%", said)[1]), 50)
-                draw = [sys.executable, "-m", "gradcube.draw_timeline", timeline, picture]
-                drawn = run_launcher(draw, self.cluster.environment)
-                self.assertEqual(drawn.returncode, 0, drawn.stdout)
-                for words in ("rank 3", "conv1", "all-reduces"):
-                    self.assertIn(words, picture.read_text())
+                self.assert_drawn(timeline, picture, [], ["rank 3", "all-reduces"])
+                begin, end = self.span_of(timeline, "conv1")  # whose name a picture of all may be too narrow for
+                self.assert_drawn(timeline, picture, ["--from", begin, "--until", end], ["rank 3", "conv1"])
                 timeline.unlink()
-                picture.unlink()
+
+    def assert_drawn(self, timeline, picture, options, expected):
+        draw = [sys.executable, "-m", "gradcube.draw_timeline", timeline, picture, *options]
+        drawn = run_launcher(draw, self.cluster.environment)
+        self.assertEqual(drawn.returncode, 0, drawn.stdout)
+        for words in expected:
+            self.assertIn(words, picture.read_text())
+        picture.unlink()
+
+    def span_of(self, timeline, name):
+        """Milliseconds, as --from and --until take them."""
+        spans = json.loads(timeline.read_text())["traceEvents"]
+        span = next(span for span in spans if span["ph"] == "X" and name in span["name"])
+        return [f"{span['ts'] / 1e3}", f"{(span['ts'] + span['dur']) / 1e3}"]
 
 
 if __name__ == "__main__":
