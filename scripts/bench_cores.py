@@ -76,12 +76,15 @@ def small_nine_rows(setting):
         with Cluster(setting.build) as cluster:
             for size in sizes:
                 medians.add(size, cluster.allreduce(size, 500)["seconds_median"])
+            medians.add("cpu", cluster.allreduce("1K", 1000, "--verbose")["cpu_seconds_each"])
         with Cluster(setting.build, "--rate", "1gbit") as cluster:
             medians.add("at a rate", cluster.allreduce("1K", 300)["seconds_median"])
         for transport in ("vader", "tcp"):
             peer = bench_peers.open_mpi(setting.build, sizes, 300, transport=transport)
             for size in sizes:
                 medians.add(f"{transport} {size}", peer[size])
+        peer = bench_peers.open_mpi(setting.build, ["1K"], 1000, figure="cpu_seconds_each")
+        medians.add("vader cpu", peer["1K"])
     peers = {"vader": "vader 1K", "tcp": "tcp 1K"}
     rows = small_rows_of("1 KB, bcube:3,2, no rate", medians, "1K", peers, 90)
     rows += small_rows_of("1 KB, bcube:3,2, 1 Gbit/s", medians, "at a rate", peers, 150)
@@ -89,6 +92,8 @@ def small_nine_rows(setting):
         figure = f"{size[:-1]} KB, bcube:3,2, no rate"
         peer = medians[f"vader {size}"]
         rows.append(at_most(against(figure, medians[size], "us", "Open MPI, vader", peer), 1))
+    figure = "1 KB, bcube:3,2, no rate: time of a core, of all processes"
+    rows.append(at_most(against(figure, medians["cpu"], "us", "Open MPI, vader", medians["vader cpu"]), 1))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""The peers, measured by the programs of tests/bench/peers: seconds for one all-reduce."""
+"""The peers, measured by the programs of tests/bench/peers: seconds for one all-reduce, of time or of all cores."""
 
 import json
 import os
@@ -16,12 +16,12 @@ def _options(sizes, iterations):
     return ["--sizes", ",".join(sizes), "--iterations", str(iterations), "--warmup", "1"]
 
 
-def _medians(results, sizes):
-    return {size: result["seconds_median"] for size, result in zip(sizes, results)}
+def _by_size(results, sizes, figure="seconds_median"):
+    return {size: result[figure] for size, result in zip(sizes, results)}
 
 
-def open_mpi(build, sizes, iterations, ranks=RANKS, transport="vader"):
-    """Open MPI's MPI_Allreduce, the median by size; `vader` is its shared memory."""
+def open_mpi(build, sizes, iterations, ranks=RANKS, transport="vader", figure="seconds_median"):
+    """Open MPI's MPI_Allreduce, a figure by size; `vader` is its shared memory."""
     command = ["mpirun", "--allow-run-as-root", "-n", str(ranks), "--oversubscribe"]
     command += ["--mca", "btl", f"self,{transport}"]
     if transport == "tcp":
@@ -30,7 +30,7 @@ def open_mpi(build, sizes, iterations, ranks=RANKS, transport="vader"):
     if ranks > len(os.sched_getaffinity(0)):
         command += ["--mca", "mpi_yield_when_idle", "1"]
     command.append(str(pathlib.Path(build) / "tests/bench/peers/mpi_allreduce"))
-    return _medians(run_json(command + _options(sizes, iterations), 300)["results"], sizes)
+    return _by_size(run_json(command + _options(sizes, iterations), 300)["results"], sizes, figure)
 
 
 AGENT = """#!/bin/sh
@@ -64,7 +64,7 @@ def open_mpi_over_tcp(build, sizes, iterations, members):
         for name, value in parameters.items():
             command += ["--mca", name, value]
         command.append(str(pathlib.Path(build).resolve() / "tests/bench/peers/mpi_allreduce"))
-        return _medians(run_json(inside(members[0][0], command + _options(sizes, iterations)), 300)["results"], sizes)
+        return _by_size(run_json(inside(members[0][0], command + _options(sizes, iterations)), 300)["results"], sizes)
 
 
 def gloo_ring(build, sizes, iterations, members=None):
@@ -82,4 +82,4 @@ def gloo_ring(build, sizes, iterations, members=None):
                 holder, address = members[rank]
                 command = inside(holder, [*command, "--address", address])
             commands.append(command)
-        return _medians(json.loads(run_all(commands, 300))["results"], sizes)
+        return _by_size(json.loads(run_all(commands, 300))["results"], sizes)

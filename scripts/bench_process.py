@@ -144,11 +144,11 @@ class Cluster:
     def _json(self, seconds, *arguments):
         return run_json([self._gradcube, *arguments, "--json"], seconds, self._environment)
 
-    def allreduce(self, size, iterations, check=False, algorithm="bml"):
-        """The result of `gradcube perf allreduce` for one size."""
-        flags = ["--sizes", size, "--iterations", str(iterations), "--algorithm", algorithm]
-        if check:
-            flags.append("--check")
+    def allreduce(self, size, iterations, *options, algorithm=None):
+        """The result of `gradcube perf allreduce` for one size; by the cluster's default without an algorithm."""
+        flags = ["--sizes", size, "--iterations", str(iterations), *options]
+        if algorithm is not None:
+            flags += ["--algorithm", algorithm]
         result = self._json(300, "perf", "allreduce", *flags)["results"][0]
         if result["wrong"]:
             raise Failure(f"{result['wrong']} elements of {size} are wrong")

@@ -47,6 +47,10 @@ class GlooPeer {
     allreduce(std::span<double>(&seconds, 1), &gloo::max<double>);
     return seconds;
   }
+  double sum_over_ranks(double seconds) {
+    allreduce(std::span<double>(&seconds, 1), &gloo::sum<double>);
+    return seconds;
+  }
 
  private:
   template <typename T>

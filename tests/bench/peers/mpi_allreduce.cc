@@ -34,12 +34,15 @@ class MpiPeer {
                   MPI_COMM_WORLD);
   }
 
-  double max_over_ranks(double seconds) {
-    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  double max_over_ranks(double seconds) { return over_ranks(seconds, MPI_MAX); }
+  double sum_over_ranks(double seconds) { return over_ranks(seconds, MPI_SUM); }
+
+ private:
+  static double over_ranks(double seconds, MPI_Op op) {
+    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, op, MPI_COMM_WORLD);
     return seconds;
   }
 
- private:
   int rank_ = 0;
   int ranks_ = 1;
 };

@@ -15,6 +15,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdio>
+#include <ctime>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -41,11 +42,13 @@ concept Peer = requires(P peer, std::span<float> buffer, double seconds) {
   peer.barrier();
   peer.allreduce_sum(buffer);
   { peer.max_over_ranks(seconds) } -> std::convertible_to<double>;
+  { peer.sum_over_ranks(seconds) } -> std::convertible_to<double>;
 };
 
 struct PeerResult {
   std::size_t bytes = 0;
   std::vector<double> seconds;  // one per iteration
+  double cpu_seconds = 0;       // of all ranks for an iteration, with what is untimed in it
 };
 
 inline std::size_t parse_size(std::string_view text) {
@@ -138,12 +141,20 @@ inline void check(std::span<const float> buffer, int ranks) {
   }
 }
 
+// Of all threads of this process, in user and system mode.
+inline double cpu_seconds() {
+  timespec spent{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
+  return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) * 1e-9;
+}
+
 template <Peer P>
 PeerResult measure(P& peer, std::size_t bytes, const PeerOptions& options) {
   const std::size_t count = bytes / sizeof(float);
   std::vector<float> memory(count);
   const std::span<float> buffer(memory);
   PeerResult result{count * sizeof(float), {}};
+  const double spent_before = cpu_seconds();
   for (int i = -options.warmup; i < options.iterations; ++i) {
     fill(buffer, peer.rank());
     peer.barrier();
@@ -154,6 +165,8 @@ PeerResult measure(P& peer, std::size_t bytes, const PeerOptions& options) {
     check(buffer, peer.ranks());
     if (i >= 0) result.seconds.push_back(slowest);
   }
+  result.cpu_seconds =
+      peer.sum_over_ranks(cpu_seconds() - spent_before) / (options.warmup + options.iterations);
   return result;
 }
 
@@ -170,8 +183,8 @@ inline void print_json(const std::vector<PeerResult>& results) {
     const auto [least, most] = std::minmax_element(result.seconds.begin(), result.seconds.end());
     std::printf(
         "%s{\"bytes\":%zu,\"seconds_min\":%.9f,\"seconds_median\":%.9f,"
-        "\"seconds_max\":%.9f}",
-        separator, result.bytes, *least, median(result.seconds), *most);
+        "\"seconds_max\":%.9f,\"cpu_seconds_each\":%.9f}",
+        separator, result.bytes, *least, median(result.seconds), *most, result.cpu_seconds);
     separator = ",";
   }
   std::printf("]}\n");
