@@ -183,8 +183,8 @@ struct ToTrainer {
 using JobAction = std::variant<JobMessage, ToEngines, ToTrainer>;
 using JobActions = std::vector<JobAction>;
 
-// What a machine is called with: the time, and where it puts what is to be done.
-struct Step {
+// A turn of a machine: the time, and where it puts what is to be done.
+struct Turn {
   Instant now;
   JobActions& out;
 };

@@ -57,11 +57,11 @@ class JobAgent {
            const bcube::AddressSpace& space, const JobTiming& timing, Instant now);
 
   // To this attempt. Only its job's leader and, once it was prepared, the other agents are heeded.
-  void on_message(const JobMessage& message, Step step);
-  void on_event(const JobEvent& event, Step step);
+  void on_message(const JobMessage& message, Turn turn);
+  void on_event(const JobEvent& event, Turn turn);
   // `why` is a whole sentence. Also of a server that is there with another incarnation.
-  void on_server_gone(bcube::ServerId server, const std::string& why, Step step);
-  void on_time(Step step);
+  void on_server_gone(bcube::ServerId server, const std::string& why, Turn turn);
+  void on_time(Turn turn);
   // When on_time() has something to do; nothing when the agent is over.
   std::optional<Instant> deadline() const;
 
@@ -100,29 +100,29 @@ class JobAgent {
   const JobMember* member(bcube::ServerId server) const;
 
  private:
-  void handle(const JobMessage& message, const Pending& pending, Step step);
-  void handle(const JobMessage& message, const Refused& refused, Step step);
-  void handle(const JobMessage& message, const Prepare& prepare, Step step);
-  void handle(const JobMessage& message, const control::Start& start, Step step);
-  void handle(const JobMessage& message, const Hold& hold, Step step);
-  void handle(const JobMessage& message, const control::Reset& reset, Step step);
-  void handle(const JobMessage& message, const Abort& abort, Step step);
-  void handle(const JobMessage& message, const Unknown& unknown, Step step);
-  void handle(const JobMessage& message, const Ask& ask, Step step);
-  void handle(const JobMessage& message, const Counts& counts, Step step);
-  void handle(const JobMessage& message, const Left& left, Step step);
+  void handle(const JobMessage& message, const Pending& pending, Turn turn);
+  void handle(const JobMessage& message, const Refused& refused, Turn turn);
+  void handle(const JobMessage& message, const Prepare& prepare, Turn turn);
+  void handle(const JobMessage& message, const control::Start& start, Turn turn);
+  void handle(const JobMessage& message, const Hold& hold, Turn turn);
+  void handle(const JobMessage& message, const control::Reset& reset, Turn turn);
+  void handle(const JobMessage& message, const Abort& abort, Turn turn);
+  void handle(const JobMessage& message, const Unknown& unknown, Turn turn);
+  void handle(const JobMessage& message, const Ask& ask, Turn turn);
+  void handle(const JobMessage& message, const Counts& counts, Turn turn);
+  void handle(const JobMessage& message, const Left& left, Turn turn);
   template <typename NotForAgents>
-  void handle(const JobMessage&, const NotForAgents&, Step) {}
+  void handle(const JobMessage&, const NotForAgents&, Turn) {}
 
-  void on(const event::EnginesArmed& armed, Step step);
-  void on(const event::EnginesHeld& counts, Step step);
-  void on(const event::EnginesHalted& halted, Step step);
-  void on(const event::Disagreed& disagreed, Step step);
-  void on(const event::TrainerJoined& joined, Step step);
-  void on(const event::TrainerLeft& left, Step step);
-  void on(const event::TrainerAborted& aborted, Step step);
-  void on(const event::Asked& asked, Step step);
-  void on(const event::Counted& counted, Step step);
+  void on(const event::EnginesArmed& armed, Turn turn);
+  void on(const event::EnginesHeld& counts, Turn turn);
+  void on(const event::EnginesHalted& halted, Turn turn);
+  void on(const event::Disagreed& disagreed, Turn turn);
+  void on(const event::TrainerJoined& joined, Turn turn);
+  void on(const event::TrainerLeft& left, Turn turn);
+  void on(const event::TrainerAborted& aborted, Turn turn);
+  void on(const event::Asked& asked, Turn turn);
+  void on(const event::Counted& counted, Turn turn);
 
   bool is_heeded(const JobMessage& message) const;
   bool asks_anew(const Hold& hold) const;
@@ -133,14 +133,14 @@ class JobAgent {
   void ask_members(JobActions& out);
   void count(JobActions& out);
   void report(const std::string& missing, JobActions& out);
-  void pursue_inquiry(Step step);
+  void pursue_inquiry(Turn turn);
   bool is_what_was_asked_for(const JobDescriptor& job) const;
   void enter(Phase phase, Instant now);
-  void leave_alone(Step step);
-  void begin_abort(const std::string& why, Step step);
-  void end_if_decided(Step step);
-  void end(std::optional<LaneNumbers> common, Step step);
-  void miss_deadline(Step step);
+  void leave_alone(Turn turn);
+  void begin_abort(const std::string& why, Turn turn);
+  void end_if_decided(Turn turn);
+  void end(std::optional<LaneNumbers> common, Turn turn);
+  void miss_deadline(Turn turn);
   void repeat(JobActions& out) const;
   void tell_abort(JobActions& out) const;
   Instant interval() const;

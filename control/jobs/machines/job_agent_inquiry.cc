@@ -15,18 +15,18 @@ std::string JobAgent::stopping_text() const {
   return fmt::format("job \"{}\" is stopping: {}", request_.name, why_);
 }
 
-void JobAgent::on(const event::Asked& asked, Step step) {
-  inquiry_.emplace(asked, step.now + timing_.answer);
+void JobAgent::on(const event::Asked& asked, Turn turn) {
+  inquiry_.emplace(asked, turn.now + timing_.answer);
   if (is_ending()) {
-    report(ending_text(), step.out);
+    report(ending_text(), turn.out);
   } else if (phase_ == Phase::joining) {
-    if (leaving_.empty()) repeat(step.out);
+    if (leaving_.empty()) repeat(turn.out);
     next_inquiry_ = inquiry_->deadline();
   } else if (stopping()) {
-    report(stopping_text(), step.out);
+    report(stopping_text(), turn.out);
   } else {
-    ask_members(step.out);
-    next_inquiry_ = step.now + timing_.repeat;
+    ask_members(turn.out);
+    next_inquiry_ = turn.now + timing_.repeat;
   }
 }
 
@@ -49,33 +49,33 @@ void JobAgent::count(JobActions& out) {
   if (!std::exchange(counting_, true)) order(command::Count{}, out);
 }
 
-void JobAgent::handle(const JobMessage& message, const Ask&, Step step) {
+void JobAgent::handle(const JobMessage& message, const Ask&, Turn turn) {
   if (is_ending()) {
-    send(message.from, exchange_.message(why_), step.out);
+    send(message.from, exchange_.message(why_), turn.out);
     return;
   }
   askers_[{message.from.server, message.from.attempt}] = message;
-  count(step.out);
+  count(turn.out);
 }
 
-void JobAgent::on(const event::Counted& counted, Step step) {
+void JobAgent::on(const event::Counted& counted, Turn turn) {
   if (!std::exchange(counting_, false)) return;
   Counts counts = counted;
   if (counts.pid == 0) counts.pid = request_.trainer.pid;
   for (const auto& [asker, message] : std::exchange(askers_, {})) {
     counts.inquiry = std::get<Ask>(message.body).inquiry;
-    if (!is_ending()) send(message.from, counts, step.out);
+    if (!is_ending()) send(message.from, counts, turn.out);
   }
   if (!inquiry_.has_value()) return;
   counts.inquiry = inquiry_->number();
   inquiry_->on_counts(self_.server, counts);
-  if (inquiry_->complete()) report("", step.out);
+  if (inquiry_->complete()) report("", turn.out);
 }
 
-void JobAgent::handle(const JobMessage& message, const Counts& counts, Step step) {
+void JobAgent::handle(const JobMessage& message, const Counts& counts, Turn turn) {
   if (!inquiry_.has_value()) return;
   inquiry_->on_counts(message.from.server, counts);
-  if (inquiry_->complete()) report("", step.out);
+  if (inquiry_->complete()) report("", turn.out);
 }
 
 void JobAgent::report(const std::string& missing, JobActions& out) {
@@ -83,16 +83,16 @@ void JobAgent::report(const std::string& missing, JobActions& out) {
   if (!deserted_) tell(inquiry.report(missing), out);
 }
 
-void JobAgent::pursue_inquiry(Step step) {
+void JobAgent::pursue_inquiry(Turn turn) {
   if (!inquiry_.has_value()) return;
-  if (step.now >= inquiry_->deadline()) {
+  if (turn.now >= inquiry_->deadline()) {
     const std::string unanswered =
         fmt::format("the daemon on server {} has not answered yet", space_.text(leader_server()));
     const std::string& known = missing_.empty() ? unanswered : missing_;
-    report(inquiry_->knows_members() ? "" : known, step.out);
-  } else if (inquiry_->knows_members() && step.now >= next_inquiry_) {
-    ask_members(step.out);
-    next_inquiry_ = step.now + timing_.repeat;
+    report(inquiry_->knows_members() ? "" : known, turn.out);
+  } else if (inquiry_->knows_members() && turn.now >= next_inquiry_) {
+    ask_members(turn.out);
+    next_inquiry_ = turn.now + timing_.repeat;
   }
 }
 

@@ -79,41 +79,41 @@ void JobAgent::tell_abort(JobActions& out) const {
   }
 }
 
-void JobAgent::begin_abort(const std::string& why, Step step) {
+void JobAgent::begin_abort(const std::string& why, Turn turn) {
   const bool has_begun = phase_ > Phase::armed || epoch_ > 0;
   why_ = why;
-  if (inquiry_.has_value()) report(ending_text(), step.out);
+  if (inquiry_.has_value()) report(ending_text(), turn.out);
   // Before it aborts: the rest is repeated in time, and where there is no memory for this, so is
   // what it aborts for.
-  order(command::Halt{}, step.out);
-  enter(Phase::aborting, step.now);
+  order(command::Halt{}, turn.out);
+  enter(Phase::aborting, turn.now);
   // Without this server's frames nothing can have completed anywhere.
   if (!has_begun) exchange_.decide(LaneNumbers(descriptor_.options.lanes.size(), 0));
-  tell_abort(step.out);
-  end_if_decided(step);
+  tell_abort(turn.out);
+  end_if_decided(turn);
 }
 
-void JobAgent::end_if_decided(Step step) {
+void JobAgent::end_if_decided(Turn turn) {
   if (phase_ == Phase::aborting && exchange_.over()) {
-    tell_abort(step.out);
-    end(exchange_.common(), step);
+    tell_abort(turn.out);
+    end(exchange_.common(), turn);
   }
   // Who was told by the leader stays a while, to answer members that the leader does not reach.
   if (phase_ == Phase::ended && !leader_tells_ && exchange_.undecided().empty()) {
-    enter(Phase::over, step.now);
+    enter(Phase::over, turn.now);
   }
 }
 
-void JobAgent::end(std::optional<LaneNumbers> common, Step step) {
+void JobAgent::end(std::optional<LaneNumbers> common, Turn turn) {
   const bool was_attached = phase_ != Phase::joining;
-  if (inquiry_.has_value()) report(ending_text(), step.out);
-  if (!deserted_) tell(notice::Ended{why_, std::move(common)}, step.out);
+  if (inquiry_.has_value()) report(ending_text(), turn.out);
+  if (!deserted_) tell(notice::Ended{why_, std::move(common)}, turn.out);
   if (was_attached) {
-    order(command::Detach{}, step.out);
-    enter(Phase::ended, step.now);
+    order(command::Detach{}, turn.out);
+    enter(Phase::ended, turn.now);
   } else {
-    if (leader_.incarnation != 0) answer(exchange_.message(why_), step.out);
-    enter(Phase::over, step.now);
+    if (leader_.incarnation != 0) answer(exchange_.message(why_), turn.out);
+    enter(Phase::over, turn.now);
   }
 }
 

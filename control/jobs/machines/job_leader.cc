@@ -55,61 +55,61 @@ std::vector<JobEnd> JobLeader::agents() const {
   return agents;
 }
 
-void JobLeader::on_message(const JobMessage& message, Step step) {
+void JobLeader::on_message(const JobMessage& message, Turn turn) {
   if (over()) return;
   Member* member = find(message.from.server);
   const bool is_of_anyone =
       std::holds_alternative<Join>(message.body) || std::holds_alternative<Elsewhere>(message.body);
   if (!is_of_anyone && (member == nullptr || member->agent != message.from)) return;
-  if (member != nullptr && member->agent == message.from) member->heard = step.now;
-  std::visit([&](const auto& body) { handle(member, message, body, step); }, message.body);
+  if (member != nullptr && member->agent == message.from) member->heard = turn.now;
+  std::visit([&](const auto& body) { handle(member, message, body, turn); }, message.body);
 }
 
-void JobLeader::handle(Member* member, const JobMessage&, const Armed& armed, Step step) {
+void JobLeader::handle(Member* member, const JobMessage&, const Armed& armed, Turn turn) {
   const bool awaited = phase_ == Phase::preparing || phase_ == Phase::resetting;
-  if (awaited && armed.epoch == epoch_) answered(*member, step);
+  if (awaited && armed.epoch == epoch_) answered(*member, turn);
 }
 
-void JobLeader::handle(Member* member, const JobMessage&, const Started& started, Step step) {
-  if (phase_ == Phase::starting && started.epoch == epoch_) answered(*member, step);
+void JobLeader::handle(Member* member, const JobMessage&, const Started& started, Turn turn) {
+  if (phase_ == Phase::starting && started.epoch == epoch_) answered(*member, turn);
 }
 
-void JobLeader::handle(Member*, const JobMessage&, const Disagree& disagree, Step step) {
+void JobLeader::handle(Member*, const JobMessage&, const Disagree& disagree, Turn turn) {
   if (disagree.epoch != epoch_ || !is_possible(disagree.what)) return;
   if (phase_ == Phase::running) {
-    begin_catching_up(disagree.what, step);
+    begin_catching_up(disagree.what, turn);
   } else if (phase_ == Phase::catching_up) {
     note_failing(disagree.what);
-    end_catching_up_if_all_have(step);
+    end_catching_up_if_all_have(turn);
   }
 }
 
-void JobLeader::handle(Member* member, const JobMessage& message, const Leave& leave, Step step) {
-  if (phase_ == Phase::gathering) end(leave.how, {}, step);
+void JobLeader::handle(Member* member, const JobMessage& message, const Leave& leave, Turn turn) {
+  if (phase_ == Phase::gathering) end(leave.how, {}, turn);
   const bool has_begun = phase_ == Phase::running || phase_ == Phase::catching_up;
   if (has_begun && goes_on_without(member->server, leave)) {
-    note(member->server, leave, step.now);
+    note(member->server, leave, turn.now);
   } else if (phase_ == Phase::running) {
-    stop(std::nullopt, leave, step);
+    stop(std::nullopt, leave, turn);
   } else if (phase_ == Phase::catching_up) {
     member->is_missed = true;
   }
   if (phase_ == Phase::stopping && departure_.has_value() && leave.died) {
-    phase_deadline_ = std::min(*phase_deadline_, step.now + timing_.run_on_after_death);
+    phase_deadline_ = std::min(*phase_deadline_, turn.now + timing_.run_on_after_death);
   }
-  if (phase_ == Phase::catching_up) end_catching_up_if_all_have(step);
-  if (phase_ == Phase::ending) send(message.from, request(), step.out);
+  if (phase_ == Phase::catching_up) end_catching_up_if_all_have(turn);
+  if (phase_ == Phase::ending) send(message.from, request(), turn.out);
 }
 
-void JobLeader::handle(Member* member, const JobMessage&, const Abort& abort, Step step) {
+void JobLeader::handle(Member* member, const JobMessage&, const Abort& abort, Turn turn) {
   if (phase_ != Phase::ending) {
     // Not its decision: an agent heeds the decisions of members that it counts, and of no others.
-    end(abort.why, {abort.gone.begin(), abort.gone.end()}, step);
+    end(abort.why, {abort.gone.begin(), abort.gone.end()}, turn);
   }
-  if (!over()) answered(*member, step);
+  if (!over()) answered(*member, turn);
 }
 
-void JobLeader::handle(Member* member, const JobMessage& message, const Unknown&, Step step) {
+void JobLeader::handle(Member* member, const JobMessage& message, const Unknown&, Turn turn) {
   if (phase_ == Phase::gathering) {
     leave_out(*member);
     return;
@@ -117,16 +117,16 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Unknown&
   if (phase_ != Phase::ending) {
     end(fmt::format("the daemon on server {} has no trainer of job \"{}\" any more",
                     space_.text(message.from.server), name_),
-        {message.from.server}, step);
+        {message.from.server}, turn);
   }
-  if (!over()) answered(*member, step);
+  if (!over()) answered(*member, turn);
 }
 
-void JobLeader::on_server_gone(bcube::ServerId server, const std::string& why, Step step) {
+void JobLeader::on_server_gone(bcube::ServerId server, const std::string& why, Turn turn) {
   Member* member = find(server);
   if (over() || member == nullptr || !member->agent.has_value()) return;
-  if (phase_ != Phase::ending) end(why, {server}, step);
-  if (!over()) answered(*member, step);
+  if (phase_ != Phase::ending) end(why, {server}, turn);
+  if (!over()) answered(*member, turn);
 }
 
 bool JobLeader::all_answered() const {
@@ -134,32 +134,32 @@ bool JobLeader::all_answered() const {
       members_, [](const Member& member) { return member.answered || !member.agent.has_value(); });
 }
 
-void JobLeader::answered(Member& member, Step step) {
+void JobLeader::answered(Member& member, Turn turn) {
   const bool is_new = !std::exchange(member.answered, true);
   const bool of_engines =
       phase_ == Phase::preparing || phase_ == Phase::resetting || phase_ == Phase::starting;
   // A process that does this for many servers or jobs does it for one after the other.
-  if (is_new && of_engines) phase_deadline_ = step.now + longest(phase_);
+  if (is_new && of_engines) phase_deadline_ = turn.now + longest(phase_);
   if (!all_answered()) return;
   if (phase_ == Phase::preparing || phase_ == Phase::resetting) {
-    enter(Phase::starting, step);
+    enter(Phase::starting, turn);
   } else if (phase_ == Phase::starting) {
-    enter(Phase::running, step);
+    enter(Phase::running, turn);
   } else if (phase_ == Phase::ending) {
-    enter(Phase::over, step);
+    enter(Phase::over, turn);
   }
 }
 
-void JobLeader::enter(Phase phase, Step step) {
+void JobLeader::enter(Phase phase, Turn turn) {
   phase_ = phase;
   phase_deadline_.reset();
-  next_ask_ = step.now;
+  next_ask_ = turn.now;
   if (phase == Phase::running || phase == Phase::over) return;
   for (Member& member : members_) member.answered = false;
-  phase_deadline_ = step.now + longest(phase);
-  asked_all_ = step.now;
-  next_ask_ = step.now + timing_.repeat;
-  ask(step.out);
+  phase_deadline_ = turn.now + longest(phase);
+  asked_all_ = turn.now;
+  next_ask_ = turn.now + timing_.repeat;
+  ask(turn.out);
 }
 
 Instant JobLeader::longest(Phase phase) const {
@@ -198,10 +198,10 @@ JobBody JobLeader::request() const {
   return Pending{missing()};
 }
 
-void JobLeader::end(const std::string& why, std::set<bcube::ServerId> gone, Step step) {
+void JobLeader::end(const std::string& why, std::set<bcube::ServerId> gone, Turn turn) {
   why_ = why;
   gone_ = std::move(gone);
-  enter(Phase::ending, step);
+  enter(Phase::ending, turn);
 }
 
 // Which servers have kept this phase from ending.
@@ -219,40 +219,40 @@ std::string JobLeader::overdue() const {
                      one ? "does" : "do", name_);
 }
 
-void JobLeader::on_time(Step step) {
+void JobLeader::on_time(Turn turn) {
   if (over()) return;
   if (phase_ == Phase::running) {
-    if (step.now < next_ask_) return;
+    if (turn.now < next_ask_) return;
     for (const Member& member : members_) {
-      tell_departures(member, step.out);
-      seek_sign_of(member, step);
+      tell_departures(member, turn.out);
+      seek_sign_of(member, turn);
     }
-    next_ask_ = step.now + (any_lacks_departures() ? timing_.repeat : timing_.ping);
-  } else if (phase_deadline_.has_value() && step.now >= *phase_deadline_) {
+    next_ask_ = turn.now + (any_lacks_departures() ? timing_.repeat : timing_.ping);
+  } else if (phase_deadline_.has_value() && turn.now >= *phase_deadline_) {
     if (phase_ == Phase::ending) {
-      enter(Phase::over, step);
+      enter(Phase::over, turn);
     } else if (phase_ == Phase::catching_up) {
-      stop(first_, std::nullopt, step);
+      stop(first_, std::nullopt, turn);
     } else {
       // A departure stays the reason: the others only wait for the end of what was in flight.
       // So does a disagreement: but for it nobody would have stopped.
-      end(departure_.has_value() ? departure_->how : reason_of_stop() + overdue(), {}, step);
+      end(departure_.has_value() ? departure_->how : reason_of_stop() + overdue(), {}, turn);
     }
-  } else if (step.now >= next_ask_) {
+  } else if (turn.now >= next_ask_) {
     // While it gathers: whether trainers that have joined are still there.
-    if (phase_ == Phase::gathering) leave_out_silent(step.now);
+    if (phase_ == Phase::gathering) leave_out_silent(turn.now);
     if (over()) return;
-    if (phase_ == Phase::gathering) seek_missing(step);
-    ask(step.out);
-    next_ask_ = step.now + (phase_ == Phase::gathering ? timing_.ping : timing_.repeat);
+    if (phase_ == Phase::gathering) seek_missing(turn);
+    ask(turn.out);
+    next_ask_ = turn.now + (phase_ == Phase::gathering ? timing_.ping : timing_.repeat);
   }
 }
 
 // An agent that runs tells so with each ping. Where it has ended the job, and its words were lost,
 // its daemon answers that it knows of none.
-void JobLeader::seek_sign_of(const Member& member, Step step) const {
-  const bool is_silent = step.now - member.heard > kMissedPings * timing_.ping;
-  if (is_silent && member.agent.has_value()) send(*member.agent, Start{epoch_}, step.out);
+void JobLeader::seek_sign_of(const Member& member, Turn turn) const {
+  const bool is_silent = turn.now - member.heard > kMissedPings * timing_.ping;
+  if (is_silent && member.agent.has_value()) send(*member.agent, Start{epoch_}, turn.out);
 }
 
 std::optional<Instant> JobLeader::deadline() const {

@@ -77,9 +77,9 @@ class JobLeader {
 
   // By which the job begins if it has not been prepared: that of this server, the first member.
   void set_key(KeyId key);
-  void on_message(const JobMessage& message, Step step);
-  void on_server_gone(bcube::ServerId server, const std::string& why, Step step);
-  void on_time(Step step);
+  void on_message(const JobMessage& message, Turn turn);
+  void on_server_gone(bcube::ServerId server, const std::string& why, Turn turn);
+  void on_time(Turn turn);
   std::optional<Instant> deadline() const;
 
   Phase phase() const { return phase_; }
@@ -125,19 +125,19 @@ class JobLeader {
     std::uint32_t noted = 0;            // of the departures, that it knows
   };
 
-  void handle(Member* member, const JobMessage& message, const Join& join, Step step);
-  void handle(Member* member, const JobMessage&, const Elsewhere& elsewhere, Step step);
-  void handle(Member* member, const JobMessage&, const Armed& armed, Step step);
-  void handle(Member* member, const JobMessage&, const Started& started, Step step);
-  void handle(Member* member, const JobMessage&, const Disagree& disagree, Step step);
-  void handle(Member* member, const JobMessage&, const Counts& counts, Step step);
-  void handle(Member* member, const JobMessage&, const Held& held, Step step);
-  void handle(Member* member, const JobMessage& message, const Leave& leave, Step step);
-  void handle(Member* member, const JobMessage&, const Noted& noted, Step step);
-  void handle(Member* member, const JobMessage&, const Abort& abort, Step step);
-  void handle(Member* member, const JobMessage& message, const Unknown&, Step step);
+  void handle(Member* member, const JobMessage& message, const Join& join, Turn turn);
+  void handle(Member* member, const JobMessage&, const Elsewhere& elsewhere, Turn turn);
+  void handle(Member* member, const JobMessage&, const Armed& armed, Turn turn);
+  void handle(Member* member, const JobMessage&, const Started& started, Turn turn);
+  void handle(Member* member, const JobMessage&, const Disagree& disagree, Turn turn);
+  void handle(Member* member, const JobMessage&, const Counts& counts, Turn turn);
+  void handle(Member* member, const JobMessage&, const Held& held, Turn turn);
+  void handle(Member* member, const JobMessage& message, const Leave& leave, Turn turn);
+  void handle(Member* member, const JobMessage&, const Noted& noted, Turn turn);
+  void handle(Member* member, const JobMessage&, const Abort& abort, Turn turn);
+  void handle(Member* member, const JobMessage& message, const Unknown&, Turn turn);
   template <typename NotForLeaders>
-  void handle(Member*, const JobMessage&, const NotForLeaders&, Step) {}
+  void handle(Member*, const JobMessage&, const NotForLeaders&, Turn) {}
 
   std::string old_job_ends(const Member* member) const;
   std::optional<std::string> objection(const Member* member, const JobMessage& message,
@@ -155,33 +155,33 @@ class JobLeader {
   void leave_out(Member& member);
   void end_if_deserted();
   void leave_out_silent(Instant now);
-  void seek_missing(Step step);
-  void seek_sign_of(const Member& member, Step step) const;
+  void seek_missing(Turn turn);
+  void seek_sign_of(const Member& member, Turn turn) const;
   bool is_fresh(const Sighting& sighting, Instant now) const;
   bool all_answered() const;
-  void answered(Member& member, Step step);
-  void enter(Phase phase, Step step);
+  void answered(Member& member, Turn turn);
+  void enter(Phase phase, Turn turn);
   Instant longest(Phase phase) const;
-  void begin_catching_up(const Disagreement& first, Step step);
+  void begin_catching_up(const Disagreement& first, Turn turn);
   void note_failing(const Disagreement& what);
   bool has_caught_up(const Member& member) const;
-  void end_catching_up_if_all_have(Step step);
+  void end_catching_up_if_all_have(Turn turn);
   void stop(const std::optional<Disagreement>& first, const std::optional<Leave>& departure,
-            Step step);
+            Turn turn);
   bool all_held() const;
   LaneNumbers agreed(bool before_overflows) const;
   bool is_possible(const Disagreement& what) const;
   bool note_earlier(const std::vector<Disagreement>& found);
   bool note_overflow_before_departure();
   void ask_all(JobActions& out);
-  void wait_on(Step step);
+  void wait_on(Turn turn);
   std::optional<CollectiveName> asked() const;
   bool has_told(const Member& member) const;
   std::string disagreement() const;
   std::string late_text() const;
-  void advance_stop(Step step);
-  void reset(const LaneNumbers& done, Step step);
-  void end(const std::string& why, std::set<bcube::ServerId> gone, Step step);
+  void advance_stop(Turn turn);
+  void reset(const LaneNumbers& done, Turn turn);
+  void end(const std::string& why, std::set<bcube::ServerId> gone, Turn turn);
   std::string overdue() const;
   std::string overdue_collective() const;
   std::string why_it_stops() const;

@@ -55,11 +55,11 @@ void JobLeader::tell_departures(const Member& member, JobActions& out) const {
   send(*member.agent, Left{member.noted, {begin, begin + count}}, out);
 }
 
-void JobLeader::handle(Member* member, const JobMessage&, const Noted& noted, Step step) {
+void JobLeader::handle(Member* member, const JobMessage&, const Noted& noted, Turn turn) {
   const auto known = std::min<std::size_t>(noted.departures, departures_.size());
   if (known <= member->noted) return;
   member->noted = static_cast<std::uint32_t>(known);
-  if (phase_ == Phase::running) tell_departures(*member, step.out);
+  if (phase_ == Phase::running) tell_departures(*member, turn.out);
 }
 
 }  // namespace gradcube::control

@@ -12,15 +12,15 @@ constexpr std::size_t kMostMissingNamed = 8;
 
 }  // namespace
 
-void JobLeader::handle(Member* member, const JobMessage& message, const Join& join, Step step) {
+void JobLeader::handle(Member* member, const JobMessage& message, const Join& join, Turn turn) {
   if (member != nullptr && member->agent == message.from) {
     if (phase_ == Phase::gathering) {
       member->join->trainers = std::max(member->join->trainers, join.trainers);
       member->join->transport.key = join.transport.key;
-      if (missing().empty()) return enter(Phase::preparing, step);
+      if (missing().empty()) return enter(Phase::preparing, turn);
     }
     if (phase_ == Phase::gathering || phase_ == Phase::ending)
-      send(message.from, request(), step.out);
+      send(message.from, request(), turn.out);
     return;
   }
   const bool has_predecessor = member != nullptr && member->agent.has_value();
@@ -32,9 +32,9 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
   }
   if (const std::string ends = old_job_ends(member); !ends.empty()) {
     JobMessage answer{self_, message.from, protocol::kNoJob, name_, Pending{ends}, owner_};
-    step.out.emplace_back(std::move(answer));
+    turn.out.emplace_back(std::move(answer));
     // It tells again how its trainer left, or its daemon does not know it any more.
-    if (has_predecessor && phase_ == Phase::gathering) send(*member->agent, request(), step.out);
+    if (has_predecessor && phase_ == Phase::gathering) send(*member->agent, request(), turn.out);
     return;
   }
   if (const auto reason = objection(member, message, join); reason.has_value()) {
@@ -43,7 +43,7 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
                                     space_.text(member->server), join.trainer.pid, *reason);
       member->elsewhere.reset();
     }
-    send(message.from, Refused{*reason}, step.out);
+    send(message.from, Refused{*reason}, turn.out);
     end_if_deserted();
     return;
   }
@@ -53,13 +53,13 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
   member->agent = message.from;
   member->absence.clear();
   member->elsewhere.reset();
-  member->heard = step.now;
+  member->heard = turn.now;
   ranks_are_wished_ = join.rank.has_value();
   if (join.rank.has_value()) member->rank = *join.rank;
   if (missing().empty()) {
-    enter(Phase::preparing, step);
+    enter(Phase::preparing, turn);
   } else {
-    send(message.from, request(), step.out);
+    send(message.from, request(), turn.out);
   }
 }
 
@@ -67,14 +67,14 @@ void JobLeader::set_key(KeyId key) {
   if (members_.front().join.has_value()) members_.front().join->transport.key = key;
 }
 
-void JobLeader::seek_missing(Step step) {
+void JobLeader::seek_missing(Turn turn) {
   for (Member& member : members_) {
     if (member.agent.has_value()) continue;
-    if (member.elsewhere.has_value() && !is_fresh(*member.elsewhere, step.now)) {
+    if (member.elsewhere.has_value() && !is_fresh(*member.elsewhere, turn.now)) {
       member.elsewhere.reset();
       member.absence.clear();
     }
-    send({member.server, 0, 0}, Seek{}, step.out);
+    send({member.server, 0, 0}, Seek{}, turn.out);
   }
 }
 
@@ -84,21 +84,21 @@ bool JobLeader::is_fresh(const Sighting& sighting, Instant now) const {
 }
 
 // It may be about to leave an older job. If it stays, this job cannot begin.
-void JobLeader::handle(Member* member, const JobMessage&, const Elsewhere& elsewhere, Step step) {
+void JobLeader::handle(Member* member, const JobMessage&, const Elsewhere& elsewhere, Turn turn) {
   if (phase_ != Phase::gathering || member == nullptr || member->agent.has_value()) return;
   std::optional<Sighting>& sighting = member->elsewhere;
   const std::int32_t pid = elsewhere.trainer.pid;
-  if (!sighting.has_value() || sighting->pid != pid || !is_fresh(*sighting, step.now)) {
-    sighting = Sighting{pid, step.now, step.now};
+  if (!sighting.has_value() || sighting->pid != pid || !is_fresh(*sighting, turn.now)) {
+    sighting = Sighting{pid, turn.now, turn.now};
   }
-  sighting->heard = step.now;
+  sighting->heard = turn.now;
   member->absence = fmt::format(
       "the trainer on server {} (pid {}) asks by the same job name for other members: {}",
       space_.text(member->server), pid, members_text(elsewhere.options.members, space_));
-  if (step.now - sighting->since < timing_.elsewhere) return;
+  if (turn.now - sighting->since < timing_.elsewhere) return;
   end(fmt::format("job \"{}\" is for {}; {}", name_, members_text(options_.members, space_),
                   member->absence),
-      {}, step);
+      {}, turn);
 }
 
 bool JobLeader::gathers_with(bcube::ServerId server) const {

@@ -22,7 +22,7 @@ bool take_greater(LaneNumbers& known, const LaneNumbers& told) {
 
 }  // namespace
 
-void JobLeader::begin_catching_up(const Disagreement& first, Step step) {
+void JobLeader::begin_catching_up(const Disagreement& first, Turn turn) {
   first_ = first;
   failing_.clear();
   note_failing(first);
@@ -30,8 +30,8 @@ void JobLeader::begin_catching_up(const Disagreement& first, Step step) {
     member.published.clear();
     member.is_missed = false;
   }
-  enter(Phase::catching_up, step);
-  end_catching_up_if_all_have(step);
+  enter(Phase::catching_up, turn);
+  end_catching_up_if_all_have(turn);
 }
 
 // More of them may turn up while all catch up: in another lane, or earlier in the same.
@@ -41,12 +41,12 @@ void JobLeader::note_failing(const Disagreement& what) {
   if (!fresh) known->second = std::min(known->second, what.collective);
 }
 
-void JobLeader::handle(Member* member, const JobMessage&, const Counts& counts, Step step) {
+void JobLeader::handle(Member* member, const JobMessage&, const Counts& counts, Turn turn) {
   const std::size_t lanes = options_.lanes.size();
   if (phase_ != Phase::catching_up || counts.published.size() != lanes) return;
   member->published.resize(lanes);
   take_greater(member->published, counts.published);
-  end_catching_up_if_all_have(step);
+  end_catching_up_if_all_have(turn);
 }
 
 bool JobLeader::has_caught_up(const Member& member) const {
@@ -59,24 +59,24 @@ bool JobLeader::has_caught_up(const Member& member) const {
          std::ranges::all_of(failing_, has_all_before);
 }
 
-void JobLeader::end_catching_up_if_all_have(Step step) {
+void JobLeader::end_catching_up_if_all_have(Turn turn) {
   for (Member& member : members_) member.answered = has_caught_up(member);
-  if (all_answered()) stop(first_, std::nullopt, step);
+  if (all_answered()) stop(first_, std::nullopt, turn);
 }
 
 void JobLeader::stop(const std::optional<Disagreement>& first,
-                     const std::optional<Leave>& departure, Step step) {
+                     const std::optional<Leave>& departure, Turn turn) {
   first_ = first;
   departure_ = departure;
   for (Member& member : members_) member.held.reset();
-  enter(Phase::stopping, step);
+  enter(Phase::stopping, turn);
 }
 
 bool JobLeader::is_possible(const Disagreement& what) const {
   return what.lane < options_.lanes.size() && what.collective > 0;
 }
 
-void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Step step) {
+void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Turn turn) {
   const std::size_t lanes = options_.lanes.size();
   const bool fits = held.published.size() == lanes && held.completed.size() == lanes &&
                     held.reached.size() == lanes &&
@@ -106,18 +106,18 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Step
     });
     known.erase(std::unique(known.begin(), known.end()), known.end());
   }
-  if (note_earlier(held.disagreements)) ask_all(step.out);
-  if (has_advanced && !departure_.has_value()) wait_on(step);
-  advance_stop(step);
+  if (note_earlier(held.disagreements)) ask_all(turn.out);
+  if (has_advanced && !departure_.has_value()) wait_on(turn);
+  advance_stop(turn);
 }
 
 // As long as collectives complete or segments of them pass. Members that are done are asked, too:
 // else they would give up.
-void JobLeader::wait_on(Step step) {
-  phase_deadline_ = step.now + timing_.run_on;
-  if (step.now - asked_all_ < timing_.phase) return;
-  asked_all_ = step.now;
-  ask_all(step.out);
+void JobLeader::wait_on(Turn turn) {
+  phase_deadline_ = turn.now + timing_.run_on;
+  if (turn.now - asked_all_ < timing_.phase) return;
+  asked_all_ = turn.now;
+  ask_all(turn.out);
 }
 
 void JobLeader::ask_all(JobActions& out) {
@@ -171,7 +171,7 @@ LaneNumbers JobLeader::agreed(bool before_overflows) const {
   return agreed;
 }
 
-void JobLeader::advance_stop(Step step) {
+void JobLeader::advance_stop(Turn turn) {
   if (!all_held()) return;
   const LaneNumbers goal = agreed(true);
   const LaneNumbers possible = agreed(false);
@@ -186,7 +186,7 @@ void JobLeader::advance_stop(Step step) {
       end(fmt::format(
               "server {} completed {} before all trainers agreed on it", space_.text(member.server),
               collective_text(name_, goal.size(), {static_cast<unsigned>(lane), completed})),
-          {}, step);
+          {}, turn);
       return;
     }
     member.answered = done;
@@ -194,12 +194,12 @@ void JobLeader::advance_stop(Step step) {
   }
   if (!all) return;
   if (note_overflow_before_departure()) {
-    ask_all(step.out);
+    ask_all(turn.out);
   } else if (departure_.has_value()) {
     common_ = goal;
-    end(departure_->how, {}, step);
+    end(departure_->how, {}, turn);
   } else {
-    reset(goal, step);
+    reset(goal, turn);
   }
 }
 
@@ -277,7 +277,7 @@ std::string JobLeader::reason_of_stop() const {
          "; what all had submitted did not end in time: ";
 }
 
-void JobLeader::reset(const LaneNumbers& done, Step step) {
+void JobLeader::reset(const LaneNumbers& done, Turn turn) {
   cut_ = {done, done, first_->code, disagreement() + late_text()};
   for (const Member& member : members_) {
     take_greater(cut_.failed, member.held->published);
@@ -286,7 +286,7 @@ void JobLeader::reset(const LaneNumbers& done, Step step) {
   // What an overflow has failed on one member may have ended well on another.
   if (first_->cause != Disagreement::Cause::overflow) cut_.text += failed_text(cut_);
   ++epoch_;
-  enter(Phase::resetting, step);
+  enter(Phase::resetting, turn);
 }
 
 }  // namespace gradcube::control
