@@ -12,6 +12,7 @@ import threading
 import unittest
 import warnings
 
+from python_control_c import ControlC
 from python_daemon import BROADCAST, RANK, RECEIVED, SIZE, WithDaemon
 
 import gradcube
@@ -195,6 +196,25 @@ class DroppedTest(WithDropped):
             self.assert_is_refused_once(session, FRAMED(memory, "float32"))
             hub.free(60)
 
+    def test_ctrl_c_anywhere_in_a_call_whose_request_nobody_keeps_lets_no_result_be_submitted(self):
+        with gradcube.Session(self.socket, job="job") as session, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for array in (numpy.ones(10), session.alloc(10)):
+                for place in range(1, 1000):
+                    array[:] = 1
+                    never_came = ControlC(place).run(lambda: session.allreduce_async(array) and None)
+                    array[:] = 5
+                    session.barrier(timeout=60)
+                    try:
+                        self.reap(session)
+                        session.allreduce(array, timeout=60)
+                        self.assertEqual(array.tolist(), [5 * SIZE] * 10, f"place {place}")
+                    except gradcube.InvalidError:
+                        self.assert_is_added(session, array)
+                    if never_came:
+                        break
+                self.assertLess(place, 999)
+
     def test_a_dropped_request_that_fails_loses_nothing(self):
         with gradcube.Session(self.socket, job="fail") as session:
             array = numpy.ones(10)
@@ -235,6 +255,16 @@ class LifetimeTest(WithDropped):
             with self.assertRaisesRegex(gradcube.InvalidError, REFUSED):
                 session.allreduce(whole)
             self.assertEqual(session._late._requests, {})
+
+    def test_an_array_with_which_many_requests_were_dropped_is_known_once(self):
+        with gradcube.Session(self.socket, job="job") as session, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for array in (numpy.ones(16), session.alloc(16)):
+                for part in (array[:8], array[8:]) * 20:
+                    session.recv_async(part, 1)
+                    self.reap(session)
+                self.assertEqual(len(session._late._requests), 2)
+                self.assert_is_refused_once(session, array)
 
     def test_an_array_that_comes_to_lie_where_another_one_was_is_not_refused(self):
         with gradcube.Session(self.socket, job="job") as session, warnings.catch_warnings():

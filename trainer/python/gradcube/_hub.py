@@ -345,6 +345,7 @@ class Hub:
             self._session,
             lambda number: handle.call(function, self._places[name], array.ctypes.data, *native, number),
             memory,
+            None,
             handle,
         )
 

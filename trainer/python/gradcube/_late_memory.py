@@ -45,13 +45,19 @@ class _Late:
 
     def is_in_the_way_of(self, memory):
         """After its end that is only what reads where it has written, or was to."""
-        return any(
+        return any(self.has_in_the_way_of(memory, piece) for piece in self.memory)
+
+    def leave(self, is_left):
+        """Pieces for which `is_left` says so are not its own any more."""
+        self.memory = [piece for piece in self.memory if not is_left(piece)]
+
+    def has_in_the_way_of(self, memory, piece):
+        its_address, its_length, its_use, array = piece
+        return not _is_given_back(array) and any(
             address < its_address + its_length
             and its_address < address + length
             and (use & READ and its_use & WRITTEN if self.has_ended else (use | its_use) & WRITTEN)
             for address, length, use, _ in memory
-            for its_address, its_length, its_use, array in self.memory
-            if not _is_given_back(array)
         )
 
     def refusal(self, number):
@@ -81,6 +87,7 @@ class LateMemory:
     def add(self, number, memory, owned):
         """It may still be waited for. ``memory``: as pieces_of() has it."""
         if memory:  # a barrier has none
+            self._take_over(memory)
             self._requests[number] = _Late(memory, owned, _LEFT)
 
     def is_to_be_known(self, number, memory):
@@ -104,7 +111,15 @@ class LateMemory:
 
         written = [(*piece, known(array)) for *piece, array in memory if piece[2] & WRITTEN]
         is_lost = is_forgotten and not any(is_shared(array) for _, _, _, array in memory)
+        self._take_over(written)
         self._requests[number] = _Late(written, None, _DROPPED, is_lost)
+
+    def _take_over(self, memory):
+        """Where a request writes, what others have written before matters no more."""
+        for number, late in self._requests.copy().items():
+            if late.has_ended:
+                late.leave(lambda piece: any(_is_overwritten(piece, other) for other in memory))
+                self.end(number)
 
     def has_lost(self, number):
         """It was dropped before its result was written, which it has or will have, as far as is known."""
@@ -133,10 +148,16 @@ class LateMemory:
         for number, late in found:
             if not late.has_ended:
                 raise InvalidError(late.refusal(number))
-        for number, _ in found:
-            self.remove(number)
+        for number, late in found:
+            late.leave(lambda piece: late.has_in_the_way_of(memory, piece))
+            self.end(number)
         for number, late in found:
             raise InvalidError(late.refusal(number))
+
+
+def _is_overwritten(piece, other):
+    (its_address, its_length, _, _), (address, length, use, _) = piece, other
+    return use & WRITTEN and address <= its_address and its_address + its_length <= address + length
 
 
 def _is_given_back(array):

@@ -64,7 +64,7 @@ class Request:
         self._ended = False
 
     @classmethod
-    def _of(cls, session, submit, memory, owned=None, received=None):
+    def _of(cls, session, submit, memory, received=None, owned=None):
         """To be submitted. ``submit`` gets where the library writes the number; the ``memory`` and what is ``owned``
         live until the end."""
         check_late(memory)

@@ -307,7 +307,7 @@ class Session:
         handle = self._open_handle()
         function = getattr(handle.native, function)
         return Request._of(
-            self, lambda number: function(handle.session, ctypes.byref(asked), number), memory, received=received
+            self, lambda number: function(handle.session, ctypes.byref(asked), number), memory, received
         )
 
     def _begin(self, submit, number):
