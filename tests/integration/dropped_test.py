@@ -29,7 +29,7 @@ class Dropped(TestCase):
                 numpy.testing.assert_array_equal(array, numpy.full_like(array, value * SERVERS))
                 return refusals
             except gradcube.InvalidError as refusal:
-                self.assertRegex(str(refusal), "which was dropped before|wait for its request first")
+                self.assertRegex(str(refusal), "which was dropped, |wait for its request first")
         raise AssertionError("the array is refused for ever")
 
     def play(self, session):

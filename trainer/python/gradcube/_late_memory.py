@@ -14,7 +14,7 @@ from ._arrays import READ, WRITTEN, is_shared, root_of
 from ._errors import InvalidError
 
 _LEFT = "whose time was up or whose wait was interrupted"
-_DROPPED = "which was dropped before wait() or test() had told its end"
+_DROPPED = "which was dropped, or the exception that had it, before its end was told"
 
 _sessions = weakref.WeakValueDictionary()  # by their numbers in Python
 
@@ -62,19 +62,12 @@ class _Late:
 
     def refusal(self, number):
         request = f"this memory is that of request {number}, {self.why}"
-        if self.why == _LEFT:
-            if self.has_ended:
-                return f"{request}, and which has written to it since: write there anew what is to be sent"
-            return (
-                f"{request}, and which may still read or write it: wait for that request first, which the exception "
-                "has as .request"
-            )
         if self.has_ended:
-            return (
-                f"{request}, so it may have the result or not: write there anew what is to be sent, and keep each "
-                "Request until its end was told"
-            )
-        return f"{request}, and which may still write to it: use other memory until it has ended, and keep each Request"
+            return f"{request}, so it may have the result or not: write there anew what is to be sent"
+        request += ", and which may still read or write it"
+        if self.why == _DROPPED:
+            return f"{request}: use other memory until it has ended, and keep each Request until its end was told"
+        return f"{request}: wait for that request first, which the exception has as .request"
 
 
 class LateMemory:
@@ -85,17 +78,13 @@ class LateMemory:
         self._requests = {}
 
     def add(self, number, memory, owned):
-        """It may still be waited for. ``memory``: as pieces_of() has it."""
+        """It may be waited for again. ``memory``: as pieces_of() has it."""
         if memory:  # a barrier has none
             self._take_over(memory)
             self._requests[number] = _Late(memory, owned, _LEFT)
 
-    def is_to_be_known(self, number, memory):
-        """Of one that is dropped: it writes to this memory, and is not here yet."""
-        return number not in self._requests and any(use & WRITTEN for _, _, use, _ in memory)
-
     def drop(self, number, memory, is_forgotten):
-        """It cannot be waited for any more. ``is_forgotten``: from now on nothing is written to the memory."""
+        """It cannot be waited for any more, and writes to memory. ``is_forgotten``: from now on to none."""
 
         def give_back(_, requests=self._requests):
             late = requests.get(number)

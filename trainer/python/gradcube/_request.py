@@ -17,8 +17,8 @@ _SLICE_MILLISECONDS = 100
 # How long a withdrawal is waited for, whose answer takes a round trip between servers; or a message that was under way.
 _WITHDRAWAL_SECONDS = 5
 _LOST = (
-    "a Request was dropped before wait() or test() had told its end, and its array does not get the result: keep each "
-    "Request until then"
+    "a Request, or the exception that had it, was dropped before wait() or test() had told its end, and its array does "
+    "not get the result: keep each Request until then"
 )
 
 

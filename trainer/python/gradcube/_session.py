@@ -6,7 +6,8 @@ import time
 
 import numpy
 
-from ._arrays import DTYPES, elements_of, memory_of, number_of_op, pieces_of, shape_of, storage_dtype, whole_number
+from ._arrays import DTYPES, WRITTEN, elements_of, memory_of, number_of_op, pieces_of, shape_of, storage_dtype
+from ._arrays import whole_number
 from ._errors import AgainError, CanceledError, InvalidError, MemoryFullError, error_of
 from ._late_memory import LateMemory, register
 from ._library import Collective, Message, keep, library
@@ -343,7 +344,7 @@ class Session:
         works on some arrays itself, and pushes bring their weights.
         """
         handle, is_lost = self._handle, False
-        if handle is not None and handle.is_own() and self._late.is_to_be_known(number, memory):
+        if handle is not None and handle.is_own() and any(use & WRITTEN for _, _, use, _ in memory):
             is_lost = handle.native.gradcube_forget(handle.session, number) == 0
             self._late.drop(number, memory, is_lost)
         if not self._forget(number):
