@@ -80,8 +80,8 @@ class Hub:
 
     push() and push_pull() start a round of a key when its gradients are there, in any order. It ends when all trainers
     have pushed the key: then the weights are those after one step with the mean of the gradients. Each has two forms:
-    one that blocks, at most ``timeout`` seconds, and one that returns a Request at once. Until that has ended, the
-    arrays belong to the daemon.
+    one that blocks, at most ``timeout`` seconds, and one that returns a Request at once. Until that has said that it has
+    ended, keep it: the arrays belong to the daemon.
     """
 
     def __init__(

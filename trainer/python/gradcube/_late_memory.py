@@ -74,7 +74,7 @@ class LateMemory:
     """Of a session's requests."""
 
     def __init__(self):
-        # By their numbers. The garbage collector drops requests at any time: whoever looks at all has a copy.
+        # By their numbers. The garbage collector drops requests at any time, so all are looked at in a copy.
         self._requests = {}
 
     def add(self, number, memory, owned):
