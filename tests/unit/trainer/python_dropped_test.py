@@ -19,7 +19,6 @@ import gradcube
 import numpy
 
 REFUSED = r"request \d+, which was dropped, "
-FRAMED = numpy.frombuffer
 
 AT_EXIT = """
 import sys, gradcube, numpy
@@ -77,9 +76,8 @@ class DroppedTest(WithDropped):
                 session.allreduce_async(array)
             with self.assertRaisesRegex(gradcube.InvalidError, REFUSED):
                 session.send(array, 1, timeout=60)
-            again = session.allreduce_async(array)  # as the caller knows now
             self.release()
-            again.wait(timeout=60)
+            session.allreduce(array, timeout=60)  # as the caller knows now
             self.assertEqual(array.tolist(), [SIZE] * 10)
 
     def test_a_request_that_is_dropped_after_its_end_brings_nothing_either(self):
@@ -110,6 +108,26 @@ class DroppedTest(WithDropped):
             with self.assertRaisesRegex(gradcube.InvalidError, REFUSED + ".*write there anew"):
                 other.allreduce(array, timeout=60)
             self.assert_is_added(session, array)
+
+    def test_an_array_that_something_else_has_made_of_a_shared_one_is_known_as_such(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            array = session.alloc(10)
+            hub = gradcube.Hub(session, {"fc": array}, timeout=60)
+            for drop in (
+                lambda made: session.allreduce_async(made),
+                lambda made: session.reduce_async(made, root=1),
+                lambda made: hub.push_async("fc", made),
+            ):
+                for is_ended_before in (False, True):
+                    request = drop(numpy.frombuffer(memoryview(array), "float32"))
+                    if is_ended_before:
+                        session.barrier(timeout=60)
+                    with self.losing(0):
+                        del request
+                    self.reap(session)
+                    gc.collect()
+                    self.assert_is_refused_once(session, array)
+            hub.free(60)
 
     def test_parts_of_shared_arrays_that_are_copied_are_refused_once(self):
         with gradcube.Session(self.socket, job="job") as session:
@@ -191,9 +209,9 @@ class DroppedTest(WithDropped):
         with gradcube.Session(self.socket, job="job") as session:
             memory, gradients = bytearray(40), numpy.ones(10, "float32")
             hub = gradcube.Hub(session, {"fc": gradients}, timeout=60)
-            hub.push_pull_async("fc", gradients, FRAMED(memory, "float32"))
+            hub.push_pull_async("fc", gradients, numpy.frombuffer(memory, "float32"))
             self.reap(session)
-            self.assert_is_refused_once(session, FRAMED(memory, "float32"))
+            self.assert_is_refused_once(session, numpy.frombuffer(memory, "float32"))
             hub.free(60)
 
     def test_ctrl_c_anywhere_in_a_call_whose_request_nobody_keeps_lets_no_result_be_submitted(self):
@@ -246,7 +264,7 @@ class LifetimeTest(WithDropped):
             warnings.simplefilter("ignore")
             whole = numpy.ones(30)
             session.allreduce_async(whole[10:20])
-            for make in (numpy.ones, session.alloc, lambda count: FRAMED(bytearray(8 * count)), bytearray):
+            for make in (numpy.ones, session.alloc, lambda count: numpy.frombuffer(bytearray(8 * count)), bytearray):
                 for _ in range(100):
                     session.recv_async(make(16), 1)
                     session.barrier(timeout=60)
@@ -269,7 +287,7 @@ class LifetimeTest(WithDropped):
     def test_an_array_that_comes_to_lie_where_another_one_was_is_not_refused(self):
         with gradcube.Session(self.socket, job="job") as session, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for make in (numpy.ones, session.alloc, lambda count: FRAMED(bytearray(8 * count))):
+            for make in (numpy.ones, session.alloc, lambda count: numpy.frombuffer(bytearray(8 * count))):
                 places = set()
                 for _ in range(50):
                     array = make(16)
@@ -302,7 +320,7 @@ class LifetimeTest(WithDropped):
                 cycle = [session.allreduce_async(array) for array in arrays]
                 cycle.append(cycle)
                 with self.losing(0 if is_closed_first else 1):
-                    for step in (session.close, cycle.clear) if is_closed_first else (cycle.clear, session.close):
+                    for step in (session.close, cycle.clear)[:: 1 if is_closed_first else -1]:
                         step()
                     del session, cycle, step
                     gc.collect()

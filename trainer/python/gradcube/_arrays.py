@@ -5,7 +5,7 @@ import operator
 import numpy
 
 from ._errors import InvalidError
-from ._memory import Block
+from ._memory import Block, block_at
 
 DTYPES = {
     "float32": 0,
@@ -123,9 +123,12 @@ def root_of(array):
     return array
 
 
-def is_shared(array):
-    """Whether it is of alloc(): then the daemon may work on the array itself."""
-    return isinstance(root_of(array).base, Block)
+def block_of(array):
+    """The memory of alloc() in which it lies, where the daemon may work on it itself; None: in other memory."""
+    root = root_of(array)
+    if isinstance(root.base, Block):
+        return root.base
+    return None if root.flags.owndata else block_at(array.ctypes.data)  # as where a tensor lies between them
 
 
 def pieces_of(kind, array, rank, size, root):
@@ -137,7 +140,7 @@ def pieces_of(kind, array, rank, size, root):
     use = READ | WRITTEN
     if kind == "broadcast":
         use = READ if rank == root else WRITTEN
-    elif kind == "reduce" and rank != root and not is_shared(array):
+    elif kind == "reduce" and rank != root and block_of(array) is None:
         use = READ
     return ((address, length, use, array),)
 

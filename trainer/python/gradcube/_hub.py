@@ -8,7 +8,7 @@ import time
 
 import numpy
 
-from ._arrays import READ, WRITTEN, elements_of, is_shared, whole_number
+from ._arrays import READ, WRITTEN, block_of, elements_of, whole_number
 from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._hub_handle import HubHandle
 from ._interruptible_call import Call
@@ -337,7 +337,7 @@ class Hub:
         pulled = arguments[0] if arguments and isinstance(arguments[0], numpy.ndarray) else None
         native = [each.ctypes.data if isinstance(each, numpy.ndarray) else each for each in arguments]
         # Servers add to gradients where they lie.
-        is_written = function != "gradcube_hub_init" and is_shared(array)
+        is_written = function != "gradcube_hub_init" and block_of(array) is not None
         memory = [(array.ctypes.data, array.nbytes, READ | WRITTEN if is_written else READ, array)]
         if pulled is not None:
             memory.append((pulled.ctypes.data, pulled.nbytes, WRITTEN, pulled))

@@ -10,7 +10,7 @@ lie there. Of dropped ones it is forgotten when it is given back.
 
 import weakref
 
-from ._arrays import READ, WRITTEN, is_shared, root_of
+from ._arrays import READ, WRITTEN, block_of, root_of
 from ._errors import InvalidError
 
 _LEFT = "whose time was up or whose wait was interrupted"
@@ -92,14 +92,13 @@ class LateMemory:
                 requests.pop(number, None)
 
         def known(array):
-            root = root_of(array)
-            if is_shared(array):
-                return weakref.ref(root.base, give_back)
-            # Memory that NumPy does not own may live longer than the array: other memory must not come to lie there.
-            return weakref.ref(root, give_back) if is_forgotten or root.flags.owndata else array
+            root, block = root_of(array), block_of(array)
+            if block is None and not (is_forgotten or root.flags.owndata):
+                return array  # the memory is not NumPy's, and may live longer than the array
+            return weakref.ref(root if block is None else block, give_back)
 
         written = [(*piece, known(array)) for *piece, array in memory if piece[2] & WRITTEN]
-        is_lost = is_forgotten and not any(is_shared(array) for _, _, _, array in memory)
+        is_lost = is_forgotten and all(block_of(array) is None for _, _, _, array in memory)
         self._take_over(written)
         self._requests[number] = _Late(written, None, _DROPPED, is_lost)
 
