@@ -50,11 +50,12 @@ class Dropped(TestCase):
         return refusals
 
     def test_what_was_written_after_a_request_was_dropped_is_what_all_get(self):
-        with job(self.cluster, "dropped") as sessions, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for refusals in all_of(self.play, sessions):
-                self.assertIsInstance(refusals, list, refusals)
-                self.assertGreater(min(refusals), 0)
+        for name, is_reproducible in (("dropped", False), ("copied", True)):
+            with job(self.cluster, name, reproducible=is_reproducible) as sessions, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for refusals in all_of(self.play, sessions):
+                    self.assertIsInstance(refusals, list, refusals)
+                    self.assertGreater(min(refusals), 0)
 
     def test_gradients_to_which_servers_have_added_are_refused_once(self):
         with job(self.cluster, "pushed") as sessions:

@@ -17,6 +17,7 @@ from python_library import ComesLate, Frees
 
 import gradcube
 import numpy
+from gradcube._interruptible_call import Call
 from gradcube._request import Request
 
 EINVAL = gradcube.InvalidError.code
@@ -254,6 +255,23 @@ class ControlCTest(WithControlC):
                 if never_came:
                     return
             self.fail("the call never ends")
+
+    def test_a_call_that_ctrl_c_has_ended_twice_before_it_began_never_begins(self):
+        decide, stops, begun = Call._decide, [KeyboardInterrupt], []
+
+        def stop(call, maker):
+            if maker is None and stops:
+                raise stops.pop()
+            return decide(call, maker)
+
+        with gradcube.Session(self.socket, job="job") as session:
+            call = Call(session._handle, lambda: begun.append(call) or 0)
+            with mock.patch.object(Call, "_decide", stop), mock.patch.object(Call, "_run"):
+                with mock.patch.object(Call, "wait", mock.Mock(side_effect=KeyboardInterrupt)):
+                    with self.assertRaises(KeyboardInterrupt):
+                        call.take()
+            call._run()  # as its thread does late
+            self.assertEqual((stops, begun, call.is_void()), ([], [], True))
 
     def assert_freed_once(self, free):
         """Wherever Ctrl-C ends `free`, which gets the C hub's handle, and though the session leaves while it is freed."""
