@@ -53,12 +53,11 @@ class _Late:
 
     def has_in_the_way_of(self, memory, piece):
         its_address, its_length, its_use, array = piece
-        return not _is_given_back(array) and any(
-            address < its_address + its_length
-            and its_address < address + length
-            and (use & READ and its_use & WRITTEN if self.has_ended else (use | its_use) & WRITTEN)
-            for address, length, use, _ in memory
-        )
+        for address, length, use, _ in memory:
+            if address < its_address + its_length and its_address < address + length:
+                if use & READ and its_use & WRITTEN if self.has_ended else (use | its_use) & WRITTEN:
+                    return not _is_given_back(array)
+        return False
 
     def refusal(self, number):
         request = f"this memory is that of request {number}, {self.why}"
@@ -105,7 +104,7 @@ class LateMemory:
     def _take_over(self, memory):
         """Where a request writes, what others have written before matters no more."""
         for number, late in self._requests.copy().items():
-            if late.has_ended:
+            if late.has_ended and any(_is_overwritten(piece, other) for piece in late.memory for other in memory):
                 late.leave(lambda piece: any(_is_overwritten(piece, other) for other in memory))
                 self.end(number)
 
