@@ -17,6 +17,7 @@ from python_library import NeverEnds
 
 import gradcube
 import numpy
+from gradcube._arrays import WRITTEN
 from gradcube._late_memory import LateMemory, check_late
 
 
@@ -281,9 +282,9 @@ class ThreadsTest(WithDaemon):
         made = []
 
         def make(late):
-            check_late([(1, 1, True)])
+            check_late([(1, 1, WRITTEN, None)])
             made.append(late)
-            late._requests, late._ended = {}, set()
+            late._requests = {}
 
         with mock.patch.object(LateMemory, "__init__", make):
             gradcube.Session(self.socket, job="job").close()

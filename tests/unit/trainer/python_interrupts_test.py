@@ -17,6 +17,7 @@ from python_library import ComesLate, Frees
 
 import gradcube
 import numpy
+from gradcube._interruptible_call import Call
 from gradcube._request import Request
 
 EINVAL = gradcube.InvalidError.code
@@ -50,7 +51,7 @@ class ControlCTest(WithControlC):
         try:
             session.allreduce(array, timeout=60)
         except gradcube.InvalidError as refusal:
-            self.assertIn("has written to it since", str(refusal))
+            self.assertIn("write there anew", str(refusal))
             session.allreduce(array, timeout=60)
 
     def test_no_collective_and_no_message_is_lost(self):
@@ -125,13 +126,27 @@ class ControlCTest(WithControlC):
 
     def test_memory_of_a_call_that_nobody_can_wait_for_is_refused_once_where_it_has_ended(self):
         with gradcube.Session(self.socket, job="hold") as session:
-            array = numpy.ones(10)
+            array = session.alloc(10)
             self.assertIsInstance(self.interrupted(lambda: session.allreduce(array)).request, gradcube.Request)
             with self.assertRaisesRegex(gradcube.InvalidError, "may still read or write it"):
                 session.allreduce(array)
             self.release()
             session.barrier(timeout=60)
-            with self.assertRaisesRegex(gradcube.InvalidError, "has written to it since"):
+            with self.assertRaisesRegex(gradcube.InvalidError, "write there anew"):
+                session.allreduce(array)
+            self.assert_is_added(session, array)
+
+    def test_a_call_that_nobody_can_wait_for_writes_nothing_over_what_the_program_has_written_since(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            array = numpy.ones(10)
+            with self.assertWarnsRegex(RuntimeWarning, "does not get the result"):
+                self.interrupted(lambda: session.allreduce(array))
+            array[:] = 5
+            self.release()
+            session.barrier(timeout=60)
+            self.wait_for(lambda: session._reap_abandoned(1) or not session._abandoned)
+            self.assertEqual(array.tolist(), [5] * 10)
+            with self.assertRaisesRegex(gradcube.InvalidError, "write there anew"):
                 session.allreduce(array)
             self.assert_is_added(session, array)
 
@@ -240,6 +255,23 @@ class ControlCTest(WithControlC):
                 if never_came:
                     return
             self.fail("the call never ends")
+
+    def test_a_call_that_ctrl_c_has_ended_twice_before_it_began_never_begins(self):
+        decide, stops, begun = Call._decide, [KeyboardInterrupt], []
+
+        def stop(call, maker):
+            if maker is None and stops:
+                raise stops.pop()
+            return decide(call, maker)
+
+        with gradcube.Session(self.socket, job="job") as session:
+            call = Call(session._handle, lambda: begun.append(call) or 0)
+            with mock.patch.object(Call, "_decide", stop), mock.patch.object(Call, "_run"):
+                with mock.patch.object(Call, "wait", mock.Mock(side_effect=KeyboardInterrupt)):
+                    with self.assertRaises(KeyboardInterrupt):
+                        call.take()
+            call._run()  # as its thread does late
+            self.assertEqual((stops, begun, call.is_void()), ([], [], True))
 
     def assert_freed_once(self, free):
         """Wherever Ctrl-C ends `free`, which gets the C hub's handle, and though the session leaves while it is freed."""

@@ -255,20 +255,24 @@ class FailureTest(WithDaemon):
             session.allreduce(array, timeout=60)
             self.assertEqual(array[0], 5 * SIZE)
 
-    def test_memory_of_a_call_whose_time_was_up_is_no_other_arrays_where_nobody_waits(self):
+    def test_memory_of_a_call_whose_time_was_up_is_no_other_arrays_while_it_may_be_written_to(self):
         with gradcube.Session(self.socket, job="hold") as session:
-            late = weakref.ref(array := numpy.ones(10))
-            with self.assertRaises(gradcube.TimeoutError):
-                session.allreduce(array, timeout=0.05)
+            late, kept = [], []
+            for array in (numpy.ones(10), session.alloc(10)):
+                late.append(weakref.ref(array if array.base is None else array.base))
+                with self.assertRaises(gradcube.TimeoutError) as caught:
+                    session.allreduce(array, timeout=0.05)
+                kept.append(caught.exception)
             del array
+            gc.collect()
+            self.assertEqual([each() is None for each in late], [False, False])
+            del caught, kept
+            gc.collect()
+            self.assertEqual([each() is None for each in late], [True, False])
             self.release()
             session.barrier(timeout=60)
             self.wait_for(lambda: session._reap_abandoned(1) or not session._abandoned)
-            gc.collect()
-            self.assertIsNotNone(late())
-            session.close()
-            gc.collect()
-            self.assertIsNone(late())
+            self.assertIsNone(late[1]())
 
     def test_a_negative_timeout_means_no_limit(self):
         with gradcube.Session(self.socket, job="hold") as session:

@@ -11,6 +11,8 @@
         ...                                          # other work that leaves `gradients` alone
         request.wait(timeout=60)
 
+Keep each request until wait() or test() has told its end: else its array may have the result or not, and is refused once.
+
 The collectives are allreduce, reduce_scatter, allgather, broadcast, reduce, barrier and compare, each also as ..._async.
 compare() raises CorruptError, which names ranks, where memory that should be the same on all trainers is not.
 

@@ -40,7 +40,10 @@ class Call:
                 threading.Thread(target=self._run, daemon=True).start()
             has_ended = self.wait(deadline)
         finally:
-            self._decide(None)
+            try:
+                self._decide(None)
+            finally:
+                self._decide(None)  # where a second Ctrl-C has ended the first one
         if not has_ended:
             raise TimeoutError("the call of before, whose wait a signal has ended, still goes on: wait for it again")
         self.is_told = True

@@ -127,6 +127,7 @@ _FUNCTIONS = {
         [_SESSION, ctypes.POINTER(Message), ctypes.POINTER(ctypes.c_uint64)],
     ),
     "gradcube_cancel": (ctypes.c_int, [_SESSION, ctypes.c_uint64]),
+    "gradcube_forget": (ctypes.c_int, [_SESSION, ctypes.c_uint64]),
     "gradcube_event_fd": (ctypes.c_int, [_SESSION]),
     "gradcube_poll": (
         ctypes.c_int,

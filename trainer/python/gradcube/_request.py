@@ -5,6 +5,7 @@ import copy
 import ctypes
 import threading
 import time
+import warnings
 
 from ._errors import CanceledError, Error, InvalidError, TimeoutError
 from ._late_memory import check_late
@@ -15,6 +16,10 @@ from ._library import keep
 _SLICE_MILLISECONDS = 100
 # How long a withdrawal is waited for, whose answer takes a round trip between servers; or a message that was under way.
 _WITHDRAWAL_SECONDS = 5
+_LOST = (
+    "a Request, or the exception that had it, was dropped before wait() or test() had told its end, and its array does "
+    "not get the result: keep each Request until then"
+)
 
 
 def deadline_of(timeout):
@@ -33,7 +38,9 @@ def deadline_of(timeout):
 class Request:
     """A collective or message in flight.
 
-    Its end is reported by wait() and test(), in any thread, as often as they are called.
+    Its end is reported by wait() and test(), in any thread, as often as they are called. Keep it until then: where one is
+    dropped before, its array may have the result or not, and is refused once as what is to be sent. Arrays of alloc() and
+    weights of a push get it at any time; of all others it is lost, as a RuntimeWarning says.
 
     Ctrl-C may come between any two instructions of Python's. So this is there before the library has the request, and
     what the library says of it is here before Python goes on.
@@ -46,8 +53,8 @@ class Request:
         self._number = number  # where the library writes it; 0: not submitted
         self._received = received
         self._submit = None
-        self._owned = ()
-        self._memory = ()  # for each piece the address, the bytes, and whether they are written
+        self._owned = None
+        self._memory = ()  # as pieces_of() has it
         self._failure = None
         self._done = ctypes.c_int()  # gradcube_poll() has reported the end
         self._waited = []  # what gradcube_wait() has said
@@ -57,12 +64,12 @@ class Request:
         self._ended = False
 
     @classmethod
-    def _of(cls, session, submit, owned, memory, received=None):
-        """To be submitted. ``submit`` gets where the library writes the number; what is ``owned``, which has the
-        ``memory``, lives until the end."""
+    def _of(cls, session, submit, memory, received=None, owned=None):
+        """To be submitted. ``submit`` gets where the library writes the number; the ``memory`` and what is ``owned``
+        live until the end."""
         check_late(memory)
         request = cls(session, ctypes.c_uint64(), received)
-        request._submit, request._owned, request._memory = submit, owned, memory
+        request._submit, request._memory, request._owned = submit, memory, (owned, received)
         return request
 
     def _begin(self):
@@ -132,7 +139,7 @@ class Request:
             if left is not None and left <= 0:
                 if not self._look(0):
                     with self._lock:  # in this process, as _look() has seen
-                        self._hear(self._session._time_out)
+                        self._hear(self._time_out)
                 return
             self._look(int(_SLICE_MILLISECONDS if left is None else min(_SLICE_MILLISECONDS, left * 1000 + 1)))
         self._repeat()
@@ -205,7 +212,7 @@ class Request:
             if not self._ended:
                 self._session._open_handle().check_process()
                 keep(held, self._lock.acquire, True, milliseconds / 1000)
-                return held[0] and self._hear(self._session._poll, milliseconds)
+                return held[0] and self._hear(self._poll, milliseconds)
         finally:
             if held and held[0]:
                 self._lock.release()
@@ -216,17 +223,32 @@ class Request:
         """True when it has ended; raises when it failed. With the lock."""
         codes = self._codes
         if not self._ended and not self._is_reported():
-            codes = ask(self, *arguments)
+            codes = ask(*arguments)
         if not self._ended:  # nor did a signal's handler hear of it meanwhile
             code = codes[-1]
             if code != 0 and not self._is_reported():
                 raise self._session._open_handle().failure(code)
             if self._is_reported():
                 self._failure = None if code == 0 else self._session._open_handle().failure(code)
-                self._owned = ()
+                self._memory, self._owned = (), None
                 self._ended = True
         self._repeat()
         return self._ended
+
+    def _poll(self, milliseconds):
+        """What the library says of it."""
+        handle, codes = self._session._open_handle(), []
+        self._codes = codes
+        done = ctypes.byref(self._done)
+        keep(codes, handle.native.gradcube_poll, handle.session, self._number, milliseconds, done)
+        return codes
+
+    def _time_out(self):
+        """The deadline has come: lets the library ask the daemon why."""
+        handle, codes = self._session._open_handle(), []
+        self._codes = self._waited = codes
+        keep(codes, handle.native.gradcube_wait, handle.session, self._number, 0)
+        return codes
 
     def _is_reported(self):
         """The library has reported the end, which it does once."""
@@ -246,4 +268,6 @@ class Request:
         if self._ended or self._is_reported():
             self._session._late.end(self._number.value)  # Ctrl-C may have come between the end and its report
         else:
-            self._session._abandon(self._number.value, self._owned)
+            is_lost = self._session._abandon(self._number.value, self._memory, self._owned)
+            if is_lost:
+                warnings.warn(_LOST, RuntimeWarning, stacklevel=2)

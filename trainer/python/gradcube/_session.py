@@ -6,8 +6,9 @@ import time
 
 import numpy
 
-from ._arrays import DTYPES, elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
-from ._errors import AgainError, InvalidError, MemoryFullError, error_of
+from ._arrays import DTYPES, WRITTEN, elements_of, memory_of, number_of_op, pieces_of, shape_of, storage_dtype
+from ._arrays import whole_number
+from ._errors import AgainError, CanceledError, InvalidError, MemoryFullError, error_of
 from ._late_memory import LateMemory, register
 from ._library import Collective, Message, keep, library
 from ._memory import Block, Handle
@@ -45,8 +46,8 @@ class Session:
     attributes.
 
     Collectives work in place and have two forms: one that blocks, at most `timeout` seconds, and one that returns a
-    Request at once. Until that has ended, the array belongs to the daemon. Messages have the same two forms: send() and
-    recv(), of arrays of any type and of bytes.
+    Request at once. Until that has said that it has ended, keep it: the array belongs to the daemon. Messages have the
+    same two forms: send() and recv(), of arrays of any type and of bytes.
     """
 
     _handle = None
@@ -188,7 +189,7 @@ class Session:
         return self._barrier(lane)._begin()
 
     def _barrier(self, lane):
-        return self._collective("barrier", None, (), lane=whole_number(lane, "lane", 0, _MOST))
+        return self._collective("barrier", (), lane=whole_number(lane, "lane", 0, _MOST))
 
     def compare(self, data, timeout=None, lane=0):
         """CorruptError on every trainer, which names ranks, unless all have the same bytes in `data`: an array or bytes."""
@@ -198,10 +199,10 @@ class Session:
         return self._comparison(data, lane)._begin()
 
     def _comparison(self, data, lane):
-        address, count, _, owner = memory_of(data, is_written=False)
+        memory, _ = memory_of(data, is_written=False)
         lane = whole_number(lane, "lane", 0, _MOST)
-        read = ((address, count, False),)
-        return self._collective("compare", owner, read, buffer=address, count=count, dtype=DTYPES["bytes"], lane=lane)
+        ((address, count, _, _),) = memory
+        return self._collective("compare", memory, buffer=address, count=count, dtype=DTYPES["bytes"], lane=lane)
 
     def send(self, data, to, tag=0, timeout=None):
         """Sends `data`, an array or bytes, to the trainer of rank `to`. Returns when it has them.
@@ -261,7 +262,8 @@ class Session:
 
     def _message(self, direction, data, peer, tag, paths=0):
         receives = direction == _RECEIVE
-        address, count, dtype, owner = memory_of(data, is_written=receives)
+        memory, dtype = memory_of(data, is_written=receives)
+        ((address, count, _, _),) = memory
         received = ctypes.c_size_t()
         message = Message(
             size=ctypes.sizeof(Message),
@@ -275,8 +277,7 @@ class Session:
         )
         if receives:
             message.received = ctypes.pointer(received)
-        memory = ((address, count, receives),)
-        return self._request("gradcube_submit_message", message, owner, memory, received if receives else None)
+        return self._request("gradcube_submit_message", message, memory, received if receives else None)
 
     def _on_array(self, kind, array, dtype, lane, op="sum", root=0, in_chunks=False):
         number, count = elements_of(array, dtype, copied=kind in _COPIED)
@@ -285,32 +286,29 @@ class Session:
                 f"invalid array: {count} elements have no chunks of one length for {self.size} trainers: "
                 "expected a multiple of that number"
             )
+        root = whole_number(root, "root", 0, _MOST)
+        memory = pieces_of(kind, array, self.rank, self.size, root)
         return self._collective(
             kind,
-            array,
-            ((array.ctypes.data, array.nbytes, True),),
-            buffer=array.ctypes.data,
+            memory,
+            buffer=memory[0][0],
             count=count // self.size if in_chunks else count,
             dtype=number,
             op=number_of_op(op),
-            root=whole_number(root, "root", 0, _MOST),
+            root=root,
             lane=whole_number(lane, "lane", 0, _MOST),
         )
 
-    def _collective(self, kind, array, memory, **fields):
+    def _collective(self, kind, memory, **fields):
         collective = Collective(size=ctypes.sizeof(Collective), kind=KINDS[kind], **fields)
-        return self._request("gradcube_submit", collective, array, memory)
+        return self._request("gradcube_submit", collective, memory)
 
-    def _request(self, function, asked, array, memory, received=None):
+    def _request(self, function, asked, memory, received=None):
         """Of what `asked` describes: to be submitted."""
         handle = self._open_handle()
         function = getattr(handle.native, function)
         return Request._of(
-            self,
-            lambda number: function(handle.session, ctypes.byref(asked), number),
-            (array, received),
-            memory,
-            received,
+            self, lambda number: function(handle.session, ctypes.byref(asked), number), memory, received
         )
 
     def _begin(self, submit, number):
@@ -321,7 +319,7 @@ class Session:
         if code in (AgainError.code, MemoryFullError.code) and self._reap_abandoned(len(self._abandoned)):
             code = submit(number)
         if code != 0:
-            raise handle.failure()
+            raise handle.failure(code)
 
     def _cancel(self, number):
         handle = self._open_handle()
@@ -339,31 +337,19 @@ class Session:
             raise InvalidError("this session is closed: open another one")
         return handle
 
-    def _poll(self, request, milliseconds):
-        """What the library says of the request, it gets."""
-        handle = self._open_handle()
-        codes = request._codes = []
-        keep(
-            codes,
-            handle.native.gradcube_poll,
-            handle.session,
-            request._number,
-            milliseconds,
-            ctypes.byref(request._done),
-        )
-        return codes
+    def _abandon(self, number, memory, owned):
+        """Nobody asks for its end any more. What it holds is given back when it has ended. True: its result is lost.
 
-    def _time_out(self, request):
-        """The deadline has come: lets the library ask the daemon why."""
-        handle = self._open_handle()
-        codes = request._codes = request._waited = []
-        keep(codes, handle.native.gradcube_wait, handle.session, request._number, 0)
-        return codes
-
-    def _abandon(self, number, owned):
-        """Nobody asks for its end any more. What it holds is given back when it has ended."""
+        What it has not brought yet is written nowhere, as the program may have written there by then. But the daemon
+        works on some arrays itself, and pushes bring their weights.
+        """
+        handle, is_lost = self._handle, False
+        if handle is not None and handle.is_own() and any(use & WRITTEN for _, _, use, _ in memory):
+            is_lost = handle.native.gradcube_forget(handle.session, number) == 0
+            self._late.drop(number, memory, is_lost)
         if not self._forget(number):
-            self._abandoned.append((number, owned))
+            self._abandoned.append((number, () if is_lost else memory, owned))
+        return is_lost and self._late.has_lost(number)
 
     def _forget(self, number):
         """True when it has ended, or the session has."""
@@ -374,12 +360,12 @@ class Session:
         code = handle.native.gradcube_poll(handle.session, number, 0, ctypes.byref(done))
         if not done.value and code != InvalidError.code:  # of what was reported to a call that Ctrl-C has ended
             return False
-        self._late.end(number)
+        self._late.end(number, done.value and code not in (0, CanceledError.code))
         return True
 
     def _check_late(self, memory):
-        """That none of it is that of a request of this session which a timeout or Ctrl-C has left."""
-        if self._late.find(memory) is not None:
+        """That no request of this session for which nobody has waited is in the way of one that uses the memory."""
+        if self._late.find(memory):
             self._reap_abandoned(len(self._abandoned))
             self._late.refuse(memory)
 
