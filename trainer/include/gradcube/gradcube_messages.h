@@ -74,11 +74,11 @@ GRADCUBE_API int gradcube_cancel(gradcube_session* session, uint64_t request);
  * the trainer's own, to be written, submitted or freed. The request goes on, as the other trainers
  * count on it. They get what was submitted, and what it brings here is written nowhere: where it
  * would have brought anything it ends with GRADCUBE_ECANCELED. Its end comes by test, poll and
- * wait, like every end.
+ * wait, like every end. Of a push to a hub it is the weights that are written nowhere.
  *
  * GRADCUBE_EINVAL: the daemon works on the buffer itself (see `Buffers` in gradcube.h), which stays
- * its own until the end has come; or this is a push to a hub; or there is no such request, or
- * another thread is being told its end. */
+ * its own until the end has come (the weights of a push are forgotten all the same); or there is no
+ * such request, or another thread is being told its end. */
 GRADCUBE_API int gradcube_forget(gradcube_session* session, uint64_t request);
 
 #ifdef __cplusplus

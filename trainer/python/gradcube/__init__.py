@@ -11,7 +11,7 @@
         ...                                          # other work that leaves `gradients` alone
         request.wait(timeout=60)
 
-Keep each request until wait() or test() has told its end: else its array may have the result or not, and is refused once.
+Keep each request until wait() or test() has told its end: where one is dropped before, its array does not get the result.
 
 The collectives are allreduce, reduce_scatter, allgather, broadcast, reduce, barrier and compare, each also as ..._async.
 compare() raises CorruptError, which names ranks, where memory that should be the same on all trainers is not.

@@ -5,7 +5,6 @@ import operator
 import numpy
 
 from ._errors import InvalidError
-from ._memory import Block, block_at
 
 DTYPES = {
     "float32": 0,
@@ -37,9 +36,6 @@ _COMBINED = [name for name, number in DTYPES.items() if number < DTYPES["bytes"]
     "complex64",
     "complex128",
 ]
-# What a request does with a piece of memory: what it submits is read, and what it brings is written.
-READ, WRITTEN = 1, 2
-
 OPS = {"sum": 0, "average": 1, "min": 2, "max": 3}
 
 # Names of the library that NumPy does not have, and the type that holds their elements.
@@ -94,8 +90,8 @@ def elements_of(array, dtype, copied=False):
 
 
 def memory_of(data, is_written):
-    """Of `data`, a NumPy array or an object with a buffer: its only piece, as pieces_of() has them, and the library's
-    number for the type."""
+    """Of `data`, a NumPy array or an object with a buffer: the address, the bytes, the library's number for the type,
+    and what keeps them alive."""
     dtype = DTYPES["bytes"]
     if isinstance(data, numpy.ndarray):
         array = data
@@ -113,36 +109,7 @@ def memory_of(data, is_written):
         raise InvalidError("invalid array: it must be C-contiguous and in native byte order")
     if is_written and not array.flags.writeable:
         raise InvalidError("invalid array: a message cannot be received in it, because it is not writeable")
-    return ((array.ctypes.data, array.nbytes, WRITTEN if is_written else READ, array),), dtype
-
-
-def root_of(array):
-    """The array that this one is a view of; itself, if it is none."""
-    while isinstance(array.base, numpy.ndarray):
-        array = array.base
-    return array
-
-
-def block_of(array):
-    """The memory of alloc() in which it lies, where the daemon may work on it itself; None: in other memory."""
-    root = root_of(array)
-    if isinstance(root.base, Block):
-        return root.base
-    return None if root.flags.owndata else block_at(array.ctypes.data)  # as where a tensor lies between them
-
-
-def pieces_of(kind, array, rank, size, root):
-    """What a collective does with its array: for each piece the address, the bytes, its use, and the array."""
-    address, length = array.ctypes.data, array.nbytes
-    if kind == "all_gather":
-        own = length // size
-        return (address, length, WRITTEN, array), (address + rank * own, own, READ, array)
-    use = READ | WRITTEN
-    if kind == "broadcast":
-        use = READ if rank == root else WRITTEN
-    elif kind == "reduce" and rank != root and block_of(array) is None:
-        use = READ
-    return ((address, length, use, array),)
+    return array.ctypes.data, array.nbytes, dtype, array
 
 
 def number_of_op(op):

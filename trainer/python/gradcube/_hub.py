@@ -8,7 +8,7 @@ import time
 
 import numpy
 
-from ._arrays import READ, WRITTEN, block_of, elements_of, whole_number
+from ._arrays import elements_of, whole_number
 from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._hub_handle import HubHandle
 from ._interruptible_call import Call
@@ -80,8 +80,8 @@ class Hub:
 
     push() and push_pull() start a round of a key when its gradients are there, in any order. It ends when all trainers
     have pushed the key: then the weights are those after one step with the mean of the gradients. Each has two forms:
-    one that blocks, at most ``timeout`` seconds, and one that returns a Request at once. Until that has said that it has
-    ended, keep it: the arrays belong to the daemon.
+    one that blocks, at most ``timeout`` seconds, and one that returns a Request at once. Until that has ended, the
+    arrays belong to the daemon.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class Hub:
         AgainError while a push of the key is in flight, or waits in another thread for pulls that have begun.
         """
         self._check(name, weights)
-        check_late([(weights.ctypes.data, weights.nbytes, WRITTEN, weights)])
+        check_late([(weights.ctypes.data, weights.nbytes, True)])
         handle = self._idle_handle()
         if handle.call("gradcube_hub_pull", self._places[name], weights.ctypes.data) != 0:
             raise handle.session.failure()
@@ -336,17 +336,14 @@ class Hub:
         handle = self._open_handle()
         pulled = arguments[0] if arguments and isinstance(arguments[0], numpy.ndarray) else None
         native = [each.ctypes.data if isinstance(each, numpy.ndarray) else each for each in arguments]
-        # Servers add to gradients where they lie.
-        is_written = function != "gradcube_hub_init" and block_of(array) is not None
-        memory = [(array.ctypes.data, array.nbytes, READ | WRITTEN if is_written else READ, array)]
+        memory = [(array.ctypes.data, array.nbytes, False)]
         if pulled is not None:
-            memory.append((pulled.ctypes.data, pulled.nbytes, WRITTEN, pulled))
+            memory.append((pulled.ctypes.data, pulled.nbytes, True))
         return Request._of(
             self._session,
             lambda number: handle.call(function, self._places[name], array.ctypes.data, *native, number),
+            (array, pulled, handle),
             memory,
-            None,
-            handle,
         )
 
     def _idle_handle(self):

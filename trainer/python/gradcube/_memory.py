@@ -8,7 +8,6 @@ The garbage collector may free an array at any time and in any thread, which the
 
 import atexit
 import ctypes
-import math
 import os
 import threading
 import weakref
@@ -42,7 +41,6 @@ class Handle:
         self._process = os.getpid()
         self._has_left = False
         self._is_at_exit = False
-        self.blocks = weakref.WeakSet()
         self._hubs = {}  # by their addresses: whether each was dropped
         self.making = None  # the HubHandle of a Hub() that has not returned
         _handles.add(self)
@@ -65,6 +63,9 @@ class Handle:
         for hub, is_dropped in list(self._hubs.items()):
             if is_dropped:
                 self.free_hub(hub, 0, [])
+
+    def has_left(self):
+        return self._has_left
 
     def keep_hub(self, hub):
         self._hubs[hub] = False
@@ -116,28 +117,18 @@ class Handle:
         self.native.gradcube_close(session)
 
 
-def block_at(address):
-    """The block of this process, of whichever session, that has it; or None."""
-    return next((block for handle in list(_handles) for block in list(handle.blocks) if block.has(address)), None)
-
-
 class Block:
     """Shared memory as the base object of a NumPy array (through the array interface)."""
 
     def __init__(self, handle, address, shape, dtype):
         self._handle = handle
         self._address = address
-        self._bytes = math.prod(shape) * dtype.itemsize
         self.__array_interface__ = {
             "version": 3,
             "shape": shape,
             "typestr": dtype.str,
             "data": (address, False),
         }
-        handle.blocks.add(self)
-
-    def has(self, address):
-        return 0 <= address - self._address < self._bytes
 
     def __del__(self):
         self._handle.native.gradcube_free(self._handle.session, self._address)

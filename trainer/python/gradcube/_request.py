@@ -17,8 +17,8 @@ _SLICE_MILLISECONDS = 100
 # How long a withdrawal is waited for, whose answer takes a round trip between servers; or a message that was under way.
 _WITHDRAWAL_SECONDS = 5
 _LOST = (
-    "a Request, or the exception that had it, was dropped before wait() or test() had told its end, and its array does "
-    "not get the result: keep each Request until then"
+    "a Request was dropped before wait() or test() had told its end, and its array does not get the result: keep each "
+    "Request until then"
 )
 
 
@@ -39,8 +39,8 @@ class Request:
     """A collective or message in flight.
 
     Its end is reported by wait() and test(), in any thread, as often as they are called. Keep it until then: where one is
-    dropped before, its array may have the result or not, and is refused once as what is to be sent. Arrays of alloc() and
-    weights of a push get it at any time; of all others it is lost, as a RuntimeWarning says.
+    dropped before, the others get what was submitted, but its array, which is the caller's own from then on, does not get
+    the result; a RuntimeWarning says so. On arrays of alloc() the daemon may work itself: those get it at any time.
 
     Ctrl-C may come between any two instructions of Python's. So this is there before the library has the request, and
     what the library says of it is here before Python goes on.
@@ -53,8 +53,8 @@ class Request:
         self._number = number  # where the library writes it; 0: not submitted
         self._received = received
         self._submit = None
-        self._owned = None
-        self._memory = ()  # as pieces_of() has it
+        self._owned = ()
+        self._memory = ()  # for each piece the address, the bytes, and whether they are written
         self._failure = None
         self._done = ctypes.c_int()  # gradcube_poll() has reported the end
         self._waited = []  # what gradcube_wait() has said
@@ -62,14 +62,15 @@ class Request:
         # The library reports an end once: one thread asks at a time. A handler of a signal may wait on top of it.
         self._lock = threading.RLock()
         self._ended = False
+        self._is_canceled = False
 
     @classmethod
-    def _of(cls, session, submit, memory, received=None, owned=None):
-        """To be submitted. ``submit`` gets where the library writes the number; the ``memory`` and what is ``owned``
-        live until the end."""
+    def _of(cls, session, submit, owned, memory, received=None):
+        """To be submitted. ``submit`` gets where the library writes the number; what is ``owned``, which has the
+        ``memory``, lives until the end."""
         check_late(memory)
         request = cls(session, ctypes.c_uint64(), received)
-        request._submit, request._memory, request._owned = submit, memory, (owned, received)
+        request._submit, request._owned, request._memory = submit, owned, memory
         return request
 
     def _begin(self):
@@ -152,6 +153,7 @@ class Request:
         """
         if not self._ended and not self._is_reported():
             self._session._cancel(self._number)
+            self._is_canceled = True
 
     def _complete(self, timeout):
         """Submits it, and waits. Ctrl-C may come between the two, where nobody but this call has the request."""
@@ -230,7 +232,7 @@ class Request:
                 raise self._session._open_handle().failure(code)
             if self._is_reported():
                 self._failure = None if code == 0 else self._session._open_handle().failure(code)
-                self._memory, self._owned = (), None
+                self._owned = ()
                 self._ended = True
         self._repeat()
         return self._ended
@@ -268,6 +270,7 @@ class Request:
         if self._ended or self._is_reported():
             self._session._late.end(self._number.value)  # Ctrl-C may have come between the end and its report
         else:
-            is_lost = self._session._abandon(self._number.value, self._memory, self._owned)
-            if is_lost:
+            brings = not self._is_canceled and any(is_written for _, _, is_written in self._memory)
+            is_lost = self._session._abandon(self._number.value, self._owned)
+            if brings and (is_lost or len(self._memory) > 1):  # weights of a push, whatever becomes of its gradients
                 warnings.warn(_LOST, RuntimeWarning, stacklevel=2)

@@ -6,8 +6,7 @@ import time
 
 import numpy
 
-from ._arrays import DTYPES, WRITTEN, elements_of, memory_of, number_of_op, pieces_of, shape_of, storage_dtype
-from ._arrays import whole_number
+from ._arrays import DTYPES, elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
 from ._errors import AgainError, CanceledError, InvalidError, MemoryFullError, error_of
 from ._late_memory import LateMemory, register
 from ._library import Collective, Message, keep, library
@@ -189,7 +188,7 @@ class Session:
         return self._barrier(lane)._begin()
 
     def _barrier(self, lane):
-        return self._collective("barrier", (), lane=whole_number(lane, "lane", 0, _MOST))
+        return self._collective("barrier", None, (), lane=whole_number(lane, "lane", 0, _MOST))
 
     def compare(self, data, timeout=None, lane=0):
         """CorruptError on every trainer, which names ranks, unless all have the same bytes in `data`: an array or bytes."""
@@ -199,10 +198,10 @@ class Session:
         return self._comparison(data, lane)._begin()
 
     def _comparison(self, data, lane):
-        memory, _ = memory_of(data, is_written=False)
+        address, count, _, owner = memory_of(data, is_written=False)
         lane = whole_number(lane, "lane", 0, _MOST)
-        ((address, count, _, _),) = memory
-        return self._collective("compare", memory, buffer=address, count=count, dtype=DTYPES["bytes"], lane=lane)
+        read = ((address, count, False),)
+        return self._collective("compare", owner, read, buffer=address, count=count, dtype=DTYPES["bytes"], lane=lane)
 
     def send(self, data, to, tag=0, timeout=None):
         """Sends `data`, an array or bytes, to the trainer of rank `to`. Returns when it has them.
@@ -262,8 +261,7 @@ class Session:
 
     def _message(self, direction, data, peer, tag, paths=0):
         receives = direction == _RECEIVE
-        memory, dtype = memory_of(data, is_written=receives)
-        ((address, count, _, _),) = memory
+        address, count, dtype, owner = memory_of(data, is_written=receives)
         received = ctypes.c_size_t()
         message = Message(
             size=ctypes.sizeof(Message),
@@ -277,7 +275,8 @@ class Session:
         )
         if receives:
             message.received = ctypes.pointer(received)
-        return self._request("gradcube_submit_message", message, memory, received if receives else None)
+        memory = ((address, count, receives),)
+        return self._request("gradcube_submit_message", message, owner, memory, received if receives else None)
 
     def _on_array(self, kind, array, dtype, lane, op="sum", root=0, in_chunks=False):
         number, count = elements_of(array, dtype, copied=kind in _COPIED)
@@ -286,29 +285,32 @@ class Session:
                 f"invalid array: {count} elements have no chunks of one length for {self.size} trainers: "
                 "expected a multiple of that number"
             )
-        root = whole_number(root, "root", 0, _MOST)
-        memory = pieces_of(kind, array, self.rank, self.size, root)
         return self._collective(
             kind,
-            memory,
-            buffer=memory[0][0],
+            array,
+            ((array.ctypes.data, array.nbytes, True),),
+            buffer=array.ctypes.data,
             count=count // self.size if in_chunks else count,
             dtype=number,
             op=number_of_op(op),
-            root=root,
+            root=whole_number(root, "root", 0, _MOST),
             lane=whole_number(lane, "lane", 0, _MOST),
         )
 
-    def _collective(self, kind, memory, **fields):
+    def _collective(self, kind, array, memory, **fields):
         collective = Collective(size=ctypes.sizeof(Collective), kind=KINDS[kind], **fields)
-        return self._request("gradcube_submit", collective, memory)
+        return self._request("gradcube_submit", collective, array, memory)
 
-    def _request(self, function, asked, memory, received=None):
+    def _request(self, function, asked, array, memory, received=None):
         """Of what `asked` describes: to be submitted."""
         handle = self._open_handle()
         function = getattr(handle.native, function)
         return Request._of(
-            self, lambda number: function(handle.session, ctypes.byref(asked), number), memory, received
+            self,
+            lambda number: function(handle.session, ctypes.byref(asked), number),
+            (array, received),
+            memory,
+            received,
         )
 
     def _begin(self, submit, number):
@@ -319,7 +321,7 @@ class Session:
         if code in (AgainError.code, MemoryFullError.code) and self._reap_abandoned(len(self._abandoned)):
             code = submit(number)
         if code != 0:
-            raise handle.failure(code)
+            raise handle.failure()
 
     def _cancel(self, number):
         handle = self._open_handle()
@@ -337,35 +339,41 @@ class Session:
             raise InvalidError("this session is closed: open another one")
         return handle
 
-    def _abandon(self, number, memory, owned):
-        """Nobody asks for its end any more. What it holds is given back when it has ended. True: its result is lost.
+    def _abandon(self, number, owned):
+        """Nobody asks for its end any more. What it holds is given back when it has ended.
 
-        What it has not brought yet is written nowhere, as the program may have written there by then. But the daemon
-        works on some arrays itself, and pushes bring their weights.
+        What it brings is written nowhere from now on, where that is not the daemon's doing: the program may have written
+        there by then. True where nothing of it comes, and nobody was told.
         """
-        handle, is_lost = self._handle, False
-        if handle is not None and handle.is_own() and any(use & WRITTEN for _, _, use, _ in memory):
-            is_lost = handle.native.gradcube_forget(handle.session, number) == 0
-            self._late.drop(number, memory, is_lost)
-        if not self._forget(number):
-            self._abandoned.append((number, () if is_lost else memory, owned))
-        return is_lost and self._late.has_lost(number)
+        is_lost = has_ended = False
+        try:
+            handle = self._handle
+            if handle is not None and not handle.has_left():
+                is_forgotten = handle.native.gradcube_forget(handle.session, number) == 0
+                is_lost = is_forgotten and not self._late.end(number)
+            codes = self._codes_at_end(number)
+            has_ended = bool(codes)
+            is_lost = is_lost and codes in ([], [CanceledError.code])
+        finally:
+            if not has_ended:
+                self._abandoned.append((number, owned))
+        return is_lost
 
-    def _forget(self, number):
-        """True when it has ended, or the session has."""
+    def _codes_at_end(self, number):
+        """What the library says of its end; empty where it goes on."""
         handle = self._handle
         if handle is None:
-            return True
+            return [InvalidError.code]
         done = ctypes.c_int()
         code = handle.native.gradcube_poll(handle.session, number, 0, ctypes.byref(done))
         if not done.value and code != InvalidError.code:  # of what was reported to a call that Ctrl-C has ended
-            return False
-        self._late.end(number, done.value and code not in (0, CanceledError.code))
-        return True
+            return []
+        self._late.end(number)
+        return [code]
 
     def _check_late(self, memory):
-        """That no request of this session for which nobody has waited is in the way of one that uses the memory."""
-        if self._late.find(memory):
+        """That none of it is that of a request of this session which a timeout or Ctrl-C has left."""
+        if self._late.find(memory) is not None:
             self._reap_abandoned(len(self._abandoned))
             self._late.refuse(memory)
 
@@ -376,7 +384,7 @@ class Session:
             taken = []
             try:
                 keep(taken, collections.deque.popleft, self._abandoned)
-                if self._forget(taken[0][0]):
+                if self._codes_at_end(taken[0][0]):
                     taken, room = [], True
             except IndexError:  # another thread was faster
                 break

@@ -47,6 +47,7 @@ struct Request {
   bool withdrawn = false;  // the daemon was asked to withdraw it
   bool ended = false;
   bool abandoned = false;           // nobody asks for its end
+  bool loses = false;               // what it brings: it was forgotten
   int code = GRADCUBE_OK;           // valid once ended
   std::uint64_t message_bytes = 0;  // of a message, once ended
   Wanted wanted;

@@ -194,13 +194,16 @@ int Session::forget(std::uint64_t number) {
   if (request == nullptr) return unknown(number);
   Collective& collective = request->collective;
   const bool is_in_place = collective.bytes != 0 && request->staging == nullptr;
-  if (request->wanted.push.has_value() || (is_in_place && !request->ended)) {
+  std::optional<Push>& push = request->wanted.push;
+  if (push.has_value() && std::exchange(push->weights, nullptr) != nullptr) request->loses = true;
+  if (is_in_place && !request->ended) {
     return fail(GRADCUBE_EINVAL, "request " + std::to_string(number) +
                                      " cannot be forgotten, as the daemon works on its buffer "
                                      "itself: wait for its end");
   }
   busy_.remove(collective.held(), collective.only_reads());
   collective.buffer = nullptr;
+  if (!is_in_place && collective.output.bytes != 0 && !collective.compares) request->loses = true;
   return GRADCUBE_OK;
 }
 
@@ -221,13 +224,6 @@ int Session::report(Lock& lock, Request& request) {
   int code = request.code;
   const Collective& collective = request.collective;
   const bool brings = request.staging != nullptr && collective.output.bytes != 0;
-  if (code == GRADCUBE_OK && brings && collective.buffer == nullptr && !collective.compares) {
-    code = GRADCUBE_ECANCELED;
-    request.message = text_if_any([&request] {
-      return "request " + std::to_string(request.number) +
-             " was forgotten: what it has brought is in no buffer";
-    });
-  }
   requests_.unlist(request);
   --unreported_ends_;
   update_events();
@@ -238,10 +234,15 @@ int Session::report(Lock& lock, Request& request) {
     code = out_of_region();
   }
   if (request.wanted.received != nullptr) {
-    *request.wanted.received = code == GRADCUBE_OK ? request.message_bytes : 0;
+    *request.wanted.received = code == GRADCUBE_OK && !request.loses ? request.message_bytes : 0;
   }
   if (request.wanted.push.has_value()) code = hub_->end_push(lock, *request.wanted.push, code);
-  if (code == GRADCUBE_OK && brings) {
+  if (code == GRADCUBE_OK && request.loses) {
+    code = fail(GRADCUBE_ECANCELED, text_if_any([&request] {
+                  return "request " + std::to_string(request.number) +
+                         " was forgotten: what it has brought is in no buffer";
+                }));
+  } else if (code == GRADCUBE_OK && brings) {
     try {
       std::string difference;
       touch(lock, request.staging, [&] { difference = collective.read_output(request.staging); });
