@@ -125,8 +125,9 @@ pack_sources() {
 # depends on is there, and so does not see what a later one needs.
 # shellcheck disable=SC2016  # mmdebstrap says what $1 is in its hooks
 hooks_for_tests() {
-  local test as_tester='setpriv --reuid=tester --regid=tester --clear-groups env HOME=/home/tester'
-  for test in $(sed -n 's/^Tests: //p' debian/tests/control); do
+  local test tests as_tester='setpriv --reuid=tester --regid=tester --clear-groups env HOME=/home/tester'
+  mapfile -t tests < <(sed -n 's/^Tests: //p' debian/tests/control)
+  for test in "${tests[@]}"; do
     hooks+=("--customize-hook=chroot \"\$1\" apt-get install -q -y --no-install-recommends \
       $(sed "0,/^Tests: $test\$/d; /^Tests:/,\$d" debian/tests/control | listed Depends)"
       "--customize-hook=chroot \"\$1\" $as_tester /build/tests/$test")
