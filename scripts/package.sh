@@ -139,7 +139,7 @@ make_debs() {
   local out=out/deb-$suite
   # Without packages of debugging symbols, which take half as long again.
   local quickly='DEB_BUILD_OPTIONS=noautodbgsym DEB_CFLAGS_STRIP=-g DEB_CXXFLAGS_STRIP=-g'
-  expect 1 400 150
+  expect 1 400 200
   step "installing mmdebstrap"
   install_packages mmdebstrap
   rm -rf "$out"
