@@ -106,9 +106,10 @@ in_chroot() {
   attended mmdebstrap --quiet --mode=root --variant=apt --format=null --include="$included" "$@" "$suite" /dev/null
 }
 
-# What debian/control or debian/tests/control lists after "$1:", for this processor, an amd64.
+# What a control file lists after "$1:", for this processor, an amd64.
 listed() {
-  sed -n "/^$1:/,/^[^ ]/{s/^$1://; /^[A-Z]/!p}" "$2" | tr -d ' \n' | sed 's/debhelper-compat(=13)/debhelper/; s/:any//g; s/\[any-amd64\]//g'
+  sed -n "/^$1:/,/^[^ ]/{s/^$1://; s/debhelper-compat (= 13)/debhelper/; s/:any//; s/ \[any-amd64\]//; /^[A-Z]/!p}" |
+    tr -s ', \n' ' '
 }
 
 # pack_sources FILE: what git knows, as it is here now, below gradcube/.
@@ -120,19 +121,32 @@ pack_sources() {
   [[ -s $1 ]] || die "git lists no sources here"
 }
 
+# The tests of debian/tests/ as hooks for a chroot that has the packages: each test runs as a user, as soon as what it
+# depends on is there, and so does not see what a later one needs.
 # shellcheck disable=SC2016  # mmdebstrap says what $1 is in its hooks
+hooks_for_tests() {
+  local test tests as_tester='setpriv --reuid=tester --regid=tester --clear-groups env HOME=/home/tester'
+  mapfile -t tests < <(sed -n 's/^Tests: //p' debian/tests/control)
+  for test in "${tests[@]}"; do
+    hooks+=("--customize-hook=chroot \"\$1\" apt-get install -q -y --no-install-recommends \
+      $(sed "0,/^Tests: $test\$/d; /^Tests:/,\$d" debian/tests/control | listed Depends)"
+      "--customize-hook=chroot \"\$1\" $as_tester /build/tests/$test")
+  done
+}
+
+# shellcheck disable=SC2016
 make_debs() {
-  local out=out/deb-$suite tests
+  local out=out/deb-$suite
   # Without packages of debugging symbols, which take half as long again.
   local quickly='DEB_BUILD_OPTIONS=noautodbgsym DEB_CFLAGS_STRIP=-g DEB_CXXFLAGS_STRIP=-g'
-  expect 1 400 60
+  expect 1 400 200
   step "installing mmdebstrap"
   install_packages mmdebstrap
   rm -rf "$out"
   pack_sources "$out/source.tar"
   mkdir "$out/packages"
   step "building for $suite, and asking lintian"
-  in_chroot "build-essential,fakeroot,lintian,$(listed Build-Depends debian/control)" \
+  in_chroot "build-essential fakeroot lintian $(listed Build-Depends <debian/control)" \
     --customize-hook='mkdir "$1/build" && chmod 1777 "$1/build"' \
     --customize-hook="tar-in $out/source.tar /build" \
     --customize-hook="chroot \"\$1\" env $quickly sh -ec 'cd /build/gradcube && dpkg-buildpackage -us -uc -b'" \
@@ -141,15 +155,14 @@ make_debs() {
     --customize-hook="download /build/packages.tar $out/packages.tar" || die "no packages were made for $suite"
   tar -xf "$out/packages.tar" -C "$out/packages"
   step "installing them in a minimal $suite, and testing"
-  tests=$(listed Depends debian/tests/control)
+  local hooks=()
+  hooks_for_tests
   in_chroot "ca-certificates,passwd" \
     --customize-hook='mkdir "$1/build"' \
     --customize-hook="copy-in $out/packages debian/tests /build" \
-    --customize-hook="chroot \"\$1\" sh -ec 'apt-get install -q -y --no-install-recommends \
-        /build/packages/*.deb ${tests//,/ }'" \
+    --customize-hook='chroot "$1" sh -ec "apt-get install -q -y --no-install-recommends /build/packages/*.deb"' \
     --customize-hook='chroot "$1" useradd --create-home tester' \
-    --customize-hook='chroot "$1" setpriv --reuid=tester --regid=tester --clear-groups env HOME=/home/tester \
-        /build/tests/allreduce' || die "the packages do not work in a minimal $suite"
+    "${hooks[@]}" || die "the packages do not work in a minimal $suite"
   rm "$out/source.tar" "$out/packages.tar"
   step_done
   ls "$out/packages"

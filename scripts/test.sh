@@ -205,7 +205,7 @@ check_sources() {
   check /usr/bin/python3 scripts/tidy.py
   check /usr/bin/python3 scripts/check_includes.py
   check check_python
-  check shellcheck -x .ci/run debian/tests/allreduce packaging/container/try_image packaging/cross/try_aarch64 scripts/*.sh tests/nics/init tests/unit/aggregation/*.sh
+  check shellcheck -x .ci/run debian/tests/allreduce debian/tests/torch packaging/container/try_image packaging/cross/try_aarch64 scripts/*.sh tests/nics/init tests/unit/aggregation/*.sh
 }
 
 gnu_tree() {

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pathlib
 import threading
 
 import torch
@@ -28,6 +29,12 @@ def fill(model):
         parameter.grad.fill_(401)
 
 
+def devices_have_threads():
+    """For backward passes, after the first one, as with CUDA or in Debian 13's PyTorch: then PyTorch refuses such a
+    pass in a forked child."""
+    return any(path.read_text().startswith("pt_autograd") for path in pathlib.Path("/proc/self/task").glob("*/comm"))
+
+
 def workers():
     """Children of all kinds write to gradients that lie in shared memory; the parent's stay."""
     torch.manual_seed(1)
@@ -48,8 +55,7 @@ def workers():
             os._exit(0 if alike and not unchanged() else 1)
         assert os.waitpid(child, 0)[1] == 0
 
-    # PyTorch refuses a backward pass in a forked child where a device of CUDA's has threads for it.
-    ways = [] if torch.cuda.is_available() else ["fork"]
+    ways = [] if devices_have_threads() else ["fork"]
     if dist.get_rank() == 0:
         ways += ["spawn", "forkserver"]  # these load PyTorch anew
     for way in ways:
