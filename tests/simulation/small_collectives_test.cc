@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SmallCollectives,
 TEST(SmallAllReduces, InARowSendOneAcknowledgementForEachFlowOfResults) {
   SimulatedCluster cluster(settings_of({{"topology", "bcube:3,2"}}));
   const Collective collective = small(cluster, CollectiveKind::all_reduce);
-  const Trainers trainers = cluster.join_all("row", heap_for(collective));
+  const Trainers trainers = cluster.join_all("row", heap_for(collective), "bml");
   cluster.run_for(20 * kMillisecond);
   const dataplane::EngineCounters before = cluster.counters();
   constexpr unsigned kRounds = 20;
