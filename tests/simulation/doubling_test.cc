@@ -89,7 +89,8 @@ TEST(Doubling, SendsASegmentToEachNeighbourOnce) {
     const dataplane::EngineCounters between = cluster.counters();
     EXPECT_EQ(between.segments_sent - before.segments_sent, all_rounds * segments);
     EXPECT_LE(between.acknowledgements_sent - before.acknowledgements_sent, all_rounds * segments);
-    for (unsigned round = 0; round < kRounds; ++round) allreduce(cluster, others, collective);
+    const control::Plan& bml = cluster.plan();
+    for (unsigned round = 0; round < kRounds; ++round) allreduce(cluster, bml, others, collective);
     EXPECT_EQ(cluster.counters().segments_sent - between.segments_sent, all_rounds * of_bml);
     leave_all(cluster, trainers);
     leave_all(cluster, others);

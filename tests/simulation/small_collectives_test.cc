@@ -56,7 +56,8 @@ TEST(SmallAllReduces, InARowSendOneAcknowledgementForEachFlowOfResults) {
   cluster.run_for(20 * kMillisecond);
   const dataplane::EngineCounters before = cluster.counters();
   constexpr unsigned kRounds = 20;
-  for (unsigned round = 0; round < kRounds; ++round) allreduce(cluster, trainers, collective);
+  const control::Plan& plan = cluster.plan();
+  for (unsigned round = 0; round < kRounds; ++round) allreduce(cluster, plan, trainers, collective);
   const dataplane::EngineCounters after = cluster.counters();
   EXPECT_LE(after.acknowledgements_sent - before.acknowledgements_sent,
             kRounds * 2u * 9u * 2u * 2u);
