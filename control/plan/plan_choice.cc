@@ -14,14 +14,6 @@ constexpr double kBetter = 0.97;
 
 }  // namespace
 
-bool can_run(const Plan& plan, CollectiveKind kind, std::uint64_t bytes) {
-  if (!plan.doubles()) return true;
-  std::uint64_t neighbours = 0;
-  for (const PlanStep& step : plan.thread(0).steps) neighbours += step.radix - 1;
-  return (kind == CollectiveKind::all_reduce || kind == CollectiveKind::barrier) &&
-         bytes < kDoublingBelow && neighbours * bytes <= kDoublingSends;
-}
-
 PlanChoice::PlanChoice(std::shared_ptr<const Plan> plan) : plans_{std::move(plan)} {
   if (plans_.front()->doubles()) {
     throw std::invalid_argument("a plan whose steps double needs another beside it");
@@ -86,9 +78,9 @@ double PlanChoice::bytes_of_class(unsigned size_class) {
 }
 
 bool PlanChoice::runs(const Plan& plan, std::size_t row, unsigned size_class) {
-  const unsigned digits = size_class / 4;
-  const std::uint64_t more = digits < 3 ? 0 : (std::uint64_t{1} << (digits - 3)) - 1;
-  return can_run(plan, kKinds[row], static_cast<std::uint64_t>(bytes_of_class(size_class)) + more);
+  static_assert(PlanChoice::size_class(kDoublingBelow - 1) <
+                PlanChoice::size_class(kDoublingBelow));
+  return can_run(plan, kKinds[row], static_cast<std::uint64_t>(bytes_of_class(size_class)));
 }
 
 PlanChoice::Table PlanChoice::fastest(const std::vector<std::shared_ptr<const Plan>>& candidates,

@@ -35,17 +35,21 @@
 
 namespace gradcube::control {
 
-// A plan whose steps double runs all-reduces of fewer bytes, of which each server sends at most so
-// many to all its neighbours together. The cost of a plan is no bound: it counts messages and what
-// links carry, and here a core also copies all bytes and adds them at each step. So the bounds are
-// stated ones. Up to them such a plan was measured to be faster than `bml` where links have no rate
-// (docs/performance.md). Each executor has a buffer of the first for each step of each collective
-// in flight.
+// A plan whose steps double runs all-reduces of fewer bytes. The cost of a plan is no bound: it
+// counts messages and what links carry, and here a core also copies all bytes and adds them at each
+// step. So the bound is a stated one. Up to it such a plan was measured to be faster than `bml`
+// where links have no rate (docs/performance.md), and each executor has a buffer of this size for
+// each step of each collective in flight.
 inline constexpr std::uint64_t kDoublingBelow = 10 * 1024;
-inline constexpr std::uint64_t kDoublingSends = 128 * 1024;
 
 // Whether the plan can run such a collective.
-bool can_run(const Plan& plan, CollectiveKind kind, std::uint64_t bytes);
+constexpr bool runs_by_doubling(CollectiveKind kind, std::uint64_t bytes) {
+  return (kind == CollectiveKind::all_reduce || kind == CollectiveKind::barrier) &&
+         bytes < kDoublingBelow;
+}
+inline bool can_run(const Plan& plan, CollectiveKind kind, std::uint64_t bytes) {
+  return !plan.doubles() || runs_by_doubling(kind, bytes);
+}
 
 class PlanChoice {
  public:

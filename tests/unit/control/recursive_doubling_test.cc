@@ -142,20 +142,6 @@ TEST(RecursiveDoubling, RunsShortAllReducesAndBarriersAndTheDefaultAlgorithmTheR
   }
 }
 
-// Everyone receives and adds all that its neighbours have.
-TEST(RecursiveDoubling, RunsLessWhereAServerHasManyNeighbours) {
-  for (const auto& [spec, most] : {std::pair{"star:16", 8191ULL}, std::pair{"star:32", 4095ULL},
-                                   std::pair{"bcube:16,2", 4095ULL}}) {
-    const Topology topology = parse_topology(spec, "test");
-    const PlanChoice choice = make_choice(kDoubling, topology, Placement::all(topology), "test");
-    const auto taken = [&](std::uint64_t bytes) {
-      return choice.plan_of(CollectiveKind::all_reduce, bytes).algorithm();
-    };
-    EXPECT_EQ(taken(most), kDoubling) << spec;
-    EXPECT_EQ(taken(most + 1), "bml") << spec;
-  }
-}
-
 std::string_view default_of_jobs(const Topology& topology) {
   return default_algorithm_of_jobs(topology, Placement::all(topology));
 }
