@@ -203,7 +203,7 @@ class LinkCheck::Measurement {
                                        const NeighbourLink& link) {
     const std::vector<control::ServerId> members{link.first, link.second};
     const auto placement = control::Placement::of(topology, members, "the link");
-    return control::make_choice(control::default_algorithm(topology, placement), topology,
+    return control::make_choice(control::default_algorithm_of_jobs(topology, placement), topology,
                                 placement, "the link");
   }
 

@@ -59,9 +59,10 @@ PerfCluster read_perf_cluster(const RunDirectory& directory, const JobOptions& o
                              .with_trainers(settings.trainers, "--trainers");
   settings.algorithm = with_fitted_costs(options.algorithm, directory, running.key,
                                          running.topology, running.servers_per_core);
-  const std::string algorithm = settings.algorithm.empty()
-                                    ? std::string(control::default_algorithm(topology, placement))
-                                    : settings.algorithm;
+  const std::string algorithm =
+      settings.algorithm.empty()
+          ? std::string(control::default_algorithm_of_jobs(topology, placement))
+          : settings.algorithm;
   control::PlanChoice choice = control::make_choice(algorithm, topology, placement, "--algorithm");
   require_daemons(running, placement);
   std::vector<PerfTrainer> trainers = trainers_of(running, placement);

@@ -101,7 +101,9 @@ void print_foot(const PerfCluster& cluster, const PerfSettings& settings,
           fmt::format("{} by {}", exact_bytes(row.bytes()), plan_of(cluster, row).algorithm()));
     }
     const std::string_view name =
-        std::string_view(settings.algorithm).substr(0, settings.algorithm.find(':'));
+        settings.algorithm.empty()
+            ? "the default"
+            : std::string_view(settings.algorithm).substr(0, settings.algorithm.find(':'));
     write_output(fmt::format("# {} ran {}\n", name, fmt::join(runs, ", ")));
   }
   if (!settings.check) return;

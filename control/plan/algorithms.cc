@@ -110,6 +110,7 @@ struct Algorithm {
 constexpr std::string_view kSwitched = "bml";
 constexpr std::string_view kCabled = "hips:ring";
 constexpr std::string_view kOnTree = "blueconnect";
+constexpr std::string_view kShort = "recursive_doubling";
 
 constexpr Algorithm kAlgorithms[] = {
     {kSwitched, make_alone<make_bml_plan>, kSwitched},
@@ -118,7 +119,7 @@ constexpr Algorithm kAlgorithms[] = {
     {"hips", make_hips, "hips:mesh,hips:ring,hips:root"},
     {"mesh", make_alone<make_mesh_plan>, "mesh"},
     {"ps", make_ps, "ps"},
-    {"recursive_doubling", make_alone<make_recursive_doubling_plan>, "recursive_doubling"},
+    {kShort, make_alone<make_recursive_doubling_plan>, kShort},
     {"ring", make_alone<make_ring_plan>, "ring"},
     {"two-level", make_alone<make_two_level_plan>, "two-level"}};
 
@@ -171,6 +172,12 @@ std::string_view default_algorithm(const Topology& topology, const Placement& pl
 
 std::string_view default_algorithm(const Topology& topology) {
   return default_algorithm(topology, Placement::all(topology));
+}
+
+std::string_view default_algorithm_of_jobs(const Topology& topology, const Placement& placement) {
+  const std::string_view of_all = default_algorithm(topology, placement);
+  const bool doubles = of_all == kSwitched && placement.ranks() > 1 && !topology.has_rates();
+  return doubles ? kShort : of_all;
 }
 
 std::vector<std::string> algorithm_names() {

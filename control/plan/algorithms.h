@@ -21,13 +21,17 @@ namespace gradcube::control {
 // What a job's options have room for (trainer/shared_layout.h, kAlgorithmNameBytes).
 inline constexpr std::size_t kMostNameBytes = 55;
 
-// What a job on these servers gets that asks for none: bml; hips:ring where cables join the
-// servers; and blueconnect on several levels of a tree, where a server has one port for them all.
-// Where they form no grid it is the one of ring, mesh and halving_doubling that takes the least
-// modelled time (plan_cost.h) for a large all-reduce.
+// What runs collectives of all kinds and sizes where no other is asked for: bml; hips:ring where
+// cables join the servers; and blueconnect on several levels of a tree, where a server has one port
+// for them all. Where they form no grid it is the one of ring, mesh and halving_doubling that takes
+// the least modelled time (plan_cost.h) for a large all-reduce.
 std::string_view default_algorithm(const Topology& topology, const Placement& placement);
 // The same for all servers of the topology.
 std::string_view default_algorithm(const Topology& topology);
+// What a job on these servers gets that asks for none: the above; but recursive_doubling, beside
+// which the above runs all but what is short (plan_choice.h), in the place of bml where no link has
+// a rate: there it is messages that short all-reduces take their time for.
+std::string_view default_algorithm_of_jobs(const Topology& topology, const Placement& placement);
 inline constexpr std::string_view kDefaults =
     "bml; hips:ring on a torus; blueconnect on a tree; mesh, ring or halving_doubling on servers "
     "that form no grid";

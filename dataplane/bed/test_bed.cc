@@ -184,12 +184,12 @@ Json TestBed::status() {
   }
   const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
   const control::Topology rated = settings_.rated_topology();
+  const auto placement = control::place_on_trainers_servers(rated, settings_.aggregators);
   Json own = {{"version", version_},
               {"pid", getpid()},
               {"uptime_seconds", uptime.count()},
               {"authentication", control::authentication_name(settings_.authentication)},
-              {"algorithm", control::default_algorithm(rated, control::place_on_trainers_servers(
-                                                                  rated, settings_.aggregators))}};
+              {"algorithm", control::default_algorithm_of_jobs(rated, placement)}};
   own.update(network_->report());
   return control::status::merged_status(own, settings_, reports);
 }

@@ -51,7 +51,7 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
       servers_(options.servers.empty() ? space().server_list() : options.servers),
       kernels_(kernels),
       events_(events),
-      default_algorithm_(control::default_algorithm(
+      default_algorithm_(control::default_algorithm_of_jobs(
           topology_, control::place_on_trainers_servers(topology_, settings_.aggregators))),
       assignment_(engine_assignment(topology_.whole(), options.lcores)),
       parameters_(fabric_parameters(settings_, payloads)),

@@ -234,8 +234,14 @@ class Check(TestCase):
                     )
                     self.assert_right(answer["results"])
                     self.assertIn("recursive_doubling", {row["algorithm"] for row in answer["results"]})
-            longer = cluster.answer("perf", "allreduce", "--algorithm", "recursive_doubling", "--sizes", "1K,64K")
-            self.assertEqual([row["algorithm"] for row in longer["results"]], ["recursive_doubling", "bml"])
+            for flags in ([], ["--algorithm", "recursive_doubling"]):
+                longer = cluster.answer("perf", "allreduce", *flags, "--sizes", "1K,64K")
+                self.assertEqual([row["algorithm"] for row in longer["results"]], ["recursive_doubling", "bml"])
+
+    def test_the_foot_says_what_the_default_ran(self):
+        with Cluster("--topology", GRID) as cluster:
+            run = ["perf", "allreduce", "--sizes", "1K,64K", "--iterations", "2", "--check"]
+            self.assertIn("# the default ran 1 KB by recursive_doubling, 64 KB by bml\n", cluster.tool(*run).stdout)
 
     @only_on("embedded", why="one daemon counts the segments of all servers")
     def test_recursive_doubling_sends_each_neighbour_one_segment(self):

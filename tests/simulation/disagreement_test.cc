@@ -57,7 +57,8 @@ TEST_F(Jobs, CompleteWhatComesBeforeADisagreementAlsoWhereItIsSubmittedLater) {
     std::vector<std::int32_t> expected(10, GRADCUBE_EMISMATCH);
     std::fill_n(expected.begin(), 5, 0);
     EXPECT_EQ(codes(*trainer), expected) << "at server " << trainer->rank();
-    const Expected sum = expected_result(cluster_.plan(), {}, order(5, 0), trainer->rank());
+    const Expected sum =
+        expected_result(plan_of(cluster_, order(5, 0)), {}, order(5, 0), trainer->rank());
     EXPECT_EQ(wrong_elements(*trainer, order(5, 0), sum), 0u);
   }
   leave_all(cluster_, trainers);

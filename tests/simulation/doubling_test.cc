@@ -77,7 +77,7 @@ TEST(Doubling, SendsASegmentToEachNeighbourOnce) {
     SimulatedCluster cluster(settings_of({{"topology", topology}}));
     const control::Plan plan = doubling_plan(cluster);
     const Trainers trainers = cluster.join_all("few", kShortPlace, kDoubling);
-    const Trainers others = cluster.join_all("many", kShortPlace);
+    const Trainers others = cluster.join_all("many", kShortPlace, "bml");
     cluster.run_for(20 * kMillisecond);
     constexpr std::uint64_t kRounds = 10;
     const std::uint64_t all_rounds = kRounds * cluster.servers();
@@ -89,11 +89,61 @@ TEST(Doubling, SendsASegmentToEachNeighbourOnce) {
     const dataplane::EngineCounters between = cluster.counters();
     EXPECT_EQ(between.segments_sent - before.segments_sent, all_rounds * segments);
     EXPECT_LE(between.acknowledgements_sent - before.acknowledgements_sent, all_rounds * segments);
-    for (unsigned round = 0; round < kRounds; ++round) allreduce(cluster, others, collective);
+    const control::Plan& bml = cluster.plan();
+    for (unsigned round = 0; round < kRounds; ++round) allreduce(cluster, bml, others, collective);
     EXPECT_EQ(cluster.counters().segments_sent - between.segments_sent, all_rounds * of_bml);
     leave_all(cluster, trainers);
     leave_all(cluster, others);
   }
+}
+
+// Without a wish a job has the segments of recursive_doubling where an all-reduce is short, and
+// those of bml where it is not, each with its bits.
+TEST(Doubling, RunsUnaskedWhatIsShortAndBmlTheRest) {
+  for (const char* topology : {"star:2", "star:9", "bcube:3,2"}) {
+    SimulatedCluster cluster(settings_of({{"topology", topology}}));
+    constexpr std::uint64_t kPlace = 1 << 18;
+    const Trainers by_default = cluster.join_all("default", kPlace);
+    const Trainers doubling = cluster.join_all("doubling", kPlace, kDoubling);
+    const Trainers bml = cluster.join_all("bml", kPlace, "bml");
+    cluster.run_for(20 * kMillisecond);
+    const auto sent = [&](const Trainers& trainers, const control::Plan& plan,
+                          const Collective& collective) {
+      const std::uint64_t before = cluster.counters().segments_sent;
+      allreduce(cluster, plan, trainers, collective);
+      return cluster.counters().segments_sent - before;
+    };
+    const control::Plan bml_plan = doubling_plan(cluster, "bml");
+    for (const std::uint64_t count : {1U, 250U, 2559U, 2560U, 50'000U}) {
+      SCOPED_TRACE(fmt::format("{}, {} elements", topology, count));
+      const bool is_short = count < 2560;
+      const Collective collective = short_order(0, count);
+      EXPECT_EQ(plan_of(cluster, collective).algorithm(), is_short ? kDoubling : "bml");
+      EXPECT_EQ(sent(by_default, plan_of(cluster, collective), collective),
+                is_short ? sent(doubling, doubling_plan(cluster), collective)
+                         : sent(bml, bml_plan, collective));
+    }
+    for (const Trainers* trainers : {&by_default, &doubling, &bml}) leave_all(cluster, *trainers);
+  }
+}
+
+TEST(Doubling, IsAnotherWishThanBml) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:2"}}));
+  dataplane::TrainerRequest request{"mixed", 1};
+  request.heap_bytes = kShortPlace;
+  const auto first = cluster.join(0, request);
+  request.options.lanes = {{"bml", 0}};
+  try {
+    cluster.join(1, request);
+    FAIL() << "it was taken";
+  } catch (const dataplane::JoinRefused& refused) {
+    const std::string why = refused.what();
+    EXPECT_NE(why.find("lane recursive_doubling"), std::string::npos) << why;
+    EXPECT_NE(why.find("asks for weight 1, lane bml"), std::string::npos) << why;
+  }
+  request.options.lanes = {{kDoubling, 0}};
+  const auto second = cluster.join(1, request);
+  EXPECT_TRUE(second->admitted());
 }
 
 TEST(Doubling, IsRightWhateverIsLostDuplicatedAndReordered) {

@@ -17,7 +17,7 @@ Judgement::RunningJob Judgement::running(const ScenarioJob& job,
   RunningJob result;
   for (const control::LaneOptions& lane : job.options.lanes) {
     const std::string_view algorithm = lane.algorithm.empty()
-                                           ? control::default_algorithm(topology, placement)
+                                           ? control::default_algorithm_of_jobs(topology, placement)
                                            : std::string_view(lane.algorithm);
     result.plans.push_back(control::make_choice(algorithm, topology, placement, "algorithm"));
   }

@@ -22,7 +22,8 @@ void end_and_overwrite(SimulatedCluster& cluster, const Trainers& trainers,
     for (const auto& trainer : trainers) {
       for (const shared::Completion& completion : trainer->take_completions()) {
         EXPECT_EQ(completion.code, 0);
-        const Expected expected = expected_result(cluster.plan(), {}, collective, trainer->rank());
+        const Expected expected =
+            expected_result(plan_of(cluster, collective), {}, collective, trainer->rank());
         EXPECT_EQ(wrong_elements(*trainer, collective, expected), 0u)
             << "elements, at rank " << trainer->rank();
         scribble(*trainer, collective);

@@ -295,7 +295,7 @@ TEST(LocalTrainers, AreRefusedWhereTheyDoNotFit) {
   request.options.trainers = 3;
   EXPECT_NE(refusal_of(cluster, 0, request)
                 .find("2 trainers on each on server [0]; this trainer "
-                      "asks for weight 1, lane bml, all 2 servers, 3 "
+                      "asks for weight 1, lane recursive_doubling, all 2 servers, 3 "
                       "trainers on each"),
             std::string::npos);
   EXPECT_NE(refusal_of(cluster, 1, request).find("3 trainers on each"), std::string::npos);

@@ -37,7 +37,7 @@ class LittlePacketMemory : public testing::Test {
     return more;
   }
 
-  Trainers join(const std::string& job) { return cluster_.join_all(job, heap_for(large_)); }
+  Trainers join(const std::string& job) { return cluster_.join_all(job, heap_for(large_), "bml"); }
   // The first server's.
   std::string refusal(const std::string& job) {
     try {

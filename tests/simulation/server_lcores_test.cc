@@ -45,7 +45,7 @@ TEST(ServerLcores, LeaveTheBitsOfAMeshAsTheyAre) {
   for (const std::uint64_t count : {1U, 100U, 9'999U, 100'003U}) {
     Collective collective;
     collective.count = count;
-    const Trainers trainers = cluster.join_all("bits", heap_for(collective));
+    const Trainers trainers = cluster.join_all("bits", heap_for(collective), "bml");
     allreduce(cluster, whole, trainers, collective);
     leave_all(cluster, trainers);
   }

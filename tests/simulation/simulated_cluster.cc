@@ -11,6 +11,7 @@
 
 #include "aggregation/kernels.h"
 #include "control/plan/algorithms.h"
+#include "control/plan/auto_plans.h"
 #include "tests/simulation/kept_pools.h"
 
 namespace gradcube::simulation {
@@ -23,6 +24,12 @@ namespace {
 
 constexpr unsigned kFirstLcore = 1;
 
+control::PlanChoice choice_without_wishes(const control::Topology& topology) {
+  const auto all = control::Placement::all(topology);
+  return control::make_choice(control::default_algorithm_of_jobs(topology, all), topology, all,
+                              "simulation");
+}
+
 bool hits(dataplane::SeededRandom& random, double probability) {
   return static_cast<double>(random.next() >> 11) * 0x1p-53 < probability;
 }
@@ -31,8 +38,7 @@ bool hits(dataplane::SeededRandom& random, double probability) {
 
 SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
     : settings_(settings),
-      plan_(control::make_plan(control::default_algorithm(settings.cluster.rated_topology()),
-                               settings.cluster.rated_topology(), "simulation")),
+      choice_(choice_without_wishes(settings.cluster.rated_topology())),
       random_(settings.seed),
       stalled_until_(settings.lcores, 0),
       order_(settings.lcores) {

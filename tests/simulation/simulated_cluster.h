@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "control/base/descriptor.h"
+#include "control/plan/plan_choice.h"
 #include "control/settings/cluster_settings.h"
 #include "dataplane/daemon/embedded_cluster.h"
 #include "dataplane/engine/event_queue.h"
@@ -89,8 +90,9 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   SimulatedCluster& operator=(const SimulatedCluster&) = delete;
 
   dataplane::EmbeddedCluster& cluster() { return *cluster_; }
-  // What a job without wishes runs.
-  const control::Plan& plan() const { return plan_; }
+  // What a job without wishes runs; and of its plans the one that runs all collectives.
+  const control::PlanChoice& choice() const { return choice_; }
+  const control::Plan& plan() const { return choice_.plan(0); }
   dataplane::NodeGroup& nodes() { return cluster_->nodes(); }
   unsigned servers() const { return plan().servers(); }
 
@@ -195,7 +197,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   void mix(std::uint64_t value) { trace_ = (trace_ ^ value) * 0x100000001b3; }
 
   SimulationSettings settings_;
-  control::Plan plan_;
+  control::PlanChoice choice_;
   dataplane::VirtualClock clock_{1'000'000};
   dataplane::EventQueue events_;
   std::deque<ScatteringPort> scattering_;  // of all nodes ever

@@ -52,11 +52,12 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SmallCollectives,
 TEST(SmallAllReduces, InARowSendOneAcknowledgementForEachFlowOfResults) {
   SimulatedCluster cluster(settings_of({{"topology", "bcube:3,2"}}));
   const Collective collective = small(cluster, CollectiveKind::all_reduce);
-  const Trainers trainers = cluster.join_all("row", heap_for(collective));
+  const Trainers trainers = cluster.join_all("row", heap_for(collective), "bml");
   cluster.run_for(20 * kMillisecond);
   const dataplane::EngineCounters before = cluster.counters();
   constexpr unsigned kRounds = 20;
-  for (unsigned round = 0; round < kRounds; ++round) allreduce(cluster, trainers, collective);
+  const control::Plan& plan = cluster.plan();
+  for (unsigned round = 0; round < kRounds; ++round) allreduce(cluster, plan, trainers, collective);
   const dataplane::EngineCounters after = cluster.counters();
   EXPECT_LE(after.acknowledgements_sent - before.acknowledgements_sent,
             kRounds * 2u * 9u * 2u * 2u);

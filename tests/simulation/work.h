@@ -13,6 +13,11 @@ namespace gradcube::simulation {
 
 inline std::uint64_t heap_for(const Collective& collective) { return collective.bytes() + 4096; }
 
+// Of a job without wishes, the plan that runs the collective.
+inline const control::Plan& plan_of(const SimulatedCluster& cluster, const Collective& collective) {
+  return cluster.choice().plan_of(collective.kind, collective.bytes());
+}
+
 // All collectives that have ended must have succeeded with the right bits, as the plan adds them.
 inline void expect_right(const control::Plan& plan, const Trainers& trainers,
                          const Collective& collective) {
@@ -31,7 +36,7 @@ inline void expect_right(const control::Plan& plan, const Trainers& trainers,
 
 inline void expect_right(const SimulatedCluster& cluster, const Trainers& trainers,
                          const Collective& collective) {
-  expect_right(cluster.plan(), trainers, collective);
+  expect_right(plan_of(cluster, collective), trainers, collective);
 }
 
 // One all-reduce by the plan; returns how long it took.
@@ -46,7 +51,7 @@ inline std::int64_t allreduce(SimulatedCluster& cluster, const control::Plan& pl
 }
 inline std::int64_t allreduce(SimulatedCluster& cluster, const Trainers& trainers,
                               const Collective& collective) {
-  return allreduce(cluster, cluster.plan(), trainers, collective);
+  return allreduce(cluster, plan_of(cluster, collective), trainers, collective);
 }
 
 // Of a test with a kind of collective as its parameter.

@@ -201,6 +201,12 @@ bool Topology::uniform() const {
                      [&](const Dimension& d) { return d.radix == dimensions_.front().radix; });
 }
 
+bool Topology::has_rates() const {
+  const auto is_limited = [](std::uint64_t rate_bps) { return rate_bps != 0; };
+  return std::ranges::any_of(dimensions_, is_limited, &Dimension::rate_bps) ||
+         std::ranges::any_of(own_rates_, is_limited);
+}
+
 std::uint32_t Topology::sharers(unsigned level) const {
   return dimensions_[level].link == Link::uplink ? grid_.weight(level) : 1;
 }

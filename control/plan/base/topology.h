@@ -110,6 +110,8 @@ class Topology {
     const bool own = server < own_rates_.size() && own_rates_[server] != 0 && sharers(level) == 1;
     return own ? own_rates_[server] : dimensions_[level].rate_bps;
   }
+  // Whether some links are limited.
+  bool has_rates() const;
   // Whether some servers have other ports than most.
   bool has_own_ports() const { return !own_rates_.empty(); }
   // What a message has that passes links up to this level, and is alone there; 0: not limited.

@@ -18,8 +18,8 @@ namespace {
 std::string_view default_algorithm_of(const std::vector<bcube::ServerId>& members,
                                       const control::Topology& topology) {
   try {
-    return control::default_algorithm(topology,
-                                      control::Placement::of(topology, members, "members"));
+    return control::default_algorithm_of_jobs(topology,
+                                              control::Placement::of(topology, members, "members"));
   } catch (const control::UsageError&) {
     return control::default_algorithm(topology);
   }

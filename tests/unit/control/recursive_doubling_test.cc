@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "control/plan/algorithms.h"
 #include "control/plan/auto_plans.h"
 #include "control/plan/collective_layout.h"
 #include "control/plan/verify.h"
@@ -139,6 +140,32 @@ TEST(RecursiveDoubling, RunsShortAllReducesAndBarriersAndTheDefaultAlgorithmTheR
       EXPECT_EQ(taken(CollectiveKind::all_reduce, bytes), rest);
     }
   }
+}
+
+std::string_view default_of_jobs(const Topology& topology) {
+  return default_algorithm_of_jobs(topology, Placement::all(topology));
+}
+
+TEST(RecursiveDoubling, IsWhatJobsGetThatAskForNoneWhereSwitchesJoinServersAndNoLinkHasARate) {
+  for (const char* spec : {"star:2", "star:9", "bcube:3,2", "bcube:4x3x2"}) {
+    EXPECT_EQ(default_of_jobs(parse_topology(spec, "test")), kDoubling) << spec;
+  }
+  for (const char* spec : {"torus:4,2", "tree:4x3"}) {
+    const Topology topology = parse_topology(spec, "test");
+    EXPECT_EQ(default_of_jobs(topology), default_algorithm(topology));
+  }
+  const Topology cube = parse_topology("bcube:3,2", "test");
+  EXPECT_EQ(default_of_jobs(cube.with_rates({0, 1'000'000'000})), "bml");
+  const Topology star = parse_topology("star:4", "test");
+  EXPECT_EQ(default_of_jobs(star.with_own_ports({{0, 2, 0}})), kDoubling);
+  EXPECT_EQ(default_of_jobs(star.with_own_ports({{0, 2, 1'000'000'000}})), "bml");
+  const auto of_members = [&](const std::vector<ServerId>& members) {
+    return default_algorithm_of_jobs(cube, Placement::of(cube, members, "test"));
+  };
+  EXPECT_EQ(of_members({3, 4, 5}), kDoubling);
+  EXPECT_EQ(of_members({4}), "bml") << "one alone exchanges nothing";
+  EXPECT_EQ(of_members({0, 1, 3}),
+            default_algorithm(cube, Placement::of(cube, std::vector<ServerId>{0, 1, 3}, "test")));
 }
 
 TEST(RecursiveDoubling, IsNoChoiceByItself) {

@@ -20,18 +20,21 @@ std::string algorithm_of(const std::string& asked, unsigned servers_per_core) {
 TEST(JobPlans, CompleteWhatATrainerLeftOut) {
   const control::JobOptions options = completed({}, kStar, 1);
   ASSERT_EQ(options.lanes.size(), 1u);
-  EXPECT_EQ(options.lanes[0].algorithm, "bml");
+  EXPECT_EQ(options.lanes[0].algorithm, "recursive_doubling");
+  const control::Topology rated = kStar.with_rates({1'000'000'000});
+  EXPECT_EQ(completed({}, rated, 1).lanes[0].algorithm, "bml");
   EXPECT_EQ(options.members, (std::vector<bcube::ServerId>{0, 1, 2, 3}));
 }
 
 TEST(JobPlans, OfAJobThatNamesNoMembersAreOnThoseThatTakeTrainers) {
   const control::JobOptions on_star = completed({}, kStar, 1, {2});
   EXPECT_EQ(on_star.members, (std::vector<bcube::ServerId>{0, 1, 3}));
-  EXPECT_EQ(on_star.lanes[0].algorithm, "bml") << "under one switch any servers form a grid";
+  EXPECT_EQ(on_star.lanes[0].algorithm, "recursive_doubling")
+      << "under one switch any servers form a grid";
   const control::Topology nine = control::parse_topology("bcube:3,2", "test");
   const control::JobOptions on_eight = completed({}, nine, 1, {8});
   EXPECT_EQ(on_eight.members.size(), 8u);
-  EXPECT_NE(on_eight.lanes[0].algorithm, "bml") << "which needs a grid";
+  EXPECT_NE(on_eight.lanes[0].algorithm, "recursive_doubling") << "which needs a grid";
   EXPECT_NO_THROW(PlanShelf().plans(on_eight, nine));
   control::JobOptions named;
   named.members = {0, 1};
@@ -69,7 +72,7 @@ TEST(JobPlans, AreMadeOnceForAllWhoAskAlikeAndKeptNoLonger) {
     EXPECT_NE(shelf.plans(other, kStar)[0].choice, first[0].choice);
   }
   EXPECT_TRUE(choice.expired());
-  EXPECT_EQ(shelf.plans(options, kStar)[0].choice->plans(), 1u);
+  EXPECT_EQ(shelf.plans(options, kStar)[0].choice->plans(), 2u);
 }
 
 TEST(JobPlans, AreThoseOfTheCompletedAlgorithm) {
