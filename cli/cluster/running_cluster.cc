@@ -58,7 +58,11 @@ RunningCluster read_running_cluster(const json& status) {
                          .with_own_ports(control::own_ports_from_json(own_ports, where));
   const auto lcores = static_cast<unsigned>(std::min<std::uint64_t>(
       count_field(status, "server_lcores").value_or(1), control::kMostServerLcores));
-  const control::Topology topology = topology_of(field(status, "topology")).with_lcores(lcores);
+  const std::uint64_t mtu = count_field(status, "mtu").value_or(control::kMaxMtu);
+  const control::Topology topology =
+      topology_of(field(status, "topology"))
+          .with_lcores(lcores)
+          .with_mtu(static_cast<unsigned>(std::min<std::uint64_t>(mtu, control::kMaxMtu)));
   RunningCluster cluster{
       .topology = rates.on(topology),
       .aggregators = aggregators_of(topology, items(status, "aggregators")),

@@ -11,8 +11,17 @@ namespace {
 
 // What another plan than the first has to take at most, compared with it.
 constexpr double kBetter = 0.97;
+// Of a frame, at most, that are headers of a segment to a neighbour.
+constexpr std::uint64_t kFrameHeaders = 128;
 
 }  // namespace
+
+bool can_run(const Plan& plan, CollectiveKind kind, std::uint64_t bytes) {
+  if (!plan.doubles()) return true;
+  return (kind == CollectiveKind::all_reduce || kind == CollectiveKind::barrier) &&
+         bytes < kDoublingBelow &&
+         bytes + kDoublingFrames * kFrameHeaders <= kDoublingFrames * plan.topology().mtu();
+}
 
 PlanChoice::PlanChoice(std::shared_ptr<const Plan> plan) : plans_{std::move(plan)} {
   if (plans_.front()->doubles()) {
@@ -78,9 +87,9 @@ double PlanChoice::bytes_of_class(unsigned size_class) {
 }
 
 bool PlanChoice::runs(const Plan& plan, std::size_t row, unsigned size_class) {
-  static_assert(PlanChoice::size_class(kDoublingBelow - 1) <
-                PlanChoice::size_class(kDoublingBelow));
-  return can_run(plan, kKinds[row], static_cast<std::uint64_t>(bytes_of_class(size_class)));
+  const unsigned digits = size_class / 4;
+  const std::uint64_t more = digits < 3 ? 0 : (std::uint64_t{1} << (digits - 3)) - 1;
+  return can_run(plan, kKinds[row], static_cast<std::uint64_t>(bytes_of_class(size_class)) + more);
 }
 
 PlanChoice::Table PlanChoice::fastest(const std::vector<std::shared_ptr<const Plan>>& candidates,

@@ -39,17 +39,13 @@ namespace gradcube::control {
 // counts messages and what links carry, and here a core also copies all bytes and adds them at each
 // step. So the bound is a stated one. Up to it such a plan was measured to be faster than `bml`
 // where links have no rate (docs/performance.md), and each executor has a buffer of this size for
-// each step of each collective in flight.
+// each step of each collective in flight. Where the MTU is small it is bytes of three frames: what
+// takes more of them goes in more segments than with `bml`.
 inline constexpr std::uint64_t kDoublingBelow = 10 * 1024;
+inline constexpr std::uint64_t kDoublingFrames = 3;
 
 // Whether the plan can run such a collective.
-constexpr bool runs_by_doubling(CollectiveKind kind, std::uint64_t bytes) {
-  return (kind == CollectiveKind::all_reduce || kind == CollectiveKind::barrier) &&
-         bytes < kDoublingBelow;
-}
-inline bool can_run(const Plan& plan, CollectiveKind kind, std::uint64_t bytes) {
-  return !plan.doubles() || runs_by_doubling(kind, bytes);
-}
+bool can_run(const Plan& plan, CollectiveKind kind, std::uint64_t bytes);
 
 class PlanChoice {
  public:

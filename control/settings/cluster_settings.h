@@ -122,8 +122,10 @@ struct ClusterSettings {
   // Bytes of IP packet per frame.
   unsigned mtu_of_frames() const { return frame_mtu != 0 ? frame_mtu : mtu; }
   LinkRates link_rates() const { return rates.with_uplinks(topology, oversubscription); }
-  // The topology, whose dimensions have their links' rates.
-  Topology rated_topology() const { return link_rates().on(topology).with_lcores(server_lcores); }
+  // The topology, whose dimensions have their links' rates, and which has the links' MTU.
+  Topology rated_topology() const {
+    return link_rates().on(topology).with_lcores(server_lcores).with_mtu(mtu);
+  }
   std::uint64_t ecn_threshold() const { return ecn_threshold_bytes.value_or(queue_bytes / 2); }
   bool operator==(const ClusterSettings&) const = default;
 };

@@ -47,13 +47,6 @@ control::Plan plan_of(const std::string& topology, const std::string& algorithm,
       algorithm, parsed, control::Placement::all(parsed).with_trainers(trainers, "test"), "test");
 }
 
-control::PlanChoice choice_of(const std::string& topology, const std::string& algorithm,
-                              std::uint32_t trainers) {
-  const auto parsed = control::parse_topology(topology, "test");
-  return control::make_choice(
-      algorithm, parsed, control::Placement::all(parsed).with_trainers(trainers, "test"), "test");
-}
-
 // Ends with the same code at all of these, and fails with it.
 void expect_all_fail(SimulatedCluster& cluster, const Trainers& trainers, std::int32_t code) {
   EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, 20 * kSecond));
@@ -68,8 +61,10 @@ void run_each_kind(const std::string& topology, const std::string& algorithm,
                    std::uint32_t per_server) {
   SCOPED_TRACE(
       fmt::format("{} on {}, {} trainers on each server", algorithm, topology, per_server));
-  const control::PlanChoice choice = choice_of(topology, algorithm, per_server);
   SimulatedCluster cluster(settings_of({{"topology", topology}, {"mtu", "1500"}}));
+  const control::Topology& links = cluster.plan().topology();
+  const control::PlanChoice choice = control::make_choice(
+      algorithm, links, control::Placement::all(links).with_trainers(per_server, "test"), "test");
   const Trainers trainers = join_all(cluster, request_of("local", per_server, algorithm));
   const std::uint32_t all = choice.placement().trainers();
   unsigned salt = 0;

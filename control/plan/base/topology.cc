@@ -259,6 +259,12 @@ Topology Topology::with_own_ports(const std::vector<PortGroup>& servers) const {
   return owning;
 }
 
+Topology Topology::with_mtu(unsigned mtu) const {
+  Topology same = *this;
+  same.mtu_ = mtu;
+  return same;
+}
+
 Topology Topology::with_lcores(unsigned lcores) const {
   Topology same = *this;
   same.lcores_ = std::max(lcores, 1U);

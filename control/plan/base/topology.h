@@ -140,6 +140,10 @@ class Topology {
   Topology with_lcores(unsigned lcores) const;
   unsigned lcores() const { return lcores_; }
 
+  // The same topology whose links carry IP packets of so many bytes.
+  Topology with_mtu(unsigned mtu) const;
+  unsigned mtu() const { return mtu_; }
+
   bool operator==(const Topology&) const = default;
 
  private:
@@ -147,6 +151,7 @@ class Topology {
   std::vector<Dimension> dimensions_;
   std::vector<std::uint64_t> own_rates_;  // by server, 0: its level's; empty: nobody has own ports
   unsigned lcores_ = 1;
+  unsigned mtu_ = 9000;
   AddressSpace space_;
   AddressSpace grid_;
 };

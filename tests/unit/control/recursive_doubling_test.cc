@@ -142,6 +142,22 @@ TEST(RecursiveDoubling, RunsShortAllReducesAndBarriersAndTheDefaultAlgorithmTheR
   }
 }
 
+// What takes more than three frames sends more of them than `bml` does.
+TEST(RecursiveDoubling, RunsLessWhereFramesAreShort) {
+  for (const auto& [mtu, most] : {std::pair{1280U, 3071ULL}, std::pair{1500U, 4095ULL},
+                                  std::pair{4200U, 10'239ULL}, std::pair{9000U, 10'239ULL}}) {
+    const Topology topology = parse_topology("star:9", "test").with_mtu(mtu);
+    for (const char* name : {kDoubling, "auto"}) {
+      const PlanChoice choice = make_choice(name, topology, Placement::all(topology), "test");
+      const auto taken = [&](std::uint64_t bytes) {
+        return choice.plan_of(CollectiveKind::all_reduce, bytes).algorithm();
+      };
+      EXPECT_EQ(taken(most), kDoubling) << mtu;
+      EXPECT_EQ(taken(most + 1), "bml") << mtu;
+    }
+  }
+}
+
 std::string_view default_of_jobs(const Topology& topology) {
   return default_algorithm_of_jobs(topology, Placement::all(topology));
 }
