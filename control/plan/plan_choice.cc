@@ -1,6 +1,7 @@
 #include "control/plan/plan_choice.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
@@ -18,9 +19,12 @@ constexpr std::uint64_t kFrameHeaders = 128;
 
 bool can_run(const Plan& plan, CollectiveKind kind, std::uint64_t bytes) {
   if (!plan.doubles()) return true;
-  return (kind == CollectiveKind::all_reduce || kind == CollectiveKind::barrier) &&
-         bytes < kDoublingBelow &&
-         bytes + kDoublingFrames * kFrameHeaders <= kDoublingFrames * plan.topology().mtu();
+  if (kind != CollectiveKind::all_reduce && kind != CollectiveKind::barrier) return false;
+  const auto digits = static_cast<unsigned>(std::bit_width(bytes));
+  // Of all sizes that are chosen alike.
+  const std::uint64_t most = digits < 3 ? bytes : bytes | ((std::uint64_t{1} << (digits - 3)) - 1);
+  const std::uint64_t frames = 2 * std::uint64_t{plan.thread(0).steps.size()} - 1;
+  return most < kDoublingBelow && most + frames * kFrameHeaders <= frames * plan.topology().mtu();
 }
 
 PlanChoice::PlanChoice(std::shared_ptr<const Plan> plan) : plans_{std::move(plan)} {
@@ -87,9 +91,7 @@ double PlanChoice::bytes_of_class(unsigned size_class) {
 }
 
 bool PlanChoice::runs(const Plan& plan, std::size_t row, unsigned size_class) {
-  const unsigned digits = size_class / 4;
-  const std::uint64_t more = digits < 3 ? 0 : (std::uint64_t{1} << (digits - 3)) - 1;
-  return can_run(plan, kKinds[row], static_cast<std::uint64_t>(bytes_of_class(size_class)) + more);
+  return can_run(plan, kKinds[row], static_cast<std::uint64_t>(bytes_of_class(size_class)));
 }
 
 PlanChoice::Table PlanChoice::fastest(const std::vector<std::shared_ptr<const Plan>>& candidates,

@@ -39,10 +39,9 @@ namespace gradcube::control {
 // counts messages and what links carry, and here a core also copies all bytes and adds them at each
 // step. So the bound is a stated one. Up to it such a plan was measured to be faster than `bml`
 // where links have no rate (docs/performance.md), and each executor has a buffer of this size for
-// each step of each collective in flight. Where the MTU is small it is bytes of three frames: what
-// takes more of them goes in more segments than with `bml`.
+// each step of each collective in flight. Where frames are short it is fewer bytes: in k steps such
+// a plan sends fewer segments than `bml` while the buffer takes at most 2k - 1 frames.
 inline constexpr std::uint64_t kDoublingBelow = 10 * 1024;
-inline constexpr std::uint64_t kDoublingFrames = 3;
 
 // Whether the plan can run such a collective.
 bool can_run(const Plan& plan, CollectiveKind kind, std::uint64_t bytes);

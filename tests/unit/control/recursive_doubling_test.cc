@@ -126,7 +126,7 @@ TEST(RecursiveDoubling, RunsShortAllReducesAndBarriersAndTheDefaultAlgorithmTheR
     const auto taken = [&](CollectiveKind kind, std::uint64_t bytes) {
       return choice.plan_of(kind, bytes).algorithm();
     };
-    for (const std::uint64_t bytes : {0ULL, 1ULL, 1024ULL, 8192ULL, 10'239ULL}) {
+    for (const std::uint64_t bytes : {0ULL, 1ULL, 1024ULL, 8000ULL, 8191ULL}) {
       EXPECT_EQ(taken(CollectiveKind::all_reduce, bytes), kDoubling);
       EXPECT_EQ(choice.plan_of_hub(bytes).algorithm(), rest);
       for (const CollectiveKind kind :
@@ -142,18 +142,25 @@ TEST(RecursiveDoubling, RunsShortAllReducesAndBarriersAndTheDefaultAlgorithmTheR
   }
 }
 
-// What takes more than three frames sends more of them than `bml` does.
-TEST(RecursiveDoubling, RunsLessWhereFramesAreShort) {
-  for (const auto& [mtu, most] : {std::pair{1280U, 3071ULL}, std::pair{1500U, 4095ULL},
-                                  std::pair{4200U, 10'239ULL}, std::pair{9000U, 10'239ULL}}) {
-    const Topology topology = parse_topology("star:9", "test").with_mtu(mtu);
+// With more frames it would send no fewer segments than `bml`.
+TEST(RecursiveDoubling, RunsWhatTakesFewerThanTwoFramesForEachStep) {
+  struct Bound {
+    const char* spec;
+    unsigned mtu;
+    std::uint64_t most;
+  };
+  for (const auto& [spec, mtu, most] :
+       {Bound{"star:9", 1280, 1023}, Bound{"star:9", 1500, 1279}, Bound{"star:9", 9000, 8191},
+        Bound{"bcube:3,2", 1280, 3071}, Bound{"bcube:3,2", 1500, 4095},
+        Bound{"bcube:3,2", 4200, 10'239}, Bound{"bcube:3,2", 9000, 10'239}}) {
+    const Topology topology = parse_topology(spec, "test").with_mtu(mtu);
     for (const char* name : {kDoubling, "auto"}) {
       const PlanChoice choice = make_choice(name, topology, Placement::all(topology), "test");
       const auto taken = [&](std::uint64_t bytes) {
         return choice.plan_of(CollectiveKind::all_reduce, bytes).algorithm();
       };
-      EXPECT_EQ(taken(most), kDoubling) << mtu;
-      EXPECT_EQ(taken(most + 1), "bml") << mtu;
+      EXPECT_EQ(taken(most), kDoubling) << spec << ", MTU " << mtu;
+      EXPECT_NE(taken(most + 1), kDoubling) << spec << ", MTU " << mtu;
     }
   }
 }

@@ -20,6 +20,8 @@ AT_EXIT = """
 import sys, gradcube, numpy
 sessions = [gradcube.Session(sys.argv[1], job=job) for job in ("hold", "job")]
 requests = [session.allreduce_async(array) for session in sessions for array in (numpy.ones(10), session.alloc(10))]
+hub = gradcube.Hub(sessions[1], {"fc": numpy.ones(16, "float32")}, "sgd:lr=1", timeout=60)
+requests.append(hub.push_pull_async("fc", numpy.ones(16, "float32"), numpy.ones(16, "float32")))
 sessions[1].barrier(timeout=60)
 cycle = [sessions[0].allreduce_async(numpy.ones(10))]
 cycle.append(cycle)
@@ -72,10 +74,13 @@ class DroppedTest(WithDaemon):
             array = session.alloc(16)
             for _ in range(3):
                 array[:] = 5
-                with self.losing(0):
-                    session.allreduce_async(array)
+                session.allreduce_async(array)
                 session.barrier(timeout=60)
                 self.assertEqual(array.tolist(), [5 * SIZE] * 16)
+
+    def test_a_program_is_told_that_it_may_not_write_where_the_daemon_works_itself(self):
+        with gradcube.Session(self.socket, job="hold") as session, self.losing(1):
+            session.allreduce_async(session.alloc(16))
 
     def test_weights_of_a_push_that_was_dropped_are_written_nowhere(self):
         with gradcube.Session(self.socket, job="job") as session:
@@ -103,6 +108,8 @@ class DroppedTest(WithDaemon):
             session.send_async(array, 1)
             session.compare_async(array)
             session.barrier_async()
+            session.broadcast_async(array, root=session.rank)
+            session.allreduce_async(array[:0])
             receive = session.recv_async(array, 1, tag=9)
             receive.cancel()
             del receive
@@ -159,7 +166,7 @@ class DroppedTest(WithDaemon):
                 session = gradcube.Session(self.socket, job="hold")
                 arrays = [numpy.ones(10), session.alloc(10)]
                 requests = [session.allreduce_async(array) for array in arrays]
-                with self.losing(0 if is_closed_first else 1):
+                with self.losing(0 if is_closed_first else 2):
                     for step in (session.close, requests.clear)[:: 1 if is_closed_first else -1]:
                         step()
                 for array in arrays:

@@ -37,14 +37,15 @@ class LateMemory:
             self._requests[number] = (memory, owned)
 
     def end(self, number):
-        """It has ended, or writes nothing any more, and nobody was told. What it has only read is as it was. True where
-        the request is known here."""
+        """It has ended, or writes nothing any more, and nobody was told. What it has only read is as it was."""
         memory, _ = self._requests.get(number, ((), None))
         if any(writes for _, _, writes in memory):
             self._ended.add(number)
         else:
             self.remove(number)
-        return bool(memory)
+
+    def knows(self, number):
+        return number in self._requests
 
     def remove(self, number):
         """Its end was reported."""

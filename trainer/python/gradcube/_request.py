@@ -16,9 +16,9 @@ from ._library import keep
 _SLICE_MILLISECONDS = 100
 # How long a withdrawal is waited for, whose answer takes a round trip between servers; or a message that was under way.
 _WITHDRAWAL_SECONDS = 5
-_LOST = (
-    "a Request was dropped before wait() or test() had told its end, and its array does not get the result: keep each "
-    "Request until then"
+_DROPPED = (
+    "a Request was dropped before wait() or test() had told its end: its array does not get the result, or, where it is of "
+    "alloc(), may get it at any time; keep each Request until then"
 )
 
 
@@ -39,8 +39,8 @@ class Request:
     """A collective or message in flight.
 
     Its end is reported by wait() and test(), in any thread, as often as they are called. Keep it until then: where one is
-    dropped before, the others get what was submitted, but its array, which is the caller's own from then on, does not get
-    the result; a RuntimeWarning says so. On arrays of alloc() the daemon may work itself: those get it at any time.
+    dropped before, a RuntimeWarning says so. The others get what was submitted, but its array, which is the caller's own
+    from then on, does not get the result. On arrays of alloc() the daemon may work itself: those get it at any time.
 
     Ctrl-C may come between any two instructions of Python's. So this is there before the library has the request, and
     what the library says of it is here before Python goes on.
@@ -271,6 +271,5 @@ class Request:
             self._session._late.end(self._number.value)  # Ctrl-C may have come between the end and its report
         else:
             brings = not self._is_canceled and any(is_written for _, _, is_written in self._memory)
-            is_lost = self._session._abandon(self._number.value, self._owned)
-            if brings and (is_lost or len(self._memory) > 1):  # weights of a push, whatever becomes of its gradients
-                warnings.warn(_LOST, RuntimeWarning, stacklevel=2)
+            if self._session._abandon(self._number.value, self._owned) and brings:
+                warnings.warn(_DROPPED, RuntimeWarning, stacklevel=2)

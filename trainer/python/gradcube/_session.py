@@ -280,6 +280,7 @@ class Session:
 
     def _on_array(self, kind, array, dtype, lane, op="sum", root=0, in_chunks=False):
         number, count = elements_of(array, dtype, copied=kind in _COPIED)
+        is_written = array.nbytes != 0 and not (kind == "broadcast" and root == self.rank)
         if in_chunks and count % self.size != 0:
             raise InvalidError(
                 f"invalid array: {count} elements have no chunks of one length for {self.size} trainers: "
@@ -288,7 +289,7 @@ class Session:
         return self._collective(
             kind,
             array,
-            ((array.ctypes.data, array.nbytes, True),),
+            ((array.ctypes.data, array.nbytes, is_written),),
             buffer=array.ctypes.data,
             count=count // self.size if in_chunks else count,
             dtype=number,
@@ -343,21 +344,23 @@ class Session:
         """Nobody asks for its end any more. What it holds is given back when it has ended.
 
         What it brings is written nowhere from now on, where that is not the daemon's doing: the program may have written
-        there by then. True where nothing of it comes, and nobody was told.
+        there by then. True where it has not ended, or its result is lost, and nobody was told.
         """
-        is_lost = has_ended = False
+        is_told = True
+        has_ended = False
         try:
             handle = self._handle
-            if handle is not None and not handle.has_left():
-                is_forgotten = handle.native.gradcube_forget(handle.session, number) == 0
-                is_lost = is_forgotten and not self._late.end(number)
+            if handle is not None and handle.is_own() and not handle.has_left():
+                is_told = self._late.knows(number)
+                if handle.native.gradcube_forget(handle.session, number) == 0:
+                    self._late.end(number)
             codes = self._codes_at_end(number)
             has_ended = bool(codes)
-            is_lost = is_lost and codes in ([], [CanceledError.code])
+            is_told = is_told or codes not in ([], [CanceledError.code])
         finally:
             if not has_ended:
                 self._abandoned.append((number, owned))
-        return is_lost
+        return not is_told
 
     def _codes_at_end(self, number):
         """What the library says of its end; empty where it goes on."""

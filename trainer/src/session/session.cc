@@ -224,6 +224,7 @@ int Session::report(Lock& lock, Request& request) {
   int code = request.code;
   const Collective& collective = request.collective;
   const bool brings = request.staging != nullptr && collective.output.bytes != 0;
+  const std::uint64_t number = request.number;
   requests_.unlist(request);
   --unreported_ends_;
   update_events();
@@ -238,8 +239,8 @@ int Session::report(Lock& lock, Request& request) {
   }
   if (request.wanted.push.has_value()) code = hub_->end_push(lock, *request.wanted.push, code);
   if (code == GRADCUBE_OK && request.loses) {
-    code = fail(GRADCUBE_ECANCELED, text_if_any([&request] {
-                  return "request " + std::to_string(request.number) +
+    code = fail(GRADCUBE_ECANCELED, text_if_any([number] {
+                  return "request " + std::to_string(number) +
                          " was forgotten: what it has brought is in no buffer";
                 }));
   } else if (code == GRADCUBE_OK && brings) {
