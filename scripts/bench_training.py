@@ -8,6 +8,7 @@ import bench_hosts
 import bench_peers
 from bench_namespaces import star
 from bench_process import Cluster
+from bench_row import Medians
 from bench_row import Row
 from bench_row import against
 from bench_row import at_least
@@ -64,6 +65,28 @@ def bucket_rows(setting):
     return [value_at_most(Row("cost of the backend for a bucket", cost, "us", bound), 20)]
 
 
+# Bytes, words, and how many times as long gloo is to take.
+TENSORS = ((4_000, "4 KB", 20), (64_000, "64 KB", 12), (1_000_000, "1 MB", 8), (25_000_000, "25 MB", 3))
+
+
+def tensor_rows(setting):
+    """`all_reduce()` of ordinary tensors, which are copied, by nine ranks without a rate."""
+    medians = Medians()
+    sizes = [size for size, _, _ in TENSORS]
+    for _ in range(setting.turns()):
+        with Cluster(setting.build) as cluster:
+            for backend in ("gradcube", "gloo"):
+                taken = on_cluster(setting, cluster, "allreduce_sizes.py", backend, setting.iterations(20), *sizes)
+                for size, seconds in taken.items():
+                    medians.add(f"{backend} {size}", seconds)
+    rows = []
+    for size, words, limit in TENSORS:
+        ours, gloo = medians[f"gradcube {size}"], medians[f"gloo {size}"]
+        row = Row(f"all_reduce of {words}, nine ranks, no rate", ours * 1e3, "ms", f"gloo {gloo * 1e3:.4g} ms", gloo / ours)
+        rows.append(at_least(row, limit))
+    return rows
+
+
 # The network is like those of the papers: its first layers take longest. On these links 4 KB take 10 ms and 7 MB
 # 250 ms, and all-reduces that are on their way together do not help each other.
 WIDTH = 192  # a layer has 147 KB of gradients
@@ -105,5 +128,6 @@ GROUPS = [
     ("training: DDP against gloo on links of 100 Mbit/s", link_rows),
     ("training: DDP against gloo without a rate", core_rows),
     ("training: cost of the backend", bucket_rows),
+    ("training: all_reduce against gloo", tensor_rows),
     ("training: merged gradients", merging_rows),
 ]
