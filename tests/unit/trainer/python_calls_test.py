@@ -4,6 +4,7 @@ Usage: python_calls_test.py FAKE_DAEMON. The package and the library are found t
 """
 
 import asyncio
+import copy
 import os
 import pickle
 import select
@@ -300,6 +301,17 @@ class ThreadsTest(WithDaemon):
                 hub.free(0.3)
             self.release()
             hub.free(60)
+
+    def test_a_session_and_its_memory_are_not_copied(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            array = session.alloc(8)
+            for call in (copy.copy, copy.deepcopy, pickle.dumps):
+                for each, why in ((session, "open one there"), (array.base, "copy that")):
+                    with self.assertRaisesRegex(TypeError, why):
+                        call(each)
+                call(array)
+            session.allreduce(array, timeout=60)
+            self.assertFalse(numpy.shares_memory(array, session.alloc(8)))
 
     def test_a_hub_that_could_not_be_restored_makes_room_for_another(self):
         weights = {"fc": numpy.ones(10, "float32")}

@@ -130,5 +130,8 @@ class Block:
             "data": (address, False),
         }
 
+    def __reduce__(self):
+        raise TypeError("memory of alloc() cannot be copied without its array: copy that")
+
     def __del__(self):
         self._handle.native.gradcube_free(self._handle.session, self._address)

@@ -91,6 +91,10 @@ class Session:
     def __del__(self):
         self.close()
 
+    def __reduce__(self):
+        """A copy would leave the job where it is dropped, and another process has none of its memory."""
+        raise TypeError("a Session cannot be copied or sent to another process: open one there")
+
     def close(self):
         """Leaves the job at once. Threads that wait get InvalidError.
 
