@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <thread>
+#include <string>
 #include <vector>
 
 #include "tests/unit/trainer/mebibyte.h"
@@ -75,7 +76,7 @@ TEST_F(MemoryTest, OfWhatIsForgottenIsTheTrainersOwnAtOnceAndStaysAsItIs) {
   const std::uint64_t next = start(session, sums.data(), sums.size());
   daemon_.release();
   EXPECT_EQ(gradcube_wait(session, sum, kLong), GRADCUBE_ECANCELED);
-  EXPECT_TRUE(says(session, "was forgotten"));
+  EXPECT_TRUE(says(session, ("request " + std::to_string(sum) + " was forgotten").c_str()));
   EXPECT_EQ(gradcube_wait(session, messages[0], kLong), GRADCUBE_ECANCELED);
   EXPECT_EQ(received, 0U);
   EXPECT_EQ(gradcube_wait(session, messages[1], kLong), GRADCUBE_OK) << "nothing came of it";
