@@ -5,8 +5,8 @@
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
-#include <thread>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/trainer/mebibyte.h"
