@@ -12,8 +12,8 @@ import gradcube.torch
 import torch
 import torch.distributed as dist
 
-from torch_late import interrupt_within
 from torch_missed import refusal
+from torch_submissions import interrupt_within
 
 MANY = 1100  # more than a session takes at a time
 FEW = 400  # more receives than it takes

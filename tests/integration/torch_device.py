@@ -22,7 +22,7 @@ from torch import nn
 import torch_late_device
 from merging_hook import ENDLESS, ddp_of
 from torch_collectives import ADDED, COPIED, SMALL, input_of, ranks, same
-from torch_late import interrupt_within
+from torch_submissions import interrupt_within
 from torch_missed import refusal
 from torch_ranks import PATIENCE, model_of, say, works
 

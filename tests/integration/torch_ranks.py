@@ -26,7 +26,9 @@ from torch_children import workers  # noqa: F401
 from torch_comparisons import comparisons  # noqa: F401
 from torch_leaving import ending_callbacks, listening, parting, short_of_memory, stopped_store, undestroyed  # noqa: F401
 from torch_sparse import sparse_sums  # noqa: F401
-from torch_late import interrupted_memory, interrupted_submissions, late_memory, told_messages  # noqa: F401
+from torch_late import interrupted_memory, late_memory, told_messages  # noqa: F401
+from torch_sizes import sizes  # noqa: F401
+from torch_submissions import interrupted_submissions  # noqa: F401
 from torch_missed import (  # noqa: F401
     SOON, abandoned_barriers, interrupted_barriers, miss, missed_barriers, nested_barriers, refusal,
     sequence_numbers, shared_outputs, types, wrong_lists,

@@ -14,7 +14,8 @@ SCENARIOS = [
     "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "workers", "lateness",
     "callbacks", "ending_callbacks", "missed_barriers", "interrupted_barriers", "nested_barriers", "abandoned_barriers",
     "wrong_lists", "sequence_numbers", "many_messages", "types", "withdrawals", "late_memory", "told_messages",
-    "interrupted_memory", "interrupted_submissions", "shared_outputs", "any_source", "sparse_sums", "comparisons", "splits", "again",
+    "interrupted_memory", "interrupted_submissions", "sizes", "shared_outputs", "any_source", "sparse_sums", "comparisons",
+    "splits", "again",
 ]  # fmt: skip
 
 
@@ -96,6 +97,9 @@ class Scenarios(TestCase):
 
     def test_ctrl_c_in_a_call_counts_as_one_in_its_wait(self):
         self.assert_done("interrupted_submissions")
+
+    def test_memory_that_calls_use_is_not_freed_by_another_size_of_its_tensors(self):
+        self.assert_done("sizes")
 
     def test_tensors_that_share_memory_are_refused_wherever_a_call_writes_them(self):
         self.assert_done("shared_outputs")

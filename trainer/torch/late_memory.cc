@@ -1,22 +1,10 @@
 #include "trainer/torch/late_memory.h"
 
 #include <algorithm>
-#include <atomic>
 #include <iterator>
 #include <utility>
 
 namespace gradcube::pytorch {
-
-LateMemory& LateMemory::of_process() {
-  // Never destroyed: threads of groups may outlive what is static.
-  static std::atomic<LateMemory*> latest{nullptr};
-  LateMemory* known = latest;
-  while (known == nullptr || known->process_ != ::getpid()) {
-    std::unique_ptr<LateMemory> made(new LateMemory());
-    if (latest.compare_exchange_strong(known, made.get())) return *made.release();
-  }
-  return *known;
-}
 
 void LateMemory::add(const void* group, std::shared_ptr<void> call, std::vector<Span> spans) {
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -3,16 +3,13 @@
 //
 // It has the calls, and so their tensors: no other tensor gets this memory.
 //
-// Threads. Any thread calls. A forked child has a table of its own, as it has its own memory: that
-// of its parent may have been locked at the fork.
+// Threads: any.
 #ifndef GRADCUBE_TRAINER_TORCH_LATE_MEMORY_H_
 #define GRADCUBE_TRAINER_TORCH_LATE_MEMORY_H_
 
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <sys/types.h>
-#include <unistd.h>
 #include <vector>
 
 #include "trainer/torch/tensors.h"
@@ -21,8 +18,6 @@ namespace gradcube::pytorch {
 
 class LateMemory {
  public:
-  static LateMemory& of_process();
-
   void add(const void* group, std::shared_ptr<void> call, std::vector<Span> spans);
   void remove(const void* call);
   void remove_all_of(const void* group);
@@ -36,10 +31,8 @@ class LateMemory {
     std::vector<Span> spans;
   };
 
-  LateMemory() = default;
   void remove_if(const std::function<bool(const Late&)>& is_it);
 
-  const pid_t process_ = ::getpid();
   std::mutex mutex_;  // guards all below
   std::vector<Late> late_;
 };

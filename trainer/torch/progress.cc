@@ -12,6 +12,7 @@
 
 #include "trainer/torch/interpreter.h"
 #include "trainer/torch/late_memory.h"
+#include "trainer/torch/of_process.h"
 
 namespace gradcube::pytorch {
 namespace {
@@ -93,7 +94,7 @@ void Progress::submit(const TaskPointer& task) {
 
 void Progress::refuse_late(const std::vector<Span>& touched, bool is_collective) {
   check_process();
-  if (!LateMemory::of_process().has(touched)) return;
+  if (!of_process<LateMemory>().has(touched)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (stopping_ || !ruin_.empty()) return;  // submit() says so
   if (!is_collective) throw std::runtime_error(kWasLate);

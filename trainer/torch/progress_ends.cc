@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trainer/torch/late_memory.h"
+#include "trainer/torch/of_process.h"
 #include "trainer/torch/progress.h"
 
 namespace gradcube::pytorch {
@@ -252,11 +253,11 @@ bool Progress::abandon(const TaskPointer& task, const std::string& why) {
     return false;
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!has_left_) LateMemory::of_process().add(this, task, task->touched_);
+  if (!has_left_) of_process<LateMemory>().add(this, task, task->touched_);
   return false;
 }
 
-void Progress::take_back(const TaskPointer& task) { LateMemory::of_process().remove(task.get()); }
+void Progress::take_back(const TaskPointer& task) { of_process<LateMemory>().remove(task.get()); }
 
 // Whether others may be given what the caller writes to its memory from now on.
 bool Progress::is_read_later(const TaskPointer& task) {

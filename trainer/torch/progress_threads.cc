@@ -8,6 +8,7 @@
 
 #include "trainer/torch/interpreter.h"
 #include "trainer/torch/late_memory.h"
+#include "trainer/torch/of_process.h"
 #include "trainer/torch/progress.h"
 
 namespace gradcube::pytorch {
@@ -180,7 +181,7 @@ void Progress::fail_all() {
     left_.notify_all();
     if (at_exit_) return;
   }
-  LateMemory::of_process().remove_all_of(this);
+  of_process<LateMemory>().remove_all_of(this);
   std::array<std::deque<Waiting>, kKinds> waiting;
   {
     const std::lock_guard<std::mutex> order(order_);

@@ -5,7 +5,6 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StreamGuard.h>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <torch/csrc/autograd/graph_task.h>
@@ -21,40 +20,6 @@ constexpr const char* kAbandoned = "a signal has ended a wait() for what is stil
 constexpr const char* kUnwritten =
     "a signal has ended the wait() for this call, so that it has left its tensors as they are: "
     "expected another wait() before it ends";
-
-// Storages that may not be resized while abandoned calls write to them: of several calls the last
-// one lets go. Whoever holds one has the storage itself, so no other comes to lie at its address.
-class HeldSizes {
- public:
-  static HeldSizes& of_process() {
-    static HeldSizes held;
-    return held;
-  }
-
-  // False: it cannot be resized in any case. PyTorch resizes none without an allocator.
-  bool hold(const c10::Storage& storage) {
-    c10::StorageImpl* const one = storage.unsafeGetStorageImpl();
-    const std::lock_guard lock(mutex_);
-    const auto held = calls_.find(one);
-    if (held == calls_.end() && (!one->resizable() || one->allocator() == nullptr)) return false;
-    ++calls_[one];
-    one->set_resizable(false);
-    return true;
-  }
-
-  void release(const c10::Storage& storage) {
-    c10::StorageImpl* const one = storage.unsafeGetStorageImpl();
-    const std::lock_guard lock(mutex_);
-    if (--calls_[one] != 0) return;
-    calls_.erase(one);
-    // It has none where it was put into memory that other processes share.
-    if (one->allocator() != nullptr) one->set_resizable(true);
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<c10::StorageImpl*, unsigned> calls_;
-};
 
 }  // namespace
 
@@ -83,6 +48,10 @@ void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
   }
   std::shared_ptr<Gate> gate = work->stage_;
   if (work->any_source_ != nullptr) gate = work->any_source_;
+  for (const c10::Storage& storage : kept) work->sizes_.hold(storage);
+  for (const at::Tensor& output : work->outputs_) {
+    if (output.has_storage()) work->sizes_.hold(output.storage());
+  }
   const auto task = std::make_shared<Task>(
       std::move(requests), deadline,
       [work, kept = std::move(kept)](const std::string& failure) { work->end(failure); },
@@ -103,30 +72,13 @@ void GradcubeWork::end(const std::string& failure) {
   copies_.clear();
   if (stage_ != nullptr) stage_->finish(error == nullptr);
   if (any_source_ != nullptr) any_source_->finish();
+  sizes_.release();
   if (error != nullptr) {
     future_->setError(error);
   } else {
     complete_future();
   }
   finish(error);
-  release_sizes();
-}
-
-// An abandoned call still writes to memory that another size of its tensor's would free.
-void GradcubeWork::hold_sizes() {
-  for (const at::Tensor& output : outputs_) {
-    if (output.layout() != at::kStrided) continue;
-    if (HeldSizes::of_process().hold(output.storage())) held_.push_back(output.storage());
-  }
-}
-
-void GradcubeWork::release_sizes() {
-  std::vector<c10::Storage> held;
-  {
-    const std::lock_guard lock(mutex_);
-    held.swap(held_);
-  }
-  for (const c10::Storage& storage : held) HeldSizes::of_process().release(storage);
 }
 
 void GradcubeWork::end_by(const std::function<void()>& copy) {
@@ -197,7 +149,6 @@ void GradcubeWork::abandon() {
     task = task_.lock();
     abandoned_ = task;
     is_abandoned_ = true;
-    if (!completed_) hold_sizes();
   }
   const bool goes_on = progress != nullptr && task != nullptr && !Work::isCompleted();
   if (goes_on && progress->abandon(task, kAbandoned)) {
@@ -216,7 +167,6 @@ void GradcubeWork::order_before_caller() {
 }
 
 void GradcubeWork::take_back() {
-  release_sizes();
   const auto progress = progress_.lock();
   std::shared_ptr<Task> task;
   {

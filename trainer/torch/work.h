@@ -7,6 +7,9 @@
 // stream wait for them, and the future makes that of who takes its value, and of its callbacks.
 // isCompleted() is true when the device has done them, too.
 //
+// Until then PyTorch refuses to resize what the call reads and writes: another size may lie
+// elsewhere, and would free what the requests use.
+//
 // wait() with a timeout fails the work for good when the time is up, with the reason that Gradcube
 // knows: who is missing. Messages are withdrawn then; if all had met the other ranks' already, the
 // work ends well (progress.h). What the call uses stays alive until its requests have ended.
@@ -27,6 +30,7 @@
 #include <vector>
 
 #include "trainer/torch/any_source.h"
+#include "trainer/torch/held_sizes.h"
 #include "trainer/torch/progress.h"
 #include "trainer/torch/stage.h"
 #include "trainer/torch/tensors.h"
@@ -82,8 +86,6 @@ class GradcubeWork final : public c10d::Work {
   void abandon();
   void take_back();
   void order_before_caller();
-  void hold_sizes();  // with mutex_ held
-  void release_sizes();
   void copy();
   void complete_future();
   bool has_ended_within(std::chrono::milliseconds time, bool handles_signals = true);
@@ -95,11 +97,11 @@ class GradcubeWork final : public c10d::Work {
   const int source_;
   const c10::intrusive_ptr<c10::ivalue::Future> future_;
   std::weak_ptr<Progress> progress_;
-  std::weak_ptr<Task> task_;        // guarded by mutex_ once the work can be waited for
-  const char* late_ = nullptr;      // why its time is up; guarded by mutex_
-  std::weak_ptr<Task> abandoned_;   // guarded by mutex_
-  bool is_abandoned_ = false;       // guarded by mutex_
-  std::vector<c10::Storage> held_;  // that may not be resized; guarded by mutex_
+  std::weak_ptr<Task> task_;       // guarded by mutex_ once the work can be waited for
+  const char* late_ = nullptr;     // why its time is up; guarded by mutex_
+  std::weak_ptr<Task> abandoned_;  // guarded by mutex_
+  bool is_abandoned_ = false;      // guarded by mutex_
+  HeldSizes sizes_;                // of what the requests use, and the copies write
 };
 
 }  // namespace gradcube::pytorch

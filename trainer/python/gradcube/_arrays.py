@@ -1,6 +1,7 @@
 """NumPy arrays as the library sees them: types, shapes and numbers, checked."""
 
 import operator
+import weakref
 
 import numpy
 
@@ -59,6 +60,27 @@ def storage_dtype(dtype):
     return storage
 
 
+def _check_whole(array):
+    if isinstance(array, numpy.ma.MaskedArray):
+        raise InvalidError(
+            "invalid array: a masked one, whose mask would be left out: expected an array without, such as its filled()"
+        )
+
+
+def fixed_in_size(arrays):
+    """What keeps NumPy from giving the memory of these other sizes, and so other addresses, while it lives: it resizes
+    no array that has a weak reference, not even where it is told not to count the others."""
+    return [weakref.ref(each) for each in map(_owner_of, arrays) if isinstance(each, numpy.ndarray)]
+
+
+def _owner_of(memory):
+    while True:
+        owner = memory.base if isinstance(memory, numpy.ndarray) else memory.obj if isinstance(memory, memoryview) else None
+        if owner is None:
+            return memory
+        memory = owner
+
+
 def elements_of(array, dtype, copied=False):
     """The library's number for the elements of `array`, which the caller calls `dtype`, and how many there are.
 
@@ -66,6 +88,7 @@ def elements_of(array, dtype, copied=False):
     """
     if not isinstance(array, numpy.ndarray):
         raise InvalidError(f"invalid array: expected a NumPy array, not {type(array).__name__}")
+    _check_whole(array)
     if not array.flags.c_contiguous or not array.flags.writeable or not array.dtype.isnative:
         raise InvalidError("invalid array: it must be C-contiguous, writeable and in native byte order")
     if isinstance(dtype, str) and dtype == "bytes":
@@ -95,6 +118,7 @@ def memory_of(data, is_written):
     dtype = DTYPES["bytes"]
     if isinstance(data, numpy.ndarray):
         array = data
+        _check_whole(array)
         dtype = DTYPES.get(array.dtype.name, dtype)
     else:
         try:

@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 
+from ._arrays import fixed_in_size
 from ._errors import CanceledError, Error, InvalidError, TimeoutError
 from ._late_memory import check_late
 from ._library import keep
@@ -70,7 +71,8 @@ class Request:
         ``memory``, lives until the end."""
         check_late(memory)
         request = cls(session, ctypes.c_uint64(), received)
-        request._submit, request._owned, request._memory = submit, owned, memory
+        request._submit, request._memory = submit, memory
+        request._owned = (*owned, *fixed_in_size(owned))
         return request
 
     def _begin(self):
@@ -259,6 +261,12 @@ class Request:
     def _repeat(self):
         if self._failure is not None:
             raise copy.copy(self._failure)  # whose traceback would keep the session and its arrays alive
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, _):
+        return self
 
     def __reduce__(self):
         """Of exceptions that have it: another process waits for nothing of this one's."""

@@ -1,0 +1,89 @@
+"""NumPy arrays that calls of the Python package use, and what they cannot be, against the fake daemon.
+
+Usage: python_arrays_test.py FAKE_DAEMON. The package and the library are found through PYTHONPATH and GRADCUBE_LIBRARY.
+"""
+
+import copy
+import unittest
+
+from python_daemon import RECEIVED, SIZE, WithDaemon
+
+import gradcube
+import numpy
+
+
+class ArraysTest(WithDaemon):
+    def assert_of_one_size(self, array):
+        with self.assertRaisesRegex(ValueError, "cannot resize"):
+            array.resize(1 << 20, refcheck=False)
+
+    def test_arrays_in_flight_are_not_resized(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            for view in (lambda array: array, lambda array: array[2:7], lambda array: array.reshape(2, 5)):
+                array = numpy.ones(10)
+                request = session.allreduce_async(view(array))
+                self.assert_of_one_size(array)
+                self.release()
+                request.wait(timeout=60)
+                self.assertEqual(view(array).tolist(), (SIZE * view(numpy.ones(10))).tolist())
+                array.resize(20, refcheck=False)
+
+    def test_arrays_of_messages_and_their_views_of_bytes_are_not_resized(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            for data in (lambda array: array, memoryview):
+                array = numpy.ones(10)
+                request = session.recv_async(data(array), 1)
+                self.assert_of_one_size(array)
+                self.release()
+                request.wait(timeout=60)
+                self.assertEqual(array.tobytes(), bytes([RECEIVED]) * 80)
+                del request
+                array.resize(20, refcheck=False)
+
+    def test_arrays_of_a_call_whose_time_was_up_are_not_resized_before_it_has_ended(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            array = numpy.ones(10)
+            try:
+                session.allreduce(array, timeout=0)
+            except gradcube.TimeoutError as late:
+                request = late.request
+            self.assert_of_one_size(array)
+            self.release()
+            request.wait(timeout=60)
+            array.resize(20, refcheck=False)
+
+    def test_weights_and_gradients_in_flight_are_not_resized(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            hub = gradcube.Hub(session, {"fc": numpy.ones(16, "float32")}, "sgd:lr=1", timeout=60)
+            gradients, weights = numpy.ones(16, "float32"), numpy.ones(16, "float32")
+            request = hub.push_pull_async("fc", gradients, weights)
+            for array in (gradients, weights):
+                self.assert_of_one_size(array)
+            request.wait(timeout=60)
+            for array in (gradients, weights):
+                array.resize(32, refcheck=False)
+            hub.free(60)
+
+    def test_masks_are_never_left_out_in_silence(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            masked = numpy.ma.array(numpy.ones(4), mask=[0, 1, 0, 0])
+            for call in (session.allreduce, session.broadcast, session.compare):
+                with self.assertRaisesRegex(gradcube.InvalidError, "mask would be left out"):
+                    call(masked, timeout=60)
+            with self.assertRaisesRegex(gradcube.InvalidError, "mask would be left out"):
+                session.send(masked, to=1, timeout=60)
+            filled = masked.filled(0)
+            session.allreduce(filled, timeout=60)
+            self.assertEqual(filled.tolist(), [SIZE, 0, SIZE, SIZE])
+
+    def test_a_copy_of_a_request_is_that_request(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            request = session.allreduce_async(numpy.ones(10))
+            for other in (copy.copy(request), copy.deepcopy([request])[0]):
+                self.assertIs(other, request)
+            self.release()
+            request.wait(timeout=60)
+
+
+if __name__ == "__main__":
+    unittest.main()
