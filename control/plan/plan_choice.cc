@@ -1,7 +1,6 @@
 #include "control/plan/plan_choice.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
@@ -13,18 +12,16 @@ namespace {
 // What another plan than the first has to take at most, compared with it.
 constexpr double kBetter = 0.97;
 // Of a frame, at most, that are headers of a segment to a neighbour.
-constexpr std::uint64_t kFrameHeaders = 128;
+constexpr double kFrameHeaders = 128;
 
 }  // namespace
 
 bool can_run(const Plan& plan, CollectiveKind kind, std::uint64_t bytes) {
   if (!plan.doubles()) return true;
   if (kind != CollectiveKind::all_reduce && kind != CollectiveKind::barrier) return false;
-  const auto digits = static_cast<unsigned>(std::bit_width(bytes));
-  // Of all sizes that are chosen alike.
-  const std::uint64_t most = digits < 3 ? bytes : bytes | ((std::uint64_t{1} << (digits - 3)) - 1);
-  const std::uint64_t frames = 2 * std::uint64_t{plan.thread(0).steps.size()} - 1;
-  return most < kDoublingBelow && most + frames * kFrameHeaders <= frames * plan.topology().mtu();
+  const double end = PlanChoice::bytes_of_class(PlanChoice::size_class(bytes) + 1);
+  const auto frames = static_cast<double>(2 * plan.thread(0).steps.size() - 1);
+  return end <= kDoublingBelow && end - 1 <= frames * (plan.topology().mtu() - kFrameHeaders);
 }
 
 PlanChoice::PlanChoice(std::shared_ptr<const Plan> plan) : plans_{std::move(plan)} {
@@ -83,7 +80,6 @@ void PlanChoice::number_threads() {
   }
 }
 
-// The least of its sizes.
 double PlanChoice::bytes_of_class(unsigned size_class) {
   const unsigned digits = size_class / 4;
   if (digits == 0) return 0;

@@ -43,12 +43,20 @@ namespace gradcube::control {
 // a plan sends fewer segments than `bml` while the buffer takes at most 2k - 1 frames.
 inline constexpr std::uint64_t kDoublingBelow = 10 * 1024;
 
-// Whether the plan can run such a collective.
+// Whether the plan can run such a collective, and all of its kind whose sizes are of its class.
 bool can_run(const Plan& plan, CollectiveKind kind, std::uint64_t bytes);
 
 class PlanChoice {
  public:
   static constexpr unsigned kMostChosen = 3;
+
+  static constexpr unsigned size_class(std::uint64_t bytes) {
+    const auto digits = static_cast<unsigned>(std::bit_width(bytes));
+    if (digits < 3) return 4 * digits;
+    return 4 * digits + static_cast<unsigned>(bytes >> (digits - 3) & 3U);
+  }
+  // Where the class begins, and the one before it ends.
+  static double bytes_of_class(unsigned size_class);
 
   // Of one plan, which can run all collectives. Throws std::invalid_argument for another.
   explicit PlanChoice(std::shared_ptr<const Plan> plan);
@@ -98,12 +106,6 @@ class PlanChoice {
   static constexpr std::size_t kRowsOfAll = 1;
   using Table = std::array<std::array<std::uint8_t, kClasses>, kKinds.size()>;
 
-  static constexpr unsigned size_class(std::uint64_t bytes) {
-    const auto digits = static_cast<unsigned>(std::bit_width(bytes));
-    if (digits < 3) return 4 * digits;
-    return 4 * digits + static_cast<unsigned>(bytes >> (digits - 3) & 3U);
-  }
-  static double bytes_of_class(unsigned size_class);
   // Whether the plan can run the kinds of this row, of all sizes of the class.
   static bool runs(const Plan& plan, std::size_t row, unsigned size_class);
   static Table fastest(const std::vector<std::shared_ptr<const Plan>>& candidates,

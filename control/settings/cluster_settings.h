@@ -53,9 +53,6 @@ inline constexpr unsigned kMaxEmbeddedServers = 256;
 // packet memory and a poller of its own.
 inline constexpr unsigned kMaxBedServers = 64;
 
-// What every link carries that carries IPv6.
-inline constexpr unsigned kMinMtu = 1280;
-inline constexpr unsigned kMaxMtu = 9000;
 inline constexpr unsigned kMostServerLcores = kMostCutThreads;
 inline constexpr std::uint64_t kLeastPacketMemory = 1'000'000;
 inline constexpr std::uint64_t kMostPacketMemory = 64'000'000'000;

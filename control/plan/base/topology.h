@@ -45,6 +45,10 @@ using bcube::ServerId;
 // levels, and a frame lists as many hops as an address has levels.
 inline constexpr unsigned kMaxDimensions = kMaxLevels - 1;
 
+// Of IP packets, in bytes: the least is what every link carries that carries IPv6.
+inline constexpr unsigned kMinMtu = 1280;
+inline constexpr unsigned kMaxMtu = 9000;
+
 // What joins the servers that differ only in a dimension's digit.
 enum class Link {
   switched,  // a switch: each reaches each
@@ -151,7 +155,7 @@ class Topology {
   std::vector<Dimension> dimensions_;
   std::vector<std::uint64_t> own_rates_;  // by server, 0: its level's; empty: nobody has own ports
   unsigned lcores_ = 1;
-  unsigned mtu_ = 9000;
+  unsigned mtu_ = kMaxMtu;
   AddressSpace space_;
   AddressSpace grid_;
 };

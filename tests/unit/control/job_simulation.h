@@ -153,7 +153,7 @@ class JobSimulation {
   void greet(bcube::ServerId server);
   void tick(bcube::ServerId server);
 
-  // Network
+  // Network (job_simulated_network.cc)
   void at(Instant when, std::function<void()> run);
   void on_node(bcube::ServerId server, Incarnation incarnation, std::function<void(Node&)> run);
   NodeMessage through_bytes(const NodeMessage& message);
