@@ -70,8 +70,7 @@ class Aggregators(TestCase):
                 self.assertEqual(report["trainers"], OTHERS)
 
     def test_have_links_that_check_does_not_measure(self):
-        done = self.cluster.tool("check", "--json", "--least-rate", "0", "--most-lost", "1")
-        report = json.loads(done.stdout)
+        _, report = self.cluster.check("--least-rate", "0", "--most-lost", "1")
         self.assertTrue(report["ok"], report)
         own = [RADIX - 1, RADIX - 1]
         for link in report["links"]:

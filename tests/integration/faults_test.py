@@ -131,6 +131,7 @@ class LinkDown(TestCase):
     def test_a_measurement_over_a_link_that_is_down_names_it_as_the_reason(self):
         with Cluster("--topology", "star:3") as cluster:
             cluster.answer("impair", "--down", "1")
+            wait_until(lambda: len(cluster.links_down()) == 3, "the cut to be seen by all")
             done = cluster.tool("perf", "allreduce", "--sizes", "1K", "--timeout", "0.5", "--json")
             self.assert_one_message(done, 1, "not done after 0.5 s (--timeout)", "on 1 link (1 down), else none")
             self.assertRegex(done.stderr, r"links are down, and no other way leads to \[[012]\]")

@@ -122,6 +122,12 @@ class Cluster:
         wait_until(asked, f"{down} links to be down")
         return done.returncode, report
 
+    def begun(self):
+        """The pid of a daemon that somebody starts, which may not be ready yet."""
+        lock = self.directory / "gradcubed.lock"
+        wait_until(lambda: lock.exists() and lock.read_text().strip(), "the daemon to start")
+        return int(lock.read_text())
+
     def pid(self):
         return self.status()["pid"]
 
@@ -209,6 +215,13 @@ def alive(pid):
         return state not in "ZX" or len(list((process / "task").iterdir())) > 1
     except OSError:
         return False
+
+
+def stop(pid):
+    """Returns once it stands still, until SIGCONT."""
+    os.kill(pid, signal.SIGSTOP)
+    state = lambda: pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    wait_until(lambda: state() == "T", f"process {pid} to stand still")
 
 
 def command_of(pid):

@@ -106,7 +106,8 @@ class PBox(TestCase):
 
     @classmethod
     def setUpClass(cls):
-        flags = ("--rate", cls.RATE, "--mtu", "9000", "--aggregators", str(cls.WORKERS))
+        # Greetings are few beside what is pushed, however long that takes.
+        flags = ("--rate", cls.RATE, "--mtu", "9000", "--aggregators", str(cls.WORKERS), "--greeting", "500ms")
         cls.cluster = Cluster("--topology", f"star:{cls.WORKERS + 1}", *flags)
         cls.addClassCleanup(cls.cluster.end)
 

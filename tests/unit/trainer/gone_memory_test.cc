@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/unit/trainer/held_memory.h"
+#include "tests/support/held_memory.h"
 #include "tests/unit/trainer/hub_fixture.h"
 
 namespace gradcube::trainer {

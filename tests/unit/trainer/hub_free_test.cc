@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/held_memory.h"
 #include "tests/support/scarce_memory.h"
-#include "tests/unit/trainer/held_memory.h"
 #include "tests/unit/trainer/hub_fixture.h"
 
 namespace gradcube::trainer {

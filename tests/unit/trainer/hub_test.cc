@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "control/checkpoint/crc32c.h"
+#include "tests/support/held_memory.h"
 #include "tests/support/scarce_memory.h"
-#include "tests/unit/trainer/held_memory.h"
 #include "tests/unit/trainer/hub_fixture.h"
 
 namespace gradcube::trainer {

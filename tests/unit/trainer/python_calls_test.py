@@ -13,7 +13,8 @@ import threading
 import unittest
 from unittest import mock
 
-from python_daemon import BROADCAST, RANK, SIZE, WithDaemon
+from python_control_c import WithControlC
+from python_daemon import BROADCAST, RANK, SIZE
 from python_library import NeverEnds
 
 import gradcube
@@ -21,7 +22,7 @@ import numpy
 from gradcube._late_memory import LateMemory, check_late
 
 
-class KindsTest(WithDaemon):
+class KindsTest(WithControlC):
     def test_every_kind_works_in_place(self):
         with gradcube.Session(self.socket, job="job") as session:
             numbers = numpy.arange(SIZE * 2, dtype="int32")
@@ -118,11 +119,7 @@ class KindsTest(WithDaemon):
     def test_control_c_withdraws_a_receive(self):
         with gradcube.Session(self.socket, job="hold") as session:
             array = session.alloc(4)
-            timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-            timer.start()
-            with self.assertRaises(KeyboardInterrupt):
-                session.recv(array, 1)
-            timer.join()
+            self.interrupted(lambda: session.recv(array, 1))
             self.wait_for(lambda: session._reap_abandoned(1) or not session._abandoned)
             with self.assertRaises(gradcube.TimeoutError):
                 session.recv(array, 1, timeout=0.05)
@@ -179,7 +176,7 @@ class KindsTest(WithDaemon):
                 gradcube.Session(self.socket, job="job", **wishes)
 
 
-class ThreadsTest(WithDaemon):
+class ThreadsTest(WithControlC):
     def test_threads_share_a_session(self):
         with gradcube.Session(self.socket, job="slow") as session:
             failures = []
@@ -272,9 +269,7 @@ class ThreadsTest(WithDaemon):
             first, second = (session.allreduce_async(session.alloc(10)) for _ in range(2))
             other = threading.Thread(target=first.wait)
             other.start()
-            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-            with self.assertRaises(KeyboardInterrupt):
-                second.wait()
+            self.interrupted(second.wait)
             self.release()
             other.join()
 
@@ -294,9 +289,7 @@ class ThreadsTest(WithDaemon):
         with gradcube.Session(self.socket, job="unheard") as session:
             hub = gradcube.Hub(session, {"fc": numpy.ones(10, "float32")}, timeout=60)
             hub.begin_checkpoint(os.path.join(self.directory.name, "model.hub"), 1)
-            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-            with self.assertRaises(KeyboardInterrupt):
-                hub.end_checkpoint()
+            self.interrupted(hub.end_checkpoint, "wait", lambda: self.ask(b"g"))
             with self.assertRaisesRegex(gradcube.AgainError, "another thread"):
                 hub.free(0.3)
             self.release()

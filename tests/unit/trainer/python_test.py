@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import time
 import unittest
 import weakref
 
+from python_control_c import WithControlC
 from python_daemon import FAKE_DAEMON, RANK, SIZE, WithDaemon
 
 import gradcube
@@ -204,7 +204,7 @@ class SessionTest(WithDaemon):
             session.alloc(3 << 18)
 
 
-class FailureTest(WithDaemon):
+class FailureTest(WithControlC):
     def test_a_timeout_says_who_is_missing_and_the_request_goes_on(self):
         with gradcube.Session(self.socket, job="hold") as session:
             array = session.alloc(10)
@@ -363,9 +363,7 @@ class FailureTest(WithDaemon):
     def test_control_c_ends_a_wait(self):
         with gradcube.Session(self.socket, job="hold") as session:
             array = session.alloc(10)
-            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-            with self.assertRaises(KeyboardInterrupt):
-                session.allreduce(array)
+            self.interrupted(lambda: session.allreduce(array))
             self.release()
 
 

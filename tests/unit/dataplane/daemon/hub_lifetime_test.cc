@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/held_memory.h"
 #include "tests/unit/dataplane/daemon/hub_lifetimes_fixture.h"
 #include "tests/unit/dataplane/daemon/hub_table_bytes.h"
 #include "tests/unit/dataplane/engine/small_hub.h"
@@ -177,14 +178,21 @@ TEST_F(HubLifetimes, ThatAreMadeAreOverWhenANewerOneIsWishedFor) {
 
 // What was given up takes a thread and memory until it is found to be idle.
 TEST_F(HubLifetimes, AreNotMadeWithoutBoundForWhoWaitsForNone) {
+  const auto region = std::make_shared<SessionRegion>(1 << 20);
+  const std::string table = hub_table(small_keys());
+  std::memcpy(region->base() + shared::kHeapOffset, table.data(), table.size());
+  HeldMemory tables(region->base() + shared::kHeapOffset, 4096);  // so that all threads are busy
   for (std::uint32_t number = 1; number <= 50; ++number) {
-    ask(0, wish(number));
+    HubWish unread = wish(number);
+    unread.table = HubTableSource(region, shared::kHeapOffset, table.size());
+    ask(0, unread);
     life_.end(GRADCUBE_EINVAL, "it was freed");
   }
   unsigned busy = 0;
   for (const HubAnswer& answer : work()) busy += answer.code == GRADCUBE_EAGAIN ? 1 : 0;
   EXPECT_GE(busy, 40U);
   EXPECT_LT(busy, 50U);
+  tables.release();
   for (std::uint32_t number = 51;; ++number) {
     ask(0, wish(number));
     const std::vector<HubAnswer> told = answers();
@@ -194,6 +202,7 @@ TEST_F(HubLifetimes, AreNotMadeWithoutBoundForWhoWaitsForNone) {
     std::this_thread::yield();
   }
   EXPECT_EQ(used_, 1U);
+  end_makings();  // some may still read their tables
 }
 
 TEST_F(HubLifetimes, AreRefusedWithWhatIsWrongWithTheirTable) {

@@ -155,6 +155,30 @@ class PortFrames : public testing::Test {
     }
     return all;
   }
+  // So many packets, as soon as they have arrived; fewer if they do not come in time. The caller
+  // frees them.
+  static std::vector<rte_mbuf*> awaited_packets(Port& at, std::size_t count) {
+    std::vector<rte_mbuf*> packets;
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (packets.size() < count && std::chrono::steady_clock::now() < end) {
+      rte_mbuf* burst[32];
+      const std::uint16_t some = at.receive(0, burst, 32);
+      packets.insert(packets.end(), burst, burst + some);
+    }
+    return packets;
+  }
+  // Until something has arrived for which the port, whose pool is empty, has no buffer; whether it
+  // has in time.
+  template <typename KindOfPort>
+  static bool lacks_a_buffer_soon(KindOfPort& at) {
+    const std::uint64_t before = at.drop_counts(0).rx_no_buffer;
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (at.drop_counts(0).rx_no_buffer == before && std::chrono::steady_clock::now() < end) {
+      rte_mbuf* none[1];
+      EXPECT_EQ(at.receive(0, none, 1), 0u);
+    }
+    return at.drop_counts(0).rx_no_buffer != before;
+  }
   // Of packets in which frames are sent, where they are not in one segment.
   struct Forms {
     std::uint32_t least_frame;

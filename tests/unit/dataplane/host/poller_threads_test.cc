@@ -36,6 +36,7 @@ class Collector final : public Pollable {
     const unsigned taken = box.exchange(0, std::memory_order_acquire);
     sum += taken;
     ++iterations;
+    polls.fetch_add(1, std::memory_order_relaxed);
     return taken;
   }
   Nanoseconds next_event() const override { return kNever; }
@@ -43,6 +44,8 @@ class Collector final : public Pollable {
   std::atomic<unsigned> box{0};
   std::uint64_t sum = 0;         // the poller's thread
   std::uint64_t iterations = 0;  // the poller's thread
+  // How often it was polled: for any thread, to which nothing else becomes visible by it.
+  std::atomic<std::uint64_t> polls{0};
 };
 
 class RunningPoller {
@@ -150,7 +153,11 @@ TEST(PollerThreads, WhatAPollerDidIsVisibleOnceItHasEnded) {
     return 0;
   };
   ASSERT_EQ(rte_eal_remote_launch(run, &poller, 1), 0);
-  std::this_thread::sleep_for(milliseconds(2));
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (collector.polls.load(std::memory_order_relaxed) == 0 &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
   poller.stop();
   ASSERT_EQ(rte_eal_wait_lcore(1), 0);
   ASSERT_TRUE(poller.has_ended());

@@ -1,9 +1,9 @@
-// Memory that holds each thread that reads or writes it until release(): it is in the midst of a
-// call of the library then, for as long as a test wants.
+// Memory that holds each thread that reads or writes it until release(): it is in the midst of what
+// a test has given the memory to, for as long as the test wants.
 //
 // One at a time in a process: it is behind a handler of SIGSEGV.
-#ifndef GRADCUBE_TESTS_UNIT_TRAINER_HELD_MEMORY_H_
-#define GRADCUBE_TESTS_UNIT_TRAINER_HELD_MEMORY_H_
+#ifndef GRADCUBE_TESTS_SUPPORT_HELD_MEMORY_H_
+#define GRADCUBE_TESTS_SUPPORT_HELD_MEMORY_H_
 
 #include <array>
 #include <atomic>
@@ -15,13 +15,18 @@
 #include <unistd.h>
 #include <utility>
 
-namespace gradcube::trainer {
+namespace gradcube {
 
 class HeldMemory {
  public:
-  explicit HeldMemory(std::size_t bytes) : bytes_(bytes) {
-    memory_ = ::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  explicit HeldMemory(std::size_t bytes)
+      : HeldMemory(::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), bytes) {
+    is_own_ = true;
+  }
+  // Of pages that are somebody else's, and keep what is in them.
+  HeldMemory(void* pages, std::size_t bytes) : memory_(pages), bytes_(bytes) {
     EXPECT_NE(memory_, MAP_FAILED);
+    EXPECT_EQ(::mprotect(memory_, bytes_, PROT_NONE), 0);
     EXPECT_EQ(::pipe2(gate_.data(), O_CLOEXEC), 0);
     current() = this;
     struct sigaction action {};
@@ -34,7 +39,7 @@ class HeldMemory {
     ::sigaction(SIGSEGV, &before_, nullptr);
     current() = nullptr;
     ::close(gate_[0]);
-    ::munmap(memory_, bytes_);
+    if (is_own_) ::munmap(memory_, bytes_);
   }
   HeldMemory(const HeldMemory&) = delete;
   HeldMemory& operator=(const HeldMemory&) = delete;
@@ -44,7 +49,8 @@ class HeldMemory {
     return static_cast<T*>(memory_);
   }
   bool holds_a_thread() const { return held_; }
-  // From now on it is ordinary memory, of zeros. Threads that it holds come back before it ends.
+  // From now on it is ordinary memory; its own is of zeros. Threads that it holds, or that are still
+  // to touch it, come back before it ends.
   void release() {
     if (const int gate = std::exchange(gate_[1], -1); gate >= 0) ::close(gate);
   }
@@ -71,13 +77,14 @@ class HeldMemory {
     ::mprotect(memory->memory_, memory->bytes_, PROT_READ | PROT_WRITE);
   }
 
+  void* memory_;
   std::size_t bytes_;
-  void* memory_ = nullptr;
+  bool is_own_ = false;
   std::array<int, 2> gate_{};
   std::atomic<bool> held_{false};
   struct sigaction before_ {};
 };
 
-}  // namespace gradcube::trainer
+}  // namespace gradcube
 
-#endif  // GRADCUBE_TESTS_UNIT_TRAINER_HELD_MEMORY_H_
+#endif  // GRADCUBE_TESTS_SUPPORT_HELD_MEMORY_H_
