@@ -70,20 +70,24 @@ TENSORS = ((4_000, "4 KB", 20), (64_000, "64 KB", 12), (1_000_000, "1 MB", 8), (
 
 
 def tensor_rows(setting):
-    """`all_reduce()` of ordinary tensors, which are copied, by nine ranks without a rate."""
+    """`all_reduce()` by nine ranks without a rate: of ordinary tensors, which are copied, and of those that share memory
+    with the daemon, as DistributedDataParallel's buckets do."""
     medians = Medians()
     sizes = [size for size, _, _ in TENSORS]
+    sides = [("gradcube", "ordinary"), ("gradcube", "shared"), ("gloo", "ordinary")]
     for _ in range(setting.turns()):
         with Cluster(setting.build) as cluster:
-            for backend in ("gradcube", "gloo"):
-                taken = on_cluster(setting, cluster, "allreduce_sizes.py", backend, setting.iterations(20), *sizes)
-                for size, seconds in taken.items():
-                    medians.add(f"{backend} {size}", seconds)
+            for backend, memory in sides:
+                arguments = (backend, memory, setting.iterations(20), *sizes)
+                for size, seconds in on_cluster(setting, cluster, "allreduce_sizes.py", *arguments).items():
+                    medians.add(f"{backend} {memory} {size}", seconds)
     rows = []
-    for size, words, limit in TENSORS:
-        ours, gloo = medians[f"gradcube {size}"], medians[f"gloo {size}"]
-        row = Row(f"all_reduce of {words}, nine ranks, no rate", ours * 1e3, "ms", f"gloo {gloo * 1e3:.4g} ms", gloo / ours)
-        rows.append(at_least(row, limit))
+    for memory in ("ordinary", "shared"):
+        for size, words, limit in TENSORS:
+            ours, gloo = medians[f"gradcube {memory} {size}"], medians[f"gloo ordinary {size}"]
+            title = f"all_reduce of {words} in {memory} memory"
+            row = Row(title, ours * 1e3, "ms", f"gloo {gloo * 1e3:.4g} ms", gloo / ours)
+            rows.append(at_least(row, limit))
     return rows
 
 

@@ -28,9 +28,10 @@ class BenchTrainers(TestCase):
         self.assertEqual(printed["staged_bytes"], 0)
 
     def test_all_reduces_of_each_size_are_timed(self):
-        printed = self.printed("allreduce_sizes.py", "gradcube", "2", "4000", "64000")
-        self.assertEqual(sorted(printed), ["4000", "64000"])
-        self.assertGreater(min(printed.values()), 0)
+        for memory in ("ordinary", "shared"):
+            printed = self.printed("allreduce_sizes.py", "gradcube", memory, "2", "4000", "64000")
+            self.assertEqual(sorted(printed), ["4000", "64000"])
+            self.assertGreater(min(printed.values()), 0)
 
     def test_an_all_reduce_is_timed_by_torch_and_by_the_library(self):
         printed = self.printed("bucket_cost.py", "4096", "2")

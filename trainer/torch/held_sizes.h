@@ -1,8 +1,8 @@
 // Storages that may not be resized while calls read them or write to them: another size may lie
 // elsewhere, and PyTorch would free what the requests use.
 //
-// PyTorch itself refuses to resize what says of itself that it is not resizable. Of several calls on
-// one storage the last one lets go. Whoever holds one has the storage itself, so no other comes to
+// PyTorch refuses to resize a storage that says of itself that it is not resizable. Of several
+// calls on one the last one lets go. Whoever holds one has the storage itself, so no other comes to
 // lie at its address.
 //
 // Threads: a work's own storages are held before its requests are submitted, and let go of once, by

@@ -1,5 +1,5 @@
-// One thing for all groups of a process. A forked child has one of its own, as it has its own memory:
-// that of its parent may have been locked at the fork.
+// One thing for all groups of a process. A forked child has one of its own, as it has its own
+// memory: that of its parent may have been locked at the fork.
 //
 // Threads: any. It is never destroyed: threads of groups may outlive what is static.
 #ifndef GRADCUBE_TRAINER_TORCH_OF_PROCESS_H_

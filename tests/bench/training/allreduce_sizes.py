@@ -1,10 +1,11 @@
-"""A rank that makes all-reduces of ordinary tensors, one after the other.
+"""A rank that makes all-reduces, one after the other.
 
-Usage: allreduce_sizes.py BACKEND ITERATIONS BYTES..., with the environment of torchrun. Of the most bytes there are so
-many iterations, of fewer ten times as many. Rank 0 prints one JSON object: for each number of bytes the median of an
-all-reduce's seconds.
+Usage: allreduce_sizes.py BACKEND MEMORY ITERATIONS BYTES..., with the environment of torchrun. MEMORY, where tensors lie:
+"ordinary", or with gradcube "shared" with the daemon. Of the most bytes there are so many iterations, of fewer ten times
+as many. Rank 0 prints one JSON object: for each number of bytes the median of an all-reduce's seconds.
 """
 
+import contextlib
 import datetime
 import json
 import os
@@ -19,8 +20,17 @@ PATIENCE = datetime.timedelta(seconds=100)
 WARMUP = 3
 
 
-def seconds_of(size, iterations):
-    tensor = torch.zeros(size // 4)
+def place(memory):
+    if memory == "ordinary":
+        return contextlib.nullcontext()
+    import gradcube.torch
+
+    return gradcube.torch.shared_memory(dist.group.WORLD)
+
+
+def seconds_of(size, iterations, memory):
+    with place(memory):
+        tensor = torch.zeros(size // 4)
     seconds = []
     for _ in range(WARMUP + iterations):
         begin = time.perf_counter()
@@ -30,12 +40,13 @@ def seconds_of(size, iterations):
 
 
 def main():
-    backend, iterations, *sizes = sys.argv[1], *map(int, sys.argv[2:])
+    backend, memory, iterations, *sizes = *sys.argv[1:3], *map(int, sys.argv[3:])
     if backend == "gradcube":
         import gradcube.torch  # makes the backend known
     torch.set_num_threads(1)
     dist.init_process_group(backend, timeout=PATIENCE)
-    taken = {size: seconds_of(size, iterations if size == max(sizes) else 10 * iterations) for size in sizes}
+    many = 10 * iterations
+    taken = {size: seconds_of(size, iterations if size == max(sizes) else many, memory) for size in sizes}
     if dist.get_rank() == 0:
         print(json.dumps(taken), flush=True)
     dist.barrier()

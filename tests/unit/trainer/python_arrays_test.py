@@ -6,7 +6,7 @@ Usage: python_arrays_test.py FAKE_DAEMON. The package and the library are found 
 import copy
 import unittest
 
-from python_daemon import RECEIVED, SIZE, WithDaemon
+from python_daemon import SIZE, WithDaemon
 
 import gradcube
 import numpy
@@ -36,8 +36,6 @@ class ArraysTest(WithDaemon):
                 self.assert_of_one_size(array)
                 self.release()
                 request.wait(timeout=60)
-                self.assertEqual(array.tobytes(), bytes([RECEIVED]) * 80)
-                del request
                 array.resize(20, refcheck=False)
 
     def test_arrays_of_a_call_whose_time_was_up_are_not_resized_before_it_has_ended(self):
@@ -52,8 +50,8 @@ class ArraysTest(WithDaemon):
             request.wait(timeout=60)
             array.resize(20, refcheck=False)
 
-    def test_weights_and_gradients_in_flight_are_not_resized(self):
-        with gradcube.Session(self.socket, job="hold") as session:
+    def test_weights_and_gradients_are_not_resized_before_a_push_was_told_to_have_ended(self):
+        with gradcube.Session(self.socket, job="job") as session:
             hub = gradcube.Hub(session, {"fc": numpy.ones(16, "float32")}, "sgd:lr=1", timeout=60)
             gradients, weights = numpy.ones(16, "float32"), numpy.ones(16, "float32")
             request = hub.push_pull_async("fc", gradients, weights)
@@ -62,6 +60,21 @@ class ArraysTest(WithDaemon):
             request.wait(timeout=60)
             for array in (gradients, weights):
                 array.resize(32, refcheck=False)
+            hub.free(60)
+
+    def test_gradients_to_which_the_daemon_itself_may_write_are_refused_until_a_late_push_was_waited_for(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            hub = gradcube.Hub(session, {"fc": numpy.ones(16, "float32")}, "sgd:lr=1", timeout=60)
+            for gradients, is_refused in ((session.alloc(16), True), (numpy.ones(16, "float32"), False)):
+                request = hub.push_async("fc", gradients)
+                request._go_on()
+                if is_refused:
+                    with self.assertRaisesRegex(gradcube.InvalidError, "wait for that request first"):
+                        session.send(gradients, to=1)
+                else:
+                    session.send(gradients, to=1, timeout=60)
+                request.wait(timeout=60)
+                session.send(gradients, to=1, timeout=60)
             hub.free(60)
 
     def test_masks_are_never_left_out_in_silence(self):

@@ -70,10 +70,11 @@ def _check_whole(array):
 def fixed_in_size(arrays):
     """What keeps NumPy from giving the memory of these other sizes, and so other addresses, while it lives: it resizes
     no array that has a weak reference, not even where it is told not to count the others."""
-    return [weakref.ref(each) for each in map(_owner_of, arrays) if isinstance(each, numpy.ndarray)]
+    return [weakref.ref(each) for each in map(owner_of, arrays) if isinstance(each, numpy.ndarray)]
 
 
-def _owner_of(memory):
+def owner_of(memory):
+    """Whose the memory is of which a NumPy array or a memoryview is a view: itself, if it is none."""
     while True:
         owner = memory.base if isinstance(memory, numpy.ndarray) else memory.obj if isinstance(memory, memoryview) else None
         if owner is None:

@@ -8,12 +8,13 @@ import time
 
 import numpy
 
-from ._arrays import elements_of, whole_number
+from ._arrays import elements_of, owner_of, whole_number
 from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._hub_handle import HubHandle
 from ._interruptible_call import Call
 from ._late_memory import check_late
 from ._library import HubKey, HubSettings, keep
+from ._memory import Block
 from ._request import Request, deadline_of
 
 _OWN_RATE = -1.0
@@ -81,7 +82,8 @@ class Hub:
     push() and push_pull() start a round of a key when its gradients are there, in any order. It ends when all trainers
     have pushed the key: then the weights are those after one step with the mean of the gradients. Each has two forms:
     one that blocks, at most ``timeout`` seconds, and one that returns a Request at once. Until that has ended, the
-    arrays belong to the daemon.
+    arrays belong to the daemon. A push uses gradients in memory of the session's alloc() up: whatever is there
+    afterwards, fill them anew before the next one.
     """
 
     def __init__(
@@ -336,7 +338,8 @@ class Hub:
         handle = self._open_handle()
         pulled = arguments[0] if arguments and isinstance(arguments[0], numpy.ndarray) else None
         native = [each.ctypes.data if isinstance(each, numpy.ndarray) else each for each in arguments]
-        memory = [(array.ctypes.data, array.nbytes, False)]
+        is_shared = isinstance(owner_of(array), Block)  # then the daemon adds there
+        memory = [(array.ctypes.data, array.nbytes, is_shared)]
         if pulled is not None:
             memory.append((pulled.ctypes.data, pulled.nbytes, True))
         return Request._of(
