@@ -119,22 +119,14 @@ std::vector<Transfer> Streams::transfers(Rank rank, unsigned thread, Stage stage
   return result;
 }
 
-std::vector<PieceId> Streams::sent(Rank rank, unsigned thread, Stage stage, unsigned step,
-                                   Rank peer, unsigned round) const {
+std::vector<PieceId> Streams::exchanged(End end, Rank rank, unsigned thread, Stage stage,
+                                        unsigned step, Rank peer, unsigned round) const {
   const RankThread at = rank_thread(rank, thread);
   const unsigned w = plan_.mirrored(thread, stage, step);
   const unsigned r = at.schedule.offset_of_rank(w, peer);
-  if (!at.schedule.step(w).targets_in(stage).contains(r)) return {};
-  return stream(at, End::sender, stage, w, r, round);
-}
-
-std::vector<PieceId> Streams::received(Rank rank, unsigned thread, Stage stage, unsigned step,
-                                       Rank source, unsigned round) const {
-  const RankThread at = rank_thread(rank, thread);
-  const unsigned w = plan_.mirrored(thread, stage, step);
-  const unsigned r = at.schedule.offset_of_rank(w, source);
-  if (!at.schedule.step(w).sources_in(stage).contains(r)) return {};
-  return stream(at, End::receiver, stage, w, r, round);
+  const ScheduleStep& of = at.schedule.step(w);
+  const Offsets& peers = end == End::sender ? of.targets_in(stage) : of.sources_in(stage);
+  return peers.contains(r) ? stream(at, end, stage, w, r, round) : std::vector<PieceId>();
 }
 
 void Streams::check_exchanges(Rank rank) const {

@@ -57,9 +57,13 @@ class Streams {
   // What the rank sends to, or gets from, one peer of the step in a round. Nothing if it has no
   // such stream.
   std::vector<PieceId> sent(Rank rank, unsigned thread, Stage stage, unsigned step, Rank peer,
-                            unsigned round) const;
+                            unsigned round) const {
+    return exchanged(End::sender, rank, thread, stage, step, peer, round);
+  }
   std::vector<PieceId> received(Rank rank, unsigned thread, Stage stage, unsigned step, Rank source,
-                                unsigned round) const;
+                                unsigned round) const {
+    return exchanged(End::receiver, rank, thread, stage, step, source, round);
+  }
 
   // Throws a PlanError unless every position of the rank needs the right ones: what
   // at_previous_step(), at_next_step() and result_source() name holds the same pieces, in an
@@ -93,6 +97,8 @@ class Streams {
                                  std::uint32_t q) const;
   // What a rank sends to, or gets from, the peer at offset r in a round.
   enum class End { sender, receiver };
+  std::vector<PieceId> exchanged(End end, Rank rank, unsigned thread, Stage stage, unsigned step,
+                                 Rank peer, unsigned round) const;
   std::vector<PieceId> stream(const RankThread& at, End end, Stage stage, unsigned w, unsigned r,
                               unsigned round) const;
   void check_exchanges(Rank rank, unsigned thread, Stage stage, unsigned step) const;

@@ -4,58 +4,25 @@ The device is "late" (torch_late_device.py), or one that PyTorch has itself, suc
 compared with what tensors of the CPU get by the same group.
 """
 
-import contextlib
 import datetime
-import os
-import signal
 import sys
-import threading
 
 import gradcube.torch
 import torch
 import torch.distributed as dist
 from gradcube import _torch_pinning
 from gradcube.torch import MergedGradientState
-from harness import wait_until
 from torch import nn
 
-import torch_late_device
+import torch_on_device as chosen
 from merging_hook import ENDLESS, ddp_of
-from torch_collectives import ADDED, COPIED, SMALL, input_of, ranks, same
-from torch_submissions import interrupt_within
+from torch_device_faults import faults  # noqa: F401
+from torch_inputs import ADDED, COPIED, SMALL, ranks, same
 from torch_missed import refusal
-from torch_ranks import PATIENCE, model_of, say, works
+from torch_on_device import both, busy, here, mine, there, zeros
+from torch_scenarios import PATIENCE, model_of, say, works
 
 LARGE = 2_500_001  # elements of float32: three parts
-DEVICE = None  # the torch.device
-late = None  # the extension of the device "late"; None: another device
-
-
-def there(tensor):
-    return tensor.to(DEVICE)
-
-
-def here(tensor):
-    return tensor.cpu()
-
-
-def both(call, *tensors, written=None):
-    """Does it with tensors of the CPU and of the device, and compares all of them, or those `written`."""
-    cpu = [one.clone() for one in tensors]
-    device = [there(one) for one in tensors]
-    call(*cpu)
-    call(*device)
-    for one, other in list(zip(cpu, device))[slice(*(written or (None,)))]:
-        assert other.device.type == DEVICE.type
-        same(here(other), one)
-
-
-def mine(dtype=torch.float32, shape=(1009,), salt=0):
-    return input_of(dist.get_rank(), dtype, shape, salt)
-
-
-def zeros(count, shape, dtype=torch.float32):
-    return [torch.zeros(shape, dtype=dtype) for _ in range(count)]
 
 
 def all_reduces():
@@ -131,22 +98,6 @@ def collectives():
             raise AssertionError(f"{scenario.__name__}: {type(error).__name__}: {error}") from error
 
 
-@contextlib.contextmanager
-def busy(tensor):
-    """The caller's stream has something to do, as long as the scope lasts; then it adds 1 to the tensor."""
-    if late is None:
-        torch.cuda._sleep(1_000_000_000)  # half a second
-        tensor.add_(1)
-        yield
-        return
-    latch = late.hold(tensor)
-    late.add_later(tensor, 1)
-    try:
-        yield
-    finally:
-        latch.open()
-
-
 def streams():
     """The host goes on while the device has yet to give, and to take, its tensors; the caller's stream has the order."""
     size = len(ranks())
@@ -166,13 +117,13 @@ def streams():
         same(here(given), torch.full(shape, size + 1.0))
         for one in gathered:
             same(here(one), torch.ones(shape))
-    if late is not None:
+    if chosen.late is not None:
         after_the_copies_back()
 
 
 def after_the_copies_back():
     """wait() does not make the host wait for the copy back, but what the caller's stream is told next."""
-    size = len(ranks())
+    size, late = len(ranks()), chosen.late
     for wait in (
         lambda work: work.wait(),
         lambda work: work.get_future().wait(),
@@ -204,168 +155,6 @@ def failures():
         refusal(lambda: dist.all_reduce(one, group=group), "the timeout has passed")
     dist.barrier()
     works()
-
-
-def lateness():
-    """No rank gets what is written to a tensor after a timeout that came before its copy."""
-    rank = dist.get_rank()
-    group = dist.new_group()
-    given = there(torch.full((7,), rank + 1.0))
-    if rank == 0:
-        late.hold_departures()
-        work = dist.all_reduce(given, group=group, async_op=True)
-        refusal(lambda: work.wait(datetime.timedelta(milliseconds=100)), "the timeout has passed", "its device")
-        given.fill_(100)
-        late.release_departures()
-        same(here(given), torch.full((7,), 100.0))
-        refusal(lambda: dist.all_reduce(given, group=group), "this process group has ended")
-    else:
-        refusal(lambda: dist.all_reduce(given, group=group), "rank 0")
-    dist.destroy_process_group(group)
-    works()
-
-
-def departed():
-    """After a timeout the others still get what was copied before, though the caller's tensor is gone by then."""
-    rank, size = dist.get_rank(), len(ranks())
-    group, clock = dist.new_group(), dist.new_group()
-    one = there(torch.zeros(7))
-    given = there(torch.full((7 * size,), rank + 1.0))
-    if rank != 0:
-        dist.barrier(clock)
-    work = dist.reduce_scatter_tensor(one, given, group=group, async_op=True)
-    if rank == 0:
-        wait_until(late.all_are_idle, "the copies")
-        refusal(lambda: work.wait(datetime.timedelta(milliseconds=100)), "the timeout has passed")
-        given.fill_(100)
-        del given, work
-        here(one)  # what is freed is used again
-        dist.barrier(clock)
-    else:
-        work.wait()
-        same(here(one), torch.full((7,), size * (size + 1) / 2))
-    dist.barrier(group)
-    for each in (group, clock):
-        dist.destroy_process_group(each)
-
-
-def lost_order():
-    """Where the device cannot be asked about a collective, the group ends: no rank gets what belongs to another one."""
-    rank = dist.get_rank()
-    group = dist.new_group()
-    one = there(torch.ones(7))
-    dist.all_reduce(one, group=group)
-    here(one)
-    if rank == 0:
-        with busy(one):
-            work = dist.all_reduce(one, group=group, async_op=True)
-            late.fail_queries(1)
-            refusal(work.wait, "this process group has ended", "the device cannot be asked")
-        refusal(lambda: dist.all_reduce(one, group=group), "this process group has ended")
-    else:
-        refusal(lambda: dist.all_reduce(one, group=group), "rank 0")
-    dist.destroy_process_group(group)
-    works()
-
-
-def completion():
-    """A work is completed when its own result is on the device, and waits for no copy of a later call."""
-    one, other = there(torch.ones(7)), there(torch.ones(7))
-    late.hold_arrivals()
-    work = dist.all_reduce(one, async_op=True)
-    work.wait()
-    assert not work.is_completed()
-    late.release_arrivals()
-    wait_until(work.is_completed, "the result to be on the device")
-    if dist.get_rank() == 0:
-        work = dist.all_reduce(one, async_op=True)
-        late.hold_departures()
-        later = dist.all_reduce(other, async_op=True)
-        dist.barrier(small := dist.new_group())
-        work.wait()
-        wait_until(lambda: work.is_completed() and late.is_idle(one), "the first of two calls")
-        late.release_departures()
-        later.wait()
-    else:
-        dist.barrier(small := dist.new_group())
-        dist.all_reduce(one)
-        dist.all_reduce(other)
-    dist.destroy_process_group(small)
-    same(here(other), torch.full((7,), float(len(ranks()))))
-
-
-def partly_copied():
-    """What came of a call that fails is copied back before that is told, or comes before what the caller does then."""
-    rank, size = dist.get_rank(), len(ranks())
-    part = (4 << 20) // 4
-    given = there(torch.full((2 * part if rank == 0 else part + 10,), 7.0))
-    late.hold_arrivals()
-    threading.Timer(0.2, late.release_arrivals).start()
-    refusal(lambda: dist.all_reduce(given))
-    given.fill_(1)
-    late.add_later(given, 1)
-    same(here(given), torch.full_like(here(given), 2))
-    one = there(torch.ones(7))
-    dist.all_reduce(one)
-    same(here(one), torch.full((7,), float(size)))
-
-
-def interrupted():
-    """Where Ctrl-C comes as a call has ended, what its copy back brings comes before what the caller does then."""
-    rank, size, ours = dist.get_rank(), len(ranks()), gradcube.torch.ours(None)
-    given, got = there(torch.ones(1009)), there(torch.zeros(1009))
-
-    def handler(*_):
-        dist.barrier()
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, handler)
-    for tensor, call, others in (
-        (given, lambda: interrupt_within(ours.allreduce, [given]), lambda: dist.all_reduce(given)),
-        (got, lambda: interrupt_within(ours.recv, [got], 1, 0), lambda: rank == 1 and dist.send(given, 0)),
-    ):
-        if rank == 0:
-            late.hold_arrivals()
-            call()
-            threading.Timer(0.2, late.release_arrivals).start()
-        else:
-            others()
-            dist.barrier()
-        tensor.fill_(5)
-        late.add_later(tensor, 1)
-        same(here(tensor), torch.full((1009,), 6.0))
-    signal.signal(signal.SIGINT, before)
-    dist.all_reduce(given)
-    same(here(given), torch.full((1009,), 6.0 * size))
-
-
-def shared_memory():
-    """Tensors of a call that share memory are refused on a device as on the CPU, and nothing is written."""
-    size = len(ranks())
-    for whole in (torch.ones(3 * size), there(torch.ones(3 * size))):
-        refusal(lambda: dist.all_reduce_coalesced([whole, whole[:3]]), "share memory")
-        gathered = zeros(size, (3,))
-        refusal(lambda: dist.all_to_all(gathered, [there(torch.ones(3)) for _ in ranks()]), "one device for all")
-        assert not any(one.any() for one in gathered)
-        same(here(whole), torch.ones(3 * size))
-    works()
-
-
-def alone():
-    """A group of one rank waits for a device no longer than its timeout."""
-    group = [dist.new_group([rank], timeout=datetime.timedelta(seconds=1)) for rank in ranks()][dist.get_rank()]
-    one = there(torch.ones(7))
-    with busy(one):
-        refusal(lambda: dist.all_reduce(one, group=group), "the timeout has passed", "the device")
-    same(here(one), torch.full((7,), 2.0))
-    dist.destroy_process_group(group)
-
-
-def faults():
-    for scenario in (lateness, departed, lost_order, completion, partly_copied, interrupted, shared_memory, alone):
-        if late is not None:
-            scenario()
-            say(passed=scenario.__name__)
 
 
 def staging():
@@ -401,7 +190,7 @@ def train(device, **options):
 def training():
     """DistributedDataParallel on the device: the same weights on all ranks, and those of the CPU, or nearly."""
     for options in ({}, {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.1}):
-        weights = train(DEVICE, **options)
+        weights = train(chosen.DEVICE, **options)
         others = zeros(len(ranks()), weights.shape)
         dist.all_gather(others, weights)
         for other in others:
@@ -411,11 +200,11 @@ def training():
 
 def merged_hook():
     """DDP's gradients are averages, of one bucket or of several in a message, also where the copies back are late."""
-    size = len(ranks())
+    size, late = len(ranks()), chosen.late
     for widths in ((700, 1), (700, 300, 1)):
         layers = [nn.Linear(*shape, bias=False) for shape in zip(widths, widths[1:])]
         state = MergedGradientState("synceasgd", ENDLESS)
-        model = ddp_of(nn.Sequential(*layers).to(DEVICE), state)
+        model = ddp_of(nn.Sequential(*layers).to(chosen.DEVICE), state)
         for step in range(4):
             is_held = late is not None and step == 3  # from then on there is one message: none waits behind another
             model.zero_grad()
@@ -441,19 +230,8 @@ def merged_hook():
 
 
 def main():
-    global DEVICE, late
     torch.set_num_threads(1)
-    name = sys.argv[1]
-    backend = "gradcube"
-    if name == "late":
-        late = torch_late_device.load()
-        name = torch_late_device.name()
-        if not torch.__version__.startswith("1."):  # PyTorch knows no backend for it
-            backend = f"cpu:gradcube,{name}:gradcube"
-    elif os.environ.get("GRADCUBE_TEST_BACKEND"):
-        backend = os.environ["GRADCUBE_TEST_BACKEND"]
-    DEVICE = torch.device(name, 0)
-    dist.init_process_group(backend, timeout=PATIENCE)
+    dist.init_process_group(chosen.choose(sys.argv[1]), timeout=PATIENCE)
     for scenario in sys.argv[2:]:
         globals()[scenario]()
         say(done=scenario)

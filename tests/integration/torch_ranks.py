@@ -6,11 +6,9 @@ Exit code 0: all was as it should be. Each rank says what it has done, and some 
 import datetime
 import hashlib
 import inspect
-import json
 import os
 import signal
 import sys
-import threading
 import time
 from unittest import mock
 
@@ -22,35 +20,19 @@ from torch import nn
 import torch_collectives
 from torch_any_source import any_source  # noqa: F401
 from torch_busy import impatient, many_messages, orphaned, silent, withdrawals  # noqa: F401
+from torch_callbacks import callbacks  # noqa: F401
 from torch_children import workers  # noqa: F401
 from torch_comparisons import comparisons  # noqa: F401
 from torch_leaving import ending_callbacks, listening, parting, short_of_memory, stopped_store, undestroyed  # noqa: F401
 from torch_sparse import sparse_sums  # noqa: F401
 from torch_late import interrupted_memory, late_memory, told_messages  # noqa: F401
+from torch_scenarios import PATIENCE, model_of, say, works
 from torch_sizes import sizes  # noqa: F401
 from torch_submissions import interrupted_submissions  # noqa: F401
 from torch_missed import (  # noqa: F401
     SOON, abandoned_barriers, interrupted_barriers, miss, missed_barriers, nested_barriers, refusal,
     sequence_numbers, shared_outputs, types, wrong_lists,
 )  # fmt: skip
-
-PATIENCE = datetime.timedelta(seconds=240)  # also for ranks that start late on a busy host
-
-
-def say(**facts):
-    print(json.dumps(facts), flush=True)
-
-
-def works(group=None):
-    """The group still adds."""
-    one = torch.ones(10)
-    dist.all_reduce(one, group=group)
-    assert float(one[0]) == dist.get_world_size(group), one
-
-
-def model_of(seed=1):
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(64, 200), nn.ReLU(), nn.Linear(200, 300), nn.ReLU(), nn.Linear(300, 10))
 
 
 def train(model, steps, after_first=None):
@@ -333,74 +315,6 @@ def shared():
     assert float(mine[999]) == 9, mine[999]
 
 
-def barrier_in_callback(group, store):
-    """Rank 0's callback calls a monitored barrier while another thread is in one: they come one after the other."""
-    limit = PATIENCE / 8
-
-    def second(_):
-        time.sleep(0.5)  # the main thread is in the first one
-        store.set("both barriers", "called")
-        dist.monitored_barrier(group, limit)
-
-    if dist.get_rank() == 0:
-        future = dist.all_reduce(torch.ones(3), group=group, async_op=True).get_future().then(second)
-        store.set("barrier in a callback", "there")
-        dist.monitored_barrier(group, limit)
-        future.wait()
-    else:
-        store.wait(["barrier in a callback"], PATIENCE)
-        dist.all_reduce(torch.ones(3), group=group)
-        store.wait(["both barriers"], PATIENCE)
-        for _ in range(2):
-            dist.monitored_barrier(group, limit)
-
-
-def callbacks():
-    """What a callback of a future begins and waits for comes to its end, as in PyTorch's PowerSGD hook."""
-
-    def begin(group, depth):
-        work = dist.all_reduce(torch.full((5,), float(depth)), group=group, async_op=True)
-        return work.get_future().then(lambda done: wait_in(group, depth - 1) + float(done.value()[0][0]))
-
-    def wait_in(group, depth):
-        if depth % 2 == 0:
-            begin(group, depth).wait()
-        else:
-            dist.all_reduce(torch.ones(3), group=group)
-        return 1
-
-    size, group = dist.get_world_size(), dist.new_group()
-    for _ in range(20):
-        assert begin(group, 3).wait() == 1 + 3 * size
-    works(group)
-    store = dist.distributed_c10d._get_default_store()
-    barrier_in_callback(group, store)
-    # The callback of rank 0 waits for others, which do not come, when its group is destroyed. What it would start gets
-    # the signals that the program gets.
-    begun, blocked = threading.Event(), []
-
-    def alone(_):
-        blocked.append(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
-        work = dist.all_reduce(torch.ones(3), group=group, async_op=True)
-        begun.set()
-        work.wait()
-
-    # Where all others had come before, it would be called by this thread, which has yet to destroy the group.
-    if dist.get_rank() != 0:
-        store.wait(["callback"], PATIENCE)
-    future = dist.all_reduce(torch.ones(3), group=group, async_op=True).get_future()
-    if dist.get_rank() == 0:
-        future = future.then(alone)
-        store.set("callback", "there")
-        assert begun.wait(PATIENCE.total_seconds())
-        assert blocked == [signal.pthread_sigmask(signal.SIG_BLOCK, ())], blocked
-        dist.destroy_process_group(group)
-        refusal(future.wait, "destroyed")
-    else:
-        future.wait()
-    works()
-
-
 def endless():
     """Trains until something ends it; says that it has begun."""
     model = nn.parallel.DistributedDataParallel(model_of())
@@ -416,8 +330,6 @@ def waiting():
     if dist.get_rank() != 0:
         time.sleep(600)
     works()
-
-
 
 
 def main():

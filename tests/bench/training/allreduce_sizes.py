@@ -6,9 +6,6 @@ as many. Rank 0 prints one JSON object: for each number of bytes the median of a
 """
 
 import contextlib
-import datetime
-import json
-import os
 import statistics
 import sys
 import time
@@ -16,7 +13,8 @@ import time
 import torch
 import torch.distributed as dist
 
-PATIENCE = datetime.timedelta(seconds=100)
+import ranks
+
 WARMUP = 3
 
 
@@ -41,18 +39,10 @@ def seconds_of(size, iterations, memory):
 
 def main():
     backend, memory, iterations, *sizes = *sys.argv[1:3], *map(int, sys.argv[3:])
-    if backend == "gradcube":
-        import gradcube.torch  # makes the backend known
-    torch.set_num_threads(1)
-    dist.init_process_group(backend, timeout=PATIENCE)
+    ranks.begin(backend)
     many = 10 * iterations
     taken = {size: seconds_of(size, iterations if size == max(sizes) else many, memory) for size in sizes}
-    if dist.get_rank() == 0:
-        print(json.dumps(taken), flush=True)
-    dist.barrier()
-    if backend == "gloo":
-        os._exit(0)  # its destructor sometimes waits for ever
-    dist.destroy_process_group()
+    ranks.end(backend, taken)
 
 
 if __name__ == "__main__":

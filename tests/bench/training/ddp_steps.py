@@ -5,9 +5,6 @@ of a step's seconds, and over `gradcube` how many bytes all ranks have copied to
 first step.
 """
 
-import datetime
-import json
-import os
 import statistics
 import sys
 import time
@@ -17,7 +14,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-PATIENCE = datetime.timedelta(seconds=100)
+import ranks
+
 WARMUP = 3  # DistributedDataParallel makes its buckets anew after the first step
 WIDTH = 1024  # a layer has 4.2 MB of gradients, and hardly anything to compute for a single sample
 LAYERS = 3
@@ -34,11 +32,8 @@ def staged_bytes(backend):
 def main():
     backend, steps = sys.argv[1], int(sys.argv[2])
     count = int(sys.argv[3]) if len(sys.argv) > 3 else LAYERS
-    if backend == "gradcube":
-        import gradcube.torch  # makes the backend known
-    torch.set_num_threads(1)
+    ranks.begin(backend)
     torch.manual_seed(1)
-    dist.init_process_group(backend, timeout=PATIENCE)
     layers = [nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(count)]
     model = DistributedDataParallel(nn.Sequential(*layers), gradient_as_bucket_view=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
@@ -56,13 +51,7 @@ def main():
     staged = staged_bytes(backend) - staged
     rows = [None] * dist.get_world_size()
     dist.all_gather_object(rows, staged)
-    if dist.get_rank() == 0:
-        median = statistics.median(seconds[WARMUP:])
-        print(json.dumps({"seconds_median": median, "staged_bytes": sum(rows)}), flush=True)
-    dist.barrier()
-    if backend == "gloo":
-        os._exit(0)  # its destructor sometimes waits for ever
-    dist.destroy_process_group()
+    ranks.end(backend, {"seconds_median": statistics.median(seconds[WARMUP:]), "staged_bytes": sum(rows)})
 
 
 if __name__ == "__main__":

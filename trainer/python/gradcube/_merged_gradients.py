@@ -11,11 +11,11 @@ import torch.distributed as dist
 from ._deferred_steps import DeferredSteps
 from ._gradient_layers import Gradients, layers_of, shared_zeros
 from ._merge_planner import MergePlanner
-from ._progress import Observer
+from ._progress import Observer, Reported
 from ._torch_groups import Lanes
 
 
-class MergedGradientOptimizer(torch.optim.Optimizer):
+class MergedGradientOptimizer(Reported, torch.optim.Optimizer):
     """An optimizer whose gradients are averaged over the ranks of a process group while the backward pass goes on.
 
         optimizer = MergedGradientOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
@@ -83,16 +83,6 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         names = [layer.name for layer in self._gradients.layers]
         return [names[first : last + 1] for first, last in self._planner.messages]
 
-    @property
-    def costs(self):
-        """(alpha, beta) in seconds, and seconds per byte; None for a policy that does not need them."""
-        return self._planner.costs
-
-    @property
-    def progress(self):
-        """The plan and what iterations take, on this rank: see Progress. print(optimizer.progress) is a line of it."""
-        return self._observer.progress(self.messages)
-
     @contextlib.contextmanager
     def no_sync(self):
         """Backward passes in this scope add to the gradients, and send nothing."""
@@ -101,13 +91,6 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
             yield
         finally:
             self._synchronizes = before
-
-    def record(self, path, iterations=3):
-        """Writes what all ranks do in the next iterations to a file of rank 0's, in Chrome's trace format.
-
-        All ranks call it. Raises OSError on all if the file cannot be written.
-        """
-        self._observer.record(path, iterations)
 
     # What an optimizer has.
 

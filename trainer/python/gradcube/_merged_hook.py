@@ -17,13 +17,13 @@ import torch.distributed as dist
 
 from ._gradient_layers import padded, shared_zeros
 from ._merge_planner import MergePlanner
-from ._progress import Observer
+from ._progress import Observer, Reported
 from ._torch_groups import ours
 
 _LONGEST = 4 << 20  # bytes of the all-reduces that costs are measured with
 
 
-class MergedGradientState:
+class MergedGradientState(Reported):
     """For DistributedDataParallel.register_comm_hook(), with merged_gradient_hook().
 
         model = DistributedDataParallel(model, bucket_cap_mb=0.1, gradient_as_bucket_view=True)
@@ -47,23 +47,6 @@ class MergedGradientState:
     def messages(self):
         """The buckets of each all-reduce, in the order of sending."""
         return [list(range(first, last + 1)) for first, last in self._planner.messages]
-
-    @property
-    def costs(self):
-        """(alpha, beta) in seconds, and seconds per byte; None for a policy that does not need them."""
-        return self._planner.costs
-
-    @property
-    def progress(self):
-        """The plan and what iterations take, on this rank: see Progress. print(state.progress) is a line of it."""
-        return self._observer.progress(self.messages)
-
-    def record(self, path, iterations=3):
-        """Writes what all ranks do in the next iterations to a file of rank 0's, in Chrome's trace format.
-
-        All ranks call it, between two iterations. Raises OSError on all if the file cannot be written.
-        """
-        self._observer.record(path, iterations)
 
     def _begin(self):
         if self._is_due:

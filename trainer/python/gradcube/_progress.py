@@ -143,3 +143,24 @@ class Observer:
         """Every rank calls it."""
         timeline, self._timeline = self._timeline, None
         timeline.write(self._path, self._group)
+
+
+class Reported:
+    """What a user may ask of what has a MergePlanner, an Observer, and ``messages``."""
+
+    @property
+    def costs(self):
+        """(alpha, beta) in seconds, and seconds per byte; None for a policy that does not need them."""
+        return self._planner.costs
+
+    @property
+    def progress(self):
+        """The plan and what iterations take, on this rank: see Progress, which print() shows in a line."""
+        return self._observer.progress(self.messages)
+
+    def record(self, path, iterations=3):
+        """Writes what all ranks do in the next iterations to a file of rank 0's, in Chrome's trace format.
+
+        All ranks call it, between two iterations. Raises OSError on all if the file cannot be written.
+        """
+        self._observer.record(path, iterations)
