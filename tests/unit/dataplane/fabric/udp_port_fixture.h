@@ -130,7 +130,7 @@ class UdpPortTest : public PortFrames {
     address.is_v6 = is_v6_;
     if (is_v6_) {
       address.bytes[15] = 1;  // ::1
-      // Below those that the kernel gives to whoever wants any.
+      // Below those that the kernel gives to sockets that want any.
       address.udp_port = static_cast<std::uint16_t>(20'000 + process % 1200 * 10 + place);
     } else {
       address.bytes = {127, static_cast<std::uint8_t>(1 + process % 250),
