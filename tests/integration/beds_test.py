@@ -57,7 +57,8 @@ class Collectives(TestCase):
             stack.callback(tool.terminate)
             whole = lambda: len((self.cluster.job("long") or {"trainers": []})["trainers"]) == 4
             wait_until(whole, "all trainers to join")
-            self.assertEqual([job["name"] for job in self.cluster.status()["jobs"]], ["long"])
+            names = lambda: [job["name"] for job in self.cluster.status()["jobs"]]
+            wait_until(lambda: names() == ["long"], "jobs of before to be forgotten, and one to be shown")
 
     def test_go_around_a_link_that_the_switch_cuts(self):
         self.cluster.answer("impair", "--down", "1,0:0")

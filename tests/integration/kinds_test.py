@@ -6,7 +6,7 @@ import gradcube
 import numpy
 
 from fabrics import FABRIC, GRID, PATIENCE, RADIX, SERVERS, faults, needs_faults, needs_many_servers, only_on, some
-from harness import Cluster, TestCase, all_of, job, main
+from harness import Cluster, TestCase, all_of, job, main, wait_until
 
 ADDED = ["float32", "bfloat16", "int64", "int8", "uint8"]
 COPIED = ["float64", "int8", "bytes"]
@@ -179,7 +179,7 @@ class Refusals(TestCase):
             for arguments, words in cases:
                 with self.subTest(arguments=arguments):
                     self.assert_one_message(cluster.tool("perf", *arguments), 2, *words)
-            self.assertEqual(cluster.status()["jobs"], [])
+            wait_until(lambda: cluster.status()["jobs"] == [], "no job to be there")
 
     def test_a_reduce_scatter_that_is_not_done_is_named(self):
         with Cluster("--topology", "star:3", "--rate", "1mbit") as cluster:

@@ -3,7 +3,7 @@
 import gradcube
 import numpy
 
-from harness import Cluster, TestCase, job, main
+from harness import Cluster, TestCase, job, main, wait_until
 
 # On nine servers of two levels: the name, why it is refused, and what could run.
 REFUSED = (
@@ -33,7 +33,7 @@ class Refusals(TestCase):
                     gradcube.Session(path, "refused", algorithm=algorithm)
                 self.assertEqual(caught.exception.code, -1)
                 self.assert_fails(gradcube.InvalidError, caught.exception, why, what)
-        self.assertEqual(self.cluster.status()["jobs"], [])
+        wait_until(lambda: self.cluster.status()["jobs"] == [], "no job to be there")
         self.assert_works(self.cluster, "refused")
 
     def test_a_lane_is_told_as_well_as_a_job(self):

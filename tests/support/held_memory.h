@@ -49,8 +49,8 @@ class HeldMemory {
     return static_cast<T*>(memory_);
   }
   bool holds_a_thread() const { return held_; }
-  // From now on it is ordinary memory; its own is of zeros. Threads that it holds, or that are still
-  // to touch it, come back before it ends.
+  // From now on it is ordinary memory; its own is of zeros. Threads that it holds, or that are
+  // still to touch it, come back before it ends.
   void release() {
     if (const int gate = std::exchange(gate_[1], -1); gate >= 0) ::close(gate);
   }

@@ -43,6 +43,15 @@ class HostGroupTest : public testing::Test {
     fs::permissions(root_ / name, fs::perms::owner_all);
   }
 
+  // Until a script has made this file; whether it has in time.
+  bool await(const char* name) const {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (!fs::exists(root_ / name) && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return fs::exists(root_ / name);
+  }
+
   fs::path root_;
   ClusterHosts hosts_;
 };
@@ -105,10 +114,12 @@ TEST_F(HostGroupTest, TakesAnAnswerThatIsLateForNoneOfTheNextRequest) {
 
 TEST_F(HostGroupTest, SaysWhatAHostSaysInsteadOfAnAnswer) {
   script("program",
-         "read -r line; test $HOST = two && printf 'no newline: '; "
+         "test $HOST = two && printf 'no newline: '; "
          "echo '{\"gradcube\":1,\"ok\":true}' | sed \"s/^/$(test $HOST = two || echo welcome)/\"; "
-         "sleep 1000");
+         "echo > '" +
+             (root_ / "said-").string() + "'$HOST; sleep 1000");
   HostGroup group(hosts_, std::chrono::milliseconds(1));
+  for (const char* name : {"said-one", "said-two"}) EXPECT_TRUE(await(name));
   const auto answers = group.ask(json::object(), std::chrono::seconds(1));
   EXPECT_THAT(answers.failures[0], HasSubstr("; what came instead: welcome"));
   EXPECT_THAT(answers.failures[1], HasSubstr("; what came instead: no newline: {"));
@@ -135,13 +146,7 @@ TEST_F(HostGroupTest, LetsALauncherLiveThatHasToStay) {
     group.stay();
   }
   std::ofstream(root_ / "end") << "now";
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  for (const char* name : {"stayed-one", "stayed-two"}) {
-    while (!fs::exists(root_ / name) && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    EXPECT_TRUE(fs::exists(root_ / name)) << name;
-  }
+  for (const char* name : {"stayed-one", "stayed-two"}) EXPECT_TRUE(await(name));
 }
 
 TEST_F(HostGroupTest, RunsACommandOnAllAndHasTheExitCodeOfTheFirstThatFails) {

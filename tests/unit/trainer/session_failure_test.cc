@@ -1,12 +1,15 @@
 // Sessions when things go wrong: at the door, in a collective, and with the daemon itself.
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <limits>
 #include <thread>
 
+#include "control/jobs/job_actions.h"
 #include "tests/support/scarce_memory.h"
 #include "tests/unit/trainer/session_fixture.h"
 #include "trainer/shared_layout.h"
+#include "trainer/src/session/patience.h"
 
 namespace gradcube::trainer {
 namespace {
@@ -184,6 +187,11 @@ TEST_F(FailureTest, ANegativeTimeoutMeansNoLimit) {
     EXPECT_EQ(gradcube_wait(session, request, timeout), GRADCUBE_OK) << timeout;
     releaser.join();
   }
+}
+
+TEST_F(FailureTest, ATimeoutWaitsLongerForTheDaemonsReportThanThatTakes) {
+  // It may be put off for as long as all members are then asked.
+  EXPECT_GT(std::chrono::milliseconds(kInquiryMilliseconds), 2 * control::JobTiming{}.answer);
 }
 
 TEST_F(FailureTest, ATimeoutWithoutAReportSaysThat) {

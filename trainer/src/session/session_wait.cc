@@ -6,16 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "trainer/src/session/patience.h"
 #include "trainer/src/session/session.h"
 
 #include "gradcube/gradcube.h"
 
 namespace gradcube::trainer {
-namespace {
-
-constexpr int kInquiryMilliseconds = 200;
-
-}  // namespace
 
 int Session::event_fd() {
   const Lock lock = enter();

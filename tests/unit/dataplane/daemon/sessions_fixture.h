@@ -3,6 +3,7 @@
 #ifndef GRADCUBE_TESTS_UNIT_DATAPLANE_DAEMON_SESSIONS_FIXTURE_H_
 #define GRADCUBE_TESTS_UNIT_DATAPLANE_DAEMON_SESSIONS_FIXTURE_H_
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -70,7 +71,9 @@ class Sessions : public testing::Test {
   control::Topology topology_ = control::parse_topology("star:2", "here");
   EventQueue events_;
   ControlLoop loop_;
-  AttendedClock clock_;
+  // So that the nodes take nobody for silent, however long the rounds take.
+  AttendedClock::SteadyClock::time_point time_{};
+  AttendedClock clock_{[this] { return time_ += std::chrono::milliseconds(10); }};
   MemoryQuota quota_{kSessionQuota};
   NodeGroup nodes_{topology_, aggregation::select_kernels(0), {}, 1};
   std::vector<std::string> logged_;
