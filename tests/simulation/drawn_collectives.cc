@@ -4,6 +4,7 @@
 
 #include "aggregation/element.h"
 #include "control/plan/collective_kind.h"
+#include "tests/simulation/trainers.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::simulation {
