@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "control/plan/algorithms.h"
+#include "control/plan/base/placement.h"
+#include "control/plan/base/topology.h"
 #include "tests/unit/cli/command_line_fixture.h"
 
 namespace gradcube::cli {
@@ -105,6 +108,20 @@ TEST_F(PlanCommand, SaysThatAutoIsAChoiceOfPlans) {
   }
   expect_usage_error({"plan", "--algorithm", "atuo"}, "two-level, or auto");
   EXPECT_THAT(output({"plan", "--help"}), testing::HasSubstr("a job may also ask for auto"));
+}
+
+TEST_F(PlanCommand, NamesInItsHelpWhatAJobGetsThatAsksForNoAlgorithm) {
+  const std::string help = output({"plan", "--help"});
+  const std::size_t begin = help.find("(default: ", help.find("--algorithm"));
+  ASSERT_NE(begin, std::string::npos);
+  const std::string defaults = help.substr(begin, help.find(')', begin) - begin);
+  for (const char* spec : {"star:2", "bcube:3,2", "torus:3,2", "tree:2x2"}) {
+    const control::Topology topology = control::parse_topology(spec, "test");
+    const control::Placement all = control::Placement::all(topology);
+    EXPECT_THAT(defaults, testing::HasSubstr(control::default_algorithm(topology, all))) << spec;
+    EXPECT_THAT(defaults, testing::HasSubstr(control::default_algorithm_of_jobs(topology, all)))
+        << spec;
+  }
 }
 
 TEST_F(PlanCommand, TakesEverySeed) {

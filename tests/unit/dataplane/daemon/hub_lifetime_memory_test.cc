@@ -1,4 +1,4 @@
-// The memory of hubs: who pays for it, how long it stays, and what is told where there is none.
+// The memory of hubs: who pays for it, how long it stays, and what is told where it falls short.
 
 #include <cstddef>
 #include <cstdint>
