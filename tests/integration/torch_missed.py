@@ -171,8 +171,11 @@ def shared_outputs():
     rank, own = dist.get_rank(), torch.ones(3)
     one, whole = torch.zeros(3), torch.zeros(4, 4)
     overlapping = [whole.view(-1)[place : place + 3] for place in range(0, 8, 2)]
+    row, others = whole.view(-1), list(torch.zeros(2, 3))
+    meshed = [row[0:7:3], row[1:6:2], *others]  # the fourth is of both, and an end of none
+    within = [row[5:8], row[2:11:4], *others]
     words, expanded = "share memory", [torch.zeros(1).expand(3) for _ in range(4)]
-    for outputs in ([one] * 4, overlapping, expanded):
+    for outputs in ([one] * 4, overlapping, meshed, within, expanded):
         refusal(lambda: dist.all_gather(outputs, own), words)
         refusal(lambda: dist.all_to_all(outputs, list(torch.ones(4, 3))), words)
         dist.barrier()
@@ -183,6 +186,8 @@ def shared_outputs():
         dist.barrier()
     refusal(lambda: dist.all_reduce_coalesced([whole.t()[1:3], whole[:, 1]], dist.ReduceOp.PRODUCT), words)
     refusal(lambda: dist.reduce_scatter(expanded[0], list(torch.ones(4, 3)), dist.ReduceOp.PRODUCT), words)
+    twice = row.as_strided((2, 2), (1, 1))  # one element is of both rows
+    refusal(lambda: dist.broadcast(twice, 1), words)
     if rank == 1:
         refusal(lambda: dist.scatter(expanded[0], list(torch.ones(4, 3)), 1), words)
     else:

@@ -186,8 +186,11 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Millisec
 c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::begin(Call call, Milliseconds timeout) {
   const Clock::time_point deadline = deadline_after(limit_of(timeout));
   common_device(call.inputs, call.outputs);
-  check_apart(call.uses);
-  check_apart(call.device_uses);
+  in_step(call, [&] {
+    check_apart(call.uses);
+    check_apart(call.device_uses);
+    return at::Tensor();
+  });
   check_order(call.own);
   const bool is_collective = std::any_of(
       call.requests.begin(), call.requests.end(),

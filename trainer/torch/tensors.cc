@@ -66,12 +66,6 @@ int op_of(Op::RedOpType op, at::ScalarType type) {
   }
 }
 
-std::runtime_error shared_memory() {
-  return std::runtime_error(
-      "tensors of this call share memory, and it is written: expected memory of its own for each "
-      "of them");
-}
-
 Span whole_extent_of(const std::vector<at::Tensor>& tensors) {
   const std::less<const char*> before;
   Span whole;
@@ -87,35 +81,6 @@ Span whole_extent_of(const std::vector<at::Tensor>& tensors) {
 }
 
 }  // namespace
-
-Span extent_of(const at::Tensor& tensor) {
-  if (tensor.numel() == 0) return {};
-  std::int64_t last = 0;
-  for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
-  return {static_cast<const char*>(tensor.data_ptr()),
-          static_cast<std::size_t>(last + 1) * tensor.element_size(), false};
-}
-
-bool overlap(const Span& one, const Span& other) {
-  const std::less<const char*> before;
-  return one.bytes != 0 && other.bytes != 0 && before(one.begin, other.begin + other.bytes) &&
-         before(other.begin, one.begin + one.bytes);
-}
-
-std::vector<Span> written_spans(const at::Tensor& tensor) {
-  Span whole = extent_of(tensor);
-  if (whole.bytes == 0) return {};
-  for (std::int64_t i = 0; i < tensor.dim(); ++i) {
-    if (tensor.stride(i) != 0 || tensor.size(i) == 1) continue;
-    throw std::runtime_error(
-        "a tensor is to be written whose elements share memory, as those of expand() do: expected "
-        "memory of its own for each of them");
-  }
-  whole.is_written = true;
-  if (tensor.is_non_overlapping_and_dense()) return {whole};
-  const std::size_t size = tensor.element_size();
-  return {{whole.begin, size, true}, {whole.begin + whole.bytes - size, size, true}};
-}
 
 // By PyTorch's names, of which later versions have more.
 int dtype_of(at::ScalarType type) {
@@ -152,25 +117,6 @@ int dtype_of(at::ScalarType type) {
                              "int_repr() of a quantized one, or view(torch.uint8)");
   }
   return found->dtype;
-}
-
-void check_apart(std::vector<Span> spans) {
-  const auto is_empty = [](const Span& span) { return span.bytes == 0; };
-  spans.erase(std::remove_if(spans.begin(), spans.end(), is_empty), spans.end());
-  std::sort(spans.begin(), spans.end(), [](const Span& one, const Span& other) {
-    return std::less<const char*>()(one.begin, other.begin);
-  });
-  // Of those so far, how far any reaches, and any that is written.
-  const char* end = nullptr;
-  const char* written_end = nullptr;
-  const std::less<const char*> before;
-  for (const Span& span : spans) {
-    if (before(span.begin, span.is_written ? end : written_end)) {
-      throw shared_memory();
-    }
-    end = std::max(end, span.begin + span.bytes, before);
-    if (span.is_written) written_end = std::max(written_end, span.begin + span.bytes, before);
-  }
 }
 
 void check_order(const std::vector<Copy>& copies) {

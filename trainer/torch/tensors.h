@@ -12,6 +12,8 @@
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <vector>
 
+#include "trainer/torch/spans.h"
+
 namespace gradcube::pytorch {
 
 // How the elements of a tensor are combined.
@@ -44,26 +46,6 @@ at::Tensor combined(const at::Tensor& rows, c10d::ReduceOp::RedOpType op);
 // The gradcube_dtype of this type. One that has none is refused: as bytes two such types could not
 // be told apart, and quantized tensors have more than their bytes.
 int dtype_of(at::ScalarType type);
-
-// Bytes that a call reads or writes.
-struct Span {
-  const char* begin = nullptr;
-  std::size_t bytes = 0;
-  bool is_written = false;
-};
-
-bool overlap(const Span& one, const Span& other);
-
-// From the tensor's first element to behind its last one, whatever is between them.
-Span extent_of(const at::Tensor& tensor);
-
-// Of a tensor that is written by copies: all of its bytes; where its elements may lie between those
-// of others, those of the first and the last. One whose elements share memory is refused where a
-// dimension has stride 0, as expand() makes them: what else as_strided() makes is not looked at.
-std::vector<Span> written_spans(const at::Tensor& tensor);
-
-// None that is written shares a byte with another one.
-void check_apart(std::vector<Span> spans);
 
 // Of copies that are done in this order: none reads what one before it has written, nor what it
 // writes itself, but for one of a tensor to itself.
