@@ -187,7 +187,7 @@ def shared_outputs():
     refusal(lambda: dist.all_reduce_coalesced([whole.t()[1:3], whole[:, 1]], dist.ReduceOp.PRODUCT), words)
     refusal(lambda: dist.reduce_scatter(expanded[0], list(torch.ones(4, 3)), dist.ReduceOp.PRODUCT), words)
     twice = row.as_strided((2, 2), (1, 1))  # one element is of both rows
-    refusal(lambda: dist.broadcast(twice, 1), words)
+    refusal(lambda: dist.all_gather([twice, *torch.zeros(3, 2, 2)], torch.ones(2, 2)), words)
     if rank == 1:
         refusal(lambda: dist.scatter(expanded[0], list(torch.ones(4, 3)), 1), words)
     else:
