@@ -231,7 +231,7 @@ class Session:
 
         After TimeoutError it was withdrawn: it has taken nothing, and a later receive gets the message. One that is
         under way when the time is up is waited for, some seconds; if it takes longer, the error says that it is lost.
-        The error says who is missing, which may take 0.2 s more: recv_async() and its test() are for looking.
+        The error says who is missing, which may take 0.5 s more: recv_async() and its test() are for looking.
         Ctrl-C withdraws it, too. Where the message has come all the same, the exception says so, and its ``received``
         is what the call would have returned.
         """
