@@ -34,9 +34,8 @@ std::string_view default_algorithm(const Topology& topology);
 std::string_view default_algorithm_of_jobs(const Topology& topology, const Placement& placement);
 inline constexpr std::string_view kDefaults =
     "bml, and in a job without a rate recursive_doubling for short all-reduces beside it; "
-    "hips:ring "
-    "on a torus; blueconnect on a tree; mesh, ring or halving_doubling on servers that form no "
-    "grid";
+    "hips:ring on a torus; blueconnect on a tree; mesh, ring or halving_doubling on servers that "
+    "form no grid";
 
 // Of each algorithm a name that can be asked for; of one with parameters, for each value that a
 // parameter can have.
