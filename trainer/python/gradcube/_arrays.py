@@ -76,7 +76,10 @@ def fixed_in_size(arrays):
 def owner_of(memory):
     """Whose the memory is of which a NumPy array or a memoryview is a view: itself, if it is none."""
     while True:
-        owner = memory.base if isinstance(memory, numpy.ndarray) else memory.obj if isinstance(memory, memoryview) else None
+        if isinstance(memory, numpy.ndarray):
+            owner = memory.base
+        else:
+            owner = memory.obj if isinstance(memory, memoryview) else None
         if owner is None:
             return memory
         memory = owner
