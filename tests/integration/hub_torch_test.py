@@ -1,8 +1,10 @@
 """HubOptimizer: trainers whose steps the servers take come to what an optimizer of PyTorch does, to the same bits."""
 
 import contextlib
+import copy
 import gc
 import pathlib
+import pickle
 import sys
 import tempfile
 import weakref
@@ -338,6 +340,16 @@ class HubOptimizers(TestCase):
             decay.mul_(0)
             with self.assertRaisesRegex(gradcube.InvalidError, "weight_decay 0.0 where the hub has 0.5"):
                 optimizer.step()
+            optimizer.free(LATE)
+
+        self.together(refuse)
+
+    def test_an_optimizer_is_not_copied_as_a_copy_would_push_into_nothing(self):
+        def refuse(session):
+            optimizer = HubOptimizer(model_of(session.rank).parameters(), session=session, timeout=LATE)
+            for call in (copy.copy, copy.deepcopy, pickle.dumps):
+                with self.assertRaisesRegex(TypeError, "make one there"):
+                    call(optimizer)
             optimizer.free(LATE)
 
         self.together(refuse)

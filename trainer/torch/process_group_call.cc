@@ -99,7 +99,10 @@ void ProcessGroupGradcube::copy_out(Call& call, const Copy& copy) {
 
 void ProcessGroupGradcube::add_written(Call& call, const at::Tensor& tensor) {
   std::vector<Span>& uses = tensor.device().is_cpu() ? call.uses : call.device_uses;
-  for (const Span& span : written_spans(tensor)) uses.push_back(span);
+  in_step(call, [&] {
+    for (const Span& span : written_spans(tensor)) uses.push_back(span);
+    return tensor;
+  });
 }
 
 // Before the requests that are added later.

@@ -245,6 +245,10 @@ class HubOptimizer(torch.optim.Optimizer):
             self._check_settings(number, group)
         super().load_state_dict(state_dict)
 
+    def __reduce_ex__(self, _):
+        """A copy would have no hub, and push into nothing."""
+        raise TypeError("a HubOptimizer cannot be copied or sent to another process: make one there")
+
     def add_param_group(self, param_group):
         if self._hub is not None:
             raise InvalidError("the hub's keys are fixed: give the optimizer all parameters when it is made")
