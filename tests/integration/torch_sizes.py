@@ -1,4 +1,6 @@
-"""Scenarios of torch_ranks.py in which a rank gives a tensor another size while a call uses its memory."""
+"""Scenarios of torch_ranks.py in which a rank gives a tensor other memory while a call uses what it had."""
+
+import mmap
 
 import torch
 import torch.distributed as dist
@@ -6,20 +8,29 @@ import torch.distributed as dist
 from torch_late import LONG, Meetings, interrupt
 from torch_missed import LATER, SOON, refusal
 
+MOVED = "other memory"
+SHORT = "longer than its storage"
+MAP_NORESERVE = 0x4000  # mmap has the name from Python 3.13 on
+
 
 def storage_of(tensor):
     return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage().untyped()
 
 
 def sizes():
-    """Memory that calls use is not freed by another size of its tensor's before they have ended."""
-    resized_in_flight()
-    resized_when_late()
-    interrupted_and_resized()
+    """Memory that calls use stays until they have ended, whatever becomes of their tensors; a result that is not where
+    its tensor is fails."""
+    moved_in_flight()
+    looked_at_in_flight()
+    moved_when_late()
+    interrupted_and_moved()
+    too_long()
+    too_long_to_look_at()
 
 
-def resized_in_flight():
-    rank, meet, group = dist.get_rank(), Meetings("resized in flight"), dist.new_group(timeout=LATER)
+def beginnings(group):
+    """What begins a call whose tensor of rank 0 is 4 everywhere in the end."""
+    rank = dist.get_rank()
 
     def all_reduce(tensor):
         return dist.all_reduce(tensor, group=group, async_op=True)
@@ -35,34 +46,80 @@ def resized_in_flight():
             return dist.irecv(tensor, 1, group=group)
         return dist.isend(tensor * 4, 0, group=group) if rank == 1 else None
 
-    for begin in (all_reduce, scatter, gather, message):
-        for tensor in (torch.ones(LONG), torch.ones(2 * LONG)[::2]):
-            storage, grown = storage_of(tensor), []
-            if rank != 0:
-                meet()
-            work = begin(tensor)
-            if rank == 0:
-                refusal(lambda storage=storage: storage.resize_(0), "resiz")
-                view = tensor[:]  # PyTorch gives what it refuses to resize its new shape all the same
-                refusal(lambda view=view: view.resize_(4 * LONG), "resiz")
-                work.get_future().then(lambda _, s=storage, g=grown: g.append(s.resize_(s.nbytes() + 64)))
-                meet()
-            if work is not None:
-                work.wait()
-            if rank == 0:
-                assert torch.equal(tensor, torch.full_like(tensor, 4)), (begin, tensor)
-                assert len(grown) == 1, begin
-            storage.resize_(0)
+    return all_reduce, scatter, gather, message
+
+
+def let_go(tensor):
+    storage_of(tensor).resize_(0)
+
+
+def grow(tensor):
+    storage_of(tensor).resize_(storage_of(tensor).nbytes() + 64)
+
+
+def share(tensor):
+    tensor.share_memory_()
+
+
+def replace(tensor):
+    tensor.data = torch.zeros(LONG)
+
+
+def moved_in_flight():
+    rank, meet, group = dist.get_rank(), Meetings("moved in flight"), dist.new_group(timeout=LATER)
+    for begin in beginnings(group):
+        for move in (let_go, grow, share, replace):
+            for is_plain in (True, False):
+                tensor = torch.ones(LONG) if is_plain else torch.ones(2 * LONG)[::2]
+                if rank != 0:
+                    meet()
+                work = begin(tensor)
+                if rank == 0:
+                    move(tensor)
+                    others = [torch.full((LONG,), 7.0) for _ in range(4)]  # in what is free now
+                    meet()
+                    expect_result_or_reason(work, tensor, (begin.__name__, move.__name__, is_plain))
+                    assert all(torch.equal(other, torch.full_like(other, 7)) for other in others), (begin, move)
+                elif work is not None:
+                    work.wait()
     dist.destroy_process_group(group)
 
 
-def resized_when_late():
+def expect_result_or_reason(work, tensor, case):
+    """A copy goes to where its tensor is. What was written in place does not, nor where others were asked for."""
+    begin, move, is_plain = case
+    by_copies = not is_plain or begin == "scatter"
+    if by_copies and move in ("grow", "share") or begin == "gather" and move == "replace":
+        work.wait()
+        if move != "replace":
+            assert torch.equal(tensor, torch.full_like(tensor, 4)), (case, tensor)
+    else:
+        refusal(work.wait, SHORT if by_copies and move == "let_go" else MOVED)
+
+
+def looked_at_in_flight():
+    """PyTorch resizes no tensor that an array of NumPy's looks at: nor does it after a call."""
+    rank, meet, group = dist.get_rank(), Meetings("looked at in flight"), dist.new_group(timeout=LATER)
+    tensor = torch.ones(LONG)
+    if rank != 0:
+        meet()
+    work = dist.all_reduce(tensor, group=group, async_op=True)
+    array = tensor.numpy()
+    if rank == 0:
+        meet()
+    work.wait()
+    refusal(lambda: storage_of(tensor).resize_(8 * LONG), "resiz")
+    assert (array == 4).all(), array
+    dist.destroy_process_group(group)
+
+
+def moved_when_late():
     """A call that has failed has let go of its tensors, though it goes on for the others."""
-    rank, meet, group = dist.get_rank(), Meetings("resized when late"), dist.new_group(timeout=LATER)
+    rank, meet, group = dist.get_rank(), Meetings("moved when late"), dist.new_group(timeout=LATER)
     mine = torch.ones(LONG)
     if rank == 0:
         refusal(lambda: dist.all_reduce(mine, group=group, async_op=True).wait(SOON), "timeout")
-        storage_of(mine).resize_(0)
+        let_go(mine)
     meet()
     if rank != 0:
         dist.all_reduce(mine, group=group)
@@ -71,25 +128,59 @@ def resized_when_late():
     dist.destroy_process_group(group)
 
 
-def interrupted_and_resized():
-    """Memory that calls still write to is not freed by another size of its tensor's, until the last of them has ended.
-    Memory that is shared with other processes has no other size."""
-    rank, meet, group = dist.get_rank(), Meetings("interrupted and resized"), dist.new_group(timeout=LATER)
+def interrupted_and_moved():
+    """Memory that calls still write to after Ctrl-C is freed by the last of them. Memory that is shared with other
+    processes does not move."""
+    rank, meet, group = dist.get_rank(), Meetings("interrupted and moved"), dist.new_group(timeout=LATER)
     for is_shared in (False, True):
         mine = torch.ones(2 * LONG)
         if is_shared:
             mine.share_memory_()
-        storage, halves, works = storage_of(mine), mine.chunk(2), []
+        halves, works = mine.chunk(2), []
         if rank == 0:
             works = [dist.all_reduce(half, group=group, async_op=True) for half in halves]
             for work in works:
                 interrupt(work)
+            if not is_shared:
+                let_go(mine)
+        others = [torch.full((2 * LONG,), 7.0) for _ in range(4)]
         for number, half in enumerate(halves):
-            if rank == 0 and not is_shared:
-                refusal(lambda: storage.resize_(0), "resiz")
             meet()
-            (works[number] if works else dist.all_reduce(half, group=group, async_op=True)).wait()
-        assert torch.equal(mine, torch.full_like(mine, 4)), mine
-        if not is_shared:
-            storage.resize_(0)
+            if rank == 0 and not is_shared:
+                refusal(works[number].wait, MOVED)
+            else:
+                (works[number] if works else dist.all_reduce(half, group=group, async_op=True)).wait()
+        assert all(torch.equal(other, torch.full_like(other, 7)) for other in others)
+        if rank != 0 or is_shared:
+            assert torch.equal(mine, torch.full_like(mine, 4)), mine
     dist.destroy_process_group(group)
+
+
+def too_long():
+    """A tensor whose storage is shorter, as its resize() leaves it, is refused on all ranks, which go on."""
+    tensor = torch.ones(LONG)
+    storage_of(tensor).resize_(16)
+    for call in (dist.all_reduce, lambda one: dist.broadcast(one, 0), lambda one: dist.all_gather([one] * 4, one)):
+        refusal(lambda call=call: call(tensor), SHORT)
+    mine = torch.ones(3)
+    dist.all_reduce(mine)
+    assert mine.tolist() == [4.0] * 3, mine
+
+
+def too_long_to_look_at():
+    """Whether this rank's elements share memory cannot be found out, for want of memory. Its group ends: else the others'
+    tensor would be added to its next one."""
+    rank, group, step = dist.get_rank(), dist.new_group(), 1 << 38
+    mine = torch.ones((3, 2), dtype=torch.uint8)
+    if rank == 0:
+        reserved = mmap.mmap(-1, 8 * step, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE)
+        sparse = torch.frombuffer(reserved, dtype=torch.uint8).as_strided((3, 2), (2 * step, 3 * step))
+        try:
+            dist.all_reduce(sparse, group=group)
+        except MemoryError:
+            pass
+        else:
+            raise AssertionError("there was memory for 2 TB")
+    for number in range(2):
+        refusal(lambda: dist.all_reduce(mine, group=group), "its order is lost" if rank == 0 else "rank 0")
+    dist.barrier()

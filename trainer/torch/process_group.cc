@@ -106,7 +106,7 @@ void ProcessGroupGradcube::add_reduction(Call& call, const at::Tensor& tensor,
   check_memory(tensor);
   const bool is_written = kind == GRADCUBE_ALL_REDUCE || root == static_cast<unsigned>(rank_);
   if (op.op_ == c10d::ReduceOp::PREMUL_SUM) {
-    const at::Tensor given = in_step(call, [&] { return premultiplied(tensor, op); });
+    const at::Tensor given = premultiplied(tensor, op);
     add_reduction(call, given, c10d::ReduceOp::SUM, kind, root, lane);
     if (is_written) copy_out(call, {tensor, given});
     return;
@@ -135,9 +135,10 @@ Pointer ProcessGroupGradcube::allreduce(Tensors& tensors, const c10d::AllreduceO
   if (tensors.size() == 1 && tensors[0].layout() != at::kStrided) {
     return sum_sparse(tensors[0], options);
   }
-  Call call{OpType::ALLREDUCE, "gradcube:all_reduce", tensors, tensors};
-  add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
-  return start(std::move(call), options.timeout);
+  return perform(OpType::ALLREDUCE, "gradcube:all_reduce", tensors, tensors, options.timeout,
+                 [&](Call& call) {
+                   add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
+                 });
 }
 
 Pointer ProcessGroupGradcube::allreduce_sparse(Tensors& tensors,
@@ -146,49 +147,53 @@ Pointer ProcessGroupGradcube::allreduce_sparse(Tensors& tensors,
 }
 
 Pointer ProcessGroupGradcube::all_reduce_on(const at::Tensor& tensor, unsigned lane) {
-  Call call{OpType::ALLREDUCE, "gradcube:all_reduce", {tensor}, {tensor}};
-  add_reduction(call, tensor, c10d::ReduceOp::SUM, GRADCUBE_ALL_REDUCE, 0, lane);
-  return start(std::move(call), c10d::kUnsetTimeout);
+  return perform(OpType::ALLREDUCE, "gradcube:all_reduce", {tensor}, {tensor}, c10d::kUnsetTimeout,
+                 [&](Call& call) {
+                   add_reduction(call, tensor, c10d::ReduceOp::SUM, GRADCUBE_ALL_REDUCE, 0, lane);
+                 });
 }
 
 Pointer ProcessGroupGradcube::compare(const at::Tensor& tensor) {
   check_memory(tensor);
-  Call call{OpType::UNKNOWN, "gradcube:compare", {tensor}, {tensor}};
-  const at::Tensor memory = plain(call, tensor, Use::read, GRADCUBE_COMPARE);
-  gradcube_collective asked = collective_of(GRADCUBE_COMPARE);
-  asked.buffer = memory.data_ptr();
-  asked.count = memory.nbytes();
-  asked.dtype = GRADCUBE_BYTES;
-  use(call, memory, memory.nbytes(), false, GRADCUBE_COMPARE);
-  call.requests.emplace_back(asked);
-  return start(std::move(call), c10d::kUnsetTimeout);
+  return perform(OpType::UNKNOWN, "gradcube:compare", {tensor}, {tensor}, c10d::kUnsetTimeout,
+                 [&](Call& call) {
+                   const at::Tensor memory = plain(call, tensor, Use::read, GRADCUBE_COMPARE);
+                   gradcube_collective asked = collective_of(GRADCUBE_COMPARE);
+                   asked.buffer = use(call, memory, memory.nbytes(), false, GRADCUBE_COMPARE);
+                   asked.count = memory.nbytes();
+                   asked.dtype = GRADCUBE_BYTES;
+                   call.requests.emplace_back(asked);
+                 });
 }
 
 Pointer ProcessGroupGradcube::allreduce_coalesced(Tensors& tensors,
                                                   const c10d::AllreduceCoalescedOptions& options) {
-  Call call{OpType::ALLREDUCE_COALESCED, "gradcube:all_reduce", tensors, tensors};
-  for (const at::Tensor& tensor : tensors) {
-    add_reduction(call, tensor, options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
-  }
-  return start(std::move(call), options.timeout);
+  return perform(OpType::ALLREDUCE_COALESCED, "gradcube:all_reduce", tensors, tensors,
+                 options.timeout, [&](Call& call) {
+                   for (const at::Tensor& tensor : tensors) {
+                     add_reduction(call, tensor, options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
+                   }
+                 });
 }
 
 Pointer ProcessGroupGradcube::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
   check_rank("root", options.rootRank);
-  Call call{OpType::REDUCE, "gradcube:reduce", tensors, tensors};
-  add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_REDUCE,
-                static_cast<unsigned>(options.rootRank));
-  return start(std::move(call), options.timeout);
+  return perform(OpType::REDUCE, "gradcube:reduce", tensors, tensors, options.timeout,
+                 [&](Call& call) {
+                   add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_REDUCE,
+                                 static_cast<unsigned>(options.rootRank));
+                 });
 }
 
 Pointer ProcessGroupGradcube::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   check_rank("root", options.rootRank);
-  Call call{OpType::BROADCAST, "gradcube:broadcast", tensors, tensors};
-  const at::Tensor& tensor = only_one(tensors);
-  gradcube_collective asked = moving_of(GRADCUBE_BROADCAST, tensor);
-  asked.root = static_cast<unsigned>(options.rootRank);
-  add_whole(call, tensor, options.rootRank == rank_ ? Use::read : Use::write, asked);
-  return start(std::move(call), options.timeout);
+  return perform(
+      OpType::BROADCAST, "gradcube:broadcast", tensors, tensors, options.timeout, [&](Call& call) {
+        const at::Tensor& tensor = only_one(tensors);
+        gradcube_collective asked = moving_of(GRADCUBE_BROADCAST, tensor);
+        asked.root = static_cast<unsigned>(options.rootRank);
+        add_whole(call, tensor, options.rootRank == rank_ ? Use::read : Use::write, asked);
+      });
 }
 
 // Into the outputs themselves where they are one memory.
@@ -214,26 +219,27 @@ void ProcessGroupGradcube::add_gathering(Call& call, const Tensors& outputs,
 Pointer ProcessGroupGradcube::allgather(TensorLists& outputs, Tensors& inputs,
                                         const c10d::AllgatherOptions& options) {
   const Tensors& list = only_one(outputs);
-  Call call{OpType::ALLGATHER, "gradcube:all_gather", inputs, list};
-  add_gathering(call, list, only_one(inputs));
-  return start(std::move(call), options.timeout);
+  return perform(OpType::ALLGATHER, "gradcube:all_gather", inputs, list, options.timeout,
+                 [&](Call& call) { add_gathering(call, list, only_one(inputs)); });
 }
 
 Pointer ProcessGroupGradcube::allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                                   const c10d::AllgatherOptions& options) {
-  Call call{OpType::ALLGATHER_COALESCED, "gradcube:all_gather", inputs, {}};
-  if (outputs.size() != static_cast<std::size_t>(size_)) {
-    throw std::runtime_error("all_gather_coalesced has " + std::to_string(outputs.size()) +
-                             " lists: expected one for each of the group's " +
-                             std::to_string(size_) + " ranks");
-  }
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    Tensors list;
-    for (const Tensors& of_rank : outputs) list.push_back(of_rank.at(i));
-    call.outputs.insert(call.outputs.end(), list.begin(), list.end());
-    add_gathering(call, list, inputs[i]);
-  }
-  return start(std::move(call), options.timeout);
+  return perform(OpType::ALLGATHER_COALESCED, "gradcube:all_gather", inputs, {}, options.timeout,
+                 [&](Call& call) {
+                   if (outputs.size() != static_cast<std::size_t>(size_)) {
+                     throw std::runtime_error("all_gather_coalesced has " +
+                                              std::to_string(outputs.size()) +
+                                              " lists: expected one for each of the group's " +
+                                              std::to_string(size_) + " ranks");
+                   }
+                   for (std::size_t i = 0; i < inputs.size(); ++i) {
+                     Tensors list;
+                     for (const Tensors& of_rank : outputs) list.push_back(of_rank.at(i));
+                     call.outputs.insert(call.outputs.end(), list.begin(), list.end());
+                     add_gathering(call, list, inputs[i]);
+                   }
+                 });
 }
 
 Pointer ProcessGroupGradcube::_allgather_base(at::Tensor& output, at::Tensor& input,
@@ -250,18 +256,19 @@ Pointer ProcessGroupGradcube::allgather_into_tensor_coalesced(
 Pointer ProcessGroupGradcube::gather_wholes(const Tensors& outputs, const Tensors& inputs,
                                             Milliseconds timeout) {
   check_pairs(outputs, inputs);
-  Call call{OpType::_ALLGATHER_BASE, "gradcube:all_gather", inputs, outputs};
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    check_memory(inputs[i]);
-    check_whole(outputs[i], inputs[i], size_);
-    const at::Tensor whole = plain(call, outputs[i], Use::write, GRADCUBE_ALL_GATHER);
-    Tensors parts;
-    for (int rank = 0; rank < size_; ++rank) {
-      parts.push_back(part_of(whole, rank, size_).view(inputs[i].sizes()));
-    }
-    add_gathering(call, parts, inputs[i]);
-  }
-  return start(std::move(call), timeout);
+  return perform(
+      OpType::_ALLGATHER_BASE, "gradcube:all_gather", inputs, outputs, timeout, [&](Call& call) {
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+          check_memory(inputs[i]);
+          check_whole(outputs[i], inputs[i], size_);
+          const at::Tensor whole = plain(call, outputs[i], Use::write, GRADCUBE_ALL_GATHER);
+          Tensors parts;
+          for (int rank = 0; rank < size_; ++rank) {
+            parts.push_back(part_of(whole, rank, size_).view(inputs[i].sizes()));
+          }
+          add_gathering(call, parts, inputs[i]);
+        }
+      });
 }
 
 // In a copy, because the inputs keep what they have.
@@ -271,9 +278,7 @@ void ProcessGroupGradcube::add_scattering(Call& call, const at::Tensor& output,
   check_memory(output);
   if (op.op_ == c10d::ReduceOp::PREMUL_SUM) {
     Tensors given;
-    for (const at::Tensor& input : inputs) {
-      given.push_back(in_step(call, [&] { return premultiplied(input, op); }));
-    }
+    for (const at::Tensor& input : inputs) given.push_back(premultiplied(input, op));
     return add_scattering(call, output, given, c10d::ReduceOp::SUM, tag);
   }
   if (is_combined_by_ranks(output, op)) {
@@ -313,9 +318,9 @@ Pointer ProcessGroupGradcube::reduce_scatter(Tensors& outputs, TensorLists& inpu
                                              const c10d::ReduceScatterOptions& options) {
   const std::uint64_t tag = next_tag();
   const Tensors& list = only_one(inputs);
-  Call call{OpType::REDUCE_SCATTER, "gradcube:reduce_scatter", list, outputs};
-  add_scattering(call, only_one(outputs), list, options.reduceOp, tag);
-  return start(std::move(call), options.timeout);
+  return perform(
+      OpType::REDUCE_SCATTER, "gradcube:reduce_scatter", list, outputs, options.timeout,
+      [&](Call& call) { add_scattering(call, only_one(outputs), list, options.reduceOp, tag); });
 }
 
 Pointer ProcessGroupGradcube::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
@@ -333,22 +338,24 @@ Pointer ProcessGroupGradcube::scatter_wholes(const Tensors& outputs, const Tenso
                                              const c10d::ReduceOp& op, Milliseconds timeout) {
   const std::uint64_t tag = next_tag();
   check_pairs(outputs, inputs);
-  Call call{OpType::_REDUCE_SCATTER_BASE, "gradcube:reduce_scatter", inputs, outputs};
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    check_memory(outputs[i]);
-    check_whole(inputs[i], outputs[i], size_);
-    const at::Tensor whole = in_step(call, [&] { return inputs[i].contiguous(); });
-    Tensors parts;
-    for (int rank = 0; rank < size_; ++rank) parts.push_back(part_of(whole, rank, size_));
-    add_scattering(call, outputs[i], parts, op, tag);
-  }
-  return start(std::move(call), timeout);
+  return perform(OpType::_REDUCE_SCATTER_BASE, "gradcube:reduce_scatter", inputs, outputs, timeout,
+                 [&](Call& call) {
+                   for (std::size_t i = 0; i < inputs.size(); ++i) {
+                     check_memory(outputs[i]);
+                     check_whole(inputs[i], outputs[i], size_);
+                     const at::Tensor whole = inputs[i].contiguous();
+                     Tensors parts;
+                     for (int rank = 0; rank < size_; ++rank)
+                       parts.push_back(part_of(whole, rank, size_));
+                     add_scattering(call, outputs[i], parts, op, tag);
+                   }
+                 });
 }
 
 Pointer ProcessGroupGradcube::barrier(const c10d::BarrierOptions& options) {
-  Call call{OpType::BARRIER, "gradcube:barrier", {}, {}};
-  add_collective(call, at::Tensor(), 0, collective_of(GRADCUBE_BARRIER));
-  return start(std::move(call), options.timeout);
+  return perform(OpType::BARRIER, "gradcube:barrier", {}, {}, options.timeout, [&](Call& call) {
+    add_collective(call, at::Tensor(), 0, collective_of(GRADCUBE_BARRIER));
+  });
 }
 
 }  // namespace gradcube::pytorch

@@ -59,6 +59,7 @@
 
 #include "trainer/torch/any_source.h"
 #include "trainer/torch/compatibility.h"
+#include "trainer/torch/held_memory.h"
 #include "trainer/torch/memory.h"
 #include "trainer/torch/monitored_barrier.h"
 #include "trainer/torch/progress.h"
@@ -186,12 +187,13 @@ class ProcessGroupGradcube final : public GroupBase {
     Tensors inputs;
     Tensors outputs;
     std::vector<Request> requests = {};
-    std::vector<c10::Storage> memory = {};  // that the requests use
-    std::vector<Span> uses = {};            // of it, and what else is written
-    std::vector<Span> lent = {};            // of it, in tensors of the caller's
-    std::vector<Span> device_uses = {};     // of tensors on a device, copied there and back
-    Tensors workspaces = {};                // on the CPU, without a stage
-    std::vector<Copy> own = {};             // what this rank gives itself, before the requests
+    std::vector<HeldMemory> memory = {};   // that the requests use
+    std::vector<HeldMemory> results = {};  // of it, what they write to the caller's tensors
+    std::vector<Span> uses = {};           // of it, and what else is written
+    std::vector<Span> lent = {};           // of it, in tensors of the caller's
+    std::vector<Span> device_uses = {};    // of tensors on a device, copied there and back
+    Tensors workspaces = {};               // on the CPU, without a stage
+    std::vector<Copy> own = {};            // what this rank gives itself, before the requests
     std::vector<Copy> copies = {};
     int source = -1;
     std::shared_ptr<Stage> stage = nullptr;           // of tensors on a device
@@ -209,14 +211,18 @@ class ProcessGroupGradcube final : public GroupBase {
   Milliseconds limit_of(Milliseconds timeout) const;
   std::shared_ptr<DeviceLink> link_to(const at::Device& device);
   at::Tensor workspace(Call& call, const at::Tensor& like, std::int64_t elements, std::size_t kind);
-  at::Tensor in_step(const Call& call, const std::function<at::Tensor()>& make);
+  c10::intrusive_ptr<GradcubeWork> in_step(
+      c10d::OpType type, const std::function<c10::intrusive_ptr<GradcubeWork>()>& make);
+  WorkPointer perform(c10d::OpType type, const char* title, const Tensors& inputs,
+                      const Tensors& outputs, Milliseconds timeout,
+                      const std::function<void(Call& call)>& fill);
   void copy_in(Call& call, const at::Tensor& to, const at::Tensor& from);
   void copy_own(Call& call, const at::Tensor& to, const at::Tensor& given);
   at::Tensor plain(Call& call, const at::Tensor& tensor, Use use, std::size_t kind);
   void copy_out(Call& call, const Copy& copy);
   void add_written(Call& call, const at::Tensor& tensor);
-  void use(Call& call, const at::Tensor& memory, std::size_t bytes, bool is_written,
-           std::size_t kind);
+  void* use(Call& call, const at::Tensor& memory, std::size_t bytes, bool is_written,
+            std::size_t kind);
   void add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
                       gradcube_collective asked);
   void add_whole(Call& call, const at::Tensor& tensor, Use use, gradcube_collective asked);
@@ -244,8 +250,6 @@ class ProcessGroupGradcube final : public GroupBase {
   bool is_in_place(const void* memory, std::size_t bytes) const;
   std::uint64_t next_tag() { return kCollectiveTag | tags_++; }
   static std::vector<Span> touched_by(const Call& call);
-  c10::intrusive_ptr<GradcubeWork> start(Call call, Milliseconds timeout);
-  // The same for a part of a call: start() throws what signals raise, too.
   c10::intrusive_ptr<GradcubeWork> begin(Call call, Milliseconds timeout);
 
   // process_group_sparse.cc

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "trainer/torch/process_group.h"
@@ -36,19 +37,32 @@ std::shared_ptr<DeviceLink> ProcessGroupGradcube::link_to(const at::Device& devi
   return link;
 }
 
-// What has to be made for a call. Where this rank alone cannot make it, others' collective would
-// meet its next one; what is refused on all ranks is a std::runtime_error.
-at::Tensor ProcessGroupGradcube::in_step(const Call& call,
-                                         const std::function<at::Tensor()>& make) {
+// Makes a call and submits it, as a whole. What our rules refuse is a std::runtime_error, and takes
+// no place among collectives. With anything else this rank alone has failed, and others' collective
+// would meet its next one: the group ends.
+c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::in_step(
+    OpType type, const std::function<c10::intrusive_ptr<GradcubeWork>()>& make) {
   try {
     return make();
-  } catch (const std::runtime_error&) {
-    throw;
   } catch (const std::exception& error) {
-    const bool is_collective = call.type != OpType::SEND && call.type != OpType::RECV;
-    if (is_collective && progress_ != nullptr) progress_->lose_order(error.what());
+    const bool is_refused = dynamic_cast<const std::runtime_error*>(&error) != nullptr &&
+                            dynamic_cast<const std::system_error*>(&error) == nullptr;
+    const bool is_collective = type != OpType::SEND && type != OpType::RECV;
+    if (!is_refused && is_collective && progress_ != nullptr) progress_->lose_order(error.what());
     throw;
   }
+}
+
+ProcessGroupGradcube::WorkPointer ProcessGroupGradcube::perform(
+    OpType type, const char* title, const Tensors& inputs, const Tensors& outputs,
+    Milliseconds timeout, const std::function<void(Call& call)>& fill) {
+  const auto work = in_step(type, [&] {
+    Call call{type, title, inputs, outputs};
+    fill(call);
+    return begin(std::move(call), timeout);
+  });
+  work->look_for_signals();
+  return work;
 }
 
 // Memory of the CPU for a copy of tensors.
@@ -57,15 +71,12 @@ at::Tensor ProcessGroupGradcube::workspace(Call& call, const at::Tensor& like,
   at::Tensor memory;
   if (like.device().is_cpu()) {
     const Sharing scope(session_);
-    memory =
-        in_step(call, [&] { return at::empty({elements}, like.options().requires_grad(false)); });
+    memory = at::empty({elements}, like.options().requires_grad(false));
     call.workspaces.push_back(memory);
   } else {
     if (call.stage == nullptr) common_device(call.inputs, call.outputs);  // before any is copied
-    memory = in_step(call, [&] {
-      if (call.stage == nullptr) call.stage = std::make_shared<Stage>(link_to(like.device()));
-      return call.stage->memory(like, elements);
-    });
+    if (call.stage == nullptr) call.stage = std::make_shared<Stage>(link_to(like.device()));
+    memory = call.stage->memory(like, elements);
   }
   // Elsewhere it is counted as any memory that the library has to copy.
   if (is_in_place(memory.data_ptr(), memory.nbytes())) counters_[kind].staged += memory.nbytes();
@@ -99,27 +110,25 @@ void ProcessGroupGradcube::copy_out(Call& call, const Copy& copy) {
 
 void ProcessGroupGradcube::add_written(Call& call, const at::Tensor& tensor) {
   std::vector<Span>& uses = tensor.device().is_cpu() ? call.uses : call.device_uses;
-  in_step(call, [&] {
-    for (const Span& span : written_spans(tensor)) uses.push_back(span);
-    return tensor;
-  });
+  const std::optional<Span> span = written_span(tensor);
+  if (span.has_value()) uses.push_back(*span);
 }
 
 // Before the requests that are added later.
 void ProcessGroupGradcube::copy_in(Call& call, const at::Tensor& to, const at::Tensor& from) {
-  in_step(call, [&] {
-    if (call.stage == nullptr) return to.copy_(from);
+  if (call.stage == nullptr) {
+    to.copy_(from);
+  } else {
     call.stage->copy(to, from);
-    return to;
-  });
+  }
 }
 
 // What this rank gives itself: not before the call is known to be right, but for memory of the
 // stage, which requests use.
 void ProcessGroupGradcube::copy_own(Call& call, const at::Tensor& to, const at::Tensor& given) {
   // What goes to another rank has no shape either.
-  const bool is_shaped_alike = to.numel() != given.numel() || to.sizes() == given.sizes();
-  const at::Tensor from = is_shaped_alike ? given : given.reshape(to.sizes());
+  const bool has_other_shape = to.numel() == given.numel() && to.sizes() != given.sizes();
+  const at::Tensor from = has_other_shape ? given.reshape(to.sizes()) : given;
   if (call.stage == nullptr || !to.device().is_cpu()) {
     call.own.push_back({to, from});
   } else {
@@ -127,30 +136,29 @@ void ProcessGroupGradcube::copy_own(Call& call, const at::Tensor& to, const at::
   }
 }
 
-// `bytes` from the tensor's first element on; nothing if it is undefined.
-void ProcessGroupGradcube::use(Call& call, const at::Tensor& memory, std::size_t bytes,
-                               bool is_written, std::size_t kind) {
-  const void* begin = memory.defined() ? memory.data_ptr() : nullptr;
+// `bytes` from the tensor's first element on, whose address it gives; null if it is undefined.
+void* ProcessGroupGradcube::use(Call& call, const at::Tensor& memory, std::size_t bytes,
+                                bool is_written, std::size_t kind) {
+  void* begin = nullptr;
   if (memory.defined()) {
-    call.memory.push_back(memory.storage());
+    call.memory.emplace_back(memory.storage());
+    check_memory(memory);  // it may have had another size before it was held
+    begin = memory.data_ptr();
     call.uses.push_back({static_cast<const char*>(begin), bytes, is_written});
     const bool is_a_copy =
         call.stage != nullptr ||
         std::any_of(call.workspaces.begin(), call.workspaces.end(),
                     [&memory](const at::Tensor& one) { return memory.is_alias_of(one); });
     if (!is_a_copy) call.lent.push_back(call.uses.back());
+    if (!is_a_copy && is_written) call.results.push_back(call.memory.back());
   }
-  if (call.stage != nullptr) {
-    in_step(call, [&] {
-      call.stage->mark(call.requests.size());
-      return memory;
-    });
-  }
+  if (call.stage != nullptr) call.stage->mark(call.requests.size());
   Counters& counters = counters_[kind];
   ++counters.requests;
   counters.bytes += bytes;
   const bool is_copied = kind != GRADCUBE_COMPARE && !is_in_place(begin, bytes);
   if (is_copied) counters.staged += bytes;
+  return begin;
 }
 
 bool ProcessGroupGradcube::is_in_place(const void* memory, std::size_t bytes) const {
@@ -160,8 +168,7 @@ bool ProcessGroupGradcube::is_in_place(const void* memory, std::size_t bytes) co
 // On `bytes` from the tensor's first element on.
 void ProcessGroupGradcube::add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
                                           gradcube_collective asked) {
-  if (memory.defined()) asked.buffer = memory.data_ptr();
-  use(call, memory, bytes, true, static_cast<std::size_t>(asked.kind));
+  asked.buffer = use(call, memory, bytes, true, static_cast<std::size_t>(asked.kind));
   call.requests.emplace_back(asked);
 }
 
@@ -180,20 +187,11 @@ std::vector<Span> ProcessGroupGradcube::touched_by(const Call& call) {
   return touched;
 }
 
-c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::start(Call call, Milliseconds timeout) {
-  const auto work = begin(std::move(call), timeout);
-  work->look_for_signals();
-  return work;
-}
-
 c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::begin(Call call, Milliseconds timeout) {
   const Clock::time_point deadline = deadline_after(limit_of(timeout));
   common_device(call.inputs, call.outputs);
-  in_step(call, [&] {
-    check_apart(call.uses);
-    check_apart(call.device_uses);
-    return at::Tensor();
-  });
+  check_apart(call.uses);
+  check_apart(call.device_uses);
   check_order(call.own);
   const bool is_collective = std::any_of(
       call.requests.begin(), call.requests.end(),
@@ -204,12 +202,7 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::begin(Call call, Millisec
   for (Copy& copy : call.copies) copy.to = copy.to.detach();
   for (const Copy& copy : call.own) copy_in(call, copy.to, copy.from);
   if (call.type != OpType::SEND && call.type != OpType::RECV) ++collectives_;
-  if (call.stage != nullptr) {
-    in_step(call, [&] {
-      call.stage->seal(std::move(call.copies));
-      return at::Tensor();
-    });
-  }
+  if (call.stage != nullptr) call.stage->seal(std::move(call.copies));
   if (progress_ == nullptr) {  // nobody has anything to add
     call.as_values.reset();
     if (call.stage != nullptr) call.stage->wait_for_copies(deadline);
@@ -217,7 +210,7 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::begin(Call call, Millisec
   }
   const auto work = c10::make_intrusive<GradcubeWork>(
       rank_, call.type, call.title, std::move(call.inputs), std::move(call.outputs),
-      std::move(call.copies), call.stage, call.any_source, call.source);
+      std::move(call.results), std::move(call.copies), call.stage, call.any_source, call.source);
   GradcubeWork::start(work, progress_, std::move(call.requests), std::move(call.memory),
                       std::move(call.lent), std::move(touched), deadline);
   return work;

@@ -86,9 +86,8 @@ void ProcessGroupGradcube::add_receive(Call& call, const at::Tensor& tensor, int
 Pointer ProcessGroupGradcube::send(Tensors& tensors, int to, int tag) {
   check_company(size_);
   check_rank("rank", to);
-  Call call{OpType::SEND, "gradcube:send", tensors, tensors};
-  add_send(call, only_one(tensors), to, tag_of(tag));
-  return start(std::move(call), timeout_);
+  return perform(OpType::SEND, "gradcube:send", tensors, tensors, timeout_,
+                 [&](Call& call) { add_send(call, only_one(tensors), to, tag_of(tag)); });
 }
 
 // Held from the look at who waits for a tag until a receive of it is submitted: else one from any
@@ -143,7 +142,7 @@ bool ProcessGroupGradcube::add_kept(Call& call, const at::Tensor& tensor, std::o
                                     std::uint64_t tag) {
   // What refuses the tensor does so before a message is taken for it, which were lost.
   check_memory(tensor);
-  written_spans(tensor);
+  written_span(tensor);
   if (progress_ != nullptr) progress_->refuse_late({extent_of(tensor)}, false);
   const std::optional<int> source = kept_->take(tag, from, tensor);
   if (source.has_value()) call.source = *source;
@@ -180,20 +179,20 @@ Pointer ProcessGroupGradcube::gather_parts(
   const at::Tensor& input = only_one(inputs);
   check_rank("root", options.rootRank);
   const auto root = static_cast<int>(options.rootRank);
-  Call call{OpType::GATHER, "gradcube:gather", inputs, {}};
-  if (rank_ != root) {
-    add_send(call, input, root, tag);
-  } else {
-    call.outputs = parts_at_root(input);
-    for (int rank = 0; rank < size_; ++rank) {
-      if (rank == root) continue;
-      add_receive(call, call.outputs[rank], rank, tag);
+  return perform(OpType::GATHER, "gradcube:gather", inputs, {}, options.timeout, [&](Call& call) {
+    if (rank_ != root) {
+      add_send(call, input, root, tag);
+    } else {
+      call.outputs = parts_at_root(input);
+      for (int rank = 0; rank < size_; ++rank) {
+        if (rank == root) continue;
+        add_receive(call, call.outputs[rank], rank, tag);
+      }
+      add_written(call, call.outputs[root]);
+      copy_own(call, call.outputs[root],
+               apart_from(call, {call.outputs[root]}, {input}, kMessages)[0]);
     }
-    add_written(call, call.outputs[root]);
-    copy_own(call, call.outputs[root],
-             apart_from(call, {call.outputs[root]}, {input}, kMessages)[0]);
-  }
-  return start(std::move(call), options.timeout);
+  });
 }
 
 Pointer ProcessGroupGradcube::scatter(Tensors& outputs, TensorLists& inputs,
@@ -202,21 +201,22 @@ Pointer ProcessGroupGradcube::scatter(Tensors& outputs, TensorLists& inputs,
   const at::Tensor& output = only_one(outputs);
   check_rank("root", options.rootRank);
   const auto root = static_cast<int>(options.rootRank);
-  Call call{OpType::SCATTER, "gradcube:scatter", {}, outputs};
-  if (rank_ != root) {
-    add_receive(call, output, root, tag);
-  } else {
-    call.inputs = only_one(inputs);
-    check_list(call.inputs, output, size_);
-    const Tensors given = apart_from(call, {output}, call.inputs, kMessages);
-    for (int rank = 0; rank < size_; ++rank) {
-      if (rank == root) continue;
-      add_send(call, given[rank], rank, tag);
-    }
-    add_written(call, output);
-    copy_own(call, output, given[root]);
-  }
-  return start(std::move(call), options.timeout);
+  return perform(OpType::SCATTER, "gradcube:scatter", {}, outputs, options.timeout,
+                 [&](Call& call) {
+                   if (rank_ != root) {
+                     add_receive(call, output, root, tag);
+                   } else {
+                     call.inputs = only_one(inputs);
+                     check_list(call.inputs, output, size_);
+                     const Tensors given = apart_from(call, {output}, call.inputs, kMessages);
+                     for (int rank = 0; rank < size_; ++rank) {
+                       if (rank == root) continue;
+                       add_send(call, given[rank], rank, tag);
+                     }
+                     add_written(call, output);
+                     copy_own(call, output, given[root]);
+                   }
+                 });
 }
 
 // What is read, or copies of it where it shares memory with what is written.
@@ -257,9 +257,8 @@ void ProcessGroupGradcube::add_exchange(Call& call, const Tensors& outputs, cons
 Pointer ProcessGroupGradcube::alltoall(Tensors& outputs, Tensors& inputs,
                                        const c10d::AllToAllOptions& options) {
   const std::uint64_t tag = next_tag();
-  Call call{OpType::ALLTOALL, "gradcube:all_to_all", inputs, outputs};
-  add_exchange(call, outputs, inputs, tag);
-  return start(std::move(call), options.timeout);
+  return perform(OpType::ALLTOALL, "gradcube:all_to_all", inputs, outputs, options.timeout,
+                 [&](Call& call) { add_exchange(call, outputs, inputs, tag); });
 }
 
 Pointer ProcessGroupGradcube::alltoall_base(at::Tensor& output, at::Tensor& input,
@@ -269,10 +268,11 @@ Pointer ProcessGroupGradcube::alltoall_base(at::Tensor& output, at::Tensor& inpu
   const std::uint64_t tag = next_tag();
   check_memory(output);
   check_memory(input);
-  Call call{OpType::ALLTOALL_BASE, "gradcube:all_to_all", {input}, {output}};
-  add_exchange(call, parts_of(output, output_splits, size_), parts_of(input, input_splits, size_),
-               tag);
-  return start(std::move(call), options.timeout);
+  return perform(OpType::ALLTOALL_BASE, "gradcube:all_to_all", {input}, {output}, options.timeout,
+                 [&](Call& call) {
+                   add_exchange(call, parts_of(output, output_splits, size_),
+                                parts_of(input, input_splits, size_), tag);
+                 });
 }
 
 void ProcessGroupGradcube::monitoredBarrier(const c10d::BarrierOptions& options,

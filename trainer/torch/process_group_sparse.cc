@@ -55,24 +55,27 @@ struct ProcessGroupGradcube::SparseSum {
 
 Pointer ProcessGroupGradcube::sum_sparse(const at::Tensor& tensor,
                                          const c10d::AllreduceOptions& options) {
-  Call call{OpType::ALLREDUCE, kTitle, {}, {}};
-  const auto sum = std::make_shared<SparseSum>();
-  sum->tag = next_tag();
-  check_sparse(tensor, options.reduceOp);
-  call.inputs = {tensor._indices(), tensor._values()};
-  sum->result = tensor;
-  sum->own = tensor.coalesce();
-  // What a program that Ctrl-C has brought out of its wait writes there is for no other rank.
-  if (tensor.is_coalesced()) sum->own = sum->own.clone();
-  sum->deadline = deadline_after(limit_of(options.timeout));
-  const at::Tensor own = outline_of(sum->own);
-  for (int rank = 0; rank < size_; ++rank) sum->outlines.push_back(at::empty_like(own));
-  add_exchange(call, sum->outlines, Tensors(static_cast<std::size_t>(size_), own), sum->tag);
-  sum->work =
-      c10::make_intrusive<GradcubeWork>(rank_, OpType::ALLREDUCE, kTitle, Tensors{tensor},
-                                        Tensors{tensor}, std::vector<Copy>(), nullptr, nullptr, -1);
-  const auto work = sum->work;
-  follow(sum, begin(std::move(call), options.timeout), &ProcessGroupGradcube::exchange_elements);
+  const std::uint64_t tag = next_tag();
+  const auto work = in_step(OpType::ALLREDUCE, [&] {
+    Call call{OpType::ALLREDUCE, kTitle, {}, {}};
+    const auto sum = std::make_shared<SparseSum>();
+    sum->tag = tag;
+    check_sparse(tensor, options.reduceOp);
+    call.inputs = {tensor._indices(), tensor._values()};
+    sum->result = tensor;
+    sum->own = tensor.coalesce();
+    // What a program that Ctrl-C has brought out of its wait writes there is for no other rank.
+    if (tensor.is_coalesced()) sum->own = sum->own.clone();
+    sum->deadline = deadline_after(limit_of(options.timeout));
+    const at::Tensor own = outline_of(sum->own);
+    for (int rank = 0; rank < size_; ++rank) sum->outlines.push_back(at::empty_like(own));
+    add_exchange(call, sum->outlines, Tensors(static_cast<std::size_t>(size_), own), sum->tag);
+    sum->work = c10::make_intrusive<GradcubeWork>(rank_, OpType::ALLREDUCE, kTitle, Tensors{tensor},
+                                                  Tensors{tensor}, std::vector<HeldMemory>(),
+                                                  std::vector<Copy>(), nullptr, nullptr, -1);
+    follow(sum, begin(std::move(call), options.timeout), &ProcessGroupGradcube::exchange_elements);
+    return sum->work;
+  });
   work->look_for_signals();
   return work;
 }

@@ -156,7 +156,11 @@ bool Progress::loses_order(const Request& request, int code) {
 void Progress::lose_order(const std::string& why) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (ruin_.empty()) ruin_ = kOrderIsLost + why;
+    try {
+      if (ruin_.empty()) ruin_ = kOrderIsLost + why;
+    } catch (const std::bad_alloc&) {
+      ruin_ = "out of memory";  // short enough to need none
+    }
   }
   wake();
 }

@@ -76,7 +76,7 @@ bool are_apart(const std::vector<Span>& spans) {
 
 // Whether no two runs share a byte, which their steps show where each is longer than all that lies
 // within it.
-bool has_long_steps(const Span& span) {
+bool runs_are_nested(const Span& span) {
   std::size_t within = span.run;
   return std::all_of(span.runs.rbegin(), span.runs.rend(), [&within](const Span::Dimension& one) {
     const bool is_long = one.step >= within;
@@ -107,9 +107,9 @@ Span extent_of(const at::Tensor& tensor) {
           static_cast<std::size_t>(last + 1) * tensor.element_size(), false};
 }
 
-std::vector<Span> written_spans(const at::Tensor& tensor) {
+std::optional<Span> written_span(const at::Tensor& tensor) {
   Span span = extent_of(tensor);
-  if (span.bytes == 0) return {};
+  if (span.bytes == 0) return std::nullopt;
   span.is_written = true;
   span.run = tensor.element_size();
   for (std::int64_t i = 0; i < tensor.dim(); ++i) {
@@ -122,12 +122,12 @@ std::vector<Span> written_spans(const at::Tensor& tensor) {
   for (; is_spread(span) && span.runs.back().step == span.run; span.runs.pop_back()) {
     span.run *= span.runs.back().count;
   }
-  if (!has_long_steps(span) && !are_apart({span})) {
+  if (!runs_are_nested(span) && !are_apart({span})) {
     throw std::runtime_error(
         "a tensor is to be written whose elements share memory, as those of expand() do: expected "
         "memory of its own for each of them");
   }
-  return {span};
+  return span;
 }
 
 void check_apart(std::vector<Span> spans) {
@@ -141,14 +141,14 @@ void check_apart(std::vector<Span> spans) {
     // Those whose extents meet: how far any of them reaches, and any that is written.
     const char* end = first->begin;
     const char* written_end = first->begin;
-    bool is_written_met = false;
+    bool is_a_write_met = false;
     auto last = first;
     for (; last == first || (last != spans.end() && before(last->begin, end)); ++last) {
-      is_written_met |= before(last->begin, last->is_written ? end : written_end);
+      is_a_write_met |= before(last->begin, last->is_written ? end : written_end);
       end = std::max(end, last->begin + last->bytes, before);
       if (last->is_written) written_end = std::max(written_end, last->begin + last->bytes, before);
     }
-    if (is_written_met &&
+    if (is_a_write_met &&
         (std::none_of(first, last, is_spread) || !are_apart(std::vector<Span>(first, last)))) {
       throw shared_memory();
     }

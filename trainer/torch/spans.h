@@ -9,6 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <cstddef>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct Span {
   std::size_t bytes = 0;
   bool is_written = false;
   // Where others may lie between its elements: the bytes of a run that has no gap, and how runs
-  // follow each other, the longest steps first. None: the span has all of its bytes.
+  // follow each other, the longest steps first. No runs: the span has all bytes, and `run` means
+  // nothing.
   std::size_t run = 0;
   std::vector<Dimension> runs = {};
 };
@@ -35,8 +37,9 @@ bool overlap(const Span& one, const Span& other);
 // From the tensor's first element to behind its last one, whatever is between them.
 Span extent_of(const at::Tensor& tensor);
 
-// Of a tensor that is written by copies. One whose elements share memory is refused.
-std::vector<Span> written_spans(const at::Tensor& tensor);
+// Of a tensor that is written by copies; one without elements has none. One whose elements share
+// memory is refused.
+std::optional<Span> written_span(const at::Tensor& tensor);
 
 // None that is written shares a byte with another one.
 void check_apart(std::vector<Span> spans);

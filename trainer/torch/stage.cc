@@ -121,6 +121,7 @@ void Stage::copy_back(const Copy& copy) {
     from = copy.from.select(0, 0);
     from.copy_(combined(copy.from, *copy.op));
   }
+  check_memory(copy.to);
   const c10::StreamGuard guard(link_->back);
   copy.to.copy_(from, true);
   record_use(copy.to, link_->back);

@@ -247,6 +247,14 @@ void check_memory(const at::Tensor& tensor) {
     throw unsupported_device(tensor.device());
   }
   dtype_of(tensor.scalar_type());
+  // PyTorch gives a tensor whose storage it cannot resize its new shape all the same.
+  const Span extent = extent_of(tensor);
+  const auto* const memory = static_cast<const char*>(tensor.storage().data());
+  if (extent.bytes != 0 && extent.begin + extent.bytes > memory + tensor.storage().nbytes()) {
+    throw std::runtime_error(
+        "a tensor is longer than its storage, which was resized, or could not be: expected one "
+        "that has memory for all of its elements");
+  }
 }
 
 const at::Tensor& only_one(const std::vector<at::Tensor>& tensors) {

@@ -17,18 +17,27 @@ namespace {
 
 constexpr std::chrono::hours kForever(24 * 365);
 constexpr const char* kAbandoned = "a signal has ended a wait() for what is still read";
+constexpr const char* kMoved =
+    "a tensor of this call has got other memory since, as by resize_(), set_(), share_memory_() or "
+    "`.data`, and so does not have the result: expected that after wait()";
 constexpr const char* kUnwritten =
     "a signal has ended the wait() for this call, so that it has left its tensors as they are: "
     "expected another wait() before it ends";
+
+const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+}
 
 }  // namespace
 
 GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
                            std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs,
-                           std::vector<Copy> copies, std::shared_ptr<Stage> stage,
-                           std::shared_ptr<AnySource> any_source, int source)
+                           std::vector<HeldMemory> results, std::vector<Copy> copies,
+                           std::shared_ptr<Stage> stage, std::shared_ptr<AnySource> any_source,
+                           int source)
     : Work(rank, type, title, inputs),
       outputs_(std::move(outputs)),
+      results_(std::move(results)),
       copies_(std::move(copies)),
       stage_(std::move(stage)),
       any_source_(std::move(any_source)),
@@ -36,11 +45,13 @@ GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
       future_(c10::make_intrusive<c10::ivalue::Future>(
           c10::ListType::create(c10::TensorType::get()),
           stage_ == nullptr ? std::vector<c10::Device>()
-                            : std::vector<c10::Device>{stage_->link().device})) {}
+                            : std::vector<c10::Device>{stage_->link().device})) {
+  for (const at::Tensor& output : outputs_) storages_.push_back(storage_of(output));
+}
 
 void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
                          const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
-                         std::vector<c10::Storage> kept, std::vector<Span> lent,
+                         std::vector<HeldMemory> kept, std::vector<Span> lent,
                          std::vector<Span> touched, Clock::time_point deadline) {
   if (requests.empty()) {
     work->end("");
@@ -48,10 +59,6 @@ void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
   }
   std::shared_ptr<Gate> gate = work->stage_;
   if (work->any_source_ != nullptr) gate = work->any_source_;
-  for (const c10::Storage& storage : kept) work->sizes_.hold(storage);
-  for (const at::Tensor& output : work->outputs_) {
-    if (output.has_storage()) work->sizes_.hold(output.storage());
-  }
   const auto task = std::make_shared<Task>(
       std::move(requests), deadline,
       [work, kept = std::move(kept)](const std::string& failure) { work->end(failure); },
@@ -65,6 +72,7 @@ void GradcubeWork::end(const std::string& failure) {
   std::exception_ptr error;
   try {
     if (!failure.empty()) throw std::runtime_error(failure);
+    if (have_moved()) throw std::runtime_error(kMoved);
     copy();
   } catch (...) {
     error = std::current_exception();
@@ -72,7 +80,6 @@ void GradcubeWork::end(const std::string& failure) {
   copies_.clear();
   if (stage_ != nullptr) stage_->finish(error == nullptr);
   if (any_source_ != nullptr) any_source_->finish();
-  sizes_.release();
   if (error != nullptr) {
     future_->setError(error);
   } else {
@@ -91,6 +98,16 @@ void GradcubeWork::end_by(const std::function<void()>& copy) {
   end(is_abandoned ? kUnwritten : "");
 }
 
+bool GradcubeWork::have_moved() const {
+  if (opType_ == c10d::OpType::SEND) return false;  // nothing is written
+  const auto has_kept = [](const at::Tensor& output, const c10::StorageImpl* storage) {
+    return storage_of(output) == storage;
+  };
+  return std::any_of(results_.begin(), results_.end(),
+                     [](const HeldMemory& one) { return one.has_moved(); }) ||
+         !std::equal(outputs_.begin(), outputs_.end(), storages_.begin(), has_kept);
+}
+
 void GradcubeWork::copy() {
   if (stage_ != nullptr) return stage_->copy_rest();
   if (any_source_ != nullptr) return any_source_->deliver();
@@ -98,6 +115,8 @@ void GradcubeWork::copy() {
   // be written to in this one alone, and any other tensor as well.
   const c10::InferenceMode as_values;
   for (const Copy& copy : copies_) {
+    check_memory(copy.to);
+    results_.emplace_back(copy.to.storage());
     copy.to.copy_(copy.op.has_value() ? combined(copy.from, *copy.op) : copy.from);
   }
 }
@@ -110,7 +129,9 @@ void GradcubeWork::complete_future() {
 }
 
 bool GradcubeWork::isCompleted() {
-  return Work::isCompleted() && (stage_ == nullptr || stage_->has_passed());
+  const bool has_ended = Work::isCompleted() && (stage_ == nullptr || stage_->has_passed());
+  if (has_ended) may_be_known_ = true;
+  return has_ended;
 }
 
 void GradcubeWork::synchronize() {
@@ -246,6 +267,8 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
   }
   order_before_caller();
   if (failure != nullptr) std::rethrow_exception(failure);
+  // What gave the tensor other memory may have read what it had before the result was there.
+  if (!may_be_known_.exchange(true) && have_moved()) throw std::runtime_error(kMoved);
   take_back();
   return true;
 }

@@ -7,8 +7,9 @@
 // stream wait for them, and the future makes that of who takes its value, and of its callbacks.
 // isCompleted() is true when the device has done them, too.
 //
-// Until then PyTorch refuses to resize what the call reads and writes: another size may lie
-// elsewhere, and would free what the requests use.
+// Where a tensor gets other memory meanwhile, as by resize_() or `.data`, what the requests use stays
+// until they have ended, and the work fails, as its result is not where the tensor is: when it ends,
+// or in a wait() before which nobody can have known of its end.
 //
 // wait() with a timeout fails the work for good when the time is up, with the reason that Gradcube
 // knows: who is missing. Messages are withdrawn then; if all had met the other ranks' already, the
@@ -21,6 +22,7 @@
 #ifndef GRADCUBE_TRAINER_TORCH_WORK_H_
 #define GRADCUBE_TRAINER_TORCH_WORK_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,7 +32,7 @@
 #include <vector>
 
 #include "trainer/torch/any_source.h"
-#include "trainer/torch/held_sizes.h"
+#include "trainer/torch/held_memory.h"
 #include "trainer/torch/progress.h"
 #include "trainer/torch/stage.h"
 #include "trainer/torch/tensors.h"
@@ -39,18 +41,19 @@ namespace gradcube::pytorch {
 
 class GradcubeWork final : public c10d::Work {
  public:
-  // `stage`: of tensors on a device, and has the copies then; else null. `any_source`: of a receive
+  // `results`: what requests write to the outputs. `stage`: of tensors on a device, and has the copies then; else null. `any_source`: of a receive
   // from any rank, else null. `source`: of another receive, the rank that it is from, else -1.
   GradcubeWork(int rank, c10d::OpType type, const char* title, std::vector<at::Tensor> inputs,
-               std::vector<at::Tensor> outputs, std::vector<Copy> copies,
-               std::shared_ptr<Stage> stage, std::shared_ptr<AnySource> any_source, int source);
+               std::vector<at::Tensor> outputs, std::vector<HeldMemory> results,
+               std::vector<Copy> copies, std::shared_ptr<Stage> stage,
+               std::shared_ptr<AnySource> any_source, int source);
 
   // Submits the requests; without any the work ends now. `kept` lives as long as their memory is
   // used; `lent` is what of it is the caller's own, `touched` also what copies use.
   static void start(const c10::intrusive_ptr<GradcubeWork>& work,
                     const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
-                    std::vector<c10::Storage> kept, std::vector<Span> lent,
-                    std::vector<Span> touched, Clock::time_point deadline);
+                    std::vector<HeldMemory> kept, std::vector<Span> lent, std::vector<Span> touched,
+                    Clock::time_point deadline);
 
   // When the call is made: a signal that has come meanwhile counts as one that ends the wait().
   // Python raises what its handler does before the caller has the work. In backward(), which makes
@@ -74,7 +77,10 @@ class GradcubeWork final : public c10d::Work {
     return any_source_ == nullptr ? source_ : any_source_->source();
   }
   std::vector<at::Tensor> result() override { return outputs_; }
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    may_be_known_ = true;
+    return future_;
+  }
   bool isCompleted() override;
   bool wait(std::chrono::milliseconds timeout) override;
   // For a work that has ended: the current stream of the tensors' device waits for their copies.
@@ -86,11 +92,15 @@ class GradcubeWork final : public c10d::Work {
   void abandon();
   void take_back();
   void order_before_caller();
+  bool have_moved() const;
   void copy();
   void complete_future();
   bool has_ended_within(std::chrono::milliseconds time, bool handles_signals = true);
 
   const std::vector<at::Tensor> outputs_;
+  std::vector<const c10::StorageImpl*> storages_;  // of the outputs, when the call was made
+  std::vector<HeldMemory> results_;                // and what copies have been written to
+  std::atomic<bool> may_be_known_{false};          // that it has ended
   std::vector<Copy> copies_;
   const std::shared_ptr<Stage> stage_;
   const std::shared_ptr<AnySource> any_source_;
@@ -101,7 +111,6 @@ class GradcubeWork final : public c10d::Work {
   const char* late_ = nullptr;     // why its time is up; guarded by mutex_
   std::weak_ptr<Task> abandoned_;  // guarded by mutex_
   bool is_abandoned_ = false;      // guarded by mutex_
-  HeldSizes sizes_;                // of what the requests use, and the copies write
 };
 
 }  // namespace gradcube::pytorch
