@@ -4,12 +4,14 @@ Usage: python_arrays_test.py FAKE_DAEMON. The package and the library are found 
 """
 
 import copy
+import ctypes
 import unittest
 
 from python_daemon import SIZE, WithDaemon
 
 import gradcube
 import numpy
+from numpy.lib.stride_tricks import as_strided
 
 
 class ArraysTest(WithDaemon):
@@ -63,15 +65,41 @@ class ArraysTest(WithDaemon):
             hub.free(60)
 
     def test_gradients_to_which_the_daemon_itself_may_write_are_refused_until_a_late_push_was_waited_for(self):
-        with gradcube.Session(self.socket, job="job") as session:
+        with (
+            gradcube.Session(self.socket, job="job") as session,
+            gradcube.Session(self.socket, job="other") as other,
+        ):
             hub = gradcube.Hub(session, {"fc": numpy.ones(16, "float32")}, "sgd:lr=1", timeout=60)
-            gradients = session.alloc(16)
-            request = hub.push_async("fc", gradients)
-            request._go_on()
-            with self.assertRaisesRegex(gradcube.InvalidError, "wait for that request first"):
-                session.send(gradients, to=1)
-            request.wait(timeout=60)
-            session.send(gradients, to=1, timeout=60)
+            blocks = [session.alloc(16) for _ in range(3)]
+            gradients = blocks.pop(1)
+            views = (
+                lambda array: array,
+                as_strided,
+                lambda array: numpy.asarray(memoryview(array)),
+                # What knows nothing of the array, as a tensor over it.
+                lambda array: numpy.frombuffer((ctypes.c_float * 16).from_address(array.ctypes.data), "float32"),
+            )
+            for view in views:
+                request = hub.push_async("fc", view(gradients))
+                request._go_on()
+                with self.assertRaisesRegex(gradcube.InvalidError, "wait for that request first"):
+                    other.send(gradients, to=1)
+                request.wait(timeout=60)
+                other.send(gradients, to=1, timeout=60)
+            hub.free(60)
+
+    def test_gradients_that_are_copied_may_be_read_while_a_late_push_goes_on(self):
+        with (
+            gradcube.Session(self.socket, job="job") as session,
+            gradcube.Session(self.socket, job="other") as other,
+        ):
+            hub = gradcube.Hub(session, {"fc": numpy.ones(16, "float32")}, "sgd:lr=1", timeout=60)
+            session.alloc(16)
+            for gradients in (numpy.ones(16, "float32"), other.alloc(16)):
+                request = hub.push_async("fc", gradients)
+                request._go_on()
+                other.send(gradients, to=1, timeout=60)
+                request.wait(timeout=60)
             hub.free(60)
 
     def test_masks_are_never_left_out_in_silence(self):

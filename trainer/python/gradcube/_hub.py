@@ -8,13 +8,12 @@ import time
 
 import numpy
 
-from ._arrays import elements_of, owner_of, whole_number
+from ._arrays import elements_of, whole_number
 from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._hub_handle import HubHandle
 from ._interruptible_call import Call
 from ._late_memory import check_late
 from ._library import HubKey, HubSettings, keep
-from ._memory import Block
 from ._request import Request, deadline_of
 
 _OWN_RATE = -1.0
@@ -338,7 +337,7 @@ class Hub:
         handle = self._open_handle()
         pulled = arguments[0] if arguments and isinstance(arguments[0], numpy.ndarray) else None
         native = [each.ctypes.data if isinstance(each, numpy.ndarray) else each for each in arguments]
-        is_shared = isinstance(owner_of(array), Block)  # then the daemon adds there
+        is_shared = handle.session.shares(array.ctypes.data)  # then the daemon adds there
         memory = [(array.ctypes.data, array.nbytes, is_shared)]
         if pulled is not None:
             memory.append((pulled.ctypes.data, pulled.nbytes, True))
