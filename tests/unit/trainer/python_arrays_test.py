@@ -5,6 +5,7 @@ Usage: python_arrays_test.py FAKE_DAEMON. The package and the library are found 
 
 import copy
 import ctypes
+import pickle
 import unittest
 
 from python_daemon import SIZE, WithDaemon
@@ -110,9 +111,19 @@ class ArraysTest(WithDaemon):
                     call(masked, timeout=60)
             with self.assertRaisesRegex(gradcube.InvalidError, "mask would be left out"):
                 session.send(masked, to=1, timeout=60)
+            for view in (memoryview(masked), memoryview(masked)[1:], pickle.PickleBuffer(masked)):
+                with self.assertRaisesRegex(gradcube.InvalidError, "mask would be left out"):
+                    session.send(view, to=1, timeout=60)
             filled = masked.filled(0)
             session.allreduce(filled, timeout=60)
             self.assertEqual(filled.tolist(), [SIZE, 0, SIZE, SIZE])
+
+    def test_messages_of_no_bytes_are_sent_of_any_shape(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            for empty in (numpy.zeros((0, 3)), numpy.zeros(0), bytearray()):
+                session.send(memoryview(empty), to=1, timeout=60)
+                session.compare(memoryview(empty), timeout=60)
+                session.recv(memoryview(empty), source=1, timeout=60)
 
     def test_a_copy_of_a_request_is_that_request(self):
         with gradcube.Session(self.socket, job="hold") as session:

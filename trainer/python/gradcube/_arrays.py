@@ -116,6 +116,19 @@ def elements_of(array, dtype, copied=False):
     return DTYPES[name], array.size
 
 
+def _bytes_of(data):
+    """An object with a buffer, as an array over that."""
+    try:
+        view = memoryview(data)
+        array = numpy.asarray(view.cast("B") if view.nbytes else view)  # Python casts no view with a 0 in its shape
+    except (TypeError, ValueError):
+        raise InvalidError(
+            f"invalid data: expected a NumPy array or contiguous bytes, not {type(data).__name__}"
+        ) from None
+    _check_whole(view.obj)
+    return array
+
+
 def memory_of(data, is_written):
     """Of `data`, a NumPy array or an object with a buffer: the address, the bytes, the library's number for the type,
     and what keeps them alive."""
@@ -125,12 +138,7 @@ def memory_of(data, is_written):
         _check_whole(array)
         dtype = DTYPES.get(array.dtype.name, dtype)
     else:
-        try:
-            array = numpy.asarray(memoryview(data).cast("B"))
-        except (TypeError, ValueError):
-            raise InvalidError(
-                f"invalid data: expected a NumPy array or contiguous bytes, not {type(data).__name__}"
-            ) from None
+        array = _bytes_of(data)
     if array.dtype.hasobject:
         raise InvalidError("invalid array: Python objects cannot be sent")
     if not array.flags.c_contiguous or not array.dtype.isnative:
