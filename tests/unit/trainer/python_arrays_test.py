@@ -4,12 +4,19 @@ Usage: python_arrays_test.py FAKE_DAEMON. The package and the library are found 
 """
 
 import copy
+import ctypes
+import mmap
+import pickle
 import unittest
+from multiprocessing.shared_memory import SharedMemory
+from unittest import mock
 
 from python_daemon import SIZE, WithDaemon
+from python_library import Meanwhile
 
 import gradcube
 import numpy
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 
 class ArraysTest(WithDaemon):
@@ -19,7 +26,13 @@ class ArraysTest(WithDaemon):
 
     def test_arrays_in_flight_are_not_resized(self):
         with gradcube.Session(self.socket, job="hold") as session:
-            for view in (lambda array: array, lambda array: array[2:7], lambda array: array.reshape(2, 5)):
+            for view in (
+                lambda array: array,
+                lambda array: array[2:7],
+                lambda array: array.reshape(2, 5),
+                as_strided,  # between these two and the array is an object of NumPy's own
+                lambda array: sliding_window_view(array, 10, writeable=True)[0],
+            ):
                 array = numpy.ones(10)
                 request = session.allreduce_async(view(array))
                 self.assert_of_one_size(array)
@@ -37,6 +50,89 @@ class ArraysTest(WithDaemon):
                 self.release()
                 request.wait(timeout=60)
                 array.resize(20, refcheck=False)
+
+    def assert_is_held_in_flight(self, session, array, give_back):
+        array[:] = 1
+        request = session.allreduce_async(array)
+        with self.assertRaises(BufferError):
+            give_back()
+        self.release()
+        request.wait(timeout=60)
+        self.assertEqual(array.tolist(), [SIZE] * 10)
+        give_back()  # while the request is still there
+
+    def test_memory_that_lies_under_an_array_in_flight_is_not_given_back(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            shared = SharedMemory(create=True, size=80)
+            shared.unlink()
+            mapped, growing = mmap.mmap(-1, 80), bytearray(80)
+            self.assert_is_held_in_flight(session, numpy.ndarray(10, buffer=shared.buf), shared.close)
+            self.assert_is_held_in_flight(session, numpy.ndarray(10, buffer=mapped), mapped.close)
+            self.assert_is_held_in_flight(session, numpy.ndarray(10, buffer=growing), growing.clear)
+
+    def test_memory_that_was_given_back_before_a_call_is_refused(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            memory = mmap.mmap(-1, 80)
+            array = numpy.ndarray(10, buffer=memory)
+            memory.close()
+            with self.assertRaisesRegex(gradcube.InvalidError, "mmap under it does not give its memory: mmap closed"):
+                session.allreduce(array, timeout=60)
+
+    def test_a_refused_call_holds_nothing_even_where_its_error_is_kept(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            hub = gradcube.Hub(session, {"fc": numpy.ones(16, "float32")}, "sgd:lr=1", timeout=60)
+            errors = []
+            for call in (
+                lambda array: session.allreduce(array, op="none"),
+                lambda array: session.send(array, to=1, tag=-1),
+                lambda array: session.send(array, to=1 << 20, timeout=60),
+                lambda array: session.compare(array, lane=1 << 20),
+                lambda array: hub.push("fc", array[:3]),
+                lambda array: hub.pull("fc", array[:3]),
+            ):
+                memory = bytearray(64)
+                try:
+                    call(numpy.ndarray(16, "float32", buffer=memory))
+                except gradcube.InvalidError as error:
+                    errors.append(error)
+                memory.clear()
+            self.assertEqual(len(errors), 6)
+            hub.free(60)
+
+    def test_arrays_are_not_resized_between_the_checks_of_a_call_and_its_submission(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            hub = gradcube.Hub(session, {"fc": numpy.ones(16, "float32")}, "sgd:lr=1", timeout=60)
+            for call in (
+                lambda array: session.allreduce(array, timeout=60),
+                lambda array: session.compare(array, timeout=60),
+                lambda array: session.send(array, to=1, timeout=60),
+                lambda array: hub.push("fc", array, timeout=60),
+                lambda array: hub.push_pull("fc", numpy.ones(16, "float32"), array, timeout=60),
+                lambda array: hub.pull("fc", array),
+            ):
+                array = numpy.ones(16, "float32")
+                meanwhile = mock.Mock(side_effect=lambda _, array=array: self.assert_of_one_size(array))
+                with (
+                    mock.patch("gradcube._request.check_late", meanwhile),
+                    mock.patch("gradcube._hub.check_late", meanwhile),
+                ):
+                    call(array)
+                meanwhile.assert_called_once()
+                meanwhile.reset_mock(side_effect=True)
+                array.resize(32, refcheck=False)
+            hub.free(60)
+
+    def test_an_array_is_not_resized_while_weights_are_copied_to_it(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            hub = gradcube.Hub(session, {"fc": numpy.ones(16, "float32")}, "sgd:lr=1", timeout=60)
+            array = numpy.zeros(16, "float32")
+            handle = session._handle
+            handle.native = Meanwhile(handle, "gradcube_hub_pull", lambda: self.assert_of_one_size(array))
+            hub.pull("fc", array)
+            handle.native = handle.native.library
+            self.assertEqual(array.tolist(), [1] * 16)
+            array.resize(32, refcheck=False)
+            hub.free(60)
 
     def test_arrays_of_a_call_whose_time_was_up_are_not_resized_before_it_has_ended(self):
         with gradcube.Session(self.socket, job="hold") as session:
@@ -63,15 +159,41 @@ class ArraysTest(WithDaemon):
             hub.free(60)
 
     def test_gradients_to_which_the_daemon_itself_may_write_are_refused_until_a_late_push_was_waited_for(self):
-        with gradcube.Session(self.socket, job="job") as session:
+        with (
+            gradcube.Session(self.socket, job="job") as session,
+            gradcube.Session(self.socket, job="other") as other,
+        ):
             hub = gradcube.Hub(session, {"fc": numpy.ones(16, "float32")}, "sgd:lr=1", timeout=60)
-            gradients = session.alloc(16)
-            request = hub.push_async("fc", gradients)
-            request._go_on()
-            with self.assertRaisesRegex(gradcube.InvalidError, "wait for that request first"):
-                session.send(gradients, to=1)
-            request.wait(timeout=60)
-            session.send(gradients, to=1, timeout=60)
+            blocks = [session.alloc(16) for _ in range(3)]
+            gradients = blocks.pop(1)
+            views = (
+                lambda array: array,
+                as_strided,
+                lambda array: numpy.asarray(memoryview(array)),
+                # What knows nothing of the array, as a tensor over it.
+                lambda array: numpy.frombuffer((ctypes.c_float * 16).from_address(array.ctypes.data), "float32"),
+            )
+            for view in views:
+                request = hub.push_async("fc", view(gradients))
+                request._go_on()
+                with self.assertRaisesRegex(gradcube.InvalidError, "wait for that request first"):
+                    other.send(gradients, to=1)
+                request.wait(timeout=60)
+                other.send(gradients, to=1, timeout=60)
+            hub.free(60)
+
+    def test_gradients_that_are_copied_may_be_read_while_a_late_push_goes_on(self):
+        with (
+            gradcube.Session(self.socket, job="job") as session,
+            gradcube.Session(self.socket, job="other") as other,
+        ):
+            hub = gradcube.Hub(session, {"fc": numpy.ones(16, "float32")}, "sgd:lr=1", timeout=60)
+            session.alloc(16)
+            for gradients in (numpy.ones(16, "float32"), other.alloc(16)):
+                request = hub.push_async("fc", gradients)
+                request._go_on()
+                other.send(gradients, to=1, timeout=60)
+                request.wait(timeout=60)
             hub.free(60)
 
     def test_masks_are_never_left_out_in_silence(self):
@@ -82,9 +204,19 @@ class ArraysTest(WithDaemon):
                     call(masked, timeout=60)
             with self.assertRaisesRegex(gradcube.InvalidError, "mask would be left out"):
                 session.send(masked, to=1, timeout=60)
+            for view in (memoryview(masked), memoryview(masked)[1:], pickle.PickleBuffer(masked)):
+                with self.assertRaisesRegex(gradcube.InvalidError, "mask would be left out"):
+                    session.send(view, to=1, timeout=60)
             filled = masked.filled(0)
             session.allreduce(filled, timeout=60)
             self.assertEqual(filled.tolist(), [SIZE, 0, SIZE, SIZE])
+
+    def test_messages_of_no_bytes_are_sent_of_any_shape(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            for empty in (numpy.zeros((0, 3)), numpy.zeros(0), bytearray()):
+                session.send(memoryview(empty), to=1, timeout=60)
+                session.compare(memoryview(empty), timeout=60)
+                session.recv(memoryview(empty), source=1, timeout=60)
 
     def test_a_copy_of_a_request_is_that_request(self):
         with gradcube.Session(self.socket, job="hold") as session:

@@ -65,6 +65,29 @@ class ControlCTest(WithControlC):
             ):
                 self.interrupt(call, lambda: self.assert_nothing_is_lost(session) or self.assert_is_usable(session, array))
 
+    def test_memory_can_be_given_back_after_a_call_that_ctrl_c_has_ended_anywhere(self):
+        memory = bytearray(40)
+
+        def array():
+            return numpy.ndarray(10, "float32", buffer=memory)
+
+        def give_back():
+            self.assert_nothing_is_lost(session)
+            self.assert_is_usable(session, array())
+            memory.append(0)  # refused while it is held
+            memory.pop()
+
+        with gradcube.Session(self.socket, job="job") as session:
+            hub = gradcube.Hub(session, {"fc": array()}, timeout=60)
+            for call in (
+                lambda: session.allreduce(array(), timeout=60),
+                lambda: session.recv(memory, 1, timeout=60),
+                lambda: hub.push_pull("fc", numpy.ones(10, "float32"), array(), timeout=60),
+                lambda: hub.pull("fc", array()),
+            ):
+                self.interrupt(call, give_back)
+            hub.free(60)
+
     @staticmethod
     def end_of(request, timeout=60):
         try:

@@ -80,6 +80,19 @@ class ComesLate:
         return self.library.gradcube_wait(session, number, 60000)
 
 
+class Meanwhile:
+    """The library: before this function of it does anything, something else happens, as if in another thread."""
+
+    def __init__(self, handle, function, happens):
+        self.library = handle.native
+        self.function = function
+        self.happens = happens
+
+    def __getattr__(self, name):
+        function = getattr(self.library, name)
+        return (lambda *arguments: (self.happens(), function(*arguments))[1]) if name == self.function else function
+
+
 class NeverEnds:
     """The library: no request ends."""
 

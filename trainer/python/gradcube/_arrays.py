@@ -1,7 +1,6 @@
 """NumPy arrays as the library sees them: types, shapes and numbers, checked."""
 
 import operator
-import weakref
 
 import numpy
 
@@ -67,24 +66,6 @@ def _check_whole(array):
         )
 
 
-def fixed_in_size(arrays):
-    """What keeps NumPy from giving the memory of these other sizes, and so other addresses, while it lives: it resizes
-    no array that has a weak reference, not even where it is told not to count the others."""
-    return [weakref.ref(each) for each in map(owner_of, arrays) if isinstance(each, numpy.ndarray)]
-
-
-def owner_of(memory):
-    """Whose the memory is of which a NumPy array or a memoryview is a view: itself, if it is none."""
-    while True:
-        if isinstance(memory, numpy.ndarray):
-            owner = memory.base
-        else:
-            owner = memory.obj if isinstance(memory, memoryview) else None
-        if owner is None:
-            return memory
-        memory = owner
-
-
 def elements_of(array, dtype, copied=False):
     """The library's number for the elements of `array`, which the caller calls `dtype`, and how many there are.
 
@@ -116,28 +97,37 @@ def elements_of(array, dtype, copied=False):
     return DTYPES[name], array.size
 
 
-def memory_of(data, is_written):
-    """Of `data`, a NumPy array or an object with a buffer: the address, the bytes, the library's number for the type,
-    and what keeps them alive."""
+def _bytes_of(data):
+    """An object with a buffer, as an array over that."""
+    try:
+        view = memoryview(data)
+        array = numpy.asarray(view.cast("B") if view.nbytes else view)  # Python casts no view with a 0 in its shape
+    except (TypeError, ValueError):
+        raise InvalidError(
+            f"invalid data: expected a NumPy array or contiguous bytes, not {type(data).__name__}"
+        ) from None
+    _check_whole(view.obj)
+    return array
+
+
+def memory_of(data, is_written, held):
+    """Of `data`, a NumPy array or an object with a buffer: the address, the bytes, and the library's number for the
+    type. ``held``, a HeldMemory, has it from then on."""
     dtype = DTYPES["bytes"]
     if isinstance(data, numpy.ndarray):
         array = data
         _check_whole(array)
         dtype = DTYPES.get(array.dtype.name, dtype)
     else:
-        try:
-            array = numpy.asarray(memoryview(data).cast("B"))
-        except (TypeError, ValueError):
-            raise InvalidError(
-                f"invalid data: expected a NumPy array or contiguous bytes, not {type(data).__name__}"
-            ) from None
+        array = _bytes_of(data)
+    held.hold(array)
     if array.dtype.hasobject:
         raise InvalidError("invalid array: Python objects cannot be sent")
     if not array.flags.c_contiguous or not array.dtype.isnative:
         raise InvalidError("invalid array: it must be C-contiguous and in native byte order")
     if is_written and not array.flags.writeable:
         raise InvalidError("invalid array: a message cannot be received in it, because it is not writeable")
-    return array.ctypes.data, array.nbytes, dtype, array
+    return held.take(array, is_written), array.nbytes, dtype
 
 
 def number_of_op(op):

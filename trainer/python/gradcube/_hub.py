@@ -8,13 +8,13 @@ import time
 
 import numpy
 
-from ._arrays import elements_of, owner_of, whole_number
+from ._arrays import elements_of, whole_number
 from ._errors import AgainError, Error, InvalidError, TimeoutError
+from ._held_memory import HeldMemory
 from ._hub_handle import HubHandle
 from ._interruptible_call import Call
 from ._late_memory import check_late
 from ._library import HubKey, HubSettings, keep
-from ._memory import Block
 from ._request import Request, deadline_of
 
 _OWN_RATE = -1.0
@@ -177,7 +177,7 @@ class Hub:
                 if len(requests) == _MOST_AT_ONCE:
                     requests[0].wait(timeout)
                     requests.popleft()
-                requests.append(self._push("gradcube_hub_init", name, array))
+                requests.append(self._push("gradcube_hub_init", name, (array,)))
                 requests[-1]._begin()
             for request in requests:
                 request.wait(timeout)
@@ -194,10 +194,10 @@ class Hub:
 
     def push(self, name, gradients, rate=None, timeout=None):
         """One step of the key. ``rate``: its learning rate, the same on all trainers; None: the optimizer's."""
-        self._push("gradcube_hub_push", name, gradients, _rate_of(rate))._complete(timeout)
+        self._push("gradcube_hub_push", name, (gradients,), _rate_of(rate))._complete(timeout)
 
     def push_async(self, name, gradients, rate=None):
-        return self._push("gradcube_hub_push", name, gradients, _rate_of(rate))._begin()
+        return self._push("gradcube_hub_push", name, (gradients,), _rate_of(rate))._begin()
 
     def push_pull(self, name, gradients, weights, rate=None, timeout=None):
         """The same, and `weights` has the new weights then. It may be `gradients`."""
@@ -207,19 +207,20 @@ class Hub:
         return self._push_pull(name, gradients, weights, rate)._begin()
 
     def _push_pull(self, name, gradients, weights, rate):
-        self._check(name, weights)
-        return self._push("gradcube_hub_push_pull", name, gradients, weights, _rate_of(rate))
+        return self._push("gradcube_hub_push_pull", name, (gradients, weights), _rate_of(rate))
 
     def pull(self, name, weights):
         """Copies the key's weights to `weights`: they are here already.
 
         AgainError while a push of the key is in flight, or waits in another thread for pulls that have begun.
         """
-        self._check(name, weights)
-        check_late([(weights.ctypes.data, weights.nbytes, True)])
-        handle = self._idle_handle()
-        if handle.call("gradcube_hub_pull", self._places[name], weights.ctypes.data) != 0:
-            raise handle.session.failure()
+        with HeldMemory(weights) as held:
+            self._check(name, weights)
+            address = held.take(weights, is_written=True)
+            check_late(held.pieces)
+            handle = self._idle_handle()
+            if handle.call("gradcube_hub_pull", self._places[name], address) != 0:
+                raise handle.session.failure()
 
     def weights(self, name):
         """The key's weights where they lie, as an array that cannot be written to.
@@ -333,21 +334,22 @@ class Hub:
                 f"{int(numpy.prod(shape))} of {dtype}"
             )
 
-    def _push(self, function, name, array, *arguments):
-        self._check(name, array)
-        handle = self._open_handle()
-        pulled = arguments[0] if arguments and isinstance(arguments[0], numpy.ndarray) else None
-        native = [each.ctypes.data if isinstance(each, numpy.ndarray) else each for each in arguments]
-        is_shared = isinstance(owner_of(array), Block)  # then the daemon adds there
-        memory = [(array.ctypes.data, array.nbytes, is_shared)]
-        if pulled is not None:
-            memory.append((pulled.ctypes.data, pulled.nbytes, True))
-        return Request._of(
-            self._session,
-            lambda number: handle.call(function, self._places[name], array.ctypes.data, *native, number),
-            (array, pulled, handle),
-            memory,
-        )
+    def _push(self, function, name, arrays, *arguments):
+        """``arrays``: what is pushed, and, if weights are pulled, what gets them."""
+        with HeldMemory(*arrays) as held:
+            for array in arrays:
+                self._check(name, array)
+            handle = self._open_handle()
+            pushed, *pulled = arrays
+            is_shared = handle.session.shares(pushed.ctypes.data)  # then the daemon adds there
+            addresses = [held.take(pushed, is_shared), *(held.take(array, is_written=True) for array in pulled)]
+            return Request._of(
+                self._session,
+                lambda number: handle.call(function, self._places[name], *addresses, *arguments, number),
+                held,
+                None,
+                handle,
+            )
 
     def _idle_handle(self):
         """For what is refused while a push is in flight: those that have ended, and that nobody keeps, are not."""

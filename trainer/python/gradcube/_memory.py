@@ -7,7 +7,9 @@ The garbage collector may free an array at any time and in any thread, which the
 """
 
 import atexit
+import bisect
 import ctypes
+import math
 import os
 import threading
 import weakref
@@ -41,6 +43,7 @@ class Handle:
         self._process = os.getpid()
         self._has_left = False
         self._is_at_exit = False
+        self._heap = []  # addresses in it, sorted
         self._hubs = {}  # by their addresses: whether each was dropped
         self.making = None  # the HubHandle of a Hub() that has not returned
         _handles.add(self)
@@ -66,6 +69,16 @@ class Handle:
 
     def has_left(self):
         return self._has_left
+
+    def keep_block(self, first, last):
+        """The addresses of a block's first byte and of its last one."""
+        for address in (first, last):
+            if not self.shares(address):
+                bisect.insort(self._heap, address)  # in C: no other thread comes between, nor a handler of a signal
+
+    def shares(self, address):
+        """Whether it lies in the memory that the daemon shares: between the blocks of alloc() lies nothing else."""
+        return bool(self._heap) and self._heap[0] <= address <= self._heap[-1]
 
     def keep_hub(self, hub):
         self._hubs[hub] = False
@@ -129,6 +142,7 @@ class Block:
             "typestr": dtype.str,
             "data": (address, False),
         }
+        handle.keep_block(address, address + max(1, math.prod(shape) * dtype.itemsize) - 1)
 
     def __reduce__(self):
         raise TypeError("memory of alloc() cannot be copied without its array: copy that")

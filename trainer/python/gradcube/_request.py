@@ -7,7 +7,6 @@ import threading
 import time
 import warnings
 
-from ._arrays import fixed_in_size
 from ._errors import CanceledError, Error, InvalidError, TimeoutError
 from ._late_memory import check_late
 from ._library import keep
@@ -55,6 +54,7 @@ class Request:
         self._received = received
         self._submit = None
         self._owned = ()
+        self._held = None
         self._memory = ()  # for each piece the address, the bytes, and whether they are written
         self._failure = None
         self._done = ctypes.c_int()  # gradcube_poll() has reported the end
@@ -66,13 +66,13 @@ class Request:
         self._is_canceled = False
 
     @classmethod
-    def _of(cls, session, submit, owned, memory, received=None):
-        """To be submitted. ``submit`` gets where the library writes the number; what is ``owned``, which has the
-        ``memory``, lives until the end."""
-        check_late(memory)
+    def _of(cls, session, submit, held, received=None, owned=None):
+        """To be submitted. ``submit`` gets where the library writes the number. What is ``held``, a HeldMemory, is so
+        until the end, and ``received`` and what is ``owned`` live until then."""
+        check_late(held.pieces)
         request = cls(session, ctypes.c_uint64(), received)
-        request._submit, request._memory = submit, memory
-        request._owned = (*owned, *fixed_in_size(owned))
+        request._submit, request._memory, request._held = submit, held.pieces, held.pass_on()
+        request._owned = (request._held, received, owned)
         return request
 
     def _begin(self):
@@ -80,6 +80,8 @@ class Request:
             self._session._begin(self._submit, ctypes.byref(self._number))
         except BaseException as stop:
             self._leave(stop)
+            if self._number.value == 0:
+                self._held.let_go()
             raise
         self._submit = None
         return self
@@ -134,6 +136,7 @@ class Request:
     def _settle(self):
         if self._ended:
             self._session._late.remove(self._number.value)
+            self._held.let_go()  # only then: others may come to lie there
 
     def _wait(self, timeout):
         deadline = deadline_of(timeout)

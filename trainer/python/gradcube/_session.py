@@ -8,6 +8,7 @@ import numpy
 
 from ._arrays import DTYPES, elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
 from ._errors import AgainError, CanceledError, InvalidError, MemoryFullError, error_of
+from ._held_memory import HeldMemory
 from ._late_memory import LateMemory, register
 from ._library import Collective, Message, keep, library
 from ._memory import Block, Handle
@@ -192,7 +193,7 @@ class Session:
         return self._barrier(lane)._begin()
 
     def _barrier(self, lane):
-        return self._collective("barrier", None, (), lane=whole_number(lane, "lane", 0, _MOST))
+        return self._collective("barrier", HeldMemory(), lane=whole_number(lane, "lane", 0, _MOST))
 
     def compare(self, data, timeout=None, lane=0):
         """CorruptError on every trainer, which names ranks, unless all have the same bytes in `data`: an array or bytes."""
@@ -202,10 +203,10 @@ class Session:
         return self._comparison(data, lane)._begin()
 
     def _comparison(self, data, lane):
-        address, count, _, owner = memory_of(data, is_written=False)
         lane = whole_number(lane, "lane", 0, _MOST)
-        read = ((address, count, False),)
-        return self._collective("compare", owner, read, buffer=address, count=count, dtype=DTYPES["bytes"], lane=lane)
+        with HeldMemory() as held:
+            address, count, _ = memory_of(data, is_written=False, held=held)
+            return self._collective("compare", held, buffer=address, count=count, dtype=DTYPES["bytes"], lane=lane)
 
     def send(self, data, to, tag=0, timeout=None):
         """Sends `data`, an array or bytes, to the trainer of rank `to`. Returns when it has them.
@@ -264,58 +265,51 @@ class Session:
         return received
 
     def _message(self, direction, data, peer, tag, paths=0):
-        receives = direction == _RECEIVE
-        address, count, dtype, owner = memory_of(data, is_written=receives)
-        received = ctypes.c_size_t()
         message = Message(
             size=ctypes.sizeof(Message),
             direction=direction,
             peer=whole_number(peer, "rank", 0, _MOST),
-            buffer=address,
-            bytes=count,
             tag=whole_number(tag, "tag", 0, _MOST_TAG),
             paths=paths,
-            dtype=dtype,
         )
-        if receives:
+        received = None
+        if direction == _RECEIVE:
+            received = ctypes.c_size_t()
             message.received = ctypes.pointer(received)
-        memory = ((address, count, receives),)
-        return self._request("gradcube_submit_message", message, owner, memory, received if receives else None)
+        with HeldMemory() as held:
+            message.buffer, message.bytes, message.dtype = memory_of(data, received is not None, held)
+            return self._request("gradcube_submit_message", message, held, received)
 
     def _on_array(self, kind, array, dtype, lane, op="sum", root=0, in_chunks=False):
-        number, count = elements_of(array, dtype, copied=kind in _COPIED)
-        is_written = array.nbytes != 0 and not (kind == "broadcast" and root == self.rank)
-        if in_chunks and count % self.size != 0:
-            raise InvalidError(
-                f"invalid array: {count} elements have no chunks of one length for {self.size} trainers: "
-                "expected a multiple of that number"
+        with HeldMemory(array) as held:
+            number, count = elements_of(array, dtype, copied=kind in _COPIED)
+            is_written = array.nbytes != 0 and not (kind == "broadcast" and root == self.rank)
+            if in_chunks and count % self.size != 0:
+                raise InvalidError(
+                    f"invalid array: {count} elements have no chunks of one length for {self.size} trainers: "
+                    "expected a multiple of that number"
+                )
+            return self._collective(
+                kind,
+                held,
+                buffer=held.take(array, is_written),
+                count=count // self.size if in_chunks else count,
+                dtype=number,
+                op=number_of_op(op),
+                root=whole_number(root, "root", 0, _MOST),
+                lane=whole_number(lane, "lane", 0, _MOST),
             )
-        return self._collective(
-            kind,
-            array,
-            ((array.ctypes.data, array.nbytes, is_written),),
-            buffer=array.ctypes.data,
-            count=count // self.size if in_chunks else count,
-            dtype=number,
-            op=number_of_op(op),
-            root=whole_number(root, "root", 0, _MOST),
-            lane=whole_number(lane, "lane", 0, _MOST),
-        )
 
-    def _collective(self, kind, array, memory, **fields):
+    def _collective(self, kind, held, **fields):
         collective = Collective(size=ctypes.sizeof(Collective), kind=KINDS[kind], **fields)
-        return self._request("gradcube_submit", collective, array, memory)
+        return self._request("gradcube_submit", collective, held)
 
-    def _request(self, function, asked, array, memory, received=None):
+    def _request(self, function, asked, held, received=None):
         """Of what `asked` describes: to be submitted."""
         handle = self._open_handle()
         function = getattr(handle.native, function)
         return Request._of(
-            self,
-            lambda number: function(handle.session, ctypes.byref(asked), number),
-            (array, received),
-            memory,
-            received,
+            self, lambda number: function(handle.session, ctypes.byref(asked), number), held, received
         )
 
     def _begin(self, submit, number):
