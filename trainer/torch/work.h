@@ -7,9 +7,9 @@
 // stream wait for them, and the future makes that of who takes its value, and of its callbacks.
 // isCompleted() is true when the device has done them, too.
 //
-// Where a tensor gets other memory meanwhile, as by resize_() or `.data`, what the requests use stays
-// until they have ended, and the work fails, as its result is not where the tensor is: when it ends,
-// or in a wait() before which nobody can have known of its end.
+// Where a tensor gets other memory meanwhile, as by resize_() or `.data`, what the requests use
+// stays until they have ended, and the work fails, as its result is not where the tensor is: when
+// it ends, or in a wait() before which nobody can have known of its end.
 //
 // wait() with a timeout fails the work for good when the time is up, with the reason that Gradcube
 // knows: who is missing. Messages are withdrawn then; if all had met the other ranks' already, the
@@ -41,7 +41,8 @@ namespace gradcube::pytorch {
 
 class GradcubeWork final : public c10d::Work {
  public:
-  // `results`: what requests write to the outputs. `stage`: of tensors on a device, and has the copies then; else null. `any_source`: of a receive
+  // `results`: what requests write to the outputs.
+  // `stage`: of tensors on a device, and has the copies then; else null. `any_source`: of a receive
   // from any rank, else null. `source`: of another receive, the rank that it is from, else -1.
   GradcubeWork(int rank, c10d::OpType type, const char* title, std::vector<at::Tensor> inputs,
                std::vector<at::Tensor> outputs, std::vector<HeldMemory> results,

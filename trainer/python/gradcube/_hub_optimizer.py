@@ -233,12 +233,9 @@ class HubOptimizer(torch.optim.Optimizer):
         super().zero_grad(*arguments, **options)
         self._is_zeroed = True
 
-    def state_dict(self):
-        """The groups' settings alone: the optimizer's state is on the servers."""
-        return super().state_dict()
-
     def load_state_dict(self, state_dict):
-        """Of state_dict(): learning rates. The other settings have to be those of the hub."""
+        """Of state_dict(), which has the groups' settings alone, as the state is on the servers: learning rates. The other
+        settings have to be those of the hub."""
         if state_dict.get("state"):
             raise InvalidError("this state is a local optimizer's: a hub begins with a state of zero")
         for number, group in enumerate(state_dict["param_groups"][: len(self._settings)]):
