@@ -234,8 +234,7 @@ class HubOptimizer(torch.optim.Optimizer):
         self._is_zeroed = True
 
     def load_state_dict(self, state_dict):
-        """Of state_dict(), which has the groups' settings alone, as the state is on the servers: learning rates. The other
-        settings have to be those of the hub."""
+        """Of state_dict(), which has the groups' settings: learning rates. Others have to be those of the hub."""
         if state_dict.get("state"):
             raise InvalidError("this state is a local optimizer's: a hub begins with a state of zero")
         for number, group in enumerate(state_dict["param_groups"][: len(self._settings)]):
