@@ -1,11 +1,12 @@
 """What hub_torch_test.py starts by `gradcube run`: a trainer whose optimizer makes its own session. Prints its weights."""
 
 import hashlib
+import sys
 
 import torch
 from gradcube._hub_optimizer import HubOptimizer
 
-torch.manual_seed(1)
+torch.manual_seed(int(sys.argv[1]))
 model = torch.nn.Linear(40, 3)
 optimizer = HubOptimizer(model.parameters(), "sgd", lr=0.1, momentum=0.9, timeout=60)
 for step in range(3):

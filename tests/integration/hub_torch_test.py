@@ -376,16 +376,23 @@ class HubOptimizers(TestCase):
 
 
 class Launched(TestCase):
-    def test_an_optimizer_without_a_session_joins_where_it_was_started(self):
+    def test_optimizers_without_sessions_join_where_they_were_started_and_by_the_run_that_started_them(self):
         script = pathlib.Path(__file__).resolve().parent / "hub_launched.py"
         with Cluster("--topology", "star:2") as cluster:
-            command = ["run", "--no-prefix", "--trainers", "2", "--", sys.executable, str(script)]
-            done = cluster.tool(*command, timeout=LONG)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            lines = done.stdout.splitlines()
-            self.assertEqual(len(lines), 4, done.stdout)
-            self.assertEqual(len(set(lines)), 1, done.stdout)
-            self.assertTrue(lines[0].startswith("of 4: "), done.stdout)
+
+            def run(seed):
+                command = ["run", "--no-prefix", "--trainers", "2", "--", sys.executable, str(script), seed]
+                return cluster.tool(*command, timeout=LONG)
+
+            weights = set()
+            for done in all_of(run, ["1", "2"]):
+                self.assertEqual(done.returncode, 0, done.stderr)
+                lines = done.stdout.splitlines()
+                self.assertEqual(len(lines), 4, done.stdout)
+                self.assertEqual(len(set(lines)), 1, done.stdout)
+                self.assertTrue(lines[0].startswith("of 4: "), done.stdout)
+                weights.add(lines[0])
+            self.assertEqual(len(weights), 2)
             self.assert_works(cluster)
 
 

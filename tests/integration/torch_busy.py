@@ -34,7 +34,7 @@ def silent():
     failures = [refusal(work.wait) for work in works]
     # Those that were late a moment before the others have had an inquiry of their own, whose answer is of them alone.
     assert len(set(failures)) < len(works) / 2 and all("did not say why" in each for each in failures), failures
-    named = [each for each in failures if "collective" in each]
+    named = [each for each in failures if "request" in each]
     assert len(set(named)) == len(named) > 0, failures
     os._exit(0)  # leaving would wait for the daemon
 

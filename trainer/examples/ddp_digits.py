@@ -79,6 +79,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of weights, split and shuffle (default: 1)")
     parser.add_argument("--picture", metavar="FILE.png", help="draw loss and time of each step")
     arguments = parser.parse_args()
+    if arguments.epochs < 1:
+        parser.error(f"--epochs {arguments.epochs}: at least 1 is accepted")
     if arguments.backend == "gradcube":
         import gradcube.torch  # makes the backend known
 

@@ -63,6 +63,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of weights, split and shuffle (default: 1)")
     parser.add_argument("--timeline", metavar="FILE.json", help="write what all ranks do in three iterations")
     arguments = parser.parse_args()
+    if arguments.epochs < 1:
+        parser.error(f"--epochs {arguments.epochs}: at least 1 is accepted")
 
     torch.set_num_threads(1)
     torch.manual_seed(arguments.seed)

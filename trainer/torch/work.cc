@@ -18,14 +18,18 @@ namespace {
 constexpr std::chrono::hours kForever(24 * 365);
 constexpr const char* kAbandoned = "a signal has ended a wait() for what is still read";
 constexpr const char* kMoved =
-    "a tensor of this call has got other memory since, as by resize_(), set_(), share_memory_() or "
-    "`.data`, and so does not have the result: expected that after wait()";
+    "the storage of a tensor of this call has got other memory since, as by resize_() or "
+    "share_memory_(), and so does not have the result: expected that after wait()";
 constexpr const char* kUnwritten =
     "a signal has ended the wait() for this call, so that it has left its tensors as they are: "
     "expected another wait() before it ends";
 
-const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
-  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+// Over the memory that they have now. Sparse tensors have none of their own.
+std::vector<at::Tensor> as_they_lie(std::vector<at::Tensor> tensors) {
+  for (at::Tensor& tensor : tensors) {
+    if (tensor.has_storage()) tensor = tensor.detach();
+  }
+  return tensors;
 }
 
 }  // namespace
@@ -36,7 +40,7 @@ GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
                            std::shared_ptr<Stage> stage, std::shared_ptr<AnySource> any_source,
                            int source)
     : Work(rank, type, title, inputs),
-      outputs_(std::move(outputs)),
+      outputs_(as_they_lie(std::move(outputs))),
       results_(std::move(results)),
       copies_(std::move(copies)),
       stage_(std::move(stage)),
@@ -45,9 +49,7 @@ GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
       future_(c10::make_intrusive<c10::ivalue::Future>(
           c10::ListType::create(c10::TensorType::get()),
           stage_ == nullptr ? std::vector<c10::Device>()
-                            : std::vector<c10::Device>{stage_->link().device})) {
-  for (const at::Tensor& output : outputs_) storages_.push_back(storage_of(output));
-}
+                            : std::vector<c10::Device>{stage_->link().device})) {}
 
 void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
                          const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
@@ -99,13 +101,8 @@ void GradcubeWork::end_by(const std::function<void()>& copy) {
 }
 
 bool GradcubeWork::have_moved() const {
-  if (opType_ == c10d::OpType::SEND) return false;  // nothing is written
-  const auto has_kept = [](const at::Tensor& output, const c10::StorageImpl* storage) {
-    return storage_of(output) == storage;
-  };
   return std::any_of(results_.begin(), results_.end(),
-                     [](const HeldMemory& one) { return one.has_moved(); }) ||
-         !std::equal(outputs_.begin(), outputs_.end(), storages_.begin(), has_kept);
+                     [](const HeldMemory& one) { return one.has_moved(); });
 }
 
 void GradcubeWork::copy() {

@@ -7,9 +7,10 @@
 // stream wait for them, and the future makes that of who takes its value, and of its callbacks.
 // isCompleted() is true when the device has done them, too.
 //
-// Where a tensor gets other memory meanwhile, as by resize_() or `.data`, what the requests use
-// stays until they have ended, and the work fails, as its result is not where the tensor is: when
-// it ends, or in a wait() before which nobody can have known of its end.
+// Its result is in the memory that its tensors had when it began, whatever `.data` they are given
+// meanwhile. Where their storage gets other memory, as by resize_(), what the requests use stays
+// until they have ended, and the work fails, as its result is not there: when it ends, or in a
+// wait() before which nobody can have known of its end.
 //
 // wait() with a timeout fails the work for good when the time is up, with the reason that Gradcube
 // knows: who is missing. Messages are withdrawn then; if all had met the other ranks' already, the
@@ -99,9 +100,8 @@ class GradcubeWork final : public c10d::Work {
   bool has_ended_within(std::chrono::milliseconds time, bool handles_signals = true);
 
   const std::vector<at::Tensor> outputs_;
-  std::vector<const c10::StorageImpl*> storages_;  // of the outputs, when the call was made
-  std::vector<HeldMemory> results_;                // and what copies have been written to
-  std::atomic<bool> may_be_known_{false};          // that it has ended
+  std::vector<HeldMemory> results_;        // and what copies have been written to
+  std::atomic<bool> may_be_known_{false};  // that it has ended
   std::vector<Copy> copies_;
   const std::shared_ptr<Stage> stage_;
   const std::shared_ptr<AnySource> any_source_;

@@ -72,9 +72,9 @@ std::optional<std::string> JobNode::objection(const JoinRequest& request) const 
       continue;
     }
     return fmt::format(
-        "job \"{}\" already has a trainer on server {}: pid {}; where each server is to have "
-        "several, "
-        "all trainers say how many, trainers_per_server, and which of them they are, local",
+        "job \"{}\" already has a trainer on server {}: pid {}; two programs that run at the same "
+        "time need jobs of two names, and where each server is to have several trainers, all say "
+        "how many, trainers_per_server, and which of them they are, local",
         request.name, space_.text(server_), agent.trainer().pid);
   }
   return too_many(request, jobs, of_user);

@@ -226,6 +226,7 @@ class FailureTest(WithControlC):
             self.assertIsNotNone(waited, str(caught.exception))
             self.assertGreaterEqual(int(waited[1]), 100)  # the first of its short waits at least
             self.assertLessEqual(int(waited[1]), 201)
+            self.assertIn("it goes on, and this error's .request waits for it", str(caught.exception))
 
     def test_memory_of_a_call_whose_time_was_up_is_refused_until_it_was_waited_for(self):
         with gradcube.Session(self.socket, job="hold") as session:

@@ -39,7 +39,7 @@ class HubOptimizer(torch.optim.Optimizer):
     ``optimizer`` and its settings, with PyTorch's names and defaults: "sgd" (lr 0.01, momentum, dampening, nesterov,
     weight_decay), "adam" and "adamw" (lr, betas, eps, weight_decay). "momentum" and "nesterov" are "sgd" with momentum
     0.9. ``clip`` limits the magnitude of each element of the mean.
-    ``session``: None: one of the job "default", at the place that `gradcube run` has given this process; free() closes
+    ``session``: None: one of a job of this run of `gradcube run`, at the place that it has given this process; free() closes
     it. ``lane``, ``chunk_bytes``, ``aggregator``, ``staleness``: as for Hub. ``timeout``: the most seconds to wait at a
     time; None: no limit.
     ``checkpoint``: the path of checkpoints, on each server's own disk or in a folder that all see. If there is one

@@ -85,15 +85,17 @@ def _shared_out(told, rank):
 
 
 def launched_session():
-    """A session of the job "default", at the place that the launcher has given this process. `gradcube run` counts the
-    processes of a server, others those of a host: they share its servers out, with as many on each."""
+    """A session at the place that the launcher has given this process. `gradcube run` counts the processes of a server, and
+    its job has the name of the run. Others count those of a host, which share its servers out, with as many on each; then
+    it is the job "default"."""
     place = launched()
+    job = os.environ.get("TORCHELASTIC_RUN_ID", "default") if "GRADCUBE_SOCKET" in os.environ else "default"
     sockets = [os.environ["GRADCUBE_SOCKET"]] if "GRADCUBE_SOCKET" in os.environ else _sockets()
     if not place or not sockets or place["LOCAL_WORLD_SIZE"] % len(sockets) != 0:
-        return Session()
+        return Session(job=job)
     each = place["LOCAL_WORLD_SIZE"] // len(sockets)
     server, local = divmod(place["LOCAL_RANK"], each)
-    return Session(sockets[server], trainers_per_server=each, local=local)
+    return Session(sockets[server], job, trainers_per_server=each, local=local)
 
 
 def _server_and_cluster(path):

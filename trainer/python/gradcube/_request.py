@@ -167,6 +167,8 @@ class Request:
             self._begin().wait(timeout)
         except BaseException as stop:
             self._leave(stop)
+            if isinstance(stop, TimeoutError) and stop.request is self:
+                stop.args = (f"{stop}; it goes on, and this error's .request waits for it: a new call is another one",)
             raise
 
     def _finish(self, timeout):
