@@ -385,7 +385,7 @@ class Launched(TestCase):
                 return cluster.tool(*command, timeout=LONG)
 
             weights = set()
-            for done in all_of(run, ["1", "2"]):
+            for done in all_of(run, ["1", "2"], LONG):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 lines = done.stdout.splitlines()
                 self.assertEqual(len(lines), 4, done.stdout)

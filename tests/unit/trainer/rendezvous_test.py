@@ -252,12 +252,12 @@ class Launchers(unittest.TestCase):
                     with mock.patch.object(_rendezvous, "Session", lambda *where, **options: (where, options)):
                         return _rendezvous.launched_session()
 
-        self.assertEqual(place(self.MPIRUN, ["s"]), (("s",), {"trainers_per_server": 3, "local": 1}))
-        self.assertEqual(place(self.MPIRUN, ["a", "b", "c"]), (("b",), {"trainers_per_server": 1, "local": 0}))
-        by_run = {**self.SRUN, "GRADCUBE_SOCKET": "t"}
-        self.assertEqual(place(by_run, ["a", "b"]), (("t",), {"trainers_per_server": 3, "local": 1}))
+        self.assertEqual(place(self.MPIRUN, ["s"]), (("s", "default"), {"trainers_per_server": 3, "local": 1}))
+        self.assertEqual(place(self.MPIRUN, ["a", "b", "c"]), (("b", "default"), {"trainers_per_server": 1, "local": 0}))
+        by_run = {**self.SRUN, "GRADCUBE_SOCKET": "t", "TORCHELASTIC_RUN_ID": "run-7"}
+        self.assertEqual(place(by_run, ["a", "b"]), (("t", "run-7"), {"trainers_per_server": 3, "local": 1}))
         for environment, sockets in ({}, ["s"]), (self.MPIRUN, []), (self.MPIRUN, ["a", "b"]):
-            self.assertEqual(place(environment, sockets), ((), {}))
+            self.assertEqual(place(environment, sockets), ((), {"job": "default"}))
 
 
 if __name__ == "__main__":
