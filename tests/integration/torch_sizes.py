@@ -1,6 +1,7 @@
 """Scenarios of torch_ranks.py in which a rank gives a tensor other memory while a call uses what it had."""
 
 import mmap
+import os
 
 import torch
 import torch.distributed as dist
@@ -8,7 +9,7 @@ import torch.distributed as dist
 from torch_late import LONG, Meetings, interrupt
 from torch_missed import LATER, SOON, refusal
 
-MOVED = "other memory"
+LOST = "does not have the result"
 SHORT = "longer than its storage"
 MAP_NORESERVE = 0x4000  # mmap has the name from Python 3.13 on
 
@@ -18,10 +19,10 @@ def storage_of(tensor):
 
 
 def sizes():
-    """Memory that calls use stays until they have ended, whatever becomes of their tensors; a result that is not where
-    its tensor is fails."""
+    """Storages that calls use get no other memory; where they lose theirs, it stays, and the result fails."""
     moved_in_flight()
     looked_at_in_flight()
+    read_in_flight()
     moved_when_late()
     interrupted_and_moved()
     too_long()
@@ -68,36 +69,30 @@ def replace(tensor):
 def moved_in_flight():
     rank, meet, group = dist.get_rank(), Meetings("moved in flight"), dist.new_group(timeout=LATER)
     for begin in beginnings(group):
-        for move in (let_go, grow, share, replace):
+        for move in (let_go, share, replace):
             for is_plain in (True, False):
                 tensor = torch.ones(LONG) if is_plain else torch.ones(2 * LONG)[::2]
                 if rank != 0:
                     meet()
                 work = begin(tensor)
                 if rank == 0:
+                    former = tensor.detach()
+                    refusal(lambda tensor=tensor: grow(tensor), "cannot be resized while a call uses it")
                     move(tensor)
                     others = [torch.full((LONG,), 7.0) for _ in range(4)]  # in what is free now
                     meet()
-                    expect_result_or_reason(work, tensor, (begin.__name__, move.__name__, is_plain))
+                    if move in (let_go, share):
+                        refusal(work.wait, LOST)
+                        refusal(work.wait, LOST)
+                    else:
+                        work.wait()
+                        assert torch.equal(former, torch.full_like(former, 4)), (begin, move, is_plain, former)
+                    if move is not share:  # whose storage has no other size any more
+                        grow(tensor)
                     assert all(torch.equal(other, torch.full_like(other, 7)) for other in others), (begin, move)
                 elif work is not None:
                     work.wait()
     dist.destroy_process_group(group)
-
-
-def expect_result_or_reason(work, tensor, case):
-    """A copy goes to where its storage is by then. What was written in place does not. The result is in the memory that
-    the tensor had."""
-    begin, move, is_plain = case
-    by_copies = not is_plain or begin == "scatter"
-    if move == "replace":
-        work.wait()
-        assert all(torch.equal(one, torch.full_like(one, 4)) for one in work.result()), (case, work.result())
-    elif by_copies and move in ("grow", "share"):
-        work.wait()
-        assert torch.equal(tensor, torch.full_like(tensor, 4)), (case, tensor)
-    else:
-        refusal(work.wait, SHORT if by_copies and move == "let_go" else MOVED)
 
 
 def looked_at_in_flight():
@@ -113,6 +108,28 @@ def looked_at_in_flight():
     work.wait()
     refusal(lambda: storage_of(tensor).resize_(8 * LONG), "resiz")
     assert (array == 4).all(), array
+    dist.destroy_process_group(group)
+
+
+def read_in_flight():
+    """A rank that only gives may free what it has given; and a forked child, what its parent's call uses."""
+    rank, meet, group = dist.get_rank(), Meetings("read in flight"), dist.new_group(timeout=LATER)
+    for begin in (dist.broadcast, lambda tensor, root, **options: dist.reduce(tensor, 1 - root, **options)):
+        tensor = torch.ones(LONG)
+        if rank != 0:
+            meet()
+        work = begin(tensor, 0, group=group, async_op=True)
+        if rank == 0:
+            child = os.fork()
+            if child == 0:
+                grow(tensor)
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            let_go(tensor)
+            meet()
+        work.wait()
+        if rank == 1:
+            assert torch.equal(tensor, torch.full_like(tensor, 1 if begin is dist.broadcast else 4)), tensor
     dist.destroy_process_group(group)
 
 
@@ -150,7 +167,7 @@ def interrupted_and_moved():
         for number, half in enumerate(halves):
             meet()
             if rank == 0 and not is_shared:
-                refusal(works[number].wait, MOVED)
+                refusal(works[number].wait, LOST)
             else:
                 (works[number] if works else dist.all_reduce(half, group=group, async_op=True)).wait()
         assert all(torch.equal(other, torch.full_like(other, 7)) for other in others)

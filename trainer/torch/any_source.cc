@@ -65,7 +65,6 @@ void AnySource::has_ended(std::size_t place) {
 
 void AnySource::deliver() {
   const c10::InferenceMode as_values;
-  check_memory(output_);
   output_.copy_(first_);
   is_delivered_ = true;
 }

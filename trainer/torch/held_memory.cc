@@ -1,9 +1,14 @@
 #include "trainer/torch/held_memory.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/CPUAllocator.h>
 #include <mutex>
+#include <stdexcept>
+#include <unordered_map>
 #include <utility>
 
+#include "trainer/torch/compatibility.h"
+#include "trainer/torch/memory.h"
 #include "trainer/torch/of_process.h"
 
 namespace gradcube::pytorch {
@@ -11,11 +16,34 @@ namespace {
 
 using SharedMemory = std::shared_ptr<c10::DataPtr>;
 
-void let_go(void* context) { delete static_cast<SharedMemory*>(context); }
-
 struct Holds {
-  std::mutex mutex;  // held while a storage's hold is looked at and changed
+  struct OfStorage {
+    unsigned count = 0;
+    c10::Allocator* allocator = nullptr;  // its own
+  };
+  std::mutex mutex;  // held while storages are looked at and changed
+  std::unordered_map<c10::StorageImpl*, OfStorage> of_storages;
 };
+
+class RefusingAllocator final : public AllocatorBase {
+  c10::DataPtr take(std::size_t bytes) const override {
+    Holds& holds = of_process<Holds>();
+    {
+      // A forked child has its parent's storages, but none of its calls.
+      const std::lock_guard<std::mutex> lock(holds.mutex);
+      if (holds.of_storages.empty()) return c10::GetCPUAllocator()->allocate(bytes);
+    }
+    throw std::runtime_error(
+        "a storage cannot be resized while a call uses it: expected that after wait()");
+  }
+};
+
+c10::Allocator* refusing() {
+  static RefusingAllocator* const allocator = new RefusingAllocator;  // storages may outlive it
+  return allocator;
+}
+
+void let_go(void* context) { delete static_cast<SharedMemory*>(context); }
 
 // How tensors over memory of others, such as NumPy's, let go of it.
 c10::DeleterFnPtr deleter_of_others() {
@@ -28,17 +56,13 @@ c10::DeleterFnPtr deleter_of_others() {
   return deleter;
 }
 
-bool can_share(const c10::StorageImpl& storage) {
-  const c10::DataPtr& held = storage.data_ptr();
-  return held.device().is_cpu() && held.get_context() != nullptr &&
-         (storage.allocator() != nullptr || held.get_deleter() == deleter_of_others());
-}
-
 SharedMemory shared_with(c10::StorageImpl& storage) {
-  const std::lock_guard<std::mutex> lock(of_process<Holds>().mutex);
   const c10::DataPtr& held = std::as_const(storage).data_ptr();
-  if (held.get_deleter() == &let_go) return *static_cast<SharedMemory*>(held.get_context());
-  if (!can_share(storage)) return nullptr;
+  const c10::DeleterFnPtr deleter = held.get_deleter();
+  if (deleter == &let_go) return *static_cast<SharedMemory*>(held.get_context());
+  const bool can_share = deleter == c10::GetDefaultCPUAllocator()->raw_deleter() ||
+                         deleter == deleter_of_others() || is_of_sharing(deleter);
+  if (!can_share || held.get_context() == nullptr) return nullptr;
   const auto memory = std::make_shared<c10::DataPtr>();
   auto context = std::make_unique<SharedMemory>(memory);
   void* const begin = held.get();
@@ -46,11 +70,48 @@ SharedMemory shared_with(c10::StorageImpl& storage) {
   return memory;
 }
 
+// And gives the memory that stays.
+SharedMemory hold(c10::StorageImpl& storage) {
+  Holds& holds = of_process<Holds>();
+  const std::lock_guard<std::mutex> lock(holds.mutex);
+  SharedMemory memory = shared_with(storage);
+  Holds::OfStorage& its = holds.of_storages[&storage];
+  if (its.count++ == 0 && storage.allocator() != nullptr && storage.allocator() != refusing()) {
+    its.allocator = storage.allocator();
+    storage.set_allocator(refusing());
+  }
+  return memory;
+}
+
 }  // namespace
 
-HeldMemory::HeldMemory(const c10::Storage& storage)
-    : storage_(storage),
-      memory_(shared_with(*storage.unsafeGetStorageImpl())),
-      begin_(storage.unsafeGetStorageImpl()->data()) {}
+HeldMemory::HeldMemory(const c10::Storage& storage, bool is_result)
+    : kept_{storage, hold(*storage.unsafeGetStorageImpl())},
+      begin_(storage.unsafeGetStorageImpl()->data()),
+      is_result_(is_result) {}
+
+HeldMemory::~HeldMemory() {
+  if (!kept_.storage) return;  // it was moved from
+  c10::StorageImpl* const storage = kept_.storage.unsafeGetStorageImpl();
+  Holds& holds = of_process<Holds>();
+  const std::lock_guard<std::mutex> lock(holds.mutex);
+  const auto found = holds.of_storages.find(storage);
+  if (found == holds.of_storages.end() || --found->second.count != 0) return;
+  // In memory that processes share it has none any more.
+  if (storage->allocator() == refusing() && found->second.allocator != nullptr) {
+    storage->set_allocator(found->second.allocator);
+  }
+  holds.of_storages.erase(found);
+}
+
+at::Tensor as_it_lies(const at::Tensor& tensor) {
+  if (!tensor.device().is_cpu() || !tensor.has_storage()) return tensor.detach();
+  at::Tensor alias =
+      at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
+                    at::TensorOptions().dtype(tensor.scalar_type()).device(at::kCPU));
+  alias._set_conj(tensor.is_conj());
+  alias._set_neg(tensor.is_neg());
+  return alias;
+}
 
 }  // namespace gradcube::pytorch

@@ -100,6 +100,10 @@ void install_allocator() {
 
 }  // namespace
 
+bool is_of_sharing(c10::DeleterFnPtr deleter) {
+  return deleter == &delete_block || deleter == &delete_part;
+}
+
 Sharing::Sharing(std::shared_ptr<Session> session, std::size_t side_by_side)
     : outer_session_(std::exchange(sharing_session, std::move(session))),
       outer_block_(std::exchange(sharing_block, nullptr)) {

@@ -19,6 +19,7 @@
 #ifndef GRADCUBE_TRAINER_TORCH_MEMORY_H_
 #define GRADCUBE_TRAINER_TORCH_MEMORY_H_
 
+#include <c10/core/Allocator.h>
 #include <cstddef>
 #include <memory>
 
@@ -41,6 +42,9 @@ class Sharing {
   std::shared_ptr<Session> outer_session_;
   std::shared_ptr<SideBySide> outer_block_;
 };
+
+// Whether it lets go of memory that was allocated in such a scope.
+bool is_of_sharing(c10::DeleterFnPtr deleter);
 
 }  // namespace gradcube::pytorch
 

@@ -233,9 +233,10 @@ Pointer ProcessGroupGradcube::allgather_coalesced(TensorLists& outputs, Tensors&
                                               " lists: expected one for each of the group's " +
                                               std::to_string(size_) + " ranks");
                    }
+                   for (const Tensors& of_rank : outputs) check_pairs(of_rank, inputs);
                    for (std::size_t i = 0; i < inputs.size(); ++i) {
                      Tensors list;
-                     for (const Tensors& of_rank : outputs) list.push_back(of_rank.at(i));
+                     for (const Tensors& of_rank : outputs) list.push_back(of_rank[i]);
                      call.outputs.insert(call.outputs.end(), list.begin(), list.end());
                      add_gathering(call, list, inputs[i]);
                    }

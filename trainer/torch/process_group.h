@@ -187,13 +187,12 @@ class ProcessGroupGradcube final : public GroupBase {
     Tensors inputs;
     Tensors outputs;
     std::vector<Request> requests = {};
-    std::vector<HeldMemory> memory = {};   // that the requests use
-    std::vector<HeldMemory> results = {};  // of it, what they write to the caller's tensors
-    std::vector<Span> uses = {};           // of it, and what else is written
-    std::vector<Span> lent = {};           // of it, in tensors of the caller's
-    std::vector<Span> device_uses = {};    // of tensors on a device, copied there and back
-    Tensors workspaces = {};               // on the CPU, without a stage
-    std::vector<Copy> own = {};            // what this rank gives itself, before the requests
+    std::vector<HeldMemory> memory = {};  // that the requests use, and copies write to
+    std::vector<Span> uses = {};          // of it, and what else is written
+    std::vector<Span> lent = {};          // of it, in tensors of the caller's
+    std::vector<Span> device_uses = {};   // of tensors on a device, copied there and back
+    Tensors workspaces = {};              // on the CPU, without a stage
+    std::vector<Copy> own = {};           // what this rank gives itself, before the requests
     std::vector<Copy> copies = {};
     int source = -1;
     std::shared_ptr<Stage> stage = nullptr;           // of tensors on a device
@@ -221,10 +220,11 @@ class ProcessGroupGradcube final : public GroupBase {
   at::Tensor plain(Call& call, const at::Tensor& tensor, Use use, std::size_t kind);
   void copy_out(Call& call, const Copy& copy);
   void add_written(Call& call, const at::Tensor& tensor);
+  static bool is_copy_of(const Call& call, const at::Tensor& memory);
   void* use(Call& call, const at::Tensor& memory, std::size_t bytes, bool is_written,
             std::size_t kind);
   void add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
-                      gradcube_collective asked);
+                      gradcube_collective asked, bool has_result = true);
   void add_whole(Call& call, const at::Tensor& tensor, Use use, gradcube_collective asked);
   void add_reduction(Call& call, const at::Tensor& tensor, const c10d::ReduceOp& op, int kind,
                      unsigned root, unsigned lane = 0);

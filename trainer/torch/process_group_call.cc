@@ -136,21 +136,23 @@ void ProcessGroupGradcube::copy_own(Call& call, const at::Tensor& to, const at::
   }
 }
 
+bool ProcessGroupGradcube::is_copy_of(const Call& call, const at::Tensor& memory) {
+  return call.stage != nullptr ||
+         std::any_of(call.workspaces.begin(), call.workspaces.end(),
+                     [&memory](const at::Tensor& one) { return memory.is_alias_of(one); });
+}
+
 // `bytes` from the tensor's first element on, whose address it gives; null if it is undefined.
 void* ProcessGroupGradcube::use(Call& call, const at::Tensor& memory, std::size_t bytes,
                                 bool is_written, std::size_t kind) {
   void* begin = nullptr;
   if (memory.defined()) {
-    call.memory.emplace_back(memory.storage());
+    const bool is_copy = is_copy_of(call, memory);
+    call.memory.emplace_back(memory.storage(), is_written && !is_copy);
     check_memory(memory);  // it may have had another size before it was held
     begin = memory.data_ptr();
     call.uses.push_back({static_cast<const char*>(begin), bytes, is_written});
-    const bool is_a_copy =
-        call.stage != nullptr ||
-        std::any_of(call.workspaces.begin(), call.workspaces.end(),
-                    [&memory](const at::Tensor& one) { return memory.is_alias_of(one); });
-    if (!is_a_copy) call.lent.push_back(call.uses.back());
-    if (!is_a_copy && is_written) call.results.push_back(call.memory.back());
+    if (!is_copy) call.lent.push_back(call.uses.back());
   }
   if (call.stage != nullptr) call.stage->mark(call.requests.size());
   Counters& counters = counters_[kind];
@@ -167,8 +169,9 @@ bool ProcessGroupGradcube::is_in_place(const void* memory, std::size_t bytes) co
 
 // On `bytes` from the tensor's first element on.
 void ProcessGroupGradcube::add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
-                                          gradcube_collective asked) {
+                                          gradcube_collective asked, bool has_result) {
   asked.buffer = use(call, memory, bytes, true, static_cast<std::size_t>(asked.kind));
+  if (!has_result) call.memory.back().expect_no_result();
   call.requests.emplace_back(asked);
 }
 
@@ -199,7 +202,11 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::begin(Call call, Millisec
   std::vector<Span> touched = touched_by(call);
   if (progress_ != nullptr) progress_->refuse_late(touched, is_collective);
   // The caller's tensor may be given other memory while the call goes on.
-  for (Copy& copy : call.copies) copy.to = copy.to.detach();
+  for (Copy& copy : call.copies) {
+    call.memory.emplace_back(copy.to.storage(), true);
+    check_memory(copy.to);
+    copy.to = as_it_lies(copy.to);
+  }
   for (const Copy& copy : call.own) copy_in(call, copy.to, copy.from);
   if (call.type != OpType::SEND && call.type != OpType::RECV) ++collectives_;
   if (call.stage != nullptr) call.stage->seal(std::move(call.copies));
@@ -210,9 +217,9 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::begin(Call call, Millisec
   }
   const auto work = c10::make_intrusive<GradcubeWork>(
       rank_, call.type, call.title, std::move(call.inputs), std::move(call.outputs),
-      std::move(call.results), std::move(call.copies), call.stage, call.any_source, call.source);
-  GradcubeWork::start(work, progress_, std::move(call.requests), std::move(call.memory),
-                      std::move(call.lent), std::move(touched), deadline);
+      std::move(call.memory), std::move(call.copies), call.stage, call.any_source, call.source);
+  GradcubeWork::start(work, progress_, std::move(call.requests), std::move(call.lent),
+                      std::move(touched), deadline);
   return work;
 }
 
@@ -222,7 +229,8 @@ void ProcessGroupGradcube::add_whole(Call& call, const at::Tensor& tensor, Use u
                                      gradcube_collective asked) {
   const auto kind = static_cast<std::size_t>(asked.kind);
   if (tensor.device().is_cpu() || tensor.nbytes() <= kPart) {
-    return add_collective(call, plain(call, tensor, use, kind), tensor.nbytes(), asked);
+    const at::Tensor memory = plain(call, tensor, use, kind);
+    return add_collective(call, memory, tensor.nbytes(), asked, use != Use::read);
   }
   const at::Tensor whole = (is_dense(tensor) ? tensor : plain(call, tensor, use, kind)).view({-1});
   const auto step = static_cast<std::int64_t>(kPart / tensor.element_size());

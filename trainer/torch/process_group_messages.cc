@@ -1,6 +1,7 @@
 // The calls of the process group that consist of messages.
 
 #include <ATen/ATen.h>
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -29,10 +30,12 @@ std::vector<std::int64_t> rows_of(const at::Tensor& tensor, const std::vector<st
                              " ranks: expected a multiple, or sizes of the parts");
   }
   const std::int64_t sum = std::accumulate(splits.begin(), splits.end(), std::int64_t{0});
-  if (splits.size() == static_cast<std::size_t>(size) && sum == rows) return splits;
+  const bool are_sizes =
+      std::all_of(splits.begin(), splits.end(), [](std::int64_t one) { return one >= 0; });
+  if (splits.size() == static_cast<std::size_t>(size) && sum == rows && are_sizes) return splits;
   throw std::runtime_error(std::to_string(splits.size()) + " parts of " + std::to_string(sum) +
                            " rows in all: expected " + std::to_string(size) + " parts of " +
-                           std::to_string(rows) + " rows");
+                           std::to_string(rows) + " rows, each of 0 or more");
 }
 
 Tensors parts_of(const at::Tensor& tensor, const std::vector<std::int64_t>& splits, int size) {
@@ -123,7 +126,9 @@ Pointer ProcessGroupGradcube::recvAnysource(Tensors& tensors, int tag) {
   }
   Call call{OpType::RECV, "gradcube:recv", {}, tensors};
   if (!add_kept(call, tensor, std::nullopt, tag_of(tag))) {
-    call.any_source = std::make_shared<AnySource>(kept_, tag_of(tag), tensor.detach());
+    call.memory.emplace_back(tensor.storage(), true);
+    check_memory(tensor);
+    call.any_source = std::make_shared<AnySource>(kept_, tag_of(tag), as_it_lies(tensor));
     for (int rank = 0; rank < size_; ++rank) {
       if (rank == rank_) continue;
       const at::Tensor memory = workspace(call, tensor, tensor.numel(), kMessages);

@@ -121,7 +121,7 @@ void Stage::copy_back(const Copy& copy) {
     from = copy.from.select(0, 0);
     from.copy_(combined(copy.from, *copy.op));
   }
-  check_memory(copy.to);
+  check_memory(copy.to);  // it may have been resized to nothing
   const c10::StreamGuard guard(link_->back);
   copy.to.copy_(from, true);
   record_use(copy.to, link_->back);

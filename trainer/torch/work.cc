@@ -18,30 +18,22 @@ namespace {
 constexpr std::chrono::hours kForever(24 * 365);
 constexpr const char* kAbandoned = "a signal has ended a wait() for what is still read";
 constexpr const char* kMoved =
-    "the storage of a tensor of this call has got other memory since, as by resize_() or "
-    "share_memory_(), and so does not have the result: expected that after wait()";
+    "a storage of this call was resized to nothing or shared with other processes before the call "
+    "had ended, and does not have the result: expected either after wait()";
 constexpr const char* kUnwritten =
     "a signal has ended the wait() for this call, so that it has left its tensors as they are: "
     "expected another wait() before it ends";
-
-// Over the memory that they have now. Sparse tensors have none of their own.
-std::vector<at::Tensor> as_they_lie(std::vector<at::Tensor> tensors) {
-  for (at::Tensor& tensor : tensors) {
-    if (tensor.has_storage()) tensor = tensor.detach();
-  }
-  return tensors;
-}
 
 }  // namespace
 
 GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
                            std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs,
-                           std::vector<HeldMemory> results, std::vector<Copy> copies,
+                           std::vector<HeldMemory> memory, std::vector<Copy> copies,
                            std::shared_ptr<Stage> stage, std::shared_ptr<AnySource> any_source,
                            int source)
     : Work(rank, type, title, inputs),
-      outputs_(as_they_lie(std::move(outputs))),
-      results_(std::move(results)),
+      outputs_(std::move(outputs)),
+      memory_(std::move(memory)),
       copies_(std::move(copies)),
       stage_(std::move(stage)),
       any_source_(std::move(any_source)),
@@ -53,14 +45,17 @@ GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
 
 void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
                          const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
-                         std::vector<HeldMemory> kept, std::vector<Span> lent,
-                         std::vector<Span> touched, Clock::time_point deadline) {
+                         std::vector<Span> lent, std::vector<Span> touched,
+                         Clock::time_point deadline) {
   if (requests.empty()) {
     work->end("");
     return;
   }
   std::shared_ptr<Gate> gate = work->stage_;
   if (work->any_source_ != nullptr) gate = work->any_source_;
+  // The requests may go on when the work has ended.
+  std::vector<KeptMemory> kept;
+  for (const HeldMemory& one : work->memory_) kept.push_back(one.kept());
   const auto task = std::make_shared<Task>(
       std::move(requests), deadline,
       [work, kept = std::move(kept)](const std::string& failure) { work->end(failure); },
@@ -74,12 +69,13 @@ void GradcubeWork::end(const std::string& failure) {
   std::exception_ptr error;
   try {
     if (!failure.empty()) throw std::runtime_error(failure);
-    if (have_moved()) throw std::runtime_error(kMoved);
     copy();
+    if (has_lost_result()) throw std::runtime_error(kMoved);
   } catch (...) {
     error = std::current_exception();
   }
   copies_.clear();
+  memory_.clear();
   if (stage_ != nullptr) stage_->finish(error == nullptr);
   if (any_source_ != nullptr) any_source_->finish();
   if (error != nullptr) {
@@ -100,9 +96,9 @@ void GradcubeWork::end_by(const std::function<void()>& copy) {
   end(is_abandoned ? kUnwritten : "");
 }
 
-bool GradcubeWork::have_moved() const {
-  return std::any_of(results_.begin(), results_.end(),
-                     [](const HeldMemory& one) { return one.has_moved(); });
+bool GradcubeWork::has_lost_result() const {
+  return std::any_of(memory_.begin(), memory_.end(),
+                     [](const HeldMemory& one) { return one.has_lost_result(); });
 }
 
 void GradcubeWork::copy() {
@@ -112,8 +108,6 @@ void GradcubeWork::copy() {
   // be written to in this one alone, and any other tensor as well.
   const c10::InferenceMode as_values;
   for (const Copy& copy : copies_) {
-    check_memory(copy.to);
-    results_.emplace_back(copy.to.storage());
     copy.to.copy_(copy.op.has_value() ? combined(copy.from, *copy.op) : copy.from);
   }
 }
@@ -126,9 +120,7 @@ void GradcubeWork::complete_future() {
 }
 
 bool GradcubeWork::isCompleted() {
-  const bool has_ended = Work::isCompleted() && (stage_ == nullptr || stage_->has_passed());
-  if (has_ended) may_be_known_ = true;
-  return has_ended;
+  return Work::isCompleted() && (stage_ == nullptr || stage_->has_passed());
 }
 
 void GradcubeWork::synchronize() {
@@ -264,8 +256,6 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
   }
   order_before_caller();
   if (failure != nullptr) std::rethrow_exception(failure);
-  // What gave the tensor other memory may have read what it had before the result was there.
-  if (!may_be_known_.exchange(true) && have_moved()) throw std::runtime_error(kMoved);
   take_back();
   return true;
 }

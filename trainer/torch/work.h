@@ -7,10 +7,9 @@
 // stream wait for them, and the future makes that of who takes its value, and of its callbacks.
 // isCompleted() is true when the device has done them, too.
 //
-// Its result is in the memory that its tensors had when it began, whatever `.data` they are given
-// meanwhile. Where their storage gets other memory, as by resize_(), what the requests use stays
-// until they have ended, and the work fails, as its result is not there: when it ends, or in a
-// wait() before which nobody can have known of its end.
+// Until then PyTorch refuses to resize storages that the call uses (held_memory.h). The result is in
+// the memory that its tensors had when it began, whatever `.data` they are given meanwhile. Where a
+// storage lost that, by share_memory_() or to nothing, the work fails.
 //
 // wait() with a timeout fails the work for good when the time is up, with the reason that Gradcube
 // knows: who is missing. Messages are withdrawn then; if all had met the other ranks' already, the
@@ -23,7 +22,6 @@
 #ifndef GRADCUBE_TRAINER_TORCH_WORK_H_
 #define GRADCUBE_TRAINER_TORCH_WORK_H_
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -42,20 +40,19 @@ namespace gradcube::pytorch {
 
 class GradcubeWork final : public c10d::Work {
  public:
-  // `results`: what requests write to the outputs.
+  // `memory`: what the call uses.
   // `stage`: of tensors on a device, and has the copies then; else null. `any_source`: of a receive
   // from any rank, else null. `source`: of another receive, the rank that it is from, else -1.
   GradcubeWork(int rank, c10d::OpType type, const char* title, std::vector<at::Tensor> inputs,
-               std::vector<at::Tensor> outputs, std::vector<HeldMemory> results,
+               std::vector<at::Tensor> outputs, std::vector<HeldMemory> memory,
                std::vector<Copy> copies, std::shared_ptr<Stage> stage,
                std::shared_ptr<AnySource> any_source, int source);
 
-  // Submits the requests; without any the work ends now. `kept` lives as long as their memory is
-  // used; `lent` is what of it is the caller's own, `touched` also what copies use.
+  // Submits the requests; without any the work ends now. `lent` is what of its memory is the
+  // caller's own, `touched` also what copies use.
   static void start(const c10::intrusive_ptr<GradcubeWork>& work,
                     const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
-                    std::vector<HeldMemory> kept, std::vector<Span> lent, std::vector<Span> touched,
-                    Clock::time_point deadline);
+                    std::vector<Span> lent, std::vector<Span> touched, Clock::time_point deadline);
 
   // When the call is made: a signal that has come meanwhile counts as one that ends the wait().
   // Python raises what its handler does before the caller has the work. In backward(), which makes
@@ -79,10 +76,7 @@ class GradcubeWork final : public c10d::Work {
     return any_source_ == nullptr ? source_ : any_source_->source();
   }
   std::vector<at::Tensor> result() override { return outputs_; }
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    may_be_known_ = true;
-    return future_;
-  }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
   bool isCompleted() override;
   bool wait(std::chrono::milliseconds timeout) override;
   // For a work that has ended: the current stream of the tensors' device waits for their copies.
@@ -94,14 +88,13 @@ class GradcubeWork final : public c10d::Work {
   void abandon();
   void take_back();
   void order_before_caller();
-  bool have_moved() const;
+  bool has_lost_result() const;
   void copy();
   void complete_future();
   bool has_ended_within(std::chrono::milliseconds time, bool handles_signals = true);
 
   const std::vector<at::Tensor> outputs_;
-  std::vector<HeldMemory> results_;        // and what copies have been written to
-  std::atomic<bool> may_be_known_{false};  // that it has ended
+  std::vector<HeldMemory> memory_;  // until its end
   std::vector<Copy> copies_;
   const std::shared_ptr<Stage> stage_;
   const std::shared_ptr<AnySource> any_source_;

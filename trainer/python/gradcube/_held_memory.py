@@ -15,6 +15,10 @@ import numpy
 from ._errors import InvalidError
 
 
+# From an array to the object whose memory it is; other programs' objects may lead in a circle.
+_MOST_OWNERS = 100
+
+
 class HeldMemory:
     """Of the arrays of a call. Lets go where its `with` ends, unless it was passed on to a Request."""
 
@@ -40,7 +44,9 @@ class HeldMemory:
         """
         self._holds.append(array)
         owner = array
-        while owner is not None:
+        for _ in range(_MOST_OWNERS):
+            if owner is None:
+                break
             if isinstance(owner, numpy.ndarray):
                 self._holds.append(weakref.ref(owner))
                 owner = owner.base
