@@ -135,10 +135,10 @@ Pointer ProcessGroupGradcube::allreduce(Tensors& tensors, const c10d::AllreduceO
   if (tensors.size() == 1 && tensors[0].layout() != at::kStrided) {
     return sum_sparse(tensors[0], options);
   }
-  return perform(OpType::ALLREDUCE, "gradcube:all_reduce", tensors, tensors, options.timeout,
-                 [&](Call& call) {
-                   add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
-                 });
+  const auto fill = [&](Call& call) {
+    add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
+  };
+  return perform(OpType::ALLREDUCE, "gradcube:all_reduce", tensors, tensors, options.timeout, fill);
 }
 
 Pointer ProcessGroupGradcube::allreduce_sparse(Tensors& tensors,
@@ -147,53 +147,56 @@ Pointer ProcessGroupGradcube::allreduce_sparse(Tensors& tensors,
 }
 
 Pointer ProcessGroupGradcube::all_reduce_on(const at::Tensor& tensor, unsigned lane) {
+  const auto fill = [&](Call& call) {
+    add_reduction(call, tensor, c10d::ReduceOp::SUM, GRADCUBE_ALL_REDUCE, 0, lane);
+  };
   return perform(OpType::ALLREDUCE, "gradcube:all_reduce", {tensor}, {tensor}, c10d::kUnsetTimeout,
-                 [&](Call& call) {
-                   add_reduction(call, tensor, c10d::ReduceOp::SUM, GRADCUBE_ALL_REDUCE, 0, lane);
-                 });
+                 fill);
 }
 
 Pointer ProcessGroupGradcube::compare(const at::Tensor& tensor) {
   check_memory(tensor);
+  const auto fill = [&](Call& call) {
+    const at::Tensor memory = plain(call, tensor, Use::read, GRADCUBE_COMPARE);
+    gradcube_collective asked = collective_of(GRADCUBE_COMPARE);
+    asked.buffer = use(call, memory, memory.nbytes(), false, GRADCUBE_COMPARE);
+    asked.count = memory.nbytes();
+    asked.dtype = GRADCUBE_BYTES;
+    call.requests.emplace_back(asked);
+  };
   return perform(OpType::UNKNOWN, "gradcube:compare", {tensor}, {tensor}, c10d::kUnsetTimeout,
-                 [&](Call& call) {
-                   const at::Tensor memory = plain(call, tensor, Use::read, GRADCUBE_COMPARE);
-                   gradcube_collective asked = collective_of(GRADCUBE_COMPARE);
-                   asked.buffer = use(call, memory, memory.nbytes(), false, GRADCUBE_COMPARE);
-                   asked.count = memory.nbytes();
-                   asked.dtype = GRADCUBE_BYTES;
-                   call.requests.emplace_back(asked);
-                 });
+                 fill);
 }
 
 Pointer ProcessGroupGradcube::allreduce_coalesced(Tensors& tensors,
                                                   const c10d::AllreduceCoalescedOptions& options) {
+  const auto fill = [&](Call& call) {
+    for (const at::Tensor& tensor : tensors) {
+      add_reduction(call, tensor, options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
+    }
+  };
   return perform(OpType::ALLREDUCE_COALESCED, "gradcube:all_reduce", tensors, tensors,
-                 options.timeout, [&](Call& call) {
-                   for (const at::Tensor& tensor : tensors) {
-                     add_reduction(call, tensor, options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
-                   }
-                 });
+                 options.timeout, fill);
 }
 
 Pointer ProcessGroupGradcube::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
   check_rank("root", options.rootRank);
-  return perform(OpType::REDUCE, "gradcube:reduce", tensors, tensors, options.timeout,
-                 [&](Call& call) {
-                   add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_REDUCE,
-                                 static_cast<unsigned>(options.rootRank));
-                 });
+  const auto fill = [&](Call& call) {
+    add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_REDUCE,
+                  static_cast<unsigned>(options.rootRank));
+  };
+  return perform(OpType::REDUCE, "gradcube:reduce", tensors, tensors, options.timeout, fill);
 }
 
 Pointer ProcessGroupGradcube::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   check_rank("root", options.rootRank);
-  return perform(
-      OpType::BROADCAST, "gradcube:broadcast", tensors, tensors, options.timeout, [&](Call& call) {
-        const at::Tensor& tensor = only_one(tensors);
-        gradcube_collective asked = moving_of(GRADCUBE_BROADCAST, tensor);
-        asked.root = static_cast<unsigned>(options.rootRank);
-        add_whole(call, tensor, options.rootRank == rank_ ? Use::read : Use::write, asked);
-      });
+  const auto fill = [&](Call& call) {
+    const at::Tensor& tensor = only_one(tensors);
+    gradcube_collective asked = moving_of(GRADCUBE_BROADCAST, tensor);
+    asked.root = static_cast<unsigned>(options.rootRank);
+    add_whole(call, tensor, options.rootRank == rank_ ? Use::read : Use::write, asked);
+  };
+  return perform(OpType::BROADCAST, "gradcube:broadcast", tensors, tensors, options.timeout, fill);
 }
 
 // Into the outputs themselves where they are one memory.
@@ -219,28 +222,28 @@ void ProcessGroupGradcube::add_gathering(Call& call, const Tensors& outputs,
 Pointer ProcessGroupGradcube::allgather(TensorLists& outputs, Tensors& inputs,
                                         const c10d::AllgatherOptions& options) {
   const Tensors& list = only_one(outputs);
-  return perform(OpType::ALLGATHER, "gradcube:all_gather", inputs, list, options.timeout,
-                 [&](Call& call) { add_gathering(call, list, only_one(inputs)); });
+  const auto fill = [&](Call& call) { add_gathering(call, list, only_one(inputs)); };
+  return perform(OpType::ALLGATHER, "gradcube:all_gather", inputs, list, options.timeout, fill);
 }
 
 Pointer ProcessGroupGradcube::allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                                   const c10d::AllgatherOptions& options) {
+  const auto fill = [&](Call& call) {
+    if (outputs.size() != static_cast<std::size_t>(size_)) {
+      throw std::runtime_error("all_gather_coalesced has " + std::to_string(outputs.size()) +
+                               " lists: expected one for each of the group's " +
+                               std::to_string(size_) + " ranks");
+    }
+    for (const Tensors& of_rank : outputs) check_pairs(of_rank, inputs);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      Tensors list;
+      for (const Tensors& of_rank : outputs) list.push_back(of_rank[i]);
+      call.outputs.insert(call.outputs.end(), list.begin(), list.end());
+      add_gathering(call, list, inputs[i]);
+    }
+  };
   return perform(OpType::ALLGATHER_COALESCED, "gradcube:all_gather", inputs, {}, options.timeout,
-                 [&](Call& call) {
-                   if (outputs.size() != static_cast<std::size_t>(size_)) {
-                     throw std::runtime_error("all_gather_coalesced has " +
-                                              std::to_string(outputs.size()) +
-                                              " lists: expected one for each of the group's " +
-                                              std::to_string(size_) + " ranks");
-                   }
-                   for (const Tensors& of_rank : outputs) check_pairs(of_rank, inputs);
-                   for (std::size_t i = 0; i < inputs.size(); ++i) {
-                     Tensors list;
-                     for (const Tensors& of_rank : outputs) list.push_back(of_rank[i]);
-                     call.outputs.insert(call.outputs.end(), list.begin(), list.end());
-                     add_gathering(call, list, inputs[i]);
-                   }
-                 });
+                 fill);
 }
 
 Pointer ProcessGroupGradcube::_allgather_base(at::Tensor& output, at::Tensor& input,
@@ -257,19 +260,19 @@ Pointer ProcessGroupGradcube::allgather_into_tensor_coalesced(
 Pointer ProcessGroupGradcube::gather_wholes(const Tensors& outputs, const Tensors& inputs,
                                             Milliseconds timeout) {
   check_pairs(outputs, inputs);
-  return perform(
-      OpType::_ALLGATHER_BASE, "gradcube:all_gather", inputs, outputs, timeout, [&](Call& call) {
-        for (std::size_t i = 0; i < inputs.size(); ++i) {
-          check_memory(inputs[i]);
-          check_whole(outputs[i], inputs[i], size_);
-          const at::Tensor whole = plain(call, outputs[i], Use::write, GRADCUBE_ALL_GATHER);
-          Tensors parts;
-          for (int rank = 0; rank < size_; ++rank) {
-            parts.push_back(part_of(whole, rank, size_).view(inputs[i].sizes()));
-          }
-          add_gathering(call, parts, inputs[i]);
-        }
-      });
+  const auto fill = [&](Call& call) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      check_memory(inputs[i]);
+      check_whole(outputs[i], inputs[i], size_);
+      const at::Tensor whole = plain(call, outputs[i], Use::write, GRADCUBE_ALL_GATHER);
+      Tensors parts;
+      for (int rank = 0; rank < size_; ++rank) {
+        parts.push_back(part_of(whole, rank, size_).view(inputs[i].sizes()));
+      }
+      add_gathering(call, parts, inputs[i]);
+    }
+  };
+  return perform(OpType::_ALLGATHER_BASE, "gradcube:all_gather", inputs, outputs, timeout, fill);
 }
 
 // In a copy, because the inputs keep what they have.
@@ -319,9 +322,11 @@ Pointer ProcessGroupGradcube::reduce_scatter(Tensors& outputs, TensorLists& inpu
                                              const c10d::ReduceScatterOptions& options) {
   const std::uint64_t tag = next_tag();
   const Tensors& list = only_one(inputs);
-  return perform(
-      OpType::REDUCE_SCATTER, "gradcube:reduce_scatter", list, outputs, options.timeout,
-      [&](Call& call) { add_scattering(call, only_one(outputs), list, options.reduceOp, tag); });
+  const auto fill = [&](Call& call) {
+    add_scattering(call, only_one(outputs), list, options.reduceOp, tag);
+  };
+  return perform(OpType::REDUCE_SCATTER, "gradcube:reduce_scatter", list, outputs, options.timeout,
+                 fill);
 }
 
 Pointer ProcessGroupGradcube::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
@@ -339,24 +344,25 @@ Pointer ProcessGroupGradcube::scatter_wholes(const Tensors& outputs, const Tenso
                                              const c10d::ReduceOp& op, Milliseconds timeout) {
   const std::uint64_t tag = next_tag();
   check_pairs(outputs, inputs);
+  const auto fill = [&](Call& call) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      check_memory(outputs[i]);
+      check_whole(inputs[i], outputs[i], size_);
+      const at::Tensor whole = inputs[i].contiguous();
+      Tensors parts;
+      for (int rank = 0; rank < size_; ++rank) parts.push_back(part_of(whole, rank, size_));
+      add_scattering(call, outputs[i], parts, op, tag);
+    }
+  };
   return perform(OpType::_REDUCE_SCATTER_BASE, "gradcube:reduce_scatter", inputs, outputs, timeout,
-                 [&](Call& call) {
-                   for (std::size_t i = 0; i < inputs.size(); ++i) {
-                     check_memory(outputs[i]);
-                     check_whole(inputs[i], outputs[i], size_);
-                     const at::Tensor whole = inputs[i].contiguous();
-                     Tensors parts;
-                     for (int rank = 0; rank < size_; ++rank)
-                       parts.push_back(part_of(whole, rank, size_));
-                     add_scattering(call, outputs[i], parts, op, tag);
-                   }
-                 });
+                 fill);
 }
 
 Pointer ProcessGroupGradcube::barrier(const c10d::BarrierOptions& options) {
-  return perform(OpType::BARRIER, "gradcube:barrier", {}, {}, options.timeout, [&](Call& call) {
+  const auto fill = [&](Call& call) {
     add_collective(call, at::Tensor(), 0, collective_of(GRADCUBE_BARRIER));
-  });
+  };
+  return perform(OpType::BARRIER, "gradcube:barrier", {}, {}, options.timeout, fill);
 }
 
 }  // namespace gradcube::pytorch

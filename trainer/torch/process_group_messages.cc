@@ -89,8 +89,8 @@ void ProcessGroupGradcube::add_receive(Call& call, const at::Tensor& tensor, int
 Pointer ProcessGroupGradcube::send(Tensors& tensors, int to, int tag) {
   check_company(size_);
   check_rank("rank", to);
-  return perform(OpType::SEND, "gradcube:send", tensors, tensors, timeout_,
-                 [&](Call& call) { add_send(call, only_one(tensors), to, tag_of(tag)); });
+  const auto fill = [&](Call& call) { add_send(call, only_one(tensors), to, tag_of(tag)); };
+  return perform(OpType::SEND, "gradcube:send", tensors, tensors, timeout_, fill);
 }
 
 // Held from the look at who waits for a tag until a receive of it is submitted: else one from any
@@ -184,7 +184,7 @@ Pointer ProcessGroupGradcube::gather_parts(
   const at::Tensor& input = only_one(inputs);
   check_rank("root", options.rootRank);
   const auto root = static_cast<int>(options.rootRank);
-  return perform(OpType::GATHER, "gradcube:gather", inputs, {}, options.timeout, [&](Call& call) {
+  const auto fill = [&](Call& call) {
     if (rank_ != root) {
       add_send(call, input, root, tag);
     } else {
@@ -197,7 +197,8 @@ Pointer ProcessGroupGradcube::gather_parts(
       copy_own(call, call.outputs[root],
                apart_from(call, {call.outputs[root]}, {input}, kMessages)[0]);
     }
-  });
+  };
+  return perform(OpType::GATHER, "gradcube:gather", inputs, {}, options.timeout, fill);
 }
 
 Pointer ProcessGroupGradcube::scatter(Tensors& outputs, TensorLists& inputs,
@@ -206,22 +207,22 @@ Pointer ProcessGroupGradcube::scatter(Tensors& outputs, TensorLists& inputs,
   const at::Tensor& output = only_one(outputs);
   check_rank("root", options.rootRank);
   const auto root = static_cast<int>(options.rootRank);
-  return perform(OpType::SCATTER, "gradcube:scatter", {}, outputs, options.timeout,
-                 [&](Call& call) {
-                   if (rank_ != root) {
-                     add_receive(call, output, root, tag);
-                   } else {
-                     call.inputs = only_one(inputs);
-                     check_list(call.inputs, output, size_);
-                     const Tensors given = apart_from(call, {output}, call.inputs, kMessages);
-                     for (int rank = 0; rank < size_; ++rank) {
-                       if (rank == root) continue;
-                       add_send(call, given[rank], rank, tag);
-                     }
-                     add_written(call, output);
-                     copy_own(call, output, given[root]);
-                   }
-                 });
+  const auto fill = [&](Call& call) {
+    if (rank_ != root) {
+      add_receive(call, output, root, tag);
+    } else {
+      call.inputs = only_one(inputs);
+      check_list(call.inputs, output, size_);
+      const Tensors given = apart_from(call, {output}, call.inputs, kMessages);
+      for (int rank = 0; rank < size_; ++rank) {
+        if (rank == root) continue;
+        add_send(call, given[rank], rank, tag);
+      }
+      add_written(call, output);
+      copy_own(call, output, given[root]);
+    }
+  };
+  return perform(OpType::SCATTER, "gradcube:scatter", {}, outputs, options.timeout, fill);
 }
 
 // What is read, or copies of it where it shares memory with what is written.
@@ -262,8 +263,8 @@ void ProcessGroupGradcube::add_exchange(Call& call, const Tensors& outputs, cons
 Pointer ProcessGroupGradcube::alltoall(Tensors& outputs, Tensors& inputs,
                                        const c10d::AllToAllOptions& options) {
   const std::uint64_t tag = next_tag();
-  return perform(OpType::ALLTOALL, "gradcube:all_to_all", inputs, outputs, options.timeout,
-                 [&](Call& call) { add_exchange(call, outputs, inputs, tag); });
+  const auto fill = [&](Call& call) { add_exchange(call, outputs, inputs, tag); };
+  return perform(OpType::ALLTOALL, "gradcube:all_to_all", inputs, outputs, options.timeout, fill);
 }
 
 Pointer ProcessGroupGradcube::alltoall_base(at::Tensor& output, at::Tensor& input,
@@ -273,11 +274,12 @@ Pointer ProcessGroupGradcube::alltoall_base(at::Tensor& output, at::Tensor& inpu
   const std::uint64_t tag = next_tag();
   check_memory(output);
   check_memory(input);
+  const auto fill = [&](Call& call) {
+    add_exchange(call, parts_of(output, output_splits, size_), parts_of(input, input_splits, size_),
+                 tag);
+  };
   return perform(OpType::ALLTOALL_BASE, "gradcube:all_to_all", {input}, {output}, options.timeout,
-                 [&](Call& call) {
-                   add_exchange(call, parts_of(output, output_splits, size_),
-                                parts_of(input, input_splits, size_), tag);
-                 });
+                 fill);
 }
 
 void ProcessGroupGradcube::monitoredBarrier(const c10d::BarrierOptions& options,
