@@ -4,6 +4,8 @@
 #include <c10/core/CPUAllocator.h>
 #include <mutex>
 #include <stdexcept>
+#include <sys/types.h>
+#include <unistd.h>
 #include <unordered_map>
 #include <utility>
 
@@ -27,21 +29,16 @@ struct Holds {
 
 class RefusingAllocator final : public AllocatorBase {
   c10::DataPtr take(std::size_t bytes) const override {
-    Holds& holds = of_process<Holds>();
-    {
-      // A forked child has its parent's storages, but none of its calls.
-      const std::lock_guard<std::mutex> lock(holds.mutex);
-      if (holds.of_storages.empty()) return c10::GetCPUAllocator()->allocate(bytes);
-    }
+    // A forked child has its parent's storages, but none of its calls.
+    if (::getpid() != process_) return c10::GetCPUAllocator()->allocate(bytes);
     throw std::runtime_error(
-        "a storage cannot be resized while a call uses it: expected that after wait()");
+        "a storage cannot be resized while a call uses it: call wait() before");
   }
+
+  const pid_t process_ = ::getpid();
 };
 
-c10::Allocator* refusing() {
-  static RefusingAllocator* const allocator = new RefusingAllocator;  // storages may outlive it
-  return allocator;
-}
+c10::Allocator* refusing() { return &of_process<RefusingAllocator>(); }
 
 void let_go(void* context) { delete static_cast<SharedMemory*>(context); }
 
@@ -61,6 +58,7 @@ SharedMemory shared_with(c10::StorageImpl& storage) {
   const c10::DeleterFnPtr deleter = held.get_deleter();
   if (deleter == &let_go) return *static_cast<SharedMemory*>(held.get_context());
   const bool can_share = deleter == c10::GetDefaultCPUAllocator()->raw_deleter() ||
+                         deleter == c10::GetCPUAllocator()->raw_deleter() ||
                          deleter == deleter_of_others() || is_of_sharing(deleter);
   if (!can_share || held.get_context() == nullptr) return nullptr;
   const auto memory = std::make_shared<c10::DataPtr>();

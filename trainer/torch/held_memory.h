@@ -1,15 +1,14 @@
-// Memory of tensors that a call uses. Until the call has ended it stays, and PyTorch gives their
-// storages no other memory: resize_() throws.
+// Memory of tensors that a call uses. Until the call has ended PyTorch gives their storages no
+// other memory: resize_() throws.
 //
 // That asks a storage's allocator for the other memory, so in the place of that stands one that
 // refuses. To resize to nothing asks nobody, nor does share_memory_(): so that the memory stays all
 // the same, a storage's hold on it becomes one of several, of which the last frees it. So it is for
-// what PyTorch's allocator for the CPU, ours or torch.from_numpy() has given. Other storages of the
-// CPU PyTorch does not move, or others look at how they hold their memory: allocators of pinned
-// memory, or of devices, which keep it themselves for as long as their streams use it.
+// what an allocator for the CPU, ours or torch.from_numpy() has given. Pinned memory and that of
+// devices, whose allocators look at how it is held, is the caller's to keep.
 //
 // Threads: it is made on the thread that makes the call, whose tensors no other thread may change
-// meanwhile; it may end on any. A forked child holds nothing.
+// meanwhile; it may end on any. In a forked child storages of its parent's calls can be resized.
 #ifndef GRADCUBE_TRAINER_TORCH_HELD_MEMORY_H_
 #define GRADCUBE_TRAINER_TORCH_HELD_MEMORY_H_
 

@@ -281,6 +281,7 @@ void ProcessGroupGradcube::add_scattering(Call& call, const at::Tensor& output,
                                           std::uint64_t tag) {
   check_memory(output);
   if (op.op_ == c10d::ReduceOp::PREMUL_SUM) {
+    check_list(inputs, output, size_);
     Tensors given;
     for (const at::Tensor& input : inputs) given.push_back(premultiplied(input, op));
     return add_scattering(call, output, given, c10d::ReduceOp::SUM, tag);

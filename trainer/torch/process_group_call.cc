@@ -148,7 +148,7 @@ void* ProcessGroupGradcube::use(Call& call, const at::Tensor& memory, std::size_
   void* begin = nullptr;
   if (memory.defined()) {
     const bool is_copy = is_copy_of(call, memory);
-    call.memory.emplace_back(memory.storage(), is_written && !is_copy);
+    call.memory.emplace_back(memory.storage(), is_written && !is_copy && bytes != 0);
     check_memory(memory);  // it may have had another size before it was held
     begin = memory.data_ptr();
     call.uses.push_back({static_cast<const char*>(begin), bytes, is_written});
@@ -203,7 +203,7 @@ c10::intrusive_ptr<GradcubeWork> ProcessGroupGradcube::begin(Call call, Millisec
   if (progress_ != nullptr) progress_->refuse_late(touched, is_collective);
   // The caller's tensor may be given other memory while the call goes on.
   for (Copy& copy : call.copies) {
-    call.memory.emplace_back(copy.to.storage(), true);
+    call.memory.emplace_back(copy.to.storage(), copy.to.numel() != 0);
     check_memory(copy.to);
     copy.to = as_it_lies(copy.to);
   }

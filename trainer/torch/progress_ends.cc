@@ -15,7 +15,7 @@ namespace {
 // while for each.
 constexpr std::chrono::seconds kInquiries(1);
 constexpr const char* kNotAsked =
-    "the daemon did not say why in the second that it had for all calls that are late";
+    "the daemon did not say why in the second that it had for all calls that were late at once";
 
 // What a message may take that is withdrawn, or was under way.
 constexpr std::chrono::seconds kPatience(5);
@@ -84,11 +84,13 @@ void Progress::look_for_timeouts() {
   const auto has_ended = [&](const Flight& flight) {
     const char* const late = why_late(*flight.task, now);
     if (late == nullptr) return false;
-    if (Clock::now() - now > kInquiries) {
+    int done = 0;
+    int code = gradcube_test(session_->get(), flight.request, &done);
+    if (done == 0 && Clock::now() - now > kInquiries) {
       fail(flight.task, std::string(late) + kNotAsked);
       return false;
     }
-    const int code = gradcube_wait(session_->get(), flight.request, 0);
+    if (done == 0) code = gradcube_wait(session_->get(), flight.request, 0);
     if (code == GRADCUBE_ETIMEDOUT) {
       fail(flight.task, late + session_->last_error());
       return false;
@@ -119,6 +121,7 @@ void Progress::withdraw_failing() {
     withdraws_again_ = withdraws_again_ || !flight.withdrawn;
   }
   const Clock::time_point now = Clock::now();
+  std::vector<TaskPointer> told;  // which may free tensors, after the lock
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto is_told = [this, now](const TaskPointer& task) {
     if (task->messages_ == 0 && (task->broken_ || task->open_ != 0)) {
@@ -128,7 +131,10 @@ void Progress::withdraw_failing() {
     }
     return task->told_;
   };
-  failing_.erase(std::remove_if(failing_.begin(), failing_.end(), is_told), failing_.end());
+  const auto first = std::stable_partition(failing_.begin(), failing_.end(),
+                                           [&](const TaskPointer& task) { return !is_told(task); });
+  std::move(first, failing_.end(), std::back_inserter(told));
+  failing_.erase(first, failing_.end());
 }
 
 // Of the tasks that fail, what was not begun. Collectives are begun even so: their order is the

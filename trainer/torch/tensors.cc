@@ -247,13 +247,15 @@ void check_memory(const at::Tensor& tensor) {
     throw unsupported_device(tensor.device());
   }
   dtype_of(tensor.scalar_type());
+  if (!tensor.has_storage()) throw std::runtime_error("a tensor has no storage of its own");
   // PyTorch gives a tensor whose storage it cannot resize its new shape all the same.
   const Span extent = extent_of(tensor);
   const auto* const memory = static_cast<const char*>(tensor.storage().data());
-  if (extent.bytes != 0 && extent.begin + extent.bytes > memory + tensor.storage().nbytes()) {
+  const bool has_all =
+      memory != nullptr && extent.begin + extent.bytes <= memory + tensor.storage().nbytes();
+  if (extent.bytes != 0 && !has_all) {
     throw std::runtime_error(
-        "a tensor is longer than its storage, which was resized, or could not be: expected one "
-        "that has memory for all of its elements");
+        "a tensor is longer than its storage: expected memory for all of its elements");
   }
 }
 

@@ -9,7 +9,7 @@
 //
 // Until then PyTorch refuses to resize storages that the call uses (held_memory.h). The result is
 // in the memory that its tensors had when it began, whatever `.data` they are given meanwhile.
-// Where a storage lost that, by share_memory_() or to nothing, the work fails.
+// Where a storage had lost that by its end, by share_memory_() or to nothing, the work fails.
 //
 // wait() with a timeout fails the work for good when the time is up, with the reason that Gradcube
 // knows: who is missing. Messages are withdrawn then; if all had met the other ranks' already, the

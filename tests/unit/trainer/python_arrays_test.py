@@ -4,6 +4,7 @@ Usage: python_arrays_test.py FAKE_DAEMON. The package and the library are found 
 """
 
 import copy
+import gc
 import ctypes
 import mmap
 import pickle
@@ -69,6 +70,23 @@ class ArraysTest(WithDaemon):
             self.assert_is_held_in_flight(session, numpy.ndarray(10, buffer=shared.buf), shared.close)
             self.assert_is_held_in_flight(session, numpy.ndarray(10, buffer=mapped), mapped.close)
             self.assert_is_held_in_flight(session, numpy.ndarray(10, buffer=growing), growing.clear)
+
+    def test_memory_is_given_back_where_its_request_was_dropped_or_its_session_has_closed(self):
+        growing, errors = [bytearray(80) for _ in range(3)], []
+        with gradcube.Session(self.socket, job="hold") as session:
+            with self.assertWarnsRegex(RuntimeWarning, "dropped"):
+                session.allreduce_async(numpy.ndarray(10, buffer=growing[0]))
+                gc.collect()
+            growing[0].clear()
+            try:
+                session.allreduce(numpy.ndarray(10, buffer=growing[1]), timeout=0)
+            except gradcube.TimeoutError as error:
+                errors.append(error)
+            request = session.allreduce_async(numpy.ndarray(10, buffer=growing[2]))
+        growing[1].clear()
+        with self.assertRaisesRegex(gradcube.InvalidError, "closed"):
+            request.wait(0)
+        growing[2].clear()
 
     def test_memory_that_was_given_back_before_a_call_is_refused(self):
         with gradcube.Session(self.socket, job="job") as session:

@@ -8,6 +8,7 @@ whichever session of this process. It is kept, too: no other array comes to lie 
 import weakref
 
 from ._errors import InvalidError
+from ._held_memory import let_go_of
 
 _sessions = weakref.WeakValueDictionary()  # by their numbers in Python
 
@@ -51,6 +52,11 @@ class LateMemory:
         """Its end was reported."""
         self._requests.pop(number, None)
         self._ended.discard(number)
+
+    def let_go(self):
+        """The session has left."""
+        for _, owned in list(self._requests.values()):
+            let_go_of(owned)
 
     def find(self, memory):
         """The request that has some of it; None: there is none, or both only read it."""

@@ -89,7 +89,8 @@ def launched_session():
     its job has the name of the run. Others count those of a host, which share its servers out, with as many on each; then
     it is the job "default"."""
     place = launched()
-    job = os.environ.get("TORCHELASTIC_RUN_ID", "default") if "GRADCUBE_SOCKET" in os.environ else "default"
+    run = os.environ.get("TORCHELASTIC_RUN_ID", "")
+    job = run if run.startswith("run-") else "default"  # of `gradcube run`, not of torchrun
     sockets = [os.environ["GRADCUBE_SOCKET"]] if "GRADCUBE_SOCKET" in os.environ else _sockets()
     if not place or not sockets or place["LOCAL_WORLD_SIZE"] % len(sockets) != 0:
         return Session(job=job)

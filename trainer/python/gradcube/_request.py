@@ -134,7 +134,7 @@ class Request:
         return not self._ended and self._number.value != 0 and self._session._handle is not None
 
     def _settle(self):
-        if self._ended:
+        if self._ended or self._session._handle is None:
             self._session._late.remove(self._number.value)
             self._held.let_go()  # only then: others may come to lie there
 

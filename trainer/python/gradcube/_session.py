@@ -8,7 +8,7 @@ import numpy
 
 from ._arrays import DTYPES, elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
 from ._errors import AgainError, CanceledError, InvalidError, MemoryFullError, error_of
-from ._held_memory import HeldMemory
+from ._held_memory import HeldMemory, let_go_of
 from ._late_memory import LateMemory, register
 from ._library import Collective, Message, keep, library
 from ._memory import Block, Handle
@@ -105,6 +105,7 @@ class Session:
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.leave()
+            self._late.let_go()
             self._abandoned, self._late = collections.deque(), LateMemory()
 
     def abort(self):
@@ -352,6 +353,8 @@ class Session:
                 is_told = self._late.knows(number)
                 if handle.native.gradcube_forget(handle.session, number) == 0:
                     self._late.end(number)
+                    if not self._late.knows(number):
+                        let_go_of(owned)
             codes = self._codes_at_end(number)
             has_ended = bool(codes)
             is_told = is_told or codes not in ([], [CanceledError.code])
