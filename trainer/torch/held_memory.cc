@@ -44,15 +44,16 @@ void let_go(void* context) { delete static_cast<SharedMemory*>(context); }
 
 // How tensors over memory of others, such as NumPy's, let go of it.
 c10::DeleterFnPtr deleter_of_others() {
-  static char some = 0;
-  static const c10::DeleterFnPtr deleter = at::from_blob(
-                                               &some, {1}, [](void* /*memory*/) {}, at::kByte)
-                                               .storage()
-                                               .data_ptr()
-                                               .get_deleter();
+  static const c10::DeleterFnPtr deleter = [] {
+    char some = 0;
+    const auto delete_nothing = [](void* /*memory*/) {};
+    const at::Tensor over_it = at::from_blob(&some, {1}, delete_nothing, at::kByte);
+    return over_it.storage().data_ptr().get_deleter();
+  }();
   return deleter;
 }
 
+// Makes the storage's hold on its memory one of several.
 SharedMemory shared_with(c10::StorageImpl& storage) {
   const c10::DataPtr& held = std::as_const(storage).data_ptr();
   const c10::DeleterFnPtr deleter = held.get_deleter();
@@ -68,7 +69,7 @@ SharedMemory shared_with(c10::StorageImpl& storage) {
   return memory;
 }
 
-// And gives the memory that stays.
+// Until HeldMemory lets go. Returns the memory that stays; null: it cannot be shared.
 SharedMemory hold(c10::StorageImpl& storage) {
   Holds& holds = of_process<Holds>();
   const std::lock_guard<std::mutex> lock(holds.mutex);

@@ -18,7 +18,8 @@
 // Their tags have the highest bit: no tag of send() and recv() has it. A gather, scatter,
 // reduce_scatter or all_to_all takes its tag before it looks at what may be wrong on one rank. So a
 // rank whose call is refused has the same tag as the others in the next one. Where a rank has no
-// memory for a collective, or its device fails, the group ends: the others have begun theirs.
+// memory for a collective, or its device fails, the group ends: the others have begun theirs
+// (in_step()).
 //
 // Tensors are exchanged as values: every call, and what its end copies, runs in PyTorch's inference
 // mode. So copies of what requires a gradient are none of autograd's operations, and the caller may
@@ -32,8 +33,9 @@
 // goes in parts of kPart bytes, each a request of its own. So all ranks of such a call have their
 // tensors on devices, or none has.
 //
-// Memory. What a call writes shares no byte with what else it writes or reads: start() refuses it
-// before anything begins. scatter and all_to_all may be done in place: they send copies then.
+// Memory. What a call writes shares no byte with what else it writes or reads: begin() refuses it
+// before anything begins. What it uses stays where it is until its end (held_memory.h). scatter and
+// all_to_all may be done in place: they send copies then.
 //
 // Threads. Any thread may call; the session's end is looked for on one thread of the group
 // (progress.h). The destructor leaves the job. It releases Python's interpreter lock while it waits
@@ -210,6 +212,7 @@ class ProcessGroupGradcube final : public GroupBase {
   Milliseconds limit_of(Milliseconds timeout) const;
   std::shared_ptr<DeviceLink> link_to(const at::Device& device);
   at::Tensor workspace(Call& call, const at::Tensor& like, std::int64_t elements, std::size_t kind);
+  // How every call is made: perform() gives in_step() what fills the call and begins it.
   c10::intrusive_ptr<GradcubeWork> in_step(
       c10d::OpType type, const std::function<c10::intrusive_ptr<GradcubeWork>()>& make);
   WorkPointer perform(c10d::OpType type, const char* title, const Tensors& inputs,

@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::chrono::hours kForever(24 * 365);
 constexpr const char* kAbandoned = "a signal has ended a wait() for what is still read";
-constexpr const char* kMoved =
+constexpr const char* kLost =
     "a storage of this call was resized to nothing or shared with other processes before the call "
-    "had ended, and does not have the result: expected either after wait()";
+    "had ended, and does not have the result, which is gone: do either after wait()";
 constexpr const char* kUnwritten =
     "a signal has ended the wait() for this call, so that it has left its tensors as they are: "
     "expected another wait() before it ends";
@@ -70,7 +70,7 @@ void GradcubeWork::end(const std::string& failure) {
   try {
     if (!failure.empty()) throw std::runtime_error(failure);
     copy();
-    if (has_lost_result()) throw std::runtime_error(kMoved);
+    if (has_lost_result()) throw std::runtime_error(kLost);
   } catch (...) {
     error = std::current_exception();
   }

@@ -4,8 +4,8 @@ Usage: python_arrays_test.py FAKE_DAEMON. The package and the library are found 
 """
 
 import copy
-import gc
 import ctypes
+import gc
 import mmap
 import pickle
 import unittest

@@ -241,7 +241,7 @@ class HubOptimizer(torch.optim.Optimizer):
             self._check_settings(number, group)
         super().load_state_dict(state_dict)
 
-    def __reduce_ex__(self, _):
+    def __reduce__(self):
         """A copy would have no hub, and push into nothing."""
         raise TypeError("a HubOptimizer cannot be copied or sent to another process: make one there")
 
