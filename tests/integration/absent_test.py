@@ -6,10 +6,10 @@ import tempfile
 
 import gradcube
 
-from fabrics import CALM, PATIENCE, faults
+from fabrics import PATIENCE, faults
 from harness import Cluster, TestCase, all_of, job, main, wait_until
 
-ABSENT = ("--topology", "bcube:3x2", "--absent", "2,1", *CALM)
+ABSENT = ("--topology", "bcube:3x2", "--absent", "2,1")
 SIZES = ("--sizes", "4,1K,200K", "--iterations", "2")
 THERE = [[0, 0], [0, 1], [1, 0], [1, 1], [2, 0]]
 

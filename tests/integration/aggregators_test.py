@@ -6,7 +6,7 @@ import tempfile
 
 import gradcube
 
-from fabrics import CALM, LAST, RADIX, SERVERS
+from fabrics import LAST, RADIX, SERVERS
 from harness import Cluster, TestCase, job, main
 
 ROLE = LAST.strip("[]")  # an address as flags have it
@@ -18,7 +18,7 @@ HUB = ("--network", "lenet5", "--iterations", "1", "--warmup", "0", "--check")
 class Aggregators(TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster("--topology", f"bcube:{RADIX},2", "--aggregators", ROLE, *CALM)
+        cls.cluster = Cluster("--topology", f"bcube:{RADIX},2", "--aggregators", ROLE)
         cls.addClassCleanup(cls.cluster.end)
 
     def test_take_no_trainers_and_say_so(self):
@@ -84,10 +84,10 @@ class ClusterFile(TestCase):
             path = os.path.join(directory, "cluster.toml")
             with open(path, "w", encoding="ascii") as file:
                 file.write('[topology]\nspec = "star:3"\naggregators = ["2"]\n')
-            with Cluster("--cluster", path, *CALM) as cluster:
+            with Cluster("--cluster", path) as cluster:
                 self.assertEqual(cluster.status()["aggregators"], [[2]])
                 self.assert_right(cluster.perf(*SIZES))
-            with Cluster("--cluster", path, "--topology", "star:2", *CALM) as cluster:
+            with Cluster("--cluster", path, "--topology", "star:2") as cluster:
                 self.assertEqual(cluster.status()["aggregators"], [])
 
 

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 
-from fabrics import CALM, PATIENCE, TOOL, only_on
+from fabrics import PATIENCE, TOOL, only_on
 from harness import Cluster, TestCase, main, wait_until
 from telemetry_client import TelemetryClient
 
@@ -85,7 +85,7 @@ class EachHost(TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(*SMALL, "--rate", "100mbit", *CALM)
+        cls.cluster = Cluster(*SMALL, "--rate", "100mbit")
         cls.addClassCleanup(cls.cluster.end)
 
     def test_can_check_its_links(self):

@@ -21,8 +21,8 @@ RADIX = 3 if FABRIC == "embedded" else 2
 GRID = f"bcube:{RADIX},2"
 SERVERS = RADIX**2
 MIDDLE = RADIX + 1  # the rank of server [1,1]
-# Flags of `up` for tests in which no link may seem to be down because its daemon waits for a core.
-CALM = [] if FABRIC == "embedded" else ["--greeting", "500ms"]
+# Flags of `up` where each server has a daemon: so no link seems to be down, and no daemon dead, that waits for a core.
+CALM = ("--greeting", "500ms")
 LAST = f"[{RADIX - 1},{RADIX - 1}]"
 
 

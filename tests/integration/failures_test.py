@@ -9,7 +9,7 @@ import subprocess
 import gradcube
 import numpy
 
-from fabrics import CALM, FABRIC, GRID, MIDDLE, PATIENCE, SERVERS, TOOL, needs_cuts, needs_daemons
+from fabrics import FABRIC, GRID, MIDDLE, PATIENCE, SERVERS, TOOL, needs_cuts, needs_daemons
 from harness import Cluster, TestCase, all_of, arguments_of, job, main, wait_until
 
 # At this rate so many elements take half a second: a cut finds some of them under way.
@@ -77,7 +77,7 @@ class SilentDaemon(TestCase):
     """The daemon on [1,1] fails. All trainers of its job are told so, and another job goes on."""
 
     def test_that_is_stopped_is_named_to_all_trainers_and_goes_on_in_the_next_job(self):
-        with Cluster("--topology", GRID, *CALM) as cluster:
+        with Cluster("--topology", GRID) as cluster:
             daemon = cluster.status()["servers"][MIDDLE]["pid"]
             stop = lambda: os.kill(daemon, signal.SIGSTOP)
             go_on = lambda: os.kill(daemon, signal.SIGCONT)
@@ -85,7 +85,7 @@ class SilentDaemon(TestCase):
             self.check_next_job(cluster)
 
     def test_that_is_killed_is_named_to_all_trainers_and_another_takes_its_place(self):
-        with Cluster("--topology", GRID, *CALM) as cluster, contextlib.ExitStack() as stack:
+        with Cluster("--topology", GRID) as cluster, contextlib.ExitStack() as stack:
             daemon = cluster.status()["servers"][MIDDLE]["pid"]
             arguments = arguments_of(daemon)
             kill = lambda: os.kill(daemon, signal.SIGKILL)

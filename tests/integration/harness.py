@@ -24,7 +24,7 @@ import unittest
 
 import gradcube
 
-from fabrics import FABRIC, GRID, MIDDLE, PATIENCE, SERVERS, TOOL, prepare, seed
+from fabrics import CALM, FABRIC, GRID, MIDDLE, PATIENCE, SERVERS, TOOL, prepare, seed
 
 
 class Cluster:
@@ -35,7 +35,8 @@ class Cluster:
     def __init__(self, *flags, up=True, fabric=FABRIC):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gradcube-test-"))
         Cluster.not_ended.add(self)
-        self.flags = flags if fabric == "embedded" else ("--fabric", fabric, *flags)
+        calm = () if "--greeting" in flags else CALM
+        self.flags = flags if fabric == "embedded" else ("--fabric", fabric, *calm, *flags)
         self.environment = dict(os.environ, GRADCUBE_RUN=str(self.directory))
         if up:
             try:

@@ -10,7 +10,7 @@ import threading
 import gradcube
 import numpy
 
-from fabrics import CALM, PATIENCE, RADIX, SERVERS, needs_daemons, needs_faults, some
+from fabrics import PATIENCE, RADIX, SERVERS, needs_daemons, needs_faults, some
 from harness import Cluster, TestCase, all_of, job, main, wait_until
 from hub_checkpoints import ROUNDS, SAVED, CheckpointTestCase
 from hub_keys import LATE, RATE, HubTestCase, as_floats, first_weights, gradients_of
@@ -21,8 +21,6 @@ LAST = f"[{RADIX - 1},{RADIX - 1}]"  # its address
 
 
 class Rounds(HubTestCase):
-    FLAGS = CALM
-
     def hub_of(self, session, optimizer="sgd", **options):
         return super().hub_of(session, optimizer, **{"aggregator": AGGREGATOR, **options})
 
@@ -89,8 +87,6 @@ class Rounds(HubTestCase):
 
 
 class Checkpoints(CheckpointTestCase):
-    FLAGS = CALM
-
     def test_a_job_goes_on_from_the_one_file_that_rank_0_writes(self):
         for optimizer in some(["adam", "momentum:momentum=0.9"], 1):
             with self.subTest(optimizer=optimizer):
@@ -208,7 +204,6 @@ class Checkpoints(CheckpointTestCase):
 
 
 class Asynchronous(CheckpointTestCase):
-    FLAGS = CALM
     STALENESS = 2
 
     def hub_of(self, session, optimizer="sgd", **options):
@@ -319,8 +314,6 @@ class Asynchronous(CheckpointTestCase):
 
 @needs_daemons
 class ResumedJob(CheckpointTestCase):
-    FLAGS = CALM
-
     def test_goes_on_from_its_checkpoint_without_the_aggregator_that_was_killed(self):
         whole = self.run_job("whole", self.nowhere, MEMBERS, aggregator=AGGREGATOR)
         daemon = self.cluster.status()["servers"][AGGREGATOR]["pid"]
@@ -349,7 +342,7 @@ class ResumedJob(CheckpointTestCase):
 @needs_daemons
 class Deaths(TestCase):
     def test_of_the_aggregator_is_told_to_all_trainers(self):
-        with Cluster("--topology", f"star:{SERVERS}", *CALM) as cluster:
+        with Cluster("--topology", f"star:{SERVERS}") as cluster:
             daemon = cluster.status()["servers"][AGGREGATOR]["pid"]
             with job(cluster, "orphans", MEMBERS, members=MEMBERS) as sessions:
                 hubs = all_of(lambda session: self.hub_of(session), sessions)

@@ -14,7 +14,7 @@ import time
 import gradcube
 
 from death_test import failures_when
-from fabrics import CALM, MIDDLE, PATIENCE, SERVERS, only_on, rounds, some
+from fabrics import MIDDLE, PATIENCE, SERVERS, only_on, rounds, some
 from harness import Cluster, TestCase, all_of, arguments_of, job, main, wait_until
 from hub_checkpoints import SAVED, CheckpointTestCase
 from hub_keys import LATE, RATE, gradients_of
@@ -221,8 +221,6 @@ class KilledTrainer(TestCase):
 @only_on("memif", why="there another daemon can take the place of a server's")
 class KilledRoot(CheckpointTestCase):
     """The daemon with all weights of a parameter server."""
-
-    FLAGS = CALM
 
     def train_until_failure(self, session, ready):
         hub, found = self.go_on(session, self.shared, rounds=SAVED)

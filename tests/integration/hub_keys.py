@@ -71,12 +71,10 @@ class Oracle:
 class HubTestCase(TestCase):
     """One cluster for all tests of the class."""
 
-    FLAGS = []  # of `up`
-
     @classmethod
     def setUpClass(cls):
         seed = str(int(os.environ.get("GRADCUBE_TEST_SEED", "1")))
-        cls.cluster = Cluster("--topology", GRID, "--seed", seed, *cls.FLAGS)
+        cls.cluster = Cluster("--topology", GRID, "--seed", seed)
         cls.addClassCleanup(cls.cluster.end)
 
     def tearDown(self):
