@@ -52,13 +52,17 @@ TEST(IndexSet, FindsTheMembersOfAStdSetInTheirOrder) {
   const std::uint64_t seed = test_seed(50);
   SCOPED_TRACE(seed_trace(seed));
   std::mt19937_64 random(seed);
-  for (const std::size_t size : {1U, 63U, 64U, 65U, 200U, 1000U}) {
+  for (const std::size_t size : {1U, 63U, 64U, 65U, 200U, 1000U, 4096U, 4097U, 30'000U}) {
     IndexSet set;
     set.resize(size);
     std::set<std::size_t> model;
     for (unsigned turn = 0; turn < 2000; ++turn) {
-      const std::size_t index = random() % size;
-      if (random() % 2 == 0) {
+      // Many of the same ones, so that words and groups of them become empty again.
+      const std::size_t index = random() % 2 == 0 ? random() % size : (size - 1) / (1 + turn % 7);
+      if (random() % 500 == 0) {
+        set.clear();
+        model.clear();
+      } else if (random() % 2 == 0) {
         set.insert(index);
         model.insert(index);
       } else {
