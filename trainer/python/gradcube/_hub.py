@@ -117,7 +117,7 @@ class Hub:
             key_count=len(weights),
             optimizer=optimizer.encode(errors="replace"),
             chunk_bytes=whole_number(chunk_bytes, "chunk_bytes", 0, _MOST_BYTES),
-            lane=whole_number(lane, "lane", 0, (1 << 32) - 1),
+            lane=whole_number(lane, "lane", 0, session._last_lane),
             aggregator=(
                 _NO_AGGREGATOR if aggregator is None else whole_number(aggregator, "aggregator", 0, _MOST_SERVER)
             ),
