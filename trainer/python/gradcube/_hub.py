@@ -76,8 +76,8 @@ class Hub:
     AgainError until the library's call has ended.
 
     ``restore``: the path of checkpoints. If the job's servers have one there, the hub goes on from the newest that all
-    have, and ``weights`` only say which keys there are. ``step`` is the checkpoint's step; None: there was none, and
-    the hub has ``weights``.
+    have, and ``weights`` only say which keys there are; the optimizer's settings are those given here, not the saved
+    ones. ``step`` is the checkpoint's step; None: there was none, and the hub has ``weights``.
 
     push() and push_pull() start a round of a key when its gradients are there, in any order. It ends when all trainers
     have pushed the key: then the weights are those after one step with the mean of the gradients. Each has two forms:
