@@ -48,11 +48,23 @@ class Refusals(TestCase):
                 done = self.cluster.tool("perf", "allreduce", "--algorithm", algorithm, "--sizes", "1K")
                 self.assert_one_message(done, 2, why.removeprefix("algorithm "), what)
 
-    def test_a_reduce_to_a_rank_that_is_not_there_is_told_which_there_are(self):
-        with job(self.cluster, "root") as sessions:
-            with self.assertRaises(gradcube.InvalidError) as caught:
-                sessions[0].reduce(numpy.ones(9, "float32"), root=9)
-            self.assert_fails(gradcube.InvalidError, caught.exception, "invalid root 9", "0 to 8")
+    def test_ranks_and_lanes_that_are_not_there_are_told_which_there_are(self):
+        with job(self.cluster, "root", lanes=["ring", None]) as sessions:
+            one, ones = sessions[0], numpy.ones(9, "float32")
+            for wrong in (-1, 9, 1 << 40):
+                for name, call, there in (
+                    ("root", lambda its: one.reduce(ones, root=its), "0 to 8"),
+                    ("root", lambda its: one.broadcast(ones, root=its), "0 to 8"),
+                    ("rank", lambda its: one.send(ones, its), "0 to 8"),
+                    ("rank", lambda its: one.recv(ones, its), "0 to 8"),
+                    ("lane", lambda its: one.allreduce(ones, lane=its), "0 to 1"),
+                    ("lane", lambda its: one.barrier(lane=its), "0 to 1"),
+                    ("lane", lambda its: one.compare(ones, lane=its), "0 to 1"),
+                    ("lane", lambda its: gradcube.Hub(one, {"ones": ones}, lane=its, timeout=1), "0 to 1"),
+                ):
+                    with self.assertRaises(gradcube.InvalidError) as caught:
+                        call(wrong)
+                    self.assertEqual(str(caught.exception), f"invalid {name} {wrong}: expected {there}")
         done = self.cluster.tool("perf", "reduce", "--root", "9", "--sizes", "1K")
         self.assert_one_message(done, 2, "--root", "9")
 

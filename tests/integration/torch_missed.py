@@ -174,8 +174,9 @@ def shared_outputs():
     row, others = whole.view(-1), list(torch.zeros(2, 3))
     meshed = [row[0:7:3], row[1:6:2], *others]  # the fourth is of both, and an end of none
     within = [row[5:8], row[2:11:4], *others]
+    columns = [whole[:3, 1], whole[:3, 0], whole[1:, 0], others[0]]  # the third has rows of the second
     words, expanded = "share memory", [torch.zeros(1).expand(3) for _ in range(4)]
-    for outputs in ([one] * 4, overlapping, meshed, within, expanded):
+    for outputs in ([one] * 4, overlapping, meshed, within, columns, expanded):
         refusal(lambda: dist.all_gather(outputs, own), words)
         refusal(lambda: dist.all_to_all(outputs, list(torch.ones(4, 3))), words)
         dist.barrier()
@@ -201,9 +202,11 @@ def shared_outputs():
     chunks[3 * rank : 3 * rank + 3] = rank
     dist.all_gather(list(chunks.view(4, 3)), chunks[3 * rank : 3 * rank + 3])  # as a whole it may be
     assert torch.equal(chunks, torch.arange(4.0).repeat_interleave(3)), chunks
-    columns = torch.zeros(3, 4)
-    dist.all_gather([columns[:, place] for place in range(4)], torch.full((3,), float(rank)))
-    assert torch.equal(columns, torch.arange(4.0).expand(3, 4)), columns
+    for rows in ([0, 0, 0, 0], [1, 0, 1, 0]):  # columns side by side, which begin in one row or in two
+        columns = torch.zeros(4, 4)
+        outputs = [columns[row : row + 3, place] for place, row in enumerate(rows)]
+        dist.all_gather(outputs, torch.full((3,), float(rank)))
+        assert [one.tolist() for one in outputs] == [[float(place)] * 3 for place in range(4)], columns
     dist.barrier()
     messages_work()
 

@@ -51,7 +51,12 @@ timespec time_until(Clock::time_point then) {
 }  // namespace
 
 Progress::Progress(std::shared_ptr<Session> session)
-    : session_(std::move(session)), event_fd_(event_fd_of(*session_)), wake_fd_(new_wake_fd()) {}
+    : session_(std::move(session)), event_fd_(event_fd_of(*session_)), wake_fd_(new_wake_fd()) {
+  // Whatever is on its way: nothing fails between a request's submission and its entry.
+  for (std::vector<Flight>* flights : {&arrivals_, &flights_}) {
+    flights->reserve(kKinds * kMostInFlight);
+  }
+}
 
 Progress::~Progress() { ::close(wake_fd_); }
 

@@ -1,7 +1,8 @@
 // The memory of a call's tensors, as bytes: what may share some.
 //
 // Elements of a tensor may lie between those of others, as those of a column do. Whether such
-// tensors share memory is found out element by element, where their extents meet at all.
+// tensors share memory is found out element by element, where their extents meet at all and they
+// are no columns side by side.
 //
 // Threads: any. Errors: std::runtime_error, with a sentence that says what is expected.
 #ifndef GRADCUBE_TRAINER_TORCH_SPANS_H_

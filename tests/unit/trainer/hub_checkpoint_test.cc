@@ -96,6 +96,20 @@ TEST_F(HubCheckpoint, OfAnotherModelOrOptimizerIsRefused) {
   expect_says(refusal("shorter").c_str(), "weight");
 }
 
+TEST_F(HubCheckpoint, OfTheSameOptimizerWithOtherNumbersIsRestored) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  train(session, hub, 1);
+  ASSERT_EQ(save(hub, path_, 1), GRADCUBE_OK);
+  settings_.optimizer = "adam:lr=0.5,beta1=0.5";
+  gradcube_session* later = open("later");
+  gradcube_hub* its = create(later);
+  std::uint64_t step = 0;
+  ASSERT_EQ(gradcube_hub_restore(its, path_.c_str(), kLong, &step), GRADCUBE_OK);
+  EXPECT_EQ(step, 1U);
+}
+
 TEST_F(HubCheckpoint, ThatIsDamagedIsRefusedAndChangesNothing) {
   gradcube_session* session = open("job");
   gradcube_hub* hub = create(session);

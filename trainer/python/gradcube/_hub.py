@@ -76,8 +76,8 @@ class Hub:
     AgainError until the library's call has ended.
 
     ``restore``: the path of checkpoints. If the job's servers have one there, the hub goes on from the newest that all
-    have, and ``weights`` only say which keys there are. ``step`` is the checkpoint's step; None: there was none, and
-    the hub has ``weights``.
+    have, and ``weights`` only say which keys there are; the optimizer's settings are those given here, not the saved
+    ones. ``step`` is the checkpoint's step; None: there was none, and the hub has ``weights``.
 
     push() and push_pull() start a round of a key when its gradients are there, in any order. It ends when all trainers
     have pushed the key: then the weights are those after one step with the mean of the gradients. Each has two forms:
@@ -117,7 +117,7 @@ class Hub:
             key_count=len(weights),
             optimizer=optimizer.encode(errors="replace"),
             chunk_bytes=whole_number(chunk_bytes, "chunk_bytes", 0, _MOST_BYTES),
-            lane=whole_number(lane, "lane", 0, (1 << 32) - 1),
+            lane=whole_number(lane, "lane", 0, session._last_lane),
             aggregator=(
                 _NO_AGGREGATOR if aggregator is None else whole_number(aggregator, "aggregator", 0, _MOST_SERVER)
             ),

@@ -80,6 +80,7 @@ class Session:
         self._abandoned, self._late = collections.deque(), LateMemory()
         self.rank = library().gradcube_rank(handle.session)
         self.size = library().gradcube_size(handle.session)
+        self._last_lane = max(options.lane_count, 1) - 1
         self.server = library().gradcube_server(handle.session)
         register(self)
 
@@ -194,7 +195,7 @@ class Session:
         return self._barrier(lane)._begin()
 
     def _barrier(self, lane):
-        return self._collective("barrier", HeldMemory(), lane=whole_number(lane, "lane", 0, _MOST))
+        return self._collective("barrier", HeldMemory(), lane)
 
     def compare(self, data, timeout=None, lane=0):
         """CorruptError on every trainer, which names ranks, unless all have the same bytes in `data`: an array or bytes."""
@@ -204,10 +205,9 @@ class Session:
         return self._comparison(data, lane)._begin()
 
     def _comparison(self, data, lane):
-        lane = whole_number(lane, "lane", 0, _MOST)
         with HeldMemory() as held:
             address, count, _ = memory_of(data, is_written=False, held=held)
-            return self._collective("compare", held, buffer=address, count=count, dtype=DTYPES["bytes"], lane=lane)
+            return self._collective("compare", held, lane, buffer=address, count=count, dtype=DTYPES["bytes"])
 
     def send(self, data, to, tag=0, timeout=None):
         """Sends `data`, an array or bytes, to the trainer of rank `to`. Returns when it has them.
@@ -269,7 +269,7 @@ class Session:
         message = Message(
             size=ctypes.sizeof(Message),
             direction=direction,
-            peer=whole_number(peer, "rank", 0, _MOST),
+            peer=whole_number(peer, "rank", 0, self.size - 1),
             tag=whole_number(tag, "tag", 0, _MOST_TAG),
             paths=paths,
         )
@@ -293,16 +293,17 @@ class Session:
             return self._collective(
                 kind,
                 held,
+                lane,
                 buffer=held.take(array, is_written),
                 count=count // self.size if in_chunks else count,
                 dtype=number,
                 op=number_of_op(op),
-                root=whole_number(root, "root", 0, _MOST),
-                lane=whole_number(lane, "lane", 0, _MOST),
+                root=whole_number(root, "root", 0, self.size - 1),
             )
 
-    def _collective(self, kind, held, **fields):
-        collective = Collective(size=ctypes.sizeof(Collective), kind=KINDS[kind], **fields)
+    def _collective(self, kind, held, lane, **fields):
+        lane = whole_number(lane, "lane", 0, self._last_lane)
+        collective = Collective(size=ctypes.sizeof(Collective), kind=KINDS[kind], lane=lane, **fields)
         return self._request("gradcube_submit", collective, held)
 
     def _request(self, function, asked, held, received=None):

@@ -81,7 +81,7 @@ void HubCheckpoints::may_change(const Hub& hub) {
 void HubCheckpoints::may_save(const Hub& hub) {
   may_change(hub);
   for (std::size_t place = 0; place < hub.size(); ++place) {
-    if (!hub.key(place).has_weights) session_.require(client_.no_weights(hub.key(place)));
+    if (!hub.key(place).has_weights) session_.require(client_.no_weights(hub, hub.key(place)));
   }
 }
 

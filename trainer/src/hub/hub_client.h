@@ -61,7 +61,8 @@ class HubClient final : public HubListener {
   // For what saves and restores, with the lock: why the hub is not as it should be, as a code.
   int fail_if_ended(const Hub& hub);
   int fail_if_torn(const Hub& hub);
-  int no_weights(const Hub::Key& key);
+  std::string why_ended(const Hub& hub, int code);
+  int no_weights(const Hub& hub, const Hub::Key& key);
   int copy(Session::Lock& lock, const Hub& hub, const Hub::Key& key, void* weights);
   int no_memory();
   int is_being_freed();

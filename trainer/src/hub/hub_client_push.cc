@@ -37,7 +37,7 @@ class Counted {
 // Without the lock: a key may have gigabytes.
 shared::SubmittedPush submitted_push(const Hub& hub, const PushWish& wish) {
   shared::SubmittedPush push{};
-  push.hub = hub.number();
+  push.hub = hub.number;
   push.kind = static_cast<std::uint8_t>(wish.kind);
   push.plane = static_cast<std::uint8_t>(wish.plane);
   if (wish.kind == PushKind::gradients) push.rate = wish.rate;
@@ -101,7 +101,8 @@ int HubClient::may_push(const Hub& hub, const PushWish& wish) {
   }
   if (const int code = fail_if_ended(hub); code != GRADCUBE_OK) return code;
   if (const int code = fail_if_torn(hub); code != GRADCUBE_OK) return code;
-  if (wish.kind == PushKind::gradients && !key.pushed && !key.has_weights) return no_weights(key);
+  if (wish.kind == PushKind::gradients && !key.pushed && !key.has_weights)
+    return no_weights(hub, key);
   if (key.pushed || (hub.copies && !is_of_plane(wish.kind))) {
     return fail(GRADCUBE_EAGAIN, "key " + in_quotes(key.name) + " of the hub is being " +
                                      (key.pushed ? "pushed: wait for its request first"
@@ -195,10 +196,16 @@ int HubClient::fail_if_ended(const Hub& hub) {
   std::uint32_t notice = 0;
   const int code = hub.end_code(notice);
   if (code == GRADCUBE_OK) return code;
+  return fail(code, "the hub of job \"" + session_.job() + "\" has ended: " + why_ended(hub, code));
+}
+
+// Of its end with this code; the code's words where that is not known, or it had another.
+std::string HubClient::why_ended(const Hub& hub, int code) {
   session_.listen();
-  const std::string* why = session_.notice(notice);
-  return fail(code, "the hub of job \"" + session_.job() +
-                        "\" has ended: " + (why != nullptr ? *why : gradcube_strerror(code)));
+  if (session_.lost_code() == code) return session_.lost_message();
+  std::uint32_t notice = 0;
+  const std::string* why = hub.end_code(notice) == code ? session_.notice(notice) : nullptr;
+  return why != nullptr ? *why : gradcube_strerror(code);
 }
 
 int HubClient::fail_if_torn(const Hub& hub) {
@@ -209,13 +216,13 @@ int HubClient::fail_if_torn(const Hub& hub) {
       "those of a step: leave the job, and restore a checkpoint in another one");
 }
 
-int HubClient::no_weights(const Hub::Key& key) {
+int HubClient::no_weights(const Hub& hub, const Hub::Key& key) {
   const std::string text = "key " + in_quotes(key.name) + " of the hub has no weights: ";
   if (key.failure == GRADCUBE_OK) {
     return fail(GRADCUBE_EINVAL,
                 text + "push them first (gradcube_hub_init()), or restore a checkpoint");
   }
-  return fail(key.failure, text + "its last push failed (" + gradcube_strerror(key.failure) +
+  return fail(key.failure, text + "its last push failed (" + why_ended(hub, key.failure) +
                                "): restore a checkpoint in another hub");
 }
 
@@ -249,7 +256,7 @@ int HubClient::may_read(const Hub& hub, std::size_t place, bool also_while_pushe
     return fail(GRADCUBE_EAGAIN, "key " + in_quotes(key.name) +
                                      " of the hub is being pushed: wait for its request first");
   }
-  if (!key.has_weights) return no_weights(key);
+  if (!key.has_weights) return no_weights(hub, key);
   if (!keeps_memory(hub)) return no_memory();
   return hub.is_being_freed ? is_being_freed() : GRADCUBE_OK;
 }
