@@ -44,17 +44,17 @@ require_value() { # OPTION VALUE
   if row_of "$1"; then form=${BASH_REMATCH[1]}; else return 0; fi
   case $form in
     kProbabilityForm*)
-      pattern='[01]\.?|0?\.[0-9]+|1\.0+|[0-9.]+e[-+]?[0-9]+' expected='a number in 0..1, for example 0.01'
+      pattern='[01]\.?|0?\.[0-9]+|1\.0+|[0-9](\.[0-9]+)?e-[0-9]+' expected='a number in 0..1, for example 0.01'
       ;;
     *Unit::none*)
-      pattern='[0-9]{1,20}' expected='a whole number'
+      pattern='[0-9]{1,18}' expected='a whole number'
       if [[ $form =~ Unit::none,\ ([^,]+),\ ([^\>]+) ]]; then
         least=$(constant "${BASH_REMATCH[1]}") most=$(constant "${BASH_REMATCH[2]}")
         expected+=" in $least..$most"
       fi
       ;;
     *Unit::bytes*) pattern="$number([kmg]i?)?b?" expected='bytes, for example 64K' ;;
-    *Unit::nanoseconds*) pattern="[0.]+|${number}[num]?s" expected='a time, for example 50us' ;;
+    *Unit::nanoseconds*) pattern="0|${number}[num]?s" expected='a time, for example 50us' ;;
     kNameForm*)
       [[ $form =~ (k[A-Za-z]+Names) && $settings =~ "${BASH_REMATCH[1]}[] = {"([^}]+) ]]
       expected=${BASH_REMATCH[1]//\"/} pattern=${expected//, /|}
@@ -65,7 +65,7 @@ require_value() { # OPTION VALUE
       ;;
     kTopologyForm*) pattern='[a-z]+:[0-9]+([,x][0-9]+)*' expected='a topology, for example bcube:3,2' ;;
   esac
-  if ! [[ ${2,,} =~ ^($pattern)$ ]] || { [[ -n $most ]] && ((10#$2 < least || 10#$2 > most)); }; then
+  if ! [[ ${2,,} =~ ^($pattern)$ ]] || { [[ -n $most ]] && (($2 < least || $2 > most)); }; then
     misuse "$1 \"$2\": expected $expected"
   fi
 }
