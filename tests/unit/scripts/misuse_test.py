@@ -44,32 +44,6 @@ class Misuse(unittest.TestCase):
         self.expect("test_torch.sh", ["2.6.0", "--python"], "--python: the value is missing")
         self.expect("package.sh", ["rpm"], '"rpm" cannot be packed; expected: wheel, deb, image, aarch64')
 
-    def test_a_wrong_value_is_named_with_what_is_expected(self):
-        probability = "expected a number in 0..1, for example 0.01"
-        for option, value, words in (
-            ("--loss", "2", probability),
-            ("--corrupt", "1.5", probability),
-            ("--reorder", "often", probability),
-            ("--mtu", "100", "expected a whole number in 1280..9000"),
-            ("--mtu", "9K", "expected a whole number in 1280..9000"),
-            ("--server-lcores", "0", "expected a whole number in 1..20"),
-            ("--seed", "-1", "expected a whole number"),
-            ("--rate", "1", "expected a rate, for example 200mbit"),
-            ("--rate", "1gbit,server8=2", "expected a rate, for example 200mbit"),
-            ("--delay", "50", "expected a time, for example 50us"),
-            ("--queue", "64T", "expected bytes, for example 64K"),
-            ("--fabric", "ether", "expected embedded, memif, veth, udp"),
-            ("--topology", "bcube", "expected a topology, for example bcube:3,2"),
-        ):
-            for arguments in ([option, value], [f"{option}={value}"]):
-                self.expect("quickstart.sh", ["--seed", "1", *arguments, "--los"], f'{option} "{value}": {words}')
-
-    def test_right_values_are_taken(self):
-        right = "--loss 0 --loss 1 --loss 0.001 --loss .5 --loss 1e-3 --loss 1.0 --mtu 1280 --mtu=9000 --seed 18 --rate 1Gbit"
-        right += " --rate level0=10gbit,level1=1.5gbit --rate 200mbit,server8=10x200mbit --delay 0 --delay 1.5ms --queue 64Ki"
-        right += " --queue 128000 --queue 1KB --idle spin --topology bcube:4x3x2 --topology tree:4x2 --absent 3,1 --lcores 0-3"
-        self.expect("quickstart.sh", [*right.split(), "--los=1"], '"--los=1" is no option of gradcube up')
-
     def test_each_setting_is_an_option_of_the_quick_start(self):
         header = (SCRIPTS.parent / "control/settings/cluster_settings.h").read_text(encoding="utf-8")
         table = header.partition("kSettings[] = {")[2].partition("};")[0]
