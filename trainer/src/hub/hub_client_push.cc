@@ -199,13 +199,13 @@ int HubClient::fail_if_ended(const Hub& hub) {
   return fail(code, "the hub of job \"" + session_.job() + "\" has ended: " + why_ended(hub, code));
 }
 
-// Of its end with this code; the code's words where that is not known, or it had another.
+// What it or else its session ended of with this code; the code's words where that is not known.
 std::string HubClient::why_ended(const Hub& hub, int code) {
   session_.listen();
-  if (session_.lost_code() == code) return session_.lost_message();
   std::uint32_t notice = 0;
   const std::string* why = hub.end_code(notice) == code ? session_.notice(notice) : nullptr;
-  return why != nullptr ? *why : gradcube_strerror(code);
+  if (why != nullptr) return *why;
+  return session_.lost_code() == code ? session_.lost_message() : gradcube_strerror(code);
 }
 
 int HubClient::fail_if_torn(const Hub& hub) {
