@@ -35,7 +35,7 @@ class Cluster:
     def __init__(self, *flags, up=True, fabric=FABRIC):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gradcube-test-"))
         Cluster.not_ended.add(self)
-        calm = () if "--greeting" in flags else CALM
+        calm = () if any(flag.startswith("--greeting") for flag in flags) else CALM
         self.flags = flags if fabric == "embedded" else ("--fabric", fabric, *calm, *flags)
         self.environment = dict(os.environ, GRADCUBE_RUN=str(self.directory))
         if up:

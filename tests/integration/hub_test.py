@@ -141,14 +141,6 @@ class Refusals(HubTestCase):
                 self.assert_fails(gradcube.MismatchError, result, "keys", f"rank {MIDDLE}")
             self.assert_same(self.results(lambda session: self.train(session, "sgd", 1), sessions))
 
-    def test_a_hub_is_made_though_one_trainer_has_waited_for_it_in_vain(self):
-        with job(self.cluster, "in-vain") as sessions:
-            make = lambda session, timeout=LATE: self.hub_of(session, timeout=timeout)
-            self.assert_fails(gradcube.TimeoutError, all_of(lambda one: make(one, 0.2), sessions[:1])[0])
-            for result in all_of(make, sessions):
-                self.assert_fails(gradcube.MismatchError, result, "make the hub again on all of them, or leave the job")
-            self.assert_same(self.results(lambda session: self.train(session, "sgd", 1), sessions))
-
     def test_optimizers_that_are_none_are_refused(self):
         cases = [("magic", "magic"), ("sgd:momentum=0.9", "momentum"), ("adam:beta1=2", "beta1"), ("sgd:lr=x", "lr")]
         with job(self.cluster, "optimizers") as sessions:

@@ -138,7 +138,7 @@ TEST_F(HubCheckpoint, RemovesNoPreparedFileOfAnotherRun) {
 }
 
 TEST_F(HubCheckpoint, OfWhichThereIsNoFileIsNotTakenByAServerThatOwnsNothing) {
-  const Hub owns_nothing(settings_);
+  const Hub owns_nothing(settings_, 1);
   try {
     const HubParts parts(owns_nothing, path_, {{5, 0}, 0, 1});
     FAIL() << "it has taken none for all";

@@ -118,8 +118,7 @@ typedef struct {
  * all servers have the memory, or with the reason why one has not, on all trainers alike;
  * GRADCUBE_EMISMATCH where the job was reset after one has had it and before another. A
  * collective on lane 0, twice: nothing else may be submitted there meanwhile, on no trainer. After
- * GRADCUBE_ETIMEDOUT the trainers no longer agree on what was submitted: leave the job, or let all
- * call it again, also after the GRADCUBE_EMISMATCH with which that begins. */
+ * GRADCUBE_ETIMEDOUT the trainers no longer agree on what was submitted: leave the job. */
 GRADCUBE_API int gradcube_hub_create(gradcube_session* session,
                                      const gradcube_hub_settings* settings, int timeout_ms,
                                      gradcube_hub** hub);

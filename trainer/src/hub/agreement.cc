@@ -14,12 +14,10 @@ void require_one_step(const Session& session, const Said& own, const std::vector
     return its.step != own.step || its.round != own.round;
   });
   if (other == said.end()) return;
-  const bool makes_hub = own.step == Step::compare_hubs || own.step == Step::make_hub;
-  throw Failure(
-      GRADCUBE_EMISMATCH,
-      "the trainers of job \"" + session.job() + "\" are not in one call: rank " +
-          std::to_string(other - said.begin()) + " has come to another one; " +
-          (makes_hub ? "make the hub again on all of them, or leave the job" : "leave the job"));
+  throw Failure(GRADCUBE_EMISMATCH, "the trainers of job \"" + session.job() +
+                                        "\" are not in one call: rank " +
+                                        std::to_string(other - said.begin()) +
+                                        " has come to another one; leave the job");
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ void append(std::vector<char>& to, const T& value) {
 
 }  // namespace
 
-Hub::Hub(const gradcube_hub_settings& given) {
+Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(number) {
   gradcube_hub_settings settings = GRADCUBE_HUB_SETTINGS_INIT;
   constexpr std::size_t kFirst =
       offsetof(gradcube_hub_settings, lane) + sizeof(gradcube_hub_settings::lane);
@@ -223,6 +223,9 @@ std::uint64_t Hub::digest() const {
   const auto add = [&digest](unsigned char byte) { digest = (digest ^ byte) * 0x100000001b3U; };
   for (const char byte : table()) add(static_cast<unsigned char>(byte));
   add(static_cast<unsigned char>(lane_));
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    add(static_cast<unsigned char>(number_ >> shift & 0xff));
+  }
   return digest;
 }
 

@@ -99,12 +99,13 @@ class Hub {
     std::array<const float*, 3> arrays{};
   };
 
-  // Throws Failure for settings that are none.
-  explicit Hub(const gradcube_hub_settings& given);
+  // Throws Failure for settings that are none. number: 1, 2, 3, ... of the session's hubs.
+  Hub(const gradcube_hub_settings& given, std::uint32_t number);
   ~Hub();
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
 
+  std::uint32_t number() const { return number_; }
   unsigned lane() const { return lane_; }
   bool has_aggregator() const { return aggregator_ != shared::kNoAggregator; }
   bool is_asynchronous() const { return staleness_ != shared::kSynchronous; }
@@ -142,8 +143,6 @@ class Hub {
   // Of what is pushed of a key that is restored.
   std::size_t bytes_to_restore(const Key& key) const;
 
-  // Of the job's hubs, the same on all trainers, and above that of any before it.
-  std::uint32_t number = 0;
   // How long it may take to save what an aggregator has.
   int timeout_ms = -1;
   // A number that all trainers have of it, and no other hub has: its checkpoints tell it.
@@ -178,6 +177,7 @@ class Hub {
     return *reinterpret_cast<const shared::HubHeader*>(memory() + bytes_);
   }
 
+  std::uint32_t number_;
   unsigned lane_ = 0;
   std::size_t chunk_bytes_ = 0;
   std::uint32_t aggregator_ = shared::kNoAggregator;

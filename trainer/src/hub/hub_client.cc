@@ -24,17 +24,13 @@ std::uint32_t HubClient::next_number() {
 std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int timeout_ms) {
   const Deadline deadline = Deadline::in_milliseconds(timeout_ms);
   const std::uint32_t number = next_number();
-  auto hub = std::make_unique<Hub>(settings);
+  auto hub = std::make_unique<Hub>(settings, number);
   const std::vector<Said> digests =
-      gather(session_, {.value = hub->digest(), .generation = number, .step = Step::compare_hubs},
-             deadline);
-  for (const Said& said : digests) {  // some have been here more often, where others did not come
-    hub->number = std::max(hub->number, static_cast<std::uint32_t>(said.generation));
-  }
+      gather(session_, {.value = hub->digest(), .step = Step::compare_hubs}, deadline);
   {
     // On all trainers alike, whatever fails at one of them from here on.
     const Session::Lock lock = session_.enter();
-    hubs_ = hub->number;
+    hubs_ = number;
   }
   const auto other = std::find_if(digests.begin(), digests.end(),
                                   [&](const Said& said) { return said.value != digests[0].value; });
@@ -42,8 +38,9 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
     throw Failure(GRADCUBE_EMISMATCH,
                   "the trainers of job \"" + session_.job() + "\" ask for different hubs: rank " +
                       std::to_string(other - digests.begin()) +
-                      " has other keys than rank 0, or another optimizer, chunk size, lane, "
-                      "aggregator or staleness");
+                      " has other keys than rank 0, another optimizer, chunk size, lane, "
+                      "aggregator or staleness, or has made another number of hubs: then leave the "
+                      "job");
   }
   std::uint64_t run = 0;
   if (::getentropy(&run, sizeof(run)) != 0) run = hub->digest();
@@ -53,7 +50,7 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
   try {
     codes = gather(session_, asking.said, deadline);
   } catch (...) {
-    session_.connection().send_end_hub(hub->number);
+    session_.connection().send_end_hub(hub->number());
     throw;
   }
   // A reset has ended what was made before it, though that server's answer may be older.
@@ -67,7 +64,7 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
     hub_ = hub.get();
     return hub;
   }
-  session_.connection().send_end_hub(hub->number);
+  session_.connection().send_end_hub(hub->number());
   if (asking.failure.has_value()) throw Failure(*asking.failure);
   const std::string what = "the hub of job \"" + session_.job() + "\" was not made: ";
   if (failed->code == GRADCUBE_OK) {
@@ -96,7 +93,7 @@ std::uint32_t HubClient::ask_for(Hub& hub, const Deadline& deadline) {
   }
   table_ = block;
   answer_.reset();
-  daemon.send_make_hub(hub.number, hub.lane(), session_.offset_of(block), table.size());
+  daemon.send_make_hub(hub.number(), hub.lane(), session_.offset_of(block), table.size());
   session_.await_hub(lock, deadline);
   session_.require_member();
   if (!answer_.has_value()) {
@@ -173,7 +170,7 @@ int HubClient::free(Hub& hub, int timeout_ms) {
     hub.is_being_freed = false;
     return code;
   }
-  if (session_.lost_code() == GRADCUBE_OK) session_.connection().send_end_hub(hub.number);
+  if (session_.lost_code() == GRADCUBE_OK) session_.connection().send_end_hub(hub.number());
   if (hub_ == &hub) hub_ = nullptr;
   return code;
 }

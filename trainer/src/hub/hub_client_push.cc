@@ -37,7 +37,7 @@ class Counted {
 // Without the lock: a key may have gigabytes.
 shared::SubmittedPush submitted_push(const Hub& hub, const PushWish& wish) {
   shared::SubmittedPush push{};
-  push.hub = hub.number;
+  push.hub = hub.number();
   push.kind = static_cast<std::uint8_t>(wish.kind);
   push.plane = static_cast<std::uint8_t>(wish.plane);
   if (wish.kind == PushKind::gradients) push.rate = wish.rate;
@@ -222,8 +222,11 @@ int HubClient::no_weights(const Hub& hub, const Hub::Key& key) {
     return fail(GRADCUBE_EINVAL,
                 text + "push them first (gradcube_hub_init()), or restore a checkpoint");
   }
-  return fail(key.failure, text + "its last push failed (" + why_ended(hub, key.failure) +
-                               "): restore a checkpoint in another hub");
+  // Such a failure of a key's is that of the hub.
+  const std::string why =
+      key.failure == GRADCUBE_EPEER ? why_ended(hub, key.failure) : gradcube_strerror(key.failure);
+  return fail(key.failure,
+              text + "its last push failed (" + why + "): restore a checkpoint in another hub");
 }
 
 // Throws nothing.

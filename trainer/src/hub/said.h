@@ -24,9 +24,8 @@ enum class Step : std::uint64_t {
 // What a rank tells all others: how a call goes on there, and what it is about.
 struct Said {
   std::int64_t code = GRADCUBE_OK;
-  std::uint64_t value = 0;  // a digest, or a step
-  // Of checkpoints; of a hub: its number, and then the job's epoch in which it was made.
-  std::uint64_t generation = 0;
+  std::uint64_t value = 0;       // a digest, or a step
+  std::uint64_t generation = 0;  // of checkpoints; of a hub: the job's epoch in which it was made
   std::uint64_t pushes = 0;  // a digest of those of each key before it saves; 0: it saves nothing
   std::uint64_t has = 0;     // what the rank has
   Step step{};
