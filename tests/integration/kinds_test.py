@@ -36,6 +36,13 @@ class Kinds(TestCase):
                 self.assertEqual(len(answer["results"]), 5)
                 self.assert_right(answer["results"])
 
+    @only_on("embedded", why="there servers share the pollers of several lcores")
+    def test_short_all_reduces_wake_each_poller_that_has_a_part_in_them(self):
+        """One that is not woken sleeps for 100 ms: a thousand would take longer than this waits."""
+        for topology in ("bcube:3,2", "bcube:2,3"):  # the one thread of their plan is the leaders', and is not
+            with self.subTest(topology=topology), Cluster("--topology", topology, "--greeting", "0") as cluster:
+                self.assert_right(cluster.perf("--sizes", "1K", "--iterations", "1000", timeout=PATIENCE))
+
     def test_every_kind_is_right_on_plans_with_rings_and_roots(self):
         with Cluster("--topology", GRID, *faults("--loss", "0.01"), "--seed", str(self.seed)) as cluster:
             algorithms = ["hips:ring,root", f"ps:{RADIX - 1},1", "two-level"]
