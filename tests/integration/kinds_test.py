@@ -39,7 +39,7 @@ class Kinds(TestCase):
     @only_on("embedded", why="there servers share the pollers of several lcores")
     def test_short_all_reduces_wake_each_poller_that_has_a_part_in_them(self):
         """One that is not woken sleeps for 100 ms: a thousand would take longer than this waits."""
-        for topology in ("bcube:3,2", "bcube:2,3"):  # the one thread of their plan is the leaders', and is not
+        for topology in ("bcube:3,2", "bcube:2,3"):  # the plan's thread is at the leaders', or not
             with self.subTest(topology=topology), Cluster("--topology", topology, "--greeting", "0") as cluster:
                 self.assert_right(cluster.perf("--sizes", "1K", "--iterations", "1000", timeout=PATIENCE))
 

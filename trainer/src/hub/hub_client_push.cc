@@ -199,7 +199,8 @@ int HubClient::fail_if_ended(const Hub& hub) {
   return fail(code, "the hub of job \"" + session_.job() + "\" has ended: " + why_ended(hub, code));
 }
 
-// What it or else its session ended of with this code; the code's words where that is not known.
+// Why the hub ended with this code, or else its session did; the words of the code where neither
+// did.
 std::string HubClient::why_ended(const Hub& hub, int code) {
   session_.listen();
   std::uint32_t notice = 0;
@@ -222,7 +223,7 @@ int HubClient::no_weights(const Hub& hub, const Hub::Key& key) {
     return fail(GRADCUBE_EINVAL,
                 text + "push them first (gradcube_hub_init()), or restore a checkpoint");
   }
-  // Such a failure of a key's is that of the hub.
+  // A push that lacks a peer ends the hub, or the session, which has been told the reason.
   const std::string why =
       key.failure == GRADCUBE_EPEER ? why_ended(hub, key.failure) : gradcube_strerror(key.failure);
   return fail(key.failure,
