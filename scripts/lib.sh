@@ -14,7 +14,7 @@ export PATH="/usr/bin:$PATH"
   build_packages=(
     meson ninja-build g++ pkg-config
     libdpdk-dev libipsec-mb-dev libisal-dev libcli11-dev libtomlplusplus-dev libxxhash-dev libfmt-dev libspdlog-dev
-    libnuma-dev nlohmann-json3-dev
+    libnuma-dev libssl-dev nlohmann-json3-dev
   )
   training_packages=(python3 python3-numpy)
   torch_packages=(python3-torch python3-sklearn python3-matplotlib libtorch-dev pybind11-dev)

@@ -211,7 +211,7 @@ make_image() {
 try_aarch64() {
   local out=out/aarch64
   local -a of_build=(meson ninja-build crossbuild-essential-arm64 pkg-config qemu-user-static libcli11-dev nlohmann-json3-dev)
-  local -a of_target=(libdpdk-dev libisal-dev libfmt-dev libspdlog-dev libnuma-dev libtomlplusplus-dev libxxhash-dev libgtest-dev libgmock-dev)
+  local -a of_target=(libdpdk-dev libisal-dev libfmt-dev libspdlog-dev libssl-dev libnuma-dev libtomlplusplus-dev libxxhash-dev libgtest-dev libgmock-dev)
   local targets='cli/gradcube dataplane/daemon/gradcubed trainer/libgradcube.so.1.0.0
     tests/unit/aggregation/aggregation_test tests/unit/protocol/protocol_tests'
   expect 1 900

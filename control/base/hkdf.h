@@ -1,12 +1,11 @@
-// Keys made of a key: HMAC-SHA-256 (RFC 2104) and HKDF with it (RFC 5869). Who knows one of them
-// knows neither the first nor the others.
+// Hashes and keys, by libcrypto: SHA-256, and keys made of a key by HKDF with it (RFC 5869). Who
+// knows one key of these knows neither the first nor the others.
 //
-// Pure functions; any thread.
+// Any thread. Throws a SetupError where libcrypto refuses, as in a policy without SHA-256.
 #ifndef GRADCUBE_CONTROL_BASE_HKDF_H_
 #define GRADCUBE_CONTROL_BASE_HKDF_H_
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,13 +24,10 @@ std::string key_id_text(KeyId key);  // "0a1b2c3d"
 // Wipes what calls that have returned have left on the stack.
 [[gnu::noinline]] void wipe_stack();
 
-std::array<std::uint8_t, 32> hmac_sha256(std::string_view key, std::string_view message);
+std::array<std::uint8_t, 32> sha256(std::string_view bytes);
 
-// `bytes`: at most 255 * 32.
-std::string hkdf_sha256(std::string_view secret, std::string_view salt, std::string_view info,
-                        std::size_t bytes);
-
-// By HKDF, for one purpose: `label` names it, and `context` what differs within it.
+// By HKDF with the salt "gradcube", for one purpose: `label` names it, and `context` what differs
+// within it.
 Secret derived_secret(const Secret& from, std::string_view label, std::string_view context = {});
 
 }  // namespace gradcube::control

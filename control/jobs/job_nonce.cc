@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <string>
 
-#include "control/base/sha256.h"
+#include "control/base/hkdf.h"
 #include "control/jobs/job_messages.h"
 
 namespace gradcube::control {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "control/base/sha256.h"
+#include "control/base/hkdf.h"
 
 namespace gradcube::control {
 
