@@ -11,15 +11,13 @@
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/progress_line.h"
-#include "control/plan/streams.h"
 #include "control/plan/verify.h"
-#include "control/plan/verify_sample.h"
 
 namespace gradcube::cli {
 namespace {
 
 using nlohmann::ordered_json;
-using LinkPieces = std::optional<std::vector<std::uint64_t>>;
+using LinkPieces = std::vector<std::uint64_t>;
 
 constexpr std::uint32_t kMostExact = 100;  // what verify() is meant for
 constexpr unsigned kDrawn = 4;
@@ -42,14 +40,14 @@ std::vector<std::string> piece_names(const control::Plan& plan, const control::S
 
 // "links: at most 16 pieces on every level, in each direction over both stages"
 std::string links_text(std::string_view whose, const LinkPieces& link_pieces) {
-  if (!link_pieces) return "links: not examined, as servers relay or share uplinks";
-  const std::uint64_t first = link_pieces->front();
-  const bool alike = std::all_of(link_pieces->begin(), link_pieces->end(),
+  if (link_pieces.empty()) return "links: not examined, as servers relay or share uplinks";
+  const std::uint64_t first = link_pieces.front();
+  const bool alike = std::all_of(link_pieces.begin(), link_pieces.end(),
                                  [&](std::uint64_t pieces) { return pieces == first; });
   std::string text =
       fmt::format("{} pieces on {}", grouped(first), alike ? "every level" : "level 0");
-  for (std::size_t level = 1; !alike && level < link_pieces->size(); ++level) {
-    text += fmt::format(", {} on level {}", grouped((*link_pieces)[level]), level);
+  for (std::size_t level = 1; !alike && level < link_pieces.size(); ++level) {
+    text += fmt::format(", {} on level {}", grouped(link_pieces[level]), level);
   }
   return fmt::format("{}: at most {}, in each direction over both stages", whose, text);
 }
@@ -58,7 +56,7 @@ std::string links_text(std::string_view whose, const LinkPieces& link_pieces) {
 LinkPieces verify_drawn(const control::Plan& plan, const control::Sample& sample,
                         std::uint64_t seed) {
   try {
-    return control::verify_sample(plan, sample);
+    return control::verify(plan, sample).link_pieces;
   } catch (const control::PlanError& error) {
     throw control::PlanError(fmt::format("{} (--seed {})", error.what(), seed));
   }
@@ -67,7 +65,7 @@ LinkPieces verify_drawn(const control::Plan& plan, const control::Sample& sample
 void add_exact(Report& report, const control::Plan& plan) {
   const LinkPieces link_pieces = control::verify(plan).link_pieces;
   report.fact("proof", "exact");
-  report.fact("link_pieces", *link_pieces);
+  report.fact("link_pieces", link_pieces);
   report.line(
       "proved: every piece gets each server's contribution once, and every server every result");
   report.line(links_text("links", link_pieces));
@@ -82,7 +80,8 @@ void add_sampled(Report& report, const control::Plan& plan, std::uint64_t seed) 
   report.fact("seed", seed);
   report.fact("sampled_servers", servers);
   report.fact("sampled_pieces", pieces);
-  report.fact("link_pieces", link_pieces ? ordered_json(*link_pieces) : ordered_json(nullptr));
+  report.fact("link_pieces",
+              link_pieces.empty() ? ordered_json(nullptr) : ordered_json(link_pieces));
   report.line(fmt::format("proved for a sample, drawn by --seed {}", seed));
   report.line(fmt::format("pieces {}:", fmt::join(pieces, " ")));
   report.line("  each gets every server's contribution once, and every server its result");

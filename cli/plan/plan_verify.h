@@ -1,6 +1,5 @@
 // `gradcube plan --verify`: whether a plan is an all-reduce. A plan of up to kMostExact servers is
-// proved as a whole (control/plan/verify.h), a larger one by a sample that a seed draws
-// (control/plan/verify_sample.h).
+// proved as a whole, a larger one by a sample that a seed draws (control/plan/verify.h).
 #ifndef GRADCUBE_CLI_PLAN_PLAN_VERIFY_H_
 #define GRADCUBE_CLI_PLAN_PLAN_VERIFY_H_
 

@@ -3,287 +3,276 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <numeric>
+#include <random>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "control/plan/base/topology_links.h"
 
 namespace gradcube::control {
 namespace {
 
-using Pieces = std::vector<PieceId>;
+constexpr Stage kBothStages[] = {Stage::aggregation, Stage::broadcast};
 
-struct Message {
-  Rank from;
-  Rank to;
-  PieceId piece;
-  std::vector<std::uint8_t> contributions;  // as the sender had them when the step began
-};
-
-// How many pieces each link carries.
-using LinkLoad = std::map<TopologyLinks::Number, std::uint64_t>;
-
-// What the exchanges of the plan bring to each link.
-LinkLoad shares_of_links(const Plan& plan, const TopologyLinks& links) {
-  LinkLoad shares;
-  for (Rank rank = 0; rank < plan.ranks(); ++rank) {
-    for (unsigned thread = 0; thread < plan.threads(); ++thread) {
-      for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
-        for (unsigned step = 0; step < plan.steps(thread); ++step) {
-          for (const Exchange& exchange : plan.exchanges(rank, thread, stage, step)) {
-            links.for_each(plan.placement().server(rank), plan.route(rank, exchange.peer, thread),
-                           [&](auto link) { shares[link] += exchange.send.count(); });
-          }
-        }
-      }
-    }
-  }
-  return shares;
+std::string name_of(const Plan& plan, Rank rank) {
+  return rank < plan.ranks() ? plan.space().text(plan.placement().server(rank))
+                             : fmt::format("rank {}", rank);
 }
 
-class Interpreter {
+// Where a piece comes from and goes to. Where steps double there is one, which each rank adds up by
+// itself: then where its sum at the rank `owner` comes from.
+class Trace {
  public:
-  Interpreter(const Plan& plan, const TransferFunction& transfers)
+  Trace(const Plan& plan, PieceId piece, const ExchangeFunction& exchanges)
       : plan_(plan),
-        links_(plan.topology()),
-        transfers_(transfers),
-        state_(std::size_t{plan.ranks()} * plan.threads() * plan.ranks(),
-               std::vector<std::uint8_t>(plan.ranks(), 0)) {
-    for (Rank rank = 0; rank < plan.ranks(); ++rank) {
-      for_all_pieces([&](PieceId piece) { contributions(rank, piece)[rank] = 1; });
-    }
-  }
+        owner_(piece.owner),
+        piece_(plan.doubles() ? PieceId{piece.thread, 0} : piece),
+        exchanges_(exchanges),
+        times_(plan.ranks(), 0) {}
 
-  VerifyReport run() {
-    for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
-      for (unsigned step = 0; step < plan_.steps(); ++step) run_step(stage, step);
-      if (stage == Stage::aggregation) check_owners();
-    }
-    check_everywhere();
-    return report();
+  void run() {
+    collect(owner_, plan_.steps(piece_.thread), 0);
+    require_all("the aggregation stage brings its owner the contribution of");
+    if (plan_.doubles()) return;
+    std::fill(times_.begin(), times_.end(), std::uint8_t{0});
+    spread(owner_, 0, 0);
+    require_all("the broadcast stage brings the result to");
   }
 
  private:
-  // Which thread uses a link in a round.
-  using Claims = std::map<std::pair<unsigned, TopologyLinks::Number>, unsigned>;
-
-  std::vector<std::uint8_t>& contributions(Rank rank, PieceId piece) {
-    return state_[(std::size_t{rank} * plan_.threads() + piece.thread) * plan_.ranks() +
-                  piece.owner];
-  }
-
-  template <typename Visit>
-  void for_all_pieces(Visit&& visit) {
-    for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-      for (Rank owner = 0; owner < plan_.ranks(); ++owner) {
-        if (plan_.owns(owner, thread)) visit(PieceId{thread, owner});
+  // What the rank has of the piece just before a round of an aggregation step: its own
+  // contribution, and what earlier rounds and steps have brought.
+  void collect(Rank rank, unsigned step, unsigned round) {
+    count(rank, "the aggregation stage brings its owner the contribution of");
+    for (unsigned w = 0; w < step || (w == step && round > 0); ++w) {
+      for (const Exchange& e : exchanges_(rank, piece_.thread, Stage::aggregation, w)) {
+        if (w == step && e.round >= round) continue;
+        if (e.receive.contains(piece_)) collect(e.source, w, e.round);
       }
     }
   }
 
-  std::string name_of_server(ServerId server) const { return plan_.space().text(server); }
-
-  std::string name(Rank rank) const {
-    return rank < plan_.ranks() ? name_of_server(plan_.placement().server(rank))
-                                : fmt::format("rank {}", rank);
-  }
-
-  std::string name(PieceId piece) const { return plan_.owned(piece.owner, piece.thread).text(); }
-
-  [[noreturn]] static void fail(Stage stage, unsigned step, unsigned thread,
-                                const std::string& what) {
-    throw PlanError(
-        fmt::format("{} step {}, thread {}: {}", stage_name(stage), step, thread, what));
-  }
-
-  // What all ranks say that they transfer in a step of a thread: [rank].
-  using StepTransfers = std::vector<std::vector<Transfer>>;
-
-  void run_step(Stage stage, unsigned step) {
-    std::vector<StepTransfers> all(plan_.threads());
-    unsigned rounds = 1;
-    for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-      if (step >= plan_.steps(thread)) continue;
-      rounds = std::max(rounds, plan_step(stage, step, thread).rounds());
-      for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
-        all[thread].push_back(transfers_(rank, thread, stage, step));
+  // What the rank, which has the result, does with it from a round of a broadcast step on.
+  void spread(Rank rank, unsigned step, unsigned round) {
+    count(rank, "the broadcast stage brings the result to");
+    for (unsigned w = step; w < plan_.steps(piece_.thread); ++w) {
+      for (const Exchange& e : exchanges_(rank, piece_.thread, Stage::broadcast, w)) {
+        if (w == step && e.round < round) continue;
+        if (e.send.contains(piece_)) spread(e.peer, w, e.round + 1);
       }
     }
-    Claims claims;
-    for (unsigned round = 0; round < rounds; ++round) {
-      std::vector<Message> messages;
-      for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-        run_thread(stage, step, round, thread, all[thread], claims, messages);
-      }
-      for (const Message& message : messages) deliver(stage, step, message);
-    }
   }
 
-  void run_thread(Stage stage, unsigned step, unsigned round, unsigned thread,
-                  const StepTransfers& transfers, Claims& claims, std::vector<Message>& messages) {
-    // By (from, to): what the sender says that it sends, and what the receiver says that it
-    // receives.
-    std::map<std::pair<Rank, Rank>, std::pair<Pieces, Pieces>> agreed;
-    std::set<std::pair<Rank, Rank>> senders;
-    std::set<std::pair<Rank, Rank>> receivers;
-    for (Rank rank = 0; rank < transfers.size(); ++rank) {
-      for (const Transfer& transfer : transfers[rank]) {
-        if (transfer.round != round) continue;
-        check_peer(stage, step, thread, rank, transfer.peer);
-        check_peer(stage, step, thread, rank, transfer.source);
-        agreed[{rank, transfer.peer}].first = transfer.send;
-        agreed[{transfer.source, rank}].second = transfer.receive;
-        receivers.insert({transfer.source, rank});
-        if (!senders.insert({rank, transfer.peer}).second) {
-          fail(stage, step, thread, name(rank) + " names peer " + name(transfer.peer) + " twice");
-        }
-        claim_links(stage, step, thread, rank, transfer, claims);
-      }
-    }
-    for (const auto& [ends_of, lists] : agreed) {
-      const auto [from, to] = ends_of;
-      if (!senders.contains(ends_of) || !receivers.contains(ends_of) ||
-          lists.first != lists.second) {
-        fail(stage, step, thread,
-             fmt::format("{} and {} do not agree on what passes between them", name(from),
-                         name(to)));
-      }
-      collect(from, to, lists.first, messages);
-    }
+  void count(Rank rank, std::string_view what) {
+    if (rank >= plan_.ranks() || ++times_[rank] > 1) fail(rank, what, "more than once");
   }
 
-  template <typename Visit>
-  void for_each_link(Rank from, Rank to, unsigned thread, Visit&& visit) const {
-    links_.for_each(plan_.placement().server(from), plan_.route(from, to, thread), visit);
+  void require_all(std::string_view what) const {
+    const auto missing = std::find(times_.begin(), times_.end(), 0);
+    if (missing == times_.end()) return;
+    fail(static_cast<Rank>(missing - times_.begin()), what, "never");
   }
 
-  const PlanStep& plan_step(Stage stage, unsigned step, unsigned thread) const {
-    return plan_.step(thread, plan_.mirrored(thread, stage, step));
-  }
-
-  void check_peer(Stage stage, unsigned step, unsigned thread, Rank rank, Rank peer) const {
-    const PlanStep& s = plan_step(stage, step, thread);
-    if (peer >= plan_.ranks() || peer == rank || s.with_digit(peer, s.digit(rank)) != rank) {
-      fail(stage, step, thread,
-           fmt::format("{} exchanges with {}, which is not its peer in this step", name(rank),
-                       name(peer)));
-    }
-  }
-
-  // In the rounds of a mesh as in those of a ring, each rank sends to one peer.
-  void claim_links(Stage stage, unsigned step, unsigned thread, Rank from, const Transfer& transfer,
-                   Claims& claims) const {
-    if (plan_.link_use() == LinkUse::shared || transfer.send.empty()) return;
-    const PlanStep& s = plan_step(stage, step, thread);
-    const unsigned offset =
-        step_pattern::offset_of_digit(s.radix, s.digit(from), s.digit(transfer.peer));
-    const unsigned round = transfer.round + offset;
-    for_each_link(from, transfer.peer, thread, [&](TopologyLinks::Number link) {
-      if (links_.is_uplink(link)) return;
-      const auto [entry, fresh] = claims.emplace(std::pair(round, link), thread);
-      if (fresh) return;
-      fail(stage, step, thread,
-           fmt::format("{} is already used by thread {}", links_.text(link), entry->second));
-    });
-  }
-
-  void collect(Rank from, Rank to, const Pieces& pieces, std::vector<Message>& messages) {
-    for (const PieceId piece : pieces) {
-      if (piece.thread >= plan_.threads() || piece.owner >= plan_.ranks()) {
-        throw PlanError("a transfer names a piece that does not exist");
-      }
-      messages.push_back({from, to, piece, contributions(from, piece)});
-    }
-    for (const PieceId piece : pieces) {
-      for_each_link(from, to, piece.thread, [&](auto link) { ++carried_[link]; });
-    }
-    pieces_sent_ += pieces.size();
-  }
-
-  void deliver(Stage stage, unsigned step, const Message& message) {
-    std::vector<std::uint8_t>& here = contributions(message.to, message.piece);
-    if (stage == Stage::broadcast) {
-      if (!complete(message.contributions)) {
-        fail(stage, step, message.piece.thread,
-             fmt::format("{} broadcasts {} before it is complete", name(message.from),
-                         name(message.piece)));
-      }
-      here = message.contributions;
-      return;
-    }
-    for (std::size_t i = 0; i < here.size(); ++i) {
-      here[i] = static_cast<std::uint8_t>(std::min(255, here[i] + message.contributions[i]));
-    }
-  }
-
-  static bool complete(const std::vector<std::uint8_t>& counts) {
-    return std::all_of(counts.begin(), counts.end(), [](std::uint8_t count) { return count == 1; });
-  }
-
-  void check_complete(Rank rank, PieceId piece, std::string_view when) {
-    const std::vector<std::uint8_t>& counts = contributions(rank, piece);
-    for (Rank from = 0; from < plan_.ranks(); ++from) {
-      if (counts[from] == 1) continue;
-      throw PlanError(
-          fmt::format("after the {}, {} has the contribution of {} in piece {} {} times, not once",
-                      when, name(rank), name(from), name(piece), counts[from]));
-    }
-  }
-
-  void check_owners() {
-    for_all_pieces([&](PieceId piece) { check_complete(piece.owner, piece, "aggregation stage"); });
-  }
-
-  void check_everywhere() {
-    for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
-      for_all_pieces([&](PieceId piece) { check_complete(rank, piece, "broadcast stage"); });
-    }
-  }
-
-  VerifyReport report() const {
-    VerifyReport result{plan_.ranks(), plan_.pieces(), pieces_sent_,
-                        std::vector<std::uint64_t>(plan_.topology().link_levels(), 0)};
-    const LinkLoad shares = shares_of_links(plan_, links_);
-    for (const auto& [link, pieces] : carried_) {
-      const auto found = shares.find(link);
-      const std::uint64_t share = found == shares.end() ? 0 : found->second;
-      if (pieces > share) {
-        throw PlanError(fmt::format("{} carries {} pieces, more than its share of {}",
-                                    links_.text(link), pieces, share));
-      }
-      std::uint64_t& most = result.link_pieces[links_.level(link)];
-      most = std::max(most, pieces);
-    }
-    return result;
+  [[noreturn]] void fail(Rank rank, std::string_view what, std::string_view times) const {
+    throw PlanError(fmt::format("piece {}: {} {} {}",
+                                plan_.owned(piece_.owner, piece_.thread).text(), what,
+                                name_of(plan_, rank), times));
   }
 
   const Plan& plan_;
-  TopologyLinks links_;
-  const TransferFunction& transfers_;
-  std::vector<std::vector<std::uint8_t>> state_;  // [rank][piece][contributor]
-  LinkLoad carried_;
-  std::uint64_t pieces_sent_ = 0;
+  Rank owner_;
+  PieceId piece_;
+  const ExchangeFunction& exchanges_;
+  std::vector<std::uint8_t> times_;  // [rank]
 };
 
-}  // namespace
-
-VerifyReport verify(const Plan& plan) {
-  VerifyReport report;
-  for (unsigned depth = 1; depth <= plan.steps(); ++depth) {
-    const Streams streams(plan, depth);
-    streams.check_first_step();
-    for (Rank rank = 0; rank < plan.ranks(); ++rank) {
-      streams.check_dependencies(rank);
-      streams.check_exchanges(rank);
+// So that what a rank's ports carry is all there is to count.
+bool all_are_neighbours(const Plan& plan) {
+  if (plan.topology().is_tree()) return false;
+  for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+    for (unsigned w = 0; w < plan.steps(thread); ++w) {
+      const auto level = plan.level(thread, w);
+      if (!level) return false;
+      // On cables only those beside each other are.
+      const PlanStep& step = plan.step(thread, w);
+      const bool is_ring = step.is_ring() && step.radix == plan.space().radix(*level);
+      if (plan.space().cabled() && !is_ring) return false;
     }
-    report = verify(plan, [&streams](Rank rank, unsigned thread, Stage stage, unsigned step) {
-      return streams.transfers(rank, thread, stage, step);
+  }
+  return true;
+}
+
+// That both ends of each of the rank's streams name the same pieces, in the same order.
+void check_ends(const Plan& plan, const Streams& streams, Rank rank) {
+  for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+    for (const Stage stage : kBothStages) {
+      for (unsigned step = 0; step < plan.steps(thread); ++step) {
+        for (const Transfer& t : streams.transfers(rank, thread, stage, step)) {
+          if (t.send == streams.received(t.peer, thread, stage, step, rank, t.round) &&
+              t.receive == streams.sent(t.source, thread, stage, step, rank, t.round)) {
+            continue;
+          }
+          throw PlanError(fmt::format(
+              "{} step {}, thread {}: {} does not agree with {} and {} on what passes between them",
+              stage_name(stage), step, thread, name_of(plan, rank), name_of(plan, t.peer),
+              name_of(plan, t.source)));
+        }
+      }
+    }
+  }
+}
+
+// What links carry, and in a step which thread uses one in a round.
+class LinkCount {
+ public:
+  explicit LinkCount(const Plan& plan) : plan_(plan), links_(plan.topology()) {}
+
+  void begin_step() { threads_.clear(); }
+
+  // On the way of these pieces, those links of which counts(link) is true.
+  template <typename Counts>
+  void add(unsigned thread, Stage stage, unsigned step, unsigned round, Rank from, Rank to,
+           std::uint32_t pieces, Counts&& counts) {
+    if (pieces == 0) return;
+    const PlanStep& s = plan_.step(thread, plan_.mirrored(thread, stage, step));
+    // In the rounds of a mesh as in those of a ring, each rank sends to one peer.
+    round += step_pattern::offset_of_digit(s.radix, s.digit(from), s.digit(to));
+    links_.for_each(plan_.placement().server(from), plan_.route(from, to, thread), [&](auto link) {
+      if (!counts(link)) return;
+      carried_[link] += pieces;
+      if (plan_.link_use() == LinkUse::shared || links_.is_uplink(link)) return;
+      const auto [entry, fresh] = threads_.emplace(std::pair(round, link), thread);
+      if (fresh) return;
+      throw PlanError(fmt::format("{} step {}, thread {}: {} is already used by thread {}",
+                                  stage_name(stage), step, thread, links_.text(link),
+                                  entry->second));
     });
   }
+
+  bool is_port_of(TopologyLinks::Number link, Rank rank) const {
+    return links_.is_port_of(link, plan_.placement().server(rank));
+  }
+
+  std::vector<std::uint64_t> most_of_levels() const {
+    std::vector<std::uint64_t> most(plan_.topology().link_levels(), 0);
+    for (const auto& [link, pieces] : carried_) {
+      std::uint64_t& of_level = most[links_.level(link)];
+      of_level = std::max(of_level, pieces);
+    }
+    return most;
+  }
+
+ private:
+  const Plan& plan_;
+  TopologyLinks links_;
+  std::map<std::pair<unsigned, TopologyLinks::Number>, unsigned> threads_;  // by round
+  std::map<TopologyLinks::Number, std::uint64_t> carried_;
+};
+
+bool are_all(const Plan& plan, const std::vector<Rank>& ranks) {
+  return std::set<Rank>(ranks.begin(), ranks.end()).size() == plan.ranks();
+}
+
+Sample whole_of(const Plan& plan) {
+  Sample whole;
+  whole.ranks.resize(plan.ranks());
+  std::iota(whole.ranks.begin(), whole.ranks.end(), Rank{0});
+  for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+    for (const Rank owner : whole.ranks) {
+      // Where steps double each rank adds up the one piece by itself.
+      if (plan.doubles() || plan.owns(owner, thread)) whole.pieces.push_back({thread, owner});
+    }
+  }
+  return whole;
+}
+
+// A piece has to leave, and the result to come to, each rank but its owner: if it has the fewest
+// transfers that do this, nothing is sent in vain, nor before it is complete.
+void require_fewest_transfers(const Plan& plan, std::uint64_t transfers) {
+  const std::uint64_t fewest = std::uint64_t{2} * plan.pieces() * (plan.ranks() - 1);
+  if (plan.doubles() || transfers == fewest) return;
+  throw PlanError(
+      fmt::format("{} transfers of pieces, where {} bring each contribution to its "
+                  "owner and each result to all",
+                  transfers, fewest));
+}
+}  // namespace
+
+Sample draw_sample(const Plan& plan, std::uint64_t seed, unsigned count) {
+  std::mt19937_64 random(seed);
+  Sample sample;
+  for (unsigned i = 0; i < count; ++i) {
+    sample.ranks.push_back(static_cast<Rank>(random() % plan.ranks()));
+    PieceId piece{static_cast<unsigned>(random() % plan.threads()),
+                  static_cast<Rank>(random() % plan.ranks())};
+    // Behind a step of the pattern root only its root owns pieces.
+    for (const PlanStep& step : plan.thread(piece.thread).steps) {
+      if (step.is_root()) piece.owner = step.with_digit(piece.owner, 0);
+    }
+    sample.pieces.push_back(piece);
+  }
+  return sample;
+}
+
+void follow_piece(const Plan& plan, PieceId piece, const ExchangeFunction& exchanges) {
+  Trace(plan, piece, exchanges).run();
+}
+
+VerifyReport count_links(const Plan& plan, const std::vector<Rank>& ranks,
+                         const ExchangeFunction& exchanges) {
+  const bool whole = are_all(plan, ranks);
+  VerifyReport report{plan.ranks(), plan.pieces(), 0, {}};
+  LinkCount count(plan);
+  const auto add_step = [&](unsigned thread, Stage stage, unsigned step) {
+    for (const Rank rank : std::set<Rank>(ranks.begin(), ranks.end())) {
+      const auto counts = [&](auto link) { return whole || count.is_port_of(link, rank); };
+      for (const Exchange& e : exchanges(rank, thread, stage, step)) {
+        report.transfers += e.send.count();
+        count.add(thread, stage, step, e.round, rank, e.peer, e.send.count(), counts);
+        if (whole) continue;  // what it receives counts where it is sent
+        count.add(thread, stage, step, e.round, e.source, rank, e.receive.count(), counts);
+      }
+    }
+  };
+  for (const Stage stage : kBothStages) {
+    for (unsigned step = 0; step < plan.steps(); ++step) {
+      count.begin_step();
+      for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+        if (step < plan.steps(thread)) add_step(thread, stage, step);
+      }
+    }
+  }
+  report.link_pieces = count.most_of_levels();
   return report;
 }
 
-VerifyReport verify(const Plan& plan, const TransferFunction& transfers) {
-  return Interpreter(plan, transfers).run();
+VerifyReport verify(const Plan& plan, const Sample& sample) {
+  for (unsigned depth = 1; depth <= plan.steps(); ++depth) {
+    const Streams streams(plan, depth);
+    for (const Rank rank : sample.ranks) {
+      streams.check_dependencies(rank);
+      streams.check_exchanges(rank);
+      check_ends(plan, streams, rank);
+    }
+  }
+  const ExchangeFunction exchanges = [&plan](Rank rank, unsigned thread, Stage stage,
+                                             unsigned step) {
+    return plan.exchanges(rank, thread, stage, step);
+  };
+  for (const PieceId piece : sample.pieces) follow_piece(plan, piece, exchanges);
+  if (!are_all(plan, sample.ranks) && !all_are_neighbours(plan)) {
+    return {plan.ranks(), plan.pieces(), 0, {}};
+  }
+  return count_links(plan, sample.ranks, exchanges);
+}
+
+VerifyReport verify(const Plan& plan) {
+  for (unsigned depth = 1; depth <= plan.steps(); ++depth) Streams(plan, depth).check_first_step();
+  const VerifyReport report = verify(plan, whole_of(plan));
+  require_fewest_transfers(plan, report.transfers);
+  return report;
 }
 
 }  // namespace gradcube::control

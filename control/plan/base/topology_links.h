@@ -28,6 +28,9 @@ class TopologyLinks {
   unsigned level(Number link) const;
   // Whether several servers send over it.
   bool is_uplink(Number link) const { return link >= first_.front(); }
+  bool is_port_of(Number link, ServerId server) const {
+    return link / 2 / topology_.space().most_ports() == server;  // uplinks lie behind all servers
+  }
   // How many times as long a byte takes on it as on most links of its level.
   double slowness(Number link) const;
   std::string text(Number link) const;  // "[2,1]'s port 0", "the uplink of [4] to [7]"
