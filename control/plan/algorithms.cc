@@ -9,7 +9,6 @@
 #include "control/base/errors.h"
 #include "control/base/lists.h"
 #include "control/base/printable.h"
-#include "control/plan/algorithms/blueconnect.h"
 #include "control/plan/algorithms/cut_threads.h"
 #include "control/plan/algorithms/make.h"
 #include "control/plan/algorithms/requirements.h"
@@ -76,9 +75,8 @@ Plan make_hips(const Request& request, const Topology& topology, const Placement
 
 Plan make_blueconnect(const Request& request, const Topology& topology,
                       const Placement& placement) {
-  BlueConnectStages stages;
-  if (request.parameters) stages = read_blueconnect_stages(*request.parameters, request.what);
-  return make_blueconnect_plan(std::string(request.algorithm), topology, placement, stages);
+  return make_blueconnect_plan(std::string(request.algorithm), topology, placement,
+                               request.parameters, request.what);
 }
 
 // The first of the servers whose ports have most together.
@@ -142,6 +140,22 @@ const Algorithm& algorithm_of(const Request& request) {
                                fmt::join(algorithm_names(), ", "), kAuto));
 }
 
+Plan made(const Request& request, const Topology& topology, const Placement& placement) {
+  Plan plan = cut_threads(algorithm_of(request).make(request, topology, placement));
+  require_reach(plan);
+  return plan;
+}
+
+// What runs on these servers, as the end of a refusal.
+std::string expected_names(const Topology& topology, const Placement& placement) {
+  std::vector<std::string> names;
+  for (const std::string& name : algorithm_names()) {
+    if (fitting_plan(name, topology, placement)) names.push_back(name);
+  }
+  if (names.empty()) return "expected other servers, as no algorithm runs on these";
+  return fmt::format("expected one that runs on these servers: {}", fmt::join(names, ", "));
+}
+
 // Of the algorithms that run on servers that form no grid.
 std::string_view fastest_on_any_servers(const Topology& topology, const Placement& placement) {
   constexpr double kBytes = 64e6;
@@ -149,15 +163,13 @@ std::string_view fastest_on_any_servers(const Topology& topology, const Placemen
   std::string_view fastest = "ring";
   double least = std::numeric_limits<double>::infinity();
   for (const std::string_view name : {"ring", "mesh", "halving_doubling"}) {
-    try {
-      const PlanCost cost(make_plan(name, topology, placement, "default"));
-      const double seconds = cost.time(CollectiveKind::all_reduce, kBytes, parameters).seconds();
-      if (seconds >= least) continue;
-      least = seconds;
-      fastest = name;
-    } catch (const UsageError&) {
-      // It needs other servers: a power of two of them, or closer ones.
-    }
+    const std::optional<Plan> plan = fitting_plan(name, topology, placement);
+    if (!plan) continue;
+    const double seconds =
+        PlanCost(*plan).time(CollectiveKind::all_reduce, kBytes, parameters).seconds();
+    if (seconds >= least) continue;
+    least = seconds;
+    fastest = name;
   }
   return fastest;
 }
@@ -195,10 +207,20 @@ void require_algorithm(std::string_view algorithm, std::string_view where) {
 
 Plan make_plan(std::string_view algorithm, const Topology& topology, const Placement& placement,
                std::string_view where) {
-  const Request request = request_of(algorithm, where);
-  Plan plan = cut_threads(algorithm_of(request).make(request, topology, placement));
-  require_reach(plan);
-  return plan;
+  try {
+    return made(request_of(algorithm, where), topology, placement);
+  } catch (const MisfitError& error) {
+    throw UsageError(fmt::format("{}; {}", error.what(), expected_names(topology, placement)));
+  }
+}
+
+std::optional<Plan> fitting_plan(std::string_view algorithm, const Topology& topology,
+                                 const Placement& placement) {
+  try {
+    return made(request_of(algorithm, ""), topology, placement);
+  } catch (const UsageError&) {
+    return std::nullopt;
+  }
 }
 
 Plan make_plan(std::string_view algorithm, const Topology& topology, std::string_view where) {

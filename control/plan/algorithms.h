@@ -8,6 +8,7 @@
 #define GRADCUBE_CONTROL_PLAN_ALGORITHMS_H_
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,13 +47,18 @@ std::vector<std::string> algorithm_names();
 void require_algorithm(std::string_view algorithm, std::string_view where);
 
 // Throws a UsageError as require_algorithm() does, when there is no such parameter (naming those
-// there are), or it does not fit the topology and the placement. `where` begins the message:
+// there are), or it does not fit the topology and the placement (naming what does). `where` begins the message:
 // "--algorithm". `auto` is no such name: make_choice() (auto_plans.h) takes it, too.
 Plan make_plan(std::string_view algorithm, const Topology& topology, const Placement& placement,
                std::string_view where);
 
 // The same for all servers of the topology.
 Plan make_plan(std::string_view algorithm, const Topology& topology, std::string_view where);
+
+// Nothing where make_plan() throws: the algorithm needs other servers, such as a power of two of
+// them, or fewer.
+std::optional<Plan> fitting_plan(std::string_view algorithm, const Topology& topology,
+                                 const Placement& placement);
 
 }  // namespace gradcube::control
 

@@ -98,10 +98,8 @@ std::vector<std::shared_ptr<const Plan>> candidate_plans(const Topology& topolog
       std::make_shared<Plan>(make_plan(first, topology, placement, where))};
   for (const std::string& name : algorithm_names()) {
     if (name == first) continue;
-    try {
-      plans.push_back(std::make_shared<Plan>(make_plan(name, topology, placement, where)));
-    } catch (const UsageError&) {
-      // It needs other servers: a power of two of them, or fewer.
+    if (auto plan = fitting_plan(name, topology, placement)) {
+      plans.push_back(std::make_shared<Plan>(*std::move(plan)));
     }
   }
   return plans;

@@ -47,7 +47,7 @@ class Streams {
  public:
   // Keeps a reference to the plan. depth: from 1, of all threads that have so many steps; the
   // others have the most that they can. Throws a PlanError unless the pieces fill the buffer
-  // exactly, and std::invalid_argument for a plan that ThreadSchedule refuses.
+  // exactly.
   Streams(const Plan& plan, unsigned depth);
 
   // All that `rank` sends and receives in a step of a stage: one entry for each peer of a mesh or a

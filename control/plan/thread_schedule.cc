@@ -1,8 +1,5 @@
 #include "control/plan/thread_schedule.h"
 
-#include <fmt/format.h>
-#include <stdexcept>
-
 namespace gradcube::control {
 namespace {
 
@@ -41,12 +38,6 @@ ThreadSchedule::ThreadSchedule(const Plan& plan, Rank rank, unsigned thread, Par
   std::uint32_t pieces = 1;
   for (unsigned w = steps_; w-- > 0;) {
     const PlanStep& step = plan.step(thread, w);
-    try {
-      step_pattern::require_runnable(step);
-    } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument(fmt::format("algorithm {}, thread {}, step {}: {}",
-                                              plan.algorithm(), thread, w, error.what()));
-    }
     schedule_[w] = {.radix = step.radix,
                     .stride = step.stride,
                     .digit = step.digit(rank),

@@ -94,8 +94,6 @@ struct ScheduleStep {
 
 class ThreadSchedule {
  public:
-  // Throws std::invalid_argument, naming the thread and the step, when the plan has a step that the
-  // executor cannot run (step_pattern.h).
   ThreadSchedule(const Plan& plan, Rank rank, unsigned thread)
       : ThreadSchedule(plan, rank, thread, plan.thread_part(thread)) {}
   // The same with another share of each buffer than its weight gives it.

@@ -9,7 +9,7 @@ from harness import Cluster, TestCase, job, main, wait_until
 REFUSED = (
     ("bogus", 'algorithm "bogus": there is no such algorithm', "expected bml, blueconnect"),
     ("bml:2", "bml takes no parameters", "expected bml alone"),
-    ("halving_doubling", "on 9 servers: every step halves them", "expected a power of two of servers, or bml"),
+    ("halving_doubling", "on 9 servers: every step halves them", "runs on these servers: bml, blueconnect"),
     ("blueconnect:3x3,halving_doubling", "3 servers cannot be halved down to one", "or the pattern ring"),
     ("blueconnect:4x3", "the product of 4x3 is not 9", "for example 3x3"),
     ("blueconnect:3x3,ring,ring,ring", "it lists 3 patterns", "expected 1 for all stages, or 2"),

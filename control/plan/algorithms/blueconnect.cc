@@ -1,21 +1,57 @@
-#include "control/plan/algorithms/blueconnect.h"
-
+// BlueConnect (MLSys 2019, Algorithm 1): N is written as a product of factors p_0, p_1, ..., one
+// for each network from the fastest to the slowest, and the gradient is reduce-scattered over p_0
+// ranks, then what is left of it over p_1, and so on; the all-gathers go the same way back. There
+// is one thread.
+//
+// Factors that a name lists go from the innermost to the outermost. Where it lists none they are
+// the levels at which the servers have several digits, and these go from the fastest to the slowest
+// by the rates of the topology, which all servers know. A level without a rate is the fastest;
+// equally fast ones go from the lowest up.
+//
+// Factor 0 is the innermost: its ranks are consecutive, and so are neighbours if it divides the
+// number of digits of the lowest level. Factors are written the other way round, the outermost
+// first, as the digits of an address are: on bcube:3,2 the factors of blueconnect:3x3 are its
+// levels. Where a factor reaches over several levels its ranks are several hops apart, and servers
+// between them relay.
+//
+// Each stage is a ring, or halves and doubles (section 2.2): meshes over digits of radix 2, the
+// highest first. The paper takes the cheaper by its Eq. 3, whatever the latency and the rate are:
+// both bring the same bytes, and halving takes lg p messages where a ring takes p-1. So a power of
+// two is halved and any other factor is a ring, unless patterns are asked for.
+//
+// Without patterns all stages are rings on a torus, where Eq. 3 does not hold: half of a ring is
+// not one hop away.
 #include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "control/base/errors.h"
 #include "control/base/lists.h"
 #include "control/base/printable.h"
+#include "control/plan/algorithms/make.h"
 #include "control/plan/algorithms/requirements.h"
 #include "control/plan/base/step_pattern.h"
 
 namespace gradcube::control {
 namespace {
+
+enum class BlueConnectPattern { ring, halving_doubling };
+
+// Both lists have the outermost stage first.
+struct BlueConnectStages {
+  // Empty: the number of digits that the servers have at each level of the topology, and the stages
+  // run from the fastest level to the slowest.
+  std::vector<unsigned> factors;
+  // One for each factor or one for all; empty: the cheaper.
+  std::vector<BlueConnectPattern> patterns;
+};
 
 constexpr std::string_view kRing = "ring";
 constexpr std::string_view kHalvingDoubling = "halving_doubling";
@@ -48,17 +84,11 @@ std::string product_text(const std::vector<unsigned>& factors) {
   return fmt::format("{}", fmt::join(factors, "x"));
 }
 
-// Those of the levels, the outermost first.
-std::vector<unsigned> factors_of_levels(const Placement& placement) {
-  std::vector<unsigned> factors;
-  for (const GridDimension& level : placement.dimensions()) factors.push_back(level.radix);
-  std::reverse(factors.begin(), factors.end());
-  return factors;
-}
-
 std::vector<unsigned> factors_of(const std::string& refusal, const Placement& placement,
                                  const std::vector<unsigned>& wanted) {
-  const std::vector<unsigned> of_levels = factors_of_levels(placement);
+  std::vector<unsigned> of_levels;
+  for (const GridDimension& level : placement.dimensions()) of_levels.push_back(level.radix);
+  std::reverse(of_levels.begin(), of_levels.end());
   if (wanted.empty()) return of_levels;
   std::uint64_t product = 1;
   for (const unsigned factor : wanted) {
@@ -110,35 +140,28 @@ struct FactorStage {
   unsigned factor = 0;
   std::uint32_t stride = 0;  // from a rank of it to the next
   BlueConnectPattern pattern = BlueConnectPattern::ring;
+  double bit_seconds = 0;  // of its level: 0 where that is not limited, or it spans several
 };
 
-// The innermost first. Throws for one that cannot run.
-std::vector<FactorStage> stages_of(const std::string& refusal, const std::vector<unsigned>& factors,
-                                   const std::vector<BlueConnectPattern>& patterns) {
+// The innermost first; where they are the levels, the fastest. Throws for one that cannot run.
+std::vector<FactorStage> stages_of(const std::string& refusal, const Topology& topology,
+                                   const Placement& placement, const BlueConnectStages& wanted) {
+  const std::vector<unsigned> factors = factors_of(refusal, placement, wanted.factors);
+  const std::vector<BlueConnectPattern> patterns =
+      patterns_of(refusal, factors, topology.space().cabled(), wanted.patterns);
   std::vector<FactorStage> stages;
   std::uint32_t stride = 1;
   for (std::size_t i = factors.size(); i-- > 0; stride *= factors[i]) {
     require_stage(refusal, factors[i], patterns[i]);
-    stages.push_back({factors[i], stride, patterns[i]});
+    FactorStage& stage = stages.emplace_back(FactorStage{factors[i], stride, patterns[i]});
+    if (!wanted.factors.empty()) continue;
+    const double rate = topology.share_bps(placement.dimensions()[stages.size() - 1].level);
+    stage.bit_seconds = rate == 0 ? 0.0 : 1.0 / rate;
   }
+  std::stable_sort(stages.begin(), stages.end(), [](const FactorStage& a, const FactorStage& b) {
+    return a.bit_seconds < b.bit_seconds;
+  });
   return stages;
-}
-
-// Of stages that are the levels of the servers, by ascending level. Equally fast ones keep their
-// order.
-std::vector<FactorStage> fastest_first(const std::vector<FactorStage>& stages,
-                                       const Topology& topology, const Placement& placement) {
-  const auto bit_seconds = [&](std::size_t i) {
-    const double rate = topology.share_bps(placement.dimensions()[i].level);
-    return rate == 0 ? 0.0 : 1.0 / rate;
-  };
-  std::vector<std::size_t> order(stages.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return bit_seconds(a) < bit_seconds(b); });
-  std::vector<FactorStage> sorted;
-  for (const std::size_t i : order) sorted.push_back(stages[i]);
-  return sorted;
 }
 
 std::vector<PlanStep> steps_of(const std::vector<FactorStage>& stages) {
@@ -169,9 +192,9 @@ bool joins_neighbours_alone(const Plan& plan) {
   return true;
 }
 
-}  // namespace
-
-BlueConnectStages read_blueconnect_stages(std::string_view parameters, const std::string& what) {
+// Of what stands behind the colon of a name: factors, patterns or both, for example "4x3x2",
+// "ring", "4x3,halving_doubling,ring".
+BlueConnectStages read_stages(std::string_view parameters, const std::string& what) {
   BlueConnectStages stages;
   std::vector<std::string_view> items = split(parameters, ',');
   if (!items.front().empty() && items.front().front() >= '0' && items.front().front() <= '9') {
@@ -182,17 +205,17 @@ BlueConnectStages read_blueconnect_stages(std::string_view parameters, const std
   return stages;
 }
 
+}  // namespace
+
 Plan make_blueconnect_plan(const std::string& name, const Topology& topology,
-                           const Placement& placement, const BlueConnectStages& stages) {
+                           const Placement& placement, std::optional<std::string_view> parameters,
+                           const std::string& what) {
+  const BlueConnectStages wanted =
+      parameters ? read_stages(*parameters, what) : BlueConnectStages{};
   require_company(name, placement);
   require_grid(name, topology, placement);
   const std::string refusal = fmt::format("algorithm {} on {} servers", name, placement.ranks());
-  const std::vector<unsigned> factors = factors_of(refusal, placement, stages.factors);
-  const std::vector<BlueConnectPattern> patterns =
-      patterns_of(refusal, factors, topology.space().cabled(), stages.patterns);
-  std::vector<FactorStage> of_plan = stages_of(refusal, factors, patterns);
-  if (stages.factors.empty()) of_plan = fastest_first(of_plan, topology, placement);
-  const PlanThread thread{1, steps_of(of_plan)};
+  const PlanThread thread{1, steps_of(stages_of(refusal, topology, placement, wanted))};
   // Among neighbours each port sends to one other and receives from one.
   Plan plan(name, topology, placement, {thread});
   if (joins_neighbours_alone(plan)) return plan;

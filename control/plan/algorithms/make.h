@@ -1,10 +1,15 @@
-// The plan of each algorithm. The first comment of the algorithm's source says what the plan is.
-// BlueConnect's is made by a header of its own (blueconnect.h), with what is read from its name.
+// The plan of each algorithm. The comment above the function in make.cc says what the plan is; that
+// of BlueConnect, which is long, is in blueconnect.cc.
+//
+// `name` is the plan's, as it was asked for: "hips:mesh". All throw a UsageError for servers that
+// they do not run on, a single one among them: a MisfitError (requirements.h) where others may.
 #ifndef GRADCUBE_CONTROL_PLAN_ALGORITHMS_MAKE_H_
 #define GRADCUBE_CONTROL_PLAN_ALGORITHMS_MAKE_H_
 
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "control/plan/base/placement.h"
 #include "control/plan/base/plan.h"
@@ -12,36 +17,40 @@
 
 namespace gradcube::control {
 
-// Needs a switch in every dimension, and two ranks: throws a UsageError for any other topology,
-// such as a torus, and for a single rank.
+// Needs a switch in every dimension.
 Plan make_bml_plan(const Topology& topology, const Placement& placement);
 
-// Needs a power of two of ranks, from 2: throws a UsageError else.
+// `parameters` stand behind the colon of the name: factors, patterns or both. Throws a UsageError,
+// which begins with `what`, for anything else; and one where the product of the factors is not the
+// number of ranks, the patterns are not as many as the factors, a factor to be halved is no power
+// of two or a ring has more than kMaxRunnableRadix ranks.
+Plan make_blueconnect_plan(const std::string& name, const Topology& topology,
+                           const Placement& placement, std::optional<std::string_view> parameters,
+                           const std::string& what);
+
+// Needs a power of two of ranks.
 Plan make_halving_doubling_plan(const Topology& topology, const Placement& placement);
 
-// patterns: one for all stages, or one for each. `name` is the plan's, as it was asked for:
-// "hips:mesh". Throws a UsageError for another number of patterns, and for a single rank.
+// patterns: one for all stages, or one for each. Throws a UsageError for another number of them.
 Plan make_hips_plan(const std::string& name, const Topology& topology, const Placement& placement,
                     std::span<const Pattern> patterns);
 
-// Needs 2 to 256 ranks: throws a UsageError else.
+// Needs at most 256 ranks.
 Plan make_mesh_plan(const Topology& topology, const Placement& placement);
 
-// `name` is the plan's, as it was asked for: "ps:2,1". Its contribution is added first, and then
-// those of the others by ascending rank. Needs 2 to 256 ranks, one of them at `server`: throws a
-// UsageError else.
+// The contribution of `server` is added first, and then those of the others by ascending rank.
+// Needs at most 256 ranks, one of them at `server`.
 Plan make_parameter_server_plan(const std::string& name, const Topology& topology,
                                 const Placement& placement, ServerId server);
 
-// Needs two ranks or more that form a grid, under switches: throws a UsageError else.
+// Needs ranks that form a grid, under switches.
 Plan make_recursive_doubling_plan(const Topology& topology, const Placement& placement);
 
-// On a torus there are two threads, which go round in opposite directions. Needs 2 to 256 ranks:
-// throws a UsageError else.
+// On a torus there are two threads, which go round in opposite directions. Needs at most 256 ranks.
 Plan make_ring_plan(const Topology& topology, const Placement& placement);
 
 // Needs a switch in every dimension, several digits of the servers at two levels or more, and at
-// most 256 groups unless they are a power of two: throws a UsageError else.
+// most 256 groups unless they are a power of two.
 Plan make_two_level_plan(const Topology& topology, const Placement& placement);
 
 }  // namespace gradcube::control

@@ -18,14 +18,15 @@ void require_digits_of_ranks(const std::vector<PlanStep>& steps, std::uint32_t r
   std::vector<PlanStep> sorted = steps;
   std::sort(sorted.begin(), sorted.end(),
             [](const PlanStep& a, const PlanStep& b) { return a.stride < b.stride; });
+  const std::uint32_t most = std::min<std::uint32_t>(ranks, kMaxRunnableRadix);
   std::uint64_t stride = 1;
   for (const PlanStep& step : sorted) {
-    if (step.radix < 2 || step.radix > ranks || step.stride != stride) {
+    if (step.radix < 2 || step.radix > most || step.stride != stride) {
       throw std::invalid_argument(
           fmt::format("thread {} has a step of radix {} and stride {}; expected radices of 2..{} "
                       "and, by ascending stride, strides that are the product of the radices "
                       "before, here {}",
-                      thread, step.radix, step.stride, ranks, stride));
+                      thread, step.radix, step.stride, most, stride));
     }
     stride *= step.radix;
   }

@@ -114,9 +114,6 @@ struct PlanStep {
 
 namespace step_pattern {
 
-// Throws std::invalid_argument, with a message, for a step that no executor runs.
-void require_runnable(const PlanStep& step);
-
 // The digit of the peer at offset r of a rank with digit `own`, and back. Offset 0 is the rank.
 inline unsigned digit_at_offset(unsigned radix, unsigned own, unsigned r) {
   const unsigned digit = own + r;

@@ -59,11 +59,11 @@ TEST(Algorithms, SayWhichParametersTheyTake) {
 
 TEST(Algorithms, RefuseATopologyTheyDoNotFit) {
   EXPECT_EQ(refusal("mesh", "bcube:17,2"),
-            "algorithm mesh on 289 servers: each exchanges with every other in one step; expected "
-            "2 to 256 servers");
-  EXPECT_EQ(refusal("ring", "bcube:17,2"),
-            "algorithm ring on 289 servers: one ring has at most 256; expected fewer servers, or "
-            "hips:ring, which has a ring of its own for each level");
+            "algorithm mesh: a step has at most 256 servers, and here are 289; expected one that "
+            "runs on these servers: bml, blueconnect, blueconnect:ring, hips:mesh, hips:ring, "
+            "hips:root, recursive_doubling, two-level");
+  EXPECT_NE(refusal("ring", "bcube:17,2").find("algorithm ring: a step has at most 256 servers"),
+            std::string::npos);
 }
 
 TEST(Algorithms, RefuseASingleServer) {
@@ -128,10 +128,10 @@ TEST(HalvingDoubling, JoinsNeighboursAloneAndRefusesWhatIsNoPowerOfTwo) {
       const Placement placement = Placement::grid(topology, members, "test");
       const auto make = [&] { return make_plan("halving_doubling", topology, placement, "test"); };
       if ((members.size() & (members.size() - 1)) != 0) {
-        EXPECT_EQ(message_of<UsageError>([&] { make(); }),
-                  "algorithm halving_doubling on " + std::to_string(members.size()) +
-                      " servers: every step halves them; expected a power of two of servers, or "
-                      "bml or hips:mesh, which run on any number");
+        EXPECT_NE(message_of<UsageError>([&] { make(); })
+                      .find(" servers: every step halves them, down from a power of two; expected "
+                            "one that runs on these servers: "),
+                  std::string::npos);
         continue;
       }
       const Plan plan = make();

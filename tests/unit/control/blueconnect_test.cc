@@ -1,5 +1,3 @@
-#include "control/plan/algorithms/blueconnect.h"
-
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <numeric>

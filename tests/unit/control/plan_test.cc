@@ -250,6 +250,14 @@ TEST(Plan, RefusesStepsWhoseDigitsDoNotNumberTheRanks) {
   EXPECT_NE(threads_refusal({{1, {{0, 1}}}}), "");
 }
 
+TEST(Plan, RefusesAStepOfMoreRanksThanAnOffsetCanName) {
+  const Topology topology = parse_topology("star:257", "test");
+  EXPECT_NE(message_of<std::invalid_argument>([&] {
+              Plan("x", topology, Placement::all(topology), {{1, {{257, 1}}}});
+            }).find("expected radices of 2..256"),
+            std::string::npos);
+}
+
 TEST(Plan, RefusesNoThreadTooManyAndWeightsOutOfRange) {
   const PlanThread thread{1, {{9, 1}}};
   EXPECT_EQ(threads_refusal({}), "a plan has 1..128 threads, not 0");

@@ -73,7 +73,9 @@ TEST(RecursiveDoubling, RefusesServersThatAreNotAllNeighboursUnderSwitches) {
   EXPECT_EQ(refusal(kDoubling, "torus:4,2"),
             "algorithm recursive_doubling on topology torus:4,2: every server sends all to every "
             "other under one switch, and here cables join only adjacent servers; expected "
-            "hips:ring, ring, blueconnect, or hips:mesh, mesh or ps, where servers relay");
+            "one that runs on these servers: blueconnect, blueconnect:ring, "
+            "blueconnect:halving_doubling, halving_doubling, hips:mesh, hips:ring, hips:root, "
+            "mesh, ps, ring");
   const Topology cube = parse_topology("bcube:3,2", "test");
   const auto refused = [&](const std::vector<ServerId>& members) {
     return message_of<UsageError>(
@@ -81,7 +83,7 @@ TEST(RecursiveDoubling, RefusesServersThatAreNotAllNeighboursUnderSwitches) {
   };
   EXPECT_EQ(refused({0, 1, 3}),
             "algorithm recursive_doubling: these 3 servers of bcube:3,2 form no grid: [1,1] is "
-            "missing; expected mesh, ring or ps, which run on any servers");
+            "missing; expected one that runs on these servers: mesh, ps, ring");
   EXPECT_NE(refused({4}).find("one server alone has nobody to exchange with"), std::string::npos);
   EXPECT_EQ(refusal("recursive_doubling:2", "star:4"),
             "--algorithm \"recursive_doubling:2\": recursive_doubling takes no parameters; "

@@ -48,12 +48,5 @@ TEST(Pattern, IsFoundByName) {
   EXPECT_EQ(pattern_named("meshes"), std::nullopt);
 }
 
-TEST(StepPattern, RunsStepsOfAsManyRanksAsAnOffsetNames) {
-  for (const Pattern pattern : kPatterns) {
-    EXPECT_NO_THROW(step_pattern::require_runnable({256, 1, pattern}));
-    EXPECT_THROW(step_pattern::require_runnable({257, 1, pattern}), std::invalid_argument);
-  }
-}
-
 }  // namespace
 }  // namespace gradcube::control

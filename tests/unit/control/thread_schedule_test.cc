@@ -61,14 +61,6 @@ TEST(ThreadSchedule, RotatesStreamsByTheReceiversOwnDigits) {
                                               "2-0-0", "0-0-0", "1-0-0"}));
 }
 
-TEST(ThreadSchedule, RefusesAMeshOfMoreRanksThanAnOffsetCanName) {
-  const Topology topology = parse_topology("bcube:32,2", "test");
-  const Plan plan("flat", topology, Placement::all(topology), {{1, {{1024, 1}}}});
-  EXPECT_EQ(message_of<std::invalid_argument>([&] { ThreadSchedule(plan, 0, 0); }),
-            "algorithm flat, thread 0, step 0: a mesh of 1024 ranks cannot be run; expected a "
-            "radix of at most 256");
-}
-
 TEST(ThreadSchedule, OfARingHasTwoPeersAndARoundLessThanDigits) {
   const Topology topology = parse_topology("bcube:5,2", "test");
   const Plan plan = make_plan("hips:ring,mesh", topology, "test");

@@ -163,7 +163,7 @@ TEST_F(Nodes, RefuseAHeapThatCannotBe) {
 TEST_F(Nodes, RefuseAnAlgorithmThatThereIsNotOrThatTheirServersCannotRunAndSayWhatCould) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> refused = {
       {"bogus", {"no such algorithm", "expected bml"}},
-      {"halving_doubling", {"3 servers", "expected a power of two"}},
+      {"halving_doubling", {"3 servers", "power of two", "runs on these servers: "}},
       {"blueconnect:2x2", {"2x2 is not 3", "for example 3"}},
       {"hips:mesh,mesh", {"lists 2 patterns", "expected 1"}},
   };
