@@ -24,8 +24,7 @@
 #include "control/plan/assignment.h"
 #include "control/plan/auto_plans.h"
 #include "control/plan/base/topology.h"
-#include "control/plan/plan_json.h"
-#include "control/plan/plan_text.h"
+#include "control/plan/plan_output.h"
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
 

@@ -4,8 +4,7 @@
 #include <string>
 
 #include "control/plan/algorithms.h"
-#include "control/plan/plan_json.h"
-#include "control/plan/plan_text.h"
+#include "control/plan/plan_output.h"
 #include "tests/unit/control/plans.h"
 
 namespace gradcube::control {
