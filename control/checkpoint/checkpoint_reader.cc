@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "control/base/byte_form.h"
 #include "control/base/descriptor.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/checkpoint/crc32c.h"
-#include "control/checkpoint/little_endian.h"
 
 namespace gradcube::control {
 namespace {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <string>
 
-#include "control/jobs/byte_writer.h"
 #include "control/jobs/message_fields.h"
 #include "tests/support/random_message.h"
 #include "tests/unit/control/counted_memory.h"
@@ -227,8 +226,9 @@ TEST(MessageCodec, BothSidesRefuseWhatBreaksARule) {
   };
   for (std::size_t i = 0; i < broken.size(); ++i) {
     EXPECT_TRUE(encoded(broken[i]).empty()) << "the message in place " << i;
-    ByteWriter writer(kSpaceOfNine);
-    fields(writer, broken[i]);
+    MessageForm writer(kSpaceOfNine);
+    NodeMessage message = broken[i];
+    fields(writer, message);
     EXPECT_FALSE(decoded(writer.take()).has_value()) << "the message in place " << i;
   }
 }
@@ -345,9 +345,9 @@ TEST(MessageCodec, AJobOfManyServersFitsUntilAMessageIsFull) {
   };
   const NodeMessage fits = prepare(2900);
   EXPECT_EQ(decode_message(encode_message(fits, space), space), fits);
-  const NodeMessage too_long = prepare(3000);
+  NodeMessage too_long = prepare(3000);
   EXPECT_TRUE(encode_message(too_long, space).empty());
-  ByteWriter writer(space);
+  MessageForm writer(space);
   fields(writer, too_long);
   ASSERT_TRUE(writer.good());
   EXPECT_FALSE(decode_message(writer.take(), space).has_value());
