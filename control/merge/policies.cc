@@ -4,6 +4,22 @@
 #include <tuple>
 
 namespace gradcube::control::merge {
+
+std::vector<double> ready_seconds(const Iteration& iteration) {
+  std::vector<double> ready(iteration.layers.size());
+  double now = iteration.forward_seconds;
+  for (std::size_t l = ready.size(); l-- > 0;) {
+    now += iteration.layers[l].backward_seconds;
+    ready[l] = now;
+  }
+  return ready;
+}
+
+double end_seconds(const model::AllReduceCost& cost, std::uint64_t bytes, double ready,
+                   double before) {
+  return std::max(before, ready) + cost.seconds(static_cast<double>(bytes));
+}
+
 namespace {
 
 std::vector<Message> wfbp(std::size_t layers) {
@@ -13,64 +29,43 @@ std::vector<Message> wfbp(std::size_t layers) {
 }
 
 // Algorithm 1, in its names. Index 0 of its arrays is the end of the backward pass.
-class Algorithm1 {
- public:
-  explicit Algorithm1(const Iteration& iteration)
-      : cost_(iteration.cost),
-        L_(iteration.layers.size()),
-        p_(L_ + 1),
-        tb_(L_ + 1),
-        tc_(L_ + 1),
-        tau_b_(L_ + 1),
-        tau_c_(L_ + 1) {
-    for (std::size_t l = 1; l <= L_; ++l) {
-      p_[l] = iteration.layers[l - 1].bytes;
-      tb_[l] = iteration.layers[l - 1].backward_seconds;
-      tc_[l] = cost_.seconds(static_cast<double>(p_[l]));
+std::vector<Message> algorithm1(const Iteration& iteration) {
+  const std::size_t L = iteration.layers.size();
+  std::vector<std::uint64_t> p(L + 1);
+  std::vector<double> tb(L + 1);
+  std::vector<double> tc(L + 1);
+  std::vector<double> tau_b(L + 1);
+  std::vector<double> tau_c(L + 1);
+  for (std::size_t l = 1; l <= L; ++l) {
+    p[l] = iteration.layers[l - 1].bytes;
+    tb[l] = iteration.layers[l - 1].backward_seconds;
+    tc[l] = iteration.cost.seconds(static_cast<double>(p[l]));
+  }
+  tau_b[L] = iteration.forward_seconds;
+  for (std::size_t l = L; l-- > 0;) tau_b[l] = tau_b[l + 1] + tb[l + 1];
+  const auto calculate_comm_start = [&] {
+    tau_c[L] = tau_b[L] + tb[L];
+    for (std::size_t l = L - 1; l >= 1; --l) {
+      tau_c[l] = std::max(tau_c[l + 1] + tc[l + 1], tau_b[l] + tb[l]);
     }
-    tau_b_[L_] = iteration.forward_seconds;
-    for (std::size_t l = L_; l-- > 0;) tau_b_[l] = tau_b_[l + 1] + tb_[l + 1];
-    calculate_comm_start();
-  }
-
-  std::vector<Message> messages() {
-    std::vector<Message> messages;
-    std::size_t last = L_;
-    for (std::size_t l = L_; l >= 2; --l) {
-      if (tau_b_[l - 2] - tau_c_[l] < cost_.a) {
-        merge(l);
-        calculate_comm_start();
-      } else {
-        messages.push_back({.first = l - 1, .last = last - 1});
-        last = l - 1;
-      }
-    }
-    messages.push_back({.first = 0, .last = last - 1});
-    return messages;
-  }
-
- private:
-  void merge(std::size_t l) {
-    tc_[l] = 0;
-    p_[l - 1] += p_[l];
-    tc_[l - 1] = cost_.seconds(static_cast<double>(p_[l - 1]));
-  }
-
-  void calculate_comm_start() {
-    tau_c_[L_] = tau_b_[L_] + tb_[L_];
-    for (std::size_t l = L_ - 1; l >= 1; --l) {
-      tau_c_[l] = std::max(tau_c_[l + 1] + tc_[l + 1], tau_b_[l] + tb_[l]);
+  };
+  calculate_comm_start();
+  std::vector<Message> messages;
+  std::size_t last = L;
+  for (std::size_t l = L; l >= 2; --l) {
+    if (tau_b[l - 2] - tau_c[l] < iteration.cost.a) {
+      tc[l] = 0;  // l goes with l-1
+      p[l - 1] += p[l];
+      tc[l - 1] = iteration.cost.seconds(static_cast<double>(p[l - 1]));
+      calculate_comm_start();
+    } else {
+      messages.push_back({.first = l - 1, .last = last - 1});
+      last = l - 1;
     }
   }
-
-  model::AllReduceCost cost_;
-  std::size_t L_;
-  std::vector<std::uint64_t> p_;
-  std::vector<double> tb_;
-  std::vector<double> tc_;
-  std::vector<double> tau_b_;
-  std::vector<double> tau_c_;
-};
+  messages.push_back({.first = 0, .last = last - 1});
+  return messages;
+}
 
 std::vector<Message> optimal(const Iteration& iteration) {
   // How the layers from one on travel best.
@@ -105,20 +100,6 @@ std::vector<Message> optimal(const Iteration& iteration) {
 
 }  // namespace
 
-std::string_view name_of(Policy policy) {
-  switch (policy) {
-    case Policy::wfbp:
-      return "wfbp";
-    case Policy::synceasgd:
-      return "synceasgd";
-    case Policy::mgwfbp:
-      return "mgwfbp";
-    case Policy::optimal:
-      break;
-  }
-  return "optimal";
-}
-
 std::vector<Message> messages_of(Policy policy, const Iteration& iteration) {
   switch (policy) {
     case Policy::wfbp:
@@ -126,7 +107,7 @@ std::vector<Message> messages_of(Policy policy, const Iteration& iteration) {
     case Policy::synceasgd:
       return {{.first = 0, .last = iteration.layers.size() - 1}};
     case Policy::mgwfbp:
-      return Algorithm1(iteration).messages();
+      return algorithm1(iteration);
     case Policy::optimal:
       break;
   }
