@@ -10,12 +10,11 @@ void Greetings::set_peers(const Servers& greeted, const Servers& watched, Instan
       greeted, [&](bcube::ServerId server) { return !greeted_.contains(server); });
   if (more) next_ = now;
   greeted_ = {greeted.begin(), greeted.end()};
-  const std::set<bcube::ServerId> before =
-      std::exchange(watched_, std::set<bcube::ServerId>(watched.begin(), watched.end()));
-  for (const bcube::ServerId server : before) {
-    if (!watched_.contains(server)) life_.forget(server);
-  }
-  for (const bcube::ServerId server : watched_) life_.watch(server, now);
+  std::erase_if(due_, [&](const auto& known) {
+    return !std::binary_search(watched.begin(), watched.end(), known.first);
+  });
+  // Who is watched already keeps its time.
+  for (const bcube::ServerId server : watched) due_.try_emplace(server, now + timing_.silent_after);
 }
 
 void Greetings::on_greeting(bcube::ServerId from, const Greeting& greeting, Instant now) {
@@ -24,7 +23,7 @@ void Greetings::on_greeting(bcube::ServerId from, const Greeting& greeting, Inst
   heard_[from] = now;
   if (greeting.hears_you || restarted) {
     deaf_.erase(from);
-    life_.on_heard(from, now);
+    on_life(from, now);
   } else {
     deaf_.insert(from);
   }
@@ -32,7 +31,13 @@ void Greetings::on_greeting(bcube::ServerId from, const Greeting& greeting, Inst
 
 void Greetings::on_sign_of_life(bcube::ServerId from, Instant now) {
   heard_[from] = now;
-  if (!deaf_.contains(from)) life_.on_heard(from, now);
+  if (!deaf_.contains(from)) on_life(from, now);
+}
+
+void Greetings::on_life(bcube::ServerId from, Instant now) {
+  const auto watched = due_.find(from);
+  if (watched == due_.end()) return;
+  watched->second = std::max(watched->second, now + timing_.silent_after);
 }
 
 void Greetings::on_time(Instant now, std::vector<NodeMessage>& messages, Servers& silent) {
@@ -44,11 +49,18 @@ void Greetings::on_time(Instant now, std::vector<NodeMessage>& messages, Servers
     }
     next_ = now + timing_.interval;
   }
-  for (const bcube::ServerId server : life_.take_silent(now)) silent.push_back(server);
+  for (auto& [server, due] : due_) {
+    if (now < due) continue;
+    due = now + timing_.silent_after;
+    silent.push_back(server);
+  }
 }
 
 std::optional<Instant> Greetings::deadline() const {
-  return greeted_.empty() ? life_.deadline() : earlier(life_.deadline(), next_);
+  std::optional<Instant> first;
+  if (!greeted_.empty()) first = next_;
+  for (const auto& [server, due] : due_) first = earlier(first, due);
+  return first;
 }
 
 std::optional<Instant> Greetings::last_heard(bcube::ServerId server) const {

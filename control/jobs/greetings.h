@@ -7,8 +7,9 @@
 // greeting takes.
 //
 // A server is silent when it is watched and has given no sign of life for silent_after; at the
-// earliest silent_after after it became watched, or after it was restarted. It is reported,
-// and again each silent_after without a sign of life (liveness.h).
+// earliest silent_after after it became watched, or after it was restarted. It is reported, and
+// again each silent_after without a sign of life: what began since with a message that was long
+// under way has to learn of it, too.
 //
 // Single-threaded, no I/O, no clock.
 #ifndef GRADCUBE_CONTROL_JOBS_GREETINGS_H_
@@ -19,7 +20,7 @@
 #include <set>
 #include <vector>
 
-#include "control/jobs/liveness.h"
+#include "control/jobs/job_actions.h"
 #include "control/jobs/node_message.h"
 
 namespace gradcube::control {
@@ -34,7 +35,7 @@ class Greetings {
   using Servers = std::vector<bcube::ServerId>;
 
   Greetings(bcube::ServerId server, Incarnation incarnation, const GreetingTiming& timing)
-      : server_(server), incarnation_(incarnation), timing_(timing), life_(timing.silent_after) {}
+      : server_(server), incarnation_(incarnation), timing_(timing) {}
 
   // Both ascending, without this server. Who becomes greeted is greeted with the next on_time().
   void set_peers(const Servers& greeted, const Servers& watched, Instant now);
@@ -52,12 +53,13 @@ class Greetings {
   std::optional<Instant> last_heard(bcube::ServerId server) const;
 
  private:
+  void on_life(bcube::ServerId from, Instant now);
+
   bcube::ServerId server_;
   Incarnation incarnation_;
   GreetingTiming timing_;
-  Liveness life_;  // of the watched ones
   std::set<bcube::ServerId> greeted_;
-  std::set<bcube::ServerId> watched_;
+  std::map<bcube::ServerId, Instant> due_;  // of the watched: the report, if nothing is heard
   std::map<bcube::ServerId, Incarnation> incarnations_;  // of the last greeting
   std::map<bcube::ServerId, Instant> heard_;
   std::set<bcube::ServerId> deaf_;  // whose newest greeting said that it does not hear this server

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-#include "control/jobs/liveness.h"
+#include "control/jobs/greetings.h"
 #include "control/jobs/wait_cause.h"
 
 namespace gradcube::control {
@@ -11,37 +11,48 @@ namespace {
 using bcube::ServerId;
 using std::chrono::milliseconds;
 
+using Servers = Greetings::Servers;
+
+// Of servers that are not greeted: what is reported at a time.
+Servers silent_at(Greetings& greetings, Instant now) {
+  std::vector<NodeMessage> messages;
+  Servers silent;
+  greetings.on_time(now, messages, silent);
+  return silent;
+}
+
+const GreetingTiming kTiming{milliseconds(10), milliseconds(100)};
+
 TEST(Liveness, ReportsAServerWheneverNothingIsHeardForTheLivenessTime) {
-  Liveness liveness{milliseconds(100)};
-  liveness.watch(3, milliseconds(0));
-  liveness.watch(4, milliseconds(0));
-  liveness.on_heard(4, milliseconds(50));
-  EXPECT_EQ(liveness.deadline(), milliseconds(100));
-  EXPECT_TRUE(liveness.take_silent(milliseconds(99)).empty());
-  EXPECT_EQ(liveness.take_silent(milliseconds(100)), std::vector<ServerId>{3});
-  EXPECT_TRUE(liveness.take_silent(milliseconds(120)).empty());
-  EXPECT_EQ(liveness.take_silent(milliseconds(150)), std::vector<ServerId>{4});
-  EXPECT_EQ(liveness.deadline(), milliseconds(200));
-  EXPECT_EQ(liveness.take_silent(milliseconds(200)), std::vector<ServerId>{3}) << "still";
+  Greetings greetings(0, 1, kTiming);
+  greetings.set_peers({}, {3, 4}, milliseconds(0));
+  greetings.on_sign_of_life(4, milliseconds(50));
+  EXPECT_EQ(greetings.deadline(), milliseconds(100));
+  EXPECT_EQ(silent_at(greetings, milliseconds(99)), Servers());
+  EXPECT_EQ(silent_at(greetings, milliseconds(100)), Servers{3});
+  EXPECT_EQ(silent_at(greetings, milliseconds(120)), Servers());
+  EXPECT_EQ(silent_at(greetings, milliseconds(150)), Servers{4});
+  EXPECT_EQ(greetings.deadline(), milliseconds(200));
+  EXPECT_EQ(silent_at(greetings, milliseconds(200)), Servers{3}) << "still";
 }
 
 TEST(Liveness, ReportsAServerAgainThatCameBackInBetween) {
-  Liveness liveness{milliseconds(100)};
-  liveness.watch(3, milliseconds(0));
-  EXPECT_EQ(liveness.take_silent(milliseconds(100)).size(), 1u);
-  liveness.on_heard(3, milliseconds(110));
-  EXPECT_TRUE(liveness.take_silent(milliseconds(209)).empty());
-  EXPECT_EQ(liveness.take_silent(milliseconds(210)).size(), 1u);
+  Greetings greetings(0, 1, kTiming);
+  greetings.set_peers({}, {3}, milliseconds(0));
+  EXPECT_EQ(silent_at(greetings, milliseconds(100)), Servers{3});
+  greetings.on_sign_of_life(3, milliseconds(110));
+  EXPECT_EQ(silent_at(greetings, milliseconds(209)), Servers());
+  EXPECT_EQ(silent_at(greetings, milliseconds(210)), Servers{3});
 }
 
 TEST(Liveness, KeepsTheTimeOfAServerThatIsWatchedTwiceAndForgetsOne) {
-  Liveness liveness{milliseconds(100)};
-  liveness.watch(3, milliseconds(0));
-  liveness.watch(3, milliseconds(90));
-  EXPECT_EQ(liveness.take_silent(milliseconds(100)).size(), 1u);
-  liveness.forget(3);
-  liveness.on_heard(3, milliseconds(110));
-  EXPECT_FALSE(liveness.deadline());
+  Greetings greetings(0, 1, kTiming);
+  greetings.set_peers({}, {3}, milliseconds(0));
+  greetings.set_peers({}, {3}, milliseconds(90));
+  EXPECT_EQ(silent_at(greetings, milliseconds(100)), Servers{3});
+  greetings.set_peers({}, {}, milliseconds(105));
+  greetings.on_sign_of_life(3, milliseconds(110));
+  EXPECT_FALSE(greetings.deadline());
 }
 
 const bcube::AddressSpace kLivenessSpace(std::vector<unsigned>{3});
