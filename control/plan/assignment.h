@@ -12,6 +12,8 @@
 #ifndef GRADCUBE_CONTROL_PLAN_ASSIGNMENT_H_
 #define GRADCUBE_CONTROL_PLAN_ASSIGNMENT_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -33,22 +35,23 @@ struct EngineAssignment {
 
 class Assignment {
  public:
-  // Throws a SetupError when there is no lcore.
+  // Throws a SetupError when there is no lcore. The lcores are distinct.
   static Assignment all_servers(const Plan& plan, std::span<const Lcore> lcores);
 
-  unsigned threads() const { return static_cast<unsigned>(lcores_.front().size()); }
-  unsigned lcore(ServerId server, unsigned thread) const { return lcores_[group(server)][thread]; }
-
-  // The number (and queue) of the engine that runs this thread of this server.
-  unsigned engine(ServerId server, unsigned thread) const;
+  unsigned threads() const { return threads_; }
+  unsigned lcore(ServerId server, unsigned thread) const {
+    const std::size_t groups = std::max<std::size_t>(lcores_.size() / threads_, 1);
+    return lcores_[(server % groups * threads_ + thread) % lcores_.size()].id;
+  }
 
   std::vector<EngineAssignment> engines(ServerId server) const;
 
  private:
-  explicit Assignment(std::vector<std::vector<unsigned>> lcores) : lcores_(std::move(lcores)) {}
-  std::size_t group(ServerId server) const { return server % lcores_.size(); }
+  Assignment(unsigned threads, std::span<const Lcore> lcores)
+      : threads_(threads), lcores_(lcores.begin(), lcores.end()) {}
 
-  std::vector<std::vector<unsigned>> lcores_;  // [group][thread]
+  unsigned threads_;
+  std::vector<Lcore> lcores_;
 };
 
 }  // namespace gradcube::control
