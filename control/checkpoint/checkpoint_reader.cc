@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "control/base/byte_form.h"
-#include "control/base/descriptor.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/checkpoint/crc32c.h"
@@ -23,41 +22,17 @@ static_assert(std::endian::native == std::endian::little, "arrays come from file
 
 constexpr std::array<const char*, 3> kArrays = {"weights", "first state", "second state"};
 
-class FileSource : public CheckpointSource {
- public:
-  explicit FileSource(const std::string& path) : path_(path) {
-    // Opening a pipe would wait for its writer.
-    descriptor_ = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    struct stat status {};
-    if (descriptor_.get() < 0 || fstat(descriptor_.get(), &status) != 0)
-      refuse(std::strerror(errno));
-    if (!S_ISREG(status.st_mode)) refuse("it is no regular file");
-    size_ = static_cast<std::uint64_t>(status.st_size);
+// Throws a SetupError unless it can be asked and is a regular file.
+std::uint64_t size_of(const Descriptor& file, const std::string& where) {
+  struct stat status {};
+  if (file.get() < 0 || fstat(file.get(), &status) != 0) {
+    throw SetupError(where + " cannot be read: " + std::strerror(errno));
   }
-
-  std::uint64_t size() const override { return size_; }
-
-  std::size_t read(std::span<std::uint8_t> to) override {
-    std::size_t done = 0;
-    while (done < to.size()) {
-      const ssize_t count = ::read(descriptor_.get(), to.data() + done, to.size() - done);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) refuse(std::strerror(errno));
-      if (count == 0) break;
-      done += static_cast<std::size_t>(count);
-    }
-    return done;
+  if (!S_ISREG(status.st_mode)) {
+    throw SetupError(where + " cannot be read: it is no regular file");
   }
-
- private:
-  [[noreturn]] void refuse(const char* reason) const {
-    throw SetupError("checkpoint " + quoted(path_) + " cannot be read: " + reason);
-  }
-
-  std::string path_;
-  Descriptor descriptor_;
-  std::uint64_t size_ = 0;
-};
+  return static_cast<std::uint64_t>(status.st_size);
+}
 
 std::span<std::uint8_t> bytes_of(std::span<float> array) {
   return {reinterpret_cast<std::uint8_t*>(array.data()), array.size_bytes()};
@@ -65,22 +40,38 @@ std::span<std::uint8_t> bytes_of(std::span<float> array) {
 
 }  // namespace
 
-std::unique_ptr<CheckpointSource> open_checkpoint(const std::string& path) {
-  return std::make_unique<FileSource>(path);
+Descriptor open_checkpoint(const std::string& path) {
+  // Without O_NONBLOCK opening a pipe would wait for its writer.
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  size_of(file, "checkpoint " + quoted(path));
+  return file;
 }
 
-CheckpointReader::CheckpointReader(std::unique_ptr<CheckpointSource> source, std::string where)
-    : source_(std::move(source)), where_(std::move(where)) {
+CheckpointReader::CheckpointReader(Descriptor file, std::string where)
+    : file_(std::move(file)), where_(std::move(where)) {
+  const std::uint64_t file_bytes = size_of(file_, where_);
   std::vector<std::uint8_t> bytes(kCheckpointPrefix);
-  bytes.resize(source_->read(bytes));
-  const std::uint64_t size = checkpoint_header_bytes(bytes, source_->size(), where_);
+  bytes.resize(read_some(bytes));
+  const std::uint64_t size = checkpoint_header_bytes(bytes, file_bytes, where_);
   bytes.resize(size);
   read_exactly(std::span(bytes).subspan(kCheckpointPrefix));
-  header_ = parse_checkpoint_header(bytes, source_->size(), where_);
+  header_ = parse_checkpoint_header(bytes, file_bytes, where_);
+}
+
+std::size_t CheckpointReader::read_some(std::span<std::uint8_t> to) {
+  std::size_t done = 0;
+  while (done < to.size()) {
+    const ssize_t count = ::read(file_.get(), to.data() + done, to.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw SetupError(where_ + " cannot be read: " + std::strerror(errno));
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  return done;
 }
 
 void CheckpointReader::read_exactly(std::span<std::uint8_t> to) {
-  if (source_->read(to) == to.size()) return;
+  if (read_some(to) == to.size()) return;
   throw UsageError(where_ + ": it became shorter while it was read");
 }
 

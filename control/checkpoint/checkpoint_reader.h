@@ -8,31 +8,22 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 
+#include "control/base/descriptor.h"
 #include "control/checkpoint/checkpoint_header.h"
 
 namespace gradcube::control {
 
-// Where the bytes come from.
-class CheckpointSource {
- public:
-  virtual ~CheckpointSource() = default;
-  virtual std::uint64_t size() const = 0;
-  // The next bytes; fewer than asked for only at the end. Throws a SetupError if they cannot be
-  // read.
-  virtual std::size_t read(std::span<std::uint8_t> to) = 0;
-};
-
 // A regular file. Throws a SetupError that names it if it cannot be opened.
-std::unique_ptr<CheckpointSource> open_checkpoint(const std::string& path);
+Descriptor open_checkpoint(const std::string& path);
 
 class CheckpointReader {
  public:
-  // `where` begins each message: `checkpoint "PATH"`.
-  CheckpointReader(std::unique_ptr<CheckpointSource> source, std::string where);
+  // Of a regular file from its begin. `where` begins each message: `checkpoint "PATH"`. Throws a
+  // SetupError if the file cannot be read, as the functions below do.
+  CheckpointReader(Descriptor file, std::string where);
 
   const CheckpointHeader& header() const { return header_; }
 
@@ -51,10 +42,12 @@ class CheckpointReader {
   void require_same_hub(std::span<const HubKey> keys, aggregation::OptimizerRule rule) const;
 
  private:
+  // The next bytes; fewer than asked for only at the end.
+  std::size_t read_some(std::span<std::uint8_t> to);
   void read_exactly(std::span<std::uint8_t> to);
   void end_array(std::uint32_t crc);
 
-  std::unique_ptr<CheckpointSource> source_;
+  Descriptor file_;
   std::string where_;
   CheckpointHeader header_;
   std::size_t range_ = 0;

@@ -4,9 +4,9 @@
 // The first byte of an input says whether the header's checksum is set right before it is read:
 // else no damaged header would come further than that.
 
-#include <algorithm>
-#include <memory>
 #include <string_view>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "control/base/errors.h"
 #include "control/checkpoint/checkpoint_reader.h"
@@ -18,21 +18,13 @@
 namespace gradcube::fuzz {
 namespace {
 
-class MemorySource : public control::CheckpointSource {
- public:
-  explicit MemorySource(Bytes bytes) : bytes_(std::move(bytes)) {}
-  std::uint64_t size() const override { return bytes_.size(); }
-  std::size_t read(std::span<std::uint8_t> to) override {
-    const std::size_t count = std::min(to.size(), bytes_.size() - at_);
-    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at_), count, to.begin());
-    at_ += count;
-    return count;
-  }
-
- private:
-  Bytes bytes_;
-  std::size_t at_ = 0;
-};
+// A file that is read from its begin.
+control::Descriptor file_of(const Bytes& bytes) {
+  control::Descriptor file(memfd_create("checkpoint", MFD_CLOEXEC));
+  require(pwrite(file.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
+          "memory takes a file");
+  return file;
+}
 
 void seal(Bytes& bytes) {
   if (bytes.size() < control::kCheckpointPrefix) return;
@@ -86,7 +78,7 @@ void read_hostile(std::span<const std::uint8_t> input) {
   Bytes bytes(input.begin() + 1, input.end());
   if (input[0] % 2 == 1) seal(bytes);
   try {
-    control::CheckpointReader reader(std::make_unique<MemorySource>(bytes), "checkpoint");
+    control::CheckpointReader reader(file_of(bytes), "checkpoint");
     check(reader.header());
     if (!reader.at_end()) {
       std::vector<float> values(reader.elements());
