@@ -30,8 +30,8 @@ constexpr std::string_view kTopologySection = "topology";
 constexpr std::string_view kServersSection = "servers";
 // Whose items may be lists.
 constexpr std::string_view kRowsKeys[] = {"hosts", "interfaces"};
-// What [topology] has in place of the setting of that name.
-constexpr std::string_view kTopologyKeys[] = {"spec", "kind", "n", "k", "h"};
+// The setting `topology` in [topology].
+constexpr std::string_view kSpecKey = "spec";
 
 using Keys = std::vector<std::string_view>;
 
@@ -51,11 +51,9 @@ Keys section_names() {
 
 Keys keys_of(std::string_view section) {
   Keys keys;
-  if (section == kTopologySection) keys.assign(std::begin(kTopologyKeys), std::end(kTopologyKeys));
   for (const Setting& setting : kSettings) {
-    if (setting.section == section && setting.name != kTopologySection) {
-      keys.push_back(setting.name);
-    }
+    if (setting.section != section) continue;
+    keys.push_back(setting.name == kTopologySection ? kSpecKey : setting.name);
   }
   return keys;
 }
@@ -82,11 +80,12 @@ class Reader {
         continue;
       }
       check_keys(section, keys_of(section), table);
-      if (section == kTopologySection) read_topology(table, key.source());
+      if (section == kTopologySection && !table.empty() && !table.contains(kSpecKey)) {
+        refuse(key.source(), "[topology] needs spec, for example spec = \"bcube:3,2\"");
+      }
       for (const std::string_view name : keys_of(section)) {
         const auto found = table.find(name);
-        if (found == table.end() || is_in(kTopologyKeys, name)) continue;
-        apply(section, found->first, found->second);
+        if (found != table.end()) apply(section, found->first, found->second);
       }
     }
     // Behind the rate of all links.
@@ -139,7 +138,8 @@ class Reader {
 
   void apply(std::string_view section, const toml::key& key, const toml::node& node) {
     const std::string where = fmt::format("{}: {}.{}", at(key.source()), section, key.str());
-    apply_setting(settings_, key.str(), text_of(section, key, node), where);
+    const std::string_view name = key.str() == kSpecKey ? kTopologySection : key.str();
+    apply_setting(settings_, name, text_of(section, key, node), where);
   }
 
   void read_servers(const toml::table& servers) {
@@ -161,35 +161,6 @@ class Reader {
           ports == table.end() ? "" : text_of(section, ports->first, ports->second) + "x",
           text_of(section, rate->first, rate->second));
     }
-  }
-
-  void read_topology(const toml::table& table, const toml::source_region& source) {
-    std::string spec;
-    if (!table.empty() && !table.contains("spec") && !table.contains("kind")) {
-      refuse(source, "[topology] needs spec or kind: \"bcube\", \"star\" or \"torus\"");
-    }
-    for (const std::string_view key : kTopologyKeys) {
-      const auto found = table.find(key);
-      if (found == table.end()) continue;
-      const std::string text = text_of(kTopologySection, found->first, found->second);
-      if (key == "spec") {
-        if (std::any_of(table.begin(), table.end(), [](const auto& entry) {
-              return entry.first.str() != "spec" && is_in(kTopologyKeys, entry.first.str());
-            }))
-          refuse(source, "give the topology as spec, or as kind and its numbers, not both");
-        spec = text;
-      } else if (key == "kind") {
-        spec = text;
-      } else if ((key == "h") != (spec == "torus" || spec.starts_with("torus:")) && key != "n") {
-        refuse(found->first.source(), fmt::format("{} does not belong to the topology {}: "
-                                                  "a bcube has n and k, a star has n, a torus n "
-                                                  "and h",
-                                                  quoted(key), quoted(spec)));
-      } else {
-        spec += (key == "n" ? ":" : ",") + text;
-      }
-    }
-    if (!table.empty()) apply_setting(settings_, "topology", spec, at(source) + ": topology");
   }
 
   std::string_view name_;

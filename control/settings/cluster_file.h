@@ -1,8 +1,7 @@
 // The cluster file: a cluster's settings as TOML.
 //
 //     [topology]
-//     spec = "bcube:3,2"          # or "bcube:4x3x2"; or: kind = "bcube", n = 3, k = 2 (of a star n
-//                                 # alone, of a torus n and h)
+//     spec = "bcube:3,2"          # the setting `topology`
 //     absent = ["2,1", "2,2"]     # addresses that have no server; or "2,1 2,2"
 //     aggregators = ["2,0"]       # servers that take no trainers
 //     hosts = [["10.0.0.1", "10.1.0.1"], ...]    # of the udp fabric; or "10.0.0.1,10.1.0.1 ..."

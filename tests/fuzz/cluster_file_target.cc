@@ -29,8 +29,8 @@ void read_hostile(std::span<const std::uint8_t> input) {
 std::vector<Bytes> seeds() {
   constexpr std::string_view kTexts[] = {
       "[topology]\nspec = \"bcube:3,2\"\n",
-      "[topology]\nkind = \"bcube\"\nn = 4\nk = 2\n[link]\nrate = \"200mbit\"\nmtu = 9000\n",
-      "[topology]\nkind = \"star\"\nn = 8\n[impair]\nloss = 0.001\nduplicate = 0.5\nseed = 7\n",
+      "[topology]\nspec = \"bcube:4,2\"\n[link]\nrate = \"200mbit\"\nmtu = 9000\n",
+      "[topology]\nspec = \"star:8\"\n[impair]\nloss = 0.001\nduplicate = 0.5\nseed = 7\n",
       "[link]\nrate = \"10gbit\"\ndelay = \"50us\"\nqueue = \"128K\"\necn-threshold = \"64K\"\n"
       "[impair]\nreorder = 1.0\ncorrupt = 1e-3\n",
       "# nothing but engines\n[engine]\nlcores = [0, 1]\nidle = \"spin\"\n",

@@ -20,9 +20,7 @@ namespace {
 TEST(ClusterFile, FillsTheSettings) {
   const ClusterSettings settings = parse_cluster_file(R"(
 [topology]
-kind = "bcube"
-n = 4
-k = 2
+spec = "bcube:4,2"
 [link]
 fabric = "embedded"
 rate = "200mbit"
@@ -58,11 +56,6 @@ trainer-memory = "8G"
 TEST(ClusterFile, MayLeaveEverythingOut) {
   EXPECT_EQ(parse_cluster_file("", "c.toml"), ClusterSettings());
   EXPECT_EQ(parse_cluster_file("[topology]\nspec = \"star:4\"\n", "c.toml").topology.spec(),
-            "star:4");
-  EXPECT_EQ(
-      parse_cluster_file("[topology]\nkind = \"torus\"\nn=4\nh=2\n", "c.toml").topology.spec(),
-      "torus:4,2");
-  EXPECT_EQ(parse_cluster_file("[topology]\nkind = \"star\"\nn=4\n", "c.toml").topology.spec(),
             "star:4");
 }
 
@@ -100,12 +93,9 @@ TEST(ClusterFile, RefusesKeysThatAreNestedTooDeeplyForItsReader) {
   }
 }
 
-TEST(ClusterFile, AsksForTheKindOfATopology) {
-  EXPECT_EQ(file_refusal("[topology]\nn = 3\n"),
-            "c.toml, line 1: [topology] needs spec or kind: \"bcube\", \"star\" or "
-            "\"torus\"");
-  const std::string why = file_refusal("[topology]\nkind = \"torus\"\nn = 3\nk = 2\n");
-  EXPECT_NE(why.find("a bcube has n and k, a star has n, a torus n and h"), std::string::npos);
+TEST(ClusterFile, AsksForTheSpecOfATopology) {
+  EXPECT_EQ(file_refusal("[topology]\nabsent = \"0,1\"\n"),
+            "c.toml, line 1: [topology] needs spec, for example spec = \"bcube:3,2\"");
 }
 
 TEST(ClusterFile, ThatIsNoRegularFileIsRefusedAtOnce) {
@@ -141,10 +131,8 @@ TEST(ClusterFile, RefusesWhatItDoesNotUnderstand) {
        {"[link\n", "rate = \"1gbit\"\n", "link = 3\n", "[link]\nmtu = true\n",
         "[link]\nmtu = 9001\n", "[link]\nmtu = -1\n", "[impair]\nloss = 2\n",
         "[engine]\nlcores = [[0]]\n", "[engine]\nlcores = []\n", "[engine]\nlcores = [-1]\n",
-        "[topology]\nkind = \"bcube\"\n", "[topology]\nkind = \"bcube\"\nn = 3\nh = 2\n",
-        "[topology]\nkind = \"torus\"\nn = 3\nk = 2\n", "[topology]\nspec = \"bcube:3,2\"\nn = 3\n",
-        "[topology]\nn = 3\nk = 2\n", "[link]\nqueue = 1000\n", "[link]\nmtu = 1500\nmtu = 1500\n",
-        "\xff\xfe"}) {
+        "[topology]\nspec = \"bcube\"\n", "[topology]\nspec = \"bcube:3,2\"\nn = 3\n",
+        "[link]\nqueue = 1000\n", "[link]\nmtu = 1500\nmtu = 1500\n", "\xff\xfe"}) {
     EXPECT_EQ(file_refusal(text).find("c.toml"), 0u) << text << ": " << file_refusal(text);
   }
 }
