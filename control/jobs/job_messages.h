@@ -253,7 +253,7 @@ struct Abort {
 struct Unknown {
   bool operator==(const Unknown&) const = default;
 };
-// How far has the receiver's trainer come? From another agent (inquiry.h) or from the leader.
+// How far has the receiver's trainer come? From another agent or from the leader.
 struct Ask {
   std::uint64_t inquiry = 0;  // as the asking agent numbers them; 0: of the leader
 

@@ -375,7 +375,7 @@ void JobAgent::on_time(Turn turn) {
 std::optional<Instant> JobAgent::deadline() const {
   if (over()) return std::nullopt;
   Instant first = std::min(next_repeat_, phase_deadline_.value_or(next_repeat_));
-  if (inquiry_.has_value()) first = std::min({first, next_inquiry_, inquiry_->deadline()});
+  if (inquiry_.has_value()) first = std::min({first, next_inquiry_, inquiry_->deadline});
   return first;
 }
 

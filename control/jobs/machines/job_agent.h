@@ -33,7 +33,6 @@
 #include "control/jobs/job_actions.h"
 #include "control/jobs/job_messages.h"
 #include "control/jobs/machines/abort_exchange.h"
-#include "control/jobs/machines/inquiry.h"
 
 namespace gradcube::control {
 
@@ -132,6 +131,7 @@ class JobAgent {
   std::string stopping_text() const;
   void ask_members(JobActions& out);
   void count(JobActions& out);
+  void take_counts(bcube::ServerId server, const Counts& counts, Turn turn);
   void report(const std::string& missing, JobActions& out);
   void pursue_inquiry(Turn turn);
   bool is_what_was_asked_for(const JobDescriptor& job) const;
@@ -182,6 +182,14 @@ class JobAgent {
   AbortExchange exchange_;
   bool leader_tells_ = false;  // its decision to all members
   std::string why_;
+  // A trainer's question why a collective is not done. Among members, all others are asked how far
+  // they have come, again and again, and this server's own counts are taken: the report has what is
+  // known when all have answered, or at the deadline. Before that the job gathers: the leader's
+  // next answer says who is missing.
+  struct Inquiry {
+    notice::Report report;  // its members once they are known
+    Instant deadline;
+  };
   std::optional<Inquiry> inquiry_;
   Instant next_inquiry_{};
   bool counting_ = false;  // command::Count is out

@@ -1,5 +1,6 @@
 // How an agent finds out for its trainer why a collective is not done, and how it answers when
 // another agent does.
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
@@ -16,12 +17,12 @@ std::string JobAgent::stopping_text() const {
 }
 
 void JobAgent::on(const event::Asked& asked, Turn turn) {
-  inquiry_.emplace(asked, turn.now + timing_.answer);
+  inquiry_.emplace(Inquiry{{asked.inquiry, asked.collective, "", {}}, turn.now + timing_.answer});
   if (is_ending()) {
     report(ending_text(), turn.out);
   } else if (phase_ == Phase::joining) {
     if (leaving_.empty()) repeat(turn.out);
-    next_inquiry_ = inquiry_->deadline();
+    next_inquiry_ = inquiry_->deadline;
   } else if (stopping()) {
     report(stopping_text(), turn.out);
   } else {
@@ -32,15 +33,20 @@ void JobAgent::on(const event::Asked& asked, Turn turn) {
 
 // Those that have not answered yet. This server's own counts come from its engines' side.
 void JobAgent::ask_members(JobActions& out) {
-  if (!inquiry_->knows_members()) {
-    inquiry_->ask(descriptor_.members, descriptor_.options.lanes.size());
+  notice::Report& known = inquiry_->report;
+  if (known.members.empty()) {
+    const LaneNumbers none(descriptor_.options.lanes.size(), 0);
+    for (const JobMember& member : descriptor_.members) {
+      known.members.push_back({member.server, 0, false, none, none});
+    }
   }
-  for (const bcube::ServerId server : inquiry_->unanswered()) {
-    const JobMember* to = member(server);
-    if (server == self_.server) {
+  for (const MemberStanding& standing : known.members) {
+    if (standing.answered) continue;
+    const JobMember* to = member(standing.server);
+    if (standing.server == self_.server) {
       count(out);
     } else if (to != nullptr) {
-      send({server, to->incarnation, to->attempt}, Ask{inquiry_->number()}, out);
+      send({standing.server, to->incarnation, to->attempt}, Ask{known.inquiry}, out);
     }
   }
 }
@@ -67,30 +73,44 @@ void JobAgent::on(const event::Counted& counted, Turn turn) {
     if (!is_ending()) send(message.from, counts, turn.out);
   }
   if (!inquiry_.has_value()) return;
-  counts.inquiry = inquiry_->number();
-  inquiry_->on_counts(self_.server, counts);
-  if (inquiry_->complete()) report("", turn.out);
+  counts.inquiry = inquiry_->report.inquiry;
+  take_counts(self_.server, counts, turn);
 }
 
 void JobAgent::handle(const JobMessage& message, const Counts& counts, Turn turn) {
-  if (!inquiry_.has_value()) return;
-  inquiry_->on_counts(message.from.server, counts);
-  if (inquiry_->complete()) report("", turn.out);
+  take_counts(message.from.server, counts, turn);
+}
+
+// Of another inquiry, of a stranger: nothing happens.
+void JobAgent::take_counts(bcube::ServerId server, const Counts& counts, Turn turn) {
+  if (!inquiry_.has_value() || counts.inquiry != inquiry_->report.inquiry) return;
+  std::vector<MemberStanding>& members = inquiry_->report.members;
+  for (MemberStanding& member : members) {
+    if (member.server != server) continue;
+    const std::size_t lanes = member.published.size();
+    member = {server, counts.pid, true, counts.published, counts.completed};
+    member.published.resize(lanes);
+    member.completed.resize(lanes);
+  }
+  const bool complete = !members.empty() && std::ranges::all_of(members, &MemberStanding::answered);
+  if (complete) report("", turn.out);
 }
 
 void JobAgent::report(const std::string& missing, JobActions& out) {
-  const Inquiry inquiry = *std::exchange(inquiry_, std::nullopt);
-  if (!deserted_) tell(inquiry.report(missing), out);
+  notice::Report known = std::exchange(inquiry_, std::nullopt)->report;
+  known.missing = missing;
+  if (!missing.empty()) known.members.clear();
+  if (!deserted_) tell(std::move(known), out);
 }
 
 void JobAgent::pursue_inquiry(Turn turn) {
   if (!inquiry_.has_value()) return;
-  if (turn.now >= inquiry_->deadline()) {
+  if (turn.now >= inquiry_->deadline) {
     const std::string unanswered =
         fmt::format("the daemon on server {} has not answered yet", space_.text(leader_server()));
     const std::string& known = missing_.empty() ? unanswered : missing_;
-    report(inquiry_->knows_members() ? "" : known, turn.out);
-  } else if (inquiry_->knows_members() && turn.now >= next_inquiry_) {
+    report(inquiry_->report.members.empty() ? known : "", turn.out);
+  } else if (!inquiry_->report.members.empty() && turn.now >= next_inquiry_) {
     ask_members(turn.out);
     next_inquiry_ = turn.now + timing_.repeat;
   }

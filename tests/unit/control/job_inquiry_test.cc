@@ -1,4 +1,3 @@
-#include "control/jobs/machines/inquiry.h"
 #include "tests/unit/control/job_agent_fixture.h"
 
 namespace gradcube::control {
