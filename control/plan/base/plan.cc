@@ -136,67 +136,41 @@ PieceSet Plan::piece_set(Rank rank, unsigned thread, unsigned step) const {
 
 std::vector<Exchange> Plan::exchanges(Rank rank, unsigned thread, Stage stage,
                                       unsigned step) const {
-  const unsigned aggregation_step = mirrored(thread, stage, step);
-  if (!works(rank, thread, aggregation_step)) return {};
-  const PlanStep& s = this->step(thread, aggregation_step);
-  if (s.doubles() && stage == Stage::broadcast) return {};
-  if (s.is_root()) return root_exchanges(rank, thread, stage, aggregation_step);
-  return s.is_ring() ? ring_exchanges(rank, thread, stage, aggregation_step)
-                     : mesh_exchanges(rank, thread, stage, aggregation_step);
-}
-
-std::vector<Exchange> Plan::mesh_exchanges(Rank rank, unsigned thread, Stage stage,
-                                           unsigned aggregation_step) const {
-  const PlanStep& s = step(thread, aggregation_step);
-  const PieceSet own = piece_set(rank, thread, aggregation_step);
-  std::vector<Exchange> result;
-  result.reserve(s.radix - 1);
-  for (unsigned digit = 0; digit < s.radix; ++digit) {
-    if (digit == s.digit(rank)) continue;
-    const Rank other = s.with_digit(rank, digit);
-    const PieceSet theirs = piece_set(other, thread, aggregation_step);
-    if (stage == Stage::aggregation) {
-      result.push_back({other, theirs, own});
-    } else {
-      result.push_back({other, own, theirs});
-    }
-  }
-  return result;
-}
-
-// What is summed is the root's, and so are the results.
-std::vector<Exchange> Plan::root_exchanges(Rank rank, unsigned thread, Stage stage,
-                                           unsigned aggregation_step) const {
-  const PlanStep& s = step(thread, aggregation_step);
-  const Rank root = s.with_digit(rank, 0);
-  const PieceSet all = piece_set(root, thread, aggregation_step);
-  const PieceSet none{.thread = thread, .none = true, .digits = {}};
-  const bool sends = (stage == Stage::aggregation) == (rank != root);
-  std::vector<Exchange> result;
-  for (unsigned digit = rank == root ? 1 : 0; digit < (rank == root ? s.radix : 1); ++digit) {
-    result.push_back({s.with_digit(rank, digit), sends ? all : none, sends ? none : all});
-  }
-  return result;
-}
-
-// HiPS, Algorithm 2: Scatter, lines 4-11, and Gather, lines 18-27, where what a server ends up with
-// is the portion of its own rank.
-std::vector<Exchange> Plan::ring_exchanges(Rank rank, unsigned thread, Stage stage,
-                                           unsigned aggregation_step) const {
-  const PlanStep& s = step(thread, aggregation_step);
+  const unsigned w = mirrored(thread, stage, step);
+  const PlanStep& s = this->step(thread, w);
+  const bool aggregates = stage == Stage::aggregation;
+  if (!works(rank, thread, w) || (s.doubles() && !aggregates)) return {};
   const unsigned own = s.digit(rank);
-  const Rank next = s.with_digit(rank, (own + 1) % s.radix);
-  const Rank before = s.with_digit(rank, (own + s.radix - 1) % s.radix);
-  // That end at so many digits before this rank.
-  const auto pieces = [&](unsigned behind) {
-    const Rank owner = s.with_digit(rank, (own + s.radix - behind) % s.radix);
-    return piece_set(owner, thread, aggregation_step);
+  // What ends at the rank with a digit, modulo the radix.
+  const auto pieces_of = [&](unsigned digit) {
+    return piece_set(s.with_digit(rank, digit % s.radix), thread, w);
   };
   std::vector<Exchange> result;
-  result.reserve(s.rounds());
-  for (unsigned round = 0; round < s.rounds(); ++round) {
-    const unsigned sent = stage == Stage::aggregation ? round + 1 : round;
-    result.push_back({next, pieces(sent), pieces(sent + 1), before, round});
+  result.reserve(s.radix - 1);
+  if (s.is_ring()) {
+    // HiPS, Algorithm 2: Scatter, lines 4-11, and Gather, lines 18-27, where what a server ends up
+    // with is the portion of its own rank.
+    const Rank next = s.with_digit(rank, (own + 1) % s.radix);
+    const Rank before = s.with_digit(rank, (own + s.radix - 1) % s.radix);
+    for (unsigned round = 0; round < s.rounds(); ++round) {
+      const unsigned sent = own + s.radix - round - (aggregates ? 1 : 0);
+      result.push_back({next, pieces_of(sent), pieces_of(sent + s.radix - 1), before, round});
+    }
+    return result;
+  }
+  const PieceSet none{.thread = thread, .none = true, .digits = {}};
+  for (unsigned digit = 0; digit < s.radix; ++digit) {
+    if (digit == own) continue;
+    const Rank other = s.with_digit(rank, digit);
+    if (!s.is_root()) {
+      const PieceSet theirs = pieces_of(digit);
+      const PieceSet mine = pieces_of(own);
+      result.push_back({other, aggregates ? theirs : mine, aggregates ? mine : theirs});
+    } else if (own == 0 || digit == 0) {
+      // What is summed is the root's, and so are the results.
+      const bool sends = aggregates == (own != 0);
+      result.push_back({other, sends ? pieces_of(0) : none, sends ? none : pieces_of(0)});
+    }
   }
   return result;
 }

@@ -167,13 +167,6 @@ class Plan {
   }
 
  private:
-  std::vector<Exchange> mesh_exchanges(Rank rank, unsigned thread, Stage stage,
-                                       unsigned aggregation_step) const;
-  std::vector<Exchange> root_exchanges(Rank rank, unsigned thread, Stage stage,
-                                       unsigned aggregation_step) const;
-  std::vector<Exchange> ring_exchanges(Rank rank, unsigned thread, Stage stage,
-                                       unsigned aggregation_step) const;
-
   std::string algorithm_;
   Topology topology_;
   Placement placement_;
