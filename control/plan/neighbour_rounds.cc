@@ -30,7 +30,6 @@ bool are_joined(unsigned a, unsigned b, const Dimension& dimension) {
     case Link::adjacent:
       return b - a == 1 || b - a == dimension.radix - 1;
     case Link::uplink:
-    case Link::memory:
       break;
   }
   return false;

@@ -86,7 +86,7 @@ std::vector<bcube::ServerId> DrawnPlan::servers() const {
 }
 
 Placement DrawnPlan::placement() const {
-  return Placement::grid(topology(), servers(), "the drawn servers")
+  return Placement::of(topology(), servers(), "the drawn servers")
       .with_trainers(1 + trainers, "the drawn trainers");
 }
 

@@ -84,16 +84,6 @@ Placement Placement::of(const Topology& topology, std::span<const ServerId> memb
   return Placement(space, grid, digits_of(grid, sorted));
 }
 
-Placement Placement::grid(const Topology& topology, std::span<const ServerId> members,
-                          std::string_view where) {
-  Placement placement = of(topology, members, where);
-  if (placement.is_grid()) return placement;
-  throw UsageError(fmt::format(
-      "{}: these {} servers of {} form no grid: {} missing; expected every server whose digits are "
-      "each one of theirs at its level, such as all servers under one switch",
-      where, placement.ranks(), topology.spec(), placement.missing_text()));
-}
-
 Placement Placement::surrounding_grid() const {
   return is_grid() ? *this : Placement(space_, grid_, digits_of(grid_, servers_));
 }

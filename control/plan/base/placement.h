@@ -64,10 +64,6 @@ class Placement {
   static Placement of(const Topology& topology, std::span<const ServerId> members,
                       std::string_view where);
 
-  // The same, but throws a UsageError, too, when they do not form a grid.
-  static Placement grid(const Topology& topology, std::span<const ServerId> members,
-                        std::string_view where);
-
   const AddressSpace& space() const { return space_; }  // of the topology
   std::uint32_t ranks() const { return ranks_; }
 

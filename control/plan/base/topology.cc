@@ -231,8 +231,7 @@ std::string Topology::spec() const {
 Topology Topology::with_rates(const std::vector<std::uint64_t>& rates_bps) const {
   Topology rated = *this;
   for (unsigned level = 0; level < link_levels(); ++level) {
-    Dimension& dimension = rated.dimensions_[level];
-    if (dimension.link != Link::memory) dimension.rate_bps = rates_bps.at(level);
+    rated.dimensions_[level].rate_bps = rates_bps.at(level);
   }
   return rated;
 }

@@ -54,7 +54,6 @@ enum class Link {
   switched,  // a switch: each reaches each
   adjacent,  // a ring of cables: each reaches the two beside it
   uplink,    // a switch, which the switches of the level below reach by their uplinks
-  memory,    // they are one host: the "link" is its memory
 };
 
 struct Dimension {

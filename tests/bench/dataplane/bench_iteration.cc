@@ -179,7 +179,7 @@ class Cluster {
               const std::vector<control::ServerId>& members, unsigned lanes, std::uint64_t bytes) {
     const auto plan = std::make_shared<control::Plan>(
         control::make_plan("bml", settings.topology,
-                           control::Placement::grid(settings.topology, members, "job"), "plan"));
+                           control::Placement::of(settings.topology, members, "job"), "plan"));
     const dataplane::LanePlans lane_plans(lanes, {plan, 0});
     const auto ranks = static_cast<unsigned>(members.size());
     for (const control::ServerId member : members) {

@@ -54,7 +54,7 @@ TEST(RunningCluster, TellsWhatHasEndedAndWhatToDo) {
   json status = a_status();
   const auto ended = [&](const std::vector<control::ServerId>& members) {
     const RunningCluster cluster = read_running_cluster(status);
-    return ended_daemons(cluster, control::Placement::grid(cluster.topology, members, "members"));
+    return ended_daemons(cluster, control::Placement::of(cluster.topology, members, "members"));
   };
   EXPECT_EQ(ended({0, 1}), "");
   status["servers"][1]["why"] = "it is busy";

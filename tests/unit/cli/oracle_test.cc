@@ -179,7 +179,7 @@ class OracleOfKind : public testing::Test {
   const control::Topology topology_ = control::parse_topology("bcube:3,2", "test");
   const control::Plan plan_ = control::make_plan(
       "bml", topology_,
-      control::Placement::grid(topology_, std::vector<control::ServerId>{0, 2, 6, 8}, "test"),
+      control::Placement::of(topology_, std::vector<control::ServerId>{0, 2, 6, 8}, "test"),
       "test");
 };
 

@@ -22,7 +22,7 @@ Plan plan_on(const char* spec, const std::vector<control::ServerId>& members = {
              const char* algorithm = "bml") {
   const auto topology = control::parse_topology(spec, "test");
   const auto placement = members.empty() ? control::Placement::all(topology)
-                                         : control::Placement::grid(topology, members, "test");
+                                         : control::Placement::of(topology, members, "test");
   return control::make_plan(algorithm, topology, placement, "test");
 }
 

@@ -66,7 +66,7 @@ TEST(PerfOptions, ReadMembersAsAddresses) {
 
 TEST(PerfOptions, HaveARootThatIsARankOfTheJob) {
   const auto cube = control::parse_topology("bcube:3,2", "test");
-  const auto row = control::Placement::grid(cube, std::vector<control::ServerId>{3, 4, 5}, "test");
+  const auto row = control::Placement::of(cube, std::vector<control::ServerId>{3, 4, 5}, "test");
   const control::Plan plan = control::make_plan("bml", cube, row, "test");
   PerfOptions options = options_of("broadcast");
   options.root = "2";

@@ -68,7 +68,7 @@ TEST(Algorithms, RefuseATopologyTheyDoNotFit) {
 
 TEST(Algorithms, RefuseASingleServer) {
   const Topology topology = parse_topology("bcube:3,2", "test");
-  const Placement alone = Placement::grid(topology, std::vector<ServerId>{4}, "test");
+  const Placement alone = Placement::of(topology, std::vector<ServerId>{4}, "test");
   EXPECT_TRUE(fitting_plans(topology, alone).empty());
 }
 
@@ -125,7 +125,7 @@ TEST(HalvingDoubling, JoinsNeighboursAloneAndRefusesWhatIsNoPowerOfTwo) {
     for (const std::vector<ServerId>& members :
          topology.servers() <= 12 ? all_grids(topology) : std::vector<std::vector<ServerId>>{}) {
       if (members.size() < 2) continue;
-      const Placement placement = Placement::grid(topology, members, "test");
+      const Placement placement = Placement::of(topology, members, "test");
       const auto make = [&] { return make_plan("halving_doubling", topology, placement, "test"); };
       if ((members.size() & (members.size() - 1)) != 0) {
         EXPECT_NE(message_of<UsageError>([&] { make(); })

@@ -40,7 +40,7 @@ TEST(BlueConnect, TakesTheLevelsOfTheServersWhereNoFactorsAreAskedFor) {
   EXPECT_EQ(
       make_plan("blueconnect:ring", topology, "test").thread(0).steps,
       (std::vector<PlanStep>{{3, 1, Pattern::ring}, {2, 3, Pattern::ring}, {5, 6, Pattern::ring}}));
-  const Placement row = Placement::grid(topology, std::vector<ServerId>{0, 2, 24, 26}, "test");
+  const Placement row = Placement::of(topology, std::vector<ServerId>{0, 2, 24, 26}, "test");
   EXPECT_EQ(make_plan("blueconnect:ring", topology, row, "test").thread(0).steps,
             (std::vector<PlanStep>{{2, 1, Pattern::ring}, {2, 2, Pattern::ring}}));
 }
@@ -68,7 +68,7 @@ TEST(BlueConnect, GoesFromTheFastestLevelToTheSlowest) {
 TEST(BlueConnect, GoesByTheRatesOfTheLevelsThatTheServersHave) {
   const Topology topology = parse_topology("bcube:2x3x5", "test").with_rates({2, 9, 4});
   const Placement two_levels =
-      Placement::grid(topology, std::vector<ServerId>{0, 1, 15, 16}, "test");
+      Placement::of(topology, std::vector<ServerId>{0, 1, 15, 16}, "test");
   EXPECT_EQ(make_plan("blueconnect:ring", topology, two_levels, "test").thread(0).steps,
             (std::vector<PlanStep>{{2, 2, Pattern::ring}, {2, 1, Pattern::ring}}));
 }

@@ -41,7 +41,7 @@ void for_every_plan(CollectiveKind kind, const std::function<void(const Plan&)>&
   }
   const Topology cube = parse_topology("bcube:3,2", "test");
   for (const std::vector<ServerId>& members : all_grids(cube)) {
-    for (const Plan& plan : fitting_plans(cube, Placement::grid(cube, members, "test"))) {
+    for (const Plan& plan : fitting_plans(cube, Placement::of(cube, members, "test"))) {
       visit(plan);
     }
   }

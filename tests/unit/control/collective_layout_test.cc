@@ -77,7 +77,7 @@ TEST(CollectiveLayout, FollowsThePlanOnGridsOfServersAndWithUnequalWeights) {
   const Topology topology = parse_topology("bcube:3,2", "test");
   std::vector<Plan> plans;
   for (const std::vector<ServerId>& members : all_grids(topology)) {
-    const Placement placement = Placement::grid(topology, members, "test");
+    const Placement placement = Placement::of(topology, members, "test");
     for (Plan& plan : fitting_plans(topology, placement)) plans.push_back(std::move(plan));
   }
   plans.emplace_back("weighted", topology, Placement::all(topology),

@@ -115,7 +115,7 @@ TEST(PlanChoice, IsMadeOfPlansForTheSameRanks) {
   const Topology topology = topology_of("bcube:4,2", 10'000'000'000);
   const std::vector<ServerId> members = {1, 2, 3, 5, 6, 7};
   const PlanChoice choice =
-      make_choice("auto", topology, Placement::grid(topology, members, "test"), "test");
+      make_choice("auto", topology, Placement::of(topology, members, "test"), "test");
   for (unsigned plan = 0; plan < choice.plans(); ++plan) {
     EXPECT_EQ(choice.plan(plan).placement(), choice.placement());
   }

@@ -94,7 +94,7 @@ TEST(PlanCost, LetsAutoTakeARootThatDoesNotBind) {
 TEST(PlanCost, IsTheSameForAGridAsForTheTopologyItLooksLike) {
   const Topology cube = parse_topology("bcube:4,2", "test");
   const std::vector<ServerId> row = {4, 5, 6};
-  const Placement grid = Placement::grid(cube, row, "test");
+  const Placement grid = Placement::of(cube, row, "test");
   for (const char* algorithm : {"bml", "ring", "ps", "mesh"}) {
     const Plan part = make_plan(algorithm, cube, grid, "test");
     const Plan star = plan_of(algorithm, "star:3");

@@ -100,7 +100,7 @@ TEST(PlanText, ShowsThePapersExample) {
 
 TEST(PlanText, ShowsTheServersOfAGridByTheirAddresses) {
   const Topology topology = parse_topology("bcube:3,2", "test");
-  const Placement column = Placement::grid(topology, std::vector<ServerId>{2, 8}, "test");
+  const Placement column = Placement::of(topology, std::vector<ServerId>{2, 8}, "test");
   const Plan plan = make_plan("bml", topology, column, "test");
   const std::vector<Lcore> lcores = {{0, 0}};
   std::ostringstream out;

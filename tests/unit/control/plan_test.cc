@@ -121,7 +121,7 @@ TEST(Plan, NamesAsPieceSetWhatAServerStillHasToAggregate) {
 }
 
 Plan bml_of(const Topology& topology, const std::vector<ServerId>& members) {
-  return make_plan("bml", topology, Placement::grid(topology, members, "test"), "test");
+  return make_plan("bml", topology, Placement::of(topology, members, "test"), "test");
 }
 
 TEST(BmlPlan, HasAThreadForEachLevelThatIsLeftOnAGrid) {

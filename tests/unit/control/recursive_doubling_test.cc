@@ -63,7 +63,7 @@ TEST(RecursiveDoubling, BringsTheWholeOverEachLinkOnceForEachOfItsNeighbours) {
 TEST(RecursiveDoubling, StepsOverTheLevelsOfATreeAndOfAPartOfTheServers) {
   EXPECT_EQ(verify(plan_of(kDoubling, "tree:4x3")).ranks, 12u);
   const Topology cube = parse_topology("bcube:4,2", "test");
-  const Placement square = Placement::grid(cube, std::vector<ServerId>{0, 2, 8, 10}, "test");
+  const Placement square = Placement::of(cube, std::vector<ServerId>{0, 2, 8, 10}, "test");
   const Plan plan = make_plan(kDoubling, cube, square, "test");
   EXPECT_EQ(plan.steps(), 2u);
   EXPECT_EQ(verify(plan).transfers, 4u * 2u);

@@ -40,7 +40,7 @@ TEST(RootPlans, LetAllSendToTheParameterServerAndGetTheSumBack) {
 
 TEST(RootPlans, TakeTheFirstServerOfTheJobForTheParameterServer) {
   const Topology topology = parse_topology("bcube:3,2", "test");
-  const Placement row = Placement::grid(topology, std::vector<ServerId>{3, 4, 5}, "test");
+  const Placement row = Placement::of(topology, std::vector<ServerId>{3, 4, 5}, "test");
   const Plan plan = make_plan("ps", topology, row, "test");
   EXPECT_FALSE(plan.owned(0, 0).none);
   EXPECT_EQ(plan.link_use(), LinkUse::exclusive);
@@ -115,7 +115,7 @@ TEST(RootPlans, SayWhatTheyCannotRun) {
   EXPECT_NE(refusal("ps:9", "star:5").find("--algorithm \"ps:9\": \"9\" is not a server's address"),
             std::string::npos);
   const Topology topology = parse_topology("bcube:3,2", "test");
-  const Placement row = Placement::grid(topology, std::vector<ServerId>{3, 4, 5}, "test");
+  const Placement row = Placement::of(topology, std::vector<ServerId>{3, 4, 5}, "test");
   EXPECT_EQ(message_of<UsageError>([&] { make_plan("ps:0,1", topology, row, "test"); }),
             "algorithm ps:0,1: [0,1] is none of the job's servers; expected one of them, for "
             "example ps alone, which takes the first, or the one whose ports have most");

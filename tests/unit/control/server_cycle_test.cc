@@ -38,7 +38,7 @@ TEST(ServerCycle, JoinsNeighboursOnEveryGridOfServers) {
         parse_topology("bcube:5x2x3", "test")}) {
     for (const std::vector<ServerId>& members : all_grids(topology)) {
       if (members.size() < 2) continue;
-      expect_a_cycle(topology, Placement::grid(topology, members, "test"));
+      expect_a_cycle(topology, Placement::of(topology, members, "test"));
     }
   }
 }

@@ -43,7 +43,7 @@ TEST(TorusPlans, AreProvenOnEveryGridOfServers) {
   for (const char* spec : {"torus:6,1", "torus:3,2"}) {
     const Topology topology = parse_topology(spec, "test");
     for (const std::vector<ServerId>& members : all_grids(topology)) {
-      for (const Plan& plan : fitting_plans(topology, Placement::grid(topology, members, "test"))) {
+      for (const Plan& plan : fitting_plans(topology, Placement::of(topology, members, "test"))) {
         SCOPED_TRACE(plan.algorithm() + " on " + spec);
         ASSERT_EQ(verify(plan).ranks, members.size());
       }
@@ -95,9 +95,9 @@ TEST(TorusPlans, TheFlatRingGoesBothWaysOverOneHopLinks) {
 TEST(TorusPlans, PromiseNoLinkForOneTransferWhereRingsAreNotWhole) {
   const Topology topology = parse_topology("torus:5,2", "test");
   const std::vector<ServerId> row = {0, 1, 2};
-  const Placement part = Placement::grid(topology, row, "test");
+  const Placement part = Placement::of(topology, row, "test");
   const std::vector<ServerId> whole_row = {0, 1, 2, 3, 4};
-  const Placement whole = Placement::grid(topology, whole_row, "test");
+  const Placement whole = Placement::of(topology, whole_row, "test");
   for (const char* algorithm : {"hips:ring", "ring", "blueconnect", "blueconnect:ring"}) {
     EXPECT_EQ(make_plan(algorithm, topology, part, "test").link_use(), LinkUse::shared);
     EXPECT_EQ(make_plan(algorithm, topology, whole, "test").link_use(), LinkUse::exclusive);
@@ -176,7 +176,7 @@ TEST(TorusPlans, RefusePeersThatNoFrameReaches) {
   EXPECT_NE(refusal("ps", "torus:18,1").find("9 hops away"), std::string::npos);
   EXPECT_NE(refusal("hips:mesh", "torus:18,1").find("9 hops away"), std::string::npos);
   const Topology long_ring = parse_topology("torus:18,1", "test");
-  const Placement opposite = Placement::grid(long_ring, std::vector<ServerId>{0, 9}, "test");
+  const Placement opposite = Placement::of(long_ring, std::vector<ServerId>{0, 9}, "test");
   const std::string why =
       message_of<UsageError>([&] { make_plan("hips:ring", long_ring, opposite, "test"); });
   EXPECT_NE(why.find("9 hops away"), std::string::npos);

@@ -109,7 +109,7 @@ TEST(Trees, AloneHaveAnOversubscription) {
 TEST(Trees, HaveAGridOfTheirLevels) {
   const Topology topology = tree("tree:4x3");
   const std::vector<ServerId> columns = {1, 3, 9, 11};
-  const Placement part = Placement::grid(topology, columns, "test");
+  const Placement part = Placement::of(topology, columns, "test");
   EXPECT_EQ(part.dimensions(), (std::vector<GridDimension>{{0, 2, 1}, {1, 2, 2}}));
   for (Rank rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(part.server(rank), columns[rank]);

@@ -53,7 +53,7 @@ TEST(Verify, ProvesEveryAlgorithmOnEveryGridOfServersThatItFits) {
   for (const Topology& topology :
        {parse_topology("bcube:4,2", "test"), parse_topology("bcube:2x3x2", "test")}) {
     for (const std::vector<ServerId>& members : all_grids(topology)) {
-      const Placement placement = Placement::grid(topology, members, "test");
+      const Placement placement = Placement::of(topology, members, "test");
       for (const Plan& plan : fitting_plans(topology, placement)) {
         SCOPED_TRACE(plan.algorithm());
         ASSERT_EQ(verify(plan).ranks, members.size());
@@ -110,7 +110,7 @@ TEST(Verify, ProvesBmlOnEveryGridOfServers) {
         parse_topology("bcube:3x4x2", "test")}) {
     for (const std::vector<ServerId>& members : all_grids(topology)) {
       if (members.size() < 2) continue;
-      const Placement placement = Placement::grid(topology, members, "test");
+      const Placement placement = Placement::of(topology, members, "test");
       const VerifyReport report = verify(make_plan("bml", topology, placement, "test"));
       const std::uint64_t ranks = members.size();
       ASSERT_EQ(report.ranks, ranks);
@@ -122,7 +122,7 @@ TEST(Verify, ProvesBmlOnEveryGridOfServers) {
 TEST(Verify, MeetsThePapersBoundOnARowAColumnAndASquare) {
   const Topology topology = parse_topology("bcube:3,2", "test");
   const auto link_pieces = [&](const std::vector<ServerId>& members) {
-    const Placement placement = Placement::grid(topology, members, "test");
+    const Placement placement = Placement::of(topology, members, "test");
     return verify(make_plan("bml", topology, placement, "test")).link_pieces;
   };
   EXPECT_EQ(link_pieces({3, 4, 5}), (std::vector<uint64_t>{4, 0}));
