@@ -18,7 +18,6 @@
 #include "control/plan/algorithms/cut_threads.h"
 #include "control/plan/base/topology.h"
 #include "control/settings/host_list.h"
-#include "control/settings/interface_list.h"
 #include "control/settings/link_rates.h"
 #include "control/settings/name_list.h"
 #include "control/settings/server_roles.h"

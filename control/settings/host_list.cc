@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -16,8 +17,36 @@ namespace gradcube::control {
 
 namespace {
 
-constexpr std::string_view kBetweenRows = " \t\n";
 constexpr unsigned kMostUdpPort = 65535;
+constexpr std::size_t kLongestInterfaceName = 15;  // IFNAMSIZ, without the zero
+
+// "a,b c,d" as rows, of items that parse(item) makes.
+template <typename Item, typename Parse>
+std::vector<std::vector<Item>> rows_of(std::string_view text, Parse&& parse) {
+  std::vector<std::vector<Item>> rows;
+  for (const std::string_view row : words_of(text, " \t\n")) {
+    rows.emplace_back();
+    for (const std::string_view item : split(row, ',')) rows.back().push_back(parse(item));
+  }
+  return rows;
+}
+
+template <typename Rows, typename Text>
+std::string rows_text(const Rows& rows, Text&& text_of) {
+  std::vector<std::string> texts;
+  for (const auto& row : rows) {
+    std::string& text = texts.emplace_back();
+    for (const auto& item : row) text += (text.empty() ? "" : ",") + text_of(item);
+  }
+  return fmt::format("{}", fmt::join(texts, " "));
+}
+
+template <typename Rows>
+const auto& row_of(const Topology& topology, const Rows& rows, ServerId server) {
+  const std::vector<ServerId> servers = topology.space().server_list();
+  const auto place = std::lower_bound(servers.begin(), servers.end(), server) - servers.begin();
+  return rows.at(static_cast<std::size_t>(place));
+}
 
 // Not that of none, of a group, of all, or of whatever host is on one link or another (fe80::).
 bool is_of_one_host(const HostAddress& address) {
@@ -57,6 +86,12 @@ HostAddress parse_address(std::string_view text, std::string_view where) {
   return address;
 }
 
+bool is_interface_name(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestInterfaceName && !text.starts_with('-') &&
+         std::all_of(text.begin(), text.end(),
+                     [](char letter) { return letter > ' ' && letter < 0x7f && letter != '/'; });
+}
+
 HostAddress port_address(const HostRow& row, unsigned port) {
   HostAddress address = row.size() == 1 ? row.front() : row.at(port);
   address.udp_port = static_cast<std::uint16_t>(address.udp_port + port);
@@ -84,13 +119,8 @@ void validate_row(const Topology& topology, const HostRow& row, const std::strin
 }  // namespace
 
 HostList parse_hosts(std::string_view text, std::string_view where) {
-  HostList hosts;
-  for (const std::string_view row : words_of(text, kBetweenRows)) {
-    HostRow& own = hosts.emplace_back();
-    for (const std::string_view item : split(row, ',')) {
-      own.push_back(parse_address(item, where));
-    }
-  }
+  HostList hosts = rows_of<HostAddress>(
+      text, [where](std::string_view item) { return parse_address(item, where); });
   if (hosts.empty()) {
     throw UsageError(
         fmt::format("{} {}: expected the addresses of all servers: \"10.0.0.1 10.0.0.2\"", where,
@@ -112,14 +142,7 @@ std::string host_text(const HostAddress& address) {
                        : fmt::format("{}:{}", ip, address.udp_port);
 }
 
-std::string hosts_text(const HostList& hosts) {
-  std::string text;
-  for (const HostRow& row : hosts) {
-    if (!text.empty()) text += ' ';
-    for (std::size_t i = 0; i < row.size(); ++i) text += (i == 0 ? "" : ",") + host_text(row[i]);
-  }
-  return text;
-}
+std::string hosts_text(const HostList& hosts) { return rows_text(hosts, host_text); }
 
 void validate_hosts(const Topology& topology, const HostList& hosts) {
   if (hosts.empty()) return;
@@ -155,9 +178,53 @@ void validate_hosts(const Topology& topology, const HostList& hosts) {
 
 HostAddress host_of_port(const Topology& topology, const HostList& hosts, ServerId server,
                          unsigned port) {
-  const std::vector<ServerId> servers = topology.space().server_list();
-  const auto place = std::lower_bound(servers.begin(), servers.end(), server) - servers.begin();
-  return port_address(hosts.at(static_cast<std::size_t>(place)), port);
+  return port_address(row_of(topology, hosts, server), port);
+}
+
+InterfaceList parse_interfaces(std::string_view text, std::string_view where) {
+  const auto parse = [where](std::string_view name) {
+    if (is_interface_name(name)) return std::string(name);
+    throw UsageError(fmt::format(
+        "{} {}: expected names of network interfaces, level 0 first, a row for each server: "
+        "\"eth1,eth2 eth1,eth2\"",
+        where, quoted(name)));
+  };
+  InterfaceList interfaces = rows_of<std::string>(text, parse);
+  if (interfaces.empty()) parse("");  // says what is expected
+  return interfaces;
+}
+
+std::string interfaces_text(const InterfaceList& interfaces) {
+  return rows_text(interfaces, [](const std::string& name) { return name; });
+}
+
+void validate_interfaces(const Topology& topology, const InterfaceList& interfaces) {
+  if (interfaces.empty()) return;
+  if (interfaces.size() != topology.servers()) {
+    throw UsageError(
+        fmt::format("interfaces: there are those of {}, and {} has {}; expected a row for each, in "
+                    "the order of their addresses",
+                    counted(interfaces.size(), "server"), topology.spec(), topology.servers()));
+  }
+  for (const ServerId server : topology.space().server_list()) {
+    std::vector<std::string> names = interfaces_of(topology, interfaces, server);
+    if (names.size() != topology.ports()) {
+      throw UsageError(fmt::format("interfaces: server {} has {}, and {}; expected one each",
+                                   topology.space().text(server), names.size(),
+                                   counted(topology.ports(), "port")));
+    }
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    if (twice != names.end()) {
+      throw UsageError(fmt::format("interfaces: server {} has {} for two ports",
+                                   topology.space().text(server), *twice));
+    }
+  }
+}
+
+std::vector<std::string> interfaces_of(const Topology& topology, const InterfaceList& interfaces,
+                                       ServerId server) {
+  return row_of(topology, interfaces, server);
 }
 
 }  // namespace gradcube::control

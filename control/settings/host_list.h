@@ -1,5 +1,7 @@
-// The addresses at which the servers of a cluster reach each other where their links are UDP: a row
-// for each server that there is, in the order of their numbers, [0,0] first.
+// What settings list for the servers of a cluster: a row for each server that there is, in the
+// order of their numbers, [0,0] first.
+//
+// Hosts are the addresses at which servers reach each other where their links are UDP:
 //
 //     10.0.0.1 10.0.0.2 10.0.0.3                 one for all ports of the server
 //     10.0.0.1,10.1.0.1 10.0.0.2,10.1.0.2        one for each port, level 0 first
@@ -8,6 +10,11 @@
 //
 // A server's port p listens at the UDP port p above the one that its address names. So ports of one
 // server may share an address, as levels do that share a NIC.
+//
+// Interfaces are the network interfaces that servers have for their ports, where these are cabled
+// to each other:
+//
+//     eth1,eth2 eth2,eth1        one for each port, as `gradcubed --interfaces` takes them
 //
 // Pure functions; any thread. Errors are UsageErrors.
 #ifndef GRADCUBE_CONTROL_SETTINGS_HOST_LIST_H_
@@ -54,6 +61,19 @@ void validate_hosts(const Topology& topology, const HostList& hosts);
 // fits.
 HostAddress host_of_port(const Topology& topology, const HostList& hosts, ServerId server,
                          unsigned port);
+
+using InterfaceList = std::vector<std::vector<std::string>>;
+
+// Refuses what is no name of an interface. `where` begins the message.
+InterfaceList parse_interfaces(std::string_view text, std::string_view where);
+std::string interfaces_text(const InterfaceList& interfaces);
+
+// Refuses rows that do not fit the servers. Rows of no servers fit any topology.
+void validate_interfaces(const Topology& topology, const InterfaceList& interfaces);
+
+// Those of a server. The list is not empty, and fits.
+std::vector<std::string> interfaces_of(const Topology& topology, const InterfaceList& interfaces,
+                                       ServerId server);
 
 }  // namespace gradcube::control
 

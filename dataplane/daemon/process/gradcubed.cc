@@ -25,7 +25,7 @@
 #include "control/base/errors.h"
 #include "control/settings/cluster_file.h"
 #include "control/settings/cluster_settings.h"
-#include "control/settings/interface_list.h"
+#include "control/settings/host_list.h"
 #include "control/settings/run_directory.h"
 #include "dataplane/bed/child_process.h"
 #include "dataplane/bed/test_bed.h"

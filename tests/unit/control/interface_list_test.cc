@@ -1,4 +1,4 @@
-#include "control/settings/interface_list.h"
+#include "control/settings/host_list.h"
 
 #include <gtest/gtest.h>
 #include <string>
