@@ -20,32 +20,27 @@ constexpr std::string_view kTree = "tree";
 
 struct Notation {
   std::string_view name;
-  std::vector<std::string_view> parameters;
+  unsigned numbers;  // 0: a list of them
+  std::string_view parameters;
   std::string_view form;  // what is accepted, and an example
+};
+
+constexpr Notation kNotations[] = {
+    {"bcube", 2, "n and k",
+     "bcube:n,k with radix n in 2..256 and k levels in 1..7, or the levels' radices, the highest "
+     "level first; for example bcube:3,2 or bcube:4x3x2"},
+    {"star", 1, "N", "star:N with N servers in 2..256, for example star:9"},
+    {"torus", 2, "n and h",
+     "torus:n,h with rings of n in 3..256 servers and h dimensions in 1..7, for example "
+     "torus:4,2"},
+    {kTree, 0, "",
+     "tree with 2 to 7 radices, the servers of a lowest switch first, for 256 servers at most; for "
+     "example tree:4x2, two switches with four servers each"},
 };
 
 constexpr std::string_view kForms =
     "bcube:n,k, bcube with a list of radices, star:N, torus:n,h or tree with a list of radices; "
     "for example bcube:3,2, bcube:4x3x2, torus:4,2 or tree:4x2";
-
-const std::vector<Notation>& notations() {
-  static const std::vector<Notation> all = {
-      {"bcube",
-       {"n", "k"},
-       "bcube:n,k with radix n in 2..256 and k levels in 1..7, or the levels' radices, the highest "
-       "level first; for example bcube:3,2 or bcube:4x3x2"},
-      {"star", {"N"}, "star:N with N servers in 2..256, for example star:9"},
-      {"torus",
-       {"n", "h"},
-       "torus:n,h with rings of n in 3..256 servers and h dimensions in 1..7, for example "
-       "torus:4,2"},
-      {"tree",
-       {},
-       "tree with 2 to 7 radices, the servers of a lowest switch first, for 256 servers at most; "
-       "for example tree:4x2, two switches with four servers each"},
-  };
-  return all;
-}
 
 [[noreturn]] void refuse(std::string_view where, std::string_view spec, std::string_view what,
                          std::string_view accepted) {
@@ -54,19 +49,16 @@ const std::vector<Notation>& notations() {
 
 const Notation& notation_of(std::string_view spec, std::string_view where) {
   const std::string_view name = spec.substr(0, spec.find(':'));
-  for (const Notation& notation : notations()) {
+  for (const Notation& notation : kNotations) {
     if (notation.name == name) return notation;
   }
   refuse(where, spec, fmt::format("there is no topology {}", quoted(name)), kForms);
 }
 
 // What stands behind the colon.
-std::string_view numbers_of(const Notation& notation, std::string_view spec) {
-  return spec.substr(std::min(notation.name.size() + 1, spec.size()));
-}
-
-std::vector<unsigned> parse_numbers(std::string_view text, char separator, const Notation& notation,
-                                    std::string_view spec, std::string_view where) {
+std::vector<unsigned> numbers_of(const Notation& notation, char separator, std::string_view spec,
+                                 std::string_view where) {
+  const std::string_view text = spec.substr(std::min(notation.name.size() + 1, spec.size()));
   std::vector<unsigned> values;
   if (text.empty()) return values;
   for (const std::string_view item : split(text, separator)) {
@@ -82,41 +74,33 @@ std::vector<unsigned> parse_numbers(std::string_view text, char separator, const
   return values;
 }
 
-// The radix of each level, from level 0 up, of "n,k", "n,h" or "N": as many numbers as the notation
-// has parameters.
+// The radix of each level, from level 0 up, of "n,k", "n,h" or "N".
 std::vector<unsigned> equal_radices(const Notation& notation, std::string_view spec,
                                     std::string_view where) {
-  const std::vector<unsigned> values =
-      parse_numbers(numbers_of(notation, spec), ',', notation, spec, where);
-  if (values.size() != notation.parameters.size()) {
+  const std::vector<unsigned> values = numbers_of(notation, ',', spec, where);
+  if (values.size() != notation.numbers) {
     refuse(where, spec,
            fmt::format("{} takes {} ({}), not {}", notation.name,
-                       notation.parameters.size() == 1 ? "one number" : "two numbers",
-                       fmt::join(notation.parameters, " and "), values.size()),
+                       notation.numbers == 1 ? "one number" : "two numbers", notation.parameters,
+                       values.size()),
            notation.form);
   }
-  const unsigned radix = values[0];
+  const auto require = [&](char parameter, unsigned value, unsigned least, unsigned most) {
+    if (value >= least && value <= most) return;
+    refuse(where, spec, fmt::format("{} is {}, but it is {}..{}", parameter, value, least, most),
+           notation.form);
+  };
   const unsigned count = values.size() > 1 ? values[1] : 1;
-  if (count < 1 || count > kMaxDimensions) {
-    refuse(where, spec,
-           fmt::format("{} is {}, but it is 1..{}", notation.parameters[1], count, kMaxDimensions),
-           notation.form);
-  }
-  const unsigned least = notation.name == "torus" ? bcube::kLeastRing : 2;
-  if (radix < least || radix > bcube::kMaxRadix) {
-    refuse(where, spec,
-           fmt::format("{} is {}, but it is {}..{}", notation.parameters[0], radix, least,
-                       bcube::kMaxRadix),
-           notation.form);
-  }
-  return std::vector<unsigned>(count, radix);
+  require(notation.parameters.back(), count, 1, kMaxDimensions);
+  require(notation.parameters.front(), values[0], notation.name == "torus" ? bcube::kLeastRing : 2,
+          bcube::kMaxRadix);
+  return std::vector<unsigned>(count, values[0]);
 }
 
 // The same of a list, "4x3x2": the highest level first, but of a tree the lowest.
 std::vector<unsigned> listed_radices(const Notation& notation, std::string_view spec,
                                      std::string_view where) {
-  std::vector<unsigned> radices =
-      parse_numbers(numbers_of(notation, spec), 'x', notation, spec, where);
+  std::vector<unsigned> radices = numbers_of(notation, 'x', spec, where);
   if (notation.name != kTree) std::reverse(radices.begin(), radices.end());
   if (notation.name == kTree && radices.size() < 2) {
     refuse(where, spec, fmt::format("it lists {} levels", radices.size()), notation.form);
