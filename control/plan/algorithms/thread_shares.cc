@@ -34,17 +34,13 @@ Matrix times_of(std::span<const LevelLinks> levels) {
   return times;
 }
 
-Vector product(const Matrix& matrix, const Vector& shares) {
-  Vector result;
-  for (const Vector& row : matrix) {
-    result.push_back(std::inner_product(row.begin(), row.end(), shares.begin(), 0.0));
-  }
-  return result;
-}
-
+// The time of the level that takes longest.
 double fullest(const Matrix& times, const Vector& shares) {
-  const Vector of_levels = product(times, shares);
-  return *std::max_element(of_levels.begin(), of_levels.end());
+  double most = 0;
+  for (const Vector& level : times) {
+    most = std::max(most, std::inner_product(level.begin(), level.end(), shares.begin(), 0.0));
+  }
+  return most;
 }
 
 std::vector<std::size_t> members_of(unsigned set) {
@@ -113,14 +109,6 @@ Vector best_shares(const Matrix& times) {
 }
 
 }  // namespace
-
-std::vector<double> level_times(std::span<const LevelLinks> levels,
-                                std::span<const unsigned> weights) {
-  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-  Vector shares;
-  for (const unsigned weight : weights) shares.push_back(weight / sum);
-  return product(times_of(levels), shares);
-}
 
 std::vector<unsigned> balanced_weights(std::span<const LevelLinks> levels) {
   std::vector<unsigned> weights(levels.size(), 1);

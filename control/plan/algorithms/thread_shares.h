@@ -24,11 +24,6 @@ struct LevelLinks {
   double rate_bps = 0;  // that a server has of it; 0: not limited
 };
 
-// The time of each level's links in one stage, for threads with these weights and a buffer that the
-// fastest link passes in a time of 1. All levels have rates.
-std::vector<double> level_times(std::span<const LevelLinks> levels,
-                                std::span<const unsigned> weights);
-
 // A weight for each thread: the threads' shares are in proportion to them. Where all levels have
 // the same rate, or one has none, all weights are 1.
 std::vector<unsigned> balanced_weights(std::span<const LevelLinks> levels);

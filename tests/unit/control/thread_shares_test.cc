@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <random>
 #include <string>
 
@@ -12,8 +13,21 @@
 namespace gradcube::control {
 namespace {
 
+// The time of the fullest level's links in one stage, for a buffer that the fastest link passes in
+// a time of 1.
 double fullest(const std::vector<LevelLinks>& levels, const std::vector<unsigned>& weights) {
-  const std::vector<double> times = level_times(levels, weights);
+  double fastest = 0;
+  for (const LevelLinks& level : levels) fastest = std::max(fastest, level.rate_bps);
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::vector<double> times(levels.size(), 0);
+  for (std::size_t thread = 0; thread < weights.size(); ++thread) {
+    double left = weights[thread] / sum;
+    for (std::size_t w = 0; w < levels.size(); ++w) {
+      const std::size_t l = (thread + w) % levels.size();
+      left /= levels[l].radix;
+      times[l] += left * (levels[l].radix - 1) * fastest / levels[l].rate_bps;
+    }
+  }
   return *std::max_element(times.begin(), times.end());
 }
 
