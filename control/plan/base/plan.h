@@ -69,8 +69,8 @@ class Plan {
   //   - the placement is of another topology;
   //   - there are no or more than kMaxPlanThreads threads, or a weight is not in 1..kMaxWeight;
   //   - a thread's steps do not number the ranks. There must be 1..kMaxSteps of them, with radices
-  //     of 2 to kMaxRunnableRadix, and their digits must be those of a rank as a mixed-radix number, in any
-  //     order;
+  //     of 2 to kMaxRunnableRadix, and their digits must be those of a rank as a mixed-radix
+  //     number, in any order;
   //   - some steps have the pattern doubling and others do not.
   Plan(std::string algorithm, Topology topology, Placement placement,
        std::vector<PlanThread> threads, LinkUse link_use = LinkUse::exclusive);

@@ -67,8 +67,7 @@ TEST(BlueConnect, GoesFromTheFastestLevelToTheSlowest) {
 
 TEST(BlueConnect, GoesByTheRatesOfTheLevelsThatTheServersHave) {
   const Topology topology = parse_topology("bcube:2x3x5", "test").with_rates({2, 9, 4});
-  const Placement two_levels =
-      Placement::of(topology, std::vector<ServerId>{0, 1, 15, 16}, "test");
+  const Placement two_levels = Placement::of(topology, std::vector<ServerId>{0, 1, 15, 16}, "test");
   EXPECT_EQ(make_plan("blueconnect:ring", topology, two_levels, "test").thread(0).steps,
             (std::vector<PlanStep>{{2, 2, Pattern::ring}, {2, 1, Pattern::ring}}));
 }

@@ -1,11 +1,10 @@
-#include "control/settings/host_list.h"
-
 #include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
 #include "control/base/errors.h"
 #include "control/settings/cluster_file.h"
+#include "control/settings/host_list.h"
 
 namespace gradcube::control {
 namespace {

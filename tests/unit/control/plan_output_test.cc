@@ -1,10 +1,11 @@
+#include "control/plan/plan_output.h"
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 
 #include "control/plan/algorithms.h"
-#include "control/plan/plan_output.h"
 #include "tests/unit/control/plans.h"
 
 namespace gradcube::control {

@@ -134,7 +134,8 @@ TEST(MergePolicies, SendEachLayerAloneOrAllTogether) {
 TEST(MergePolicies, HaveOnlyOneWayToSendOneLayer) {
   const Iteration iteration{.cost = {.a = 3, .b = 2}, .forward_seconds = 5, .layers = {{7, 11}}};
   for (const Policy policy : kPolicies) {
-    EXPECT_THAT(messages_of(policy, iteration), ElementsAre(Message{0, 0})) << static_cast<int>(policy);
+    EXPECT_THAT(messages_of(policy, iteration), ElementsAre(Message{0, 0}))
+        << static_cast<int>(policy);
     EXPECT_EQ(seconds_of(policy, iteration), 5 + 11 + 3 + 14);
   }
 }
