@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fmt/format.h>
 #include <string>
 #include <vector>
@@ -53,11 +54,10 @@ struct CheckpointOptions {
 };
 
 int run_checkpoint(const CheckpointOptions& options) {
-  auto source = control::open_checkpoint(options.path);
-  const std::uint64_t bytes = source->size();
-  control::CheckpointReader reader(std::move(source),
+  control::CheckpointReader reader(control::open_checkpoint(options.path),
                                    fmt::format("checkpoint {}", control::quoted(options.path)));
   reader.check_rest();
+  const std::uint64_t bytes = std::filesystem::file_size(options.path);
   report_of(reader.header(), bytes).write(options.json);
   return 0;
 }
