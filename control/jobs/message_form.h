@@ -93,7 +93,7 @@ class MessageForm : public ByteForm {
     auto place = static_cast<std::uint8_t>(value.index());
     number(place);
     check(place < sizeof...(T));
-    if (!good()) return;
+    if (reads() && !good()) return;
     if (reads()) begin(value, place, std::index_sequence_for<T...>());
     std::visit(each, value);
   }

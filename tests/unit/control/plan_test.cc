@@ -251,9 +251,9 @@ TEST(Plan, RefusesStepsWhoseDigitsDoNotNumberTheRanks) {
 }
 
 TEST(Plan, RefusesAStepOfMoreRanksThanAnOffsetCanName) {
-  const Topology topology = parse_topology("star:257", "test");
+  const Topology topology = parse_topology("bcube:32,2", "test");
   EXPECT_NE(message_of<std::invalid_argument>([&] {
-              Plan("x", topology, Placement::all(topology), {{1, {{257, 1}}}});
+              Plan("x", topology, Placement::all(topology), {{1, {{1024, 1}}}});
             }).find("expected radices of 2..256"),
             std::string::npos);
 }
