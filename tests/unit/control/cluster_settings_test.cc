@@ -172,14 +172,13 @@ TEST(ClusterSettings, TakeServersOutOfTheTopologyThatStandsThere) {
                                "c.toml")
                 .topology.absent_text(),
             "2,1 2,2");
-  EXPECT_EQ(parse_cluster_file("[topology]\nabsent = \"3\"\nkind = \"star\"\nn = 4\n", "c.toml")
+  EXPECT_EQ(parse_cluster_file("[topology]\nabsent = \"3\"\nspec = \"star:4\"\n", "c.toml")
                 .topology.servers(),
             3u);
   EXPECT_NE(file_refusal("[topology]\nspec = \"bcube:3,2\"\nabsent = [\"2,3\"]\n")
                 .find("c.toml, line 3: topology.absent"),
             std::string::npos);
-  EXPECT_NE(file_refusal("[topology]\nabsent = [\"2,2\"]\n").find("needs spec or kind"),
-            std::string::npos);
+  EXPECT_NE(file_refusal("[topology]\nabsent = [\"2,2\"]\n").find("needs spec"), std::string::npos);
 }
 
 TEST(ClusterSettings, NameServersThatTakeNoTrainersOfTheTopologyThatStandsThere) {
@@ -196,10 +195,9 @@ TEST(ClusterSettings, NameServersThatTakeNoTrainersOfTheTopologyThatStandsThere)
   const std::string_view file =
       "[topology]\naggregators = [\"2,1\", \"2,2\"]\nabsent = [\"2,0\"]\nspec = \"bcube:3,2\"\n";
   EXPECT_EQ(parse_cluster_file(file, "c.toml").aggregators, (Aggregators{7, 8}));
-  EXPECT_EQ(
-      parse_cluster_file("[topology]\naggregators = \"3\"\nkind = \"star\"\nn = 4\n", "c.toml")
-          .aggregators,
-      Aggregators{3});
+  EXPECT_EQ(parse_cluster_file("[topology]\naggregators = \"3\"\nspec = \"star:4\"\n", "c.toml")
+                .aggregators,
+            Aggregators{3});
   EXPECT_NE(file_refusal("[topology]\nspec = \"bcube:3,2\"\naggregators = [\"2,3\"]\n")
                 .find("c.toml, line 3: topology.aggregators"),
             std::string::npos);
