@@ -198,6 +198,7 @@ void require_fewest_transfers(const Plan& plan, std::uint64_t transfers) {
                   "owner and each result to all",
                   transfers, fewest));
 }
+
 }  // namespace
 
 Sample draw_sample(const Plan& plan, std::uint64_t seed, unsigned count) {
