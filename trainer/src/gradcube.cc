@@ -8,7 +8,6 @@
 #include "trainer/src/abi.h"
 #include "trainer/src/connection/options.h"
 #include "trainer/src/connection/settings.h"
-#include "trainer/src/merge_layers.h"
 
 using gradcube::trainer::Connection;
 using gradcube::trainer::Failure;
@@ -239,18 +238,6 @@ int gradcube_poll(gradcube_session* session, std::uint64_t request, int timeout_
 
 int gradcube_wait(gradcube_session* session, std::uint64_t request, int timeout_ms) {
   return guarded(session, [&](Session& s) { return s.wait(request, timeout_ms); });
-}
-
-int gradcube_merge_layers(int policy, double alpha, double beta, const gradcube_layer* layers,
-                          size_t count, size_t* message_of) {
-  try {
-    gradcube::trainer::merge_layers(policy, {alpha, beta}, layers, count, message_of);
-    return GRADCUBE_OK;
-  } catch (const Failure& failure) {
-    return fail_on_thread(failure.code(), failure.what());
-  } catch (const std::bad_alloc&) {
-    return fail_on_thread(GRADCUBE_ENOMEM, "no memory to merge layers");
-  }
 }
 
 const char* gradcube_strerror(int code) {
