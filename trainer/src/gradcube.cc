@@ -77,11 +77,11 @@ int gradcube_open(const char* socket_path, const char* job, const gradcube_optio
   if (job == nullptr) return fail_on_thread(GRADCUBE_EINVAL, "the job's name is NULL");
   const NoCancellation whole_call;
   try {
-    const gradcube::trainer::Options wanted = gradcube::trainer::read_options(options);
+    const gradcube::trainer::Wish wish = gradcube::trainer::read_options(options);
     const std::string path =
         gradcube::trainer::find_socket(socket_path == nullptr ? "" : socket_path);
     const std::uint64_t heap_bytes = gradcube::trainer::wanted_heap_bytes();
-    *session = new gradcube_session{Session(Connection(path), job, heap_bytes, wanted)};
+    *session = new gradcube_session{Session(Connection(path), job, heap_bytes, wish)};
     return GRADCUBE_OK;
   } catch (const Failure& failure) {
     return fail_on_thread(failure.code(), failure.what());
