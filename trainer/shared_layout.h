@@ -299,8 +299,7 @@ struct Grow {
 struct MakeHub {
   MessageType type = MessageType::make_hub;
   std::uint32_t number = 0;  // 1, 2, 3, ...: of the hubs that this session has asked for
-  std::uint64_t offset =
-      0;  // of the table, from the region's start; a multiple of kBufferAlignment
+  std::uint64_t offset = 0;  // of the table, in the region; a multiple of kBufferAlignment
   std::uint64_t bytes = 0;
   std::uint32_t lane = 0;  // whose plan the hub exchanges its chunks by
   std::uint32_t reserved = 0;

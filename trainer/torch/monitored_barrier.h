@@ -1,8 +1,9 @@
 // A barrier that names the ranks that do not come to it, and after which the group is as before.
 //
 // It consists of notes, messages of one number in a space of tags of their own, so that a rank that
-// never comes leaves the group's collectives as they were. Each call of rank 0 is a barrier, and has a number. The other ranks cannot know it:
-// nobody can tell a rank that is late for a barrier from one that comes to the next. So
+// never comes leaves the group's collectives as they were. Each call of rank 0 is a barrier, and
+// has a number. The other ranks cannot know it: nobody can tell a rank that is late for a barrier
+// from one that comes to the next. So
 //
 //   rank r: arrival                 it has come
 //   rank 0: question, number        is r still here? Asked once in a barrier, when anything but its
@@ -18,14 +19,14 @@
 // A rank that waits alone and leaves, time and again, leaves one message of the group behind each
 // time, until rank 0 comes.
 //
-// Notes from one rank come in the order in which it has sent them. There is at most one receive from
-// each rank at a time. One that has no note yet stays when nobody waits any more: its note is the
-// next barrier's.
+// Notes from one rank come in the order in which it has sent them. There is at most one receive
+// from each rank at a time. One that has no note yet stays when nobody waits any more: its note is
+// the next barrier's.
 //
 // Threads. Any thread calls; one at a time is in a barrier. A signal's handler, which runs in the
 // midst of a thread's barrier, is refused, and so is a forked child, where another thread may have
-// been in one. The progress thread delivers notes; if it is the caller itself, a wait gives its role
-// to another one first. A wait ends early with what a handler of a signal raises.
+// been in one. The progress thread delivers notes; if it is the caller itself, a wait gives its
+// role to another one first. A wait ends early with what a handler of a signal raises.
 #ifndef GRADCUBE_TRAINER_TORCH_MONITORED_BARRIER_H_
 #define GRADCUBE_TRAINER_TORCH_MONITORED_BARRIER_H_
 

@@ -78,8 +78,8 @@ class HubCheckpoints {
   HubParts take_parts(const Hub& hub, const std::string& base,
                       const CheckpointVersion& version) const;
 
-  // hub_checkpoints_rounds.cc. save_planes(): of a hub with an aggregator. parts: null where another
-  // trainer has them, whose word counts.
+  // hub_checkpoints_rounds.cc. save_planes(): of a hub with an aggregator. parts: null where
+  // another trainer has them, whose word counts.
   std::optional<HubCopy> save_planes(Hub& hub, const Deadline& deadline);
   void push_parts(Hub& hub, HubParts* parts, const Deadline& deadline);
   void push_keys(Hub& hub, const KeyRounds& rounds, const Deadline& deadline);

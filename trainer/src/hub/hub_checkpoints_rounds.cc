@@ -1,6 +1,6 @@
-// How trainers push what is saved or restored: a few keys at a time, in blocks of shared memory, the
-// keys by name, and of a hub with an aggregator plane by plane (control/checkpoint/hub_planes.h),
-// the last one first.
+// How trainers push what is saved or restored: a few keys at a time, in blocks of shared memory,
+// the keys by name, and of a hub with an aggregator plane by plane
+// (control/checkpoint/hub_planes.h), the last one first.
 
 #include <cstring>
 #include <utility>
@@ -37,7 +37,7 @@ HubCopy empty_copy(const Hub& hub) {
 
 // What a trainer pushes of each key, by the kind of its pushes:
 //
-//   saved     nothing: rank 0's copy grows by the plane that comes to the place of the key's weights
+//   saved     nothing: rank 0's copy grows by the plane that comes to the place of the weights
 //   loaded    planes, from what rank 0 has read of its files. That lies in the key's block as
 //             shared::restored_array() says, with room for halves of arrays behind it
 //   restored  all that the server takes back, at once; a hub without an aggregator has no planes
