@@ -1,5 +1,5 @@
 // One server of the cluster: its engines, its trainers, its neighbours, and its part in the control
-// of jobs. Other nodes are reached by messages alone (message_queue.h), whether they live in this
+// of jobs. Other nodes are reached by messages alone, whether they live in this
 // process or not.
 //
 // What a node does is decided by two machines without I/O: control::JobNode (who is in a job, when
@@ -19,6 +19,7 @@
 #define GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <future>
 #include <map>
@@ -39,7 +40,6 @@
 #include "dataplane/daemon/engines/node_engines.h"
 #include "dataplane/daemon/hub/node_hubs.h"
 #include "dataplane/daemon/messages/message_courier.h"
-#include "dataplane/daemon/messages/message_queue.h"
 #include "dataplane/daemon/node/job_report.h"
 #include "dataplane/daemon/node/member.h"
 #include "dataplane/daemon/trainers/trainer_channel.h"
@@ -59,7 +59,10 @@ struct NodeTiming {
 // else that others set is there before the first node.
 struct NodeSurroundings : HubSurroundings {
   NodeTiming timing;
-  MessageQueue messages;
+  // Between these nodes and to others, in the order of sending.
+  std::deque<control::NodeMessage> messages{};
+  // For tests: whether it has taken a message out of their way. Null: none.
+  std::function<bool(const control::NodeMessage&, control::Instant)> diverts{};
   PlanShelf plans{};
   TrainerChannel* channel = nullptr;  // null: nobody is told anything
   // Who asks and answers for statuses gets each StatusAsk and StatusPart. Null: nobody answers.

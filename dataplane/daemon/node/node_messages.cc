@@ -39,7 +39,8 @@ void Node::on_message(const control::NodeMessage& message, control::Instant now)
 
 void Node::send(control::NodeMessage message, control::Instant now) {
   message.sender = incarnation_;
-  around_.messages.send(message, now);
+  if (around_.diverts && around_.diverts(message, now)) return;
+  around_.messages.push_back(std::move(message));
 }
 
 void Node::carry(const control::NodeMessage& message) {
