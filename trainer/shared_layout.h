@@ -249,7 +249,7 @@ static_assert(sizeof(Lane) == 64);
 // The message goes on after the struct with member_count server numbers, 32 bits each, ascending,
 // each once.
 struct Hello {
-  MessageType type;
+  MessageType type = MessageType::hello;
   std::uint32_t version;
   std::uint64_t features;
   std::uint64_t heap_bytes;  // the heap wanted; the daemon rounds up to pages and may refuse
@@ -288,27 +288,27 @@ struct Welcome {
 // both are ends of pages. Refused if the user's quota does not suffice for `wanted`. A trainer
 // first asks with the `end` that is confirmed already; so it touches nothing in vain.
 struct Grow {
-  MessageType type;
-  std::uint32_t reserved;
-  std::uint64_t end;
-  std::uint64_t wanted;
+  MessageType type = MessageType::grow;
+  std::uint32_t reserved = 0;
+  std::uint64_t end = 0;
+  std::uint64_t wanted = 0;
 };
 
 // "Make the job's hub." All trainers of the job ask for the same one. Its table lies in the heap,
 // in its confirmed part, and stays as it is until the answer.
 struct MakeHub {
-  MessageType type;
-  std::uint32_t number;  // 1, 2, 3, ...: of the hubs that this session has asked for
-  std::uint64_t offset;  // of the table, from the region's start; a multiple of kBufferAlignment
-  std::uint64_t bytes;
-  std::uint32_t lane;  // whose plan the hub exchanges its chunks by
-  std::uint32_t reserved;
+  MessageType type = MessageType::make_hub;
+  std::uint32_t number = 0;  // 1, 2, 3, ...: of the hubs that this session has asked for
+  std::uint64_t offset = 0;  // of the table, in the region; a multiple of kBufferAlignment
+  std::uint64_t bytes = 0;
+  std::uint32_t lane = 0;  // whose plan the hub exchanges its chunks by
+  std::uint32_t reserved = 0;
 };
 
 // "My server needs hub `number` no more." Of a hub that is over it means nothing.
 struct EndHub {
-  MessageType type;
-  std::uint32_t number;
+  MessageType type = MessageType::end_hub;
+  std::uint32_t number = 0;
 };
 
 inline constexpr std::uint32_t kNoAggregator = UINT32_MAX;
@@ -387,12 +387,12 @@ struct Notice {
 };
 
 struct Inquiry {
-  MessageType type;
-  std::uint32_t lane;
-  std::uint64_t request;  // comes back in the report
+  MessageType type = MessageType::inquiry;
+  std::uint32_t lane = 0;
+  std::uint64_t request = 0;  // comes back in the report
   // Which collective of its lane it is: 1, 2, 3, ...; 0: a message. In lane kHubLane: which key of
   // the hub is being pushed.
-  std::uint64_t number;
+  std::uint64_t number = 0;
 };
 
 }  // namespace gradcube::shared

@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
+#include "control/base/errors.h"
 #include "control/jobs/message_codec.h"
 #include "control/plan/algorithms.h"
 #include "control/settings/cluster_fingerprint.h"
 #include "dataplane/daemon/cabling.h"
+#include "dataplane/daemon/embedded_sizing.h"
 #include "dataplane/daemon/engine_assignment.h"
+#include "dataplane/daemon/switch_requests.h"
 
 namespace gradcube::dataplane {
 
@@ -40,10 +44,19 @@ NodeTiming with_silence(NodeTiming timing, Nanoseconds silent_after) {
   return timing;
 }
 
+Payloads payloads_of(const LocalClusterOptions& options) {
+  return options.driver != nullptr ? Payloads::copied : Payloads::referenced;
+}
+
+Steering steering_of(const LocalClusterOptions& options) {
+  if (options.driver != nullptr) return options.driver->steering;
+  return options.replace_ports ? Steering::uncertain : Steering::certain;
+}
+
 }  // namespace
 
-LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads, Steering steering,
-                           Clock& clock, const aggregation::Kernels& kernels, EventSink& events)
+LocalCluster::LocalCluster(const LocalClusterOptions& options, Clock& clock,
+                           const aggregation::Kernels& kernels, EventSink& events)
     : settings_(options.settings),
       secret_(options.secret),
       keys_(options.key.has_value() ? std::make_unique<ClusterKeys>(*options.key) : nullptr),
@@ -54,13 +67,15 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
       default_algorithm_(control::default_algorithm_of_jobs(
           topology_, control::place_on_trainers_servers(topology_, settings_.aggregators))),
       assignment_(engine_assignment(topology_.whole(), options.lcores)),
-      parameters_(fabric_parameters(settings_, payloads)),
-      steering_(steering),
-      digest_(digest_of(settings_, parameters_, payloads)) {
-  make_pollers(options.lcores, payloads, clock);
+      parameters_(fabric_parameters(settings_, payloads_of(options))),
+      steering_(steering_of(options)),
+      digest_(digest_of(settings_, parameters_, payloads_of(options))),
+      driver_(options.driver),
+      replace_ports_(options.replace_ports) {
+  make_pollers(options.lcores, payloads_of(options), clock);
   share_packet_memory();
-  nodes_ = std::make_unique<NodeGroup>(
-      topology_, kernels_, with_silence(options.timing, parameters_.silent_after), settings_.seed);
+  nodes_ = std::make_unique<NodeGroup>(topology_, kernels_,
+                                       with_silence(options.timing, parameters_.silent_after));
   NodeSurroundings& around = nodes_->around();
   around.servers_per_core = servers_per_core();
   around.aggregators = settings_.aggregators;
@@ -72,6 +87,76 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
     const Node* node = nodes_->find(server);
     return node != nullptr && node->engines().cut_off();
   };
+  if (driver_ != nullptr) {
+    make_server_ports(options, clock);
+  } else {
+    embed_fabric(options);
+  }
+}
+
+// All packets are freed before the nodes' group goes, and with it the trainers' memory: those on
+// their way may still point into that.
+LocalCluster::~LocalCluster() {
+  for (const bcube::ServerId server : servers_) nodes_->remove(server);
+  fabric_->discard_packets();
+}
+
+// With the fabric, its nodes.
+void LocalCluster::embed_fabric(const LocalClusterOptions& options) {
+  emulated_ = std::make_unique<EmbeddedFabric>(
+      embedded_fabric_options(settings_, parameters_, queues(), servers_));
+  fabric_ = emulated_.get();
+  emulated_->on_corruption([this] { demand_checksums(); });
+  std::vector<Poller*> all;
+  for (const auto& poller : pollers_) all.push_back(poller.get());
+  emulated_->connect(
+      [this](bcube::ServerId server, std::uint16_t queue) -> Poller& {
+        return *pollers_[poller_of(server, queue)];
+      },
+      all);
+  nodes_->around().greet_each_other = options.nodes_greet_each_other;
+  // Those that greet each other stand for processes of their own.
+  if (!options.nodes_greet_each_other) nodes_->set_refers_to_memory();
+  if (options.messages_pass_the_fabric) send_messages_in_frames(true);
+  for (const bcube::ServerId server : servers_) start_node(server, options.incarnation);
+  emulated_->set_impairments({.loss = settings_.loss,
+                              .duplicate = settings_.duplicate,
+                              .reorder = settings_.reorder,
+                              .corrupt = settings_.corrupt});
+}
+
+// With the ports, the server's node.
+void LocalCluster::make_server_ports(const LocalClusterOptions& options, Clock& clock) {
+  const bcube::ServerId server = servers_.front();
+  PortsRequest request{
+      .settings = settings_, .server = server, .names = options.ports, .received = {}};
+  for (std::uint16_t queue = 0; queue < queues(); ++queue) {
+    request.received.push_back(memories_[poller_of(server, queue)]->received());
+  }
+  server_ports_ = driver_->make(request, clock);
+  fabric_ = server_ports_.get();
+  server_ports_->connect([this, server](std::uint16_t queue) -> Poller& {
+    return *pollers_[poller_of(server, queue)];
+  });
+  send_messages_in_frames(false);
+  announces_ = true;
+  start_node(server, options.incarnation);
+  demand_checksums();
+}
+
+nlohmann::ordered_json LocalCluster::impair(const nlohmann::json& request) {
+  if (emulated_ == nullptr) throw control::UsageError(driver_->impair_advice);
+  return dataplane::impair(*emulated_, topology_, request, settings_.seed);
+}
+
+nlohmann::ordered_json LocalCluster::switches_report() const {
+  if (emulated_ == nullptr) return {{"switches", nlohmann::ordered_json::array()}};
+  return dataplane::switches_report(*emulated_, settings_.seed);
+}
+
+std::vector<Port*> LocalCluster::ports_of(bcube::ServerId server) {
+  const std::vector<Port*> ports = fabric_->ports(server);
+  return replace_ports_ ? replace_ports_(server, ports) : ports;
 }
 
 std::string LocalCluster::ports_say(bcube::ServerId server) {
@@ -84,22 +169,12 @@ std::string LocalCluster::ports_say(bcube::ServerId server) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-LocalCluster::~LocalCluster() = default;
-
+// Before the nodes start. between_nodes_here: those of nodes of this process, too.
 void LocalCluster::send_messages_in_frames(bool between_nodes_here) {
   message_frames_ = std::make_unique<PacketPool>(message_pool(settings_.mtu_of_frames()));
   nodes_->carry_messages({message_frames_.get(), full_frame_bytes(settings_.mtu_of_frames()),
                           fingerprint(), keys_ == nullptr ? nullptr : &keys_->of_servers()},
                          between_nodes_here);
-}
-
-void LocalCluster::start_nodes(control::Incarnation incarnation) {
-  for (const bcube::ServerId server : servers_) start_node(server, incarnation);
-}
-
-void LocalCluster::end_traffic() {
-  for (const bcube::ServerId server : servers_) nodes_->remove(server);
-  fabric().discard_packets();
 }
 
 void LocalCluster::make_pollers(const std::vector<control::Lcore>& lcores, Payloads payloads,
@@ -160,6 +235,7 @@ unsigned LocalCluster::servers_per_core() const {
   return static_cast<unsigned>((servers_.size() + pollers_.size() - 1) / pollers_.size());
 }
 
+// Of each server; the same for all.
 std::uint16_t LocalCluster::queues() const {
   return static_cast<std::uint16_t>(assignment_.engines(servers_.front()).size());
 }
@@ -261,9 +337,10 @@ void LocalCluster::set_checksums(bool send, bool demand) {
   on_each(engines(), [=](const EngineAt& at) { at.engine->set_checksums(send, demand); });
 }
 
-// The order matters: every sender must seal before a receiver demands it, and every receiver must
-// look before a frame may be damaged. Frames that are on their way without a checksum when the
-// demand begins are dropped and sent again.
+// From now on all frames carry a checksum and are refused without. The order matters: every sender
+// must seal before a receiver demands it, and every receiver must look before a frame may be
+// damaged. Frames that are on their way without a checksum when the demand begins are dropped and
+// sent again.
 void LocalCluster::demand_checksums() {
   set_checksums(true, false);
   set_checksums(true, true);
@@ -271,7 +348,7 @@ void LocalCluster::demand_checksums() {
 }
 
 std::uint64_t LocalCluster::pool_bytes() const {
-  std::uint64_t bytes = fabric().pool_bytes();
+  std::uint64_t bytes = fabric_->pool_bytes();
   if (message_frames_ != nullptr) bytes += message_frames_->bytes();
   for (const auto& memory : memories_) bytes += memory->bytes();
   return bytes;

@@ -1,17 +1,28 @@
 // The nodes of one process, what joins their ports with those of others, and the pollers that run
-// both. What joins them differs: an embedded fabric (embedded_cluster.h), or links to other
-// processes (server_cluster.h). The rest of the daemon asks here and does not know which.
+// both. The rest of the daemon asks here and does not know which of two it is:
+//
+// An embedded BCube: all servers in one process, or some, and the emulated fabric between them.
+// gradcubed runs it on lcores; the simulation tests poll it under a virtual clock. As long as links
+// are unlimited, the switches' shards for queue t run where thread t does, and no packet changes
+// cores. A limited link needs one clock for all its queues: then each switch is one shard, and the
+// lcores share the switches.
+//
+// One server, whose ports are as one of the port drivers makes them. The other servers' nodes are
+// in other processes, most often on other hosts; what the nodes tell each other travels in frames.
+// All frames carry a checksum: who knows what is between two ports? And all ports tell whoever
+// hears them which they are: who knows how they are cabled?
 //
 // Engines that exchange packets lie on one core (control/plan/assignment.h). With at most as many
 // lcores as threads, thread t of every server runs on lcore t mod L.
 //
 // Each poller has a packet memory, in equal shares for its engines.
 //
-// Ownership: owns packet memory, pollers and nodes, and destroys them in the right order. The
-// control thread makes and destroys it while no poller runs; the Eal must outlive it.
+// Ownership: owns packet memory, pollers, nodes and the fabric, and destroys them in the right
+// order. The control thread makes and destroys it while no poller runs; the Eal must outlive it.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_LOCAL_CLUSTER_H_
 #define GRADCUBE_DATAPLANE_DAEMON_LOCAL_CLUSTER_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -27,7 +38,9 @@
 #include "dataplane/daemon/node/node_group.h"
 #include "dataplane/daemon/packet_sizing.h"
 #include "dataplane/engine/frame_keys.h"
+#include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/fabric/fabric.h"
+#include "dataplane/fabric/port_driver.h"
 #include "dataplane/host/packet_memory.h"
 
 namespace gradcube::dataplane {
@@ -43,24 +56,43 @@ struct LocalClusterOptions {
   // Of the cluster: frames that leave the process are authenticated by it. Without, they are not.
   std::optional<control::Secret> key;
   NodeTiming timing{};  // but for greetings.silent_after, which follows from the settings
+
+  // Of one server whose neighbours are in other processes; null: the fabric is embedded.
+  const PortDriver* driver = nullptr;
+  std::vector<std::string> ports{};  // what its option names, as checked_names() returns it
+
+  // For simulations of an embedded BCube: the nodes greet each other, and their messages pass the
+  // fabric, as those of different processes do.
+  bool nodes_greet_each_other = false;
+  bool messages_pass_the_fabric = false;
+  // Puts others in the place of a server's ports, which outlive the cluster and may bring frames to
+  // any queue. Then steering is uncertain.
+  std::function<std::vector<Port*>(bcube::ServerId server, const std::vector<Port*>& ports)>
+      replace_ports{};
 };
 
 class LocalCluster {
  public:
-  virtual ~LocalCluster();
+  // Throws control::UsageError or SetupError.
+  LocalCluster(const LocalClusterOptions& options, Clock& clock,
+               const aggregation::Kernels& kernels, EventSink& events);
+  ~LocalCluster();
   LocalCluster(const LocalCluster&) = delete;
   LocalCluster& operator=(const LocalCluster&) = delete;
 
   // What joins the servers.
-  virtual Fabric& fabric() = 0;
-  virtual const Fabric& fabric() const = 0;
+  Fabric& fabric() { return *fabric_; }
+  // It is emulated. From the first corruption of a link on to the cluster's end, frames must carry
+  // a checksum.
+  EmbeddedFabric& emulated() { return *emulated_; }
+  const EmbeddedFabric& emulated() const { return *emulated_; }
   // Its name in `status`.
-  virtual std::string_view fabric_name() const = 0;
+  std::string_view fabric_name() const { return driver_ != nullptr ? driver_->name : "embedded"; }
   // Does what the request {"command":"impair",...} asks for and reports. Throws a
   // control::UsageError, which says what else helps, where the links are not emulated here.
-  virtual nlohmann::ordered_json impair(const nlohmann::json& request) = 0;
+  nlohmann::ordered_json impair(const nlohmann::json& request);
   // "switches" of the status, and with emulated links what is wrong with them.
-  virtual nlohmann::ordered_json switches_report() const = 0;
+  nlohmann::ordered_json switches_report() const;
   // In bytes: what pools take.
   std::uint64_t pool_bytes() const;
 
@@ -102,40 +134,19 @@ class LocalCluster {
   // Rounded up; 1 where other servers are elsewhere.
   unsigned servers_per_core() const;
 
- protected:
-  // payloads: where those that the fabric brings lie. steering: of its ports. Throws
-  // control::UsageError or SetupError.
-  // Whoever derives makes the fabric, calls start_nodes(), and end_traffic() before the fabric
-  // ends.
-  LocalCluster(const LocalClusterOptions& options, Payloads payloads, Steering steering,
-               Clock& clock, const aggregation::Kernels& kernels, EventSink& events);
-
-  // Before the nodes start. between_nodes_here: those of nodes of this process, too.
-  void send_messages_in_frames(bool between_nodes_here);
-  void start_nodes(control::Incarnation incarnation);
-  // Takes all nodes out and frees all packets: those on their way may still point into the
-  // trainers' memory, which goes with the nodes' group.
-  void end_traffic();
-  // Those that the engines of a server get.
-  virtual std::vector<Port*> ports_of(bcube::ServerId server) { return fabric().ports(server); }
-  // From now on all frames carry a checksum and are refused without.
-  void demand_checksums();
-  // Nodes that are started from now on tell whoever hears their ports which they are.
-  void announce_ports() { announces_ = true; }
-
-  const control::ClusterSettings& settings() const { return settings_; }
-  const std::vector<bcube::ServerId>& servers() const { return servers_; }
-  // Of each server; the same for all.
-  std::uint16_t queues() const;
-  std::size_t poller_of(bcube::ServerId server, std::uint16_t queue) const;
-  PacketMemory& memory_of(std::size_t poller) { return *memories_[poller]; }
-
  private:
+  void embed_fabric(const LocalClusterOptions& options);
+  void make_server_ports(const LocalClusterOptions& options, Clock& clock);
+  void send_messages_in_frames(bool between_nodes_here);
+  void demand_checksums();
   void make_pollers(const std::vector<control::Lcore>& lcores, Payloads payloads, Clock& clock);
   void make_packet_memory(const std::vector<PacketSizes>& sizes, Payloads payloads);
   void share_packet_memory();
   std::string ports_say(bcube::ServerId server);
+  std::uint16_t queues() const;
+  std::size_t poller_of(bcube::ServerId server, std::uint16_t queue) const;
   std::size_t poller_on(unsigned lcore) const;
+  std::vector<Port*> ports_of(bcube::ServerId server);
   std::vector<EnginePlace> places(bcube::ServerId server, control::Incarnation incarnation) const;
   void set_checksums(bool send, bool demand);
 
@@ -154,7 +165,7 @@ class LocalCluster {
   Steering steering_;
   protocol::SettingsDigest digest_;  // as neighbours are told
   bool checksums_demanded_ = false;
-  bool announces_ = false;
+  bool announces_ = false;  // nodes that start tell whoever hears their ports which they are
 
   std::vector<std::unique_ptr<Poller>> pollers_;
   std::vector<unsigned> poller_lcores_;
@@ -163,6 +174,12 @@ class LocalCluster {
   std::map<bcube::ServerId, std::vector<PacketShare*>> shares_;  // by engine of the server
   std::unique_ptr<PacketPool> message_frames_;  // null: messages do not pass the fabric
   std::unique_ptr<NodeGroup> nodes_;
+
+  const PortDriver* driver_;
+  decltype(LocalClusterOptions::replace_ports) replace_ports_;
+  std::unique_ptr<EmbeddedFabric> emulated_;   // of nodes in this process
+  std::unique_ptr<ServerPorts> server_ports_;  // or of one server, by the driver
+  Fabric* fabric_ = nullptr;                   // that one of them which there is
 };
 
 }  // namespace gradcube::dataplane

@@ -48,19 +48,19 @@ ControlServer::~ControlServer() {
   while (!clients_.empty()) close_client(clients_.begin()->first);
 }
 
-void ControlServer::accept(const UnixListener::Accepted& accepted) {
+void ControlServer::accept(const Accepted& accepted) {
   const int socket = accepted.socket;
   if (const std::string why = objection(accepted); !why.empty()) return refuse(socket, why);
   Client& client = clients_[socket];
   client.since = SteadyClock::now();
-  client.user = accepted.peer.uid;
+  client.user = accepted.uid;
   client.standing = accepted.standing;
   loop_.add(socket, [this, socket] { read(socket); });
 }
 
 // Why a client is not served; empty if it is.
-std::string ControlServer::objection(const UnixListener::Accepted& accepted) const {
-  const uid_t user = accepted.peer.uid;
+std::string ControlServer::objection(const Accepted& accepted) const {
+  const uid_t user = accepted.uid;
   if (accepted.standing == Standing::stranger) return AllowedUsers::refusal(user);
   std::size_t of_tenants = 0;
   std::size_t of_user = 0;

@@ -88,12 +88,12 @@ class ControlServer {
     TenantCommand of_tenants;
   };
 
-  void accept(const UnixListener::Accepted& accepted);
+  void accept(const Accepted& accepted);
   void read(int socket);
   void answer_line(int socket);
   bool write(int socket);
   void close_client(int socket);
-  std::string objection(const UnixListener::Accepted& accepted) const;
+  std::string objection(const Accepted& accepted) const;
   std::string answer_to(const Client& client, const std::string& line);
 
   ControlLoop& loop_;

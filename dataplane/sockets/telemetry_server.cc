@@ -55,7 +55,7 @@ void TelemetryServer::add(const std::string& name, std::string help, Command com
   commands_[name] = {std::move(help), std::move(command)};
 }
 
-void TelemetryServer::accept(const UnixListener::Accepted& accepted) {
+void TelemetryServer::accept(const Accepted& accepted) {
   const int socket = accepted.socket;
   if (accepted.standing != Standing::owner) {
     close(socket);

@@ -61,7 +61,7 @@ class TelemetryServer {
     Command command;
   };
 
-  void accept(const UnixListener::Accepted& accepted);
+  void accept(const Accepted& accepted);
   void read(int socket);
   void send_answer(int socket, const std::string& answer);
   void close_client(int socket);

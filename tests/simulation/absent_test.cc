@@ -82,7 +82,7 @@ TEST(AbsentServers, AreSentNothingAndNotFoundToBeDown) {
     }
   }
   EXPECT_EQ(cluster.nodes().servers().size(), 13u);
-  for (const auto& fabric : cluster.cluster().fabric().switches()) {
+  for (const auto& fabric : cluster.cluster().emulated().switches()) {
     dataplane::SwitchPortCounts counts;
     for (std::uint16_t port = 0; port < fabric.fabric->ports(); ++port) {
       add_counters(counts, fabric.fabric->counts(port));
@@ -103,7 +103,7 @@ TEST(AbsentServers, LeaveWaysAroundLinksThatFail) {
   collective.count = 200'003;
   const Trainers trainers = join_with(cluster, "", heap_for(collective));
   allreduce(cluster, trainers, collective);
-  dataplane::EmbeddedFabric& fabric = cluster.cluster().fabric();
+  dataplane::EmbeddedFabric& fabric = cluster.cluster().emulated();
   const auto set_up = [&](const dataplane::EmbeddedFabric::LinkAt& link, bool up) {
     fabric.change_impairments({link}, [up](dataplane::Impairments impairments) {
       impairments.up = up;

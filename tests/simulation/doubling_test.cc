@@ -200,7 +200,7 @@ TEST(Doubling, GoesRoundALinkThatIsDown) {
   SimulatedCluster cluster(settings);
   const Trainers trainers = cluster.join_all("detour", 64 * kShortPlace, kDoubling);
   run_in_a_row(cluster, trainers, 5, 500, 2);
-  cluster.cluster().fabric().switches().front().fabric->set_impairments(0, {.up = false});
+  cluster.cluster().emulated().switches().front().fabric->set_impairments(0, {.up = false});
   run_in_a_row(cluster, trainers, 20, 500, 2);
   leave_all(cluster, trainers);
 }

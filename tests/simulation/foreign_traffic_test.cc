@@ -23,7 +23,7 @@ class Foreigner {
   static constexpr std::uint32_t kFrameBytes = 1514;
 
   Foreigner(SimulatedCluster& cluster, bcube::ServerId server, dataplane::PacketPool& frames)
-      : cluster_(cluster), port_(cluster.cluster().fabric().port(server, 0)), frames_(frames) {}
+      : cluster_(cluster), port_(cluster.cluster().emulated().port(server, 0)), frames_(frames) {}
 
   void begin() { next_ = cluster_.now() + pause(); }
 
@@ -94,7 +94,7 @@ class ForeignTraffic : public testing::TestWithParam<ForeignCase> {
 
   // The counters of the switch port to server 0.
   dataplane::SwitchPortCounts port() {
-    return cluster_.cluster().fabric().switches().front().fabric->counts(0);
+    return cluster_.cluster().emulated().switches().front().fabric->counts(0);
   }
 
   // What an all-reduce brings to each port, with its headers.
@@ -104,7 +104,7 @@ class ForeignTraffic : public testing::TestWithParam<ForeignCase> {
         static_cast<double>(cluster_.cluster().engines()[0].engine->settings().segment_bytes);
     const double frame = segment + protocol::kMaxHeaderBytes + dataplane::kWireOverheadBytes;
     return static_cast<double>(collective_.bytes()) * 8 * 2 * (members - 1) / members /
-           cluster_.cluster().fabric().space().levels() * frame / segment;
+           cluster_.cluster().emulated().space().levels() * frame / segment;
   }
 
   void run_until_idle() {

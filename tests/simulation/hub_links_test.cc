@@ -26,7 +26,7 @@ TEST(HubLinks, ForgetTheFlowsOfAHubThatIsFreedWhileTheyTakeADetour) {
   job.make();
   push_first(job);
   ASSERT_GT(unasked_flows(cluster), 0U) << "what is short goes unasked";
-  dataplane::EmbeddedFabric& fabric = cluster.cluster().fabric();
+  dataplane::EmbeddedFabric& fabric = cluster.cluster().emulated();
   const std::vector<dataplane::EmbeddedFabric::LinkAt> links = {fabric.links().front()};
   const auto set_up = [&](bool up) {
     fabric.change_impairments(links, [up](dataplane::Impairments impairments) {

@@ -43,7 +43,7 @@ Measured measured(const std::string& topology, const std::string& rate,
   push_first(job);
   const auto received = [&] {
     std::vector<std::uint64_t> bytes;
-    for (dataplane::Port* port : cluster.cluster().fabric().ports(aggregator)) {
+    for (dataplane::Port* port : cluster.cluster().emulated().ports(aggregator)) {
       bytes.push_back(port->counts().received_bytes);
     }
     return bytes;

@@ -50,22 +50,24 @@ class FailingLinks : public testing::TestWithParam<const char*> {
 
   Links links_that(const std::function<bool(const LinkAt&)>& fit) {
     Links links;
-    const Links& all = cluster_.cluster().fabric().links();
+    const Links& all = cluster_.cluster().emulated().links();
     std::copy_if(all.begin(), all.end(), std::back_inserter(links), fit);
     return links;
   }
   void set_up(const Links& links, bool up) {
-    cluster_.cluster().fabric().change_impairments(links, [up](dataplane::Impairments impairments) {
-      impairments.up = up;
-      return impairments;
-    });
+    cluster_.cluster().emulated().change_impairments(links,
+                                                     [up](dataplane::Impairments impairments) {
+                                                       impairments.up = up;
+                                                       return impairments;
+                                                     });
   }
 
   void set_mtu(const Links& links, std::uint32_t mtu) {
-    cluster_.cluster().fabric().change_impairments(links, [=](dataplane::Impairments impairments) {
-      impairments.mtu = mtu;
-      return impairments;
-    });
+    cluster_.cluster().emulated().change_impairments(links,
+                                                     [=](dataplane::Impairments impairments) {
+                                                       impairments.mtu = mtu;
+                                                       return impairments;
+                                                     });
   }
 
   // Flows that leave their servers by the links of this one at the level: servers further away are
@@ -161,8 +163,8 @@ TEST_P(FailingLinks, AreGoneAroundWhicheverItIs) {
 }
 
 TEST_P(FailingLinks, AreGoneAroundWhenAWholeSwitchFails) {
-  for (std::size_t failed = 0; failed < cluster_.cluster().fabric().switches().size(); ++failed) {
-    SCOPED_TRACE(cluster_.cluster().fabric().switches()[failed].name);
+  for (std::size_t failed = 0; failed < cluster_.cluster().emulated().switches().size(); ++failed) {
+    SCOPED_TRACE(cluster_.cluster().emulated().switches()[failed].name);
     go_around(links_that([&](const LinkAt& link) { return link.switch_index == failed; }));
     cluster_.run_for(3 * kSecond);
   }
@@ -176,11 +178,11 @@ TEST_P(FailingLinks, AreFoundWhenTheyAreBrokenOneWay) {
   cluster_.run_for(2 * kMillisecond);
   const Links links =
       links_that([](const LinkAt& link) { return link.server != 0 && link.level == 0; });
-  cluster_.cluster().fabric().change_impairments({links.front()},
-                                                 [](dataplane::Impairments impairments) {
-                                                   impairments.loss = 1;
-                                                   return impairments;
-                                                 });
+  cluster_.cluster().emulated().change_impairments({links.front()},
+                                                   [](dataplane::Impairments impairments) {
+                                                     impairments.loss = 1;
+                                                     return impairments;
+                                                   });
   EXPECT_TRUE(run_until_done(kFound + 500 * kMillisecond));
   expect_right(plan_, trainers_, collective_);
   leave_all(cluster_, trainers_);

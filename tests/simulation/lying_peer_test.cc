@@ -44,7 +44,7 @@ class Liar {
     std::optional<control::NodeMessage> told = control::decode_message(bytes, space);
     ASSERT_TRUE(told.has_value());
     told->sender = kIncarnation;
-    cluster_.nodes().messages().send(*told, cluster_.instant());
+    cluster_.nodes().messages().push_back(*told);
   }
 
  private:

@@ -13,7 +13,7 @@ namespace {
 using Message = MailJob::Message;
 
 void set_link(SimulatedCluster& cluster, bcube::ServerId server, unsigned level, bool up) {
-  dataplane::EmbeddedFabric& fabric = cluster.cluster().fabric();
+  dataplane::EmbeddedFabric& fabric = cluster.cluster().emulated();
   for (const auto& link : fabric.links()) {
     if (link.server != server || link.level != level) continue;
     fabric.change_impairments({link}, [up](dataplane::Impairments impairments) {

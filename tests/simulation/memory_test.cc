@@ -88,7 +88,7 @@ TEST_F(PollersWithoutMemoryAtTimes, TakeFlowsToOtherLinksAndBack) {
   collective.count = 30'007;
   const Trainers trainers = cluster_->join_all("links", heap_for(collective));
   const control::Plan plan = cluster_->plan();
-  dataplane::EmbeddedFabric& fabric = cluster_->cluster().fabric();
+  dataplane::EmbeddedFabric& fabric = cluster_->cluster().emulated();
   const auto rerouted = [this] {
     unsigned flows = 0;
     for (const dataplane::EngineAt& at : cluster_->cluster().engines()) {

@@ -77,7 +77,7 @@ class MessagesInFrames : public testing::Test {
   }
   void put(rte_mbuf* frame, std::size_t length) {
     rte_pktmbuf_append(frame, static_cast<std::uint16_t>(length));
-    ASSERT_EQ(cluster_->cluster().fabric().port(0, 0).switch_transmit(0, &frame, 1), 1);
+    ASSERT_EQ(cluster_->cluster().emulated().port(0, 0).switch_transmit(0, &frame, 1), 1);
   }
   // The first fragment of a long message of server 2's daemon to [0,0], as somebody has recorded
   // it.
@@ -142,7 +142,7 @@ TEST_F(MessagesInFrames, AreRepeatedUntilTheyArrive) {
 // Between [0,0] and [1,1] they pass [0,1], whose link to [1,1] is down, or [1,0].
 TEST_F(MessagesInFrames, FindAWayAroundALinkThatIsDown) {
   make();
-  auto& fabric = cluster_->cluster().fabric();
+  auto& fabric = cluster_->cluster().emulated();
   for (const auto& link : fabric.links()) {
     if (link.server != 1 || link.level != 1) continue;
     fabric.change_impairments({link}, [](dataplane::Impairments impairments) {
@@ -157,7 +157,7 @@ TEST_F(MessagesInFrames, FindAWayAroundALinkThatIsDown) {
 // All of [0,0]'s parallel paths to [2,1] break at relays.
 TEST_F(MessagesInFrames, FindAWayAroundTwoLinksThatAreDown) {
   make("0", true);
-  auto& fabric = cluster_->cluster().fabric();
+  auto& fabric = cluster_->cluster().emulated();
   for (const auto& link : fabric.links()) {
     const bool cut = (link.server == 1 && link.level == 1) || (link.server == 6 && link.level == 0);
     if (!cut) continue;

@@ -32,7 +32,7 @@ class ParallelPaths : public testing::TestWithParam<std::uint64_t> {
   }
 
   static void set_up(SimulatedCluster& cluster, bcube::ServerId at, unsigned level, bool up) {
-    auto& fabric = cluster.cluster().fabric();
+    auto& fabric = cluster.cluster().emulated();
     for (const auto& link : fabric.links()) {
       if (link.server != at || link.level != level) continue;
       fabric.change_impairments({link}, [up](dataplane::Impairments impairments) {

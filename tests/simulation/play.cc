@@ -162,7 +162,7 @@ class Run {
   void change_link(OutageState& outage) {
     const bool down = cluster_.now() >= outage.drawn.from && cluster_.now() < outage.drawn.until;
     if (down != outage.down) {
-      dataplane::EmbeddedFabric& fabric = cluster_.cluster().fabric();
+      dataplane::EmbeddedFabric& fabric = cluster_.cluster().emulated();
       fabric.change_impairments({fabric.links()[outage.drawn.link % fabric.links().size()]},
                                 [&](dataplane::Impairments impairments) {
                                   impairments.up = !down || outage.drawn.mtu != 0;

@@ -52,11 +52,11 @@ TEST(Recovery, OfTheVeryLastPacketsTakesAFewTimeoutsAtMost) {
   collective.count = 100;
   const Trainers trainers = cluster.join_all("tail", heap_for(collective));
   allreduce(cluster, trainers, collective);
-  cluster.cluster().fabric().set_impairments({.loss = 1.0});
+  cluster.cluster().emulated().set_impairments({.loss = 1.0});
   for (const auto& trainer : trainers) fill_and_submit(*trainer, collective);
   EXPECT_TRUE(
       cluster.run_until([&] { return cluster.switch_counts().dropped_loss >= 2; }, kSecond));
-  cluster.cluster().fabric().set_impairments({});
+  cluster.cluster().emulated().set_impairments({});
   const std::int64_t begin = cluster.now();
   EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, 60 * kSecond));
   EXPECT_LE(cluster.now() - begin, 4 * cluster.cluster().parameters().flows.recovery.rto_floor);
@@ -72,10 +72,10 @@ TEST(Recovery, OutlivesACableThatIsOutForAWhile) {
   for (const auto& trainer : trainers) fill_and_submit(*trainer, collective);
   cluster.run_for(kMillisecond);
   ASSERT_FALSE(all_idle(trainers));
-  cluster.cluster().fabric().switches().front().fabric->set_impairments(0, {.up = false});
+  cluster.cluster().emulated().switches().front().fabric->set_impairments(0, {.up = false});
   cluster.run_for(kSecond);
   EXPECT_FALSE(all_idle(trainers)) << "nothing can end without the cable";
-  cluster.cluster().fabric().switches().front().fabric->set_impairments(0, {});
+  cluster.cluster().emulated().switches().front().fabric->set_impairments(0, {});
   EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, kSecond));
   expect_right(cluster, trainers, collective);
   leave_all(cluster, trainers);

@@ -39,10 +39,11 @@ bool hits(dataplane::SeededRandom& random, double probability) {
 SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
     : settings_(settings),
       choice_(choice_without_wishes(settings.cluster.rated_topology())),
+      messages_(settings.cluster.seed),
       random_(settings.seed),
       stalled_until_(settings.lcores, 0),
       order_(settings.lcores) {
-  dataplane::EmbeddedClusterOptions options;
+  dataplane::LocalClusterOptions options;
   options.settings = settings.cluster;
   if (!settings.links_are_watched) options.settings.greeting_ns = 0;
   if (!settings.paths_are_probed) options.settings.probing_ns = 0;
@@ -62,10 +63,11 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
       return ports;
     };
   }
-  cluster_ = std::make_unique<dataplane::EmbeddedCluster>(
-      options, clock_, aggregation::select_kernels(512), events_);
+  cluster_ = std::make_unique<dataplane::LocalCluster>(options, clock_,
+                                                       aggregation::select_kernels(512), events_);
   nodes().around().channel = this;
-  nodes().messages().set_faults(settings.messages);
+  messages_.divert(nodes());
+  messages_.set_faults(settings.messages);
   order_.resize(cluster_->pollers().size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   for (const auto& poller : cluster_->pollers()) {
@@ -95,7 +97,7 @@ std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(bcube::ServerId server,
                                                          const dataplane::TrainerRequest& request) {
   auto trainer = std::make_unique<SimulatedTrainer>(nodes().at(server).join(request, instant()));
   joining_[trainer->id()] = trainer.get();
-  nodes().run(instant());
+  messages_.run(nodes(), instant());
   if (trainer->refusal().has_value()) {
     throw dataplane::JoinRefused(told(*trainer).back().notice.code, *trainer->refusal());
   }
@@ -117,7 +119,7 @@ void SimulatedCluster::leave(const SimulatedTrainer& trainer, dataplane::Departu
   joining_.erase(trainer.id());
   if (dataplane::Node* node = nodes().find(trainer.server()); node != nullptr) {
     node->leave(trainer.id(), departure, "was told to go", instant());
-    nodes().run(instant());
+    messages_.run(nodes(), instant());
   }
 }
 
@@ -135,6 +137,7 @@ std::string SimulatedCluster::explain(const SimulatedTrainer& trainer,
 void SimulatedCluster::kill(bcube::ServerId server) {
   std::erase_if(joining_, [&](const auto& entry) { return entry.first.server == server; });
   nodes().remove(server);
+  messages_.go_on(server);
   deaf_.insert(server);
 }
 
@@ -146,6 +149,7 @@ void SimulatedCluster::start_anew(bcube::ServerId server) {
 }
 
 void SimulatedCluster::stop(bcube::ServerId server) {
+  messages_.stop(server);
   nodes().stop(server);
   deaf_.insert(server);
 }
@@ -153,12 +157,13 @@ void SimulatedCluster::stop(bcube::ServerId server) {
 void SimulatedCluster::go_on(bcube::ServerId server) {
   drain_ports(server);
   deaf_.erase(server);
+  messages_.go_on(server);
   nodes().go_on(server);
 }
 
 void SimulatedCluster::drain_ports(bcube::ServerId server) {
   std::array<rte_mbuf*, 32> packets{};
-  for (dataplane::Port* port : cluster_->fabric().ports(server)) {
+  for (dataplane::Port* port : cluster_->emulated().ports(server)) {
     for (std::uint16_t queue = 0; queue < port->queues(); ++queue) {
       while (const auto count = port->receive(queue, packets.data(), packets.size())) {
         rte_pktmbuf_free_bulk(packets.data(), count);
@@ -169,10 +174,10 @@ void SimulatedCluster::drain_ports(bcube::ServerId server) {
 
 void SimulatedCluster::cut_off(bcube::ServerId server, bool both_ways) {
   for (const bcube::ServerId other : plan().space().server_list()) {
-    nodes().messages().cut(server, other);
-    if (both_ways) nodes().messages().cut(other, server);
+    messages_.cut(server, other);
+    if (both_ways) messages_.cut(other, server);
   }
-  dataplane::EmbeddedFabric& fabric = cluster_->fabric();
+  dataplane::EmbeddedFabric& fabric = cluster_->emulated();
   for (const auto& link : fabric.links()) {
     if (link.server != server) continue;
     cut_links_.emplace_back(link, fabric.impairments(link));
@@ -185,11 +190,11 @@ void SimulatedCluster::cut_off(bcube::ServerId server, bool both_ways) {
 }
 
 void SimulatedCluster::mend() {
-  nodes().messages().mend();
+  messages_.mend();
   for (; !cut_links_.empty(); cut_links_.pop_back()) {
     const auto& [link, before] = cut_links_.back();
-    cluster_->fabric().change_impairments({link},
-                                          [&before = before](const auto&) { return before; });
+    cluster_->emulated().change_impairments({link},
+                                            [&before = before](const auto&) { return before; });
   }
 }
 
@@ -264,7 +269,7 @@ std::int64_t SimulatedCluster::next_event() {
     // One that stalls has perhaps not seen all that was brought to it.
     next = std::min(next, now < stalled_until_[i] ? stalled_until_[i] : pollers[i]->next_event());
   }
-  if (const auto due = cluster_->nodes().deadline(); due.has_value()) {
+  if (const auto due = control::earlier(nodes().deadline(), messages_.next()); due.has_value()) {
     next = std::min<std::int64_t>(next, due->count() * 1000);
   }
   return next;
@@ -278,9 +283,9 @@ bool SimulatedCluster::control_runs(unsigned moved) {
 // The daemon's control thread.
 bool SimulatedCluster::control() {
   events_.take([this](const dataplane::EngineEvent& event) { nodes().handle(event, instant()); });
-  const bool worked = nodes().run(instant());
+  const bool worked = messages_.run(nodes(), instant());
   nodes().look(instant());
-  return nodes().run(instant()) || worked;
+  return messages_.run(nodes(), instant()) || worked;
 }
 
 void SimulatedCluster::admit(dataplane::TrainerId trainer,
@@ -333,7 +338,7 @@ EngineCounters SimulatedCluster::counters() const {
 
 SwitchPortCounts SimulatedCluster::switch_counts() const {
   SwitchPortCounts sum;
-  for (const auto& at : cluster_->fabric().switches()) {
+  for (const auto& at : cluster_->emulated().switches()) {
     for (std::uint16_t port = 0; port < at.fabric->ports(); ++port) {
       add_counters(sum, at.fabric->counts(port));
     }

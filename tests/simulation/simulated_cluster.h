@@ -32,13 +32,14 @@
 #include "control/base/descriptor.h"
 #include "control/plan/plan_choice.h"
 #include "control/settings/cluster_settings.h"
-#include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/local_cluster.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/fabric/emulated/random.h"
 #include "dataplane/host/clock.h"
 #include "tests/simulation/scattering_port.h"
 #include "tests/simulation/simulated_trainer.h"
 #include "tests/simulation/wiretap.h"
+#include "tests/support/message_queue.h"
 
 namespace gradcube::simulation {
 
@@ -89,7 +90,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   SimulatedCluster(const SimulatedCluster&) = delete;
   SimulatedCluster& operator=(const SimulatedCluster&) = delete;
 
-  dataplane::EmbeddedCluster& cluster() { return *cluster_; }
+  dataplane::LocalCluster& cluster() { return *cluster_; }
   // What a job without wishes runs; and of its plans the one that runs all collectives.
   const control::PlanChoice& choice() const { return choice_; }
   const control::Plan& plan() const { return choice_.plan(0); }
@@ -118,7 +119,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   // Why the collective is not done, as its node answers it.
   std::string explain(const SimulatedTrainer& trainer, control::CollectiveName collective);
   // No node has anything of a job.
-  bool idle() { return nodes().idle(); }
+  bool idle() { return nodes().idle() && messages_.empty(); }
   std::vector<dataplane::JobFacts> jobs() { return nodes().jobs(instant()); }
 
   // Its trainers are gone with it: nobody tells them anything any more.
@@ -202,8 +203,9 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   dataplane::EventQueue events_;
   std::deque<ScatteringPort> scattering_;  // of all nodes ever
   std::optional<Wiretap> wiretap_;
-  std::deque<TappedPort> tapped_;  // the same
-  std::unique_ptr<dataplane::EmbeddedCluster> cluster_;
+  std::deque<TappedPort> tapped_;     // the same
+  dataplane::MessageQueue messages_;  // between nodes
+  std::unique_ptr<dataplane::LocalCluster> cluster_;
   control::Incarnation incarnation_ = 1;  // the newest of any node
   std::map<dataplane::TrainerId, std::vector<Told>> told_;
   std::map<dataplane::TrainerId, control::Descriptor> hubs_;

@@ -149,7 +149,7 @@ class FailingCables : public testing::TestWithParam<const char*> {
   }
 
   void set_up(bcube::ServerId server, unsigned port, bool up) {
-    dataplane::EmbeddedFabric& fabric = cluster_->cluster().fabric();
+    dataplane::EmbeddedFabric& fabric = cluster_->cluster().emulated();
     std::vector<LinkAt> links;
     for (const LinkAt& link : fabric.links()) {
       if (link.server == server && link.server_port == port) links.push_back(link);

@@ -8,7 +8,6 @@
 #include "trainer/src/abi.h"
 #include "trainer/src/connection/options.h"
 #include "trainer/src/connection/settings.h"
-#include "trainer/src/merge_layers.h"
 
 using gradcube::trainer::Connection;
 using gradcube::trainer::Failure;
@@ -78,11 +77,11 @@ int gradcube_open(const char* socket_path, const char* job, const gradcube_optio
   if (job == nullptr) return fail_on_thread(GRADCUBE_EINVAL, "the job's name is NULL");
   const NoCancellation whole_call;
   try {
-    const gradcube::trainer::Options wanted = gradcube::trainer::read_options(options);
+    const gradcube::trainer::Wish wish = gradcube::trainer::read_options(options);
     const std::string path =
         gradcube::trainer::find_socket(socket_path == nullptr ? "" : socket_path);
     const std::uint64_t heap_bytes = gradcube::trainer::wanted_heap_bytes();
-    *session = new gradcube_session{Session(Connection(path), job, heap_bytes, wanted)};
+    *session = new gradcube_session{Session(Connection(path), job, heap_bytes, wish)};
     return GRADCUBE_OK;
   } catch (const Failure& failure) {
     return fail_on_thread(failure.code(), failure.what());
@@ -239,18 +238,6 @@ int gradcube_poll(gradcube_session* session, std::uint64_t request, int timeout_
 
 int gradcube_wait(gradcube_session* session, std::uint64_t request, int timeout_ms) {
   return guarded(session, [&](Session& s) { return s.wait(request, timeout_ms); });
-}
-
-int gradcube_merge_layers(int policy, double alpha, double beta, const gradcube_layer* layers,
-                          size_t count, size_t* message_of) {
-  try {
-    gradcube::trainer::merge_layers(policy, {alpha, beta}, layers, count, message_of);
-    return GRADCUBE_OK;
-  } catch (const Failure& failure) {
-    return fail_on_thread(failure.code(), failure.what());
-  } catch (const std::bad_alloc&) {
-    return fail_on_thread(GRADCUBE_ENOMEM, "no memory to merge layers");
-  }
 }
 
 const char* gradcube_strerror(int code) {

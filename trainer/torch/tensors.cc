@@ -17,53 +17,40 @@ namespace {
 
 using Op = c10d::ReduceOp;
 
-const char* name_of(Op::RedOpType op) {
-  switch (op) {
-    case Op::SUM:
-      return "SUM";
-    case Op::AVG:
-      return "AVG";
-    case Op::PRODUCT:
-      return "PRODUCT";
-    case Op::MIN:
-      return "MIN";
-    case Op::MAX:
-      return "MAX";
-    case Op::BAND:
-      return "BAND";
-    case Op::BOR:
-      return "BOR";
-    case Op::BXOR:
-      return "BXOR";
-    case Op::PREMUL_SUM:
-      return "PREMUL_SUM";
-    default:
-      return "UNUSED";
-  }
+constexpr int kNotTheJobs = -1;
+
+struct Operation {
+  Op::RedOpType op;
+  const char* name;
+  int of_job;  // the gradcube_op, or kNotTheJobs
+  // Where ranks combine tensors themselves: one with the next one.
+  at::Tensor& (at::Tensor::*combine)(const at::Tensor& next) const;
+};
+
+constexpr Operation kOperations[] = {{Op::SUM, "SUM", GRADCUBE_SUM, nullptr},
+                                     {Op::AVG, "AVG", GRADCUBE_AVERAGE, nullptr},
+                                     {Op::MIN, "MIN", GRADCUBE_MIN, nullptr},
+                                     {Op::MAX, "MAX", GRADCUBE_MAX, nullptr},
+                                     {Op::PRODUCT, "PRODUCT", kNotTheJobs, &at::Tensor::mul_},
+                                     {Op::BAND, "BAND", kNotTheJobs, &at::Tensor::bitwise_and_},
+                                     {Op::BOR, "BOR", kNotTheJobs, &at::Tensor::bitwise_or_},
+                                     {Op::BXOR, "BXOR", kNotTheJobs, &at::Tensor::bitwise_xor_},
+                                     {Op::PREMUL_SUM, "PREMUL_SUM", kNotTheJobs, nullptr},
+                                     {Op::UNUSED, "UNUSED", kNotTheJobs, nullptr}};
+
+const Operation& operation_of(Op::RedOpType op) {
+  const auto* const found = std::find_if(std::begin(kOperations), std::end(kOperations) - 1,
+                                         [op](const Operation& each) { return each.op == op; });
+  return *found;  // the last one for what PyTorch does not name
 }
 
 std::runtime_error unsupported(Op::RedOpType op, at::ScalarType type) {
-  return std::runtime_error(std::string("gradcube does not support ReduceOp.") + name_of(op) +
-                            " of " + c10::toString(type) +
+  return std::runtime_error(std::string("gradcube does not support ReduceOp.") +
+                            operation_of(op).name + " of " + c10::toString(type) +
                             ": expected SUM, AVG, MIN or MAX of Float, Double, Half, BFloat16, "
                             "Int or Long; SUM, MIN or MAX of Char, Byte, Bool or Short; SUM or AVG "
                             "of ComplexFloat or ComplexDouble; PRODUCT; or BAND, BOR or BXOR of "
                             "integers or Bool");
-}
-
-int op_of(Op::RedOpType op, at::ScalarType type) {
-  switch (op) {
-    case Op::SUM:
-      return GRADCUBE_SUM;
-    case Op::AVG:
-      return GRADCUBE_AVERAGE;
-    case Op::MIN:
-      return GRADCUBE_MIN;
-    case Op::MAX:
-      return GRADCUBE_MAX;
-    default:
-      throw unsupported(op, type);
-  }
 }
 
 Span whole_extent_of(const std::vector<at::Tensor>& tensors) {
@@ -146,7 +133,7 @@ bool share_memory(const std::vector<at::Tensor>& these, const std::vector<at::Te
 
 Elements elements_of(const at::Tensor& tensor, const Op& op) {
   const at::ScalarType type = tensor.scalar_type();
-  const Elements elements{dtype_of(type), op_of(op.op_, type),
+  const Elements elements{dtype_of(type), operation_of(op.op_).of_job,
                           static_cast<std::size_t>(tensor.numel())};
   const bool is_small =
       type == at::kChar || type == at::kByte || type == at::kShort || type == at::kBool;
@@ -154,7 +141,7 @@ Elements elements_of(const at::Tensor& tensor, const Op& op) {
   const bool is_known = elements.dtype < GRADCUBE_BYTES || type == at::kBool ||
                         type == at::kShort || type == at::kComplexFloat ||
                         type == at::kComplexDouble;
-  if (!is_known || (is_small && elements.op == GRADCUBE_AVERAGE) ||
+  if (elements.op == kNotTheJobs || !is_known || (is_small && elements.op == GRADCUBE_AVERAGE) ||
       (tensor.is_complex() && is_extreme)) {
     throw unsupported(op.op_, type);
   }
@@ -162,17 +149,8 @@ Elements elements_of(const at::Tensor& tensor, const Op& op) {
 }
 
 bool is_combined_by_ranks(const at::Tensor& tensor, const Op& op) {
-  const at::ScalarType type = tensor.scalar_type();
-  switch (op.op_) {
-    case Op::PRODUCT:
-      return true;
-    case Op::BAND:
-    case Op::BOR:
-    case Op::BXOR:
-      return at::isIntegralType(type, true);
-    default:
-      return false;
-  }
+  if (operation_of(op.op_).combine == nullptr) return false;
+  return op.op_ == Op::PRODUCT || at::isIntegralType(tensor.scalar_type(), true);
 }
 
 at::Tensor premultiplied(const at::Tensor& tensor, const Op& op) {
@@ -189,29 +167,7 @@ at::Tensor premultiplied(const at::Tensor& tensor, const Op& op) {
 at::Tensor combined(const at::Tensor& rows, Op::RedOpType op) {
   at::Tensor result = rows.select(0, 0).clone();
   for (std::int64_t row = 1; row < rows.size(0); ++row) {
-    const at::Tensor next = rows.select(0, row);
-    switch (op) {
-      case Op::PRODUCT:
-        result.mul_(next);
-        break;
-      case Op::BAND:
-        result.bitwise_and_(next);
-        break;
-      case Op::BOR:
-        result.bitwise_or_(next);
-        break;
-      case Op::BXOR:
-        result.bitwise_xor_(next);
-        break;
-      case Op::MIN:
-        result = at::minimum(result, next);
-        break;
-      case Op::MAX:
-        result = at::maximum(result, next);
-        break;
-      default:
-        result.add_(next);
-    }
+    (result.*operation_of(op).combine)(rows.select(0, row));
   }
   return result;
 }

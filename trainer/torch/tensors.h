@@ -40,7 +40,7 @@ struct Copy {
   std::optional<std::size_t> after = std::nullopt;  // the place of a request; none: after all
 };
 
-// The combination of all rows, one of each rank, in their order.
+// The combination of all rows, one of each rank, in their order, by what is_combined_by_ranks().
 at::Tensor combined(const at::Tensor& rows, c10d::ReduceOp::RedOpType op);
 
 // The gradcube_dtype of this type. One that has none is refused: as bytes two such types could not

@@ -19,8 +19,6 @@ namespace {
 // thread and a table for each.
 constexpr std::size_t kMostDropped = 4;
 
-constexpr const char* kOtherTable = "another trainer of this server has other keys";
-
 }  // namespace
 
 void HubLifetime::ask(unsigned local, HubWish wish, const HubDesign& design,
@@ -33,7 +31,11 @@ void HubLifetime::ask(unsigned local, HubWish wish, const HubDesign& design,
     return refuse(local, wish.number, GRADCUBE_EINVAL,
                   fmt::format("hub {} of the job is over", wish.number));
   }
-  if (exists && wish.number == wish_.number) return join(local, wish);
+  if (exists && wish.number == wish_.number) {
+    if (wish.lane == wish_.lane) return waiting_.push_back(local);
+    return refuse(local, wish.number, GRADCUBE_EMISMATCH,
+                  "another trainer of this server has the hub on another lane");
+  }
   if (hub_ != nullptr) {
     return refuse(local, wish.number, GRADCUBE_EINVAL, "the job has a hub: free it first");
   }
@@ -44,7 +46,7 @@ void HubLifetime::ask(unsigned local, HubWish wish, const HubDesign& design,
   answer_all(GRADCUBE_EINVAL, fmt::format("hub {} of the job is over", wish_.number));
   drop();
   forget();
-  waiting_.push_back({local, true});
+  waiting_.push_back(local);
   make(std::move(wish), design, std::move(charge));
 }
 
@@ -65,35 +67,9 @@ std::string HubLifetime::why_not(std::string_view reason) const {
                      reason);
 }
 
-// Who wishes for the hub that there is.
-void HubLifetime::join(unsigned local, const HubWish& wish) {
-  if (wish.lane != wish_.lane) return refuse(local, wish.number, GRADCUBE_EMISMATCH, kOtherTable);
-  try {
-    making_->compare(local, wish.table);
-    waiting_.push_back({local});
-  } catch (const std::exception& error) {  // there is no thread, or no memory
-    refuse(local, wish.number, GRADCUBE_ESYSTEM,
-           fmt::format("job \"{}\": its keys cannot be compared on server {}: {}", wish.job,
-                       wish.server, error.what()));
-  }
-}
-
-void HubLifetime::take_compared() {
-  for (const HubMaking::Compared& compared : making_->compared()) {
-    const auto who = std::find_if(
-        waiting_.begin(), waiting_.end(),
-        [&compared](const Waiting& each) { return each.local == compared.local && !each.is_same; });
-    if (who == waiting_.end()) continue;
-    who->is_same = compared.same;
-    if (compared.same) continue;
-    waiting_.erase(who);
-    refuse(compared.local, wish_.number, GRADCUBE_EMISMATCH, kOtherTable);
-  }
-}
-
 bool HubLifetime::waits(unsigned local) const {
-  const auto is_it = [local](const auto& each) { return each.local == local; };
-  return std::ranges::any_of(waiting_, is_it) || std::ranges::any_of(answers_, is_it);
+  return std::ranges::find(waiting_, local) != waiting_.end() ||
+         std::ranges::find(answers_, local, &HubAnswer::local) != answers_.end();
 }
 
 void HubLifetime::refuse(unsigned local, std::uint32_t number, std::int32_t code,
@@ -104,7 +80,6 @@ void HubLifetime::refuse(unsigned local, std::uint32_t number, std::int32_t code
 std::vector<HubAnswer> HubLifetime::work(
     const std::function<void(const std::shared_ptr<ServerHub>&)>& use, const IsWhole& is_whole) {
   std::erase_if(dropped_, [](const auto& each) { return each->is_idle(); });
-  if (making_ != nullptr) take_compared();
   if (making_ != nullptr && hub_ == nullptr && making_->go_on()) {
     try {
       std::shared_ptr<ServerHub> made = making_->hub();
@@ -164,13 +139,11 @@ void HubLifetime::drop() {
   making_.reset();
 }
 
-// That it is there is told to those alone that have its table. Where there is no memory nobody is
-// told anything, and all still wait.
+// Where there is no memory nobody is told anything, and all still wait.
 void HubLifetime::answer_all(std::int32_t code, const std::string& text) {
   std::vector<HubAnswer> answers = answers_;
-  for (const Waiting& each : waiting_) {
-    if (code == GRADCUBE_OK && !each.is_same) continue;
-    HubAnswer& answer = answers.emplace_back(HubAnswer{each.local, wish_.number, code, text});
+  for (const unsigned local : waiting_) {
+    HubAnswer& answer = answers.emplace_back(HubAnswer{local, wish_.number, code, text});
     if (code != GRADCUBE_OK) continue;
     answer.bytes = hub_->model().bytes();
     answer.descriptor = hub_->memory().descriptor();
@@ -178,8 +151,7 @@ void HubLifetime::answer_all(std::int32_t code, const std::string& text) {
   why_ = text;
   code_ = code;
   answers_.swap(answers);
-  std::erase_if(waiting_,
-                [code](const Waiting& each) { return code != GRADCUBE_OK || each.is_same; });
+  waiting_.clear();
 }
 
 std::vector<std::unique_ptr<UnfinishedWork>> HubLifetime::take_dropped() {

@@ -2,7 +2,9 @@
 // it any more. There is one at a time.
 //
 // Trainers of a server wish for the same hub, each with a message of its own; the first wish makes
-// it (hub_making.h), and all whose table is the same are answered when it is there, or cannot be.
+// it (hub_making.h), and all are answered when it is there, or cannot be. The table of the first
+// one counts: the library has compared the keys of all ranks before it asks (hub_client.h in
+// trainer/src/hub/). Who asks with another table harms itself alone: it takes weights for others.
 //
 //   state    | wished for | made       | cannot be  | ends (*)                   | unread
 //   none     | making     |            |            | none                       | none
@@ -84,16 +86,9 @@ class HubLifetime {
 
  private:
   void make(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge);
-  void join(unsigned local, const HubWish& wish);
-  void take_compared();
   void drop();
   std::string why_not(std::string_view reason) const;
   void answer_all(std::int32_t code, const std::string& text);
-
-  struct Waiting {
-    unsigned local = 0;
-    bool is_same = false;  // its table is that of the hub: to be found out, if not
-  };
 
   HubWish wish_;                       // of what is being made, or is there
   std::unique_ptr<HubMaking> making_;  // of that, and while it is there
@@ -103,7 +98,7 @@ class HubLifetime {
   // Why there is none of what was wished for last, where it was made in vain.
   std::int32_t code_ = 0;
   std::string why_;
-  std::vector<Waiting> waiting_;  // trainers
+  std::vector<unsigned> waiting_;  // trainers
   std::vector<HubAnswer> answers_;
   std::vector<std::unique_ptr<UnfinishedWork>> dropped_;
 };

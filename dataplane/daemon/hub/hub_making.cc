@@ -1,6 +1,5 @@
 #include "dataplane/daemon/hub/hub_making.h"
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <fmt/format.h>
@@ -39,15 +38,11 @@ auto HubMaking::start(Task task) const {
 }
 
 HubMaking::HubMaking(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge)
-    : wish_(std::move(wish)),
-      charge_(std::move(charge)),
-      copy_([this] { return std::make_shared<const std::string>(wish_.table.bytes()); }),
-      table_(copy_.get_future().share()) {
+    : wish_(std::move(wish)), charge_(std::move(charge)) {
   draft_ = start([this, design] {
-    copy_();  // first: who compares waits for it
     const std::string name = name_of(wish_);
-    HubTableContent content = read_hub_table(*table_.get(), name);
-    Draft draft{nullptr, design.shape, 0};
+    Draft draft{std::make_shared<const std::string>(wish_.table.bytes()), nullptr, design.shape, 0};
+    HubTableContent content = read_hub_table(*draft.table, name);
     ServerHubShape& shape = draft.shape;
     shape.staleness = content.staleness;
     choose_plan(shape, design.topology, content);
@@ -92,6 +87,7 @@ bool HubMaking::go_on() {
     if (draft_.valid()) {
       if (!is_ready(draft_)) return false;
       uncharged_ = draft_.get();
+      table_ = uncharged_->table;
       wish_.table = {};  // it has been copied
     }
     if (uncharged_.has_value() && !get_memory(*uncharged_)) return false;
@@ -130,55 +126,8 @@ std::shared_ptr<ServerHub> HubMaking::hub() const {
   return hub_.get();
 }
 
-void HubMaking::compare(unsigned local, HubTableSource table) {
-  Comparison& added = comparisons_.emplace_back(Comparison{local, std::move(table), {}});
-  try {
-    begin(added);
-  } catch (...) {
-    comparisons_.pop_back();
-    throw;
-  }
-}
-
-void HubMaking::begin(Comparison& comparison) {
-  comparison.same =
-      start([&theirs = comparison.table, ours = table_] { return *ours.get() == theirs.bytes(); });
-}
-
-// Where it cannot begin, the outcome stays as it is, and the next look at it tries again.
-void HubMaking::compare_again(Comparison& comparison) {
-  try {
-    begin(comparison);
-  } catch (const std::exception&) {
-  }
-}
-
-std::vector<HubMaking::Compared> HubMaking::compared() {
-  std::vector<Compared> all;
-  all.reserve(comparisons_.size());
-  for (auto each = comparisons_.begin(); each != comparisons_.end();) {
-    if (!is_ready(each->same)) {
-      ++each;
-      continue;
-    }
-    try {
-      all.push_back({each->local, each->same.get()});
-    } catch (const std::bad_alloc&) {
-      compare_again(*each);
-      ++each;
-      continue;
-    } catch (const std::exception&) {
-      // There is no copy, and will be no hub: its maker is told why, and so are all.
-    }
-    each = comparisons_.erase(each);
-  }
-  return all;
-}
-
 bool HubMaking::is_idle() const {
-  return (!draft_.valid() || is_ready(draft_)) && (!hub_.valid() || is_ready(hub_)) &&
-         std::ranges::all_of(comparisons_,
-                             [](const Comparison& each) { return is_ready(each.same); });
+  return (!draft_.valid() || is_ready(draft_)) && (!hub_.valid() || is_ready(hub_));
 }
 
 }  // namespace gradcube::dataplane

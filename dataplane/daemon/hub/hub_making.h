@@ -8,9 +8,6 @@
 // Where its user has not so much left, and would have it when the memory of an earlier hub has
 // gone, which may take seconds, the charge waits for that.
 //
-// Trainers that wish for the same hub have to have the same table: their tables are compared with
-// the copy on a thread each, while the hub is made and afterwards.
-//
 // Under a virtual clock no thread may end when it likes: there all of it is done at once, by the
 // caller (HubWish::threads).
 //
@@ -21,11 +18,9 @@
 #include <cstdint>
 #include <exception>
 #include <future>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "control/plan/base/topology.h"
 #include "dataplane/daemon/engines/departed_sessions.h"
@@ -66,17 +61,7 @@ class HubMaking final : public UnfinishedWork {
   // Throws control::UsageError or control::SetupError, which say why there is none.
   std::shared_ptr<ServerHub> hub() const;
   // The copy, once go_on() was true and hub() did not throw.
-  const std::shared_ptr<const std::string>& table() const { return table_.get(); }
-
-  // Another trainer's table: compared() will say whether it is the same. Throws std::system_error
-  // if there is no thread for it.
-  void compare(unsigned local, HubTableSource table);
-  struct Compared {
-    unsigned local = 0;
-    bool same = false;
-  };
-  // What was found out since the last call.
-  std::vector<Compared> compared();
+  const std::shared_ptr<const std::string>& table() const { return table_; }
 
   // Nothing of it runs any more.
   bool is_idle() const override;
@@ -85,14 +70,8 @@ class HubMaking final : public UnfinishedWork {
   void choose_plan(ServerHubShape& shape, const control::Topology* topology,
                    const HubTableContent& content) const;
 
-  struct Comparison {
-    unsigned local;
-    HubTableSource table;
-    std::shared_future<bool> same;
-  };
-  void begin(Comparison& comparison);
-  void compare_again(Comparison& comparison);
   struct Draft {
+    std::shared_ptr<const std::string> table;
     std::shared_ptr<const control::hub::HubModel> model;
     ServerHubShape shape;
     std::uint64_t needs = 0;
@@ -104,9 +83,7 @@ class HubMaking final : public UnfinishedWork {
 
   HubWish wish_;
   MemoryQuota::Charge charge_;
-  std::packaged_task<std::shared_ptr<const std::string>()> copy_;
-  std::shared_future<std::shared_ptr<const std::string>> table_;
-  std::list<Comparison> comparisons_;  // threads read them where they are
+  std::shared_ptr<const std::string> table_;
   std::future<Draft> draft_;
   std::optional<Draft> uncharged_;
   unsigned looks_ = 0;  // for memory to charge

@@ -128,7 +128,7 @@ class Member {
   std::optional<CollectiveRequest> submitted_as(control::CollectiveName collective,
                                                 unsigned local) const;
 
-  // The job's hub here, which hub/node_hubs.h works on.
+  // The job's hub here, which node_hubs.cc works on.
   JobHub& hub() { return hub_; }
   const JobHub& hub() const { return hub_; }
   // What a push of the key waits for, in words: "key ... waits for ...".

@@ -40,10 +40,7 @@ Node::Node(bcube::ServerId server, control::Incarnation incarnation, NodeSurroun
                                                    : control::Introductions::First::challenged),
       jobs_(server, incarnation, space(), around.timing.jobs, id_seed(server, incarnation)),
       greetings_(server, incarnation, around.timing.greetings),
-      hubs_(server, around, *engines_, around_.channel,
-            [this](const control::NodeMessage& message, control::Instant now) {
-              send(message, now);
-            }) {
+      aggregated_(server, around, *engines_) {
   jobs_.set_jobs_per_user(around.jobs_per_user, around.share);
   if (around.frames.pool == nullptr) return;
   courier_ =
@@ -77,7 +74,11 @@ void Node::inquire(TrainerId trainer, std::uint64_t request, control::Collective
 
 void Node::on_event(const EngineEvent& event, control::Instant now) {
   JobGroup* const group = running_group(event.job);
-  if (group == nullptr) return hubs_.on_event(event, now);
+  if (group == nullptr) {
+    control::NodeMessages out;
+    aggregated_.on_event(event, out);
+    return send_all(out, now);
+  }
   if (!group->descriptor.has_value()) return;
   if (event.kind == EngineEvent::Kind::violation) {
     // In every epoch: a session that has violated the protocol once is closed.
@@ -197,7 +198,9 @@ void Node::look(control::Instant now) {
     const char* violation = member.ended() ? member.fail_submissions() : member.take_submissions();
     if (violation != nullptr) violators.push_back({group, member.violator(), violation});
   }
-  for (const std::string& line : hubs_.look(now)) record(line);
+  control::NodeMessages out;
+  for (const std::string& line : aggregated_.look(now, out)) record(line);
+  send_all(out, now);
   for (const auto& [group, local, violation] : violators) evict(group, local, violation, now);
   // What this has asked for may be a command to them.
   if (!any_actions()) forget_the_gone(now);
@@ -239,7 +242,7 @@ void Node::forget_the_gone(control::Instant now) {
     const control::JobAgent* agent = jobs_.agent(attempt);
     const bool over = agent == nullptr || agent->is_ending();
     if (!group.gone || !over || group.member->attached()) return false;
-    hubs_.forget(attempt, now);
+    if (group.hub_caller.has_value()) end_call(*group.hub_caller, now);
     group.member->hub().forget();
     group.member->release(around_.departed);
     return true;
@@ -278,7 +281,7 @@ void Node::record(const std::string& line) {
 }
 
 bool Node::knows(protocol::JobId job) const {
-  return hubs_.aggregated().knows(job) ||
+  return aggregated_.knows(job) ||
          std::ranges::any_of(groups_, [job](const auto& entry) { return entry.second.job == job; });
 }
 

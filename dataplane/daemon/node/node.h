@@ -1,5 +1,5 @@
 // One server of the cluster: its engines, its trainers, its neighbours, and its part in the control
-// of jobs. Other nodes are reached by messages alone (message_queue.h), whether they live in this
+// of jobs. Other nodes are reached by messages alone, whether they live in this
 // process or not.
 //
 // What a node does is decided by two machines without I/O: control::JobNode (who is in a job, when
@@ -19,6 +19,7 @@
 #define GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <future>
 #include <map>
@@ -31,15 +32,15 @@
 
 #include "control/jobs/departures.h"
 #include "control/jobs/greetings.h"
+#include "control/jobs/hub/hub_caller.h"
 #include "control/jobs/introductions.h"
 #include "control/jobs/machines/job_node.h"
 #include "control/jobs/wait_cause.h"
 #include "control/settings/server_roles.h"
 #include "dataplane/daemon/engines/job_plans.h"
 #include "dataplane/daemon/engines/node_engines.h"
-#include "dataplane/daemon/hub/node_hubs.h"
+#include "dataplane/daemon/hub/aggregated_hubs.h"
 #include "dataplane/daemon/messages/message_courier.h"
-#include "dataplane/daemon/messages/message_queue.h"
 #include "dataplane/daemon/node/job_report.h"
 #include "dataplane/daemon/node/member.h"
 #include "dataplane/daemon/trainers/trainer_channel.h"
@@ -59,7 +60,10 @@ struct NodeTiming {
 // else that others set is there before the first node.
 struct NodeSurroundings : HubSurroundings {
   NodeTiming timing;
-  MessageQueue messages;
+  // Between these nodes and to others, in the order of sending.
+  std::deque<control::NodeMessage> messages{};
+  // For tests: whether it has taken a message out of their way. Null: none.
+  std::function<bool(const control::NodeMessage&, control::Instant)> diverts{};
   PlanShelf plans{};
   TrainerChannel* channel = nullptr;  // null: nobody is told anything
   // Who asks and answers for statuses gets each StatusAsk and StatusPart. Null: nobody answers.
@@ -145,14 +149,14 @@ class Node {
   // The cluster's key by which jobs begin from now on, those whose trainers wait among them.
   void set_key(control::KeyId key) { jobs_.set_key(key); }
   // It has nothing of any job.
-  bool idle() const { return groups_.empty() && hubs_.aggregated().empty() && jobs_.idle(); }
+  bool idle() const { return groups_.empty() && aggregated_.empty() && jobs_.idle(); }
   // The node's engines stand still for this job, and for its hub, until the job is reset or ends;
   // but not if the job has come to this epoch.
   void halt(protocol::JobId job, control::Epoch epoch);
   // What its trainers do, for `status`: of trainers that have not left.
   std::vector<MemberFacts> facts() const;
   // The hubs that it aggregates for jobs of other servers, for `status`.
-  std::vector<HubFacts> hubs() const { return hubs_.aggregated().facts(); }
+  std::vector<HubFacts> hubs() const { return aggregated_.facts(); }
   unsigned trainers() const;
   // Of messages of other processes, by reason.
   FrameDrops dropped_messages() const {
@@ -175,6 +179,8 @@ class Node {
     std::uint32_t notices = 0;               // told so far
     std::optional<control::JobDescriptor> descriptor;
     control::Epoch epoch = 0;
+    std::optional<control::HubCaller>
+        hub_caller;                   // of its hub's aggregator, if this server calls it
     control::Epoch halted_up_to = 0;  // by another server's, for what is before this epoch
     std::optional<control::CollectiveName> asked;  // by the newest command::Hold
     std::string why_ended;                         // empty before
@@ -231,7 +237,11 @@ class Node {
                        control::Instant now);
 
   // node_hubs.cc
-  HubJob hub_job(JobGroup& group) const;
+  bool calls_aggregator(const JobGroup& group, const ServerHub* hub) const;
+  std::optional<std::string> call_aggregator(JobGroup& group, control::Instant now);
+  void begin_call(JobGroup& group, const ServerHub& hub, control::Instant now);
+  void end_call(const control::HubCaller& caller, control::Instant now);
+  void on_hub_message(const control::NodeMessage& message, control::Instant now);
   void lose_hub(const JobGroup& group, const std::string& why, control::Instant now);
 
   // node_departures.cc
@@ -255,6 +265,7 @@ class Node {
   void set_peers(control::Instant now);
   // To a node of this or another process.
   void send(control::NodeMessage message, control::Instant now);
+  void send_all(const control::NodeMessages& messages, control::Instant now);
   std::vector<bcube::ServerId> without_those_here(std::vector<bcube::ServerId> servers) const;
   NeighbourNumbers neighbour(bcube::ServerId server) const;
   // Of jobs that the engines have let go, as far as their packets are back.
@@ -280,7 +291,7 @@ class Node {
   std::unique_ptr<MessageCourier> courier_;  // null: there are no other processes
   control::JobNode jobs_;
   control::Greetings greetings_;
-  NodeHubs hubs_;
+  AggregatedHubs aggregated_;
   control::JobActions actions_;  // to be carried out, behind what is in work
   control::JobActions in_work_;
   std::size_t carried_out_ = 0;  // of what is in work

@@ -60,7 +60,7 @@ void Node::carry_out(JobGroup& group, const command::Prepare& prepare, control::
   group.job = prepare.job.id;
   group.descriptor = prepare.job;
   group.epoch = prepare.job.epoch;
-  hubs_.aggregated().drop_all_of(group.job);
+  aggregated_.drop_all_of(group.job);
   try {
     group.member->attach(prepare.job, around_.kernels);
   } catch (const std::exception& error) {
@@ -142,7 +142,7 @@ void Node::halt(protocol::JobId job, control::Epoch epoch) {
     group.halted_up_to = epoch;  // once for the resets of all
     group.member->halt();
   }
-  hubs_.aggregated().halt(job, epoch);
+  aggregated_.halt(job, epoch);
 }
 
 // Notices ------------------------------------------------------------------

@@ -6,10 +6,8 @@
 namespace gradcube::dataplane {
 
 NodeGroup::NodeGroup(const control::Topology& topology, const aggregation::Kernels& kernels,
-                     const NodeTiming& timing, std::uint64_t seed)
-    : around_{{topology, kernels, departed_, quota_, {}, timing.hub_threads},
-              timing,
-              MessageQueue(seed)} {}
+                     const NodeTiming& timing)
+    : around_{{topology, kernels, departed_, quota_, {}, timing.hub_threads}, timing} {}
 
 void NodeGroup::set_refers_to_memory() {
   around_.halt_everywhere = [this](protocol::JobId job, control::Epoch epoch) {
@@ -32,18 +30,15 @@ void NodeGroup::remove(bcube::ServerId server) {
   nodes_.erase(server);
   around_.here.erase(server);
   stopped_.erase(server);
-  messages().go_on(server);
 }
 
 void NodeGroup::stop(bcube::ServerId server) {
   stopped_.insert(server);
-  messages().stop(server);
   at(server).engines().stop();
 }
 
 void NodeGroup::go_on(bcube::ServerId server) {
   stopped_.erase(server);
-  messages().go_on(server);
   at(server).engines().go_on();
 }
 
@@ -100,9 +95,10 @@ bool NodeGroup::deliver(control::Instant now, const MayGoOn& may_go_on) {
 bool NodeGroup::pass_on(control::Instant now, const MayGoOn& may_go_on) {
   unsigned passed = 0;
   for (; passed < kLeastPassedOn || may_go_on(); ++passed) {
-    const auto message = messages().take(now);
-    if (!message.has_value()) break;
-    deliver(*message, now);
+    if (messages().empty()) break;
+    const control::NodeMessage message = std::move(messages().front());
+    messages().pop_front();
+    deliver(message, now);
   }
   return passed != 0;
 }
@@ -115,7 +111,8 @@ void NodeGroup::deliver(const control::NodeMessage& message, control::Instant no
 }
 
 std::optional<control::Instant> NodeGroup::deadline() const {
-  std::optional<control::Instant> first = around_.messages.next();
+  std::optional<control::Instant> first;
+  if (!around_.messages.empty()) first = control::Instant(0);  // at once
   for (const auto& [server, node] : nodes_) {
     if (!stopped_.contains(server)) first = control::earlier(first, node->deadline());
   }

@@ -1,12 +1,11 @@
 // The nodes of one process, and the messages between them.
 //
 // A node may be taken out and put in again with a greater incarnation, as when a server's daemon is
-// killed and started anew; it may be stopped, as when its process stands still, and go on. What
-// takes place between nodes goes through the message queue, with its faults if it has any.
+// killed and started anew. In tests it may be stopped, as when its process stands still, and go on.
 //
-// Ownership: owns the nodes, the queue, and the sessions that outlive their nodes. The pollers, the
-// fabric and the kernels outlive it. When it ends, packets may still point into departed sessions:
-// end the traffic first (Fabric::discard_packets).
+// Ownership: owns the nodes, their messages, and the sessions that outlive their nodes. The
+// pollers, the fabric and the kernels outlive it. When it ends, packets may still point into
+// departed sessions: end the traffic first (Fabric::discard_packets).
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_NODE_GROUP_H_
@@ -26,9 +25,8 @@ namespace gradcube::dataplane {
 
 class NodeGroup {
  public:
-  // seed: of the message queue's faults.
   NodeGroup(const control::Topology& topology, const aggregation::Kernels& kernels,
-            const NodeTiming& timing, std::uint64_t seed);
+            const NodeTiming& timing);
   NodeGroup(const NodeGroup&) = delete;
   NodeGroup& operator=(const NodeGroup&) = delete;
 
@@ -67,7 +65,7 @@ class NodeGroup {
   Node& at(bcube::ServerId server) { return *nodes_.at(server); }
   const Node& at(bcube::ServerId server) const { return *nodes_.at(server); }
   std::vector<bcube::ServerId> servers() const;  // ascending
-  MessageQueue& messages() { return around_.messages; }
+  std::deque<control::NodeMessage>& messages() { return around_.messages; }
 
   // An engine's event, for its node.
   void handle(const EngineEvent& event, control::Instant now);

@@ -1,22 +1,37 @@
-// What a node tells its hubs (hub/node_hubs.h): which of its jobs they are about.
+// A node's hubs: those of its trainers' jobs, and those that it aggregates for others
+// (hub/aggregated_hubs.h). Where a job's hub has an aggregator, the job's first server calls it,
+// and watches over it as long as there is the hub (control/jobs/hub/hub_caller.h).
+
+#include <utility>
 
 #include "dataplane/daemon/node/node.h"
+#include "dataplane/daemon/trainers/session_messages.h"
+
+#include "gradcube/gradcube.h"
 
 namespace gradcube::dataplane {
-
-HubJob Node::hub_job(JobGroup& group) const {
-  Member& member = *group.member;
-  return {group.attempt,    group.job,
-          group.epoch,      group.descriptor.has_value() ? &*group.descriptor : nullptr,
-          member.request(), member.plans(),
-          member.window(),  member.hub()};
-}
 
 bool Node::ask_hub(TrainerId trainer, const shared::MakeHub& wish) {
   JobGroup* group = find(trainer.attempt);
   if (group == nullptr || !group->member->stays(trainer.local)) return true;
-  return hubs_.ask(hub_job(*group), trainer.local,
-                   group->member->session().shared_region(trainer.local), wish);
+  Member& member = *group->member;
+  std::shared_ptr<const SessionRegion> region = member.session().shared_region(trainer.local);
+  const std::uint64_t confirmed = region->confirmed();
+  if (wish.number == 0 || wish.bytes > shared::kMostHubTableBytes ||
+      wish.offset < shared::kHeapOffset || wish.offset > confirmed ||
+      wish.offset % shared::kBufferAlignment != 0 || wish.bytes > confirmed - wish.offset ||
+      member.hub().waits(trainer.local)) {
+    return false;
+  }
+  member.hub().ask(trainer.local,
+                   {.job = member.request().name,
+                    .server = space().text(server_),
+                    .number = wish.number,
+                    .lane = wish.lane,
+                    .table = HubTableSource(std::move(region), wish.offset, wish.bytes),
+                    .threads = around_.threads},
+                   member.plans(), member.request().options.all_trainers(), around_.topology);
+  return true;
 }
 
 void Node::end_hub(TrainerId trainer, std::uint32_t number) {
@@ -31,9 +46,99 @@ std::shared_ptr<ServerHub> Node::hub_read_by(TrainerId trainer) {
 
 void Node::answer_hubs(control::Instant now) {
   for (auto& [attempt, group] : groups_) {
-    const auto lost = hubs_.work(hub_job(group), now);
+    const std::optional<std::string> lost = call_aggregator(group, now);
+    const auto is_whole = [&group = group, this](const ServerHub& hub) {
+      const auto& caller = group.hub_caller;
+      return !calls_aggregator(group, &hub) ||
+             (caller.has_value() && caller->stands() && !caller->failure().has_value());
+    };
+    for (const HubAnswer& answer : group.member->hub().work(is_whole)) {
+      if (around_.channel == nullptr) continue;
+      shared::Notice notice = make_notice(shared::MessageType::hub_made, answer.code, answer.text);
+      notice.number = answer.number;
+      notice.epoch = group.epoch;
+      notice.request = answer.bytes;
+      around_.channel->give_hub({server_, attempt, answer.local}, notice, answer.descriptor);
+    }
     if (lost.has_value()) lose_hub(group, *lost, now);
   }
+}
+
+// The first server of a job calls for all of them.
+bool Node::calls_aggregator(const JobGroup& group, const ServerHub* hub) const {
+  return hub != nullptr && hub->shape().aggregator.has_value() &&
+         group.member->request().options.members.front() == server_;
+}
+
+// Calls it as long as there is the hub. What becomes of the hub when it fails: before it stands
+// there is none, and then the job has lost what nobody else has: why, if it has.
+std::optional<std::string> Node::call_aggregator(JobGroup& group, control::Instant now) {
+  const ServerHub* hub = group.member->hub().hub();
+  const bool calls = calls_aggregator(group, hub);
+  std::optional<control::HubCaller>& caller = group.hub_caller;
+  if (caller.has_value() && (!calls || caller->hub().number != hub->number())) {
+    end_call(*caller, now);
+    caller.reset();
+  }
+  if (!calls) return std::nullopt;
+  if (!caller.has_value()) begin_call(group, *hub, now);
+  control::NodeMessages out;
+  caller->on_time(now, out);
+  send_all(out, now);
+  if (!caller->failure().has_value()) return std::nullopt;
+  const control::HubCaller::Failure& failure = *caller->failure();
+  if (caller->stands()) return failure.why;
+  group.member->hub().lose(failure.code == 0 ? GRADCUBE_EPEER : failure.code, failure.why, 0);
+  return std::nullopt;
+}
+
+void Node::begin_call(JobGroup& group, const ServerHub& hub, control::Instant now) {
+  const Member& member = *group.member;
+  const control::JobOptions& options = member.request().options;
+  const std::shared_ptr<const std::string>& table = group.member->hub().table();
+  control::HubCall call;
+  call.hub = {group.job, hub.number()};
+  if (group.descriptor.has_value()) {
+    call.nonce = control::job_nonce(*group.descriptor);
+    call.key = group.descriptor->transport.key;
+  }
+  call.epoch = group.epoch;
+  call.job = member.request().name;
+  call.members = options.members;
+  call.trainers = options.trainers;
+  call.weight = options.weight;
+  call.window = member.window();
+  call.user = member.request().trainer.uid;
+  call.table_bytes = static_cast<std::uint32_t>(table->size());
+  const bcube::ServerId aggregator = *hub.shape().aggregator;
+  group.hub_caller.emplace(server_, aggregator, space().text(aggregator), std::move(call), table,
+                           now);
+}
+
+void Node::end_call(const control::HubCaller& caller, control::Instant now) {
+  control::NodeMessages out;
+  caller.end(out);
+  send_all(out, now);
+}
+
+// Of hubs here and there.
+void Node::on_hub_message(const control::NodeMessage& message, control::Instant now) {
+  // No caller calls a server with trainers of its job.
+  const auto* call = std::get_if<control::HubCall>(&message.body);
+  if (call != nullptr && running_group(call->hub.job) != nullptr) return;
+  control::NodeMessages out;
+  const auto* ask = std::get_if<control::HubAsk>(&message.body);
+  const auto* state = std::get_if<control::HubState>(&message.body);
+  if (ask == nullptr && state == nullptr) {
+    aggregated_.on_message(message, now, out);
+  } else {
+    const control::HubName& hub = ask != nullptr ? ask->hub : state->hub;
+    for (auto& [attempt, group] : groups_) {
+      std::optional<control::HubCaller>& caller = group.hub_caller;
+      if (caller.has_value() && caller->hub() == hub) caller->on_message(message, now, out);
+    }
+  }
+  send_all(out, now);
 }
 
 // Nobody else has what its aggregator had.

@@ -12,7 +12,7 @@ void Node::on_message(const control::NodeMessage& message, control::Instant now)
   if (message.to != server_) return;
   control::NodeMessages replies;
   const bool admitted = introductions_.admits(message, now, replies);
-  for (const control::NodeMessage& reply : replies) send(reply, now);
+  send_all(replies, now);
   if (!admitted) return;
   jobs_.on_heard(message.from, message.sender, now, actions_);
   if (const auto* greeting = std::get_if<control::Greeting>(&message.body)) {
@@ -22,12 +22,7 @@ void Node::on_message(const control::NodeMessage& message, control::Instant now)
   const auto* told = std::get_if<control::JobMessage>(&message.body);
   const bool of_status = std::holds_alternative<control::StatusAsk>(message.body) ||
                          std::holds_alternative<control::StatusPart>(message.body);
-  if (told == nullptr && !of_status) {
-    // No caller calls a server with trainers of its job.
-    const auto* call = std::get_if<control::HubCall>(&message.body);
-    if (call == nullptr || running_group(call->hub.job) == nullptr) hubs_.on_message(message, now);
-    return;
-  }
+  if (told == nullptr && !of_status) return on_hub_message(message, now);
   if (told == nullptr) {
     if (around_.status) around_.status(message, now);
     return;
@@ -39,7 +34,12 @@ void Node::on_message(const control::NodeMessage& message, control::Instant now)
 
 void Node::send(control::NodeMessage message, control::Instant now) {
   message.sender = incarnation_;
-  around_.messages.send(message, now);
+  if (around_.diverts && around_.diverts(message, now)) return;
+  around_.messages.push_back(std::move(message));
+}
+
+void Node::send_all(const control::NodeMessages& messages, control::Instant now) {
+  for (const control::NodeMessage& message : messages) send(message, now);
 }
 
 void Node::carry(const control::NodeMessage& message) {
@@ -54,7 +54,7 @@ bool Node::take_messages(control::Instant now) {
   for (; const auto message = courier_->receive(now, frames); any = true) on_message(*message, now);
   control::NodeMessages challenges;
   introductions_.challenge_strangers(now, challenges);
-  for (const control::NodeMessage& challenge : challenges) send(challenge, now);
+  send_all(challenges, now);
   return any;
 }
 

@@ -14,10 +14,8 @@
 #include "control/settings/cluster_key.h"
 #include "control/status/status_for.h"
 #include "dataplane/bed/flows_request.h"
-#include "dataplane/daemon/embedded_cluster.h"
 #include "dataplane/daemon/packet_sizing.h"
 #include "dataplane/daemon/process/paths_request.h"
-#include "dataplane/daemon/server_cluster.h"
 #include "dataplane/daemon/status.h"
 #include "dataplane/engine/memory/guarded_memory.h"
 #include "dataplane/sockets/daemon_log.h"
@@ -134,16 +132,6 @@ std::uint64_t random_number() {
   return std::uint64_t{random()} << 32 | random();
 }
 
-template <typename Options>
-Options cluster_options(const control::ClusterSettings& settings, const Eal& eal) {
-  Options options;
-  options.settings = settings;
-  options.lcores = lcores_of(eal);
-  options.incarnation = random_number() | 1;  // not 0
-  options.secret = random_number();
-  return options;
-}
-
 }  // namespace
 
 Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer>& lone,
@@ -183,17 +171,19 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
 }
 
 std::unique_ptr<LocalCluster> Daemon::make_cluster(const std::optional<LoneServer>& lone) {
-  const aggregation::Kernels& kernels = aggregation::select_kernels(eal_.facts().simd_bits);
-  if (!lone.has_value()) {
-    return std::make_unique<EmbeddedCluster>(
-        cluster_options<EmbeddedClusterOptions>(settings_, eal_), clock_, kernels, events_);
-  }
-  auto options = cluster_options<ServerClusterOptions>(settings_, eal_);
-  options.servers = {lone->server};
-  options.driver = lone->driver;
-  options.ports = lone->ports;
+  LocalClusterOptions options;
+  options.settings = settings_;
+  options.lcores = lcores_of(eal_);
+  options.incarnation = random_number() | 1;  // not 0
+  options.secret = random_number();
   options.key = std::exchange(key_, std::nullopt);
-  return std::make_unique<ServerCluster>(options, clock_, kernels, events_);
+  if (lone.has_value()) {
+    options.servers = {lone->server};
+    options.driver = lone->driver;
+    options.ports = lone->ports;
+  }
+  return std::make_unique<LocalCluster>(
+      options, clock_, aggregation::select_kernels(eal_.facts().simd_bits), events_);
 }
 
 Daemon::~Daemon() {

@@ -55,8 +55,7 @@ SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const Attended
   for (const auto& [server, path] : sockets) {
     listeners_.push_back(std::make_unique<ClientListener>(
         loop_, path, SOCK_SEQPACKET,
-        [this, at = server](const UnixListener::Accepted& client) { accept(client, at); },
-        limits.users));
+        [this, at = server](const Accepted& client) { accept(client, at); }, limits.users));
   }
   nodes_.around().channel = this;
   nodes_.set_quota(quota_);
@@ -71,22 +70,22 @@ SessionServer::~SessionServer() {
   nodes_.around().channel = nullptr;
 }
 
-void SessionServer::accept(const UnixListener::Accepted& client, bcube::ServerId server) {
+void SessionServer::accept(const Accepted& client, bcube::ServerId server) {
   const int socket = client.socket;
   if (const auto reason = objection(client); reason.has_value()) {
     send_notice(socket, make_notice(shared::MessageType::refused, GRADCUBE_EJOB, *reason));
     ::close(socket);
-    log_refusal(server, client.peer.pid, *reason);
+    log_refusal(server, client.pid, *reason);
     return;
   }
   control::Descriptor held(socket);  // until close_connection() closes it
-  std::size_t& of_user = connected_[client.peer.uid];
+  std::size_t& of_user = connected_[client.uid];
   Connection& connection = connections_[socket];
   ++of_user;
   held.release();
   connection.server = server;
-  connection.pid = static_cast<std::uint32_t>(client.peer.pid);
-  connection.uid = static_cast<std::uint32_t>(client.peer.uid);
+  connection.pid = static_cast<std::uint32_t>(client.pid);
+  connection.uid = static_cast<std::uint32_t>(client.uid);
   connection.since = SteadyClock::now();
   try {
     have_no_job_.insert(socket);
@@ -98,8 +97,8 @@ void SessionServer::accept(const UnixListener::Accepted& client, bcube::ServerId
   }
 }
 
-std::optional<std::string> SessionServer::objection(const UnixListener::Accepted& client) const {
-  const uid_t user = client.peer.uid;
+std::optional<std::string> SessionServer::objection(const Accepted& client) const {
+  const uid_t user = client.uid;
   if (client.standing == Standing::stranger) return AllowedUsers::refusal(user);
   if (connections_.size() >= most_connections_) {
     return fmt::format(

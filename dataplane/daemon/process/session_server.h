@@ -132,8 +132,8 @@ class SessionServer final : public TrainerChannel {
     std::shared_ptr<ServerHub> reads;      // since it was evicted, if it may read one
   };
 
-  void accept(const UnixListener::Accepted& client, bcube::ServerId server);
-  std::optional<std::string> objection(const UnixListener::Accepted& client) const;
+  void accept(const Accepted& client, bcube::ServerId server);
+  std::optional<std::string> objection(const Accepted& client) const;
   void log_refusal(bcube::ServerId server, pid_t pid, const std::string& message);
   void watch_process(int socket);
   void process_has_ended(int socket);

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "aggregation/kernels.h"
-#include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/local_cluster.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/host/clock.h"
 #include "protocol/wire.h"
@@ -79,8 +79,8 @@ class TwoServers {
   void iterate() { cluster_.pollers().front()->iterate(); }
 
  private:
-  static dataplane::EmbeddedClusterOptions options(std::uint32_t segment, bool with_key) {
-    dataplane::EmbeddedClusterOptions options;
+  static dataplane::LocalClusterOptions options(std::uint32_t segment, bool with_key) {
+    dataplane::LocalClusterOptions options;
     options.settings.topology = control::parse_topology("star:2", "topology");
     options.settings.mtu = segment + protocol::header_bytes(1, true, true) - 14;
     if (with_key) options.key = control::Secret{1, 2, 3};
@@ -89,7 +89,7 @@ class TwoServers {
   }
 
   dataplane::EventQueue events_;
-  dataplane::EmbeddedCluster cluster_;
+  dataplane::LocalCluster cluster_;
   dataplane::Admissions admissions_;
   std::vector<std::unique_ptr<simulation::SimulatedTrainer>> trainers_;
   std::uint64_t bytes_;

@@ -17,7 +17,7 @@
 
 #include "control/base/units.h"
 #include "control/plan/algorithms.h"
-#include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/local_cluster.h"
 #include "dataplane/daemon/packet_sizing.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/host/eal.h"
@@ -26,7 +26,7 @@
 namespace {
 
 using namespace gradcube;
-using dataplane::EmbeddedCluster;
+using dataplane::LocalCluster;
 
 // A trainer's side of a session, written straight into the shared region.
 struct Trainer {
@@ -71,7 +71,7 @@ struct Outcome {
   double acknowledgements_per_segment = 0;
 };
 
-void collect(const EmbeddedCluster& cluster, Outcome& outcome) {
+void collect(const LocalCluster& cluster, Outcome& outcome) {
   std::uint64_t segments = 0;
   std::uint64_t acknowledgements = 0;
   for (const dataplane::EngineAt& at : cluster.engines()) {
@@ -79,7 +79,7 @@ void collect(const EmbeddedCluster& cluster, Outcome& outcome) {
     segments += at.engine->counters().segments_sent;
     acknowledgements += at.engine->counters().acknowledgements_sent;
   }
-  for (const dataplane::EmbeddedFabric::SwitchAt& at : cluster.fabric().switches()) {
+  for (const dataplane::EmbeddedFabric::SwitchAt& at : cluster.emulated().switches()) {
     for (std::uint16_t port = 0; port < at.fabric->ports(); ++port) {
       const dataplane::SwitchPortCounts counts = at.fabric->counts(port);
       outcome.lost += counts.dropped_loss;
@@ -96,10 +96,10 @@ Outcome run(const Options& options) {
   dataplane::EventQueue events;
   std::vector<control::Lcore> lcores;
   for (unsigned i = 0; i < options.lcores; ++i) lcores.push_back({i, -1});
-  dataplane::EmbeddedClusterOptions cluster_options;
+  dataplane::LocalClusterOptions cluster_options;
   cluster_options.settings = options.settings;
   cluster_options.lcores = lcores;
-  EmbeddedCluster cluster(cluster_options, clock, aggregation::select_kernels(512), events);
+  LocalCluster cluster(cluster_options, clock, aggregation::select_kernels(512), events);
   dataplane::Admissions admissions(cluster.nodes());
   std::vector<Trainer> trainers;
   dataplane::TrainerRequest request{"bench", 1, 0, options.bytes + 4096};

@@ -70,19 +70,21 @@ TEST_F(HubSettingsTest, HaveOneToManyKeys) {
 
 TEST_F(HubSettingsTest, HaveKeysWithNamesThatDiffer) {
   expect_refused_key({nullptr, 1, GRADCUBE_FLOAT32}, "the name of key 1 of the hub is NULL");
-  expect_refused_key({"", 1, GRADCUBE_FLOAT32}, "the name of key 1 of the hub has 0 bytes");
+  expect_refused_key({"", 1, GRADCUBE_FLOAT32}, "name \"\" has 0 bytes");
   const std::string longest(255, 'x');
   const std::string longer(256, 'x');
   expect_refused_key({longer.c_str(), 1, GRADCUBE_FLOAT32}, "has 256 bytes");
-  expect_refused_key({"weight", 1, GRADCUBE_FLOAT32}, "two keys of the hub have the name");
+  expect_refused_key({"weight", 1, GRADCUBE_FLOAT32}, "there are two keys \"weight\"");
   keys_[1] = {longest.c_str(), 1, GRADCUBE_FLOAT32};
   EXPECT_NE(create(session_), nullptr);
 }
 
 TEST_F(HubSettingsTest, HaveKeysThatCanBeTrained) {
-  for (const int dtype :
-       std::vector<int>{GRADCUBE_FLOAT64, GRADCUBE_INT32, GRADCUBE_INT64, GRADCUBE_INT8,
-                        GRADCUBE_UINT8, GRADCUBE_BYTES, -1, 9, 1 << 30}) {
+  for (const int dtype : std::vector<int>{GRADCUBE_FLOAT64, GRADCUBE_INT32, GRADCUBE_INT64,
+                                          GRADCUBE_INT8, GRADCUBE_UINT8, GRADCUBE_BYTES}) {
+    expect_refused_key({"bias", 1, dtype}, "key \"bias\" is of ");
+  }
+  for (const int dtype : {-1, 9, 1 << 30}) {
     expect_refused_key({"bias", 1, dtype}, "the dtype of key 1 of the hub");
   }
 }
@@ -91,9 +93,10 @@ TEST_F(HubSettingsTest, HaveKeysOfSizesThatThereAre) {
   expect_refused_key({"bias", 0, GRADCUBE_FLOAT32}, "0 elements");
   for (const std::size_t elements :
        {(std::size_t{1} << 44) + 1, std::size_t{1} << 62, SIZE_MAX / 4, SIZE_MAX}) {
-    expect_refused_key({"bias", elements, GRADCUBE_FLOAT32}, "64 TiB");
+    expect_refused_key({"bias", elements, GRADCUBE_FLOAT32}, "70368744177664");
   }
-  expect_refused_key({"bias", std::size_t{1} << 44, GRADCUBE_FLOAT32}, "64 TiB");  // and others
+  expect_refused_key({"bias", std::size_t{1} << 44, GRADCUBE_FLOAT32},
+                     "more than 70368744177664 bytes together");
 }
 
 TEST_F(HubSettingsTest, HaveAnOptimizerOfSomeLength) {

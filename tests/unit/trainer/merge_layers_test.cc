@@ -1,5 +1,5 @@
 // gradcube_merge_layers(): the numbers of the all-reduces, and what it refuses. What the policies
-// choose is tested in tests/unit/control/merge/.
+// choose is tested in merge_policies_test.cc.
 #include <gtest/gtest.h>
 #include <limits>
 #include <string>

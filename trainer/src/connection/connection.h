@@ -6,11 +6,13 @@
 #ifndef GRADCUBE_TRAINER_SRC_CONNECTION_CONNECTION_H_
 #define GRADCUBE_TRAINER_SRC_CONNECTION_CONNECTION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "trainer/shared_layout.h"
 #include "trainer/src/base/descriptor.h"
+#include "trainer/src/base/failure.h"
 #include "trainer/src/connection/options.h"
 
 namespace gradcube::trainer {
@@ -27,7 +29,11 @@ struct Admission {
   Descriptor doorbell;
 };
 
-struct Answer;
+// The longest wait for a daemon's answer, and for a place in its backlog.
+inline constexpr int kHandshakeMilliseconds = 5000;
+
+// Nobody listens at `path`.
+Failure no_daemon(const std::string& path);
 
 class Connection {
  public:
@@ -40,26 +46,20 @@ class Connection {
   // A join() that fails has left the job in order, if the daemon had admitted it.
   // Throws Failure: with the daemon's own code and message when it refuses, GRADCUBE_EPROTOCOL when
   // its answer is malformed or of another layout version.
-  Offering ask(const std::string& job, std::uint64_t heap_bytes, const Options& options);
+  Offering ask(const std::string& job, std::uint64_t heap_bytes, Wish wish);
   Admission join();
 
-  enum class Received { notice, nothing, closed };
-
-  // Takes one notice, without blocking, and the descriptor that comes with it, if one does. A
-  // malformed notice counts as closed: the session stops listening to such a daemon.
-  Received receive(shared::Notice& notice, Descriptor& descriptor);
-
-  // All without blocking; a failure shows itself as a closed socket at the next receive().
-  // `number`: the collective's place in its lane.
-  void send_inquiry(std::uint64_t request, std::uint32_t lane, std::uint64_t number);
-  // A grown follows. False: there was no room for it, and nothing was sent.
-  bool send_grow(std::uint64_t end, std::uint64_t wanted);
-  // A hub_made follows.
-  void send_make_hub(std::uint32_t number, std::uint32_t lane, std::uint64_t offset,
-                     std::uint64_t bytes);
-  void send_end_hub(std::uint32_t number);
-  void send_goodbye();
-  void send_abort();
+  // Sends a message of shared_layout.h. A failure shows itself as a closed socket, too, when the
+  // next message is received. say(): what the daemon must hear, if it reads what came before within
+  // a second; false where it does not. tell(): without waiting, what it need not hear.
+  template <typename T>
+  bool say(const T& message) {
+    return send(&message, sizeof(message), kPatience);
+  }
+  template <typename T>
+  void tell(const T& message) {
+    send(&message, sizeof(message), 0);
+  }
 
   // Ends the connection for the daemon, even if a child of clone() still holds the socket, and
   // wakes the thread that polls it. The descriptor stays this object's, so that no thread that
@@ -72,10 +72,9 @@ class Connection {
   const std::string& path() const { return path_; }
 
  private:
-  void send_hello(const std::string& job, std::uint64_t heap_bytes, const Options& options);
-  bool say(const void* message, std::size_t bytes);
-  void await_answer();
-  Answer receive_answer();
+  static constexpr int kPatience = 1000;  // milliseconds
+
+  bool send(const void* message, std::size_t bytes, int patience);
 
   std::string path_;
   Descriptor socket_;

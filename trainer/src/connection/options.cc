@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 
@@ -44,13 +45,26 @@ shared::Lane lane_of(const char* algorithm, int priority) {
   return lane;
 }
 
-std::vector<shared::Lane> lanes_of(const gradcube_options& options) {
+// `or_else` says what else is accepted.
+void require(const char* name, std::int64_t value, std::int64_t least, std::int64_t most,
+             const char* or_else = "") {
+  if (value >= least && value <= most) return;
+  throw invalid(std::string(name) + " is " + std::to_string(value) + ": expected " +
+                std::to_string(least) + " to " + std::to_string(most) + or_else);
+}
+
+void require_none(const char* name, std::size_t count, const char* list) {
+  if (count == 0) return;
+  throw invalid(std::string(name) + " is " + std::to_string(count) + " but " + list +
+                " is NULL: expected 0");
+}
+
+void set_lanes(const gradcube_options& options, shared::Hello& hello) {
+  hello.lane_count = 1;
   if (options.lanes == nullptr) {
-    if (options.lane_count != 0) {
-      throw invalid("lane_count is " + std::to_string(options.lane_count) +
-                    " but lanes is NULL: expected 0");
-    }
-    return {lane_of(options.algorithm, 0)};
+    require_none("lane_count", options.lane_count, "lanes");
+    hello.lanes[0] = lane_of(options.algorithm, 0);
+    return;
   }
   if (options.algorithm != nullptr) {
     throw invalid("algorithm and lanes are both given: expected one of them");
@@ -59,18 +73,15 @@ std::vector<shared::Lane> lanes_of(const gradcube_options& options) {
     throw invalid("lane_count is " + std::to_string(options.lane_count) + ": expected 1 to " +
                   std::to_string(shared::kMaxLanes));
   }
-  std::vector<shared::Lane> lanes;
-  for (std::size_t i = 0; i < options.lane_count; ++i) {
-    lanes.push_back(lane_of(options.lanes[i].algorithm, options.lanes[i].priority));
-  }
-  return lanes;
+  hello.lane_count = static_cast<std::uint32_t>(options.lane_count);
+  std::transform(options.lanes, options.lanes + options.lane_count, hello.lanes,
+                 [](const gradcube_lane& lane) { return lane_of(lane.algorithm, lane.priority); });
 }
 
 std::vector<std::uint32_t> members_of(const gradcube_options& options) {
   if (options.members == nullptr) {
-    if (options.member_count == 0) return {};
-    throw invalid("member_count is " + std::to_string(options.member_count) +
-                  " but members is NULL: expected 0");
+    require_none("member_count", options.member_count, "members");
+    return {};
   }
   if (options.member_count < 1 || options.member_count > shared::kMaxMembers) {
     throw invalid("member_count is " + std::to_string(options.member_count) + ": expected 1 to " +
@@ -86,42 +97,33 @@ std::vector<std::uint32_t> members_of(const gradcube_options& options) {
   return members;
 }
 
-void check_place(const gradcube_options& options) {
-  const unsigned trainers = options.trainers_per_server;
-  if (trainers < 1 || trainers > shared::kMaxLocalTrainers) {
-    throw invalid("trainers_per_server is " + std::to_string(trainers) + ": expected 1 to " +
-                  std::to_string(shared::kMaxLocalTrainers));
-  }
-  if (options.local < -1 || options.local >= static_cast<int>(trainers)) {
-    throw invalid("local is " + std::to_string(options.local) + ": expected 0 to " +
-                  std::to_string(trainers - 1) +
-                  ", below trainers_per_server, or -1 for any place that is free");
-  }
-}
-
 }  // namespace
 
-Options read_options(const gradcube_options* given) {
+Wish read_options(const gradcube_options* given) {
   const gradcube_options options = sized(given);
-  if (options.weight < 1 || options.weight > shared::kMostWeight) {
-    throw invalid("weight is " + std::to_string(options.weight) + ": expected 1 to " +
-                  std::to_string(shared::kMostWeight));
+  const std::int64_t trainers = options.trainers_per_server;
+  require("weight", options.weight, 1, shared::kMostWeight);
+  if (options.rank != -1) {
+    require("rank", options.rank, 0, kMostRank, ", or -1 for the server's place");
   }
-  if (options.rank < -1 || options.rank > kMostRank) {
-    throw invalid("rank is " + std::to_string(options.rank) + ": expected 0 to " +
-                  std::to_string(kMostRank) + ", or -1 for the server's place");
+  require("trainers_per_server", trainers, 1, shared::kMaxLocalTrainers);
+  if (options.local != -1) {
+    require("local", options.local, 0, trainers - 1,
+            ", below trainers_per_server, or -1 for any place that is free");
   }
-  check_place(options);
   if (options.reproducible != 0 && options.reproducible != 1) {
     throw invalid("reproducible is " + std::to_string(options.reproducible) + ": expected 0 or 1");
   }
-  return {.lanes = lanes_of(options),
-          .weight = options.weight,
-          .rank = options.rank,
-          .members = members_of(options),
-          .reproducible = options.reproducible == 1,
-          .trainers = options.trainers_per_server,
-          .local = options.local};
+  Wish wish;
+  wish.hello.rank = options.rank;
+  wish.hello.weight = options.weight;
+  wish.hello.trainers = static_cast<std::uint8_t>(trainers);
+  wish.hello.local = static_cast<std::int16_t>(options.local);
+  wish.hello.reproducible = options.reproducible == 1 ? 1 : 0;
+  set_lanes(options, wish.hello);
+  wish.members = members_of(options);
+  wish.hello.member_count = static_cast<std::uint32_t>(wish.members.size());
+  return wish;
 }
 
 }  // namespace gradcube::trainer

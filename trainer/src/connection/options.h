@@ -12,18 +12,13 @@
 
 namespace gradcube::trainer {
 
-struct Options {
-  std::vector<shared::Lane> lanes;  // 1 to kMaxLanes
-  unsigned weight = 1;
-  int rank = -1;                       // -1: by the server's place
+struct Wish {
+  shared::Hello hello{};               // but for what Connection::ask() adds
   std::vector<std::uint32_t> members;  // ascending; empty: every server
-  bool reproducible = false;
-  unsigned trainers = 1;  // on each server
-  int local = -1;         // which of them; -1: any
 };
 
 // `given` may be null: all defaults. Throws Failure (GRADCUBE_EINVAL) with what is expected.
-Options read_options(const gradcube_options* given);
+Wish read_options(const gradcube_options* given);
 
 }  // namespace gradcube::trainer
 

@@ -5,12 +5,14 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
-#include <numeric>
 #include <span>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <utility>
+#define XXH_INLINE_ALL  // no library of it is needed
+#include <xxhash.h>
 
+#include "control/base/errors.h"
 #include "control/checkpoint/hub_key.h"
 #include "trainer/shared_layout.h"
 #include "trainer/src/base/elements.h"
@@ -22,8 +24,6 @@
 namespace gradcube::trainer {
 namespace {
 
-using control::kLongestKeyName;
-using control::kMostHubBytes;
 using control::kMostKeys;
 
 constexpr std::size_t kLongestOptimizer = std::size_t{1} << 20;  // keys may have their own
@@ -37,29 +37,25 @@ constexpr std::size_t kAlignment = 64;
                 "the daemon");
 }
 
-Hub::Key read_key(const gradcube_hub_key& given, std::size_t place) {
-  const std::string which = "key " + std::to_string(place) + " of the hub";
-  if (given.name == nullptr) refuse_hub("the name of " + which + " is NULL");
-  Hub::Key key;
-  key.name = given.name;
-  if (key.name.empty() || key.name.size() > kLongestKeyName) {
-    refuse_hub("the name of " + which + " has " + std::to_string(key.name.size()) +
-               " bytes: expected 1 to " + std::to_string(kLongestKeyName));
+// The keys by name, which begin to be checked here.
+std::vector<control::HubKey> ordered(const gradcube_hub_key* given, std::size_t count) {
+  std::vector<control::HubKey> keys;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string which = "key " + std::to_string(i) + " of the hub";
+    if (given[i].name == nullptr) refuse_hub("the name of " + which + " is NULL");
+    if (element_size(given[i].dtype) == 0) {
+      refuse_hub("the dtype of " + which + ", " + in_quotes(given[i].name) + ", is " +
+                 std::to_string(given[i].dtype) +
+                 ": expected GRADCUBE_FLOAT32, GRADCUBE_FLOAT16 or GRADCUBE_BFLOAT16");
+    }
+    keys.push_back(
+        {given[i].name, given[i].elements, static_cast<aggregation::DataType>(given[i].dtype)});
   }
-  if (given.dtype != GRADCUBE_FLOAT32 && given.dtype != GRADCUBE_FLOAT16 &&
-      given.dtype != GRADCUBE_BFLOAT16) {
-    refuse_hub("the dtype of " + which + ", " + in_quotes(key.name) + ", is " +
-               std::to_string(given.dtype) +
-               ": expected GRADCUBE_FLOAT32, GRADCUBE_FLOAT16 or GRADCUBE_BFLOAT16");
+  try {
+    return control::ordered_keys(std::move(keys), "the keys of the hub");
+  } catch (const control::UsageError& error) {
+    refuse_hub(error.what());
   }
-  if (given.elements == 0 || given.elements > kMostHubBytes / element_size(given.dtype)) {
-    refuse_hub(which + ", " + in_quotes(key.name) + ", has " + std::to_string(given.elements) +
-               " elements: expected at least 1, and at most 64 TiB");
-  }
-  key.elements = given.elements;
-  key.dtype = given.dtype;
-  key.bytes = given.elements * element_size(given.dtype);
-  return key;
 }
 
 template <typename T>
@@ -103,22 +99,24 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
   }
   optimizer_ = settings.optimizer == nullptr ? "sgd" : settings.optimizer;
   if (optimizer_.size() > kLongestOptimizer) refuse_hub("the optimizer's text is too long");
-  for (std::size_t i = 0; i < settings.key_count; ++i) {
-    keys_.push_back(read_key(settings.keys[i], i));
+  ordered_ = ordered(settings.keys, settings.key_count);
+  by_name_.resize(ordered_.size());
+  keys_.resize(ordered_.size());
+  for (std::size_t place = 0; place < keys_.size(); ++place) {
+    const auto found = std::lower_bound(
+        ordered_.begin(), ordered_.end(), settings.keys[place].name,
+        [](const control::HubKey& key, const char* name) { return key.name < name; });
+    Key& key = keys_[place];
+    key.name = found->name;
+    key.elements = found->elements;
+    key.dtype = static_cast<int>(found->type);
+    key.bytes = found->bytes();
+    key.number = static_cast<std::uint32_t>(found - ordered_.begin());
+    by_name_[key.number] = place;
   }
-  by_name_.resize(keys_.size());
-  std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
-  std::sort(by_name_.begin(), by_name_.end(),
-            [this](std::size_t a, std::size_t b) { return keys_[a].name < keys_[b].name; });
-  for (std::size_t i = 0; i < by_name_.size(); ++i) {
-    Key& key = keys_[by_name_[i]];
-    if (i != 0 && keys_[by_name_[i - 1]].name == key.name) {
-      refuse_hub("two keys of the hub have the name " + in_quotes(key.name));
-    }
-    key.number = static_cast<std::uint32_t>(i);
-    key.begin = bytes_;
-    if (key.bytes > kMostHubBytes - bytes_) refuse_hub("the keys of the hub have more than 64 TiB");
-    bytes_ += (key.bytes + kAlignment - 1) / kAlignment * kAlignment;
+  for (const std::size_t place : by_name_) {
+    keys_[place].begin = bytes_;
+    bytes_ += (keys_[place].bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
 }
 
@@ -208,25 +206,20 @@ std::vector<char> Hub::table() const {
          shared::HubTable{chunk_bytes_, static_cast<std::uint32_t>(keys_.size()),
                           static_cast<std::uint32_t>(optimizer_.size()), aggregator_, staleness_});
   table.insert(table.end(), optimizer_.begin(), optimizer_.end());
-  for (const std::size_t place : by_name_) {
-    const Key& key = keys_[place];
+  for (const control::HubKey& key : ordered_) {
     append(table, shared::HubTableKey{key.elements, static_cast<std::uint32_t>(key.name.size()),
-                                      static_cast<std::uint32_t>(key.dtype)});
+                                      static_cast<std::uint32_t>(key.type)});
     table.insert(table.end(), key.name.begin(), key.name.end());
   }
   return table;
 }
 
-// FNV-1a: against accidents, not against trainers of the same job.
+// Against accidents, not against trainers of the same job.
 std::uint64_t Hub::digest() const {
-  std::uint64_t digest = 0xcbf29ce484222325U;
-  const auto add = [&digest](unsigned char byte) { digest = (digest ^ byte) * 0x100000001b3U; };
-  for (const char byte : table()) add(static_cast<unsigned char>(byte));
-  add(static_cast<unsigned char>(lane_));
-  for (unsigned shift = 0; shift < 32; shift += 8) {
-    add(static_cast<unsigned char>(number_ >> shift & 0xff));
-  }
-  return digest;
+  std::vector<char> told = table();
+  append(told, lane_);
+  append(told, number_);
+  return XXH3_64bits(told.data(), told.size());
 }
 
 std::vector<Hub::Owned> Hub::to_restore() const {
@@ -287,7 +280,6 @@ void Hub::read_state() {
                .epsilon = numbers[5],
                .weight_decay = numbers[6],
                .clip = numbers[7]};
-  const std::size_t arrays = 1 + aggregation::optimizer_states(settings_.rule);
   const auto* const ranges = reinterpret_cast<const shared::HubRange*>(&its + 1);
   for (std::uint32_t i = 0; i < its.ranges; ++i) {
     const shared::HubRange& range = ranges[i];
@@ -305,7 +297,7 @@ void Hub::read_state() {
     owned.key = range.key;
     owned.first_element = range.first_element;
     owned.elements = range.elements;
-    for (std::size_t a = 0; a < arrays; ++a) {
+    for (std::size_t a = 0; a < arrays(); ++a) {
       const std::uint64_t at = range.arrays[a];
       require(at % sizeof(float) == 0 && at <= all && range.elements <= (all - at) / sizeof(float));
       owned.arrays[a] = reinterpret_cast<const float*>(memory() + at);

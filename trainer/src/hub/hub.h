@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "aggregation/optimizer_step.h"
+#include "control/checkpoint/hub_key.h"
 #include "trainer/shared_layout.h"
 #include "trainer/src/base/private_in_child.h"
 #include "trainer/src/hub/checkpoint_files.h"
@@ -115,6 +116,7 @@ class Hub {
   const Key& key(std::size_t place) const { return keys_[place]; }
   const Key& key_by_name(std::size_t number) const { return keys_[by_name_[number]]; }
   std::size_t place_by_name(std::size_t number) const { return by_name_[number]; }
+  const std::vector<control::HubKey>& keys_by_name() const { return ordered_; }
   // Of all keys together, as daemons lay them out.
   std::size_t bytes() const { return bytes_; }
 
@@ -137,6 +139,8 @@ class Hub {
   // a push of the key in flight.
   const std::vector<Owned>& owned() const { return owned_; }
   const aggregation::OptimizerSettings& optimizer() const { return settings_; }
+  // Of float32 that are kept of a key: the weights, and the optimizer's state.
+  std::size_t arrays() const { return 1 + aggregation::optimizer_states(settings_.rule); }
   // What this server's first trainer restores: what it owns; of a hub with an aggregator all, in
   // arrays that are null.
   std::vector<Owned> to_restore() const;
@@ -184,7 +188,8 @@ class Hub {
   std::uint32_t staleness_ = shared::kSynchronous;
   std::string optimizer_;
   std::vector<Key> keys_;
-  std::vector<std::size_t> by_name_;  // places in keys_
+  std::vector<control::HubKey> ordered_;  // by name
+  std::vector<std::size_t> by_name_;      // places in keys_
   std::size_t bytes_ = 0;
   std::shared_ptr<HubMapping> mapping_;
   aggregation::OptimizerSettings settings_;

@@ -2,7 +2,7 @@
 //
 // The first trainer of each server writes what its server owns, to a file of its own
 // (checkpoint_files.h, hub_saving.h). What an aggregator has comes to rank 0 in pushes, plane by
-// plane (plane_pushes.h), and rank 0 has the one file. Each step of it is agreed on
+// plane (hub_checkpoints_rounds.cc), and rank 0 has the one file. Each step of it is agreed on
 // (agreement.h).
 //
 // Nothing of its own: made for one call. Errors: throws Failure. Threads: any, one call of a hub at
@@ -27,7 +27,7 @@ namespace gradcube::trainer {
 
 class HubParts;
 class HubSaving;
-class PlanePushes;
+class KeyRounds;
 struct HubCopy;
 
 // While it lives the hub is not freed, though another thread asks for that: one that has given up a
@@ -77,15 +77,17 @@ class HubCheckpoints {
                         const HubParts& parts);
   HubParts take_parts(const Hub& hub, const std::string& base,
                       const CheckpointVersion& version) const;
-  void push_restored(Hub& hub, HubParts* parts, const Deadline& deadline);
 
-  // hub_checkpoints_planes.cc: of a hub with an aggregator. parts: as of push_restored().
+  // hub_checkpoints_rounds.cc. save_planes(): of a hub with an aggregator. parts: null where
+  // another trainer has them, whose word counts.
   std::optional<HubCopy> save_planes(Hub& hub, const Deadline& deadline);
-  void load_planes(Hub& hub, HubParts* parts, const Deadline& deadline);
-  void push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& deadline);
+  void push_parts(Hub& hub, HubParts* parts, const Deadline& deadline);
+  void push_keys(Hub& hub, const KeyRounds& rounds, const Deadline& deadline);
   bool set_copies(Hub& hub, bool copies);
-  void push_plane(Hub& hub, const PlanePushes& pushes, unsigned plane, std::size_t first,
-                  const std::vector<std::byte*>& blocks, const Deadline& deadline);
+  void allocate_blocks(const Hub& hub, const KeyRounds& rounds, std::size_t first,
+                       std::vector<std::byte*>& blocks);
+  void push_plane(const KeyRounds& rounds, Hub& hub, unsigned plane, std::size_t first,
+                  const std::vector<std::byte*>& blocks, bool& has_begun, const Deadline& deadline);
 
   HubClient& client_;
   Session& session_;

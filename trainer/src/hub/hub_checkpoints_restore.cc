@@ -1,7 +1,6 @@
 // How trainers take a checkpoint back: which one, and from which files.
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -14,10 +13,6 @@
 
 namespace gradcube::trainer {
 namespace {
-
-// Of keys that are being restored at a time.
-constexpr std::size_t kMostRestoredKeys = 64;
-constexpr std::size_t kMostRestoredBytes = std::size_t{64} << 20;
 
 // What a rank has of the version that all look for.
 constexpr std::uint64_t kVersion = 1;    // it, or an older one
@@ -133,11 +128,7 @@ std::uint64_t HubCheckpoints::restore(Hub& hub, const char* path, int timeout_ms
   const std::string what = "the checkpoint of job \"" + session_.job() + "\" cannot be restored";
   require_one_run(agree(session_, taking, what, deadline), what);
   HubParts* const own_parts = parts.has_value() ? &*parts : nullptr;
-  if (hub.has_aggregator()) {
-    load_planes(hub, own_parts, deadline);
-  } else {
-    push_restored(hub, own_parts, deadline);
-  }
+  push_parts(hub, own_parts, deadline);
   if (own_parts != nullptr) take_over(hub, base, own_file(hub, {}), *own_parts);
   return version->step;
 }
@@ -171,66 +162,6 @@ HubParts HubCheckpoints::take_parts(const Hub& hub, const std::string& base,
                                        std::to_string(shared::kMostLoadedSteps));
   }
   return parts;
-}
-
-// parts: null where another trainer of the server has them, whose word counts.
-void HubCheckpoints::push_restored(Hub& hub, HubParts* parts, const Deadline& deadline) {
-  struct Pushed {
-    std::uint64_t request;
-    void* block;
-    std::size_t bytes;
-  };
-  std::deque<Pushed> pushed;
-  std::size_t bytes_pushed = 0;
-  bool has_begun = false;
-  const auto finish_one = [&] {
-    const Pushed first = pushed.front();
-    session_.require(session_.wait(first.request, deadline.poll_timeout()));
-    session_.free(first.block);
-    bytes_pushed -= first.bytes;
-    pushed.pop_front();
-  };
-  hub.mapping()->set_has_weights(false);
-  try {
-    for (std::size_t number = 0; number < hub.size(); ++number) {
-      const std::size_t bytes = hub.bytes_to_restore(hub.key_by_name(number));
-      while (pushed.size() >= kMostRestoredKeys ||
-             (!pushed.empty() && bytes_pushed + bytes > kMostRestoredBytes)) {
-        finish_one();
-      }
-      void* block = session_.allocate(bytes);
-      while (block == nullptr && !pushed.empty()) {
-        finish_one();
-        block = session_.allocate(bytes);
-      }
-      if (block == nullptr) {
-        throw Failure(session_.last_failure().code, session_.last_failure().message);
-      }
-      pushed.push_back({0, block, bytes});
-      if (parts != nullptr) parts->read_key(session_, number, static_cast<std::byte*>(block));
-      const std::uint64_t steps = parts == nullptr ? 0 : parts->steps(number);
-      session_.require(client_.push(hub,
-                                    {.kind = shared::PushKind::restored,
-                                     .key = hub.place_by_name(number),
-                                     .buffer = block,
-                                     .steps = steps},
-                                    pushed.back().request));
-      has_begun = true;
-      bytes_pushed += bytes;
-    }
-    while (!pushed.empty()) finish_one();
-  } catch (...) {
-    for (const Pushed& each : pushed) {
-      session_.give_up(each.request, deadline);
-      session_.free(each.block);
-    }
-    const Session::Lock lock = session_.enter();
-    hub.torn = has_begun;
-    if (has_begun) hub.mapping()->close_shown();
-    hub.mapping()->set_has_weights(!has_begun);
-    throw;
-  }
-  hub.mapping()->set_has_weights(true);
 }
 
 }  // namespace gradcube::trainer

@@ -50,7 +50,7 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
   try {
     codes = gather(session_, asking.said, deadline);
   } catch (...) {
-    session_.connection().send_end_hub(hub->number());
+    session_.connection().say(shared::EndHub{.number = hub->number()});
     throw;
   }
   // A reset has ended what was made before it, though that server's answer may be older.
@@ -64,7 +64,7 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
     hub_ = hub.get();
     return hub;
   }
-  session_.connection().send_end_hub(hub->number());
+  session_.connection().say(shared::EndHub{.number = hub->number()});
   if (asking.failure.has_value()) throw Failure(*asking.failure);
   const std::string what = "the hub of job \"" + session_.job() + "\" was not made: ";
   if (failed->code == GRADCUBE_OK) {
@@ -93,7 +93,10 @@ std::uint32_t HubClient::ask_for(Hub& hub, const Deadline& deadline) {
   }
   table_ = block;
   answer_.reset();
-  daemon.send_make_hub(hub.number(), hub.lane(), session_.offset_of(block), table.size());
+  daemon.say(shared::MakeHub{.number = hub.number(),
+                             .offset = session_.offset_of(block),
+                             .bytes = table.size(),
+                             .lane = hub.lane()});
   session_.await_hub(lock, deadline);
   session_.require_member();
   if (!answer_.has_value()) {
@@ -170,7 +173,8 @@ int HubClient::free(Hub& hub, int timeout_ms) {
     hub.is_being_freed = false;
     return code;
   }
-  if (session_.lost_code() == GRADCUBE_OK) session_.connection().send_end_hub(hub.number());
+  if (session_.lost_code() == GRADCUBE_OK)
+    session_.connection().say(shared::EndHub{.number = hub.number()});
   if (hub_ == &hub) hub_ = nullptr;
   return code;
 }

@@ -24,27 +24,27 @@ control::CheckpointReader open_file(const std::string& path) {
   return {control::open_checkpoint(path), "checkpoint " + in_quotes(path)};
 }
 
-// Calls with(first, elements) for what both have.
+// Calls with(first, elements) for all that the server owns of the range. What it owns ascends.
 template <typename With>
-void intersect(const Hub::Owned& owned, const CheckpointRange& range, const With& with) {
-  if (owned.key != range.key) return;
-  const std::uint64_t first = std::max(owned.first_element, range.first_element);
-  const std::uint64_t end =
-      std::min(owned.first_element + owned.elements, range.first_element + range.elements);
-  if (first < end) with(first, end - first);
+void for_each_owned(const std::vector<Hub::Owned>& owned, const CheckpointRange& range,
+                    const With& with) {
+  const std::uint64_t end = range.first_element + range.elements;
+  auto each = std::partition_point(owned.begin(), owned.end(), [&range](const Hub::Owned& its) {
+    return std::pair(its.key, its.first_element + its.elements) <=
+           std::pair(range.key, range.first_element);
+  });
+  for (; each != owned.end() && each->key == range.key && each->first_element < end; ++each) {
+    const std::uint64_t first = std::max(each->first_element, range.first_element);
+    with(first, std::min(each->first_element + each->elements, end) - first);
+  }
 }
 
-// Elements that the server owns and the ranges have. Both ascend.
+// Elements that the server owns and the ranges have.
 std::uint64_t in_both(const std::vector<Hub::Owned>& owned,
                       const std::vector<CheckpointRange>& ranges) {
   std::uint64_t elements = 0;
-  std::size_t o = 0;
-  std::size_t r = 0;
-  while (o < owned.size() && r < ranges.size()) {
-    intersect(owned[o], ranges[r], [&](std::uint64_t, std::uint64_t count) { elements += count; });
-    const auto owned_end = std::pair(owned[o].key, owned[o].first_element + owned[o].elements);
-    const auto range_end = std::pair(ranges[r].key, ranges[r].first_element + ranges[r].elements);
-    (owned_end < range_end ? o : r) += 1;
+  for (const CheckpointRange& range : ranges) {
+    for_each_owned(owned, range, [&](std::uint64_t, std::uint64_t count) { elements += count; });
   }
   return elements;
 }
@@ -68,10 +68,7 @@ void write_weight(DataType type, std::byte* to, float value) {
 }  // namespace
 
 HubParts::HubParts(const Hub& hub, const std::string& base, const CheckpointFile& own)
-    : hub_(hub),
-      wanted_(hub.to_restore()),
-      arrays_(1 + aggregation::optimizer_states(hub.optimizer().rule)),
-      values_(arrays_) {
+    : hub_(hub), wanted_(hub.to_restore()), arrays_(hub.arrays()), values_(arrays_) {
   try {
     choose(base, own);
     if (found_ != elements_of(wanted_) || steps_.empty()) {  // also where it owns nothing
@@ -124,7 +121,7 @@ bool HubParts::add(const std::string& base, const CheckpointFile& file) {
     throw Failure(GRADCUBE_EINVAL, "checkpoint " + in_quotes(path_of(base, file)) +
                                        ": it has the name of another step or part");
   }
-  reader.require_same_hub(checkpoint_keys(hub_), hub_.optimizer().rule);
+  reader.require_same_hub(hub_.keys_by_name(), hub_.optimizer().rule);
   if (found_ != 0 && header.run != run_) {
     throw Failure(GRADCUBE_EINVAL, "checkpoint " + in_quotes(path_of(base, file)) +
                                        ": another run has written it than the other parts");
@@ -166,25 +163,16 @@ void HubParts::take(const Hub::Key& key, const CheckpointRange& range, std::byte
   const auto type = static_cast<DataType>(key.dtype);
   const std::size_t size = aggregation::element_bytes(type);
   const std::size_t first_array = size == sizeof(float) ? 1 : 0;
-  auto owned =
-      std::partition_point(wanted_.begin(), wanted_.end(), [&range](const Hub::Owned& each) {
-        return std::pair(each.key, each.first_element + each.elements) <=
-               std::pair(range.key, range.first_element);
-      });
-  for (; owned != wanted_.end() && owned->key == range.key &&
-         owned->first_element < range.first_element + range.elements;
-       ++owned) {
-    intersect(*owned, range, [&](std::uint64_t first, std::uint64_t count) {
-      const std::uint64_t from = first - range.first_element;
-      for (std::uint64_t i = 0; i < count; ++i) {
-        write_weight(type, to + (first + i) * size, values_[0][from + i]);
-      }
-      for (std::size_t a = first_array; a < arrays_; ++a) {
-        std::byte* array = to + shared::restored_array(key.elements, size, a - first_array);
-        std::memcpy(array + first * sizeof(float), &values_[a][from], count * sizeof(float));
-      }
-    });
-  }
+  for_each_owned(wanted_, range, [&](std::uint64_t first, std::uint64_t count) {
+    const std::uint64_t from = first - range.first_element;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      write_weight(type, to + (first + i) * size, values_[0][from + i]);
+    }
+    for (std::size_t a = first_array; a < arrays_; ++a) {
+      std::byte* array = to + shared::restored_array(key.elements, size, a - first_array);
+      std::memcpy(array + first * sizeof(float), &values_[a][from], count * sizeof(float));
+    }
+  });
 }
 
 }  // namespace gradcube::trainer

@@ -34,21 +34,11 @@ std::uint64_t digest_of_pushes(const Hub& hub) {
 
 }  // namespace
 
-std::vector<control::HubKey> checkpoint_keys(const Hub& hub) {
-  std::vector<control::HubKey> keys;
-  for (std::size_t number = 0; number < hub.size(); ++number) {
-    const Hub::Key& key = hub.key_by_name(number);
-    keys.push_back({key.name, key.elements, static_cast<aggregation::DataType>(key.dtype)});
-  }
-  return keys;
-}
-
 HubCopy copy_of_owned(const Hub& hub) {
   HubCopy copy;
-  const std::size_t arrays = 1 + aggregation::optimizer_states(hub.optimizer().rule);
   for (const Hub::Owned& owned : hub.owned()) {
     copy.ranges.push_back({owned.key, owned.first_element, owned.elements});
-    for (std::size_t i = 0; i < arrays; ++i) {
+    for (std::size_t i = 0; i < hub.arrays(); ++i) {
       copy.arrays.emplace_back(owned.arrays[i], owned.arrays[i] + owned.elements);
     }
   }
@@ -65,7 +55,7 @@ HubSaving::HubSaving(const Hub& hub, HubCopy copy, std::string base, const Check
   header_.part = file.part;
   header_.parts = file.parts;
   header_.run = hub.run;
-  header_.keys = checkpoint_keys(hub);
+  header_.keys = hub.keys_by_name();
   for (std::size_t number = 0; number < hub.size(); ++number) {
     header_.steps.push_back(hub.key_by_name(number).steps);
   }

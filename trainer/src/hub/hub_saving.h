@@ -82,9 +82,6 @@ class HubSaving {
 // Gives a prepared file its last name. Throws control::SetupError.
 void publish_checkpoint(const std::string& base, CheckpointFile& file);
 
-// The hub's keys as files have them.
-std::vector<control::HubKey> checkpoint_keys(const Hub& hub);
-
 }  // namespace gradcube::trainer
 
 #endif  // GRADCUBE_TRAINER_SRC_HUB_HUB_SAVING_H_

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <new>
 #include <utility>
 
 namespace gradcube::trainer {
@@ -20,7 +19,7 @@ std::size_t block_bytes(std::size_t bytes) {
 }  // namespace
 
 Heap::Heap(std::span<std::byte> memory, std::size_t usable)
-    : memory_(memory.first(round_down(memory.size(), kAlignment))), usable_(0) {
+    : memory_(memory.first(round_down(memory.size(), kAlignment))) {
   extend(usable);
 }
 
@@ -28,16 +27,14 @@ void* Heap::allocate(std::size_t bytes) {
   if (bytes > memory_.size()) return nullptr;
   const std::size_t wanted = block_bytes(bytes);
   const std::scoped_lock lock(mutex_);
-  const auto fit = free_by_size_.lower_bound({wanted, 0});
-  if (fit == free_by_size_.end()) return nullptr;
-  const std::size_t offset = fit->second;
-  blocks_.emplace(offset, wanted);  // before anything changes: there may be no memory for it
-  const auto range = free_.find(offset);
-  if (range->second > wanted) {
-    change_free(range, offset + wanted, range->second - wanted);
-  } else {
-    take_free(range);
-  }
+  const auto fit = free_.lower_bound({wanted, 0});
+  if (fit == free_.end()) return nullptr;
+  const auto [bytes_there, offset] = *fit;
+  // Before anything changes: there may be no memory for it.
+  const bool is_split = bytes_there > wanted;
+  const auto rest = is_split ? add(offset + wanted, bytes_there - wanted) : ranges_.end();
+  ranges_[offset] = {wanted, free_.extract(fit)};
+  if (is_split) give(rest);
   used_ += wanted;
   return memory_.data() + offset;
 }
@@ -46,7 +43,7 @@ std::optional<std::size_t> Heap::missing(std::size_t bytes) const {
   if (bytes > memory_.size()) return std::nullopt;
   const std::size_t wanted = block_bytes(bytes);
   const std::scoped_lock lock(mutex_);
-  if (!free_by_size_.empty() && free_by_size_.rbegin()->first >= wanted) return 0;
+  if (!free_.empty() && free_.rbegin()->first >= wanted) return 0;
   const std::size_t more = wanted - free_at_end();
   if (more > memory_.size() - usable_) return std::nullopt;
   return more;
@@ -56,49 +53,55 @@ void Heap::extend(std::size_t usable) {
   const std::scoped_lock lock(mutex_);
   const std::size_t end = std::min(round_down(usable, kAlignment), memory_.size());
   if (end <= usable_) return;
-  give(usable_, end - usable_);
+  give(add(usable_, end - usable_));
   usable_ = end;
 }
 
 bool Heap::release(void* block) noexcept {
   if (!contains(block)) return false;
   const std::scoped_lock lock(mutex_);
-  const auto found = blocks_.find(offset_of(block));
-  if (found == blocks_.end()) return false;
-  const auto [offset, bytes] = *found;
-  blocks_.erase(found);
-  used_ -= bytes;
-  try {
-    give(offset, bytes);
-  } catch (const std::bad_alloc&) {
-    // There is no private memory to note the range in: it is lost.
-  }
+  const auto found = ranges_.find(offset_of(block));
+  if (found == ranges_.end() || found->second.is_free()) return false;
+  used_ -= found->second.bytes;
+  give(found);
   return true;
 }
 
-// Merges with its free neighbours. Takes memory only where it has none.
-void Heap::give(std::size_t offset, std::size_t bytes) {
-  const auto next = free_.lower_bound(offset);
-  const auto previous = next == free_.begin() ? free_.end() : std::prev(next);
-  const bool meets_next = next != free_.end() && next->first == offset + bytes;
-  const bool meets_previous =
-      previous != free_.end() && previous->first + previous->second == offset;
-  if (meets_next) bytes += next->second;
-  if (meets_previous) {
-    if (meets_next) take_free(next);
-    change_free(previous, previous->first, previous->second + bytes);
-  } else if (meets_next) {
-    change_free(next, offset, bytes);
-  } else {
-    insert_free(offset, bytes);
+// A range that is not free.
+Heap::Ranges::iterator Heap::add(std::size_t offset, std::size_t bytes) {
+  FreeBySize place;
+  place.emplace(bytes, offset);
+  return ranges_.emplace(offset, Range{bytes, place.extract(place.begin())}).first;
+}
+
+// Makes it free: one range with its free neighbours.
+void Heap::give(Ranges::iterator range) noexcept {
+  FreeBySize::node_type node = std::move(range->second.node);
+  const auto take_in = [this](Ranges::iterator lower, Ranges::iterator upper) {
+    lower->second.bytes += upper->second.bytes;
+    ranges_.erase(upper);
+  };
+  const auto unlist = [this](Ranges::iterator free) {
+    free_.erase({free->second.bytes, free->first});
+  };
+  if (const auto next = std::next(range); next != ranges_.end() && next->second.is_free()) {
+    unlist(next);
+    take_in(range, next);
   }
+  if (range != ranges_.begin() && std::prev(range)->second.is_free()) {
+    const auto previous = std::prev(range);
+    unlist(previous);
+    take_in(previous, range);
+    range = previous;
+  }
+  node.value() = {range->second.bytes, range->first};
+  free_.insert(std::move(node));
 }
 
 // Of the free range that ends where the usable part does.
 std::size_t Heap::free_at_end() const {
-  if (free_.empty()) return 0;
-  const auto& [offset, bytes] = *free_.rbegin();
-  return offset + bytes == usable_ ? bytes : 0;
+  if (ranges_.empty() || !ranges_.rbegin()->second.is_free()) return 0;
+  return ranges_.rbegin()->second.bytes;
 }
 
 bool Heap::contains(const void* address) const {
@@ -111,29 +114,26 @@ std::span<std::byte> Heap::block_of(const void* address) const {
   if (!contains(address)) return {};
   const std::size_t offset = offset_of(address);
   const std::scoped_lock lock(mutex_);
-  auto block = blocks_.upper_bound(offset);
-  if (block == blocks_.begin()) return {};
-  --block;
-  if (offset - block->first >= block->second) return {};
-  return memory_.subspan(block->first, block->second);
+  auto range = ranges_.upper_bound(offset);
+  if (range == ranges_.begin()) return {};
+  --range;
+  const auto& [begin, found] = *range;
+  if (found.is_free() || offset - begin >= found.bytes) return {};
+  return memory_.subspan(begin, found.bytes);
 }
 
 std::vector<std::span<const std::byte>> Heap::blocks() const {
   std::vector<std::span<const std::byte>> all;
   const std::scoped_lock lock(mutex_);
-  all.reserve(blocks_.size());
-  for (const auto& [offset, bytes] : blocks_) all.emplace_back(memory_.subspan(offset, bytes));
+  for (const auto& [offset, range] : ranges_) {
+    if (!range.is_free()) all.emplace_back(memory_.subspan(offset, range.bytes));
+  }
   return all;
 }
 
 std::size_t Heap::used() const {
   const std::scoped_lock lock(mutex_);
   return used_;
-}
-
-std::size_t Heap::free_ranges() const {
-  const std::scoped_lock lock(mutex_);
-  return free_.size();
 }
 
 std::size_t Heap::usable() const {
@@ -144,37 +144,11 @@ std::size_t Heap::usable() const {
 std::size_t Heap::largest_free() const {
   const std::scoped_lock lock(mutex_);
   const std::size_t at_end = free_at_end() + memory_.size() - usable_;
-  return free_by_size_.empty() ? at_end : std::max(at_end, free_by_size_.rbegin()->first);
+  return free_.empty() ? at_end : std::max(at_end, free_.rbegin()->first);
 }
 
 std::size_t Heap::offset_of(const void* address) const {
   return static_cast<std::size_t>(static_cast<const std::byte*>(address) - memory_.data());
-}
-
-void Heap::insert_free(std::size_t offset, std::size_t bytes) {
-  const auto by_size = free_by_size_.emplace(bytes, offset).first;
-  try {
-    free_.emplace(offset, bytes);
-  } catch (const std::bad_alloc&) {
-    free_by_size_.erase(by_size);
-    throw;
-  }
-}
-
-// Takes no memory.
-void Heap::change_free(FreeRanges::iterator range, std::size_t offset, std::size_t bytes) {
-  auto by_size = free_by_size_.extract({range->second, range->first});
-  by_size.value() = {bytes, offset};
-  free_by_size_.insert(std::move(by_size));
-  auto by_offset = free_.extract(range);
-  by_offset.key() = offset;
-  by_offset.mapped() = bytes;
-  free_.insert(std::move(by_offset));
-}
-
-void Heap::take_free(FreeRanges::iterator range) {
-  free_by_size_.erase({range->second, range->first});
-  free_.erase(range);
 }
 
 }  // namespace gradcube::trainer

@@ -12,7 +12,7 @@
 // region cannot be given back (shared_layout.h).
 //
 // Any thread. Throws std::bad_alloc only when the trainer's private memory is exhausted, and
-// changes nothing then; release() throws nothing, and may lose the block.
+// changes nothing then. release() takes no memory.
 #ifndef GRADCUBE_TRAINER_SRC_SESSION_HEAP_H_
 #define GRADCUBE_TRAINER_SRC_SESSION_HEAP_H_
 
@@ -60,27 +60,33 @@ class Heap {
   std::size_t usable() const;
   std::size_t used() const;
   std::size_t largest_free() const;  // with what is not usable yet
-  std::size_t free_ranges() const;
 
   std::mutex& mutex() { return mutex_; }
 
  private:
-  using FreeRanges = std::map<std::size_t, std::size_t>;  // offset -> bytes
+  using FreeBySize = std::set<std::pair<std::size_t, std::size_t>>;  // (bytes, offset)
+
+  // Of a block, or of what is free.
+  struct Range {
+    std::size_t bytes = 0;
+    // Of an allocated block: what it needs to be listed in free_ again. Empty: it is free.
+    FreeBySize::node_type node;
+
+    bool is_free() const { return node.empty(); }
+  };
+  using Ranges = std::map<std::size_t, Range>;  // by offset
 
   std::size_t offset_of(const void* address) const;
-  void insert_free(std::size_t offset, std::size_t bytes);
-  void change_free(FreeRanges::iterator range, std::size_t offset, std::size_t bytes);
-  void take_free(FreeRanges::iterator range);
-  void give(std::size_t offset, std::size_t bytes);
+  Ranges::iterator add(std::size_t offset, std::size_t bytes);
+  void give(Ranges::iterator range) noexcept;
   std::size_t free_at_end() const;
 
   const std::span<std::byte> memory_;
   mutable std::mutex mutex_;  // guards all below
-  std::size_t usable_;
+  std::size_t usable_ = 0;
   std::size_t used_ = 0;
-  FreeRanges free_;
-  std::set<std::pair<std::size_t, std::size_t>> free_by_size_;  // (bytes, offset)
-  std::map<std::size_t, std::size_t> blocks_;                   // offset -> bytes
+  Ranges ranges_;  // of the usable part, without gaps
+  FreeBySize free_;
 };
 
 }  // namespace gradcube::trainer

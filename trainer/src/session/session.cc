@@ -10,11 +10,11 @@
 namespace gradcube::trainer {
 
 Session::Session(Connection connection, const std::string& job, std::uint64_t heap_bytes,
-                 const Options& options)
+                 const Wish& wish)
     : connection_(std::move(connection)),
-      offering_(connection_.ask(job, heap_bytes, options)),
+      offering_(connection_.ask(job, heap_bytes, wish)),
       region_(std::move(offering_.region), offering_.offer.region_bytes, heap_bytes),
-      trainers_(options.trainers),
+      trainers_(wish.hello.trainers),
       job_(job),
       heap_(region_.heap(), 0),
       sleeper_(connection_.fd()),
@@ -24,8 +24,8 @@ Session::Session(Connection connection, const std::string& job, std::uint64_t he
           region_.memory(), [this] { return blocks_to_copy(); }, [this] { close_in_child(); }) {
   // Last: a trainer that was admitted and fails then ends what the others have begun.
   admission_ = connection_.join();
-  place_ = {admission_.welcome.rank, admission_.welcome.size,
-            static_cast<std::uint32_t>(options.lanes.size()), options.reproducible};
+  place_ = {admission_.welcome.rank, admission_.welcome.size, wish.hello.lane_count,
+            wish.hello.reproducible == 1};
   sleeper_.set_doorbell(admission_.doorbell.get());
 }
 
@@ -70,7 +70,7 @@ void Session::leave() {
   if (lost_code_ == GRADCUBE_OK) {
     // Before the daemon takes it back; who leaves waits for that.
     hub_->keep_shown();
-    connection_.send_goodbye();
+    connection_.say(shared::MessageType::goodbye);
   }
   lose(GRADCUBE_EINVAL, "this session has left its job: open another one");
 }
@@ -80,7 +80,7 @@ void Session::leave() {
 void Session::abort() noexcept {
   if (!aborted_.exchange(true)) {
     hub_->keep_shown();  // before the daemon takes it back
-    connection_.send_abort();
+    connection_.tell(shared::MessageType::abort);
     connection_.shut_down();  // also ends a wait for room in it
   }
   const std::scoped_lock lock(mutex_);

@@ -69,7 +69,7 @@ namespace gradcube::trainer {
 class Session {
  public:
   Session(Connection connection, const std::string& job, std::uint64_t heap_bytes,
-          const Options& options);
+          const Wish& wish);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

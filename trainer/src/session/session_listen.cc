@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <utility>
 
-#include "trainer/src/base/result_code.h"
+#include "trainer/src/connection/packet.h"
 #include "trainer/src/session/session.h"
 
 #include "gradcube/gradcube.h"
@@ -136,15 +136,16 @@ void Session::call_served() {
 void Session::listen() {
   shared::Notice notice{};
   while (lost_code_ == GRADCUBE_OK) {
-    Descriptor descriptor;
-    const Connection::Received received = connection_.receive(notice, descriptor);
-    if (received == Connection::Received::nothing) return;
-    if (received == Connection::Received::closed) {
+    Packet packet;
+    const Received received = receive_packet(connection_.fd(), packet);
+    if (received == Received::nothing) return;
+    // To a daemon whose notices are malformed the session listens no more.
+    if (received == Received::closed || !read_notice(packet, notice)) {
       lose_daemon();
       return;
     }
     try {
-      hear(notice, std::move(descriptor));
+      hear(notice, std::move(packet.descriptor));
     } catch (const std::bad_alloc&) {
       // It has no text, then.
     }

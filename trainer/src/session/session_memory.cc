@@ -153,7 +153,7 @@ int Session::await_confirmation(Lock& lock, std::uint64_t end, std::uint64_t wan
   // First the answer to an earlier report, which was not waited for any longer.
   for (const bool is_sent : {false, true}) {
     if (is_sent && lost_code_ == GRADCUBE_OK) {
-      reported_ = connection_.send_grow(end, wanted);
+      reported_ = connection_.say(shared::Grow{.end = end, .wanted = wanted});
       if (!reported_) return fail_unconfirmed(" takes no more messages");
     }
     Waiters::Waiter waiter(waiters_, Waiters::For::confirmation);

@@ -126,13 +126,14 @@ int Session::time_out(Lock& lock, Request& late) {
   }
   const std::int64_t waited_ms = waited_ns / 1'000'000;
   late.report.reset();  // the answer to an earlier inquiry says nothing about now
+  shared::Inquiry inquiry{.request = number, .number = late.number_in_lane};
   if (late.wanted.push.has_value()) {
-    connection_.send_inquiry(number, shared::kHubLane, late.collective.submission.push.key);
-  } else {
-    const bool has_lane = late.collective.is_in_lane();
-    connection_.send_inquiry(number, has_lane ? late.collective.submission.collective.lane : 0,
-                             late.number_in_lane);
+    inquiry.lane = shared::kHubLane;
+    inquiry.number = late.collective.submission.push.key;
+  } else if (late.collective.is_in_lane()) {
+    inquiry.lane = late.collective.submission.collective.lane;
   }
+  connection_.tell(inquiry);
   {
     Waiters::Waiter waiter(waiters_, Waiters::For::report, number);
     sleep(lock, waiter, Deadline::in_milliseconds(kInquiryMilliseconds), OnSignal::go_on);

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "aggregation/kernels.h"
-#include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/local_cluster.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/host/clock.h"
 #include "tests/support/scarce_memory.h"
@@ -29,8 +29,8 @@ constexpr unsigned kMostAllocations = 20'000;  // of a job's beginning, or end
 // bcube:2,2, each server with two engines, which nobody polls.
 class EnginesWithoutMemoryAtTimes : public testing::Test {
  protected:
-  static EmbeddedClusterOptions options() {
-    EmbeddedClusterOptions options;
+  static LocalClusterOptions options() {
+    LocalClusterOptions options;
     options.settings = settings_of("bcube:2,2", std::nullopt, 1500);
     options.settings.greeting_ns = 0;
     options.settings.probing_ns = 0;
@@ -118,7 +118,7 @@ class EnginesWithoutMemoryAtTimes : public testing::Test {
 
   VirtualClock clock_{1'000'000};
   EventQueue events_;
-  EmbeddedCluster cluster_{options(), clock_, aggregation::select_kernels(0), events_};
+  LocalCluster cluster_{options(), clock_, aggregation::select_kernels(0), events_};
   control::Instant now_ = std::chrono::seconds(1);
   std::vector<TrainerId> trainers_;
 };

@@ -139,7 +139,7 @@ TEST_F(HubLifetimes, AreRefusedAndGiveTheirChargeBackWhereTheEnginesCannotHaveTh
     expect_refused(answer, GRADCUBE_ENOMEM, "there are no packets for it");
   }
   EXPECT_EQ(life_.hub(), nullptr);
-  end_makings();  // one may still compare tables
+  end_makings();
   EXPECT_EQ(quota_.used(kUser), 0U);
 }
 

@@ -51,7 +51,7 @@ class HubLifetimes : public testing::Test {
         },
         is_whole);
   }
-  // The next that are told: a hub is made, and tables are compared, in a time of their own.
+  // The next that are told: a hub is made in a time of its own.
   std::vector<HubAnswer> answers(std::size_t least = 1) {
     std::vector<HubAnswer> told = work();
     while (told.size() < least) {

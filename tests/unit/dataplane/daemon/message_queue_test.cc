@@ -1,6 +1,6 @@
 // What the way between nodes does to messages: nothing as a rule, and what it is told to.
 
-#include "dataplane/daemon/messages/message_queue.h"
+#include "tests/support/message_queue.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

@@ -141,13 +141,13 @@ TEST_F(Nodes, EndTheJobsOfARestartedServerThatNobodyJoinsAgain) {
 
 TEST_F(Nodes, TellTheTrainerOfAServerThatStoodStillWhenItGoesOn) {
   const auto trainers = join_all();
-  nodes_.stop(2);
+  stop(2);
   run_for(control::GreetingTiming{}.silent_after + milliseconds(300));
   for (const TrainerId survivor : {trainers[0], trainers[1]}) {
     expect_words(told(survivor).failure(), {"nothing is heard of the daemon on server [2]"});
   }
   EXPECT_TRUE(told(trainers[2]).notices.empty());
-  nodes_.go_on(2);
+  go_on(2);
   run_for(seconds(10));
   ASSERT_FALSE(told(trainers[2]).notices.empty());
   EXPECT_EQ(told(trainers[2]).notices[0].code, GRADCUBE_EPEER);
@@ -157,9 +157,9 @@ TEST_F(Nodes, TellTheTrainerOfAServerThatStoodStillWhenItGoesOn) {
 
 TEST_F(Nodes, KeepAJobWhoseServerStoodStillForAShortWhile) {
   const auto trainers = join_all();
-  nodes_.stop(2);
+  stop(2);
   run_for(control::GreetingTiming{}.silent_after / 2);
-  nodes_.go_on(2);
+  go_on(2);
   run_for(seconds(5));
   for (const TrainerId trainer : trainers) {
     EXPECT_TRUE(told(trainer).notices.empty()) << told(trainer).failure();
@@ -170,7 +170,7 @@ TEST_F(Nodes, KeepAJobWhoseServerStoodStillForAShortWhile) {
 
 TEST_F(Nodes, DropWhatConcernsNoServerJobOrTrainerOfTheirs) {
   const auto trainers = join_all();
-  nodes_.messages().send({0, 77, control::Greeting{1, true}}, now_);
+  nodes_.messages().push_back({0, 77, control::Greeting{1, true}});
   EngineEvent event;
   event.kind = EngineEvent::Kind::progress;
   event.job = 12345;
@@ -187,7 +187,8 @@ TEST_F(Nodes, DropWhatConcernsNoServerJobOrTrainerOfTheirs) {
 
 TEST_F(Nodes, SetUpAndEndJobsOverALinkThatLosesDoublesAndReordersMessages) {
   SCOPED_TRACE("seed " + std::to_string(kSeed));
-  nodes_.messages().set_faults({.loss = 0.2, .duplicate = 0.2, .longest_delay = milliseconds(30)});
+  divert_messages();
+  queue_.set_faults({.loss = 0.2, .duplicate = 0.2, .longest_delay = milliseconds(30)});
   for (unsigned round = 0; round < 20; ++round) {
     std::vector<TrainerId> trainers;
     for (const bcube::ServerId server : nodes_.servers()) trainers.push_back(join(server));

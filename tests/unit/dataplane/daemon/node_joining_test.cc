@@ -11,19 +11,20 @@ namespace {
 TEST_F(Nodes, HaveNothingToDoWithoutTrainers) {
   EXPECT_FALSE(nodes_.deadline().has_value());
   EXPECT_FALSE(nodes_.run(now_));
-  EXPECT_FALSE(nodes_.messages().next().has_value()) << "an idle node greets nobody";
+  EXPECT_TRUE(nodes_.messages().empty()) << "an idle node greets nobody";
   run_for(seconds(5));
   EXPECT_FALSE(nodes_.run(now_));
   EXPECT_TRUE(nodes_.idle());
 }
 
 TEST_F(Nodes, AdmitATrainerWhenItsLeaderHasAnsweredAndNotBefore) {
-  nodes_.messages().cut(0, 2);
+  divert_messages();
+  queue_.cut(0, 2);
   const TrainerId trainer = join(2);
   EXPECT_FALSE(told(trainer).admitted.has_value()) << "nothing happens within the call";
   run_for(seconds(1));
   EXPECT_FALSE(told(trainer).admitted.has_value());
-  nodes_.messages().mend();
+  queue_.mend();
   run_for(seconds(1));
   ASSERT_TRUE(told(trainer).admitted.has_value());
   EXPECT_EQ(told(trainer).admitted->rank, 2u);

@@ -14,6 +14,7 @@
 #include "control/plan/base/topology.h"
 #include "dataplane/daemon/node/node_group.h"
 #include "dataplane/engine/event_queue.h"
+#include "tests/support/message_queue.h"
 
 #include "gradcube/gradcube.h"
 
@@ -125,15 +126,27 @@ class Nodes : public testing::Test {
     const Instant end = now_ + duration;
     unsigned idle_turns = 0;
     while (now_ < end) {
-      nodes_.run(now_);
+      queue_.run(nodes_, now_);
       nodes_.look(now_);
       const Instant before = now_;
-      now_ = std::min({end, now_ + milliseconds(20), nodes_.deadline().value_or(end)});
+      now_ = std::min({end, now_ + milliseconds(20), nodes_.deadline().value_or(end),
+                       queue_.next().value_or(end)});
       now_ = std::max(now_, before);
       idle_turns = now_ == before ? idle_turns + 1 : 0;
       ASSERT_LT(idle_turns, 10u) << "a deadline does not move";
     }
-    nodes_.run(now_);
+    queue_.run(nodes_, now_);
+  }
+  // From now on messages go through the queue.
+  void divert_messages() { queue_.divert(nodes_); }
+  void stop(bcube::ServerId server) {
+    divert_messages();
+    queue_.stop(server);
+    nodes_.stop(server);
+  }
+  void go_on(bcube::ServerId server) {
+    queue_.go_on(server);
+    nodes_.go_on(server);
   }
   const Told& told(TrainerId trainer) { return recorder_.told[trainer]; }
   // All trainers have left, and nothing of any job is kept: an idle process has nothing to do.
@@ -149,7 +162,8 @@ class Nodes : public testing::Test {
   control::Topology topology_ = control::parse_topology("star:3", "here");
   EventQueue events_;
   Recorder recorder_;
-  NodeGroup nodes_{topology_, aggregation::select_kernels(0), {}, kSeed};
+  NodeGroup nodes_{topology_, aggregation::select_kernels(0), {}};
+  MessageQueue queue_{kSeed};  // of messages that were diverted to it
   Instant now_ = seconds(1'000);
   std::uint64_t asked_ = 0;
 };

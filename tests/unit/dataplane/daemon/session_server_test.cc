@@ -275,7 +275,11 @@ TEST_F(Sessions, AreLoggedWhenTheyAreRefusedOrEndBadly) {
 // Trainers whose job's leader, on server 0, cannot answer.
 class WaitingSessions : public Sessions {
  protected:
-  WaitingSessions() { nodes_.messages().cut(0, 1); }
+  WaitingSessions() {
+    nodes_.around().diverts = [](const control::NodeMessage& message, Instant) {
+      return message.from == 0 && message.to == 1;  // and loses it
+    };
+  }
 
   std::unique_ptr<Trainer> join() {
     auto trainer = std::make_unique<Trainer>(paths_[1]);
@@ -287,7 +291,7 @@ class WaitingSessions : public Sessions {
   }
   void expect_nothing_left() {
     EXPECT_EQ(trainers(), 0u);
-    nodes_.messages().mend();
+    nodes_.around().diverts = nullptr;
     run(500, [this] { return nodes_.idle(); });
     run(2);
     EXPECT_TRUE(nodes_.idle());
@@ -304,7 +308,7 @@ TEST_F(WaitingSessions, AreNotDisconnectedAsClientsThatSayNoHello) {
   EXPECT_TRUE(silent.is_closed());
   EXPECT_FALSE(waits->is_closed());
   EXPECT_EQ(trainers(), 1u);
-  nodes_.messages().mend();
+  nodes_.around().diverts = nullptr;
   run(100, [&] { return waits->is_welcomed(); });
   EXPECT_TRUE(waits->is_welcomed());
 }

@@ -75,7 +75,7 @@ class Sessions : public testing::Test {
   AttendedClock::SteadyClock::time_point time_{};
   AttendedClock clock_{[this] { return time_ += std::chrono::milliseconds(10); }};
   MemoryQuota quota_{kSessionQuota};
-  NodeGroup nodes_{topology_, aggregation::select_kernels(0), {}, 1};
+  NodeGroup nodes_{topology_, aggregation::select_kernels(0), {}};
   std::vector<std::string> logged_;
   SessionServer server_{
       loop_,  nodes_,

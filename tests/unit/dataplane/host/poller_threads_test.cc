@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/local_cluster.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/engine/hand_over.h"
 #include "dataplane/host/packet_pool.h"
@@ -333,10 +333,10 @@ TEST(PollerThreads, TrainersReduceOverEnginesOnTwoThreadsWhileTheControlThreadLo
   constexpr std::uint64_t kCount = 2'000;
   TscClock clock;
   EventQueue events;
-  EmbeddedClusterOptions options;
+  LocalClusterOptions options;
   options.settings = settings();
   options.lcores = {{1, -1}, {2, -1}};
-  EmbeddedCluster cluster(options, clock, aggregation::select_kernels(0), events);
+  LocalCluster cluster(options, clock, aggregation::select_kernels(0), events);
   NodeGroup& nodes = cluster.nodes();
   Admissions admissions(nodes);
   {

@@ -1,10 +1,26 @@
-#include "dataplane/daemon/messages/message_queue.h"
+#include "tests/support/message_queue.h"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
 namespace gradcube::dataplane {
+
+void MessageQueue::divert(NodeGroup& nodes) {
+  nodes.around().diverts = [this](const control::NodeMessage& message, control::Instant now) {
+    send(message, now);
+    return true;
+  };
+}
+
+bool MessageQueue::run(NodeGroup& nodes, control::Instant now) {
+  bool any = false;
+  do {
+    while (auto message = take(now)) nodes.messages().push_back(std::move(*message));
+    any = nodes.run(now) || any;
+  } while (next().value_or(control::Instant::max()) <= now);
+  return any;
+}
 
 bool MessageQueue::hits(double probability) {
   return probability > 0 && static_cast<double>(random_.next() >> 11) * 0x1p-53 < probability;

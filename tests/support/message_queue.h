@@ -1,11 +1,13 @@
-// The messages between the nodes of one process, on their way. Each is due at a time, at once as a
-// rule. So that the nodes need not rely on more than a real network gives, a queue can lose
-// messages, double them and delay them by random times, which reorders them; it can be cut between
-// two servers, one way or both; and the messages to a server that stands still wait for it.
+// A network for the messages between the nodes of one process, worse than they need rely on. Each
+// message is due at a time. The network can lose messages, double them and delay them by random
+// times, which reorders them; it can be cut between two servers, one way or both; and the messages
+// to a server that stands still wait for it.
+//
+// It takes what the nodes send once divert() was called; run() then stands in for the nodes' own.
 //
 // Time is handed in; random numbers come from the seed. The control thread's.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_MESSAGES_MESSAGE_QUEUE_H_
-#define GRADCUBE_DATAPLANE_DAEMON_MESSAGES_MESSAGE_QUEUE_H_
+#ifndef GRADCUBE_TESTS_SUPPORT_MESSAGE_QUEUE_H_
+#define GRADCUBE_TESTS_SUPPORT_MESSAGE_QUEUE_H_
 
 #include <cstdint>
 #include <map>
@@ -15,6 +17,7 @@
 
 #include "control/jobs/job_actions.h"
 #include "control/jobs/node_message.h"
+#include "dataplane/daemon/node/node_group.h"
 #include "dataplane/fabric/emulated/random.h"
 
 namespace gradcube::dataplane {
@@ -29,6 +32,12 @@ struct MessageFaults {
 class MessageQueue {
  public:
   explicit MessageQueue(std::uint64_t seed) : random_(seed) {}
+
+  // It outlives the nodes' next message.
+  void divert(NodeGroup& nodes);
+  // Delivers what is due, and carries out what follows, until nothing more is to be done now.
+  // Whether there was something.
+  bool run(NodeGroup& nodes, control::Instant now);
 
   void set_faults(const MessageFaults& faults) { faults_ = faults; }
   // From now on nothing that `from` sends reaches `to`, until mend().
@@ -60,4 +69,4 @@ class MessageQueue {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_MESSAGES_MESSAGE_QUEUE_H_
+#endif  // GRADCUBE_TESTS_SUPPORT_MESSAGE_QUEUE_H_
