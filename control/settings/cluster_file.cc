@@ -184,7 +184,7 @@ class Reader {
         refuse(found->first.source(), fmt::format("{} does not belong to the topology {}: "
                                                   "a bcube has n and k, a star has n, a torus n "
                                                   "and h",
-                                                  quoted(key), quoted(spec)));
+                                                  quoted(key), control::quoted(spec)));
       } else {
         spec += (key == "n" ? ":" : ",") + text;
       }
