@@ -1,5 +1,3 @@
-#include "cli/checks/dpdk_checks.h"
-
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
@@ -11,6 +9,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "cli/checks/host_checks.h"
 #include "cli/cluster/available_memory.h"
 #include "control/base/printable.h"
 
