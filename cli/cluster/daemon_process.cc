@@ -262,8 +262,7 @@ DaemonStart daemon_of(const control::ClusterSettings& settings) {
       .executable = find_daemon(),
       .servers = embedded ? "--all" : fmt::format("--{}", control::fabric_name(settings.fabric)),
       .settings = control::to_json(settings).dump(),
-      .timeout = kStartPatience + kPatiencePerDaemon * daemons,
-      .waiting = {}};
+      .timeout = kStartPatience + kPatiencePerDaemon * daemons};
 }
 
 void try_daemon(const fs::path& near, DaemonStart start,

@@ -192,10 +192,8 @@ std::optional<std::string> other_cluster(const json& request) {
 
 // Runs a command of ours. Its exit code.
 int run_words(const json& request, bool is_last, const InterruptGuard& interrupt) {
-  LaunchTask task{.mark = "",
-                  .file = own_program().string(),
-                  .words = {"gradcube"},
-                  .environment = own_environment()};
+  LaunchTask task{
+      .file = own_program().string(), .words = {"gradcube"}, .environment = own_environment()};
   for (const json& word : items(request, "words")) {
     if (word.is_string()) task.words.push_back(word.get<std::string>());
   }
