@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "cli/checks/host_checks.h"
-#include "cli/cluster/available_memory.h"
+#include "cli/cluster/host_load.h"
 #include "control/base/printable.h"
 
 namespace gradcube::cli {

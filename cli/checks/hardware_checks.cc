@@ -10,8 +10,8 @@
 
 #include "aggregation/kernels.h"
 #include "cli/checks/host_checks.h"
-#include "cli/cluster/available_memory.h"
-#include "cli/text/text_table.h"
+#include "cli/cluster/host_load.h"
+#include "cli/text/units_text.h"
 #include "control/base/cores.h"
 #include "control/base/descriptors.h"
 #include "control/base/printable.h"

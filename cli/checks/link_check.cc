@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "cli/cluster/control_client.h"
-#include "cli/cluster/core_wait.h"
+#include "cli/cluster/host_load.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/measure/harness.h"
 #include "cli/measure/measure_collective.h"
 #include "cli/text/json_fields.h"
-#include "cli/text/text_table.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
 #include "control/model/line_fit.h"
 #include "control/plan/algorithms.h"
@@ -261,7 +261,6 @@ void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std:
   for (const NeighbourLink& link : std::span(links, count)) {
     results.push_back({.link = link,
                        .configured_bps = configured_bps(cluster_, link),
-                       .figures = std::nullopt,
                        .problem = reported_problem(status, cluster_, link),
                        .left_out = left_out_for(cluster_, link)});
     if (!results.back().problem.empty() || !results.back().left_out.empty()) continue;
@@ -269,7 +268,7 @@ void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std:
         {results.size() - 1, std::make_unique<Measurement>(cluster_, settings_, link)});
   }
   const auto processes = daemon_processes(status);
-  const CoreWaits waits = core_waits(processes);
+  const ThreadLoads loads = thread_loads(processes);
   const auto begin = std::chrono::steady_clock::now();
   {
     std::vector<std::jthread> threads;
@@ -279,7 +278,7 @@ void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std:
     }
   }
   const double core_wait =
-      longest_core_wait(waits, core_waits(processes)) /
+      longest_core_wait(loads, thread_loads(processes)) /
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
   const json after = ask_status(directory_, WantedFlows::all);

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/cluster/perf_trainer.h"
+#include "cli/cluster/running_cluster.h"
 #include "control/base/errors.h"
 
 #include "gradcube/gradcube.hpp"

@@ -19,6 +19,7 @@
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
 #include "cli/text/report.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
 #include "control/plan/neighbour_rounds.h"
 #include "control/plan/plan_choice.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/cluster/available_memory.h"
+#include "cli/cluster/host_load.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/measurements.h"
 #include "cli/measure/harness.h"
@@ -22,6 +22,7 @@
 #include "cli/text/command.h"
 #include "cli/text/output.h"
 #include "cli/text/report.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
 #include "control/plan/base/topology.h"
 #include "control/settings/run_directory.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "cli/cluster/available_memory.h"
+#include "cli/cluster/host_load.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/measure/harness.h"
 #include "cli/measure/measure_hub.h"
@@ -17,6 +17,7 @@
 #include "cli/text/output.h"
 #include "cli/text/package_file.h"
 #include "cli/text/report.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
 #include "control/base/lists.h"
 #include "control/base/printable.h"

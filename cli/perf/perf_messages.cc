@@ -21,6 +21,7 @@
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
 #include "cli/text/report.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
 #include "control/plan/base/topology_links.h"
 #include "control/settings/run_directory.h"

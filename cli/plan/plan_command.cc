@@ -14,7 +14,7 @@
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
 #include "cli/text/report.h"
-#include "cli/text/text_table.h"
+#include "cli/text/units_text.h"
 #include "control/base/cores.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"

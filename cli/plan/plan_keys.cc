@@ -9,6 +9,7 @@
 #include "cli/text/command.h"
 #include "cli/text/keys_file.h"
 #include "cli/text/option_checks.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
 #include "control/base/lists.h"
 #include "control/base/printable.h"

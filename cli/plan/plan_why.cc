@@ -9,6 +9,7 @@
 #include "cli/cluster/measurements.h"
 #include "cli/cluster/running_cluster.h"
 #include "cli/text/report.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
 #include "control/base/units.h"
 #include "control/plan/auto_plans.h"
