@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <fmt/format.h>
 #include <string>
@@ -19,8 +18,6 @@
 #include "cli/text/output.h"
 #include "cli/text/progress_line.h"
 #include "control/base/errors.h"
-#include "control/base/printable.h"
-#include "control/base/units.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -34,25 +31,9 @@ constexpr double kLongestRoundTrip = 60;
 struct CheckOptions {
   LinkCheckSettings settings;
   double timeout_seconds = 10;
-  std::string most_round_trip;
   bool all = false;
   bool json = false;
 };
-
-// "50us", or a plain number of seconds.
-double round_trip_seconds(const std::string& text) {
-  double seconds = 0;
-  const char* const end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, seconds);
-  if (result.ec != std::errc() || result.ptr != end) {
-    seconds = static_cast<double>(control::parse_duration(text, "--most-round-trip")) / 1e9;
-  }
-  if (seconds >= kShortestRoundTrip && seconds <= kLongestRoundTrip) return seconds;
-  throw control::UsageError(
-      fmt::format("--most-round-trip {}: a round trip takes 1us to 60s; expected a time, for "
-                  "example 50us, or a number of seconds",
-                  control::quoted(text)));
-}
 
 int check_all_hosts(const ClusterHosts& hosts, const CheckOptions& options) {
   HostGroup group(hosts);
@@ -65,9 +46,6 @@ int check_all_hosts(const ClusterHosts& hosts, const CheckOptions& options) {
 int run_check(CheckOptions options) {
   options.settings.timeout = std::chrono::ceil<std::chrono::milliseconds>(
       std::chrono::duration<double>(options.timeout_seconds));
-  if (!options.most_round_trip.empty()) {
-    options.settings.most_round_trip_seconds = round_trip_seconds(options.most_round_trip);
-  }
   const bool named = !options.settings.job.empty();
   if (options.settings.job.size() > kLongestLinkCheckJob) {
     throw control::UsageError(
@@ -123,8 +101,10 @@ void add_options(CLI::App* command, CheckOptions* options) {
                    "The share of segments that may be lost, 0 to 1")
       ->check(number_in(0, 1))
       ->capture_default_str();
-  add_text(command, "--most-round-trip", options->most_round_trip,
-           "Time that a round trip may take, 50us, or plain seconds; any if not given");
+  command
+      ->add_option("--most-round-trip", options->settings.most_round_trip_seconds,
+                   "Time that a round trip may take, 50us, or plain seconds; any if not given")
+      ->transform(seconds_in(kShortestRoundTrip, kLongestRoundTrip));
   command
       ->add_option("--timeout", options->timeout_seconds,
                    "Seconds to wait for one all-reduce over a link")

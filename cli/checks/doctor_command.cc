@@ -2,7 +2,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/checks/dpdk_checks.h"
 #include "cli/checks/host_checks.h"
 #include "cli/cluster/settings_options.h"
 #include "cli/text/command.h"
@@ -30,7 +29,7 @@ int run_doctor(const DoctorOptions& options) {
   control::ClusterSettings settings;  // of the embedded cluster that is tried
   settings.topology = named.topology;
   const auto directory = control::RunDirectory::from_environment();
-  std::vector<HostCheck> checks = check_programs(settings, directory);
+  std::vector<HostCheck> checks = check_daemon(settings, directory);
   for (auto& more :
        {check_hardware(settings), check_dpdk_host(options.nics), check_network(),
         std::vector{check_authentication(named)}, check_cluster(directory), check_python()}) {

@@ -1,5 +1,3 @@
-#include "cli/checks/dpdk_checks.h"
-
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
@@ -11,7 +9,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "cli/cluster/available_memory.h"
+#include "cli/checks/host_checks.h"
+#include "cli/cluster/host_load.h"
 #include "control/base/printable.h"
 
 namespace gradcube::cli {

@@ -1,24 +1,17 @@
-#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
 #include <system_error>
-#include <unistd.h>
 #include <vector>
 
 #include "aggregation/kernels.h"
 #include "cli/checks/host_checks.h"
-#include "cli/cluster/available_memory.h"
-#include "cli/cluster/line_channel.h"
-#include "cli/text/text_table.h"
+#include "cli/cluster/host_load.h"
+#include "cli/text/units_text.h"
 #include "control/base/cores.h"
 #include "control/base/descriptors.h"
 #include "control/base/printable.h"
@@ -80,52 +73,6 @@ HostCheck check_memory() {
           "end other programs, or take a smaller topology: gradcube up --topology bcube:2,2"};
 }
 
-HostCheck check_memfd() {
-  constexpr rlim_t kBytes = 1 << 12;
-  rlimit limit{};
-  getrlimit(RLIMIT_FSIZE, &limit);
-  if (limit.rlim_cur < kBytes) {  // a file that is longer ends this process
-    return {"shared memory", Verdict::fail,
-            fmt::format("files of at most {} bytes are allowed", limit.rlim_cur),
-            "ulimit -f unlimited"};
-  }
-  const Descriptor memory(memfd_create("gradcube-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (memory.get() < 0 || ftruncate(memory.get(), kBytes) != 0 ||
-      fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
-    return {"shared memory", Verdict::fail,
-            fmt::format("the kernel refuses a sealed memfd: {}", std::strerror(errno)),
-            "run outside of the sandbox that forbids memfd_create"};
-  }
-  void* region = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
-  if (region == MAP_FAILED) {
-    return {"shared memory", Verdict::fail,
-            fmt::format("cannot map a memfd: {}", std::strerror(errno)), "ulimit -v unlimited"};
-  }
-  munmap(region, kBytes);
-  return good("shared memory", "sealed memfds work");
-}
-
-HostCheck check_shm() {
-  struct statvfs status;
-  if (statvfs("/dev/shm", &status) != 0) {
-    return {"/dev/shm", Verdict::warn, fmt::format("not there: {}", std::strerror(errno)),
-            "sudo mount -t tmpfs tmpfs /dev/shm; Gradcube itself uses memfds, Open MPI needs it"};
-  }
-  return good("/dev/shm",
-              fmt::format("{} free", human_bytes(static_cast<double>(status.f_bavail) *
-                                                 static_cast<double>(status.f_frsize))));
-}
-
-HostCheck check_memlock() {
-  rlimit limit{};
-  getrlimit(RLIMIT_MEMLOCK, &limit);
-  if (limit.rlim_cur == RLIM_INFINITY) return good("memlock", "unlimited");
-  return good("memlock",
-              fmt::format("{}: enough for the embedded fabric, which locks nothing; a NIC with "
-                          "vfio-pci needs `ulimit -l unlimited`",
-                          human_bytes(static_cast<double>(limit.rlim_cur))));
-}
-
 // The daemon raises its limit to the hard one.
 HostCheck check_open_files(const control::ClusterSettings& settings) {
   const std::size_t servers = servers_of_a_daemon(settings);
@@ -178,9 +125,9 @@ HostCheck check_cpu_time() {
 }  // namespace
 
 std::vector<HostCheck> check_hardware(const control::ClusterSettings& settings) {
-  return {
-      check_cores(),   check_vector_instructions(), check_memory(), check_memfd(),   check_shm(),
-      check_memlock(), check_open_files(settings),  check_heap(),   check_cpu_time()};
+  return {check_cores(),  check_vector_instructions(),
+          check_memory(), check_open_files(settings),
+          check_heap(),   check_cpu_time()};
 }
 
 }  // namespace gradcube::cli

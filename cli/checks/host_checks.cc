@@ -1,10 +1,10 @@
 #include "cli/checks/host_checks.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <exception>
 #include <filesystem>
 #include <fmt/format.h>
@@ -28,22 +28,6 @@ namespace fs = std::filesystem;
 using control::RunDirectory;
 
 constexpr std::size_t kLongestRefusal = 1000;
-
-bool library_loads(const char* name) {
-  void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-  if (library == nullptr) return false;
-  dlclose(library);
-  return true;
-}
-
-HostCheck check_dpdk() {
-  const std::string install = "sudo apt-get install -y dpdk libdpdk-dev";
-  for (const char* eal : {"librte_eal.so.23", "librte_eal.so.24", "librte_eal.so.25"}) {
-    if (!library_loads(eal)) continue;
-    return good("dpdk", fmt::format("{} loads", eal));
-  }
-  return {"dpdk", Verdict::fail, "DPDK's library librte_eal is not installed", install};
-}
 
 fs::path nearest_folder(const RunDirectory& directory) {
   fs::path folder = directory.path();
@@ -89,32 +73,6 @@ std::string why_no_trainers(const RunDirectory& directory) {
   }
 }
 
-std::vector<HostCheck> check_daemon(const control::ClusterSettings& settings,
-                                    const RunDirectory& directory) {
-  DaemonStart daemon;
-  try {
-    daemon = daemon_of(settings);
-  } catch (const std::exception& error) {
-    return {{"daemon", Verdict::fail, error.what(), "meson setup build && ninja -C build"}};
-  }
-  const std::string path = daemon.executable.string();
-  if (has_daemon(directory)) return {good("daemon", path + ": one runs, so none was tried")};
-  try {
-    std::string refusal;
-    try_daemon(trial_folder(directory), daemon,
-               [&refusal](const RunDirectory& trial) { refusal = why_no_trainers(trial); });
-    return {good("daemon", fmt::format("{}: one of {} starts", path, settings.topology.spec())),
-            refusal.empty() ? good("trainers", "one joins at each of its servers")
-                            : HostCheck{"trainers", Verdict::fail, refusal, ""}};
-  } catch (const std::exception& error) {
-    return {{"daemon", Verdict::fail,
-             fmt::format("{}: one of {} does not start: {}", path, settings.topology.spec(),
-                         control::printable(error.what(), kLongestRefusal)),
-             fmt::format("as it says; if libraries are missing, `{} --help` names them",
-                         control::shell_word(path))}};
-  }
-}
-
 // Of it, or of the folder in which it would be made.
 std::string why_unwritable(const RunDirectory& directory) {
   const fs::path folder = nearest_folder(directory);
@@ -139,25 +97,38 @@ std::optional<bool> finds_module(const std::string& python, const std::string& m
   return WEXITSTATUS(status) == 0;
 }
 
-}  // namespace
+constexpr std::array<std::string_view, 3> kVerdicts = {"OK", "WARN", "FAIL"};
 
 std::string_view verdict_text(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::ok:
-      return "OK";
-    case Verdict::warn:
-      return "WARN";
-    case Verdict::fail:
-      break;
-  }
-  return "FAIL";
+  return kVerdicts[static_cast<std::size_t>(verdict)];
 }
 
-std::vector<HostCheck> check_programs(const control::ClusterSettings& settings,
-                                      const RunDirectory& directory) {
-  std::vector<HostCheck> checks = check_daemon(settings, directory);
-  checks.insert(checks.begin(), check_dpdk());
-  return checks;
+}  // namespace
+
+std::vector<HostCheck> check_daemon(const control::ClusterSettings& settings,
+                                    const RunDirectory& directory) {
+  DaemonStart daemon;
+  try {
+    daemon = daemon_of(settings);
+  } catch (const std::exception& error) {
+    return {{"daemon", Verdict::fail, error.what(), "meson setup build && ninja -C build"}};
+  }
+  const std::string path = daemon.executable.string();
+  if (has_daemon(directory)) return {good("daemon", path + ": one runs, so none was tried")};
+  try {
+    std::string refusal;
+    try_daemon(trial_folder(directory), daemon,
+               [&refusal](const RunDirectory& trial) { refusal = why_no_trainers(trial); });
+    return {good("daemon", fmt::format("{}: one of {} starts", path, settings.topology.spec())),
+            refusal.empty() ? good("trainers", "one joins at each of its servers")
+                            : HostCheck{"trainers", Verdict::fail, refusal, ""}};
+  } catch (const std::exception& error) {
+    return {{"daemon", Verdict::fail,
+             fmt::format("{}: one of {} does not start: {}", path, settings.topology.spec(),
+                         control::printable(error.what(), kLongestRefusal)),
+             fmt::format("as it says; if libraries are missing, `{} --help` names them",
+                         control::shell_word(path))}};
+  }
 }
 
 HostCheck check_authentication(const control::ClusterSettings& settings) {

@@ -12,9 +12,9 @@
 #ifndef GRADCUBE_CLI_CHECKS_HOST_CHECKS_H_
 #define GRADCUBE_CLI_CHECKS_HOST_CHECKS_H_
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,16 +36,19 @@ inline HostCheck good(std::string name, std::string finding) {
   return {std::move(name), Verdict::ok, std::move(finding), ""};
 }
 
-std::string_view verdict_text(Verdict verdict);  // "OK", "WARN", "FAIL"
+// A daemon of a cluster with these settings, which is started for trainers and ended, unless one
+// runs in the directory.
+std::vector<HostCheck> check_daemon(const control::ClusterSettings& settings,
+                                    const control::RunDirectory& directory);
 
-// DPDK's libraries, and a daemon of a cluster with these settings, which is started for trainers
-// and ended, unless one runs in the directory.
-std::vector<HostCheck> check_programs(const control::ClusterSettings& settings,
-                                      const control::RunDirectory& directory);
-
-// Cores, vector instructions, memory, memfd, the limits of processes. Huge pages and NICs:
-// dpdk_checks.h.
+// Cores, vector instructions, memory, the limits of processes. Huge pages and NICs are below.
 std::vector<HostCheck> check_hardware(const control::ClusterSettings& settings);
+
+// Huge pages on each NUMA node, and for NICs that the user names, by PCI address, MAC or interface,
+// the IOMMU, vfio-pci and the driver that each has. Who names no NIC needs none of it: then huge
+// pages are told of and nothing is warned of. root: where sysfs lies, "/" but in tests.
+std::vector<HostCheck> check_dpdk_host(const std::vector<std::string>& nics,
+                                       const std::filesystem::path& root = "/");
 
 // Packet sockets, for a daemon on this host's interfaces; and what the test bed of `up --fabric
 // veth` is made of, in a network namespace that is gone afterwards.

@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "cli/cluster/control_client.h"
-#include "cli/cluster/core_wait.h"
+#include "cli/cluster/host_load.h"
 #include "cli/cluster/interrupt.h"
-#include "cli/measure/perf_runner.h"
-#include "cli/measure/start_thread.h"
+#include "cli/measure/harness.h"
+#include "cli/measure/measure_collective.h"
 #include "cli/text/json_fields.h"
-#include "cli/text/text_table.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
 #include "control/model/line_fit.h"
 #include "control/plan/algorithms.h"
@@ -151,8 +151,8 @@ class LinkCheck::Measurement {
   // Any thread. The sessions stay open until this dies, so that the daemon still has the flows.
   void run() {
     try {
-      runner_ = std::make_unique<PerfRunner>(choice_, trainers_, job_, perf_);
-      figures_.round_trip_seconds = control::model::median(runner_->run(kSmallCount).seconds);
+      harness_.emplace(trainers_, choice_.placement().trainers(), job_, perf_);
+      figures_.round_trip_seconds = median_seconds(kSmallCount);
       measure_full_frames();
     } catch (const std::exception& error) {
       problem_ = fmt::format("not measured: {}", error.what());
@@ -181,9 +181,13 @@ class LinkCheck::Measurement {
   }
 
  private:
+  double median_seconds(std::uint64_t count) {
+    return control::model::median(measure_collective(*harness_, choice_, perf_, count).seconds);
+  }
+
   void measure_full_frames() {
     try {
-      const double seconds = control::model::median(runner_->run(count_).seconds);
+      const double seconds = median_seconds(count_);
       figures_.payload_bps = static_cast<double>(count_ * sizeof(Element)) * 8 / seconds;
     } catch (const IterationTimeout&) {
       only_small_pass_ = true;
@@ -212,7 +216,7 @@ class LinkCheck::Measurement {
   const std::uint64_t count_;
   PerfSettings perf_;
   std::vector<PerfTrainer> trainers_;
-  std::unique_ptr<PerfRunner> runner_;
+  std::optional<Harness> harness_;
   LinkFigures figures_;
   std::string problem_;
   bool only_small_pass_ = false;
@@ -257,7 +261,6 @@ void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std:
   for (const NeighbourLink& link : std::span(links, count)) {
     results.push_back({.link = link,
                        .configured_bps = configured_bps(cluster_, link),
-                       .figures = std::nullopt,
                        .problem = reported_problem(status, cluster_, link),
                        .left_out = left_out_for(cluster_, link)});
     if (!results.back().problem.empty() || !results.back().left_out.empty()) continue;
@@ -265,7 +268,7 @@ void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std:
         {results.size() - 1, std::make_unique<Measurement>(cluster_, settings_, link)});
   }
   const auto processes = daemon_processes(status);
-  const CoreWaits waits = core_waits(processes);
+  const ThreadLoads loads = thread_loads(processes);
   const auto begin = std::chrono::steady_clock::now();
   {
     std::vector<std::jthread> threads;
@@ -275,7 +278,7 @@ void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std:
     }
   }
   const double core_wait =
-      longest_core_wait(waits, core_waits(processes)) /
+      longest_core_wait(loads, thread_loads(processes)) /
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
   const json after = ask_status(directory_, WantedFlows::all);

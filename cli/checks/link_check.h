@@ -50,15 +50,15 @@ struct LinkFigures {
   // Segments of the large buffers, by the servers that are here.
   std::uint64_t sent = 0;
   std::uint64_t lost = 0;  // sent again, and had not arrived before
-  // The share of the time that a thread of the daemons here waited for a core (core_wait.h).
+  // The share of the time that a thread of the daemons here waited for a core (host_load.h).
   double core_wait = 0;
 };
 
 struct LinkResult {
   control::NeighbourLink link;
-  double configured_bps = 0;           // 0: not limited
-  std::optional<LinkFigures> figures;  // nothing if it was not, or could not be measured
-  std::string problem;                 // empty: it is as configured, or was left out
+  double configured_bps = 0;             // 0: not limited
+  std::optional<LinkFigures> figures{};  // nothing if it was not, or could not be measured
+  std::string problem;                   // empty: it is as configured, or was left out
   // Why it was not measured, if that is no problem: one of its servers takes no trainers.
   std::string left_out;
 };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "cli/text/units_text.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
 

@@ -107,7 +107,6 @@ ClusterHosts hosts_from_json(const nlohmann::json& json) {
   ClusterHosts hosts{.cluster = text_field(json, "cluster").value_or(""),
                      .launcher = text_field(json, "launcher").value_or(""),
                      .program = text_field(json, "program").value_or(""),
-                     .names = {},
                      .settings = control::settings_from_json(field(json, "settings"))};
   for (const nlohmann::json& name : items(json, "names")) {
     hosts.names.push_back(name.is_string() ? name.get<std::string>() : "");

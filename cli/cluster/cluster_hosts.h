@@ -24,8 +24,9 @@ struct ClusterHosts {
   std::string cluster;  // drawn for each `up`: tells its daemons from those of a later one
   // "ssh", "srun" or "mpirun", or a command with "{host}" in it.
   std::string launcher;
-  std::string program;             // the path of gradcube on the other hosts
-  std::vector<std::string> names;  // of the hosts, in the order of their servers, for the launcher
+  std::string program;  // the path of gradcube on the other hosts
+  std::vector<std::string>
+      names{};  // of the hosts, in the order of their servers, for the launcher
   // With the addresses of all servers, a row for each of `names`.
   control::ClusterSettings settings;
 

@@ -1,23 +1,19 @@
 #include "cli/cluster/control_client.h"
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <string_view>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <system_error>
 #include <unistd.h>
 #include <vector>
 
 #include "cli/cluster/cluster_hosts.h"
 #include "cli/cluster/comes_true.h"
-#include "cli/cluster/line_channel.h"
 #include "cli/text/json_fields.h"
 #include "control/base/errors.h"
+#include "control/settings/ask_daemons.h"
 
 namespace gradcube::cli {
 namespace {
@@ -26,20 +22,11 @@ using control::RunDirectory;
 using control::SetupError;
 using nlohmann::json;
 
-constexpr std::size_t kLongestAnswer = 64 << 20;
 // A daemon gives 64 others at a time two seconds, and a cluster has 65,536 servers at most.
 constexpr auto kAllPatience = std::chrono::minutes(40);
 constexpr auto kAllPause = std::chrono::milliseconds(50);
 constexpr const char* kNoStatus =
     "the daemon's answer has no status: is it another version of gradcubed?";
-
-// A daemon that hangs with a full backlog would block connect() for ever, and so would send().
-void limit_wait(int socket, std::chrono::milliseconds timeout) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
-  const std::chrono::microseconds rest = timeout - seconds;
-  const timeval limit{seconds.count(), rest.count()};
-  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-}
 
 // The user may look at the directory, but not use the socket. Whether the daemon lives cannot be
 // seen: its lock is closed, too.
@@ -50,41 +37,6 @@ std::string closed_message(const RunDirectory& directory) {
       "the cluster in {} serves its own user, {}, alone, and not user {}: set GRADCUBE_RUN to a "
       "directory of your own, or ask user {} for a daemon whose allow-users names you",
       directory.path().string(), status.st_uid, geteuid(), status.st_uid);
-}
-
-Descriptor connect_to_daemon(const RunDirectory& directory, std::chrono::milliseconds timeout) {
-  const std::string path = directory.control_socket().string();
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    throw SetupError(fmt::format("the path {} is too long for a Unix socket", path));
-  }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  limit_wait(socket.get(), timeout);
-  if (socket.get() < 0 ||
-      connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    const int error = errno;
-    if (error == EACCES) throw SetupError(closed_message(directory));
-    if (!directory.living_daemon()) throw SetupError(no_cluster_message(directory));
-    throw SetupError(
-        fmt::format("cannot reach the daemon at {}: {}; its log is {}", path,
-                    error == EAGAIN ? "it did not answer in time" : std::strerror(error),
-                    directory.log_file().string()));
-  }
-  return socket;
-}
-
-[[noreturn]] void throw_for(LineEnd end, int error, const RunDirectory& directory) {
-  std::string_view what = "closed the connection without an answer: it has ended, or is ending";
-  if (end == LineEnd::timed_out) what = "did not answer in time";
-  if (end == LineEnd::too_long) what = "answered more than a tool will read";
-  if (end == LineEnd::failed && error != ECONNRESET && error != EPIPE) {
-    throw SetupError(fmt::format("cannot speak with the daemon: {}; its log is {}",
-                                 std::strerror(error), directory.log_file().string()));
-  }
-  throw SetupError(
-      fmt::format("the daemon {}; its log is {}", what, directory.log_file().string()));
 }
 
 }  // namespace
@@ -141,27 +93,15 @@ void require_cluster(const RunDirectory& directory) {
 json ask_daemon(const RunDirectory& directory, const json& request,
                 std::chrono::milliseconds timeout) {
   require_cluster(directory);
-  const Deadline deadline = std::chrono::steady_clock::now() + timeout;
-  const Descriptor socket = connect_to_daemon(directory, timeout);
-  // A daemon that refuses at once has closed its end already; its answer can still be read.
-  const std::string question = request.dump() + "\n";
-  (void)!send(socket.get(), question.data(), question.size(), MSG_NOSIGNAL);
-  std::string line;
-  const LineEnd end = read_line(socket.get(), deadline, kLongestAnswer, &line);
-  if (end != LineEnd::line) throw_for(end, errno, directory);
-  const json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
-  const auto ok = flag_field(answer, "ok");
-  if (!ok) {
-    throw SetupError(
-        "the daemon's answer does not follow the protocol: is it another version of gradcubed?");
-  }
-  if (!*ok) {
-    const std::string message =
-        text_field(answer, "error").value_or("the daemon refused and gave no reason");
-    if (flag_field(answer, "usage").value_or(false)) throw control::UsageError(message);
-    throw SetupError(message);
-  }
-  return answer;
+  const std::filesystem::path socket = directory.control_socket();
+  const auto got = control::ask_daemons({socket}, request, timeout).front();
+  if (got.why.empty()) return got.answer;
+  if (got.usage) throw control::UsageError(got.why);
+  if (got.refused) throw SetupError(got.why);
+  if (got.error == EACCES) throw SetupError(closed_message(directory));
+  if (got.error != 0 && !directory.living_daemon()) throw SetupError(no_cluster_message(directory));
+  throw SetupError(fmt::format("no answer from the daemon at {}: {}; its log is {}",
+                               socket.string(), got.why, directory.log_file().string()));
 }
 
 json ask_status_of_all(const RunDirectory& directory) {

@@ -21,6 +21,7 @@
 #include "control/base/errors.h"
 #include "control/base/lists.h"
 #include "control/base/printable.h"
+#include "control/base/system_error.h"
 
 namespace gradcube::cli {
 namespace {
@@ -149,9 +150,7 @@ pid_t fork_daemon(const RunDirectory& directory, const DaemonStart& start, int r
                   const InterruptGuard& interrupt) {
   const Descriptor log = directory.begin_log();
   const Descriptor null_device(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (null_device.get() < 0) {
-    throw SetupError(fmt::format("cannot read /dev/null: {}", std::strerror(errno)));
-  }
+  if (null_device.get() < 0) throw control::system_error("cannot read /dev/null");
   const std::string executable = start.executable.string();
   const std::string run_directory = directory.path().string();
   const std::string ready_text = std::to_string(kReadyDescriptor);
@@ -169,7 +168,7 @@ pid_t fork_daemon(const RunDirectory& directory, const DaemonStart& start, int r
   if (start.is_trial) child.arguments.insert(child.arguments.end(), {"--parent", parent.c_str()});
   child.arguments.push_back(nullptr);
   const pid_t pid = fork();
-  if (pid < 0) throw SetupError(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (pid < 0) throw control::system_error("cannot start a process");
   if (pid == 0) become_daemon(child);
   return pid;
 }
@@ -230,9 +229,7 @@ std::string setcap_command() {
 pid_t start_daemon(const RunDirectory& directory, const DaemonStart& start) {
   const InterruptGuard interrupt;
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw SetupError(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  }
+  if (pipe2(ends, O_CLOEXEC) != 0) throw control::system_error("cannot make a pipe");
   const Descriptor ready(ends[0]);
   Descriptor theirs(ends[1]);
   const pid_t pid = fork_daemon(directory, start, theirs.get(), interrupt);
@@ -265,8 +262,7 @@ DaemonStart daemon_of(const control::ClusterSettings& settings) {
       .executable = find_daemon(),
       .servers = embedded ? "--all" : fmt::format("--{}", control::fabric_name(settings.fabric)),
       .settings = control::to_json(settings).dump(),
-      .timeout = kStartPatience + kPatiencePerDaemon * daemons,
-      .waiting = {}};
+      .timeout = kStartPatience + kPatiencePerDaemon * daemons};
 }
 
 void try_daemon(const fs::path& near, DaemonStart start,

@@ -30,7 +30,7 @@ struct DaemonStart {
   std::string servers = "--all";  // what gradcubed is to run, as it takes it
   std::string settings;           // ClusterSettings as JSON
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
-  std::function<void()> waiting;  // called several times a second meanwhile
+  std::function<void()> waiting{};  // called several times a second meanwhile
   // It ends with this process, and messages do not name its log.
   bool is_trial = false;
 };

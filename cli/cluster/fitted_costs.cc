@@ -11,7 +11,7 @@
 #include "cli/cluster/run_file.h"
 #include "cli/text/json_fields.h"
 #include "cli/text/output.h"
-#include "cli/text/text_table.h"
+#include "cli/text/units_text.h"
 #include "control/model/weights_fit.h"
 #include "trainer/shared_layout.h"
 

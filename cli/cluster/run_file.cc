@@ -1,26 +1,18 @@
 #include "cli/cluster/run_file.h"
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fmt/format.h>
 #include <fstream>
 #include <string>
 #include <system_error>
 #include <unistd.h>
 
 #include "cli/text/json_fields.h"
-#include "control/base/errors.h"
+#include "control/base/system_error.h"
 
 namespace gradcube::cli {
 namespace {
 
 constexpr std::size_t kMostFileBytes = 4 << 20;
-
-[[noreturn]] void refuse(const std::filesystem::path& path) {
-  throw control::SetupError(
-      fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
-}
 
 }  // namespace
 
@@ -42,15 +34,14 @@ void write_run_file(const control::RunDirectory& directory, std::string_view nam
   const std::filesystem::path path = directory.path() / name;
   std::string temporary = path.string() + ".XXXXXX";
   const int descriptor = mkstemp(temporary.data());
-  if (descriptor < 0) refuse(path);
+  if (descriptor < 0) throw control::system_error("cannot write {}", path.string());
   const std::string text = json_text(content) + "\n";
   const bool written =
       write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if ((close(descriptor) != 0) || !written || rename(temporary.c_str(), path.c_str()) != 0) {
-    const int reason = errno;
+    const auto refusal = control::system_error("cannot write {}", path.string());
     unlink(temporary.c_str());
-    errno = reason;
-    refuse(path);
+    throw refusal;
   }
 }
 

@@ -10,7 +10,6 @@
 #include "cli/cluster/comes_true.h"
 #include "cli/cluster/control_client.h"
 #include "cli/text/json_fields.h"
-#include "cli/text/topology_text.h"
 #include "control/base/errors.h"
 #include "control/settings/cluster_settings.h"
 
@@ -68,10 +67,6 @@ RunningCluster read_running_cluster(const json& status) {
       .aggregators = aggregators_of(topology, items(status, "aggregators")),
       .rates = rates,
       .rate_bps = rate_bps,
-      .sockets = {},
-      .ended = {},
-      .ended_switches = {},
-      .shared_address = {},
       .unauthenticated = text_field(status, "authentication") == "none",
       .servers_per_core = 1,
       .key = json_text(json::array({field(status, "pid"), field(status, "topology"), rate_bps,

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/cluster/perf_trainer.h"
 #include "control/plan/base/placement.h"
 #include "control/plan/base/topology.h"
 #include "control/settings/link_rates.h"
@@ -20,17 +19,25 @@
 
 namespace gradcube::cli {
 
+// A trainer that a command makes or starts: its rank, whose server is here, and where that takes
+// trainers.
+struct PerfTrainer {
+  control::Rank rank = 0;
+  unsigned local = 0;  // of the server's trainers
+  std::string socket;
+};
+
 struct RunningCluster {
   control::Topology topology;        // with its rates
   control::Aggregators aggregators;  // servers that take no trainers
   control::LinkRates rates;
-  nlohmann::json rate_bps;                           // as the status has them
-  std::map<control::ServerId, std::string> sockets;  // of the servers that are on this host
+  nlohmann::json rate_bps;                             // as the status has them
+  std::map<control::ServerId, std::string> sockets{};  // of the servers that are on this host
   // Why the daemons of these servers, and those of switches, are gone, where each has its own.
-  std::map<control::ServerId, std::string> ended;
-  std::vector<std::string> ended_switches;
+  std::map<control::ServerId, std::string> ended{};
+  std::vector<std::string> ended_switches{};
   // What a server says whose ports stand at one address, as those do that share a NIC; else empty.
-  std::string shared_address;
+  std::string shared_address{};
   bool unauthenticated = false;  // frames leave its processes without a MAC
   // Of those on this host, rounded up: whose pollers run on one core.
   unsigned servers_per_core = 1;

@@ -1,5 +1,7 @@
 #include "cli/cluster/settings_options.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace gradcube::cli {
@@ -8,16 +10,16 @@ void SettingsOptions::add_all(CLI::App* command) {
   for (const control::Setting& setting : control::kSettings) add(command, setting);
 }
 
-void SettingsOptions::add(CLI::App* command, std::string_view name) {
-  for (const control::Setting& setting : control::kSettings) {
-    if (setting.name == name) add(command, setting);
-  }
+CLI::Option* SettingsOptions::add(CLI::App* command, std::string_view name) {
+  return add(command, *std::find_if(std::begin(control::kSettings), std::end(control::kSettings),
+                                    [name](const auto& setting) { return setting.name == name; }));
 }
 
-void SettingsOptions::add(CLI::App* command, const control::Setting& setting) {
+CLI::Option* SettingsOptions::add(CLI::App* command, const control::Setting& setting) {
   const std::string name(setting.name);
   Flag& flag = flags_[name];
   flag.option = command->add_option("--" + name, flag.text, setting.help);
+  return flag.option;
 }
 
 bool SettingsOptions::given(std::string_view name) const {

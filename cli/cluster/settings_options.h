@@ -16,7 +16,7 @@ class SettingsOptions {
  public:
   // Adds --<name> for each of the settings. This must outlive the parsing.
   void add_all(CLI::App* command);
-  void add(CLI::App* command, std::string_view name);
+  CLI::Option* add(CLI::App* command, std::string_view name);
 
   // Whether the flag was on the command line.
   bool given(std::string_view name) const;
@@ -36,7 +36,7 @@ class SettingsOptions {
     CLI::Option* option = nullptr;
   };
 
-  void add(CLI::App* command, const control::Setting& setting);
+  CLI::Option* add(CLI::App* command, const control::Setting& setting);
 
   std::map<std::string, Flag, std::less<>> flags_;  // a map's elements stay where they are
 };

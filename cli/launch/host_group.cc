@@ -47,9 +47,7 @@ bool is_passed_on(std::string_view variable) {
 }
 
 LaunchTask task_for(const ClusterHosts& hosts, std::size_t host, std::string input) {
-  LaunchTask task{.mark = "",
-                  .file = "",
-                  .words = words_to_reach(hosts, host),
+  LaunchTask task{.words = words_to_reach(hosts, host),
                   .environment = own_environment(),
                   .input = std::move(input)};
   try {
@@ -62,7 +60,7 @@ LaunchTask task_for(const ClusterHosts& hosts, std::size_t host, std::string inp
 }
 
 LaunchSettings settings_for(const ClusterHosts& hosts, std::chrono::nanoseconds grace) {
-  LaunchSettings settings{.tasks = {}, .grace = grace, .keeps_output = true, .each_alone = true};
+  LaunchSettings settings{.grace = grace, .keeps_output = true, .each_alone = true};
   for (std::size_t host = 0; host < hosts.names.size(); ++host) {
     settings.tasks.push_back(task_for(hosts, host, ""));
   }
@@ -308,7 +306,7 @@ void HostGroup::end_by_signal() {
 
 int run_on_hosts(const ClusterHosts& hosts, const std::vector<std::string>& words,
                  const std::vector<std::size_t>& which, std::chrono::nanoseconds grace) {
-  LaunchSettings settings{.tasks = {}, .grace = grace + kBesideGrace};
+  LaunchSettings settings{.grace = grace + kBesideGrace};
   json request = first_request();
   if (words.front() == "run") request["directory"] = std::filesystem::current_path().string();
   request["words"] = words;

@@ -130,9 +130,7 @@ LaunchReport Launcher::finish() {
   while (!stages_.all_gone()) step(std::nullopt);
   drain();
   write_rest();
-  LaunchReport report{.ends = {},
-                      .killed = {},
-                      .first_failure = stages_.first_failure(),
+  LaunchReport report{.first_failure = stages_.first_failure(),
                       .exit_code = stages_.exit_code(),
                       .interrupted_by = interrupted_by_,
                       .output_error = output_error_};

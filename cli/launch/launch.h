@@ -20,17 +20,16 @@
 #include <vector>
 
 #include "cli/launch/launch_guard.h"
-#include "cli/launch/launch_lines.h"
-#include "cli/launch/launch_outlet.h"
 #include "cli/launch/launch_process.h"
 #include "cli/launch/launch_signals.h"
 #include "cli/launch/launch_stages.h"
+#include "cli/launch/launch_text.h"
 #include "control/base/descriptor.h"
 
 namespace gradcube::cli {
 
 struct LaunchSettings {
-  std::vector<LaunchTask> tasks;
+  std::vector<LaunchTask> tasks{};
   std::chrono::nanoseconds grace{};
   bool output_to_errors = false;  // standard output is for something else
   bool keeps_output = false;      // what they write is kept, and passed on to nobody
@@ -39,8 +38,8 @@ struct LaunchSettings {
 };
 
 struct LaunchReport {
-  std::vector<ProcessEnd> ends;              // by task
-  std::vector<std::size_t> killed;           // tasks that did not heed SIGTERM in time
+  std::vector<ProcessEnd> ends{};            // by task
+  std::vector<std::size_t> killed{};         // tasks that did not heed SIGTERM in time
   std::optional<std::size_t> first_failure;  // a task
   int exit_code = 0;                         // of that one
   int interrupted_by = 0;                    // a signal

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/cluster/perf_trainer.h"
+#include "cli/cluster/running_cluster.h"
 
 namespace gradcube::cli {
 

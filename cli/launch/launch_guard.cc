@@ -2,19 +2,16 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <set>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "control/base/errors.h"
+#include "control/base/system_error.h"
 
 namespace gradcube::cli {
 namespace {
-
-using control::SetupError;
 
 // Shorter than PIPE_BUF, so it comes in one piece.
 struct Note {
@@ -56,13 +53,11 @@ void keep_only(int descriptor) {
 
 LaunchGuard::LaunchGuard() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw SetupError(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  }
+  if (pipe2(ends, O_CLOEXEC) != 0) throw control::system_error("cannot make a pipe");
   const control::Descriptor theirs(ends[0]);
   pipe_ = control::Descriptor(ends[1]);
   pid_ = fork();
-  if (pid_ < 0) throw SetupError(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (pid_ < 0) throw control::system_error("cannot start a process");
   if (pid_ == 0) watch(theirs.get());
 }
 

@@ -16,6 +16,7 @@
 #include "control/base/errors.h"
 #include "control/base/lists.h"
 #include "control/base/printable.h"
+#include "control/base/system_error.h"
 
 namespace gradcube::cli {
 namespace {
@@ -131,7 +132,7 @@ LaunchedProcess launch_process(const LaunchTask& task, const rlimit& descriptors
                     .words = words.data(),
                     .environment = variables.data()};
   const pid_t pid = fork();
-  if (pid < 0) throw SetupError(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (pid < 0) throw control::system_error("cannot start a process");
   if (pid == 0) become(task, child, signals, guard);
   setpgid(pid, pid);  // whoever is first: a signal to the group finds it from now on
   return {.pid = pid,

@@ -37,8 +37,8 @@ class CommandError : public std::runtime_error {
 std::string find_command(const std::string& word, const char* search);
 
 struct LaunchTask {
-  std::string mark;                // in front of its lines (launch_lines.h)
-  std::string file;                // as find_command() has found it
+  std::string mark{};              // in front of its lines (launch_text.h)
+  std::string file{};              // as find_command() has found it
   std::vector<std::string> words;  // argv
   std::vector<std::string> environment;
   // Its standard input begins with this, and stays open: it closes where others get SIGTERM.

@@ -1,13 +1,10 @@
 #include "cli/launch/launch_signals.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fmt/format.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cli/cluster/interrupt.h"
-#include "control/base/errors.h"
+#include "control/base/system_error.h"
 
 namespace gradcube::cli {
 namespace {
@@ -29,9 +26,9 @@ LaunchSignals::LaunchSignals(const sigset_t* for_children) {
   replace(SIGCHLD, SIG_DFL, &old_child_);  // where it is ignored, nobody learns exit codes
   descriptor_ = control::Descriptor(signalfd(-1, &ours, SFD_NONBLOCK | SFD_CLOEXEC));
   if (descriptor_.get() >= 0) return;
-  const int error = errno;
+  const auto refusal = control::system_error("cannot receive signals");
   restore(old_mask_);
-  throw control::SetupError(fmt::format("cannot receive signals: {}", std::strerror(error)));
+  throw refusal;
 }
 
 LaunchSignals::~LaunchSignals() { restore(old_mask_); }

@@ -192,7 +192,6 @@ LaunchSettings settings_of(const RunOptions& options, const std::string& file,
                            std::uint16_t port) {
   const LaunchWorld world = world_of(places, options, port);
   LaunchSettings settings{
-      .tasks = {},
       .grace = std::chrono::nanoseconds(control::parse_duration(options.grace, "--grace")),
       .output_to_errors = options.json};
   for (const PerfTrainer& trainer : places.trainers) {

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <thread>
+#include <system_error>
 
 #include "cli/cluster/interrupt.h"
-#include "cli/measure/start_thread.h"
 
 namespace gradcube::cli {
 namespace {
@@ -15,13 +14,20 @@ constexpr std::chrono::milliseconds kWaitSlice{200};
 
 }  // namespace
 
+std::jthread start_thread(std::function<void()> work) {
+  try {
+    return std::jthread(std::move(work));
+  } catch (const std::system_error& error) {
+    throw control::SetupError(
+        fmt::format("cannot start a thread: {}: raise what this user or container may have of "
+                    "processes (ulimit -u, pids.max) and of memory (ulimit -v)",
+                    error.code().message()));
+  }
+}
+
 Harness::Harness(const std::vector<PerfTrainer>& trainers, std::uint32_t all_ranks,
                  const std::string& job, const JobSettings& settings)
-    : all_ranks_(all_ranks),
-      timeout_(settings.timeout),
-      barrier_(static_cast<unsigned>(trainers.size())),
-      starts_(trainers.size()),
-      ends_(trainers.size()) {
+    : all_ranks_(all_ranks), settings_(settings), starts_(trainers.size()), ends_(trainers.size()) {
   Options options;
   options.algorithm = settings.algorithm;
   options.reproducible = settings.reproducible;
@@ -42,19 +48,28 @@ Harness::Harness(const std::vector<PerfTrainer>& trainers, std::uint32_t all_ran
   }
 }
 
+void Harness::measures(std::string what) {
+  what_ = std::move(what);
+  iterations_done_ = 0;
+  row_seconds_.clear();
+}
+
 void Harness::run(const std::function<void(unsigned)>& work,
                   const std::function<void(unsigned)>& end) {
+  meeting_.emplace(trainers());
   {
     std::vector<std::jthread> threads;
     try {
-      for (unsigned trainer = 0; trainer < trainers(); ++trainer) {
-        threads.push_back(start_thread([&, trainer] {
+      while (threads.size() < trainers()) {
+        threads.push_back(start_thread([&, trainer = static_cast<unsigned>(threads.size())] {
           guarded(trainer, work);
+          meeting_->arrive_and_drop();  // nobody waits for it any more
           guarded(trainer, end);
         }));
       }
     } catch (...) {
-      fail(std::current_exception());  // nobody waits for one that does not run
+      fail(std::current_exception());
+      for (auto i = threads.size(); i < trainers(); ++i) meeting_->arrive_and_drop();
     }
   }
   if (error_) std::rethrow_exception(error_);
@@ -71,7 +86,29 @@ void Harness::guarded(unsigned trainer, const std::function<void(unsigned)>& wor
 void Harness::fail(std::exception_ptr error) {
   const std::scoped_lock lock(error_mutex_);
   if (!error_) error_ = std::move(error);
-  barrier_.cancel();
+  failed_ = true;
+}
+
+bool Harness::meet() {
+  if (!failed_) meeting_->arrive_and_wait();
+  return !failed_;
+}
+
+void Harness::iterate(unsigned trainer, const IterationParts& parts) {
+  for (unsigned iteration = 0; iteration < settings_.warmup + settings_.iterations; ++iteration) {
+    look_up();  // short iterations never get to where wait() does
+    parts.prepare(iteration);
+    if (trainers() < all_ranks_) meet_job(trainer);
+    if (!meet()) return;
+    parts.timed(iteration);
+    if (!meet()) return;
+    if (trainer == 0) {
+      if (iteration >= settings_.warmup) row_seconds_.push_back(seconds());
+      iterations_done_ = iteration + 1;
+    }
+    if (settings_.check) parts.check(iteration);
+    if (!meet()) return;
+  }
 }
 
 void Harness::meet_job(unsigned trainer) const {
@@ -96,7 +133,7 @@ void Harness::wait(unsigned trainer, std::uint64_t request, Clock::time_point un
   const int code = gradcube_wait(handle(trainer), request, 0);    // which asks the daemon
   if (code != GRADCUBE_ETIMEDOUT) return require(trainer, code);  // it may have ended by now
   throw IterationTimeout(fmt::format("{} is not done after {:g} s (--timeout): {}", what_,
-                                     std::chrono::duration<double>(timeout_).count(),
+                                     std::chrono::duration<double>(settings_.timeout).count(),
                                      gradcube_last_error(handle(trainer))));
 }
 

@@ -29,8 +29,8 @@ namespace gradcube::cli {
 // What the derived figures need to know of the cluster.
 struct PerfLinks {
   std::uint32_t ranks = 0;
-  std::optional<double> busiest_share;  // of the busiest_link()
-  std::optional<double> rate_bps;       // of the same
+  std::optional<double> busiest_share{};  // of the busiest_link()
+  std::optional<double> rate_bps{};       // of the same
 };
 
 struct PerfRow {
@@ -41,12 +41,12 @@ struct PerfRow {
   aggregation::Operation operation{};
   std::size_t carried_bytes = 0;  // of an element on the links; 0: those of the type
   unsigned in_flight = 1;
-  std::vector<double> seconds;  // one per iteration, in the order of measurement
+  std::vector<double> seconds{};  // one per iteration, in the order of measurement
   // Elements over all servers; of a barrier, trainers. Empty without --check.
-  std::optional<std::uint64_t> wrong;
+  std::optional<std::uint64_t> wrong{};
   // Of all iterations, those of the warm-up, too: what daemons have done until the end, and what
   // trainers did while it was measured, if they were asked to count that.
-  std::optional<WorkCounts> work;
+  std::optional<WorkCounts> work{};
   std::uint64_t operations = 0;  // that it is of
 
   std::uint64_t bytes() const { return count * aggregation::element_bytes(type); }

@@ -1,16 +1,10 @@
 #include "cli/measure/work_counts.h"
 
-#include <filesystem>
-#include <fmt/format.h>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <string_view>
 #include <sys/resource.h>
-#include <system_error>
 
 #include "cli/cluster/control_client.h"
-#include "cli/cluster/core_wait.h"
+#include "cli/cluster/host_load.h"
 #include "cli/text/json_fields.h"
 
 namespace gradcube::cli {
@@ -20,22 +14,6 @@ namespace {
 std::uint64_t nanoseconds(const timeval& time) {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(time.tv_usec) * 1'000;
-}
-
-// Its threads live as long as it does.
-void add_threads_of(std::uint64_t pid, WorkCounts& counts) {
-  std::error_code ignored;
-  for (const auto& thread :
-       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), ignored)) {
-    std::uint64_t on_cpu_ns = 0;
-    std::ifstream(thread.path() / "schedstat") >> on_cpu_ns;
-    counts.cpu_ns += on_cpu_ns;
-    std::ifstream status(thread.path() / "status");
-    constexpr std::string_view kField = "voluntary_ctxt_switches:";
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with(kField)) counts.sleeps += std::stoull(line.substr(kField.size()));
-    }
-  }
 }
 
 }  // namespace
@@ -75,7 +53,10 @@ std::optional<WorkCounts> work_of_daemons(const control::RunDirectory& directory
   const auto acknowledgements = count_field(status, "counters/acknowledgements_sent");
   if (!segments || !resent || !acknowledgements) return std::nullopt;
   WorkCounts counts{*segments, *resent, *acknowledgements};
-  for (const std::uint64_t pid : daemon_processes(status)) add_threads_of(pid, counts);
+  for (const auto& [thread, load] : thread_loads(daemon_processes(status))) {
+    counts.sleeps += load.sleeps;
+    counts.cpu_ns += load.ran_ns;
+  }
   return counts;
 }
 

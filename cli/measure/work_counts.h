@@ -2,7 +2,7 @@
 // threads have slept, and what they took of the cores.
 //
 // Frames are those of all servers, by their daemons' counters. Sleeps and CPU time are those of
-// this host's daemons (core_wait.h), and of trainers' threads that ask for theirs: processes on
+// this host's daemons (host_load.h), and of trainers' threads that ask for theirs: processes on
 // other hosts are not seen.
 #ifndef GRADCUBE_CLI_MEASURE_WORK_COUNTS_H_
 #define GRADCUBE_CLI_MEASURE_WORK_COUNTS_H_

@@ -10,7 +10,8 @@
 #include <unistd.h>
 #include <utility>
 
-#include "cli/measure/perf_runner.h"
+#include "cli/measure/harness.h"
+#include "cli/measure/measure_collective.h"
 #include "cli/text/progress_line.h"
 #include "control/base/errors.h"
 #include "control/model/line_fit.h"
@@ -54,10 +55,10 @@ std::vector<TimedSize> measure(const RunningCluster& cluster, std::string_view a
   }
   const auto choice =
       control::make_choice(settings.algorithm, cluster.topology, placement, "model fit");
-  PerfRunner runner(choice, trainers, job, settings);
+  Harness harness(trainers, placement.trainers(), job, settings);
   std::vector<TimedSize> points;
   for (const std::uint64_t count : counts) {
-    const PerfRow row = runner.run(count);
+    const PerfRow row = measure_collective(harness, choice, settings, count);
     points.push_back({static_cast<double>(row.bytes()), control::model::median(row.seconds)});
   }
   return points;

@@ -19,6 +19,7 @@
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
 #include "cli/text/report.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
 #include "control/plan/neighbour_rounds.h"
 #include "control/plan/plan_choice.h"
@@ -69,17 +70,14 @@ double resent_share(const control::RunDirectory& directory,
 struct Fit {
   std::vector<LevelLine> levels;
   std::vector<TimedPlan> plans;
-  control::MessageCosts costs;
-  std::vector<std::string> doubts;
+  control::MessageCosts costs{};
+  std::vector<std::string> doubts{};
 };
 
 Fit measured_fit(const control::RunDirectory& directory, const RunningCluster& cluster,
                  unsigned iterations) {
   const auto before = work_of_daemons(directory);
-  Fit fit{.levels = fit_levels(cluster, iterations),
-          .plans = measure_plans(cluster, iterations),
-          .costs = {},
-          .doubts = {}};
+  Fit fit{.levels = fit_levels(cluster, iterations), .plans = measure_plans(cluster, iterations)};
   const double resent = resent_share(directory, before);
   fit.costs = message_costs(fit.levels, cluster.servers_per_core, fit.plans);
   fit.doubts = doubts_of(fit.levels, cluster.topology, fit.costs, resent,

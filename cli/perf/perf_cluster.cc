@@ -1,7 +1,6 @@
 #include "cli/perf/perf_cluster.h"
 
 #include <fmt/format.h>
-#include <optional>
 #include <utility>
 
 #include "cli/cluster/cluster_hosts.h"
@@ -39,8 +38,7 @@ PerfLinks PerfCluster::links(control::CollectiveKind kind, std::uint64_t bytes) 
 }
 
 PerfLinks PerfCluster::links(const control::Plan& plan, control::CollectiveKind kind) const {
-  PerfLinks links{
-      .ranks = placement().trainers(), .busiest_share = std::nullopt, .rate_bps = std::nullopt};
+  PerfLinks links{.ranks = placement().trainers()};
   if (const auto busiest = busiest_link(plan, kind)) {
     links.busiest_share = busiest->share;
     if (running.rates.limited()) {

@@ -7,11 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/cluster/perf_trainer.h"
 #include "cli/cluster/running_cluster.h"
 #include "cli/measure/harness.h"
 #include "cli/measure/perf_row.h"
-#include "cli/perf/job_options.h"
+#include "cli/perf/perf_options.h"
 #include "control/plan/base/placement.h"
 #include "control/plan/base/plan.h"
 #include "control/plan/base/topology.h"

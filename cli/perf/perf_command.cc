@@ -1,28 +1,28 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "cli/cluster/available_memory.h"
+#include "cli/cluster/host_load.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/measurements.h"
+#include "cli/measure/harness.h"
+#include "cli/measure/measure_collective.h"
 #include "cli/measure/oracle.h"
 #include "cli/measure/perf_collective.h"
-#include "cli/measure/perf_runner.h"
-#include "cli/perf/measured_row.h"
 #include "cli/perf/perf_cluster.h"
-#include "cli/perf/perf_hub.h"
-#include "cli/perf/perf_messages.h"
+#include "cli/perf/perf_commands.h"
 #include "cli/perf/perf_options.h"
 #include "cli/perf/perf_report.h"
+#include "cli/perf/perf_table.h"
 #include "cli/text/command.h"
 #include "cli/text/output.h"
 #include "cli/text/report.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
 #include "control/plan/base/topology.h"
 #include "control/settings/run_directory.h"
@@ -33,6 +33,42 @@ namespace {
 using control::RunDirectory;
 using control::SetupError;
 using nlohmann::json;
+
+constexpr const char* kPerfFooter =
+    "Each has options of its own, as `gradcube perf allreduce --help` and `gradcube perf hub "
+    "--help`\n"
+    "show them.\n"
+    "A size is that of the whole buffer. For reduce_scatter and allgather, where each of the N\n"
+    "trainers has a chunk of it, it is rounded down to N chunks of whole elements. A barrier\n"
+    "has no size, type or operation, and nothing is added in an allgather or a broadcast.\n"
+    "K, M and G are decimal, Ki, Mi and Gi binary. A row shows one size:\n"
+    "  min, median, max   time of an iteration, from the first start to the last end\n"
+    "  algbw              bytes / median time\n"
+    "  busbw              algbw x a factor, as in nccl-tests: allreduce 2(N-1)/N, reduce_scatter\n"
+    "                     and allgather (N-1)/N, broadcast and reduce 1\n"
+    "  bound, eff         time of the plan's busiest link; bound / median. On a whole BCube with\n"
+    "                     k ports per server: allreduce, broadcast, reduce 2(N-1)/(kN) x bytes at\n"
+    "                     the links' rate, reduce_scatter and allgather (N-1)/(kN)\n"
+    "  wrong              elements that differ from the expected bits (--check); of a barrier,\n"
+    "                     trainers that left it before the last one came\n"
+    "  resent             segments that were sent again\n"
+    "With --verbose also, of each operation, warm-up included:\n"
+    "  segments, acks     frames that all servers have sent: with a segment; with nothing else\n"
+    "  sleeps, cpu        of the trainers here and of this host's daemons: how often their\n"
+    "                     threads have slept, and their time on cores\n"
+    "Where each server has a daemon of its own on a host of its own, run the same command on\n"
+    "all of them with the same --job, by any launcher; the one of rank 0 prints, with its own\n"
+    "times.\n"
+    "Examples:\n"
+    "  gradcube perf allreduce -b 1K -e 16M -f 2\n"
+    "  gradcube perf allreduce --sizes 1K,64K,12.5M --iterations 5 --check\n"
+    "  gradcube perf allreduce --sizes 97M --dtype bfloat16 --op average --json\n"
+    "  gradcube perf allreduce --reproducible --algorithm ring --check\n"
+    "  gradcube perf broadcast --root 4 --dtype bytes --sizes 1M\n"
+    "  gradcube perf reduce_scatter --members \"0,0 0,1 0,2\"\n"
+    "  gradcube perf allreduce -b 1K -e 64M -f 4 --algorithm auto --check\n"
+    "  gradcube perf sendrecv --from 0 --to 8 --sizes 1K,16M --check\n"
+    "  gradcube perf hub --network lenet5 --optimizer momentum --check";
 
 // The plan that the row ran; the engines choose by the bytes that travel.
 const control::Plan& plan_of(const PerfCluster& cluster, const PerfRow& row) {
@@ -114,17 +150,6 @@ void print_foot(const PerfCluster& cluster, const PerfSettings& settings,
   } else {
     print("# {} elements are WRONG\n", wrong);
   }
-}
-
-PerfRow measure(PerfRunner& runner, std::uint64_t count, const PerfSettings& settings,
-                const RunDirectory& directory, const control::Placement& placement) {
-  return measured_row(
-      directory, placement,
-      [&] {
-        return fmt::format("{} elements: {} of {} iterations", grouped(count),
-                           runner.iterations_done(), settings.warmup + settings.iterations);
-      },
-      [&] { return runner.run(count); });
 }
 
 // Says what was asked for beside an all-reduce on all servers.
@@ -220,7 +245,6 @@ void keep(const RunDirectory& directory, const PerfCluster& cluster, const PerfS
 }
 
 int run_perf(const PerfOptions& options) {
-  if (measures_messages(options)) return run_perf_messages(options);
   PerfSettings settings = settings_of(options);
   const std::vector<std::uint64_t> sizes = sizes_of(options);
   // What no cluster can hold is refused before one is asked.
@@ -236,64 +260,58 @@ int run_perf(const PerfOptions& options) {
   }
   require_memory(cluster, settings, sizes);
   const std::string job = options.job_name("perf");
-  PerfRunner runner(cluster.choice, cluster.trainers, job, settings);
+  Harness harness(cluster.trainers, cluster.placement().trainers(), job, settings);
   // One of the processes that measure together prints.
   const bool prints = cluster.trainers.front().rank == 0;
-  const bool table = prints && !options.json;
-
   Report report;
   add_facts(report, cluster, settings);
-  ReportTable& results = add_table(report, cluster, settings.counts_work);
-  if (table) {
-    write_output(title_of(cluster, settings, job) + results.head());
-    flush_output();
-  }
+  PerfTable table(directory, cluster.placement(), add_table(report, cluster, settings.counts_work),
+                  prints && !options.json, title_of(cluster, settings, job));
   std::vector<PerfRow> rows;
-  std::uint64_t wrong = 0;
   for (const std::uint64_t count : counts) {
-    rows.push_back(measure(runner, count, settings, directory, cluster.placement()));
-    wrong += rows.back().wrong.value_or(0);
-    add_row(results, cells_of(cluster, rows.back(), settings.counts_work), table);
+    rows.push_back(table.add(
+        [&] {
+          return fmt::format("{} elements: {} of {} iterations", grouped(count),
+                             harness.iterations_done(), settings.warmup + settings.iterations);
+        },
+        [&] { return measure_collective(harness, cluster.choice, settings, count); },
+        [&](const PerfRow& row) { return cells_of(cluster, row, settings.counts_work); }));
   }
   if (options.json && prints) {
     const auto average = average_busbw(rows, {cluster.placement().trainers(), {}, {}});
     report.fact("average_busbw", average ? json(*average) : json(nullptr));
     report.write(true);
-  } else if (table || wrong != 0) {
-    print_foot(cluster, settings, rows, wrong);
+  } else if (prints || table.wrong() != 0) {
+    print_foot(cluster, settings, rows, table.wrong());
   }
   flush_output();
-  if (prints && wrong == 0) keep(directory, cluster, settings, rows);
-  return wrong == 0 ? 0 : kExitFailure;
-}
-
-// What stands before the command that was meant would be lost.
-void refuse_options_before(const CLI::App& perf, Action& action) {
-  for (const CLI::Option* option : perf.get_options()) {
-    if (option->count() == 0) continue;
-    const std::string name = perf.get_subcommands().front()->get_name();
-    action = [name, option = option->get_name()]() -> int {
-      throw control::UsageError(fmt::format(
-          "{} stands before \"{}\", which has options of its own; expected them behind it", option,
-          name));
-    };
-    return;
-  }
+  if (prints && table.wrong() == 0) keep(directory, cluster, settings, rows);
+  return table.wrong() == 0 ? 0 : kExitFailure;
 }
 
 }  // namespace
 
 void add_perf(CLI::App& tool, Action& action) {
-  CLI::App* command = tool.add_subcommand("perf",
-                                          "Measure collectives and messages on the running "
-                                          "cluster, with one trainer per server or several");
-  auto options = std::make_shared<PerfOptions>();
-  add_perf_options(command, options.get());
-  add_perf_hub(*command, action);
-  command->callback([command, options, &action] {
-    if (!command->get_subcommands().empty()) return refuse_options_before(*command, action);
-    if (options->collective.empty()) throw CLI::RequiredError("collective");
-    action = [options] { return run_perf(*options); };
+  CLI::App* perf = tool.add_subcommand("perf",
+                                       "Measure collectives and messages on the running "
+                                       "cluster, with one trainer per server or several");
+  perf->require_subcommand(0, 1);  // for none, the message below is a better one
+  for (const control::CollectiveKind kind : control::kCollectiveKinds) {
+    const std::string name(control::collective_kind_name(kind));
+    CLI::App* command =
+        perf->add_subcommand(std::string(perf_name(kind)), fmt::format("Measure {}s", name))
+            ->ignore_underscore();
+    if (command->get_name() != name) command->alias(name);  // "all-reduce"
+    auto& options = options_of<PerfOptions>(command, action, run_perf);
+    options.settings.kind = kind;
+    add_perf_options(command, options);
+    command->footer(kSeePerf);
+  }
+  add_perf_messages(*perf, action);
+  add_perf_hub(*perf, action);
+  perf->footer(kPerfFooter);
+  perf->callback([perf] {
+    if (perf->get_subcommands().empty()) throw CLI::RequiredError("a collective, sendrecv or hub");
   });
 }
 

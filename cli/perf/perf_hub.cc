@@ -1,22 +1,23 @@
-#include "cli/perf/perf_hub.h"
-
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "cli/cluster/available_memory.h"
+#include "cli/cluster/host_load.h"
 #include "cli/cluster/interrupt.h"
-#include "cli/measure/hub_runner.h"
-#include "cli/perf/job_options.h"
-#include "cli/perf/measured_row.h"
+#include "cli/measure/harness.h"
+#include "cli/measure/measure_hub.h"
 #include "cli/perf/perf_cluster.h"
+#include "cli/perf/perf_commands.h"
+#include "cli/perf/perf_options.h"
 #include "cli/perf/perf_report.h"
+#include "cli/perf/perf_table.h"
 #include "cli/text/keys_file.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
 #include "cli/text/package_file.h"
 #include "cli/text/report.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
 #include "control/base/lists.h"
 #include "control/base/printable.h"
@@ -115,6 +116,7 @@ void add_hub_options(CLI::App* command, HubOptions& options) {
   add_text(command, "--aggregator", options.aggregator,
            "A server without trainers that makes all sums and steps: 2,2 (default: none; "
            "the job's servers do)");
+  add_plan_options(command, options);
   add_job_options(command, options, options.run);
 }
 
@@ -225,33 +227,27 @@ int run_perf_hub(const HubOptions& options) {
   const InterruptGuard interrupt;
   const PerfCluster cluster = hub_cluster(directory, options, settings);
   const std::string job = options.job_name("perf-hub");
-  HubRunner runner(cluster.placement(), cluster.trainers, job, settings);
+  Harness harness(cluster.trainers, cluster.placement().trainers(), job, settings);
+  HubGradients gradients = gradients_of(harness, settings);
   // One of the processes that measure together prints.
   const bool prints = cluster.trainers.front().rank == 0;
-  const bool table = prints && !options.json;
   Report report;
   add_hub_facts(report, cluster, options, settings);
-  ReportTable& results = report.table("results", hub_columns());
-  if (table) {
-    print("# hub of {}, {}, job {}\n{}", hub_text(options, settings), cluster_text(cluster), job,
-          results.head());
-    flush_output();
-  }
-  std::uint64_t wrong = 0;
+  PerfTable table(directory, cluster.placement(), report.table("results", hub_columns()),
+                  prints && !options.json,
+                  fmt::format("# hub of {}, {}, job {}\n", hub_text(options, settings),
+                              cluster_text(cluster), job));
   const PerfLinks links = hub_links(cluster, settings);
   for (const std::uint64_t chunk : chunks) {
-    const PerfRow row = measured_row(
-        directory, cluster.placement(),
-        [chunk] { return fmt::format("chunks of {} bytes", chunk_text(chunk)); },
-        [&] { return runner.run(chunk); });
-    wrong += row.wrong.value_or(0);
-    add_row(results, hub_cells(chunk, row, links), table);
+    table.add([chunk] { return fmt::format("chunks of {} bytes", chunk_text(chunk)); },
+              [&] { return measure_hub(harness, settings, gradients, chunk); },
+              [&](const PerfRow& row) { return hub_cells(chunk, row, links); });
   }
   if (prints && options.json) report.write(true);
-  if (table && wrong == 0) print_foot(settings, cluster);
+  if (prints && !options.json && table.wrong() == 0) print_foot(settings, cluster);
   flush_output();
-  if (wrong != 0) complain(fmt::format("{} weights are WRONG", wrong));
-  return wrong == 0 ? 0 : kExitFailure;
+  if (table.wrong() != 0) complain(fmt::format("{} weights are WRONG", table.wrong()));
+  return table.wrong() == 0 ? 0 : kExitFailure;
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
-#include "cli/perf/perf_messages.h"
-
+// `gradcube perf sendrecv`: measures messages from one trainer of the running cluster to another.
+// The bound is what the paths that the message takes carry together, each at the rate of its
+// slowest link.
 #include <algorithm>
+#include <cstdint>
 #include <fmt/format.h>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -9,13 +12,17 @@
 #include "bcube_forwarding/route.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/running_cluster.h"
-#include "cli/perf/measured_row.h"
+#include "cli/measure/harness.h"
+#include "cli/measure/measure_messages.h"
+#include "cli/perf/perf_commands.h"
+#include "cli/perf/perf_options.h"
 #include "cli/perf/perf_report.h"
-#include "cli/text/command.h"
+#include "cli/perf/perf_table.h"
+#include "cli/text/option_checks.h"
 #include "cli/text/output.h"
 #include "cli/text/report.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
-#include "control/base/units.h"
 #include "control/plan/base/topology_links.h"
 #include "control/settings/run_directory.h"
 #include "trainer/shared_layout.h"
@@ -29,11 +36,18 @@ using control::UsageError;
 
 constexpr unsigned kMostPaths = 8;  // as gradcube_message::paths
 
-void refuse(std::string_view flag, bool given) {
-  if (!given) return;
-  throw UsageError(
-      fmt::format("{}: a message is no collective; expected perf sendrecv without it", flag));
-}
+// What the command line says. Without a receiver it is the last rank.
+struct AskedEnds {
+  control::Rank from = 0;
+  std::optional<control::Rank> to;
+  unsigned paths = 0;  // at most; 0: by length
+};
+
+struct MessageOptions : JobOptions {
+  SizeOptions sizes;
+  AskedEnds ends;
+  PerfSettings settings;  // what needs no more than parsing
+};
 
 void print_foot(const PerfSettings& settings, std::uint64_t wrong) {
   if (!settings.check) return;
@@ -44,35 +58,7 @@ void print_foot(const PerfSettings& settings, std::uint64_t wrong) {
   }
 }
 
-}  // namespace
-
-bool measures_messages(const PerfOptions& options) {
-  std::string letters = options.collective;
-  std::erase_if(letters, [](char c) { return c == '-' || c == '_'; });
-  return letters == "sendrecv";
-}
-
-AskedEnds asked_ends_of(const PerfOptions& options) {
-  refuse("--dtype", !options.dtype.empty());
-  refuse("--op", !options.op.empty());
-  refuse("--root", !options.root.empty());
-  refuse("--algorithm", !options.algorithm.empty());
-  refuse("--members", !options.members.empty());
-  refuse("--reproducible", options.settings.reproducible);
-  refuse("--verbose", options.settings.counts_work);
-  const auto rank = [](const std::string& text, std::string_view flag) {
-    return static_cast<Rank>(control::parse_integer(text, flag, 0, kMostRank));
-  };
-  AskedEnds ends;
-  if (!options.from.empty()) ends.from = rank(options.from, "--from");
-  if (!options.to.empty()) ends.to = rank(options.to, "--to");
-  if (!options.paths.empty()) {
-    ends.paths =
-        static_cast<unsigned>(control::parse_integer(options.paths, "--paths", 1, kMostPaths));
-  }
-  return ends;
-}
-
+// Throws UsageError: a rank that there is not.
 MessageEnds message_ends_of(const AskedEnds& asked, const control::Placement& placement) {
   const Rank last = placement.trainers() - 1;
   const auto require = [last](Rank rank, std::string_view flag) {
@@ -84,6 +70,7 @@ MessageEnds message_ends_of(const AskedEnds& asked, const control::Placement& pl
           .paths = asked.paths};
 }
 
+// Throws UsageError where the two are farther apart than a frame may go.
 void require_way(const control::Topology& topology, const control::Placement& placement,
                  const MessageEnds& ends) {
   const control::AddressSpace& space = topology.space();
@@ -97,6 +84,11 @@ void require_way(const control::Topology& topology, const control::Placement& pl
       bcube::most_hops(space)));
 }
 
+// What a message of so many bytes takes.
+struct MessageWay {
+  unsigned paths = 0;              // 0: both trainers are on one server
+  std::optional<double> rate_bps;  // of all paths together; nothing where no rate is known
+};
 MessageWay way_of(const control::Topology& topology, const control::Placement& placement,
                   const MessageEnds& ends, std::uint64_t bytes) {
   const control::ServerId from = placement.place(ends.from).server;
@@ -130,18 +122,16 @@ MessageWay way_of(const control::Topology& topology, const control::Placement& p
   return way;
 }
 
-int run_perf_messages(const PerfOptions& options) {
+int run_perf_messages(const MessageOptions& options) {
   PerfSettings settings = options.settings;
   apply_job_options(options, settings);
-  const std::vector<std::uint64_t> sizes = sizes_of(options);
-  // What no cluster has is refused before one is asked.
-  const AskedEnds asked = asked_ends_of(options);
+  const std::vector<std::uint64_t> sizes = sizes_of(options.sizes);
   const RunDirectory directory = RunDirectory::from_environment();
   const InterruptGuard interrupt;
   const RunningCluster running = running_cluster(directory);
   const auto placement =
       placement_of(running, {}, "").with_trainers(settings.trainers, "--trainers");
-  const MessageEnds ends = message_ends_of(asked, placement);
+  const MessageEnds ends = message_ends_of(options.ends, placement);
   require_way(running.topology, placement, ends);
   require_daemons(running, placement);
   const std::vector<PerfTrainer> trainers = trainers_of(running, placement);
@@ -152,7 +142,7 @@ int run_perf_messages(const PerfOptions& options) {
                     trainers.size() / settings.trainers, placement.ranks()));
   }
   const std::string job = options.job_name("perf");
-  MessageRunner runner(trainers, job, settings, ends);
+  Harness harness(trainers, placement.trainers(), job, settings);
   Report report;
   report.fact("topology", control::topology_json(running.topology));
   report.fact("rate_bps", running.rate_bps);
@@ -161,32 +151,51 @@ int run_perf_messages(const PerfOptions& options) {
   report.fact("to", ends.to);
   std::vector<ReportColumn> columns = perf_columns();
   columns.push_back({{}, "paths"});
-  ReportTable& table = report.table("results", std::move(columns));
-  if (!options.json) {
-    print("# sendrecv from {} to {}, {}, {}, {}, job {}\n{}", ends.from, ends.to,
-          running.topology.spec(), control::servers_text(running.topology), rates_text(running),
-          job, table.head());
-    flush_output();
-  }
-  std::uint64_t wrong = 0;
+  PerfTable table(directory, placement, report.table("results", std::move(columns)), !options.json,
+                  fmt::format("# sendrecv from {} to {}, {}, {}, {}, job {}\n", ends.from, ends.to,
+                              running.topology.spec(), control::servers_text(running.topology),
+                              rates_text(running), job));
   for (const std::uint64_t size : sizes) {
-    const PerfRow row = measured_row(
-        directory, placement,
+    table.add(
         [size] { return fmt::format("messages of {}", human_bytes(static_cast<double>(size))); },
-        [&] { return runner.run(size); });
-    wrong += row.wrong.value_or(0);
-    const MessageWay way = way_of(running.topology, placement, ends, size);
-    std::vector<Cell> cells = perf_cells(row, {2, 1.0, way.rate_bps});
-    cells.push_back(cell::told(way.paths));
-    add_row(table, cells, !options.json);
+        [&] { return measure_messages(harness, settings, ends, size); },
+        [&](const PerfRow& row) {
+          const MessageWay way = way_of(running.topology, placement, ends, size);
+          std::vector<Cell> cells = perf_cells(row, {2, 1.0, way.rate_bps});
+          cells.push_back(cell::told(way.paths));
+          return cells;
+        });
   }
   if (options.json) {
     report.write(true);
   } else {
-    print_foot(settings, wrong);
+    print_foot(settings, table.wrong());
   }
   flush_output();
-  return wrong == 0 ? 0 : kExitFailure;
+  return table.wrong() == 0 ? 0 : kExitFailure;
+}
+
+}  // namespace
+
+void add_perf_messages(CLI::App& perf, Action& action) {
+  CLI::App* command = perf.add_subcommand("sendrecv", "Measure messages from one rank to another")
+                          ->ignore_underscore()
+                          ->alias("send-recv");
+  auto& options = options_of<MessageOptions>(command, action, run_perf_messages);
+  add_size_options(command, options.sizes);
+  add_number(command, "--from", options.ends.from, 0, kMostRank, "The rank that sends");
+  command->add_option("--to", options.ends.to, "The rank that receives (default: the last one)")
+      ->check(whole_number_in(0, kMostRank));
+  command
+      ->add_option("--paths", options.ends.paths,
+                   "The most paths that a message may take (default: one, or all from 64 KiB on)")
+      ->check(whole_number_in(1, kMostPaths));
+  add_number(command, "--in-flight", options.settings.in_flight, 1, kMostInFlight,
+             "Messages at once");
+  add_job_options(command, options, options.settings);
+  command->add_flag("--check", options.settings.check,
+                    "Compare every byte that was received with what was sent");
+  command->footer(kSeePerf);
 }
 
 }  // namespace gradcube::cli

@@ -1,21 +1,22 @@
 #include "cli/perf/perf_options.h"
 
+#include <chrono>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <optional>
 #include <string_view>
+#include <unistd.h>
 
 #include "aggregation/element.h"
 #include "aggregation/reproducible.h"
 #include "cli/measure/perf_collective.h"
-#include "cli/perf/perf_messages.h"
-#include "cli/perf/perf_sizes.h"
-#include "cli/text/closest.h"
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "control/base/errors.h"
+#include "control/base/lists.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
+#include "control/plan/algorithms.h"
+#include "control/plan/base/placement.h"
 
 namespace gradcube::cli {
 namespace {
@@ -25,44 +26,9 @@ using aggregation::Operation;
 using control::CollectiveKind;
 using control::UsageError;
 
-constexpr const char* kDefaultSizes = "1K,64K,1M,12.5M";
-constexpr std::uint64_t kMostSizeFactor = 1'000'000;
-
-constexpr const char* kPerfFooter =
-    "Collectives: allreduce, reduce_scatter, allgather, broadcast, reduce, barrier. sendrecv is\n"
-    "messages from one rank to another, over all parallel paths where they are large, and hub\n"
-    "rounds of a parameter hub, with options of its own (`gradcube perf hub --help`).\n"
-    "A size is that of the whole buffer. For reduce_scatter and allgather, where each of the N\n"
-    "trainers has a chunk of it, it is rounded down to N chunks of whole elements. A barrier\n"
-    "has no size, type or operation, and nothing is added in an allgather or a broadcast.\n"
-    "K, M and G are decimal, Ki, Mi and Gi binary. A row shows one size:\n"
-    "  min, median, max   time of an iteration, from the first start to the last end\n"
-    "  algbw              bytes / median time\n"
-    "  busbw              algbw x a factor, as in nccl-tests: allreduce 2(N-1)/N, reduce_scatter\n"
-    "                     and allgather (N-1)/N, broadcast and reduce 1\n"
-    "  bound, eff         time of the plan's busiest link; bound / median. On a whole BCube with\n"
-    "                     k ports per server: allreduce, broadcast, reduce 2(N-1)/(kN) x bytes at\n"
-    "                     the links' rate, reduce_scatter and allgather (N-1)/(kN)\n"
-    "  wrong              elements that differ from the expected bits (--check); of a barrier,\n"
-    "                     trainers that left it before the last one came\n"
-    "  resent             segments that were sent again\n"
-    "With --verbose also, of each operation, warm-up included:\n"
-    "  segments, acks     frames that all servers have sent: with a segment; with nothing else\n"
-    "  sleeps, cpu        of the trainers here and of this host's daemons: how often their\n"
-    "                     threads have slept, and their time on cores\n"
-    "Where each server has a daemon of its own on a host of its own, run the same command on\n"
-    "all of them with the same --job, by any launcher; the one of rank 0 prints, with its own\n"
-    "times.\n"
-    "Examples:\n"
-    "  gradcube perf allreduce -b 1K -e 16M -f 2\n"
-    "  gradcube perf allreduce --sizes 1K,64K,12.5M --iterations 5 --check\n"
-    "  gradcube perf allreduce --sizes 97M --dtype bfloat16 --op average --json\n"
-    "  gradcube perf allreduce --reproducible --algorithm ring --check\n"
-    "  gradcube perf broadcast --root 4 --dtype bytes --sizes 1M\n"
-    "  gradcube perf reduce_scatter --members \"0,0 0,1 0,2\"\n"
-    "  gradcube perf allreduce -b 1K -e 64M -f 4 --algorithm auto --check\n"
-    "  gradcube perf sendrecv --from 0 --to 8 --sizes 1K,16M --check\n"
-    "  gradcube perf hub --network lenet5 --optimizer momentum --check";
+constexpr unsigned kMostSizeFactor = 1'000'000;
+constexpr double kShortestTimeout = 0.001;  // seconds
+constexpr double kLongestTimeout = 1e6;
 
 // The names of the values below `values` that `fits` accepts.
 template <typename T, typename Name, typename Fits>
@@ -81,25 +47,6 @@ std::string types_with(Operation operation) {
       aggregation::kTypeNumbers, aggregation::data_type_name, [operation](DataType type) {
         return aggregation::is_plain(aggregation::element_type(type)) && supports(type, operation);
       });
-}
-
-// Any spelling with or without '-' and '_': "reduce-scatter", "all_reduce".
-CollectiveKind parse_collective(const std::string& text) {
-  const auto bare = [](std::string_view name) {
-    std::string letters(name);
-    std::erase_if(letters, [](char c) { return c == '-' || c == '_'; });
-    return letters;
-  };
-  std::vector<std::string> names;
-  for (const CollectiveKind kind : control::kCollectiveKinds) {
-    if (bare(perf_name(kind)) == bare(text)) return kind;
-    names.emplace_back(perf_name(kind));
-  }
-  names.emplace_back("sendrecv");
-  names.emplace_back("hub");
-  throw UsageError(fmt::format("perf: there is no collective {}{}; expected {}",
-                               control::quoted(text), did_you_mean(text, names),
-                               fmt::join(names, ", ")));
 }
 
 // Where elements are added, a type whose elements can be.
@@ -132,111 +79,125 @@ Operation parse_operation_of(DataType type, const std::string& text) {
   return *operation;
 }
 
-// Options that say nothing about this kind are most often meant for another one.
-void require_useful(const PerfOptions& options, CollectiveKind kind) {
-  const auto refuse = [kind](std::string_view flag, const std::string& text, std::string_view why) {
-    if (text.empty()) return;
-    throw UsageError(fmt::format("{}: {} {}; expected perf {} without it", flag, with_article(kind),
-                                 why, perf_name(kind)));
-  };
-  if (kind == CollectiveKind::barrier) {
-    refuse("--sizes", options.sizes, "has no bytes");
-    refuse("--min-bytes", options.min_bytes, "has no bytes");
-    refuse("--max-bytes", options.max_bytes, "has no bytes");
-    refuse("--dtype", options.dtype, "has no elements");
+std::vector<std::uint64_t> listed_sizes(const std::string& text) {
+  std::vector<std::uint64_t> sizes;
+  for (const std::string_view item : control::split(text, ',')) {
+    if (item.empty()) {
+      throw UsageError("--sizes: a size is empty; expected a list of bytes such as 1K,64K,12.5M");
+    }
+    sizes.push_back(control::parse_size(item, "--sizes"));
   }
-  if (!takes_operation(kind)) refuse("--op", options.op, "adds nothing");
-  if (!control::has_root(kind)) refuse("--root", options.root, "has no root");
-  refuse("--from", options.from, "is not between two ranks");
-  refuse("--to", options.to, "is not between two ranks");
-  refuse("--paths", options.paths, "takes the links of its algorithm");
-}
-
-void add_size_options(CLI::App* command, PerfOptions* options) {
-  CLI::Option* sizes =
-      command->add_option("--sizes", options->sizes, "Bytes of each buffer, as a list")
-          ->default_str(kDefaultSizes);
-  CLI::Option* least =
-      command->add_option("-b,--min-bytes", options->min_bytes, "The first size of a range");
-  CLI::Option* most = command->add_option("-e,--max-bytes", options->max_bytes,
-                                          "The range's end (default: --min-bytes)");
-  CLI::Option* factor = command
-                            ->add_option("-f,--factor", options->factor,
-                                         "Each size of the range is this many times the last")
-                            ->capture_default_str();
-  sizes->check(not_empty());
-  for (CLI::Option* option : {least, most, factor}) option->check(not_empty())->excludes(sizes);
-  factor->needs(least);
-}
-
-void add_kind_options(CLI::App* command, PerfOptions* options) {
-  add_text(command, "-d,--dtype", options->dtype,
-           types_with(Operation::sum) + "; bytes where nothing is added")
-      ->default_str("float32");
-  add_text(command, "-o,--op", options->op,
-           fmt::format("sum, average (of {}), min, max, where something is added",
-                       types_with(Operation::average)))
-      ->default_str("sum");
-  add_text(command, "--root", options->root, "The rank that a broadcast or a reduce is about")
-      ->default_str("0");
-  add_text(command, "--from", options->from, "The rank that sends, in a sendrecv")
-      ->default_str("0");
-  add_text(command, "--to", options->to, "The rank that receives")->default_str("the last one");
-  add_text(command, "--paths", options->paths,
-           "The most paths that a message may take, 1 to 8 (default: one, or all from 64 KiB "
-           "on)");
+  return sizes;
 }
 
 }  // namespace
 
-void add_perf_options(CLI::App* command, PerfOptions* options) {
-  command->add_option("collective", options->collective, "allreduce, or another of those below");
-  add_size_options(command, options);
-  add_kind_options(command, options);
-  add_number(command, "--in-flight", options->settings.in_flight, 1, 1024, "Collectives at once");
-  add_job_options(command, *options, options->settings);
-  command->add_flag("--check", options->settings.check,
+std::string JobOptions::job_name(const char* command) const {
+  return job.empty() ? fmt::format("{}-{}", command, getpid()) : job;
+}
+
+void add_job_options(CLI::App* command, JobOptions& options, JobSettings& settings) {
+  add_number(command, "-n,--iterations", settings.iterations, 1, 1'000'000,
+             "Measured for each row");
+  add_number(command, "-w,--warmup", settings.warmup, 0, 1'000'000,
+             "Iterations before the measured ones");
+  add_number(command, "--trainers", settings.trainers, 1, control::kMaxLocalTrainers,
+             "Trainers of the job on each server");
+  command->add_option("--job", options.job, "The job's name (default: one of its own)")
+      ->check(job_name());
+  command->add_option("--timeout", options.timeout_seconds, "Seconds that an iteration may take")
+      ->capture_default_str()
+      ->transform(seconds_in(kShortestTimeout, kLongestTimeout));
+  command->add_flag("--json", options.json, "Print one JSON object");
+}
+
+void add_plan_options(CLI::App* command, JobOptions& options) {
+  add_text(command, "--algorithm", options.algorithm,
+           "Asked for by the job (default: the cluster's): `gradcube plan --help`, or auto");
+  add_text(command, "--members", options.members,
+           "The servers of the job, in one argument: \"0,0 0,1 0,2\" (default: all)");
+}
+
+void apply_job_options(const JobOptions& options, JobSettings& settings) {
+  if (!options.algorithm.empty()) control::require_algorithm(options.algorithm, "--algorithm");
+  settings.algorithm = options.algorithm;
+  settings.timeout =
+      std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1e3));
+}
+
+void add_size_options(CLI::App* command, SizeOptions& options) {
+  CLI::Option* sizes =
+      add_text(command, "--sizes", options.sizes, "Bytes of each buffer, as a list");
+  CLI::Option* least =
+      add_text(command, "-b,--min-bytes", options.min_bytes, "The first size of a range");
+  CLI::Option* most = add_text(command, "-e,--max-bytes", options.max_bytes,
+                               "The range's end (default: --min-bytes)");
+  CLI::Option* factor = add_number(command, "-f,--factor", options.factor, 2, kMostSizeFactor,
+                                   "Each size of the range is this many times the last");
+  for (CLI::Option* option : {least, most, factor}) option->excludes(sizes);
+  for (CLI::Option* option : {most, factor}) option->needs(least);
+}
+
+std::vector<std::uint64_t> sizes_of(const SizeOptions& options) {
+  if (options.min_bytes.empty()) return listed_sizes(options.sizes);
+  const std::uint64_t least = control::parse_size(options.min_bytes, "--min-bytes");
+  const std::uint64_t most =
+      options.max_bytes.empty() ? least : control::parse_size(options.max_bytes, "--max-bytes");
+  if (least > most) {
+    throw UsageError(fmt::format("--min-bytes is {}, which is more than --max-bytes, {}",
+                                 control::format_size(least), control::format_size(most)));
+  }
+  if (least == 0 && most > 0) {
+    throw UsageError(
+        "--min-bytes is 0, and no factor leads from 0 to another size: give at least 1");
+  }
+  std::vector<std::uint64_t> sizes = {least};
+  while (sizes.back() > 0 && sizes.back() <= most / options.factor) {
+    sizes.push_back(sizes.back() * options.factor);
+  }
+  return sizes;
+}
+
+void add_perf_options(CLI::App* command, PerfOptions& options) {
+  PerfSettings& settings = options.settings;
+  if (settings.kind != CollectiveKind::barrier) {
+    add_size_options(command, options.sizes);
+    const std::string types = types_with(Operation::sum);
+    add_text(command, "-d,--dtype", options.dtype,
+             control::reduces(settings.kind) ? types : types + ", bytes");
+  }
+  if (takes_operation(settings.kind)) {
+    add_text(command, "-o,--op", options.op,
+             fmt::format("sum, average (of {}), min, max", types_with(Operation::average)));
+  }
+  if (control::has_root(settings.kind)) {
+    add_number(command, "--root", settings.root, 0, kMostRank, "The rank that it is about");
+  }
+  add_number(command, "--in-flight", settings.in_flight, 1, kMostInFlight, "Collectives at once");
+  add_plan_options(command, options);
+  add_job_options(command, options, settings);
+  command->add_flag("--check", settings.check,
                     "Compare every element of every result with that of a scalar computation");
-  command->add_flag("-v,--verbose", options->settings.counts_work,
+  command->add_flag("-v,--verbose", settings.counts_work,
                     "Also show what an operation costs: frames, sleeps of threads, CPU time");
-  command->add_flag("--reproducible", options->settings.reproducible,
+  command->add_flag("--reproducible", settings.reproducible,
                     "Ask for results that have the same bits whatever the algorithm, the topology "
                     "and the cores; floats take 2 to 8 times their bytes on the links");
-  command->footer(kPerfFooter);
 }
 
 PerfSettings settings_of(const PerfOptions& options) {
-  const auto or_else = [](const std::string& text, const char* otherwise) {
-    return text.empty() ? std::string(otherwise) : text;
-  };
   PerfSettings settings = options.settings;
-  settings.kind = parse_collective(options.collective);
-  require_useful(options, settings.kind);
-  settings.type = parse_type(settings.kind, or_else(options.dtype, "float32"));
-  settings.operation = control::reduces(settings.kind)
-                           ? parse_operation_of(settings.type, or_else(options.op, "sum"))
-                           : Operation::sum;
-  settings.root = static_cast<control::Rank>(
-      control::parse_integer(or_else(options.root, "0"), "--root", 0, kMostRank));
+  settings.type = parse_type(settings.kind, options.dtype);
+  if (takes_operation(settings.kind)) {
+    settings.operation = parse_operation_of(settings.type, options.op);
+  }
   apply_job_options(options, settings);
   return settings;
 }
 
 std::vector<std::uint64_t> sizes_of(const PerfOptions& options) {
-  if (!measures_messages(options) &&
-      parse_collective(options.collective) == CollectiveKind::barrier) {
-    return {0};
-  }
-  if (options.min_bytes.empty() && options.max_bytes.empty()) {
-    return parse_size_list(options.sizes.empty() ? kDefaultSizes : options.sizes);
-  }
-  if (options.min_bytes.empty()) throw UsageError("--max-bytes needs --min-bytes beside it");
-  SizeRange range;
-  range.least = control::parse_size(options.min_bytes, "--min-bytes");
-  range.most = options.max_bytes.empty() ? range.least
-                                         : control::parse_size(options.max_bytes, "--max-bytes");
-  range.factor = control::parse_integer(options.factor, "--factor", 2, kMostSizeFactor);
-  return sizes_of(range);
+  if (options.settings.kind == CollectiveKind::barrier) return {0};
+  return sizes_of(options.sizes);
 }
 
 void require_root(const PerfSettings& settings, const control::Plan& plan) {

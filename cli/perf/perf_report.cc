@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "cli/measure/perf_collective.h"
-#include "cli/text/output.h"
 
 namespace gradcube::cli {
 namespace {
@@ -87,13 +86,6 @@ std::vector<Cell> perf_cells(const PerfRow& row, const PerfLinks& links) {
       cell::known(derived.bound_seconds, microseconds)};
   for (Cell& each : perf_end_cells(row, derived)) cells.push_back(std::move(each));
   return cells;
-}
-
-void add_row(ReportTable& table, const std::vector<Cell>& cells, bool shown) {
-  table.add(cells);
-  if (!shown) return;
-  write_output(table.last());
-  flush_output();
 }
 
 }  // namespace gradcube::cli

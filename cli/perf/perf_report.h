@@ -24,9 +24,6 @@ std::vector<Cell> perf_end_cells(const PerfRow& row, const PerfFigures& derived)
 std::vector<ReportColumn> work_columns();
 std::vector<Cell> work_cells(const PerfRow& row);
 
-// Adds it, and shows it at once if `shown`.
-void add_row(ReportTable& table, const std::vector<Cell>& cells, bool shown);
-
 }  // namespace gradcube::cli
 
 #endif  // GRADCUBE_CLI_PERF_PERF_REPORT_H_

@@ -15,6 +15,7 @@
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/report.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
@@ -29,8 +30,7 @@ using bcube::Route;
 using bcube::ServerId;
 
 struct PathsOptions {
-  std::string topology;
-  std::string absent;
+  SettingsOptions cluster;
   std::string from;
   std::string to;
   std::vector<std::string> without;
@@ -154,7 +154,7 @@ void require_two(const AddressSpace& space, ServerId from, ServerId to) {
 
 // Those of the running cluster.
 int run_measured(const PathsOptions& options) {
-  if (!options.absent.empty()) {
+  if (options.cluster.given("absent")) {
     throw control::UsageError(
         "--absent: the running cluster has its own absent servers; give --topology too");
   }
@@ -196,8 +196,8 @@ int run_measured(const PathsOptions& options) {
 }
 
 int run_paths(const PathsOptions& options) {
-  if (options.topology.empty()) return run_measured(options);
-  const auto topology = asked_topology({.topology = options.topology, .absent = options.absent});
+  if (!options.cluster.given("topology")) return run_measured(options);
+  const auto topology = asked_topology(options.cluster);
   const AddressSpace& space = topology.space();
   const ServerId from = control::parse_server(topology, options.from, "--from");
   const ServerId to = control::parse_server(topology, options.to, "--to");
@@ -229,11 +229,10 @@ int run_paths(const PathsOptions& options) {
 }
 
 void add_options(CLI::App* command, PathsOptions* options) {
-  add_text(command, "--topology", options->topology,
-           std::string(control::kTopologyForms) +
-               " (default: the running cluster's, whose paths are measured)");
-  add_text(command, "--absent", options->absent,
-           "Addresses of the topology that have no server: \"0,1 0,2\"");
+  options->cluster.add(command, "topology")
+      ->description(std::string(control::kTopologyForms) +
+                    " (default: the running cluster's, whose paths are measured)");
+  options->cluster.add(command, "absent");
   add_text(command, "--from", options->from, "Where the paths begin, by its address: 0,0")
       ->required();
   add_text(command, "--to", options->to, "Where they end: 2,1")->required();

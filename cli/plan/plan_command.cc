@@ -14,7 +14,7 @@
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"
 #include "cli/text/report.h"
-#include "cli/text/text_table.h"
+#include "cli/text/units_text.h"
 #include "control/base/cores.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
@@ -35,7 +35,7 @@ namespace {
 constexpr control::ServerId kMostServersShown = 4096;
 
 struct PlanOptions {
-  TopologyOptions topology;
+  SettingsOptions cluster;
   std::string algorithm;
   std::string server;
   std::string lcores;
@@ -123,7 +123,7 @@ control::Plan hub_plan(const PlannedCluster& cluster, const std::string& algorit
 }
 
 int show_plan(const PlanOptions& options) {
-  const auto cluster = planned_cluster(control::RunDirectory::from_environment(), options.topology);
+  const auto cluster = planned_cluster(control::RunDirectory::from_environment(), options.cluster);
   const control::Topology& topology = cluster.topology;
   const std::string algorithm =
       options.algorithm.empty()
@@ -151,7 +151,7 @@ int show_plan(const PlanOptions& options) {
   const auto assignment = control::Assignment::all_servers(plan, lcores_of(options.lcores));
   print_head(options, cluster);
   write_by([&](std::ostream& out) {
-    if (!options.json && !options.topology.rate.empty()) out << rates_text(plan);
+    if (!options.json && options.cluster.given("rate")) out << rates_text(plan);
     const auto write = options.json ? control::write_plan_json : control::write_plan_text;
     write(out, plan, assignment, rank);
   });
@@ -171,10 +171,7 @@ void add_why(CLI::App* command, PlanOptions& options) {
 
 int run_plan(const PlanOptions& options) {
   if (options.why.empty()) return show_plan(options);
-  return run_plan_why({.size = options.why,
-                       .topology = options.topology,
-                       .algorithm = options.algorithm,
-                       .json = options.json});
+  return run_plan_why(options.why, options.cluster, options.algorithm, options.json);
 }
 
 }  // namespace
@@ -185,23 +182,20 @@ void add_plan(CLI::App& tool, Action& action) {
       "Show who owns which piece and who sends what to whom in each step: of a topology, or of the "
       "running cluster");
   auto& options = options_of<PlanOptions>(command, action, run_plan);
-  add_text(command, "--topology", options.topology.topology,
-           std::string(control::kTopologyForms) +
-               " (default: the running cluster's; bcube:3,2 where none runs)");
-  add_text(command, "--absent", options.topology.absent,
-           "Addresses of the topology that have no server: \"3,1 3,2\"");
+  options.cluster.add(command, "topology")
+      ->description(std::string(control::kTopologyForms) +
+                    " (default: the running cluster's; bcube:3,2 where none runs)");
+  options.cluster.add(command, "absent");
   add_text(
       command, "--algorithm", options.algorithm,
       fmt::format("{} (default: {}); a job may also ask for {}, which takes one of "
                   "them for each size: see --why",
                   fmt::join(control::algorithm_names(), ", "), control::kDefaults, control::kAuto));
-  add_text(command, "--rate", options.topology.rate,
-           "Rate of every link, or of each level's, level0=10gbit,level1=1gbit: shows the "
-           "threads' shares and the bound that follow");
-  add_text(
-      command, "--oversubscription", options.topology.oversubscription,
-      "On a tree, where --rate is one rate: how many times its uplink's rate the links below a "
-      "switch have together (default: 1)");
+  options.cluster.add(command, "rate")
+      ->description(
+          "Rate of every link, or of each level's, level0=10gbit,level1=1gbit: shows the threads' "
+          "shares and the bound that follow");
+  options.cluster.add(command, "oversubscription");
   add_text(command, "--server", options.server, "Show this server only, by its address: 2,1");
   add_text(command, "--lcores", options.lcores,
            "Cores that share the threads: 0,2-3 (default: all)");

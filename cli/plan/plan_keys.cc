@@ -9,6 +9,7 @@
 #include "cli/text/command.h"
 #include "cli/text/keys_file.h"
 #include "cli/text/option_checks.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
 #include "control/base/lists.h"
 #include "control/base/printable.h"
@@ -47,12 +48,12 @@ struct KeyLoads {
   const control::Plan& plan;
   std::vector<control::Lcore> lcores;
   std::vector<control::HubKey> keys;
-  std::uint64_t chunk_bytes;
-  std::vector<control::hub::Chunk> chunks;
-  std::vector<control::hub::HubPath> paths;
-  control::hub::HubLoads loads;
-  std::optional<std::vector<double>> ports;
-  HubLoad all;
+  std::uint64_t chunk_bytes = 0;
+  std::vector<control::hub::Chunk> chunks{};
+  std::vector<control::hub::HubPath> paths{};
+  control::hub::HubLoads loads{};
+  std::optional<std::vector<double>> ports{};
+  HubLoad all{};
 
   double fair_path(std::size_t path) const {
     double weights = 0;
@@ -96,15 +97,7 @@ KeyLoads load_by(const control::Plan& plan, std::vector<control::Lcore> lcores,
   for (std::size_t i = 0; i < lcores.size(); ++i) lcores[i].numa_node = lcore_nodes[i];
   const std::vector<int> port_nodes =
       parse_nodes(options.port_nodes, plan.space().most_ports(), "--port-nodes", "ports");
-  KeyLoads loads{.plan = plan,
-                 .lcores = std::move(lcores),
-                 .keys = read_keys_file(options.file),
-                 .chunk_bytes = 0,
-                 .chunks = {},
-                 .paths = {},
-                 .loads = {},
-                 .ports = {},
-                 .all = {}};
+  KeyLoads loads{.plan = plan, .lcores = std::move(lcores), .keys = read_keys_file(options.file)};
   loads.paths = control::hub::hub_paths(plan, loads.lcores, port_nodes);
   loads.chunk_bytes = chunk_bytes_of(loads, options);
   loads.chunks = control::hub::cut_into_chunks(loads.keys, loads.chunk_bytes, "--chunk");

@@ -11,6 +11,7 @@
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/progress_line.h"
+#include "cli/text/units_text.h"
 #include "control/plan/verify.h"
 
 namespace gradcube::cli {

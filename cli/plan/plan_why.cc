@@ -9,6 +9,7 @@
 #include "cli/cluster/measurements.h"
 #include "cli/cluster/running_cluster.h"
 #include "cli/text/report.h"
+#include "cli/text/units_text.h"
 #include "control/base/errors.h"
 #include "control/base/units.h"
 #include "control/plan/auto_plans.h"
@@ -83,17 +84,17 @@ Report report_of(const PlannedCluster& cluster, const control::MessageCosts& cos
 
 }  // namespace
 
-int run_plan_why(const PlanWhyOptions& options) {
-  const std::uint64_t bytes = control::parse_size(options.size, "--why");
+int run_plan_why(const std::string& size, const SettingsOptions& options,
+                 const std::string& asked_algorithm, bool as_json) {
+  const std::uint64_t bytes = control::parse_size(size, "--why");
   const RunDirectory directory = RunDirectory::from_environment();
-  const PlannedCluster cluster = planned_cluster(directory, options.topology);
+  const PlannedCluster cluster = planned_cluster(directory, options);
   const control::Topology& topology = cluster.topology;
   if (topology.servers() > kMostServers) {
     throw control::UsageError(fmt::format("--why: {} has {} servers; expected at most {}",
                                           topology.spec(), topology.servers(), kMostServers));
   }
-  std::string algorithm =
-      options.algorithm.empty() ? std::string(control::kAuto) : options.algorithm;
+  std::string algorithm = asked_algorithm.empty() ? std::string(control::kAuto) : asked_algorithm;
   Measurements measured;
   if (cluster.running) {
     measured = Measurements::read(directory, cluster.running->key);
@@ -109,7 +110,7 @@ int run_plan_why(const PlanWhyOptions& options) {
   const auto choice = control::make_choice(algorithm, topology, cluster.placement, "--topology");
   const std::string chosen = choice.plan_of(kKind, bytes).algorithm();
   const std::vector<Row> rows = rows_of(cluster, measured, *costs, bytes);
-  report_of(cluster, *costs, bytes, rows, chosen).write(options.json);
+  report_of(cluster, *costs, bytes, rows, chosen).write(as_json);
   return 0;
 }
 

@@ -10,15 +10,10 @@
 
 namespace gradcube::cli {
 
-struct PlanWhyOptions {
-  std::string size;
-  TopologyOptions topology;
-  std::string algorithm;  // auto with costs; empty: auto
-  bool json = false;
-};
-
-// Prints. Throws UsageError, and SetupError where the running cluster cannot be asked.
-int run_plan_why(const PlanWhyOptions& options);
+// Prints. algorithm: auto with costs; empty: auto. Throws UsageError, and SetupError where the
+// running cluster cannot be asked.
+int run_plan_why(const std::string& size, const SettingsOptions& cluster,
+                 const std::string& algorithm, bool as_json);
 
 }  // namespace gradcube::cli
 

@@ -7,33 +7,27 @@
 #include <string>
 
 #include "cli/cluster/running_cluster.h"
+#include "cli/cluster/settings_options.h"
 #include "control/plan/base/placement.h"
 #include "control/plan/base/topology.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
 
-// As the options of these names say it; empty: not given.
-struct TopologyOptions {
-  std::string topology{};
-  std::string absent{};
-  std::string rate{};
-  std::string oversubscription{};
-};
-
-// The topology that they describe, where no cluster needs to run. Throws a UsageError.
-control::Topology asked_topology(const TopologyOptions& options);
+// The topology that the options describe, where no cluster needs to run: bcube:3,2 where they name
+// none. Throws a UsageError.
+control::Topology asked_topology(const SettingsOptions& options);
 
 struct PlannedCluster {
-  control::Topology topology;             // with its rates
-  control::Placement placement;           // of a job on all servers that take trainers
-  std::optional<RunningCluster> running;  // where it is the one that runs
-  std::string which;                      // ", the running cluster"; empty where it was named
+  control::Topology topology;               // with its rates
+  control::Placement placement;             // of a job on all servers that take trainers
+  std::optional<RunningCluster> running{};  // where it is the one that runs
+  std::string which;                        // ", the running cluster"; empty where it was named
 };
 
 // Throws a UsageError, and a SetupError where the running cluster cannot be asked.
 PlannedCluster planned_cluster(const control::RunDirectory& directory,
-                               const TopologyOptions& options);
+                               const SettingsOptions& options);
 
 }  // namespace gradcube::cli
 

@@ -21,6 +21,7 @@
 
 #include "cli/cluster/daemon_process.h"
 #include "control/base/errors.h"
+#include "control/base/system_error.h"
 #include "protocol/bytes.h"
 
 namespace gradcube::cli {
@@ -54,9 +55,7 @@ bool is_of_link(const sockaddr* address) {
 
 std::map<std::string, Interface> interfaces_of_host() {
   ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) {
-    throw SetupError(fmt::format("cannot ask for the interfaces: {}", std::strerror(errno)));
-  }
+  if (getifaddrs(&all) != 0) throw control::system_error("cannot ask for the interfaces");
   std::map<std::string, Interface> found;
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
     Interface& interface = found[one->ifa_name];
@@ -142,8 +141,7 @@ void PortProbe::listen(std::size_t port) {
   const sockaddr_ll address = at_interface(index);
   if (descriptor.get() < 0 ||
       bind(descriptor.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    throw SetupError(
-        fmt::format("cannot open network interface {}: {}", name, std::strerror(errno)));
+    throw control::system_error("cannot open network interface {}", name);
   }
   sockets_.push_back({port, index, std::move(descriptor)});
 }

@@ -6,6 +6,7 @@
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/report.h"
+#include "cli/text/units_text.h"
 #include "control/base/printable.h"
 #include "control/checkpoint/checkpoint_reader.h"
 #include "control/checkpoint/optimizer_settings.h"

@@ -1,5 +1,3 @@
-#include "cli/status/job_text.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <fmt/format.h>
@@ -7,9 +5,10 @@
 #include <set>
 #include <vector>
 
+#include "cli/status/status_parts.h"
 #include "cli/text/json_fields.h"
-#include "cli/text/text_table.h"
-#include "cli/text/topology_text.h"
+#include "cli/text/report.h"
+#include "cli/text/units_text.h"
 #include "control/base/printable.h"
 
 namespace gradcube::cli {
@@ -98,13 +97,13 @@ bool has_default_lanes(const json& status, const json& job) {
          (!algorithm || algorithm == text_field(status, "algorithm"));
 }
 
-void add_lanes(const json& job, TextTable& table) {
+void add_lanes(const json& job, ReportTable& table) {
   std::string name = cell_text(job, "name");
   std::string weight = cell_text(job, "weight");
   std::size_t number = 0;
   for (const json& lane : items(job, "lanes")) {
-    table.add_row({name, weight, std::to_string(number++), cell_text(lane, "algorithm"),
-                   cell_text(lane, "priority")});
+    table.add({name, weight, std::to_string(number++), cell_text(lane, "algorithm"),
+               cell_text(lane, "priority")});
     name.clear();
     weight.clear();
   }
@@ -120,11 +119,11 @@ std::string joined_text(const json& job) {
 }
 
 // Of a job on some of the servers.
-void add_members(const json& status, const json& job, TextTable& table) {
+void add_members(const json& status, const json& job, ReportTable& table) {
   const json& members = items(job, "members");
   const auto servers = count_field(status, "topology/servers");
   if (members.empty() || members.size() == servers.value_or(members.size())) return;
-  table.add_row({cell_text(job, "name"), addresses_text(members)});
+  table.add({cell_text(job, "name"), addresses_text(members)});
 }
 
 // Whether trainers of different users are there: only then it is said whose they are.
@@ -141,14 +140,14 @@ std::string with_user(const json& trainer, const std::string& remark) {
   return fmt::format("user {}{}{}", id_text(trainer, "uid"), remark.empty() ? "" : ": ", remark);
 }
 
-void add_trainers(const json& job, bool several_users, TextTable& table) {
+void add_trainers(const json& job, bool several_users, ReportTable& table) {
   const std::uint64_t most = most_submitted(job);
   std::string name = cell_text(job, "name");
   for (const json& trainer : items(job, "trainers")) {
-    table.add_row({name, place_text(job, trainer), id_text(trainer, "pid"),
-                   cell_text(trainer, "submitted"), cell_text(trainer, "completed"),
-                   several_users ? with_user(trainer, remark_on(job, trainer, most))
-                                 : remark_on(job, trainer, most)});
+    table.add({name, place_text(job, trainer), id_text(trainer, "pid"),
+               cell_text(trainer, "submitted"), cell_text(trainer, "completed"),
+               several_users ? with_user(trainer, remark_on(job, trainer, most))
+                             : remark_on(job, trainer, most)});
     name.clear();
   }
   for (const json& address : items(job, "waiting_for")) {
@@ -157,7 +156,7 @@ void add_trainers(const json& job, bool several_users, TextTable& table) {
     const std::string remark = joined == 0 ? not_joined_text(job)
                                            : fmt::format("{} of {} {}", per_server(job) - joined,
                                                          per_server(job), not_joined_text(job));
-    table.add_row({name, address_text(address), "-", "-", "-", remark});
+    table.add({name, address_text(address), "-", "-", "-", remark});
     name.clear();
   }
 }
@@ -197,26 +196,32 @@ std::string remark_on(const json& job) {
 }  // namespace
 
 std::string jobs_text(const json& status) {
-  TextTable jobs({{"job", Align::left},
-                  {"id"},
-                  {"epoch"},
-                  {"state", Align::left},
-                  {"trainers"},
-                  {"collectives"},
-                  {"window"},
-                  {"packets"},
-                  {"", Align::left}});
-  TextTable lanes(
-      {{"job", Align::left}, {"weight"}, {"lane"}, {"algorithm", Align::left}, {"priority"}});
-  TextTable members({{"job", Align::left}, {"servers", Align::left}});
-  TextTable trainers(
-      {{"job", Align::left}, {"server"}, {"pid"}, {"submitted"}, {"completed"}, {"", Align::left}});
+  ReportTable jobs({{"job", "", Align::left},
+                    {"id"},
+                    {"epoch"},
+                    {"state", "", Align::left},
+                    {"trainers"},
+                    {"collectives"},
+                    {"window"},
+                    {"packets"},
+                    {"", "", Align::left}});
+  ReportTable lanes({{"job", "", Align::left},
+                     {"weight"},
+                     {"lane"},
+                     {"algorithm", "", Align::left},
+                     {"priority"}});
+  ReportTable members({{"job", "", Align::left}, {"servers", "", Align::left}});
+  ReportTable trainers({{"job", "", Align::left},
+                        {"server"},
+                        {"pid"},
+                        {"submitted"},
+                        {"completed"},
+                        {"", "", Align::left}});
   const bool several_users = has_several_users(status);
   for (const json& job : items(status, "jobs")) {
-    jobs.add_row({cell_text(job, "name"), id_text(job, "id"), id_text(job, "epoch"),
-                  cell_text(job, "state"), joined_text(job), cell_text(job, "collectives"),
-                  window_text(status, job), bytes_text(job, "packets_reserved_bytes"),
-                  remark_on(job)});
+    jobs.add({cell_text(job, "name"), id_text(job, "id"), id_text(job, "epoch"),
+              cell_text(job, "state"), joined_text(job), cell_text(job, "collectives"),
+              window_text(status, job), bytes_text(job, "packets_reserved_bytes"), remark_on(job)});
     if (!has_default_lanes(status, job)) add_lanes(job, lanes);
     add_members(status, job, members);
     add_trainers(job, several_users, trainers);

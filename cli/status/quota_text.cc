@@ -1,5 +1,3 @@
-#include "cli/status/quota_text.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "cli/status/status_parts.h"
 #include "cli/text/json_fields.h"
 #include "control/base/printable.h"
 

@@ -9,13 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/status/flow_text.h"
-#include "cli/status/hub_text.h"
-#include "cli/status/job_text.h"
-#include "cli/status/quota_text.h"
+#include "cli/status/status_parts.h"
 #include "cli/text/json_fields.h"
-#include "cli/text/text_table.h"
-#include "cli/text/topology_text.h"
+#include "cli/text/report.h"
+#include "cli/text/units_text.h"
 #include "control/base/printable.h"
 
 namespace gradcube::cli {
@@ -104,25 +101,25 @@ std::string bit_rate_text(std::optional<double> bytes_per_second) {
 // Packets and bits per second of every port, as testpmd shows them.
 std::string rates_text(const json& status, const json& before) {
   const std::string_view key = port_key(status);
-  TextTable table({{"server"},
-                   {std::string(key)},
-                   {"rx packets"},
-                   {"rx packets/s"},
-                   {"rx bit/s"},
-                   {"tx packets"},
-                   {"tx packets/s"},
-                   {"tx bit/s"}});
+  ReportTable table({{"server"},
+                     {std::string(key)},
+                     {"rx packets"},
+                     {"rx packets/s"},
+                     {"rx bit/s"},
+                     {"tx packets"},
+                     {"tx packets/s"},
+                     {"tx bit/s"}});
   const double seconds = seconds_between(before, status);
   for (const json& server : items(status, "servers")) {
     std::string address = address_text(field(server, "address"));
     for (const json& port : items(server, "ports")) {
       const json& old = port_before(before, server, port);
-      table.add_row({address, cell_text(port, key), cell_text(port, "rx_packets"),
-                     packet_rate_text(growth(port, old, "rx_packets", seconds)),
-                     bit_rate_text(growth(port, old, "rx_bytes", seconds)),
-                     cell_text(port, "tx_packets"),
-                     packet_rate_text(growth(port, old, "tx_packets", seconds)),
-                     bit_rate_text(growth(port, old, "tx_bytes", seconds))});
+      table.add({address, cell_text(port, key), cell_text(port, "rx_packets"),
+                 packet_rate_text(growth(port, old, "rx_packets", seconds)),
+                 bit_rate_text(growth(port, old, "rx_bytes", seconds)),
+                 cell_text(port, "tx_packets"),
+                 packet_rate_text(growth(port, old, "tx_packets", seconds)),
+                 bit_rate_text(growth(port, old, "tx_bytes", seconds))});
       address.clear();
     }
   }
@@ -131,15 +128,15 @@ std::string rates_text(const json& status, const json& before) {
 
 std::string servers_text(const json& status) {
   const std::string_view key = port_key(status);
-  TextTable table({{"server"},
-                   {"trainers"},
-                   {std::string(key)},
-                   {"rate"},
-                   {"rx packets"},
-                   {"rx bytes"},
-                   {"tx packets"},
-                   {"tx bytes"},
-                   {"socket", Align::left}});
+  ReportTable table({{"server"},
+                     {"trainers"},
+                     {std::string(key)},
+                     {"rate"},
+                     {"rx packets"},
+                     {"rx bytes"},
+                     {"tx packets"},
+                     {"tx bytes"},
+                     {"socket", "", Align::left}});
   for (const json& server : items(status, "servers")) {
     const auto host = text_field(server, "host");
     std::vector<std::string> head = {
@@ -147,12 +144,12 @@ std::string servers_text(const json& status) {
         cell_text(server, "trainers")};
     std::string socket = cell_text(server, "socket");
     if (items(server, "ports").empty()) {
-      table.add_row({head[0], head[1], "-", "-", "-", "-", "-", "-", socket});
+      table.add({head[0], head[1], "-", "-", "-", "-", "-", "-", socket});
     }
     for (const json& port : items(server, "ports")) {
-      table.add_row({head[0], head[1], cell_text(port, key), port_rate_text(port),
-                     cell_text(port, "rx_packets"), bytes_text(port, "rx_bytes"),
-                     cell_text(port, "tx_packets"), bytes_text(port, "tx_bytes"), socket});
+      table.add({head[0], head[1], cell_text(port, key), port_rate_text(port),
+                 cell_text(port, "rx_packets"), bytes_text(port, "rx_bytes"),
+                 cell_text(port, "tx_packets"), bytes_text(port, "tx_bytes"), socket});
       head = {"", ""};
       socket.clear();
     }
@@ -164,12 +161,12 @@ bool is_silent(const json& server) { return text_field(server, "why").has_value(
 
 // Servers whose daemon has ended or is silent, where each server has one.
 std::string silent_text(const json& status) {
-  TextTable table({{"server"}, {"pid"}, {"no answer, because", Align::left}});
+  ReportTable table({{"server"}, {"pid"}, {"no answer, because", "", Align::left}});
   for (const json& server : items(status, "servers")) {
     if (!is_silent(server)) continue;
     const bool has_pid = count_field(server, "pid").value_or(0) > 0;
-    table.add_row({address_text(field(server, "address")), has_pid ? id_text(server, "pid") : "-",
-                   cell_text(server, "why")});
+    table.add({address_at(server, "address"), has_pid ? id_text(server, "pid") : "-",
+               cell_text(server, "why")});
   }
   return table.text_below("servers that do not answer");
 }
@@ -177,12 +174,12 @@ std::string silent_text(const json& status) {
 // Links that servers have found to be down.
 std::string links_down_text(const json& status) {
   const std::string_view key = port_key(status);
-  TextTable table({{"server"}, {std::string(key)}, {"no link to", Align::left}});
+  ReportTable table({{"server"}, {std::string(key)}, {"no link to", "", Align::left}});
   for (const json& server : items(status, "servers")) {
     for (const json& port : items(server, "ports")) {
       const std::string neighbours = addresses_text(items(port, "down"));
       if (neighbours.empty()) continue;
-      table.add_row({address_text(field(server, "address")), cell_text(port, key), neighbours});
+      table.add({address_text(field(server, "address")), cell_text(port, key), neighbours});
     }
   }
   return table.text_below("links found to be down");
@@ -198,30 +195,6 @@ std::string wrong_ports_text(const json& status) {
     }
   }
   return lines.empty() ? "" : fmt::format("\nports that are cabled or set wrongly\n{}", lines);
-}
-
-std::string switches_text(const json& status) {
-  TextTable table({{"switch", Align::left},
-                   {"level"},
-                   {"forwarded"},
-                   {"bytes"},
-                   {"queue peak"},
-                   {"marked"},
-                   {"dropped: queue"},
-                   {"loss"},
-                   {"down"},
-                   {"duplicated"},
-                   {"reordered"},
-                   {"corrupted"}});
-  for (const json& one : items(status, "switches")) {
-    table.add_row({cell_text(one, "name"), cell_text(one, "level"), cell_text(one, "forwarded"),
-                   bytes_text(one, "bytes"), bytes_text(one, "queue_peak_bytes"),
-                   cell_text(one, "marked"), cell_text(one, "dropped_queue"),
-                   cell_text(one, "dropped_loss"), cell_text(one, "dropped_down"),
-                   cell_text(one, "duplicated"), cell_text(one, "reordered"),
-                   cell_text(one, "corrupted")});
-  }
-  return table.text_below("switches");
 }
 
 constexpr const char* kNoImpairments = "none";
@@ -285,12 +258,14 @@ std::string impairments_summary(const json& status) {
 }
 
 std::string impaired_links_text(const json& status) {
-  TextTable table({{"switch", Align::left}, {"server"}, {"port"}, {"impairments", Align::left}});
-  for (const json& link : items(status, "impaired_links")) {
-    table.add_row({cell_text(link, "switch"), address_text(field(link, "server")),
-                   cell_text(link, "port"), impairments_text(link, probabilities_text(link))});
-  }
-  return table.text_below("links that differ");
+  const auto text = [](const json& link, std::string_view) {
+    return impairments_text(link, probabilities_text(link));
+  };
+  return rows_table(items(status, "impaired_links"), {{"switch", "switch", cell_text, Align::left},
+                                                      {"server", "server", address_at},
+                                                      {"port", "port"},
+                                                      {"impairments", "", text, Align::left}})
+      .text_below("links that differ");
 }
 
 // By which key of the cluster servers make MACs. While `gradcube rekey` changes it: to which, and

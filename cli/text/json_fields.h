@@ -45,6 +45,21 @@ std::string bytes_text(const nlohmann::json& object, std::string_view path);
 // Any scalar as a cell of a table, text with control characters escaped; "-" where there is none.
 std::string cell_text(const nlohmann::json& object, std::string_view path);
 
+// --- The topology of a status.
+
+// "bcube:3,2" from {"kind":"bcube","n":3,"k":2,"servers":9}, "bcube:4x3" from one with "radices":
+// what --topology takes. Empty when it cannot be told.
+std::string topology_text(const nlohmann::json& topology);
+
+// "[3,1] [3,2]" of a list of addresses; empty if it is.
+std::string addresses_text(const nlohmann::json& addresses);
+
+// Of the addresses that have no server: "[3,1] [3,2]". Empty if there are none.
+std::string absent_text(const nlohmann::json& topology);
+
+// "13 servers, 3 absent", "9 servers".
+std::string servers_count_text(const nlohmann::json& topology);
+
 }  // namespace gradcube::cli
 
 #endif  // GRADCUBE_CLI_TEXT_JSON_FIELDS_H_

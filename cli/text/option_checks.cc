@@ -29,13 +29,16 @@ CLI::Validator finite_in(double least, double most, const char* what) {
 CLI::Validator seconds_in(double least, double most) {
   const auto plain = finite_in(least, most, "a time such as 500ms, or a number of seconds,");
   const auto check = [plain](std::string& text) -> std::string {
-    if (!text.empty() && text.back() == 's') {
+    std::string seconds = text;
+    if (text.ends_with('s')) {
       try {
-        text = fmt::format("{}", static_cast<double>(control::parse_duration(text, "")) / 1e9);
+        seconds = fmt::format("{}", static_cast<double>(control::parse_duration(text, "")) / 1e9);
       } catch (const control::UsageError&) {  // it is refused below
       }
     }
-    return plain(text);
+    if (!plain(seconds).empty()) return plain(text);  // in the user's words
+    text = seconds;
+    return "";
   };
   return CLI::Validator(check, fmt::format("{}..{}", least, most));
 }

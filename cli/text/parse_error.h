@@ -4,7 +4,10 @@
 #define GRADCUBE_CLI_TEXT_PARSE_ERROR_H_
 
 #include <CLI/App.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace gradcube::cli {
 
@@ -16,6 +19,11 @@ std::string unknown_command(const CLI::App& tool);
 
 // One line; names what is wrong, what was perhaps meant, and where to read more.
 std::string parse_message(const CLI::App& tool, const CLI::ParseError& error);
+
+// The candidate with the fewest letters to insert, remove or replace (Levenshtein's distance);
+// empty when even that one has more than a third of the word's letters wrong.
+std::optional<std::string> closest(std::string_view word,
+                                   const std::vector<std::string>& candidates);
 
 }  // namespace gradcube::cli
 

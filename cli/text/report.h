@@ -7,6 +7,7 @@
 #ifndef GRADCUBE_CLI_TEXT_REPORT_H_
 #define GRADCUBE_CLI_TEXT_REPORT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <fmt/format.h>
@@ -16,8 +17,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "cli/text/text_table.h"
 
 namespace gradcube::cli {
 
@@ -56,15 +55,18 @@ Cell known(const std::optional<T>& value, const Make& make) {
 
 }  // namespace cell
 
+enum class Align { left, right };
+
 // Without a key it is in the text alone, without a title in the JSON alone.
 struct ReportColumn {
   std::optional<std::string> title;
-  std::string key;
+  std::string key = "";
   Align align = Align::right;
   std::string unit = "";  // in a second line of titles, if a column has one
   std::size_t width = 0;  // at least
 };
 
+// In the text each column is as wide as its widest cell, and two spaces separate columns.
 class ReportTable {
  public:
   explicit ReportTable(std::vector<ReportColumn> columns);
@@ -72,17 +74,24 @@ class ReportTable {
   // A cell for each column. in_text: whether the text has the row, too.
   void add(const std::vector<Cell>& cells, bool in_text = true);
 
-  // Of the titles and of the last row alone, for rows that are shown as they come: their columns
-  // are as wide as they say.
-  std::string head() const { return text_.head(); }
-  std::string last() const { return text_.last(); }
+  // The titles and the last row alone, for rows that are shown as they come: their columns are as
+  // wide as they say.
+  std::string head() const;
+  std::string last() const { return line(rows_.back()); }
 
-  std::string text() const { return text_.empty() ? "" : text_.text(); }
+  bool empty() const { return rows_.empty(); }
+  // Every line ends with a newline, without spaces before it. Empty where it has no rows.
+  std::string text() const;
+  // Behind an empty line and a line with its heading, if it has rows.
+  std::string text_below(std::string_view heading) const;
   const nlohmann::ordered_json& json() const { return json_; }
 
  private:
+  std::string line(const std::vector<std::string>& cells) const;
+
   std::vector<ReportColumn> columns_;
-  TextTable text_;
+  std::vector<std::size_t> widths_;             // of the columns, with what they have so far
+  std::vector<std::vector<std::string>> rows_;  // with a text for each column
   nlohmann::ordered_json json_ = nlohmann::ordered_json::array();
 };
 

@@ -5,11 +5,9 @@
 // Until it is told that the daemon is to stay, it ends the daemon that it has started, however its
 // input, a signal or an error ends it.
 
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -36,6 +34,7 @@
 #include "cli/text/package_file.h"
 #include "cli/up/own_daemon.h"
 #include "control/base/errors.h"
+#include "control/base/system_error.h"
 #include "control/settings/cluster_key.h"
 #include "control/settings/run_directory.h"
 
@@ -97,8 +96,7 @@ void begin(const json& request) {
   setenv(kThisHostAlone, "1", 1);
   const auto directory = text_field(request, "directory");
   if (directory && chdir(directory->c_str()) != 0) {
-    throw SetupError(fmt::format("cannot work in {}, where the command was typed: {}", *directory,
-                                 std::strerror(errno)));
+    throw control::system_error("cannot work in {}, where the command was typed", *directory);
   }
 }
 
@@ -194,10 +192,8 @@ std::optional<std::string> other_cluster(const json& request) {
 
 // Runs a command of ours. Its exit code.
 int run_words(const json& request, bool is_last, const InterruptGuard& interrupt) {
-  LaunchTask task{.mark = "",
-                  .file = own_program().string(),
-                  .words = {"gradcube"},
-                  .environment = own_environment()};
+  LaunchTask task{
+      .file = own_program().string(), .words = {"gradcube"}, .environment = own_environment()};
   for (const json& word : items(request, "words")) {
     if (word.is_string()) task.words.push_back(word.get<std::string>());
   }

@@ -1,6 +1,6 @@
-#include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "cli/cluster/control_client.h"
@@ -37,18 +37,14 @@ struct ImpairOptions {
   SettingsOptions settings;
   StateFlag down{"--down", false, {}};
   StateFlag up{"--up", true, {}};
-  std::string mtu;
+  std::optional<unsigned> mtu;
   std::string server;
-  std::string level;
-  std::string port;
+  std::optional<unsigned> level;
+  std::optional<unsigned> port;
   std::string switch_name;
   bool clear = false;
   bool json = false;
 };
-
-unsigned parse_number(std::string_view text, std::string_view where) {
-  return static_cast<unsigned>(control::parse_integer(text, where, 0, kMostPorts));
-}
 
 // What is to become of the links that are chosen; only what the user named.
 nlohmann::json changes(const ImpairOptions& options) {
@@ -59,9 +55,7 @@ nlohmann::json changes(const ImpairOptions& options) {
     if (!options.settings.given(name)) continue;
     request[name] = control::parse_probability(options.settings.text(name), "--" + name);
   }
-  if (!options.mtu.empty()) {
-    request["mtu"] = control::parse_integer(options.mtu, "--mtu", 0, control::kMaxMtu);
-  }
+  if (options.mtu) request["mtu"] = *options.mtu;
   for (const StateFlag* flag : {&options.down, &options.up}) {
     if (flag->option->count() > 0) request["up"] = flag->up;
   }
@@ -85,9 +79,9 @@ nlohmann::json named_links(const StateFlag& flag) {
   }
   nlohmann::json choice = {{"server", server}};
   if (colon != std::string::npos) {
-    choice["port"] =
-        parse_number(flag.links.substr(colon + 1),
-                     fmt::format("{} {}: the port", flag.name, control::quoted(flag.links)));
+    const std::string where =
+        fmt::format("{} {}: the port", flag.name, control::quoted(flag.links));
+    choice["port"] = control::parse_integer(flag.links.substr(colon + 1), where, 0, kMostPorts);
   }
   return choice;
 }
@@ -96,8 +90,7 @@ nlohmann::json named_links(const StateFlag& flag) {
 nlohmann::json choice(const ImpairOptions& options) {
   for (const StateFlag* flag : {&options.down, &options.up}) {
     if (flag->option->count() == 0 || flag->links == kChosenLinks) continue;
-    if (!options.server.empty() || !options.level.empty() || !options.port.empty() ||
-        !options.switch_name.empty()) {
+    if (!options.server.empty() || options.level || options.port || !options.switch_name.empty()) {
       throw control::UsageError(
           fmt::format("{} {} already says which links; expected it without --server, --level, "
                       "--port and --switch, or {} without a value",
@@ -107,17 +100,9 @@ nlohmann::json choice(const ImpairOptions& options) {
   }
   nlohmann::json request = nlohmann::json::object();
   if (!options.server.empty()) request["server"] = options.server;
-  if (!options.level.empty()) request["level"] = parse_number(options.level, "--level");
-  if (!options.port.empty()) request["port"] = parse_number(options.port, "--port");
-  if (!options.switch_name.empty()) {
-    const bool ascii = std::all_of(options.switch_name.begin(), options.switch_name.end(),
-                                   [](char letter) { return letter >= ' ' && letter <= '~'; });
-    if (!ascii) {
-      throw control::UsageError(fmt::format("--switch {}: there is no such switch",
-                                            control::quoted(options.switch_name)));
-    }
-    request["switch"] = options.switch_name;
-  }
+  if (options.level) request["level"] = *options.level;
+  if (options.port) request["port"] = *options.port;
+  if (!options.switch_name.empty()) request["switch"] = options.switch_name;
   return request;
 }
 
@@ -151,9 +136,11 @@ void add_options(CLI::App* command, ImpairOptions* options) {
   for (const control::Probability& probability : control::kProbabilities) {
     options->settings.add(command, probability.name);
   }
-  add_text(command, "--mtu", options->mtu,
-           "Drop what is longer than an IP packet of so many bytes, as a switch with a smaller MTU "
-           "does; 0: nothing is too long");
+  command
+      ->add_option("--mtu", options->mtu,
+                   "Drop what is longer than an IP packet of so many bytes, as a switch with a "
+                   "smaller MTU does; 0: nothing is too long")
+      ->check(whole_number_in(0, control::kMaxMtu));
   add_state_flag(command, &options->down,
                  "Take links down: those of server 2,1, its link at one port, 2,1:0, or, without "
                  "a value, those that the flags below choose");
@@ -163,10 +150,13 @@ void add_options(CLI::App* command, ImpairOptions* options) {
                     "Set all of these to 0, and links up; flags beside it are applied after that");
   add_text(command, "--server", options->server,
            "Only the links of this server, by its address: 2,1");
-  add_text(command, "--level", options->level, "Only the links of this level: 1");
-  add_text(command, "--port", options->port,
-           "Only those of the servers' ports of this number: the level's; on a torus 2l and "
-           "2l+1 of level l, which lead to the next digit and to the one before");
+  command->add_option("--level", options->level, "Only the links of this level: 1")
+      ->check(whole_number_in(0, kMostPorts));
+  command
+      ->add_option("--port", options->port,
+                   "Only those of the servers' ports of this number: the level's; on a torus 2l "
+                   "and 2l+1 of level l, which lead to the next digit and to the one before")
+      ->check(whole_number_in(0, kMostPorts));
   add_text(command, "--switch", options->switch_name,
            "Only the links of this switch, as `gradcube status` names it: '1/[*,2]'");
   command->add_flag("--json", options->json, "Print one JSON object");

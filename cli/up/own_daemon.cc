@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <fcntl.h>
 #include <filesystem>
@@ -20,6 +19,7 @@
 #include "cli/cluster/interrupt.h"
 #include "cli/cluster/running_cluster.h"
 #include "control/base/errors.h"
+#include "control/base/system_error.h"
 
 namespace gradcube::cli {
 namespace {
@@ -159,12 +159,10 @@ void refuse_shared(const RunDirectory& directory, const StartLock::Owner& owner)
 std::optional<StartLock> StartLock::try_to_take(const RunDirectory& directory) {
   const std::string name = directory.start_lock_file().string();
   control::Descriptor file(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file.get() < 0) {
-    throw SetupError(fmt::format("cannot open {}: {}", name, std::strerror(errno)));
-  }
+  if (file.get() < 0) throw control::system_error("cannot open {}", name);
   if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) return StartLock(std::move(file));
   if (errno == EWOULDBLOCK || errno == EINTR) return std::nullopt;
-  throw SetupError(fmt::format("cannot lock {}: {}", name, std::strerror(errno)));
+  throw control::system_error("cannot lock {}", name);
 }
 
 StartLock::StartLock(const RunDirectory& directory, const Owner& owner,

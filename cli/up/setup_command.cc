@@ -25,6 +25,7 @@
 #include "cli/up/on_hosts.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/base/system_error.h"
 #include "control/settings/cluster_file.h"
 #include "control/settings/cluster_settings.h"
 #include "control/settings/host_list.h"
@@ -200,10 +201,7 @@ std::string hosts_file_text(const ClusterHosts& hosts, const Proposal& proposal)
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path);
   file << text << std::flush;
-  if (!file) {
-    throw SetupError(
-        fmt::format("cannot write {}: {}", control::printable(path), std::strerror(errno)));
-  }
+  if (!file) throw control::system_error("cannot write {}", control::printable(path));
 }
 
 void tell_faults(const Recognised& recognised, Report& report) {
@@ -243,7 +241,7 @@ void tell_proposal(const SetupOptions& options, const Recognised& recognised,
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   execv("/proc/self/exe", arguments.data());
-  throw SetupError(fmt::format("cannot start `{}`: {}", shell_text(words), std::strerror(errno)));
+  throw control::system_error("cannot start `{}`", shell_text(words));
 }
 
 int run_setup(const SetupOptions& options) {

@@ -1,7 +1,6 @@
 #include "dataplane/bed/child_process.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
 #include <poll.h>
@@ -11,11 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "control/base/errors.h"
+#include "control/base/system_error.h"
 
 namespace gradcube::dataplane {
 
-using control::SetupError;
 using SteadyClock = std::chrono::steady_clock;
 
 namespace {
@@ -39,7 +37,7 @@ bool die_with(pid_t parent) { return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ge
 ChildProcess ChildProcess::start(const std::function<void()>& run) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid < 0) throw SetupError(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (pid < 0) throw control::system_error("cannot start a process");
   if (pid == 0) {
     if (!die_with(parent)) _exit(1);
     reset_signals();
@@ -51,10 +49,10 @@ ChildProcess ChildProcess::start(const std::function<void()>& run) {
 
 ChildProcess::ChildProcess(pid_t pid) : pid_(pid), descriptor_(open_process(pid)) {
   if (descriptor_.get() >= 0) return;
-  const int error = errno;
+  const auto refusal = control::system_error("cannot watch a process");
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
-  throw SetupError(fmt::format("cannot watch a process: {}", std::strerror(error)));
+  throw refusal;
 }
 
 ChildProcess::~ChildProcess() {

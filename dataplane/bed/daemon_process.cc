@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +13,7 @@
 #include <utility>
 
 #include "control/base/errors.h"
+#include "control/base/system_error.h"
 #include "dataplane/bed/network_namespace.h"
 #include "dataplane/sockets/daemon_log.h"
 
@@ -32,10 +31,6 @@ constexpr auto kReportPatience = std::chrono::seconds(1);
 constexpr auto kStartPatience = std::chrono::seconds(20);
 constexpr auto kStartPatiencePerDaemon = std::chrono::milliseconds(500);
 constexpr auto kEndPatience = std::chrono::seconds(5);
-
-[[noreturn]] void throw_system_error(const std::string& what) {
-  throw SetupError(fmt::format("cannot {}: {}", what, std::strerror(errno)));
-}
 
 // What the child uses, all of it made before the fork.
 struct Child {
@@ -67,7 +62,7 @@ ChildProcess start(std::vector<std::string> program, const RunDirectory& directo
   directory.create();
   const Descriptor log = directory.begin_log();
   const Descriptor null_device(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (null_device.get() < 0) throw_system_error("read /dev/null");
+  if (null_device.get() < 0) throw control::system_error("cannot read /dev/null");
   program.emplace_back("--ready-fd");
   program.push_back(std::to_string(report));
   program.emplace_back("--parent");
@@ -99,10 +94,10 @@ struct DaemonProcess::Ends {
     int gate[2];
     int report[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, gate) != 0) {
-      throw_system_error("make a pair of sockets");
+      throw control::system_error("cannot make a pair of sockets");
     }
     Ends ends{Descriptor(gate[0]), Descriptor(gate[1]), Descriptor(), Descriptor()};
-    if (pipe2(report, O_CLOEXEC) != 0) throw_system_error("make a pipe");
+    if (pipe2(report, O_CLOEXEC) != 0) throw control::system_error("cannot make a pipe");
     ends.our_report = Descriptor(report[0]);
     ends.their_report = Descriptor(report[1]);
     return ends;
@@ -132,12 +127,13 @@ void DaemonProcess::await_namespace(SteadyClock::time_point deadline) {
   if (failure.error != 0) throw SetupError(failure_text(failure));
   const std::string path = fmt::format("/proc/{}/ns/net", process_.pid());
   namespace_ = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (namespace_.get() < 0) throw_system_error("open " + path);
+  if (namespace_.get() < 0) throw control::system_error("cannot open {}", path);
 }
 
 void DaemonProcess::execute() {
   const char go = 1;
-  if (send(gate_.get(), &go, 1, MSG_NOSIGNAL) != 1) throw_system_error("start a server's daemon");
+  if (send(gate_.get(), &go, 1, MSG_NOSIGNAL) != 1)
+    throw control::system_error("cannot start a server's daemon");
   gate_.reset();
 }
 

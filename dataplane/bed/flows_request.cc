@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "control/base/errors.h"
-#include "dataplane/bed/ask_servers.h"
+#include "control/settings/ask_daemons.h"
 
 namespace gradcube::dataplane {
 
@@ -25,18 +25,19 @@ std::size_t first_flow(const nlohmann::json& request) {
 }
 
 Json flows_of(const std::vector<std::filesystem::path>& sockets, std::size_t from) {
-  const auto count_of = [](const ServerAnswer& answer) {
+  const auto count_of = [](const control::DaemonAnswer& answer) {
     return answer.answer.is_object() ? answer.answer.value("flow_count", std::size_t{0}) : 0;
   };
   std::size_t all = 0;
   Json flows = Json::array();
-  const std::vector<ServerAnswer> counts = ask_servers(
-      sockets, request_from(std::numeric_limits<std::uint32_t>::max()), kAnswerPatience);
+  const std::vector<control::DaemonAnswer> counts = control::ask_daemons(
+      sockets, request_from(std::numeric_limits<std::uint32_t>::max()), control::kAnswerPatience);
   for (std::size_t i = 0; i < sockets.size(); ++i) {
     const std::size_t own = count_of(counts[i]);
     if (flows.empty() && from >= all && from - all < own) {
-      const ServerAnswer answer =
-          ask_servers({sockets[i]}, request_from(from - all), kAnswerPatience).front();
+      const control::DaemonAnswer answer =
+          control::ask_daemons({sockets[i]}, request_from(from - all), control::kAnswerPatience)
+              .front();
       if (answer.answer.is_object()) flows = answer.answer.value("flows", Json::array());
     }
     all += own;

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "control/base/errors.h"
-#include "dataplane/bed/ask_servers.h"
+#include "control/settings/ask_daemons.h"
 #include "dataplane/bed/link_request.h"
 #include "dataplane/bed/merged_links.h"
 
@@ -59,8 +59,8 @@ std::vector<std::string> MemifNetwork::port_arguments() const {
 }
 
 Json MemifNetwork::report() {
-  std::vector<ServerAnswer> answers =
-      ask_servers(control_sockets(daemons_), {{"command", "status"}}, kAnswerPatience);
+  std::vector<control::DaemonAnswer> answers = control::ask_daemons(
+      control_sockets(daemons_), {{"command", "status"}}, control::kAnswerPatience);
   std::vector<Json> reports;
   Json daemons = Json::array();
   for (unsigned part = 0; part < answers.size(); ++part) {
@@ -94,7 +94,8 @@ std::size_t MemifNetwork::impair(const nlohmann::json& request) {
     if (asked[part]) sockets.push_back(daemons_[part].directory().control_socket());
   }
   std::size_t changed = 0;
-  for (const ServerAnswer& answer : ask_servers(sockets, request, kAnswerPatience)) {
+  for (const control::DaemonAnswer& answer :
+       control::ask_daemons(sockets, request, control::kAnswerPatience)) {
     if (!answer.answer.is_null()) {
       changed += answer.answer.value("changed", std::size_t{0});
       continue;

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -14,6 +12,7 @@
 #include "control/base/descriptor.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/base/system_error.h"
 #include "dataplane/bed/child_process.h"
 
 namespace gradcube::dataplane {
@@ -32,7 +31,7 @@ Descriptor memory_file(std::string_view text) {
   if (file.get() < 0 ||
       write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       lseek(file.get(), 0, SEEK_SET) != 0) {
-    throw SetupError(fmt::format("cannot write a file in memory: {}", std::strerror(errno)));
+    throw control::system_error("cannot write a file in memory");
   }
   return file;
 }

@@ -9,10 +9,10 @@
 #include "control/base/cores.h"
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
+#include "control/settings/ask_daemons.h"
 #include "control/settings/cluster_key.h"
 #include "control/status/merged_status.h"
 #include "control/status/status_for.h"
-#include "dataplane/bed/ask_servers.h"
 #include "dataplane/bed/flows_request.h"
 #include "dataplane/bed/memif_network.h"
 #include "dataplane/bed/server_settings.h"
@@ -168,12 +168,12 @@ std::vector<std::string> TestBed::names() const {
 
 Json TestBed::status() {
   const bcube::AddressSpace& space = settings_.topology.space();
-  const std::vector<ServerAnswer> answers =
-      ask_servers(control_sockets(servers_), {{"command", "status"}}, kAnswerPatience);
+  const std::vector<control::DaemonAnswer> answers = control::ask_daemons(
+      control_sockets(servers_), {{"command", "status"}}, control::kAnswerPatience);
   std::vector<control::status::ServerReport> reports;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     const std::string end = servers_[i].end_text();
-    const ServerAnswer& answer = answers[i];
+    const control::DaemonAnswer& answer = answers[i];
     reports.push_back(
         {.server = present_[i],
          .socket = directory_.server_socket(space.suffix(present_[i])).string(),
@@ -203,8 +203,10 @@ Json TestBed::paths(const nlohmann::json& request) {
       control::parse_server(settings_.topology, request["from"].get<std::string>(), "paths:");
   const auto place = static_cast<std::size_t>(
       std::lower_bound(present_.begin(), present_.end(), from) - present_.begin());
-  ServerAnswer answer =
-      ask_servers({servers_[place].directory().control_socket()}, request, kAnswerPatience).front();
+  control::DaemonAnswer answer =
+      control::ask_daemons({servers_[place].directory().control_socket()}, request,
+                           control::kAnswerPatience)
+          .front();
   if (answer.usage) throw control::UsageError(answer.why);
   if (answer.answer.is_null()) {
     throw SetupError(fmt::format("{}: {}", names()[place], answer.why));
@@ -215,8 +217,8 @@ Json TestBed::paths(const nlohmann::json& request) {
 
 // All daemons, or an error that says which could not. The first one's answer.
 Json TestBed::rekey(const nlohmann::json& request) {
-  const std::vector<ServerAnswer> answers =
-      ask_servers(control_sockets(servers_), request, kAnswerPatience);
+  const std::vector<control::DaemonAnswer> answers =
+      control::ask_daemons(control_sockets(servers_), request, control::kAnswerPatience);
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (answers[i].usage) throw control::UsageError(answers[i].why);
     if (!answers[i].answer.is_null()) continue;

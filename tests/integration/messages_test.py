@@ -176,8 +176,8 @@ class Messages(TestCase):
             for flags, words in [
                 (["--from", "4"], "--from: there is no rank 4; expected 0 to 3"),
                 (["--paths", "0"], "--paths"),
-                (["--paths", "9"], "--paths \"9\": expected a whole number in 1..8"),
-                (["--dtype", "float32"], "--dtype: a message is no collective"),
+                (["--paths", "9"], "--paths: \"9\": expected a whole number in 1..8"),
+                (["--dtype", "float32"], "there is no flag \"--dtype\""),
             ]:
                 refused = cluster.tool("perf", "sendrecv", *flags)
                 self.assertEqual(refused.returncode, 2)

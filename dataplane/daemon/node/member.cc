@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <fmt/format.h>
 #include <sys/socket.h>
 #include <utility>
 
 #include "control/base/errors.h"
+#include "control/base/system_error.h"
 
 #include "gradcube/gradcube.h"
 
@@ -40,8 +38,7 @@ JobEngines engines_for(const control::JoinRequest& request, const std::string& s
 control::Descriptor make_doorbell(control::Descriptor& trainer) {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
-    throw control::SetupError(
-        fmt::format("cannot make a session's doorbell: {}", std::strerror(errno)));
+    throw control::system_error("cannot make a session's doorbell");
   }
   trainer = control::Descriptor(ends[1]);
   return control::Descriptor(ends[0]);

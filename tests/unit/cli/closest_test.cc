@@ -1,6 +1,6 @@
-#include "cli/text/closest.h"
-
 #include <gtest/gtest.h>
+
+#include "cli/text/parse_error.h"
 
 namespace gradcube::cli {
 namespace {

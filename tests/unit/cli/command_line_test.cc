@@ -132,7 +132,7 @@ TEST_F(CommandLine, SaysInItsOwnWordsWhichValueIsWrong) {
   }
   for (const char* value : {"0", "x", "nan", "-1", "500ns", "61s", "61", "50 us", "50m"}) {
     expect_usage_error({"check", "--most-round-trip", value},
-                       std::string("--most-round-trip \"") + value + "\": ");
+                       std::string("--most-round-trip: \"") + value + "\": expected a time");
   }
   for (const char* value : {"50us", "1us", "60s", "0.001", "1e-3", "60"}) {
     const Outcome outcome = gradcube({"check", "--most-round-trip", value});

@@ -1,10 +1,10 @@
-#include "cli/checks/dpdk_checks.h"
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "cli/checks/host_checks.h"
 
 namespace gradcube::cli {
 namespace {

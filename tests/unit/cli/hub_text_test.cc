@@ -1,7 +1,7 @@
-#include "cli/status/hub_text.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "cli/status/status_parts.h"
 
 namespace gradcube::cli {
 namespace {

@@ -1,9 +1,9 @@
-#include "cli/launch/launch_lines.h"
-
 #include <gtest/gtest.h>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "cli/launch/launch_text.h"
 
 namespace gradcube::cli {
 namespace {

@@ -11,21 +11,37 @@ namespace {
 
 TEST_F(CommandLine, RefusesCollectivesThatDoNotExistAndNamesThoseThatDo) {
   expect_usage_error({"perf", "alltoall"},
-                     "there is no collective \"alltoall\"; expected allreduce, reduce_scatter, "
-                     "allgather, broadcast, reduce, barrier");
+                     "there is no command \"perf alltoall\"; the commands are allreduce, "
+                     "reduce_scatter, allgather, broadcast, reduce, barrier, sendrecv, hub");
   expect_usage_error({"perf", "brodcast"}, "(did you mean broadcast?)");
 }
 
+TEST_F(CommandLine, TakesEverySpellingOfACollective) {
+  for (const char* name : {"allreduce", "all-reduce", "all_reduce", "reduce_scatter", "barrier",
+                           "reduce-scatter", "allgather", "all-gather", "all_gather", "broadcast",
+                           "reduce", "sendrecv", "send-recv", "send_recv"}) {
+    const Outcome outcome = gradcube({"perf", name});
+    EXPECT_EQ(outcome.code, 1) << name << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, testing::HasSubstr("no cluster runs")) << name;
+  }
+}
+
 TEST_F(CommandLine, RefusesOptionsThatACollectiveHasNoUseFor) {
-  expect_usage_error({"perf", "allreduce", "--root", "1"}, "--root: an all-reduce has no root");
-  expect_usage_error({"perf", "reduce-scatter", "--root", "0"}, "a reduce-scatter has no root");
-  expect_usage_error({"perf", "barrier", "--root", "0"}, "a barrier has no root");
-  expect_usage_error({"perf", "broadcast", "--op", "sum"}, "--op: a broadcast adds nothing");
-  expect_usage_error({"perf", "allgather", "--op", "max"}, "expected perf allgather without it");
-  expect_usage_error({"perf", "barrier", "--op", "sum"}, "--op: a barrier adds nothing");
-  expect_usage_error({"perf", "barrier", "--sizes", "1K"}, "--sizes: a barrier has no bytes");
-  expect_usage_error({"perf", "barrier", "-b", "1K"}, "--min-bytes: a barrier has no bytes");
-  expect_usage_error({"perf", "barrier", "--dtype", "int8"}, "a barrier has no elements");
+  const auto expect_unknown = [this](const char* collective, const std::string& flag) {
+    expect_usage_error({"perf", collective, flag, "1"}, "there is no flag \"" + flag + "\"");
+  };
+  for (const char* collective : {"allreduce", "reduce-scatter", "allgather", "barrier"}) {
+    expect_unknown(collective, "--root");
+  }
+  for (const char* collective : {"broadcast", "allgather", "barrier"}) {
+    expect_unknown(collective, "--op");
+  }
+  for (const char* flag : {"--sizes", "--min-bytes", "--dtype"}) expect_unknown("barrier", flag);
+  expect_unknown("allreduce", "--from");
+  expect_usage_error({"perf", "barrier", "-b", "1K"}, "there is no flag \"-b\"");
+  expect_usage_error({"perf", "--check", "allreduce"},
+                     "\"--check\" stands before its command: expected it behind, as in `gradcube "
+                     "perf allreduce --check`");
 }
 
 TEST_F(CommandLine, RefusesValuesThatACollectiveCannotHave) {

@@ -1,11 +1,10 @@
 // The command line of `gradcube perf hub`, as far as it needs no cluster;
 // tests/integration/hub_perf_test.py has the rest.
-#include "cli/perf/perf_hub.h"
-
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/perf/perf_commands.h"
 #include "control/base/errors.h"
 #include "tests/unit/cli/command_line_fixture.h"
 
@@ -65,8 +64,8 @@ TEST_F(PerfHub, IsOneOfTheThingsThatPerfMeasures) {
   EXPECT_THAT(gradcube({"perf", "--help"}).out, HasSubstr("gradcube perf hub --help"));
   EXPECT_THAT(gradcube({"perf", "hub", "--help"}).out, HasSubstr("--chunk"));
   expect_usage_error({"perf"}, "collective");
-  expect_usage_error({"perf", "--check", "hub"}, "--check stands before");
-  expect_usage_error({"perf", "allreduce", "hub"}, "collective stands before");
+  expect_usage_error({"perf", "--check", "hub"}, "\"--check\" stands before");
+  expect_usage_error({"perf", "allreduce", "hub"}, R"("hub" is not expected)");
   expect_usage_error({"perf", "allreduce", "--boguz", "5"}, R"(there is no flag "--boguz")");
   expect_usage_error({"perf", "allreduce", "again"}, R"("again" is not expected)");
 }

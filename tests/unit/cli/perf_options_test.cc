@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <vector>
 
 #include "cli/cluster/running_cluster.h"
 #include "control/base/errors.h"
@@ -15,38 +16,24 @@ using control::UsageError;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-PerfOptions options_of(const char* collective) {
+PerfOptions options_of(CollectiveKind kind) {
   PerfOptions options;
-  options.collective = collective;
+  options.settings.kind = kind;
   return options;
 }
 
-TEST(PerfOptions, TakeEverySpellingOfACollective) {
-  for (const auto& [text, kind] : {std::pair{"allreduce", CollectiveKind::all_reduce},
-                                   std::pair{"all-reduce", CollectiveKind::all_reduce},
-                                   std::pair{"reduce_scatter", CollectiveKind::reduce_scatter},
-                                   std::pair{"reduce-scatter", CollectiveKind::reduce_scatter},
-                                   std::pair{"allgather", CollectiveKind::all_gather},
-                                   std::pair{"all_gather", CollectiveKind::all_gather},
-                                   std::pair{"broadcast", CollectiveKind::broadcast},
-                                   std::pair{"reduce", CollectiveKind::reduce},
-                                   std::pair{"barrier", CollectiveKind::barrier}}) {
-    EXPECT_EQ(settings_of(options_of(text)).kind, kind) << text;
-  }
-  EXPECT_THROW(settings_of(options_of("")), UsageError);
-}
-
 TEST(PerfOptions, OfABarrierHaveOneSizeOfNoBytes) {
-  EXPECT_THAT(sizes_of(options_of("barrier")), ElementsAre(0));
-  EXPECT_THAT(sizes_of(options_of("allreduce")), ElementsAre(1000, 64000, 1000000, 12500000));
+  EXPECT_THAT(sizes_of(options_of(CollectiveKind::barrier)), ElementsAre(0));
+  EXPECT_THAT(sizes_of(options_of(CollectiveKind::all_reduce)),
+              ElementsAre(1000, 64000, 1000000, 12500000));
 }
 
 TEST(PerfOptions, RoundSizesDownToWholeElementsAndToEqualChunks) {
-  PerfSettings settings = settings_of(options_of("allreduce"));
+  PerfSettings settings = settings_of(options_of(CollectiveKind::all_reduce));
   EXPECT_EQ(elements_of(1003, settings, 9), 250u);
   EXPECT_EQ(elements_of(0, settings, 9), 0u);
   EXPECT_THROW(elements_of(3, settings, 9), UsageError);
-  for (const char* collective : {"reduce_scatter", "allgather"}) {
+  for (const auto collective : {CollectiveKind::reduce_scatter, CollectiveKind::all_gather}) {
     settings = settings_of(options_of(collective));
     EXPECT_EQ(elements_of(1003, settings, 9), 243u);
     EXPECT_EQ(elements_of(36, settings, 9), 9u);
@@ -68,10 +55,10 @@ TEST(PerfOptions, HaveARootThatIsARankOfTheJob) {
   const auto cube = control::parse_topology("bcube:3,2", "test");
   const auto row = control::Placement::of(cube, std::vector<control::ServerId>{3, 4, 5}, "test");
   const control::Plan plan = control::make_plan("bml", cube, row, "test");
-  PerfOptions options = options_of("broadcast");
-  options.root = "2";
+  PerfOptions options = options_of(CollectiveKind::broadcast);
+  options.settings.root = 2;
   EXPECT_NO_THROW(require_root(settings_of(options), plan));
-  options.root = "3";
+  options.settings.root = 3;
   EXPECT_THROW(require_root(settings_of(options), plan), UsageError);
 }
 
@@ -79,7 +66,7 @@ TEST(PerfOptions, ReproducibleSumsOfFloat64TakeNoMoreTrainersThanTheirCarrier) {
   const auto plan_of = [](const char* topology) {
     return control::make_plan("bml", control::parse_topology(topology, "test"), "test");
   };
-  PerfOptions options = options_of("allreduce");
+  PerfOptions options = options_of(CollectiveKind::all_reduce);
   options.dtype = "float64";
   PerfSettings settings = settings_of(options);
   EXPECT_EQ(carried_bytes(settings, 300), 8u);
@@ -100,6 +87,50 @@ TEST(PerfOptions, ReproducibleSumsOfFloat64TakeNoMoreTrainersThanTheirCarrier) {
   EXPECT_EQ(carried_bytes(settings, 400), 16u);
   settings.kind = control::CollectiveKind::all_gather;
   EXPECT_EQ(carried_bytes(settings, 400), 4u);
+}
+
+std::vector<std::uint64_t> list(const char* text) {
+  SizeOptions options;
+  options.sizes = text;
+  return sizes_of(options);
+}
+
+std::vector<std::uint64_t> range(const char* least, const char* most, unsigned factor = 2) {
+  SizeOptions options;
+  options.min_bytes = least;
+  options.max_bytes = most;
+  options.factor = factor;
+  return sizes_of(options);
+}
+
+TEST(SizeList, ReadsDecimalAndBinarySuffixesFractionsAndZero) {
+  EXPECT_THAT(list("1K,64K,12.5M"), ElementsAre(1000, 64000, 12500000));
+  EXPECT_THAT(list("1k,1Ki"), ElementsAre(1000, 1024));
+  EXPECT_THAT(list("0"), ElementsAre(0));
+  EXPECT_THAT(list("1,7,97M"), ElementsAre(1, 7, 97000000));
+}
+
+TEST(SizeList, RefusesTextsThatAreNotSizes) {
+  for (const char* text :
+       {"", ",", "1K,", ",1K", "1K,,2K", "1Q", "-1", "K", "1.2.3M", "nan", "1e400", "0.0000001"}) {
+    EXPECT_THROW(list(text), UsageError) << text;
+  }
+}
+
+TEST(SizeRange, MultipliesUpToItsEnd) {
+  EXPECT_THAT(range("1K", "16K"), ElementsAre(1000, 2000, 4000, 8000, 16000));
+  EXPECT_THAT(range("1K", "15999", 4), ElementsAre(1000, 4000));
+}
+
+TEST(SizeRange, IsOneSizeWhereItsEndsMeet) {
+  EXPECT_THAT(range("5", "5"), ElementsAre(5));
+  EXPECT_THAT(range("5", ""), ElementsAre(5));
+  EXPECT_THAT(range("0", "0"), ElementsAre(0));
+}
+
+TEST(SizeRange, RefusesOneThatIsEmptyOrWouldNotEnd) {
+  EXPECT_THROW(range("2", "1"), UsageError);
+  EXPECT_THROW(range("0", "8"), UsageError);
 }
 
 }  // namespace

@@ -7,6 +7,17 @@ namespace {
 
 using nlohmann::json;
 
+TEST(ReportTable, MakesColumnsAsWideAsTheirWidestCell) {
+  ReportTable table({{"name", "", Align::left}, {"n"}});
+  EXPECT_EQ(table.text(), "");
+  table.add({"a", "1,000"});
+  table.add({"longest", "1"});
+  EXPECT_EQ(table.text(),
+            "name         n\n"
+            "a        1,000\n"
+            "longest      1\n");
+}
+
 TEST(Report, HasATableInTheTextAndAListInTheJson) {
   Report report;
   report.line("# two servers");

@@ -1,7 +1,7 @@
-#include "cli/text/topology_text.h"
-
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "cli/text/json_fields.h"
 
 namespace gradcube::cli {
 namespace {

@@ -1,16 +1,13 @@
-#include "cli/measure/hub_runner.h"
+#include "cli/measure/measure_hub.h"
 
 #include <algorithm>
 #include <atomic>
 #include <deque>
-#include <utility>
 
 #include "cli/measure/hub_oracle.h"
 
 namespace gradcube::cli {
 namespace {
-
-using Gradients = std::vector<std::vector<Buffer<std::byte>>>;
 
 // Pushes of a trainer; a session holds 1,024 requests.
 constexpr std::size_t kMostInFlight = 256;
@@ -30,7 +27,7 @@ gradcube_hub_settings settings_of(const HubRunSettings& settings, std::uint64_t 
 class Measurement {
  public:
   Measurement(const HubRunSettings& settings, std::uint64_t chunk_bytes, Harness& harness,
-              Gradients& gradients)
+              HubGradients& gradients)
       : settings_(settings),
         chunk_bytes_(chunk_bytes),
         harness_(harness),
@@ -46,7 +43,9 @@ class Measurement {
     harness_.run(
         [this](unsigned trainer) {
           make(trainer);
-          work(trainer);
+          harness_.iterate(trainer, {.prepare = [&](unsigned i) { fill(trainer, i + 1); },
+                                     .timed = [&](unsigned) { exchange(trainer); },
+                                     .check = [&](unsigned) { check(trainer); }});
           // gradcube_hub_free() waits for all, and looks at no signal meanwhile.
           if (!harness_.has_failed()) harness_.meet_job(trainer);
         },
@@ -58,7 +57,7 @@ class Measurement {
     PerfRow row;
     row.count = settings_.bytes();
     row.type = aggregation::DataType::bytes;
-    row.seconds = std::move(seconds_);
+    row.seconds = harness_.row_seconds();
     if (settings_.check) row.wrong = wrong_.load();
     return row;
   }
@@ -84,27 +83,13 @@ class Measurement {
     });
   }
 
-  void work(unsigned trainer) {
-    for (unsigned iteration = 0; iteration < settings_.warmup + settings_.iterations; ++iteration) {
-      if (!iterate(trainer, iteration)) return;
-    }
-  }
-
-  // False: another trainer has failed.
-  bool iterate(unsigned trainer, unsigned iteration) {
-    fill(trainer, iteration + 1);
-    harness_.look_up();  // short iterations never get to where wait() does
-    if (trainers_ < harness_.all_ranks()) harness_.meet_job(trainer);
-    if (!harness_.meet()) return false;
+  void exchange(unsigned trainer) {
     harness_.start(trainer);
     each_key(trainer, [&](std::size_t k, std::uint64_t& request) {
       require(trainer, gradcube_hub_push(hubs_[trainer], k, gradients_[trainer][k].data(),
                                          GRADCUBE_HUB_RATE, &request));
     });
     harness_.end(trainer);
-    if (!harness_.meet()) return false;
-    if (trainer == 0 && iteration >= settings_.warmup) seconds_.push_back(harness_.seconds());
-    return !settings_.check || check(trainer);
   }
 
   // Begins something with every key, and waits for all: as many at a time as a session holds.
@@ -138,24 +123,22 @@ class Measurement {
   }
 
   // The trainers divide the keys. Each reads all hubs, which stay as they are until all have met.
-  bool check(unsigned trainer) {
+  void check(unsigned trainer) {
     for (std::uint32_t k = trainer; k < settings_.keys.size(); k += trainers_) {
       oracle_->step(k);
       for (gradcube_hub* const each : hubs_) {
         wrong_ += oracle_->count_wrong(k, gradcube_hub_weights(each, k));
       }
     }
-    return harness_.meet();
   }
 
   const HubRunSettings& settings_;
   const std::uint64_t chunk_bytes_;
   Harness& harness_;
-  Gradients& gradients_;
+  HubGradients& gradients_;
   const unsigned trainers_;
   std::vector<gradcube_hub*> hubs_ = std::vector<gradcube_hub*>(trainers_);
   std::optional<HubOracle> oracle_;
-  std::vector<double> seconds_;
   std::atomic<std::uint64_t> wrong_{0};
 };
 
@@ -167,18 +150,19 @@ std::uint64_t HubRunSettings::bytes() const {
   return sum;
 }
 
-HubRunner::HubRunner(const control::Placement& placement, const std::vector<PerfTrainer>& trainers,
-                     const std::string& job, const HubRunSettings& settings)
-    : settings_(settings), harness_(trainers, placement.trainers(), job, settings) {}
-
-PerfRow HubRunner::run(std::uint64_t chunk_bytes) {
-  for (unsigned trainer = 0; gradients_.size() < harness_.trainers(); ++trainer) {
-    std::vector<Buffer<std::byte>>& its = gradients_.emplace_back();
-    for (const control::HubKey& key : settings_.keys) {
-      its.push_back(harness_.session(trainer).buffer<std::byte>(key.bytes()));
+HubGradients gradients_of(Harness& harness, const HubRunSettings& settings) {
+  HubGradients gradients(harness.trainers());
+  for (unsigned trainer = 0; trainer < harness.trainers(); ++trainer) {
+    for (const control::HubKey& key : settings.keys) {
+      gradients[trainer].push_back(harness.session(trainer).buffer<std::byte>(key.bytes()));
     }
   }
-  return Measurement(settings_, chunk_bytes, harness_, gradients_).measure();
+  return gradients;
+}
+
+PerfRow measure_hub(Harness& harness, const HubRunSettings& settings, HubGradients& gradients,
+                    std::uint64_t chunk_bytes) {
+  return Measurement(settings, chunk_bytes, harness, gradients).measure();
 }
 
 }  // namespace gradcube::cli

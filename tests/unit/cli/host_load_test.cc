@@ -1,4 +1,4 @@
-#include "cli/cluster/core_wait.h"
+#include "cli/cluster/host_load.h"
 
 #include <filesystem>
 #include <fstream>
@@ -12,13 +12,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class CoreWait : public testing::Test {
+class HostLoad : public testing::Test {
  protected:
-  CoreWait() {
+  HostLoad() {
     std::string name = (fs::temp_directory_path() / "gradcube-test-XXXXXX").string();
     proc_ = mkdtemp(name.data());
   }
-  ~CoreWait() override { fs::remove_all(proc_); }
+  ~HostLoad() override { fs::remove_all(proc_); }
 
   void thread(const std::string& process, const std::string& id, const std::string& schedstat) {
     const fs::path directory = proc_ / process / "task" / id;
@@ -29,30 +29,42 @@ class CoreWait : public testing::Test {
   fs::path proc_;
 };
 
-TEST_F(CoreWait, IsReadOfAllThreads) {
+TEST_F(HostLoad, IsReadOfAllThreads) {
   thread("7", "7", "100 5 3\n");
   thread("7", "8", "100 6000000000 3\n");
   thread("9", "9", "0 0 0\n");
   thread("11", "11", "100 77 3\n");
-  EXPECT_EQ(core_waits({7, 9}, proc_), (CoreWaits{{"7", 5}, {"8", 6'000'000'000}, {"9", 0}}));
+  std::ofstream(proc_ / "7/task/8/status")
+      << "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t9\n";
+  const ThreadLoads loads = thread_loads({7, 9}, proc_);
+  ASSERT_EQ(loads.size(), 3u);
+  EXPECT_EQ(loads.at("7").waited_ns, 5u);
+  EXPECT_EQ(loads.at("8").ran_ns, 100u);
+  EXPECT_EQ(loads.at("8").waited_ns, 6'000'000'000u);
+  EXPECT_EQ(loads.at("8").sleeps, 12u);
+  EXPECT_EQ(loads.at("9").waited_ns, 0u);
 }
 
-TEST_F(CoreWait, IsNothingWhereItCannotBeRead) {
+TEST_F(HostLoad, IsNothingWhereItCannotBeRead) {
   thread("7", "7", "");
   thread("7", "8", "100 -");
   fs::create_directories(proc_ / "7/task/9");
-  EXPECT_TRUE(core_waits({7, 8}, proc_).empty());
+  EXPECT_TRUE(thread_loads({7, 8}, proc_).empty());
 }
 
-TEST_F(CoreWait, IsThatOfTheThreadThatWaitedTheLongest) {
-  const CoreWaits before = {{"1", 100}, {"2", 5'000'000'000}, {"3", 7'000'000'000}};
-  const CoreWaits after = {
-      {"1", 500'000'100}, {"2", 5'250'000'000}, {"3", 0}, {"4", 9'000'000'000}};
+TEST_F(HostLoad, IsThatOfTheThreadThatWaitedTheLongest) {
+  const auto waited = [](std::uint64_t ns) { return ThreadLoad{.waited_ns = ns}; };
+  const ThreadLoads before = {
+      {"1", waited(100)}, {"2", waited(5'000'000'000)}, {"3", waited(7'000'000'000)}};
+  const ThreadLoads after = {{"1", waited(500'000'100)},
+                             {"2", waited(5'250'000'000)},
+                             {"3", waited(0)},
+                             {"4", waited(9'000'000'000)}};
   EXPECT_DOUBLE_EQ(longest_core_wait(before, after), 0.5) << "3 is another, and 4 is new";
   EXPECT_EQ(longest_core_wait(before, {}), 0);
 }
 
-TEST_F(CoreWait, IsThatOfTheDaemonAndOfThoseOfATestBed) {
+TEST_F(HostLoad, IsThatOfTheDaemonAndOfThoseOfATestBed) {
   EXPECT_EQ(daemon_processes(nlohmann::json::parse(
                 R"({"pid": 1, "servers": [{"pid": 2}, {"pid": "x"}, {}, {"pid": 3}],
                     "switch_daemons": [{"pid": 4}]})")),
@@ -60,10 +72,10 @@ TEST_F(CoreWait, IsThatOfTheDaemonAndOfThoseOfATestBed) {
   EXPECT_TRUE(daemon_processes({}).empty());
 }
 
-TEST_F(CoreWait, IsKnownOfThisProcess) {
+TEST_F(HostLoad, IsKnownOfThisProcess) {
   const auto self = static_cast<std::uint64_t>(getpid());
   if (!fs::exists("/proc/self/schedstat")) GTEST_SKIP() << "this kernel does not count";
-  EXPECT_TRUE(core_waits({self}).contains(std::to_string(self)));
+  EXPECT_TRUE(thread_loads({self}).contains(std::to_string(self)));
 }
 
 }  // namespace

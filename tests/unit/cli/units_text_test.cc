@@ -1,26 +1,9 @@
-#include "cli/text/text_table.h"
+#include "cli/text/units_text.h"
 
 #include <gtest/gtest.h>
 
 namespace gradcube::cli {
 namespace {
-
-TEST(TextTable, MakesColumnsAsWideAsTheirWidestCell) {
-  TextTable table({{"name", Align::left}, {"n"}});
-  table.add_row({"a", "1,000"});
-  table.add_row({"longest", "1"});
-  EXPECT_EQ(table.text(),
-            "name         n\n"
-            "a        1,000\n"
-            "longest      1\n");
-}
-
-TEST(TextTable, FillsMissingCellsAndDropsSurplusOnes) {
-  TextTable table({{"a", Align::left}, {"b", Align::left}});
-  table.add_row({"x"});
-  table.add_row({"1", "2", "3"});
-  EXPECT_EQ(table.text(), "a  b\nx\n1  2\n");
-}
 
 TEST(HumanNumbers, AreShortAndDecimal) {
   EXPECT_EQ(human_bytes(0), "0 B");

@@ -9,18 +9,16 @@
 // its share of every rank's buffer. A barrier is right if nobody left it before the last one came.
 // With trainers elsewhere a barrier of the job's stands before each start; times and checks are of
 // the trainers that are here.
-#ifndef GRADCUBE_CLI_MEASURE_PERF_RUNNER_H_
-#define GRADCUBE_CLI_MEASURE_PERF_RUNNER_H_
+#ifndef GRADCUBE_CLI_MEASURE_MEASURE_COLLECTIVE_H_
+#define GRADCUBE_CLI_MEASURE_MEASURE_COLLECTIVE_H_
 
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "aggregation/element.h"
-#include "cli/cluster/perf_trainer.h"
 #include "cli/measure/harness.h"
 #include "cli/measure/perf_row.h"
+#include "control/plan/base/placement.h"
 #include "control/plan/collective_kind.h"
 #include "control/plan/plan_choice.h"
 
@@ -39,28 +37,13 @@ struct PerfSettings : JobSettings {
 // it.
 std::size_t carried_bytes(const PerfSettings& settings, control::Rank ranks);
 
-class PerfRunner {
- public:
-  // trainers: of this process, by ascending rank; at least one. Opens their sessions. The choice of
-  // plans is that of the settings' algorithm and members, and must outlive the runner.
-  PerfRunner(const control::PlanChoice& choice, const std::vector<PerfTrainer>& trainers,
-             const std::string& job, const PerfSettings& settings);
-
-  // Measures buffers of `count` elements: a multiple of the ranks where each has a chunk. Fills in
-  // everything but what daemons have done. Throws IterationTimeout, or gradcube::Error when a
-  // trainer fails.
-  PerfRow run(std::uint64_t count);
-
-  // How many iterations of the row have ended. Any thread.
-  unsigned iterations_done() const { return iterations_done_; }
-
- private:
-  const control::PlanChoice& choice_;
-  PerfSettings settings_;
-  Harness harness_;
-  std::atomic<unsigned> iterations_done_{0};
-};
+// Measures buffers of `count` elements: a multiple of the ranks where each has a chunk. The harness
+// has the settings' job, and the choice of plans is that of its algorithm and members. Fills in
+// everything but what daemons have done. Throws IterationTimeout, or gradcube::Error when a trainer
+// fails.
+PerfRow measure_collective(Harness& harness, const control::PlanChoice& choice,
+                           const PerfSettings& settings, std::uint64_t count);
 
 }  // namespace gradcube::cli
 
-#endif  // GRADCUBE_CLI_MEASURE_PERF_RUNNER_H_
+#endif  // GRADCUBE_CLI_MEASURE_MEASURE_COLLECTIVE_H_

@@ -1,7 +1,8 @@
-#include "cli/measure/perf_runner.h"
+#include "cli/measure/measure_collective.h"
 
+#include <atomic>
 #include <fmt/format.h>
-#include <utility>
+#include <vector>
 
 #include "aggregation/reproducible.h"
 #include "cli/measure/oracle.h"
@@ -20,7 +21,7 @@ using Memory = Buffer<std::int64_t>;
 class Row {
  public:
   Row(const control::Plan& plan, const PerfSettings& settings, Harness& harness,
-      std::uint64_t count, std::atomic<unsigned>& iterations_done)
+      std::uint64_t count)
       : settings_(settings),
         harness_(harness),
         count_(count),
@@ -29,8 +30,7 @@ class Row {
                        nullptr, settings.reproducible}),
         trainers_(harness.trainers()),
         buffers_(trainers_),
-        work_(trainers_),
-        iterations_done_(iterations_done) {}
+        work_(trainers_) {}
 
   PerfRow measure() {
     harness_.measures(
@@ -43,9 +43,7 @@ class Row {
         .operation = settings_.operation,
         .carried_bytes = carried_bytes(settings_, harness_.all_ranks()),
         .in_flight = settings_.in_flight,
-        .seconds = std::move(seconds_),
-        .wrong = std::nullopt,
-        .work = std::nullopt,
+        .seconds = harness_.row_seconds(),
         .operations = std::uint64_t{settings_.warmup + settings_.iterations} * settings_.in_flight};
     if (settings_.check) row.wrong = wrong_.load();
     if (settings_.counts_work) {
@@ -61,30 +59,20 @@ class Row {
     for (unsigned i = 0; i < settings_.in_flight; ++i) {
       buffers_[trainer].push_back(harness_.session(trainer).buffer<std::int64_t>(words));
     }
-    for (unsigned iteration = 0; iteration < settings_.warmup + settings_.iterations; ++iteration) {
-      harness_.look_up();  // short iterations never get to where wait() does
-      for (unsigned i = 0; i < settings_.in_flight; ++i) {
-        fill_input(settings_.type, settings_.operation, seed_of(iteration, i),
-                   harness_.rank(trainer), 0, count_, buffers_[trainer][i].data());
-      }
-      if (trainers_ < harness_.all_ranks()) harness_.meet_job(trainer);
-      if (!harness_.meet()) return;
-      if (settings_.counts_work) {
-        const WorkCounts before = work_of_this_thread();
-        run(trainer);
-        work_[trainer] += work_of_this_thread().since(before).value_or(WorkCounts{});
-      } else {
-        run(trainer);
-      }
-      if (!harness_.meet()) return;
-      if (trainer == 0 && iteration >= settings_.warmup) seconds_.push_back(harness_.seconds());
-      if (trainer == 0) iterations_done_ = iteration + 1;
-      if (settings_.check) check(trainer, iteration);
-      if (!harness_.meet()) return;
+    harness_.iterate(trainer, {.prepare = [&](unsigned iteration) { fill(trainer, iteration); },
+                               .timed = [&](unsigned) { run(trainer); },
+                               .check = [&](unsigned iteration) { check(trainer, iteration); }});
+  }
+
+  void fill(unsigned trainer, unsigned iteration) {
+    for (unsigned i = 0; i < settings_.in_flight; ++i) {
+      fill_input(settings_.type, settings_.operation, seed_of(iteration, i), harness_.rank(trainer),
+                 0, count_, buffers_[trainer][i].data());
     }
   }
 
   void run(unsigned trainer) {
+    const WorkCounts before = settings_.counts_work ? work_of_this_thread() : WorkCounts{};
     std::vector<std::uint64_t> requests(settings_.in_flight);
     gradcube_collective collective = this->collective();
     harness_.start(trainer);
@@ -96,6 +84,8 @@ class Row {
     }
     for (const std::uint64_t request : requests) harness_.wait(trainer, request, deadline);
     harness_.end(trainer);
+    if (!settings_.counts_work) return;
+    work_[trainer] += work_of_this_thread().since(before).value_or(WorkCounts{});
   }
 
   // All but its buffer.
@@ -154,8 +144,6 @@ class Row {
   const unsigned trainers_;
   std::vector<std::vector<Memory>> buffers_;
   std::vector<WorkCounts> work_;  // by trainer: each writes its own
-  std::vector<double> seconds_;
-  std::atomic<unsigned>& iterations_done_;
   std::atomic<std::uint64_t> wrong_{0};
 };
 
@@ -169,17 +157,10 @@ std::size_t carried_bytes(const PerfSettings& settings, control::Rank ranks) {
   return carrier.has_value() ? aggregation::element_bytes(carrier->type) : 0;
 }
 
-PerfRunner::PerfRunner(const control::PlanChoice& choice, const std::vector<PerfTrainer>& trainers,
-                       const std::string& job, const PerfSettings& settings)
-    : choice_(choice),
-      settings_(settings),
-      harness_(trainers, choice.placement().trainers(), job, settings) {}
-
-PerfRow PerfRunner::run(std::uint64_t count) {
-  const std::uint64_t bytes = count * carried_bytes(settings_, harness_.all_ranks());
-  iterations_done_ = 0;
-  return Row(choice_.plan_of(settings_.kind, bytes), settings_, harness_, count, iterations_done_)
-      .measure();
+PerfRow measure_collective(Harness& harness, const control::PlanChoice& choice,
+                           const PerfSettings& settings, std::uint64_t count) {
+  const std::uint64_t bytes = count * carried_bytes(settings, harness.all_ranks());
+  return Row(choice.plan_of(settings.kind, bytes), settings, harness, count).measure();
 }
 
 }  // namespace gradcube::cli

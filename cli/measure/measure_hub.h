@@ -6,15 +6,15 @@
 // An iteration: all trainers meet, each pushes every key once, and waits until all have ended: then
 // its server has the new weights of all keys. Its time is from the first start to the last end.
 // At most 256 pushes of a trainer are in flight.
-#ifndef GRADCUBE_CLI_MEASURE_HUB_RUNNER_H_
-#define GRADCUBE_CLI_MEASURE_HUB_RUNNER_H_
+#ifndef GRADCUBE_CLI_MEASURE_MEASURE_HUB_H_
+#define GRADCUBE_CLI_MEASURE_MEASURE_HUB_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/cluster/perf_trainer.h"
 #include "cli/measure/harness.h"
 #include "cli/measure/perf_row.h"
 #include "control/checkpoint/hub_key.h"
@@ -34,23 +34,16 @@ struct HubRunSettings : JobSettings {
   std::uint64_t bytes() const;  // of all keys
 };
 
-class HubRunner {
- public:
-  // trainers: of this process, by ascending rank; at least one. Opens their sessions.
-  HubRunner(const control::Placement& placement, const std::vector<PerfTrainer>& trainers,
-            const std::string& job, const HubRunSettings& settings);
+// What trainers push, by trainer and key: in memory of their sessions, for all rows.
+using HubGradients = std::vector<std::vector<Buffer<std::byte>>>;
+HubGradients gradients_of(Harness& harness, const HubRunSettings& settings);
 
-  // Makes a hub with chunks of this length, 0: by the model's, measures, and frees it. A row has
-  // what an all-reduce of the model moves. Throws gradcube::Error when a trainer fails, SetupError
-  // when interrupted, IterationTimeout.
-  PerfRow run(std::uint64_t chunk_bytes);
-
- private:
-  HubRunSettings settings_;
-  Harness harness_;
-  std::vector<std::vector<Buffer<std::byte>>> gradients_;  // by trainer and key
-};
+// Makes a hub with chunks of this length, 0: by the model's, measures, and frees it. A row has what
+// an all-reduce of the model moves. Throws gradcube::Error when a trainer fails, SetupError when
+// interrupted, IterationTimeout.
+PerfRow measure_hub(Harness& harness, const HubRunSettings& settings, HubGradients& gradients,
+                    std::uint64_t chunk_bytes);
 
 }  // namespace gradcube::cli
 
-#endif  // GRADCUBE_CLI_MEASURE_HUB_RUNNER_H_
+#endif  // GRADCUBE_CLI_MEASURE_MEASURE_HUB_H_
