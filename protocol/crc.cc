@@ -15,7 +15,8 @@ namespace {
 
 // What the headers' field has to be.
 std::uint32_t crc_of(std::span<const std::uint8_t> headers, std::span<const std::uint8_t> payload) {
-  assert(headers.size() >= link_header_bytes(1, false) && headers.size() <= kMaxHeaderBytes);
+  assert(headers.size() >= header_bytes(FrameType::path_failure, 1) &&
+         headers.size() <= kMaxHeaderBytes);
   const std::size_t covered = headers.size() - kOuterHeaderBytes - kCrcBytes;
   std::array<std::uint8_t, kMaxHeaderBytes> copy;
   std::memcpy(copy.data(), headers.data() + kOuterHeaderBytes, covered);
