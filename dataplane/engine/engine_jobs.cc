@@ -27,7 +27,7 @@ protocol::TransportHeader header_of(const Flow& flow) {
   return header;
 }
 
-std::uint64_t key_of(const Flow& flow) { return FlowTable::key(header_of(flow), flow.peer); }
+std::uint64_t key_of(const Flow& flow) { return flow_key(header_of(flow), flow.peer); }
 
 // A buffer as large as the whole memory must have few enough segments in each stream.
 void require_numbered_segments(const control::ThreadSchedule& schedule, std::uint64_t region_bytes,
