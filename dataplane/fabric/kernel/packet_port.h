@@ -98,8 +98,7 @@ class PacketPort final : public Port {
   static constexpr Nanoseconds kLongestRetry = 20'000'000;
 
   // Throws control::SetupError if there is no such interface, it is down or carries less than the
-  // MTU, or the kernel refuses; control::UsageError for a rate that is too low;
-  // std::invalid_argument if the pools do not fit.
+  // MTU, or the kernel refuses; control::UsageError for a rate that is too low.
   PacketPort(const PacketPortOptions& options, Clock& clock);
 
   std::uint16_t receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override;

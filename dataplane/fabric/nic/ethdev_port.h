@@ -119,8 +119,7 @@ class EthdevPort final : public Port {
   static constexpr Nanoseconds kLongestLook = 4'000'000;
 
   // Throws control::SetupError if the device refuses something, control::UsageError for a rate that
-  // is too low and for more queues than the device can send from, std::invalid_argument if the
-  // pools or the backlog do not fit.
+  // is too low and for more queues than the device can send from.
   EthdevPort(const EthdevPortOptions& options, Clock& clock);
   ~EthdevPort() override;
 

@@ -1,6 +1,7 @@
 #include "dataplane/fabric/udp/udp_port.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
@@ -69,10 +70,7 @@ UdpPort::UdpPort(const UdpPortOptions& options, Clock& clock)
     const UdpSocket alone(at_, UdpSocket::Address::alone);
   }
   for (PacketPool* pool : options.pools) {
-    if (pool == nullptr ||
-        rte_pktmbuf_data_room_size(pool->get()) < mtu() + kEthernetBytes + RTE_PKTMBUF_HEADROOM) {
-      throw std::invalid_argument("a UDP port needs pools whose packets hold a full frame");
-    }
+    assert(holds_a_frame(*pool, mtu()));
     queues_.emplace_back(options, *pool, peers_, pacer);
   }
   if (queues() > 1) queues_.front().socket.spread_over(queues());

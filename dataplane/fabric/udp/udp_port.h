@@ -73,7 +73,7 @@ class UdpPort final : public Port {
 
   // Throws control::SetupError if this host does not have the address, another process has it, or
   // no way of the MTU leads to a peer; control::UsageError for a rate that is too low;
-  // std::invalid_argument if the pools do not fit.
+  // std::invalid_argument if the frames are too long for its datagrams.
   UdpPort(const UdpPortOptions& options, Clock& clock);
 
   std::uint16_t receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override;
