@@ -38,7 +38,7 @@ class ServerCluster final : public LocalCluster {
 
  private:
   const PortDriver& driver_;
-  std::unique_ptr<ServerPorts> fabric_;
+  std::unique_ptr<ServerFabric> fabric_;
 };
 
 }  // namespace gradcube::dataplane

@@ -44,7 +44,7 @@ PacketPort::PacketPort(const PacketPortOptions& options, Clock& clock)
 
 PacketPort::PacketPort(const PacketPortOptions& options, const NetworkInterface& interface,
                        Clock& clock)
-    : Port(static_cast<std::uint16_t>(options.pools.size()), checked_mtu(options, interface)),
+    : WakingPort(static_cast<std::uint16_t>(options.pools.size()), checked_mtu(options, interface)),
       name_(interface.name),
       mac_(options.mac == decltype(options.mac){} ? interface.mac : options.mac),
       clock_(clock) {

@@ -35,7 +35,7 @@ void EthdevPort::Queue::note_busy(Nanoseconds now) {
 }
 
 EthdevPort::EthdevPort(const EthdevPortOptions& options, Clock& clock)
-    : Port(static_cast<std::uint16_t>(options.pools.size()), options.mtu),
+    : WakingPort(static_cast<std::uint16_t>(options.pools.size()), options.mtu),
       device_(options.device),
       name_(options.name),
       ends_on_interrupt_thread_(options.ends_on_interrupt_thread),

@@ -52,8 +52,8 @@ UdpPort::Queue::Queue(const UdpPortOptions& options, PacketPool& pool, const Udp
       pacer(its_pacer) {}
 
 UdpPort::UdpPort(const UdpPortOptions& options, Clock& clock)
-    : Port(static_cast<std::uint16_t>(options.pools.size()), options.mtu,
-           frames_per_iteration(options)),
+    : WakingPort(static_cast<std::uint16_t>(options.pools.size()), options.mtu,
+                 frames_per_iteration(options)),
       at_(options.at),
       datagram_mtu_(options.datagram_mtu),
       peers_(options.link, options.peers),
