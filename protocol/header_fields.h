@@ -1,6 +1,6 @@
-// The fields of the headers behind the hops, each header's listed once, for who reads and who writes
-// them: fields(form, header) passes each field, in the wire's order, to a HeaderReader or a
-// HeaderWriter. For the .cc files of this folder alone.
+// The fields of the headers behind the hops, listed once for who reads and who writes them:
+// fields(form, header) passes each field, in the wire's order, to a HeaderReader or a HeaderWriter.
+// For the .cc files of this folder alone.
 //
 // The callers have checked that the frame is long enough.
 #ifndef GRADCUBE_PROTOCOL_HEADER_FIELDS_H_

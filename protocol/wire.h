@@ -152,13 +152,20 @@ struct TransportHeader {
   std::uint64_t selective = 0;  // bit i: acknowledged + 1 + i has arrived
 };
 
-struct SegmentHeader {
-  std::uint32_t collective = 0;  // its number within the lane
-  std::uint32_t count = 0;       // elements of the whole collective, folded; not interpreted here
-  std::uint16_t length = 0;      // bytes of payload
-  std::uint16_t root = 0;        // a rank, or what is gathered; not interpreted here
-  std::uint8_t kind = 0;         // of the collective; not interpreted here
-  std::uint8_t type_and_operation = 0;  // element type | operation << 4; not interpreted here
+// Of what collective a segment is a part, as its sender sees it, for neighbours to compare with
+// their own. Nothing here interprets it.
+struct CollectiveSignature {
+  std::uint32_t collective = 0;         // the low 32 bits of its number within the lane
+  std::uint32_t count = 0;              // of elements, folded: the number itself below 2^32
+  std::uint16_t root = 0;               // a rank; of an all-gather what it gathers; else 0
+  std::uint8_t kind = 0;                // of the collective
+  std::uint8_t type_and_operation = 0;  // element type | operation << 4
+
+  friend bool operator==(const CollectiveSignature&, const CollectiveSignature&) = default;
+};
+
+struct SegmentHeader : CollectiveSignature {
+  std::uint16_t length = 0;  // bytes of payload
 };
 
 // Of a frame that carries one fragment of a message.

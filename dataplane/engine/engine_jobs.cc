@@ -122,7 +122,7 @@ void Engine::make_room_for_work() {
 }
 
 void Engine::add_flow(Flow& flow) {
-  flows_.add(key_of(flow), flow);
+  flows_.add(key_of(flow), &flow);
   const bcube::Hop first = flow.planned[0];
   flow.payloads = flow.hub == nullptr ? &flow.job->payloads() : &flow.hub->hub().payloads();
   if (JobKeys* keys = flow.job->keys(); keys != nullptr) {

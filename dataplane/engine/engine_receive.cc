@@ -150,12 +150,7 @@ bool Engine::receive_packet(rte_mbuf* packet, ParsedFrame& frame) {
   wake_segment(*flow);
   if (frame.type == protocol::FrameType::probe) flow->receive.on_probe();
   const protocol::SegmentHeader& segment = frame.segment;
-  const Contribution contribution = {
-      packet,
-      payload,
-      0,
-      segment.length,
-      {segment.type_and_operation, segment.count, segment.root, segment.kind, segment.collective}};
+  const Contribution contribution = {packet, payload, 0, segment.length, segment};
   const std::uint64_t fresh = counters_.segments_received;
   const bool held = frame.is_segment && ask_user(*flow, [&](auto& user) {
                       return receive_segment(*flow, user, frame, contribution);

@@ -220,14 +220,8 @@ bool Engine::send_segment(Flow& flow, PortQueue::Burst& burst, std::uint64_t seq
     retries_ = true;
     return false;
   }
-  protocol::SegmentHeader segment;
-  segment.collective = static_cast<std::uint32_t>(outgoing.collective);
-  segment.count = outgoing.signature.count;
-  segment.length = static_cast<std::uint16_t>(outgoing.bytes);
-  segment.root = outgoing.signature.root;
-  segment.kind = outgoing.signature.kind;
-  segment.type_and_operation = outgoing.signature.type_and_operation;
-
+  const protocol::SegmentHeader segment{outgoing.signature,
+                                        static_cast<std::uint16_t>(outgoing.bytes)};
   rte_mbuf* head = parts[0];
   const std::size_t header_bytes =
       flow.frame->write(header_room(head), transport(flow, sequence, backlog, now_), &segment);
