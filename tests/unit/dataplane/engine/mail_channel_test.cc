@@ -170,7 +170,7 @@ TEST_F(MailChannelTest, GivesEachMessageItsTurn) {
     submit(shared::Direction::send, i == 3 ? kSegment : 3 * kSegment, i, 3, 1 + i % 2);
     channel_->add_want({i, i, {0, 0, i}, 1000}, i + 1);
   }
-  const auto next = [&](unsigned path) {
+  const auto next = [&](unsigned path) -> std::uint64_t {
     const auto segment = channel_->next_segment(flow(path));
     if (!segment.has_value()) return UINT64_MAX;
     flow(path).send.record_send(0);
