@@ -60,6 +60,7 @@
 #include <string_view>
 
 #include "aggregation/element.h"
+#include "aggregation/optimizer.h"
 
 namespace gradcube::aggregation {
 
@@ -91,6 +92,7 @@ struct Kernels {
   InstructionSet instruction_set;
   ReduceFunction reduce_functions[kTypeNumbers][kOperations];
   DivideFunction divide_functions[kTypeNumbers];
+  Optimizers optimizers;
 
   // nullptr if !supports(type, operation), and for a type that consists of others (parts_of()).
   ReduceFunction reduce(DataType type, Operation operation) const noexcept {

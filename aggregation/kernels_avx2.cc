@@ -286,9 +286,6 @@ struct Sum128 {
 
 constinit const Kernels kAvx2Kernels =
     make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int16, Int8, Uint8, Sum64,
-                 Sum128>(InstructionSet::avx2);
-
-constinit const OptimizerKernels kAvx2OptimizerKernels =
-    make_optimizer_kernels<Float32, Float16, Bfloat16>(InstructionSet::avx2);
+                 Sum128>(InstructionSet::avx2, make_optimizers<Float32, Float16, Bfloat16>());
 
 }  // namespace gradcube::aggregation

@@ -254,9 +254,6 @@ struct Sum128 {
 
 constinit const Kernels kAvx512Kernels =
     make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int16, Int8, Uint8, Sum64,
-                 Sum128>(InstructionSet::avx512);
-
-constinit const OptimizerKernels kAvx512OptimizerKernels =
-    make_optimizer_kernels<Float32, Float16, Bfloat16>(InstructionSet::avx512);
+                 Sum128>(InstructionSet::avx512, make_optimizers<Float32, Float16, Bfloat16>());
 
 }  // namespace gradcube::aggregation

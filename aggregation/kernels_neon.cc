@@ -187,9 +187,6 @@ struct Uint8 {
 // Two lanes of 64 bits, each with a shift of its own, gain nothing on whole registers.
 constinit const Kernels kNeonKernels =
     make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int16, Int8, Uint8, Sum64,
-                 Sum128>(InstructionSet::neon);
-
-constinit const OptimizerKernels kNeonOptimizerKernels =
-    make_optimizer_kernels<Float32, Float16, Bfloat16>(InstructionSet::neon);
+                 Sum128>(InstructionSet::neon, make_optimizers<Float32, Float16, Bfloat16>());
 
 }  // namespace gradcube::aggregation

@@ -99,11 +99,8 @@ using Uint8 = IntegerLanes<std::uint8_t, std::uint8_t>;
 
 }  // namespace
 
-constinit const Kernels kScalarKernels =
-    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int16, Int8, Uint8, Sum64,
-                 Sum128>(InstructionSet::scalar);
-
-constinit const OptimizerKernels kScalarOptimizerKernels =
-    make_optimizer_kernels<OptimizerLanes, Float16, Bfloat16>(InstructionSet::scalar);
+constinit const Kernels kScalarKernels = make_kernels<Float32, Float64, Float16, Bfloat16, Int32,
+                                                      Int64, Int16, Int8, Uint8, Sum64, Sum128>(
+    InstructionSet::scalar, make_optimizers<OptimizerLanes, Float16, Bfloat16>());
 
 }  // namespace gradcube::aggregation

@@ -49,7 +49,6 @@
 #include <cstdint>
 
 #include "aggregation/element.h"
-#include "aggregation/kernels.h"
 #include "aggregation/optimizer_step.h"
 
 namespace gradcube::aggregation {
@@ -73,9 +72,8 @@ constexpr bool has_optimizers(DataType type) noexcept {
   return type == DataType::float32 || type == DataType::float16 || type == DataType::bfloat16;
 }
 
-// The optimizers of one instruction set. Tables live as long as the program.
-struct OptimizerKernels {
-  InstructionSet instruction_set;
+// The optimizers of one instruction set, a part of its Kernels.
+struct Optimizers {
   OptimizeFunction functions[kGradientTypes][kOptimizerRules][kPreparations];
 
   // For steps of this form. nullptr if !has_optimizers(type).
@@ -85,10 +83,6 @@ struct OptimizerKernels {
     return functions[row][static_cast<std::size_t>(form.rule)][form.preparation()];
   }
 };
-
-// As kernels_for() and select_kernels().
-const OptimizerKernels* optimizer_kernels_for(InstructionSet instruction_set) noexcept;
-const OptimizerKernels& select_optimizer_kernels(unsigned max_simd_bits) noexcept;
 
 }  // namespace gradcube::aggregation
 

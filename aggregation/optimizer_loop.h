@@ -199,13 +199,12 @@ constexpr void fill_rules(OptimizeFunction (&row)[kOptimizerRules][kPreparations
 }
 
 template <typename Float32, typename Float16, typename Bfloat16>
-constexpr OptimizerKernels make_optimizer_kernels(InstructionSet instruction_set) {
-  OptimizerKernels kernels = {};
-  kernels.instruction_set = instruction_set;
-  fill_rules<Float32, Float32>(kernels.functions[0]);
-  fill_rules<Float32, Float16>(kernels.functions[1]);
-  fill_rules<Float32, Bfloat16>(kernels.functions[2]);
-  return kernels;
+constexpr Optimizers make_optimizers() {
+  Optimizers optimizers = {};
+  fill_rules<Float32, Float32>(optimizers.functions[0]);
+  fill_rules<Float32, Float16>(optimizers.functions[1]);
+  fill_rules<Float32, Bfloat16>(optimizers.functions[2]);
+  return optimizers;
 }
 
 }  // namespace

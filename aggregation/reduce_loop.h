@@ -264,9 +264,10 @@ constexpr void fill_sum(Kernels& kernels, DataType type) {
 template <typename Float32, typename Float64, typename Float16, typename Bfloat16, typename Int32,
           typename Int64, typename Int16, typename Int8, typename Uint8, typename Sum64,
           typename Sum128>
-constexpr Kernels make_kernels(InstructionSet instruction_set) {
+constexpr Kernels make_kernels(InstructionSet instruction_set, const Optimizers& optimizers) {
   Kernels kernels = {};
   kernels.instruction_set = instruction_set;
+  kernels.optimizers = optimizers;
   fill_row<Float32, SumStep>(kernels, DataType::float32, divide<Float32>);
   fill_row<Float64, SumStep>(kernels, DataType::float64, divide<Float64>);
   fill_row<Float16, MeanStep>(kernels, DataType::float16, nullptr);

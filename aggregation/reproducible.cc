@@ -202,64 +202,66 @@ struct Way {
     const Bits bits = static_cast<Bits>(static_cast<Bits>(last) << kMantissa);
     return static_cast<Bits>(bits + static_cast<Bits>(kept + up_by));
   }
+};
 
-  static void to_carriers(const void* values, void* carriers, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) store(carriers, i, to_carrier(load<Bits>(values, i)));
-  }
-  static void from_carriers(const void* carriers, void* results, std::size_t count,
-                            std::uint32_t divisor) {
-    for (std::size_t i = 0; i < count; ++i) {
-      store(results, i, from_carrier(load<Word>(carriers, i), divisor));
-    }
+// Sums of integers, and their means, are exact in a wider one.
+template <typename Integer, typename SignedWord, unsigned kShift>
+struct IntegerWay {
+  using Bits = Integer;
+  using Word = SignedWord;
+  static Word to_carrier(Bits value) { return Word{value} * (Word{1} << kShift); }
+  static Bits from_carrier(Word carrier, std::uint32_t divisor) {
+    return static_cast<Bits>((carrier >> kShift) / Word{divisor});
   }
 };
 
+// Floats that travel as they are, but for zeros without a sign and one NaN.
 template <typename Type>
-void canonical(const void* values, void* results, std::size_t count) {
+struct Canonical {
   using Bits = typename Type::Bits;
-  for (std::size_t i = 0; i < count; ++i) {
-    auto bits = load<Bits>(values, i);
-    if ((bits & static_cast<Bits>(~Type::kSign)) > Type::kInfinity) bits = Type::kNan;
-    if (bits == Type::kSign) bits = 0;
-    store(results, i, bits);
+  using Word = Bits;
+  static Word to_carrier(Bits bits) {
+    if ((bits & static_cast<Bits>(~Type::kSign)) > Type::kInfinity) return Type::kNan;
+    return bits == Type::kSign ? Bits{0} : bits;
   }
-}
+  static Bits from_carrier(Word carrier, std::uint32_t /*divisor*/) { return to_carrier(carrier); }
+};
 
 constexpr bool is_float(DataType type) {
   return type == DataType::float32 || type == DataType::float64 || type == DataType::float16 ||
          type == DataType::bfloat16;
 }
 
-// Calls visit(Way) for how a float is carried by sum64 or sum128.
+template <typename Type, typename Visit>
+void with_way_of(DataType type, DataType carrier, Visit visit) {
+  if (carrier == type) return visit(Canonical<Type>());
+  return carrier == DataType::sum64 ? visit(Way<Type, Sum64, 14>())
+                                    : visit(Way<Type, Sum128, 22>());
+}
+
+// Calls visit(way) for how a float is carried, or an integer in a wider one.
 template <typename Visit>
 void with_way(DataType type, DataType carrier, Visit visit) {
-  const bool narrow = carrier == DataType::sum64;
   switch (type) {
+    case DataType::int32:
+      return visit(IntegerWay<std::int32_t, std::int64_t, 0>());
+    case DataType::int64:
+      return visit(IntegerWay<std::int64_t, Signed128, Sum128::kIndexBits>());
     case DataType::float32:
-      return narrow ? visit(Way<Float32, Sum64, 14>()) : visit(Way<Float32, Sum128, 22>());
+      return with_way_of<Float32>(type, carrier, visit);
     case DataType::float16:
-      return narrow ? visit(Way<Float16, Sum64, 14>()) : visit(Way<Float16, Sum128, 22>());
+      return with_way_of<Float16>(type, carrier, visit);
     case DataType::bfloat16:
-      return narrow ? visit(Way<Bfloat16, Sum64, 14>()) : visit(Way<Bfloat16, Sum128, 22>());
+      return with_way_of<Bfloat16>(type, carrier, visit);
     default:
+      if (carrier == type) return visit(Canonical<Float64>());
       return visit(Way<Float64, Sum128, 30>());
   }
 }
 
-void canonical_of(DataType type, const void* values, void* results, std::size_t count) {
-  switch (type) {
-    case DataType::float32:
-      return canonical<Float32>(values, results, count);
-    case DataType::float64:
-      return canonical<Float64>(values, results, count);
-    case DataType::float16:
-      return canonical<Float16>(values, results, count);
-    case DataType::bfloat16:
-      return canonical<Bfloat16>(values, results, count);
-    default:
-      // Buffers of no elements may be nowhere.
-      if (count != 0) std::memmove(results, values, count * element_bytes(type));
-  }
+void copy(DataType type, const void* values, void* results, std::size_t count) {
+  // Buffers of no elements may be nowhere.
+  if (count != 0) std::memmove(results, values, count * element_bytes(type));
 }
 
 }  // namespace
@@ -283,53 +285,27 @@ bool travels_unchanged(const ReproducibleReduction& reduction) noexcept {
 
 void to_carriers(const ReproducibleReduction& reduction, const void* values, void* carriers,
                  std::size_t count) noexcept {
-  const Carrier carrier = *carrier_of(reduction);
-  if (carrier.type == reduction.type) {
-    return canonical_of(reduction.type, values, carriers, count);
-  }
-  switch (reduction.type) {
-    case DataType::int32:
-      for (std::size_t i = 0; i < count; ++i) {
-        store(carriers, i, std::int64_t{load<std::int32_t>(values, i)});
-      }
-      return;
-    case DataType::int64:
-      for (std::size_t i = 0; i < count; ++i) {
-        const auto whole = static_cast<Unsigned128>(Signed128{load<std::int64_t>(values, i)});
-        store(carriers, i, static_cast<Unsigned128>(whole << Sum128::kIndexBits));
-      }
-      return;
-    default:
-      return with_way(reduction.type, carrier.type,
-                      [&](auto way) { way.to_carriers(values, carriers, count); });
-  }
+  const DataType type = reduction.type;
+  const DataType carrier = carrier_of(reduction)->type;
+  if (carrier == type && !is_float(type)) return copy(type, values, carriers, count);
+  with_way(type, carrier, [&]<typename How>(How) {
+    for (std::size_t i = 0; i < count; ++i) {
+      store(carriers, i, How::to_carrier(load<typename How::Bits>(values, i)));
+    }
+  });
 }
 
 void from_carriers(const ReproducibleReduction& reduction, const void* carriers, void* results,
                    std::size_t count) noexcept {
-  const Carrier carrier = *carrier_of(reduction);
-  if (carrier.type == reduction.type) {
-    return canonical_of(reduction.type, carriers, results, count);
-  }
+  const DataType type = reduction.type;
+  const DataType carrier = carrier_of(reduction)->type;
+  if (carrier == type && !is_float(type)) return copy(type, carriers, results, count);
   const std::uint32_t divisor = reduction.operation == Operation::average ? reduction.ranks : 1;
-  switch (reduction.type) {
-    case DataType::int32:
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::int64_t mean = load<std::int64_t>(carriers, i) / std::int64_t{divisor};
-        store(results, i, static_cast<std::int32_t>(mean));
-      }
-      return;
-    case DataType::int64:
-      for (std::size_t i = 0; i < count; ++i) {
-        const auto sum = static_cast<Signed128>(load<Unsigned128>(carriers, i));
-        const Signed128 mean = (sum >> Sum128::kIndexBits) / Signed128{divisor};
-        store(results, i, static_cast<std::int64_t>(mean));
-      }
-      return;
-    default:
-      return with_way(reduction.type, carrier.type,
-                      [&](auto way) { way.from_carriers(carriers, results, count, divisor); });
-  }
+  with_way(type, carrier, [&]<typename How>(How) {
+    for (std::size_t i = 0; i < count; ++i) {
+      store(results, i, How::from_carrier(load<typename How::Word>(carriers, i), divisor));
+    }
+  });
 }
 
 }  // namespace gradcube::aggregation

@@ -9,23 +9,8 @@ namespace {
 
 constexpr unsigned kMostHops = kMaxLevels;  // a Route has no room for more
 
-Hop hop_to(unsigned level, unsigned digit) {
-  return {static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)};
-}
-
 unsigned level_below(const AddressSpace& space, unsigned level) {
   return (level == 0 ? space.levels() : level) - 1;
-}
-
-// Hops that set one digit: along a ring, to ascending digits if `forward`.
-void set_digit(const AddressSpace& space, unsigned level, unsigned digit, unsigned end,
-               bool forward, Route& route) {
-  while (digit != end) {
-    digit = !space.cabled() ? end
-            : forward       ? space.next_digit(level, digit)
-                            : space.previous_digit(level, digit);
-    route.append(hop_to(level, digit));
-  }
 }
 
 // Hops that set the digits in which the ends differ: at `level`, the level below it and so on, for
@@ -35,7 +20,7 @@ void set_digits(const AddressSpace& space, ServerId from, ServerId to, unsigned 
   for (unsigned i = 0; i < levels; ++i) {
     const unsigned digit = space.digit(from, level);
     const unsigned end = space.digit(to, level);
-    set_digit(space, level, digit, end, goes_forward(space, level, digit, end), route);
+    append_hops(route, space, level, digit, end, goes_forward(space, level, digit, end));
     level = level_below(space, level);
   }
 }
@@ -67,20 +52,15 @@ Route long_path(const AddressSpace& space, ServerId from, ServerId to, unsigned 
   Route route;
   route.append(hop_to(level, first));
   set_digits(space, from, to, level_below(space, level), space.levels() - 1, route);
-  set_digit(space, level, first, end, forward, route);
+  append_hops(route, space, level, first, end, forward);
   return route;
 }
 
 bool all_hops_work(const AddressSpace& space, ServerId from, const Route& route,
                    const HopFilter& works) {
-  if (!space.is_whole() && !passes_servers_alone(space, from, route)) return false;
-  if (!works) return true;
-  ServerId at = from;
-  for (const Hop& hop : route) {
-    if (!works(at, hop)) return false;
-    at = space.with_digit(at, hop.level, hop.digit);
-  }
-  return true;
+  return walk(space, from, route, [&](ServerId at, Hop hop, ServerId next) {
+    return !space.is_absent(next) && (!works || works(at, hop));
+  });
 }
 
 // The path of the set that leaves through a port with a cable, unless it is too long.
@@ -137,11 +117,11 @@ class Taken {
       : servers_(space.addresses()), switches_(space.levels() * space.addresses()), space_(space) {}
 
   void add(ServerId from, const Route& route) {
-    for (const SwitchId which : switches_on(space_, from, route)) {
-      switches_[place_of(which)] = true;
-    }
-    const std::vector<ServerId> servers = servers_on(space_, from, route);
-    for (std::size_t i = 1; i + 1 < servers.size(); ++i) servers_[servers[i]] = true;
+    walk(space_, from, route, [&](ServerId at, Hop hop, ServerId) {
+      switches_[place_of(switch_of(space_, at, hop))] = true;
+      if (at != from) servers_[at] = true;
+      return true;
+    });
   }
 
   bool has(ServerId server) const { return servers_[server]; }
@@ -201,31 +181,20 @@ SwitchId switch_of(const AddressSpace& space, ServerId server, Hop hop) {
 
 std::vector<ServerId> servers_on(const AddressSpace& space, ServerId from, const Route& route) {
   std::vector<ServerId> servers = {from};
-  for (const Hop& hop : route) {
-    servers.push_back(space.with_digit(servers.back(), hop.level, hop.digit));
-  }
+  walk(space, from, route, [&](ServerId, Hop, ServerId next) {
+    servers.push_back(next);
+    return true;
+  });
   return servers;
 }
 
-std::vector<SwitchId> switches_on(const AddressSpace& space, ServerId from, const Route& route) {
-  std::vector<SwitchId> switches;
-  ServerId at = from;
-  for (const Hop& hop : route) {
-    switches.push_back(switch_of(space, at, hop));
-    at = space.with_digit(at, hop.level, hop.digit);
-  }
-  return switches;
-}
-
 unsigned port_at_end(const AddressSpace& space, ServerId from, const Route& route) {
-  ServerId before = from;
-  ServerId at = from;
-  for (const Hop& hop : route) {
-    before = at;
-    at = space.with_digit(at, hop.level, hop.digit);
-  }
-  const Hop last = route[route.size() - 1];
-  return space.port_of(at, last.level, space.digit_back(before, last.level, last.digit));
+  unsigned port = 0;
+  walk(space, from, route, [&](ServerId at, Hop hop, ServerId next) {
+    port = space.port_of(next, hop.level, space.digit_back(at, hop.level, hop.digit));
+    return true;
+  });
+  return port;
 }
 
 std::vector<Route> parallel_paths(const AddressSpace& space, ServerId from, ServerId to,

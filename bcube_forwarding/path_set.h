@@ -49,9 +49,6 @@ SwitchId switch_of(const AddressSpace& space, ServerId server, Hop hop);
 // The servers that a route from `from` passes, both ends included.
 std::vector<ServerId> servers_on(const AddressSpace& space, ServerId from, const Route& route);
 
-// The switch, or the cable, of each hop of a route from `from`.
-std::vector<SwitchId> switches_on(const AddressSpace& space, ServerId from, const Route& route);
-
 // Of the server where a route from `from` ends, the port that its last hop comes in through.
 unsigned port_at_end(const AddressSpace& space, ServerId from, const Route& route);
 

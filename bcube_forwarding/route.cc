@@ -47,30 +47,19 @@ bool goes_forward(const AddressSpace& space, unsigned level, unsigned from, unsi
   return forward == backward ? from % 2 == 0 : forward < backward;
 }
 
-namespace {
-
-// The hops that set one digit: on cables one for each server on the short way round.
-void append_level(Route& route, const AddressSpace& space, unsigned level, ServerId from,
-                  ServerId to) {
-  const unsigned end = space.digit(to, level);
-  unsigned digit = space.digit(from, level);
-  const bool forward = goes_forward(space, level, digit, end);
+void append_hops(Route& route, const AddressSpace& space, unsigned level, unsigned digit,
+                 unsigned end, bool forward) {
   while (digit != end) {
     digit = !space.cabled() ? end
             : forward       ? space.next_digit(level, digit)
                             : space.previous_digit(level, digit);
-    route.append({static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)});
+    route.append(hop_to(level, digit));
   }
 }
 
-}  // namespace
-
 bool passes_servers_alone(const AddressSpace& space, ServerId from, const Route& route) {
-  ServerId at = from;
-  return std::all_of(route.begin(), route.end(), [&](const Hop& hop) {
-    at = space.with_digit(at, hop.level, hop.digit);
-    return !space.is_absent(at);
-  });
+  return walk(space, from, route,
+              [&](ServerId, Hop, ServerId next) { return !space.is_absent(next); });
 }
 
 Route searched_route(const AddressSpace& space, ServerId from, ServerId to,
@@ -90,7 +79,7 @@ Route searched_route(const AddressSpace& space, ServerId from, ServerId to,
         if (!space.joins(level, own, digit)) continue;
         const ServerId next = space.with_digit(at.server, level, digit);
         if (closed[next] || space.is_absent(next)) continue;
-        const Hop hop{static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)};
+        const Hop hop = hop_to(level, digit);
         if (works && !works(at.server, hop)) continue;
         Route route = at.route;
         route.append(hop);
@@ -104,7 +93,7 @@ Route searched_route(const AddressSpace& space, ServerId from, ServerId to,
 }
 
 Hop hop_over(const AddressSpace& space, ServerId from, ServerId to, unsigned rail) {
-  return {0, static_cast<std::uint8_t>(space.hop_digit(to, 0, rail % space.rails(from, to)))};
+  return hop_to(0, space.hop_digit(to, 0, rail % space.rails(from, to)));
 }
 
 ServerId difference(const AddressSpace& space, ServerId from, ServerId to) {
@@ -134,7 +123,10 @@ Route shortest_route(const AddressSpace& space, ServerId from, ServerId to) {
   for (unsigned order = 0; order < count; ++order) {
     Route route;
     for (unsigned i = 0; i < count; ++i) {
-      append_level(route, space, levels[(first + order + i) % count], from, to);
+      const unsigned level = levels[(first + order + i) % count];
+      const unsigned digit = space.digit(from, level);
+      const unsigned end = space.digit(to, level);
+      append_hops(route, space, level, digit, end, goes_forward(space, level, digit, end));
     }
     if (space.is_whole() || passes_servers_alone(space, from, route)) return route;
   }

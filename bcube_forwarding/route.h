@@ -25,6 +25,10 @@ struct Hop {
   bool operator==(const Hop&) const = default;
 };
 
+constexpr Hop hop_to(unsigned level, unsigned digit) {
+  return {static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)};
+}
+
 class Route {
  public:
   // kMaxLevels hops at most.
@@ -84,6 +88,22 @@ Route searched_route(const AddressSpace& space, ServerId from, ServerId to,
 
 // The hop between two servers of one switch over a rail: the rail modulo as many as join them.
 Hop hop_over(const AddressSpace& space, ServerId from, ServerId to, unsigned rail);
+
+// Appends hops that set one digit: along a ring, to ascending digits if `forward`.
+void append_hops(Route& route, const AddressSpace& space, unsigned level, unsigned digit,
+                 unsigned end, bool forward);
+
+// Calls visit(at, hop, next) for the hops of a route from `from`, each from one address to the
+// next, until one is false. Whether none was.
+template <typename Visit>
+bool walk(const AddressSpace& space, ServerId from, const Route& route, const Visit& visit) {
+  for (const Hop& hop : route) {
+    const ServerId next = space.with_digit(from, hop.level, hop.digit);
+    if (!visit(from, hop, next)) return false;
+    from = next;
+  }
+  return true;
+}
 
 // Whether all servers that a route from `from` passes are there.
 bool passes_servers_alone(const AddressSpace& space, ServerId from, const Route& route);

@@ -1,4 +1,5 @@
-// The end-to-end CRC32C of a frame (crc_kernels.h), over everything that no relay changes.
+// The end-to-end CRC32C of a frame, over everything that no relay changes. ISA-L computes it, by
+// the widest instructions of this CPU.
 //
 // Covered: the Gradcube part of the headers up to the CRC field, with the current hop's three bits
 // as 0; then the payload. Not covered: Ethernet, IPv4 and UDP. Every hop rewrites them, and the
@@ -8,6 +9,8 @@
 //
 // `headers` always begins with the Ethernet header and has the length that write() or parse_frame()
 // returned.
+//
+// No state; any thread. Nothing here throws.
 #ifndef GRADCUBE_PROTOCOL_CRC_H_
 #define GRADCUBE_PROTOCOL_CRC_H_
 
@@ -22,14 +25,9 @@ void seal(std::span<std::uint8_t> headers, std::span<const std::uint8_t> payload
 // Whether the frame carries a CRC and it is the right one.
 bool crc_is_right(std::span<const std::uint8_t> headers, std::span<const std::uint8_t> payload);
 
-// The same in steps, for a payload in several parts:
-//   auto crc = begin_crc(headers);
-//   crc = extend_crc(crc, part);  // for each part
-//   good = crc_matches(headers, crc);
-std::uint32_t begin_crc(std::span<const std::uint8_t> headers);
-std::uint32_t extend_crc(std::uint32_t crc, std::span<const std::uint8_t> part);
-bool crc_matches(std::span<const std::uint8_t> headers, std::uint32_t crc);
-void store_crc(std::span<std::uint8_t> headers, std::uint32_t crc);
+// The reflected CRC32C (polynomial 0x1EDC6F41) of the bytes after `crc`, without inverting it
+// before or after.
+std::uint32_t extend_crc(std::uint32_t crc, std::span<const std::uint8_t> bytes);
 
 }  // namespace gradcube::protocol
 

@@ -1,7 +1,7 @@
 #include "protocol/credit.h"
 
 #include <algorithm>
-#include <stdexcept>
+#include <cassert>
 #include <utility>
 
 namespace gradcube::protocol {
@@ -12,9 +12,7 @@ CreditPool::CreditPool(PortCredit& port, unsigned engine)
       budget_(port.window_that_shrinks() == 0
                   ? port.most()
                   : port.window_that_shrinks() * port.packets_of_segment() * kPartsOfPacket) {
-  if (engine >= PortCredit::kMostEngines) {
-    throw std::invalid_argument("a port's credit is shared by at most 64 engines");
-  }
+  assert(engine < PortCredit::kMostEngines);
 }
 
 CreditPool::~CreditPool() {

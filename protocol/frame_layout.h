@@ -38,37 +38,6 @@ inline constexpr std::size_t kSourceAt = kRoutingAt + 2;
 inline constexpr std::size_t kDestinationAt = kRoutingAt + 4;
 inline constexpr std::size_t kFirstHopAt = kRoutingAt + 6;
 
-// Offsets in the message header, which follows the hops.
-inline constexpr std::size_t kIncarnation = 0;
-inline constexpr std::size_t kNumber = 8;
-inline constexpr std::size_t kFragmentIndex = 16;
-inline constexpr std::size_t kFragments = 17;
-inline constexpr std::size_t kFragmentLength = 18;
-
-// Offsets in the link header, which follows the hops.
-inline constexpr std::size_t kLinkServer = 0;
-inline constexpr std::size_t kLinkLevel = 2;
-inline constexpr std::size_t kLinkDigit = 3;
-// Of a greeting only.
-inline constexpr std::size_t kFullFrames = 4;  // 16 bits
-inline constexpr std::uint16_t kFullSentBit = 0x1;
-inline constexpr std::uint16_t kFullWantedBit = 0x2;
-inline constexpr std::uint16_t kFullUnprovenBit = 0x4;
-inline constexpr std::uint16_t kFullLostBit = 0x8;
-inline constexpr std::size_t kFingerprint = 6;
-inline constexpr std::size_t kRate = 10;
-inline constexpr std::size_t kMtu = 18;
-inline constexpr std::size_t kGreetingNumber = 20;
-inline constexpr std::size_t kGreetingEcho = 28;
-static_assert(kGreetingEcho + 8 == kLinkBytes + kDigestBytes);
-
-// Offsets in a path probe's header, which follows the hops.
-inline constexpr std::size_t kProbeNumber = 0;
-inline constexpr std::size_t kProbeFlags = 4;  // 16 bits
-inline constexpr std::size_t kProbeLeft = 6;
-inline constexpr std::uint8_t kAnswerBit = 0x01;
-static_assert(kProbeLeft + 8 == kPathProbeBytes);
-
 inline constexpr std::uint8_t kIpVersionAndWords = 0x45;
 inline constexpr std::uint8_t kEcnCapable = 0x02;  // ECT(0)
 inline constexpr std::uint16_t kDoNotFragment = 0x4000;

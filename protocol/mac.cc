@@ -30,7 +30,8 @@ FrameKey::FrameKey(const FrameSecret& secret) : kernel_(half_of(secret, 0), half
 std::uint64_t FrameKey::code_of(std::span<const std::uint8_t> headers,
                                 std::span<const std::uint8_t> payload,
                                 const MacContext& context) const {
-  assert(headers.size() >= link_header_bytes(1, false, true) && headers.size() <= kMaxHeaderBytes);
+  assert(headers.size() >= header_bytes(FrameType::path_failure, 1, true) &&
+         headers.size() <= kMaxHeaderBytes);
   const std::size_t covered = headers.size() - kOuterHeaderBytes - kMacBytes;
   std::array<std::uint8_t, kMaxHeaderBytes> copy;
   std::memcpy(copy.data(), headers.data() + kOuterHeaderBytes, covered);

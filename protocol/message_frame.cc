@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "protocol/bytes.h"
 #include "protocol/frame_layout.h"
+#include "protocol/header_fields.h"
 
 namespace gradcube::protocol {
 
@@ -18,17 +18,16 @@ MessageSplitter::MessageSplitter(const LinkAddresses& link, RoutingHeader routin
   routing.authenticated = keys != nullptr;
   std::uint8_t* const frame = headers_.data();
   message_at_ = store_prefix(frame, link, routing, kFirstSourcePort);
-  std::uint8_t* const at = frame + message_at_;
   address_sum_ = ip_sum(frame);
-  header_bytes_ = message_header_bytes(routing.hop_count, routing.authenticated);
+  header_bytes_ = header_bytes(FrameType::message, routing.hop_count, routing.authenticated);
   if (frame_bytes <= header_bytes_ || message.empty() || message.size() > kMaxMessageBytes) return;
   room_ = std::min(frame_bytes - header_bytes_, kMaxPayloadBytes);
   const std::size_t needed = (message.size() + room_ - 1) / room_;
   if (needed > kMaxFragments) return;
   fragments_ = static_cast<unsigned>(needed);
-  store_little<std::uint64_t>(at + kIncarnation, incarnation);
-  store_little<std::uint64_t>(at + kNumber, number);
-  at[kFragments] = static_cast<std::uint8_t>(fragments_);
+  header_ = {.incarnation = incarnation,
+             .number = number,
+             .fragments = static_cast<std::uint8_t>(fragments_)};
 }
 
 std::size_t MessageSplitter::write(unsigned index, std::span<std::uint8_t> out) const {
@@ -40,9 +39,11 @@ std::size_t MessageSplitter::write(unsigned index, std::span<std::uint8_t> out) 
   std::uint8_t* const frame = out.data();
   std::memcpy(frame, headers_.data(), header_bytes_);
   store_type_and_lengths(frame, FrameType::message, address_sum_, frame_bytes);
-  std::uint8_t* const at = frame + message_at_;
-  at[kFragmentIndex] = static_cast<std::uint8_t>(index);
-  store_little<std::uint16_t>(at + kFragmentLength, static_cast<std::uint16_t>(bytes.size()));
+  MessageHeader header = header_;
+  header.index = static_cast<std::uint8_t>(index);
+  header.length = static_cast<std::uint16_t>(bytes.size());
+  HeaderWriter write{frame + message_at_};
+  fields(write, header);
   std::memcpy(frame + header_bytes_, bytes.data(), bytes.size());
   seal(out.first(header_bytes_), bytes, keys_);
   return frame_bytes;

@@ -48,11 +48,12 @@ class MessageSplitter {
   std::size_t write(unsigned index, std::span<std::uint8_t> out) const;
 
  private:
-  static constexpr std::size_t kMostHeaderBytes = message_header_bytes(kMaxHops, true);
+  static constexpr std::size_t kMostHeaderBytes = header_bytes(FrameType::message, kMaxHops, true);
 
   const ServerKeys* keys_;
   std::span<const std::uint8_t> message_;
   std::array<std::uint8_t, kMostHeaderBytes> headers_{};  // what all fragments share
+  MessageHeader header_{};                                // what their message headers share
   std::uint16_t address_sum_ = 0;
   std::size_t header_bytes_ = 0;
   std::size_t message_at_ = 0;

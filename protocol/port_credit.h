@@ -22,10 +22,10 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <stdexcept>
 
 #include "protocol/grant_round.h"
 #include "protocol/time.h"
@@ -57,16 +57,13 @@ class PortCredit {
   // With one the segments on their way would never become more.
   static constexpr std::uint64_t kLeastRound = 2;
 
-  // Throws std::invalid_argument for a segment of no bytes.
   explicit PortCredit(const CreditSettings& settings)
       : unlimited_(settings.budget_bytes == CreditSettings::kUnlimited),
         window_that_shrinks_(unlimited_ ? settings.window_that_shrinks : 0),
         packets_of_segment_(settings.packets_of_segment),
         segment_bytes_(settings.segment_bytes),
         lease_(settings.lease) {
-    if (segment_bytes_ == 0) {
-      throw std::invalid_argument("segment_bytes is 0: it must be at least 1");
-    }
+    assert(segment_bytes_ != 0);
     most_ = settings.budget_bytes / segment_bytes_;
     round_ = std::max(kLeastRound, std::min(settings.round_bytes / segment_bytes_, most_ / 4));
   }

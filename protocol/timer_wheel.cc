@@ -1,14 +1,13 @@
 #include "protocol/timer_wheel.h"
 
 #include <bit>
-#include <stdexcept>
+#include <cassert>
 
 namespace gradcube::protocol {
 
 TimerWheel::TimerWheel(Nanoseconds now, Nanoseconds width, std::size_t slots)
     : origin_(now), width_(width), mask_(0), tick_end_(now + width) {
-  if (width <= 0) throw std::invalid_argument("the width of a timer wheel's tick must be positive");
-  if (slots == 0) throw std::invalid_argument("a timer wheel needs at least one slot");
+  assert(width > 0 && slots > 0);
   const std::size_t count = std::bit_ceil(slots);
   mask_ = count - 1;
   slots_ = std::make_unique<TimerEntry[]>(count);

@@ -61,8 +61,7 @@ class TimerWheel {
   static constexpr Nanoseconds kDefaultWidth = 64 * kMicrosecond;
   static constexpr std::size_t kDefaultSlots = 1024;
 
-  // `slots` is rounded up to a power of two. Throws std::invalid_argument if a value is not
-  // positive.
+  // `slots` is rounded up to a power of two.
   explicit TimerWheel(Nanoseconds now, Nanoseconds width = kDefaultWidth,
                       std::size_t slots = kDefaultSlots);
 

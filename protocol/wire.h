@@ -6,7 +6,7 @@
 //
 // An acknowledgement or a probe has no segment header and no payload. A message, a frame that tells
 // about a link, and a path probe have a header of their own instead of both (message_frame.h,
-// link_frame.h, path_probe.h). Gradcube's own fields are little-endian.
+// link_frame.h). Gradcube's own fields are little-endian.
 //
 // Sending: a FrameTemplate is built once per flow and contains the constant fields; write() fills
 // in the rest per packet, into the caller's buffer (an mbuf). Receiving: parse_frame() checks every
@@ -39,15 +39,17 @@ inline constexpr std::uint16_t kUdpPort = 47330;  // destination port of every f
 // frame to a queue: a receiver accepts any.
 inline constexpr std::uint16_t kFirstSourcePort = 49152;
 inline constexpr unsigned kMaxHops = 8;
-inline constexpr unsigned kMaxThreads = 128;
+inline constexpr unsigned kThreadBits = 7;
+inline constexpr unsigned kMaxThreads = 1U << kThreadBits;
 // Frames of this thread carry messages between trainers. They are steered as those of thread 0.
 inline constexpr unsigned kMailThread = kMaxThreads - 1;
 // Those of the threads from this one on carry chunks of a hub, and are steered as those of thread
 // 0, 1, ...
 inline constexpr unsigned kFirstHubThread = 64;
 inline constexpr unsigned kMaxHubThreads = kMailThread - kFirstHubThread;
-inline constexpr unsigned kMaxLanes = 8;
-inline constexpr unsigned kMaxFlowSteps = 32;
+inline constexpr unsigned kStepBits = 5;  // of a byte; the lane has the other three
+inline constexpr unsigned kMaxFlowSteps = 1U << kStepBits;
+inline constexpr unsigned kMaxLanes = 1U << (8 - kStepBits);
 
 inline constexpr std::size_t kOuterHeaderBytes = 14 + 20 + 8;  // Ethernet, IPv4, UDP
 inline constexpr std::size_t kTransportBytes = 28;
@@ -66,48 +68,43 @@ constexpr std::size_t check_bytes(bool authenticated) {
 
 constexpr std::size_t routing_bytes(unsigned hop_count) { return 6 + 2 * std::size_t{hop_count}; }
 
-// Length of all headers, from Ethernet to the CRC or the MAC, of segments, acknowledgements and
-// probes.
-constexpr std::size_t header_bytes(unsigned hop_count, bool is_segment,
-                                   bool authenticated = false) {
-  return kOuterHeaderBytes + routing_bytes(hop_count) + kTransportBytes +
-         (is_segment ? kSegmentBytes : 0) + check_bytes(authenticated);
-}
-
-constexpr std::size_t link_header_bytes(unsigned hop_count, bool is_greeting,
-                                        bool authenticated = false) {
-  return kOuterHeaderBytes + routing_bytes(hop_count) + kLinkBytes +
-         (is_greeting ? kDigestBytes : 0) + check_bytes(authenticated);
-}
-
-constexpr std::size_t path_probe_bytes(unsigned hop_count, bool authenticated = false) {
-  return kOuterHeaderBytes + routing_bytes(hop_count) + kPathProbeBytes +
-         check_bytes(authenticated);
-}
-
-constexpr std::size_t message_header_bytes(unsigned hop_count, bool authenticated = false) {
-  return kOuterHeaderBytes + routing_bytes(hop_count) + kMessageBytes + check_bytes(authenticated);
-}
-
-inline constexpr std::size_t kSegmentHeaderBytes = header_bytes(1, true);  // of a one-hop segment
-inline constexpr std::size_t kAcknowledgementHeaderBytes = header_bytes(1, false);
-inline constexpr std::size_t kMaxHeaderBytes = header_bytes(kMaxHops, true, true);
-static_assert(kSegmentHeaderBytes == 96, "a one-hop segment carries at most 96 bytes of headers");
-
-// What IPv4's 16-bit length leaves for the payload, for any number of hops.
-inline constexpr std::size_t kMaxPayloadBytes = 65535 - (kMaxHeaderBytes - 14);
-
-enum class Stage : std::uint8_t { aggregation = 0, broadcast = 1 };
-
 enum class FrameType : std::uint8_t {
   segment = 1,
   acknowledgement = 2,  // the transport header alone
   probe = 3,            // an acknowledgement that requests one in return (SendWindow::probe_owed)
   greeting = 4,         // a sign of life over a link: link_frame.h
   message = 5,          // a part of what one daemon tells another: message_frame.h
-  path_probe = 6,       // asks what a path's links have left, or answers: path_probe.h
+  path_probe = 6,       // asks what a path's links have left, or answers: link_frame.h
   path_failure = 7,     // a link that a relay cannot use: link_frame.h
 };
+
+// By type: of the headers between the hops and the CRC or MAC.
+inline constexpr std::array<std::uint8_t, 8> kBytesBehindHops = {0,
+                                                                 kTransportBytes + kSegmentBytes,
+                                                                 kTransportBytes,
+                                                                 kTransportBytes,
+                                                                 kLinkBytes + kDigestBytes,
+                                                                 kMessageBytes,
+                                                                 kPathProbeBytes,
+                                                                 kLinkBytes};
+
+// Length of all headers, from Ethernet to the CRC or the MAC.
+constexpr std::size_t header_bytes(FrameType type, unsigned hop_count, bool authenticated = false) {
+  return kOuterHeaderBytes + routing_bytes(hop_count) +
+         kBytesBehindHops[static_cast<std::size_t>(type)] + check_bytes(authenticated);
+}
+
+// Of one hop.
+inline constexpr std::size_t kSegmentHeaderBytes = header_bytes(FrameType::segment, 1);
+inline constexpr std::size_t kAcknowledgementHeaderBytes =
+    header_bytes(FrameType::acknowledgement, 1);
+inline constexpr std::size_t kMaxHeaderBytes = header_bytes(FrameType::segment, kMaxHops, true);
+static_assert(kSegmentHeaderBytes == 96, "a one-hop segment carries at most 96 bytes of headers");
+
+// What IPv4's 16-bit length leaves for the payload, for any number of hops.
+inline constexpr std::size_t kMaxPayloadBytes = 65535 - (kMaxHeaderBytes - 14);
+
+enum class Stage : std::uint8_t { aggregation = 0, broadcast = 1 };
 
 // Host byte order: 10.0.0.1 is 0x0a000001.
 struct LinkAddresses {
@@ -155,13 +152,20 @@ struct TransportHeader {
   std::uint64_t selective = 0;  // bit i: acknowledged + 1 + i has arrived
 };
 
-struct SegmentHeader {
-  std::uint32_t collective = 0;  // its number within the lane
-  std::uint32_t count = 0;       // elements of the whole collective, folded; not interpreted here
-  std::uint16_t length = 0;      // bytes of payload
-  std::uint16_t root = 0;        // a rank, or what is gathered; not interpreted here
-  std::uint8_t kind = 0;         // of the collective; not interpreted here
-  std::uint8_t type_and_operation = 0;  // element type | operation << 4; not interpreted here
+// Of what collective a segment is a part, as its sender sees it, for neighbours to compare with
+// their own. Nothing here interprets it.
+struct CollectiveSignature {
+  std::uint32_t collective = 0;         // the low 32 bits of its number within the lane
+  std::uint32_t count = 0;              // of elements, folded: the number itself below 2^32
+  std::uint16_t root = 0;               // a rank; of an all-gather what it gathers; else 0
+  std::uint8_t kind = 0;                // of the collective
+  std::uint8_t type_and_operation = 0;  // element type | operation << 4
+
+  friend bool operator==(const CollectiveSignature&, const CollectiveSignature&) = default;
+};
+
+struct SegmentHeader : CollectiveSignature {
+  std::uint16_t length = 0;  // bytes of payload
 };
 
 // Of a frame that carries one fragment of a message.
@@ -233,7 +237,7 @@ constexpr bool destination_reached(const RoutingHeader& routing) {
 class FrameTemplate {
  public:
   // Keeps job, epoch, stage, thread, lane and step of `flow`.
-  // Throws std::invalid_argument if the hops, the thread, the lane or the step are out of range.
+  // Throws std::invalid_argument if the hops are out of range.
   FrameTemplate(const LinkAddresses& link, const RoutingHeader& routing,
                 const TransportHeader& flow);
 

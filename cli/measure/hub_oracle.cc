@@ -85,8 +85,8 @@ void HubOracle::step(std::uint32_t key) {
   const aggregation::OptimizerSettings& settings = settings_[key];
   const aggregation::OptimizerForm form = aggregation::optimizer_form(settings, trainers_);
   const aggregation::OptimizeFunction optimize =
-      aggregation::optimizer_kernels_for(aggregation::InstructionSet::scalar)
-          ->optimize(DataType::float32, form);
+      aggregation::kernels_for(aggregation::InstructionSet::scalar)
+          ->optimizers.optimize(DataType::float32, form);
   const std::uint64_t round = ++rounds_[key];
   const aggregation::OptimizerStep numbers =
       aggregation::optimizer_step(settings, settings.learning_rate, round, trainers_);

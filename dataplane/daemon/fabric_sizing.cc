@@ -45,7 +45,7 @@ constexpr unsigned kLimitedWindow = 64;
 // pieces as fit share a segment. With a rate they may share one that need not wait for credit; a
 // longer one takes longer to pass, and the next step waits for all of it.
 constexpr std::uint32_t kLimitedBlock = 512;
-static_assert(kLimitedBlock + protocol::header_bytes(1, true, true) <=
+static_assert(kLimitedBlock + protocol::header_bytes(protocol::FrameType::segment, 1, true) <=
               protocol::SendWindow::kUnaskedBytes);
 
 // --- Credit. A port grants what its switch queue holds beside what may come unasked, from all
@@ -147,7 +147,8 @@ Nanoseconds probing_interval(const control::ClusterSettings& settings) {
 // units of the layout.
 std::uint32_t segment_bytes(const control::ClusterSettings& s, bool authenticated) {
   const unsigned hops = bcube::most_hops(s.topology.space());
-  const std::size_t headers = protocol::header_bytes(hops, true, authenticated) - RTE_ETHER_HDR_LEN;
+  const std::size_t headers =
+      protocol::header_bytes(protocol::FrameType::segment, hops, authenticated) - RTE_ETHER_HDR_LEN;
   return static_cast<std::uint32_t>((s.mtu_of_frames() - headers) / control::kUnitBytes *
                                     control::kUnitBytes);
 }
@@ -255,8 +256,9 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings, Pay
       payloads == Payloads::copied && settings.authentication == control::Authentication::key;
   parameters.segment_bytes = segment_bytes(settings, authenticated);
   protocol::CreditSettings credit;
-  credit.segment_bytes = static_cast<std::uint32_t>(parameters.segment_bytes +
-                                                    protocol::header_bytes(1, true, authenticated));
+  credit.segment_bytes = static_cast<std::uint32_t>(
+      parameters.segment_bytes +
+      protocol::header_bytes(protocol::FrameType::segment, 1, authenticated));
   parameters.credit.assign(settings.topology.levels(), credit);
   parameters.uplink_depth.assign(settings.topology.levels(), kUnlimitedUplink);
   protocol::RecoverySettings& recovery = parameters.flows.recovery;

@@ -133,9 +133,9 @@ void LocalCluster::make_server_ports(const LocalClusterOptions& options, Clock& 
   for (std::uint16_t queue = 0; queue < queues(); ++queue) {
     request.received.push_back(memories_[poller_of(server, queue)]->received());
   }
-  server_ports_ = driver_->make(request, clock);
-  fabric_ = server_ports_.get();
-  server_ports_->connect([this, server](std::uint16_t queue) -> Poller& {
+  server_fabric_ = driver_->make(request, clock);
+  fabric_ = server_fabric_.get();
+  server_fabric_->connect([this, server](std::uint16_t queue) -> Poller& {
     return *pollers_[poller_of(server, queue)];
   });
   send_messages_in_frames(false);

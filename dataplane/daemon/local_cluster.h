@@ -178,7 +178,7 @@ class LocalCluster {
   const PortDriver* driver_;
   decltype(LocalClusterOptions::replace_ports) replace_ports_;
   std::unique_ptr<EmbeddedFabric> emulated_;   // of nodes in this process
-  std::unique_ptr<ServerPorts> server_ports_;  // or of one server, by the driver
+  std::unique_ptr<ServerFabric> server_fabric_; // or of one server, by the driver
   Fabric* fabric_ = nullptr;                   // that one of them which there is
 };
 

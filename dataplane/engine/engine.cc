@@ -1,8 +1,7 @@
 #include "dataplane/engine/engine.h"
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
+#include <cassert>
 
 #include "control/plan/algorithms/cut_threads.h"
 #include "dataplane/engine/flow_users.h"
@@ -62,10 +61,7 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
       chooser_({settings.probing_interval, settings.probing_seed}, neighbours_, paths_, loads_,
                watch_) {
   if (settings.keys != nullptr) sent_check_ = demanded_check_ = FrameCheck::mac;
-  if (ports.size() != space.ports(settings.server)) {
-    throw std::invalid_argument("the server has " + std::to_string(space.ports(settings.server)) +
-                                " ports, not " + std::to_string(ports.size()));
-  }
+  assert(ports.size() == space.ports(settings.server));
   for (unsigned port = 0; port < ports.size(); ++port) {
     ports_.push_back(
         std::make_unique<PortQueue>(port, *ports[port].port, *ports[port].credit, settings.queue));
@@ -78,10 +74,8 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
     unasked_.emplace_back(space.hop_digits(level));
   }
   links_.add(neighbour_counters_);
-  if (settings.hand_over != nullptr &&
-      (settings.hand_over->engines() != settings.engines || settings.queue >= settings.engines)) {
-    throw std::invalid_argument("rings to hand frames over must be those of the server's engines");
-  }
+  assert(settings.hand_over == nullptr || settings.hand_over->engines() == settings.engines);
+  assert(settings.hand_over == nullptr || settings.queue < settings.engines);
 }
 
 Engine::~Engine() {

@@ -27,7 +27,7 @@ protocol::TransportHeader header_of(const Flow& flow) {
   return header;
 }
 
-std::uint64_t key_of(const Flow& flow) { return FlowTable::key(header_of(flow), flow.peer); }
+std::uint64_t key_of(const Flow& flow) { return flow_key(header_of(flow), flow.peer); }
 
 // A buffer as large as the whole memory must have few enough segments in each stream.
 void require_numbered_segments(const control::ThreadSchedule& schedule, std::uint64_t region_bytes,
@@ -122,7 +122,7 @@ void Engine::make_room_for_work() {
 }
 
 void Engine::add_flow(Flow& flow) {
-  flows_.add(key_of(flow), flow);
+  flows_.add(key_of(flow), &flow);
   const bcube::Hop first = flow.planned[0];
   flow.payloads = flow.hub == nullptr ? &flow.job->payloads() : &flow.hub->hub().payloads();
   if (JobKeys* keys = flow.job->keys(); keys != nullptr) {

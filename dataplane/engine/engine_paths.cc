@@ -6,8 +6,8 @@
 #include "dataplane/engine/engine.h"
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/links/way_back.h"
+#include "protocol/link_frame.h"
 #include "protocol/mac.h"
-#include "protocol/path_probe.h"
 
 namespace gradcube::dataplane {
 

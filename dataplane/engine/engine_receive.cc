@@ -150,12 +150,7 @@ bool Engine::receive_packet(rte_mbuf* packet, ParsedFrame& frame) {
   wake_segment(*flow);
   if (frame.type == protocol::FrameType::probe) flow->receive.on_probe();
   const protocol::SegmentHeader& segment = frame.segment;
-  const Contribution contribution = {
-      packet,
-      payload,
-      0,
-      segment.length,
-      {segment.type_and_operation, segment.count, segment.root, segment.kind, segment.collective}};
+  const Contribution contribution = {packet, payload, 0, segment.length, segment};
   const std::uint64_t fresh = counters_.segments_received;
   const bool held = frame.is_segment && ask_user(*flow, [&](auto& user) {
                       return receive_segment(*flow, user, frame, contribution);
@@ -292,7 +287,7 @@ Flow* Engine::checked_flow(const ParsedFrame& frame, std::span<const std::uint8_
 // Null if it is no mail, or not the first.
 EngineJob* Engine::job_of_first_mail(const ParsedFrame& frame) {
   if (frame.transport.thread != protocol::kMailThread ||
-      flows_.find(FlowTable::key(frame.transport, frame.routing.source)) != nullptr) {
+      flows_.find(flow_key(frame.transport, frame.routing.source)) != nullptr) {
     return nullptr;
   }
   return find_job(frame.transport.job);
@@ -307,7 +302,7 @@ Flow* Engine::find_flow(const ParsedFrame& frame) {
   if (frame.routing.destination != settings_.server) {
     return refuse(DropReason::not_for_this_server);
   }
-  Flow* flow = flows_.find(FlowTable::key(frame.transport, frame.routing.source));
+  Flow* flow = flows_.find(flow_key(frame.transport, frame.routing.source));
   if (flow == nullptr) {
     Flow* made = nullptr;
     if (!attempt([&] { made = find_mail_flow(frame); })) return refuse(DropReason::no_memory);
@@ -327,7 +322,7 @@ Flow* Engine::find_mail_flow(const ParsedFrame& frame) {
       job->mailroom()->channel_to(frame.routing.source) == nullptr) {
     return nullptr;
   }
-  return flows_.find(FlowTable::key(frame.transport, frame.routing.source));
+  return flows_.find(flow_key(frame.transport, frame.routing.source));
 }
 
 DropReason Engine::reason_for_no_flow(const protocol::TransportHeader& transport) const {

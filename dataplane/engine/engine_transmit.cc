@@ -127,8 +127,8 @@ Visit Engine::send_owed(Flow& flow) {
 }
 
 std::uint32_t Engine::frame_bytes(const Flow& flow, const OutgoingSegment& segment) const {
-  return static_cast<std::uint32_t>(
-             protocol::header_bytes(flow.route.size(), true, settings_.keys != nullptr)) +
+  return static_cast<std::uint32_t>(protocol::header_bytes(
+             protocol::FrameType::segment, flow.route.size(), settings_.keys != nullptr)) +
          segment.bytes;
 }
 
@@ -184,8 +184,8 @@ Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
 template <FrameCheck kSent>
 Visit Engine::ask_for_credit(Flow& flow, std::uint32_t& bytes) {
   if (!send_without_segment<kSent>(flow, false)) return Visit::later;
-  bytes = static_cast<std::uint32_t>(
-      protocol::header_bytes(flow.route.size(), false, settings_.keys != nullptr));
+  bytes = static_cast<std::uint32_t>(protocol::header_bytes(
+      protocol::FrameType::acknowledgement, flow.route.size(), settings_.keys != nullptr));
   ++counters_.credit_requests;
   return Visit::served;
 }
@@ -220,14 +220,8 @@ bool Engine::send_segment(Flow& flow, PortQueue::Burst& burst, std::uint64_t seq
     retries_ = true;
     return false;
   }
-  protocol::SegmentHeader segment;
-  segment.collective = static_cast<std::uint32_t>(outgoing.collective);
-  segment.count = outgoing.signature.count;
-  segment.length = static_cast<std::uint16_t>(outgoing.bytes);
-  segment.root = outgoing.signature.root;
-  segment.kind = outgoing.signature.kind;
-  segment.type_and_operation = outgoing.signature.type_and_operation;
-
+  const protocol::SegmentHeader segment{outgoing.signature,
+                                        static_cast<std::uint16_t>(outgoing.bytes)};
   rte_mbuf* head = parts[0];
   const std::size_t header_bytes =
       flow.frame->write(header_room(head), transport(flow, sequence, backlog, now_), &segment);

@@ -27,9 +27,9 @@ CollectiveSignature signature(const CollectiveRequest& request) {
   }
   const bool gathers = request.kind == control::CollectiveKind::all_gather;
   const auto root = gathers ? static_cast<std::uint32_t>(request.gathered) : request.root;
-  return {static_cast<std::uint8_t>(type), static_cast<std::uint32_t>(count),
+  return {static_cast<std::uint32_t>(request.number), static_cast<std::uint32_t>(count),
           static_cast<std::uint16_t>(root), static_cast<std::uint8_t>(request.kind),
-          static_cast<std::uint32_t>(request.number)};
+          static_cast<std::uint8_t>(type)};
 }
 
 namespace {

@@ -148,8 +148,8 @@ OutgoingSegment PlanExecutor::outgoing(const Flow& flow, const InFlight& collect
   const auto [r, in_stream, round] = layout.part_sent(schedule_, stage, w, flow.offset, position);
   SegmentRange range = layout.segment(schedule_, w, r, in_stream);
   if (!layout.sends(schedule_, stage, w, flow.offset, round)) range.bytes = 0;
-  return {collective.request.number, collective.signature,
-          buffers_.contribution(collective.request, w) + range.begin, range.bytes};
+  return {collective.signature, buffers_.contribution(collective.request, w) + range.begin,
+          range.bytes};
 }
 
 }  // namespace gradcube::dataplane

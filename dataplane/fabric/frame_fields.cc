@@ -9,11 +9,6 @@ constexpr std::uint32_t kChecksumOffset = kEthernetBytes + 10;
 constexpr std::uint16_t kEcnMask = 0x3;
 constexpr std::uint16_t kCongestionExperienced = 0x3;
 
-void set_field16(rte_mbuf* packet, std::uint32_t offset, std::uint16_t value) {
-  const std::uint16_t field = rte_cpu_to_be_16(value);
-  std::memcpy(rte_pktmbuf_mtod_offset(packet, char*, offset), &field, sizeof(field));
-}
-
 }  // namespace
 
 bool understands_marks(const rte_mbuf* packet) {
@@ -32,13 +27,13 @@ void mark_congestion(rte_mbuf* packet) {
   sum += after;
   sum = (sum & 0xFFFF) + (sum >> 16);
   sum = (sum & 0xFFFF) + (sum >> 16);
-  set_field16(packet, kEthernetBytes, after);
-  set_field16(packet, kChecksumOffset, static_cast<std::uint16_t>(~sum));
+  put_field16(packet, kEthernetBytes, after);
+  put_field16(packet, kChecksumOffset, ~sum);
 }
 
 rte_mbuf* copy_frame(const rte_mbuf* packet, rte_mempool* pool) {
   if (pool == nullptr) return nullptr;
-  if (packet->pkt_len + RTE_PKTMBUF_HEADROOM > rte_pktmbuf_data_room_size(pool)) return nullptr;
+  if (packet->pkt_len > frame_room(pool)) return nullptr;
   return rte_pktmbuf_copy(packet, pool, 0, packet->pkt_len);
 }
 

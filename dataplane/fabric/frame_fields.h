@@ -6,11 +6,13 @@
 #ifndef GRADCUBE_DATAPLANE_FABRIC_FRAME_FIELDS_H_
 #define GRADCUBE_DATAPLANE_FABRIC_FRAME_FIELDS_H_
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <rte_byteorder.h>
 #include <rte_mbuf.h>
 
+#include "dataplane/host/packet_pool.h"
 #include "protocol/wire.h"
 
 namespace gradcube::dataplane {
@@ -34,8 +36,14 @@ inline bool has_ethernet_header(const rte_mbuf* packet) {
   return packet->data_len >= kEthernetBytes;
 }
 
-// The destination MAC as a 48-bit number; the first byte is the most significant. The caller has
-// checked has_ethernet_header().
+// A MAC as a number; the first byte is the most significant.
+inline std::uint64_t mac_number(const std::array<std::uint8_t, kMacBytes>& mac) {
+  std::uint64_t number = 0;
+  for (const std::uint8_t byte : mac) number = number << 8 | byte;
+  return number;
+}
+
+// That of the destination. The caller has checked has_ethernet_header().
 inline std::uint64_t destination_mac(const rte_mbuf* packet) {
   std::uint64_t first_bytes = 0;
   std::memcpy(&first_bytes, rte_pktmbuf_mtod(packet, const char*), sizeof(first_bytes));
@@ -80,6 +88,14 @@ void mark_congestion(rte_mbuf* packet);
 // packet, or a packet with more than one reference.
 inline bool may_be_written(const rte_mbuf* packet) {
   return RTE_MBUF_DIRECT(packet) && rte_mbuf_refcnt_read(packet) == 1;
+}
+
+// How long a frame can be that lies in one packet of the pool's.
+inline std::uint32_t frame_room(rte_mempool* pool) {
+  return std::uint32_t{rte_pktmbuf_data_room_size(pool)} - RTE_PKTMBUF_HEADROOM;
+}
+inline bool holds_a_frame(const PacketPool& pool, std::uint32_t mtu) {
+  return frame_room(pool.get()) >= mtu + kEthernetBytes;
 }
 
 // A copy of the whole frame in one segment from `pool`; nullptr if the pool is empty or its

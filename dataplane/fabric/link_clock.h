@@ -4,6 +4,7 @@
 #ifndef GRADCUBE_DATAPLANE_FABRIC_LINK_CLOCK_H_
 #define GRADCUBE_DATAPLANE_FABRIC_LINK_CLOCK_H_
 
+#include <cassert>
 #include <cstdint>
 
 namespace gradcube::dataplane {
@@ -19,7 +20,9 @@ class LinkClock {
   // 0 bits per second: frames take no time. Otherwise at least kMinRate.
   explicit LinkClock(std::uint64_t bits_per_second)
       : fraction_per_byte_(
-            bits_per_second == 0 ? 0 : static_cast<std::uint64_t>(kBitTime / bits_per_second)) {}
+            bits_per_second == 0 ? 0 : static_cast<std::uint64_t>(kBitTime / bits_per_second)) {
+    assert(bits_per_second == 0 || bits_per_second >= kMinRate);
+  }
 
   // How long it is still busy with what it carries; 0 if it is free.
   std::int64_t busy_for(std::int64_t now) const { return free_at_ > now ? free_at_ - now : 0; }

@@ -22,10 +22,10 @@
 #ifndef GRADCUBE_DATAPLANE_FABRIC_PORT_H_
 #define GRADCUBE_DATAPLANE_FABRIC_PORT_H_
 
+#include <cassert>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <rte_mbuf.h>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -101,8 +101,7 @@ class Port {
  protected:
   Port(std::uint16_t queues, std::uint32_t mtu, std::uint16_t per_iteration = kBurst)
       : mtu_(mtu), per_iteration_(per_iteration), counters_(queues) {
-    if (queues == 0) throw std::runtime_error("a port needs at least one queue");
-    if (per_iteration > kMostPerIteration) throw std::runtime_error("an iteration moves too much");
+    assert(queues != 0 && per_iteration <= kMostPerIteration);
   }
 
   void count_received(std::uint16_t queue, std::uint16_t packets, std::uint64_t bytes) {

@@ -61,7 +61,7 @@ struct PortDriver {
   PortNeeds (*needs)(const control::ClusterSettings& settings,
                      const std::vector<std::string>& names, unsigned queues) = nullptr;
   // DPDK runs.
-  std::unique_ptr<ServerPorts> (*make)(const PortsRequest& request, Clock& clock);
+  std::unique_ptr<ServerFabric> (*make)(const PortsRequest& request, Clock& clock);
 };
 
 // --- For those who write a driver.

@@ -101,7 +101,7 @@ void HubExchange::allocate() {
 }
 
 void HubExchange::find_arrays() {
-  state_ = state_of(context_);
+  state_ = needs(context_).state;
   float* next = context_.state;
   for (std::size_t i = 0; i < kHubArrays; ++i) {
     if (!state_.has[i]) continue;

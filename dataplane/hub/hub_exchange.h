@@ -110,7 +110,6 @@ struct HubExchangeContext {
   const control::Plan& plan;
   control::Rank rank;  // this server's
   const aggregation::Kernels& kernels;
-  const aggregation::OptimizerKernels& optimizers;
   std::uint32_t segment_bytes;
   std::uint32_t block_bytes;
   unsigned trainers;      // of this server
@@ -122,7 +121,12 @@ struct HubExchangeContext {
   // the slowest one's (stale_peers.h).
   std::optional<std::uint32_t> staleness;
   std::uint8_t* weights;  // model.bytes() of them; the same of all executors of the server
-  float* state;           // what state_of() says: zeros
+  float* state;           // as needs() says: zeros
+};
+
+struct HubNeeds {
+  HubStateShape state;
+  std::uint64_t bytes = 0;  // about as many as it allocates: all but weights and state
 };
 
 class HubExchange {
@@ -134,8 +138,6 @@ class HubExchange {
   const control::ThreadSchedule& schedule() const { return schedule_; }
   // Elements of its chunks whose weights are stepped here.
   std::uint64_t owned() const { return state_.owned; }
-  // What it will have as state.
-  static HubStateShape state_of(const HubExchangeContext& context);
   // Calls use(HubOwnedRange) for each chunk with elements that are owned here, in their order.
   template <typename Use>
   void for_each_owned(const Use& use) const {
@@ -143,10 +145,10 @@ class HubExchange {
       if (shape_of(chunk).owned.size() != 0) use(owned_of(chunk));
     }
   }
-  // Bytes that it has allocated: all but weights and state. needs(): about as many, before there is
-  // one.
+  // What one will have. Allocates little.
+  static HubNeeds needs(const HubExchangeContext& context);
+  // Bytes that it has allocated: all but weights and state.
   std::uint64_t memory() const;
-  static std::uint64_t needs(const HubExchangeContext& context);
 
   // The trainers' next push of a key whose round has ended here. Its chunks begin with begin().
   void push(std::uint32_t key, const HubPush& push);

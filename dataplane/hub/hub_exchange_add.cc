@@ -162,8 +162,8 @@ void HubExchange::step(ChunkState& chunk, unsigned sources, SegmentRange range,
       .rounded = whole ? nullptr : weights};
   const aggregation::OptimizerForm form = aggregation::optimizer_form(
       context_.model.settings_of(place_of(chunk).key), context_.divisor);
-  context_.optimizers.optimize(type, form)(arrays, sources_.data(), sources, range.bytes / size,
-                                           numbers);
+  context_.kernels.optimizers.optimize(type, form)(arrays, sources_.data(), sources,
+                                                   range.bytes / size, numbers);
 }
 
 void HubExchange::assign(const ChunkState& chunk, const void* values, SegmentRange range) {

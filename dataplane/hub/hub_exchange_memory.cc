@@ -20,27 +20,39 @@ std::uint64_t landing_bytes(const HubShape& shape) {
 
 }  // namespace
 
-HubStateShape HubExchange::state_of(const HubExchangeContext& context) {
+HubNeeds HubExchange::needs(const HubExchangeContext& context) {
   const control::ThreadSchedule schedule(context.plan, context.rank, context.execution.thread,
                                          kWholeChunk);
-  std::map<std::uint64_t, std::uint64_t> owned_of_bytes;
-  HubStateShape state;
+  const std::vector<control::HubKey>& keys = context.model.keys();
+  const auto& all_chunks = context.model.chunks();
+  std::map<std::uint64_t, HubShape> shapes;
+  std::size_t streams = 0;
+  for (unsigned w = 0; w < schedule.steps(); ++w) {
+    streams += control::kStages * schedule.step(w).peers;
+  }
+  HubNeeds needs;
+  needs.bytes = keys.size() * (sizeof(KeyState) + 2 * sizeof(std::uint32_t)) +
+                all_chunks.size() * sizeof(std::uint32_t);
   for (std::size_t i = 0; i < aggregation::optimizer_states(context.model.rule()); ++i) {
-    state.has[1 + i] = true;
+    needs.state.has[1 + i] = true;
   }
   for (const std::uint32_t number : context.execution.chunks) {
-    const control::hub::Chunk& place = context.model.chunks()[number];
-    const auto [found, is_new] = owned_of_bytes.try_emplace(place.bytes, 0);
-    if (is_new) {
-      found->second =
-          HubShape(schedule, place.bytes, context.segment_bytes, context.block_bytes).owned.size();
+    const control::hub::Chunk& place = all_chunks[number];
+    const HubShape& shape = shapes
+                                .try_emplace(place.bytes, schedule, place.bytes,
+                                             context.segment_bytes, context.block_bytes)
+                                .first->second;
+    const DataType type = keys[place.key].type;
+    needs.state.owned += shape.owned.size() / aggregation::element_bytes(type);
+    needs.state.ranges += shape.owned.size() == 0 ? 0 : 1;
+    needs.state.has[0] = needs.state.has[0] || type != DataType::float32;
+    needs.bytes += sizeof(ChunkState) + streams * 3 * sizeof(std::uint32_t) + shape.bits / 8 +
+                   shape.counts * sizeof(std::uint16_t) + landing_bytes(shape);
+    if (context.staleness.has_value() && context.trainers == 0) {
+      needs.bytes += StalePeers::needs(1, schedule.step(0).peers, shape.landing_places);
     }
-    const DataType type = context.model.keys()[place.key].type;
-    state.owned += found->second / aggregation::element_bytes(type);
-    state.ranges += found->second == 0 ? 0 : 1;
-    state.has[0] = state.has[0] || type != DataType::float32;
   }
-  return state;
+  return needs;
 }
 
 HubOwnedRange HubExchange::owned_of(const ChunkState& chunk) const {
@@ -53,32 +65,6 @@ HubOwnedRange HubExchange::owned_of(const ChunkState& chunk) const {
     if (arrays_[i] != nullptr && !whole) range.arrays[i] = arrays_[i] + chunk.state;
   }
   return range;
-}
-
-std::uint64_t HubExchange::needs(const HubExchangeContext& context) {
-  const control::ThreadSchedule schedule(context.plan, context.rank, context.execution.thread,
-                                         kWholeChunk);
-  std::map<std::uint64_t, HubShape> shapes;
-  std::size_t streams = 0;
-  for (unsigned w = 0; w < schedule.steps(); ++w) {
-    streams += control::kStages * schedule.step(w).peers;
-  }
-  std::uint64_t bytes =
-      context.model.keys().size() * (sizeof(KeyState) + 2 * sizeof(std::uint32_t)) +
-      context.model.chunks().size() * sizeof(std::uint32_t);
-  for (const std::uint32_t number : context.execution.chunks) {
-    const control::hub::Chunk& place = context.model.chunks()[number];
-    const HubShape& shape = shapes
-                                .try_emplace(place.bytes, schedule, place.bytes,
-                                             context.segment_bytes, context.block_bytes)
-                                .first->second;
-    bytes += sizeof(ChunkState) + streams * 3 * sizeof(std::uint32_t) + shape.bits / 8 +
-             shape.counts * sizeof(std::uint16_t) + landing_bytes(shape);
-    if (context.staleness.has_value() && context.trainers == 0) {
-      bytes += StalePeers::needs(1, schedule.step(0).peers, shape.landing_places);
-    }
-  }
-  return bytes;
 }
 
 std::uint64_t HubExchange::memory() const {

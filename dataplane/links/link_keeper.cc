@@ -183,8 +183,8 @@ GreetingBytes LinkKeeper::write_owed(unsigned port, std::span<std::uint8_t> out)
   std::size_t padding = 0;
   if (owed.padded) {
     full_frames(link).on_sent(number_);
-    padding =
-        settings_.padded_bytes - protocol::link_header_bytes(1, true, settings_.keys != nullptr);
+    padding = settings_.padded_bytes -
+              protocol::header_bytes(protocol::FrameType::greeting, 1, settings_.keys != nullptr);
   }
   const std::size_t headers = protocol::write_link_frame(
       out, protocol::FrameType::greeting, addresses, routing, protocol::kFirstSourcePort,

@@ -16,7 +16,7 @@ inline protocol::LinkAddresses link_addresses(const bcube::Neighbour& neighbour)
 
 // The hop that leads to a neighbour: the link to it.
 inline bcube::Hop hop_to(const bcube::Neighbour& neighbour) {
-  return {static_cast<std::uint8_t>(neighbour.level), static_cast<std::uint8_t>(neighbour.digit)};
+  return bcube::hop_to(neighbour.level, neighbour.digit);
 }
 
 // Nothing if the frame's hops, which are hostile, do not lead here.

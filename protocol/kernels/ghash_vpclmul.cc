@@ -11,7 +11,8 @@
 // summed up before they are reduced. A product of two halves each takes three multiplications
 // (Karatsuba); the sums of the powers' halves are in the table.
 //
-// No inline function from elsewhere may be used here (crc_avx512.cc says why).
+// No inline function from elsewhere may be used here, not even from the standard library: the
+// linker could choose this body, with instructions that not every CPU has, for the whole program.
 #include "protocol/kernels/ghash_vpclmul.h"
 
 #include <cstring>

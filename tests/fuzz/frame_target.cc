@@ -6,7 +6,6 @@
 #include "protocol/link_frame.h"
 #include "protocol/mac.h"
 #include "protocol/message_frame.h"
-#include "protocol/path_probe.h"
 #include "protocol/wire.h"
 #include "tests/fuzz/fuzz_target.h"
 

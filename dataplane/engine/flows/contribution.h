@@ -6,17 +6,11 @@
 #include <cstdint>
 #include <rte_mbuf.h>
 
+#include "protocol/wire.h"
+
 namespace gradcube::dataplane {
 
-// How a request travels in a segment header, for the neighbours to compare with their own.
-struct CollectiveSignature {
-  std::uint8_t type_and_operation = 0;
-  std::uint32_t count = 0;  // of elements, folded to 32 bits: the number itself below 2^32
-  std::uint16_t root = 0;   // a rank; of an all_gather what it gathers; else 0
-  std::uint8_t kind = 0;
-  std::uint32_t collective = 0;  // the low 32 bits of its number in the lane
-  friend bool operator==(const CollectiveSignature&, const CollectiveSignature&) = default;
-};
+using protocol::CollectiveSignature;
 
 struct Contribution {
   rte_mbuf* packet = nullptr;  // holds the payload

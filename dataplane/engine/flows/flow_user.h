@@ -24,7 +24,6 @@ namespace gradcube::dataplane {
 
 // A segment to send, in the trainer's buffer.
 struct OutgoingSegment {
-  std::uint64_t collective;
   CollectiveSignature signature;
   const std::uint8_t* payload;
   std::uint32_t bytes;

@@ -122,7 +122,7 @@ OutgoingSegment HubExecutor::outgoing(const Flow& flow, const HubLabel& label) c
   if (flow.stage == protocol::Stage::aggregation) {
     GuardedMemory::touch(segment.payload, segment.bytes);
   }
-  return {label.chunk, signature_of(label), segment.payload, segment.bytes};
+  return {signature_of(label), segment.payload, segment.bytes};
 }
 
 std::uint8_t HubExecutor::backlog(const Flow& flow) const {

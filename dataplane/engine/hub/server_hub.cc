@@ -49,8 +49,10 @@ ServerHub::Layout ServerHub::layout_of(const control::hub::HubModel& model,
   Layout layout;
   std::vector<HubStateShape> states;
   for (std::size_t i = 0; i < model.executions().size(); ++i) {
-    states.push_back(HubExchange::state_of(context_of(model, shape, i)));
-    layout.ranges += states.back().ranges;
+    const HubNeeds needs = HubExchange::needs(context_of(model, shape, i));
+    states.push_back(needs.state);
+    layout.ranges += needs.state.ranges;
+    layout.exchanges += needs.bytes;
   }
   layout.bytes =
       align(model.bytes() + sizeof(shared::HubHeader) + layout.ranges * sizeof(shared::HubRange));
@@ -62,13 +64,9 @@ ServerHub::Layout ServerHub::layout_of(const control::hub::HubModel& model,
 }
 
 std::uint64_t ServerHub::needs(const control::hub::HubModel& model, const ServerHubShape& shape) {
-  std::uint64_t bytes =
-      layout_of(model, shape).bytes +
-      HubBoard::needs(model.keys().size(), shape.trainers, model.executions().size());
-  for (std::size_t i = 0; i < model.executions().size(); ++i) {
-    bytes += HubExchange::needs(context_of(model, shape, i));
-  }
-  return bytes;
+  const Layout layout = layout_of(model, shape);
+  return layout.bytes + layout.exchanges +
+         HubBoard::needs(model.keys().size(), shape.trainers, model.executions().size());
 }
 
 // Without memory.
@@ -79,7 +77,6 @@ HubExchangeContext ServerHub::context_of(const control::hub::HubModel& model,
           *shape.plan,
           shape.rank,
           *shape.kernels,
-          *aggregation::optimizer_kernels_for(shape.kernels->instruction_set),
           shape.segment_bytes,
           shape.block_bytes,
           shape.trainers,

@@ -83,6 +83,7 @@ class ServerHub {
     std::uint64_t ranges = 0;
     std::vector<std::uint64_t> states;  // where each executor's arrays begin
     std::uint64_t bytes = 0;
+    std::uint64_t exchanges = 0;  // bytes that these take beside it
   };
 
   static Layout layout_of(const control::hub::HubModel& model, const ServerHubShape& shape);

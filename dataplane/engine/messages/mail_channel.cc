@@ -19,8 +19,8 @@ constexpr std::uint8_t kNothing = 0;  // the payload of a segment that has none
 
 CollectiveSignature signature_of(MailKind kind, std::uint32_t number, std::uint32_t segment,
                                  bool last) {
-  return {0, segment, static_cast<std::uint16_t>(last ? 1 : 0), static_cast<std::uint8_t>(kind),
-          number};
+  return {number, segment, static_cast<std::uint16_t>(last ? 1 : 0),
+          static_cast<std::uint8_t>(kind), 0};
 }
 
 }  // namespace
@@ -238,23 +238,21 @@ OutgoingSegment MailChannel::outgoing(const Entry& entry) const {
     const MailKind kind = entry.segment == kWithdrawalEntry  ? MailKind::withdrawal
                           : entry.segment == kWithdrawnEntry ? MailKind::withdrawn
                                                              : MailKind::absence;
-    return {entry.letter, signature_of(kind, entry.letter, 0, false), &kNothing, 0};
+    return {signature_of(kind, entry.letter, 0, false), &kNothing, 0};
   }
   const Letter& letter = room_.letter(entry.letter);
   if (entry.segment == kWantEntry) {
-    return {entry.letter, signature_of(MailKind::want, entry.letter, 0, false),
-            letter.notice.data(), kWantBytes};
+    return {signature_of(MailKind::want, entry.letter, 0, false), letter.notice.data(), kWantBytes};
   }
   if (letter.refused) {
-    return {letter.number, signature_of(MailKind::refusal, letter.number, 0, false),
-            letter.notice.data(), kRefusalBytes};
+    return {signature_of(MailKind::refusal, letter.number, 0, false), letter.notice.data(),
+            kRefusalBytes};
   }
   const std::uint64_t begin = std::uint64_t{entry.segment} * segment_bytes_;
   const auto bytes = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(letter.request.bytes - begin, segment_bytes_));
   GuardedMemory::touch(letter.request.buffer + begin, bytes);
-  return {letter.number,
-          signature_of(MailKind::data, letter.number, entry.segment,
+  return {signature_of(MailKind::data, letter.number, entry.segment,
                        entry.segment + 1 == letter.segments),
           letter.request.buffer + begin, bytes};
 }

@@ -93,15 +93,15 @@ void EgressQueue::pop(std::uint32_t count) {
   carried_.pop(count);
 }
 
-EgressQueue::Passed EgressQueue::take() {
-  const FrameInLine& frame = carried_[0];
+FrameInLine EgressQueue::take() {
+  FrameInLine frame = carried_[0];
   const std::int64_t departure = frame.time;
-  const Passed passed{frame.packet, departure + delay_, frame.queue, frame.from};
+  frame.time += delay_;
   counters_->forwarded.add(1);
-  counters_->bytes.add(passed.packet->pkt_len);
+  counters_->bytes.add(frame.packet->pkt_len);
   pop(1);
   use_wire(departure);
-  return passed;
+  return frame;
 }
 
 unsigned EgressQueue::deliver(std::int64_t now) {

@@ -49,14 +49,8 @@ class EgressQueue {
   // Delivers all frames that are due to the server, and returns how many.
   unsigned deliver(std::int64_t now);
 
-  // Of a trunk: the first frame, which is due, and when it arrives behind it.
-  struct Passed {
-    rte_mbuf* packet;
-    std::int64_t time;
-    std::uint16_t queue;
-    std::uint16_t from;
-  };
-  Passed take();
+  // Of a trunk: the first frame, which is due, with the time of its arrival behind it.
+  FrameInLine take();
 
   // When the next frame is due, or kNever. The wire is never free while a frame waits for it, so
   // the next one that is due is known.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <rte_ether.h>
 #include <stdexcept>
 
@@ -19,31 +20,6 @@ constexpr std::uint32_t kCloneCache = 32;
 // and switch j.
 constexpr std::uint64_t kSeedStride = 1'000'003;
 
-std::uint64_t mac_number(const std::array<std::uint8_t, 6>& mac) {
-  std::uint64_t number = 0;
-  for (const std::uint8_t byte : mac) number = number << 8 | byte;
-  return number;
-}
-
-const std::vector<bcube::ServerId>& checked(const EmbeddedFabricOptions& options) {
-  const std::vector<bcube::ServerId>& servers = options.servers;
-  if (servers.empty()) throw std::invalid_argument("a fabric needs at least one server");
-  if (std::adjacent_find(servers.begin(), servers.end(), std::greater_equal<>()) != servers.end()) {
-    throw std::invalid_argument("a fabric's servers must be listed in ascending order, each once");
-  }
-  for (const bcube::ServerId server : servers) {
-    if (options.space.contains(server)) continue;
-    throw std::invalid_argument("server " + std::to_string(server) + " is not among the fabric's " +
-                                std::to_string(options.space.servers()) + " servers");
-  }
-  if (!options.levels.empty() && options.levels.size() != options.space.levels()) {
-    throw std::invalid_argument("a fabric's levels must be listed all or none: there are " +
-                                std::to_string(options.space.levels()) + ", not " +
-                                std::to_string(options.levels.size()));
-  }
-  return servers;
-}
-
 }  // namespace
 
 PacketPoolOptions clone_pool(std::uint32_t mtu) {
@@ -58,7 +34,9 @@ std::uint64_t switch_seed(std::uint64_t fabric_seed, std::size_t switch_number) 
 }
 
 EmbeddedFabric::EmbeddedFabric(const EmbeddedFabricOptions& options)
-    : space_(options.space), servers_(checked(options)), clones_(options.clones) {
+    : space_(options.space), servers_(options.servers), clones_(options.clones) {
+  assert(!servers_.empty() && std::ranges::is_sorted(servers_, std::ranges::less_equal()));
+  assert(options.levels.empty() || options.levels.size() == space_.levels());
   make_ports(options);
   make_switches(options);
 }
@@ -154,7 +132,7 @@ void EmbeddedFabric::make_switch(
 }
 
 void EmbeddedFabric::connect(const PollerOf& poller_of, const std::vector<Poller*>& shared) {
-  if (shared.empty()) throw std::invalid_argument("a fabric needs pollers for its switches");
+  assert(!shared.empty());
   std::span<const LinkAt> links = links_;
   for (std::size_t i = 0; i < switches_.size(); ++i) {
     const std::uint16_t of_switch = switches_[i].fabric->ports();

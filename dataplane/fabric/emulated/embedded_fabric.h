@@ -78,9 +78,7 @@ std::uint64_t switch_seed(std::uint64_t fabric_seed, std::size_t switch_number);
 
 class EmbeddedFabric final : public Fabric {
  public:
-  // Throws std::invalid_argument for lists of servers or levels that are not as described above,
-  // and std::runtime_error if DPDK has no memory left or the options do not fit together. Needs an
-  // Eal.
+  // Throws std::runtime_error if DPDK has no memory left. Needs an Eal.
   explicit EmbeddedFabric(const EmbeddedFabricOptions& options);
 
   std::vector<Port*> ports(bcube::ServerId server) override;
@@ -99,7 +97,7 @@ class EmbeddedFabric final : public Fabric {
   // Gives the switches' shards to pollers, and the ports doorbells where a ring's two ends lie on
   // different ones. A switch with a shard for each queue has them on the pollers of its first
   // server. One with a single shard lies on one of `shared`, which the switches take in turn. Call
-  // it once, before any poller runs. Throws std::invalid_argument if `shared` is empty.
+  // it once, before any poller runs. `shared` is not empty.
   void connect(const PollerOf& poller_of, const std::vector<Poller*>& shared);
 
   struct SwitchAt {
@@ -130,8 +128,7 @@ class EmbeddedFabric final : public Fabric {
   }
 
   // Changes what the switches do to the frames of these links: `change` makes each link's new
-  // impairments from those it has. How many links have others than before. Throws
-  // std::invalid_argument for impairments that are none; the links before that one are changed.
+  // impairments from those it has. How many links have others than before.
   using ImpairmentChange = std::function<Impairments(Impairments)>;
   std::size_t change_impairments(const std::vector<LinkAt>& links, const ImpairmentChange& change);
   // The same impairments for all links.

@@ -1,8 +1,7 @@
 #include "dataplane/fabric/emulated/emulated_switch.h"
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
+#include <cassert>
 
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/fabric/link_clock.h"
@@ -14,15 +13,14 @@ namespace {
 constexpr std::uint32_t kMaxEgressFrames = 1U << 22;
 constexpr std::uint32_t kSpareFrames = 64;
 
-std::vector<std::pair<std::uint64_t, std::uint16_t>> forwarding(
-    const std::vector<SwitchPort>& ports) {
-  std::vector<std::pair<std::uint64_t, std::uint16_t>> entries;
+MacTable forwarding(const std::vector<SwitchPort>& ports) {
+  MacTable table;
   for (std::size_t port = 0; port < ports.size(); ++port) {
     for (const std::uint64_t mac : ports[port].addresses) {
-      entries.emplace_back(mac, static_cast<std::uint16_t>(port));
+      table.add(mac, static_cast<std::uint16_t>(port));
     }
   }
-  return entries;
+  return table;
 }
 
 // Enough for the smallest frames to fill the queue in bytes, and for those on their way behind it.
@@ -37,52 +35,6 @@ std::uint32_t egress_frames(const LinkProfile& profile, std::uint32_t unbounded)
   return static_cast<std::uint32_t>(std::min<double>(frames, kMaxEgressFrames));
 }
 
-void check_rate(std::uint64_t rate) {
-  if (rate == 0 || rate >= LinkClock::kMinRate) return;
-  throw std::runtime_error(
-      "the rate of a link must be at least 1 Mbit/s (or 0: not limited), not " +
-      std::to_string(rate) + " bit/s");
-}
-
-void check(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& ports) {
-  if (ports.empty() || ports.size() >= MacTable::kUnknown) {
-    throw std::runtime_error("a switch must have 1 to " + std::to_string(MacTable::kUnknown - 1) +
-                             " ports");
-  }
-  for (const SwitchPort& one : ports) {
-    if (one.port == nullptr) throw std::runtime_error("a switch port has no link");
-    if (one.port->queues() != ports.front().port->queues()) {
-      throw std::runtime_error("all ports of a switch must have the same number of queues");
-    }
-  }
-  if (options.shards == 0 || options.shards > ports.front().port->queues()) {
-    throw std::runtime_error(
-        "a switch must have 1 to " + std::to_string(ports.front().port->queues()) +
-        " shards, one per queue of its ports at most, not " + std::to_string(options.shards));
-  }
-  if (options.shards > 1 && options.profile.limited()) {
-    throw std::runtime_error(
-        "a switch with a rate or a bounded queue must have one shard, because its queues share the "
-        "wires");
-  }
-  check_rate(options.profile.bits_per_second);
-  for (const SwitchPort& one : ports) {
-    check_rate(one.bits_per_second);
-    if (one.bits_per_second != 0 && options.profile.bits_per_second == 0) {
-      throw std::runtime_error("a link has a rate of its own, and the others have none");
-    }
-  }
-  for (const TrunkLevel& trunks : options.trunks) {
-    if (options.profile.limited() && trunks.places > 0 &&
-        trunks.link.bits_per_second >= LinkClock::kMinRate) {
-      continue;
-    }
-    throw std::runtime_error(
-        "the trunks of a tree must have a rate, and so must the links of its servers");
-  }
-  if (options.profile.delay < 0) throw std::runtime_error("a switch's delay must not be negative");
-}
-
 }  // namespace
 
 EmulatedSwitch::EmulatedSwitch(const EmulatedSwitchOptions& options,
@@ -90,9 +42,14 @@ EmulatedSwitch::EmulatedSwitch(const EmulatedSwitchOptions& options,
     : ports_(static_cast<std::uint16_t>(ports.size())),
       macs_(forwarding(ports)),
       publisher_(ports.size()) {
-  check(options, ports);
+  assert(!ports.empty() && ports.size() < kUnknownMac);
+  assert(options.shards >= 1 && options.shards <= ports.front().port->queues());
+  assert(options.shards == 1 || !options.profile.limited());
+  assert(options.profile.limited() || options.trunks.empty());
   SwitchShard::Setup setup;
   for (const SwitchPort& one : ports) {
+    assert(one.port->queues() == ports.front().port->queues());
+    assert(one.bits_per_second == 0 || options.profile.bits_per_second != 0);
     setup.ports.push_back(one.port);
     setup.places.push_back(one.place);
     LinkProfile& profile = setup.profiles.emplace_back(options.profile);
@@ -101,6 +58,7 @@ EmulatedSwitch::EmulatedSwitch(const EmulatedSwitchOptions& options,
   }
   setup.trunks = options.trunks;
   for (TrunkLevel& trunks : setup.trunks) {
+    assert(trunks.places > 0 && trunks.link.bits_per_second != 0);
     trunks.frames = egress_frames(trunks.link, options.egress_frames);
   }
   setup.macs = &macs_;
@@ -131,9 +89,7 @@ std::vector<EmulatedSwitch::TrunkCounts> EmulatedSwitch::trunk_counts() const {
 }
 
 SwitchPortCounts EmulatedSwitch::counts(std::uint16_t port) const {
-  if (port >= ports_) {
-    throw std::invalid_argument("the switch has no port " + std::to_string(port));
-  }
+  assert(port < ports_);
   SwitchPortCounts sum;
   for (const auto& shard : shards_) add_counters(sum, shard->counters(port));
   return sum;

@@ -78,8 +78,7 @@ struct SwitchPort {
 
 class EmulatedSwitch {
  public:
-  // Throws std::runtime_error if ports, shards and profile do not fit together, or if an address
-  // is given twice.
+  // Ports, shards and profile fit together, as said above, and no address is given twice.
   EmulatedSwitch(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& ports,
                  const PacketPool* clones);
 
@@ -88,7 +87,7 @@ class EmulatedSwitch {
   SwitchShard& shard(std::uint16_t index) { return *shards_.at(index); }
 
   // Sets the impairments of the frames that come in at `port` (and, for Impairments::up, of those
-  // that go out there). Throws std::invalid_argument.
+  // that go out there).
   void set_impairments(std::uint16_t port, const Impairments& impairments);
   // The same for every port.
   void set_impairments(const Impairments& impairments);

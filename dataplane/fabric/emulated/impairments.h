@@ -38,8 +38,7 @@ class ImpairmentPublisher {
  public:
   explicit ImpairmentPublisher(std::size_t ports) : current_(ports) {}
 
-  // Takes effect at each shard's next round. Throws std::invalid_argument when a probability is not
-  // within 0..1, also for a port that is not there, and then changes nothing.
+  // Takes effect at each shard's next round. Probabilities are within 0..1.
   void publish(std::size_t port, const Impairments& impairments);
   Impairments current(std::size_t port) const;
 

@@ -231,8 +231,8 @@ template <bool kImpaired, bool kLimited>
 void SwitchShard::forward(rte_mbuf* packet, std::uint16_t in, std::uint16_t in_queue,
                           std::int64_t arrival) {
   const std::uint16_t out =
-      has_ethernet_header(packet) ? macs_->find(destination_mac(packet)) : MacTable::kUnknown;
-  if (out == MacTable::kUnknown) {
+      has_ethernet_header(packet) ? macs_->find(destination_mac(packet)) : kUnknownMac;
+  if (out == kUnknownMac) {
     counters_[in].unknown_mac.add(1);
     rte_pktmbuf_free(packet);
     return;

@@ -55,7 +55,7 @@ class TrunkTree {
     for (;;) {
       const std::size_t first = first_due();
       if (trunks_[first].next_due() > until) return;
-      const EgressQueue::Passed frame = trunks_[first].take();
+      const FrameInLine frame = trunks_[first].take();
       const std::uint16_t out = macs_->find(destination_mac(frame.packet));
       const std::size_t next = next_trunk(first, frame.from, out);
       if (next == kNone) {

@@ -1,6 +1,10 @@
 #include "dataplane/fabric/kernel/interface_fabric.h"
 
+#include <memory>
+
 #include "bcube_forwarding/neighbours.h"
+#include "dataplane/fabric/kernel/packet_port.h"
+#include "dataplane/fabric/server_fabric.h"
 
 namespace gradcube::dataplane {
 
@@ -11,6 +15,24 @@ namespace {
 // itself. Without, the rings bridge the time until the poller gets its core back.
 constexpr std::uint32_t kLimitedReceiveRing = 256;
 constexpr std::uint32_t kLimitedTransmitRing = 64;
+
+std::unique_ptr<ServerFabric> make_fabric(const PortsRequest& request, Clock& clock) {
+  auto fabric = std::make_unique<ServerFabric>(request.server);
+  for (unsigned number = 0; number < request.names.size(); ++number) {
+    PacketPortOptions port;
+    port.interface = request.names[number];
+    port.mac = bcube::embedded_link_address(number, request.server).mac;
+    port.mtu = request.settings.mtu;
+    port.pools = request.received;
+    port.bits_per_second = port_rate(request.settings, request.server, number);
+    if (port.bits_per_second != 0) {
+      port.receive_depth = kLimitedReceiveRing;
+      port.transmit_depth = kLimitedTransmitRing;
+    }
+    fabric->add(std::make_unique<PacketPort>(port, clock));
+  }
+  return fabric;
+}
 
 }  // namespace
 
@@ -27,25 +49,6 @@ const PortDriver kInterfaceDriver{
         "takes one down",
     .adapt = refuse_emulation,
     .useful_lcores = lcores_by_threads,
-    .make = [](const PortsRequest& request, Clock& clock) -> std::unique_ptr<ServerPorts> {
-      return std::make_unique<InterfaceFabric>(request, clock);
-    }};
-
-InterfaceFabric::InterfaceFabric(const PortsRequest& request, Clock& clock)
-    : ServerFabric(request.server) {
-  for (unsigned number = 0; number < request.names.size(); ++number) {
-    PacketPortOptions port;
-    port.interface = request.names[number];
-    port.mac = bcube::embedded_link_address(number, server()).mac;
-    port.mtu = request.settings.mtu;
-    port.pools = request.received;
-    port.bits_per_second = port_rate(request.settings, server(), number);
-    if (port.bits_per_second != 0) {
-      port.receive_depth = kLimitedReceiveRing;
-      port.transmit_depth = kLimitedTransmitRing;
-    }
-    add_port(port, clock);
-  }
-}
+    .make = make_fabric};
 
 }  // namespace gradcube::dataplane

@@ -1,11 +1,11 @@
 #include "dataplane/fabric/kernel/packet_port.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 #include "control/base/errors.h"
 #include "dataplane/fabric/frame_fields.h"
@@ -28,10 +28,6 @@ std::uint32_t checked_mtu(const PacketPortOptions& options, const NetworkInterfa
   throw control::SetupError(too_small(interface, mtu));
 }
 
-std::uint32_t frame_room(const PacketPool& pool) {
-  return rte_pktmbuf_data_room_size(pool.get()) - RTE_PKTMBUF_HEADROOM;
-}
-
 }  // namespace
 
 PacketPort::Queue::Queue(const NetworkInterface& interface, const PacketRingSizes& sizes,
@@ -41,25 +37,22 @@ PacketPort::Queue::Queue(const NetworkInterface& interface, const PacketRingSize
       outgoing(socket.transmit_slots(), socket.descriptor()),
       pacer(its_pacer),
       pool(its_pool),
-      buffer_bytes(frame_room(its_pool)) {}
+      buffer_bytes(frame_room(its_pool.get())) {}
 
 PacketPort::PacketPort(const PacketPortOptions& options, Clock& clock)
     : PacketPort(options, find_network_interface(options.interface), clock) {}
 
 PacketPort::PacketPort(const PacketPortOptions& options, const NetworkInterface& interface,
                        Clock& clock)
-    : Port(static_cast<std::uint16_t>(options.pools.size()), checked_mtu(options, interface)),
+    : WakingPort(static_cast<std::uint16_t>(options.pools.size()), checked_mtu(options, interface)),
       name_(interface.name),
       mac_(options.mac == decltype(options.mac){} ? interface.mac : options.mac),
       clock_(clock) {
-  const std::uint32_t full_frame = mtu() + kEthernetBytes;
   const Pacer pacer = pacer_of_queue(options.bits_per_second, options.pools.size(),
                                      mtu() + kEthernetBytes + kWireOverheadBytes,
                                      "network interface " + interface.name);
   for (PacketPool* pool : options.pools) {
-    if (pool == nullptr || frame_room(*pool) < full_frame) {
-      throw std::invalid_argument("a packet port needs pools whose packets hold a full frame");
-    }
+    assert(holds_a_frame(*pool, mtu()));
     queues_.emplace_back(interface,
                          PacketRingSizes{.mtu = mtu(),
                                          .receive_slots = options.receive_depth,

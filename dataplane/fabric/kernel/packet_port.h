@@ -64,7 +64,7 @@
 #include "dataplane/fabric/kernel/receive_ring.h"
 #include "dataplane/fabric/kernel/transmit_ring.h"
 #include "dataplane/fabric/pacer.h"
-#include "dataplane/fabric/port.h"
+#include "dataplane/fabric/waking_port.h"
 #include "dataplane/host/clock.h"
 #include "dataplane/host/packet_pool.h"
 #include "dataplane/host/relaxed_counter.h"
@@ -89,7 +89,7 @@ struct PacketPortOptions {
   std::uint64_t bits_per_second = 0;
 };
 
-class PacketPort final : public Port {
+class PacketPort final : public WakingPort {
  public:
   // How long the port leaves the kernel alone after it did not take all frames.
   static constexpr Nanoseconds kRetry = 50'000;
@@ -98,8 +98,7 @@ class PacketPort final : public Port {
   static constexpr Nanoseconds kLongestRetry = 20'000'000;
 
   // Throws control::SetupError if there is no such interface, it is down or carries less than the
-  // MTU, or the kernel refuses; control::UsageError for a rate that is too low;
-  // std::invalid_argument if the pools do not fit.
+  // MTU, or the kernel refuses; control::UsageError for a rate that is too low.
   PacketPort(const PacketPortOptions& options, Clock& clock);
 
   std::uint16_t receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override;
@@ -110,12 +109,12 @@ class PacketPort final : public Port {
   // Whose frames it receives. The interface's is that of when the port was made.
   const std::array<std::uint8_t, 6>& mac() const { return mac_; }
 
-  // For Poller::watch() and poll(): readable when a frame has arrived.
-  int wake_descriptor(std::uint16_t queue) const { return queues_[queue].socket.descriptor(); }
-  // The earliest time at which the queue may do something that the descriptor does not announce:
-  // accept a frame again, send one that the kernel did not take, receive one for which there was no
-  // mbuf. kNever if nothing of this is so.
-  Nanoseconds next_event(std::uint16_t queue) const;
+  int wake_descriptor(std::uint16_t queue) const override {
+    return queues_[queue].socket.descriptor();
+  }
+  // When it may accept a frame again, send one that the kernel did not take, or receive one for
+  // which there was no mbuf.
+  Nanoseconds next_event(std::uint16_t queue) const override;
 
   // Asks the kernel for its part of them.
   PacketPortCounts drop_counts(std::uint16_t queue);

@@ -1,10 +1,20 @@
 #include "dataplane/fabric/memif/memif_fabric.h"
 
+#include <filesystem>
 #include <fmt/format.h>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "control/base/errors.h"
 #include "control/settings/run_directory.h"
 #include "control/settings/switch_parts.h"
+#include "dataplane/fabric/memif/memif_device.h"
+#include "dataplane/fabric/memif/memif_reconnection.h"
+#include "dataplane/fabric/memif/memif_socket.h"
+#include "dataplane/fabric/nic/ethdev_port.h"
+#include "dataplane/fabric/server_fabric.h"
 
 namespace gradcube::dataplane {
 
@@ -33,6 +43,55 @@ void check_queues(const control::ClusterSettings& settings) {
       settings.lcores.size(), settings.server_lcores));
 }
 
+// What the ports stand on.
+struct MemifLinks {
+  std::map<std::filesystem::path, MemifSocket> sockets;
+  std::vector<std::unique_ptr<MemifDevice>> devices;  // by port
+};
+
+std::unique_ptr<EthdevPort> make_port(MemifLinks& links, const PortsRequest& request, unsigned port,
+                                      const std::filesystem::path& socket, Clock& clock) {
+  MemifOptions of_device;
+  of_device.socket = links.sockets.try_emplace(socket, socket).first->second.path();
+  of_device.number = memif_number(request.server, port, request.settings.topology.ports(),
+                                  static_cast<unsigned>(request.received.size()));
+  of_device.role = MemifOptions::Role::connects;
+  of_device.mtu = request.settings.mtu;
+  of_device.slots = memif_slots(request.settings);
+  links.devices.push_back(std::make_unique<MemifDevice>(of_device));
+  EthdevPortOptions of_port = links.devices.back()->port_options();
+  for (PacketPool* pool : request.received) {
+    of_port.pools.push_back({.received = pool, .device = nullptr, .sent = nullptr});
+  }
+  of_port.bits_per_second = port_rate(request.settings, request.server, port);
+  try {
+    return std::make_unique<EthdevPort>(of_port, clock);
+  } catch (const control::SetupError& error) {
+    throw control::SetupError(
+        fmt::format("port {}: {}; a daemon of the switches has to listen at {}", port, error.what(),
+                    socket.string()));
+  }
+}
+
+std::unique_ptr<ServerFabric> make_fabric(const PortsRequest& request, Clock& clock) {
+  check_queues(request.settings);
+  const bcube::AddressSpace& space = request.settings.topology.space();
+  const control::SwitchParts parts(space, control::kMaxSwitchProcessPorts);
+  const control::RunDirectory cluster(request.names.front());
+  auto fabric = std::make_unique<ServerFabric>(request.server);
+  const auto links = std::make_shared<MemifLinks>();
+  fabric->keep(links);
+  std::vector<EthdevPort*> ports;
+  for (unsigned number = 0; number < space.ports(); ++number) {
+    const unsigned part = parts.of(request.server, number);
+    auto port = make_port(*links, request, number, cluster.of_switches(part).memif_socket(), clock);
+    ports.push_back(port.get());
+    fabric->add(std::move(port));
+  }
+  fabric->keep_above(std::make_shared<MemifReconnection>(ports));
+  return fabric;
+}
+
 }  // namespace
 
 const PortDriver kMemifDriver{
@@ -47,59 +106,10 @@ const PortDriver kMemifDriver{
         "switches impairs them",
     .adapt = adapt_to_memif,
     .useful_lcores = lcores_of_server,
-    .make = [](const PortsRequest& request, Clock& clock) -> std::unique_ptr<ServerPorts> {
-      check_queues(request.settings);
-      return std::make_unique<MemifFabric>(request, clock);
-    }};
+    .make = make_fabric};
 
 std::uint16_t memif_slots(const control::ClusterSettings& settings) {
   return settings.rates.limited() ? kLimitedSlots : kUnlimitedSlots;
-}
-
-MemifFabric::MemifFabric(const PortsRequest& request, Clock& clock) : EthdevFabric(request.server) {
-  const bcube::AddressSpace& space = request.settings.topology.space();
-  const control::SwitchParts parts(space, control::kMaxSwitchProcessPorts);
-  const control::RunDirectory cluster(request.names.front());
-  try {
-    std::vector<EthdevPort*> ports;
-    for (unsigned port = 0; port < space.ports(); ++port) {
-      const unsigned part = parts.of(request.server, port);
-      ports.push_back(&add(request, port, cluster.of_switches(part).memif_socket(), clock));
-    }
-    reconnection_ = std::make_unique<MemifReconnection>(ports);
-  } catch (...) {
-    MemifFabric::discard_packets();
-    throw;
-  }
-}
-
-void MemifFabric::discard_packets() {
-  reconnection_.reset();
-  EthdevFabric::discard_packets();
-}
-
-EthdevPort& MemifFabric::add(const PortsRequest& request, unsigned port,
-                             const std::filesystem::path& socket, Clock& clock) {
-  MemifOptions of_device;
-  of_device.socket = sockets_.try_emplace(socket, socket).first->second.path();
-  of_device.number = memif_number(server(), port, request.settings.topology.ports(),
-                                  static_cast<unsigned>(request.received.size()));
-  of_device.role = MemifOptions::Role::connects;
-  of_device.mtu = request.settings.mtu;
-  of_device.slots = memif_slots(request.settings);
-  devices_.push_back(std::make_unique<MemifDevice>(of_device));
-  EthdevPortOptions of_port = devices_.back()->port_options();
-  for (PacketPool* pool : request.received) {
-    of_port.pools.push_back({.received = pool, .device = nullptr, .sent = nullptr});
-  }
-  of_port.bits_per_second = port_rate(request.settings, server(), port);
-  try {
-    return add_port(of_port, clock);
-  } catch (const control::SetupError& error) {
-    throw control::SetupError(
-        fmt::format("port {}: {}; a daemon of the switches has to listen at {}", port, error.what(),
-                    socket.string()));
-  }
 }
 
 }  // namespace gradcube::dataplane

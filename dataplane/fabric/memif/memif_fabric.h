@@ -5,23 +5,14 @@
 // the cable there, if it has one queue; with more, memif_number() says it. A link comes back by
 // itself when that process has ended and a new one listens (memif_reconnection.h).
 //
-// Ownership and threads: as server_fabric.h says. Owns the devices, too.
+// The fabric owns the devices, too.
 //
-// Errors: the constructor's are those of MemifDevice and EthdevPort; where nobody listens, they say
-// what is missing.
+// Errors: those of MemifDevice and EthdevPort; where nobody listens, they say what is missing.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_MEMIF_MEMIF_FABRIC_H_
 #define GRADCUBE_DATAPLANE_FABRIC_MEMIF_MEMIF_FABRIC_H_
 
 #include <cstdint>
-#include <filesystem>
-#include <map>
-#include <memory>
-#include <vector>
 
-#include "dataplane/fabric/memif/memif_device.h"
-#include "dataplane/fabric/memif/memif_reconnection.h"
-#include "dataplane/fabric/memif/memif_socket.h"
-#include "dataplane/fabric/nic/ethdev_fabric.h"
 #include "dataplane/fabric/port_driver.h"
 
 namespace gradcube::dataplane {
@@ -41,23 +32,6 @@ extern const PortDriver kMemifDriver;
 
 // Of each ring of a link, at both ends.
 std::uint16_t memif_slots(const control::ClusterSettings& settings);
-
-class MemifFabric final : public EthdevFabric {
- public:
-  MemifFabric(const PortsRequest& request, Clock& clock);
-  // The ports go before their devices.
-  ~MemifFabric() override { MemifFabric::discard_packets(); }
-
-  void discard_packets() override;
-
- private:
-  EthdevPort& add(const PortsRequest& request, unsigned port, const std::filesystem::path& socket,
-                  Clock& clock);
-
-  std::map<std::filesystem::path, MemifSocket> sockets_;
-  std::vector<std::unique_ptr<MemifDevice>> devices_;  // by port
-  std::unique_ptr<MemifReconnection> reconnection_;    // goes before the ports
-};
 
 }  // namespace gradcube::dataplane
 

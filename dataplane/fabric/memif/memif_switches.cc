@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstring>
-#include <stdexcept>
 
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/fabric/memif/memif_fabric.h"
@@ -30,9 +30,7 @@ std::uint16_t queue_by_hash(const rte_mbuf* packet, std::uint16_t queues) {
 
 MemifSwitches::MemifSwitches(const MemifSwitchesOptions& options, Clock& clock)
     : socket_(options.socket), fabric_(options.fabric) {
-  if (options.queues > kMostQueues) {
-    throw std::invalid_argument("a memif link has too many queues");
-  }
+  assert(options.queues <= kMostQueues);
   for (const EmbeddedFabric::LinkAt& at : fabric_.links()) {
     MemifOptions of_device;
     of_device.socket = socket_.path();

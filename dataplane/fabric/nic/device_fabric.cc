@@ -6,10 +6,12 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_ether.h>
+#include <vector>
 
 #include "bcube_forwarding/neighbours.h"
 #include "control/base/errors.h"
 #include "dataplane/fabric/frame_fields.h"
+#include "dataplane/fabric/nic/ethdev_port.h"
 #include "dataplane/host/memory_units.h"
 
 namespace gradcube::dataplane {
@@ -66,41 +68,42 @@ void set_link_address(std::uint16_t device, const std::string& what,
                   rte_strerror(-failed)));
 }
 
+std::vector<EthdevQueuePools> add_pools(ServerFabric& fabric, const PortsRequest& request) {
+  std::vector<EthdevQueuePools> queues;
+  for (PacketPool* received : request.received) {
+    const auto queue = static_cast<std::uint16_t>(queues.size());
+    PacketPool& into = fabric.add_pool(device_pool(request.settings, queue));
+    PacketPool& out = fabric.add_pool(sent_pool(request.settings, queue));
+    queues.push_back({.received = received, .device = &into, .sent = &out});
+  }
+  return queues;
+}
+
 }  // namespace
 
-DeviceFabric::DeviceFabric(const PortsRequest& request) : EthdevFabric(request.server) {
-  for (PacketPool* received : request.received) {
-    const auto queue = static_cast<std::uint16_t>(queues_.size());
-    PacketPool& into = pools_.emplace_back(device_pool(request.settings, queue));
-    PacketPool& out = pools_.emplace_back(sent_pool(request.settings, queue));
-    queues_.push_back({.received = received, .device = &into, .sent = &out});
-  }
-}
-
-void DeviceFabric::add_device(const PortsRequest& request, std::uint16_t device,
-                              const std::string& what, Clock& clock) {
-  const unsigned number = devices_++;
+std::unique_ptr<ServerFabric> make_device_fabric(const PortsRequest& request, Clock& clock,
+                                                 NamedDevice (*find)(const std::string& name,
+                                                                     ServerFabric& fabric)) {
+  auto fabric = std::make_unique<ServerFabric>(request.server);
   EthdevPortOptions port;
-  port.device = device;
-  port.name = what;
   port.mtu = request.settings.mtu;
-  port.pools = queues_;
+  port.pools = add_pools(*fabric, request);
   port.receive_depth = descriptors(request.settings);
   port.transmit_depth = port.receive_depth;
-  port.bits_per_second = port_rate(request.settings, server(), number);
   port.receive_interrupts = true;
   port.tells_of_device = true;
-  set_link_address(device, what, bcube::embedded_link_address(number, server()));
-  add_port(port, clock);
+  for (unsigned number = 0; number < request.names.size(); ++number) {
+    const NamedDevice device = find(request.names[number], *fabric);
+    port.device = device.number;
+    port.name = device.name;
+    port.bits_per_second = port_rate(request.settings, request.server, number);
+    set_link_address(port.device, port.name, bcube::embedded_link_address(number, request.server));
+    fabric->add(std::make_unique<EthdevPort>(port, clock));
+  }
+  return fabric;
 }
 
-std::uint64_t DeviceFabric::pool_bytes() const {
-  std::uint64_t bytes = 0;
-  for (const PacketPool& pool : pools_) bytes += pool.bytes();
-  return bytes;
-}
-
-unsigned DeviceFabric::megabytes(const control::ClusterSettings& settings, unsigned queues) {
+unsigned device_megabytes(const control::ClusterSettings& settings, unsigned queues) {
   std::uint64_t bytes = 0;
   for (const PacketPoolOptions& pool : {device_pool(settings, 0), sent_pool(settings, 0)}) {
     bytes += std::uint64_t{queues} * pool.count * (pool.frame_bytes + kPacketBytes);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <nlohmann/json.hpp>
 #include <rte_ethdev.h>
-#include <stdexcept>
 
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/host/counters_json.h"
@@ -16,23 +16,6 @@ namespace {
 // A frame then comes a fraction of the usual pause too late.
 constexpr Nanoseconds kLooksPerPause = 4;
 constexpr Nanoseconds kPausesSmoothed = 4;
-
-bool holds_a_frame(const PacketPool* pool, std::uint32_t mtu) {
-  return pool != nullptr &&
-         rte_pktmbuf_data_room_size(pool->get()) >= mtu + kEthernetBytes + RTE_PKTMBUF_HEADROOM;
-}
-
-void check(const EthdevPortOptions& options) {
-  for (const EthdevQueuePools& pools : options.pools) {
-    if (!holds_a_frame(pools.received, options.mtu) ||
-        (pools.sent != nullptr && !holds_a_frame(pools.sent, options.mtu))) {
-      throw std::invalid_argument("an ethdev port needs pools whose packets hold a full frame");
-    }
-  }
-  if (!std::has_single_bit(options.backlog)) {
-    throw std::invalid_argument("an ethdev port's backlog must be a power of two");
-  }
-}
 
 }  // namespace
 
@@ -52,16 +35,18 @@ void EthdevPort::Queue::note_busy(Nanoseconds now) {
 }
 
 EthdevPort::EthdevPort(const EthdevPortOptions& options, Clock& clock)
-    : Port(static_cast<std::uint16_t>(options.pools.size()), options.mtu),
+    : WakingPort(static_cast<std::uint16_t>(options.pools.size()), options.mtu),
       device_(options.device),
       name_(options.name),
       ends_on_interrupt_thread_(options.ends_on_interrupt_thread),
       tells_of_device_(options.tells_of_device),
       clock_(clock) {
-  check(options);
+  assert(std::has_single_bit(options.backlog));
   const Pacer pacer = pacer_of_queue(options.bits_per_second, options.pools.size(),
                                      mtu() + kEthernetBytes + kWireOverheadBytes, options.name);
   for (const EthdevQueuePools& pools : options.pools) {
+    assert(holds_a_frame(*pools.received, mtu()));
+    assert(pools.sent == nullptr || holds_a_frame(*pools.sent, mtu()));
     queues_.emplace_back(pools, options.backlog, pacer);
   }
   try {

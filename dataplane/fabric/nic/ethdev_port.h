@@ -59,7 +59,7 @@
 #include "dataplane/fabric/nic/ethdev_port_counters.h"
 #include "dataplane/fabric/nic/queue_rules.h"
 #include "dataplane/fabric/pacer.h"
-#include "dataplane/fabric/port.h"
+#include "dataplane/fabric/waking_port.h"
 #include "dataplane/host/clock.h"
 #include "dataplane/host/packet_pool.h"
 #include "dataplane/host/relaxed_counter.h"
@@ -106,7 +106,7 @@ enum class DeviceSteering : std::uint8_t {
 };
 std::string_view name(DeviceSteering steering);
 
-class EthdevPort final : public Port {
+class EthdevPort final : public WakingPort {
  public:
   // How soon the port tries again what the device did not take.
   static constexpr Nanoseconds kRetry = 60'000;
@@ -119,8 +119,7 @@ class EthdevPort final : public Port {
   static constexpr Nanoseconds kLongestLook = 4'000'000;
 
   // Throws control::SetupError if the device refuses something, control::UsageError for a rate that
-  // is too low and for more queues than the device can send from, std::invalid_argument if the
-  // pools or the backlog do not fit.
+  // is too low and for more queues than the device can send from.
   EthdevPort(const EthdevPortOptions& options, Clock& clock);
   ~EthdevPort() override;
 
@@ -131,14 +130,14 @@ class EthdevPort final : public Port {
 
   // The earliest time at which there may be something to receive or to send; kNever if nothing
   // waits and the queue's descriptor tells of what comes, or nothing can come to this queue.
-  Nanoseconds next_event(std::uint16_t queue) const;
+  Nanoseconds next_event(std::uint16_t queue) const override;
 
   // That becomes readable, as edge-triggered epoll sees it, for each frame that arrives between
   // prepare_wait() and finish_wait(); nobody reads it. -1: the driver has no receive interrupts.
-  int wake_descriptor(std::uint16_t queue) const { return queues_[queue].wake_descriptor; }
+  int wake_descriptor(std::uint16_t queue) const override { return queues_[queue].wake_descriptor; }
   // A frame that arrived before is not told: look once more afterwards.
-  void prepare_wait(std::uint16_t queue);
-  void finish_wait(std::uint16_t queue);
+  void prepare_wait(std::uint16_t queue) override;
+  void finish_wait(std::uint16_t queue) override;
 
   // Whether the device is connected to something.
   bool has_link() const;

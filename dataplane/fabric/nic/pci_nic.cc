@@ -70,22 +70,17 @@ std::uint16_t device_of_nic(const std::string& address) {
 
 namespace {
 
-class NicFabric final : public DeviceFabric {
- public:
-  NicFabric(const PortsRequest& request, Clock& clock) : DeviceFabric(request) {
-    for (const std::string& nic : request.names) {
-      add_device(request, device_of_nic(nic), "NIC " + nic, clock);
-    }
-  }
-};
+std::unique_ptr<ServerFabric> make_nic_ports(const PortsRequest& request, Clock& clock) {
+  return make_device_fabric(request, clock, [](const std::string& nic, ServerFabric&) {
+    return NamedDevice{device_of_nic(nic), "NIC " + nic};
+  });
+}
 
 PortNeeds nic_needs(const control::ClusterSettings& settings, const std::vector<std::string>& nics,
                     unsigned queues) {
   check_nics(nics);
   // A NIC is given addresses of memory, and only huge pages keep theirs.
-  return {.megabytes = DeviceFabric::megabytes(settings, queues),
-          .huge_pages = true,
-          .pci_devices = nics};
+  return {.megabytes = device_megabytes(settings, queues), .huge_pages = true, .pci_devices = nics};
 }
 
 // How many queues a NIC has is known when DPDK runs, and a frame that comes to the wrong one is
@@ -107,8 +102,6 @@ const PortDriver kNicDriver{
     .adapt = refuse_emulation,
     .useful_lcores = lcores_as_told,
     .needs = nic_needs,
-    .make = [](const PortsRequest& request, Clock& clock) -> std::unique_ptr<ServerPorts> {
-      return std::make_unique<NicFabric>(request, clock);
-    }};
+    .make = make_nic_ports};
 
 }  // namespace gradcube::dataplane

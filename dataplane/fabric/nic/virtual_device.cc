@@ -57,29 +57,17 @@ class VirtualDevice {
   std::uint16_t number_ = 0;
 };
 
-class VirtualFabric final : public DeviceFabric {
- public:
-  VirtualFabric(const PortsRequest& request, Clock& clock) : DeviceFabric(request) {
-    try {
-      for (const std::string& device : request.names) {
-        devices_.push_back(std::make_unique<VirtualDevice>(device));
-        add_device(request, devices_.back()->number(), device_name(device), clock);
-      }
-    } catch (...) {
-      discard_packets();
-      throw;
-    }
-  }
-  // The ports go before their devices.
-  ~VirtualFabric() override { EthdevFabric::discard_packets(); }
-
- private:
-  std::vector<std::unique_ptr<VirtualDevice>> devices_;  // by port
-};
+std::unique_ptr<ServerFabric> make_virtual_ports(const PortsRequest& request, Clock& clock) {
+  return make_device_fabric(request, clock, [](const std::string& name, ServerFabric& fabric) {
+    const auto device = std::make_shared<VirtualDevice>(name);
+    fabric.keep(device);
+    return NamedDevice{device->number(), device_name(name)};
+  });
+}
 
 PortNeeds needs_of_packets(const control::ClusterSettings& settings,
                            const std::vector<std::string>& /*devices*/, unsigned queues) {
-  return {.megabytes = DeviceFabric::megabytes(settings, queues)};
+  return {.megabytes = device_megabytes(settings, queues)};
 }
 
 }  // namespace
@@ -102,8 +90,6 @@ const PortDriver kVirtualDriver{
           return std::size_t{settings.server_lcores};
         },
     .needs = needs_of_packets,
-    .make = [](const PortsRequest& request, Clock& clock) -> std::unique_ptr<ServerPorts> {
-      return std::make_unique<VirtualFabric>(request, clock);
-    }};
+    .make = make_virtual_ports};
 
 }  // namespace gradcube::dataplane

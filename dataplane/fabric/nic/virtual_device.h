@@ -7,7 +7,7 @@
 // The drivers are packages called librte-net-...; what each takes and how long its frames may be is
 // in DPDK's documentation of it. Most have no receive interrupts: an idle poller looks at them.
 //
-// Ownership and threads: as server_fabric.h says. Makes the devices, and removes them.
+// The fabric makes the devices, and removes them.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_NIC_VIRTUAL_DEVICE_H_
 #define GRADCUBE_DATAPLANE_FABRIC_NIC_VIRTUAL_DEVICE_H_
 

@@ -6,7 +6,9 @@
 #include "bcube_forwarding/neighbours.h"
 #include "control/base/errors.h"
 #include "control/settings/host_list.h"
+#include "dataplane/fabric/server_fabric.h"
 #include "dataplane/fabric/udp/datagram.h"
+#include "dataplane/fabric/udp/udp_port.h"
 
 namespace gradcube::dataplane {
 
@@ -43,6 +45,20 @@ UdpPortOptions options_of_port(const PortsRequest& request, const bcube::Neighbo
   return port;
 }
 
+std::unique_ptr<ServerFabric> make_fabric(const PortsRequest& request, Clock& clock) {
+  auto fabric = std::make_unique<ServerFabric>(request.server);
+  const bcube::NeighbourTable neighbours(request.settings.topology.space(), request.server);
+  for (unsigned number = 0; number < request.settings.topology.ports(); ++number) {
+    try {
+      fabric->add(std::make_unique<UdpPort>(options_of_port(request, neighbours, number), clock));
+    } catch (const control::SetupError& error) {
+      throw control::SetupError(fmt::format("port {} of server {}: {}", number,
+                                            neighbours.space().text(request.server), error.what()));
+    }
+  }
+  return fabric;
+}
+
 }  // namespace
 
 const PortDriver kUdpDriver{
@@ -56,20 +72,6 @@ const PortDriver kUdpDriver{
         "impair: tc-netem does, on an interface",
     .adapt = adapt_to_datagrams,
     .useful_lcores = lcores_by_threads,
-    .make = [](const PortsRequest& request, Clock& clock) -> std::unique_ptr<ServerPorts> {
-      return std::make_unique<UdpFabric>(request, clock);
-    }};
-
-UdpFabric::UdpFabric(const PortsRequest& request, Clock& clock) : ServerFabric(request.server) {
-  const bcube::NeighbourTable neighbours(request.settings.topology.space(), server());
-  for (unsigned number = 0; number < request.settings.topology.ports(); ++number) {
-    try {
-      add_port(options_of_port(request, neighbours, number), clock);
-    } catch (const control::SetupError& error) {
-      throw control::SetupError(fmt::format("port {} of server {}: {}", number,
-                                            neighbours.space().text(server()), error.what()));
-    }
-  }
-}
+    .make = make_fabric};
 
 }  // namespace gradcube::dataplane

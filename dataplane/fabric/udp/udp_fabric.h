@@ -2,25 +2,16 @@
 // its neighbours are and where they listen follows from the same list, so nothing has to be
 // discovered.
 //
-// Ownership and threads: as server_fabric.h says.
-//
-// Errors: the constructor's are those of UdpPort, with the port's number and its server.
+// Errors: those of UdpPort's constructor, with the port's number and its server.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_UDP_UDP_FABRIC_H_
 #define GRADCUBE_DATAPLANE_FABRIC_UDP_UDP_FABRIC_H_
 
 #include "dataplane/fabric/port_driver.h"
-#include "dataplane/fabric/server_fabric.h"
-#include "dataplane/fabric/udp/udp_port.h"
 
 namespace gradcube::dataplane {
 
 // Of a server whose cluster has fabric = "udp".
 extern const PortDriver kUdpDriver;
-
-class UdpFabric final : public ServerFabric<UdpPort> {
- public:
-  UdpFabric(const PortsRequest& request, Clock& clock);
-};
 
 }  // namespace gradcube::dataplane
 

@@ -1,17 +1,13 @@
 #include "dataplane/fabric/udp/udp_peers.h"
 
 #include <algorithm>
-#include <stdexcept>
+#include <cassert>
+
+#include "dataplane/fabric/frame_fields.h"
 
 namespace gradcube::dataplane {
 
 namespace {
-
-std::uint64_t number_of(const std::array<std::uint8_t, 6>& mac) {
-  std::uint64_t number = 0;
-  for (const std::uint8_t byte : mac) number = number << 8 | byte;
-  return number;
-}
 
 // By a whole frame, of which this is the begin.
 UdpPeers::OuterHeaders headers_between(const bcube::LinkAddress& from,
@@ -34,10 +30,10 @@ std::uint16_t place_of(const Index& index, const Key& key) {
 }  // namespace
 
 UdpPeers::UdpPeers(const bcube::LinkAddress& own, const std::vector<UdpPeer>& peers) {
-  if (peers.size() >= kNone) throw std::invalid_argument("a port has at most 65534 peers");
+  assert(peers.size() < kNone);
   for (const UdpPeer& peer : peers) {
     const auto number = static_cast<std::uint16_t>(peers_.size());
-    by_mac_.emplace_back(number_of(peer.link.mac), number);
+    by_mac_.emplace_back(mac_number(peer.link.mac), number);
     by_address_.emplace_back(peer.at, number);
     peers_.push_back({peer.at, socket_address(peer.at), headers_between(peer.link, own)});
   }

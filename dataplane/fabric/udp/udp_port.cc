@@ -1,6 +1,7 @@
 #include "dataplane/fabric/udp/udp_port.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
@@ -51,8 +52,8 @@ UdpPort::Queue::Queue(const UdpPortOptions& options, PacketPool& pool, const Udp
       pacer(its_pacer) {}
 
 UdpPort::UdpPort(const UdpPortOptions& options, Clock& clock)
-    : Port(static_cast<std::uint16_t>(options.pools.size()), options.mtu,
-           frames_per_iteration(options)),
+    : WakingPort(static_cast<std::uint16_t>(options.pools.size()), options.mtu,
+                 frames_per_iteration(options)),
       at_(options.at),
       datagram_mtu_(options.datagram_mtu),
       peers_(options.link, options.peers),
@@ -69,10 +70,7 @@ UdpPort::UdpPort(const UdpPortOptions& options, Clock& clock)
     const UdpSocket alone(at_, UdpSocket::Address::alone);
   }
   for (PacketPool* pool : options.pools) {
-    if (pool == nullptr ||
-        rte_pktmbuf_data_room_size(pool->get()) < mtu() + kEthernetBytes + RTE_PKTMBUF_HEADROOM) {
-      throw std::invalid_argument("a UDP port needs pools whose packets hold a full frame");
-    }
+    assert(holds_a_frame(*pool, mtu()));
     queues_.emplace_back(options, *pool, peers_, pacer);
   }
   if (queues() > 1) queues_.front().socket.spread_over(queues());

@@ -38,12 +38,12 @@
 #include <vector>
 
 #include "dataplane/fabric/pacer.h"
-#include "dataplane/fabric/port.h"
 #include "dataplane/fabric/udp/datagram_burst.h"
 #include "dataplane/fabric/udp/datagram_trains.h"
 #include "dataplane/fabric/udp/udp_peers.h"
 #include "dataplane/fabric/udp/udp_port_counters.h"
 #include "dataplane/fabric/udp/udp_socket.h"
+#include "dataplane/fabric/waking_port.h"
 #include "dataplane/host/clock.h"
 #include "dataplane/host/packet_pool.h"
 #include "dataplane/host/relaxed_counter.h"
@@ -66,14 +66,14 @@ struct UdpPortOptions {
   std::uint64_t bits_per_second = 0;
 };
 
-class UdpPort final : public Port {
+class UdpPort final : public WakingPort {
  public:
   // How long the port leaves the kernel alone after it did not take all frames.
   static constexpr Nanoseconds kRetry = 50'000;
 
   // Throws control::SetupError if this host does not have the address, another process has it, or
   // no way of the MTU leads to a peer; control::UsageError for a rate that is too low;
-  // std::invalid_argument if the pools do not fit.
+  // std::invalid_argument if the frames are too long for its datagrams.
   UdpPort(const UdpPortOptions& options, Clock& clock);
 
   std::uint16_t receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override;
@@ -81,11 +81,10 @@ class UdpPort final : public Port {
   // In full frames; of shorter ones more may be accepted.
   std::uint16_t transmit_room(std::uint16_t queue) const override;
 
-  // For Poller::watch() and poll(): readable when a datagram has arrived.
-  int wake_descriptor(std::uint16_t queue) const { return queues_[queue].socket.descriptor(); }
-  // The earliest time at which the queue may do something that the descriptor does not announce;
-  // kNever if there is nothing.
-  Nanoseconds next_event(std::uint16_t queue) const;
+  int wake_descriptor(std::uint16_t queue) const override {
+    return queues_[queue].socket.descriptor();
+  }
+  Nanoseconds next_event(std::uint16_t queue) const override;
 
   // Asks the kernel for its part of them.
   UdpPortCounts drop_counts(std::uint16_t queue);

@@ -46,7 +46,7 @@ Comparison compare_optimizer(OptimizerRule rule, std::size_t total_bytes,
   const unsigned widest = std::numeric_limits<unsigned>::max();
   const ReduceFunction reduce = select_kernels(widest).reduce(DataType::float32, Operation::sum);
   const OptimizeFunction optimize =
-      select_optimizer_kernels(widest).optimize(DataType::float32, optimizer_form(settings, 1));
+      select_kernels(widest).optimizers.optimize(DataType::float32, optimizer_form(settings, 1));
   std::vector<double> fused_seconds;
   std::vector<double> apart_seconds;
   for (std::size_t sample = 0; sample < kSamples; ++sample) {

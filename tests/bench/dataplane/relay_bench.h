@@ -58,7 +58,8 @@ inline std::vector<std::uint8_t> relayed_frame(std::uint32_t bytes) {
   routing.hops[1] = {1, 1};
   const protocol::LinkAddresses link{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}, 1, 2};
   std::vector<std::uint8_t> frame(std::max<std::size_t>(bytes, protocol::kMaxHeaderBytes));
-  const std::size_t headers = protocol::header_bytes(routing.hop_count, true);
+  const std::size_t headers =
+      protocol::header_bytes(protocol::FrameType::segment, routing.hop_count);
   if (bytes > headers) {
     protocol::SegmentHeader segment;
     segment.length = static_cast<std::uint16_t>(bytes - headers);

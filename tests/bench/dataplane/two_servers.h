@@ -82,7 +82,8 @@ class TwoServers {
   static dataplane::LocalClusterOptions options(std::uint32_t segment, bool with_key) {
     dataplane::LocalClusterOptions options;
     options.settings.topology = control::parse_topology("star:2", "topology");
-    options.settings.mtu = segment + protocol::header_bytes(1, true, true) - 14;
+    options.settings.mtu =
+        segment + protocol::header_bytes(protocol::FrameType::segment, 1, true) - 14;
     if (with_key) options.key = control::Secret{1, 2, 3};
     options.lcores = {{1, -1}};
     return options;

@@ -45,9 +45,9 @@ NesterovStep::NesterovStep(std::uint32_t divisor) {
   settings.rule = aggregation::OptimizerRule::nesterov;
   settings.momentum = 0.9;
   numbers = aggregation::optimizer_step(settings, settings.learning_rate, 2, divisor);
-  optimize =
-      aggregation::select_optimizer_kernels(std::numeric_limits<unsigned>::max())
-          .optimize(aggregation::DataType::float32, aggregation::optimizer_form(settings, divisor));
+  optimize = aggregation::select_kernels(std::numeric_limits<unsigned>::max())
+                 .optimizers.optimize(aggregation::DataType::float32,
+                                      aggregation::optimizer_form(settings, divisor));
 }
 
 }  // namespace gradcube::bench

@@ -17,11 +17,11 @@ namespace {
 
 namespace aggregation = gradcube::aggregation;
 
-const aggregation::OptimizerKernels* kernels_named(std::string_view name) {
+const aggregation::Kernels* kernels_named(std::string_view name) {
   for (int i = 0; i < 3; ++i) {
     const auto set = static_cast<aggregation::InstructionSet>(i);
     if (aggregation::instruction_set_name(set) == name) {
-      return aggregation::optimizer_kernels_for(set);
+      return aggregation::kernels_for(set);
     }
   }
   return nullptr;
@@ -39,11 +39,11 @@ void write_all(const std::vector<Value>& values) {
   }
 }
 
-int run(const aggregation::OptimizerKernels& kernels, aggregation::DataType type,
+int run(const aggregation::Kernels& kernels, aggregation::DataType type,
         const aggregation::OptimizerSettings& settings, std::size_t count) {
   const std::size_t element = aggregation::element_bytes(type);
   const aggregation::OptimizeFunction optimize =
-      kernels.optimize(type, aggregation::optimizer_form(settings, 2));
+      kernels.optimizers.optimize(type, aggregation::optimizer_form(settings, 2));
   std::vector<double> rate_and_step(2);
   std::vector<float> arrays[3];
   for (auto& array : arrays) array.resize(count);
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   settings.dampening = std::atof(argv[5]);
   settings.weight_decay = std::atof(argv[6]);
   settings.clip = std::atof(argv[7]);
-  const aggregation::OptimizerKernels* kernels = kernels_named(argv[1]);
+  const aggregation::Kernels* kernels = kernels_named(argv[1]);
   if (kernels == nullptr) return 77;
   return run(*kernels, *type, settings, static_cast<std::size_t>(std::atoll(argv[8])));
 }

@@ -97,24 +97,17 @@ struct Piece {
   std::vector<GuardedArray> rounded;
 };
 
-std::vector<const OptimizerKernels*> available_optimizers() {
-  std::vector<const OptimizerKernels*> all;
-  for (const Kernels* kernels : available_kernels()) {
-    all.push_back(optimizer_kernels_for(kernels->instruction_set));
-  }
-  return all;
-}
-
 class Optimizer : public ::testing::Test {
  protected:
   // `piece` before and after one call.
-  void expect_as_oracle(const OptimizerKernels& kernels, const OptimizerSettings& settings,
+  void expect_as_oracle(const Kernels& kernels, const OptimizerSettings& settings,
                         std::uint32_t divisor, Piece& piece) {
     const OptimizerForm form = optimizer_form(settings, divisor);
     const OptimizerStep step = optimizer_step(settings, 0.01, 3, divisor);
     const std::size_t count = piece.old[0].size();
     const std::vector<const void*> sources = piece.source_addresses();
-    kernels.optimize(piece.type, form)(piece.arrays(), sources.data(), sources.size(), count, step);
+    kernels.optimizers.optimize(piece.type, form)(piece.arrays(), sources.data(), sources.size(),
+                                                  count, step);
     ASSERT_TRUE(piece.guards_are_intact());
     for (std::size_t i = 0; i < count; ++i) {
       std::vector<float> gradients;
@@ -151,7 +144,7 @@ class Optimizer : public ::testing::Test {
 };
 
 TEST_F(Optimizer, OfEveryKindReturnsTheBitsOfTheOracle) {
-  for (const OptimizerKernels* kernels : available_optimizers()) {
+  for (const Kernels* kernels : available_kernels()) {
     for (const DataType type : kGradients) {
       for (const OptimizerSettings& settings : all_settings()) {
         for (const std::uint32_t divisor : {1, 9}) {
@@ -164,7 +157,7 @@ TEST_F(Optimizer, OfEveryKindReturnsTheBitsOfTheOracle) {
 }
 
 TEST_F(Optimizer, TakesAnyLengthAlignmentAndNumberOfSources) {
-  for (const OptimizerKernels* kernels : available_optimizers()) {
+  for (const Kernels* kernels : available_kernels()) {
     for (const DataType type : kGradients) {
       for (const OptimizerSettings& settings : all_settings()) {
         for (const std::size_t count : {0, 1, 7, 15, 16, 17, 63, 64, 65, 130}) {
@@ -177,7 +170,7 @@ TEST_F(Optimizer, TakesAnyLengthAlignmentAndNumberOfSources) {
 }
 
 TEST_F(Optimizer, MayWriteRoundedWeightsOverASource) {
-  for (const OptimizerKernels* kernels : available_optimizers()) {
+  for (const Kernels* kernels : available_kernels()) {
     for (const DataType type : {DataType::float16, DataType::bfloat16}) {
       for (std::size_t victim = 0; victim < 3; ++victim) {
         OptimizerSettings settings;
@@ -191,9 +184,10 @@ TEST_F(Optimizer, MayWriteRoundedWeightsOverASource) {
         Piece within(type, 3, 101, 0, other);
         OptimizerArrays arrays = within.arrays();
         arrays.rounded = within.sources[victim].data();
-        kernels->optimize(type, form)(apart.arrays(), apart.source_addresses().data(), 3, 101,
-                                      step);
-        kernels->optimize(type, form)(arrays, within.source_addresses().data(), 3, 101, step);
+        kernels->optimizers.optimize(type, form)(apart.arrays(), apart.source_addresses().data(), 3,
+                                                 101, step);
+        kernels->optimizers.optimize(type, form)(arrays, within.source_addresses().data(), 3, 101,
+                                                 step);
         for (std::size_t i = 0; i < 101; ++i) {
           ASSERT_TRUE(same(within.result(0, i), apart.result(0, i)));
           const auto rounded = element_at(type, apart.rounded[0].data(), i);
@@ -206,7 +200,7 @@ TEST_F(Optimizer, MayWriteRoundedWeightsOverASource) {
 }
 
 TEST_F(Optimizer, NeverTouchesAStateThatItsRuleLacks) {
-  for (const OptimizerKernels* kernels : available_optimizers()) {
+  for (const Kernels* kernels : available_kernels()) {
     for (const OptimizerRule rule : {OptimizerRule::sgd, OptimizerRule::nesterov}) {
       OptimizerSettings settings;
       settings.rule = rule;
@@ -216,7 +210,7 @@ TEST_F(Optimizer, NeverTouchesAStateThatItsRuleLacks) {
       arrays.second = nullptr;
       arrays.rounded = nullptr;
       const OptimizeFunction optimize =
-          kernels->optimize(DataType::float32, optimizer_form(settings, 1));
+          kernels->optimizers.optimize(DataType::float32, optimizer_form(settings, 1));
       optimize(arrays, piece.source_addresses().data(), 2, 70, optimizer_step(settings, 0.1, 1, 1));
       EXPECT_TRUE(piece.guards_are_intact());
     }
@@ -227,13 +221,13 @@ TEST_F(Optimizer, OfNesterovGoesAsFarAsPyTorchSays) {
   OptimizerSettings settings;
   settings.rule = OptimizerRule::nesterov;
   settings.momentum = 0.5;
-  for (const OptimizerKernels* kernels : available_optimizers()) {
+  for (const Kernels* kernels : available_kernels()) {
     float weight = 1;
     float first = 0;
     const float gradients[] = {2, 4};
     const void* sources[] = {&gradients[0], &gradients[1]};
     const OptimizeFunction optimize =
-        kernels->optimize(DataType::float32, optimizer_form(settings, 2));
+        kernels->optimizers.optimize(DataType::float32, optimizer_form(settings, 2));
     for (std::uint64_t t = 1; t <= 2; ++t) {
       const OptimizerStep step = optimizer_step(settings, t == 1 ? 0.25 : 0.5, t, 2);
       optimize({&weight, &first, nullptr, nullptr}, sources, 2, 1, step);
@@ -248,12 +242,12 @@ TEST_F(Optimizer, ClipsInfinitiesAndPassesNaNsOn) {
   OptimizerSettings settings;
   settings.clip = 2;
   const OptimizerForm form = optimizer_form(settings, 1);
-  for (const OptimizerKernels* kernels : available_optimizers()) {
+  for (const Kernels* kernels : available_kernels()) {
     float weights[] = {1, 1, 1};
     const float gradients[] = {INFINITY, -INFINITY, NAN};
     const void* sources[] = {gradients};
-    kernels->optimize(DataType::float32, form)({weights, nullptr, nullptr, nullptr}, sources, 1, 3,
-                                               optimizer_step(settings, 0.5, 1, 1));
+    kernels->optimizers.optimize(DataType::float32, form)(
+        {weights, nullptr, nullptr, nullptr}, sources, 1, 3, optimizer_step(settings, 0.5, 1, 1));
     EXPECT_EQ(weights[0], 0);
     EXPECT_EQ(weights[1], 2);
     EXPECT_TRUE(std::isnan(weights[2]));
@@ -261,20 +255,14 @@ TEST_F(Optimizer, ClipsInfinitiesAndPassesNaNsOn) {
 }
 
 TEST_F(Optimizer, ExistsForFloatsThatTrainersUseAlone) {
-  for (const OptimizerKernels* kernels : available_optimizers()) {
+  for (const Kernels* kernels : available_kernels()) {
     for (std::size_t t = 0; t < kTypeNumbers; ++t) {
       const auto type = static_cast<DataType>(t);
       for (const OptimizerSettings& settings : all_settings()) {
-        EXPECT_EQ(kernels->optimize(type, optimizer_form(settings, 1)) != nullptr,
+        EXPECT_EQ(kernels->optimizers.optimize(type, optimizer_form(settings, 1)) != nullptr,
                   has_optimizers(type));
       }
     }
-  }
-}
-
-TEST_F(Optimizer, ComesFromTheTableOfTheKernels) {
-  for (const unsigned bits : {0u, 256u, 512u}) {
-    EXPECT_EQ(select_optimizer_kernels(bits).instruction_set, select_kernels(bits).instruction_set);
   }
 }
 

@@ -9,6 +9,17 @@
 
 namespace gradcube::bcube {
 
+// The switch, or the cable, of each hop of a route from `from`.
+inline std::vector<SwitchId> switches_on(const AddressSpace& space, ServerId from,
+                                         const Route& route) {
+  std::vector<SwitchId> switches;
+  walk(space, from, route, [&](ServerId at, Hop hop, ServerId) {
+    switches.push_back(switch_of(space, at, hop));
+    return true;
+  });
+  return switches;
+}
+
 inline std::string text_of(const AddressSpace& space, ServerId from,
                            const std::vector<Route>& paths) {
   std::string text = space.text(from) + ':';

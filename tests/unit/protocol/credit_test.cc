@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <random>
-#include <stdexcept>
 #include <vector>
 
 #include "tests/unit/protocol/credit_flows.h"
@@ -40,12 +39,6 @@ class Queue {
   std::vector<std::uint64_t> queued_;
   std::deque<std::size_t> waiting_;
 };
-
-TEST(CreditPool, RefusesSettingsThatMakeNoSense) {
-  EXPECT_THROW(PortCredit({.budget_bytes = 1, .segment_bytes = 0}), std::invalid_argument);
-  PortCredit port(segments(8));
-  EXPECT_THROW(CreditPool(port, PortCredit::kMostEngines), std::invalid_argument);
-}
 
 TEST(CreditPool, AFlowThatAsksForNothingHasNothing) {
   Flows flows(segments(24), 8);

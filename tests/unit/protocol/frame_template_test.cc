@@ -28,13 +28,13 @@ TEST(FrameTemplate, ASegmentComesBackFieldByFieldForEveryNumberOfHops) {
   for (unsigned hops = 1; hops <= kMaxHops; ++hops) {
     const SampleFrame sample(100, hops);
     const auto frame = sample.bytes();
-    ASSERT_EQ(frame.size(), header_bytes(hops, true) + 100);
+    ASSERT_EQ(frame.size(), header_bytes(FrameType::segment, hops) + 100);
     ParsedFrame parsed;
     ASSERT_EQ(parse_frame(frame, frame.size(), parsed), FrameError::none);
     EXPECT_EQ(parsed.type, FrameType::segment);
     EXPECT_TRUE(parsed.is_segment);
     EXPECT_FALSE(parsed.congestion_marked);
-    EXPECT_EQ(parsed.header_bytes, header_bytes(hops, true));
+    EXPECT_EQ(parsed.header_bytes, header_bytes(FrameType::segment, hops));
     EXPECT_EQ(parsed.payload_bytes, 100U);
     EXPECT_EQ(parsed.routing.source, sample.routing.source);
     EXPECT_EQ(parsed.routing.destination, sample.routing.destination);
@@ -113,7 +113,7 @@ TEST(FrameTemplate, WriteRefusesAPayloadThatIpv4CannotCarry) {
   EXPECT_EQ(parse_frame(frame, kMaxHeaderBytes + kMaxPayloadBytes, parsed), FrameError::none);
 }
 
-TEST(FrameTemplate, RefusesRoutesAndFlowsThatTheWireCannotHold) {
+TEST(FrameTemplate, RefusesRoutesThatTheWireCannotHold) {
   const SampleFrame sample;
   RoutingHeader routing = sample.routing;
   routing.hop_count = 0;
@@ -123,15 +123,6 @@ TEST(FrameTemplate, RefusesRoutesAndFlowsThatTheWireCannotHold) {
   routing.hop_count = 2;
   routing.hop_index = 2;
   EXPECT_THROW(FrameTemplate(sample.link, routing, sample.transport), std::invalid_argument);
-  TransportHeader transport = sample.transport;
-  transport.thread = kMaxThreads;
-  EXPECT_THROW(FrameTemplate(sample.link, sample.routing, transport), std::invalid_argument);
-  transport = sample.transport;
-  transport.lane = kMaxLanes;
-  EXPECT_THROW(FrameTemplate(sample.link, sample.routing, transport), std::invalid_argument);
-  transport = sample.transport;
-  transport.step = kMaxFlowSteps;
-  EXPECT_THROW(FrameTemplate(sample.link, sample.routing, transport), std::invalid_argument);
 }
 
 TEST(FrameTemplate, KeepsTheFlowWhateverThePacketSays) {

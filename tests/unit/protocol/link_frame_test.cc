@@ -133,7 +133,7 @@ TEST(LinkFrame, AnnouncesItsSenderOnlyAsAGreeting) {
 
 TEST(LinkFrame, IsNotWrittenWithoutRoomOrWithoutHops) {
   const SampleFrame sample;
-  Bytes frame(link_header_bytes(1, true) - 1);
+  Bytes frame(header_bytes(FrameType::greeting, 1) - 1);
   EXPECT_EQ(write_link_frame(frame, FrameType::greeting, sample.link, sample.routing, 1, {}), 0u);
   frame.resize(200);
   RoutingHeader none;

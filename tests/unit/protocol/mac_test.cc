@@ -10,7 +10,7 @@
 #include "protocol/bytes.h"
 #include "protocol/kernels/ghash_vpclmul.h"
 #include "protocol/kernels/mac_portable.h"
-#include "protocol/path_probe.h"
+#include "protocol/link_frame.h"
 #include "tests/unit/protocol/sample_frame.h"
 
 namespace gradcube::protocol {
@@ -122,7 +122,8 @@ TEST(Mac, IsRightForWhoHasTheKey) {
   for (const unsigned hops : {1U, 3U, 8U}) {
     for (const bool is_segment : {false, true}) {
       const Sealed frame(hops, is_segment);
-      EXPECT_EQ(frame.headers.size(), header_bytes(hops, is_segment, true));
+      const FrameType type = is_segment ? FrameType::segment : FrameType::acknowledgement;
+      EXPECT_EQ(frame.headers.size(), header_bytes(type, hops, true));
       EXPECT_TRUE(FrameKey(kSecret).is_right(frame.headers, frame.sample.payload, kContext));
     }
   }
@@ -193,7 +194,7 @@ TEST(Check, TakesNoCrcWhereThereIsAKeyAndNoMacWhereThereIsNone) {
   for (const ServerKeys* with : {&keys, static_cast<const ServerKeys*>(nullptr)}) {
     Bytes frame(kMaxHeaderBytes);
     frame.resize(write_path_probe(frame, sample.link, sample.routing, kFirstSourcePort, {1}, with));
-    EXPECT_EQ(frame.size(), path_probe_bytes(1, with != nullptr));
+    EXPECT_EQ(frame.size(), header_bytes(FrameType::path_probe, 1, with != nullptr));
     EXPECT_EQ(check(frame, {}, &keys), with != nullptr ? FrameError::none : FrameError::bad_mac);
     EXPECT_EQ(check(frame, {}, nullptr), with == nullptr ? FrameError::none : FrameError::bad_crc);
   }

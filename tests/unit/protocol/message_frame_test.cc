@@ -60,7 +60,7 @@ TEST(MessageFrame, ComesBackFieldByFieldForEveryNumberOfHops) {
     const MessageSplitter splitter = split(message, 1514, hops);
     ASSERT_EQ(splitter.fragments(), 1U);
     const Bytes frame = message_frame(splitter, 0);
-    ASSERT_EQ(frame.size(), message_header_bytes(hops) + 1000);
+    ASSERT_EQ(frame.size(), header_bytes(FrameType::message, hops) + 1000);
     MessageFragment fragment;
     ASSERT_EQ(read_message_frame(frame, fragment), FrameError::none);
     EXPECT_EQ(fragment.routing.source, sample.routing.source);
@@ -119,7 +119,7 @@ TEST(MessageFrame, WithAnotherLengthThanItsFragmentIsRefused) {
 
 TEST(MessageFrame, WithoutItsCrcIsRefused) {
   Bytes frame = message_frame(split(counting(20), 1514), 0);
-  const std::size_t crc = message_header_bytes(1) - kCrcBytes;
+  const std::size_t crc = header_bytes(FrameType::message, 1) - kCrcBytes;
   std::fill_n(frame.begin() + static_cast<std::ptrdiff_t>(crc), kCrcBytes, std::uint8_t{0});
   EXPECT_EQ(read(frame), FrameError::bad_crc);
 }
@@ -140,7 +140,7 @@ TEST(MessageFrame, PassesASwitchAndARelay) {
 
 TEST(MessageSplitter, FillsEveryFrameButTheLast) {
   const Bytes message = counting(1000);
-  const std::size_t headers = message_header_bytes(2);
+  const std::size_t headers = header_bytes(FrameType::message, 2);
   for (const std::size_t room : {4U, 7U, 250U, 500U, 999U, 1000U, 1001U}) {
     const MessageSplitter splitter = split(message, headers + room, 2);
     ASSERT_EQ(splitter.fragments(), (1000 + room - 1) / room);
@@ -160,7 +160,7 @@ TEST(MessageSplitter, FillsEveryFrameButTheLast) {
 }
 
 TEST(MessageSplitter, HasNoFramesForAMessageThatTheyDoNotHold) {
-  const std::size_t headers = message_header_bytes(1);
+  const std::size_t headers = header_bytes(FrameType::message, 1);
   EXPECT_EQ(split(counting(kMaxFragments), headers + 1).fragments(), kMaxFragments);
   EXPECT_EQ(split(counting(kMaxFragments + 1), headers + 1).fragments(), 0U);
   EXPECT_EQ(split(counting(1), headers).fragments(), 0U);
@@ -181,7 +181,7 @@ TEST(MessageSplitter, NeverWritesAFrameThatIpv4CannotCarry) {
 TEST(MessageSplitter, WritesNothingIntoTooShortABufferOrBeyondTheLastFragment) {
   const Bytes message = counting(30);
   const MessageSplitter splitter = split(message, 1514);
-  const Bytes untouched(message_header_bytes(1) + 29, 0xee);
+  const Bytes untouched(header_bytes(FrameType::message, 1) + 29, 0xee);
   Bytes frame = untouched;
   EXPECT_EQ(splitter.write(0, frame), 0U);
   EXPECT_EQ(frame, untouched);

@@ -140,7 +140,8 @@ TEST(ParseFrame, AnEmptySegmentIsASegment) {
 
 TEST(ParseFrame, APayloadElsewhereNeedsOnlyTheHeadersHere) {
   const Bytes frame = SampleFrame(512, 3).bytes();
-  const std::span<const std::uint8_t> headers = std::span(frame).first(header_bytes(3, true));
+  const std::span<const std::uint8_t> headers =
+      std::span(frame).first(header_bytes(FrameType::segment, 3));
   ParsedFrame parsed;
   ASSERT_EQ(parse_frame(headers, frame.size(), parsed), FrameError::none);
   EXPECT_EQ(parsed.payload_bytes, 512U);
@@ -164,7 +165,7 @@ TEST(ParseFrame, EveryTruncationIsRefused) {
 
 TEST(ParseFrame, AFrameLengthBeyondTheContiguousPartIsNeverRead) {
   const Bytes whole = SampleFrame(64, 4).bytes();
-  for (std::size_t length = 0; length < header_bytes(4, true); ++length) {
+  for (std::size_t length = 0; length < header_bytes(FrameType::segment, 4); ++length) {
     const Bytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
     ParsedFrame parsed;
     EXPECT_EQ(parse_frame(part, whole.size(), parsed), FrameError::too_short) << length;

@@ -1,9 +1,8 @@
-#include "protocol/path_probe.h"
-
 #include <gtest/gtest.h>
 #include <vector>
 
 #include "protocol/crc.h"
+#include "protocol/link_frame.h"
 #include "tests/unit/protocol/sample_frame.h"
 
 namespace gradcube::protocol {
@@ -77,7 +76,7 @@ TEST(PathProbe, IsLoweredByRelaysAndNeverRaised) {
 
 TEST(PathProbe, IsWrittenNeitherInTooLittleRoomNorWithoutHops) {
   const SampleFrame sample;
-  Bytes frame(path_probe_bytes(1) - 1);
+  Bytes frame(header_bytes(FrameType::path_probe, 1) - 1);
   EXPECT_EQ(write_path_probe(frame, sample.link, sample.routing, kFirstSourcePort, {}), 0u);
   RoutingHeader none = sample.routing;
   none.hop_count = 0;

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <gtest/gtest.h>
-#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -15,10 +14,6 @@ constexpr std::uint64_t kAll = 1'000;  // more than any budget here
 
 CreditSettings segments_of_100(std::uint64_t budget) {
   return {.budget_bytes = budget * 100, .segment_bytes = 100};
-}
-
-TEST(PortCredit, ASegmentOfNoBytesIsRefused) {
-  EXPECT_THROW(PortCredit({.budget_bytes = 1, .segment_bytes = 0}), std::invalid_argument);
 }
 
 TEST(PortCredit, CountsItsBudgetInWholeSegments) {

@@ -38,12 +38,12 @@ struct SampleFrame {
                  .sequence = 0xc1c2c3c4,
                  .acknowledged = 0xd1d2d3d4,
                  .selective = 0xe1e2e3e4e5e6e7e8};
-    segment = {.collective = 0x11121314,
-               .count = 0x41424344,
-               .length = static_cast<std::uint16_t>(payload_bytes),
-               .root = 0x3132,
-               .kind = 0x51,
-               .type_and_operation = 0x21};
+    segment = {{.collective = 0x11121314,
+                .count = 0x41424344,
+                .root = 0x3132,
+                .kind = 0x51,
+                .type_and_operation = 0x21},
+               static_cast<std::uint16_t>(payload_bytes)};
     for (std::size_t at = 0; at < payload_bytes; ++at) {
       payload.push_back(static_cast<std::uint8_t>(at * 7 + 1));
     }

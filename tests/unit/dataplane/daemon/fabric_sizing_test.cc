@@ -30,7 +30,8 @@ TEST(FabricSizing, FillsTheMtuWithWholeUnitsBesideTheLongestRoute) {
       const FabricParameters parameters =
           fabric_parameters(settings_of(cluster.topology, std::nullopt, mtu));
       const std::size_t packet =
-          parameters.segment_bytes + protocol::header_bytes(cluster.hops, true) - RTE_ETHER_HDR_LEN;
+          parameters.segment_bytes +
+          protocol::header_bytes(protocol::FrameType::segment, cluster.hops) - RTE_ETHER_HDR_LEN;
       ASSERT_EQ(parameters.segment_bytes % control::kUnitBytes, 0u);
       ASSERT_LE(packet, mtu);
       ASSERT_GT(packet + control::kUnitBytes, mtu) << "another unit would fit";

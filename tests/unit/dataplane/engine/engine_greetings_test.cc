@@ -237,7 +237,9 @@ class PaddedGreetings : public RelayTest {
     bytes.insert(bytes.end(), zeros.begin(), zeros.end());
     return bytes;
   }
-  static std::size_t padding() { return kLongest - protocol::link_header_bytes(1, true); }
+  static std::size_t padding() {
+    return kLongest - protocol::header_bytes(protocol::FrameType::greeting, 1);
+  }
   std::uint64_t malformed(protocol::FrameError error) const {
     return here_.engine->counters().malformed[static_cast<std::size_t>(error)];
   }

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "protocol/crc.h"
-#include "protocol/path_probe.h"
+#include "protocol/link_frame.h"
 #include "tests/unit/dataplane/engine/relay_fixture.h"
 
 namespace gradcube::dataplane {

@@ -22,7 +22,7 @@ std::uint64_t draw_key(SeededRandom& random, protocol::JobId job) {
   transport.step = static_cast<std::uint8_t>(random.below(4));
   transport.stage =
       random.below(2) == 0 ? protocol::Stage::aggregation : protocol::Stage::broadcast;
-  return FlowTable::key(transport, static_cast<bcube::ServerId>(random.below(16)));
+  return flow_key(transport, static_cast<bcube::ServerId>(random.below(16)));
 }
 
 TEST(FlowTable, FindsWhatAMapFindsWhileJobsComeAndGo) {
@@ -47,7 +47,7 @@ TEST(FlowTable, FindsWhatAMapFindsWhileJobsComeAndGo) {
       model.erase(key);
     } else if (known == model.end()) {
       Flow& flow = flows.add();
-      table.add(key, flow);
+      table.add(key, &flow);
       model[key] = &flow;
     }
   }
@@ -59,7 +59,7 @@ TEST(FlowTable, HasADifferentKeyForEachFieldOfAFrame) {
   std::set<std::uint64_t> keys;
   const auto expect_new = [&keys](const protocol::TransportHeader& transport,
                                   bcube::ServerId source) {
-    EXPECT_TRUE(keys.insert(FlowTable::key(transport, source)).second);
+    EXPECT_TRUE(keys.insert(flow_key(transport, source)).second);
   };
   protocol::TransportHeader transport{};
   transport.job = 1;
@@ -87,7 +87,7 @@ TEST(FlowTable, FindsNothingWhenItIsEmptyAndAfterTheLastJobHasLeft) {
   const std::uint64_t key = draw_key(random, 7);
   EXPECT_EQ(table.find(key), nullptr);
   Flow& flow = flows.add();
-  table.add(key, flow);
+  table.add(key, &flow);
   EXPECT_EQ(table.find(key), &flow);
   table.remove(draw_key(random, 8));
   EXPECT_EQ(table.find(key), &flow);

@@ -71,8 +71,8 @@ class LoneExecutor {
     std::fill_n(payload, kPayload / sizeof(float), value);
     contribution.payload = reinterpret_cast<const std::uint8_t*>(payload);
     contribution.bytes = bytes;
-    contribution.signature = {0, static_cast<std::uint32_t>(elements()), 0, 0,
-                              std::max(submitted_, 1U)};
+    contribution.signature = {std::max(submitted_, 1U), static_cast<std::uint32_t>(elements()), 0,
+                              0, 0};
     return contribution;
   }
 

@@ -64,8 +64,8 @@ class MailChannelTest : public testing::Test {
             payload_.data(),
             0,
             static_cast<std::uint16_t>(bytes),
-            {0, count, static_cast<std::uint16_t>(last ? 1 : 0), static_cast<std::uint8_t>(kind),
-             number}};
+            {number, count, static_cast<std::uint16_t>(last ? 1 : 0),
+             static_cast<std::uint8_t>(kind), 0}};
   }
   Contribution want(std::uint8_t from, std::uint8_t to, std::uint64_t tag, std::uint64_t room) {
     Contribution segment = this->segment(MailKind::want, 40, 0, false, kWantBytes);

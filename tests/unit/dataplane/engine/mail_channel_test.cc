@@ -99,7 +99,7 @@ TEST_F(MailChannelTest, RefusesAMessageThatIsTooLong) {
   const auto second = channel_->next_segment(flow());
   ASSERT_TRUE(second.has_value());
   EXPECT_EQ(second->signature.kind, static_cast<std::uint8_t>(MailKind::refusal));
-  EXPECT_EQ(second->collective, 40u);
+  EXPECT_EQ(second->signature.collective, 40u);
   EXPECT_EQ(second->bytes, kRefusalBytes);
   EXPECT_EQ(protocol::load_little<std::uint64_t>(second->payload), 200u);
   EXPECT_FALSE(channel_->next_segment(flow(1)).has_value());
@@ -170,11 +170,11 @@ TEST_F(MailChannelTest, GivesEachMessageItsTurn) {
     submit(shared::Direction::send, i == 3 ? kSegment : 3 * kSegment, i, 3, 1 + i % 2);
     channel_->add_want({i, i, {0, 0, i}, 1000}, i + 1);
   }
-  const auto next = [&](unsigned path) {
+  const auto next = [&](unsigned path) -> std::uint64_t {
     const auto segment = channel_->next_segment(flow(path));
     if (!segment.has_value()) return UINT64_MAX;
     flow(path).send.record_send(0);
-    return segment->collective;
+    return segment->signature.collective;
   };
   std::vector<std::uint64_t> turns;
   for (unsigned i = 0; i < 8; ++i) turns.push_back(next(0));

@@ -184,14 +184,14 @@ TEST(PlanExecutor, GoesOnWithWhatLiesBeforeADisagreement) {
   ASSERT_TRUE(server->disagreement().has_value());
   EXPECT_EQ(server->disagreement()->collective, 2u);
 
-  EXPECT_EQ(server->next_segment(contributions)->collective, 1u);
+  EXPECT_EQ(server->next_segment(contributions)->signature.collective, 1u);
   contributions.send.record_send(0);
   EXPECT_FALSE(server->next_is_ready(contributions)) << "this is of the second one";
   Contribution first = server.from_neighbour(2.0F);
   first.signature.collective = 1;
   server.contribute(contributions, 0, first);
   EXPECT_EQ(server.unit(0), 3.0F);
-  EXPECT_EQ(server->next_segment(results)->collective, 1u);
+  EXPECT_EQ(server->next_segment(results)->signature.collective, 1u);
   results.send.record_send(0);
   std::uint64_t sequence = 0;
   for (Flow* flow : {&contributions, &results}) {
@@ -244,10 +244,10 @@ TEST(PlanExecutor, SendsTheSegmentsOfAllCollectivesInFlight) {
   server.submit(1.0F);
   server.submit(1.0F);
   Flow& flow = server.flow(Stage::aggregation, 0, 1);
-  EXPECT_EQ(server->next_segment(flow)->collective, 1u);
+  EXPECT_EQ(server->next_segment(flow)->signature.collective, 1u);
   flow.send.record_send(0);
-  EXPECT_EQ(server->next_segment(flow)->collective, 2u);
-  EXPECT_EQ(server->sent_segment(flow, 0).collective, 1u);
+  EXPECT_EQ(server->next_segment(flow)->signature.collective, 2u);
+  EXPECT_EQ(server->sent_segment(flow, 0).signature.collective, 1u);
 }
 
 TEST(PlanExecutor, SendsALaterStepOnlyWhatTheStepBeforeHasReduced) {
@@ -267,7 +267,7 @@ TEST(PlanExecutor, SendsALaterStepOnlyWhatTheStepBeforeHasReduced) {
   EXPECT_TRUE(server->next_is_ready(later));
   const auto segment = server->next_segment(later);
   ASSERT_TRUE(segment.has_value());
-  EXPECT_EQ(segment->collective, 1u);
+  EXPECT_EQ(segment->signature.collective, 1u);
   EXPECT_EQ(segment->bytes, control::kUnitBytes);
   EXPECT_EQ(*reinterpret_cast<const float*>(segment->payload), 5.0F) << "the partial sum";
 }
@@ -329,7 +329,7 @@ TEST(PlanExecutor, StartsFreshAfterAReset) {
   server.submit(1.0F);
   const auto segment = server->next_segment(server.flow(Stage::aggregation, 0, 1));
   ASSERT_TRUE(segment.has_value());
-  EXPECT_EQ(segment->collective, 2u);
+  EXPECT_EQ(segment->signature.collective, 2u);
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ TEST_F(ExecutorOfTwoTrainers, TakesNoResultWhereTheyHaveSubmittedDifferentCollec
   for (unsigned kind = 0; kind <= UINT8_MAX; ++kind) {
     Contribution result;
     result.bytes = kUnit;
-    result.signature = {0, kMany, 0, static_cast<std::uint8_t>(kind), 1};
+    result.signature = {1, kMany, 0, static_cast<std::uint8_t>(kind), 0};
     EXPECT_EQ(executor_.accept(flow, 0, result).refused, DropReason::disagreement) << kind;
   }
 }

@@ -1,6 +1,5 @@
 // What differs by level in an embedded fabric: uplinks and rates.
 #include <gtest/gtest.h>
-#include <stdexcept>
 #include <vector>
 
 #include "bcube_forwarding/neighbours.h"
@@ -43,12 +42,6 @@ TEST(EmbeddedPorts, AreAsManyOnASwitchAsAServerHasWithItsRate) {
   ASSERT_EQ(fabric.links().size(), 6u);
   EXPECT_EQ(fabric.links()[5].server, 2u);
   EXPECT_EQ(fabric.links()[5].server_port, 3u);
-}
-
-TEST(EmbeddedLevels, AreListedAllOrNone) {
-  EmbeddedFabricOptions options = two_levels();
-  options.levels.pop_back();
-  EXPECT_THROW(EmbeddedFabric{options}, std::invalid_argument);
 }
 
 TEST(EmbeddedCables, JoinEachPortOfATorusWithThatOfItsNeighbour) {

@@ -209,21 +209,11 @@ TEST_F(EthdevPortTest, LooksAtADeviceWhoseDriverHasNoReceiveInterrupts) {
   port_->finish_wait(0);
 }
 
-TEST_F(EthdevPortTest, RefusesPoolsAndRatesThatDoNotFit) {
-  EXPECT_THROW(start({.received = &headers_, .device = nullptr, .sent = nullptr}),
-               std::invalid_argument);
-  EXPECT_THROW(start({.received = nullptr, .device = nullptr, .sent = nullptr}),
-               std::invalid_argument);
-  EXPECT_THROW(start({.received = &frames_, .device = nullptr, .sent = &headers_}),
-               std::invalid_argument);
+TEST_F(EthdevPortTest, RefusesARateThatIsTooLow) {
   EthdevPortOptions options;
   options.bits_per_second = 999'999;
   EXPECT_THROW(start({.received = &frames_, .device = nullptr, .sent = nullptr}, options),
                control::UsageError);
-  options = {};
-  options.backlog = 48;
-  EXPECT_THROW(start({.received = &frames_, .device = nullptr, .sent = nullptr}, options),
-               std::invalid_argument);
 }
 
 }  // namespace

@@ -20,14 +20,17 @@ namespace {
 
 class InterfaceFabricTest : public PacketPortTest {
  protected:
-  std::unique_ptr<InterfaceFabric> fabric(bcube::ServerId server, const std::string& interface,
-                                          std::uint64_t rate = 0) {
+  std::unique_ptr<ServerFabric> fabric(bcube::ServerId server, const std::string& interface,
+                                       std::uint64_t rate = 0) {
     control::ClusterSettings settings;
     settings.topology = control::parse_topology("star:9", "test");
     if (rate != 0) settings.rates = control::LinkRates(rate);
     const PortsRequest request{
         .settings = settings, .server = server, .names = {interface}, .received = {&buffers()}};
-    return std::make_unique<InterfaceFabric>(request, clock_);
+    return kInterfaceDriver.make(request, clock_);
+  }
+  static PacketPort& port_of(ServerFabric& fabric, bcube::ServerId server) {
+    return dynamic_cast<PacketPort&>(*fabric.ports(server).front());
   }
   // From one server's port of level 0 to another's.
   static std::string between(bcube::ServerId from, bcube::ServerId to, std::string whole) {
@@ -42,13 +45,13 @@ class InterfaceFabricTest : public PacketPortTest {
 TEST_F(InterfaceFabricTest, GivesAServerThePortsThatItsNumberIsKnownBy) {
   const auto one = fabric(7, "a");
   const auto other = fabric(8, "b");
-  EXPECT_EQ(one->port(0).mac(), bcube::embedded_link_address(0, 7).mac);
+  EXPECT_EQ(port_of(*one, 7).mac(), bcube::embedded_link_address(0, 7).mac);
   ASSERT_EQ(one->ports(7).size(), 1u);
   EXPECT_THROW(one->ports(8), std::invalid_argument);
   const std::string whole = between(7, 8, frame(500, 3));
   rte_mbuf* packet = in_one_segment(whole);
   ASSERT_EQ(one->ports(7)[0]->transmit(0, &packet, 1), 1);
-  EXPECT_EQ(awaited(other->port(0), 1), Frames{whole});
+  EXPECT_EQ(awaited(port_of(*other, 8), 1), Frames{whole});
 }
 
 TEST_F(InterfaceFabricTest, HasItsInterfacesToItself) {
@@ -115,9 +118,9 @@ TEST_F(InterfaceFabricTest, HasItsInterfacesToItselfHoweverManyHaveAsked) {
   unsigned times = 0;
   for (; has_asked && times < 100'000; ++times) has_asked = NameOfInterface().ask();
   ASSERT_FALSE(has_asked) << "the queue has no end";
-  one->port(0).look();
+  port_of(*one, 7).look();
   for (; times > 1; --times) EXPECT_TRUE(NameOfInterface().ask());
-  one->port(0).look();
+  port_of(*one, 7).look();
   EXPECT_THROW(fabric(8, "a"), control::SetupError);
 }
 
@@ -126,7 +129,7 @@ TEST_F(InterfaceFabricTest, WakesAPollerThatSleeps) {
   Poller poller(clock, control::Idle::adaptive, Poller::kCallPatience, 3'600'000'000'000);
   const auto to = fabric(8, "b");
   to->connect([&](std::uint16_t) -> Poller& { return poller; });
-  Receiver receiver(to->port(0));
+  Receiver receiver(port_of(*to, 8));
   poller.add(receiver, Poller::TimeBase::clock);
   poller.announce_run();
   std::thread thread([&] { poller.run(); });

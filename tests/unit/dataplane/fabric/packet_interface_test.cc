@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
-#include <stdexcept>
 #include <string>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -97,13 +96,6 @@ TEST_F(PacketInterfaceTest, ARefusalForWantOfPermissionNamesTheCapability) {
             "this process may not open network interface a: it needs CAP_NET_RAW (run it as root, "
             "or `setcap cap_net_raw+ep` its program)");
   EXPECT_EQ(refusal("a"), "none");
-}
-
-TEST_F(PacketInterfaceTest, PoolsThatHoldNoFullFrameAreRefused) {
-  PacketPool small({.name = "small", .count = 15, .frame_bytes = kMtu + 13, .cache = 0});
-  EXPECT_THROW(port("a", {.pools = {&small}}), std::invalid_argument);
-  EXPECT_THROW(port("a", {.pools = {&buffers(), nullptr}}), std::invalid_argument);
-  EXPECT_THROW(PacketPort({.interface = "a"}, clock_), std::runtime_error);
 }
 
 TEST_F(PacketInterfaceTest, FramesWaitWhileTheInterfaceIsDown) {

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <map>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -148,13 +147,6 @@ TEST_F(SwitchTrunksTest, PassOnWhatAnImpairedLinkHarms) {
   EXPECT_GT(sum.duplicated, 0u);
   EXPECT_GT(sum.dropped_loss, 0u);
   EXPECT_EQ(got_[2] + got_[1], 600 + sum.duplicated - sum.dropped_loss);
-}
-
-TEST_F(SwitchTrunksTest, NeedARateAndSoDoTheLinksOfServers) {
-  EmulatedSwitchOptions unlimited = pairs(kRate);
-  unlimited.profile.bits_per_second = 0;
-  EXPECT_THROW(build(4, unlimited), std::runtime_error);
-  EXPECT_THROW(build(4, pairs(0)), std::runtime_error);
 }
 
 TEST_F(SwitchTrunksTest, FreeWhatIsInside) {

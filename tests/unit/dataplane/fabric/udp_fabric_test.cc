@@ -34,11 +34,14 @@ class UdpFabricTest : public UdpPortTest {
     kUdpDriver.adapt(settings);
     return settings;
   }
-  std::unique_ptr<UdpFabric> fabric(const control::ClusterSettings& settings,
-                                    bcube::ServerId server) {
+  std::unique_ptr<ServerFabric> fabric(const control::ClusterSettings& settings,
+                                       bcube::ServerId server) {
     const PortsRequest request{
         .settings = settings, .server = server, .names = {}, .received = {&buffers()}};
-    return std::make_unique<UdpFabric>(request, clock_);
+    return kUdpDriver.make(request, clock_);
+  }
+  static UdpPort& port_of(ServerFabric& fabric, bcube::ServerId server, unsigned number) {
+    return dynamic_cast<UdpPort&>(*fabric.ports(server)[number]);
   }
   // Over a link.
   std::string between(const bcube::Neighbour& link, std::uint32_t number) {
@@ -52,7 +55,7 @@ TEST_F(UdpFabricTest, JoinsEachPortToItsNeighbours) {
     SCOPED_TRACE(topology);
     const control::ClusterSettings settings = settings_of(topology);
     const bcube::AddressSpace& space = settings.topology.space();
-    std::map<bcube::ServerId, std::unique_ptr<UdpFabric>> fabrics;
+    std::map<bcube::ServerId, std::unique_ptr<ServerFabric>> fabrics;
     for (const bcube::ServerId server : space.server_list()) {
       fabrics[server] = fabric(settings, server);
       EXPECT_EQ(fabrics[server]->ports(server).size(), settings.topology.ports());
@@ -63,10 +66,10 @@ TEST_F(UdpFabricTest, JoinsEachPortToItsNeighbours) {
       for (unsigned port = 0; port < space.ports(); ++port) {
         for (const bcube::Neighbour& link : neighbours.behind(port)) {
           const std::string whole = between(link, ++number);
-          ASSERT_TRUE(send(fabrics[server]->port(port), Frames{whole}));
+          ASSERT_TRUE(send(port_of(*fabrics[server], server, port), Frames{whole}));
           const unsigned far =
               space.port_of(link.server, link.level, space.digit(server, link.level));
-          const Frames arrived = awaited(fabrics[link.server]->port(far), 1);
+          const Frames arrived = awaited(port_of(*fabrics[link.server], link.server, far), 1);
           ASSERT_EQ(arrived.size(), 1u);
           EXPECT_EQ(arrived[0].substr(0, kEthernetBytes), whole.substr(0, kEthernetBytes));
           EXPECT_EQ(arrived[0].substr(kSourcePortAt), whole.substr(kSourcePortAt));
@@ -112,7 +115,7 @@ TEST_F(UdpFabricTest, WakesAPollerThatSleeps) {
   const control::ClusterSettings settings = settings_of("star:2");
   const auto to = fabric(settings, 1);
   to->connect([&](std::uint16_t) -> Poller& { return poller; });
-  Receiver receiver(to->port(0));
+  Receiver receiver(*to->ports(1)[0]);
   poller.add(receiver, Poller::TimeBase::clock);
   poller.announce_run();
   std::thread thread([&] { poller.run(); });

@@ -49,7 +49,7 @@ std::vector<float> expected_weights(const HubRun& run, std::uint32_t key, unsign
       write_value(of.type, sum.data(), i, total);
     }
     const void* source = sum.data();
-    aggregation::select_optimizer_kernels(256).optimize(
+    aggregation::select_kernels(256).optimizers.optimize(
         of.type, aggregation::optimizer_form(settings, trainers))(
         {weights.data(), first.data(), second.data(), rounded.data()}, &source, 1, of.elements,
         aggregation::optimizer_step(settings, settings.learning_rate, round, trainers));

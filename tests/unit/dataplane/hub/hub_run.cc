@@ -77,7 +77,6 @@ HubRun::HubRun(HubRunSettings settings)
                                     settings_.plan,
                                     rank,
                                     aggregation::select_kernels(256),
-                                    aggregation::select_optimizer_kernels(256),
                                     settings_.segment_bytes,
                                     settings_.block_bytes,
                                     trainers(rank),
@@ -86,8 +85,9 @@ HubRun::HubRun(HubRunSettings settings)
                                     settings_.staleness,
                                     server.weights.data(),
                                     nullptr};
-      server.needed += HubExchange::needs(context);
-      context.state = server.states.emplace_back(HubExchange::state_of(context).elements()).data();
+      const HubNeeds needs = HubExchange::needs(context);
+      server.needed += needs.bytes;
+      context.state = server.states.emplace_back(needs.state.elements()).data();
       server.exchanges.emplace_back(context);
     }
   }

@@ -267,7 +267,7 @@ TEST_F(TwoKeepers, RefuseWhatIsPaddedToAnotherLength) {
   frame.type = protocol::FrameType::greeting;
   frame.routing.source = 6;
   frame.link = {6, 1, 0, 1, 2};
-  frame.header_bytes = protocol::link_header_bytes(1, true);
+  frame.header_bytes = protocol::header_bytes(protocol::FrameType::greeting, 1);
   for (const std::size_t length :
        {frame.header_bytes + 1, std::size_t{kFullLength} - 1, std::size_t{kFullLength} + 1}) {
     frame.payload_bytes = length - frame.header_bytes;
