@@ -177,9 +177,9 @@ class LocalCluster {
 
   const PortDriver* driver_;
   decltype(LocalClusterOptions::replace_ports) replace_ports_;
-  std::unique_ptr<EmbeddedFabric> emulated_;   // of nodes in this process
-  std::unique_ptr<ServerFabric> server_fabric_; // or of one server, by the driver
-  Fabric* fabric_ = nullptr;                   // that one of them which there is
+  std::unique_ptr<EmbeddedFabric> emulated_;     // of nodes in this process
+  std::unique_ptr<ServerFabric> server_fabric_;  // or of one server, by the driver
+  Fabric* fabric_ = nullptr;                     // that one of them which there is
 };
 
 }  // namespace gradcube::dataplane

@@ -90,7 +90,10 @@ unsigned Engine::poll(Nanoseconds now) {
   for (const auto& port : ports_) moved += receive(*port, settings_.queue);
   if (settings_.hand_over != nullptr) moved += receive_handed();
   keeper_.keep(now_);
-  if (paths_.have_changed(now_) && !attempt([this] { reroute(); })) paths_.ask_again();
+  if (paths_.have_changed(now_)) {
+    if (!attempt([this] { reroute(); })) paths_.ask_again();
+    for (Doorbell* sibling : settings_.siblings) sibling->ring();
+  }
   attempt([this] { keep_paths(); });
   if (attached_.empty()) return owes_others() ? moved + transmit_all() : moved;
   watch_.look(now);
@@ -147,14 +150,22 @@ bool Engine::busy() const {
 
 Nanoseconds Engine::next_event() const {
   if (retries_) return now_;
-  const Nanoseconds for_links = std::min(keeper_.next_greeting(), paths_.next_change());
-  if (!busy()) return std::max<Nanoseconds>(std::min(for_links, chooser_.next_event(false)), 0);
-  Nanoseconds next = std::min({timers_.next_expiry(), for_links, chooser_.next_event(true)});
+  // Timers also where nothing is busy: what a job owes others may outlast what its trainers asked.
+  Nanoseconds next = std::min({timers_.next_expiry(), keeper_.next_greeting(), paths_.next_change(),
+                               chooser_.next_event(busy())});
   for (const auto& port : ports_) {
-    // Where the uplink is full, who makes room wakes the poller.
-    const bool has_room = port->port->transmit_room(settings_.queue) != 0;
-    if (has_room && owes_others(*port)) return now_;
-    if (has_room) next = std::min(next, port->next_answer(job_moves));
+    // Where a lane is full, who makes room wakes the poller.
+    const auto has_room = [&](const PortQueue::Burst& lane) {
+      return port->port->transmit_room(lane.queue) != 0;
+    };
+    const bool plain = has_room(port->plain);
+    const bool express = port->has_lanes ? has_room(port->express) : plain;
+    if (plain && owes_others(*port)) return now_;
+    if (plain || express) {
+      next = std::min(next, port->next_answer([plain, express](const Flow& flow) {
+        return job_moves(flow) && (flow.may_overtake() ? express : plain);
+      }));
+    }
     // Another engine may give back credit at any time.
     if (port->credit.starved()) next = std::min(next, now_ + kStarvedLook);
   }

@@ -54,6 +54,8 @@ struct EngineSettings {
   // Where frames may come to the wrong queue: between this engine, whose number is that of its
   // queue, and its siblings. Without, each frame is taken for this engine's.
   HandOver* hand_over = nullptr;
+  // Of the pollers of the server's other engines: they see the same links. They outlive the engine.
+  std::vector<Doorbell*> siblings;
 };
 
 // A port of the server's, and the credit for what comes in through it, which its engines share.

@@ -21,8 +21,6 @@ namespace {
 // To fall asleep between two submissions of a collective, and to be woken by each, costs more than
 // to yield. To yield for long keeps the core from others (docs/performance.md).
 constexpr Nanoseconds kIdleBeforeSleep = 40'000;
-// Below this the switch to sleep costs more than it gives back.
-constexpr Nanoseconds kShortestSleep = 50'000;
 // How late the kernel may end a sleep; its default is as long as the shortest sleep.
 constexpr unsigned long kTimerSlack = 1'000;
 constexpr Nanoseconds kStall = 1'000'000;
@@ -36,19 +34,6 @@ constexpr Nanoseconds kLongestLook = 100'000'000;
       "(--lcores) and start it again.\n";
   (void)!write(STDERR_FILENO, message.data(), message.size());
   _exit(Poller::kStuckExitCode);
-}
-
-// Waits at most `most` nanoseconds; false if nothing came. epoll_wait() has milliseconds only, and
-// a kernel before 5.11 has no epoll_pwait2().
-bool wait_for_event(int epoll, Nanoseconds most) {
-  const timespec wait{most / 1'000'000'000, most % 1'000'000'000};
-  epoll_event events[8];
-  const int came = epoll_pwait2(epoll, events, 8, &wait, nullptr);
-  if (came >= 0 || errno != ENOSYS) return came > 0;
-  pollfd readable{epoll, POLLIN, 0};
-  if (ppoll(&readable, 1, &wait, nullptr) <= 0) return false;
-  // Edge-triggered descriptors stay ready until their events are taken.
-  return epoll_wait(epoll, events, 8, 0) > 0;
 }
 
 }  // namespace
@@ -190,26 +175,45 @@ void Poller::sleep(Nanoseconds now) {
     return;
   }
 
-  // Tell everyone who may bring work, then look once more: work that came before they knew is seen
-  // now. What that look begins (a frame on a wire) decides how long the sleep may be.
-  doorbell_.prepare_wait();
-  for (Pollable* pollable : clocked_) pollable->prepare_wait();
-  for (Pollable* pollable : attended_) pollable->prepare_wait();
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  prepare_wait();
   bool came = true;
+  // What this look begins (a frame on a wire) decides how long the sleep may be.
   if (iterate() == 0 && requested_.load() == nullptr && !stop_.load()) {
     const Nanoseconds next = next_event();
     const Nanoseconds most = next == kNever
                                  ? longest_sleep_
                                  : std::clamp<Nanoseconds>(next - last_read_, 0, longest_sleep_);
-    came = wait_for_event(epoll_, most);
+    came = wait_for_ring(most);
     last_read_ = 0;  // having slept is no stall
   }
+  finish_wait();
+  // Who wakes because the time has come, and finds nothing, sleeps again without another pause.
+  if (came) idle_since_ = 0;
+}
+
+void Poller::prepare_wait() {
+  doorbell_.prepare_wait();
+  for (Pollable* pollable : clocked_) pollable->prepare_wait();
+  for (Pollable* pollable : attended_) pollable->prepare_wait();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+// epoll_wait() has milliseconds only, and a kernel before 5.11 has no epoll_pwait2().
+bool Poller::wait_for_ring(Nanoseconds most) {
+  const timespec wait{most / 1'000'000'000, most % 1'000'000'000};
+  epoll_event events[8];
+  const int came = epoll_pwait2(epoll_, events, 8, &wait, nullptr);
+  if (came >= 0 || errno != ENOSYS) return came > 0;
+  pollfd readable{epoll_, POLLIN, 0};
+  if (ppoll(&readable, 1, &wait, nullptr) <= 0) return false;
+  // Edge-triggered descriptors stay ready until their events are taken.
+  return epoll_wait(epoll_, events, 8, 0) > 0;
+}
+
+void Poller::finish_wait() {
   doorbell_.finish_wait();
   for (Pollable* pollable : clocked_) pollable->finish_wait();
   for (Pollable* pollable : attended_) pollable->finish_wait();
-  // Who wakes because the time has come, and finds nothing, sleeps again without another pause.
-  if (came) idle_since_ = 0;
 }
 
 void Poller::serve_call() {
@@ -228,6 +232,7 @@ void Poller::call(const std::function<void()>& function) {
   if (!running_.load()) {
     if (meanwhile_) meanwhile_();
     function();
+    doorbell_.ring();
     return;
   }
   const std::uint64_t before = served_.load(std::memory_order_relaxed);

@@ -54,6 +54,8 @@ class Poller {
 
   static constexpr Nanoseconds kCallPatience = 60'000'000'000;
   static constexpr Nanoseconds kLongestSleep = 100'000'000;
+  // Below this the switch to sleep costs more than it gives back.
+  static constexpr Nanoseconds kShortestSleep = 50'000;
   static constexpr int kStuckExitCode = 70;
 
   // The clock's now() is read by run()'s thread and by those that call(). call_patience: how long
@@ -102,6 +104,14 @@ class Poller {
   // bring (frames, submissions, calls) is not foretold. On the lcore's thread: run() bounds its
   // sleep by it, and a virtual clock may jump to the least of all pollers.
   Nanoseconds next_event() const;
+
+  // The parts of a sleep, for run() and for who iterates without it. The first tells everyone who
+  // may bring work to ring; one iteration has to follow, which sees what came before they knew.
+  // The last takes it back: before anything else is iterated.
+  void prepare_wait();
+  // Whether somebody has rung; false if nobody does in this time. A ring is told once.
+  bool wait_for_ring(Nanoseconds most);
+  void finish_wait();
 
   // What a call begins with where no thread is in run(): a simulation's pollers go on
   // meanwhile, as their threads would.

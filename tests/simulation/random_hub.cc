@@ -52,7 +52,7 @@ Draw draw(std::uint64_t seed) {
                                   {"loss", fmt::format("{}", loss)},
                                   {"mtu", one_in(2) ? "1500" : "9000"}});
   drawn.simulation.seed = random.next();
-  drawn.simulation.lcores = 1 + static_cast<unsigned>(random.below(3));
+  drawn.simulation.lcores = 1 + static_cast<unsigned>(random.below(6));
   drawn.algorithm = kAlgorithms[random.below(kAlgorithms.size())];
   drawn.trainers = one_in(3) ? 2 : 1;
   const auto keys = 1 + random.below(4);

@@ -289,7 +289,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   draw_network(random, scenario.simulation.cluster);
   draw_absent(seed, scenario.simulation.cluster);
   scenario.simulation.seed = random.next();
-  scenario.simulation.lcores = 1 + static_cast<unsigned>(random.below(3));
+  scenario.simulation.lcores = 1 + static_cast<unsigned>(random.below(6));
   draw_scattering(seed, scenario.simulation);
   if (one_in(random, 3)) scenario.simulation.stalls = 0.001;
   draw_jobs(random, scenario);

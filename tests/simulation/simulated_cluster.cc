@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <future>
 #include <numeric>
+#include <stdexcept>
 #include <unistd.h>
 #include <utility>
 
@@ -40,9 +41,7 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
     : settings_(settings),
       choice_(choice_without_wishes(settings.cluster.rated_topology())),
       messages_(settings.cluster.seed),
-      random_(settings.seed),
-      stalled_until_(settings.lcores, 0),
-      order_(settings.lcores) {
+      random_(settings.seed) {
   dataplane::LocalClusterOptions options;
   options.settings = settings.cluster;
   if (!settings.links_are_watched) options.settings.greeting_ns = 0;
@@ -68,7 +67,8 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   nodes().around().channel = this;
   messages_.divert(nodes());
   messages_.set_faults(settings.messages);
-  order_.resize(cluster_->pollers().size());
+  pollers_.resize(cluster_->pollers().size());
+  order_.resize(pollers_.size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   for (const auto& poller : cluster_->pollers()) {
     if (settings.pollers_go_on) poller->set_meanwhile([this] { let_pollers_go_on(); });
@@ -204,70 +204,89 @@ void SimulatedCluster::iterate() {
   const bool acted = control_runs(moved) && control();
   mix(static_cast<std::uint64_t>(clock_.now()) << 16 ^ moved);
   const std::int64_t soon = clock_.now() + settings_.iteration;
-  // Before `soon` is what is due and could not be done.
-  clock_.advance_to(moved != 0 || acted ? soon : std::max(soon, next_event()));
+  if (moved != 0 || acted) {
+    clock_.advance_to(soon);
+  } else {
+    // Before `soon` is what is due and could not be done.
+    const std::int64_t next = std::max(soon, next_event());
+    if (next != soon && random_.below(kJumpsBetweenChecks) == 0) check_sleepers();
+    clock_.advance_to(next);
+  }
   look_at_ = dataplane::kNever;
 }
 
+void SimulatedCluster::check_sleepers() {
+  for (std::size_t i = 0; i < pollers_.size(); ++i) {
+    const PollerState& state = pollers_[i];
+    const std::int64_t now = clock_.now();
+    // Some of what comes without a ring is looked for so often.
+    const bool wakes_soon = state.wakes_at - now <= dataplane::Poller::kShortestSleep;
+    if (!state.sleeps || now < state.stalled_until || wakes_soon) continue;
+    if (settings_.iterate_poller(*cluster_->pollers()[i]) == 0) continue;
+    throw std::logic_error(
+        fmt::format("poller {} sleeps at {} ns and has something to do: nobody has rung", i, now));
+  }
+}
+
 unsigned SimulatedCluster::iterate_pollers() {
-  auto& pollers = cluster_->pollers();
   for (std::size_t i = order_.size(); i > 1; --i) {
     std::swap(order_[i - 1], order_[random_.below(i)]);
   }
   unsigned moved = 0;
   for (const std::size_t i : order_) {
-    if (clock_.now() < stalled_until_[i]) continue;
+    if (clock_.now() < pollers_[i].stalled_until) continue;
     if (settings_.stalls > 0 && hits(random_, settings_.stalls)) {
-      stalled_until_[i] = clock_.now() + static_cast<std::int64_t>(random_.below(kLongestStall));
+      pause_poller(i, static_cast<std::int64_t>(random_.below(kLongestStall)));
       continue;
     }
-    moved += settings_.iterate_poller(*pollers[i]);
+    moved += iterate_poller(i);
   }
   return moved;
+}
+
+unsigned SimulatedCluster::iterate_poller(std::size_t number) {
+  dataplane::Poller& poller = *cluster_->pollers()[number];
+  PollerState& state = pollers_[number];
+  if (state.sleeps) {
+    if (clock_.now() < state.wakes_at && !poller.wait_for_ring(0)) return 0;
+    poller.finish_wait();
+    state.sleeps = false;
+  }
+  const unsigned moved = settings_.iterate_poller(poller);
+  if (moved != 0 || !may_sleep()) return moved;
+  if (poller.next_event() - clock_.now() < dataplane::Poller::kShortestSleep) return 0;
+  poller.prepare_wait();
+  const unsigned seen_at_last = settings_.iterate_poller(poller);
+  if (seen_at_last != 0) {
+    poller.finish_wait();
+  } else {
+    state = {state.stalled_until, true, poller.next_event()};
+  }
+  return seen_at_last;
 }
 
 // While the control thread waits for one of them.
 void SimulatedCluster::let_pollers_go_on() {
   for (std::size_t i = 0; i < order_.size(); ++i) {
-    const bool stalls = clock_.now() < stalled_until_[i];
-    if (!stalls && random_.below(2) == 0) settings_.iterate_poller(*cluster_->pollers()[i]);
+    const bool stalls = clock_.now() < pollers_[i].stalled_until;
+    if (!stalls && random_.below(2) == 0) iterate_poller(i);
   }
-}
-
-namespace {
-
-// Whether a trainer submits while the engine asks it to.
-bool is_rung(const dataplane::Engine& engine) {
-  for (dataplane::EngineJob* job : engine.jobs()) {
-    const dataplane::Session& session = job->session();
-    if (session.trainers() == 0) continue;  // it aggregates a hub
-    const bool asked = session.region(0).header().daemon_asleep.load() != 0;
-    if (job->is_leader() && asked && session.has_submission()) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-// Who rings at a server that stands still wakes nobody.
-bool SimulatedCluster::any_trainer_rings() {
-  for (const bcube::ServerId server : nodes().servers()) {
-    if (deaf_.contains(server)) continue;
-    for (const EngineAt& at : nodes().at(server).engines().all()) {
-      if (is_rung(*at.engine)) return true;
-    }
-  }
-  return false;
 }
 
 std::int64_t SimulatedCluster::next_event() {
   const std::int64_t now = clock_.now();
-  if (any_trainer_rings()) return now;
   std::int64_t next = std::min(now + kLongestJump, look_at_);
   const auto& pollers = cluster_->pollers();
   for (std::size_t i = 0; i < pollers.size(); ++i) {
-    // One that stalls has perhaps not seen all that was brought to it.
-    next = std::min(next, now < stalled_until_[i] ? stalled_until_[i] : pollers[i]->next_event());
+    PollerState& state = pollers_[i];
+    if (now < state.stalled_until) {  // perhaps it has not seen all that was brought to it
+      next = std::min(next, state.stalled_until);
+    } else if (state.sleeps) {
+      if (pollers[i]->wait_for_ring(0)) state.wakes_at = now;
+      next = std::min(next, state.wakes_at);
+    } else {
+      next = std::min(next, pollers[i]->next_event());
+    }
   }
   if (const auto due = control::earlier(nodes().deadline(), messages_.next()); due.has_value()) {
     next = std::min<std::int64_t>(next, due->count() * 1000);

@@ -4,7 +4,14 @@
 //
 // Time. An iteration in which something moved takes as long as the settings say. If nothing moved,
 // time jumps to the next event of a poller or a node, or to the time at which the test wants to
-// look (look_at()), by kLongestJump at most; not while a trainer rings, which would wake a poller.
+// look (look_at()), by kLongestJump at most; not where somebody has rung for a poller.
+//
+// Sleep. A poller that finds nothing sleeps at once, and then nothing but a ring, or the time that
+// it has foretold, wakes it: not after a while, as those of a daemon. So a ring that is missing is
+// a collective that does not end; and before some of the jumps of time sleepers have to show that
+// they have nothing to do (std::logic_error). Where frames are scattered, or somebody is on the
+// wires, nobody sleeps: these do not ring.
+//
 // The seed determines the schedule: the order of the pollers, when the control thread runs, which
 // pollers go on while it waits for another one, and when a poller stalls for a while, as if the
 // operating system had taken its core away.
@@ -84,6 +91,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
  public:
   static constexpr std::int64_t kLongestJump = 10'000'000;
   static constexpr std::int64_t kLongestStall = 5'000'000;
+  static constexpr std::uint64_t kJumpsBetweenChecks = 8;  // of sleepers, on average
 
   explicit SimulatedCluster(const SimulationSettings& settings);
   ~SimulatedCluster() override;
@@ -136,7 +144,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   void mend();
   // The poller does nothing for this time, as if the operating system had taken its core away.
   void pause_poller(std::size_t poller, std::int64_t nanoseconds) {
-    stalled_until_[poller] = clock_.now() + nanoseconds;
+    pollers_[poller].stalled_until = clock_.now() + nanoseconds;
   }
 
   // What the nodes wrote into the daemon's log.
@@ -186,15 +194,23 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   void record(const std::string& line) override { log_.push_back(line); }
   unsigned packets_in_use_of(const char* pools) const;
   unsigned iterate_pollers();
+  unsigned iterate_poller(std::size_t number);
+  bool may_sleep() const { return !settings_.frames_are_scattered && !wiretap_.has_value(); }
+  void check_sleepers();
   void let_pollers_go_on();
   void drain_ports(bcube::ServerId server);
-  bool any_trainer_rings();
   std::int64_t next_event();
   // After an iteration in which so much moved.
   bool control_runs(unsigned moved);
   // Whether the nodes had something to do.
   bool control();
   dataplane::Port* replaced(dataplane::Port* port);
+  struct PollerState {
+    std::int64_t stalled_until = 0;
+    bool sleeps = false;
+    std::int64_t wakes_at = 0;  // if nobody rings
+  };
+
   void mix(std::uint64_t value) { trace_ = (trace_ ^ value) * 0x100000001b3; }
 
   SimulationSettings settings_;
@@ -212,7 +228,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   std::map<dataplane::TrainerId, SimulatedTrainer*> joining_;
   std::vector<std::string> log_;
   dataplane::SeededRandom random_;
-  std::vector<std::int64_t> stalled_until_;  // by poller
+  std::vector<PollerState> pollers_;
   std::vector<std::size_t> order_;
   std::set<bcube::ServerId> deaf_;  // dead or stopped: what comes to their ports is lost
   std::int64_t look_at_ = dataplane::kNever;

@@ -44,7 +44,7 @@ std::uint64_t SimulatedTrainer::submit(const shared::Submission& asked) {
     free_places_.erase(entry.message.place);
     places_[name] = entry.message.place;
   }
-  header().submission_tail.store(submitted_, std::memory_order_release);
+  publish();
   return name;
 }
 
@@ -56,7 +56,15 @@ void SimulatedTrainer::withdraw(std::uint64_t name) {
   const auto place = places_.find(name);
   entry.message.place = place == places_.end() ? 0 : place->second;
   ++withdrawals_;
-  header().submission_tail.store(++submitted_, std::memory_order_release);
+  ++submitted_;
+  publish();
+}
+
+void SimulatedTrainer::publish() {
+  header().submission_tail.store(submitted_);
+  if (header().daemon_asleep.load() == 0) return;
+  const char bell = 0;
+  (void)!send(joined_.trainer_doorbell, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 std::uint64_t SimulatedTrainer::submit(std::uint64_t offset, std::uint64_t count,

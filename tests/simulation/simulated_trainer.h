@@ -62,6 +62,8 @@ class SimulatedTrainer {
   std::size_t take_rings();
 
  private:
+  void publish();
+
   dataplane::TrainerId id_;
   std::optional<std::string> refusal_;
   dataplane::JoinedSession joined_;

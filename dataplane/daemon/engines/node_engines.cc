@@ -44,6 +44,9 @@ NodeEngines::NodeEngines(const bcube::AddressSpace& space, bcube::ServerId serve
     settings.urgency = &place.poller->urgency();
     settings.inbox = inbox_.get();
     settings.hand_over = hand_over_.get();
+    for (const EnginePlace& other : places) {
+      if (other.poller != place.poller) settings.siblings.push_back(&other.poller->doorbell());
+    }
     engines_.push_back(std::make_unique<Engine>(settings, space, with_credit, pools, events));
     const auto& threads = place.settings.threads;
     const bool leader = std::ranges::find(threads, 0U) != threads.end();

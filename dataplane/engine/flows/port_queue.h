@@ -114,8 +114,8 @@ class PortQueue {
     if (flow.out != nullptr) flow.out->answers.wake(flow.place_out);
   }
 
-  // Whether a flow of a job that moves(flow) has to answer, or will have to; and when, kNever if
-  // none. Both take time in the number of awake flows.
+  // Whether a flow of a job that moves(flow) has to answer, or will have to; and when the first has
+  // to that may_answer(flow), kNever if none. Both take time in the number of awake flows.
   template <typename Moves>
   bool any_answers(const Moves& moves) {
     bool any = false;
@@ -125,11 +125,11 @@ class PortQueue {
     });
     return any;
   }
-  template <typename Moves>
-  protocol::Nanoseconds next_answer(const Moves& moves) {
+  template <typename MayAnswer>
+  protocol::Nanoseconds next_answer(const MayAnswer& may_answer) {
     protocol::Nanoseconds next = protocol::kNever;
     answers.for_each_awake([&](const Flow& flow) {
-      if (!moves(flow)) return FlowRotation::Visit::later;
+      if (!may_answer(flow)) return FlowRotation::Visit::later;
       next = std::min(next, flow.receive.acknowledgement_deadline());
       // Its timer is set when it is visited next.
       if (flow.send.deadline() < flow.timer.deadline()) next = std::min(next, flow.send.deadline());
