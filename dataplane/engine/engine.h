@@ -292,6 +292,7 @@ class Engine final : public Pollable {
   static std::uint16_t epoch_of(const Flow& flow);
   PortQueue& take_route(Flow& flow, const bcube::Route& route);
   bool runs(unsigned thread) const;
+  void lead(Session& session, const LanePlans& lanes) const;
   void arm(EngineJob& job, std::uint32_t epoch);
   void add_flows(EngineJob& job);
   void make_room_for_work();

@@ -91,6 +91,7 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
       job->executors().emplace_back(context, lane, thread - choice.first_thread(plan), *job);
     }
   }
+  if (job->is_leader()) lead(session, lanes);
   if (job->is_leader() && !lanes.empty()) {
     job->set_mailroom(std::make_unique<Mailroom>(
         *job, session, job->rank_order, lanes[0].choice->placement(), settings_.server,
@@ -99,10 +100,29 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
   return job;
 }
 
+// The session learns which threads run here: what they run alone ends without the other engines.
+void Engine::lead(Session& session, const LanePlans& lanes) const {
+  for (unsigned lane = 0; lane < lanes.size(); ++lane) {
+    LeaderPart part{lanes[lane].choice, {}, {}};
+    const control::PlanChoice& choice = *part.choice;
+    for (unsigned plan = 0; plan < choice.plans(); ++plan) {
+      const unsigned end = choice.first_thread(plan) + choice.plan(plan).threads();
+      bool alone = true;
+      for (unsigned thread = choice.first_thread(plan); thread < end; ++thread) {
+        part.runs.push_back(runs(thread));
+        alone = alone && runs(thread);
+      }
+      part.runs_alone.push_back(alone);
+    }
+    session.set_leader_part(lane, std::move(part));
+  }
+}
+
 void Engine::attach(EngineJob& job, std::uint32_t epoch, const RankOrder& ranks) {
   attached_.push_back(&job);
   make_room_for_work();
   watch_.add(job);
+  if (job.is_leader()) job.session().set_attached(true);
   job.rank_order = ranks;
   job.violation_told = false;
   if (job.mailroom() != nullptr) {
@@ -258,6 +278,7 @@ void Engine::detach(protocol::JobId id) {
   job->for_each_flow([this](Flow& flow) { close(flow); });
   std::erase(attached_, job);
   watch_.remove(*job);
+  if (job->is_leader()) job->session().set_attached(false);
   std::erase(completing_, job);
 }
 

@@ -239,5 +239,78 @@ TEST(Doubling, FailsForAllWhereAServerDies) {
   EXPECT_TRUE(cluster.run_until([&] { return cluster.packets_in_use() == 0; }, kSecond));
 }
 
+// The other poller has its core again after a while; until then the leaders' poller works alone.
+constexpr std::size_t kOtherPoller = 1;
+
+SimulationSettings on_two_lcores() {
+  SimulationSettings settings = settings_of({{"topology", "bcube:2,2"}});
+  settings.lcores = 2;
+  return settings;
+}
+
+TEST(Doubling, EndsWhileThePollerOfTheOtherThreadsStandsStill) {
+  constexpr std::int64_t kPause = kSecond;
+  SimulatedCluster cluster(on_two_lcores());
+  const Trainers trainers = cluster.join_all("job", 1 << 18);
+  cluster.run_for(20 * kMillisecond);
+  const std::int64_t begin = cluster.now();
+  cluster.pause_poller(kOtherPoller, kPause);
+  for (unsigned round = 0; round < 200; ++round) allreduce(cluster, trainers, short_order(0, 250));
+  EXPECT_LT(cluster.now() - begin, kPause);
+  // Both have a part in this one.
+  allreduce(cluster, trainers, short_order(0, 50'000));
+  EXPECT_GE(cluster.now() - begin, kPause);
+  allreduce(cluster, trainers, short_order(0, 250));
+  leave_all(cluster, trainers);
+}
+
+// More in a row than a lane has places for requests: then it waits for those that lie behind.
+TEST(Doubling, GoesOnWhereTheOtherThreadsHaveMissedMoreThanThereArePlaces) {
+  constexpr std::int64_t kPause = 10 * kSecond;
+  SimulatedCluster cluster(on_two_lcores());
+  const Trainers trainers = cluster.join_all("job", 1 << 18);
+  cluster.run_for(20 * kMillisecond);
+  const std::int64_t end_of_pause = cluster.now() + kPause;
+  cluster.pause_poller(kOtherPoller, kPause);
+  unsigned rounds = 0;
+  for (; cluster.now() < end_of_pause; ++rounds) {
+    ASSERT_LE(rounds, shared::kRingEntries + 1);
+    allreduce(cluster, trainers, short_order(0, 10 + rounds % 7));
+  }
+  EXPECT_EQ(rounds, shared::kRingEntries + 1) << "the last has waited";
+  for (const std::uint64_t count : {250U, 50'000U, 10U}) {
+    allreduce(cluster, trainers, short_order(0, count));
+  }
+  leave_all(cluster, trainers);
+}
+
+// Short and long ones in any order, while pollers stall: each waits for those alone that run it.
+TEST(Doubling, KeepsItsPlaceAmongLongOnesWherePollersStall) {
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    SimulationSettings settings = on_two_lcores();
+    settings.seed = seed;
+    settings.stalls = 0.01;
+    SimulatedCluster cluster(settings);
+    const Trainers trainers = cluster.join_all("job", 1 << 22);
+    dataplane::SeededRandom random(seed);
+    std::vector<Collective> orders;
+    for (std::uint64_t place = 0; place < 60; ++place) {
+      Collective collective;
+      collective.offset += place << 16;
+      collective.count = random.below(3) == 0 ? 4'000 + place : 1 + random.below(900);
+      collective.salt = place;
+      orders.push_back(collective);
+    }
+    for (const Collective& collective : orders) {
+      for (const auto& trainer : trainers) fill_and_submit(*trainer, collective);
+    }
+    EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, 60 * kSecond));
+    for (const Collective& collective : orders) {
+      expect_right(plan_of(cluster, collective), trainers, collective);
+    }
+    leave_all(cluster, trainers);
+  }
+}
+
 }  // namespace
 }  // namespace gradcube::simulation

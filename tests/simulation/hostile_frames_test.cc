@@ -80,8 +80,7 @@ class HostileFrames : public testing::Test {
         ASSERT_EQ(rte_pktmbuf_chain(whole, part), 0);
       }
     }
-    dataplane::RingPort& port = cluster_.cluster().emulated().port(0, 0);
-    ASSERT_EQ(port.switch_transmit(0, &whole, 1), 1);
+    cluster_.inject(whole);
     cluster_.iterate();
   }
 

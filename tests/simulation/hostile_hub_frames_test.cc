@@ -62,8 +62,7 @@ class HostileHubFrames : public testing::Test {
     ASSERT_NE(packet, nullptr);
     std::memcpy(rte_pktmbuf_append(packet, static_cast<std::uint16_t>(bytes.size())), bytes.data(),
                 bytes.size());
-    dataplane::RingPort& port = cluster_.cluster().emulated().port(0, 0);
-    ASSERT_EQ(port.switch_transmit(0, &packet, 1), 1);
+    cluster_.inject(packet);
     cluster_.iterate();
   }
   void expect_dropped(DropReason reason, const Forgery& forgery) {

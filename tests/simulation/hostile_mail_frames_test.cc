@@ -59,8 +59,7 @@ class HostileMailFrames : public testing::Test {
     ASSERT_NE(packet, nullptr);
     std::memcpy(rte_pktmbuf_append(packet, static_cast<std::uint16_t>(bytes.size())), bytes.data(),
                 bytes.size());
-    dataplane::RingPort& port = cluster_.cluster().emulated().port(to, 0);
-    ASSERT_EQ(port.switch_transmit(0, &packet, 1), 1);
+    cluster_.inject(packet, to);
     cluster_.iterate();
   }
   std::uint64_t dropped(DropReason reason) {

@@ -77,7 +77,7 @@ class MessagesInFrames : public testing::Test {
   }
   void put(rte_mbuf* frame, std::size_t length) {
     rte_pktmbuf_append(frame, static_cast<std::uint16_t>(length));
-    ASSERT_EQ(cluster_->cluster().emulated().port(0, 0).switch_transmit(0, &frame, 1), 1);
+    cluster_->inject(frame);
   }
   // The first fragment of a long message of server 2's daemon to [0,0], as somebody has recorded
   // it.

@@ -147,6 +147,10 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
     pollers_[poller].stalled_until = clock_.now() + nanoseconds;
   }
 
+  // A frame that comes to the first port of a server, as if its switch had brought it. It is the
+  // server's then.
+  void inject(rte_mbuf* frame, bcube::ServerId to = 0);
+
   // What the nodes wrote into the daemon's log.
   const std::vector<std::string>& log() const { return log_; }
 

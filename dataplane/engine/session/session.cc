@@ -139,6 +139,7 @@ Session::Take Session::take(unsigned local) {
   if (violation != nullptr) return violate(local, violation);
   TrainerLane& lane = trainer.lanes[request.lane];
   request.number = lane.taken.load(std::memory_order_relaxed) + 1;
+  if (!has_place(lanes_[request.lane], request.number)) return Take::none;
   lane.requests[request.number % kMaxInFlight] = request;
   count_taken(trainer);
   lane.taken.store(request.number, std::memory_order_release);
@@ -174,6 +175,7 @@ void Session::publish_common(unsigned lane) {
   if (common == before) return;
   for (std::uint64_t number = before + 1; number <= common; ++number) {
     trainers_[0].lanes[lane].requests[number % kMaxInFlight].agreed = agree_on(lane, number);
+    if (concerns_all(lane, number)) lanes_[lane].concerns_all = number;
   }
   lanes_[lane].published.store(common, std::memory_order_release);
   published_.fetch_add(common - before, std::memory_order_release);
@@ -325,21 +327,13 @@ std::uint64_t Session::completions() const {
   return written;
 }
 
-std::uint64_t Session::finished_by_all(unsigned lane) const {
-  std::uint64_t least = UINT64_MAX;
-  for (const Counter& counter : lanes_[lane].finished) {
-    least = std::min(least, counter.value.load(std::memory_order_acquire));
-  }
-  return least;
-}
-
 void Session::complete_through(unsigned lane, std::uint64_t number, std::int32_t code,
                                std::uint32_t notice) {
   const bool was_full = published(lane) - completed(lane) > kMostBegun;
   for (Trainer& trainer : trainers_) {
     if (trainer.region != nullptr) end(trainer, lane, number, code, notice);
   }
-  if (was_full) wake_pollers();
+  if (was_full) ring_pollers();
 }
 
 void Session::end(Trainer& trainer, unsigned lane_number, std::uint64_t through, std::int32_t code,

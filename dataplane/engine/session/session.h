@@ -8,6 +8,9 @@
 // can never run, and the job is reset later. Each engine reports how far its threads have come;
 // when all threads of a lane have finished a collective the leader engine writes the completions.
 // Collectives of one lane complete in the order of their numbers; lanes do not wait for each other.
+// A collective whose plan the leader engine runs alone, as one of a single thread may be, ends
+// without the other engines: they sleep on, and pass it when they next wake, which is at least
+// every kMostBegun collectives of the lane.
 // Messages between trainers belong to no lane: each waits in the table of mail (mail_table.h), and
 // the leader engine alone serves them (mailroom.h). What is pushed to the job's hub belongs to no
 // lane either: it goes to the hub's board (dataplane/hub/hub_board.h).
@@ -16,8 +19,8 @@
 // under "Leader engine" below. Any thread calls request(), published() and completed(). The engine
 // that runs a thread calls report() for it. The control thread calls everything before the engines
 // know the session and after they have forgotten it, and the counts of a trainer at any time. The
-// place of a request is written again only after its collective has completed on every thread,
-// which the leader engine ensures.
+// place of a request is written again only after every thread has passed its collective, which the
+// leader engine ensures.
 //
 // Everything in a region is checked before it is used: see trainer/shared_layout.h.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_SESSION_SESSION_H_
@@ -30,8 +33,10 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "control/plan/plan_choice.h"
 #include "dataplane/engine/hub/hub_pushes.h"
 #include "dataplane/engine/memory/session_region.h"
 #include "dataplane/engine/session/collective_request.h"
@@ -51,6 +56,13 @@ struct SessionShape {
   std::vector<unsigned> lane_threads;  // the threads of each lane's plan
   bool reproducible = false;           // control::JobOptions
   unsigned trainers = 1;               // of this server
+};
+
+// What of a lane the leader engine runs.
+struct LeaderPart {
+  std::shared_ptr<const control::PlanChoice> choice;  // the lane's
+  std::vector<bool> runs;                             // by thread, among those of all plans
+  std::vector<bool> runs_alone;                       // by plan: it runs all its threads
 };
 
 // Where the collectives of a lane end when a job is reset: those up to and including `through` end
@@ -111,6 +123,10 @@ class Session {
   // more, and its violation is forgotten.
   void dismiss(unsigned local);
   bool has(unsigned local) const { return trainers_[local].region != nullptr; }
+  // Before the engines know the session. Until then each collective concerns all threads.
+  void set_leader_part(unsigned lane, LeaderPart part) { lanes_[lane].leader = std::move(part); }
+  // Leader engine: whether engines know the session, and so may look at requests.
+  void set_attached(bool attached) { attached_ = attached; }
 
   unsigned trainers() const { return static_cast<unsigned>(trainers_.size()); }
   // Of a trainer that is there.
@@ -166,16 +182,15 @@ class Session {
   // from zeros (guarded_memory.h): these wait. Returns how many.
   unsigned end_pushes();
 
-  // The least that all of the lane's threads have finished.
+  // The least that those of the lane's threads have finished that it concerns.
   std::uint64_t finished_by_all(unsigned lane) const;
 
   // In all lanes and of all trainers together, over the session's life.
   std::uint64_t completions() const;
 
-  // Wakes the server's other pollers; call after a burst of take()s that took something.
-  void wake_pollers() {
-    for (Doorbell* poller : listeners_) poller->ring();
-  }
+  // Wakes the server's other pollers if what was taken concerns one of them, or if they lie far
+  // behind; call after a burst of take()s that took something.
+  void wake_pollers();
 
   // Likewise the leader engine's, for what another engine has told the hub's board.
   void wake_leader() {
@@ -236,6 +251,16 @@ class Session {
 
     alignas(shared::kCacheLine) std::atomic<std::uint64_t> published{0};
     std::vector<Counter> finished;  // by thread
+    // Leader engine; by number: the newest collective that concerns other engines, what was
+    // published when their pollers were woken last, and what all threads have passed at least.
+    LeaderPart leader;
+    std::uint64_t concerns_all = 0;
+    std::uint64_t woken_at = 0;
+    std::uint64_t passed = 0;
+
+    bool is_leaders(unsigned thread) const {
+      return leader.choice == nullptr || leader.runs[thread];
+    }
   };
   // Written by the leader engine; the control thread reads the counts.
   struct TrainerLane {
@@ -260,6 +285,11 @@ class Session {
   Take violate(unsigned local, const char* violation);
   void publish_common(unsigned lane);
   bool agree_on(unsigned lane, std::uint64_t number) const;
+  bool concerns_all(unsigned lane, std::uint64_t number) const;
+  bool has_place(Lane& lane, std::uint64_t number) const;
+  void ring_pollers() {
+    for (Doorbell* poller : listeners_) poller->ring();
+  }
   Take take_mail(Trainer& trainer, unsigned local, const shared::Submission& submission);
   Take take_withdrawal(Trainer& trainer, unsigned local, const shared::Submission& submission);
   Take take_push(Trainer& trainer, unsigned local, const shared::Submission& submission);
@@ -289,6 +319,7 @@ class Session {
   bool reproducible_;
   std::vector<Doorbell*> listeners_;
   Doorbell* leader_;
+  bool attached_ = false;
   const char* violation_ = nullptr;
   unsigned violator_ = 0;
   unsigned next_trainer_ = 0;  // to take from
