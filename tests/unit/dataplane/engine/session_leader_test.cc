@@ -14,8 +14,8 @@ namespace gradcube::dataplane {
 namespace {
 
 // Of a BCube of two levels and no rate: long all-reduces run two threads, short ones the third.
-constexpr unsigned kLeaders = 0;
-constexpr unsigned kOthers = 1;
+constexpr unsigned kThreadOfLeader = 0;
+constexpr unsigned kThreadElsewhere = 1;
 constexpr unsigned kOfShort = 2;
 constexpr std::uint64_t kShort = 250;
 constexpr std::uint64_t kLong = 50'000;
@@ -23,7 +23,7 @@ constexpr std::uint64_t kLong = 50'000;
 class SessionLeaderTest : public testing::Test {
  protected:
   SessionLeaderTest() {
-    const auto topology = control::parse_topology("bcube:2,2");
+    const auto topology = control::parse_topology("bcube:2,2", "test");
     const auto all = control::Placement::all(topology);
     LeaderPart part;
     part.choice = std::make_shared<const control::PlanChoice>(control::make_choice(
@@ -46,7 +46,7 @@ class SessionLeaderTest : public testing::Test {
   }
   // The leader engine has finished all up to this one.
   void finish(std::uint64_t number) {
-    session_.report(0, kLeaders, number);
+    session_.report(0, kThreadOfLeader, number);
     session_.report(0, kOfShort, number);
   }
   void end(std::uint64_t number) {
@@ -72,9 +72,9 @@ TEST_F(SessionLeaderTest, EndsWhatTheLeaderRunsAloneWithoutTheOtherEngines) {
   EXPECT_EQ(session_.finished_by_all(0), 0u) << "the other engine runs the second, too";
   ASSERT_TRUE(submit(kShort));
   finish(3);
-  session_.report(0, kOthers, 1);
+  session_.report(0, kThreadElsewhere, 1);
   EXPECT_EQ(session_.finished_by_all(0), 1u);
-  session_.report(0, kOthers, 2);
+  session_.report(0, kThreadElsewhere, 2);
   EXPECT_EQ(session_.finished_by_all(0), 3u) << "it does not run the third";
 }
 
@@ -87,7 +87,7 @@ TEST_F(SessionLeaderTest, WakesTheOtherEnginesForWhatTheyRunAndElseOnceIn64) {
     others_.prepare_wait();
     EXPECT_FALSE(others_are_woken()) << "they know already";
     finish(submitted_);
-    session_.report(0, kOthers, submitted_);
+    session_.report(0, kThreadElsewhere, submitted_);
     end(submitted_);
   };
   for (int i = 0; i < 10; ++i) take_one(kShort);
@@ -107,7 +107,7 @@ TEST_F(SessionLeaderTest, KeepsARequestUntilTheOtherEnginesHavePassedIt) {
   EXPECT_EQ(session_.completed(0), Session::kMaxInFlight);
   EXPECT_FALSE(submit(kShort)) << "it would take the first one's place";
   EXPECT_TRUE(session_.has_submission());
-  session_.report(0, kOthers, 1);
+  session_.report(0, kThreadElsewhere, 1);
   EXPECT_EQ(session_.take(), Session::Take::taken);
   EXPECT_FALSE(submit(kShort));
   session_.set_attached(false);
