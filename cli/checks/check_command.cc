@@ -9,7 +9,6 @@
 
 #include "cli/checks/hosts_check.h"
 #include "cli/checks/link_check.h"
-#include "cli/checks/link_report.h"
 #include "cli/cluster/cluster_hosts.h"
 #include "cli/cluster/interrupt.h"
 #include "cli/launch/host_group.h"

@@ -12,7 +12,6 @@
 #include <string>
 #include <tuple>
 
-#include "cli/checks/link_report.h"
 #include "cli/text/json_fields.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"

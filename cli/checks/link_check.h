@@ -30,6 +30,8 @@
 #include <vector>
 
 #include "cli/cluster/running_cluster.h"
+#include "cli/text/report.h"
+#include "control/plan/base/topology.h"
 #include "control/plan/neighbour_rounds.h"
 #include "control/settings/run_directory.h"
 
@@ -112,6 +114,18 @@ class LinkCheck {
   RunningCluster cluster_;
   std::vector<std::vector<control::NeighbourLink>> rounds_;
 };
+
+// A table of the links, a line for each level, and the verdict; also that the daemons waited for
+// cores, where links have problems and that may be why. Of more than kMostLinks only those with a
+// problem are listed, unless `all`.
+//
+// {"topology":..,"ok":true,"links":[{"level":0,"between":[[0,0],[0,1]],"configured_bps":..,
+// "payload_bps":..,"round_trip_seconds":..,"sent":..,"lost":..,"core_wait":0.02,
+// "problem":null,"left_out":null}]}; null for what is not limited, not measured, right, or not left
+// out.
+inline constexpr std::size_t kMostLinks = 64;
+Report links_report(const control::Topology& topology, const std::vector<LinkResult>& results,
+                    bool all);
 
 }  // namespace gradcube::cli
 

@@ -1,9 +1,8 @@
-#include "cli/checks/link_report.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
+#include "cli/checks/link_check.h"
 #include "cli/text/units_text.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"

@@ -18,7 +18,6 @@
 #include "cli/perf/perf_commands.h"
 #include "cli/perf/perf_options.h"
 #include "cli/perf/perf_report.h"
-#include "cli/perf/perf_table.h"
 #include "cli/text/command.h"
 #include "cli/text/output.h"
 #include "cli/text/report.h"

@@ -11,7 +11,6 @@
 #include "cli/perf/perf_commands.h"
 #include "cli/perf/perf_options.h"
 #include "cli/perf/perf_report.h"
-#include "cli/perf/perf_table.h"
 #include "cli/text/keys_file.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/output.h"

@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "cli/measure/perf_collective.h"
-#include "cli/plan/plan_keys.h"
-#include "cli/plan/plan_verify.h"
-#include "cli/plan/plan_why.h"
+#include "cli/plan/plan_forms.h"
 #include "cli/plan/planned_cluster.h"
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"

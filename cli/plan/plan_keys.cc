@@ -1,11 +1,10 @@
-#include "cli/plan/plan_keys.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
 #include <optional>
 
+#include "cli/plan/plan_forms.h"
 #include "cli/text/command.h"
 #include "cli/text/keys_file.h"
 #include "cli/text/option_checks.h"

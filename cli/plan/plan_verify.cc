@@ -1,5 +1,3 @@
-#include "cli/plan/plan_verify.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -8,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/plan/plan_forms.h"
 #include "cli/text/command.h"
 #include "cli/text/option_checks.h"
 #include "cli/text/progress_line.h"

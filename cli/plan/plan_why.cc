@@ -1,5 +1,3 @@
-#include "cli/plan/plan_why.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <optional>
@@ -8,6 +6,8 @@
 #include "cli/cluster/fitted_costs.h"
 #include "cli/cluster/measurements.h"
 #include "cli/cluster/running_cluster.h"
+#include "cli/plan/plan_forms.h"
+#include "cli/plan/planned_cluster.h"
 #include "cli/text/report.h"
 #include "cli/text/units_text.h"
 #include "control/base/errors.h"

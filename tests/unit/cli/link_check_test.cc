@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/checks/link_report.h"
 #include "control/base/errors.h"
 #include "control/plan/base/topology.h"
 #include "trainer/shared_layout.h"
