@@ -27,26 +27,30 @@ std::string digits_json(const Plan& plan, Rank rank) {
   return list_json(digits);
 }
 
-// The thread and the digits of the owners, most significant first.
-std::string entry_json(const PieceSet& set) {
-  std::string text = fmt::format("[{}", set.thread);
+// The thread and the digits of the owners, most significant first. A server of a large plan has
+// tens of thousands of these: so they are appended.
+void add_entry(std::string& text, const PieceSet& set) {
+  text += '[';
+  text += fmt::format_int(set.thread).c_str();
   for (unsigned i = 0; i < set.size; ++i) {
     const int value = set.digits[i].value;
-    text += value == PieceSet::kAnyDigit ? ",null" : fmt::format(",{}", value);
+    text += ',';
+    text += value == PieceSet::kAnyDigit ? "null" : fmt::format_int(value).c_str();
   }
-  return text += ']';
+  text += ']';
 }
 
 std::string pieces_json(const Plan& plan, const PieceSet& set) {
-  std::vector<std::string> entries;
+  std::string text = "[";
   if (set.count() > kMaxListedPieces) {
-    entries.push_back(entry_json(set));
+    add_entry(text, set);
   } else {
     set.for_each([&](PieceId piece) {
-      entries.push_back(entry_json(plan.owned(piece.owner, piece.thread)));
+      if (text.size() > 1) text += ',';
+      add_entry(text, plan.owned(piece.owner, piece.thread));
     });
   }
-  return list_json(entries);
+  return text += ']';
 }
 
 std::string step_json(const Plan& plan, Rank rank, unsigned thread, Stage stage, unsigned w) {
@@ -77,11 +81,12 @@ std::string rank_json(const Plan& plan, const Assignment& assignment, Rank rank)
         steps.push_back(step_json(plan, rank, t, stage, w));
       }
     }
-    const PieceSet owned = plan.owned(rank, t);
+    std::string owns;
+    if (const PieceSet owned = plan.owned(rank, t); !owned.none) add_entry(owns, owned);
     threads.push_back(
         fmt::format("{{\"thread\":{},\"lcore\":{},\"weight\":{},\"owns\":{},\"steps\":{}}}", t,
                     assignment.lcore(plan.placement().server(rank), t), plan.thread(t).weight,
-                    owned.none ? "null" : entry_json(owned), list_json(steps)));
+                    owns.empty() ? "null" : owns, list_json(steps)));
   }
   return fmt::format("{{\"address\":{},\"threads\":{}}}", digits_json(plan, rank),
                      list_json(threads));

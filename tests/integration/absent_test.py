@@ -81,7 +81,7 @@ class Absent(TestCase):
             with self.subTest(command=command):
                 self.assert_one_message(self.cluster.tool(*command), 2, "is absent", absent)
         self.assert_one_message(
-            self.cluster.tool("perf", "allreduce", "--algorithm", "bml"), 2, "form no grid", "[2,1] is", "expected mesh"
+            self.cluster.tool("perf", "allreduce", "--algorithm", "bml"), 2, "form no grid", "[2,1] is", "servers: mesh"
         )
 
     def test_check_measures_the_links_that_are_there(self):
