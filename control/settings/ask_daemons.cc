@@ -35,6 +35,10 @@ class Inquiry {
     address_.sun_family = AF_UNIX;
     name.copy(address_.sun_path, name.size());
     socket_ = Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket_.valid()) {
+      end(fmt::format("there is no socket to ask it by: {}{}", std::strerror(errno),
+                      errno == EMFILE ? ": raise `ulimit -n`" : ""));
+    }
   }
 
   bool has_ended() const { return socket_.get() < 0; }
@@ -59,6 +63,9 @@ class Inquiry {
     std::array<char, 65536> bytes{};
     const ssize_t size = recv(socket_.get(), bytes.data(), bytes.size(), 0);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (size < 0 && errno != ECONNRESET) {
+      return end(fmt::format("its answer cannot be read: {}", std::strerror(errno)));
+    }
     if (size <= 0) {
       return end("it closed the connection without an answer: it has ended, or is ending");
     }

@@ -28,7 +28,12 @@ ClientListener::ClientListener(ControlLoop& loop, std::filesystem::path path, in
       users_(std::move(users)),
       pause_(pause) {
   listen(type);
-  loop_.add(descriptor_.get(), [this] { take(); });
+  try {
+    loop_.add(descriptor_.get(), [this] { take(); });
+  } catch (...) {
+    unlink(path_.c_str());
+    throw;
+  }
 }
 
 void ClientListener::listen(int type) {

@@ -224,14 +224,18 @@ void SimulatedCluster::iterate() {
 
 void SimulatedCluster::check_sleepers() {
   for (std::size_t i = 0; i < pollers_.size(); ++i) {
-    const PollerState& state = pollers_[i];
+    PollerState& state = pollers_[i];
     const std::int64_t now = clock_.now();
     // Some of what comes without a ring is looked for so often.
     const bool wakes_soon = state.wakes_at - now <= dataplane::Poller::kShortestSleep;
     if (!state.sleeps || now < state.stalled_until || wakes_soon) continue;
     // To pass what others have run alone moves nothing that counts.
     const std::uint64_t before = trace();
-    if (settings_.iterate_poller(*cluster_->pollers()[i]) == 0 || trace() == before) continue;
+    dataplane::Poller& poller = *cluster_->pollers()[i];
+    if (settings_.iterate_poller(poller) == 0 || trace() == before) {
+      state.wakes_at = std::min(state.wakes_at, poller.next_event());
+      continue;
+    }
     throw std::logic_error(
         fmt::format("poller {} sleeps at {} ns and has something to do: nobody has rung", i, now));
   }

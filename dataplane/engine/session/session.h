@@ -182,7 +182,8 @@ class Session {
   // from zeros (guarded_memory.h): these wait. Returns how many.
   unsigned end_pushes();
 
-  // The least that those of the lane's threads have finished that it concerns.
+  // The least that those of the lane's threads have finished that it concerns. May become less when
+  // something is published that concerns more of them.
   std::uint64_t finished_by_all(unsigned lane) const;
 
   // In all lanes and of all trainers together, over the session's life.

@@ -36,6 +36,7 @@ std::uint64_t switch_seed(std::uint64_t fabric_seed, std::size_t switch_number) 
 EmbeddedFabric::EmbeddedFabric(const EmbeddedFabricOptions& options)
     : space_(options.space), servers_(options.servers), clones_(options.clones) {
   assert(!servers_.empty() && std::ranges::is_sorted(servers_, std::ranges::less_equal()));
+  assert(std::ranges::all_of(servers_, [this](auto server) { return space_.contains(server); }));
   assert(options.levels.empty() || options.levels.size() == space_.levels());
   make_ports(options);
   make_switches(options);

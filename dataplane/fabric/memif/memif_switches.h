@@ -19,8 +19,7 @@
 //
 // Threads: as fabric.h says; all links are one poller's.
 //
-// Errors: the constructor's are those of EmbeddedFabric, MemifDevice and EthdevPort, and
-// std::invalid_argument for too many queues.
+// Errors: the constructor's are those of EmbeddedFabric, MemifDevice and EthdevPort.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_MEMIF_MEMIF_SWITCHES_H_
 #define GRADCUBE_DATAPLANE_FABRIC_MEMIF_MEMIF_SWITCHES_H_
 
@@ -29,6 +28,7 @@
 #include <memory>
 #include <vector>
 
+#include "control/settings/cluster_settings.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/fabric/memif/memif_device.h"
 #include "dataplane/fabric/memif/memif_socket.h"
@@ -47,7 +47,7 @@ struct MemifSwitchesOptions {
 
 class MemifSwitches {
  public:
-  static constexpr std::uint16_t kMostQueues = 16;
+  static constexpr std::uint16_t kMostQueues = control::kMostServerLcores;
 
   MemifSwitches(const MemifSwitchesOptions& options, Clock& clock);
   ~MemifSwitches();
