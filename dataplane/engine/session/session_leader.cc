@@ -1,5 +1,5 @@
-// The part of a session that tells what the leader engine runs alone from what concerns the server's
-// other engines: whom it wakes and waits for.
+// The part of a session that tells what the leader engine runs alone from what concerns the
+// server's other engines: whom it wakes and waits for.
 
 #include <algorithm>
 
