@@ -2,6 +2,8 @@
 
 #include <cstring>
 #include <fmt/format.h>
+#include <new>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/sha.h>
@@ -11,10 +13,13 @@
 namespace gradcube::control {
 namespace {
 
+// libcrypto has its own memory: where there is none, who asked tries again, as with ours.
 void require_computed(const void* digest) {
-  if (digest == nullptr) {
-    throw SetupError("libcrypto computes no SHA-256: see its configuration, openssl.cnf");
-  }
+  if (digest != nullptr) return;
+  const unsigned long error = ERR_get_error();
+  ERR_clear_error();
+  if (error == 0 || ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE) throw std::bad_alloc();
+  throw SetupError("libcrypto computes no SHA-256: see its configuration, openssl.cnf");
 }
 
 Secret hmac_sha256(std::string_view key, std::string_view message) {

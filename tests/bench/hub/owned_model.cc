@@ -4,6 +4,8 @@
 #include <limits>
 #include <random>
 
+#include "aggregation/kernels.h"
+
 namespace gradcube::bench {
 
 using aggregation::bench::make_memory;

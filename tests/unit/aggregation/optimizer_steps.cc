@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "aggregation/kernels.h"
 #include "aggregation/optimizer.h"
 
 namespace {
