@@ -1,5 +1,6 @@
 #include "control/plan/algorithms.h"
 
+#include <bit>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
@@ -146,8 +147,23 @@ Plan made(const Request& request, const Topology& topology, const Placement& pla
   return plan;
 }
 
+// To find out which algorithms run on so many ranks takes a few milliseconds at most: a daemon does
+// it on its control thread, as often as a client asks.
+constexpr std::uint32_t kMostRanksToTry = 1024;
+
 // What runs on these servers, as the end of a refusal.
 std::string expected_names(const Topology& topology, const Placement& placement) {
+  const std::uint32_t ranks = placement.ranks();
+  // Only halving_doubling runs on more that form no grid.
+  if (!placement.is_grid() && ranks > kMaxRunnableRadix && !std::has_single_bit(ranks)) {
+    return fmt::format("expected {} servers or fewer, and {}", kMaxRunnableRadix,
+                       topology.space().cabled() ? "ring, where peers are close"
+                                                 : "mesh, ring or ps, which run on any of them");
+  }
+  if (ranks > kMostRanksToTry) {
+    return "expected one that runs on these servers: `gradcube plan --algorithm NAME` tells of "
+           "each whether it does";
+  }
   std::vector<std::string> names;
   for (const std::string& name : algorithm_names()) {
     if (fitting_plan(name, topology, placement)) names.push_back(name);

@@ -47,8 +47,9 @@ std::vector<std::string> algorithm_names();
 void require_algorithm(std::string_view algorithm, std::string_view where);
 
 // Throws a UsageError as require_algorithm() does, when there is no such parameter (naming those
-// there are), or it does not fit the topology and the placement (naming what does). `where` begins
-// the message: "--algorithm". `auto` is no such name: make_choice() (auto_plans.h) takes it, too.
+// there are), or it does not fit the topology and the placement (naming what does, of at most
+// 1,024 ranks). `where` begins the message: "--algorithm". `auto` is no such name: make_choice()
+// (auto_plans.h) takes it, too.
 Plan make_plan(std::string_view algorithm, const Topology& topology, const Placement& placement,
                std::string_view where);
 

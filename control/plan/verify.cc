@@ -105,11 +105,12 @@ bool all_are_neighbours(const Plan& plan) {
 }
 
 // That both ends of each of the rank's streams name the same pieces, in the same order.
-void check_ends(const Plan& plan, const Streams& streams, Rank rank) {
+void check_ends(const Plan& plan, const Streams& streams, Rank rank,
+                const TransferFunction& transfers) {
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
     for (const Stage stage : kBothStages) {
       for (unsigned step = 0; step < plan.steps(thread); ++step) {
-        for (const Transfer& t : streams.transfers(rank, thread, stage, step)) {
+        for (const Transfer& t : transfers(streams, rank, thread, stage, step)) {
           if (t.send == streams.received(t.peer, thread, stage, step, rank, t.round) &&
               t.receive == streams.sent(t.source, thread, stage, step, rank, t.round)) {
             continue;
@@ -249,19 +250,18 @@ VerifyReport count_links(const Plan& plan, const std::vector<Rank>& ranks,
   return report;
 }
 
-VerifyReport verify(const Plan& plan, const Sample& sample) {
+namespace {
+
+VerifyReport verify(const Plan& plan, const Sample& sample, const TransferFunction& transfers,
+                    const ExchangeFunction& exchanges) {
   for (unsigned depth = 1; depth <= plan.steps(); ++depth) {
     const Streams streams(plan, depth);
     for (const Rank rank : sample.ranks) {
       streams.check_dependencies(rank);
       streams.check_exchanges(rank);
-      check_ends(plan, streams, rank);
+      check_ends(plan, streams, rank, transfers);
     }
   }
-  const ExchangeFunction exchanges = [&plan](Rank rank, unsigned thread, Stage stage,
-                                             unsigned step) {
-    return plan.exchanges(rank, thread, stage, step);
-  };
   for (const PieceId piece : sample.pieces) follow_piece(plan, piece, exchanges);
   if (!are_all(plan, sample.ranks) && !all_are_neighbours(plan)) {
     return {plan.ranks(), plan.pieces(), 0, {}};
@@ -269,9 +269,26 @@ VerifyReport verify(const Plan& plan, const Sample& sample) {
   return count_links(plan, sample.ranks, exchanges);
 }
 
+}  // namespace
+
+ExchangeFunction exchanges_of(const Plan& plan) {
+  return [&plan](Rank rank, unsigned thread, Stage stage, unsigned step) {
+    return plan.exchanges(rank, thread, stage, step);
+  };
+}
+
+VerifyReport verify(const Plan& plan, const Sample& sample) {
+  return verify(plan, sample, &Streams::transfers, exchanges_of(plan));
+}
+
 VerifyReport verify(const Plan& plan) {
+  return verify(plan, &Streams::transfers, exchanges_of(plan));
+}
+
+VerifyReport verify(const Plan& plan, const TransferFunction& transfers,
+                    const ExchangeFunction& exchanges) {
   for (unsigned depth = 1; depth <= plan.steps(); ++depth) Streams(plan, depth).check_first_step();
-  const VerifyReport report = verify(plan, whole_of(plan));
+  const VerifyReport report = verify(plan, whole_of(plan), transfers, exchanges);
   require_fewest_transfers(plan, report.transfers);
   return report;
 }

@@ -68,6 +68,15 @@ VerifyReport verify(const Plan& plan, const Sample& sample);
 // In the place of Plan::exchanges(): to see what the verifier finds.
 using ExchangeFunction =
     std::function<std::vector<Exchange>(Rank, unsigned thread, Stage, unsigned step)>;
+ExchangeFunction exchanges_of(const Plan& plan);  // itself; keeps a reference to the plan
+
+// In the place of Streams::transfers(), of each depth.
+using TransferFunction = std::function<std::vector<Transfer>(const Streams&, Rank, unsigned thread,
+                                                             Stage, unsigned step)>;
+
+// The whole, of what these say.
+VerifyReport verify(const Plan& plan, const TransferFunction& transfers,
+                    const ExchangeFunction& exchanges);
 
 void follow_piece(const Plan& plan, PieceId piece, const ExchangeFunction& exchanges);
 

@@ -242,7 +242,7 @@ Plan make_two_level_plan(const Topology& topology, const Placement& placement) {
       thread.steps.push_back({2, group * half, Pattern::mesh});
     }
   } else {
-    require_one_step("two-level", groups);
+    require_one_step("two-level", groups, "groups");
     auto order = std::make_shared<DigitOrder>();
     unsigned place = 0;
     for (const Rank rank : server_cycle(placement, levels.subspan(1)))

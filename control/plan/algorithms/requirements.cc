@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 #include <string>
 
 #include "bcube_forwarding/route.h"
@@ -23,6 +24,11 @@ std::string too_far(const Plan& plan, ServerId from, ServerId to) {
                      bcube::distance(space, from, to), bcube::kMaxLevels);
 }
 
+// Whether a frame goes from any server of the level to any other, over the shorter half of a ring.
+bool reaches_all(const AddressSpace& space, unsigned level) {
+  return space.is_whole() && space.radix(level) / 2 <= bcube::kMaxLevels;
+}
+
 }  // namespace
 
 void require_switches(std::string_view algorithm, const Topology& topology, std::string_view why) {
@@ -37,6 +43,8 @@ void require_reach(const Plan& plan) {
   if (space.is_whole() && bcube::diameter(space) <= bcube::kMaxLevels) return;
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
     for (unsigned w = 0; w < plan.steps(thread); ++w) {
+      const std::optional<unsigned> level = plan.level(thread, w);
+      if (level && reaches_all(space, *level)) continue;
       const PlanStep& step = plan.step(thread, w);
       for (Rank rank = 0; rank < plan.ranks(); ++rank) {
         const unsigned peers = step.is_ring() ? 1 : step.radix - 1;
@@ -68,10 +76,10 @@ void require_grid(std::string_view algorithm, const Topology& topology,
                                 placement.missing_text()));
 }
 
-void require_one_step(std::string_view algorithm, std::uint32_t ranks) {
-  if (ranks <= kMaxRunnableRadix) return;
-  throw MisfitError(fmt::format("algorithm {}: a step has at most {} servers, and here are {}",
-                                algorithm, kMaxRunnableRadix, ranks));
+void require_one_step(std::string_view algorithm, std::uint32_t count, std::string_view what) {
+  if (count <= kMaxRunnableRadix) return;
+  throw MisfitError(fmt::format("algorithm {}: a step has at most {} {}, and here are {}",
+                                algorithm, kMaxRunnableRadix, what, count));
 }
 
 void require_company(std::string_view algorithm, const Placement& placement) {

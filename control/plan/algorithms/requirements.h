@@ -34,8 +34,9 @@ bool are_whole_rings(const Topology& topology, const Placement& placement);
 // Throws a MisfitError unless the servers form a grid.
 void require_grid(std::string_view algorithm, const Topology& topology, const Placement& placement);
 
-// Throws a MisfitError for more ranks than a step can have.
-void require_one_step(std::string_view algorithm, std::uint32_t ranks);
+// Throws a MisfitError for more than a step can have. `what` takes part in it.
+void require_one_step(std::string_view algorithm, std::uint32_t count,
+                      std::string_view what = "servers");
 
 // Throws a UsageError for a single rank, on which nothing runs.
 void require_company(std::string_view algorithm, const Placement& placement);

@@ -124,7 +124,7 @@ TEST(RootPlans, SayWhatTheyCannotRun) {
   EXPECT_EQ(refusal("two-level", "star:5"),
             "algorithm two-level on 5 servers: all are under one switch; expected servers of "
             "several groups, or ps, whose one group they are");
-  EXPECT_NE(refusal("two-level", "bcube:7,4").find("at most 256 servers, and here are 343"),
+  EXPECT_NE(refusal("two-level", "bcube:7,4").find("at most 256 groups, and here are 343;"),
             std::string::npos);
 }
 

@@ -167,6 +167,12 @@ TEST(TorusPlans, AdviseOnlyAlgorithmsThatRunOnTheServersAtHand) {
   EXPECT_NE(refusal("ring", "torus:3,6"), "");
 }
 
+TEST(TorusPlans, TryNoOtherAlgorithmsOnMoreServersThanTakeMilliseconds) {
+  EXPECT_EQ(advice_of(refusal("bml", "torus:32,2")), "blueconnect, blueconnect:ring, hips:ring");
+  EXPECT_EQ(advice_of(refusal("bml", "torus:4,7")),
+            "`gradcube plan --algorithm NAME` tells of each whether it does");
+}
+
 TEST(TorusPlans, RefusePeersThatNoFrameReaches) {
   const char* far =
       "algorithm mesh on topology torus:18,1: [0] sends to [9], 9 hops away, and a frame takes 8 "

@@ -16,12 +16,6 @@ namespace {
 constexpr std::uint64_t kSeed = 7;
 using LinkPieces = std::vector<std::uint64_t>;
 
-ExchangeFunction exchanges_of(const Plan& plan) {
-  return [&plan](Rank rank, unsigned thread, Stage stage, unsigned step) {
-    return plan.exchanges(rank, thread, stage, step);
-  };
-}
-
 // What is found when each rank's exchanges in one step of thread 0 are changed.
 template <typename Change>
 std::string found(const Plan& plan, Stage stage, unsigned step, Change&& change) {

@@ -1,7 +1,9 @@
 #include "control/plan/verify.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/plan/algorithms.h"
@@ -183,6 +185,66 @@ TEST(Verify, CountsTheLinksOfAFlatRing) {
       verify(make_plan("ring", parse_topology("bcube:3,2", "test"), "test"));
   EXPECT_EQ(report.transfers, 2u * 9 * 8);
   EXPECT_EQ(report.link_pieces, (std::vector<uint64_t>{16, 16}));
+}
+
+// What is found when one rank's transfers in a step of the aggregation stage are changed.
+template <typename Change>
+std::string found(const Plan& plan, Rank where, unsigned thread, unsigned step, Change&& change) {
+  const TransferFunction sabotaged = [&](const Streams& streams, Rank rank, unsigned t, Stage s,
+                                         unsigned w) {
+    std::vector<Transfer> transfers = streams.transfers(rank, t, s, w);
+    if (rank == where && t == thread && s == Stage::aggregation && w == step) change(transfers);
+    return transfers;
+  };
+  return message_of<PlanError>([&] { verify(plan, sabotaged, exchanges_of(plan)); });
+}
+
+TEST(Verify, FindsThatTheTwoEndsDisagree) {
+  const Plan plan = plan_of("bml", "bcube:3,2");
+  const char* message =
+      "aggregation step 1, thread 1: [1,2] does not agree with [1,0] and [1,0] on what passes "
+      "between them";
+  EXPECT_EQ(found(plan, 5, 1, 1, [](auto& t) { t[0].send[0].owner ^= 1; }), message);
+  EXPECT_EQ(found(plan, 5, 1, 1, [](auto& t) { t[0].receive[0].owner ^= 1; }), message);
+}
+
+TEST(Verify, FindsThatTheTwoEndsExpectAnotherOrder) {
+  const Plan plan = plan_of("bml", "bcube:3,2");
+  const char* message =
+      "aggregation step 0, thread 1: [1,2] does not agree with [2,2] and [2,2] on what passes "
+      "between them";
+  EXPECT_EQ(found(plan, 5, 1, 0, [](auto& t) { std::reverse(t[0].send.begin(), t[0].send.end()); }),
+            message);
+  EXPECT_EQ(
+      found(plan, 5, 1, 0, [](auto& t) { std::reverse(t[0].receive.begin(), t[0].receive.end()); }),
+      message);
+}
+
+TEST(Verify, FindsARingWhoseNeighboursDisagree) {
+  const Plan plan = plan_of("hips:ring", "star:4");
+  EXPECT_EQ(found(plan, 2, 0, 0, [](auto& t) { t[1].source = 3; }),
+            "aggregation step 0, thread 0: [2] does not agree with [3] and [3] on what passes "
+            "between them");
+  EXPECT_EQ(found(plan, 2, 0, 0, [](auto& t) { std::swap(t[0].round, t[1].round); }),
+            "aggregation step 0, thread 0: [2] does not agree with [3] and [1] on what passes "
+            "between them");
+}
+
+// Right sums, but all ranks send everything of thread 0 where one piece would do: 2 peers get 9
+// pieces, not 1, from each of 9.
+TEST(Verify, FindsALinkThatCarriesMoreThanItsShare) {
+  const Plan plan = plan_of("bml", "bcube:3,2");
+  const ExchangeFunction sabotaged = [&plan](Rank rank, unsigned t, Stage s, unsigned w) {
+    std::vector<Exchange> exchanges = plan.exchanges(rank, t, s, w);
+    if (t != 0 || s != Stage::aggregation || w != 1) return exchanges;
+    for (Exchange& exchange : exchanges) {
+      for (PieceSet::Digit& digit : exchange.send.digits) digit.value = PieceSet::kAnyDigit;
+    }
+    return exchanges;
+  };
+  EXPECT_EQ(message_of<PlanError>([&] { verify(plan, &Streams::transfers, sabotaged); }),
+            "432 transfers of pieces, where 288 bring each contribution to its owner and each "
+            "result to all");
 }
 
 }  // namespace
