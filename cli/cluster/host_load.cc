@@ -56,8 +56,11 @@ ThreadLoads thread_loads(const std::vector<std::uint64_t>& processes,
     for (; !error && thread != std::filesystem::directory_iterator(); thread.increment(error)) {
       std::ifstream file(thread->path() / "schedstat");
       ThreadLoad load;
-      if (!(file >> load.ran_ns >> load.waited_ns)) continue;
-      load.sleeps = number_after(thread->path() / "status", "voluntary_ctxt_switches:").value_or(0);
+      const bool has_times = static_cast<bool>(file >> load.ran_ns >> load.waited_ns);
+      if (!has_times) load = {};
+      const auto sleeps = number_after(thread->path() / "status", "voluntary_ctxt_switches:");
+      if (!has_times && !sleeps) continue;
+      load.sleeps = sleeps.value_or(0);
       loads[thread->path().filename().string()] = load;
     }
   }

@@ -1,4 +1,3 @@
-#include <filesystem>
 #include <fmt/format.h>
 #include <string>
 #include <vector>
@@ -58,8 +57,7 @@ int run_checkpoint(const CheckpointOptions& options) {
   control::CheckpointReader reader(control::open_checkpoint(options.path),
                                    fmt::format("checkpoint {}", control::quoted(options.path)));
   reader.check_rest();
-  const std::uint64_t bytes = std::filesystem::file_size(options.path);
-  report_of(reader.header(), bytes).write(options.json);
+  report_of(reader.header(), reader.file_bytes()).write(options.json);
   return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/text/option_checks.h"
 
 #include <charconv>
+#include <cmath>
 #include <fmt/format.h>
 
 #include "control/base/errors.h"
@@ -12,25 +13,31 @@ namespace gradcube::cli {
 
 namespace {
 
-// what: "a number of seconds"
-CLI::Validator finite_in(double least, double most, const char* what) {
-  const auto check = [least, most, what](std::string& text) -> std::string {
+// what: "a number"; range: "0..1"
+CLI::Validator finite_in(double least, double most, const char* what, const std::string& range) {
+  const auto check = [least, most, what, range](std::string& text) -> std::string {
     double value = 0;
     const char* const end = text.data() + text.size();
     const auto result = std::from_chars(text.data(), end, value);
     if (result.ec == std::errc() && result.ptr == end && value >= least && value <= most) return "";
-    return fmt::format("{}: expected {} in {}..{}", control::quoted(text), what, least, most);
+    return fmt::format("{}: expected {} in {}", control::quoted(text), what, range);
   };
-  return CLI::Validator(check, fmt::format("{}..{}", least, most));
+  return CLI::Validator(check, range);
+}
+
+std::string time_text(double seconds) {
+  return seconds == 0 ? "0s" : control::format_duration(std::llround(seconds * 1e9));
 }
 
 }  // namespace
 
 CLI::Validator seconds_in(double least, double most) {
-  const auto plain = finite_in(least, most, "a time such as 500ms, or a number of seconds,");
+  const std::string range = fmt::format("{}..{}", time_text(least), time_text(most));
+  const auto plain = finite_in(least, most, "a time such as 500ms, or a number of seconds,", range);
   const auto check = [plain](std::string& text) -> std::string {
-    std::string seconds = text;
-    if (text.ends_with('s')) {
+    const bool has_unit = text.ends_with('s');
+    std::string seconds = text.substr(0, text.size() - (has_unit ? 1 : 0));
+    if (has_unit && !plain(seconds).empty()) {  // not 7200s, which parse_duration() would not take
       try {
         seconds = fmt::format("{}", static_cast<double>(control::parse_duration(text, "")) / 1e9);
       } catch (const control::UsageError&) {  // it is refused below
@@ -40,10 +47,12 @@ CLI::Validator seconds_in(double least, double most) {
     text = seconds;
     return "";
   };
-  return CLI::Validator(check, fmt::format("{}..{}", least, most));
+  return CLI::Validator(check, range);
 }
 
-CLI::Validator number_in(double least, double most) { return finite_in(least, most, "a number"); }
+CLI::Validator number_in(double least, double most) {
+  return finite_in(least, most, "a number", fmt::format("{}..{}", least, most));
+}
 
 CLI::Validator whole_number_in(unsigned least, unsigned most) {
   const auto check = [least, most](std::string& text) -> std::string {

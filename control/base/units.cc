@@ -140,7 +140,10 @@ std::uint64_t parse_size(std::string_view text, std::string_view where) {
 }
 
 std::int64_t parse_duration(std::string_view text, std::string_view where) {
-  if (text == "0") return 0;
+  const bool is_zero = text.starts_with('0') && text.ends_with('0') &&
+                       text.find_first_not_of("0.") == std::string_view::npos &&
+                       std::count(text.begin(), text.end(), '.') <= 1;
+  if (is_zero) return 0;  // whatever the unit
   const unsigned __int128 duration = read(text, where, kDurations, kDurationAccepted).rounded();
   if (duration > kMaxDuration) {
     refuse(where, text, "this is more than an hour", kDurationAccepted);

@@ -48,14 +48,13 @@ Descriptor open_checkpoint(const std::string& path) {
 }
 
 CheckpointReader::CheckpointReader(Descriptor file, std::string where)
-    : file_(std::move(file)), where_(std::move(where)) {
-  const std::uint64_t file_bytes = size_of(file_, where_);
+    : file_(std::move(file)), where_(std::move(where)), file_bytes_(size_of(file_, where_)) {
   std::vector<std::uint8_t> bytes(kCheckpointPrefix);
   bytes.resize(read_some(bytes));
-  const std::uint64_t size = checkpoint_header_bytes(bytes, file_bytes, where_);
+  const std::uint64_t size = checkpoint_header_bytes(bytes, file_bytes_, where_);
   bytes.resize(size);
   read_exactly(std::span(bytes).subspan(kCheckpointPrefix));
-  header_ = parse_checkpoint_header(bytes, file_bytes, where_);
+  header_ = parse_checkpoint_header(bytes, file_bytes_, where_);
 }
 
 std::size_t CheckpointReader::read_some(std::span<std::uint8_t> to) {

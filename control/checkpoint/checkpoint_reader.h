@@ -26,6 +26,8 @@ class CheckpointReader {
   CheckpointReader(Descriptor file, std::string where);
 
   const CheckpointHeader& header() const { return header_; }
+  // Of the file that is read, whatever has its name by now.
+  std::uint64_t file_bytes() const { return file_bytes_; }
 
   // Whether there is another array, and how many elements it has: of each range the weights, then
   // the states.
@@ -49,6 +51,7 @@ class CheckpointReader {
 
   Descriptor file_;
   std::string where_;
+  std::uint64_t file_bytes_;
   CheckpointHeader header_;
   std::size_t range_ = 0;
   std::size_t array_ = 0;  // of the range

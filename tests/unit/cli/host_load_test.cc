@@ -52,6 +52,15 @@ TEST_F(HostLoad, IsNothingWhereItCannotBeRead) {
   EXPECT_TRUE(thread_loads({7, 8}, proc_).empty());
 }
 
+TEST_F(HostLoad, HasSleepsWhereTheKernelCountsNoTimes) {
+  thread("7", "8", "100 -");
+  std::ofstream(proc_ / "7/task/8/status") << "voluntary_ctxt_switches:\t12\n";
+  const ThreadLoads loads = thread_loads({7}, proc_);
+  ASSERT_EQ(loads.size(), 1u);
+  EXPECT_EQ(loads.at("8").ran_ns, 0u);
+  EXPECT_EQ(loads.at("8").sleeps, 12u);
+}
+
 TEST_F(HostLoad, IsThatOfTheThreadThatWaitedTheLongest) {
   const auto waited = [](std::uint64_t ns) { return ThreadLoad{.waited_ns = ns}; };
   const ThreadLoads before = {

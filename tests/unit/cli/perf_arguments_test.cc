@@ -42,6 +42,9 @@ TEST_F(CommandLine, RefusesOptionsThatACollectiveHasNoUseFor) {
   expect_usage_error({"perf", "--check", "allreduce"},
                      "\"--check\" stands before its command: expected it behind, as in `gradcube "
                      "perf allreduce --check`");
+  expect_usage_error({"perf", "-b", "1K", "allreduce"},
+                     "\"-b\" stands before its command: expected it behind, as in `gradcube perf "
+                     "allreduce -b`");
 }
 
 TEST_F(CommandLine, RefusesValuesThatACollectiveCannotHave) {

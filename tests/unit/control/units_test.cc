@@ -83,7 +83,9 @@ TEST(Units, RefusesASizeThatIsNotAWholeNumberOfBytes) {
 }
 
 TEST(Units, ReadsDurations) {
-  EXPECT_EQ(parse_duration("0", "--delay"), 0);
+  for (const char* text : {"0", "00", "0.0", "0.00", "0us"}) {
+    EXPECT_EQ(parse_duration(text, "--delay"), 0) << text;
+  }
   EXPECT_EQ(parse_duration("250ns", "--delay"), 250);
   EXPECT_EQ(parse_duration("50us", "--delay"), 50'000);
   EXPECT_EQ(parse_duration("1.5ms", "--delay"), 1'500'000);

@@ -70,10 +70,11 @@ TEST_F(HubSettingsTest, HaveOneToManyKeys) {
 
 TEST_F(HubSettingsTest, HaveKeysWithNamesThatDiffer) {
   expect_refused_key({nullptr, 1, GRADCUBE_FLOAT32}, "the name of key 1 of the hub is NULL");
-  expect_refused_key({"", 1, GRADCUBE_FLOAT32}, "name \"\" has 0 bytes");
+  expect_refused_key({"", 1, GRADCUBE_FLOAT32}, "the name of key 1 of the hub has 0 bytes");
   const std::string longest(255, 'x');
   const std::string longer(256, 'x');
-  expect_refused_key({longer.c_str(), 1, GRADCUBE_FLOAT32}, "has 256 bytes");
+  expect_refused_key({longer.c_str(), 1, GRADCUBE_FLOAT32},
+                     "the name of key 1 of the hub has 256 bytes");
   expect_refused_key({"weight", 1, GRADCUBE_FLOAT32}, "there are two keys \"weight\"");
   keys_[1] = {longest.c_str(), 1, GRADCUBE_FLOAT32};
   EXPECT_NE(create(session_), nullptr);

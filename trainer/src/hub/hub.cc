@@ -24,6 +24,7 @@
 namespace gradcube::trainer {
 namespace {
 
+using control::kLongestKeyName;
 using control::kMostKeys;
 
 constexpr std::size_t kLongestOptimizer = std::size_t{1} << 20;  // keys may have their own
@@ -43,6 +44,11 @@ std::vector<control::HubKey> ordered(const gradcube_hub_key* given, std::size_t 
   for (std::size_t i = 0; i < count; ++i) {
     const std::string which = "key " + std::to_string(i) + " of the hub";
     if (given[i].name == nullptr) refuse_hub("the name of " + which + " is NULL");
+    const std::size_t length = std::strlen(given[i].name);
+    if (length == 0 || length > kLongestKeyName) {
+      refuse_hub("the name of " + which + " has " + std::to_string(length) +
+                 " bytes: expected 1 to " + std::to_string(kLongestKeyName));
+    }
     if (element_size(given[i].dtype) == 0) {
       refuse_hub("the dtype of " + which + ", " + in_quotes(given[i].name) + ", is " +
                  std::to_string(given[i].dtype) +
