@@ -34,7 +34,7 @@ bool are_whole_rings(const Topology& topology, const Placement& placement);
 // Throws a MisfitError unless the servers form a grid.
 void require_grid(std::string_view algorithm, const Topology& topology, const Placement& placement);
 
-// Throws a MisfitError for more than a step can have. `what` takes part in it.
+// Throws a MisfitError for more than a step can have. `what` are those that take part in it.
 void require_one_step(std::string_view algorithm, std::uint32_t count,
                       std::string_view what = "servers");
 
