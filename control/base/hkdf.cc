@@ -13,7 +13,7 @@
 namespace gradcube::control {
 namespace {
 
-// libcrypto has its own memory: where there is none, who asked tries again, as with ours.
+// libcrypto has its own memory: who found no room there tries again, as with ours.
 void require_computed(const void* digest) {
   if (digest != nullptr) return;
   const unsigned long error = ERR_get_error();
