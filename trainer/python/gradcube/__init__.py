@@ -27,10 +27,10 @@ have one of the types that can be combined or copied by name, it is the same one
 send() or recv() whose time is up, or that Ctrl-C ends, is withdrawn: it gives and takes nothing. Requests have
 cancel().
 
-Any C-contiguous, writeable array of float32, float64, float16, int32, int64, int16, int8 or uint8 may be given. An array
-that is not from ``alloc`` is copied to shared memory and back. NumPy has no bfloat16: pass a uint16 array of its bits
-with ``dtype="bfloat16"``. Arrays of bool, int16, uint16, uint32, uint64, complex64 and complex128 can be gathered and
-broadcast, too, and with ``dtype="bytes"`` those of any type.
+Any C-contiguous, writeable array of float32, float64, float16, int32, int64, int16, int8, uint8, bool, complex64 or
+complex128 may be given; docs/arithmetic.md says which operations each has. An array that is not from ``alloc`` is
+copied to shared memory and back. NumPy has no bfloat16: pass a uint16 array of its bits with ``dtype="bfloat16"``.
+Arrays of uint16, uint32 and uint64 can be gathered and broadcast, too, and with ``dtype="bytes"`` those of any type.
 
 Timeouts are in seconds. None and negative ones mean no limit, as in C and C++; 0 looks once.
 
