@@ -7,6 +7,7 @@
 
 #include "bcube_forwarding/neighbours.h"
 #include "dataplane/daemon/trainers/session_messages.h"
+#include "dataplane/fabric/emulated/random.h"
 
 #include "gradcube/gradcube.h"
 
