@@ -79,9 +79,29 @@ std::vector<std::string> flag_names(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
   }
   return names;
+}
+
+// "--rate" of "--rate=1gbit", "-b" of "-b1K".
+std::string name_of_flag(const std::string& word) {
+  return word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
+}
+
+// The command, or one of its own, that has this flag; null if none has it.
+const CLI::App* command_with(const CLI::App& command, const std::string& flag) {
+  if (command.get_option_no_throw(flag) != nullptr) return &command;
+  for (const CLI::App* inner : command.get_subcommands([](const CLI::App*) { return true; })) {
+    if (const CLI::App* found = command_with(*inner, flag); found != nullptr) return found;
+  }
+  return nullptr;
+}
+
+bool takes_a_value(const CLI::App& command, const std::string& word) {
+  const std::string flag = name_of_flag(word);
+  const CLI::App* its = word.starts_with('-') ? command_with(command, flag) : nullptr;
+  return its != nullptr && flag == word &&
+         its->get_option_no_throw(flag)->get_items_expected_max() != 0;
 }
 
 // CLI11 writes some of its messages over several lines.
@@ -105,15 +125,14 @@ std::string unexpected_word(const CLI::App& tool, std::vector<std::string> words
     return fmt::format("{} is not expected; {} tells what is accepted",
                        control::quoted(words.front()), help_of(tool));
   }
-  const std::string name = flag->substr(0, flag->find('='));
-  const std::vector<std::string> known = flag_names(command_of(tool));
-  if (std::find(known.begin(), known.end(), name) != known.end()) {
+  const CLI::App& command = command_of(tool);
+  const std::string name = name_of_flag(*flag);
+  if (const CLI::App* its = command_with(command, name); its != nullptr) {
     return fmt::format("{} stands before its command: expected it behind, as in `{} {} {}`",
-                       control::quoted(name), tool.get_name(), name_of(tool, command_of(tool)),
-                       name);
+                       control::quoted(name), tool.get_name(), name_of(tool, *its), name);
   }
   return fmt::format("there is no flag {}{}; {} tells what is accepted", control::quoted(name),
-                     did_you_mean(name, known), help_of(tool));
+                     did_you_mean(name, flag_names(command)), help_of(tool));
 }
 
 // "--rate: 1 required TEXT missing", "--mtu: At Most 1 required but received 2".
@@ -157,10 +176,13 @@ std::string command_list(const CLI::App& tool) {
 
 std::string unknown_command(const CLI::App& tool) {
   const std::vector<std::string> words = tool.remaining(/*recurse=*/true);
-  const auto word = std::find_if(words.begin(), words.end(),
-                                 [](const std::string& one) { return !one.starts_with('-'); });
   const CLI::App& command = command_of(tool);
   const std::vector<std::string> known = command_names(command);
+  const auto names_a_command = [&](const std::string& one) {
+    const bool is_a_value = &one != &words.front() && takes_a_value(command, *(&one - 1));
+    return !one.starts_with('-') && !is_a_value;
+  };
+  const auto word = std::find_if(words.begin(), words.end(), names_a_command);
   if (word == words.end() || known.empty() || takes_words(command)) return "";
   const std::string name = name_of(tool, command);
   return fmt::format("there is no command {}{}; the commands are {}: {} tells more",

@@ -45,6 +45,11 @@ TEST_F(CommandLine, RefusesOptionsThatACollectiveHasNoUseFor) {
   expect_usage_error({"perf", "-b", "1K", "allreduce"},
                      "\"-b\" stands before its command: expected it behind, as in `gradcube perf "
                      "allreduce -b`");
+  for (const char* word : {"-b1K", "--min-bytes=1K"}) {
+    expect_usage_error({"perf", word, "allreduce"}, "stands before its command");
+  }
+  expect_usage_error({"perf", "-b", "1K"}, "as in `gradcube perf allreduce -b`");
+  expect_usage_error({"perf", "-b", "1K", "allreduc"}, "(did you mean allreduce?)");
 }
 
 TEST_F(CommandLine, RefusesValuesThatACollectiveCannotHave) {
