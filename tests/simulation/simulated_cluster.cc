@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <future>
-#include <numeric>
 #include <stdexcept>
 #include <unistd.h>
 #include <utility>
@@ -29,10 +28,6 @@ control::PlanChoice choice_without_wishes(const control::Topology& topology) {
   const auto all = control::Placement::all(topology);
   return control::make_choice(control::default_algorithm_of_jobs(topology, all), topology, all,
                               "simulation");
-}
-
-bool hits(dataplane::SeededRandom& random, double probability) {
-  return static_cast<double>(random.next() >> 11) * 0x1p-53 < probability;
 }
 
 }  // namespace
@@ -67,12 +62,11 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   nodes().around().channel = this;
   messages_.divert(nodes());
   messages_.set_faults(settings.messages);
-  pollers_.resize(cluster_->pollers().size());
-  order_.resize(pollers_.size());
-  std::iota(order_.begin(), order_.end(), std::size_t{0});
-  for (const auto& poller : cluster_->pollers()) {
-    if (settings.pollers_go_on) poller->set_meanwhile([this] { let_pollers_go_on(); });
-  }
+  // What scatters frames, or is on the wires, does not ring.
+  const bool all_ring = !settings.frames_are_scattered && !wiretap_.has_value();
+  pollers_.emplace(SimulatedPollers::Schedule{settings.stalls, all_ring, settings.pollers_go_on,
+                                              settings.iterate_poller},
+                   cluster_->pollers(), clock_, random_);
 }
 
 dataplane::Port* SimulatedCluster::replaced(dataplane::Port* port) {
@@ -83,7 +77,7 @@ dataplane::Port* SimulatedCluster::replaced(dataplane::Port* port) {
 }
 
 SimulatedCluster::~SimulatedCluster() {
-  for (const auto& poller : cluster_->pollers()) poller->set_meanwhile({});
+  pollers_.reset();
   nodes().around().channel = nullptr;
 }
 
@@ -202,11 +196,11 @@ void SimulatedCluster::inject(rte_mbuf* frame, bcube::ServerId to) {
   if (cluster_->emulated().port(to, 0).switch_transmit(0, &frame, 1) != 1) {
     throw std::logic_error("a port has no room for a frame");
   }
-  for (const auto& poller : cluster_->pollers()) poller->doorbell().ring();
+  pollers_->ring();
 }
 
 void SimulatedCluster::iterate() {
-  const unsigned moved = iterate_pollers();
+  const unsigned moved = pollers_->iterate();
   for (const bcube::ServerId server : deaf_) drain_ports(server);
   const bool acted = control_runs(moved) && control();
   mix(static_cast<std::uint64_t>(clock_.now()) << 16 ^ moved);
@@ -216,91 +210,16 @@ void SimulatedCluster::iterate() {
   } else {
     // Before `soon` is what is due and could not be done.
     const std::int64_t next = std::max(soon, next_event());
-    if (next != soon && random_.below(kJumpsBetweenChecks) == 0) check_sleepers();
+    if (next != soon && random_.below(kJumpsBetweenChecks) == 0) {
+      pollers_->check_sleepers([this] { return trace(); });
+    }
     clock_.advance_to(next);
   }
   look_at_ = dataplane::kNever;
 }
 
-void SimulatedCluster::check_sleepers() {
-  for (std::size_t i = 0; i < pollers_.size(); ++i) {
-    PollerState& state = pollers_[i];
-    const std::int64_t now = clock_.now();
-    // Some of what comes without a ring is looked for so often.
-    const bool wakes_soon = state.wakes_at - now <= dataplane::Poller::kShortestSleep;
-    if (!state.sleeps || now < state.stalled_until || wakes_soon) continue;
-    // To pass what others have run alone moves nothing that counts.
-    const std::uint64_t before = trace();
-    dataplane::Poller& poller = *cluster_->pollers()[i];
-    if (settings_.iterate_poller(poller) == 0 || trace() == before) {
-      state.wakes_at = std::min(state.wakes_at, poller.next_event());
-      continue;
-    }
-    throw std::logic_error(
-        fmt::format("poller {} sleeps at {} ns and has something to do: nobody has rung", i, now));
-  }
-}
-
-unsigned SimulatedCluster::iterate_pollers() {
-  for (std::size_t i = order_.size(); i > 1; --i) {
-    std::swap(order_[i - 1], order_[random_.below(i)]);
-  }
-  unsigned moved = 0;
-  for (const std::size_t i : order_) {
-    if (clock_.now() < pollers_[i].stalled_until) continue;
-    if (settings_.stalls > 0 && hits(random_, settings_.stalls)) {
-      pause_poller(i, static_cast<std::int64_t>(random_.below(kLongestStall)));
-      continue;
-    }
-    moved += iterate_poller(i);
-  }
-  return moved;
-}
-
-unsigned SimulatedCluster::iterate_poller(std::size_t number) {
-  dataplane::Poller& poller = *cluster_->pollers()[number];
-  PollerState& state = pollers_[number];
-  if (state.sleeps) {
-    if (clock_.now() < state.wakes_at && !poller.wait_for_ring(0)) return 0;
-    poller.finish_wait();
-    state.sleeps = false;
-  }
-  const unsigned moved = settings_.iterate_poller(poller);
-  if (moved != 0 || !may_sleep()) return moved;
-  if (poller.next_event() - clock_.now() < dataplane::Poller::kShortestSleep) return 0;
-  poller.prepare_wait();
-  const unsigned seen_at_last = settings_.iterate_poller(poller);
-  if (seen_at_last != 0) {
-    poller.finish_wait();
-  } else {
-    state = {state.stalled_until, true, poller.next_event()};
-  }
-  return seen_at_last;
-}
-
-// While the control thread waits for one of them.
-void SimulatedCluster::let_pollers_go_on() {
-  for (std::size_t i = 0; i < order_.size(); ++i) {
-    const bool stalls = clock_.now() < pollers_[i].stalled_until;
-    if (!stalls && random_.below(2) == 0) iterate_poller(i);
-  }
-}
-
 std::int64_t SimulatedCluster::next_event() {
-  const std::int64_t now = clock_.now();
-  std::int64_t next = std::min(now + kLongestJump, look_at_);
-  const auto& pollers = cluster_->pollers();
-  for (std::size_t i = 0; i < pollers.size(); ++i) {
-    PollerState& state = pollers_[i];
-    if (now < state.stalled_until) {  // perhaps it has not seen all that was brought to it
-      next = std::min(next, state.stalled_until);
-    } else if (state.sleeps) {
-      if (pollers[i]->wait_for_ring(0)) state.wakes_at = now;
-      next = std::min(next, state.wakes_at);
-    } else {
-      next = std::min(next, pollers[i]->next_event());
-    }
-  }
+  std::int64_t next = std::min({clock_.now() + kLongestJump, look_at_, pollers_->next_event()});
   if (const auto due = control::earlier(nodes().deadline(), messages_.next()); due.has_value()) {
     next = std::min<std::int64_t>(next, due->count() * 1000);
   }

@@ -6,15 +6,10 @@
 // time jumps to the next event of a poller or a node, or to the time at which the test wants to
 // look (look_at()), by kLongestJump at most; not where somebody has rung for a poller.
 //
-// Sleep. A poller that finds nothing sleeps at once, and then nothing but a ring, or the time that
-// it has foretold, wakes it: not after a while, as those of a daemon. So a ring that is missing is
-// a collective that does not end; and before some of the jumps of time sleepers have to show that
-// they have nothing to do (std::logic_error). Where frames are scattered, or somebody is on the
-// wires, nobody sleeps: these do not ring.
-//
 // The seed determines the schedule: the order of the pollers, when the control thread runs, which
-// pollers go on while it waits for another one, and when a poller stalls for a while, as if the
-// operating system had taken its core away.
+// pollers go on while it waits for another one, and when a poller stalls for a while. Pollers sleep
+// until somebody rings (simulated_pollers.h), and have to show before some of the jumps of time
+// that they sleep rightly; where frames are scattered, or somebody is on the wires, nobody sleeps.
 //
 // Faults of servers. A node can be killed, with all that its server held, and started anew; stopped
 // and continued; cut off, so that neither frames nor messages of it come through, one way or both.
@@ -44,6 +39,7 @@
 #include "dataplane/fabric/emulated/random.h"
 #include "dataplane/host/clock.h"
 #include "tests/simulation/scattering_port.h"
+#include "tests/simulation/simulated_pollers.h"
 #include "tests/simulation/simulated_trainer.h"
 #include "tests/simulation/wiretap.h"
 #include "tests/support/message_queue.h"
@@ -55,7 +51,7 @@ struct SimulationSettings {
   unsigned lcores = 1;
   std::int64_t iteration = 1'000;  // virtual nanoseconds that one takes in which something moves
   std::uint64_t seed = 1;
-  double stalls = 0;  // per iteration and poller: the probability of a stall of up to kLongestStall
+  double stalls = 0;  // SimulatedPollers::Schedule
   dataplane::MessageFaults messages{};
   dataplane::NodeTiming timing{};
   // Whether engines greet their neighbours, as those of a daemon do unless the cluster's settings
@@ -90,7 +86,6 @@ struct Told {
 class SimulatedCluster final : private dataplane::TrainerChannel {
  public:
   static constexpr std::int64_t kLongestJump = 10'000'000;
-  static constexpr std::int64_t kLongestStall = 5'000'000;
   static constexpr std::uint64_t kJumpsBetweenChecks = 8;  // of sleepers, on average
 
   explicit SimulatedCluster(const SimulationSettings& settings);
@@ -144,7 +139,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   void mend();
   // The poller does nothing for this time, as if the operating system had taken its core away.
   void pause_poller(std::size_t poller, std::int64_t nanoseconds) {
-    pollers_[poller].stalled_until = clock_.now() + nanoseconds;
+    pollers_->pause(poller, nanoseconds);
   }
 
   // A frame that comes to the first port of a server, as if its switch had brought it. It is the
@@ -197,11 +192,6 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   void evict(dataplane::TrainerId trainer, std::int32_t code, const std::string& message) override;
   void record(const std::string& line) override { log_.push_back(line); }
   unsigned packets_in_use_of(const char* pools) const;
-  unsigned iterate_pollers();
-  unsigned iterate_poller(std::size_t number);
-  bool may_sleep() const { return !settings_.frames_are_scattered && !wiretap_.has_value(); }
-  void check_sleepers();
-  void let_pollers_go_on();
   void drain_ports(bcube::ServerId server);
   std::int64_t next_event();
   // After an iteration in which so much moved.
@@ -209,12 +199,6 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   // Whether the nodes had something to do.
   bool control();
   dataplane::Port* replaced(dataplane::Port* port);
-  struct PollerState {
-    std::int64_t stalled_until = 0;
-    bool sleeps = false;
-    std::int64_t wakes_at = 0;  // if nobody rings
-  };
-
   void mix(std::uint64_t value) { trace_ = (trace_ ^ value) * 0x100000001b3; }
 
   SimulationSettings settings_;
@@ -232,8 +216,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   std::map<dataplane::TrainerId, SimulatedTrainer*> joining_;
   std::vector<std::string> log_;
   dataplane::SeededRandom random_;
-  std::vector<PollerState> pollers_;
-  std::vector<std::size_t> order_;
+  std::optional<SimulatedPollers> pollers_;
   std::set<bcube::ServerId> deaf_;  // dead or stopped: what comes to their ports is lost
   std::int64_t look_at_ = dataplane::kNever;
   // What the links of servers that are cut off were like before.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "protocol/wire.h"
+#include "tests/support/chance.h"
 
 namespace gradcube::simulation {
 
@@ -51,11 +52,6 @@ Wiretap::Wiretap(const Attack& attack, std::uint64_t seed, std::uint32_t mtu,
                  dataplane::Clock& clock)
     : attack_(attack), random_(seed), clock_(clock), pool_(pool_of(mtu)) {}
 
-bool Wiretap::hits(double probability) {
-  constexpr std::uint64_t kOne = 1'000'000;
-  return random_.below(kOne) < static_cast<std::uint64_t>(probability * kOne);
-}
-
 std::uint16_t Wiretap::touch(rte_mbuf** packets, std::uint16_t received, std::uint16_t room) {
   const std::int64_t now = clock_.now();
   if (!attack_.any() || now < attack_.from) return received;
@@ -69,7 +65,7 @@ std::uint16_t Wiretap::touch(rte_mbuf** packets, std::uint16_t received, std::ui
     packets[count++] = packets[i];
     if (is_over) continue;
     note(packets[i]);
-    if (left_ != 0 && hits(attack_.sends)) {
+    if (left_ != 0 && hits(random_, attack_.sends)) {
       --left_;
       ++owed_;
     }
@@ -90,12 +86,12 @@ std::uint16_t Wiretap::touch(rte_mbuf** packets, std::uint16_t received, std::ui
 }
 
 bool Wiretap::keeps_back(const rte_mbuf* packet) {
-  if (hits(attack_.cuts)) {
+  if (hits(random_, attack_.cuts)) {
     ++done_["kept"];
     note(packet);  // he may send it later
     return true;
   }
-  if (!hits(attack_.delays)) return false;
+  if (!hits(random_, attack_.delays)) return false;
   ++done_["delayed"];
   delayed_.push_back(
       {clock_.now() + static_cast<std::int64_t>(random_.below(kLongestDelay)), bytes_of(packet)});

@@ -63,7 +63,6 @@ class Wiretap {
   Bytes next_frame();
   Bytes forged(const Bytes& frame);
   bool put(const Bytes& bytes, rte_mbuf** packets, std::uint16_t& count);
-  bool hits(double probability);
 
   Attack attack_;
   dataplane::SeededRandom random_;

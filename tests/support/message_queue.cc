@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "tests/support/chance.h"
+
 namespace gradcube::dataplane {
 
 void MessageQueue::divert(NodeGroup& nodes) {
@@ -22,10 +24,6 @@ bool MessageQueue::run(NodeGroup& nodes, control::Instant now) {
   return any;
 }
 
-bool MessageQueue::hits(double probability) {
-  return probability > 0 && static_cast<double>(random_.next() >> 11) * 0x1p-53 < probability;
-}
-
 control::Instant MessageQueue::delay() {
   if (faults_.longest_delay.count() == 0) return {};
   return control::Instant(static_cast<std::int64_t>(
@@ -33,8 +31,8 @@ control::Instant MessageQueue::delay() {
 }
 
 void MessageQueue::send(const control::NodeMessage& message, control::Instant now) {
-  for (unsigned copies = hits(faults_.duplicate) ? 2 : 1; copies > 0; --copies) {
-    if (cuts_.contains({message.from, message.to}) || hits(faults_.loss)) continue;
+  for (unsigned copies = hits(random_, faults_.duplicate) ? 2 : 1; copies > 0; --copies) {
+    if (cuts_.contains({message.from, message.to}) || hits(random_, faults_.loss)) continue;
     const auto kept = kept_.find(message.to);
     (kept == kept_.end() ? due_ : kept->second).emplace(now + delay(), message);
   }

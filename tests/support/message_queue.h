@@ -57,7 +57,6 @@ class MessageQueue {
  private:
   using Due = std::multimap<control::Instant, control::NodeMessage>;
 
-  bool hits(double probability);
   control::Instant delay();
 
   MessageFaults faults_;
