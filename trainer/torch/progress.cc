@@ -122,9 +122,11 @@ bool Progress::start_request(const TaskPointer& task, std::size_t place) {
   Flight flight{task, place, 0, ""};
   if (!is_open(task, place, flight.refusal)) return false;
   if (flight.refusal.empty()) {
+    // Looked at first: those that refuse this one may end meanwhile.
+    const bool others_are_in_flight = in_flight_[kCollectives] != 0;
     const int code = submit_one(request, flight.request);
     if (code == GRADCUBE_EAGAIN) return false;
-    if (code != GRADCUBE_OK && loses_order(request, code)) return false;
+    if (code != GRADCUBE_OK && loses_order(request, code, others_are_in_flight)) return false;
     if (code != GRADCUBE_OK) flight.refusal = session_->last_error();
   }
   ++in_flight;
@@ -148,11 +150,11 @@ bool Progress::is_open(const TaskPointer& task, std::size_t place, std::string& 
 
 // Of a collective that this rank alone cannot begin, though it may be right: other ranks' would be
 // added to its next one. Those in flight may leave memory, or have its tensor: they are waited for.
-bool Progress::loses_order(const Request& request, int code) {
+bool Progress::loses_order(const Request& request, int code, bool others_are_in_flight) {
   const bool may_begin_later = code == GRADCUBE_ENOMEM || code == GRADCUBE_EINVAL;
   const bool is_right = may_begin_later || code == GRADCUBE_ENODAEMON;
   if (kind_of(request) != kCollectives || !is_right) return false;
-  if (may_begin_later && in_flight_[kCollectives] != 0) return true;
+  if (may_begin_later && others_are_in_flight) return true;
   lose_order(session_->last_error());
   return true;
 }

@@ -227,7 +227,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // With order_ held:
   bool start_request(const TaskPointer& task, std::size_t place);
   bool is_open(const TaskPointer& task, std::size_t place, std::string& refusal);
-  bool loses_order(const Request& request, int code);
+  bool loses_order(const Request& request, int code, bool others_are_in_flight);
   int submit_one(Request& request, std::uint64_t& number);
   void add(Flight flight);
   bool is_read_later(const TaskPointer& task);
