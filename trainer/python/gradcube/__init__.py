@@ -102,3 +102,7 @@ def __getattr__(name):
     value = getattr(importlib.import_module(_WITH_NUMPY[name], __name__), name)
     globals()[name] = value
     return value
+
+
+def __dir__():
+    return sorted({*globals(), *_WITH_NUMPY})

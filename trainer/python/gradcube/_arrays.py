@@ -66,6 +66,20 @@ def _check_whole(array):
         )
 
 
+def _check_layout(array, is_written):
+    if not array.flags.c_contiguous:
+        raise InvalidError(
+            "invalid array: it is not C-contiguous, such as a slice with a step or a transposed array is not; copy it by "
+            "numpy.ascontiguousarray()"
+        )
+    if not array.dtype.isnative:
+        raise InvalidError(
+            'invalid array: its bytes are not in the order of this processor; convert it by astype(dtype.newbyteorder("="))'
+        )
+    if is_written and not array.flags.writeable:
+        raise InvalidError("invalid array: it is not writeable, and what arrives is written there")
+
+
 def elements_of(array, dtype, copied=False):
     """The library's number for the elements of `array`, which the caller calls `dtype`, and how many there are.
 
@@ -74,8 +88,7 @@ def elements_of(array, dtype, copied=False):
     if not isinstance(array, numpy.ndarray):
         raise InvalidError(f"invalid array: expected a NumPy array, not {type(array).__name__}")
     _check_whole(array)
-    if not array.flags.c_contiguous or not array.flags.writeable or not array.dtype.isnative:
-        raise InvalidError("invalid array: it must be C-contiguous, writeable and in native byte order")
+    _check_layout(array, is_written=True)
     if isinstance(dtype, str) and dtype == "bytes":
         if array.dtype.hasobject:
             raise InvalidError("invalid array: Python objects cannot be sent")
@@ -123,10 +136,7 @@ def memory_of(data, is_written, held):
     held.hold(array)
     if array.dtype.hasobject:
         raise InvalidError("invalid array: Python objects cannot be sent")
-    if not array.flags.c_contiguous or not array.dtype.isnative:
-        raise InvalidError("invalid array: it must be C-contiguous and in native byte order")
-    if is_written and not array.flags.writeable:
-        raise InvalidError("invalid array: a message cannot be received in it, because it is not writeable")
+    _check_layout(array, is_written)
     return held.take(array, is_written), array.nbytes, dtype
 
 

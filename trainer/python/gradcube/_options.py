@@ -49,13 +49,13 @@ def _lane(lane):
     return Lane(_name(algorithm), whole_number(priority, "priority", -(1 << 31), (1 << 31) - 1))
 
 
-def _sequence(values, name):
+def _sequence(values, name, of_what):
     try:
         if isinstance(values, str):
             raise TypeError
         return list(values)
     except TypeError:
-        raise InvalidError(f"invalid {name} {values!r:.64}: expected a sequence") from None
+        raise InvalidError(f"invalid {name} {values!r:.64}: expected a sequence of {of_what}") from None
 
 
 def options_of(algorithm, lanes, weight, rank, members, reproducible, trainers_per_server, local):
@@ -71,11 +71,11 @@ def options_of(algorithm, lanes, weight, rank, members, reproducible, trainers_p
     if rank is not None:
         options.rank = whole_number(rank, "rank", 0, 65535)
     if lanes is not None:
-        lanes = [_lane(lane) for lane in _sequence(lanes, "lanes")]
+        lanes = [_lane(lane) for lane in _sequence(lanes, "lanes", "algorithms")]
         options.lanes = (Lane * max(len(lanes), 1))(*lanes)
         options.lane_count = len(lanes)
     if members is not None:
-        members = [whole_number(server, "member", 0, _MOST) for server in _sequence(members, "members")]
+        members = [whole_number(server, "member", 0, _MOST) for server in _sequence(members, "members", "servers")]
         options.members = (ctypes.c_uint32 * max(len(members), 1))(*members)
         options.member_count = len(members)
     return options
