@@ -75,6 +75,8 @@ MessageAssembler::Partial* MessageAssembler::partial_of(Source& source,
     }
     give_up(*last);
   }
+  // A partial that its source does not know could never be forgotten: the second may not fail.
+  source.partials.reserve(source.partials.size() + 1);
   partials_.push_back({.source = fragment.routing.source,
                        .incarnation = header.incarnation,
                        .number = header.number,

@@ -1,5 +1,6 @@
 #include "dataplane/daemon/messages/message_courier.h"
 
+#include <memory>
 #include <utility>
 
 #include "bcube_forwarding/neighbours.h"
@@ -12,6 +13,10 @@ namespace gradcube::dataplane {
 namespace {
 
 constexpr std::size_t kFingerprintBytes = 4;
+
+struct FreePacket {
+  void operator()(rte_mbuf* packet) const { rte_pktmbuf_free(packet); }
+};
 
 protocol::RoutingHeader routing_of(bcube::ServerId source, bcube::ServerId destination,
                                    const bcube::Route& route) {
@@ -110,10 +115,9 @@ std::optional<control::NodeMessage> MessageCourier::receive(control::Instant now
                                                             unsigned& frames) {
   while (frames != 0) {
     --frames;
-    rte_mbuf* frame = engines_.inbox()->take();
+    const std::unique_ptr<rte_mbuf, FreePacket> frame(engines_.inbox()->take());
     if (frame == nullptr) return std::nullopt;
     auto message = take_frame(*frame, now);
-    rte_pktmbuf_free(frame);
     if (message.has_value()) return message;
   }
   return std::nullopt;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <new>
 #include <random>
 #include <vector>
 
+#include "tests/support/scarce_memory.h"
 #include "tests/unit/protocol/seed.h"
 
 namespace gradcube::protocol {
@@ -300,6 +302,26 @@ TEST(MessageAssembler, HoldsBoundedMemoryAndStillDeliversAmidHostileFragments) {
   }
   EXPECT_GT(assembler.counters().messages, 200U);
   EXPECT_GT(assembler.counters().given_up, 1000U);
+}
+
+// Whichever allocation of the first fragment fails.
+TEST(MessageAssembler, ForgetsWhatItHadNoMemoryFor) {
+  const std::vector<Piece> message = pieces(1, 2);
+  bool failed = true;
+  for (unsigned most = 0; failed; ++most) {
+    Assembler assembler;
+    unsigned allocations = 0;
+    try {
+      const trainer::NoMemory none([&] { return ++allocations > most; });
+      assembler.add(message[0]);
+      failed = false;
+    } catch (const std::bad_alloc&) {
+    }
+    const Nanoseconds later = AssemblerLimits{}.expiry;
+    EXPECT_FALSE(assembler.add(message[0], later).has_value()) << most;
+    EXPECT_TRUE(assembler.add(message[1], later).has_value()) << most;
+    EXPECT_EQ(assembler.held_bytes(), 0U) << most;
+  }
 }
 
 }  // namespace
