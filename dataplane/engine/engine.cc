@@ -227,8 +227,12 @@ unsigned Engine::finish_collectives() {
     report_failures(*executor);
     return !executor->active();
   });
-  // A collective of the faulted job may have been computed from zeros.
-  if (GuardedMemory::pending()) return finished;
+  // A collective of the faulted job may have been computed from zeros. Nobody announces that this
+  // is settled.
+  if (GuardedMemory::pending()) {
+    retries_ = retries_ || !completing_.empty();
+    return finished;
+  }
   std::erase_if(completing_, [this, &finished](EngineJob* job) {
     if (job->state != EngineJob::State::halted) finished += complete(*job);
     return !job->session().anything_in_flight();
@@ -247,7 +251,10 @@ unsigned Engine::complete(EngineJob& job) {
     const std::uint64_t finished = session.finished_by_all(lane);
     const std::uint64_t completed = session.completed(lane);
     // Another engine may have finished on zeros since this one looked.
-    if (GuardedMemory::pending()) break;
+    if (GuardedMemory::pending()) {
+      retries_ = true;
+      break;
+    }
     if (finished > cuts.through() && finished > completed) {
       counters_.collectives += finished - completed;
       session.complete_through(lane, finished, 0);

@@ -87,14 +87,13 @@ class Engine final : public Pollable {
   unsigned poll_urgent(Nanoseconds now) override;
 
   // Whether a job that moves has collectives or unanswered packets in flight, relayed frames wait,
-  // or progress has to be told: then timers run. Jobs that are armed or halted wait for the control
-  // thread, and keep no lcore awake.
+  // or progress has to be told: then paths are chosen anew from time to time. Jobs that are armed
+  // or halted wait for the control thread.
   bool busy() const;
-  // When the next timer or delayed acknowledgement of a busy engine is due; at once if the last
-  // poll() could not send or report something, because nobody announces that there is room again.
-  // For an engine that is not busy the next greeting, if it greets: what its timers still wait for
-  // (news of credit) can wait until there is work. Takes time in the number of active flows: for a
-  // poller that is about to sleep, and a virtual clock that jumps.
+  // When it has to be polled though nothing arrives: for the next timer, delayed acknowledgement,
+  // greeting or choice of paths; at once if the last poll() could not send, report or complete
+  // something, because nobody announces that it can now. Takes time in the number of active flows:
+  // for a poller that is about to sleep, and a virtual clock that jumps.
   Nanoseconds next_event() const override;
   // Its trainers ring their sessions' doorbells while it sleeps.
   void prepare_wait() override;

@@ -81,9 +81,10 @@ unsigned Engine::end_rounds(EngineJob& job) {
     job.hub_disagreement_told =
         report(job, {.kind = EngineEvent::Kind::hub_disagreement, .hub_key = *differing});
   }
-  const unsigned ended = job.session().end_pushes();
-  counters_.hub_rounds += ended;
-  return ended;
+  const Session::EndedPushes ended = job.session().end_pushes();
+  counters_.hub_rounds += ended.rounds;
+  retries_ = retries_ || ended.held_up;
+  return ended.rounds;
 }
 
 void Engine::tell_disagreement(EngineJob& job, HubExecutor& executor) {

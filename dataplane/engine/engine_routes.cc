@@ -34,12 +34,11 @@ void Engine::send_greetings(PortQueue& out) {
       bytes = written.padding;
       return written.headers;
     });
-    if (greeting == nullptr ||
-        (padding != nullptr && !append_padding(*greeting, *padding, bytes))) {
+    if (greeting == nullptr) {
       rte_pktmbuf_free(padding);
-      rte_pktmbuf_free(greeting);
       break;
     }
+    if (padding != nullptr) append_padding(*greeting, *padding, bytes);
     out.plain.put(greeting);
   }
 }

@@ -55,9 +55,7 @@ void JobWatch::look_at(std::size_t dozing) {
 void JobWatch::look(protocol::Nanoseconds now) {
   now_ = now;
   if (std::exchange(sleeps_next_, false)) {
-    for (std::size_t i = dozing_.size(); i > 0; --i) {
-      if (!dozing_[i - 1]->is_leader()) look_at(i - 1);
-    }
+    for (std::size_t i = dozing_.size(); i > 0; --i) look_at(i - 1);
   }
   for (std::size_t looks = std::min(kLooks, dozing_.size()); looks > 0; --looks) {
     if (dozing_.empty()) break;

@@ -10,9 +10,9 @@
 //   before a sleep:      prepare_wait(), and an iteration
 //   before a job changes its state, or anything of it is asked: wake(job)
 //
-// No call is lost. The trainer of a job that dozes rings, which ends a sleep. What another engine
-// of the server has published is announced to the poller, not to the job: so the last iteration
-// before a sleep looks at all jobs whose submissions another engine takes.
+// No call is lost. The trainer of a job that dozes rings, and another engine that has published
+// something wakes the poller: each ends one sleep, and neither says which job it is about. So the
+// last iteration before a sleep looks at all jobs that doze.
 //
 // Owned and used by one engine. add() and remove() allocate and belong to set-up.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_JOB_WATCH_H_

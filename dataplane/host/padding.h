@@ -17,8 +17,8 @@ inline constexpr std::size_t kMostPadding = 9216;
 std::span<const std::uint8_t> padding_bytes(std::size_t count);
 
 // Chains the zeros to a greeting's headers by `packet`, a fresh mbuf, which then belongs to the
-// greeting. False: too many packets point to them already, and nothing was done.
-bool append_padding(rte_mbuf& greeting, rte_mbuf& packet, std::size_t count);
+// greeting.
+void append_padding(rte_mbuf& greeting, rte_mbuf& packet, std::size_t count);
 
 }  // namespace gradcube::dataplane
 

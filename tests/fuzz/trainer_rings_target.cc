@@ -190,7 +190,7 @@ class Rings {
         require_in_heap(*session_, local, push.buffers[local], hub_->model().keys()[*key].bytes());
       }
       board.end(0, *key);
-      require(session_->end_pushes() == 1, "a round ends once");
+      require(session_->end_pushes().rounds == 1, "a round ends once");
     }
   }
 

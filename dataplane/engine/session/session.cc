@@ -292,13 +292,16 @@ void Session::end_hub(std::int32_t code, std::uint32_t notice) {
   for_each_trainer([](const Trainer& trainer) { publish_completions(trainer); });
 }
 
-unsigned Session::end_pushes() {
-  const unsigned rounds = hub()->board().take_ended(
-      [] { return !GuardedMemory::pending(); },
+Session::EndedPushes Session::end_pushes() {
+  EndedPushes ended;
+  ended.rounds = hub()->board().take_ended(
+      [&ended] { return !(ended.held_up = GuardedMemory::pending()); },
       [this](unsigned local, std::uint64_t request) { complete(trainers_[local], request, 0, 0); });
   count_pushes();
-  if (rounds != 0) for_each_trainer([](const Trainer& trainer) { publish_completions(trainer); });
-  return rounds;
+  if (ended.rounds != 0) {
+    for_each_trainer([](const Trainer& trainer) { publish_completions(trainer); });
+  }
+  return ended;
 }
 
 bool Session::anything_shared_in_flight() const {

@@ -179,8 +179,12 @@ class Session {
   void end_hub(std::int32_t code, std::uint32_t notice = 0);
   ServerHub* hub() const { return pushes_.hub(); }
   // Tells the trainers of the rounds that have ended, but for those that may have been computed
-  // from zeros (guarded_memory.h): these wait. Returns how many.
-  unsigned end_pushes();
+  // from zeros (guarded_memory.h): these are held up, and nobody announces when no longer.
+  struct EndedPushes {
+    unsigned rounds = 0;
+    bool held_up = false;
+  };
+  EndedPushes end_pushes();
 
   // The least that those of the lane's threads have finished that it concerns. May become less when
   // something is published that concerns more of them.

@@ -201,12 +201,14 @@ TEST_F(GuardedMemoryTest, NoRoundOfAHubEndsWhileAFaultIsPending) {
   file.cut(0);
   EXPECT_EQ(file[0], 0);
   hub->board().end(0, 0);
-  EXPECT_EQ(session->end_pushes(), 0U);
+  const Session::EndedPushes held = session->end_pushes();
+  EXPECT_EQ(held.rounds, 0U);
+  EXPECT_TRUE(held.held_up) << "nobody announces that it goes on";
   EXPECT_EQ(session->region().header().completion_tail.load(), 0U);
   EXPECT_EQ(session->pushes_in_flight(), 1U);
 
   GuardedMemory::settle(GuardedMemory::faults());
-  EXPECT_EQ(session->end_pushes(), 1U) << "the fault was another job's";
+  EXPECT_EQ(session->end_pushes().rounds, 1U) << "the fault was another job's";
   EXPECT_EQ(session->region().completion(0).code, 0);
   EXPECT_EQ(session->region().header().completion_tail.load(), 1U);
 }
@@ -232,11 +234,12 @@ TEST_F(EngineAlone, CompletesNothingWhileAFaultIsPending) {
   acknowledgement.transport.sequence = 1;
   arrive(acknowledgement);
   EXPECT_EQ(session_->completed(0), 0u);
-  EXPECT_TRUE(engine_->busy()) << "it must not sleep over what is left to do";
+  EXPECT_EQ(engine_->next_event(), now_) << "it must not sleep over what is left to do";
 
   GuardedMemory::settle(GuardedMemory::faults());
   poll();
   EXPECT_EQ(session_->completed(0), 1u);
+  EXPECT_GT(engine_->next_event(), now_);
 }
 
 }  // namespace

@@ -118,6 +118,17 @@ TEST_F(JobWatchTest, SeesBeforeASleepWhatAnotherEngineHasPublished) {
   EXPECT_FALSE(must_ring(jobs_[0])) << "another engine takes its submissions";
 }
 
+// Its trainer has rung once, and a poller that was woken looks at a few jobs and may sleep again.
+TEST_F(JobWatchTest, SeesBeforeASleepWhatAnyTrainerHasSubmitted) {
+  for (unsigned i = 0; i < 9; ++i) add();
+  let_doze();
+  ASSERT_EQ(watch_.dozing(), 9u);
+  for (TestSession& session : sessions_) session.submit(4);
+  watch_.prepare_wait();
+  look();
+  EXPECT_EQ(watch_.dozing(), 0u);
+}
+
 TEST_F(JobWatchTest, AsksTheTrainersOfAllJobsToRingDuringASleepAndOfThoseThatDozeAfterIt) {
   EngineJob& dozing = add();
   let_doze();

@@ -105,16 +105,16 @@ TEST_F(SessionHub, TellsOfTheEndOfEachPushOnce) {
   take(small_push(7, 0));
   take(small_push(8, 1));
   EXPECT_TRUE(session_->anything_in_flight());
-  EXPECT_EQ(session_->end_pushes(), 0U);
+  EXPECT_EQ(session_->end_pushes().rounds, 0U);
   hub_->board().end(0, 1);
-  EXPECT_EQ(session_->end_pushes(), 1U);
+  EXPECT_EQ(session_->end_pushes().rounds, 1U);
   EXPECT_EQ(ends(), (std::vector<End>{{8, 0, 0}}));
   EXPECT_TRUE(session_->anything_in_flight());
   hub_->board().end(0, 0);
-  EXPECT_EQ(session_->end_pushes(), 1U);
+  EXPECT_EQ(session_->end_pushes().rounds, 1U);
   EXPECT_EQ(ends(), (std::vector<End>{{7, 0, 0}}));
   EXPECT_FALSE(session_->anything_in_flight());
-  EXPECT_EQ(session_->end_pushes(), 0U);
+  EXPECT_EQ(session_->end_pushes().rounds, 0U);
   take(small_push(9, 1));  // again
   EXPECT_EQ(ends(), std::vector<End>{});
 }

@@ -136,7 +136,7 @@ TEST_F(SessionTrainersTest, PushesToAHubWhenAllTrainersHave) {
               session_->region(local).base() + shared::kHeapOffset);
   }
   hub->board().end(0, 0);
-  EXPECT_EQ(session_->end_pushes(), 1U);
+  EXPECT_EQ(session_->end_pushes().rounds, 1U);
   for (unsigned local = 0; local < kTrainers; ++local) {
     EXPECT_EQ(completions(local), 1U);
     EXPECT_EQ(session_->region(local).completion(0).request, 100U * (local + 1));
