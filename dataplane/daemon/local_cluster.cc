@@ -202,7 +202,7 @@ void LocalCluster::make_packet_memory(const std::vector<PacketSizes>& sizes, Pay
   std::vector<PacketMemory*> memories;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     PacketMemoryOptions options{std::to_string(poller_lcores_[i]), sizes[i].segments,
-                                sizes[i].answers, sizes[i].idle};
+                                sizes[i].answers, sizes[i].idle, poller_numa_nodes_[i]};
     if (payloads == Payloads::copied) {
       options.received_frame_bytes = full_frame_bytes(settings_.mtu_of_frames());
       options.received_beside = sizes[i].received_beside;

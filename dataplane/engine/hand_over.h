@@ -70,7 +70,7 @@ class HandOver {
  private:
   // What is written is the sender's alone, and in cache lines of its own.
   struct alignas(64) Way {
-    explicit Way(std::uint32_t depth) : ring(depth, SOCKET_ID_ANY) {}
+    explicit Way(std::uint32_t depth) : ring(depth) {}
     PacketRing ring;
     unsigned count = 0;
     std::array<rte_mbuf*, kBurst> gathered{};

@@ -12,11 +12,10 @@
 #define GRADCUBE_DATAPLANE_ENGINE_MESSAGE_INBOX_H_
 
 #include <atomic>
-#include <memory>
 #include <rte_mbuf.h>
-#include <rte_ring.h>
 
 #include "dataplane/host/event_descriptor.h"
+#include "dataplane/host/packet_ring.h"
 
 namespace gradcube::dataplane {
 
@@ -26,8 +25,7 @@ class MessageInbox {
 
   // Needs an Eal. Throws std::runtime_error if DPDK has no memory left, std::system_error if there
   // is no descriptor.
-  MessageInbox();
-  ~MessageInbox();
+  MessageInbox() = default;
   MessageInbox(const MessageInbox&) = delete;
   MessageInbox& operator=(const MessageInbox&) = delete;
 
@@ -38,11 +36,7 @@ class MessageInbox {
   int descriptor() const { return descriptor_.get(); }
 
  private:
-  struct Free {
-    void operator()(rte_ring* ring) const;
-  };
-
-  std::unique_ptr<rte_ring, Free> ring_;
+  PacketRing ring_{kCapacity, Producers::several};
   control::Descriptor descriptor_ = event_descriptor();
   std::atomic<bool> rung_ = false;  // the descriptor is readable, or soon will be
 };

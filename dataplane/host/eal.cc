@@ -22,6 +22,7 @@
 
 #include "control/base/cores.h"
 #include "dataplane/host/interrupt_thread.h"
+#include "dataplane/host/memory_units.h"
 
 // As in rte_vect.h, which forgets in 22.11 that C++ has to be told that this is a C function.
 extern "C" std::uint16_t rte_vect_get_max_simd_bitwidth();
@@ -30,12 +31,10 @@ namespace gradcube::dataplane {
 
 namespace {
 
-constexpr std::uint64_t kMegabyte = 1024 * 1024;
+constexpr std::uint64_t kMebibyte = 1024 * 1024;
 constexpr unsigned kMaxWorkers = RTE_MAX_LCORE - 1;
 // Of EAL beside those of the workers: for interrupts.
 constexpr std::size_t kOwnThreads = 1;
-// And what it maps beside the packets' memory, about.
-constexpr std::uint64_t kOwnMegabytes = 64;
 constexpr const char* kHugePageFolder = "/sys/kernel/mm/hugepages";
 
 // DPDK numbers CPUs like lcores: it can name none from here on.
@@ -84,7 +83,7 @@ std::string advice(int error) {
     case EINVAL:
       return "check the names of PCI devices and the list of cores";
     default:
-      return "start again with log level 8 to see what DPDK tried";
+      return "what DPDK has written before says more";
   }
 }
 
@@ -109,7 +108,7 @@ class Reserved {
 // DPDK ends the process where it has its memory and can start no thread: so as many as it starts
 // are started before, beside as much address space, and end.
 void require_threads(std::size_t count, std::uint64_t megabytes) {
-  const Reserved memory((megabytes + kOwnMegabytes) * kMegabyte);
+  const Reserved memory((megabytes + kEalMegabytes) * kMebibyte);
   std::latch over(1);
   std::vector<std::jthread> threads;
   threads.reserve(count);
@@ -129,13 +128,13 @@ void require_threads(std::size_t count, std::uint64_t megabytes) {
 
 bool choose_huge_pages(const EalOptions& options) {
   if (options.huge_pages == HugePages::never) return false;
-  const std::uint64_t wanted = options.memory_megabytes * kMegabyte;
+  const std::uint64_t wanted = options.memory_megabytes * kMebibyte;
   const std::uint64_t free = free_huge_page_bytes();
   if (options.huge_pages == HugePages::always && free < wanted) {
     throw std::runtime_error(
         fmt::format("{} MB of huge pages are needed and {} MB are free: reserve them with "
                     "`scripts/bringup.sh --huge-pages {}M` as root",
-                    options.memory_megabytes, free / kMegabyte, options.memory_megabytes));
+                    options.memory_megabytes, free / kMebibyte, options.memory_megabytes));
   }
   return free >= wanted;
 }
@@ -225,7 +224,7 @@ Eal::Eal(const EalOptions& options) {
   pointers.push_back(nullptr);
 
   require_threads(options.cores.size() + kOwnThreads, options.memory_megabytes);
-  rte_log_set_global_level(options.log_level);
+  rte_log_set_global_level(RTE_LOG_WARNING);
   if (options.log != nullptr) rte_openlog_stream(options.log);
   const int started = rte_eal_init(static_cast<int>(arguments.size()), pointers.data());
   remove_runtime_folder();

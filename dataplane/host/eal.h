@@ -35,8 +35,6 @@ struct EalOptions {
   // Memory for packet pools and rings. Without huge pages DPDK has no other memory.
   unsigned memory_megabytes = 256;
   HugePages huge_pages = HugePages::automatic;
-  // rte_log's levels: 1 emergency ... 5 warning ... 8 debug.
-  std::uint32_t log_level = 5;
   // Where DPDK writes its log; nullptr leaves it to DPDK. Must outlive the Eal; not closed.
   std::FILE* log = nullptr;
   // PCI addresses of the NICs to use; empty: DPDK does not scan the PCI bus.

@@ -12,7 +12,7 @@ inline constexpr std::uint64_t kPacketBytes = 512;
 // EAL's heap loses some memory to alignment, and to elements at the ends of its pages: one more
 // byte for every so many.
 inline constexpr std::uint64_t kHeapReserve = 4;
-// What EAL itself and its per-lcore data take.
+// What EAL itself and its per-lcore data take, about.
 inline constexpr std::uint64_t kEalMegabytes = 64;
 inline constexpr std::uint64_t kMegabyte = 1'000'000;
 

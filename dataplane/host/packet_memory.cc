@@ -11,6 +11,7 @@ namespace {
 PacketPoolOptions segment_pool(const PacketMemoryOptions& options) {
   PacketPoolOptions pool;
   pool.name = "segments-" + options.name;
+  pool.numa_node = options.numa_node;
   pool.count = kPacketsPerSegment * options.segments + options.idle;
   pool.at_start = options.idle;
   return pool;
@@ -19,6 +20,7 @@ PacketPoolOptions segment_pool(const PacketMemoryOptions& options) {
 PacketPoolOptions answer_pool(const PacketMemoryOptions& options) {
   PacketPoolOptions pool;
   pool.name = "answers-" + options.name;
+  pool.numa_node = options.numa_node;
   pool.count = options.answers;
   return pool;
 }
@@ -26,6 +28,7 @@ PacketPoolOptions answer_pool(const PacketMemoryOptions& options) {
 PacketPoolOptions received_pool(const PacketMemoryOptions& options) {
   PacketPoolOptions pool;
   pool.name = "received-" + options.name;
+  pool.numa_node = options.numa_node;
   pool.at_start = options.received_beside + options.idle;
   pool.count = std::max(options.segments, options.received_segments) + pool.at_start;
   pool.frame_bytes = options.received_frame_bytes;

@@ -103,6 +103,7 @@ struct PacketMemoryOptions {
   std::uint32_t answers = 0;   // packets for what has no segment
   // Packets that lie idle in the caches of lcores that free them.
   std::uint32_t idle = 0;
+  int numa_node = -1;  // of the poller; -1: not known
   // Where a port copies what it receives: bytes of the longest frame. 0: ports pass on the packets
   // of their senders.
   std::uint32_t received_frame_bytes = 0;

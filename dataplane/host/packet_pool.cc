@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <rte_common.h>
 #include <rte_errno.h>
 #include <rte_mbuf_pool_ops.h>
+#include <rte_memory.h>
 #include <stdexcept>
 
 namespace gradcube::dataplane {
@@ -15,6 +17,20 @@ constexpr std::size_t kMostChunkBytes = std::size_t{2} << 20;
 
 void free_chunk(rte_mempool_memhdr*, void* memory) { rte_free(memory); }
 
+// Of the node, if it has any.
+void* memory_on(int node, const char* name, std::size_t bytes, std::size_t alignment) {
+  const auto align = static_cast<unsigned>(alignment);
+  void* memory = node < 0 ? nullptr : rte_malloc_socket(name, bytes, align, node);
+  return memory != nullptr ? memory : rte_malloc_socket(name, bytes, align, SOCKET_ID_ANY);
+}
+
+// By which a device reaches it.
+rte_iova_t iova_of(const char* address) {
+  const rte_memseg* segment = rte_mem_virt2memseg(address, nullptr);
+  if (segment == nullptr || segment->iova == RTE_BAD_IOVA) return rte_mem_virt2iova(address);
+  return segment->iova + RTE_PTR_DIFF(address, segment->addr);
+}
+
 std::runtime_error cannot_make(const std::string& name, std::uint64_t packets, std::uint64_t bytes,
                                const char* why) {
   return std::runtime_error(
@@ -25,7 +41,8 @@ std::runtime_error cannot_make(const std::string& name, std::uint64_t packets, s
 
 }  // namespace
 
-PacketPool::PacketPool(const PacketPoolOptions& options) : name_(options.name) {
+PacketPool::PacketPool(const PacketPoolOptions& options)
+    : name_(options.name), numa_node_(options.numa_node) {
   const std::uint32_t data_room = RTE_PKTMBUF_HEADROOM + options.frame_bytes;
   if (data_room > UINT16_MAX) {
     throw std::runtime_error(
@@ -50,7 +67,7 @@ void PacketPool::make(const PacketPoolOptions& options, std::uint16_t data_room)
       std::min({options.cache, std::uint32_t{RTE_MEMPOOL_CACHE_MAX_SIZE}, options.count / 4});
   const auto element_bytes = static_cast<unsigned>(sizeof(rte_mbuf)) + data_room;
   pool_ = rte_mempool_create_empty(name_.c_str(), options.count, element_bytes, cache,
-                                   sizeof(rte_pktmbuf_pool_private), options.socket, 0);
+                                   sizeof(rte_pktmbuf_pool_private), SOCKET_ID_ANY, 0);
   if (pool_ == nullptr || rte_mempool_set_ops_byname(pool_, rte_mbuf_best_mempool_ops(), nullptr) ||
       rte_mempool_get_page_size(pool_, &page_bytes_) != 0) {
     const int error = rte_errno;
@@ -79,8 +96,8 @@ PacketPool::Chunk PacketPool::make_chunk(std::uint32_t packets) const {
     bytes = std::min((packets + in_a_page - 1) / in_a_page * page_bytes_, limit);
     alignment = page_bytes_;
   }
-  Chunk chunk{std::unique_ptr<void, Chunk::Free>(rte_malloc_socket(
-                  name_.c_str(), bytes, static_cast<unsigned>(alignment), pool_->socket_id)),
+  Chunk chunk{std::unique_ptr<void, Chunk::Free>(
+                  memory_on(numa_node_, name_.c_str(), bytes, alignment)),
               bytes};
   if (chunk.memory == nullptr) {
     throw cannot_make(name_, most(), each, "DPDK has no memory left");
@@ -88,10 +105,31 @@ PacketPool::Chunk PacketPool::make_chunk(std::uint32_t packets) const {
   return chunk;
 }
 
+// As rte_mempool_populate_virt() does it, which frees all memory of the pool when it fails, also
+// that of packets in use. The pool frees the chunk by its first part.
+int PacketPool::populate(char* memory, std::size_t bytes) {
+  const auto end_of_page = [&](std::size_t at) {
+    if (page_bytes_ == 0) return bytes;
+    return std::min(at + page_bytes_ - reinterpret_cast<std::uintptr_t>(memory + at) % page_bytes_,
+                    bytes);
+  };
+  int added = 0;
+  for (std::size_t begin = 0, end = 0; begin < bytes; begin = end) {
+    const rte_iova_t iova = iova_of(memory + begin);
+    end = end_of_page(begin);
+    while (end < bytes && iova != RTE_BAD_IOVA && iova_of(memory + end) == iova + (end - begin)) {
+      end = end_of_page(end);
+    }
+    const int made = rte_mempool_populate_iova(pool_, memory + begin, iova, end - begin,
+                                               added == 0 ? free_chunk : nullptr, memory);
+    if (made < 0) return added > 0 ? added : made;
+    added += made;
+  }
+  return added;
+}
+
 void PacketPool::add(Chunk chunk) {
-  char* memory = static_cast<char*>(chunk.memory.get());
-  const int added = rte_mempool_populate_virt(
-      pool_, memory, chunk.bytes, page_bytes_ == 0 ? chunk.bytes : page_bytes_, free_chunk, memory);
+  const int added = populate(static_cast<char*>(chunk.memory.get()), chunk.bytes);
   if (added <= 0) throw cannot_make(name_, most(), bytes_of_packet(), rte_strerror(-added));
   (void)chunk.memory.release();
   rte_mempool_objhdr* header =

@@ -40,8 +40,8 @@ struct PacketPoolOptions {
   // Packets in each lcore's cache, 0..512. Other lcores cannot use them, so a pool that several
   // lcores use must be larger by one cache for each of them.
   std::uint32_t cache = 256;
-  // NUMA node, or SOCKET_ID_ANY.
-  int socket = SOCKET_ID_ANY;
+  // That the packets' memory comes from as long as this has some; -1: any.
+  int numa_node = -1;
 };
 
 class PacketPool {
@@ -70,7 +70,8 @@ class PacketPool {
   // For at most `packets` packets, and for no more than are quickly added: the caller goes on until
   // made() is enough.
   Chunk make_chunk(std::uint32_t packets) const;
-  // Makes the chunk's packets. Whoever allocates stands still meanwhile; others may free.
+  // Makes the chunk's packets, or as many as DPDK has memory to keep track of; throws where these
+  // are none. Whoever allocates stands still meanwhile; others may free.
   void add(Chunk chunk);
 
   // Packets that there are, in the pool or out of it; and how many there can be.
@@ -81,6 +82,7 @@ class PacketPool {
   std::uint32_t in_use() const { return made() - rte_mempool_avail_count(pool_); }
 
   rte_mempool* get() const { return pool_; }
+  int numa_node() const { return numa_node_; }
   // Memory of the packets that there are.
   std::uint64_t bytes() const { return made() * bytes_of_packet(); }
   std::uint64_t bytes_of_packet() const {
@@ -89,8 +91,10 @@ class PacketPool {
 
  private:
   void make(const PacketPoolOptions& options, std::uint16_t data_room);
+  int populate(char* memory, std::size_t bytes);
 
   std::string name_;
+  int numa_node_;
   std::size_t page_bytes_ = 0;            // no packet crosses a page if it is smaller than one
   rte_mempool_objhdr* newest_ = nullptr;  // the last one that was added
   rte_mempool* pool_ = nullptr;

@@ -1,4 +1,4 @@
-// A bounded queue of packets between exactly one producer thread and one consumer thread.
+// A bounded queue of packets, from one producer thread or several to one consumer thread.
 //
 // It is an rte_ring in memory of its own. A ring with a name would take one of DPDK's 2560 memory
 // zones, and an emulated cluster has hundreds of rings.
@@ -13,11 +13,13 @@
 
 namespace gradcube::dataplane {
 
+enum class Producers { one, several };
+
 class PacketRing {
  public:
   // Holds exactly `depth` packets (1 .. 2^20). Throws std::runtime_error if DPDK has no memory
   // left. Needs an Eal.
-  PacketRing(std::uint32_t depth, int socket);
+  explicit PacketRing(std::uint32_t depth, Producers producers = Producers::one);
   ~PacketRing();
   PacketRing(PacketRing&& other) noexcept : ring_(other.ring_) { other.ring_ = nullptr; }
   PacketRing& operator=(PacketRing&&) = delete;
@@ -27,6 +29,8 @@ class PacketRing {
     return static_cast<std::uint16_t>(
         rte_ring_sp_enqueue_burst(ring_, reinterpret_cast<void* const*>(packets), count, nullptr));
   }
+  // One of several producers: false if it is full.
+  bool put_among_others(rte_mbuf* packet) { return rte_ring_mp_enqueue(ring_, packet) == 0; }
   // Consumer: dequeues up to `count` packets and returns how many.
   std::uint16_t take(rte_mbuf** packets, std::uint16_t count) {
     return static_cast<std::uint16_t>(

@@ -32,8 +32,6 @@ struct RingPortOptions {
   std::uint32_t uplink_depth = 1024;
   // Packets that the switch has delivered and the server has not received, per queue.
   std::uint32_t downlink_depth = 1024;
-  // NUMA node of the rings, or SOCKET_ID_ANY.
-  int socket = SOCKET_ID_ANY;
 };
 
 class RingPort final : public Port {

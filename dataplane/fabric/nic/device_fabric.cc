@@ -72,9 +72,13 @@ std::vector<EthdevQueuePools> add_pools(ServerFabric& fabric, const PortsRequest
   std::vector<EthdevQueuePools> queues;
   for (PacketPool* received : request.received) {
     const auto queue = static_cast<std::uint16_t>(queues.size());
-    PacketPool& into = fabric.add_pool(device_pool(request.settings, queue));
-    PacketPool& out = fabric.add_pool(sent_pool(request.settings, queue));
-    queues.push_back({.received = received, .device = &into, .sent = &out});
+    const auto add_pool = [&](PacketPoolOptions options) {
+      options.numa_node = received->numa_node();
+      return &fabric.add_pool(options);
+    };
+    PacketPool* const into = add_pool(device_pool(request.settings, queue));
+    PacketPool* const out = add_pool(sent_pool(request.settings, queue));
+    queues.push_back({.received = received, .device = into, .sent = out});
   }
   return queues;
 }

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
+#include <rte_malloc.h>
 #include <sched.h>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "dataplane/fabric/emulated/random.h"
 #include "dataplane/host/clock.h"
@@ -101,13 +104,64 @@ TEST(PacketPool, SaysHowMuchWasAskedForWhenMemoryIsShort) {
   EXPECT_THROW(PacketPool{options}, std::runtime_error);
 }
 
+// All of DPDK's memory, as long as it lives.
+class NoDpdkMemory {
+ public:
+  NoDpdkMemory() {
+    for (std::size_t bytes = 1 << 24; bytes >= RTE_CACHE_LINE_SIZE; bytes /= 2) {
+      while (void* taken = rte_malloc(nullptr, bytes, 0)) taken_.push_back(taken);
+    }
+  }
+  ~NoDpdkMemory() {
+    for (void* taken : taken_) rte_free(taken);
+  }
+
+ private:
+  std::vector<void*> taken_;
+};
+
+TEST(PacketPool, KeepsItsPacketsWhereDpdkHasNoMemoryForMore) {
+  PacketPoolOptions options;
+  options.name = "growing";
+  options.count = 1023;
+  options.at_start = 1;
+  PacketPool pool(options);
+  const std::uint32_t made = pool.made();
+  ASSERT_LT(made, options.count);
+  rte_mbuf* packet = pool.allocate();
+  PacketPool::Chunk chunk = pool.make_chunk(options.count - made);
+  {
+    const NoDpdkMemory none;
+    EXPECT_THROW(pool.add(std::move(chunk)), std::runtime_error);
+  }
+  EXPECT_EQ(pool.made(), made);
+  EXPECT_EQ(packets_in_use(pool), 1U);
+  EXPECT_EQ(rte_mempool_from_obj(packet), pool.get()) << "it is still the pool's";
+  rte_pktmbuf_free(packet);
+  while (pool.made() < options.count) pool.add(pool.make_chunk(options.count - pool.made()));
+  std::vector<rte_mbuf*> all(options.count);
+  EXPECT_TRUE(pool.allocate(all.data(), static_cast<std::uint16_t>(options.count)));
+  rte_pktmbuf_free_bulk(all.data(), options.count);
+}
+
+// As most hosts have one node, DPDK has no memory of the second.
+TEST(PacketPool, TakesOtherMemoryWhereItsNodeHasNone) {
+  PacketPoolOptions options;
+  options.name = "elsewhere";
+  options.count = 127;
+  options.numa_node = 7;
+  PacketPool pool(options);
+  EXPECT_EQ(pool.made(), options.count);
+  EXPECT_EQ(pool.numa_node(), 7);
+}
+
 TEST(PacketRing, HoldsExactlyItsDepthAndFreesWhatIsLeft) {
   PacketPoolOptions options;
   options.name = "ringed";
   options.count = 127;
   PacketPool pool(options);
   for (const std::uint32_t depth : {1U, 16U, 100U}) {
-    PacketRing ring(depth, SOCKET_ID_ANY);
+    PacketRing ring(depth);
     std::uint32_t held = 0;
     for (;; ++held) {
       rte_mbuf* packet = pool.allocate();
@@ -120,7 +174,7 @@ TEST(PacketRing, HoldsExactlyItsDepthAndFreesWhatIsLeft) {
     EXPECT_EQ(ring.room(), 0u);
   }
   EXPECT_EQ(packets_in_use(pool), 0u);
-  EXPECT_THROW(PacketRing(0, SOCKET_ID_ANY), std::runtime_error);
+  EXPECT_THROW(PacketRing(0), std::runtime_error);
 }
 
 TEST(TscClock, GoesForwardInNanoseconds) {
