@@ -1,24 +1,20 @@
-// Which of a server's links work, by what comes over them.
+// Whether one of a server's links works, by what comes over it.
 //
 // Neighbours greet each other over each link once in an interval. The caller says what is a sign of
 // life: what shows that the neighbour lives and hears this server, so that both ends of a link that
 // is broken one way find out. A link is down after kSilentIntervals without any. It is up again
 // when there was one in kCalm intervals without a silence between them; in twice as many each time
 // that it goes down again within kForget intervals, so that a link that flaps is left alone. At
-// first every link is taken to be up.
+// first it is taken to be up.
 //
 // Time is counted in the caller's intervals: while the caller itself stands still, nobody falls
 // silent.
 //
-// Single-threaded, no I/O, no clock. Trusts its arguments to be links of the server.
+// Single-threaded, no I/O, no clock.
 #ifndef GRADCUBE_BCUBE_FORWARDING_LINK_WATCH_H_
 #define GRADCUBE_BCUBE_FORWARDING_LINK_WATCH_H_
 
-#include <cstdint>
-#include <vector>
-
-#include "bcube_forwarding/address.h"
-#include "bcube_forwarding/route.h"
+#include <algorithm>
 
 namespace gradcube::bcube {
 
@@ -29,34 +25,40 @@ class LinkWatch {
   static constexpr unsigned kMostCalm = 48;
   static constexpr unsigned kForget = 100;
 
-  LinkWatch(const AddressSpace& space, ServerId self);
+  // One came in this interval.
+  void on_sign_of_life() { heard_ = true; }
 
-  // One came over the link in this interval.
-  void on_sign_of_life(Hop link) { at(link).heard = true; }
-  // An interval has ended. Whether the state of any link has changed.
-  bool end_interval();
+  // The interval has ended.
+  void end_interval() {
+    silent_ = heard_ ? 0 : std::min(silent_ + 1, kSilentIntervals);
+    if (up_) {
+      steady_ = std::min(steady_ + 1, kForget);
+      if (!hears()) go_down();
+    } else {
+      calm_ = hears() ? calm_ + (heard_ ? 1 : 0) : 0;
+      up_ = calm_ >= needed_;
+    }
+    heard_ = false;
+  }
 
   // Whether one came lately.
-  bool hears(Hop link) const { return at(link).silent < kSilentIntervals; }
-  bool up(Hop link) const { return at(link).up; }
+  bool hears() const { return silent_ < kSilentIntervals; }
+  bool up() const { return up_; }
 
  private:
-  struct Link {
-    bool up = true;
-    bool heard = false;         // in this interval
-    unsigned silent = 0;        // intervals
-    unsigned calm = 0;          // intervals in which it was heard, since it was silent
-    unsigned needed = kCalm;    // of them until it is up
-    unsigned steady = kForget;  // intervals since it came up
-  };
+  void go_down() {
+    needed_ = steady_ == kForget ? kCalm : std::min(2 * needed_, kMostCalm);
+    up_ = false;
+    calm_ = 0;
+    steady_ = 0;
+  }
 
-  Link& at(Hop link) { return links_[link.level][link.digit]; }
-  const Link& at(Hop link) const { return links_[link.level][link.digit]; }
-  static bool end_interval(Link& link);
-
-  AddressSpace space_;
-  ServerId self_;
-  std::vector<std::vector<Link>> links_;  // by level and the neighbour's digit
+  bool up_ = true;
+  bool heard_ = false;         // in this interval
+  unsigned silent_ = 0;        // intervals
+  unsigned calm_ = 0;          // intervals in which it was heard, since it was silent
+  unsigned needed_ = kCalm;    // of them until it is up
+  unsigned steady_ = kForget;  // intervals since it came up
 };
 
 }  // namespace gradcube::bcube

@@ -24,29 +24,21 @@ LinkKeeper::LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourT
     : settings_(settings),
       neighbours_(neighbours),
       links_(links),
-      watch_(neighbours.space(), neighbours.self()),
       number_(settings.first_number),
-      owed_(neighbours.space().ports(neighbours.self())),
-      padded_owed_(owed_.size()),
-      padded_due_(owed_.size()),
-      padded_next_(owed_.size()),
-      padded_saved_(owed_.size(), std::max(kSixteenths, settings.padded_sixteenths)),
-      answers_(owed_.size()),
-      wrong_numbers_(owed_.size()),
-      wrong_greetings_(owed_.size()),
-      other_keys_(owed_.size()) {
+      ports_(neighbours.space().ports(neighbours.self())) {
   const bcube::AddressSpace& space = neighbours.space();
-  for (unsigned port = 0; port < owed_.size(); ++port) {
-    owed_[port].resize(space.hop_digits(space.level_of_port(port)));
-    padded_owed_[port].resize(owed_[port].size());
-    padded_due_[port].resize(owed_[port].size());
-    padded_next_[port] = neighbours.own_digit(space.level_of_port(port));
-    answers_[port].reserve(kMostAnswers);
-  }
   for (unsigned level = 0; level < space.levels(); ++level) {
-    frames_.emplace_back(space.hop_digits(level));
-    heard_.emplace_back(space.hop_digits(level));
-    full_frames_.emplace_back(space.hop_digits(level));
+    of_links_.emplace_back(space.hop_digits(level));
+  }
+  for (unsigned number = 0; number < ports_.size(); ++number) {
+    const unsigned level = space.level_of_port(number);
+    Port& port = ports_[number];
+    for (protocol::IndexSet* of : {&port.owed, &port.padded_owed, &port.padded_due}) {
+      of->resize(space.hop_digits(level));
+    }
+    port.padded_next = neighbours.own_digit(level);
+    port.padded_saved = std::max(kSixteenths, settings.padded_sixteenths);
+    port.answers.reserve(kMostAnswers);
   }
   if (settings_.padded_time == 0) settings_.padded_time = settings_.interval;
   if (settings_.interval == 0) next_greeting_ = protocol::kNever;
@@ -55,7 +47,7 @@ LinkKeeper::LinkKeeper(const GreetingSettings& settings, const bcube::NeighbourT
 
 template <typename Function>
 void LinkKeeper::for_each_link(const Function& function) const {
-  for (unsigned port = 0; port < owed_.size(); ++port) {
+  for (unsigned port = 0; port < ports_.size(); ++port) {
     for (const bcube::Neighbour& neighbour : neighbours_.behind(port)) {
       function(port, hop_to(neighbour));
     }
@@ -65,26 +57,24 @@ void LinkKeeper::for_each_link(const Function& function) const {
 void LinkKeeper::end_interval(protocol::Nanoseconds now) {
   next_greeting_ = now + settings_.interval;
   ++number_;
-  for_each_link([this](unsigned, bcube::Hop link) {
-    const std::uint64_t frames = links_.direct_frames(link);
-    const bool news = frames != std::exchange(frames_[link.level][link.digit], frames);
-    if (news && full_frames(link).carried()) watch_.on_sign_of_life(link);
-  });
-  // Whether a link came up or went down is seen below, beside whether it is heard.
-  watch_.end_interval();
   bool changed = false;
-  for_each_link([&](unsigned port, bcube::Hop link) {
-    const bool went_down = links_.up(link) && !watch_.up(link);
-    if (went_down && settings_.padded_bytes != 0) full_frames(link).on_down();
-    changed = links_.set(link, watch_.up(link), watch_.hears(link)) || changed;
-    owed_[port].insert(link.digit);
+  for_each_link([&](unsigned port, bcube::Hop hop) {
+    Link& link = at(hop);
+    const std::uint64_t frames = links_.direct_frames(hop);
+    const bool news = frames != std::exchange(link.frames, frames);
+    if (news && link.full.carried()) link.watch.on_sign_of_life();
+    link.watch.end_interval();
+    const bool went_down = links_.up(hop) && !link.watch.up();
+    if (went_down && settings_.padded_bytes != 0) link.full.on_down();
+    changed = links_.set(hop, link.watch.up(), link.watch.hears()) || changed;
+    ports_[port].owed.insert(hop.digit);
   });
   if (changed) links_.publish();
-  for (unsigned port = 0; port < owed_.size(); ++port) find_due(port);
+  for (unsigned port = 0; port < ports_.size(); ++port) find_due(port);
   if (!settings_.announces || now < next_announcement_) return;
   next_announcement_ = now + kBetweenAnnouncements;
-  for (unsigned port = 0; port < owed_.size(); ++port) {
-    owed_[port].insert(neighbours_.own_digit(neighbours_.space().level_of_port(port)));
+  for (unsigned port = 0; port < ports_.size(); ++port) {
+    ports_[port].owed.insert(neighbours_.own_digit(neighbours_.space().level_of_port(port)));
   }
 }
 
@@ -95,9 +85,9 @@ void LinkKeeper::find_due(unsigned port) {
     const bcube::Hop link = hop_to(neighbour);
     const bool has_turn = (number_ + own + link.digit) % kPaddedEvery == 0;
     if (!is_heard(link)) {
-      padded_due_[port].erase(link.digit);
-    } else if (has_turn || full_frames(link).wanted()) {
-      padded_due_[port].insert(link.digit);
+      ports_[port].padded_due.erase(link.digit);
+    } else if (has_turn || at(link).full.wanted()) {
+      ports_[port].padded_due.insert(link.digit);
     }
   }
 }
@@ -105,29 +95,29 @@ void LinkKeeper::find_due(unsigned port) {
 void LinkKeeper::owe_padded(protocol::Nanoseconds now) {
   next_padded_ = now + settings_.padded_time;
   const unsigned most = std::max(kSixteenths, settings_.padded_sixteenths);
-  for (unsigned port = 0; port < owed_.size(); ++port) {
-    padded_saved_[port] = std::min(padded_saved_[port] + settings_.padded_sixteenths, most);
+  for (Port& port : ports_) {
+    port.padded_saved = std::min(port.padded_saved + settings_.padded_sixteenths, most);
     owe_padded(port);
   }
 }
 
 // Who comes behind the one that was served last is served first. At the start each server begins
 // with another one, so that what they cannot send at once does not come to one of them at once.
-void LinkKeeper::owe_padded(unsigned port) {
-  protocol::IndexSet& due = padded_due_[port];
-  while (padded_saved_[port] >= kSixteenths && !due.empty()) {
-    std::size_t digit = due.next(padded_next_[port]);
+void LinkKeeper::owe_padded(Port& port) {
+  protocol::IndexSet& due = port.padded_due;
+  while (port.padded_saved >= kSixteenths && !due.empty()) {
+    std::size_t digit = due.next(port.padded_next);
     if (digit == due.size()) digit = due.next(0);
-    padded_next_[port] = digit + 1;
-    padded_saved_[port] -= kSixteenths;
+    port.padded_next = digit + 1;
+    port.padded_saved -= kSixteenths;
     due.erase(digit);
-    padded_owed_[port].insert(digit);
-    owed_[port].insert(digit);  // which tells of it
+    port.padded_owed.insert(digit);
+    port.owed.insert(digit);  // which tells of it
   }
 }
 
 bool LinkKeeper::is_heard(bcube::Hop link) const {
-  const Heard& heard = heard_[link.level][link.digit];
+  const Heard& heard = at(link).heard;
   return heard.number != 0 && number_ - heard.interval <= bcube::LinkWatch::kSilentIntervals;
 }
 
@@ -135,7 +125,7 @@ std::vector<LossyLength> LinkKeeper::lossy_lengths(unsigned port) const {
   std::vector<LossyLength> found;
   for (const bcube::Neighbour& neighbour : neighbours_.behind(port)) {
     const bcube::Hop link = hop_to(neighbour);
-    const FullFrames& full = full_frames_[link.level][link.digit];
+    const FullFrames& full = at(link).full;
     if (links_.up(link) || !is_heard(link) || !(full.lost_from() || full.lost_to())) continue;
     found.push_back({neighbour.server, full.lost_from(), full.lost_to()});
   }
@@ -149,23 +139,23 @@ bool LinkKeeper::is_fresh(std::uint64_t echo, std::uint64_t intervals) const {
 
 // Padded ones first: the others tell of them. With the number of the greeting that it answers, or
 // of the last that was fresh.
-LinkKeeper::Owed LinkKeeper::next_owed(unsigned port, unsigned level) {
-  for (protocol::IndexSet* owed : {&padded_owed_[port], &owed_[port]}) {
+LinkKeeper::Owed LinkKeeper::next_owed(Port& port, unsigned level) {
+  for (protocol::IndexSet* owed : {&port.padded_owed, &port.owed}) {
     if (owed->empty()) continue;
     const std::size_t digit = owed->next(0);
     owed->erase(digit);
     const bool announces = digit == neighbours_.own_digit(level);
-    return {digit, announces ? wrong_numbers_[port] : heard_[level][digit].number,
-            owed == &padded_owed_[port]};
+    return {digit, announces ? port.wrong_number : of_links_[level][digit].heard.number,
+            owed == &port.padded_owed};
   }
-  const Answer answer = answers_[port].back();
-  answers_[port].pop_back();
+  const Answer answer = port.answers.back();
+  port.answers.pop_back();
   return {answer.digit, answer.number, false};
 }
 
 GreetingBytes LinkKeeper::write_owed(unsigned port, std::span<std::uint8_t> out) {
   const unsigned level = neighbours_.space().level_of_port(port);
-  const Owed owed = next_owed(port, level);
+  const Owed owed = next_owed(ports_[port], level);
   const bcube::Hop link{static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(owed.digit)};
   const bcube::Neighbour* to = neighbours_.find(link.level, link.digit);
   protocol::RoutingHeader routing;
@@ -182,14 +172,14 @@ GreetingBytes LinkKeeper::write_owed(unsigned port, std::span<std::uint8_t> out)
   }
   std::size_t padding = 0;
   if (owed.padded) {
-    full_frames(link).on_sent(number_);
+    at(link).full.on_sent(number_);
     padding = settings_.padded_bytes -
               protocol::header_bytes(protocol::FrameType::greeting, 1, settings_.keys != nullptr);
   }
   const std::size_t headers = protocol::write_link_frame(
       out, protocol::FrameType::greeting, addresses, routing, protocol::kFirstSourcePort,
       {routing.source, link.level, link.digit, number_, owed.echo, settings_.digest,
-       to == nullptr ? protocol::FullFrameNews{} : full_frames(link).news(number_)},
+       to == nullptr ? protocol::FullFrameNews{} : at(link).full.news(number_)},
       settings_.keys, padding_bytes(padding));
   return {headers, padding};
 }
@@ -209,7 +199,7 @@ const bcube::Neighbour* LinkKeeper::sender_of(const protocol::LinkHeader& greeti
 }
 
 void LinkKeeper::answer(const bcube::Neighbour& to, std::uint64_t number) {
-  std::vector<Answer>& answers = answers_[to.port];
+  std::vector<Answer>& answers = ports_[to.port].answers;
   const Answer answer{hop_to(to).digit, number};
   if (answers.size() < kMostAnswers &&
       std::find(answers.begin(), answers.end(), answer) == answers.end()) {
@@ -239,18 +229,19 @@ GreetingVerdict LinkKeeper::take(const protocol::ParsedFrame& greeting, unsigned
     return GreetingVerdict::stale;
   }
   const bcube::Hop hop = hop_to(*from);
-  const Heard before = std::exchange(heard_[hop.level][hop.digit], {link.number, number_});
-  FullFrames& full = full_frames(hop);
+  Link& of_link = at(hop);
+  const Heard before = std::exchange(of_link.heard, {link.number, number_});
+  FullFrames& full = of_link.full;
   const bool was_missing =
       full.take(link, padded, 4 * (kFreshIntervals + settings_.intervals_on_the_way));
   if (number_ - before.interval > 1 || was_missing) answer(*from, link.number);
   // Once in an interval at most.
   if (full.wanted() && settings_.padded_bytes != 0 && !full.sent(number_) &&
-      !padded_owed_[port].contains(hop.digit)) {
-    padded_due_[port].insert(hop.digit);
-    owe_padded(port);
+      !ports_[port].padded_owed.contains(hop.digit)) {
+    ports_[port].padded_due.insert(hop.digit);
+    owe_padded(ports_[port]);
   }
-  if (full.carried()) watch_.on_sign_of_life(hop);
+  if (full.carried()) of_link.watch.on_sign_of_life();
   return GreetingVerdict::fits;
 }
 
@@ -262,11 +253,11 @@ GreetingVerdict LinkKeeper::take_wrong(GreetingFault fault, const protocol::Pars
   const bool announced = protocol::is_announcement(greeting.routing);
   const auto between = static_cast<std::uint64_t>(kBetweenAnnouncements / settings_.interval);
   if (is_fresh(link.echo, announced ? kFreshIntervals + 2 * between : kFreshIntervals)) {
-    wrong_greetings_[port] = {fault, link.level, link.server, link.settings, now};
+    ports_[port].wrong_greeting = {fault, link.level, link.server, link.settings, now};
   } else if (const bcube::Neighbour* from = announced ? nullptr : sender_of(link, port)) {
     answer(*from, link.number);
   }
-  if (announced) wrong_numbers_[port] = link.number;
+  if (announced) ports_[port].wrong_number = link.number;
   return fault == GreetingFault::other_settings ? GreetingVerdict::wrong_cluster
                                                 : GreetingVerdict::wrong_link;
 }

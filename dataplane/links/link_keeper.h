@@ -110,10 +110,11 @@ class LinkKeeper {
   protocol::Nanoseconds next_greeting() const { return std::min(next_greeting_, next_padded_); }
 
   bool owes(unsigned port) const {
-    return !padded_owed_[port].empty() || !owed_[port].empty() || !answers_[port].empty();
+    const Port& its = ports_[port];
+    return !its.padded_owed.empty() || !its.owed.empty() || !its.answers.empty();
   }
   // Whether the next one is padded.
-  bool owes_padded(unsigned port) const { return !padded_owed_[port].empty(); }
+  bool owes_padded(unsigned port) const { return !ports_[port].padded_owed.empty(); }
   // The next greeting that the port owes, which is then owed no more.
   GreetingBytes write_owed(unsigned port, std::span<std::uint8_t> out);
 
@@ -123,8 +124,8 @@ class LinkKeeper {
   // One whose MAC is wrong came through the port.
   void note_other_key(const protocol::LinkHeader& greeting, unsigned port,
                       protocol::Nanoseconds now) {
-    other_keys_[port] = {GreetingFault::other_key, greeting.level, greeting.server,
-                         greeting.settings, now};
+    ports_[port].other_key = {GreetingFault::other_key, greeting.level, greeting.server,
+                              greeting.settings, now};
   }
   // The port's links that are down though the neighbour is heard: what comes over them is too
   // short. Allocates.
@@ -132,10 +133,10 @@ class LinkKeeper {
   // What the port has heard lately and should not. Anybody can make it hear another key, so that is
   // told of beside what is known to be wrong.
   WrongGreeting wrong_greeting(unsigned port, protocol::Nanoseconds now) const {
-    return if_lately(wrong_greetings_[port], now);
+    return if_lately(ports_[port].wrong_greeting, now);
   }
   WrongGreeting other_key(unsigned port, protocol::Nanoseconds now) const {
-    return if_lately(other_keys_[port], now);
+    return if_lately(ports_[port].other_key, now);
   }
 
  private:
@@ -144,12 +145,31 @@ class LinkKeeper {
     std::uint64_t number = 0;    // that is sent back
     std::uint64_t interval = 0;  // in which it came, by the number of its greetings
   };
+  struct Link {
+    bcube::LinkWatch watch;
+    Heard heard;
+    FullFrames full;
+    std::uint64_t frames = 0;  // that had come over it when the last interval ended
+  };
+
   // To a stale greeting, the first fresh one, or the padded one that was missing.
   struct Answer {
     std::size_t digit = 0;     // of the neighbour
     std::uint64_t number = 0;  // the greeting's
 
     bool operator==(const Answer&) const = default;
+  };
+
+  struct Port {
+    protocol::IndexSet owed;         // digits of neighbours; the own one: announces
+    protocol::IndexSet padded_owed;  // digits of neighbours
+    protocol::IndexSet padded_due;   // the same, of who waits for one
+    std::size_t padded_next = 0;     // the digit whose turn is next
+    unsigned padded_saved = 0;       // in sixteenths of a padded greeting
+    std::vector<Answer> answers;
+    std::uint64_t wrong_number = 0;  // of the last greeting that should not be heard
+    WrongGreeting wrong_greeting;    // the last one
+    WrongGreeting other_key;         // the same
   };
 
   struct Owed {
@@ -161,10 +181,11 @@ class LinkKeeper {
   void end_interval(protocol::Nanoseconds now);
   void find_due(unsigned port);
   void owe_padded(protocol::Nanoseconds now);
-  void owe_padded(unsigned port);
-  Owed next_owed(unsigned port, unsigned level);
+  void owe_padded(Port& port);
+  Owed next_owed(Port& port, unsigned level);
   bool is_heard(bcube::Hop link) const;
-  FullFrames& full_frames(bcube::Hop link) { return full_frames_[link.level][link.digit]; }
+  Link& at(bcube::Hop link) { return of_links_[link.level][link.digit]; }
+  const Link& at(bcube::Hop link) const { return of_links_[link.level][link.digit]; }
   WrongGreeting if_lately(const WrongGreeting& heard, protocol::Nanoseconds now) const;
   bool is_fresh(std::uint64_t echo, std::uint64_t intervals) const;
   const bcube::Neighbour* sender_of(const protocol::LinkHeader& greeting, unsigned port) const;
@@ -177,23 +198,12 @@ class LinkKeeper {
   GreetingSettings settings_;
   const bcube::NeighbourTable& neighbours_;
   ServerLinks& links_;
-  bcube::LinkWatch watch_;
   protocol::Nanoseconds next_greeting_ = 0;
   protocol::Nanoseconds next_announcement_ = 0;
   protocol::Nanoseconds next_padded_ = 0;
-  std::uint64_t number_;                              // of this interval's greetings
-  std::vector<std::vector<Heard>> heard_;             // by level and digit
-  std::vector<std::vector<FullFrames>> full_frames_;  // the same
-  std::vector<protocol::IndexSet> owed_;  // by port: neighbours' digits; the own one: announces
-  std::vector<protocol::IndexSet> padded_owed_;     // by port: digits of neighbours
-  std::vector<protocol::IndexSet> padded_due_;      // the same, of who waits for one
-  std::vector<std::size_t> padded_next_;            // by port: the digit whose turn is next
-  std::vector<unsigned> padded_saved_;              // by port, in sixteenths of a padded greeting
-  std::vector<std::vector<Answer>> answers_;        // by port
-  std::vector<std::uint64_t> wrong_numbers_;        // by port: of the last that should not be heard
-  std::vector<std::vector<std::uint64_t>> frames_;  // by level and digit, one interval ago
-  std::vector<WrongGreeting> wrong_greetings_;      // by port; the last of each
-  std::vector<WrongGreeting> other_keys_;           // the same
+  std::uint64_t number_;                     // of this interval's greetings
+  std::vector<std::vector<Link>> of_links_;  // by level and the neighbour's digit
+  std::vector<Port> ports_;
 };
 
 }  // namespace gradcube::dataplane

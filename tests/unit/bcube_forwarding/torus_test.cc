@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "bcube_forwarding/link_watch.h"
 #include "bcube_forwarding/neighbours.h"
 #include "bcube_forwarding/path_set.h"
 #include "tests/unit/bcube_forwarding/paths.h"
@@ -240,22 +239,6 @@ TEST(Torus, FindsPathsAroundCablesThatAreDownWhileThereAreAny) {
         EXPECT_FALSE(down.contains(cable));
     }
   }
-}
-
-TEST(Torus, ALinkWatchWatchesTheCablesAlone) {
-  const AddressSpace space = torus(5, 1);
-  LinkWatch watch(space, 0);
-  for (unsigned i = 0; i < 2 * LinkWatch::kSilentIntervals; ++i) {
-    watch.on_sign_of_life({0, 1});
-    watch.on_sign_of_life({0, 4});
-    EXPECT_FALSE(watch.end_interval()) << "there are no links to [2] and [3]";
-  }
-  for (unsigned i = 0; i < LinkWatch::kSilentIntervals; ++i) {
-    watch.on_sign_of_life({0, 1});
-    EXPECT_EQ(watch.end_interval(), i + 1 == LinkWatch::kSilentIntervals);
-  }
-  EXPECT_TRUE(watch.up({0, 1}));
-  EXPECT_FALSE(watch.up({0, 4}));
 }
 
 }  // namespace
