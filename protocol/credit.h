@@ -34,7 +34,7 @@
 // A packet is a segment, or one of the several in which each segment passes the network: the law is
 // about what its queues hold, however long segments are.
 //
-// Use: call on_frame() after each frame of a flow that ReceiveWindow::arrive() has seen,
+// Use: call on_frame() after each frame of a flow that its ReceiveWindow has seen,
 // set_consumed() when segments are used, and distribute() once per burst and before
 // acknowledgements are written. distribute() returns at once if nothing changed; else it takes time
 // in the number of flows that something changed for or that were left wanting, plus the number of

@@ -14,18 +14,6 @@ ReceiveWindow::ReceiveWindow(unsigned window, std::uint64_t first,
       window_(std::clamp(window, 1U, kWindow)),
       settings_(settings) {}
 
-Arrival ReceiveWindow::arrive(std::uint32_t wire_sequence, std::uint64_t& sequence,
-                              Nanoseconds now) {
-  sequence = expand(wire_sequence);
-  const Arrival arrival = look(sequence);
-  if (arrival == Arrival::fresh) {
-    record(sequence, now);
-  } else {
-    acknowledge_at_once();
-  }
-  return arrival;
-}
-
 bool ReceiveWindow::raise_limit(std::uint64_t limit) {
   limit = std::min(limit, most());
   if (limit <= limit_) return false;

@@ -3,13 +3,13 @@
 //
 // A flow (docs/protocol.md, section 3) has two directions; each numbers its segments from 0. This
 // class keeps one direction at its receiver; SendWindow keeps the same direction at its
-// sender. Delivery is exactly once and not ordered: arrive() returns `fresh` once per sequence, in
-// any order. Sequences are 64 bits here. The wire carries the low 32, which are expanded to the
+// sender. Delivery is exactly once and not ordered: look() returns `fresh` until a sequence is
+// recorded, in any order. Sequences are 64 bits here. The wire carries the low 32, which are expanded to the
 // value nearest the cumulative point.
 //
 // Credit. The sender may send sequences below limit(), an absolute number that only rises.
 // CreditPool raises it. A sender that has nothing on its way may also send a few bytes that are not
-// granted (SendWindow::may_send_unasked): a small exchange need not wait for a grant. So arrive()
+// granted (SendWindow::may_send_unasked): a small exchange need not wait for a grant. So record()
 // takes what has room, and the limit rises with it.
 //
 // Acknowledgements. An acknowledgement is due
@@ -84,8 +84,6 @@ class ReceiveWindow {
   }
   // A fresh one is here.
   void record(std::uint64_t sequence, Nanoseconds now);
-  // Both, by the number on the wire. `sequence` gets its 64 bits (undefined if outside).
-  Arrival arrive(std::uint32_t wire_sequence, std::uint64_t& sequence, Nanoseconds now);
 
   // Records a probe: the sender knows of no credit and asks for an acknowledgement.
   void on_probe() { urgent_ = true; }

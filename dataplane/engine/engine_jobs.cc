@@ -79,15 +79,14 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
     for (unsigned thread = 0; thread < choice.threads(); ++thread) {
       if (!runs(thread)) continue;
       const unsigned plan = choice.plan_of_thread(thread);
-      const ExecutorContext context{choice.plan(plan),
+      const ExecutorContext context{choice,
+                                    plan,
                                     choice.placement().rank(settings_.server).value(),
                                     kernels,
                                     settings_.segment_bytes,
                                     settings_.block_bytes,
                                     job->window(),
-                                    settings_.flows,
-                                    &choice,
-                                    plan};
+                                    settings_.flows};
       job->executors().emplace_back(context, lane, thread - choice.first_thread(plan), *job);
     }
   }

@@ -47,15 +47,11 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
     : context_(context),
       job_(job),
       lane_(lane),
-      first_thread_(
-          context.choice == nullptr ? 0 : context.choice->first_thread(context.plan_of_choice)),
-      schedule_(context.plan, context.rank, thread),
+      first_thread_(context.choice.first_thread(context.number_of_plan)),
+      schedule_(context.plan(), context.rank, thread),
       session_(job.session()),
       early_results_(count_flows(schedule_), context.window),
       buffers_(schedule_) {
-  if (schedule_.plan_doubles() && context.choice == nullptr) {
-    throw std::invalid_argument("a plan whose steps double needs another beside it");
-  }
   unsigned count = 0;
   unsigned widest = 1;
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
@@ -69,7 +65,7 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
   sources_.resize(std::max(widest, session_.trainers()));
   taken_up_.resize(schedule_.step(0).peers);
   // BML, Algorithm 1, lines 6-7 and 11-13: the steps' levels, and each server s in N_l(a).
-  for_each_step_flow(context.plan, context.rank, schedule_, [&](const FlowKey& key) {
+  for_each_step_flow(context.plan(), context.rank, schedule_, [&](const FlowKey& key) {
     flows_.emplace_back(key, job, *this, context.flows, context.window);
     begin_streams(flows_.back(), next_);
   });

@@ -98,16 +98,16 @@ CollectiveSignature signature(const CollectiveRequest& request);
 
 // What all executors of an engine have in common. The references must outlive them.
 struct ExecutorContext {
-  const control::Plan& plan;
-  control::Rank rank;  // this server's, in the plan
+  const control::PlanChoice& choice;  // of the lane
+  unsigned number_of_plan;            // in it, of the one that runs here
+  control::Rank rank;                 // this server's, in the plan
   const aggregation::Kernels& kernels;
   std::uint32_t segment_bytes;  // the most a segment carries; a multiple of control::kUnitBytes
   std::uint32_t block_bytes;    // short pieces travel together up to so many
   unsigned window;              // the most segments that a neighbour may be ahead, per flow
   FlowSettings flows;
-  // Where the lane chooses among plans: the choice, and which of them this one is.
-  const control::PlanChoice* choice = nullptr;
-  unsigned plan_of_choice = 0;
+
+  const control::Plan& plan() const { return choice.plan(number_of_plan); }
 };
 
 class PlanExecutor {
@@ -135,8 +135,7 @@ class PlanExecutor {
     control::SegmentRange range;  // of no bytes where the segment carries none
   };
 
-  // The job, with its session, must outlive the executor. Throws std::invalid_argument for a plan
-  // whose steps double if the context has no choice.
+  // The job, with its session, must outlive the executor.
   PlanExecutor(const ExecutorContext& context, unsigned lane, unsigned thread, EngineJob& job);
 
   EngineJob& job() const { return job_; }
@@ -153,7 +152,7 @@ class PlanExecutor {
   // When a port serves the flow, within a collective (control/plan/service_order.h). steps: the
   // most that a plan of the lane has.
   unsigned service_place(const Flow& flow, unsigned steps) const {
-    return control::service_place(context_.plan, schedule_.thread(), stage_of(flow), flow.step,
+    return control::service_place(context_.plan(), schedule_.thread(), stage_of(flow), flow.step,
                                   steps);
   }
 
@@ -309,8 +308,7 @@ class PlanExecutor {
   // Copies a range with its result to the trainers that need it.
   static void share_result(const InFlight& collective, control::SegmentRange range);
   bool runs(const CollectiveRequest& request) const {
-    return context_.choice == nullptr ||
-           context_.choice->chosen(request.kind, request.bytes) == context_.plan_of_choice;
+    return context_.choice.chosen(request.kind, request.bytes) == context_.number_of_plan;
   }
   void check_what_waits(const InFlight& collective);
   void write_early_results(const InFlight& collective);

@@ -20,7 +20,7 @@ void PlanExecutor::begin_local(InFlight& entry) {
   if (trainers == 1) return;
   CollectiveRequest& request = entry.request;
   entry.local =
-      control::LocalStage(trainers, job_.rank_order.as_seen(context_.rank), context_.plan.ranks(),
+      control::LocalStage(trainers, job_.rank_order.as_seen(context_.rank), context_.plan().ranks(),
                           request.kind, request.root, request.bytes);
   for (unsigned local = 0; local < trainers; ++local) {
     entry.buffers[local] = session_.request(lane_, request.number, local).buffer;

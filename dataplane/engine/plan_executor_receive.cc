@@ -100,7 +100,7 @@ void PlanExecutor::contribute(const Flow& flow, std::uint64_t sequence,
 // The first one counts: those before it can still end.
 void PlanExecutor::disagree(std::uint64_t collective, unsigned w, unsigned r) {
   if (disagreement_.has_value() && disagreement_->collective <= collective) return;
-  const bcube::ServerId peer = context_.plan.placement().server(schedule_.peer(w, r));
+  const bcube::ServerId peer = context_.plan().placement().server(schedule_.peer(w, r));
   disagreement_ = {lane_, collective, peer, thread(), w};
 }
 
@@ -281,7 +281,7 @@ bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t 
     const aggregation::DivideFunction divide = context_.kernels.divide(type);
     const std::size_t count = range.bytes / aggregation::element_bytes(type);
     if (divide != nullptr)
-      divide(buffer + range.begin, count, context_.plan.placement().trainers());
+      divide(buffer + range.begin, count, context_.plan().placement().trainers());
   }
   return true;
 }
@@ -337,7 +337,7 @@ void PlanExecutor::pass_on(const InFlight& collective, unsigned w, std::uint64_t
 // that has it keeps it. What comes round a ring has those of all digits that it has passed.
 void PlanExecutor::choose(const InFlight& collective, unsigned w, std::uint64_t sequence,
                           SegmentRange range) {
-  for (control::Rank rank = 0; rank < context_.plan.ranks(); ++rank) {
+  for (control::Rank rank = 0; rank < context_.plan().ranks(); ++rank) {
     const SegmentRange part = collective.layout.chunk_part(schedule_, rank, range);
     const unsigned r = schedule_.offset_of_rank(w, rank);
     if (part.bytes == 0 || r == 0) continue;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "protocol/credit.h"
+#include "tests/unit/protocol/arrive.h"
 
 namespace gradcube::protocol {
 
@@ -50,9 +51,8 @@ struct Flows {
 
   // The flow's next segment arrives and is used up; its sender has `backlog` more.
   void arrive(std::size_t flow, std::uint64_t backlog) {
-    std::uint64_t sequence = 0;
     ReceiveWindow& window = *windows[flow];
-    ASSERT_EQ(window.arrive(window.acknowledged(), sequence, 0), Arrival::fresh);
+    ASSERT_EQ(protocol::arrive(window, window.cumulative()), Arrival::fresh);
     pool.set_consumed(ids[flow], window.cumulative(), 0);
     pool.on_frame(ids[flow], window.highest() + backlog);
   }

@@ -70,9 +70,8 @@ TEST(CreditPool, EqualBacklogsGetEqualShares) {
 TEST(CreditPool, TheMemoryBoundHoldsWhateverTheBudget) {
   for (const CreditSettings& settings : {segments(1'000), CreditSettings{}}) {
     Flows flows(settings, 1, 16);
-    std::uint64_t sequence = 0;
     ReceiveWindow& window = *flows.windows[0];
-    window.arrive(0, sequence, 0);  // here, but not used up
+    arrive(window, 0);  // here, but not used up
     grant_all(flows.pool, 0, 255);
     EXPECT_EQ(window.limit(), 16U);
     flows.pool.set_consumed(0, 1, 0);
@@ -105,8 +104,7 @@ TEST(CreditPool, AFlowThatComesBackBringsWhatIsOnItsWay) {
   Flows flows(segments(10), 2);
   grant_all(flows.pool, flows.ids[0], 10);
   ASSERT_EQ(flows.windows[0]->limit(), 10U);
-  std::uint64_t sequence = 0;
-  for (std::uint32_t i : {0U, 1U, 2U, 5U}) flows.windows[0]->arrive(i, sequence, 0);
+  for (std::uint32_t i : {0U, 1U, 2U, 5U}) arrive(*flows.windows[0], i);
   flows.pool.remove(flows.ids[0]);
   EXPECT_EQ(flows.pool.add(flows.windows[0].get()), flows.ids[0]);
   EXPECT_EQ(flows.pool.outstanding(), 6U);
@@ -148,8 +146,7 @@ TEST(CreditPool, AnEngineWithASmallBudgetIsServedBesideOneThatUsesAllOfIts) {
   small.distribute();
   EXPECT_EQ(for_small.limit(), 0U);
   for (int arrival = 0; arrival < 60; ++arrival) {
-    std::uint64_t sequence = 0;
-    for_large.arrive(for_large.acknowledged(), sequence, 0);
+    arrive(for_large, for_large.cumulative());
     large.set_consumed(theirs, for_large.cumulative(), 0);
     large.on_frame(theirs, for_large.highest() + 255);
     large.distribute();
@@ -200,12 +197,11 @@ TEST(CreditPool, TellsItsPortWhatIsOutstandingAndGivesItBackAtItsEnd) {
     const CreditPool::Handle flow = pool.add(&window);
     grant_all(pool, flow, 4);
     EXPECT_EQ(port.outstanding(), 4U);
-    std::uint64_t sequence = 0;
-    window.arrive(0, sequence, 0);
+    arrive(window, 0);
     pool.on_frame(flow, 4);
     pool.distribute();
     EXPECT_EQ(port.outstanding(), 3U);
-    window.arrive(4, sequence, 0);  // unasked, and one of those before it is missing
+    arrive(window, 4);  // unasked, and one of those before it is missing
     pool.on_frame(flow, 5);
     pool.distribute();
     EXPECT_EQ(port.outstanding(), pool.outstanding());

@@ -14,6 +14,7 @@
 #include "protocol/credit.h"
 #include "protocol/receive_window.h"
 #include "protocol/send_window.h"
+#include "tests/unit/protocol/arrive.h"
 
 namespace gradcube::protocol {
 
@@ -150,8 +151,8 @@ class Link {
     EXPECT_LE(party.send.consumed(), other.receive.consumed());
     if (frame.is_probe) party.receive.on_probe();
     if (frame.is_segment) {
-      std::uint64_t sequence = 0;
-      const Arrival arrival = party.receive.arrive(frame.sequence, sequence, now_);
+      const std::uint64_t sequence = party.receive.expand(frame.sequence);
+      const Arrival arrival = arrive(party.receive, sequence, now_);
       EXPECT_NE(arrival, Arrival::outside);
       if (arrival == Arrival::fresh) ++party.uses.at(sequence - first_);
       party.reads.push_back({now_ + settings_.reading, party.receive.cumulative()});

@@ -3,19 +3,12 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
+#include "tests/unit/protocol/arrive.h"
+
 namespace gradcube::protocol {
 namespace {
 
 constexpr unsigned kWindow = ReceiveWindow::kWindow;
-
-Arrival arrive(ReceiveWindow& window, std::uint64_t sequence, Nanoseconds now = 0) {
-  std::uint64_t expanded = ~0ULL;
-  const Arrival arrival = window.arrive(static_cast<std::uint32_t>(sequence), expanded, now);
-  if (arrival != Arrival::outside) {
-    EXPECT_EQ(expanded, sequence);
-  }
-  return arrival;
-}
 
 TEST(ReceiveWindow, EachSequenceIsFreshOnceInWhateverOrder) {
   ReceiveWindow window(kWindow);

@@ -130,10 +130,8 @@ class Bottleneck {
     if (queue_.empty()) return;
     const Segment arrived = queue_.front();
     queue_.pop_front();
-    std::uint64_t sequence = 0;
     ReceiveWindow& window = *flows_.windows[arrived.flow];
-    ASSERT_EQ(window.arrive(static_cast<std::uint32_t>(arrived.sequence), sequence, 0),
-              Arrival::fresh);
+    ASSERT_EQ(arrive(window, arrived.sequence), Arrival::fresh);
     flows_.pool.on_segment(false, arrived.again, kSegment);
     flows_.pool.set_consumed(flows_.ids[arrived.flow], window.cumulative(), 0);
     flows_.pool.on_frame(flows_.ids[arrived.flow], window.highest() + 255);

@@ -29,15 +29,14 @@ class LoneExecutor {
         session_(choice_.threads()),
         job_(1, *session_, {}, 1, true),
         packets_(make_pool("contributions", 511, kPayload)),
-        executor_({plan_,
+        executor_({choice_,
+                   choice_.plans() - 1,
                    server,
                    aggregation::select_kernels(512),
                    units * static_cast<std::uint32_t>(control::kUnitBytes),
                    UINT32_MAX,
                    16,
-                   {},
-                   &choice_,
-                   choice_.plans() - 1},
+                   {}},
                   0, 0, job_),
         schedule_(plan_, server, 0) {}
 

@@ -4,6 +4,7 @@
 #define GRADCUBE_TESTS_UNIT_DATAPLANE_ENGINE_LOOSE_FLOWS_H_
 
 #include <deque>
+#include <memory>
 
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/engine/flows/flow.h"
@@ -25,11 +26,11 @@ class LooseFlows {
   }
 
  private:
-  control::Plan plan_ = bml_plan("star:2");
+  control::PlanChoice choice_{std::make_shared<const control::Plan>(bml_plan("star:2"))};
   TestSession session_{1};
   EngineJob job_;
   PlanExecutor executor_{
-      {plan_, 0, aggregation::select_kernels(512), control::kUnitBytes, UINT32_MAX, 16, {}},
+      {choice_, 0, 0, aggregation::select_kernels(512), control::kUnitBytes, UINT32_MAX, 16, {}},
       0,
       0,
       job_};

@@ -12,6 +12,7 @@
 #include "dataplane/engine/messages/mailroom.h"
 #include "protocol/bytes.h"
 #include "tests/unit/dataplane/engine/engine_fixture.h"
+#include "tests/unit/protocol/arrive.h"
 
 namespace gradcube::dataplane {
 
@@ -85,9 +86,8 @@ class MailChannelTest : public testing::Test {
   void arrive(const Contribution& segment, unsigned path = 0) {
     const auto accepted = channel_->accept(flow(path), next_[path], segment);
     ASSERT_FALSE(accepted.refused.has_value());
-    std::uint64_t sequence = 0;
-    flow(path).receive.arrive(static_cast<std::uint32_t>(next_[path]++), sequence, 0);
-    channel_->take(flow(path), sequence, segment, accepted);
+    protocol::arrive(flow(path).receive, next_[path]);
+    channel_->take(flow(path), next_[path]++, segment, accepted);
   }
   const shared::Completion& completion(std::uint64_t index) {
     room_.publish_ends();

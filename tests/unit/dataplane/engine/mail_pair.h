@@ -23,6 +23,7 @@
 #include "tests/unit/dataplane/engine/mail_model.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
 #include "tests/unit/dataplane/engine/whole_region.h"
+#include "tests/unit/protocol/arrive.h"
 
 namespace gradcube::dataplane {
 
@@ -297,16 +298,14 @@ class MailPair {
     const auto accepted = server.channel().accept(flow, packet.sequence, segment);
     ASSERT_FALSE(accepted.refused.has_value())
         << "kind " << static_cast<int>(sent.kind) << " of message " << sent.receive;
-    std::uint64_t sequence = 0;
-    ASSERT_EQ(flow.receive.arrive(static_cast<std::uint32_t>(packet.sequence), sequence, ++now_),
-              protocol::Arrival::fresh);
+    ASSERT_EQ(protocol::arrive(flow.receive, packet.sequence, ++now_), protocol::Arrival::fresh);
     sent.delivered = true;
     model_.arrive(sent.kind, sent.receive);
     for (; packet.path == 0 && server.counted < flow.receive.cumulative(); ++server.counted) {
       const Sent& counted = servers_[packet.from]->sent[0][server.counted];
       model_.count(counted.kind, counted.receive);
     }
-    server.channel().take(flow, sequence, segment, accepted);
+    server.channel().take(flow, packet.sequence, segment, accepted);
     flow.receive.set_consumed(server.channel().consumed(flow), now_);
     compare();
   }

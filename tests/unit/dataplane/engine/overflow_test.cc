@@ -35,13 +35,14 @@ PacketPoolOptions pool_options() {
 class ExecutorOverflow : public testing::Test {
  protected:
   ExecutorOverflow()
-      : plan_(control::make_plan("bml", control::parse_topology("bcube:2,1", "test"), "test")),
+      : choice_(std::make_shared<const control::Plan>(
+            control::make_plan("bml", control::parse_topology("bcube:2,1", "test"), "test"))),
         packets_(pool_options()),
         session_(whole_region(1 << 20), -1, {2, {1}}, {}),
         job_(1, session_, {}, 1, true),
         executor_(
-            {plan_, 0, aggregation::select_kernels(512), 1024, UINT32_MAX, 16, FlowSettings{}}, 0,
-            0, job_) {}
+            {choice_, 0, 0, aggregation::select_kernels(512), 1024, UINT32_MAX, 16, FlowSettings{}},
+            0, 0, job_) {}
 
   // The trainer's next all-reduce of int32 elements that all are `value`.
   void submit(std::int32_t value, Operation operation = Operation::average) {
@@ -79,7 +80,7 @@ class ExecutorOverflow : public testing::Test {
   Flow& receive_flow() { return executor_.flow(Stage::aggregation, 0, 1); }
   std::uint64_t reduced() { return executor_.consumed(receive_flow()); }
 
-  control::Plan plan_;
+  control::PlanChoice choice_;
   PacketPool packets_;
   std::array<std::int32_t, 16> theirs_{};
   Session session_;

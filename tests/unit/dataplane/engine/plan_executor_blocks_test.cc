@@ -6,6 +6,7 @@
 
 #include "dataplane/engine/flows/port_queue.h"
 #include "tests/unit/dataplane/engine/lone_executor.h"
+#include "tests/unit/protocol/arrive.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -73,8 +74,7 @@ TEST(PlanExecutor, BroadcastsABlockOnceAllOfItsResultsAreHere) {
     }
   };
   const auto receive = [](LoneExecutor& server, unsigned digit) {
-    std::uint64_t sequence = 0;
-    server.flow(Stage::broadcast, 1, digit).receive.arrive(0, sequence, 0);
+    protocol::arrive(server.flow(Stage::broadcast, 1, digit).receive, 0);
   };
   const std::vector<std::vector<int>> orders = {{0, 1, 2}, {1, 2, 0}, {2, 0, 1}};
   for (const std::vector<int>& order : orders) {

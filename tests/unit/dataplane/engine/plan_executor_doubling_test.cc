@@ -117,15 +117,5 @@ TEST_F(ExecutorThatDoubles, BeginsAnewAfterAReset) {
   EXPECT_EQ(server_.packets().in_use(), 0u) << "what waited has gone back";
 }
 
-TEST(ExecutorThatDoublesAlone, IsRefusedAsItCannotRunAllCollectives) {
-  const control::Plan plan =
-      control::make_plan("recursive_doubling", control::parse_topology("star:2", "test"), "test");
-  TestSession session(1);
-  EngineJob job(1, *session, {}, 1, true);
-  const ExecutorContext context{
-      plan, 0, aggregation::select_kernels(512), control::kUnitBytes, UINT32_MAX, 16, {}};
-  EXPECT_THROW(PlanExecutor(context, 0, 0, job), std::invalid_argument);
-}
-
 }  // namespace
 }  // namespace gradcube::dataplane

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tests/unit/dataplane/engine/lone_executor.h"
+#include "tests/unit/protocol/arrive.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -34,8 +35,7 @@ class ExecutorInRing : public testing::Test {
     Flow& flow = before(Stage::broadcast);
     const auto accepted = server_->accept(flow, sequence, result);
     ASSERT_FALSE(accepted.refused.has_value());
-    std::uint64_t expanded = 0;
-    flow.receive.arrive(sequence, expanded, 0);
+    protocol::arrive(flow.receive, sequence);
     ASSERT_FALSE(server_->take(flow, sequence, result, accepted)) << "it is written";
     rte_pktmbuf_free(result.packet);
   }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/dataplane/engine/lone_executor.h"
+#include "tests/unit/protocol/arrive.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -17,8 +18,7 @@ void receive_result(LoneExecutor& server, Flow& flow, float value) {
   Contribution result = server.from_neighbour(value);
   const auto accepted = server->accept(flow, 0, result);
   ASSERT_FALSE(accepted.refused.has_value());
-  std::uint64_t expanded = 0;
-  flow.receive.arrive(0, expanded, 0);
+  protocol::arrive(flow.receive, 0);
   ASSERT_FALSE(server->take(flow, 0, result, accepted)) << "it is written";
   rte_pktmbuf_free(result.packet);
 }

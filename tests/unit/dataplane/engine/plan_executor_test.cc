@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tests/unit/dataplane/engine/lone_executor.h"
+#include "tests/unit/protocol/arrive.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -119,8 +120,7 @@ TEST(PlanExecutor, HoldsAResultOfWhatTheTrainerHasNotSubmittedYet) {
   LoneExecutor server("star:3", 0);
   Flow& flow = server.flow(Stage::broadcast, 0, 1);
   server.contribute(flow, 0, server.from_neighbour(7.0F));
-  std::uint64_t sequence = 0;
-  ASSERT_EQ(flow.receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
+  ASSERT_EQ(protocol::arrive(flow.receive, 0), protocol::Arrival::fresh);
   EXPECT_EQ(server->consumed(flow), 0u) << "it still takes a packet";
   EXPECT_EQ(packets_in_use(server.packets()), 1u);
   server.submit(1.0F);
@@ -149,8 +149,7 @@ TEST(PlanExecutor, PassesNothingOnAfterADisagreement) {
   ++early.signature.count;
   early.signature.kind = static_cast<std::uint8_t>(control::CollectiveKind::all_gather);
   server.contribute(from, 0, early);
-  std::uint64_t sequence = 0;
-  ASSERT_EQ(from.receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
+  ASSERT_EQ(protocol::arrive(from.receive, 0), protocol::Arrival::fresh);
   server.submit(1.0F, control::CollectiveKind::all_gather);
   ASSERT_TRUE(server->disagreement().has_value());
   for (Flow& flow : server->flows()) {
@@ -165,8 +164,7 @@ TEST(PlanExecutor, FreesAResultThatCameEarlyAndDoesNotFit) {
   Contribution early = server.from_neighbour(7.0F);
   ++early.signature.count;
   server.contribute(flow, 0, early);
-  std::uint64_t sequence = 0;
-  ASSERT_EQ(flow.receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
+  ASSERT_EQ(protocol::arrive(flow.receive, 0), protocol::Arrival::fresh);
   server.submit(1.0F);
   EXPECT_EQ(server->consumed(flow), 1u) << "the neighbour may send one more";
   EXPECT_EQ(packets_in_use(server.packets()), 0u) << "which takes its place";
@@ -193,9 +191,8 @@ TEST(PlanExecutor, GoesOnWithWhatLiesBeforeADisagreement) {
   EXPECT_EQ(server.unit(0), 3.0F);
   EXPECT_EQ(server->next_segment(results)->signature.collective, 1u);
   results.send.record_send(0);
-  std::uint64_t sequence = 0;
   for (Flow* flow : {&contributions, &results}) {
-    ASSERT_EQ(flow->receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
+    ASSERT_EQ(protocol::arrive(flow->receive, 0), protocol::Arrival::fresh);
     flow->send.on_acknowledgement(1, 0, 16, 0, 0);
   }
   EXPECT_TRUE(server->finish_completed(0));
@@ -291,8 +288,7 @@ TEST(PlanExecutor, BroadcastsOnlyResultsThatAreHere) {
   // The next piece over level 0 is owned by the neighbour at level 1: its result has to come first.
   over_level_0.send.record_send(0);
   EXPECT_FALSE(server->next_is_ready(over_level_0));
-  std::uint64_t sequence = 0;
-  ASSERT_EQ(over_level_1.receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
+  ASSERT_EQ(protocol::arrive(over_level_1.receive, 0), protocol::Arrival::fresh);
   EXPECT_TRUE(server->next_is_ready(over_level_0));
 }
 
@@ -301,10 +297,9 @@ TEST(PlanExecutor, EndsACollectiveWhenAllIsHereAndAllIsAcknowledged) {
   server.submit(1.0F);
   Flow& contributions = server.flow(Stage::aggregation, 0, 1);
   Flow& results = server.flow(Stage::broadcast, 0, 1);
-  std::uint64_t sequence = 0;
   for (Flow* flow : {&contributions, &results}) {
     flow->send.record_send(0);
-    ASSERT_EQ(flow->receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
+    ASSERT_EQ(protocol::arrive(flow->receive, 0), protocol::Arrival::fresh);
   }
   server.contribute(contributions, 0, server.from_neighbour(2.0F));
   EXPECT_FALSE(server->finish_completed(0)) << "nothing is acknowledged";

@@ -27,13 +27,14 @@ constexpr std::uint32_t kUnit = control::kUnitBytes;
 class ExecutorOfTwoTrainers : public testing::Test {
  protected:
   ExecutorOfTwoTrainers()
-      : plan_(control::make_plan("bml", control::parse_topology("star:3", "test"), "test")),
+      : choice_(std::make_shared<const control::Plan>(
+            control::make_plan("bml", control::parse_topology("star:3", "test"), "test"))),
         session_(whole_region(kOwnHeap), doorbell(),
-                 SessionShape{3 * kOnEach, {plan_.threads()}, false, kOnEach},
+                 SessionShape{3 * kOnEach, {choice_.threads()}, false, kOnEach},
                  std::vector<Doorbell*>{}, nullptr, 0),
         job_(1, session_, {}, 1, true),
-        executor_({plan_, 0, aggregation::select_kernels(512), kUnit, UINT32_MAX, 16, {}}, 0, 0,
-                  job_) {
+        executor_({choice_, 0, 0, aggregation::select_kernels(512), kUnit, UINT32_MAX, 16, {}}, 0,
+                  0, job_) {
     session_.add(1, whole_region(kOwnHeap), doorbell());
   }
   ~ExecutorOfTwoTrainers() override {
@@ -52,7 +53,7 @@ class ExecutorOfTwoTrainers : public testing::Test {
     }
   }
 
-  control::Plan plan_;
+  control::PlanChoice choice_;
 
  private:
   int doorbell() {
@@ -76,7 +77,7 @@ TEST_F(ExecutorOfTwoTrainers, TakesNoResultWhereTheyHaveSubmittedDifferentCollec
   ASSERT_TRUE(executor_.begin_published());
   ASSERT_TRUE(executor_.disagreement().has_value());
   EXPECT_EQ(executor_.disagreement()->collective, 1u);
-  const control::ThreadSchedule schedule(plan_, 0, 0);
+  const control::ThreadSchedule schedule(choice_.plan(0), 0, 0);
   Flow& flow = executor_.flow(protocol::Stage::broadcast, 0, schedule.offset_of_digit(0, 1));
   // A neighbour can send any kind that its header has room for.
   for (unsigned kind = 0; kind <= UINT8_MAX; ++kind) {
