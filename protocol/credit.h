@@ -54,6 +54,7 @@
 #include "protocol/index_set.h"
 #include "protocol/port_credit.h"
 #include "protocol/receive_window.h"
+#include "protocol/wire.h"
 
 namespace gradcube::protocol {
 
@@ -114,8 +115,6 @@ class CreditPool {
   const CreditBudget& budget() const { return budget_; }
 
  private:
-  // A frame's field can say no more (TransportHeader::backlog).
-  static constexpr std::uint64_t kMostBacklog = 255;
   // That a budget counts where it is of a window.
   static constexpr std::uint64_t kPartsOfPacket = 8;
 

@@ -130,6 +130,9 @@ struct RoutingHeader {
   std::array<Hop, kMaxHops> hops{};  // only the first hop_count are meaningful
 };
 
+// TransportHeader::backlog can say no more.
+inline constexpr std::uint64_t kMostBacklog = 255;
+
 struct TransportHeader {
   std::uint32_t job = 0;
   std::uint16_t epoch = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dataplane/engine/plan_executor.h"
+#include "protocol/wire.h"
 
 namespace gradcube::dataplane {
 
@@ -110,7 +111,7 @@ std::optional<OutgoingSegment> PlanExecutor::next_segment(Flow& flow) {
 std::uint8_t PlanExecutor::ready_backlog(Flow& flow) const {
   const std::uint64_t next = flow.send.next();
   if (next >= flow.ready_end) flow.ready_end = next + count_ready(flow);
-  return static_cast<std::uint8_t>(std::min(flow.ready_end - next, kMostBacklog));
+  return static_cast<std::uint8_t>(std::min(flow.ready_end - next, protocol::kMostBacklog));
 }
 
 std::uint64_t PlanExecutor::count_ready(const Flow& flow) const {

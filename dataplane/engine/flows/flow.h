@@ -39,9 +39,6 @@ class UnaskedRoom;
 
 struct Flow;
 
-// How many segments that wait to be sent a frame can tell of.
-inline constexpr std::uint64_t kMostBacklog = 255;
-
 // A collective of so many bytes at most is short: it does not wait behind long ones, neither for
 // its job's turn (flow_scheduler.h) nor in a queue of a port that has lanes
 // (dataplane/fabric/port.h). About what takes no longer than its latencies: 0.5 ms at 1 Gbit/s.

@@ -7,12 +7,11 @@
 #include "dataplane/engine/flows/step_flows.h"
 #include "dataplane/engine/hub/hub_signature.h"
 #include "dataplane/engine/memory/guarded_memory.h"
+#include "protocol/wire.h"
 
 namespace gradcube::dataplane {
 
 namespace {
-
-constexpr std::uint64_t kMostTold = 255;  // that a frame can tell
 
 // Of what is pushed, between two looks at the ports: some ten microseconds.
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{1} << 18;
@@ -128,7 +127,7 @@ OutgoingSegment HubExecutor::outgoing(const Flow& flow, const HubLabel& label) c
 std::uint8_t HubExecutor::backlog(const Flow& flow) const {
   const bool chosen = streams_[number_of(flow)].chosen > flow.send.next();
   const std::uint64_t waiting = exchange_.waiting(stream_of(flow)) + (chosen ? 1 : 0);
-  return static_cast<std::uint8_t>(std::min(waiting, kMostTold));
+  return static_cast<std::uint8_t>(std::min(waiting, protocol::kMostBacklog));
 }
 
 }  // namespace gradcube::dataplane

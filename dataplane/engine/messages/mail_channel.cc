@@ -7,6 +7,7 @@
 #include "dataplane/engine/memory/guarded_memory.h"
 #include "dataplane/engine/messages/mailroom.h"
 #include "protocol/bytes.h"
+#include "protocol/wire.h"
 #include "trainer/shared_layout.h"
 
 #include "gradcube/gradcube.h"
@@ -267,7 +268,7 @@ std::uint8_t MailChannel::backlog(Flow& flow) const {
   for (std::size_t more = path; more < flows_.size(); ++more) {
     ready += (unsent_[more].segments + more) / (more + 1);
   }
-  return static_cast<std::uint8_t>(std::min(ready, kMostBacklog));
+  return static_cast<std::uint8_t>(std::min(ready, protocol::kMostBacklog));
 }
 
 }  // namespace gradcube::dataplane
