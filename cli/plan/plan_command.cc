@@ -109,10 +109,11 @@ std::optional<control::Rank> rank_of(const PlannedCluster& cluster, const std::s
 control::Plan hub_plan(const PlannedCluster& cluster, const std::string& algorithm) {
   constexpr std::string_view kRootedAt = "ps:";
   if (cluster.running && algorithm.starts_with(kRootedAt)) {
-    const auto root =
-        control::parse_server(cluster.topology, algorithm.substr(kRootedAt.size()), "--algorithm");
-    if (!cluster.placement.rank(root)) {
-      return control::hub::aggregated(cluster.topology, cluster.placement, root, "--algorithm")
+    const auto roots =
+        control::parse_servers(cluster.topology, algorithm.substr(kRootedAt.size()), "--algorithm");
+    if (roots.size() == 1 && !cluster.placement.rank(roots.front())) {
+      return control::hub::aggregated(cluster.topology, cluster.placement, roots.front(),
+                                      "--algorithm")
           .plan_of_hub(0);
     }
   }
@@ -211,7 +212,7 @@ void add_plan(CLI::App& tool, Action& action) {
       "`gradcube model fit` measures both.\n"
       "--keys: {\"keys\": [{\"name\": \"conv1.weight\", \"elements\": 9408, \"dtype\":\n"
       "\"float32\"}, ...]} is what a parameter hub is given; dtype is float32, float16 or\n"
-      "bfloat16. Its chunks are divided among the plan's threads (of ps: the root's ports), and\n"
+      "bfloat16. Its chunks are divided among the plan's threads (of ps: the roots' ports), and\n"
       "each thread's among its cores; --lcores are those of one server.\n"
       "Examples:\n"
       "  gradcube plan --topology bcube:3,2                              all nine servers\n"

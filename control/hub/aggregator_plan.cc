@@ -25,8 +25,8 @@ PlanChoice aggregated(const Topology& topology, const Placement& members, Server
   std::vector<ServerId> servers = {aggregator};
   for (Rank rank = 0; rank < members.ranks(); ++rank) servers.push_back(members.server(rank));
   const Placement all = Placement::of(topology, servers, where);
-  return PlanChoice(
-      std::make_shared<const Plan>(make_parameter_server_plan("ps", topology, all, aggregator)));
+  return PlanChoice(std::make_shared<const Plan>(
+      make_parameter_server_plan("ps", topology, all, {&aggregator, 1})));
 }
 
 }  // namespace gradcube::control::hub
