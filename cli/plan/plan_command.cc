@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>
@@ -105,15 +106,15 @@ std::optional<control::Rank> rank_of(const PlannedCluster& cluster, const std::s
                   control::quoted(text)));
 }
 
-// Of a hub, whose sums may be made at a server that takes no trainers.
+// Of a hub, whose sums may be made at servers that take no trainers.
 control::Plan hub_plan(const PlannedCluster& cluster, const std::string& algorithm) {
   constexpr std::string_view kRootedAt = "ps:";
   if (cluster.running && algorithm.starts_with(kRootedAt)) {
     const auto roots =
         control::parse_servers(cluster.topology, algorithm.substr(kRootedAt.size()), "--algorithm");
-    if (roots.size() == 1 && !cluster.placement.rank(roots.front())) {
-      return control::hub::aggregated(cluster.topology, cluster.placement, roots.front(),
-                                      "--algorithm")
+    if (std::ranges::none_of(roots,
+                             [&](auto root) { return cluster.placement.rank(root).has_value(); })) {
+      return control::hub::aggregated(cluster.topology, cluster.placement, roots, "--algorithm")
           .plan_of_hub(0);
     }
   }

@@ -143,7 +143,7 @@ std::vector<double> root_port_bytes(const Plan& plan, std::span<const HubPath> p
     std::vector<double>& bytes = by_root[root];
     bytes.resize(plan.space().ports(plan.placement().server(root)));
     for (Rank rank = 0; rank < plan.ranks(); ++rank) {
-      if (rank == root) continue;
+      if (rank == root || !plan.step(paths[p].thread, 0).takes_part(rank)) continue;
       const Route route = plan.route(rank, root, paths[p].thread);
       bytes[bcube::port_at_end(plan.space(), plan.placement().server(rank), route)] +=
           static_cast<double>(loads[p].bytes);

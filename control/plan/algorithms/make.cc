@@ -20,14 +20,19 @@
 namespace gradcube::control {
 namespace {
 
-// Digit 0 is the root's; the others follow by ascending number. Null: so they are.
-std::shared_ptr<const DigitOrder> beginning_with(Rank root, std::uint32_t ranks) {
-  if (root == 0) return nullptr;
+// Digit 0 is the root's; the others follow by ascending number, and then the bystanders but the
+// root. Null: so they are.
+std::shared_ptr<const DigitOrder> beginning_with(Rank root, std::uint32_t ranks,
+                                                 std::span<const Rank> bystanders = {}) {
+  if (root == 0 && bystanders.empty()) return nullptr;
   auto order = std::make_shared<DigitOrder>();
   order->set(0, root);
   unsigned digit = 0;
+  unsigned last = ranks;
   for (Rank rank = 0; rank < ranks; ++rank) {
-    if (rank != root) order->set(++digit, rank);
+    if (rank == root) continue;
+    const bool is_last = std::ranges::find(bystanders, rank) != bystanders.end();
+    order->set(is_last ? --last : ++digit, rank);
   }
   return order;
 }
@@ -232,14 +237,17 @@ Plan make_mesh_plan(const Topology& topology, const Placement& placement) {
 // the root, all threads with an equal share. On BCube most servers are several hops from a root,
 // and relays lead there.
 //
+// Beside a hub's trainers each of the servers has a part in its own threads alone.
+//
 // It is what the papers compare with, where its one link limits all. In mesh every server is the
 // parameter server of one N-th of the gradient.
 Plan make_parameter_server_plan(const std::string& name, const Topology& topology,
-                                const Placement& placement, std::span<const ServerId> servers) {
+                                const Placement& placement, std::span<const ServerId> servers,
+                                RootsPlace place) {
   require_company(name, placement);
   const std::uint32_t ranks = placement.ranks();
   require_one_step(name, ranks);
-  std::vector<PlanThread> threads;
+  std::vector<Rank> roots;
   if (servers.empty()) throw UsageError(fmt::format("algorithm {}: it names no server", name));
   for (std::size_t i = 0; i < servers.size(); ++i) {
     const ServerId server = servers[i];
@@ -254,8 +262,15 @@ Plan make_parameter_server_plan(const std::string& name, const Topology& topolog
           "them, for example ps alone, which takes the first, or the one whose ports have most",
           name, topology.space().text(server)));
     }
-    const PlanStep step{ranks, 1, Pattern::root, beginning_with(*root, ranks)};
-    const unsigned ports = topology.space().rails() > 1 ? topology.space().ports(server) : 1;
+    roots.push_back(*root);
+  }
+  std::vector<Rank> bystanders;
+  if (place == RootsPlace::beside_the_trainers && roots.size() > 1) bystanders = roots;
+  std::vector<PlanThread> threads;
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    PlanStep step{ranks, 1, Pattern::root, beginning_with(roots[i], ranks, bystanders)};
+    if (!bystanders.empty()) step.bystanders = static_cast<unsigned>(roots.size() - 1);
+    const unsigned ports = topology.space().rails() > 1 ? topology.space().ports(servers[i]) : 1;
     for (unsigned port = 0; port < ports; ++port) threads.push_back({1, {step}, port});
   }
   require_few_threads(name, threads.size());

@@ -45,11 +45,16 @@ Plan make_hips_plan(const std::string& name, const Topology& topology, const Pla
 // Needs at most 256 ranks.
 Plan make_mesh_plan(const Topology& topology, const Placement& placement);
 
+// Whether the roots of a parameter server's plan contribute to each other's sums, as all servers
+// do, or have no trainers, as a hub's aggregators.
+enum class RootsPlace { among_the_trainers, beside_the_trainers };
+
 // servers: the roots; throws a UsageError for none, and for one twice. A root's own contribution is
 // added first, and then those of the others by ascending rank. Needs at most 256 ranks, one of them
 // at each root, and at most kMostCutThreads threads.
 Plan make_parameter_server_plan(const std::string& name, const Topology& topology,
-                                const Placement& placement, std::span<const ServerId> servers);
+                                const Placement& placement, std::span<const ServerId> servers,
+                                RootsPlace place = RootsPlace::among_the_trainers);
 
 // Needs ranks that form a grid, under switches.
 Plan make_recursive_doubling_plan(const Topology& topology, const Placement& placement);
