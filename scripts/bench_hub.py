@@ -102,16 +102,17 @@ def worker_rows(setting):
 
 
 def aggregator_rows(setting):
-    """A server without trainers that owns all, PHub's PBox, beside owners among the workers (PHub, section 4.4)."""
+    """Servers without trainers that own all, PHub's PBoxes, beside owners among the workers (PHub, section 4.4)."""
     workers = 8
     members = ("--members", " ".join(map(str, range(workers))))
     sides = {
-        "PBox": ("--aggregator", str(workers)),
+        "PBox": (*members, "--aggregator", str(workers)),
+        "two": (*members, "--aggregator", f"{workers} {workers + 1}"),
         "sharded": (*members, "--algorithm", "mesh"),
         "root": (*members, "--algorithm", "ps"),
     }
     medians = Medians()
-    with Cluster(setting.build, topology=f"star:{workers + 1}") as cluster:
+    with Cluster(setting.build, topology=f"star:{workers + 2}") as cluster:
         for _ in range(setting.turns()):
             for side, options in sides.items():
                 medians.add(side, cluster.perf_hub(RESNET_18, setting.iterations(15), *options)["seconds_median"])
@@ -119,6 +120,7 @@ def aggregator_rows(setting):
     return [
         against(figure, medians["PBox"], "s", "sharded over the workers", medians["sharded"]),
         against(figure, medians["PBox"], "s", "one of the workers as root", medians["root"]),
+        against(figure, medians["PBox"], "s", "two such servers", medians["two"]),
     ]
 
 

@@ -41,7 +41,7 @@
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 15;
+inline constexpr std::uint32_t kLayoutVersion = 16;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -311,17 +311,17 @@ struct EndHub {
   std::uint32_t number = 0;
 };
 
-inline constexpr std::uint32_t kNoAggregator = UINT32_MAX;
 inline constexpr std::uint32_t kSynchronous = UINT32_MAX;
-
-// A hub's table: this, `optimizer_bytes` of text, and `keys` times a HubTableKey with the bytes of
-// its name behind it. Nothing is aligned. The text is control/checkpoint/key_optimizers.h's.
+inline constexpr std::uint32_t kMostAggregators = 20;  // as a plan has threads
+// A hub's table: this, `optimizer_bytes` of text, `aggregators` numbers of servers without trainers
+// of the job, in 32 bits, and `keys` times a HubTableKey with the bytes of its name behind it.
+// Nothing is aligned. The text is control/checkpoint/key_optimizers.h's.
 struct HubTable {
   std::uint64_t chunk_bytes;
   std::uint32_t keys;
   std::uint32_t optimizer_bytes;
-  std::uint32_t aggregator;  // a server without trainers of the job, or kNoAggregator
-  // With an aggregator: how many rounds a server may be ahead of the slowest one, or kSynchronous
+  std::uint32_t aggregators;  // how many
+  // With aggregators: how many rounds a server may be ahead of the slowest one, or kSynchronous
   // for rounds that all servers have together.
   std::uint32_t staleness;
 };

@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +28,7 @@ struct HubRunSettings : JobSettings {
   std::vector<control::HubKey> keys;  // as ordered_keys() returns them
   std::string optimizer;              // as it was written, and what it says
   control::KeyOptimizers optimizers;
-  std::optional<control::ServerId> aggregator;  // of the hub, if it has one
+  std::vector<std::uint64_t> aggregators;  // of the hub, if it has some
 
   std::uint64_t bytes() const;  // of all keys
 };

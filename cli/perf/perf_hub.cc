@@ -59,8 +59,10 @@ constexpr auto kRound = control::CollectiveKind::all_reduce;
 
 // The hub's plans, of which the length of the model decides.
 control::PlanChoice choice_of(const PerfCluster& cluster, const HubRunSettings& settings) {
-  if (!settings.aggregator.has_value()) return cluster.choice;
-  return control::hub::aggregated(cluster.topology(), cluster.placement(), *settings.aggregator,
+  if (settings.aggregators.empty()) return cluster.choice;
+  const std::vector<control::ServerId> aggregators(settings.aggregators.begin(),
+                                                   settings.aggregators.end());
+  return control::hub::aggregated(cluster.topology(), cluster.placement(), aggregators,
                                   "--aggregator");
 }
 
@@ -69,11 +71,12 @@ const control::Plan& plan_of(const control::PlanChoice& choice, const HubRunSett
 }
 
 // Those that take trainers.
-std::string all_but(const RunningCluster& cluster, control::ServerId server) {
+std::string all_but(const RunningCluster& cluster, const std::vector<std::uint64_t>& servers) {
   std::string members;
   for (const control::ServerId each :
        control::trainers_servers(cluster.topology, cluster.aggregators)) {
-    if (each != server) members += cluster.topology.space().text(each) + " ";
+    if (std::ranges::find(servers, each) == servers.end())
+      members += cluster.topology.space().text(each) + " ";
   }
   return members;
 }
@@ -113,8 +116,8 @@ void add_hub_options(CLI::App* command, HubOptions& options) {
       "sgd, momentum, nesterov, adam, adamw, with settings: sgd:lr=0.1; keys may have their own: "
       "'sgd:lr=0.1;*bias:weight-decay=0'");
   add_text(command, "--aggregator", options.aggregator,
-           "A server without trainers that makes all sums and steps: 2,2 (default: none; "
-           "the job's servers do)");
+           "Servers without trainers that make all sums and steps: 2,2 or \"2,1 2,2\" (default: "
+           "none; the job's servers do)");
   add_plan_options(command, options);
   add_job_options(command, options, options.run);
 }
@@ -138,10 +141,11 @@ PerfCluster hub_cluster(const control::RunDirectory& directory, const HubOptions
   JobOptions asked = options;
   if (!options.aggregator.empty()) {
     const RunningCluster running = running_cluster(directory);
-    settings.aggregator =
-        control::parse_server(running.topology, options.aggregator, "--aggregator");
-    if (asked.members.empty()) asked.members = all_but(running, *settings.aggregator);
-    // As the servers tell it to the aggregator.
+    const auto servers =
+        control::parse_servers(running.topology, options.aggregator, "--aggregator");
+    settings.aggregators.assign(servers.begin(), servers.end());
+    if (asked.members.empty()) asked.members = all_but(running, settings.aggregators);
+    // As the servers tell it to the aggregators.
     for (aggregation::OptimizerSettings& its : settings.optimizers.of_keys) {
       its.learning_rate = static_cast<float>(its.learning_rate);
     }
@@ -161,8 +165,7 @@ std::string hub_text(const HubOptions& options, const HubRunSettings& settings) 
   return fmt::format(
       "{}: {} keys, {}, {}{}", options.keys.empty() ? options.network : options.keys,
       settings.keys.size(), human_bytes(static_cast<double>(settings.bytes())), settings.optimizer,
-      options.aggregator.empty() ? ""
-                                 : fmt::format(", aggregated by server {}", options.aggregator));
+      options.aggregator.empty() ? "" : fmt::format(", aggregated by {}", options.aggregator));
 }
 
 // What its JSON has beside the rows.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>
@@ -105,14 +106,15 @@ std::optional<control::Rank> rank_of(const PlannedCluster& cluster, const std::s
                   control::quoted(text)));
 }
 
-// Of a hub, whose sums may be made at a server that takes no trainers.
+// Of a hub, whose sums may be made at servers that take no trainers.
 control::Plan hub_plan(const PlannedCluster& cluster, const std::string& algorithm) {
   constexpr std::string_view kRootedAt = "ps:";
   if (cluster.running && algorithm.starts_with(kRootedAt)) {
-    const auto root =
-        control::parse_server(cluster.topology, algorithm.substr(kRootedAt.size()), "--algorithm");
-    if (!cluster.placement.rank(root)) {
-      return control::hub::aggregated(cluster.topology, cluster.placement, root, "--algorithm")
+    const auto roots =
+        control::parse_servers(cluster.topology, algorithm.substr(kRootedAt.size()), "--algorithm");
+    if (std::ranges::none_of(roots,
+                             [&](auto root) { return cluster.placement.rank(root).has_value(); })) {
+      return control::hub::aggregated(cluster.topology, cluster.placement, roots, "--algorithm")
           .plan_of_hub(0);
     }
   }
@@ -211,7 +213,7 @@ void add_plan(CLI::App& tool, Action& action) {
       "`gradcube model fit` measures both.\n"
       "--keys: {\"keys\": [{\"name\": \"conv1.weight\", \"elements\": 9408, \"dtype\":\n"
       "\"float32\"}, ...]} is what a parameter hub is given; dtype is float32, float16 or\n"
-      "bfloat16. Its chunks are divided among the plan's threads (of ps: the root's ports), and\n"
+      "bfloat16. Its chunks are divided among the plan's threads (of ps: the roots' ports), and\n"
       "each thread's among its cores; --lcores are those of one server.\n"
       "Examples:\n"
       "  gradcube plan --topology bcube:3,2                              all nine servers\n"

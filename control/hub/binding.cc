@@ -1,6 +1,9 @@
 #include "control/hub/binding.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
 
 #include "bcube_forwarding/path_set.h"
 #include "control/base/errors.h"
@@ -53,12 +56,10 @@ unsigned idlest(std::span<const Lcore> lcores, std::span<const unsigned> served,
   return *chosen;
 }
 
-}  // namespace
+// The rank that sums all of a thread's, in the parameter server's plan.
+Rank root_of(const Plan& plan, unsigned thread) { return plan.step(thread, 0).with_digit(0, 0); }
 
-std::vector<HubPath> hub_paths(const Plan& plan, std::span<const Lcore> lcores,
-                               std::span<const int> port_nodes) {
-  if (lcores.empty()) throw SetupError("there is no lcore for the hub: give at least one");
-  std::vector<HubPath> paths = paths_of(plan, port_nodes);
+void deal(std::span<HubPath> paths, std::span<const Lcore> lcores) {
   std::vector<unsigned> served(lcores.size(), 0);
   for (HubPath& path : paths) {
     const unsigned lcore = idlest(lcores, served, path.node);
@@ -76,6 +77,21 @@ std::vector<HubPath> hub_paths(const Plan& plan, std::span<const Lcore> lcores,
     if (poorest != nullptr) poorest->lcores.push_back(i);
   }
   for (HubPath& path : paths) std::sort(path.lcores.begin(), path.lcores.end());
+}
+
+}  // namespace
+
+std::vector<HubPath> hub_paths(const Plan& plan, std::span<const Lcore> lcores,
+                               std::span<const int> port_nodes) {
+  if (lcores.empty()) throw SetupError("there is no lcore for the hub: give at least one");
+  std::vector<HubPath> paths = paths_of(plan, port_nodes);
+  for (std::size_t begin = 0, end = 0; begin < paths.size(); begin = end) {
+    const auto is_with_first = [&](unsigned thread) {
+      return !is_parameter_server(plan) || root_of(plan, thread) == root_of(plan, begin);
+    };
+    while (end < paths.size() && is_with_first(end)) ++end;
+    deal(std::span(paths).subspan(begin, end - begin), lcores);
+  }
   return paths;
 }
 
@@ -118,20 +134,25 @@ HubLoads hub_loads(std::span<const Chunk> chunks, std::span<const ChunkBinding> 
 
 namespace {
 
-// By the routes of the contributions, which may lead over relays.
+// Of the busiest root, by the routes of the contributions, which may lead over relays.
 std::vector<double> root_port_bytes(const Plan& plan, std::span<const HubPath> paths,
                                     std::span<const HubLoad> loads) {
-  const Rank root = plan.step(0, 0).with_digit(0, 0);
-  std::vector<double> bytes(plan.space().ports(plan.placement().server(root)), 0);
+  std::map<Rank, std::vector<double>> by_root;
   for (std::size_t p = 0; p < paths.size(); ++p) {
+    const Rank root = root_of(plan, paths[p].thread);
+    std::vector<double>& bytes = by_root[root];
+    bytes.resize(plan.space().ports(plan.placement().server(root)));
     for (Rank rank = 0; rank < plan.ranks(); ++rank) {
-      if (rank == root) continue;
+      if (rank == root || !plan.step(paths[p].thread, 0).takes_part(rank)) continue;
       const Route route = plan.route(rank, root, paths[p].thread);
       bytes[bcube::port_at_end(plan.space(), plan.placement().server(rank), route)] +=
           static_cast<double>(loads[p].bytes);
     }
   }
-  return bytes;
+  const auto total = [](const auto& root) {
+    return std::accumulate(root.second.begin(), root.second.end(), 0.0);
+  };
+  return std::ranges::max_element(by_root, {}, total)->second;
 }
 
 }  // namespace
@@ -165,9 +186,15 @@ std::uint64_t optimizer_bytes(std::span<const HubKey> keys,
 }
 
 std::uint32_t owners(const Plan& plan) {
-  std::uint32_t least = plan.pieces(0);
-  for (unsigned t = 1; t < plan.threads(); ++t) least = std::min(least, plan.pieces(t));
-  return least;
+  double most = 0;  // of all threads' weights
+  for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+    double owned = 0;
+    for (unsigned t = 0; t < plan.threads(); ++t) {
+      if (plan.owns(rank, t)) owned += static_cast<double>(plan.thread(t).weight) / plan.pieces(t);
+    }
+    most = std::max(most, owned);
+  }
+  return static_cast<std::uint32_t>(std::lround(plan.thread_part(0).of / most));
 }
 
 }  // namespace gradcube::control::hub

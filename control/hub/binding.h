@@ -1,10 +1,11 @@
 // Where the chunks of a hub are worked on: each is bound for its life to a path, a queue and an
 // lcore (PHub, section 3.2.4), so that lcores never wait for each other.
 //
-// A path is a thread of the plan. The parameter server's plan has one for each port that its root
-// has on the switch; by that port the chunk comes in and goes out. A path has lcores of its own, or
-// shares one if there are fewer lcores than paths. An lcore has one queue on each port; the queue's
-// number is the lcore's place in the list.
+// A path is a thread of the plan. The parameter server's plan has one for each root and each port
+// that the root has on the switch; by that port the chunk comes in and goes out. A path has lcores
+// of its own among the paths of the same root, which work on one server, or shares one if there are
+// fewer lcores than these. An lcore has one queue on each port; the queue's number is the lcore's
+// place in the list.
 //
 // Chunks are divided by LPT (partition.h) at each level: first among the paths, by the weights of
 // the plan's threads, then within a path among its lcores. NUMA nodes get their share with their
@@ -33,9 +34,9 @@ struct HubPath {
   std::vector<unsigned> lcores;  // places in the list of lcores, ascending
 };
 
-// The paths of a plan, with lcores dealt to them: to each path in turn one that has none yet, on
-// its node if possible. port_nodes[p] is the NUMA node of a server's port p. Throws a SetupError if
-// there is no lcore.
+// The paths of a plan, with lcores dealt to those of each root: to each path in turn one that has
+// none yet, on its node if possible. port_nodes[p] is the NUMA node of a server's port p. Throws a
+// SetupError if there is no lcore.
 std::vector<HubPath> hub_paths(const Plan& plan, std::span<const Lcore> lcores,
                                std::span<const int> port_nodes);
 
@@ -63,7 +64,7 @@ HubLoads hub_loads(std::span<const Chunk> chunks, std::span<const ChunkBinding> 
                    std::size_t paths, std::size_t lcores);
 
 // What the busiest server receives by each port in a push of all gradients, in bytes: with the
-// parameter server that is the root, elsewhere all servers are alike. As much is sent by it when
+// parameter server that is a root, elsewhere all servers are alike. As much is sent by it when
 // the weights go out. Nothing for other plans in which a step uses several ports.
 std::optional<std::vector<double>> port_bytes(const Plan& plan, std::span<const HubPath> paths,
                                               std::span<const HubLoad> loads);
@@ -73,8 +74,8 @@ std::optional<std::vector<double>> port_bytes(const Plan& plan, std::span<const 
 std::uint64_t optimizer_bytes(std::span<const HubKey> keys,
                               const aggregation::OptimizerSettings& settings);
 
-// Of how many servers each has an equal part of a thread's weights and state: all of them, unless a
-// root has all. The least of all threads.
+// How many servers would have all weights and state if each had as much as the one that has most of
+// them: all servers, unless there are roots.
 std::uint32_t owners(const Plan& plan);
 
 }  // namespace gradcube::control::hub

@@ -1,10 +1,12 @@
 #include "control/plan/algorithms.h"
 
 #include <bit>
+#include <charconv>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "control/base/errors.h"
@@ -40,14 +42,31 @@ std::vector<std::string_view> pattern_names() {
   return names;
 }
 
+// "mesh", or "2xroot".
+std::optional<StagePattern> stage_pattern(std::string_view text) {
+  unsigned roots = 1;
+  const std::size_t times = text.find('x');
+  if (times != std::string_view::npos) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + times, roots);
+    if (error != std::errc() || end != text.data() + times || roots == 0) return std::nullopt;
+    text.remove_prefix(times + 1);
+  }
+  const std::optional<Pattern> pattern = pattern_named(text);
+  if (!pattern || (times != std::string_view::npos && *pattern != Pattern::root)) {
+    return std::nullopt;
+  }
+  return StagePattern{*pattern, roots};
+}
+
 // Of "mesh,mesh". The message of a UsageError begins with `what`.
-std::vector<Pattern> read_patterns(std::string_view list, const std::string& what) {
-  std::vector<Pattern> patterns;
+std::vector<StagePattern> read_patterns(std::string_view list, const std::string& what) {
+  std::vector<StagePattern> patterns;
   for (const std::string_view name : split(list, ',')) {
-    const std::optional<Pattern> pattern = pattern_named(name);
+    const std::optional<StagePattern> pattern = stage_pattern(name);
     if (!pattern) {
-      throw UsageError(fmt::format("{}: no stage runs the pattern {}; expected {}", what,
-                                   quoted(name), fmt::join(pattern_names(), ", ")));
+      throw UsageError(fmt::format(
+          "{}: no stage runs the pattern {}; expected {}, or 2xroot for two roots in each group",
+          what, quoted(name), fmt::join(pattern_names(), ", ")));
     }
     patterns.push_back(*pattern);
   }
@@ -92,12 +111,12 @@ ServerId widest(const Topology& topology, const Placement& placement) {
   return best;
 }
 
-// "ps:2,1" is at server [2,1].
+// "ps:2,1" is at server [2,1], and "ps:2,1 2,2" at two.
 Plan make_ps(const Request& request, const Topology& topology, const Placement& placement) {
-  const ServerId server = request.parameters
-                              ? parse_server(topology, *request.parameters, request.what + ":")
-                              : widest(topology, placement);
-  return make_parameter_server_plan(std::string(request.algorithm), topology, placement, server);
+  const std::vector<ServerId> servers =
+      request.parameters ? parse_servers(topology, *request.parameters, request.what + ":")
+                         : std::vector<ServerId>{widest(topology, placement)};
+  return make_parameter_server_plan(std::string(request.algorithm), topology, placement, servers);
 }
 
 struct Algorithm {

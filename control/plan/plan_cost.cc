@@ -81,7 +81,7 @@ class PlanCost::Walk {
     Chain chain{message(thread, w), step.rounds(), LevelLoads(levels_)};
     const auto level = plan_.level(thread, w);
     if (level && each_has_links_of_its_own()) {
-      chain.loads[*level] = step.is_ring() ? load : times(load, step.radix - 1);
+      chain.loads[*level] = step.is_ring() ? load : times(load, step.participants() - 1);
       chain.ways.push_back({});
       chain.ways.back()[*level] = 1;
       return chain;
@@ -198,7 +198,7 @@ class PlanCost::Walk {
       if (!plan_.works(rank, thread, w)) continue;
       const unsigned own = step.digit(rank);
       if (step.is_root()) {
-        if (own == 0) continue;
+        if (own == 0 || !step.takes_part(rank)) continue;
         const Rank root = step.with_digit(rank, 0);
         visit(stage == Stage::aggregation ? rank : root, stage == Stage::aggregation ? root : rank);
       } else if (step.is_ring()) {

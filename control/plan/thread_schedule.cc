@@ -7,9 +7,9 @@ namespace {
 void set_peers(const PlanStep& step, ScheduleStep& of) {
   constexpr auto kAggregation = static_cast<unsigned>(Stage::aggregation);
   constexpr auto kBroadcast = static_cast<unsigned>(Stage::broadcast);
-  const Offsets all{1, of.radix};
+  const Offsets all{1, of.participants};
   if (step.is_root()) {
-    of.peers = of.sums ? of.radix - 1 : 1;
+    of.peers = of.sums ? of.participants - 1 : 1;
     const unsigned root = of.radix - of.digit;  // the offset of digit 0
     of.send_streams = of.sums ? Offsets{} : Offsets{root, root + 1};
     const Offsets with = of.sums ? all : of.send_streams;
@@ -44,9 +44,10 @@ ThreadSchedule::ThreadSchedule(const Plan& plan, Rank rank, unsigned thread, Par
                     .parts = step.parts(),
                     .pieces = pieces,
                     .rounds = step.rounds(),
+                    .participants = step.participants(),
                     .sums = plan.works(rank, thread, w + 1),
                     .order = step.order};
-    if (plan.works(rank, thread, w)) set_peers(step, schedule_[w]);
+    if (plan.works(rank, thread, w) && step.takes_part(rank)) set_peers(step, schedule_[w]);
     pieces *= step.parts();
   }
 }

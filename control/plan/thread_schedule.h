@@ -18,7 +18,8 @@
 // stream if t is 0 and what is named (w, radix-t) else, and receives (w, radix-1-t).
 //
 // To a root all send, and it sends to all: it has a receive stream, and the others have the one
-// send stream that is the root's receive stream. From there on the others have no streams.
+// send stream that is the root's receive stream. From there on the others have no streams, and
+// bystanders have none from the beginning.
 //
 // Where steps double, all streams of a step carry the same, and there is no broadcast stage.
 //
@@ -59,13 +60,14 @@ struct Offsets {
 struct ScheduleStep {
   unsigned radix = 1;
   std::uint32_t stride = 1;
-  unsigned digit = 0;        // this rank's digit in the step
-  unsigned parts = 1;        // that the step divides what is worked on into
-  std::uint32_t pieces = 1;  // in each of the step's streams
-  unsigned rounds = 1;       // radix - 1 in a ring, else 1
-  bool sums = false;         // whether this rank has a receive stream
-  Offsets send_streams{};    // those that it has
-  unsigned peers = 0;        // that it sends to or receives from
+  unsigned digit = 0;         // this rank's digit in the step
+  unsigned parts = 1;         // that the step divides what is worked on into
+  std::uint32_t pieces = 1;   // in each of the step's streams
+  unsigned rounds = 1;        // radix - 1 in a ring, else 1
+  unsigned participants = 1;  // digits that have a part in the step: the first
+  bool sums = false;          // whether this rank has a receive stream
+  Offsets send_streams{};     // those that it has
+  unsigned peers = 0;         // that it sends to or receives from
   // Those that it receives from, and those that it sends to.
   std::array<Offsets, kStages> sources{};
   std::array<Offsets, kStages> targets{};

@@ -26,17 +26,15 @@ HubExchange::HubExchange(const HubExchangeContext& context)
       index_(context.model.chunks().size(), kNone),
       beginning_{std::vector<std::uint32_t>(context.model.keys().size())},
       ended_{std::vector<std::uint32_t>(context.model.keys().size())} {
-  if (context_.trainers == 0 && !(schedule_.steps() == 1 && schedule_.step(0).sums)) {
+  const bool sends = schedule_.step(0).send_streams.count() != 0;
+  if (context_.trainers == 0 && (schedule_.steps() != 1 || sends)) {
     throw std::invalid_argument("a server without trainers can only be the root of one step");
   }
-  std::size_t peers = 0;
   std::size_t most_sources = std::max(2U, context_.trainers);
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
-    first_peer_[w] = peers;
-    peers += schedule_.step(w).peers;
+    first_peer_[w + 1] = first_peer_[w] + schedule_.step(w).peers;
     most_sources = std::max<std::size_t>(most_sources, schedule_.step(w).radix);
   }
-  first_peer_[schedule_.steps()] = peers;
   sources_.resize(most_sources);
   allocate();
 }

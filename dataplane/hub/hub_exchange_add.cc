@@ -122,7 +122,7 @@ unsigned HubExchange::find_sources(ChunkState& chunk, unsigned w, std::uint32_t 
     return 2;
   }
   unsigned count = 0;
-  for (unsigned i = 0; i < step.radix; ++i) {
+  for (unsigned i = 0; i < step.participants; ++i) {
     const unsigned r = control::step_pattern::summand(step.radix, step.digit, i);
     if (r != 0) {
       sources_[count++] = contribution(chunk, w, r - first, position);

@@ -186,8 +186,8 @@ class Check(TestCase):
     def test_every_algorithm_is_right_with_two_levels(self):
         with Cluster("--topology", "bcube:2,2", *faults("--loss", "0.01")) as cluster:
             self.check_algorithms(cluster, [
-                "blueconnect", "bml", "halving_doubling", "hips:mesh", "hips:mesh,ring", "hips:root", "mesh", "ps:1,0",
-                "recursive_doubling", "ring",
+                "blueconnect", "bml", "halving_doubling", "hips:mesh", "hips:mesh,ring", "hips:root", "hips:2xroot",
+                "mesh", "ps:1,0", "ps:1,0 0,1", "recursive_doubling", "ring",
             ])  # fmt: skip
 
     def check_algorithms(self, cluster, algorithms):

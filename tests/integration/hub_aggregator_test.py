@@ -128,6 +128,16 @@ class Checkpoints(CheckpointTestCase):
                 for file in self.folder.iterdir():
                     file.unlink()
 
+    def test_several_aggregators_give_the_weights_of_one_and_have_one_file(self):
+        members = MEMBERS[:-1]
+        both = [AGGREGATOR, AGGREGATOR - 1]
+        whole = self.run_job("whole", self.nowhere, members, aggregator=AGGREGATOR)
+        self.run_job("first", self.shared, members, aggregator=both, rounds=SAVED, save=True)
+        for aggregator in (AGGREGATOR, both):
+            with self.subTest(aggregator=aggregator):
+                self.assert_same(whole + self.run_job("second", self.shared, members, aggregator=aggregator))
+        self.assertEqual([file.name for file in self.folder.iterdir()], [f"model.hub.{SAVED}.1-of-1"])
+
     def test_a_hub_that_was_saved_in_part_shows_nothing_else_for_its_weights(self):
         def save(session):
             hub = self.hub_of(session, "adam", aggregator=AGGREGATOR, timeout=5)  # also of what is not to come

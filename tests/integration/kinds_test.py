@@ -45,7 +45,7 @@ class Kinds(TestCase):
 
     def test_every_kind_is_right_on_plans_with_rings_and_roots(self):
         with Cluster("--topology", GRID, *faults("--loss", "0.01"), "--seed", str(self.seed)) as cluster:
-            algorithms = ["hips:ring,root", f"ps:{RADIX - 1},1", "two-level"]
+            algorithms = ["hips:ring,2xroot", f"ps:{RADIX - 1},1 0,0", "two-level"]
             for first, algorithm in some(list(enumerate(algorithms)), 1):
                 for kind in REDUCING + COPYING:
                     self.check_kind(cluster, kind, SERVERS, "--algorithm", algorithm, types=slice(first, None, 3))

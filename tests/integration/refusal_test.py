@@ -14,7 +14,7 @@ REFUSED = (
     ("blueconnect:4x3", "the product of 4x3 is not 9", "for example 3x3"),
     ("blueconnect:3x3,ring,ring,ring", "it lists 3 patterns", "expected 1 for all stages, or 2"),
     ("hips:mesh,ring,mesh", "it lists 3 patterns", "expected 1 for all stages, or 2"),
-    ("hips:star", 'no stage runs the pattern "star"', "expected mesh, ring, root"),
+    ("hips:star", 'no stage runs the pattern "star"', "expected mesh, ring, root, or 2xroot"),
     ("ps:3,0", "is not a server's address", "must be 0..2"),
 )
 

@@ -1,5 +1,6 @@
 #include "tests/property/drawn_plan.h"
 
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -91,13 +92,13 @@ Placement DrawnPlan::placement() const {
 }
 
 std::string DrawnPlan::drawn_name(const Placement& placement) const {
-  static constexpr std::array kHips = {"mesh", "ring", "root"};
+  static constexpr std::array kHips = {"mesh", "ring", "root", "2xroot"};
   static constexpr std::array kBlueConnect = {"ring", "halving_doubling"};
   const std::size_t stages = placement.dimensions().size();
   std::vector<std::string> patterns;
   switch (algorithm % kNames) {
     case 1:
-      for (std::size_t w = 0; w < stages; ++w) patterns.emplace_back(kHips[parameter(w, 3)]);
+      for (std::size_t w = 0; w < stages; ++w) patterns.emplace_back(kHips[parameter(w, 4)]);
       return fmt::format("hips:{}", fmt::join(patterns, ","));
     case 2: {
       std::vector<unsigned> factors;
@@ -120,9 +121,13 @@ std::string DrawnPlan::drawn_name(const Placement& placement) const {
       return "two-level";
     case 7: {
       const std::vector<bcube::ServerId> all = servers();
-      std::string address =
-          topology().space().text(all[parameter(0, static_cast<unsigned>(all.size()))]);
-      return "ps:" + address.substr(1, address.size() - 2);
+      std::vector<bcube::ServerId> roots;
+      for (unsigned i = 0; i <= parameter(3, 3); ++i) {
+        roots.push_back(all[parameter(i, static_cast<unsigned>(all.size()))]);
+      }
+      std::sort(roots.begin(), roots.end());
+      roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
+      return "ps:" + control::addresses_text(topology().space(), roots);
     }
     case 8:
       return "blueconnect";

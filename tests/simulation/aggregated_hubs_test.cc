@@ -74,7 +74,7 @@ class GivenUpHubs : public testing::Test {
       cluster_.nodes().at(kAggregator).engines()};
   // Many chunks: numbering them takes a thread some milliseconds.
   const std::string table_ = dataplane::hub_table(
-      {{"long", 400'000'000, aggregation::DataType::float32}}, "sgd", 4096, kAggregator);
+      {{"long", 400'000'000, aggregation::DataType::float32}}, "sgd", 4096, {kAggregator});
   control::Instant now_ = std::chrono::seconds(1);
   control::NodeMessages out_;
 };

@@ -1,7 +1,9 @@
 // Hubs that a server without trainers aggregates, under a virtual clock.
 
+#include <algorithm>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -21,36 +23,41 @@ std::vector<control::HubKey> small_keys() {
   return {{"bias", 10, kType}, {"conv", 9'000, kType}, {"fc", 3'001, kType}};
 }
 
-// The status of the aggregator shows the hub, and no other server's does.
-void expect_shown(SimulatedCluster& cluster, std::uint32_t aggregator) {
+using Servers = std::vector<std::uint32_t>;
+
+// The status of each aggregator shows the hub, and no other server's does.
+void expect_shown(SimulatedCluster& cluster, const Servers& aggregators) {
   const std::vector<dataplane::HubFacts> hubs = cluster.nodes().hubs();
-  ASSERT_EQ(hubs.size(), 1U);
-  EXPECT_EQ(hubs[0].aggregator, aggregator);
-  EXPECT_EQ(hubs[0].call.job, "hub");
-  EXPECT_EQ(dataplane::progress_name(hubs[0].state.progress), "running");
-  EXPECT_EQ(hubs[0].call.members.size(), cluster.servers() - 1);
-  EXPECT_EQ(hubs[0].keys, small_keys().size());
+  ASSERT_EQ(hubs.size(), aggregators.size());
   std::uint64_t elements = 0;
   for (const control::HubKey& key : small_keys()) elements += key.elements;
-  EXPECT_GE(hubs[0].weights_bytes, 4 * elements);
-  EXPECT_GT(hubs[0].memory_bytes, 3 * hubs[0].weights_bytes) << "Adam's state is here alone";
-  EXPECT_GT(hubs[0].reserved_bytes, 0U);
-  EXPECT_EQ(cluster.nodes().job_names().at(hubs[0].call.hub.job), "hub")
-      << "by which flows are shown";
+  for (std::size_t i = 0; i < hubs.size(); ++i) {
+    EXPECT_EQ(hubs[i].aggregator, aggregators[i]);
+    EXPECT_EQ(hubs[i].call.job, "hub");
+    EXPECT_EQ(dataplane::progress_name(hubs[i].state.progress), "running");
+    EXPECT_EQ(hubs[i].call.members.size(), cluster.servers() - aggregators.size());
+    EXPECT_EQ(hubs[i].keys, small_keys().size());
+    EXPECT_GE(hubs[i].weights_bytes, 4 * elements);
+    const std::uint64_t states = hubs[i].memory_bytes - hubs[i].weights_bytes;
+    EXPECT_GT(states, 2 * hubs[i].weights_bytes / hubs.size()) << "Adam's state is here alone";
+    EXPECT_GT(hubs[i].reserved_bytes, 0U);
+    EXPECT_EQ(cluster.nodes().job_names().at(hubs[i].call.hub.job), "hub")
+        << "by which flows are shown";
+  }
 }
 
-std::vector<std::uint8_t> trained_with_aggregator(const std::string& topology,
-                                                  std::uint32_t aggregator, const char* loss,
-                                                  std::uint64_t seed,
-                                                  const std::string& rate = "") {
+std::vector<std::uint8_t> trained_with_aggregators(const std::string& topology,
+                                                   const Servers& aggregators, const char* loss,
+                                                   std::uint64_t seed,
+                                                   const std::string& rate = "") {
   SimulationSettings settings =
       settings_of({{"topology", topology}, {"loss", loss}, {"mtu", "1500"}});
   if (!rate.empty()) control::apply_setting(settings.cluster, "rate", rate, "rate");
   settings.seed = seed;
   SimulatedCluster cluster(settings);
-  HubJob job(cluster, small_keys(), "adam:lr=0.01", "", aggregator);
+  HubJob job(cluster, small_keys(), "adam:lr=0.01", "", aggregators);
   job.make();
-  expect_shown(cluster, aggregator);
+  expect_shown(cluster, aggregators);
   push_first(job);
   for (unsigned round = 1; round < kSteps; ++round) push_gradients(job, round);
   const std::vector<std::uint8_t> weights = job.weights(*job.trainers()[0]);
@@ -58,8 +65,10 @@ std::vector<std::uint8_t> trained_with_aggregator(const std::string& topology,
   // Whether they free the hub or just leave, the aggregator is told that it is over.
   if (seed % 2 == 0) job.end();
   leave_all(cluster, job.trainers());
-  EXPECT_TRUE(
-      cluster.run_until([&] { return cluster.nodes().at(aggregator).idle(); }, 3 * kSecond));
+  const auto all_are_idle = [&] {
+    return std::ranges::all_of(aggregators, [&](auto a) { return cluster.nodes().at(a).idle(); });
+  };
+  EXPECT_TRUE(cluster.run_until(all_are_idle, 3 * kSecond));
   EXPECT_TRUE(cluster.nodes().hubs().empty());
   return weights;
 }
@@ -68,9 +77,10 @@ std::vector<std::uint8_t> trained_with_aggregator(const std::string& topology,
 TEST(HubAggregators, GiveTheSameWeightsWhateverIsLost) {
   for (const auto& [topology, aggregator] :
        {std::pair("star:4", 3U), std::pair("star:4", 0U), std::pair("bcube:2,2", 3U)}) {
-    const std::vector<std::uint8_t> weights = trained_with_aggregator(topology, aggregator, "0", 1);
+    const std::vector<std::uint8_t> weights =
+        trained_with_aggregators(topology, {aggregator}, "0", 1);
     for (const std::uint64_t seed : {2U, 3U}) {
-      EXPECT_EQ(trained_with_aggregator(topology, aggregator, "0.05", seed), weights)
+      EXPECT_EQ(trained_with_aggregators(topology, {aggregator}, "0.05", seed), weights)
           << topology << ", aggregator " << aggregator << ", seed " << seed;
     }
   }
@@ -78,11 +88,35 @@ TEST(HubAggregators, GiveTheSameWeightsWhateverIsLost) {
 
 // PHub's PBox: with one port that is as fast as all workers, or with as many as they.
 TEST(HubAggregators, GiveTheSameWeightsWhateverPortsTheyHave) {
-  const std::vector<std::uint8_t> weights = trained_with_aggregator("star:4", 3, "0", 1);
+  const std::vector<std::uint8_t> weights = trained_with_aggregators("star:4", {3}, "0", 1);
   for (const char* rate : {"100mbit,server3=1gbit", "100mbit,server3=3x100mbit"}) {
     for (const auto& [loss, seed] : {std::pair("0", 1U), std::pair("0.02", 2U)}) {
-      EXPECT_EQ(trained_with_aggregator("star:4", 3, loss, seed, rate), weights) << rate;
+      EXPECT_EQ(trained_with_aggregators("star:4", {3}, loss, seed, rate), weights) << rate;
     }
+  }
+}
+
+// Each adds what the trainers' servers send by ascending rank. PHub's racks have a PBox each.
+TEST(HubAggregators, GiveTheSameWeightsHoweverManyShareTheChunks) {
+  const std::vector<std::uint8_t> weights = trained_with_aggregators("bcube:2,2", {3}, "0", 1);
+  const auto trained = [](const char* topology, const Servers& aggregators, const char* loss,
+                          std::uint64_t seed) {
+    return trained_with_aggregators(topology, aggregators, loss, seed);
+  };
+  EXPECT_EQ(trained("star:5", {3, 4}, "0", 1), weights);
+  EXPECT_EQ(trained("star:5", {3, 4}, "0.05", 2), weights);
+  EXPECT_EQ(trained("star:6", {0, 2, 5}, "0.02", 3), weights);
+  EXPECT_EQ(trained("bcube:3x2", {2, 4, 5}, "0.02", 2), weights) << "over relays";
+  const std::vector<std::uint8_t> in_racks = trained("star:13", {12}, "0", 1);
+  EXPECT_EQ(trained("tree:4x4", {3, 7, 11, 15}, "0.01", 2), in_racks);
+  EXPECT_EQ(trained("bcube:4,2", {3, 7, 11, 15}, "0.01", 3), in_racks);
+}
+
+TEST(HubAggregators, GiveTheSameWeightsWhateverPortsEachHas) {
+  const std::vector<std::uint8_t> weights = trained_with_aggregators("star:4", {3}, "0", 1);
+  for (const char* rate : {"100mbit,server3=1gbit", "100mbit,server3=3x100mbit",
+                           "100mbit,server3=2x100mbit,server4=3x100mbit"}) {
+    EXPECT_EQ(trained_with_aggregators("star:5", {3, 4}, "0.02", 2, rate), weights) << rate;
   }
 }
 
@@ -91,6 +125,8 @@ class HubAggregatorFailures : public testing::Test {
  protected:
   static constexpr bcube::ServerId kAggregator = 3;
 
+  explicit HubAggregatorFailures(const Servers& aggregators = {kAggregator})
+      : job_(cluster_, small_keys(), "sgd:lr=0.5", "", aggregators) {}
   void SetUp() override {
     job_.make();
     push_first(job_);
@@ -122,7 +158,7 @@ class HubAggregatorFailures : public testing::Test {
   }
 
   SimulatedCluster cluster_{settings_of({{"topology", "star:4"}})};
-  HubJob job_{cluster_, small_keys(), "sgd:lr=0.5", "", kAggregator};
+  HubJob job_;
 };
 
 TEST_F(HubAggregatorFailures, NameTheAggregatorToAllTrainersWhenItDies) {
@@ -155,6 +191,52 @@ TEST_F(HubAggregatorFailures, LeaveNothingOfAJobThatHasDied) {
 TEST_F(HubAggregatorFailures, TellTrainersWhichKeyTheyHavePushedDifferently) {
   push(2, 0.25);
   expect_ended("\"fc\"");
+}
+
+// Servers 2 and 3 share its keys.
+class HubOfTwoAggregatorsFailures : public HubAggregatorFailures {
+ protected:
+  HubOfTwoAggregatorsFailures() : HubAggregatorFailures({2, 3}) {}
+};
+
+TEST_F(HubOfTwoAggregatorsFailures, NameTheOneThatDiesAndFreeTheOther) {
+  cluster_.kill(2);
+  push(1);
+  expect_ended("server [2]");
+  EXPECT_TRUE(cluster_.run_until([&] { return cluster_.nodes().at(3).idle(); }, 60 * kSecond));
+}
+
+TEST_F(HubOfTwoAggregatorsFailures, TellOfTheOneThatWasStartedAnew) {
+  cluster_.kill(kAggregator);
+  cluster_.start_anew(kAggregator);
+  push(1);
+  expect_ended("server [3], has been started anew");
+}
+
+TEST_F(HubOfTwoAggregatorsFailures, LeaveNothingOfAJobThatHasDied) {
+  cluster_.kill(0);
+  EXPECT_TRUE(cluster_.run_until([&] { return all_idle(job_.trainers()); }, 60 * kSecond));
+  job_.trainers().erase(job_.trainers().begin());
+  leave_all(cluster_, job_.trainers());
+  job_.trainers().clear();
+  EXPECT_TRUE(cluster_.run_until(
+      [&] { return cluster_.nodes().at(2).idle() && cluster_.nodes().at(3).idle(); },
+      60 * kSecond));
+}
+
+// Before all of them stand there is no hub, and who has made it lets it go.
+TEST(HubAggregators, MakeNoHubWhereOneOfThemIsNotThere) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:4"}}));
+  HubJob job(cluster, small_keys(), "sgd", "", {2, 3});
+  cluster.kill(3);
+  try {
+    job.make();
+    FAIL() << "it was made";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("server [3]"), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.nodes().at(2).idle(); }, 10 * kSecond));
+  leave_all(cluster, job.trainers());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #ifndef GRADCUBE_TESTS_SIMULATION_HUB_JOB_H_
 #define GRADCUBE_TESTS_SIMULATION_HUB_JOB_H_
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -20,12 +21,12 @@ namespace gradcube::simulation {
 class HubJob {
  public:
   HubJob(SimulatedCluster& cluster, std::vector<control::HubKey> keys, const std::string& optimizer,
-         const std::string& algorithm = "", std::uint32_t aggregator = shared::kNoAggregator,
+         const std::string& algorithm = "", std::vector<std::uint32_t> aggregators = {},
          unsigned trainers = 1, std::uint64_t chunk_bytes = 4096, std::size_t lanes = 1)
       : cluster_(cluster),
         keys_(std::move(keys)),
         optimizer_(optimizer),
-        aggregator_(aggregator),
+        aggregators_(std::move(aggregators)),
         chunk_bytes_(chunk_bytes) {
     for (const control::HubKey& key : keys_) {
       offsets_.push_back(heap_end_);
@@ -34,7 +35,7 @@ class HubJob {
     weights_ = heap_end_ - shared::kHeapOffset - kTable;
     std::vector<bcube::ServerId> members;
     for (bcube::ServerId server = 0; server < cluster.servers(); ++server) {
-      if (server != aggregator_) members.push_back(server);
+      if (std::ranges::find(aggregators_, server) == aggregators_.end()) members.push_back(server);
     }
     for (const bcube::ServerId server : members) {
       dataplane::TrainerRequest request{"hub", 1000 + server, 1000,
@@ -59,7 +60,7 @@ class HubJob {
   }
   // One trainer alone.
   void ask(SimulatedTrainer& trainer) {
-    const std::string table = dataplane::hub_table(keys_, optimizer_, chunk_bytes_, aggregator_);
+    const std::string table = dataplane::hub_table(keys_, optimizer_, chunk_bytes_, aggregators_);
     require(table.size() <= kTable, "the table is too long");
     std::memcpy(trainer.at(shared::kHeapOffset), table.data(), table.size());
     shared::MakeHub wish{};
@@ -166,7 +167,7 @@ class HubJob {
   SimulatedCluster& cluster_;
   std::vector<control::HubKey> keys_;  // in the order of their names
   std::string optimizer_;
-  std::uint32_t aggregator_;
+  std::vector<std::uint32_t> aggregators_;
   std::uint64_t chunk_bytes_;
   std::vector<std::uint64_t> offsets_;  // of each key, in the heap
   std::uint64_t heap_end_ = shared::kHeapOffset + kTable;

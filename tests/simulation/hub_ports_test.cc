@@ -38,7 +38,7 @@ struct Measured {
 Measured measured(const std::string& topology, const std::string& rate,
                   bcube::ServerId aggregator) {
   SimulatedCluster cluster(settings_of({{"topology", topology}, {"rate", rate}}));
-  HubJob job(cluster, uneven_keys(), "sgd:lr=0.1", "", aggregator, 1, kChunk);
+  HubJob job(cluster, uneven_keys(), "sgd:lr=0.1", "", {aggregator}, 1, kChunk);
   job.make();
   push_first(job);
   const auto received = [&] {
@@ -81,7 +81,7 @@ TEST(HubPorts, CarryTheChunksThatThePlanBindsToThem) {
   std::vector<bcube::ServerId> workers;
   for (bcube::ServerId server = 0; server < kWorkers; ++server) workers.push_back(server);
   const control::PlanChoice choice = control::hub::aggregated(
-      topology, control::Placement::of(topology, workers, "test"), kWorkers, "test");
+      topology, control::Placement::of(topology, workers, "test"), std::array{kWorkers}, "test");
   const control::Plan& plan = choice.plan(0);
   const auto keys = control::ordered_keys(uneven_keys(), "test");
   const std::vector<control::Lcore> lcores(1);

@@ -103,7 +103,7 @@ void expect_failed_for(SimulatedCluster& cluster, SimulatedTrainer& pushing,
 
 TEST(Hubs, GoOnForOthersOfAServerWhereATrainerFreesThem) {
   SimulatedCluster cluster(settings_of({{"topology", "star:2"}}));
-  HubJob job(cluster, keys(), "sgd:lr=0.5", "", shared::kNoAggregator, 2);
+  HubJob job(cluster, keys(), "sgd:lr=0.5", "", {}, 2);
   job.make();
   push_first(job);
   Trainers& trainers = job.trainers();
@@ -123,7 +123,7 @@ TEST(Hubs, GoOnForOthersOfAServerWhereATrainerFreesThem) {
 
 TEST(Hubs, FollowEachOtherThoughTheWordOfATrainerThatHasFreedOneComesLate) {
   SimulatedCluster cluster(settings_of({{"topology", "star:2"}}));
-  HubJob job(cluster, keys(), "sgd:lr=0.5", "", shared::kNoAggregator, 2);
+  HubJob job(cluster, keys(), "sgd:lr=0.5", "", {}, 2);
   job.make();
   push_first(job);
   const SimulatedTrainer& late = *job.trainers()[1];
@@ -141,7 +141,7 @@ TEST(Hubs, FollowEachOtherThoughTheWordOfATrainerThatHasFreedOneComesLate) {
 // Those of a hub that still stands elsewhere take what is on its way.
 TEST(Hubs, KeepTheBuffersOfPushesThatFailAsLongAsFramesPointThere) {
   SimulatedCluster cluster(settings_of({{"topology", "star:4"}, {"rate", "1mbit"}}));
-  HubJob job(cluster, keys(), "sgd:lr=0.5", "", 3);
+  HubJob job(cluster, keys(), "sgd:lr=0.5", "", {3});
   job.make();
   push_first(job);
   Trainers& trainers = job.trainers();
@@ -180,8 +180,8 @@ TEST(Hubs, TellInWhichEpochOfTheirJobTheyWereMade) {
 TEST(Hubs, TellWhyTheyEndOnAServerWhoseCollectivesAllSucceed) {
   SimulatedCluster cluster(settings_of({{"topology", "bcube:2,2"}, {"rate", "100mbit"}}));
   constexpr auto kType = aggregation::DataType::float32;
-  HubJob job(cluster, {{"bias", 10, kType}, {"fc", 50'000, kType}}, "sgd:lr=0.5", "",
-             shared::kNoAggregator, 1, 4096, 2);
+  HubJob job(cluster, {{"bias", 10, kType}, {"fc", 50'000, kType}}, "sgd:lr=0.5", "", {}, 1, 4096,
+             2);
   job.make();
   push_first(job);
   Trainers& trainers = job.trainers();

@@ -87,8 +87,7 @@ class HubRun {
   explicit HubRun(std::uint64_t seed)
       : drawn_(draw(seed)),
         cluster_(drawn_.simulation),
-        job_(cluster_, drawn_.keys, "sgd:lr=0.5", drawn_.algorithm, shared::kNoAggregator,
-             drawn_.trainers),
+        job_(cluster_, drawn_.keys, "sgd:lr=0.5", drawn_.algorithm, {}, drawn_.trainers),
         random_(seed ^ 2) {}
 
   Outcome play() {

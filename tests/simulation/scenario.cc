@@ -129,8 +129,9 @@ void draw_algorithms(SeededRandom& random, Scenario& scenario) {
   std::vector<std::string> names = control::algorithm_names();
   names.insert(names.end(),
                {"blueconnect:2x2,ring", "blueconnect:3x2", "hips:mesh,root", "hips:root,ring",
-                "ps:1", "ps:1,0", "hips:mesh,ring", "hips:ring,mesh", "auto:1us,40us/8", "auto:0,0",
-                "auto:5us,50us", "auto:50us,5us", "auto:300us,1us"});
+                "ps:1", "ps:1,0", "ps:2 0", "ps:1,0 0,1", "hips:2xroot", "hips:2xroot,mesh",
+                "hips:mesh,ring", "hips:ring,mesh", "auto:1us,40us/8", "auto:0,0", "auto:5us,50us",
+                "auto:50us,5us", "auto:300us,1us"});
   for (ScenarioJob& job : scenario.jobs) {
     const auto placement = control::Placement::of(topology, job.options.members, "members");
     for (control::LaneOptions& lane : job.options.lanes) {

@@ -1,5 +1,5 @@
-// Has a hub's aggregator make its part, and watches over it as long as there is the hub: at the
-// daemon of the job's first server (hub_messages.h).
+// Has one aggregator of a hub make its part, and watches over it as long as there is the hub: at
+// the daemon of the job's first server (hub_messages.h), which has one for each.
 //
 // Single-threaded, no I/O, no clock: times and messages go in, messages come out.
 #ifndef GRADCUBE_CONTROL_JOBS_HUB_HUB_CALLER_H_

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "control/base/errors.h"
+#include "control/plan/algorithms/cut_threads.h"
 #include "control/plan/algorithms/requirements.h"
 #include "control/plan/algorithms/rotated_levels.h"
 #include "control/plan/algorithms/server_cycle.h"
@@ -19,15 +20,43 @@
 namespace gradcube::control {
 namespace {
 
-// Digit 0 is the root's; the others follow by ascending rank.
-std::shared_ptr<const DigitOrder> beginning_with(Rank root, std::uint32_t ranks) {
+// Digit 0 is the root's; the others follow by ascending number, and then the bystanders but the
+// root. Null: so they are.
+std::shared_ptr<const DigitOrder> beginning_with(Rank root, std::uint32_t ranks,
+                                                 std::span<const Rank> bystanders = {}) {
+  if (root == 0 && bystanders.empty()) return nullptr;
   auto order = std::make_shared<DigitOrder>();
   order->set(0, root);
   unsigned digit = 0;
+  unsigned last = ranks;
   for (Rank rank = 0; rank < ranks; ++rank) {
-    if (rank != root) order->set(++digit, rank);
+    if (rank == root) continue;
+    const bool is_last = std::ranges::find(bystanders, rank) != bystanders.end();
+    order->set(is_last ? --last : ++digit, rank);
   }
   return order;
+}
+
+// Several roots share what is sent to them: each is the root of threads of its own.
+void require_few_threads(const std::string& name, std::size_t threads) {
+  if (threads <= kMostCutThreads) return;
+  throw MisfitError(
+      fmt::format("algorithm {}: its roots have threads of their own, {} of them, "
+                  "and a plan has at most {}",
+                  name, threads, kMostCutThreads));
+}
+
+// These threads, once for each root of step w.
+std::vector<PlanThread> rooted_at_each(const std::vector<PlanThread>& threads, std::size_t w,
+                                       unsigned roots) {
+  std::vector<PlanThread> all;
+  for (const PlanThread& thread : threads) {
+    for (Rank root = 0; root < roots; ++root) {
+      PlanStep& step = all.emplace_back(thread).steps[w];
+      step.order = beginning_with(root, step.radix);
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -62,16 +91,21 @@ Plan make_bml_plan(const Topology& topology, const Placement& placement) {
 // group of a stage is a ring; where a stage has the pattern ring, there are 2h threads, a pair from
 // each level on, which go round in opposite directions (section 4.2).
 //
+// A stage of the pattern root may have several roots in each group (PSS with any number of
+// parameter servers, section 2.2): those with the digits 0, 1, ..., each of which has an equal
+// part. Every process then has a thread for each of them.
+//
 // A process visits its stages in the order 0..h-1 in the aggregation stage of the plan (the paper's
 // Sync1) and backwards in the broadcast stage (Sync2). h counts the levels at which the servers
 // have more than one digit.
 Plan make_hips_plan(const std::string& name, const Topology& topology, const Placement& placement,
-                    std::span<const Pattern> patterns) {
+                    std::span<const StagePattern> patterns) {
   require_company(name, placement);
   require_grid(name, topology, placement);
   const std::size_t stages = placement.dimensions().size();
-  std::vector<Pattern> of_stages(patterns.begin(), patterns.end());
-  if (of_stages.size() == 1) of_stages.resize(stages, patterns.front());
+  std::vector<Pattern> of_stages;
+  for (const StagePattern& of_stage : patterns) of_stages.push_back(of_stage.pattern);
+  if (of_stages.size() == 1) of_stages.resize(stages, of_stages.front());
   if (of_stages.size() != stages) {
     throw UsageError(
         fmt::format("algorithm {} on {} servers: it lists {} patterns; expected 1 for all stages{}",
@@ -81,17 +115,28 @@ Plan make_hips_plan(const std::string& name, const Topology& topology, const Pla
                                               "have several digits",
                                               stages)));
   }
-  if (!topology.space().cabled()) {
-    return Plan(name, topology, placement, rotated_threads(placement, of_stages),
-                use_of_rotated(topology));
-  }
+  const bool cabled = topology.space().cabled();
   const auto rings = std::count(of_stages.begin(), of_stages.end(), Pattern::ring);
   const bool adjacent_alone =
       static_cast<std::size_t>(rings) == stages && are_whole_rings(topology, placement);
-  return Plan(name, topology, placement,
-              rings > 0 ? counter_rotating_threads(placement, of_stages)
-                        : rotated_threads(placement, of_stages),
-              adjacent_alone ? LinkUse::exclusive : LinkUse::shared);
+  std::vector<PlanThread> threads = cabled && rings > 0
+                                        ? counter_rotating_threads(placement, of_stages)
+                                        : rotated_threads(placement, of_stages);
+  LinkUse use = use_of_rotated(topology);
+  if (cabled) use = adjacent_alone ? LinkUse::exclusive : LinkUse::shared;
+  for (std::size_t w = 0; w < stages; ++w) {
+    const unsigned roots = patterns[patterns.size() == 1 ? 0 : w].roots;
+    if (roots == 1) continue;
+    for (const GridDimension& level : placement.dimensions()) {
+      if (roots <= level.radix) continue;
+      throw UsageError(
+          fmt::format("algorithm {}: {} roots in groups of {} servers", name, roots, level.radix));
+    }
+    require_few_threads(name, threads.size() * roots);
+    threads = rooted_at_each(threads, w, roots);
+    use = LinkUse::shared;
+  }
+  return Plan(name, topology, placement, std::move(threads), use);
 }
 
 // Recursive doubling, for short buffers: the all-reduce of small messages in MPI (Thakur et al.,
@@ -188,31 +233,50 @@ Plan make_mesh_plan(const Topology& topology, const Placement& placement) {
 // The parameter server: one server receives the gradients of all others, adds them and sends all of
 // them the sum (PHub, section 2; BML, section 2.1). There is one thread and one step of the pattern
 // root; of a root with several ports on the switch a thread for each, whose messages come and go by
-// it (PHub, section 3.2.4: Key by Interface). On BCube most servers are several hops from it, and
-// relays lead there.
+// it (PHub, section 3.2.4: Key by Interface). Several servers each have threads of which they are
+// the root, all threads with an equal share. On BCube most servers are several hops from a root,
+// and relays lead there.
+//
+// Beside a hub's trainers each of the servers has a part in its own threads alone.
 //
 // It is what the papers compare with, where its one link limits all. In mesh every server is the
 // parameter server of one N-th of the gradient.
 Plan make_parameter_server_plan(const std::string& name, const Topology& topology,
-                                const Placement& placement, ServerId server) {
+                                const Placement& placement, std::span<const ServerId> servers,
+                                RootsPlace place) {
   require_company(name, placement);
   const std::uint32_t ranks = placement.ranks();
   require_one_step(name, ranks);
-  const std::optional<Rank> root = placement.rank(server);
-  if (!root) {
-    throw UsageError(fmt::format(
-        "algorithm {}: {} is none of the job's servers; expected one of "
-        "them, for example ps alone, which takes the first, or the one whose ports have most",
-        name, topology.space().text(server)));
+  std::vector<Rank> roots;
+  if (servers.empty()) throw UsageError(fmt::format("algorithm {}: it names no server", name));
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    const ServerId server = servers[i];
+    if (std::ranges::count(servers.first(i), server) != 0) {
+      throw UsageError(
+          fmt::format("algorithm {}: it names {} twice", name, topology.space().text(server)));
+    }
+    const std::optional<Rank> root = placement.rank(server);
+    if (!root) {
+      throw UsageError(fmt::format(
+          "algorithm {}: {} is none of the job's servers; expected one of "
+          "them, for example ps alone, which takes the first, or the one whose ports have most",
+          name, topology.space().text(server)));
+    }
+    roots.push_back(*root);
   }
-  const bool one_hop = placement.dimensions().size() == 1 && !topology.space().cabled();
-  PlanStep step{ranks, 1, Pattern::root};
-  if (*root != 0) step.order = beginning_with(*root, ranks);
-  const unsigned ports = topology.space().rails() > 1 ? topology.space().ports(server) : 1;
+  std::vector<Rank> bystanders;
+  if (place == RootsPlace::beside_the_trainers && roots.size() > 1) bystanders = roots;
   std::vector<PlanThread> threads;
-  for (unsigned port = 0; port < ports; ++port) threads.push_back({1, {step}, port});
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    PlanStep step{ranks, 1, Pattern::root, beginning_with(roots[i], ranks, bystanders)};
+    if (!bystanders.empty()) step.bystanders = static_cast<unsigned>(roots.size() - 1);
+    const unsigned ports = topology.space().rails() > 1 ? topology.space().ports(servers[i]) : 1;
+    for (unsigned port = 0; port < ports; ++port) threads.push_back({1, {step}, port});
+  }
+  require_few_threads(name, threads.size());
+  const bool one_hop = placement.dimensions().size() == 1 && !topology.space().cabled();
   return Plan(name, topology, placement, std::move(threads),
-              one_hop && ports == 1 ? LinkUse::exclusive : LinkUse::shared);
+              one_hop && threads.size() == 1 ? LinkUse::exclusive : LinkUse::shared);
 }
 
 // The two-level scheme (BlueConnect, section 2.3; PHub, section 3.4): the servers under each switch

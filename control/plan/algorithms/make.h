@@ -13,6 +13,7 @@
 
 #include "control/plan/base/placement.h"
 #include "control/plan/base/plan.h"
+#include "control/plan/base/step_pattern.h"
 #include "control/plan/base/topology.h"
 
 namespace gradcube::control {
@@ -31,17 +32,29 @@ Plan make_blueconnect_plan(const std::string& name, const Topology& topology,
 // Needs a power of two of ranks.
 Plan make_halving_doubling_plan(const Topology& topology, const Placement& placement);
 
-// patterns: one for all stages, or one for each. Throws a UsageError for another number of them.
+struct StagePattern {
+  Pattern pattern{};
+  unsigned roots = 1;  // of each group, if it is the pattern root
+};
+
+// patterns: one for all stages, or one for each. Throws a UsageError for another number of them,
+// and for more roots than a group has servers; a MisfitError for more than kMostCutThreads threads.
 Plan make_hips_plan(const std::string& name, const Topology& topology, const Placement& placement,
-                    std::span<const Pattern> patterns);
+                    std::span<const StagePattern> patterns);
 
 // Needs at most 256 ranks.
 Plan make_mesh_plan(const Topology& topology, const Placement& placement);
 
-// The contribution of `server` is added first, and then those of the others by ascending rank.
-// Needs at most 256 ranks, one of them at `server`.
+// Whether the roots of a parameter server's plan contribute to each other's sums, as all servers
+// do, or have no trainers, as a hub's aggregators.
+enum class RootsPlace { among_the_trainers, beside_the_trainers };
+
+// servers: the roots; throws a UsageError for none, and for one twice. A root's own contribution is
+// added first, and then those of the others by ascending rank. Needs at most 256 ranks, one of them
+// at each root, and at most kMostCutThreads threads.
 Plan make_parameter_server_plan(const std::string& name, const Topology& topology,
-                                const Placement& placement, ServerId server);
+                                const Placement& placement, std::span<const ServerId> servers,
+                                RootsPlace place = RootsPlace::among_the_trainers);
 
 // Needs ranks that form a grid, under switches.
 Plan make_recursive_doubling_plan(const Topology& topology, const Placement& placement);

@@ -139,7 +139,7 @@ std::vector<Exchange> Plan::exchanges(Rank rank, unsigned thread, Stage stage,
   const unsigned w = mirrored(thread, stage, step);
   const PlanStep& s = this->step(thread, w);
   const bool aggregates = stage == Stage::aggregation;
-  if (!works(rank, thread, w) || (s.doubles() && !aggregates)) return {};
+  if (!works(rank, thread, w) || !s.takes_part(rank) || (s.doubles() && !aggregates)) return {};
   const unsigned own = s.digit(rank);
   // What ends at the rank with a digit, modulo the radix.
   const auto pieces_of = [&](unsigned digit) {
@@ -159,7 +159,7 @@ std::vector<Exchange> Plan::exchanges(Rank rank, unsigned thread, Stage stage,
     return result;
   }
   const PieceSet none{.thread = thread, .none = true, .digits = {}};
-  for (unsigned digit = 0; digit < s.radix; ++digit) {
+  for (unsigned digit = 0; digit < s.participants(); ++digit) {
     if (digit == own) continue;
     const Rank other = s.with_digit(rank, digit);
     if (!s.is_root()) {

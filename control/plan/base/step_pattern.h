@@ -19,7 +19,9 @@
 //
 // A root. All ranks send what they work on to the one with digit 0, which adds it at once, by
 // ascending digit of their ranks, and works on alone: the others have no part in the later steps.
-// So the step divides nothing. In the broadcast stage the root sends all its results to all.
+// So the step divides nothing. In the broadcast stage the root sends all its results to all. The
+// last digits may be bystanders, which neither send nor get anything: in a hub's plan the other
+// servers without trainers, each the root of other threads. Such a plan is no all-reduce.
 //
 // A doubling. Each rank sends all that it works on to every peer, and adds all contributions at
 // once, by ascending digit of their ranks. So the step divides nothing, all its ranks end with the
@@ -90,6 +92,7 @@ struct PlanStep {
   Pattern pattern = Pattern::mesh;
   // Null: a rank's digit is that by its number.
   std::shared_ptr<const DigitOrder> order = nullptr;
+  unsigned bystanders = 0;  // of the pattern root: the last digits
 
   unsigned digit_by_number(Rank rank) const { return rank / stride % radix; }
   unsigned digit(Rank rank) const {
@@ -105,6 +108,9 @@ struct PlanStep {
   bool doubles() const { return pattern == Pattern::doubling; }
   // That it divides into what a rank works on.
   unsigned parts() const { return is_root() || doubles() ? 1 : radix; }
+  // The digits below have a part in the step.
+  unsigned participants() const { return radix - bystanders; }
+  bool takes_part(Rank rank) const { return digit(rank) < participants(); }
   // Whether the rank sums something in the step: only then has it a part in the next.
   bool sums(Rank rank) const { return !is_root() || digit(rank) == 0; }
   // That follow each other: what one brings, the next can send on. 1 but in a ring.

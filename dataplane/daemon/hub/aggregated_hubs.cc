@@ -7,7 +7,6 @@
 #include <variant>
 
 #include "control/base/errors.h"
-#include "control/hub/aggregator_plan.h"
 
 #include "gradcube/gradcube.h"
 
@@ -139,16 +138,11 @@ bool AggregatedHubs::has_room_for(const HubCall& call) const {
 // Throws what cannot be done.
 void AggregatedHubs::begin(Aggregated& its) const {
   const HubCall& call = its.fetch.call();
-  const auto members = control::Placement::of(around_.topology, call.members, name_of(call))
-                           .with_trainers(call.trainers, name_of(call));
-  ServerHubShape shape;
-  shape.choice = std::make_shared<const control::PlanChoice>(
-      control::hub::aggregated(around_.topology, members, server_, name_of(call)));
-  shape.plan = &shape.choice->plan(0);
-  shape.rank = shape.choice->placement().rank(server_).value();
-  shape.aggregator = server_;
-  shape.trainers = 0;
-  shape.all_trainers = members.trainers();
+  HubDesign design{.shape = {}, .topology = &around_.topology, .server = server_};
+  design.members = control::Placement::of(around_.topology, call.members, name_of(call))
+                       .with_trainers(call.trainers, name_of(call));
+  design.shape.trainers = 0;
+  design.shape.all_trainers = design.members->trainers();
   control::JobDescriptor job;
   job.id = call.hub.job;
   job.name = call.job;
@@ -164,7 +158,7 @@ void AggregatedHubs::begin(Aggregated& its) const {
                         .number = call.hub.number,
                         .table = HubTableSource(its.fetch.take_table()),
                         .threads = around_.threads},
-                       std::move(shape),
+                       std::move(design),
                        around_.quota == nullptr ? MemoryQuota::Charge()
                                                 : MemoryQuota::Charge(*around_.quota, call.user));
 }

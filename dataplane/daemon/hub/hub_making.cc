@@ -1,10 +1,12 @@
 #include "dataplane/daemon/hub/hub_making.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <fmt/format.h>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "control/base/errors.h"
 #include "control/base/units.h"
@@ -45,7 +47,7 @@ HubMaking::HubMaking(HubWish wish, const HubDesign& design, MemoryQuota::Charge 
     HubTableContent content = read_hub_table(*draft.table, name);
     ServerHubShape& shape = draft.shape;
     shape.staleness = content.staleness;
-    choose_plan(shape, design.topology, content);
+    choose_plan(shape, design, content);
     draft.model = std::make_shared<const control::hub::HubModel>(
         std::move(content.keys), std::move(content.optimizers), *shape.plan, shape.engines,
         content.chunk_bytes, name);
@@ -59,25 +61,26 @@ HubMaking::HubMaking(HubWish wish, const HubDesign& design, MemoryQuota::Charge 
   });
 }
 
-void HubMaking::choose_plan(ServerHubShape& shape, const control::Topology* topology,
+void HubMaking::choose_plan(ServerHubShape& shape, const HubDesign& design,
                             const HubTableContent& content) const {
-  if (shape.plan != nullptr) {
-    if (content.aggregator != shape.aggregator) {
-      throw control::UsageError(name_of(wish_) + ": its table names another aggregator");
-    }
-    return;
+  const std::vector<bcube::ServerId>& aggregators = content.aggregators;
+  const bool is_named = std::ranges::find(aggregators, design.server) != aggregators.end();
+  if (design.members.has_value() && !is_named) {
+    throw control::UsageError(name_of(wish_) + ": its table names other aggregators");
   }
-  if (!content.aggregator.has_value()) {
+  if (aggregators.empty()) {
     std::uint64_t bytes = 0;
     for (const control::HubKey& key : content.keys) bytes += key.bytes();
     shape.plan = &shape.choice->plan_of_hub(bytes);
     return;
   }
-  const control::Placement& members = shape.choice->placement();
-  const control::ServerId server = members.server(shape.rank);
-  shape.aggregator = content.aggregator;
+  const control::Placement members =
+      design.members.has_value() ? *design.members : shape.choice->placement();
+  const bcube::ServerId server =
+      design.members.has_value() ? design.server : members.server(shape.rank);
+  shape.aggregators = aggregators;
   shape.choice = std::make_shared<const control::PlanChoice>(
-      control::hub::aggregated(*topology, members, *content.aggregator, name_of(wish_)));
+      control::hub::aggregated(*design.topology, members, aggregators, name_of(wish_)));
   shape.plan = &shape.choice->plan(0);
   shape.rank = shape.choice->placement().rank(server).value();
 }

@@ -22,6 +22,8 @@
 #include <optional>
 #include <string>
 
+#include "bcube_forwarding/address.h"
+#include "control/plan/base/placement.h"
 #include "control/plan/base/topology.h"
 #include "dataplane/daemon/engines/departed_sessions.h"
 #include "dataplane/daemon/hub/hub_table.h"
@@ -40,12 +42,14 @@ struct HubWish {
   std::launch threads = std::launch::async;  // deferred: none
 };
 
-// What is known of a hub before its table was read. Where the shape has no plan yet, the table
-// decides: it is that of its aggregator, which topology is for, or the lane's for an all-reduce of
-// the model.
+// What is known of a hub before its table was read, which decides on the plan: it is that of its
+// aggregators, or of the shape's choice for an all-reduce of the model.
 struct HubDesign {
   ServerHubShape shape;
   const control::Topology* topology = nullptr;  // outlives the making
+  // Of an aggregator's part, whose shape has no choice: its server, and the servers with trainers.
+  bcube::ServerId server = 0;
+  std::optional<control::Placement> members{};
 };
 
 class HubMaking final : public UnfinishedWork {
@@ -67,7 +71,7 @@ class HubMaking final : public UnfinishedWork {
   bool is_idle() const override;
 
  private:
-  void choose_plan(ServerHubShape& shape, const control::Topology* topology,
+  void choose_plan(ServerHubShape& shape, const HubDesign& design,
                    const HubTableContent& content) const;
 
   struct Draft {

@@ -47,9 +47,11 @@ HubTableContent read_hub_table(std::string_view bytes, std::string_view where) {
   const std::string_view optimizer = reader.take(table.optimizer_bytes);
   HubTableContent content;
   content.chunk_bytes = table.chunk_bytes;
-  if (table.aggregator != shared::kNoAggregator) content.aggregator = table.aggregator;
+  for (std::uint32_t i = 0; i < table.aggregators; ++i) {
+    content.aggregators.push_back(reader.read<std::uint32_t>());
+  }
   if (table.staleness != shared::kSynchronous) {
-    if (!content.aggregator.has_value()) reader.refuse("a staleness without an aggregator");
+    if (content.aggregators.empty()) reader.refuse("a staleness without an aggregator");
     content.staleness = table.staleness;
   }
   // What a key takes at least bounds how many there can be: no number is believed.

@@ -18,8 +18,8 @@ struct HubTableContent {
   std::vector<control::HubKey> keys;  // as ordered_keys() returns them
   control::KeyOptimizers optimizers;
   std::uint64_t chunk_bytes = 0;
-  std::optional<bcube::ServerId> aggregator;  // any number
-  std::optional<std::uint32_t> staleness;     // of a hub with an aggregator
+  std::vector<bcube::ServerId> aggregators;  // any numbers
+  std::optional<std::uint32_t> staleness;    // of a hub with aggregators
 };
 
 // Throws control::UsageError, with a message that begins with `where`.

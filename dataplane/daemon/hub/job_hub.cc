@@ -56,10 +56,10 @@ void JobHub::ask(unsigned local, HubWish wish, const LanePlans& plans, std::uint
   hub_.ask(local, std::move(wish), {shape, &topology}, session_.region(local).charge().another());
 }
 
-void JobHub::host(HubWish wish, ServerHubShape shape, MemoryQuota::Charge charge) {
+void JobHub::host(HubWish wish, HubDesign design, MemoryQuota::Charge charge) {
   if (!engines_.attached()) throw control::SetupError("the server has no engines");
-  complete(shape);
-  hub_.ask(0, std::move(wish), {shape, nullptr}, std::move(charge));
+  complete(design.shape);
+  hub_.ask(0, std::move(wish), design, std::move(charge));
 }
 
 // By the engines of this server.

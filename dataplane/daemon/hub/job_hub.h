@@ -34,8 +34,8 @@ class JobHub {
   void ask(unsigned local, HubWish wish, const LanePlans& plans, std::uint32_t all_trainers,
            const control::Topology& topology);
   // Where there are no trainers: makes what the server has of the hub. An answer follows as if to
-  // trainer 0. shape: with its plan. Throws control::SetupError where there are no engines.
-  void host(HubWish wish, ServerHubShape shape, MemoryQuota::Charge charge);
+  // trainer 0. Throws control::SetupError where there are no engines.
+  void host(HubWish wish, HubDesign design, MemoryQuota::Charge charge);
   // The trainer has wished for one, and was not answered yet; or any has, or there is one; and this
   // trainer has not freed it.
   bool waits(unsigned local) const { return hub_.waits(local); }

@@ -243,7 +243,7 @@ void Node::forget_the_gone(control::Instant now) {
     const control::JobAgent* agent = jobs_.agent(attempt);
     const bool over = agent == nullptr || agent->is_ending();
     if (!group.gone || !over || group.member->attached()) return false;
-    if (group.hub_caller.has_value()) end_call(*group.hub_caller, now);
+    end_calls(group, now);
     group.member->hub().forget();
     group.member->release(around_.departed);
     return true;

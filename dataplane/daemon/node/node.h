@@ -179,8 +179,8 @@ class Node {
     std::uint32_t notices = 0;               // told so far
     std::optional<control::JobDescriptor> descriptor;
     control::Epoch epoch = 0;
-    std::optional<control::HubCaller>
-        hub_caller;                   // of its hub's aggregator, if this server calls it
+    // Of its hub's aggregators, if this server calls them.
+    std::vector<control::HubCaller> hub_callers;
     control::Epoch halted_up_to = 0;  // by another server's, for what is before this epoch
     std::optional<control::CollectiveName> asked;  // by the newest command::Hold
     std::string why_ended;                         // empty before
@@ -237,10 +237,10 @@ class Node {
                        control::Instant now);
 
   // node_hubs.cc
-  bool calls_aggregator(const JobGroup& group, const ServerHub* hub) const;
-  std::optional<std::string> call_aggregator(JobGroup& group, control::Instant now);
-  void begin_call(JobGroup& group, const ServerHub& hub, control::Instant now);
-  void end_call(const control::HubCaller& caller, control::Instant now);
+  bool calls_aggregators(const JobGroup& group, const ServerHub* hub) const;
+  std::optional<std::string> call_aggregators(JobGroup& group, control::Instant now);
+  void begin_calls(JobGroup& group, const ServerHub& hub, control::Instant now);
+  void end_calls(const JobGroup& group, control::Instant now);
   void on_hub_message(const control::NodeMessage& message, control::Instant now);
   void lose_hub(const JobGroup& group, const std::string& why, control::Instant now);
 

@@ -1,8 +1,10 @@
 // A node's hubs: those of its trainers' jobs, and those that it aggregates for others
-// (hub/aggregated_hubs.h). Where a job's hub has an aggregator, the job's first server calls it,
-// and watches over it as long as there is the hub (control/jobs/hub/hub_caller.h).
+// (hub/aggregated_hubs.h). Where a job's hub has aggregators, the job's first server calls each of
+// them, and watches over them as long as there is the hub (control/jobs/hub/hub_caller.h).
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "dataplane/daemon/node/node.h"
 #include "dataplane/daemon/trainers/session_messages.h"
@@ -10,6 +12,16 @@
 #include "gradcube/gradcube.h"
 
 namespace gradcube::dataplane {
+
+namespace {
+
+bool all_stand(const std::vector<control::HubCaller>& callers) {
+  return std::ranges::all_of(callers, &control::HubCaller::stands);
+}
+
+bool has_failed(const control::HubCaller& caller) { return caller.failure().has_value(); }
+
+}  // namespace
 
 bool Node::ask_hub(TrainerId trainer, const shared::MakeHub& wish) {
   JobGroup* group = find(trainer.attempt);
@@ -46,11 +58,11 @@ std::shared_ptr<ServerHub> Node::hub_read_by(TrainerId trainer) {
 
 void Node::answer_hubs(control::Instant now) {
   for (auto& [attempt, group] : groups_) {
-    const std::optional<std::string> lost = call_aggregator(group, now);
+    const std::optional<std::string> lost = call_aggregators(group, now);
     const auto is_whole = [&group = group, this](const ServerHub& hub) {
-      const auto& caller = group.hub_caller;
-      return !calls_aggregator(group, &hub) ||
-             (caller.has_value() && caller->stands() && !caller->failure().has_value());
+      const auto& callers = group.hub_callers;
+      return !calls_aggregators(group, &hub) ||
+             (!callers.empty() && all_stand(callers) && std::ranges::none_of(callers, has_failed));
     };
     for (const HubAnswer& answer : group.member->hub().work(is_whole)) {
       if (around_.channel == nullptr) continue;
@@ -65,34 +77,35 @@ void Node::answer_hubs(control::Instant now) {
 }
 
 // The first server of a job calls for all of them.
-bool Node::calls_aggregator(const JobGroup& group, const ServerHub* hub) const {
-  return hub != nullptr && hub->shape().aggregator.has_value() &&
+bool Node::calls_aggregators(const JobGroup& group, const ServerHub* hub) const {
+  return hub != nullptr && !hub->shape().aggregators.empty() &&
          group.member->request().options.members.front() == server_;
 }
 
-// Calls it as long as there is the hub. What becomes of the hub when it fails: before it stands
+// Calls them as long as there is the hub. What becomes of the hub when one fails: before all stand
 // there is none, and then the job has lost what nobody else has: why, if it has.
-std::optional<std::string> Node::call_aggregator(JobGroup& group, control::Instant now) {
+std::optional<std::string> Node::call_aggregators(JobGroup& group, control::Instant now) {
   const ServerHub* hub = group.member->hub().hub();
-  const bool calls = calls_aggregator(group, hub);
-  std::optional<control::HubCaller>& caller = group.hub_caller;
-  if (caller.has_value() && (!calls || caller->hub().number != hub->number())) {
-    end_call(*caller, now);
-    caller.reset();
+  const bool calls = calls_aggregators(group, hub);
+  std::vector<control::HubCaller>& callers = group.hub_callers;
+  if (!callers.empty() && (!calls || callers.front().hub().number != hub->number())) {
+    end_calls(group, now);
+    callers.clear();
   }
   if (!calls) return std::nullopt;
-  if (!caller.has_value()) begin_call(group, *hub, now);
+  if (callers.empty()) begin_calls(group, *hub, now);
   control::NodeMessages out;
-  caller->on_time(now, out);
+  for (control::HubCaller& caller : callers) caller.on_time(now, out);
   send_all(out, now);
-  if (!caller->failure().has_value()) return std::nullopt;
-  const control::HubCaller::Failure& failure = *caller->failure();
-  if (caller->stands()) return failure.why;
+  const auto failed = std::ranges::find_if(callers, has_failed);
+  if (failed == callers.end()) return std::nullopt;
+  const control::HubCaller::Failure& failure = *failed->failure();
+  if (all_stand(callers)) return failure.why;
   group.member->hub().lose(failure.code == 0 ? GRADCUBE_EPEER : failure.code, failure.why, 0);
   return std::nullopt;
 }
 
-void Node::begin_call(JobGroup& group, const ServerHub& hub, control::Instant now) {
+void Node::begin_calls(JobGroup& group, const ServerHub& hub, control::Instant now) {
   const Member& member = *group.member;
   const control::JobOptions& options = member.request().options;
   const std::shared_ptr<const std::string>& table = group.member->hub().table();
@@ -110,14 +123,14 @@ void Node::begin_call(JobGroup& group, const ServerHub& hub, control::Instant no
   call.window = member.window();
   call.user = member.request().trainer.uid;
   call.table_bytes = static_cast<std::uint32_t>(table->size());
-  const bcube::ServerId aggregator = *hub.shape().aggregator;
-  group.hub_caller.emplace(server_, aggregator, space().text(aggregator), std::move(call), table,
-                           now);
+  for (const bcube::ServerId aggregator : hub.shape().aggregators) {
+    group.hub_callers.emplace_back(server_, aggregator, space().text(aggregator), call, table, now);
+  }
 }
 
-void Node::end_call(const control::HubCaller& caller, control::Instant now) {
+void Node::end_calls(const JobGroup& group, control::Instant now) {
   control::NodeMessages out;
-  caller.end(out);
+  for (const control::HubCaller& caller : group.hub_callers) caller.end(out);
   send_all(out, now);
 }
 
@@ -134,8 +147,9 @@ void Node::on_hub_message(const control::NodeMessage& message, control::Instant 
   } else {
     const control::HubName& hub = ask != nullptr ? ask->hub : state->hub;
     for (auto& [attempt, group] : groups_) {
-      std::optional<control::HubCaller>& caller = group.hub_caller;
-      if (caller.has_value() && caller->hub() == hub) caller->on_message(message, now, out);
+      for (control::HubCaller& caller : group.hub_callers) {
+        if (caller.hub() == hub) caller.on_message(message, now, out);
+      }
     }
   }
   send_all(out, now);

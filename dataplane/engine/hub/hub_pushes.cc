@@ -24,7 +24,7 @@ HubPushes::Outcome HubPushes::take(const SessionRegion& region, unsigned local,
       push.learning_rate = hub()->model().settings_of(asked.key).learning_rate;
     }
     // As frames tell it: so all trainers have the same, those of one server, too.
-    if (hub()->shape().aggregator.has_value()) {
+    if (!hub()->shape().aggregators.empty()) {
       push.learning_rate = static_cast<float>(push.learning_rate);
     }
   }
@@ -67,7 +67,7 @@ const char* HubPushes::check_fields(const control::HubKey& key,
       (asked.rate != 0 && kind != PushKind::gradients)) {
     return "a push with fields that pushes have not";
   }
-  const bool has_aggregator = hub()->shape().aggregator.has_value();
+  const bool has_aggregator = !hub()->shape().aggregators.empty();
   if (of_plane ? !has_aggregator : kind == PushKind::restored && has_aggregator) {
     return "a push of what its hub does not save or restore so";
   }

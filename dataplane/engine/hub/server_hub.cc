@@ -17,8 +17,9 @@ constexpr std::uint64_t kFreedApart = std::uint64_t{32} << 20;
 
 // Whose gradients are stepped with at once.
 std::uint32_t divisor_of(const ServerHubShape& shape) {
-  const std::uint32_t servers = shape.plan->ranks() - 1;  // that have trainers
-  return shape.staleness.has_value() ? shape.all_trainers / servers : shape.all_trainers;
+  if (!shape.staleness.has_value()) return shape.all_trainers;
+  const std::size_t servers = shape.plan->ranks() - shape.aggregators.size();  // with trainers
+  return static_cast<std::uint32_t>(shape.all_trainers / servers);
 }
 
 }  // namespace
@@ -81,7 +82,7 @@ HubExchangeContext ServerHub::context_of(const control::hub::HubModel& model,
           shape.block_bytes,
           shape.trainers,
           divisor_of(shape),
-          shape.aggregator.has_value(),
+          !shape.aggregators.empty(),
           shape.staleness,
           nullptr,
           nullptr};

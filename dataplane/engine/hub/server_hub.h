@@ -30,13 +30,13 @@ namespace gradcube::dataplane {
 
 // What a hub is made of, and where. The same on all servers, but for the rank and the trainers.
 struct ServerHubShape {
-  // Of a lane of the job, or where the hub has an aggregator its own; the plan is one of its.
+  // Of a lane of the job, or where the hub has aggregators its own; the plan is one of its.
   std::shared_ptr<const control::PlanChoice> choice;
   const control::Plan* plan = nullptr;
   control::Rank rank = 0;  // the server's, in the plan
-  // The plan's root, if it has no trainers of the job.
-  std::optional<bcube::ServerId> aggregator;
-  // Of an asynchronous hub, which has an aggregator: HubExchangeContext's.
+  // The plan's roots, if they have no trainers of the job.
+  std::vector<bcube::ServerId> aggregators;
+  // Of an asynchronous hub, which has aggregators: HubExchangeContext's.
   std::optional<std::uint32_t> staleness;
   const aggregation::Kernels* kernels = nullptr;
   std::uint32_t segment_bytes = 0;

@@ -93,6 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"star:5", 97, "hips:ring"}, Case{"bcube:3,2", 500, "ring"},
         Case{"bcube:4,2", 333, "hips:ring,mesh"}, Case{"bcube:3,2", 777, "hips:mesh,ring"},
         Case{"bcube:3,2", 777, "hips:root"}, Case{"bcube:3,2", 777, "ps:1,1"},
+        Case{"bcube:3,2", 777, "ps:1,1 0,2"}, Case{"bcube:3,2", 777, "hips:2xroot"},
         Case{"bcube:3,2", 777, "two-level"}, Case{"bcube:4x3x2", 777, "recursive_doubling"},
         Case{"star:5", 97, "recursive_doubling", 3}, Case{"bcube:4,2", 777, "hips:root,ring"},
         Case{"bcube:2,3", 400, "hips:ring,root,mesh"}, Case{"bcube:2,2", 301, "bml", 3},

@@ -6,6 +6,7 @@
 
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
+#include "control/plan/plan_cost.h"
 #include "control/plan/thread_schedule.h"
 #include "control/plan/verify.h"
 #include "tests/unit/control/message.h"
@@ -56,6 +57,41 @@ TEST(RootPlans, LoadTheLinksOfTheParameterServerAndNoOther) {
   }
 }
 
+// Each root has a part of the buffer, and so its links carry m times less than those of one.
+TEST(RootPlans, ShareTheBufferAmongTheRootsThatANameLists) {
+  const Plan plan = plan_of("ps:5 2 6", "star:7");
+  ASSERT_EQ(plan.threads(), 3u);
+  EXPECT_EQ(plan.owned(5, 0).text(), "<0,5>");
+  EXPECT_EQ(plan.owned(2, 1).text(), "<1,2>");
+  EXPECT_EQ(plan.owned(6, 2).text(), "<2,6>");
+  EXPECT_TRUE(plan.owned(2, 0).none);
+  const VerifyReport report = verify(plan);
+  EXPECT_EQ(report.pieces, 3u);
+  // Into a root 6 contributions to its piece, and in the other stage the results of the others.
+  EXPECT_EQ(report.link_pieces, (std::vector<std::uint64_t>{6 + 2}));
+  EXPECT_EQ(report.transfers, 3u * 12);
+  const auto one = PlanCost(plan_of("ps:5", "star:7")).share(0);
+  EXPECT_DOUBLE_EQ(PlanCost(plan).share(0), one * 8 / 6 / 3);
+}
+
+TEST(RootPlans, HaveAsManyRootsInEachGroupAsANameSays) {
+  const Plan plan = plan_of("hips:2xroot", "bcube:3,2");
+  ASSERT_EQ(plan.threads(), 8u) << "for each process and each pair of roots";
+  unsigned owned = 0;
+  for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+    for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+      if (plan.owned(rank, thread).none) continue;
+      ++owned;
+      EXPECT_LT(rank % 3, 2u);
+      EXPECT_LT(rank / 3, 2u);
+    }
+  }
+  EXPECT_EQ(owned, 8u);
+  EXPECT_EQ(plan_of("hips:2xroot,mesh", "bcube:3,2").threads(), 4u);
+  EXPECT_EQ(plan_of("hips:1xroot", "bcube:3,2").threads(), 2u);
+  EXPECT_EQ(plan_of("hips:ring,2xroot", "torus:3,2").threads(), 8u) << "both ways round";
+}
+
 TEST(RootPlans, LetTheRootOfEachGroupGoOnAloneInTwoLevels) {
   const Plan plan = plan_of("two-level", "bcube:3,2");
   EXPECT_EQ(plan.pieces(), 3u);
@@ -100,9 +136,13 @@ TEST(RootPlans, AreProvedOnEverySmallTopology) {
   for (const Topology& topology : small_topologies(81)) {
     const Placement all = Placement::all(topology);
     const std::string last = topology.space().text(topology.servers() - 1);
-    for (const std::string& name : {std::string("ps"), "ps:" + last.substr(1, last.size() - 2),
-                                    std::string("hips:root"), std::string("two-level")}) {
+    const std::string first = topology.space().text(0);
+    const std::string at_last = "ps:" + last.substr(1, last.size() - 2);
+    for (const std::string& name :
+         {std::string("ps"), at_last, at_last + " " + first.substr(1, first.size() - 2),
+          std::string("hips:root"), std::string("hips:2xroot"), std::string("two-level")}) {
       if (name == "two-level" && topology.levels() == 1) continue;
+      if (name == "hips:2xroot" && topology.levels() > 2) continue;  // too many threads
       SCOPED_TRACE(name + " on " + topology.spec());
       const VerifyReport report = verify(make_plan(name, topology, all, "test"));
       // Each gives all away but one, and gets all back.
@@ -119,6 +159,14 @@ TEST(RootPlans, SayWhatTheyCannotRun) {
   EXPECT_EQ(message_of<UsageError>([&] { make_plan("ps:0,1", topology, row, "test"); }),
             "algorithm ps:0,1: [0,1] is none of the job's servers; expected one of them, for "
             "example ps alone, which takes the first, or the one whose ports have most");
+  EXPECT_EQ(refusal("ps:1 3 1", "star:5"), "algorithm ps:1 3 1: it names [1] twice");
+  EXPECT_EQ(refusal("ps:", "star:5"), "algorithm ps:: it names no server");
+  EXPECT_EQ(refusal("hips:mesh,4xroot", "bcube:3x4"),
+            "algorithm hips:mesh,4xroot: 4 roots in groups of 3 servers");
+  EXPECT_NE(refusal("hips:4xroot", "bcube:4,2")
+                .find("its roots have threads of their own, 32 of them, and a plan has at most 20; "
+                      "expected one that runs on these servers: bml"),
+            std::string::npos);
   EXPECT_NE(refusal("ps", "bcube:17,2").find("ps: a step has at most 256 servers"),
             std::string::npos);
   EXPECT_EQ(refusal("two-level", "star:5"),

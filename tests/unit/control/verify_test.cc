@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,12 +75,12 @@ TEST(Verify, CountsThePiecesOfHalvingAndDoubling) {
 }
 
 // Of hips:mesh,ring,root and so on, by a number for each.
+constexpr const char* kPatternNames[] = {"mesh", "ring", "root", "2xroot"};
 std::string mixture_of_patterns(unsigned mixture, unsigned stages) {
-  static constexpr const char* kPatterns[] = {"mesh", "ring", "root"};
   std::string name = "hips";
-  for (unsigned w = 0; w < stages; ++w, mixture /= 3) {
+  for (unsigned w = 0; w < stages; ++w, mixture /= std::size(kPatternNames)) {
     name += w == 0 ? ":" : ",";
-    name += kPatterns[mixture % 3];
+    name += kPatternNames[mixture % std::size(kPatternNames)];
   }
   return name;
 }
@@ -87,7 +88,7 @@ std::string mixture_of_patterns(unsigned mixture, unsigned stages) {
 TEST(Verify, ProvesEveryMixtureOfMeshesRingsAndRoots) {
   for (const char* spec : {"bcube:2,3", "bcube:3,2", "bcube:4,2", "bcube:3,3"}) {
     const Topology topology = parse_topology(spec, "test");
-    for (unsigned mixture = 0; mixture < (topology.levels() == 3 ? 27U : 9U); ++mixture) {
+    for (unsigned mixture = 0; mixture < (topology.levels() == 3 ? 63U : 16U); ++mixture) {
       const std::string name = mixture_of_patterns(mixture, topology.levels());
       SCOPED_TRACE(name + " on " + spec);
       const Plan plan = make_plan(name, topology, "test");

@@ -96,7 +96,7 @@ void FakeDaemon::hear(FakeSession& session) {
       heard_.hub_keys = session.hub()->keys();
       heard_.hub_optimizer = session.hub()->optimizer();
       heard_.hub_chunk_bytes = session.hub()->chunk_bytes();
-      heard_.hub_aggregator = session.hub()->aggregator();
+      heard_.hub_aggregators = session.hub()->aggregators();
       heard_.hub_staleness = session.hub()->staleness();
     } break;
     case FakeSession::Message::end_hub: {

@@ -107,7 +107,7 @@ struct Heard {
   std::vector<FakeHubKey> hub_keys;     // of the latest
   std::string hub_optimizer;
   std::uint64_t hub_chunk_bytes = 0;
-  std::uint32_t hub_aggregator = 0;
+  std::vector<std::uint32_t> hub_aggregators;
   std::uint32_t hub_staleness = 0;
   int hub_ends = 0;
   int seals = 0;                     // of its memory when it said that it had mapped it

@@ -31,9 +31,11 @@ FakeHub::FakeHub(const std::byte* table, std::size_t bytes) {
   const std::byte* at = table;
   const auto begin = take<shared::HubTable>(at);
   chunk_bytes_ = begin.chunk_bytes;
-  aggregator_ = begin.aggregator;
   staleness_ = begin.staleness;
   optimizer_ = take_text(at, begin.optimizer_bytes);
+  for (std::uint32_t i = 0; i < begin.aggregators; ++i) {
+    aggregators_.push_back(take<std::uint32_t>(at));
+  }
   for (std::uint32_t i = 0; i < begin.keys; ++i) {
     const auto given = take<shared::HubTableKey>(at);
     FakeHubKey& key = keys_.emplace_back();

@@ -33,7 +33,7 @@ class FakeHub {
   void push(const shared::Submission& submission, const std::byte* values);
 
   std::uint64_t chunk_bytes() const { return chunk_bytes_; }
-  std::uint32_t aggregator() const { return aggregator_; }
+  const std::vector<std::uint32_t>& aggregators() const { return aggregators_; }
   std::uint32_t staleness() const { return staleness_; }
   const std::string& optimizer() const { return optimizer_; }
   const std::vector<FakeHubKey>& keys() const { return keys_; }
@@ -46,7 +46,7 @@ class FakeHub {
 
  private:
   std::uint64_t chunk_bytes_ = 0;
-  std::uint32_t aggregator_ = 0;
+  std::vector<std::uint32_t> aggregators_;
   std::uint32_t staleness_ = 0;
   std::string optimizer_;
   std::vector<FakeHubKey> keys_;

@@ -119,7 +119,32 @@ TEST_F(HubSettingsTest, HaveAnAggregatorThatIsTheNumberOfAServer) {
   settings_.aggregator = 7;
   ASSERT_NE(create(session_), nullptr);
   ASSERT_TRUE(eventually([&] { return !daemon_.heard().hub_keys.empty(); }));
-  EXPECT_EQ(daemon_.heard().hub_aggregator, 7U);
+  EXPECT_EQ(daemon_.heard().hub_aggregators, (std::vector<std::uint32_t>{7}));
+}
+
+// In one order for all trainers.
+TEST_F(HubSettingsTest, HaveSeveralAggregatorsInAnyOrder) {
+  const std::vector<std::uint64_t> servers = {8, 3, 7};
+  settings_.aggregators = servers.data();
+  settings_.aggregator_count = servers.size();
+  ASSERT_NE(create(session_), nullptr);
+  ASSERT_TRUE(eventually([&] { return !daemon_.heard().hub_keys.empty(); }));
+  EXPECT_EQ(daemon_.heard().hub_aggregators, (std::vector<std::uint32_t>{3, 7, 8}));
+}
+
+TEST_F(HubSettingsTest, RefuseListsOfAggregatorsThatAreNone) {
+  const std::vector<std::uint64_t> servers(100, 7);
+  settings_.aggregators = servers.data();
+  settings_.aggregator_count = 2;
+  expect_refused("the hub has the aggregator 7 twice");
+  settings_.aggregator_count = 21;
+  expect_refused("the hub has 21 aggregators: expected a list of at most 20, and no other");
+  settings_.aggregator_count = 1;
+  settings_.aggregator = 7;
+  expect_refused("and no other aggregator beside it");
+  settings_.aggregators = nullptr;
+  settings_.aggregator = GRADCUBE_HUB_NO_AGGREGATOR;
+  expect_refused("the hub has 1 aggregators: expected a list");
 }
 
 // Its daemon takes no others, and evicts who pushes one.

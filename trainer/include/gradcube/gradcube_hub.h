@@ -103,12 +103,17 @@ typedef struct {
    * before new ones all trainers wait for their pushes and meet in a gradcube_barrier(). 0 to
    * 2^32 - 2, or GRADCUBE_HUB_SYNCHRONOUS. */
   uint64_t staleness;
+  /* In the place of `aggregator`: the numbers of several, 1 to 20 in any order. Each has whole
+   * chunks of keys, about as many bytes as the others; whoever has them, the weights after a step
+   * are the same. A hub of which one is lost has ended. */
+  const uint64_t* aggregators;
+  size_t aggregator_count;
 } gradcube_hub_settings;
 
 #define GRADCUBE_HUB_SETTINGS_INIT                                                      \
   {                                                                                     \
     sizeof(gradcube_hub_settings), NULL, 0, "sgd", 0, 0, 0, GRADCUBE_HUB_NO_AGGREGATOR, \
-        GRADCUBE_HUB_SYNCHRONOUS                                                        \
+        GRADCUBE_HUB_SYNCHRONOUS, NULL, 0                                               \
   }
 
 /* Of a push: the optimizer's own learning rate. */
@@ -171,7 +176,7 @@ GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
  * the same pushes. GRADCUBE_EAGAIN while pushes of this trainer are in flight, or before the end of
  * the checkpoint before.
  *
- * With an aggregator there is one file, of all, which rank 0 writes: what the aggregator has comes
+ * With aggregators there is one file, of all, which rank 0 writes: what each aggregator has comes
  * to the trainers first. Begin waits for that as long as gradcube_hub_create() could wait. It takes
  * as long as a push of all keys for the weights and for each array of state, of 16-bit keys twice
  * as many and one more; meanwhile the keys count as being pushed. Of an asynchronous hub begin is

@@ -51,6 +51,7 @@ struct HubSettings {
   unsigned lane = 0;
   std::uint64_t aggregator = GRADCUBE_HUB_NO_AGGREGATOR;
   std::uint64_t staleness = GRADCUBE_HUB_SYNCHRONOUS;
+  std::vector<std::uint64_t> aggregators = {};
 };
 
 class Hub {
@@ -73,6 +74,8 @@ class Hub {
     wanted.lane = settings.lane;
     wanted.aggregator = settings.aggregator;
     wanted.staleness = settings.staleness;
+    wanted.aggregators = settings.aggregators.data();
+    wanted.aggregator_count = settings.aggregators.size();
     made_->session = session.session_;
     check(
         gradcube_hub_create(session.handle(), &wanted, detail::milliseconds(timeout), &made_->hub));

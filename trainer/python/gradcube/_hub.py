@@ -1,6 +1,7 @@
 """Hub: gradcube_hub.h on NumPy arrays."""
 
 import collections
+import collections.abc
 import contextlib
 import ctypes
 import os
@@ -56,6 +57,15 @@ def _path_of(path):
     return encoded
 
 
+def _servers_of(aggregator):
+    if aggregator is None:
+        aggregator = ()
+    elif not isinstance(aggregator, collections.abc.Iterable):
+        aggregator = (aggregator,)
+    servers = [whole_number(server, "aggregator", 0, _MOST_SERVER) for server in aggregator]
+    return (ctypes.c_uint64 * len(servers))(*servers)
+
+
 class Hub:
     """The parameter hub of a session's job: weights with an optimizer, of which each server has its part.
 
@@ -66,7 +76,7 @@ class Hub:
     ``chunk_bytes``: what is sent, added and stepped as one; 0: by the length of the model.
     ``lane``: whose algorithm the hub takes.
     ``aggregator``: the number of a server without trainers of the job, which has all weights and the optimizer's state;
-    None: the trainers' servers have them. Of such a hub rank 0 writes and reads the one file of a checkpoint.
+    a list of them: each has a part; None: the trainers' servers have them. Of such a hub rank 0 writes and reads the one file of a checkpoint.
     ``staleness``: with an aggregator: a number makes the hub asynchronous. Each server's gradients are stepped with by
     themselves, and a push waits for others only where theirs of the key are more than ``staleness`` behind those
     before it. None: all trainers' gradients make one step.
@@ -111,6 +121,7 @@ class Hub:
         keys, names = self._keys_of(weights)  # both must outlive the call
         if not isinstance(optimizer, str):
             raise InvalidError(f"invalid optimizer: expected a string, not {type(optimizer).__name__}")
+        aggregators = _servers_of(aggregator)
         settings = HubSettings(
             size=ctypes.sizeof(HubSettings),
             keys=keys,
@@ -118,9 +129,9 @@ class Hub:
             optimizer=optimizer.encode(errors="replace"),
             chunk_bytes=whole_number(chunk_bytes, "chunk_bytes", 0, _MOST_BYTES),
             lane=whole_number(lane, "lane", 0, session._last_lane),
-            aggregator=(
-                _NO_AGGREGATOR if aggregator is None else whole_number(aggregator, "aggregator", 0, _MOST_SERVER)
-            ),
+            aggregator=_NO_AGGREGATOR,
+            aggregators=aggregators,
+            aggregator_count=len(aggregators),
             staleness=(
                 _SYNCHRONOUS if staleness is None else whole_number(staleness, "staleness", 0, _MOST_STALENESS)
             ),

@@ -98,6 +98,8 @@ class HubSettings(ctypes.Structure):
         ("reserved", ctypes.c_uint64),
         ("aggregator", ctypes.c_uint64),
         ("staleness", ctypes.c_uint64),
+        ("aggregators", ctypes.POINTER(ctypes.c_uint64)),
+        ("aggregator_count", ctypes.c_size_t),
     ]
 
 

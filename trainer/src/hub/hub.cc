@@ -64,6 +64,35 @@ std::vector<control::HubKey> ordered(const gradcube_hub_key* given, std::size_t 
   }
 }
 
+std::vector<std::uint32_t> aggregators_of(const gradcube_hub_settings& settings) {
+  std::span<const std::uint64_t> given(&settings.aggregator, 1);
+  if (settings.aggregator_count != 0) {
+    if (settings.aggregator != GRADCUBE_HUB_NO_AGGREGATOR || settings.aggregators == nullptr ||
+        settings.aggregator_count > shared::kMostAggregators) {
+      refuse_hub("the hub has " + std::to_string(settings.aggregator_count) +
+                 " aggregators: expected a list of at most " +
+                 std::to_string(shared::kMostAggregators) + ", and no other aggregator beside it");
+    }
+    given = {settings.aggregators, settings.aggregator_count};
+  } else if (settings.aggregator == GRADCUBE_HUB_NO_AGGREGATOR) {
+    return {};
+  }
+  std::vector<std::uint32_t> aggregators;
+  for (const std::uint64_t server : given) {
+    if (server >= UINT32_MAX) {
+      refuse_hub("the aggregator of the hub is " + std::to_string(server) +
+                 ": expected the number of a server, or GRADCUBE_HUB_NO_AGGREGATOR");
+    }
+    aggregators.push_back(static_cast<std::uint32_t>(server));
+  }
+  std::ranges::sort(aggregators);
+  const auto twice = std::ranges::adjacent_find(aggregators);
+  if (twice != aggregators.end()) {
+    refuse_hub("the hub has the aggregator " + std::to_string(*twice) + " twice");
+  }
+  return aggregators;
+}
+
 template <typename T>
 void append(std::vector<char>& to, const T& value) {
   const auto* bytes = reinterpret_cast<const char*>(&value);
@@ -87,13 +116,7 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
   lane_ = settings.lane;
   chunk_bytes_ = settings.chunk_bytes;
   if (settings.reserved != 0) refuse_hub("a reserved field of the hub is not 0");
-  if (settings.aggregator != GRADCUBE_HUB_NO_AGGREGATOR) {
-    if (settings.aggregator >= shared::kNoAggregator) {
-      refuse_hub("the aggregator of the hub is " + std::to_string(settings.aggregator) +
-                 ": expected the number of a server, or GRADCUBE_HUB_NO_AGGREGATOR");
-    }
-    aggregator_ = static_cast<std::uint32_t>(settings.aggregator);
-  }
+  aggregators_ = aggregators_of(settings);
   if (settings.staleness != GRADCUBE_HUB_SYNCHRONOUS) {
     if (!has_aggregator()) refuse_hub("only a hub with an aggregator can be asynchronous");
     if (settings.staleness >= shared::kSynchronous) {
@@ -208,10 +231,11 @@ void Hub::disown() noexcept {
 
 std::vector<char> Hub::table() const {
   std::vector<char> table;
-  append(table,
-         shared::HubTable{chunk_bytes_, static_cast<std::uint32_t>(keys_.size()),
-                          static_cast<std::uint32_t>(optimizer_.size()), aggregator_, staleness_});
+  append(table, shared::HubTable{chunk_bytes_, static_cast<std::uint32_t>(keys_.size()),
+                                 static_cast<std::uint32_t>(optimizer_.size()),
+                                 static_cast<std::uint32_t>(aggregators_.size()), staleness_});
   table.insert(table.end(), optimizer_.begin(), optimizer_.end());
+  for (const std::uint32_t aggregator : aggregators_) append(table, aggregator);
   for (const control::HubKey& key : ordered_) {
     append(table, shared::HubTableKey{key.elements, static_cast<std::uint32_t>(key.name.size()),
                                       static_cast<std::uint32_t>(key.type)});

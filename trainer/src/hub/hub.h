@@ -108,7 +108,7 @@ class Hub {
 
   std::uint32_t number() const { return number_; }
   unsigned lane() const { return lane_; }
-  bool has_aggregator() const { return aggregator_ != shared::kNoAggregator; }
+  bool has_aggregator() const { return !aggregators_.empty(); }
   bool is_asynchronous() const { return staleness_ != shared::kSynchronous; }
   std::size_t size() const { return keys_.size(); }
   // By the trainer's own list.
@@ -184,7 +184,7 @@ class Hub {
   std::uint32_t number_;
   unsigned lane_ = 0;
   std::size_t chunk_bytes_ = 0;
-  std::uint32_t aggregator_ = shared::kNoAggregator;
+  std::vector<std::uint32_t> aggregators_;  // ascending
   std::uint32_t staleness_ = shared::kSynchronous;
   std::string optimizer_;
   std::vector<Key> keys_;

@@ -35,12 +35,13 @@ std::unique_ptr<Hub> HubClient::make(const gradcube_hub_settings& settings, int 
   const auto other = std::find_if(digests.begin(), digests.end(),
                                   [&](const Said& said) { return said.value != digests[0].value; });
   if (other != digests.end()) {
-    throw Failure(GRADCUBE_EMISMATCH,
-                  "the trainers of job \"" + session_.job() + "\" ask for different hubs: rank " +
-                      std::to_string(other - digests.begin()) +
-                      " has other keys than rank 0, another optimizer, chunk size, lane, "
-                      "aggregator or staleness, or has made another number of hubs: then leave the "
-                      "job");
+    throw Failure(
+        GRADCUBE_EMISMATCH,
+        "the trainers of job \"" + session_.job() + "\" ask for different hubs: rank " +
+            std::to_string(other - digests.begin()) +
+            " has other keys than rank 0, another optimizer, chunk size, lane, "
+            "aggregators or staleness, or has made another number of hubs: then leave the "
+            "job");
   }
   std::uint64_t run = 0;
   if (::getentropy(&run, sizeof(run)) != 0) run = hub->digest();

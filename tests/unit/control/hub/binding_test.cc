@@ -155,6 +155,20 @@ TEST(PortBytes, OfSeveralPortsOfARootAreThoseOfTheChunksThatAreBoundToThem) {
             (std::vector<double>{800, 560}));
 }
 
+// Each root works with all its lcores.
+TEST(Bindings, DealAllLcoresToThePathsOfEachRoot) {
+  const auto paths = hub_paths(plan_of("ps:7 8", "star:9"), lcores_on({-1, -1, -1}), {});
+  ASSERT_EQ(paths.size(), 2u);
+  for (const HubPath& path : paths) EXPECT_EQ(path.lcores, (std::vector<unsigned>{0, 1, 2}));
+}
+
+TEST(PortBytes, OfSeveralRootsAreThoseOfTheBusiest) {
+  const Plan plan = plan_of("ps:7 8", "star:9");
+  const auto paths = hub_paths(plan, lcores_on({-1}), {});
+  EXPECT_EQ(port_bytes(plan, paths, std::vector<HubLoad>{{1, 100}, {1, 110}}),
+            (std::vector<double>{880}));
+}
+
 // What comes over relays comes in by the ports that their routes lead to.
 TEST(PortBytes, OfARootThatIsNoNeighbourOfAllGoByTheRoutes) {
   const Plan plan = plan_of("ps", "bcube:3,2");
@@ -171,6 +185,8 @@ TEST(OptimizerBytes, AreThoseOfWeightsStateAndRoundedWeights) {
   EXPECT_EQ(optimizer_bytes(keys, parse_optimizer("adam", "optimizer")), 110u * 12 + 200);
   EXPECT_EQ(owners(plan_of("bml", "bcube:3,2")), 9u);
   EXPECT_EQ(owners(plan_of("ps", "star:9")), 1u);
+  EXPECT_EQ(owners(plan_of("ps:7 8 2", "star:9")), 3u);
+  EXPECT_EQ(owners(plan_of("hips:root,mesh", "bcube:3,2")), 3u);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ class AggregatedHubsTest : public testing::Test {
     return call;
   }
   static std::string table() {
-    return hub_table({{"key", 10, aggregation::DataType::float32}}, "sgd", 32768, kAggregating);
+    return hub_table({{"key", 10, aggregation::DataType::float32}}, "sgd", 32768, {kAggregating});
   }
 
   // What is answered, of which there is one thing at most.

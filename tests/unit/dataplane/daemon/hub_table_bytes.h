@@ -19,11 +19,13 @@ std::string bytes_of(const T& value) {
 
 inline std::string table_begin(std::uint32_t keys, std::string_view optimizer = "sgd",
                                std::uint64_t chunk_bytes = 32768,
-                               std::uint32_t aggregator = shared::kNoAggregator) {
-  const auto optimizer_bytes = static_cast<std::uint32_t>(optimizer.size());
-  return bytes_of(shared::HubTable{chunk_bytes, keys, optimizer_bytes, aggregator,
-                                   shared::kSynchronous}) +
-         std::string(optimizer);
+                               const std::vector<std::uint32_t>& aggregators = {}) {
+  std::string table = bytes_of(
+      shared::HubTable{chunk_bytes, keys, static_cast<std::uint32_t>(optimizer.size()),
+                       static_cast<std::uint32_t>(aggregators.size()), shared::kSynchronous});
+  table += optimizer;
+  for (const std::uint32_t aggregator : aggregators) table += bytes_of(aggregator);
+  return table;
 }
 
 inline std::string table_key(std::string_view name, std::uint64_t elements = 1,
@@ -34,9 +36,9 @@ inline std::string table_key(std::string_view name, std::uint64_t elements = 1,
 
 inline std::string hub_table(const std::vector<control::HubKey>& keys,
                              std::string_view optimizer = "sgd", std::uint64_t chunk_bytes = 32768,
-                             std::uint32_t aggregator = shared::kNoAggregator) {
+                             const std::vector<std::uint32_t>& aggregators = {}) {
   std::string table =
-      table_begin(static_cast<std::uint32_t>(keys.size()), optimizer, chunk_bytes, aggregator);
+      table_begin(static_cast<std::uint32_t>(keys.size()), optimizer, chunk_bytes, aggregators);
   for (const control::HubKey& key : keys) {
     table += table_key(key.name, key.elements, static_cast<std::uint32_t>(key.type));
   }

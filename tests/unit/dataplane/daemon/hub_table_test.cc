@@ -52,16 +52,25 @@ TEST(HubTable, IsReadAsItWasWritten) {
                                                {"conv", 900, DataType::float32}}));
 }
 
-TEST(HubTable, SaysHowStaleAnAggregatorsHubMayBe) {
-  std::string table = good_table();
-  const auto set = [&table](std::size_t field, std::uint32_t value) {
-    std::memcpy(table.data() + field, &value, sizeof value);
+TEST(HubTable, SaysHowStaleTheHubOfItsAggregatorsMayBe) {
+  const auto table_of = [](const std::vector<std::uint32_t>& aggregators, std::uint32_t staleness) {
+    std::string table = hub_table({{"a", 1, DataType::float32}}, "sgd", 32768, aggregators);
+    std::memcpy(table.data() + offsetof(shared::HubTable, staleness), &staleness, sizeof staleness);
+    return table;
   };
-  EXPECT_EQ(read_hub_table(table, "here").staleness, std::nullopt);
-  set(offsetof(shared::HubTable, staleness), 3);
-  EXPECT_THAT(refusal(table), HasSubstr("a staleness without an aggregator"));
-  set(offsetof(shared::HubTable, aggregator), 8);
-  EXPECT_EQ(read_hub_table(table, "here").staleness, 3U);
+  EXPECT_EQ(read_hub_table(table_of({8}, shared::kSynchronous), "here").staleness, std::nullopt);
+  EXPECT_THAT(refusal(table_of({}, 3)), HasSubstr("a staleness without an aggregator"));
+  const HubTableContent content = read_hub_table(table_of({7, 8}, 3), "here");
+  EXPECT_EQ(content.staleness, 3U);
+  EXPECT_EQ(content.aggregators, (std::vector<bcube::ServerId>{7, 8}));
+}
+
+TEST(HubTable, IsRefusedWithMoreAggregatorsThanItHas) {
+  std::string table = good_table();
+  for (const std::uint32_t count : {1000U, UINT32_MAX}) {
+    std::memcpy(table.data() + offsetof(shared::HubTable, aggregators), &count, sizeof count);
+    EXPECT_THAT(refusal(table), HasSubstr("ends too early"));
+  }
 }
 
 TEST(HubTable, IsRefusedWhereverItEndsTooEarly) {
@@ -95,10 +104,10 @@ TEST(HubTable, IsRefusedWithLengthsThatLie) {
     EXPECT_THAT(refusal(table_begin(1) + bytes_of(shared::HubTableKey{1, bytes, 0}) + "a"),
                 HasSubstr("ends too early"))
         << bytes;
-    EXPECT_THAT(refusal(bytes_of(shared::HubTable{32768, 1, std::max(bytes, 4U),
-                                                  shared::kNoAggregator, shared::kSynchronous}) +
-                        "sgd"),
-                HasSubstr("ends too early"))
+    EXPECT_THAT(
+        refusal(bytes_of(shared::HubTable{32768, 1, std::max(bytes, 4U), 0, shared::kSynchronous}) +
+                "sgd"),
+        HasSubstr("ends too early"))
         << bytes;
   }
 }

@@ -155,7 +155,7 @@ TEST_F(SessionHub, RefusesLearningRatesThatAreNone) {
 constexpr bcube::ServerId kAggregator = 1;
 
 TEST_F(SessionHub, TakesPlanesOfKeysThatAnAggregatorHas) {
-  const std::shared_ptr<ServerHub> hub = small_hub(1, 1, 0, kAggregator);
+  const std::shared_ptr<ServerHub> hub = small_hub(1, 1, 0, {kAggregator});
   session_->set_hub(*hub);
   take(small_push(7, 0, shared::PushKind::saved));
   shared::Submission loaded = small_push(8, 1, shared::PushKind::loaded);
@@ -168,7 +168,7 @@ TEST_F(SessionHub, TakesPlanesOfKeysThatAnAggregatorHas) {
 
 TEST_F(SessionHub, RefusesPlanesThatThereAreNot) {
   const auto expect_refused = [](const std::string& reason, shared::PushKind kind,
-                                 std::optional<bcube::ServerId> aggregator, unsigned plane,
+                                 const std::vector<bcube::ServerId>& aggregators, unsigned plane,
                                  std::uint64_t steps) {
     const auto change = [&](shared::Submission& entry) {
       entry.push.kind = static_cast<std::uint8_t>(kind);
@@ -176,17 +176,17 @@ TEST_F(SessionHub, RefusesPlanesThatThereAreNot) {
       entry.push.steps = steps;
       entry.push.rate = 0;
     };
-    expect_violation(reason, change, 1, small_hub(1, 1, 0, aggregator));
+    expect_violation(reason, change, 1, small_hub(1, 1, 0, aggregators));
   };
   using Kind = shared::PushKind;
   expect_refused("does not save or restore so", Kind::saved, {}, 0, 0);
   expect_refused("does not save or restore so", Kind::loaded, {}, 0, 0);
-  expect_refused("does not save or restore so", Kind::restored, kAggregator, 0, 0);
-  expect_refused("fields that pushes have not", Kind::weights, kAggregator, 1, 0);
+  expect_refused("does not save or restore so", Kind::restored, {kAggregator}, 0, 0);
+  expect_refused("fields that pushes have not", Kind::weights, {kAggregator}, 1, 0);
   // Of sgd and float32 there are the weights alone.
-  expect_refused("fields that pushes have not", Kind::saved, kAggregator, 1, 0);
-  expect_refused("more steps", Kind::saved, kAggregator, 0, 1);
-  expect_refused("more steps", Kind::loaded, kAggregator, 0, shared::kMostLoadedSteps + 2);
+  expect_refused("fields that pushes have not", Kind::saved, {kAggregator}, 1, 0);
+  expect_refused("more steps", Kind::saved, {kAggregator}, 0, 1);
+  expect_refused("more steps", Kind::loaded, {kAggregator}, 0, shared::kMostLoadedSteps + 2);
 }
 
 TEST_F(SessionHub, RefusesMemoryThatIsNotConfirmed) {

@@ -4,11 +4,17 @@
 
 #include <array>
 #include <cstdint>
+#include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "aggregation/optimizer_step.h"
 #include "control/checkpoint/hub_key.h"
+#include "control/hub/aggregator_plan.h"
+#include "control/plan/base/placement.h"
+#include "control/plan/base/plan.h"
+#include "control/plan/base/topology.h"
 
 namespace gradcube::dataplane {
 
@@ -26,16 +32,31 @@ inline constexpr std::array kPlaces = {
     Place{"bml", "bcube:4x2x3"},
     Place{"mesh", "star:5"},
     Place{"ps", "star:4"},
+    Place{"ps:3 1", "star:4"},
     Place{"ring", "star:4"},
     Place{"ps", "bcube:2,2"},
     Place{"hips:ring", "bcube:3,2"},
     Place{"hips:root", "bcube:3,2"},
+    Place{"hips:2xroot", "bcube:3,2"},
     Place{"hips:mesh,ring", "bcube:3,2"},
     Place{"hips:root,mesh", "bcube:3,2"},
     Place{"halving_doubling", "star:4"},
     Place{"blueconnect", "bcube:3,2"},
     Place{"two-level", "bcube:3,2"},
 };
+
+// Of a hub whose aggregators are the first servers of a star.
+inline control::Plan aggregated_plan(unsigned aggregators, unsigned workers) {
+  const control::Topology topology =
+      control::parse_topology("star:" + std::to_string(aggregators + workers), "test");
+  std::vector<control::ServerId> servers(aggregators + workers);
+  std::iota(servers.begin(), servers.end(), 0U);
+  const std::span<const control::ServerId> all = servers;
+  return control::hub::aggregated(
+             topology, control::Placement::of(topology, all.subspan(aggregators), "test"),
+             all.first(aggregators), "test")
+      .plan(0);
+}
 
 inline std::vector<control::HubKey> keys_of(aggregation::DataType type) {
   return {{"conv", 900, type}, {"bias", 3, type}, {"fc", 257, type}, {"norm", 64, type}};

@@ -81,7 +81,7 @@ HubRun::HubRun(HubRunSettings settings)
                                     settings_.block_bytes,
                                     trainers(rank),
                                     settings_.staleness ? settings_.trainers : all_trainers(),
-                                    !settings_.root_trains,
+                                    settings_.aggregators != 0,
                                     settings_.staleness,
                                     server.weights.data(),
                                     nullptr};

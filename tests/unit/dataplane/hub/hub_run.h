@@ -23,7 +23,7 @@ struct HubRunSettings {
   aggregation::OptimizerSettings optimizer{};
   std::string of_keys = "";  // ";*bias:lr=1"
   unsigned trainers = 1;     // of each server that has any
-  bool root_trains = true;   // whether rank 0 has any
+  unsigned aggregators = 0;  // the first ranks, which have none
   std::optional<std::uint32_t> staleness = {};
   unsigned lcores = 1;
   std::uint64_t chunk_bytes = 1024;
@@ -48,18 +48,16 @@ class HubRun {
     return asked_.of_keys[key];
   }
   control::Rank ranks() const { return settings_.plan.ranks(); }
-  unsigned trainers(unsigned rank) const {
-    return rank == 0 && !settings_.root_trains ? 0 : settings_.trainers;
-  }
+  // That has trainers.
+  control::Rank first() const { return settings_.aggregators; }
+  unsigned trainers(unsigned rank) const { return rank < first() ? 0 : settings_.trainers; }
 
   std::uint64_t owned(unsigned rank) const {
     std::uint64_t elements = 0;
     for (const HubExchange& exchange : servers_[rank].exchanges) elements += exchange.owned();
     return elements;
   }
-  unsigned all_trainers() const {
-    return settings_.trainers * (ranks() - (settings_.root_trains ? 0 : 1));
-  }
+  unsigned all_trainers() const { return settings_.trainers * (ranks() - first()); }
 
   // What a rank's trainers push in a round, if not the usual.
   std::function<PushKind(unsigned rank, unsigned round)> kind = {};

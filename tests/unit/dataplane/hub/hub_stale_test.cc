@@ -21,12 +21,12 @@ using aggregation::OptimizerRule;
 constexpr unsigned kRounds = 4;  // with gradients
 constexpr unsigned kSlow = 3;    // a rank
 
-HubRunSettings asynchronous(const char* topology, std::uint32_t staleness,
-                            OptimizerRule rule = OptimizerRule::sgd) {
-  HubRunSettings settings = {.plan = control::plan_of("ps", topology),
+HubRunSettings asynchronous(unsigned workers, std::uint32_t staleness,
+                            OptimizerRule rule = OptimizerRule::sgd, unsigned aggregators = 1) {
+  HubRunSettings settings = {.plan = aggregated_plan(aggregators, workers),
                              .keys = keys_of(DataType::float32),
                              .optimizer = settings_of(rule),
-                             .root_trains = false,
+                             .aggregators = aggregators,
                              .staleness = staleness};
   settings.optimizer.weight_decay = 0;  // so that steps can be taken in any order
   return settings;
@@ -35,7 +35,8 @@ HubRunSettings asynchronous(const char* topology, std::uint32_t staleness,
 TEST(AsynchronousHub, StepsWithTheGradientsOfEachServerOnceInAnyOrder) {
   for (const std::uint32_t staleness : {0U, 1U, 3U, UINT32_MAX}) {
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-      HubRunSettings settings = asynchronous("star:5", staleness);
+      const auto aggregators = static_cast<unsigned>(1 + seed % 3);
+      HubRunSettings settings = asynchronous(4, staleness, OptimizerRule::sgd, aggregators);
       settings.seed = seed;
       settings.lcores = 1 + seed % 2;
       settings.trainers = 1 + seed % 3;
@@ -49,15 +50,15 @@ TEST(AsynchronousHub, StepsWithTheGradientsOfEachServerOnceInAnyOrder) {
       run.run(1 + kRounds, small_number);
       run.run(2 + kRounds, small_number);
       EXPECT_EQ(run.refused(), 0U);
-      EXPECT_FALSE(run.disagrees(0));
+      for (unsigned rank = 0; rank < run.first(); ++rank) EXPECT_FALSE(run.disagrees(rank));
       for (std::uint32_t key = 0; key < run.model().keys().size(); ++key) {
-        for (unsigned rank = 1; rank < run.ranks(); ++rank) {
+        for (unsigned rank = run.first(); rank < run.ranks(); ++rank) {
           ASSERT_EQ(run.ended(rank, key), 2 + kRounds) << staleness << ", seed " << seed;
           const std::vector<float> weights = run.weights(rank, key);
           for (std::uint64_t i = 0; i < weights.size(); ++i) {
             float expected = small_number(0, 0, key, i, 0);
             for (unsigned round = 1; round <= kRounds; ++round) {
-              for (unsigned pusher = 1; pusher < run.ranks(); ++pusher) {
+              for (unsigned pusher = run.first(); pusher < run.ranks(); ++pusher) {
                 float sum = 0;
                 for (unsigned t = 0; t < settings.trainers; ++t) {
                   sum += small_number(pusher, t, key, i, round);
@@ -76,7 +77,7 @@ TEST(AsynchronousHub, StepsWithTheGradientsOfEachServerOnceInAnyOrder) {
 
 // How many rounds with gradients others do beside one that does none.
 unsigned rounds_beside_a_slow_one(std::uint32_t staleness, unsigned rounds) {
-  HubRun run(asynchronous("star:5", staleness));
+  HubRun run(asynchronous(4, staleness));
   run.run(1 + rounds, small_number,
           [](unsigned rank, std::uint32_t, unsigned round) { return rank != kSlow || round == 0; });
   EXPECT_EQ(run.ended(kSlow, 0), 1U);
@@ -97,7 +98,7 @@ TEST(AsynchronousHub, LetsNoServerBeFurtherAheadThanItsStaleness) {
 }
 
 TEST(AsynchronousHub, GoesOnWithWhatItHeldWhenTheSlowOneHasCome) {
-  HubRun run(asynchronous("star:5", 1));
+  HubRun run(asynchronous(4, 1));
   bool is_there = false;
   const auto may = [&is_there](unsigned rank, std::uint32_t, unsigned round) {
     return rank != kSlow || round == 0 || is_there;
@@ -112,7 +113,7 @@ TEST(AsynchronousHub, GoesOnWithWhatItHeldWhenTheSlowOneHasCome) {
 TEST(AsynchronousHub, OfOneServerHasTheBitsOfASynchronousOne) {
   for (const OptimizerRule rule : {OptimizerRule::momentum, OptimizerRule::adamw}) {
     for (const DataType type : {DataType::float32, DataType::bfloat16}) {
-      HubRunSettings settings = asynchronous("star:2", 2, rule);
+      HubRunSettings settings = asynchronous(1, 2, rule);
       settings.keys = keys_of(type);
       HubRun run(settings);
       run.run(1 + kRounds, small_number);
@@ -125,7 +126,7 @@ TEST(AsynchronousHub, OfOneServerHasTheBitsOfASynchronousOne) {
 }
 
 TEST(AsynchronousHub, GivesAllTheWeightsOfARoundOfAllThoughOthersStepMeanwhile) {
-  HubRun run(asynchronous("star:3", 0));
+  HubRun run(asynchronous(2, 0));
   bool is_held = true;
   run.may_send = [&is_held](unsigned from, unsigned to) {
     return from != 0 || to != 2 || !is_held;
@@ -150,7 +151,7 @@ TEST(AsynchronousHub, GivesAllTheWeightsOfARoundOfAllThoughOthersStepMeanwhile) 
 TEST(AsynchronousHub, IsLoadedWithTheStepsThatWereTaken) {
   // Adam's bias correction knows how many steps were taken.
   const auto weights_after = [](unsigned rounds, bool is_loaded) {
-    HubRunSettings settings = asynchronous("star:3", 2, OptimizerRule::adam);
+    HubRunSettings settings = asynchronous(2, 2, OptimizerRule::adam);
     HubRun run(settings);
     run.plane = [](unsigned round) { return 2 - round; };
     run.steps = [](unsigned rank) { return rank == 1 ? 3U : 0U; };  // one more than were taken
@@ -183,7 +184,7 @@ TEST(AsynchronousHub, IsLoadedWithTheStepsThatWereTaken) {
 }
 
 TEST(AsynchronousHub, SavesNothingWhileAServerHasNotDoneAsManyRoundsAsTheOthers) {
-  HubRun run(asynchronous("star:3", 4));
+  HubRun run(asynchronous(2, 4));
   run.kind = [](unsigned, unsigned round) {
     return round == 0 ? PushKind::weights : round == 1 ? PushKind::gradients : PushKind::saved;
   };
@@ -197,7 +198,7 @@ TEST(AsynchronousHub, SavesNothingWhileAServerHasNotDoneAsManyRoundsAsTheOthers)
 TEST(AsynchronousHub, SavesTheSamePlanesOnAllServersThoughSomeAreAtTheNextOne) {
   std::size_t compared = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    HubRunSettings settings = asynchronous("star:4", 2, OptimizerRule::adam);
+    HubRunSettings settings = asynchronous(3, 2, OptimizerRule::adam);
     settings.seed = seed;
     HubRun run(settings);
     run.kind = [](unsigned, unsigned round) {
@@ -225,7 +226,7 @@ TEST(AsynchronousHub, SavesTheSamePlanesOnAllServersThoughSomeAreAtTheNextOne) {
 }
 
 TEST(AsynchronousHub, TakesNoGradientsBeforeItHasWeights) {
-  HubRun run(asynchronous("star:3", 1));
+  HubRun run(asynchronous(2, 1));
   run.kind = [](unsigned, unsigned) { return PushKind::gradients; };
   run.run(1, small_number);
   EXPECT_GT(run.refused(), 0U);
@@ -233,7 +234,7 @@ TEST(AsynchronousHub, TakesNoGradientsBeforeItHasWeights) {
 }
 
 TEST(AsynchronousHub, TakesAboutWhatItSaidThatItNeeds) {
-  const HubRun run(asynchronous("star:5", 2, OptimizerRule::adam));
+  const HubRun run(asynchronous(4, 2, OptimizerRule::adam));
   EXPECT_GE(run.needed(0) * 11 / 10, run.memory(0));
 }
 
