@@ -41,7 +41,7 @@
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 15;
+inline constexpr std::uint32_t kLayoutVersion = 16;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -135,18 +135,22 @@ struct SubmittedMessage {
 
 // Of a push count and dtype are the key's, and the buffer is as long as the key's gradients; of
 // what is restored it is the key's weights, and behind them its arrays, as restored_array() says:
-// where the weights have 16 bits, these as float32; then the optimizer's. A trainer pushes a key
+// where the weights have 16 bits, these as float32; then the optimizer's. What is applied has no
+// buffer, and the offset of any empty one. A trainer pushes a key
 // again when its last push of it has ended. A field that the push's kind has not is 0.
 struct SubmittedPush {
   std::uint32_t key;  // its number among those of the hub, ordered by name
   std::uint32_t hub;  // its number
-  double rate;        // of gradients: the learning rate, or kOwnRate for the optimizer's own
+  // Of gradients and of what is applied: the learning rate, or kOwnRate for the optimizer's own.
+  double rate;
   // How many steps the optimizer has taken: of what is restored; of what is loaded one more, from
   // the trainer that has the plane in its buffer, the first of its server.
   std::uint64_t steps;
-  std::uint32_t digest;  // of weights: the CRC32C of their bytes, by which all push the same
-  std::uint8_t kind;     // PushKind
-  std::uint8_t plane;    // of what is saved or loaded
+  // Of weights: the CRC32C of their bytes, by which all push the same. Of what is applied: the bits
+  // of the scale, a float.
+  std::uint32_t digest;
+  std::uint8_t kind;   // PushKind
+  std::uint8_t plane;  // of what is saved or loaded
   std::uint16_t reserved;
 };
 
@@ -177,7 +181,9 @@ struct Completion {
   std::uint64_t request;
   std::int32_t code;
   std::uint32_t notice;  // the number of the Notice that says why; 0 if there is none
-  std::uint64_t bytes;   // of a send or a receive: of the message; else 0
+  // Of a send or a receive: of the message. Of an accumulated push: the bits of a float64, the sum
+  // of the squares of what is accumulated of the key. Else 0.
+  std::uint64_t bytes;
 };
 static_assert(sizeof(Completion) == 24);
 static_assert(kCompletions + kRingEntries * sizeof(Completion) <= kHeapOffset);
@@ -324,6 +330,8 @@ struct HubTable {
   // With an aggregator: how many rounds a server may be ahead of the slowest one, or kSynchronous
   // for rounds that all servers have together.
   std::uint32_t staleness;
+  std::uint32_t accumulates;  // 1: gradients may be accumulated and applied; or 0
+  std::uint32_t reserved;     // 0
 };
 
 struct HubTableKey {

@@ -20,6 +20,7 @@ struct HubTableContent {
   std::uint64_t chunk_bytes = 0;
   std::optional<bcube::ServerId> aggregator;  // any number
   std::optional<std::uint32_t> staleness;     // of a hub with an aggregator
+  bool accumulates = false;                   // of one without a staleness
 };
 
 // Throws control::UsageError, with a message that begins with `where`.

@@ -83,6 +83,7 @@ HubExchangeContext ServerHub::context_of(const control::hub::HubModel& model,
           divisor_of(shape),
           shape.aggregator.has_value(),
           shape.staleness,
+          shape.accumulates,
           nullptr,
           nullptr};
 }

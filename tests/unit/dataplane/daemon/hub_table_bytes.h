@@ -19,10 +19,11 @@ std::string bytes_of(const T& value) {
 
 inline std::string table_begin(std::uint32_t keys, std::string_view optimizer = "sgd",
                                std::uint64_t chunk_bytes = 32768,
-                               std::uint32_t aggregator = shared::kNoAggregator) {
+                               std::uint32_t aggregator = shared::kNoAggregator,
+                               bool accumulates = false) {
   const auto optimizer_bytes = static_cast<std::uint32_t>(optimizer.size());
   return bytes_of(shared::HubTable{chunk_bytes, keys, optimizer_bytes, aggregator,
-                                   shared::kSynchronous}) +
+                                   shared::kSynchronous, accumulates ? 1U : 0U, 0}) +
          std::string(optimizer);
 }
 
@@ -34,9 +35,10 @@ inline std::string table_key(std::string_view name, std::uint64_t elements = 1,
 
 inline std::string hub_table(const std::vector<control::HubKey>& keys,
                              std::string_view optimizer = "sgd", std::uint64_t chunk_bytes = 32768,
-                             std::uint32_t aggregator = shared::kNoAggregator) {
-  std::string table =
-      table_begin(static_cast<std::uint32_t>(keys.size()), optimizer, chunk_bytes, aggregator);
+                             std::uint32_t aggregator = shared::kNoAggregator,
+                             bool accumulates = false) {
+  std::string table = table_begin(static_cast<std::uint32_t>(keys.size()), optimizer, chunk_bytes,
+                                  aggregator, accumulates);
   for (const control::HubKey& key : keys) {
     table += table_key(key.name, key.elements, static_cast<std::uint32_t>(key.type));
   }
