@@ -44,9 +44,10 @@ constexpr bool has_rate(PushKind kind) {
   return kind == PushKind::gradients || kind == PushKind::applied;
 }
 
-// A scale that may be applied.
-constexpr bool is_scale(float scale) {
-  return scale >= 0 && scale <= std::numeric_limits<float>::max();
+// A scale that may be applied, as a float: rounding makes no 0 of another number.
+constexpr bool is_scale(double scale) {
+  return scale == 0 || (scale >= std::numeric_limits<float>::denorm_min() &&
+                        scale <= std::numeric_limits<float>::max());
 }
 
 // A learning rate that may be pushed, but for kOwnRate. An aggregator is told it as a float.

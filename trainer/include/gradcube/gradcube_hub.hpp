@@ -51,6 +51,7 @@ struct HubSettings {
   unsigned lane = 0;
   std::uint64_t aggregator = GRADCUBE_HUB_NO_AGGREGATOR;
   std::uint64_t staleness = GRADCUBE_HUB_SYNCHRONOUS;
+  std::uint64_t accumulate = 0;
 };
 
 class Hub {
@@ -73,6 +74,7 @@ class Hub {
     wanted.lane = settings.lane;
     wanted.aggregator = settings.aggregator;
     wanted.staleness = settings.staleness;
+    wanted.accumulate = settings.accumulate;
     made_->session = session.session_;
     check(
         gradcube_hub_create(session.handle(), &wanted, detail::milliseconds(timeout), &made_->hub));
@@ -119,6 +121,28 @@ class Hub {
     expect(key, weights);
     std::uint64_t number = 0;
     check(gradcube_hub_push_pull(hub(), key, memory.data(), weights.data(), rate, &number));
+    return request(number);
+  }
+
+  // Steps of two kinds of rounds: see gradcube_hub_accumulate().
+  template <typename T>
+  requires Element<std::remove_const_t<T>> Request accumulate(std::size_t key,
+                                                              std::span<T> memory) {
+    expect(key, memory);
+    std::uint64_t number = 0;
+    check(gradcube_hub_accumulate(hub(), key, memory.data(), &number));
+    return request(number);
+  }
+  double norm() {
+    double norm = 0;
+    check(gradcube_hub_norm(hub(), &norm));
+    return norm;
+  }
+  template <Element Weight>
+  Request apply(std::size_t key, std::span<Weight> weights, double scale = 1, double rate = kRate) {
+    expect(key, weights);
+    std::uint64_t number = 0;
+    check(gradcube_hub_apply(hub(), key, weights.data(), scale, rate, &number));
     return request(number);
   }
 

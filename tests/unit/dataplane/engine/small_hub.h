@@ -38,9 +38,11 @@ inline ServerHubShape small_hub_shape(unsigned trainers = 1, control::Rank rank 
 
 inline std::shared_ptr<ServerHub> small_hub(std::uint32_t number = 1, unsigned trainers = 1,
                                             control::Rank rank = 0,
-                                            std::optional<bcube::ServerId> aggregator = {}) {
+                                            std::optional<bcube::ServerId> aggregator = {},
+                                            bool accumulates = false) {
   ServerHubShape shape = small_hub_shape(trainers, rank);
   shape.aggregator = aggregator;
+  shape.accumulates = accumulates;
   auto model = std::make_shared<control::hub::HubModel>(
       control::ordered_keys(small_keys(), "test"),
       control::parse_key_optimizers("sgd:lr=0.5", small_keys(), "test"), *shape.plan, shape.engines,
