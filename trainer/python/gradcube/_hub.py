@@ -3,7 +3,6 @@
 import collections
 import contextlib
 import ctypes
-import os
 import time
 
 import numpy
@@ -11,13 +10,13 @@ import numpy
 from ._arrays import elements_of, whole_number
 from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._held_memory import HeldMemory
+from ._hub_arguments import milliseconds_of, number_of, path_of, rate_of
 from ._hub_handle import HubHandle
 from ._interruptible_call import Call
 from ._late_memory import check_late
 from ._library import HubKey, HubSettings, keep
 from ._request import Request, deadline_of
 
-_OWN_RATE = -1.0
 _NO_AGGREGATOR = (1 << 64) - 1
 _SYNCHRONOUS = (1 << 64) - 1
 _MOST_SERVER = (1 << 16) - 1
@@ -25,35 +24,6 @@ _MOST_STALENESS = (1 << 32) - 2
 _MOST_BYTES = 1 << 62
 _NO_STEP = (1 << 64) - 1
 _MOST_AT_ONCE = 256  # of the 1024 requests that a session can have in flight
-
-
-def _milliseconds(timeout):
-    if timeout is None:
-        return -1
-    deadline_of(timeout)  # an invalid one is refused
-    seconds = float(timeout)
-    return -1 if seconds < 0 else int(min(seconds * 1000, (1 << 31) - 1))
-
-
-def _rate_of(rate):
-    if rate is None:
-        return _OWN_RATE
-    try:
-        number = float(rate)
-    except (TypeError, ValueError):
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise InvalidError(f"invalid rate {rate!r:.64}: expected a finite number, 0 or more")
-    return number
-
-
-def _path_of(path):
-    if not isinstance(path, (str, os.PathLike)):
-        raise InvalidError(f"invalid path {path!r:.64}: expected a string or a path")
-    encoded = os.fsencode(path)
-    if b"\0" in encoded:
-        raise InvalidError(f"invalid path {path!r:.64}: expected one without NUL characters")
-    return encoded
 
 
 class Hub:
@@ -70,6 +40,7 @@ class Hub:
     ``staleness``: with an aggregator: a number makes the hub asynchronous. Each server's gradients are stepped with by
     themselves, and a push waits for others only where theirs of the key are more than ``staleness`` behind those
     before it. None: all trainers' gradients make one step.
+    ``accumulate``: whether accumulate(), norm() and apply() can be called.
 
     Blocks, at most ``timeout`` seconds, until all trainers of the job have made it and its weights are there. Nothing
     else may be submitted to lane 0 meanwhile. After Ctrl-C the session's next Hub() frees what this one has made:
@@ -96,11 +67,12 @@ class Hub:
         lane=0,
         aggregator=None,
         staleness=None,
+        accumulate=False,
         bfloat16=(),
         restore=None,
         timeout=None,
     ):
-        milliseconds = _milliseconds(timeout)
+        milliseconds = milliseconds_of(timeout)
         handle = session._open_handle()
         self._session = session
         self._left_behind = []  # calls that Ctrl-C has left
@@ -124,8 +96,9 @@ class Hub:
             staleness=(
                 _SYNCHRONOUS if staleness is None else whole_number(staleness, "staleness", 0, _MOST_STALENESS)
             ),
+            accumulate=1 if accumulate else 0,
         )
-        path = None if restore is None else _path_of(restore)
+        path = None if restore is None else path_of(restore)
         if handle.making is not None:
             session._reap_abandoned(len(session._abandoned))  # its pushes
             handle.making.discard()
@@ -194,10 +167,10 @@ class Hub:
 
     def push(self, name, gradients, rate=None, timeout=None):
         """One step of the key. ``rate``: its learning rate, the same on all trainers; None: the optimizer's."""
-        self._push("gradcube_hub_push", name, (gradients,), _rate_of(rate))._complete(timeout)
+        self._push("gradcube_hub_push", name, (gradients,), rate_of(rate))._complete(timeout)
 
     def push_async(self, name, gradients, rate=None):
-        return self._push("gradcube_hub_push", name, (gradients,), _rate_of(rate))._begin()
+        return self._push("gradcube_hub_push", name, (gradients,), rate_of(rate))._begin()
 
     def push_pull(self, name, gradients, weights, rate=None, timeout=None):
         """The same, and `weights` has the new weights then. It may be `gradients`."""
@@ -207,7 +180,41 @@ class Hub:
         return self._push_pull(name, gradients, weights, rate)._begin()
 
     def _push_pull(self, name, gradients, weights, rate):
-        return self._push("gradcube_hub_push_pull", name, (gradients, weights), _rate_of(rate))
+        return self._push("gradcube_hub_push_pull", name, (gradients, weights), rate_of(rate))
+
+    def accumulate(self, name, gradients, timeout=None):
+        """Adds the mean of all trainers' gradients to what the key's owners have, and takes no step."""
+        self._push("gradcube_hub_accumulate", name, (gradients,))._complete(timeout)
+
+    def accumulate_async(self, name, gradients):
+        return self._push("gradcube_hub_accumulate", name, (gradients,))._begin()
+
+    def norm(self):
+        """Of all that is accumulated, of all keys together: the same bits on all trainers. Nothing is sent for it.
+
+        It is no finite number where the gradients are not. Each key must have accumulated something.
+        """
+        norm = ctypes.c_double()
+        handle = self._idle_handle()
+        if handle.call("gradcube_hub_norm", ctypes.byref(norm)) != 0:
+            raise handle.session.failure()
+        return norm.value
+
+    def apply(self, name, scale=1.0, rate=None, weights=None, timeout=None):
+        """A step of the key with what is accumulated times ``scale``, the same on all trainers. Then nothing is.
+
+        ``weights``: an array that has the new weights then; None: they stay at the server. The scale 0 drops what is
+        accumulated, and takes no step.
+        """
+        self._apply(name, scale, rate, weights)._complete(timeout)
+
+    def apply_async(self, name, scale=1.0, rate=None, weights=None):
+        return self._apply(name, scale, rate, weights)._begin()
+
+    def _apply(self, name, scale, rate, weights):
+        numbers = (number_of(scale, "scale"), rate_of(rate))
+        arrays, nowhere = ((), (None,)) if weights is None else ((weights,), ())
+        return self._push("gradcube_hub_apply", name, arrays, *nowhere, *numbers, pushes=False)
 
     def pull(self, name, weights):
         """Copies the key's weights to `weights`: they are here already.
@@ -242,7 +249,7 @@ class Hub:
         flight, or before end_checkpoint() of the one before has told how that has ended.
         """
         handle = self._idle_handle()
-        number, encoded = whole_number(step, "step", 0, 1 << 62), _path_of(path)
+        number, encoded = whole_number(step, "step", 0, 1 << 62), path_of(path)
         if self._ending is not None and self._ending.is_made() and not self._ending.is_told:
             raise AgainError(
                 "nobody was told how the checkpoint before has ended, as a signal has ended the wait for it: call "
@@ -308,7 +315,7 @@ class Hub:
         deadline = deadline_of(timeout)
         for call in self._left_behind:
             call.wait(deadline)
-        return _milliseconds(None if deadline is None else max(0, deadline - time.monotonic()))
+        return milliseconds_of(None if deadline is None else max(0, deadline - time.monotonic()))
 
     def _take(self, call, timeout=None):
         try:
@@ -334,15 +341,18 @@ class Hub:
                 f"{int(numpy.prod(shape))} of {dtype}"
             )
 
-    def _push(self, function, name, arrays, *arguments):
-        """``arrays``: what is pushed, and, if weights are pulled, what gets them."""
+    def _push(self, function, name, arrays, *arguments, pushes=True):
+        """``arrays``: what is pushed, if anything is, and, if weights are pulled, what gets them."""
         with HeldMemory(*arrays) as held:
+            self._place(name)
             for array in arrays:
                 self._check(name, array)
             handle = self._open_handle()
-            pushed, *pulled = arrays
-            is_shared = handle.session.shares(pushed.ctypes.data)  # then the daemon adds there
-            addresses = [held.take(pushed, is_shared), *(held.take(array, is_written=True) for array in pulled)]
+            addresses = []
+            for number, array in enumerate(arrays):
+                is_pushed = pushes and number == 0  # then the daemon adds there, if the memory is shared
+                is_written = not is_pushed or handle.session.shares(array.ctypes.data)
+                addresses.append(held.take(array, is_written=is_written))
             return Request._of(
                 self._session,
                 lambda number: handle.call(function, self._places[name], *addresses, *arguments, number),
