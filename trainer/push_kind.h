@@ -18,8 +18,8 @@ namespace gradcube::shared {
 // in the buffers does not matter; of what is loaded the aggregator takes the plane from the one
 // trainer that has it. Plane 0, the weights, comes last.
 //
-// A hub that accumulates has steps of two kinds of rounds. Gradients that are accumulated are added
-// to those that their owner has, and what comes back is their norms. What is applied is the
+// A hub that accumulates has steps of two kinds of rounds. Their owner adds gradients that are
+// accumulated to an array of its own, and what comes back is norms of it. What is applied is the
 // optimizer's step with all that was accumulated, times a scale; the scale 0 drops it, and takes no
 // step. Weights that are pushed, restored or loaded drop it, too.
 enum class PushKind : std::uint8_t {

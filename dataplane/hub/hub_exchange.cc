@@ -84,13 +84,7 @@ void HubExchange::allocate() {
   bits_.resize(bits / kWordBits);
   counts_.resize(counts);
   landed_.resize(landing);
-  for (const auto& [slot_bytes, count] : slots) pools_.emplace_back(slot_bytes, count);
-  for (HubShape& shape : shapes_) {
-    for (unsigned w = 0; w < schedule_.steps(); ++w) {
-      shape.pool[w] =
-          static_cast<std::uint32_t>(std::distance(slots.begin(), slots.find(shape.slot[w])));
-    }
-  }
+  find_pools(slots);
   if (context_.staleness.has_value() && context_.trainers == 0) {
     stale_.emplace(*context_.staleness, chunks_.size(), schedule_.step(0).peers, landing);
   }
@@ -106,6 +100,16 @@ void HubExchange::allocate() {
     stream.sent.resize(chunks_.size());
     stream.queue.resize(chunks_.size());
     stream.queued.resize(chunks_.size());
+  }
+}
+
+void HubExchange::find_pools(const std::map<std::uint32_t, std::uint32_t>& slots) {
+  for (const auto& [slot_bytes, count] : slots) pools_.emplace_back(slot_bytes, count);
+  for (HubShape& shape : shapes_) {
+    for (unsigned w = 0; w < schedule_.steps(); ++w) {
+      shape.pool[w] =
+          static_cast<std::uint32_t>(std::distance(slots.begin(), slots.find(shape.slot[w])));
+    }
   }
 }
 

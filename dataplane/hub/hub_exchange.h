@@ -24,9 +24,9 @@
 //
 // Accumulated rounds (PushKind). The owner adds the last contributions to an array of its own. What
 // goes out as results is the norm of each unit of 64 bytes (byte_range.h) of what is accumulated by
-// then, as a float. Every server keeps those of all its chunks, in their order, so all have the same
-// bits of their sum, whatever the plan and the order of arrivals. What is applied is contributed
-// without gradients. So a step of both takes hardly more bytes than one round.
+// then, as a float. Every server keeps those of all chunks in their order, and has the same bits of
+// their sum as all others, whatever the plan and the order of arrivals. What is applied is
+// contributed without gradients. So a step of both takes hardly more bytes than one round.
 //
 // Landing. What arrives before all that it is added with is copied to a slot. Slots are taken from
 // stacks, so the same few are used again and again, and lie in the caches, as long as little waits;
@@ -47,6 +47,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -253,12 +254,13 @@ class HubExchange {
   void give_back(const ChunkState& chunk, unsigned w, std::uint32_t position);
 
   void allocate();
+  void find_pools(const std::map<std::uint32_t, std::uint32_t>& slots);
   void find_arrays();
   void disagree(const ChunkState& chunk);
   void count_step(std::uint32_t number);
-  aggregation::OptimizerStep step_of(std::uint32_t key, double rate, std::uint64_t step,
-                                     std::uint32_t divisor) const {
-    return aggregation::optimizer_step(context_.model.settings_of(key), rate, step, divisor);
+  aggregation::OptimizerStep step_of(std::uint32_t key, double rate, std::uint64_t step) const {
+    return aggregation::optimizer_step(context_.model.settings_of(key), rate, step,
+                                       context_.divisor);
   }
   void begin_chunk(ChunkState& chunk);
   std::uint32_t digest_of(const HubPush& push) const;

@@ -97,7 +97,10 @@ void HubExchange::combine(ChunkState& chunk, unsigned w, std::uint32_t position,
   const unsigned sources = find_sources(chunk, w, position, range);
   if (chunk.kind == PushKind::saved) return save_plane(chunk, range);
   if (chunk.kind == PushKind::loaded) return load_plane(chunk, w, position, range);
-  if (chunk.kind == PushKind::applied) return is_last ? apply(chunk, range) : void();
+  if (chunk.kind == PushKind::applied) {
+    if (is_last) apply(chunk, range);
+    return;
+  }
   if (!shared::has_gradients(chunk.kind)) {
     // All have the same, or only this server has what is right.
     const bool has_own = context_.trainers != 0;

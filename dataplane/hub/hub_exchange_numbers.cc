@@ -47,11 +47,12 @@ void HubExchange::count_step(std::uint32_t number) {
   KeyState& key = keys_[number];
   switch (key.push.kind) {
     case PushKind::gradients:
-      key.numbers = step_of(number, key.push.learning_rate, ++key.steps, context_.divisor);
+      key.numbers = step_of(number, key.push.learning_rate, ++key.steps);
       break;
     case PushKind::applied:
       if (key.told.scale == 0) break;
-      key.numbers = step_of(number, key.push.learning_rate, ++key.steps, 1);
+      key.numbers = optimizer_step(context_.model.settings_of(number), key.push.learning_rate,
+                                   ++key.steps, 1);
       break;
     case PushKind::weights:
       key.steps = 0;

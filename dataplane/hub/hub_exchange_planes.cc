@@ -81,7 +81,8 @@ void HubExchange::load_plane(ChunkState& chunk, unsigned w, std::uint32_t positi
   }
 }
 
-// Where the chunk's results begin: its norms, or the weights, but of float32 an array of state where it lies.
+// Where the chunk's results begin: its norms; or the weights, but of float32 an array of state
+// where it lies.
 const std::uint8_t* HubExchange::spread_values(const ChunkState& chunk,
                                                const HubLabel& label) const {
   if (label.kind == PushKind::accumulated) {

@@ -107,8 +107,8 @@ void HubExchange::step_alone(ChunkState& chunk, unsigned offset, std::uint32_t p
   StalePeers::Peer& peer = stale_->peer(index, place);
   if (!peer.has_numbers) {
     peer.has_numbers = true;
-    peer.numbers = step_of(place_of(chunk).key, std::bit_cast<float>(peer.digest),
-                           ++stale_->steps(index), context_.divisor);
+    peer.numbers =
+        step_of(place_of(chunk).key, std::bit_cast<float>(peer.digest), ++stale_->steps(index));
   }
   const std::uint64_t landing = landing_of(chunk, kStep, place, position);
   const SegmentRange range = range_of(chunk, offset, position);

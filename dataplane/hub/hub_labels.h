@@ -1,5 +1,5 @@
-// What an exchange of a hub's chunks (hub_exchange.h) is told of a push, and what tells its segments
-// apart. Plain values.
+// What an exchange of a hub's chunks (hub_exchange.h) is told of a push, and what tells its
+// segments apart. Plain values.
 #ifndef GRADCUBE_DATAPLANE_HUB_HUB_LABELS_H_
 #define GRADCUBE_DATAPLANE_HUB_HUB_LABELS_H_
 

@@ -3,8 +3,8 @@
 // read it.
 //
 // Arrays are numbered: 0 has the weights themselves in float32, where their own type has 16 bits; 1
-// and 2 are the optimizer's state (aggregation/optimizer.h); behind those, where the hub accumulates,
-// what was accumulated, which is not saved. What is not needed is not there.
+// and 2 are the optimizer's state (aggregation/optimizer.h); 3 is what is accumulated, if the hub
+// accumulates, and is not saved. What is not needed is not there.
 #ifndef GRADCUBE_DATAPLANE_HUB_HUB_STATE_H_
 #define GRADCUBE_DATAPLANE_HUB_HUB_STATE_H_
 

@@ -3,20 +3,21 @@
 import collections
 import contextlib
 import ctypes
+import os
 import time
 
 import numpy
 
-from ._arrays import elements_of, whole_number
+from ._arrays import elements_of, real_number, whole_number
 from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._held_memory import HeldMemory
-from ._hub_arguments import milliseconds_of, number_of, path_of, rate_of
 from ._hub_handle import HubHandle
 from ._interruptible_call import Call
 from ._late_memory import check_late
 from ._library import HubKey, HubSettings, keep
 from ._request import Request, deadline_of
 
+_OWN_RATE = -1.0
 _NO_AGGREGATOR = (1 << 64) - 1
 _SYNCHRONOUS = (1 << 64) - 1
 _MOST_SERVER = (1 << 16) - 1
@@ -24,6 +25,27 @@ _MOST_STALENESS = (1 << 32) - 2
 _MOST_BYTES = 1 << 62
 _NO_STEP = (1 << 64) - 1
 _MOST_AT_ONCE = 256  # of the 1024 requests that a session can have in flight
+
+
+def _milliseconds(timeout):
+    if timeout is None:
+        return -1
+    deadline_of(timeout)  # an invalid one is refused
+    seconds = float(timeout)
+    return -1 if seconds < 0 else int(min(seconds * 1000, (1 << 31) - 1))
+
+
+def _rate_of(rate):
+    return _OWN_RATE if rate is None else real_number(rate, "rate")
+
+
+def _path_of(path):
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidError(f"invalid path {path!r:.64}: expected a string or a path")
+    encoded = os.fsencode(path)
+    if b"\0" in encoded:
+        raise InvalidError(f"invalid path {path!r:.64}: expected one without NUL characters")
+    return encoded
 
 
 class Hub:
@@ -72,7 +94,7 @@ class Hub:
         restore=None,
         timeout=None,
     ):
-        milliseconds = milliseconds_of(timeout)
+        milliseconds = _milliseconds(timeout)
         handle = session._open_handle()
         self._session = session
         self._left_behind = []  # calls that Ctrl-C has left
@@ -98,7 +120,7 @@ class Hub:
             ),
             accumulate=1 if accumulate else 0,
         )
-        path = None if restore is None else path_of(restore)
+        path = None if restore is None else _path_of(restore)
         if handle.making is not None:
             session._reap_abandoned(len(session._abandoned))  # its pushes
             handle.making.discard()
@@ -167,10 +189,10 @@ class Hub:
 
     def push(self, name, gradients, rate=None, timeout=None):
         """One step of the key. ``rate``: its learning rate, the same on all trainers; None: the optimizer's."""
-        self._push("gradcube_hub_push", name, (gradients,), rate_of(rate))._complete(timeout)
+        self._push("gradcube_hub_push", name, (gradients,), _rate_of(rate))._complete(timeout)
 
     def push_async(self, name, gradients, rate=None):
-        return self._push("gradcube_hub_push", name, (gradients,), rate_of(rate))._begin()
+        return self._push("gradcube_hub_push", name, (gradients,), _rate_of(rate))._begin()
 
     def push_pull(self, name, gradients, weights, rate=None, timeout=None):
         """The same, and `weights` has the new weights then. It may be `gradients`."""
@@ -180,7 +202,7 @@ class Hub:
         return self._push_pull(name, gradients, weights, rate)._begin()
 
     def _push_pull(self, name, gradients, weights, rate):
-        return self._push("gradcube_hub_push_pull", name, (gradients, weights), rate_of(rate))
+        return self._push("gradcube_hub_push_pull", name, (gradients, weights), _rate_of(rate))
 
     def accumulate(self, name, gradients, timeout=None):
         """Adds the mean of all trainers' gradients to what the key's owners have, and takes no step."""
@@ -212,7 +234,7 @@ class Hub:
         return self._apply(name, scale, rate, weights)._begin()
 
     def _apply(self, name, scale, rate, weights):
-        numbers = (number_of(scale, "scale"), rate_of(rate))
+        numbers = (real_number(scale, "scale"), _rate_of(rate))
         arrays, nowhere = ((), (None,)) if weights is None else ((weights,), ())
         return self._push("gradcube_hub_apply", name, arrays, *nowhere, *numbers, pushes=False)
 
@@ -249,7 +271,7 @@ class Hub:
         flight, or before end_checkpoint() of the one before has told how that has ended.
         """
         handle = self._idle_handle()
-        number, encoded = whole_number(step, "step", 0, 1 << 62), path_of(path)
+        number, encoded = whole_number(step, "step", 0, 1 << 62), _path_of(path)
         if self._ending is not None and self._ending.is_made() and not self._ending.is_told:
             raise AgainError(
                 "nobody was told how the checkpoint before has ended, as a signal has ended the wait for it: call "
@@ -315,7 +337,7 @@ class Hub:
         deadline = deadline_of(timeout)
         for call in self._left_behind:
             call.wait(deadline)
-        return milliseconds_of(None if deadline is None else max(0, deadline - time.monotonic()))
+        return _milliseconds(None if deadline is None else max(0, deadline - time.monotonic()))
 
     def _take(self, call, timeout=None):
         try:

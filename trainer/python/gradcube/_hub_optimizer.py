@@ -80,14 +80,12 @@ class HubOptimizer(torch.optim.Optimizer):
         **settings,
     ):
         self._timeout = timeout
-        self._hub = None
-        self._handles = []
+        self._hub = self._norm = None
         self._synchronizes = True
         self._checkpoints = HubCheckpoints(checkpoint, checkpoint_every)
         self._is_restarting = False
         self._is_zeroed = False  # since the last step was taken
-        self._max_norm, self._norm = max_norm, None
-        self._clipping = self._next_clipping()
+        self._clipping = Clipping.of(max_norm)
         groups, names = with_names(params)
         super().__init__(groups, settings_of(optimizer, settings))
         self._optimizer = optimizer
@@ -225,11 +223,10 @@ class HubOptimizer(torch.optim.Optimizer):
             clipping = self._clipping
             is_taken = clipping is None or self._apply(clipping)
             self._take_weights()
-            unpushed, steps, following = set(), self._steps + is_taken, self._next_clipping()
+            steps, fresh = self._steps + is_taken, (set(), clipping and clipping.following())
             if is_taken:
                 self._checkpoints.count(steps)
-            # Between these Ctrl-C does not come.
-            self._pushed, self._steps, self._is_zeroed, self._clipping = unpushed, steps, False, following
+            (self._pushed, self._clipping), self._steps, self._is_zeroed = fresh, steps, False  # Ctrl-C does not come here
             if not is_taken:
                 raise InvalidError(clipping.why_dropped())
         if self._checkpoints.is_due:
@@ -372,9 +369,6 @@ class HubOptimizer(torch.optim.Optimizer):
             start = functools.partial(hub.accumulate_async, name, array)
         self._rounds.begin(name, start, self._pushed, self._timeout)
         parameter.grad = None
-
-    def _next_clipping(self):
-        return None if self._max_norm is None else Clipping(self._max_norm)
 
     def _apply(self, clipping):
         """A step with what was accumulated, or what an earlier call has left of it. False: it was dropped."""

@@ -87,6 +87,14 @@ class Clipping:
         self.norm = None  # until all gradients are accumulated
         self.applied = set()  # names
 
+    @classmethod
+    def of(cls, max_norm):
+        return None if max_norm is None else cls(max_norm)
+
+    def following(self):
+        """That of the next step."""
+        return Clipping(self.max_norm)
+
     @property
     def is_finite(self):
         return math.isfinite(self.norm)

@@ -20,8 +20,8 @@ class HubListener {
   HubListener(const HubListener&) = delete;
   HubListener& operator=(const HubListener&) = delete;
 
-  // The caller is told of the end of a request that is a push, which has this code: the code that it
-  // gets. Nobody finds the request any more. Throws nothing: else the push would never end.
+  // The caller is told of a push's end, which has this code: the code that it gets. Nobody finds
+  // the request any more. Throws nothing: else the push would never end.
   virtual int end_push(std::unique_lock<std::mutex>& lock, const Request& request, int code) = 0;
   // A push has ended, and nobody asks for its end.
   virtual void settle(const Request& request, int code) = 0;
