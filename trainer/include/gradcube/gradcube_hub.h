@@ -156,7 +156,7 @@ GRADCUBE_API int gradcube_hub_push_pull(gradcube_hub* hub, size_t key, const voi
  *
  *     gradcube_hub_accumulate(hub, k, gradients[k], &requests[k]);        each key; wait for all
  *     gradcube_hub_norm(hub, &norm);
- *     double scale = norm > max_norm ? max_norm / norm : 1;
+ *     double scale = isfinite(norm) ? fmin(1, max_norm / norm) : 0;
  *     gradcube_hub_apply(hub, k, weights[k], scale, GRADCUBE_HUB_RATE, &requests[k]);   each key
  *
  * accumulate: a round that adds the mean of all trainers' gradients to what the key's owners have,
